@@ -1,0 +1,16 @@
+/* umem.h - one set of calls for arrays in RAM, files and GPUs.
+ *
+ * Read in this order: context.h (what a context is), memory.h (allocate and free), copy.h and
+ * connect.h (move and pair), status.h (failures), then the header of the place you want. virtual.h is
+ * for those who add a place. */
+#ifndef UMEM_H
+#define UMEM_H
+
+#include <umem/base.h>
+
+#include <umem/cuda.h>
+#include <umem/file.h>
+#include <umem/host.h>
+#include <umem/mmap.h>
+
+#endif

@@ -1,0 +1,24 @@
+/* umem/config.h - the version, and how public symbols are declared. */
+#ifndef UMEM_CONFIG_H
+#define UMEM_CONFIG_H
+
+/* The version of these headers; umem_version() tells that of the library. */
+#define UMEM_VERSION_MAJOR 0
+#define UMEM_VERSION_MINOR 1
+#define UMEM_VERSION_PATCH 0
+#define UMEM_VERSION "0.1.0"
+
+/* Declares a function of the public C API. Backends outside the library use it for theirs. */
+#ifdef __cplusplus
+#define UMEM_EXTERN extern "C" __attribute__((visibility("default")))
+#else
+#define UMEM_EXTERN extern __attribute__((visibility("default")))
+#endif
+
+/* Lets the compiler check the arguments of a function that formats like printf. */
+#define UMEM_PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+/* Returns UMEM_VERSION of the library in use, for example "0.1.0". Static storage. */
+UMEM_EXTERN char const *umem_version(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* umem/connect.h - two addresses for one array, kept in sync.
+ *
+ *     uintptr_t h = umem_connect(&cuda, d, n, &host, 64);    // a host address for the array at d
+ *     ...                                                    // work on (double *)h
+ *     umem_sync_from(&cuda, d, &host, h, n);                 // bring d up to date
+ *     umem_disconnect(&cuda, d, &host, h, 64);
+ *
+ * When both places are one memory there is one address and syncs move nothing, so the same program
+ * is free of copies where no copy is needed.
+ */
+#ifndef UMEM_CONNECT_H
+#define UMEM_CONNECT_H
+
+#include <umem/context.h>
+
+/* Returns an address in dst that is paired with src_adr: src_adr itself when both are the same
+ * device, or src's addresses are pointers and dst is a plain Host, and src_adr is a multiple of
+ * dst_alignment; else a new block of nbytes in dst, at a multiple of dst_alignment (a power of two;
+ * 0 for the natural one), that holds the same bytes. The caller gives it to umem_disconnect.
+ * Waits for the queued work of ordered sides.
+ * Errors: as umem_aligned_alloc and umem_copy_to; then umem_null(dst) is returned and nothing stays
+ * allocated. */
+UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
+                                   size_t dst_alignment);
+
+/* Frees what umem_connect allocated for dst_adr, and nothing else. src, src_adr and dst_alignment are
+ * those given to umem_connect; src_adr may be freed only after. Moves no data. Waits for the queued
+ * work of ordered sides. dst_adr null is ignored. */
+UMEM_EXTERN umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst,
+                                           uintptr_t dst_adr, size_t dst_alignment);
+
+/* Copies nbytes, at most those connected, from src to dst (umem_sync_from: the destination stands
+ * first). Nothing moves when both addresses are the same memory. Ordered like umem_copy_to, and with
+ * its errors. */
+UMEM_EXTERN umemStatusType umem_sync_to(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                                        size_t nbytes);
+UMEM_EXTERN umemStatusType umem_sync_from(void *dst, uintptr_t dst_adr, void *src,
+                                          uintptr_t src_adr, size_t nbytes);
+
+/* As umem_sync_to and umem_sync_from, with the bounds check of umem_copy_to_safe. */
+UMEM_EXTERN umemStatusType umem_sync_to_safe(void *src, uintptr_t src_adr, size_t src_size,
+                                             void *dst, uintptr_t dst_adr, size_t dst_size,
+                                             size_t nbytes);
+UMEM_EXTERN umemStatusType umem_sync_from_safe(void *dst, uintptr_t dst_adr, size_t dst_size,
+                                               void *src, uintptr_t src_adr, size_t src_size,
+                                               size_t nbytes);
+
+#endif

@@ -1,0 +1,66 @@
+/* umem/copy.h - copy between any two places.
+ *
+ * Source and destination may be any two contexts, also the same one. umem finds the best route: what
+ * the two can do between themselves, else through the memory of the one that the CPU can address,
+ * else through host memory in chunks, reading ahead while writing.
+ *
+ * Order: between contexts that are not ordered a copy is complete on return. On an ordered context
+ * it is queued behind that context's earlier work; both blocks must live, and the host must not look,
+ * until umem_synchronize.
+ *
+ * Errors of all copies: umemValueError for null, or when an address plus nbytes overflows;
+ * umemNotSupportedError where the source is not readable or the destination not writable;
+ * umemIndexError for reads past the end of a file and writes outside of a live block of a file;
+ * umemIOError, umemRuntimeError, umemMemoryError from below. The status is recorded on the context at
+ * fault. After a failure the nbytes of the destination are unspecified and nothing else has changed.
+ *
+ * Source and destination must not overlap, else the destination's bytes are unspecified.
+ * 0 bytes are a no-op at any address.
+ */
+#ifndef UMEM_COPY_H
+#define UMEM_COPY_H
+
+#include <umem/context.h>
+
+/* Copies nbytes from src_adr in src to dst_adr in dst. */
+UMEM_EXTERN umemStatusType umem_copy_to(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                                        size_t nbytes);
+
+/* The same function with the destination first. */
+UMEM_EXTERN umemStatusType umem_copy_from(void *dst, uintptr_t dst_adr, void *src,
+                                          uintptr_t src_adr, size_t nbytes);
+
+/* As umem_copy_to, where src_size and dst_size are the bytes that may be touched from each address
+ * on. When nbytes exceeds one of them, umemIndexError is recorded on that context (on both, if both)
+ * and nothing is copied. */
+UMEM_EXTERN umemStatusType umem_copy_to_safe(void *src, uintptr_t src_adr, size_t src_size,
+                                             void *dst, uintptr_t dst_adr, size_t dst_size,
+                                             size_t nbytes);
+UMEM_EXTERN umemStatusType umem_copy_from_safe(void *dst, uintptr_t dst_adr, size_t dst_size,
+                                               void *src, uintptr_t src_adr, size_t src_size,
+                                               size_t nbytes);
+
+/* The largest rank of a strided copy. */
+#define UMEM_MAX_RANK 32
+
+/* Which bytes of two arrays belong together: for each index (i[0], ..., i[rank-1]) with
+ * 0 <= i[k] < extents[k], item_size bytes from  src_adr + sum of i[k] * src_strides[k]
+ * correspond to item_size bytes at                dst_adr + sum of i[k] * dst_strides[k].
+ * Rank 0 is one item: a plain run of bytes. The struct and its arrays are borrowed for the call. */
+typedef struct umemLayout {
+  size_t size;           /* sizeof(umemLayout) as the caller was compiled */
+  size_t item_size;      /* bytes that are contiguous on both sides, for example one element */
+  int rank;              /* 0 ... UMEM_MAX_RANK */
+  size_t const *extents; /* [rank] items; one that is 0 makes the copy a no-op */
+  ptrdiff_t const *src_strides; /* [rank] bytes, any sign; NULL is C order without gaps */
+  ptrdiff_t const *dst_strides; /* the same for the destination, where no two items may overlap */
+} umemLayout;
+
+/* Copies the items of layout. src_adr and dst_adr are the addresses of index (0, ..., 0), which need
+ * not be the lowest touched. In the source, bytes between the first and the last item may be read.
+ * Besides the errors above: umemValueError for a NULL layout, a rank out of range, missing extents, or
+ * items whose addresses would leave the address space; umemMemoryError without room for buffers. */
+UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst,
+                                             uintptr_t dst_adr, umemLayout const *layout);
+
+#endif

@@ -1,0 +1,54 @@
+/* umem/file.h - arrays in a file, read and written by calls. */
+#ifndef UMEM_FILE_H
+#define UMEM_FILE_H
+
+#include <umem/base.h>
+
+/* The bytes of one regular file. Addresses are byte offsets (umemOffsets: 0 is a good address,
+ * UINTPTR_MAX is null); a file that holds one array is byte for byte that array. Concurrent, not
+ * ordered.
+ *
+ * An existing file is sacred:
+ * - Only umem_calloc, umem_set and copies into live blocks ever change bytes (umemIndexError outside
+ *   of them). umem_alloc and umem_free change none. Reads may touch any byte of the file.
+ * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
+ * - One writer: a file opened for writing is locked (flock) against others who ask.
+ *
+ * Where blocks lie depends only on the sequence of sizes, alignments and frees, not on the mode: the
+ * program that wrote a file finds the same addresses when it runs again with mode "r". Blocks start
+ * at multiples of 16; the first starts at 0 (modes a and a+: at the end of the file, rounded up).
+ *
+ * Space is reserved when a block is allocated past the end that the file had when it was opened: a
+ * full disk is a umemMemoryError there and not a half-written array later. (A hole inside an existing
+ * file is not filled; writing there can still find the disk full, which is umemIOError.)
+ *
+ * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where
+ * no block is and cuts the end, but never into what was there when the file was opened. */
+typedef struct umemFile {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemFile;
+
+/* Opens filename. mode, with an optional 'b' that changes nothing:
+ *
+ *   "r"   read. Blocks are laid over the bytes of the file, up to its end (beyond: umemMemoryError).
+ *   "r+"  read and write. Blocks are laid over the bytes there are; past the end the file grows.
+ *   "w"   write, "w+" read and write. The file is created, or emptied.
+ *   "a"   write, "a+" read and write. The file is created if missing; blocks start at its end.
+ *
+ * filename NULL with mode "w+" is a scratch file without a name, in $TMPDIR or /tmp: it vanishes with
+ * the context, and frees give the disk back at once.
+ *
+ * Errors: umemValueError for a bad mode or an empty name; umemIOError with the system's words for a
+ * file that cannot be opened, is not a regular file, or has a writer already; umemMemoryError. */
+UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
+
+/* Takes over an open descriptor of a regular file (for example one received from another process, or
+ * a memfd): as mode "r" when it was opened for reading, "r+" when for both, and like "r+" without
+ * reads when for writing only. The file offset is neither used nor changed. ctx owns fd from now on
+ * and closes it; after a failure fd is still the caller's.
+ * Errors: umemValueError for a descriptor with O_APPEND, which ignores offsets; umemIOError as above. */
+UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
+
+#endif

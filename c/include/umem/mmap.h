@@ -1,0 +1,37 @@
+/* umem/mmap.h - arrays in a file, addressed by pointers. */
+#ifndef UMEM_MMAP_H
+#define UMEM_MMAP_H
+
+#include <umem/base.h>
+
+/* A file as umemFile has it (all that umem/file.h says of modes, placement, reservation, locks and
+ * existing bytes holds), mapped into memory: addresses are pointers, so that a file can be worked on
+ * as an array, and shared with other processes that map it. A block lies at the same offset as it
+ * would in a umemFile. Concurrent, not ordered.
+ *
+ * - Blocks never move while the context lives: address space for growth is reserved at the start.
+ *   umem_alloc beyond it is umemMemoryError.
+ * - With mode "r" the memory is read-only for the CPU too.
+ * - umem's own copies and sets go through the file descriptor. Only the program's own use of a
+ *   pointer can be hit by SIGBUS, namely when another process cuts the file (umemFaultable).
+ * - umem_dtor unmaps: all addresses end with the context. */
+typedef struct umemMMap {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemMMap;
+
+/* As umemFile_ctor. Modes w and a open the file for reading too, because a mapping needs it. */
+UMEM_EXTERN umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode);
+
+/* As umemFile_adopt; a descriptor opened for writing only cannot be mapped (umemValueError). */
+UMEM_EXTERN umemStatusType umemMMap_adopt(umemMMap *ctx, int fd);
+
+/* The offset in the file of the byte at adr, as umemFile would address it; UINTPTR_MAX, and a status
+ * on ctx, for an address outside of the mapping. */
+UMEM_EXTERN uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr);
+
+/* The pointer to the byte at offset in the file; 0, and umemIndexError, past its end. */
+UMEM_EXTERN uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset);
+
+#endif

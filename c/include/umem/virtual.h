@@ -1,0 +1,180 @@
+/* umem/virtual.h - for those who write a context of their own.
+ *
+ * A context is a struct whose first member is a umemVirtual, a table of methods, and a constructor:
+ *
+ *     typedef struct { umemVirtual super; umemHost host; ... } umemMyMem;
+ *
+ *     void umemMyMem_ctor(umemMyMem *ctx, ...) {
+ *       static struct umemVtbl const vtbl = {mymem_dtor, mymem_is_same_device, mymem_alloc, ...};
+ *       umemHost_ctor(&ctx->host);
+ *       umemVirtual_ctor(&ctx->super, &ctx->host);
+ *       ctx->super.vptr = &vtbl;
+ *       ctx->super.type = umemUserDevice;
+ *       ctx->super.name = "MyMem";
+ *       ctx->super.capabilities |= umemConcurrent;   // what else is true of it
+ *     }
+ *
+ * The guide "Write your own context" walks through a whole one. The library calls a method only after
+ * it has checked what can be checked for every context: constructed, no null address, no overflow of
+ * adr + n or nmemb * size, alignment a power of two, n > 0, readable or writable as needed.
+ *
+ * A method that fails records it with umemVirtual_fail (or umem_set_status) on its own context,
+ * in the thread that called it, and returns umem_null(ctx) where it returns an address.
+ */
+#ifndef UMEM_VIRTUAL_H
+#define UMEM_VIRTUAL_H
+
+#include <umem/context.h>
+#include <umem/copy.h>
+
+/* The table of methods. NULL means the default that is told. The first eleven keep their order for
+ * good; new ones are only ever appended, and a context compiled against a shorter table is served by
+ * the defaults (umemVirtual.vtbl_size). */
+struct umemVtbl {
+  /* Releases what the constructor took, once. What it owns is lost for good if it does not. The base
+   * is cleaned up afterwards by the library, or earlier by calling umemVirtual_dtor from here.
+   * Default: nothing. */
+  void (*dtor)(umemVirtual *ctx);
+
+  /* Whether addresses of other, whose kind may be another, mean the same bytes as in ctx. A wrong
+   * true lets connect hand out addresses that mean something else.
+   * Default: same vptr and same space. */
+  bool (*is_same_device)(umemVirtual *ctx, umemVirtual *other);
+
+  /* Returns nbytes > 0 of memory at a multiple of ctx->alignment, or umem_null(ctx).
+   * Default: umemNotImplementedError. */
+  uintptr_t (*alloc)(umemVirtual *ctx, size_t nbytes);
+
+  /* As alloc, with every byte zero. nmemb * size is greater than 0 and does not overflow.
+   * Default: umemVirtual_calloc. */
+  uintptr_t (*calloc)(umemVirtual *ctx, size_t nmemb, size_t size);
+
+  /* Takes back a block of alloc or calloc. An address that is not live should be umemValueError, with
+   * nothing freed, where ctx can tell. Default: umemNotImplementedError. */
+  void (*free)(umemVirtual *ctx, uintptr_t adr);
+
+  /* As alloc, at a multiple of alignment, a power of two. The three are overridden together.
+   * Defaults: umemVirtual_aligned_alloc, _origin, _free. */
+  uintptr_t (*aligned_alloc)(umemVirtual *ctx, size_t alignment, size_t size);
+  uintptr_t (*aligned_origin)(umemVirtual *ctx, uintptr_t adr);
+  void (*aligned_free)(umemVirtual *ctx, uintptr_t adr);
+
+  /* Sets nbytes > 0 to (unsigned char)c. Default: umemVirtual_set. */
+  void (*set)(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
+
+  /* Copies nbytes > 0 between ctx and that, which is always a umemHost: dst_adr and src_adr there are
+   * pointers. An ordered context may return before the copy is done.
+   * Default: umemNotImplementedError. */
+  void (*copy_to)(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                  size_t nbytes);
+  void (*copy_from)(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
+                    size_t nbytes);
+
+  /* ---- appended after the first eleven ---- */
+
+  /* Copies by a route better than through host memory, and returns true: done, or failed with a
+   * status. Returns false, having touched nothing and recorded nothing, for all that is not its own.
+   * ctx is src or dst. layout is normal: rank 0 is a plain run of item_size bytes; otherwise no extent
+   * is 0 or 1, strides are never NULL, those of dst are not negative and fall from the first to the
+   * last, and what is contiguous on both sides has been merged. A decorator calls umem_copy_strided here with itself
+   * replaced by its upstream. Default: false. */
+  bool (*copy_direct)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                      uintptr_t dst_adr, umemLayout const *layout);
+
+  /* Returns when all work queued on ctx is complete. Obligatory for umemOrdered contexts: without it
+   * umem frees buffers that are still in use. Default: nothing to do. */
+  void (*synchronize)(umemVirtual *ctx);
+
+  /* Orders later work of ctx after what other, an ordered context of whatever kind, has queued.
+   * Default: synchronises other. */
+  void (*wait)(umemVirtual *ctx, umemVirtual *other);
+
+  /* Makes what was written durable. Default: nothing to do. */
+  void (*flush)(umemVirtual *ctx);
+
+  /* Gives unused storage back, all but about keep bytes. Default: nothing to do. */
+  void (*trim)(umemVirtual *ctx, size_t keep);
+
+  /* Fills in the members of *info that it knows; the others are preset to unknown.
+   * Default: knows nothing. */
+  void (*info)(umemVirtual *ctx, umemInfo *info);
+
+  /* The context that this one decorates; constant. synchronize, flush, trim and info, left NULL, are
+   * then asked of it. Default: NULL, it decorates none. */
+  umemVirtual *(*upstream)(umemVirtual *ctx);
+
+  /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was.
+   * Default: a new block, a copy, a free. */
+  uintptr_t (*realloc)(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+};
+
+/* ---- construction ---- */
+
+/* Makes *ctx a base with status umemOK, no vptr, the capabilities readable and writable, alignment 1,
+ * and a space of its own. host (a umemHost, borrowed; usually a member of the same struct) serves for
+ * intermediate buffers and may be NULL for a context that never needs any.
+ * vtbl_size is sizeof(struct umemVtbl) as the caller was compiled. */
+UMEM_EXTERN void umemVirtual_ctor_sized(umemVirtual *ctx, void *host, size_t vtbl_size);
+
+/* The same for binaries that name no size: only the first eleven methods are ever called. */
+UMEM_EXTERN void umemVirtual_ctor(umemVirtual *ctx, void *host);
+#define umemVirtual_ctor(ctx, host) umemVirtual_ctor_sized((ctx), (host), sizeof(struct umemVtbl))
+
+/* Releases what the base holds. Idempotent; umem_dtor calls it after the method dtor. */
+UMEM_EXTERN void umemVirtual_dtor(umemVirtual *ctx);
+
+/* ---- defaults, also for use in a table ---- */
+
+/* alloc, then set to 0. */
+UMEM_EXTERN uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
+
+/* alloc of size + alignment - 1 bytes (of size, where the natural alignment suffices); the origin is
+ * kept in a table beside the memory. */
+UMEM_EXTERN uintptr_t umemVirtual_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
+UMEM_EXTERN uintptr_t umemVirtual_aligned_origin(umemVirtual *ctx, uintptr_t adr);
+UMEM_EXTERN void umemVirtual_aligned_free(umemVirtual *ctx, uintptr_t adr);
+
+/* copy_from of a filled host buffer, in chunks. */
+UMEM_EXTERN void umemVirtual_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
+
+/* ---- failing ---- */
+
+/* Records a failure of ctx (NULL: of the thread alone) with a message as of printf, before which the
+ * name of the public function that is running is put. Returns type. */
+UMEM_EXTERN umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *format, ...)
+    UMEM_PRINTF(3, 4);
+
+/* For decorators: notes the calling thread's last failure on ctx too, if there was one since before (an
+ * earlier umem_thread_failures()) and it is not noted there. Returns its type, or umemOK. */
+UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
+
+/* ---- trying something that may fail ---- */
+
+/* Holds the calling thread's failures, so that code which can recover may forget them:
+ *
+ *     umemAttempt attempt;
+ *     umemAttempt_begin(&attempt);
+ *     adr = umem_alloc(upstream, n);
+ *     umemAttempt_end(&attempt);
+ *     if (umemAttempt_failed(&attempt)) { recover, or umemAttempt_record(&attempt); }
+ *
+ * Between begin and end nothing reaches contexts, thread status or hook; attempts nest. After end the
+ * struct belongs to whoever holds it: a helper thread hands it to its caller, who records it. */
+typedef struct umemAttempt {
+  struct umemAttempt *outer;
+  uint64_t failures;   /* of the thread, when the attempt began */
+  umemStatusType type; /* of the first failure held, or umemOK */
+  umemStatusType last; /* of the thread, when the attempt began */
+  void *ctx;           /* the context that failed, borrowed; may be NULL */
+  char text[UMEM_MESSAGE_SIZE];
+} umemAttempt;
+
+UMEM_EXTERN void umemAttempt_begin(umemAttempt *attempt);
+UMEM_EXTERN void
+umemAttempt_end(umemAttempt *attempt); /* of the innermost attempt of this thread */
+UMEM_EXTERN bool umemAttempt_failed(umemAttempt const *attempt);
+
+/* Records the held failure, if any, on its context and the calling thread. Returns its type. */
+UMEM_EXTERN umemStatusType umemAttempt_record(umemAttempt const *attempt);
+
+#endif

@@ -1,0 +1,100 @@
+/* umem_connect.c - paired addresses and their syncs. */
+#include "umem_core.h"
+
+/* Whether an address of src can serve as one of dst. */
+static bool one_memory(umemVirtual *src, umemVirtual *dst) {
+  return umem_is_same_device(src, dst) ||
+         (umem_can(src, umemCpuReadable) && umem_is_plain_host(dst));
+}
+
+static bool suffices(uintptr_t adr, size_t alignment) { return !(adr & (alignment - 1)); }
+
+/* 0 asks for the natural alignment. */
+static bool valid_alignment(umemVirtual *dst, size_t *alignment) {
+  if (!*alignment) *alignment = 1;
+  if (umem_is_power_of_two(*alignment)) return true;
+  umemVirtual_fail(dst, umemValueError, "alignment %zu is not a power of two", *alignment);
+  return false;
+}
+
+uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
+                       size_t dst_alignment) {
+  UMEM_ENTER();
+  umemVirtual *from = umem_guard(src);
+  umemVirtual *to = umem_guard(dst);
+  if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_null(dst);
+  uintptr_t null = umem_null_of(to);
+  if (!umem_validate(from, src_adr, nbytes, umemReadable)) return null;
+  if (umem_synchronize(from) != umemOK || umem_synchronize(to) != umemOK) return null;
+  if (one_memory(from, to) && suffices(src_adr, dst_alignment)) return src_adr;
+
+  uintptr_t adr = umem_aligned_alloc(to, dst_alignment, nbytes);
+  if (adr == null) return null;
+  if (umem_copy_to(from, src_adr, to, adr, nbytes) == umemOK && umem_synchronize(from) == umemOK &&
+      umem_synchronize(to) == umemOK)
+    return adr;
+  umem_aligned_free(to, adr);
+  return null;
+}
+
+umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                               size_t dst_alignment) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *from = umem_guard(src);
+  umemVirtual *to = umem_guard(dst);
+  if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_result(before);
+  umem_synchronize(from);
+  umem_synchronize(to);
+  if (dst_adr == umem_null_of(to)) return umem_result(before);
+  if (one_memory(from, to) && suffices(src_adr, dst_alignment)) {
+    if (src_adr != dst_adr)
+      umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
+                       (uintmax_t)dst_adr, (uintmax_t)src_adr);
+  } else
+    umem_aligned_free(to, dst_adr);
+  return umem_result(before);
+}
+
+/* Which of the two connect gave out does not matter here: equal addresses are one memory either way. */
+static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                           size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umemVirtual *from = umem_guard(src);
+  umemVirtual *to = umem_guard(dst);
+  if (!from || !to) return umem_result(before);
+  if (src_adr == dst_adr && (one_memory(from, to) || one_memory(to, from))) return umemOK;
+  return umem_copy_to(from, src_adr, to, dst_adr, nbytes);
+}
+
+static umemStatusType sync_safe(void *src, uintptr_t src_adr, size_t src_size, void *dst,
+                                uintptr_t dst_adr, size_t dst_size, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  bool inside = umem_within(src, src_size, nbytes);
+  inside = umem_within(dst, dst_size, nbytes) && inside;
+  return inside ? sync(src, src_adr, dst, dst_adr, nbytes) : umem_result(before);
+}
+
+umemStatusType umem_sync_to(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                            size_t nbytes) {
+  UMEM_ENTER();
+  return sync(src, src_adr, dst, dst_adr, nbytes);
+}
+
+umemStatusType umem_sync_from(void *dst, uintptr_t dst_adr, void *src, uintptr_t src_adr,
+                              size_t nbytes) {
+  UMEM_ENTER();
+  return sync(src, src_adr, dst, dst_adr, nbytes);
+}
+
+umemStatusType umem_sync_to_safe(void *src, uintptr_t src_adr, size_t src_size, void *dst,
+                                 uintptr_t dst_adr, size_t dst_size, size_t nbytes) {
+  UMEM_ENTER();
+  return sync_safe(src, src_adr, src_size, dst, dst_adr, dst_size, nbytes);
+}
+
+umemStatusType umem_sync_from_safe(void *dst, uintptr_t dst_adr, size_t dst_size, void *src,
+                                   uintptr_t src_adr, size_t src_size, size_t nbytes) {
+  UMEM_ENTER();
+  return sync_safe(src, src_adr, src_size, dst, dst_adr, dst_size, nbytes);
+}

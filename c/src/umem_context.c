@@ -1,0 +1,199 @@
+/* umem_context.c - construction, destruction and questions that any context answers. */
+#include "umem_core.h"
+
+#include <string.h>
+
+char const *umem_version(void) { return UMEM_VERSION; }
+
+/* ---- construction ---- */
+
+enum { first_slots = 11 };
+
+void umemVirtual_ctor_sized(umemVirtual *ctx, void *host, size_t vtbl_size) {
+  UMEM_ENTER();
+  if (!ctx) {
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+    return;
+  }
+  memset(ctx, 0, sizeof *ctx);
+  ctx->host = host;
+  ctx->vtbl_size = (uint32_t)vtbl_size;
+  ctx->capabilities = umemReadable | umemWritable;
+  ctx->alignment = 1;
+  ctx->space[0] = (uintptr_t)ctx;
+}
+
+void(umemVirtual_ctor)(umemVirtual *ctx, void *host) {
+  umemVirtual_ctor_sized(ctx, host, first_slots * sizeof(void (*)(void)));
+}
+
+void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
+                    char const *name, uint32_t capabilities, size_t alignment, void *host) {
+  umemVirtual_ctor_sized(ctx, host, sizeof *vtbl);
+  ctx->vptr = vtbl;
+  ctx->type = type;
+  ctx->name = name;
+  ctx->capabilities = capabilities;
+  ctx->alignment = alignment;
+}
+
+/* Leaves what umem_null, the name and the status need, and nothing that could be called. */
+static void close_base(umemVirtual *ctx) {
+  ctx->vptr = NULL;
+  ctx->host = NULL;
+  ctx->capabilities &= umemOffsets;
+}
+
+void umem_construct_failed(umemVirtual *ctx) { close_base(ctx); }
+
+void umem_dtor(void *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = ctx;
+  if (!self || !self->vptr) return;
+  if (self->vptr->dtor) self->vptr->dtor(self);
+  umemVirtual_dtor(self);
+  close_base(self);
+}
+
+umemVirtual *umem_guard_failed(void const *ctx) {
+  umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
+  if (!self) {
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+    return NULL;
+  }
+  umemStatusType known =
+      umem_get_status(self); /* a failed constructor's, which this must not hide */
+  umemVirtual_fail(
+      self, known == umemOK ? umemValueError : known,
+      "the context is not constructed: all zero, destructed, or its constructor failed");
+  return NULL;
+}
+
+bool umem_allows(umemVirtual *ctx, umemCapability access) {
+  if (umem_can(ctx, access)) return true;
+  umemVirtual_fail(ctx, umemNotSupportedError, "this %s is not %s", umem_get_device_name(ctx),
+                   access == umemReadable ? "readable" : "writable");
+  return false;
+}
+
+bool umem_validate(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access) {
+  if (adr == umem_null_of(ctx)) {
+    umemVirtual_fail(ctx, umemValueError, "the address in %s is null", umem_get_device_name(ctx));
+    return false;
+  }
+  if (adr > UINTPTR_MAX - nbytes) {
+    umemVirtual_fail(ctx, umemValueError, "%zu bytes at %ju exceed the address space of %s", nbytes,
+                     (uintmax_t)adr, umem_get_device_name(ctx));
+    return false;
+  }
+  return umem_allows(ctx, access);
+}
+
+/* ---- questions ---- */
+
+uintptr_t umem_null(void const *ctx) { return ctx ? umem_null_of(ctx) : 0; }
+
+char const *umem_get_device_name(void const *ctx) {
+  umemVirtual const *self = ctx;
+  if (!self || (!self->vptr && !self->name)) return "None";
+  return self->name ? self->name : "User";
+}
+
+umemVirtual *umem_innermost(umemVirtual *ctx) {
+  for (;;) {
+    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
+    umemVirtual *next = upstream ? upstream(ctx) : NULL;
+    if (!next) return ctx;
+    ctx = next;
+  }
+}
+
+bool umem_is_same_device(void *one, void *other) {
+  UMEM_ENTER();
+  umemVirtual *a = umem_guard(one);
+  umemVirtual *b = umem_guard(other);
+  if (!a || !b) return false;
+  a = umem_innermost(a);
+  b = umem_innermost(b);
+  if (a == b) return true;
+  if (a->vptr->is_same_device) return a->vptr->is_same_device(a, b);
+  return a->vptr == b->vptr && a->space[0] == b->space[0] && a->space[1] == b->space[1];
+}
+
+/* The outermost layer of ctx, decorators first, whose table has a method at this offset; or NULL. A
+ * decorator thus inherits what it leaves out. */
+static umemVirtual *layer_with(umemVirtual *ctx, size_t offset) {
+  for (;;) {
+    void (*method)(void) = NULL;
+    if (offset < ctx->vtbl_size) memcpy(&method, (char const *)ctx->vptr + offset, sizeof method);
+    if (method) return ctx;
+    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
+    umemVirtual *next = upstream ? upstream(ctx) : NULL;
+    if (!next) return NULL;
+    ctx = next;
+  }
+}
+#define LAYER_WITH(ctx, slot) layer_with((ctx), offsetof(struct umemVtbl, slot))
+
+umemStatusType umem_get_info(void *ctx, umemInfo *info) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  if (!self) return umem_result(before);
+  if (!info) return umemVirtual_fail(self, umemValueError, "info is NULL");
+  size_t size = info->size;
+  if (size < offsetof(umemInfo, available))
+    return umemVirtual_fail(self, umemValueError,
+                            "info->size is %zu: set it to sizeof(umemInfo) before the call", size);
+  umemInfo known = UMEM_INFO_INIT;
+  known.alignment = self->alignment;
+  umemVirtual *layer = LAYER_WITH(self, info);
+  if (layer) layer->vptr->info(layer, &known);
+  memcpy(info, &known, size < sizeof known ? size : sizeof known);
+  info->size = size;
+  return umemVirtual_adopt(self, before);
+}
+
+/* ---- order and durability ---- */
+
+umemStatusType umem_synchronize(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *layer = self ? LAYER_WITH(self, synchronize) : NULL;
+  if (layer) layer->vptr->synchronize(layer);
+  return umemVirtual_adopt(self, before);
+}
+
+umemStatusType umem_wait(void *ctx, void *other) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *that = umem_guard(other);
+  if (!self || !that) return umem_result(before);
+  if (!umem_can(that, umemOrdered) || umem_innermost(self) == umem_innermost(that)) return umemOK;
+  void (*slot)(umemVirtual *, umemVirtual *) = UMEM_SLOT(self, wait);
+  if (slot)
+    slot(self, that);
+  else
+    umem_synchronize(that);
+  return umem_result(before);
+}
+
+umemStatusType umem_flush(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *layer = self ? LAYER_WITH(self, flush) : NULL;
+  if (layer) layer->vptr->flush(layer);
+  return umemVirtual_adopt(self, before);
+}
+
+umemStatusType umem_trim(void *ctx, size_t keep) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *layer = self ? LAYER_WITH(self, trim) : NULL;
+  if (layer) layer->vptr->trim(layer, keep);
+  return umemVirtual_adopt(self, before);
+}

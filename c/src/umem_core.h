@@ -1,0 +1,126 @@
+/* umem_core.h - what the files of the library share. Includes no backend. */
+#ifndef UMEM_CORE_H
+#define UMEM_CORE_H
+
+#include <stddef.h>
+#include <umem/base.h>
+
+/* ---- the calling thread ---- */
+
+/* What every call looks at. Small, so that it can live in static TLS even when the library is opened
+ * at run time; the texts are elsewhere. */
+typedef struct umemThread {
+  char const *function; /* the outermost public function that is running: stands before messages */
+  uint64_t failures;    /* recorded or held in the life of the thread */
+  umemStatusType last;  /* type of the last of them */
+  umemAttempt *attempt; /* the innermost open one */
+  bool in_hook;
+} umemThread;
+extern _Thread_local umemThread umem_thread
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline char const *umem_enter(char const *function) {
+  char const *outer = umem_thread.function;
+  if (!outer) umem_thread.function = function;
+  return outer;
+}
+static inline void umem_leave(char const **outer) { umem_thread.function = *outer; }
+
+/* First line of every public function that can fail. */
+#define UMEM_ENTER() UMEM_ENTER_AS(__func__)
+#define UMEM_ENTER_AS(function)                                                                    \
+  __attribute__((cleanup(umem_leave), unused)) char const *umem_outer_ = umem_enter(function)
+
+/* The status of what this thread did since before, an earlier umem_thread.failures: umemOK, or the
+ * type of its last failure. */
+static inline umemStatusType umem_result(uint64_t before) {
+  return umem_thread.failures == before ? umemOK : umem_thread.last;
+}
+
+/* ---- guards and slots ---- */
+
+/* ctx as a constructed context; else NULL, and a status. */
+umemVirtual *umem_guard_failed(void const *ctx);
+static inline umemVirtual *umem_guard(void const *ctx) {
+  umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
+  return __builtin_expect(self && self->vptr, 1) ? self : umem_guard_failed(ctx);
+}
+
+static inline bool umem_can(umemVirtual const *ctx, unsigned capabilities) {
+  return (ctx->capabilities & capabilities) == capabilities;
+}
+
+static inline uintptr_t umem_null_of(umemVirtual const *ctx) {
+  return umem_can(ctx, umemOffsets) ? UINTPTR_MAX : 0;
+}
+
+/* Whether ctx allows access: umemReadable or umemWritable. False with a status otherwise. */
+bool umem_allows(umemVirtual *ctx, umemCapability access);
+
+/* Whether [adr, adr + nbytes) is one that could be: not null, no overflow, access allowed. False with
+ * a status otherwise. */
+bool umem_validate(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access);
+
+/* The method in slot of a constructed ctx, or NULL where its table is too short or has none. */
+#define UMEM_SLOT(ctx, slot)                                                                       \
+  (offsetof(struct umemVtbl, slot) < (ctx)->vtbl_size ? (ctx)->vptr->slot : NULL)
+
+/* Whether ctx is RAM that its own addresses point to: a genuine umemHost. */
+static inline bool umem_is_plain_host(umemVirtual const *ctx) { return ctx->host == ctx; }
+
+static inline bool umem_is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
+
+/* Whether umem itself may read or write through ctx's addresses. */
+static inline bool umem_cpu_reads(umemVirtual const *ctx) {
+  return (ctx->capabilities & (umemCpuReadable | umemFaultable)) == umemCpuReadable;
+}
+static inline bool umem_cpu_writes(umemVirtual const *ctx) {
+  return (ctx->capabilities & (umemCpuWritable | umemFaultable)) == umemCpuWritable;
+}
+
+/* The innermost context that ctx decorates; ctx itself where it decorates none. */
+umemVirtual *umem_innermost(umemVirtual *ctx);
+
+/* ---- copies: the router and its two helpers ---- */
+
+/* Copies a validated layout in normal form (see copy_direct in virtual.h) by the best route. */
+void umem_route(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                umemLayout const *layout);
+
+/* umem_stage.c: copies a run through host memory in chunks. */
+void umem_stage(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                size_t nbytes);
+
+/* umem_strided.c: copies a layout of rank > 0 that no side could copy directly. */
+void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                     umemLayout const *layout);
+
+/* Whether nbytes are at most size, the bounds that a _safe function was given for ctx; else false and
+ * umemIndexError on ctx. */
+bool umem_within(void *ctx, size_t size, size_t nbytes);
+
+/* The genuine umemHost for a copy between src and dst: dst itself where it is one, so that its
+ * failures are its own, else the one that src or dst was given. NULL, and a status, without any. */
+umemVirtual *umem_host_between(umemVirtual *src, umemVirtual *dst);
+
+/* Reads from src to, or writes to dst from, the pointer buffer; host is a umem_host_between. */
+void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer, size_t n);
+void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                    size_t n);
+
+/* ---- constructors ---- */
+
+/* For constructors of the library: makes *ctx the base of a context of this kind. */
+void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
+                    char const *name, uint32_t capabilities, size_t alignment, void *host);
+
+/* Leaves *ctx, whose constructor has recorded a failure, as a context that answers every call with a
+ * status; umem_null and the recorded status stay. The vtable's dtor will not be called. */
+void umem_construct_failed(umemVirtual *ctx);
+
+/* ---- messages ---- */
+
+/* The system's words for error, as strerror. Uses buffer; thread-safe. */
+char const *umem_system_words(int error, char *buffer, size_t size);
+
+#endif

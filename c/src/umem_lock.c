@@ -1,0 +1,51 @@
+/* umem_lock.c - see umem_lock.h. All locks form a list, newest first; its own mutex is `list_mutex`. */
+#include "umem_lock.h"
+
+static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;
+static umemLock *newest;
+
+static void before_fork(void) {
+  pthread_mutex_lock(&list_mutex);
+  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_lock(&lock->mutex);
+  pthread_mutex_lock(&global_mutex);
+}
+
+static void after_fork(void) {
+  pthread_mutex_unlock(&global_mutex);
+  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);
+  pthread_mutex_unlock(&list_mutex);
+}
+
+/* At load time rather than on first use: registering allocates, and a library without it would only
+ * fail in a forked child. */
+__attribute__((constructor)) static void watch_fork(void) {
+  pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+void umemLock_init(umemLock *lock) {
+  pthread_mutex_init(&lock->mutex, NULL);
+  pthread_mutex_lock(&list_mutex);
+  lock->newer = NULL;
+  lock->older = newest;
+  if (newest) newest->newer = lock;
+  newest = lock;
+  pthread_mutex_unlock(&list_mutex);
+}
+
+void umemLock_destroy(umemLock *lock) {
+  pthread_mutex_lock(&list_mutex);
+  if (lock->newer)
+    lock->newer->older = lock->older;
+  else
+    newest = lock->older;
+  if (lock->older) lock->older->newer = lock->newer;
+  pthread_mutex_unlock(&list_mutex);
+  pthread_mutex_destroy(&lock->mutex);
+}
+
+/* These mutexes are of the default kind, initialised and never taken twice: locking cannot fail. */
+void umemLock_acquire(umemLock *lock) { pthread_mutex_lock(&lock->mutex); }
+void umemLock_release(umemLock *lock) { pthread_mutex_unlock(&lock->mutex); }
+void umemLock_acquire_global(void) { pthread_mutex_lock(&global_mutex); }
+void umemLock_release_global(void) { pthread_mutex_unlock(&global_mutex); }

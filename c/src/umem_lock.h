@@ -1,0 +1,29 @@
+/* umem_lock.h - a mutex that survives fork.
+ *
+ * A child of fork has one thread; a mutex held by another thread of the parent would stay locked in
+ * it for ever. Therefore fork waits for all umemLocks, newest first, and releases them on both sides.
+ * The rule that makes this safe: whoever holds a lock and calls on takes only older ones (a decorator
+ * is constructed after what it decorates), and calls umemLock_init while holding none.
+ */
+#ifndef UMEM_LOCK_H
+#define UMEM_LOCK_H
+
+#include <pthread.h>
+
+typedef struct umemLock {
+  pthread_mutex_t mutex;
+  struct umemLock *older, *newer;
+} umemLock;
+
+void umemLock_init(umemLock *lock);    /* the lock must not move afterwards */
+void umemLock_destroy(umemLock *lock); /* unlocked */
+
+void umemLock_acquire(umemLock *lock);
+void umemLock_release(umemLock *lock);
+
+/* A lock for the library's few process-wide tables, older than all others: nothing that may take a
+ * lock or call a context is done under it. */
+void umemLock_acquire_global(void);
+void umemLock_release_global(void);
+
+#endif

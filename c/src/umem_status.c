@@ -1,0 +1,234 @@
+/* umem_status.c - the status of contexts and threads, attempts, and the failure hook.
+ *
+ * Nothing here allocates. Texts are bounded buffers: one inside every context, the others per thread.
+ * A context's text is guarded by the global lock, which only failures and readers of texts take. */
+#include "umem_core.h"
+#include "umem_lock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+_Thread_local umemThread umem_thread;
+
+enum { kept_messages = 4 }; /* the one just returned and three further calls */
+
+static _Thread_local struct {
+  umemStatusType type;
+  void *ctx; /* on which the last failure was noted; compared only */
+  char text[UMEM_MESSAGE_SIZE];
+  char kept[kept_messages][UMEM_MESSAGE_SIZE];
+  unsigned next;
+} thread_texts;
+
+static umemFailureHook *failure_hook;
+static void *failure_hook_data;
+
+/* ---- text ---- */
+
+static void append(char *text, char const *more) {
+  size_t used = strlen(text);
+  size_t room = UMEM_MESSAGE_SIZE - 1 - used;
+  size_t length = strnlen(more, room);
+  memcpy(text + used, more, length);
+  text[used + length] = 0;
+}
+
+static void append_separated(char *text, char const *more) {
+  if (!*more) return;
+  if (*text) append(text, "; ");
+  append(text, more);
+}
+
+/* A copy of text that outlives three further calls by this thread. */
+static char const *keep(char const *text) {
+  char *copy = thread_texts.kept[thread_texts.next++ % kept_messages];
+  *copy = 0;
+  append(copy, text ? text : "");
+  return copy;
+}
+
+char const *umem_get_status_name(umemStatusType type) {
+  static char const *const names[] = {
+      [umemOK] = "OK",
+      [umemMemoryError] = "MemoryError",
+      [umemRuntimeError] = "RuntimeError",
+      [umemIOError] = "IOError",
+      [umemValueError] = "ValueError",
+      [umemTypeError] = "TypeError",
+      [umemIndexError] = "IndexError",
+      [umemNotImplementedError] = "NotImplementedError",
+      [umemNotSupportedError] = "NotSupportedError",
+      [umemAssertError] = "AssertError",
+  };
+  return (size_t)type < sizeof names / sizeof *names ? names[type] : "UnknownError";
+}
+
+char const *umem_system_words(int error, char *buffer, size_t size) {
+  return strerror_r(error, buffer, size); /* the GNU form: returns the text, thread-safe */
+}
+
+/* ---- recording ---- */
+
+static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *text) {
+  umemLock_acquire_global();
+  umemStatusType old = ctx->status.type;
+  if (!ctx->status.message) ctx->text[0] = 0;
+  if (old != umemOK && type != umemOK && old != type) {
+    append_separated(ctx->text, "status ");
+    append(ctx->text, umem_get_status_name(old));
+    append(ctx->text, " changed to ");
+    append(ctx->text, umem_get_status_name(type));
+  }
+  append_separated(ctx->text, text);
+  ctx->status.message = ctx->text;
+  __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
+  umemLock_release_global();
+}
+
+static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
+  if (umem_thread.in_hook) return;
+  umemLock_acquire_global();
+  umemFailureHook *hook = failure_hook;
+  void *data = failure_hook_data;
+  umemLock_release_global();
+  if (!hook) return;
+  umem_thread.in_hook = true;
+  hook(ctx, type, text, data);
+  umem_thread.in_hook = false;
+}
+
+static void hold(umemAttempt *attempt, umemVirtual *ctx, umemStatusType type, char const *text) {
+  if (attempt->type != umemOK) return;
+  attempt->type = type;
+  attempt->ctx = ctx;
+  append(attempt->text, text);
+}
+
+/* Every failure passes here, with its final text. */
+static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
+  umem_thread.failures++;
+  umem_thread.last = type;
+  if (umem_thread.attempt) {
+    hold(umem_thread.attempt, ctx, type, text);
+    return;
+  }
+  thread_texts.type = type;
+  thread_texts.text[0] = 0;
+  append(thread_texts.text, text);
+  thread_texts.ctx = ctx;
+  if (ctx) note_on_context(ctx, type, text);
+  tell_hook(ctx, type, text);
+}
+
+/* Puts the name of the running public function before a message. */
+static void prefix(char *text) {
+  text[0] = 0;
+  if (!umem_thread.function) return;
+  append(text, umem_thread.function);
+  append(text, ": ");
+}
+
+umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *format, ...) {
+  char text[UMEM_MESSAGE_SIZE];
+  prefix(text);
+  size_t used = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  if (vsnprintf(text + used, sizeof text - used, format, arguments) < 0) append(text, format);
+  va_end(arguments);
+  record(ctx, type, text);
+  return type;
+}
+
+umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
+  if (umem_thread.failures == before) return umemOK;
+  bool held = umem_thread.attempt != NULL;
+  if (ctx && !held && ctx != thread_texts.ctx)
+    note_on_context(ctx, thread_texts.type, thread_texts.text);
+  return umem_thread.last;
+}
+
+umemStatusType umem_set_status(void *ctx, umemStatusType type, char const *message) {
+  if (!message) message = "";
+  if (type == umemOK) {
+    if (ctx) note_on_context(ctx, umemOK, message);
+    return umemOK;
+  }
+  char text[UMEM_MESSAGE_SIZE];
+  prefix(text);
+  append(text, message);
+  record(ctx, type, text);
+  return type;
+}
+
+/* ---- reading and clearing ---- */
+
+umemStatusType umem_get_status(void const *ctx) {
+  umemVirtual const *self = ctx;
+  return self ? __atomic_load_n(&self->status.type, __ATOMIC_ACQUIRE) : umemValueError;
+}
+
+bool umem_is_ok(void const *ctx) { return umem_get_status(ctx) == umemOK; }
+
+char const *umem_get_message(void const *ctx) {
+  umemVirtual const *self = ctx;
+  if (!self) return "";
+  umemLock_acquire_global();
+  char const *text = keep(self->status.message);
+  umemLock_release_global();
+  return text;
+}
+
+umemStatusType umem_clear_status(void *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = ctx;
+  if (!self) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  umemLock_acquire_global();
+  self->status.message = NULL;
+  self->text[0] = 0;
+  __atomic_store_n(&self->status.type, umemOK, __ATOMIC_RELEASE);
+  umemLock_release_global();
+  return umemOK;
+}
+
+umemStatusType umem_thread_status(void) { return thread_texts.type; }
+char const *umem_thread_message(void) { return keep(thread_texts.text); }
+uint64_t umem_thread_failures(void) { return umem_thread.failures; }
+
+void umem_thread_clear(void) {
+  thread_texts.type = umemOK;
+  thread_texts.text[0] = 0;
+}
+
+void umem_set_failure_hook(umemFailureHook *hook, void *data) {
+  umemLock_acquire_global();
+  failure_hook = hook;
+  failure_hook_data = data;
+  umemLock_release_global();
+}
+
+/* ---- attempts ---- */
+
+void umemAttempt_begin(umemAttempt *attempt) {
+  attempt->outer = umem_thread.attempt;
+  attempt->failures = umem_thread.failures;
+  attempt->type = umemOK;
+  attempt->last = umem_thread.last;
+  attempt->ctx = NULL;
+  attempt->text[0] = 0;
+  umem_thread.attempt = attempt;
+}
+
+void umemAttempt_end(umemAttempt *attempt) {
+  umem_thread.attempt = attempt->outer;
+  umem_thread.failures = attempt->failures;
+  umem_thread.last = attempt->last;
+}
+
+bool umemAttempt_failed(umemAttempt const *attempt) { return attempt->type != umemOK; }
+
+umemStatusType umemAttempt_record(umemAttempt const *attempt) {
+  if (umemAttempt_failed(attempt)) record(attempt->ctx, attempt->type, attempt->text);
+  return attempt->type;
+}
