@@ -61,11 +61,11 @@ umemVirtual *umem_guard_failed(void const *ctx) {
     umemVirtual_fail(NULL, umemValueError, "the context is NULL");
     return NULL;
   }
-  umemStatusType known =
-      umem_get_status(self); /* a failed constructor's, which this must not hide */
-  umemVirtual_fail(
-      self, known == umemOK ? umemValueError : known,
-      "the context is not constructed: all zero, destructed, or its constructor failed");
+  umemStatusType known = umem_get_status(self);
+  if (known == umemOK)
+    umemVirtual_fail(self, umemValueError, "the context is not constructed: zeroed or destructed");
+  else /* the context tells its own story already, which must not be buried under repetitions */
+    umemVirtual_fail(NULL, known, "the context is not constructed: %s", umem_get_message(self));
   return NULL;
 }
 

@@ -48,13 +48,13 @@ typedef enum umemCapability {
   umemDeviceAccessible = 1 << 2, /* a GPU can use the addresses */
   umemReadable = 1 << 3,         /* copies out of it are allowed */
   umemWritable = 1 << 4,         /* copies into it, sets and calloc are allowed */
-  umemOrdered = 1 << 5,    /* work is queued and may finish after the call; see umem_synchronize */
-  umemConcurrent = 1 << 6, /* many threads may use it at once */
-  umemOffsets = 1 << 7,    /* addresses are offsets: 0 is a good one, UINTPTR_MAX is null */
-  umemFaultable = 1 << 8,  /* pointers may fault for reasons outside of the process (a mapped
-                                    file that others cut): umem copies by calls, never through them */
-  umemSilent = 1 << 9      /* methods alloc and free record nothing: null, which is 0, can only
-                                    mean that memory is out, and umem says so */
+  umemOrdered = 1 << 5,          /* work is queued and may finish later; see umem_synchronize */
+  umemConcurrent = 1 << 6,       /* many threads may use it at once */
+  umemOffsets = 1 << 7,          /* addresses are offsets: 0 is a good one, UINTPTR_MAX is null */
+  umemFaultable = 1 << 8,        /* pointers may fault, as when others cut a mapped file: umem's own
+                                    copies go through methods */
+  umemSilent = 1 << 9            /* methods alloc and free record nothing: null, which is 0, means
+                                    that memory is out, and umem says so */
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who
@@ -111,6 +111,7 @@ typedef struct umemInfo {
   char name[128];     /* a file's path, a GPU's model; cut if longer */
 } umemInfo;
 
+/* What an umemInfo starts as: its size set, everything else unknown. */
 #define UMEM_INFO_INIT                                                                             \
   { sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "" }
 

@@ -22,6 +22,9 @@
  * full disk is a umemMemoryError there and not a half-written array later. (A hole inside an existing
  * file is not filled; writing there can still find the disk full, which is umemIOError.)
  *
+ * umem_get_info tells the size and the free bytes of the disk; with mode "r" the length of the file as
+ * capacity, and what is left of it.
+ *
  * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where
  * no block is and cuts the end, but never into what was there when the file was opened. */
 typedef struct umemFile {

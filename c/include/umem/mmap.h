@@ -11,6 +11,7 @@
  *
  * - Blocks never move while the context lives: address space for growth is reserved at the start.
  *   umem_alloc beyond it is umemMemoryError.
+ * - Alignments are honoured up to 1 GiB (64 KiB where address space is short); more is umemMemoryError.
  * - With mode "r" the memory is read-only for the CPU too.
  * - umem's own copies and sets go through the file descriptor. Only the program's own use of a
  *   pointer can be hit by SIGBUS, namely when another process cuts the file (umemFaultable).

@@ -169,9 +169,13 @@ typedef struct umemAttempt {
   char text[UMEM_MESSAGE_SIZE];
 } umemAttempt;
 
+/* Begins to hold the failures of the calling thread. */
 UMEM_EXTERN void umemAttempt_begin(umemAttempt *attempt);
-UMEM_EXTERN void
-umemAttempt_end(umemAttempt *attempt); /* of the innermost attempt of this thread */
+
+/* Ends attempt, the innermost of this thread. */
+UMEM_EXTERN void umemAttempt_end(umemAttempt *attempt);
+
+/* Whether a failure was held. */
 UMEM_EXTERN bool umemAttempt_failed(umemAttempt const *attempt);
 
 /* Records the held failure, if any, on its context and the calling thread. Returns its type. */

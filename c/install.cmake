@@ -1,0 +1,36 @@
+# The package, which works from wherever it is moved to: nothing in it is an absolute path.
+include(CMakePackageConfigHelpers)
+
+set(umem_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/umem")
+
+install(
+  TARGETS ${umem_targets}
+  EXPORT umem-targets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+)
+install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# find_package(umem)
+install(EXPORT umem-targets NAMESPACE umem:: DESTINATION "${umem_config_dir}")
+configure_package_config_file(
+  umem-config.cmake.in umem-config.cmake INSTALL_DESTINATION "${umem_config_dir}"
+  NO_SET_AND_CHECK_MACRO
+)
+write_basic_package_version_file(umem-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-config.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/umem-config-version.cmake"
+        DESTINATION "${umem_config_dir}"
+)
+
+# pkg-config. Directories are written relative to the file itself.
+set(pc_dir "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  message(FATAL_ERROR "CMAKE_INSTALL_LIBDIR and CMAKE_INSTALL_INCLUDEDIR must be relative")
+endif()
+file(RELATIVE_PATH umem_pc_prefix "${pc_dir}" "/prefix")
+configure_file(umem.pc.in umem.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+)

@@ -1,0 +1,115 @@
+/* umem_file.c - arrays in a file, read and written by calls.
+ *
+ * Addresses are the offsets of the engine in umem_store.h, whose UMEM_STORE_NONE is the null of a
+ * context with umemOffsets. Nothing but the translation of slots stands here. */
+#include "umem_store.h"
+
+#include <string.h>
+#include <umem/file.h>
+
+_Static_assert(UMEM_STORE_NONE == UINTPTR_MAX, "the engine's null is that of offsets");
+
+static umemStore *store_of(umemVirtual *ctx) { return ((umemFile *)ctx)->impl; }
+
+static void file_dtor(umemVirtual *ctx) { umemStore_close(store_of(ctx)); }
+
+static uintptr_t file_alloc(umemVirtual *ctx, size_t nbytes) {
+  return umemStore_alloc(store_of(ctx), nbytes, umemStoreGranule, false);
+}
+
+static uintptr_t file_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  return umemStore_alloc(store_of(ctx), nmemb * size, umemStoreGranule, true);
+}
+
+static void file_free(umemVirtual *ctx, uintptr_t adr) { umemStore_free(store_of(ctx), adr); }
+
+static uintptr_t file_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  return umemStore_alloc(store_of(ctx), size, alignment, false);
+}
+
+static uintptr_t file_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  return umemStore_begins(store_of(ctx), adr) ? adr : UMEM_STORE_NONE;
+}
+
+static void file_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  umemStore_set(store_of(ctx), adr, c, nbytes);
+}
+
+static void file_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)that;
+  umemStore_read(store_of(ctx), src_adr, (void *)dst_adr, nbytes);
+}
+
+static void file_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                           uintptr_t src_adr, size_t nbytes) {
+  (void)that;
+  umemStore_write(store_of(ctx), dst_adr, (void const *)src_adr, nbytes);
+}
+
+static void file_flush(umemVirtual *ctx) { umemStore_flush(store_of(ctx)); }
+
+static void file_trim(umemVirtual *ctx, size_t keep) { umemStore_trim(store_of(ctx), keep); }
+
+static void file_info(umemVirtual *ctx, umemInfo *info) { umemStore_info(store_of(ctx), info); }
+
+static uintptr_t file_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  return umemStore_realloc(store_of(ctx), adr, old_size, new_size);
+}
+
+static struct umemVtbl const file_vtbl = {
+    .dtor = file_dtor,
+    .alloc = file_alloc,
+    .calloc = file_calloc,
+    .free = file_free,
+    .aligned_alloc = file_aligned_alloc,
+    .aligned_origin = file_aligned_origin,
+    .aligned_free = file_free,
+    .set = file_set,
+    .copy_to = file_copy_to,
+    .copy_from = file_copy_from,
+    .flush = file_flush,
+    .trim = file_trim,
+    .info = file_info,
+    .realloc = file_realloc,
+};
+
+/* ---- construction ---- */
+
+static bool begin(umemFile *ctx) {
+  if (!ctx) {
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+    return false;
+  }
+  memset(ctx, 0, sizeof *ctx);
+  umem_construct(&ctx->super, &file_vtbl, umemFileDevice, "File", umemOffsets, umemStoreGranule,
+                 NULL);
+  return true;
+}
+
+/* Takes over store, which is NULL when opening it has failed. */
+static umemStatusType finish(umemFile *ctx, umemStore *store, uint64_t before) {
+  if (store && umemStore_identify(store, ctx->super.space) && umemStore_start(store)) {
+    ctx->super.capabilities |= umemStore_capabilities(store);
+    ctx->super.host = &store->host;
+    ctx->impl = store;
+    return umemOK;
+  }
+  umemStore_close(store);
+  umem_construct_failed(&ctx->super);
+  return umem_result(before);
+}
+
+umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_open(&ctx->super, filename, mode, false), before);
+}
+
+umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_adopt(&ctx->super, fd, false), before);
+}

@@ -1,0 +1,321 @@
+/* umem_store.c - opens, locks, measures and closes the file behind a File or MMap context.
+ *
+ * Nothing that exists is changed before umemStore_start: the descriptor is opened without O_TRUNC, and
+ * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
+ * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
+ * forked child shares it and must not take it from its parent. */
+#include "umem_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(off_t) == 8 && sizeof(uintptr_t) == 8, "umem needs 64-bit offsets");
+
+/* Where the last block may end: the largest off_t, rounded down. */
+static uint64_t const store_end = (uint64_t)INT64_MAX & ~(uint64_t)(umemStoreGranule - 1);
+
+/* ---- messages ---- */
+
+bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what) {
+  char words[128];
+  umemVirtual_fail(store->ctx, type, "%s %s: %s", what, store->label,
+                   umem_system_words(error, words, sizeof words));
+  return false;
+}
+
+static bool fail_open(umemStore const *store, int error, char const *what) {
+  return umemStore_fail(store, error == ENOMEM ? umemMemoryError : umemIOError, error, what);
+}
+
+/* prefix, then path in quotes. Of a long path the end is kept, which tells more; control characters
+ * become '?', so that a message stays one line. */
+static void set_label(umemStore *store, char const *prefix, char const *path) {
+  enum { most = 160 };
+  size_t length = strlen(path);
+  char const *tail = length > most ? path + (length - most) : path;
+  while (tail > path && ((unsigned char)*tail & 0xC0) == 0x80)
+    tail++; /* not inside of a UTF-8 letter */
+  snprintf(store->label, sizeof store->label, "%s\"%s%s\"", prefix, tail > path ? "..." : "", tail);
+  for (char *c = store->label; *c; c++)
+    if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
+/* ---- the mode ---- */
+
+typedef struct {
+  bool read, write, create, empty, append;
+} Mode;
+
+/* [rwa], then at most one '+' and one 'b' in any order. */
+static bool parse_mode(char const *text, Mode *mode) {
+  if (!text || !*text || !strchr("rwa", *text)) return false;
+  bool plus = false, binary = false;
+  for (char const *c = text + 1; *c; c++) {
+    bool *flag = *c == '+' ? &plus : *c == 'b' ? &binary : NULL;
+    if (!flag || *flag) return false;
+    *flag = true;
+  }
+  mode->read = *text == 'r' || plus;
+  mode->write = *text != 'r' || plus;
+  mode->create = *text != 'r';
+  mode->empty = *text == 'w';
+  mode->append = *text == 'a';
+  return true;
+}
+
+static int access_flags(Mode const *mode) {
+  return mode->read && mode->write ? O_RDWR : mode->write ? O_WRONLY : O_RDONLY;
+}
+
+/* ---- opening ---- */
+
+enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+static int open_retrying(char const *path, int flags, mode_t permissions) {
+  int fd;
+  do fd = open(path, flags, permissions);
+  while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+/* The directory that holds the new file at path, symbolic links followed; NULL when it cannot be
+ * told. Taken now, because the program may change its working directory before it flushes. */
+static char *directory_of(char const *path) {
+  char *whole = realpath(path, NULL);
+  char *slash = whole ? strrchr(whole, '/') : NULL;
+  if (slash) slash[slash == whole] = 0;
+  return whole;
+}
+
+static bool open_named(umemStore *store, Mode const *mode) {
+  int flags = open_flags | access_flags(mode);
+  store->fd = open_retrying(store->path, flags, 0);
+  if (store->fd < 0 && errno == ENOENT && mode->create) {
+    store->fd = open_retrying(store->path, flags | O_CREAT, 0666);
+    if (store->fd >= 0) {
+      store->unsynced_name = true;
+      store->directory = directory_of(store->path);
+    }
+  }
+  return store->fd >= 0 || fail_open(store, errno, "cannot open");
+}
+
+/* For file systems without O_TMPFILE: a file whose name goes at once. */
+static int open_unlinked(char const *directory) {
+  static char const name[] = "/umem-XXXXXX";
+  size_t length = strlen(directory);
+  char *path = malloc(length + sizeof name);
+  if (!path) return -1;
+  memcpy(path, directory, length);
+  memcpy(path + length, name, sizeof name);
+  int fd = mkostemp(path, O_CLOEXEC);
+  if (fd >= 0 && unlink(path) != 0) {
+    int error = errno;
+    close(fd);
+    fd = -1;
+    errno = error;
+  }
+  int error = errno;
+  free(path);
+  errno = error;
+  return fd;
+}
+
+static bool open_scratch(umemStore *store) {
+  char const *directory = secure_getenv("TMPDIR");
+  if (!directory || !*directory) directory = "/tmp";
+  set_label(store, "a scratch file in ", directory);
+  store->fd = open_retrying(directory, O_TMPFILE | O_EXCL | O_RDWR | open_flags, 0600);
+  if (store->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+    store->fd = open_unlinked(directory);
+  return store->fd >= 0 || fail_open(store, errno, "cannot open");
+}
+
+static bool check_regular(umemStore *store) {
+  struct stat st;
+  if (fstat(store->fd, &st) != 0) return fail_open(store, errno, "cannot examine");
+  if (S_ISREG(st.st_mode)) return true;
+  umemVirtual_fail(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
+                   S_ISDIR(st.st_mode) ? "a directory" : "a device, a pipe or a socket");
+  return false;
+}
+
+/* ---- construction and its undoing ---- */
+
+static umemStore *create(umemVirtual *ctx, char const *path) {
+  umemStore *store = calloc(1, sizeof *store);
+  if (!store) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
+    return NULL;
+  }
+  store->ctx = ctx;
+  store->fd = -1;
+  store->limit = store_end;
+  umemHost_ctor(&store->host);
+  umemLock_init(&store->lock);
+  store->range = umemRange_create(umemStoreGranule);
+  if (path) store->path = strdup(path);
+  if (store->range && umemRange_add(store->range, 0, store_end, true) && !store->path == !path)
+    return store;
+  umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
+  umemStore_close(store);
+  return NULL;
+}
+
+static umemStore *kept_if(bool good, umemStore *store) {
+  if (good) return store;
+  umemStore_close(store);
+  return NULL;
+}
+
+umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode_text,
+                          bool mapped) {
+  Mode mode;
+  if (!parse_mode(mode_text, &mode)) {
+    umemVirtual_fail(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
+                     mode_text ? mode_text : "NULL");
+    return NULL;
+  }
+  bool scratch = !filename;
+  if (scratch ? !mode.empty || !mode.read : !*filename) {
+    umemVirtual_fail(ctx, umemValueError,
+                     scratch ? "a scratch file (no name) has mode w+" : "the file name is empty");
+    return NULL;
+  }
+  if (mapped) mode.read = true;
+  umemStore *store = create(ctx, filename);
+  if (!store) return NULL;
+  store->readable = mode.read;
+  store->writable = mode.write;
+  store->appends = mode.append;
+  store->empties = mode.empty;
+  store->scratch = scratch;
+  if (!scratch) set_label(store, "", filename);
+  return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) && check_regular(store),
+                 store);
+}
+
+/* What fd was opened for. */
+static bool check_access(umemStore *store, bool mapped) {
+  int flags = fcntl(store->fd, F_GETFL);
+  if (flags < 0) return fail_open(store, errno, "cannot use");
+  int access = flags & O_ACCMODE;
+  store->readable = access != O_WRONLY;
+  store->writable = access != O_RDONLY;
+  char const *refusal = NULL;
+  if (flags & O_PATH)
+    refusal = "O_PATH, which allows neither reading nor writing";
+  else if (flags & O_APPEND)
+    refusal = "O_APPEND, which ignores offsets";
+  else if (mapped && !store->readable)
+    refusal = "writing only, which cannot be mapped";
+  if (refusal)
+    umemVirtual_fail(store->ctx, umemValueError, "%s was opened with %s", store->label, refusal);
+  return !refusal;
+}
+
+umemStore *umemStore_adopt(umemVirtual *ctx, int fd, bool mapped) {
+  umemStore *store = create(ctx, NULL);
+  if (!store) return NULL;
+  store->fd = fd;
+  store->adopted = true;
+  snprintf(store->label, sizeof store->label, "descriptor %d", fd);
+  return kept_if(check_access(store, mapped) && check_regular(store), store);
+}
+
+/* Where the file system cannot lock, nobody else's lock can be hurt. */
+static bool lock_file(umemStore *store) {
+  if (flock(store->fd, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EOPNOTSUPP || errno == ENOLCK || errno == ENOSYS) return true;
+  if (errno != EWOULDBLOCK) return fail_open(store, errno, "cannot lock");
+  umemVirtual_fail(store->ctx, umemIOError, "%s has another writer, who has locked it",
+                   store->label);
+  return false;
+}
+
+/* Keeps blocks off the first length bytes. */
+static bool skip(umemStore *store, uint64_t length) {
+  uint64_t first = (length + umemStoreGranule - 1) & ~(uint64_t)(umemStoreGranule - 1);
+  if (!first || umemRange_remove(store->range, 0, first)) return true;
+  umemVirtual_fail(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
+  return false;
+}
+
+bool umemStore_start(umemStore *store) {
+  uint64_t length;
+  if (store->writable && !lock_file(store)) return false;
+  if (!umemStore_measure(store, &length)) return false;
+  if (store->appends && !skip(store, length)) return false;
+  if (store->empties) {
+    int error = umemStore_resize(store, 0);
+    if (error) return fail_open(store, error, "cannot empty");
+    length = 0;
+  }
+  store->original = store->length = store->reserved = store->used = length;
+  store->started = true;
+  return true;
+}
+
+void umemStore_close(umemStore *store) {
+  if (!store) return;
+  bool ours = store->fd >= 0 && (store->started || !store->adopted);
+  /* EINTR comes after the descriptor is gone: closing again could hit somebody else's. */
+  if (ours && close(store->fd) != 0 && errno != EINTR)
+    umemStore_fail(store, umemIOError, errno, "closing");
+  umemRange_destroy(store->range);
+  umemLock_destroy(&store->lock);
+  umem_dtor(&store->host);
+  free(store->directory);
+  free(store->path);
+  free(store);
+}
+
+/* ---- questions ---- */
+
+uint32_t umemStore_capabilities(umemStore const *store) {
+  return umemConcurrent | (store->readable ? umemReadable : 0u) |
+         (store->writable ? umemWritable : 0u);
+}
+
+bool umemStore_identify(umemStore const *store, uint64_t space[2]) {
+  struct stat st;
+  if (fstat(store->fd, &st) != 0) return fail_open(store, errno, "cannot examine");
+  space[0] = st.st_dev;
+  space[1] = st.st_ino;
+  return true;
+}
+
+bool umemStore_measure(umemStore const *store, uint64_t *length) {
+  struct stat st;
+  if (fstat(store->fd, &st) != 0) return fail_open(store, errno, "cannot measure");
+  *length = (uint64_t)st.st_size;
+  return true;
+}
+
+/* A file that is only read holds what it holds; others may grow as far as the disk goes. */
+void umemStore_info(umemStore *store, umemInfo *info) {
+  struct statvfs disk;
+  if (fstatvfs(store->fd, &disk) != 0) {
+    umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
+    return;
+  }
+  info->page_size = disk.f_frsize;
+  info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
+  info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+  if (!store->writable) {
+    umemLock_acquire(&store->lock);
+    uint64_t live = umemRange_totals(store->range).live_bytes;
+    info->capacity = store->length;
+    info->available = live < store->length ? store->length - live : 0;
+    umemLock_release(&store->lock);
+  }
+  if (store->path) snprintf(info->name, sizeof info->name, "%s", store->path);
+}
