@@ -1,0 +1,26 @@
+# The commands of the page "Install and use". The folder umem holds the sources.
+
+# [build]
+cmake -S umem -B build
+cmake --build build
+cmake --install build --prefix "$HOME/umem"
+# [/build]
+
+# [package]
+cmake -S with_package -B with_package/build -DCMAKE_PREFIX_PATH="$HOME/umem"
+cmake --build with_package/build
+# [/package]
+
+# [source]
+cmake -S with_source -B with_source/build
+cmake --build with_source/build
+# [/source]
+
+# [pkg-config]
+export PKG_CONFIG_PATH="$HOME/umem/lib/pkgconfig"
+cc first.c -o first $(pkg-config --cflags --libs umem) -Wl,-rpath,"$HOME/umem/lib"
+# [/pkg-config]
+
+# [static]
+cc first.c -o first_static $(pkg-config --cflags umem) "$HOME/umem/lib/libumem.a" -pthread
+# [/static]

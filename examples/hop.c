@@ -1,0 +1,90 @@
+/* hop.c - one checked copy from one place to another.
+ *
+ * Nothing here knows which places these are. */
+#include "hop.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { CHUNK = 1 << 16 }; /* bytes that are prepared or compared at a time */
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Says what umem says of the last failure. */
+static bool umem_failed(char *why) {
+  snprintf(why, HOP_WHY_SIZE, "%s", umem_thread_message());
+  return false;
+}
+
+/* What a block holds, or should hold. */
+typedef enum Content { RIGHT = 0, WRONG = 0xff } Content;
+
+/* The next n bytes of original, each of them changed if they are to be wrong. */
+static void prepare(unsigned char *chunk, unsigned char const *original, size_t n,
+                    Content content) {
+  for (size_t i = 0; i < n; ++i) chunk[i] = (unsigned char)(original[i] ^ content);
+}
+
+/* Makes every byte of the block another one than in original. */
+static bool spoil(Block block, umemHost *ram, unsigned char const *original, size_t size,
+                  char *why) {
+  unsigned char chunk[CHUNK];
+  for (size_t done = 0, n; done < size; done += n) {
+    n = smaller(size - done, CHUNK);
+    prepare(chunk, original + done, n, WRONG);
+    if (umem_copy_from(block.ctx, block.adr + done, ram, (uintptr_t)chunk, n) != umemOK ||
+        umem_synchronize(block.ctx) != umemOK)
+      return umem_failed(why);
+  }
+  return true;
+}
+
+/* Compares every byte of the block with what it should be. */
+static bool check(Block block, umemHost *ram, unsigned char const *original, size_t size,
+                  Content content, char *why) {
+  unsigned char expected[CHUNK], found[CHUNK];
+  for (size_t done = 0, n; done < size; done += n) {
+    n = smaller(size - done, CHUNK);
+    prepare(expected, original + done, n, content);
+    if (umem_copy_to(block.ctx, block.adr + done, ram, (uintptr_t)found, n) != umemOK ||
+        umem_synchronize(block.ctx) != umemOK)
+      return umem_failed(why);
+    if (!memcmp(found, expected, n)) continue;
+    size_t i = 0;
+    while (found[i] == expected[i]) ++i;
+    snprintf(why, HOP_WHY_SIZE, "%s the copy, byte %zu of %zu is 0x%02x and should be 0x%02x",
+             content == RIGHT ? "after" : "before", done + i, size, found[i], expected[i]);
+    return false;
+  }
+  return true;
+}
+
+/* The copy itself, complete when this returns. */
+static bool timed_copy(Route *route, Block from, Block to, size_t size, char *why) {
+  double start = now();
+  bool ok = umem_copy_to(from.ctx, from.adr, to.ctx, to.adr, size) == umemOK &&
+            umem_synchronize(from.ctx) == umemOK && umem_synchronize(to.ctx) == umemOK;
+  route->seconds += now() - start;
+  return ok || umem_failed(why);
+}
+
+bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
+         char why[HOP_WHY_SIZE]) {
+  umemHost ram;
+  umemHost_ctor(&ram);
+  bool ok = spoil(to, &ram, original, size, why) && check(to, &ram, original, size, WRONG, why) &&
+            timed_copy(route, from, to, size, why) && check(to, &ram, original, size, RIGHT, why);
+  umem_dtor(&ram);
+  if (ok)
+    route->bytes += size;
+  else
+    route->failed = true;
+  return ok;
+}

@@ -1,0 +1,35 @@
+/* hop.h - one checked copy from one place to another. */
+#ifndef HOP_H
+#define HOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <umem.h>
+
+/* Bytes in some place, and an address there. */
+typedef struct Block {
+  void *ctx;
+  uintptr_t adr;
+} Block;
+
+/* What the hops from one place to another came to. */
+typedef struct Route {
+  char const *from; /* names, for people */
+  char const *to;
+  uint64_t bytes; /* copied and found identical */
+  double seconds; /* that the copies alone took */
+  bool failed;    /* nothing more is tried on this route */
+} Route;
+
+enum { HOP_WHY_SIZE = UMEM_MESSAGE_SIZE };
+
+/* Copies size bytes from one block to another and adds the time to route. original, in RAM, holds what
+ * the bytes must be. Every byte of the target is made wrong before the copy, and every byte is compared
+ * before and after it, so that a copy which does nothing, too little or something else cannot pass.
+ *
+ * Returns whether all went well. Otherwise the route has failed, and why tells how. */
+bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
+         char why[HOP_WHY_SIZE]);
+
+#endif

@@ -1,0 +1,77 @@
+/* places.c - the constructors of every place, and nothing else. */
+#include "places.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096 };
+
+/* A file vanishes once it has no name and nobody has it open. Taking the name away at once leaves
+ * nothing behind, however the program ends. */
+static umemStatusType without_name(umemStatusType status, char const *path) {
+  if (status == umemOK) unlink(path);
+  return status;
+}
+
+static umemStatusType open_ram(Storage *storage, char const *prefix) {
+  (void)prefix;
+  return umemHost_ctor(&storage->host);
+}
+
+static umemStatusType open_scratch_file(Storage *storage, char const *prefix) {
+  (void)prefix;
+  return umemFile_ctor(&storage->file, NULL, "w+");
+}
+
+static umemStatusType open_named_file(Storage *storage, char const *prefix) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s.file", prefix);
+  return without_name(umemFile_ctor(&storage->file, path, "w+"), path);
+}
+
+static umemStatusType open_mapped_file(Storage *storage, char const *prefix) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s.mmap", prefix);
+  return without_name(umemMMap_ctor(&storage->mmap, path, "w+"), path);
+}
+
+static umemStatusType open_tmpfs_file(Storage *storage, char const *prefix) {
+  char path[PATH_SIZE];
+  (void)prefix;
+  snprintf(path, sizeof path, "/dev/shm/umem-stage-%ld", (long)getpid());
+  return without_name(umemFile_ctor(&storage->file, path, "w+"), path);
+}
+
+static umemStatusType open_gpu(Storage *storage, char const *prefix) {
+  (void)prefix;
+  return umemCuda_ctor(&storage->cuda, 0);
+}
+
+static umemStatusType open_gpu_stream(Storage *storage, char const *prefix) {
+  (void)prefix;
+  return umemCudaAsync_ctor(&storage->cuda_async, 0, UMEM_STREAM_NEW);
+}
+
+static umemStatusType open_managed_ram(Storage *storage, char const *prefix) {
+  (void)prefix;
+  return umemCudaManaged_ctor(&storage->cuda_managed, 0, 0);
+}
+
+static umemStatusType open_pinned_ram(Storage *storage, char const *prefix) {
+  (void)prefix;
+  return umemCudaHost_ctor(&storage->cuda_host, 0);
+}
+
+Place const places[] = {
+    {"RAM", false, open_ram},
+    {"scratch file", false, open_scratch_file},
+    {"named file", false, open_named_file},
+    {"mapped file", false, open_mapped_file},
+    {"tmpfs file", true, open_tmpfs_file},
+    {"GPU", true, open_gpu},
+    {"GPU stream", true, open_gpu_stream},
+    {"managed RAM", true, open_managed_ram},
+    {"pinned RAM", true, open_pinned_ram},
+};
+
+size_t const place_count = sizeof places / sizeof *places;

@@ -1,0 +1,34 @@
+/* places.h - every place of this machine where umem can keep an array.
+ *
+ * The table in places.c is the only part of the program that names them: to stage arrays through one
+ * more, add its constructor there. */
+#ifndef PLACES_H
+#define PLACES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <umem.h>
+
+/* Room for any context. */
+typedef union Storage {
+  umemVirtual base;
+  umemHost host;
+  umemFile file;
+  umemMMap mmap;
+  umemCuda cuda;
+  umemCudaHost cuda_host;
+  umemCudaManaged cuda_managed;
+  umemCudaAsync cuda_async;
+} Storage;
+
+typedef struct Place {
+  char const *name; /* for people */
+  bool optional;    /* not every machine has it */
+  /* Constructs the context. Files that need a name get one that begins with prefix. */
+  umemStatusType (*open)(Storage *storage, char const *prefix);
+} Place;
+
+extern Place const places[];
+extern size_t const place_count;
+
+#endif

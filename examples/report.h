@@ -1,0 +1,23 @@
+/* report.h - what the program tells a person. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hop.h"
+#include "npy.h"
+
+/* One line on standard output about the array. */
+void report_array(char const *path, Npy const *npy);
+
+/* Where the work stands, on one line that the next message replaces. Only on a terminal. */
+void report_progress(char const *from, char const *to, uint64_t done, uint64_t total);
+
+/* One line on standard error about something that went wrong, as of printf. */
+__attribute__((format(printf, 1, 2))) void report_problem(char const *format, ...);
+
+/* The table of routes on standard output. Returns how many are not identical in all size bytes. */
+size_t report_table(Route const *routes, size_t count, uint64_t size);
+
+#endif

@@ -1,0 +1,298 @@
+/* stage.c - takes an array through every place that this machine has, and back.
+ *
+ *     stage INPUT.npy [OUTPUT.npy [PIECE]]
+ *
+ * The array goes from the input file to each place, from each place to each place, and from the last
+ * one to the output file (staged.npy if none is named). Every byte is checked after every hop. Arrays
+ * larger than PIECE bytes (16 MiB if not told) go piece by piece, so that any array fits anywhere.
+ *
+ * Exit code: 0 when every byte was right and the output is written; 1 when a transfer failed or a byte
+ * was wrong, and then no output is left; 2 when the input is no array that can be staged.
+ *
+ * The places are named in places.c, by their constructors, and nowhere else. What is named here are the
+ * program's own input, output and memory. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hop.h"
+#include "npy.h"
+#include "places.h"
+#include "report.h"
+
+enum { IDENTICAL = 0, FAILED = 1, BAD_INPUT = 2 };
+
+enum { PATH_SIZE = 4096, PIECE = 16 << 20 };
+
+/* A place in use. Arrays arrive in one block and leave from another, so that a place can also be
+ * paired with itself. */
+typedef struct Stop {
+  char const *name;
+  Storage storage;
+  Block departure;
+  Block arrival;
+} Stop;
+
+typedef struct Tour {
+  char const *input_path;
+  char const *output_path;
+  char part_path[PATH_SIZE]; /* the output until all of it is right */
+  umemFile input;
+  umemFile output;
+  Npy npy;
+  uintptr_t output_adr;
+
+  umemHost ram;            /* for the tables of this program */
+  unsigned char *original; /* the piece under way, as the input has it */
+  size_t piece;            /* bytes, at most */
+  Stop *stops;
+  size_t stop_count;
+  Route *routes; /* into each stop, from each to each in rows, out of the last one */
+  size_t route_count;
+  bool incomplete; /* a place that every machine has is missing */
+} Tour;
+
+static Route *route_in(Tour *tour, size_t to) { return &tour->routes[to]; }
+
+static Route *route_between(Tour *tour, size_t from, size_t to) {
+  return &tour->routes[(from + 1) * tour->stop_count + to];
+}
+
+static Route *route_out(Tour *tour) { return &tour->routes[tour->route_count - 1]; }
+
+/* ---- the files ---- */
+
+static bool open_input(Tour *tour) {
+  char why[NPY_WHY_SIZE];
+  umemInfo info = UMEM_INFO_INIT;
+  if (umemFile_ctor(&tour->input, tour->input_path, "r") != umemOK ||
+      umem_get_info(&tour->input, &info) != umemOK) {
+    report_problem("%s", umem_get_message(&tour->input));
+    return false;
+  }
+  if (!npy_read(&tour->npy, &tour->input, info.capacity, why)) {
+    report_problem("%s: %s", tour->input_path, why);
+    return false;
+  }
+  return true;
+}
+
+static bool is_same_file(char const *one, char const *other) {
+  struct stat a, b;
+  return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Closes the output and gives it its name, or removes it. */
+static bool close_output(Tour *tour, bool keep) {
+  if (keep) umem_flush(&tour->output);
+  umem_dtor(&tour->output);
+  if (keep && umem_get_status(&tour->output) != umemOK) {
+    report_problem("%s", umem_get_message(&tour->output));
+    keep = false;
+  }
+  if (keep && rename(tour->part_path, tour->output_path)) {
+    report_problem("cannot rename \"%s\" to \"%s\": %s", tour->part_path, tour->output_path,
+                   strerror(errno));
+    keep = false;
+  }
+  if (!keep) unlink(tour->part_path);
+  return keep;
+}
+
+/* The output gets its name last: until then an older file of that name, which may be the input, stays
+ * as it is. */
+static bool open_output(Tour *tour) {
+  Npy const *npy = &tour->npy;
+  int length = snprintf(tour->part_path, PATH_SIZE, "%s.part", tour->output_path);
+  if (length < 0 || length >= PATH_SIZE) {
+    report_problem("the name of the output is too long");
+    return false;
+  }
+  if (is_same_file(tour->part_path, tour->input_path)) {
+    report_problem("\"%s\" is the input, and this output would overwrite it", tour->part_path);
+    return false;
+  }
+  if (umemFile_ctor(&tour->output, tour->part_path, "w+") != umemOK) {
+    report_problem("%s", umem_get_message(&tour->output));
+    return false;
+  }
+  tour->output_adr = umem_alloc(&tour->output, npy->data_offset + npy->data_size);
+  if (tour->output_adr != umem_null(&tour->output) &&
+      umem_copy_to(&tour->input, 0, &tour->output, tour->output_adr, npy->data_offset) == umemOK)
+    return true;
+  report_problem("%s", umem_thread_message());
+  return close_output(tour, false);
+}
+
+/* ---- the places ---- */
+
+static void free_blocks(Stop *stop) {
+  umem_free(stop->departure.ctx, stop->departure.adr);
+  umem_free(stop->arrival.ctx, stop->arrival.adr);
+}
+
+/* On failure the storage tells why. */
+static bool open_stop(Stop *stop, Place const *place, char const *prefix, size_t piece) {
+  void *ctx = &stop->storage;
+  stop->name = place->name;
+  if (place->open(&stop->storage, prefix) != umemOK) return false;
+  stop->departure = (Block){ctx, umem_alloc(ctx, piece)};
+  stop->arrival = (Block){ctx, umem_alloc(ctx, piece)};
+  if (umem_is_ok(ctx)) return true;
+  free_blocks(stop);
+  return false;
+}
+
+static bool open_stops(Tour *tour) {
+  tour->stops = (Stop *)umem_calloc(&tour->ram, place_count, sizeof(Stop));
+  tour->original = (unsigned char *)umem_alloc(&tour->ram, tour->piece);
+  if (!umem_is_ok(&tour->ram)) return false;
+  for (size_t i = 0; i < place_count; ++i) {
+    Stop *stop = &tour->stops[tour->stop_count];
+    if (open_stop(stop, &places[i], tour->output_path, tour->piece)) {
+      ++tour->stop_count;
+      continue;
+    }
+    if (places[i].optional)
+      printf("left out: %s: %s\n", stop->name, umem_get_message(&stop->storage));
+    else
+      report_problem("%s: %s", stop->name, umem_get_message(&stop->storage));
+    tour->incomplete = tour->incomplete || !places[i].optional;
+    umem_dtor(&stop->storage);
+    memset(stop, 0, sizeof *stop);
+  }
+  return tour->stop_count > 0;
+}
+
+static bool make_routes(Tour *tour) {
+  size_t n = tour->stop_count;
+  tour->route_count = n + n * n + 1;
+  tour->routes = (Route *)umem_calloc(&tour->ram, tour->route_count, sizeof(Route));
+  if (!umem_is_ok(&tour->ram)) return false;
+  for (size_t i = 0; i < n; ++i) {
+    *route_in(tour, i) = (Route){.from = "input", .to = tour->stops[i].name};
+    for (size_t j = 0; j < n; ++j)
+      *route_between(tour, i, j) = (Route){.from = tour->stops[i].name, .to = tour->stops[j].name};
+  }
+  *route_out(tour) = (Route){.from = tour->stops[n - 1].name, .to = "output"};
+  return true;
+}
+
+/* ---- the tour ---- */
+
+/* A piece of the array. */
+typedef struct Piece {
+  size_t offset;
+  size_t size;
+} Piece;
+
+/* One hop of a piece, unless its route has failed before. */
+static bool travel(Tour *tour, Piece piece, Route *route, Block from, Block to) {
+  char why[HOP_WHY_SIZE];
+  if (route->failed) return false;
+  uint64_t steps = tour->route_count * (uint64_t)tour->npy.data_size;
+  uint64_t step =
+      tour->route_count * (uint64_t)piece.offset + (uint64_t)(route - tour->routes) * piece.size;
+  report_progress(route->from, route->to, step, steps);
+  if (hop(route, from, to, tour->original, piece.size, why)) return true;
+  report_problem("%s -> %s: %s", route->from, route->to, why);
+  return false;
+}
+
+/* From stop number i to every stop. */
+static void travel_from(Tour *tour, Piece piece, size_t i, bool arrived) {
+  for (size_t j = 0; j < tour->stop_count; ++j) {
+    Route *route = route_between(tour, i, j);
+    if (arrived)
+      travel(tour, piece, route, tour->stops[i].departure, tour->stops[j].arrival);
+    else
+      route->failed = true;
+  }
+}
+
+static bool travel_piece(Tour *tour, Piece piece) {
+  Block input = {&tour->input, tour->npy.data_offset + piece.offset};
+  Block output = {&tour->output, tour->output_adr + tour->npy.data_offset + piece.offset};
+  if (umem_copy_to(input.ctx, input.adr, &tour->ram, (uintptr_t)tour->original, piece.size) !=
+      umemOK) {
+    report_problem("%s", umem_thread_message());
+    return false;
+  }
+  for (size_t i = 0; i < tour->stop_count; ++i)
+    travel_from(tour, piece, i,
+                travel(tour, piece, route_in(tour, i), input, tour->stops[i].departure));
+  travel(tour, piece, route_out(tour), tour->stops[tour->stop_count - 1].arrival, output);
+  return true;
+}
+
+/* An empty array travels too, as one piece of no bytes. */
+static bool travel_all(Tour *tour) {
+  Piece piece = {0, 0};
+  do {
+    size_t rest = tour->npy.data_size - piece.offset;
+    piece.size = rest < tour->piece ? rest : tour->piece;
+    if (!travel_piece(tour, piece)) return false;
+    piece.offset += piece.size;
+  } while (piece.offset < tour->npy.data_size);
+  return true;
+}
+
+/* Whether all bytes were right everywhere. */
+static bool run(Tour *tour) {
+  if (!open_stops(tour) || !make_routes(tour)) {
+    report_problem("%s", umem_thread_message());
+    return false;
+  }
+  bool complete = travel_all(tour) && !tour->incomplete;
+  size_t bad = report_table(tour->routes, tour->route_count, tour->npy.data_size);
+  if (bad) report_problem("%zu of %zu routes failed", bad, tour->route_count);
+  return complete && !bad;
+}
+
+static int stage(Tour *tour) {
+  umemHost_ctor(&tour->ram);
+  if (tour->piece > tour->npy.data_size) tour->piece = tour->npy.data_size;
+  report_array(tour->input_path, &tour->npy);
+
+  bool ok = open_output(tour) && close_output(tour, run(tour));
+  if (ok)
+    printf("%zu routes, every byte identical; the array is in \"%s\"\n", tour->route_count,
+           tour->output_path);
+
+  for (size_t i = 0; i < tour->stop_count; ++i) {
+    free_blocks(&tour->stops[i]);
+    umem_dtor(&tour->stops[i].storage);
+  }
+  umem_free(&tour->ram, (uintptr_t)tour->routes);
+  umem_free(&tour->ram, (uintptr_t)tour->stops);
+  umem_free(&tour->ram, (uintptr_t)tour->original);
+  umem_dtor(&tour->ram);
+  return ok ? IDENTICAL : FAILED;
+}
+
+/* ---- the command line ---- */
+
+static bool parse_size(char const *text, size_t *size) {
+  char *end;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, 10);
+  *size = (size_t)value;
+  return *text >= '1' && *text <= '9' && !*end && !errno && value <= PTRDIFF_MAX;
+}
+
+int main(int argc, char **argv) {
+  static Tour tour = {.output_path = "staged.npy", .piece = PIECE};
+  if (argc < 2 || argc > 4 || (argc == 4 && !parse_size(argv[3], &tour.piece))) {
+    fputs("usage: stage INPUT.npy [OUTPUT.npy [PIECE]], PIECE in bytes\n", stderr);
+    return BAD_INPUT;
+  }
+  tour.input_path = argv[1];
+  if (argc > 2) tour.output_path = argv[2];
+
+  int code = open_input(&tour) ? stage(&tour) : BAD_INPUT;
+  umem_dtor(&tour.input);
+  return code;
+}
