@@ -141,10 +141,21 @@ umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *form
   return type;
 }
 
+/* Whether ctx stands on other: decorates it, or takes its buffers from it. NULL is nobody's fault. */
+static bool stands_on(umemVirtual *ctx, void const *other) {
+  if (!other || other == ctx->host) return true;
+  while (ctx && ctx->vptr) {
+    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
+    ctx = upstream ? upstream(ctx) : NULL;
+    if (ctx == other) return true;
+  }
+  return false;
+}
+
 umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
   if (umem_thread.failures == before) return umemOK;
   bool held = umem_thread.attempt != NULL;
-  if (ctx && !held && ctx != thread_texts.ctx)
+  if (ctx && !held && ctx != thread_texts.ctx && stands_on(ctx, thread_texts.ctx))
     note_on_context(ctx, thread_texts.type, thread_texts.text);
   return umem_thread.last;
 }

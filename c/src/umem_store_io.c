@@ -174,22 +174,27 @@ bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
 
 /* ---- durability ---- */
 
+static int sync_retrying(int sync(int fd), int fd) {
+  int result;
+  do result = sync(fd);
+  while (result != 0 && errno == EINTR);
+  return result;
+}
+
 /* The name of a new file is durable when its directory is; where that cannot be opened any more, the
  * whole file system's state is written. */
 static bool sync_name(umemStore *store) {
   int fd = store->directory ? open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-  int result = fd >= 0 ? fsync(fd) : syncfs(store->fd);
+  int result = fd >= 0 ? sync_retrying(fsync, fd) : sync_retrying(syncfs, store->fd);
   int error = errno;
   if (fd >= 0) close(fd); /* read-only: nothing to lose */
   return result == 0 || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
 }
 
 bool umemStore_flush(umemStore *store) {
-  int result;
   if (!store->writable) return true;
-  do result = fdatasync(store->fd);
-  while (result != 0 && errno == EINTR);
-  if (result != 0) return umemStore_fail(store, umemIOError, errno, "cannot flush");
+  if (sync_retrying(fdatasync, store->fd) != 0)
+    return umemStore_fail(store, umemIOError, errno, "cannot flush");
   if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;
   if (!sync_name(store)) return false;
   __atomic_store_n(&store->unsynced_name, false, __ATOMIC_RELEASE);

@@ -145,7 +145,8 @@ UMEM_EXTERN umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char
     UMEM_PRINTF(3, 4);
 
 /* For decorators: notes the calling thread's last failure on ctx too, if there was one since before (an
- * earlier umem_thread_failures()) and it is not noted there. Returns its type, or umemOK. */
+ * earlier umem_thread_failures()), it is not noted there, and it is one of what ctx decorates or of
+ * its host: not that of the other side of a copy. Returns its type, or umemOK. */
 UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
 
 /* ---- trying something that may fail ---- */

@@ -1,0 +1,34 @@
+/* alternate.h - times several things in turns, so that a noisy machine is noisy to all of them. */
+#ifndef UMEM_BENCH_ALTERNATE_H
+#define UMEM_BENCH_ALTERNATE_H
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+namespace bench {
+
+/* Seconds that work takes. */
+template <typename Work> double seconds_of(Work &&work) {
+  auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/* Makes the compiler believe that value is used. */
+template <typename T> void use(T const &value) { asm volatile("" : : "r"(value) : "memory"); }
+
+/* Does one piece of work and returns the seconds that count; what it prepares and cleans up does not. */
+using Timed = std::function<double()>;
+
+/* Times each of the candidates once per round, beginning with another one each time, after a round
+ * that is not counted. samples[i][r] are the seconds of candidate i in round r. */
+using Samples = std::vector<std::vector<double>>;
+Samples alternate(int rounds, std::vector<Timed> const &candidates);
+
+/* The value that the fraction q of values lies below; 0.5 is the median. */
+double quantile(std::vector<double> values, double q);
+
+} // namespace bench
+
+#endif

@@ -1,0 +1,176 @@
+/* ratios.cpp - measures the ratios that umem promises for RAM and files, and prints them.
+ *
+ *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth
+ *
+ * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
+ * or not. */
+#include "ratio.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+
+namespace bench {
+
+std::vector<double> Ratio::values() const {
+  std::vector<double> values(ours.size());
+  for (std::size_t i = 0; i < values.size(); i++)
+    values[i] = measure == Measure::slowdown  ? ours[i] / theirs[i]
+                : measure == Measure::speedup ? theirs[i] / ours[i]
+                                              : (ours[i] - theirs[i]) * 1e9;
+  return values;
+}
+
+bool Ratio::met() const { return measure == Measure::speedup ? median() >= target : median() <= target; }
+
+std::string size_text(std::size_t size) {
+  static char const *const units[] = {"B", "KiB", "MiB", "GiB"};
+  std::size_t unit = 0;
+  while (unit < 3 && size >= 1024 && size % 1024 == 0) size /= 1024, unit++;
+  return std::to_string(size) + " " + units[unit];
+}
+
+namespace {
+
+using Rows = std::vector<Ratio>;
+
+struct Group {
+  char const *name;
+  void (*measure)(Effort const &, Rows &);
+};
+
+constexpr Group groups[] = {{"host", measure_host},
+                            {"files", measure_files},
+                            {"stage", measure_stage},
+                            {"growth", measure_growth}};
+
+constexpr Effort thorough{31, 15, std::size_t{256} << 20};
+constexpr Effort quick{7, 5, std::size_t{64} << 20};
+
+/* A duration in the unit that suits it. */
+std::string time_text(double seconds) {
+  char text[32];
+  if (seconds < 1e-6) std::snprintf(text, sizeof text, "%.1f ns", seconds * 1e9);
+  else if (seconds < 1e-3) std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+  else std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  return text;
+}
+
+std::string value_text(Ratio const &row, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, row.measure == Measure::nanoseconds ? "%+.1f ns" : "%.2fx", value);
+  return text;
+}
+
+std::string target_text(Ratio const &row) {
+  char text[32];
+  std::snprintf(text, sizeof text,
+                row.measure == Measure::slowdown  ? "<= %gx time"
+                : row.measure == Measure::speedup ? ">= %gx fast"
+                                                  : "<= +%g ns",
+                row.target);
+  return text;
+}
+
+double least(std::vector<double> const &values) {
+  return *std::min_element(values.begin(), values.end());
+}
+
+void print_head() {
+  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6s\n", "operation", "against",
+              "median", "10 to 90 %", "target", "met", "umem", "least", "other", "least", "rounds");
+}
+
+void print_row(Ratio const &row) {
+  std::vector<double> values = row.values();
+  std::string spread = value_text(row, quantile(values, 0.1)) + " " + value_text(row, quantile(values, 0.9));
+  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu\n", row.operation.c_str(),
+              row.against.c_str(), value_text(row, row.median()).c_str(), spread.c_str(),
+              target_text(row).c_str(), row.met() ? "yes" : "NO",
+              time_text(quantile(row.ours, 0.5)).c_str(), time_text(least(row.ours)).c_str(),
+              time_text(quantile(row.theirs, 0.5)).c_str(), time_text(least(row.theirs)).c_str(),
+              values.size());
+  std::fflush(stdout);
+}
+
+void write_numbers(std::FILE *file, char const *name, std::vector<double> const &values) {
+  std::fprintf(file, "   \"%s\": [", name);
+  for (std::size_t i = 0; i < values.size(); i++)
+    std::fprintf(file, "%s%.9g", i ? ", " : "", values[i]);
+  std::fprintf(file, "]");
+}
+
+/* Every sample of every row: nothing is dropped. */
+void write_json(char const *path, Rows const &rows) {
+  static char const *const names[] = {"slowdown", "speedup", "nanoseconds"};
+  std::FILE *file = std::fopen(path, "w");
+  if (!file) throw std::runtime_error(std::string("cannot write ") + path);
+  std::fprintf(file, "[");
+  for (std::size_t i = 0; i < rows.size(); i++) {
+    Ratio const &row = rows[i];
+    std::fprintf(file,
+                 "%s\n  {\"operation\": \"%s\", \"against\": \"%s\", \"measure\": \"%s\",\n"
+                 "   \"target\": %g, \"median\": %.4g, \"met\": %s,\n",
+                 i ? "," : "", row.operation.c_str(), row.against.c_str(),
+                 names[static_cast<int>(row.measure)], row.target, row.median(),
+                 row.met() ? "true" : "false");
+    write_numbers(file, "umem_seconds", row.ours);
+    std::fprintf(file, ",\n");
+    write_numbers(file, "other_seconds", row.theirs);
+    std::fprintf(file, "}");
+  }
+  std::fprintf(file, "\n]\n");
+  if (std::fclose(file)) throw std::runtime_error(std::string("cannot write ") + path);
+}
+
+struct Wishes {
+  Effort effort = thorough;
+  char const *json = nullptr;
+  std::vector<Group> groups;
+};
+
+bool parse(int argc, char **argv, Wishes &wishes) {
+  for (int i = 1; i < argc; i++) {
+    auto same = [&](Group const &group) { return !std::strcmp(argv[i], group.name); };
+    auto group = std::find_if(std::begin(groups), std::end(groups), same);
+    if (!std::strcmp(argv[i], "--quick")) wishes.effort = quick;
+    else if (!std::strcmp(argv[i], "--json") && i + 1 < argc) wishes.json = argv[++i];
+    else if (group != std::end(groups)) wishes.groups.push_back(*group);
+    else return false;
+  }
+  if (wishes.groups.empty()) wishes.groups.assign(std::begin(groups), std::end(groups));
+  return true;
+}
+
+int run(Wishes const &wishes) {
+  Rows rows;
+  print_head();
+  for (Group const &group : wishes.groups) {
+    std::size_t before = rows.size();
+    group.measure(wishes.effort, rows);
+    for (std::size_t i = before; i < rows.size(); i++) print_row(rows[i]);
+  }
+  auto met = std::count_if(rows.begin(), rows.end(), [](Ratio const &row) { return row.met(); });
+  std::printf("%td of %zu met\n", met, rows.size());
+  if (wishes.json) write_json(wishes.json, rows);
+  return 0;
+}
+
+} // namespace
+} // namespace bench
+
+int main(int argc, char **argv) {
+  bench::Wishes wishes;
+  if (!bench::parse(argc, argv, wishes)) {
+    std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth]...\n");
+    return 2;
+  }
+  try {
+    return bench::run(wishes);
+  } catch (std::exception const &error) {
+    std::fprintf(stderr, "umem_ratios: %s\n", error.what());
+    return 1;
+  }
+}

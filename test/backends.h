@@ -1,0 +1,49 @@
+/* backends.h - the table of every context of this build, for tests and benchmarks alike.
+ *
+ * A new context is one new row in backends.c; the contract tests run on every row and on all ordered
+ * pairs of rows, the benchmarks likewise. */
+#ifndef UMEM_TEST_BACKENDS_H
+#define UMEM_TEST_BACKENDS_H
+
+#include <stddef.h>
+#include <umem.h>
+
+/* What the tests must know of a context beyond its own capabilities. */
+enum {
+  backendKeepsBooks =
+      1 << 0, /* a wrong or second free is umemValueError, a wrong write umemIndexError */
+  backendDecorated =
+      1 << 1, /* decorates another: is paired with the host and the fake device only */
+  backendTestOnly = 1 << 2, /* exists in the tests only: no benchmarks */
+  backendIsHost = 1 << 3    /* the memory of this process, perhaps decorated: all are one device */
+};
+
+/* What a context counts of itself. */
+typedef struct BackendBooks {
+  size_t blocks; /* live now */
+  size_t moves;  /* sets and copies that have reached it, in its life */
+} BackendBooks;
+
+typedef struct Backend {
+  char const *name; /* unique: "host", "file", "mmap", "fake", ... */
+  umemVirtual *(*open)(
+      void); /* a newly constructed, empty context on the heap; NULL if that failed */
+  void (*close)(umemVirtual *ctx); /* destructs it, frees it and removes its files */
+  unsigned traits;
+  /* NULL where a context does not count. For tests of what must not leak and must not move. */
+  BackendBooks (*books)(umemVirtual *ctx);
+} Backend;
+
+extern Backend const backends[];
+extern size_t const backend_count;
+
+/* The row with this name, or NULL. */
+Backend const *backend_by_name(char const *name);
+
+enum { BACKEND_PATH_SIZE = 512 };
+
+/* Creates an empty file of a new name in $TMPDIR (or /tmp) and writes its path. The caller removes
+ * it. False, and path "", when that failed. */
+bool backend_temp_file(char path[BACKEND_PATH_SIZE]);
+
+#endif

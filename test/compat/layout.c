@@ -1,0 +1,144 @@
+/* layout.c - the sizes, offsets and numbers that SOVERSION 0 promises to programs compiled earlier.
+ * The figures are those of 64-bit machines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <umem.h>
+
+#define SIZE(type, bytes) assert_int_equal(sizeof(type), bytes)
+#define OFFSET(type, member, bytes) assert_int_equal(offsetof(type, member), bytes)
+
+static void the_base_of_a_context(void **state) {
+  (void)state;
+  SIZE(umemStatus, 16);
+  OFFSET(umemStatus, type, 0);
+  OFFSET(umemStatus, message, 8);
+
+  SIZE(umemVirtual, 640);
+  OFFSET(umemVirtual, vptr, 0);
+  OFFSET(umemVirtual, type, 8);
+  OFFSET(umemVirtual, status, 16);
+  OFFSET(umemVirtual, host, 32);
+  OFFSET(umemVirtual, name, 40);
+  OFFSET(umemVirtual, capabilities, 48);
+  OFFSET(umemVirtual, vtbl_size, 52);
+  OFFSET(umemVirtual, alignment, 56);
+  OFFSET(umemVirtual, space, 64);
+  OFFSET(umemVirtual, base, 80);
+  OFFSET(umemVirtual, reserved, 88);
+  OFFSET(umemVirtual, text, 128);
+}
+
+/* A context is its base, and where it has more, one pointer and seven reserved words. */
+#define CONTEXT(type)                                                                              \
+  do {                                                                                             \
+    SIZE(type, 704);                                                                               \
+    OFFSET(type, super, 0);                                                                        \
+    OFFSET(type, impl, 640);                                                                       \
+    OFFSET(type, reserved, 648);                                                                   \
+  } while (0)
+
+static void contexts(void **state) {
+  (void)state;
+  SIZE(umemHost, 640);
+  OFFSET(umemHost, super, 0);
+  CONTEXT(umemFile);
+  CONTEXT(umemMMap);
+  CONTEXT(umemCuda);
+  CONTEXT(umemCudaHost);
+  CONTEXT(umemCudaManaged);
+  CONTEXT(umemCudaAsync);
+}
+
+static void the_table_of_methods(void **state) {
+  (void)state;
+  OFFSET(struct umemVtbl, dtor, 0);
+  OFFSET(struct umemVtbl, is_same_device, 8);
+  OFFSET(struct umemVtbl, alloc, 16);
+  OFFSET(struct umemVtbl, calloc, 24);
+  OFFSET(struct umemVtbl, free, 32);
+  OFFSET(struct umemVtbl, aligned_alloc, 40);
+  OFFSET(struct umemVtbl, aligned_origin, 48);
+  OFFSET(struct umemVtbl, aligned_free, 56);
+  OFFSET(struct umemVtbl, set, 64);
+  OFFSET(struct umemVtbl, copy_to, 72);
+  OFFSET(struct umemVtbl, copy_from, 80);
+  OFFSET(struct umemVtbl, copy_direct, 88);
+  OFFSET(struct umemVtbl, synchronize, 96);
+  OFFSET(struct umemVtbl, wait, 104);
+  OFFSET(struct umemVtbl, flush, 112);
+  OFFSET(struct umemVtbl, trim, 120);
+  OFFSET(struct umemVtbl, info, 128);
+  OFFSET(struct umemVtbl, upstream, 136);
+  OFFSET(struct umemVtbl, realloc, 144);
+  assert_true(sizeof(struct umemVtbl) >= 152); /* methods may be appended */
+}
+
+static void structs_of_arguments(void **state) {
+  (void)state;
+  OFFSET(umemInfo, size, 0);
+  OFFSET(umemInfo, capacity, 8);
+  OFFSET(umemInfo, available, 16);
+  OFFSET(umemInfo, page_size, 24);
+  OFFSET(umemInfo, alignment, 32);
+  OFFSET(umemInfo, ordinal, 40);
+  OFFSET(umemInfo, name, 48);
+  assert_true(sizeof(umemInfo) >= 176); /* members may be appended: it names its own size */
+
+  OFFSET(umemLayout, size, 0);
+  OFFSET(umemLayout, item_size, 8);
+  OFFSET(umemLayout, rank, 16);
+  OFFSET(umemLayout, extents, 24);
+  OFFSET(umemLayout, src_strides, 32);
+  OFFSET(umemLayout, dst_strides, 40);
+  assert_true(sizeof(umemLayout) >= 48);
+
+  SIZE(umemAttempt, 544);
+  OFFSET(umemAttempt, outer, 0);
+  OFFSET(umemAttempt, failures, 8);
+  OFFSET(umemAttempt, type, 16);
+  OFFSET(umemAttempt, ctx, 24);
+  OFFSET(umemAttempt, text, 32);
+}
+
+static void numbers(void **state) {
+  (void)state;
+  umemStatusType const statuses[] = {umemOK,         umemMemoryError,         umemRuntimeError,
+                                     umemIOError,    umemValueError,          umemTypeError,
+                                     umemIndexError, umemNotImplementedError, umemNotSupportedError,
+                                     umemAssertError};
+  for (unsigned i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    assert_int_equal(statuses[i], i);
+
+  umemDeviceType const devices[] = {umemVirtualDevice,     umemHostDevice,     umemFileDevice,
+                                    umemCudaDevice,        umemMMapDevice,     umemCudaHostDevice,
+                                    umemCudaManagedDevice, umemCudaAsyncDevice};
+  for (unsigned i = 0; i < sizeof devices / sizeof *devices; i++) assert_int_equal(devices[i], i);
+  assert_int_equal(umemUserDevice, 1024);
+
+  umemCapability const capabilities[] = {umemCpuReadable, umemCpuWritable, umemDeviceAccessible,
+                                         umemReadable,    umemWritable,    umemOrdered,
+                                         umemConcurrent,  umemOffsets,     umemFaultable};
+  for (unsigned i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
+    assert_int_equal(capabilities[i], 1u << i);
+
+  assert_int_equal(UMEM_MESSAGE_SIZE, 512);
+  assert_int_equal(UMEM_MAX_RANK, 32);
+  assert_true(UMEM_UNKNOWN == UINT64_MAX);
+  assert_true(UMEM_STREAM_NEW == UINTPTR_MAX);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(the_base_of_a_context),
+      cmocka_unit_test(contexts),
+      cmocka_unit_test(the_table_of_methods),
+      cmocka_unit_test(structs_of_arguments),
+      cmocka_unit_test(numbers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

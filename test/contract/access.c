@@ -1,0 +1,119 @@
+/* access.c - contexts that may only be read, or only be written. */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { nbytes = 10000 };
+
+/* A file that holds the bytes of seed 1. */
+static void make_file(char path[BACKEND_PATH_SIZE]) {
+  assert_true(backend_temp_file(path));
+  unsigned char bytes[nbytes];
+  fill_bytes(bytes, nbytes, 1);
+  FILE *stream = fopen(path, "wb");
+  assert_non_null(stream);
+  assert_int_equal(fwrite(bytes, nbytes, 1, stream), 1);
+  assert_int_equal(fclose(stream), 0);
+}
+
+static void check_read_only(umemVirtual *ctx, umemVirtual *other) {
+  unsigned char bytes[nbytes];
+  fill_bytes(bytes, nbytes, 1);
+  uintptr_t adr = new_block(ctx, nbytes), there = new_block(other, nbytes);
+  umemLayout layout = {.size = sizeof layout, .item_size = 10};
+  assert_holds(ctx, adr, bytes, nbytes);
+  assert_ok(umem_copy_to(ctx, adr, other, there, nbytes));
+  settle(ctx, other);
+  assert_holds(other, there, bytes, nbytes);
+
+  assert_int_equal(umem_set(ctx, adr, 0, 10), umemNotSupportedError);
+  expect_failure(ctx, umemNotSupportedError);
+  assert_int_equal(umem_copy_to(other, there, ctx, adr, 10), umemNotSupportedError);
+  expect_failure(ctx, umemNotSupportedError);
+  assert_int_equal(umem_copy_strided(other, there, ctx, adr, &layout), umemNotSupportedError);
+  expect_failure(ctx, umemNotSupportedError);
+  assert_int_equal(umem_sync_from(ctx, adr, other, there, 10), umemNotSupportedError);
+  expect_failure(ctx, umemNotSupportedError);
+  umem_free(ctx, adr);
+  assert_true(umem_calloc(ctx, 10, 10) == umem_null(ctx));
+  expect_failure(ctx, umemNotSupportedError);
+  assert_true(umem_is_ok(other));
+  umem_free(other, there);
+}
+
+static void check_write_only(umemVirtual *ctx, umemVirtual *other) {
+  unsigned char bytes[nbytes];
+  fill_bytes(bytes, nbytes, 2);
+  uintptr_t adr = new_block(ctx, nbytes), there = new_filled_block(other, nbytes, 2);
+  umemLayout layout = {.size = sizeof layout, .item_size = 10};
+  assert_ok(umem_copy_to(other, there, ctx, adr, nbytes));
+  settle(ctx, other);
+  assert_int_equal(umem_copy_to(ctx, adr, other, there, 10), umemNotSupportedError);
+  expect_failure(ctx, umemNotSupportedError);
+  assert_int_equal(umem_copy_strided(ctx, adr, other, there, &layout), umemNotSupportedError);
+  expect_failure(ctx, umemNotSupportedError);
+  assert_true(umem_connect(ctx, adr, nbytes, other, 1) == umem_null(other));
+  expect_failure(ctx, umemNotSupportedError);
+  assert_holds(other, there, bytes, nbytes);
+  umem_free(ctx, adr);
+  umem_free(other, there);
+}
+
+typedef void CheckFunction(umemVirtual *ctx, umemVirtual *other);
+
+static void check_with_others(umemVirtual *ctx, CheckFunction *check) {
+  char const *const names[] = {"host", "file", "mmap", "fake", "fake-offset", "fake-async"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    Backend const *row = backend_by_name(names[i]);
+    umemVirtual *other = row->open();
+    assert_non_null(other);
+    check(ctx, other);
+    row->close(other);
+  }
+  assert_true(umem_is_ok(ctx));
+}
+
+/* That the file holds the bytes of this seed. */
+static void expect_file(char const *path, uint64_t seed) {
+  unsigned char bytes[nbytes], found[nbytes + 1];
+  FILE *stream = fopen(path, "rb");
+  assert_non_null(stream);
+  assert_int_equal(fread(found, 1, nbytes + 1, stream), nbytes);
+  fclose(stream);
+  fill_bytes(bytes, nbytes, seed);
+  assert_memory_equal(found, bytes, nbytes);
+}
+
+static void what_may_only_be_read_is_never_written(void) {
+  char path[BACKEND_PATH_SIZE];
+  umemFile file;
+  umemMMap mmap;
+  make_file(path);
+  assert_ok(umemFile_ctor(&file, path, "r"));
+  check_with_others(&file.super, check_read_only);
+  umem_dtor(&file);
+  assert_ok(umemMMap_ctor(&mmap, path, "r"));
+  check_with_others(&mmap.super, check_read_only);
+  umem_dtor(&mmap);
+  expect_file(path, 1);
+  unlink(path);
+}
+
+static void what_may_only_be_written_is_never_read(void) {
+  char path[BACKEND_PATH_SIZE];
+  umemFile file;
+  assert_true(backend_temp_file(path));
+  assert_ok(umemFile_ctor(&file, path, "w"));
+  check_with_others(&file.super, check_write_only);
+  umem_dtor(&file);
+  expect_file(path, 2);
+  unlink(path);
+}
+
+ContractTest const access_tests[] = {
+    APART(what_may_only_be_read_is_never_written),
+    APART(what_may_only_be_written_is_never_read),
+    {.name = NULL},
+};

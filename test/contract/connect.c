@@ -1,0 +1,179 @@
+/* connect.c - umem/connect.h: umem_connect and umem_disconnect. */
+#include "contract.h"
+
+#include <stdlib.h>
+
+enum { nbytes = 5000 };
+
+/* Whether an address of src is one of dst as well, as umem/connect.h defines it. */
+static bool one_memory(umemVirtual *src, umemVirtual *dst) {
+  bool plain_host = dst->host == dst;
+  return umem_is_same_device(src, dst) || (plain_host && (src->capabilities & umemCpuReadable));
+}
+
+/* That the books tell of as many blocks as before. */
+static void expect_blocks(Place const *place, BackendBooks before) {
+  assert_int_equal(books_of(place).blocks, before.blocks);
+}
+
+static void pairs_an_address(Place const *src, Place const *dst) {
+  size_t const alignments[] = {0, 1, 64, 4096, (size_t)1 << 20};
+  uintptr_t from = umem_aligned_alloc(src->ctx, (size_t)1 << 20, nbytes);
+  unsigned char *bytes = new_bytes(nbytes, 4);
+  put(src->ctx, from, bytes, nbytes);
+  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
+    uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, alignments[i]);
+    assert_true(to != umem_null(dst->ctx));
+    if (alignments[i]) assert_true(to % alignments[i] == 0);
+    if (one_memory(src->ctx, dst->ctx)) assert_true(to == from);
+    assert_holds(dst->ctx, to, bytes, nbytes);
+    assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, alignments[i]));
+    expect_blocks(dst, dst_before);
+    expect_blocks(src, src_before);
+    assert_holds(src->ctx, from, bytes, nbytes);
+  }
+  umem_aligned_free(src->ctx, from);
+  free(bytes);
+}
+
+/* Two places with equal numbers for addresses are still two places. */
+static void a_new_block_is_a_copy(Place const *src, Place const *dst) {
+  if (one_memory(src->ctx, dst->ctx)) return; /* then there is no new block */
+  uintptr_t from = new_filled_block(src->ctx, nbytes, 4);
+  uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 64);
+  assert_ok(umem_set(dst->ctx, to, 0, nbytes));
+  assert_ok(umem_synchronize(dst->ctx));
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 64));
+  unsigned char *bytes = new_bytes(nbytes, 4);
+  assert_holds(src->ctx, from, bytes, nbytes);
+  free(bytes);
+  umem_free(src->ctx, from);
+}
+
+static void one_memory_needs_no_block(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t adr = umem_aligned_alloc(ctx, 4096, nbytes);
+  assert_ok(umem_set(ctx, adr, 1, nbytes));
+  BackendBooks before = books_of(place);
+  assert_true(umem_connect(ctx, adr, nbytes, ctx, 4096) == adr);
+  assert_true(umem_connect(ctx, adr, nbytes, ctx, 0) == adr);
+  assert_true(umem_connect(ctx, adr + 64, nbytes - 64, ctx, 64) == adr + 64);
+  assert_ok(umem_disconnect(ctx, adr, ctx, adr, 4096));
+  assert_ok(umem_disconnect(ctx, adr, ctx, adr, 0));
+  assert_ok(umem_disconnect(ctx, adr + 64, ctx, adr + 64, 64));
+  BackendBooks after = books_of(place);
+  assert_int_equal(after.blocks, before.blocks);
+  assert_int_equal(after.moves, before.moves);
+  umem_aligned_free(ctx, adr);
+}
+
+static void too_little_alignment_makes_a_block(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 4);
+  uintptr_t adr = umem_aligned_alloc(ctx, 4096, 200);
+  put(ctx, adr + 8, bytes, 100);
+  BackendBooks before = books_of(place);
+  uintptr_t other = umem_connect(ctx, adr + 8, 100, ctx, 64);
+  assert_true(other != umem_null(ctx) && other != adr + 8);
+  assert_true(other % 64 == 0);
+  assert_holds(ctx, other, bytes, 100);
+  assert_ok(umem_disconnect(ctx, adr + 8, ctx, other, 64));
+  expect_blocks(place, before);
+  umem_aligned_free(ctx, adr);
+}
+
+static void no_bytes_can_be_connected(Place const *src, Place const *dst) {
+  uintptr_t from = new_block(src->ctx, 10);
+  BackendBooks before = books_of(dst);
+  uintptr_t to = umem_connect(src->ctx, from, 0, dst->ctx, 1);
+  assert_true(to != umem_null(dst->ctx));
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 1));
+  expect_blocks(dst, before);
+  umem_free(src->ctx, from);
+}
+
+/* ---- failures ---- */
+
+/* That this connection fails, with the status on the context at fault and nothing left allocated. */
+static void expect_unconnected(Place const *src, uintptr_t src_adr, size_t size, Place const *dst,
+                               size_t alignment, Place const *at_fault, umemStatusType type) {
+  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  assert_true(umem_connect(src->ctx, src_adr, size, dst->ctx, alignment) == umem_null(dst->ctx));
+  expect_failure(at_fault->ctx, type);
+  expect_blocks(src, src_before);
+  expect_blocks(dst, dst_before);
+}
+
+static void null_is_not_connected(Place const *src, Place const *dst) {
+  expect_unconnected(src, umem_null(src->ctx), 10, dst, 1, src, umemValueError);
+}
+
+static void wrong_alignments_are_not_connected(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  expect_unconnected(src, from, 100, dst, 3, dst, umemValueError);
+  expect_unconnected(src, from, 100, dst, SIZE_MAX, dst, umemValueError);
+  umem_free(src->ctx, from);
+}
+
+/* The 2018 library returned an address all the same. */
+static void a_failing_source_is_not_connected(Place const *src, Place const *dst) {
+  if (!(src->row->traits & backendKeepsBooks) || one_memory(src->ctx, dst->ctx)) return;
+  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 64, src, umemIndexError);
+  umem_free(src->ctx, from);
+}
+
+static void what_does_not_fit_is_not_connected(Place const *src, Place const *dst) {
+  if (one_memory(src->ctx, dst->ctx)) return;
+  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  size_t size = UINTPTR_MAX - from - 1; /* no overflow, and more than anybody has */
+  if (size > SIZE_MAX / 4) size = SIZE_MAX / 4;
+  expect_unconnected(src, from, size, dst, 64, dst, umemMemoryError);
+  umem_free(src->ctx, from);
+}
+
+static void disconnect_ignores_null(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, umem_null(dst->ctx), 64));
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, umem_null(dst->ctx), 1));
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 1);
+  assert_holds(src->ctx, from, bytes, 100);
+  umem_free(src->ctx, from);
+}
+
+/* As a failed connection returns it: whatever src_adr was. */
+static void disconnect_undoes_a_failed_connect(Place const *src, Place const *dst) {
+  uintptr_t null = umem_null(src->ctx);
+  uintptr_t to = umem_connect(src->ctx, null, 10, dst->ctx, 1);
+  expect_failure(src->ctx, umemValueError);
+  assert_ok(umem_disconnect(src->ctx, null, dst->ctx, to, 1));
+}
+
+static void a_second_disconnect_is_refused(Place const *src, Place const *dst) {
+  if (!(dst->row->traits & backendKeepsBooks) || one_memory(src->ctx, dst->ctx)) return;
+  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  uintptr_t to = umem_connect(src->ctx, from, 100, dst->ctx, 4096);
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 4096));
+  assert_int_equal(umem_disconnect(src->ctx, from, dst->ctx, to, 4096), umemValueError);
+  expect_failure(dst->ctx, umemValueError);
+  umem_free(src->ctx, from);
+}
+
+ContractTest const connect_tests[] = {
+    PAIR(pairs_an_address),
+    PAIR(a_new_block_is_a_copy),
+    SINGLE(one_memory_needs_no_block),
+    SINGLE(too_little_alignment_makes_a_block),
+    PAIR(no_bytes_can_be_connected),
+    PAIR(null_is_not_connected),
+    PAIR(wrong_alignments_are_not_connected),
+    PAIR(a_failing_source_is_not_connected),
+    PAIR(what_does_not_fit_is_not_connected),
+    PAIR(disconnect_ignores_null),
+    PAIR(disconnect_undoes_a_failed_connect),
+    PAIR(a_second_disconnect_is_refused),
+    {.name = NULL},
+};

@@ -1,0 +1,113 @@
+/* contract.h - what the tests of the contract share.
+ *
+ * A test takes the contexts of one row of backends.h, of two, or none, and is run on all rows, on all
+ * ordered pairs, or once. Contexts are opened freshly for each run and closed after it. At the end of
+ * each run the contexts and the thread must be without a failure (those that a test provokes it takes
+ * away with expect_failure), and where a context counts its blocks none may be left. */
+#ifndef UMEM_TEST_CONTRACT_H
+#define UMEM_TEST_CONTRACT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "backends.h"
+
+/* ---- declaring tests ---- */
+
+typedef struct Place {
+  umemVirtual *ctx;
+  Backend const *row;
+} Place;
+
+typedef struct ContractTest {
+  char const *name;
+  /* one of the three */
+  void (*single)(Place const *place);
+  void (*pair)(Place const *src, Place const *dst);
+  void (*apart)(void);
+  /* rows without these are left out */
+  unsigned capabilities, traits;
+} ContractTest;
+
+#define SINGLE(function)                                                                           \
+  { .name = #function, .single = function }
+#define SINGLE_IF(function, capability)                                                            \
+  { .name = #function, .single = function, .capabilities = capability }
+#define SINGLE_WITH(function, trait)                                                               \
+  { .name = #function, .single = function, .traits = trait }
+#define PAIR(function)                                                                             \
+  { .name = #function, .pair = function }
+#define PAIR_IF(function, capability)                                                              \
+  { .name = #function, .pair = function, .capabilities = capability }
+#define APART(function)                                                                            \
+  { .name = #function, .apart = function }
+
+/* One list per file, closed by a test without a name. */
+extern ContractTest const life_tests[], refusal_tests[], memory_tests[], aligned_tests[],
+    realloc_tests[], set_tests[], copy_tests[], safe_tests[], strided_tests[], connect_tests[],
+    sync_tests[], status_tests[], order_tests[], thread_tests[], large_tests[], access_tests[],
+    virtual_tests[];
+
+/* ---- sizes ---- */
+
+/* Whether UMEM_TEST_SMALL is set: the environment is slow (a sanitizer, valgrind). */
+bool test_is_small(void);
+
+/* What stands for 4 MiB; 64 KiB where the environment is slow. */
+size_t test_large_size(void);
+
+/* 0 ends: 1, odd ones, pages +- 1, test_large_size() +- 1. */
+size_t const *test_sizes(void);
+
+/* ---- bytes ---- */
+
+/* Prepare and release what the helpers need. False without memory. */
+bool support_open(void);
+void support_close(void);
+
+/* Bytes that look random, differ from seed to seed, and have no period; at most
+ * 4 * test_large_size() of them. */
+void fill_bytes(void *bytes, size_t nbytes, uint64_t seed);
+
+/* n freshly allocated bytes of seed; the caller frees them. */
+unsigned char *new_bytes(size_t n, uint64_t seed);
+
+/* A plain host for everybody, constructed before the first test. */
+extern umemHost test_host;
+
+/* Moves bytes between the test and a context, and waits until they are there. */
+void put(umemVirtual *ctx, uintptr_t adr, void const *bytes, size_t nbytes);
+void get(umemVirtual *ctx, uintptr_t adr, void *bytes, size_t nbytes);
+
+/* Whether, and that, the nbytes at adr are those at bytes. */
+bool holds(umemVirtual *ctx, uintptr_t adr, void const *bytes, size_t nbytes);
+#define assert_holds(ctx, adr, bytes, nbytes) assert_true(holds((ctx), (adr), (bytes), (nbytes)))
+
+/* ---- blocks ---- */
+
+/* A block that must come to be. */
+uintptr_t new_block(umemVirtual *ctx, size_t nbytes);
+/* The same, with the bytes of seed. */
+uintptr_t new_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed);
+
+/* Waits for both. */
+void settle(umemVirtual *src, umemVirtual *dst);
+
+/* What the row counts, or zeros. */
+BackendBooks books_of(Place const *place);
+
+/* ---- failures ---- */
+
+/* That the last call recorded a failure of type on ctx (NULL: on none) and the thread; clears both. */
+void expect_failure(umemVirtual *ctx, umemStatusType type);
+
+/* As expect_failure, when the type is one that the contract leaves open. Returns it. */
+umemStatusType expect_some_failure(umemVirtual *ctx);
+
+#define assert_ok(call) assert_int_equal((call), umemOK)
+
+#endif

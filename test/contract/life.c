@@ -1,0 +1,127 @@
+/* life.c - umem/context.h: a context from its constructor to its end, and what it tells of itself.
+ *
+ * Whoever opened a context closes it too: umem_dtor is then called for a second time. */
+#include "contract.h"
+
+#include <string.h>
+
+static void a_new_context_is_ok(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  assert_true(umem_is_ok(ctx));
+  assert_int_equal(umem_get_status(ctx), umemOK);
+  assert_string_equal(umem_get_message(ctx), "");
+  assert_true(ctx->alignment >= 1);
+  assert_true(umem_is_same_device(ctx, ctx));
+}
+
+static void null_follows_the_kind_of_address(Place const *place) {
+  bool offsets = place->ctx->capabilities & umemOffsets;
+  assert_true(umem_null(place->ctx) == (offsets ? UINTPTR_MAX : 0));
+}
+
+static void a_context_has_a_name(Place const *place) {
+  char const *name = umem_get_device_name(place->ctx);
+  assert_non_null(name);
+  assert_string_not_equal(name, "");
+  assert_string_not_equal(name, "None");
+}
+
+static void the_end_comes_once(Place const *place) {
+  uintptr_t null = umem_null(place->ctx);
+  umem_dtor(place->ctx);
+  umem_dtor(place->ctx);
+  assert_true(umem_null(place->ctx) == null);
+}
+
+static void blocks_end_with_their_context(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  new_filled_block(ctx, 100, 1);
+  assert_true(umem_aligned_alloc(ctx, 4096, 5000) != umem_null(ctx));
+  assert_true(umem_calloc(ctx, 10, 10) != umem_null(ctx));
+  umem_dtor(ctx);
+}
+
+static void only_hosts_are_one_device(Place const *one, Place const *other) {
+  bool both_hosts = one->row->traits & other->row->traits & backendIsHost;
+  assert_int_equal(umem_is_same_device(one->ctx, other->ctx), both_hosts);
+}
+
+static void two_contexts_of_a_kind_do_not_touch(Place const *one, Place const *other) {
+  uintptr_t a = new_filled_block(one->ctx, 100, 1), b = new_filled_block(other->ctx, 100, 2);
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 1);
+  assert_holds(one->ctx, a, bytes, 100);
+  fill_bytes(bytes, 100, 2);
+  assert_holds(other->ctx, b, bytes, 100);
+  umem_set_status(one->ctx, umemIOError, "only here");
+  assert_true(umem_is_ok(other->ctx));
+  expect_failure(one->ctx, umemIOError);
+  umem_free(one->ctx, a);
+  umem_free(other->ctx, b);
+}
+
+/* ---- umem_get_info ---- */
+
+static void info_tells_what_is_known(Place const *place) {
+  umemInfo info = UMEM_INFO_INIT;
+  info.alignment = 12345, info.ordinal = 77, info.capacity = 0;
+  memset(info.name, 'x', sizeof info.name);
+  assert_ok(umem_get_info(place->ctx, &info));
+  assert_true(info.size == sizeof info);
+  assert_true(info.alignment == place->ctx->alignment);
+  assert_true(info.ordinal >= -1 && info.ordinal != 77);
+  assert_non_null(memchr(info.name, 0, sizeof info.name));
+  assert_true(info.capacity != 0 && info.page_size != 0);
+  if (info.capacity != UMEM_UNKNOWN && info.available != UMEM_UNKNOWN)
+    assert_true(info.available <= info.capacity);
+}
+
+static void info_writes_no_more_than_its_size(Place const *place) {
+  umemInfo info;
+  memset(&info, 0xAA, sizeof info);
+  info.size = offsetof(umemInfo, alignment);
+  assert_ok(umem_get_info(place->ctx, &info));
+  unsigned char const *bytes = (unsigned char const *)&info;
+  for (size_t i = offsetof(umemInfo, alignment); i < sizeof info; i++)
+    assert_int_equal(bytes[i], 0xAA);
+  assert_true(info.capacity != 0xAAAAAAAAAAAAAAAAu);
+}
+
+/* A program compiled with a later header, whose struct is longer. */
+static void info_serves_longer_structs(Place const *place) {
+  struct {
+    umemInfo info;
+    unsigned char later[64];
+  } longer;
+  memset(&longer, 0xAA, sizeof longer);
+  longer.info.size = sizeof longer;
+  assert_ok(umem_get_info(place->ctx, &longer.info));
+  for (size_t i = 0; i < sizeof longer.later; i++) assert_int_equal(longer.later[i], 0xAA);
+  assert_true(longer.info.alignment == place->ctx->alignment);
+}
+
+static void info_refuses_wrong_arguments(Place const *place) {
+  assert_int_equal(umem_get_info(place->ctx, NULL), umemValueError);
+  expect_failure(place->ctx, umemValueError);
+  umemInfo info = UMEM_INFO_INIT;
+  info.size = 3;
+  info.ordinal = 77;
+  assert_int_equal(umem_get_info(place->ctx, &info), umemValueError);
+  expect_failure(place->ctx, umemValueError);
+  assert_true(info.ordinal == 77);
+}
+
+ContractTest const life_tests[] = {
+    SINGLE(a_new_context_is_ok),
+    SINGLE(null_follows_the_kind_of_address),
+    SINGLE(a_context_has_a_name),
+    SINGLE(the_end_comes_once),
+    SINGLE_WITH(blocks_end_with_their_context, backendKeepsBooks),
+    PAIR(only_hosts_are_one_device),
+    PAIR(two_contexts_of_a_kind_do_not_touch),
+    SINGLE(info_tells_what_is_known),
+    SINGLE(info_writes_no_more_than_its_size),
+    SINGLE(info_serves_longer_structs),
+    SINGLE(info_refuses_wrong_arguments),
+    {.name = NULL},
+};

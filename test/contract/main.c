@@ -1,0 +1,223 @@
+/* main.c - runs every test of the contract on every context it is meant for.
+ *
+ *     contract                  everything
+ *     contract single           each row by itself: no pairs
+ *     contract ROW              only the tests of this row: by itself, and paired with itself
+ *     contract single ROW       the same without pairs
+ *     contract 'copy*: file*'   the tests whose name matches this pattern */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+  char const *name;
+  ContractTest const *tests;
+} const suites[] = {
+    {"life", life_tests},       {"refusal", refusal_tests}, {"memory", memory_tests},
+    {"aligned", aligned_tests}, {"realloc", realloc_tests}, {"set", set_tests},
+    {"copy", copy_tests},       {"safe", safe_tests},       {"strided", strided_tests},
+    {"connect", connect_tests}, {"sync", sync_tests},       {"status", status_tests},
+    {"order", order_tests},     {"threads", thread_tests},  {"large", large_tests},
+    {"access", access_tests},   {"virtual", virtual_tests},
+};
+enum { suite_count = sizeof suites / sizeof *suites };
+
+/* One run of one test. */
+typedef struct Case {
+  ContractTest const *test;
+  Place places[2];
+  char name[160];
+} Case;
+
+/* ---- sanitizers: a request that cannot be met must return NULL, as it does without them ---- */
+
+char const *__asan_default_options(void);
+char const *__tsan_default_options(void);
+char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
+/* ---- one case ---- */
+
+static int open_places(void **state) {
+  Case *one = *state;
+  umem_thread_clear();
+  for (int i = 0; i < 2; i++) {
+    Place *place = &one->places[i];
+    place->ctx = NULL;
+    if (place->row && !(place->ctx = place->row->open())) {
+      print_error("cannot open %s: %s\n", place->row->name, umem_thread_message());
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static int close_places(void **state) {
+  Case *one = *state;
+  for (int i = 0; i < 2; i++)
+    if (one->places[i].ctx) one->places[i].row->close(one->places[i].ctx);
+  return 0;
+}
+
+/* What must hold after every test. */
+static void expect_tidiness(Case const *one) {
+  for (int i = 0; i < 2; i++) {
+    Place const *place = &one->places[i];
+    if (!place->row) continue;
+    assert_string_equal(umem_get_message(place->ctx), "");
+    assert_true(umem_is_ok(place->ctx));
+    if (place->ctx->vptr) assert_int_equal(books_of(place).blocks, 0);
+  }
+  assert_string_equal(umem_thread_message(), "");
+  assert_int_equal(umem_thread_status(), umemOK);
+}
+
+static void run_case(void **state) {
+  Case *one = *state;
+  if (one->test->single)
+    one->test->single(&one->places[0]);
+  else if (one->test->pair)
+    one->test->pair(&one->places[0], &one->places[1]);
+  else
+    one->test->apart();
+  expect_tidiness(one);
+}
+
+/* ---- which cases there are ---- */
+
+typedef struct Wanted {
+  Backend const *row; /* NULL: all */
+  bool pairs;
+} Wanted;
+
+typedef struct Cases {
+  Case *items;
+  size_t count, room;
+} Cases;
+
+static unsigned *row_capabilities;
+
+static void *checked(void *memory) {
+  if (memory) return memory;
+  fprintf(stderr, "no memory\n");
+  exit(2);
+}
+
+/* "copy: copies every size: file -> fake" */
+static void name_case(Case *one, char const *suite) {
+  char const *a = one->places[0].row ? one->places[0].row->name : NULL;
+  char const *b = one->places[1].row ? one->places[1].row->name : NULL;
+  int length = snprintf(one->name, sizeof one->name, "%s: %s", suite, one->test->name);
+  for (int i = 0; i < length; i++)
+    if (one->name[i] == '_') one->name[i] = ' ';
+  size_t rest = sizeof one->name - (size_t)length;
+  if (b)
+    snprintf(one->name + length, rest, ": %s -> %s", a, b);
+  else if (a)
+    snprintf(one->name + length, rest, ": %s", a);
+}
+
+/* a and b are rows or NULL. */
+static void add_case(Cases *cases, size_t suite, ContractTest const *test, Backend const *a,
+                     Backend const *b) {
+  if (cases->count == cases->room) {
+    cases->room = cases->room ? 2 * cases->room : 1024;
+    cases->items = checked(realloc(cases->items, cases->room * sizeof *cases->items));
+  }
+  Case *one = &cases->items[cases->count++];
+  *one = (Case){.test = test, .places = {{NULL, a}, {NULL, b}}};
+  name_case(one, suites[suite].name);
+}
+
+static bool row_fits(ContractTest const *test, size_t i, Wanted const *wanted) {
+  if (wanted->row && wanted->row != &backends[i]) return false;
+  return (row_capabilities[i] & test->capabilities) == test->capabilities &&
+         (backends[i].traits & test->traits) == test->traits;
+}
+
+/* Decorated rows are paired with the host and the fake device only. */
+static bool rows_pair(Backend const *a, Backend const *b) {
+  bool plain = !strcmp(a->name, "host") || !strcmp(a->name, "fake");
+  return !(b->traits & backendDecorated) || plain || a == b;
+}
+
+static void add_cases_of(Cases *cases, size_t suite, ContractTest const *test,
+                         Wanted const *wanted) {
+  if (test->apart && !wanted->row) add_case(cases, suite, test, NULL, NULL);
+  for (size_t i = 0; i < backend_count; i++) {
+    if (!row_fits(test, i, wanted)) continue;
+    if (test->single) add_case(cases, suite, test, &backends[i], NULL);
+    for (size_t j = 0; test->pair && wanted->pairs && j < backend_count; j++) {
+      Backend const *a = &backends[i], *b = &backends[j];
+      if (row_fits(test, j, wanted) && rows_pair(a, b) && rows_pair(b, a))
+        add_case(cases, suite, test, a, b);
+    }
+  }
+}
+
+/* ---- the run ---- */
+
+static bool open_all_rows(void) {
+  row_capabilities = checked(calloc(backend_count, sizeof *row_capabilities));
+  for (size_t i = 0; i < backend_count; i++) {
+    umemVirtual *ctx = backends[i].open();
+    if (!ctx) {
+      fprintf(stderr, "cannot open %s: %s\n", backends[i].name, umem_thread_message());
+      return false;
+    }
+    row_capabilities[i] = ctx->capabilities;
+    backends[i].close(ctx);
+  }
+  return true;
+}
+
+static int run_all(Cases const *cases) {
+  struct CMUnitTest *tests = checked(calloc(cases->count, sizeof *tests));
+  for (size_t i = 0; i < cases->count; i++)
+    tests[i] = (struct CMUnitTest){cases->items[i].name, run_case, open_places, close_places,
+                                   &cases->items[i]};
+  int failed = _cmocka_run_group_tests("contract", tests, cases->count, NULL, NULL);
+  free(tests);
+  return failed;
+}
+
+static bool parse(int argc, char **argv, Wanted *wanted) {
+  for (int i = 1; i < argc; i++) {
+    Backend const *row = backend_by_name(argv[i]);
+    if (!strcmp(argv[i], "single"))
+      wanted->pairs = false;
+    else if (row)
+      wanted->row = row;
+    else if (strchr(argv[i], '*'))
+      cmocka_set_test_filter(argv[i]);
+    else
+      return false;
+  }
+  return true;
+}
+
+static void print_usage(char const *program) {
+  fprintf(stderr, "usage: %s [single] [ROW] ['PATTERN*']\nrows:", program);
+  for (size_t i = 0; i < backend_count; i++) fprintf(stderr, " '%s'", backends[i].name);
+  fprintf(stderr, "\n");
+}
+
+int main(int argc, char **argv) {
+  Wanted wanted = {NULL, true};
+  if (!parse(argc, argv, &wanted)) {
+    print_usage(*argv);
+    return 2;
+  }
+  if (!support_open() || !open_all_rows()) return 1;
+  Cases cases = {0};
+  for (size_t i = 0; i < suite_count; i++)
+    for (ContractTest const *test = suites[i].tests; test->name; test++)
+      add_cases_of(&cases, i, test, &wanted);
+  int failed = run_all(&cases);
+  free(cases.items);
+  free(row_capabilities);
+  support_close();
+  return failed ? 1 : 0;
+}

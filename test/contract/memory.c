@@ -1,0 +1,210 @@
+/* memory.c - umem/memory.h: umem_alloc, umem_calloc, umem_free. */
+#include "contract.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Sizes that no memory has. */
+static size_t const impossible[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 15, SIZE_MAX - 4096,
+                                    SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX / 4};
+enum { impossible_count = sizeof impossible / sizeof *impossible };
+
+static bool is_aligned(umemVirtual *ctx, uintptr_t adr) { return adr % ctx->alignment == 0; }
+
+static void allocates_every_size(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  for (size_t const *size = test_sizes(); *size; size++) {
+    uintptr_t adr = new_filled_block(ctx, *size, *size);
+    unsigned char *bytes = new_bytes(*size, *size);
+    assert_true(is_aligned(ctx, adr));
+    assert_holds(ctx, adr, bytes, *size);
+    free(bytes);
+    umem_free(ctx, adr);
+  }
+}
+
+static void blocks_are_disjoint(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  enum { count = 40 };
+  uintptr_t adr[count];
+  unsigned char *bytes[count];
+  for (size_t i = 0; i < count; i++) adr[i] = new_filled_block(ctx, 1 + 37 * i, i);
+  for (size_t i = 0; i < count; i += 2) umem_free(ctx, adr[i]);
+  for (size_t i = 0; i < count; i += 2) adr[i] = new_filled_block(ctx, 1 + 37 * i, i);
+  for (size_t i = 0; i < count; i++) {
+    bytes[i] = new_bytes(1 + 37 * i, i);
+    assert_true(is_aligned(ctx, adr[i]));
+    assert_holds(ctx, adr[i], bytes[i], 1 + 37 * i);
+    free(bytes[i]);
+    umem_free(ctx, adr[i]);
+  }
+}
+
+static void library_aligns_to_16_at_least(Place const *place) {
+  uintptr_t adr = new_block(place->ctx, 1);
+  uintptr_t next = new_block(place->ctx, 1);
+  assert_true(adr % 16 == 0 && next % 16 == 0);
+  umem_free(place->ctx, adr);
+  umem_free(place->ctx, next);
+}
+
+static void zero_bytes_are_one_byte(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t blocks[] = {new_block(ctx, 0), new_block(ctx, 0), umem_calloc(ctx, 0, 8),
+                        umem_calloc(ctx, 8, 0)};
+  unsigned char const numbers[] = {1, 2, 0, 0};
+  put(ctx, blocks[0], &numbers[0], 1);
+  put(ctx, blocks[1], &numbers[1], 1);
+  for (size_t i = 0; i < 4; i++) {
+    assert_true(blocks[i] != umem_null(ctx));
+    assert_holds(ctx, blocks[i], &numbers[i], 1);
+    for (size_t k = 0; k < i; k++) assert_true(blocks[i] != blocks[k]);
+  }
+  for (size_t i = 0; i < 4; i++) umem_free(ctx, blocks[i]);
+}
+
+static void impossible_sizes_are_memory_errors(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t kept = new_filled_block(ctx, 100, 1);
+  for (size_t i = 0; i < impossible_count; i++) {
+    assert_true(umem_alloc(ctx, impossible[i]) == umem_null(ctx));
+    expect_failure(ctx, umemMemoryError);
+    assert_true(umem_calloc(ctx, impossible[i], 1) == umem_null(ctx));
+    expect_failure(ctx, umemMemoryError);
+    assert_true(umem_calloc(ctx, 1, impossible[i]) == umem_null(ctx));
+    expect_failure(ctx, umemMemoryError);
+  }
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 1);
+  assert_holds(ctx, kept, bytes, 100);
+  uintptr_t after = new_filled_block(ctx, 100, 2);
+  umem_free(ctx, after);
+  umem_free(ctx, kept);
+}
+
+static bool is_zero(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  unsigned char *zeros = calloc(nbytes, 1);
+  assert_non_null(zeros);
+  bool zero = holds(ctx, adr, zeros, nbytes);
+  free(zeros);
+  return zero;
+}
+
+static void calloc_reads_as_zero(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  for (size_t const *size = test_sizes(); *size; size++) {
+    uintptr_t adr = umem_calloc(ctx, *size, 1);
+    assert_true(adr != umem_null(ctx));
+    assert_true(is_aligned(ctx, adr));
+    assert_true(is_zero(ctx, adr, *size));
+    umem_free(ctx, adr);
+  }
+  uintptr_t adr = umem_calloc(ctx, 33, 31);
+  assert_true(is_zero(ctx, adr, 33 * 31));
+  umem_free(ctx, adr);
+}
+
+/* Whatever stood there before. */
+static void calloc_zeroes_used_memory(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  for (size_t const *size = test_sizes(); *size; size++) {
+    uintptr_t dirty = new_filled_block(ctx, *size, 7);
+    umem_free(ctx, dirty);
+    uintptr_t adr = umem_calloc(ctx, 1, *size);
+    assert_true(adr != umem_null(ctx));
+    assert_true(is_zero(ctx, adr, *size));
+    umem_free(ctx, adr);
+  }
+}
+
+static void calloc_checks_the_product(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  size_t const half = (size_t)1 << 32;
+  size_t const pairs[][2] = {{SIZE_MAX, 2},    {2, SIZE_MAX},         {half, half},
+                             {half + 1, half}, {SIZE_MAX / 2 + 2, 2}, {SIZE_MAX / 3 + 2, 3}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    assert_true(umem_calloc(ctx, pairs[i][0], pairs[i][1]) == umem_null(ctx));
+    expect_failure(ctx, umemMemoryError);
+  }
+}
+
+static void free_ignores_null(Place const *place) {
+  uint64_t before = umem_thread_failures();
+  umem_free(place->ctx, umem_null(place->ctx));
+  umem_aligned_free(place->ctx, umem_null(place->ctx));
+  umem_free_aligned(place->ctx, umem_null(place->ctx));
+  assert_true(umem_thread_failures() == before);
+}
+
+/* That this free is refused, told by the count of failures alone, too. */
+static void expect_refused_free(umemVirtual *ctx, uintptr_t adr) {
+  uint64_t before = umem_thread_failures();
+  umem_free(ctx, adr);
+  assert_true(umem_thread_failures() > before);
+  expect_failure(ctx, umemValueError);
+}
+
+static void frees_of_what_is_no_block_are_refused(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t adr = new_filled_block(ctx, 10000, 1), other = new_filled_block(ctx, 10000, 2);
+  expect_refused_free(ctx, adr + 1);
+  expect_refused_free(ctx, adr + 4096);
+  expect_refused_free(ctx, adr + 9999);
+  expect_refused_free(ctx, other + ((uintptr_t)1 << 40));
+  expect_refused_free(ctx, UINTPTR_MAX - 1);
+  expect_refused_free(ctx, (uintptr_t)1 << 63);
+  umem_free(ctx, other);
+  expect_refused_free(ctx, other);
+  expect_refused_free(ctx, other);
+  unsigned char *bytes = new_bytes(10000, 1);
+  assert_holds(ctx, adr, bytes, 10000);
+  free(bytes);
+  umem_free(ctx, adr);
+  expect_refused_free(ctx, adr);
+}
+
+/* The 2018 library took an error of an earlier system call for its own. */
+static void a_stale_errno_fails_nothing(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  int const stale[] = {EINTR, ENOMEM, ENOSPC, EIO, EINVAL, ERANGE};
+  unsigned char bytes[64];
+  for (size_t i = 0; i < sizeof stale / sizeof *stale; i++) {
+    errno = stale[i];
+    uintptr_t adr = new_block(ctx, 100);
+    errno = stale[i];
+    assert_ok(umem_set(ctx, adr, 1, 100));
+    errno = stale[i];
+    assert_ok(umem_copy_to(ctx, adr, &test_host, (uintptr_t)bytes, 64));
+    errno = stale[i];
+    assert_ok(umem_synchronize(ctx));
+    errno = stale[i];
+    assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, 64));
+    errno = stale[i];
+    assert_ok(umem_synchronize(ctx));
+    errno = stale[i];
+    adr = umem_realloc(ctx, adr, 100, 5000);
+    assert_true(adr != umem_null(ctx));
+    errno = stale[i];
+    assert_ok(umem_flush(ctx));
+    errno = stale[i];
+    assert_ok(umem_trim(ctx, 0));
+    errno = stale[i];
+    umem_free(ctx, adr);
+    assert_true(umem_is_ok(ctx));
+  }
+}
+
+ContractTest const memory_tests[] = {
+    SINGLE(allocates_every_size),
+    SINGLE(blocks_are_disjoint),
+    SINGLE(library_aligns_to_16_at_least),
+    SINGLE(zero_bytes_are_one_byte),
+    SINGLE(impossible_sizes_are_memory_errors),
+    SINGLE(calloc_reads_as_zero),
+    SINGLE(calloc_zeroes_used_memory),
+    SINGLE(calloc_checks_the_product),
+    SINGLE(free_ignores_null),
+    SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendKeepsBooks),
+    SINGLE(a_stale_errno_fails_nothing),
+    {.name = NULL},
+};

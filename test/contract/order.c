@@ -1,0 +1,149 @@
+/* order.c - umem/context.h: order and durability. */
+#include "contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake/fake.h"
+
+static void can_always_be_asked(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  unsigned char bytes[3000];
+  fill_bytes(bytes, sizeof bytes, 1);
+  uintptr_t gone = new_filled_block(ctx, 100000, 2), adr = new_filled_block(ctx, sizeof bytes, 1);
+  umem_free(ctx, gone);
+  size_t const keeps[] = {SIZE_MAX, 4096, 1, 0};
+  for (size_t i = 0; i < 4; i++) {
+    assert_ok(umem_synchronize(ctx));
+    assert_ok(umem_flush(ctx));
+    assert_ok(umem_trim(ctx, keeps[i]));
+    assert_ok(umem_wait(ctx, ctx));
+    assert_holds(ctx, adr, bytes, sizeof bytes);
+  }
+  umem_free(ctx, adr);
+  assert_ok(umem_trim(ctx, 0));
+  adr = new_filled_block(ctx, 200000, 3); /* what was given back is there again */
+  umem_free(ctx, adr);
+}
+
+static void contexts_wait_for_each_other(Place const *one, Place const *other) {
+  assert_ok(umem_wait(one->ctx, other->ctx));
+  assert_ok(umem_wait(other->ctx, one->ctx));
+  assert_ok(umem_wait(one->ctx, other->ctx));
+}
+
+/* A buffer goes from queue to queue without the host waiting in between. */
+static void wait_hands_a_buffer_on(Place const *src, Place const *dst) {
+  enum { nbytes = 10000 };
+  uintptr_t from = new_filled_block(src->ctx, nbytes, 1),
+            to = new_filled_block(dst->ctx, nbytes, 2);
+  unsigned char *buffer = new_bytes(nbytes, 3), *expected = new_bytes(nbytes, 1);
+  assert_ok(umem_copy_to(src->ctx, from, &test_host, (uintptr_t)buffer, nbytes));
+  assert_ok(umem_wait(dst->ctx, src->ctx));
+  assert_ok(umem_copy_from(dst->ctx, to, &test_host, (uintptr_t)buffer, nbytes));
+  assert_ok(umem_wait(src->ctx, dst->ctx));
+  assert_ok(umem_set(src->ctx, from, 0x11, nbytes));
+  assert_ok(umem_copy_to(src->ctx, from, &test_host, (uintptr_t)buffer, nbytes));
+  settle(src->ctx, dst->ctx);
+  assert_holds(dst->ctx, to, expected, nbytes);
+  memset(expected, 0x11, nbytes);
+  assert_memory_equal(buffer, expected, nbytes);
+  free(buffer);
+  free(expected);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+/* Work on one context is done in the order of the calls, and all of it by umem_synchronize. */
+static void work_is_done_in_order(Place const *place) {
+  enum { nbytes = 2000 };
+  umemVirtual *ctx = place->ctx;
+  unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
+  unsigned char *third = malloc(nbytes);
+  uintptr_t a = new_block(ctx, nbytes), b = new_block(ctx, nbytes);
+  for (int round = 0; round < 30; round++) {
+    assert_ok(umem_copy_from(ctx, a, &test_host, (uintptr_t)first, nbytes));
+    assert_ok(umem_copy_to(ctx, a, ctx, b, nbytes));
+    assert_ok(umem_copy_from(ctx, a, &test_host, (uintptr_t)second, nbytes));
+    assert_ok(umem_set(ctx, a, round, 10));
+    assert_ok(umem_copy_to(ctx, a, ctx, b, 5));
+    assert_ok(umem_copy_to(ctx, b, &test_host, (uintptr_t)third, nbytes));
+    assert_ok(umem_set(ctx, b, 0xFF, nbytes));
+  }
+  assert_ok(umem_synchronize(ctx));
+  memset(first, 29, 5);
+  assert_memory_equal(third, first, nbytes);
+  umem_free(ctx, a);
+  umem_free(ctx, b);
+  free(first);
+  free(second);
+  free(third);
+}
+
+/* Blocks are freed behind the work that uses them. */
+static void a_free_waits_for_its_turn(Place const *place) {
+  enum { nbytes = 5000 };
+  umemVirtual *ctx = place->ctx;
+  unsigned char *bytes = new_bytes(nbytes, 1), *found = calloc(nbytes, 1);
+  uintptr_t adr = new_block(ctx, nbytes);
+  assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
+  assert_ok(umem_copy_to(ctx, adr, &test_host, (uintptr_t)found, nbytes));
+  umem_free(ctx, adr);
+  uintptr_t other = new_block(ctx, nbytes);
+  assert_ok(umem_set(ctx, other, 0, nbytes));
+  assert_ok(umem_synchronize(ctx));
+  assert_memory_equal(found, bytes, nbytes);
+  umem_free(ctx, other);
+  free(bytes);
+  free(found);
+}
+
+static void connect_waits(Place const *src, Place const *dst) {
+  enum { nbytes = 5000 };
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  uintptr_t from = new_block(src->ctx, nbytes);
+  assert_ok(umem_copy_from(src->ctx, from, &test_host, (uintptr_t)bytes, nbytes));
+  uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 64);
+  fill_bytes(bytes, nbytes, 2); /* nobody reads it any more */
+  assert_ok(umem_set(src->ctx, from, 0, nbytes));
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 64));
+  fill_bytes(bytes, nbytes, 1);
+  uintptr_t again = umem_connect(src->ctx, from, nbytes, dst->ctx, 64);
+  memset(bytes, 0, nbytes);
+  assert_holds(dst->ctx, again, bytes, nbytes);
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, again, 64));
+  umem_free(src->ctx, from);
+  free(bytes);
+}
+
+/* What fails after its call has returned is told by umem_synchronize. */
+static void synchronize_tells_of_queued_failures(void) {
+  Backend const *row = backend_by_name("fake-async");
+  umemVirtual *ctx = row->open();
+  assert_non_null(ctx);
+  uintptr_t adr = new_block(ctx, 100);
+  fake_async_fail_next((FakeAsync *)ctx, umemRuntimeError);
+  assert_ok(umem_set(ctx, adr, 1, 100));
+  assert_true(umem_is_ok(ctx));
+  assert_int_equal(umem_synchronize(ctx), umemRuntimeError);
+  expect_failure(ctx, umemRuntimeError);
+  assert_ok(umem_synchronize(ctx));
+
+  fake_async_fail_next((FakeAsync *)ctx, umemRuntimeError);
+  assert_ok(umem_set(ctx, adr, 1, 100));
+  assert_true(umem_connect(ctx, adr, 100, &test_host, 1) == 0); /* it waits, so it is told */
+  expect_failure(ctx, umemRuntimeError);
+  umem_free(ctx, adr);
+  row->close(ctx);
+}
+
+ContractTest const order_tests[] = {
+    SINGLE(can_always_be_asked),
+    PAIR(contexts_wait_for_each_other),
+    PAIR(wait_hands_a_buffer_on),
+    SINGLE(work_is_done_in_order),
+    SINGLE(a_free_waits_for_its_turn),
+    PAIR(connect_waits),
+    APART(synchronize_tells_of_queued_failures),
+    {.name = NULL},
+};

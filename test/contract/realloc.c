@@ -1,0 +1,111 @@
+/* realloc.c - umem/memory.h: umem_realloc. */
+#include "contract.h"
+
+#include <stdlib.h>
+
+/* Resizes a block that holds the bytes of a seed, and checks those that are kept. */
+static uintptr_t resized(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  uintptr_t moved = umem_realloc(ctx, adr, old_size, new_size);
+  assert_true(moved != umem_null(ctx));
+  assert_true(moved % ctx->alignment == 0);
+  size_t kept = old_size < new_size ? old_size : new_size;
+  unsigned char *bytes = new_bytes(old_size, 5);
+  assert_holds(ctx, moved, bytes, kept);
+  free(bytes);
+  return moved;
+}
+
+static void keeps_what_fits(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  for (size_t const *from = test_sizes(); *from; from++)
+    for (size_t const *to = test_sizes(); *to; to++) {
+      if (*from > 8192 && *to > 8192 && *from >= *to) continue; /* slow, and tells nothing new */
+      uintptr_t adr = resized(ctx, new_filled_block(ctx, *from, 5), *from, *to);
+      unsigned char *bytes = new_bytes(*to, 6);
+      put(ctx, adr, bytes, *to); /* all of the new size is there */
+      assert_holds(ctx, adr, bytes, *to);
+      free(bytes);
+      umem_free(ctx, adr);
+    }
+}
+
+static void leaves_other_blocks_alone(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  unsigned char bytes[500];
+  fill_bytes(bytes, 500, 9);
+  uintptr_t low = new_filled_block(ctx, 500, 9);
+  uintptr_t adr = new_filled_block(ctx, 300, 5);
+  uintptr_t high = new_filled_block(ctx, 500, 9);
+  adr = resized(ctx, adr, 300, 900);
+  assert_ok(umem_set(ctx, adr, 0xFF, 900));
+  settle(ctx, ctx);
+  assert_holds(ctx, low, bytes, 500);
+  assert_holds(ctx, high, bytes, 500);
+  umem_free(ctx, low);
+  umem_free(ctx, high);
+  umem_free(ctx, adr);
+}
+
+static void of_null_allocates(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t adr = umem_realloc(ctx, umem_null(ctx), 0, 100);
+  assert_true(adr != umem_null(ctx));
+  assert_ok(umem_set(ctx, adr, 1, 100));
+  umem_free(ctx, adr);
+}
+
+static void to_zero_is_to_one_byte(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t adr = resized(ctx, new_filled_block(ctx, 100, 5), 100, 0);
+  put(ctx, adr, "x", 1);
+  adr = umem_realloc(ctx, adr, 0, 10);
+  assert_true(adr != umem_null(ctx));
+  assert_ok(umem_set(ctx, adr, 1, 10));
+  umem_free(ctx, adr);
+}
+
+static void of_a_calloc_block_works(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  unsigned char const zeros[64] = {0};
+  uintptr_t adr = umem_calloc(ctx, 8, 8);
+  adr = umem_realloc(ctx, adr, 64, 6000);
+  assert_holds(ctx, adr, zeros, 64);
+  umem_free(ctx, adr);
+}
+
+static void a_failure_leaves_the_block(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  size_t const impossible[] = {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, SIZE_MAX / 4};
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 5);
+  uintptr_t adr = new_filled_block(ctx, 100, 5);
+  for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
+    assert_true(umem_realloc(ctx, adr, 100, impossible[i]) == umem_null(ctx));
+    expect_failure(ctx, umemMemoryError);
+    assert_holds(ctx, adr, bytes, 100);
+  }
+  umem_free(ctx, adr);
+}
+
+static void of_what_is_no_block_is_refused(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t adr = new_filled_block(ctx, 100, 5), dead = new_block(ctx, 100);
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 5);
+  umem_free(ctx, dead);
+  assert_true(umem_realloc(ctx, dead + ((uintptr_t)1 << 40), 100, 200) == umem_null(ctx));
+  expect_some_failure(ctx);
+  assert_holds(ctx, adr, bytes, 100);
+  umem_free(ctx, adr);
+}
+
+ContractTest const realloc_tests[] = {
+    SINGLE(keeps_what_fits),
+    SINGLE(leaves_other_blocks_alone),
+    SINGLE(of_null_allocates),
+    SINGLE(to_zero_is_to_one_byte),
+    SINGLE(of_a_calloc_block_works),
+    SINGLE(a_failure_leaves_the_block),
+    SINGLE_WITH(of_what_is_no_block_is_refused, backendKeepsBooks),
+    {.name = NULL},
+};

@@ -1,0 +1,259 @@
+/* refusal.c - every function, given a context that is none, answers with a status and does nothing else:
+ * NULL, all zero, destructed, and after a failed constructor. */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { any_failure = -1 };
+
+/* ctx is the one that is none; wanted is the status each call must have, or any_failure. */
+typedef struct Refused {
+  void *ctx;
+  int wanted;
+  uint64_t before;
+} Refused;
+
+static void begin(Refused *refused) { refused->before = umem_thread_failures(); }
+
+/* That the call since begin recorded a failure of the right type, on the context where there is one. */
+static void end(Refused *refused) {
+  assert_true(umem_thread_failures() > refused->before);
+  umemStatusType type = umem_thread_status();
+  assert_int_not_equal(type, umemOK);
+  if (refused->wanted != any_failure) assert_int_equal(type, refused->wanted);
+  if (refused->ctx) {
+    assert_int_equal(umem_get_status(refused->ctx), type);
+    assert_string_not_equal(umem_get_message(refused->ctx), "");
+  }
+  umem_thread_clear();
+}
+
+#define REFUSES(call)                                                                              \
+  do {                                                                                             \
+    begin(refused);                                                                                \
+    umemStatusType returned = (call);                                                              \
+    assert_int_equal(returned, umem_thread_status());                                              \
+    end(refused);                                                                                  \
+  } while (0)
+
+#define REFUSES_ADDRESS(call, null)                                                                \
+  do {                                                                                             \
+    begin(refused);                                                                                \
+    uintptr_t returned = (call);                                                                   \
+    assert_true(returned == (null));                                                               \
+    end(refused);                                                                                  \
+  } while (0)
+
+#define REFUSES_SILENTLY(call)                                                                     \
+  do {                                                                                             \
+    begin(refused);                                                                                \
+    call;                                                                                          \
+    end(refused);                                                                                  \
+  } while (0)
+
+static void refuses_memory(Refused *refused) {
+  void *ctx = refused->ctx;
+  uintptr_t null = umem_null(ctx);
+  REFUSES_ADDRESS(umem_alloc(ctx, 10), null);
+  REFUSES_ADDRESS(umem_calloc(ctx, 10, 10), null);
+  REFUSES_ADDRESS(umem_realloc(ctx, null, 0, 10), null);
+  REFUSES_ADDRESS(umem_realloc(ctx, 4096, 5, 10), null);
+  REFUSES_ADDRESS(umem_aligned_alloc(ctx, 64, 10), null);
+  REFUSES_ADDRESS(umem_aligned_origin(ctx, 4096), null);
+  REFUSES_SILENTLY(umem_free(ctx, 4096));
+  REFUSES_SILENTLY(umem_aligned_free(ctx, 4096));
+  REFUSES_SILENTLY(umem_free_aligned(ctx, 4096));
+  REFUSES(umem_set(ctx, 4096, 0, 10));
+}
+
+/* With a host on the other side, in both directions. */
+static void refuses_copies(Refused *refused) {
+  void *ctx = refused->ctx;
+  unsigned char bytes[16] = "untouched bytes";
+  uintptr_t adr = (uintptr_t)bytes;
+  umemLayout layout = {.size = sizeof layout, .item_size = 8};
+  umemHost *host = &test_host;
+  REFUSES(umem_copy_to(ctx, 4096, host, adr, 8));
+  REFUSES(umem_copy_to(host, adr, ctx, 4096, 8));
+  REFUSES(umem_copy_from(ctx, 4096, host, adr, 8));
+  REFUSES(umem_copy_from(host, adr, ctx, 4096, 8));
+  REFUSES(umem_copy_to_safe(ctx, 4096, 8, host, adr, 8, 8));
+  REFUSES(umem_copy_to_safe(host, adr, 8, ctx, 4096, 8, 8));
+  REFUSES(umem_copy_from_safe(ctx, 4096, 8, host, adr, 8, 8));
+  REFUSES(umem_copy_from_safe(host, adr, 8, ctx, 4096, 8, 8));
+  REFUSES(umem_copy_strided(ctx, 4096, host, adr, &layout));
+  REFUSES(umem_copy_strided(host, adr, ctx, 4096, &layout));
+  REFUSES(umem_copy_to(ctx, 4096, ctx, 8192, 8));
+  assert_memory_equal(bytes, "untouched bytes", 16);
+}
+
+static void refuses_connections(Refused *refused) {
+  void *ctx = refused->ctx;
+  unsigned char bytes[16] = "untouched bytes";
+  uintptr_t adr = (uintptr_t)bytes;
+  umemHost *host = &test_host;
+  REFUSES_ADDRESS(umem_connect(ctx, 4096, 8, host, 16), 0);
+  REFUSES_ADDRESS(umem_connect(host, adr, 8, ctx, 16), umem_null(ctx));
+  REFUSES(umem_disconnect(ctx, 4096, host, adr, 16));
+  REFUSES(umem_disconnect(host, adr, ctx, 4096, 16));
+  REFUSES(umem_sync_to(ctx, 4096, host, adr, 8));
+  REFUSES(umem_sync_to(host, adr, ctx, 4096, 8));
+  REFUSES(umem_sync_from(ctx, 4096, host, adr, 8));
+  REFUSES(umem_sync_from(host, adr, ctx, 4096, 8));
+  REFUSES(umem_sync_to_safe(ctx, 4096, 8, host, adr, 8, 8));
+  REFUSES(umem_sync_to_safe(host, adr, 8, ctx, 4096, 8, 8));
+  REFUSES(umem_sync_from_safe(ctx, 4096, 8, host, adr, 8, 8));
+  REFUSES(umem_sync_from_safe(host, adr, 8, ctx, 4096, 8, 8));
+  assert_memory_equal(bytes, "untouched bytes", 16);
+}
+
+static void refuses_the_rest(Refused *refused) {
+  void *ctx = refused->ctx;
+  umemInfo info = UMEM_INFO_INIT;
+  bool same = true;
+  REFUSES(umem_get_info(ctx, &info));
+  REFUSES(umem_synchronize(ctx));
+  REFUSES(umem_wait(ctx, &test_host));
+  REFUSES(umem_wait(&test_host, ctx));
+  REFUSES(umem_flush(ctx));
+  REFUSES(umem_trim(ctx, 0));
+  REFUSES_SILENTLY(same = umem_is_same_device(ctx, &test_host));
+  assert_false(same);
+  REFUSES_SILENTLY(same = umem_is_same_device(&test_host, ctx));
+  assert_false(same);
+}
+
+static void refuses_everything(void *ctx, int wanted) {
+  Refused refused = {ctx, wanted, 0};
+  assert_non_null(umem_get_device_name(ctx));
+  refuses_memory(&refused);
+  refuses_copies(&refused);
+  refuses_connections(&refused);
+  refuses_the_rest(&refused);
+  assert_true(umem_is_ok(&test_host));
+}
+
+/* ---- which contexts are none ---- */
+
+static void NULL_is_no_context(void) {
+  refuses_everything(NULL, umemValueError);
+  assert_string_equal(umem_get_device_name(NULL), "None");
+  assert_true(umem_null(NULL) == 0);
+  assert_false(umem_is_ok(NULL));
+  assert_int_equal(umem_get_status(NULL), umemValueError);
+  assert_string_equal(umem_get_message(NULL), "");
+  assert_int_equal(umem_clear_status(NULL), umemValueError);
+  expect_failure(NULL, umemValueError);
+  assert_int_equal(umem_set_status(NULL, umemIOError, "of the thread"), umemIOError);
+  assert_string_equal(umem_thread_message(), "of the thread");
+  expect_failure(NULL, umemIOError);
+}
+
+static void zeros_are_no_context(void) {
+  umemVirtual zeros;
+  memset(&zeros, 0, sizeof zeros);
+  refuses_everything(&zeros, umemValueError);
+  assert_string_equal(umem_get_device_name(&zeros), "None");
+}
+
+static void a_destructed_context_is_none(Place const *place) {
+  umem_dtor(place->ctx);
+  refuses_everything(place->ctx, umemValueError);
+  assert_ok(umem_clear_status(place->ctx));
+}
+
+/* Null addresses and no bytes do not make a context out of it. */
+static void a_destructed_context_refuses_no_ops_too(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  umem_dtor(ctx);
+  Refused refusal = {ctx, umemValueError, 0}, *refused = &refusal;
+  REFUSES_SILENTLY(umem_free(ctx, umem_null(ctx)));
+  REFUSES(umem_set(ctx, 4096, 0, 0));
+  REFUSES(umem_copy_to(ctx, 4096, &test_host, 4096, 0));
+  REFUSES(umem_copy_to(&test_host, 4096, ctx, 4096, 0));
+  assert_ok(umem_clear_status(ctx));
+}
+
+static void the_end_of_nothing_does_nothing(void) {
+  uint64_t before = umem_thread_failures();
+  umemVirtual zeros;
+  memset(&zeros, 0, sizeof zeros);
+  umem_dtor(NULL);
+  umem_dtor(&zeros);
+  assert_true(umem_thread_failures() == before);
+  assert_true(umem_is_ok(&zeros));
+}
+
+static void constructors_refuse_NULL(void) {
+  umemStatusType const returned[] = {
+      umemHost_ctor(NULL),        umemFile_ctor(NULL, NULL, "w+"),  umemMMap_ctor(NULL, NULL, "w+"),
+      umemFile_adopt(NULL, 0),    umemMMap_adopt(NULL, 0),          umemCuda_ctor(NULL, 0),
+      umemCudaHost_ctor(NULL, 0), umemCudaManaged_ctor(NULL, 0, 0), umemCudaAsync_ctor(NULL, 0, 0)};
+  for (size_t i = 0; i < sizeof returned / sizeof *returned; i++)
+    assert_int_equal(returned[i], umemValueError);
+  expect_failure(NULL, umemValueError);
+}
+
+/* ---- failed constructors ---- */
+
+static void check_failed(void *ctx, umemStatusType returned, umemStatusType wanted,
+                         uintptr_t null) {
+  assert_int_equal(returned, wanted);
+  assert_int_equal(umem_get_status(ctx), wanted);
+  assert_int_equal(umem_thread_status(), wanted);
+  assert_true(umem_null(ctx) == null);
+  umem_thread_clear();
+  refuses_everything(ctx, (int)wanted);
+  umem_dtor(ctx);
+  umem_dtor(ctx);
+  assert_int_equal(umem_get_status(ctx), wanted);
+}
+
+static void a_failed_file_is_no_context(void) {
+  umemFile file;
+  umemMMap mmap;
+  char const *missing = "/nonexistent/file";
+  check_failed(&file, umemFile_ctor(&file, "x", "q"), umemValueError, UINTPTR_MAX);
+  check_failed(&file, umemFile_ctor(&file, "", "w+"), umemValueError, UINTPTR_MAX);
+  check_failed(&file, umemFile_ctor(&file, "x", NULL), umemValueError, UINTPTR_MAX);
+  check_failed(&file, umemFile_ctor(&file, missing, "r"), umemIOError, UINTPTR_MAX);
+  check_failed(&mmap, umemMMap_ctor(&mmap, "x", "q"), umemValueError, 0);
+  check_failed(&mmap, umemMMap_ctor(&mmap, missing, "r"), umemIOError, 0);
+}
+
+static void a_failed_file_tells_why(void) {
+  umemFile file;
+  umemFile_ctor(&file, "/nonexistent/file", "r");
+  assert_non_null(strstr(umem_get_message(&file), "umemFile_ctor: "));
+  assert_non_null(strstr(umem_get_message(&file), "/nonexistent/file"));
+  assert_non_null(strstr(umem_get_message(&file), "No such file or directory"));
+  expect_failure(&file.super, umemIOError);
+  umem_dtor(&file);
+}
+
+static void without_CUDA_a_context_tells_how_to_get_it(void) {
+  umemCuda cuda;
+  umemCudaHost pinned;
+  umemCudaManaged managed;
+  umemCudaAsync async;
+  check_failed(&cuda, umemCuda_ctor(&cuda, 0), umemNotSupportedError, 0);
+  assert_non_null(strstr(umem_get_message(&cuda), "CUDA"));
+  check_failed(&pinned, umemCudaHost_ctor(&pinned, 0), umemNotSupportedError, 0);
+  check_failed(&managed, umemCudaManaged_ctor(&managed, 0, 0), umemNotSupportedError, 0);
+  check_failed(&async, umemCudaAsync_ctor(&async, 0, UMEM_STREAM_NEW), umemNotSupportedError, 0);
+}
+
+ContractTest const refusal_tests[] = {
+    APART(NULL_is_no_context),
+    APART(zeros_are_no_context),
+    SINGLE(a_destructed_context_is_none),
+    SINGLE(a_destructed_context_refuses_no_ops_too),
+    APART(the_end_of_nothing_does_nothing),
+    APART(constructors_refuse_NULL),
+    APART(a_failed_file_is_no_context),
+    APART(a_failed_file_tells_why),
+    APART(without_CUDA_a_context_tells_how_to_get_it),
+    {.name = NULL},
+};

@@ -1,0 +1,364 @@
+/* strided.c - umem/copy.h: umem_copy_strided, against a loop over the items. */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A layout with room for its arrays. A side without strides is in C order. */
+typedef struct Section {
+  size_t item_size;
+  int rank;
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t src[UMEM_MAX_RANK], dst[UMEM_MAX_RANK];
+  bool src_dense, dst_dense;
+} Section;
+
+static umemLayout layout_of(Section const *section) {
+  return (umemLayout){.size = sizeof(umemLayout),
+                      .item_size = section->item_size,
+                      .rank = section->rank,
+                      .extents = section->rank ? section->extents : NULL,
+                      .src_strides = section->src_dense ? NULL : section->src,
+                      .dst_strides = section->dst_dense ? NULL : section->dst};
+}
+
+static void make_dense(Section const *section, ptrdiff_t *strides) {
+  ptrdiff_t stride = (ptrdiff_t)section->item_size;
+  for (int k = section->rank - 1; k >= 0; k--) {
+    strides[k] = stride;
+    stride *= (ptrdiff_t)section->extents[k];
+  }
+}
+
+/* ---- the naive loop ---- */
+
+/* The first and one past the last byte that strides reach from the first item on. */
+static void reach_of(Section const *section, ptrdiff_t const *strides, ptrdiff_t *low,
+                     ptrdiff_t *high) {
+  *low = 0;
+  *high = (ptrdiff_t)section->item_size;
+  for (int k = 0; k < section->rank; k++) {
+    ptrdiff_t reach = section->extents[k] ? strides[k] * ((ptrdiff_t)section->extents[k] - 1) : 0;
+    *(reach < 0 ? low : high) += reach;
+  }
+}
+
+static void copy_items(Section const *section, unsigned char const *src, unsigned char *dst,
+                       int axis) {
+  if (axis == section->rank) {
+    memcpy(dst, src, section->item_size);
+    return;
+  }
+  for (size_t i = 0; i < section->extents[axis]; i++)
+    copy_items(section, src + (ptrdiff_t)i * section->src[axis],
+               dst + (ptrdiff_t)i * section->dst[axis], axis + 1);
+}
+
+/* ---- one section ---- */
+
+enum { margin = 70 }; /* bytes of each block before and after those of the section */
+
+/* A block, the same bytes in the test, and where in both the first item is. */
+typedef struct Side {
+  umemVirtual *ctx;
+  uintptr_t adr;
+  unsigned char *bytes;
+  size_t size, first;
+} Side;
+
+static Side open_side(umemVirtual *ctx, Section const *section, ptrdiff_t const *strides,
+                      uint64_t seed) {
+  ptrdiff_t low, high;
+  reach_of(section, strides, &low, &high);
+  Side side = {
+      .ctx = ctx, .size = (size_t)(high - low) + 2 * margin, .first = (size_t)(margin - low)};
+  side.bytes = new_bytes(side.size, seed);
+  side.adr = new_block(ctx, side.size);
+  put(ctx, side.adr, side.bytes, side.size);
+  return side;
+}
+
+static void close_side(Side const *side) {
+  assert_holds(side->ctx, side->adr, side->bytes, side->size);
+  umem_free(side->ctx, side->adr);
+  free(side->bytes);
+}
+
+static void check_section(umemVirtual *src, umemVirtual *dst, Section const *wanted) {
+  Section section = *wanted;
+  if (section.src_dense) make_dense(&section, section.src);
+  if (section.dst_dense) make_dense(&section, section.dst);
+  Side from = open_side(src, &section, section.src, 1);
+  Side to = open_side(dst, &section, section.dst, 2);
+  umemLayout layout = layout_of(&section);
+  assert_ok(umem_copy_strided(src, from.adr + from.first, dst, to.adr + to.first, &layout));
+  settle(src, dst);
+  copy_items(&section, from.bytes + from.first, to.bytes + to.first, 0);
+  close_side(&from);
+  close_side(&to);
+}
+
+/* ---- named sections ---- */
+
+static void copies_plain_runs(Place const *src, Place const *dst) {
+  for (size_t size = 1; size < 5000; size = 3 * size + 1)
+    check_section(src->ctx, dst->ctx, &(Section){.item_size = size});
+}
+
+/* A 3D array of 6 x 7 x 8 items on both sides: its rows, columns and faces. */
+static void copies_rows_columns_and_faces(Place const *src, Place const *dst) {
+  size_t const items[] = {1, 2, 4, 8, 16, 3, 12, 7};
+  for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+    ptrdiff_t z = (ptrdiff_t)items[i], y = 8 * z, x = 7 * y;
+    Section const sections[] = {
+        {items[i], 1, {8}, {z}, {z}, 0, 0},
+        {items[i], 1, {7}, {y}, {y}, 0, 0},
+        {items[i], 1, {6}, {x}, {x}, 0, 0},
+        {items[i], 2, {7, 8}, {y, z}, {y, z}, 0, 0},
+        {items[i], 2, {6, 8}, {x, z}, {x, z}, 0, 0},
+        {items[i], 2, {6, 7}, {x, y}, {x, y}, 0, 0},
+        {items[i], 3, {4, 5, 6}, {x, y, z}, {x, y, z}, 0, 0}, /* the inside, without ghost cells */
+        {items[i], 2, {6, 7}, {x, y}, {0}, 0, 1},             /* a face, packed */
+        {items[i], 2, {6, 7}, {0}, {x, y}, 1, 0},             /* and unpacked */
+        {items[i], 3, {6, 7, 8}, {0}, {0}, 1, 1},
+    };
+    for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
+      check_section(src->ctx, dst->ctx, &sections[k]);
+  }
+}
+
+static void transposes(Place const *src, Place const *dst) {
+  size_t const items[] = {1, 2, 4, 8, 16, 5};
+  for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+    ptrdiff_t item = (ptrdiff_t)items[i];
+    check_section(src->ctx, dst->ctx,
+                  &(Section){items[i], 2, {13, 9}, {item, 13 * item}, {0}, 0, 1});
+    check_section(src->ctx, dst->ctx,
+                  &(Section){items[i], 3, {4, 5, 6}, {0}, {item, 4 * item, 20 * item}, 1, 0});
+  }
+}
+
+/* All eight combinations of signs on each side: arrays walked backwards. */
+static void strides_have_any_sign(Place const *src, Place const *dst) {
+  for (int signs = 0; signs < 64; signs++) {
+    Section section = {4, 3, {3, 4, 5}, {100, 24, 4}, {120, 30, 6}, 0, 0};
+    for (int k = 0; k < 3; k++) {
+      if (signs >> k & 1) section.src[k] = -section.src[k];
+      if (signs >> (3 + k) & 1) section.dst[k] = -section.dst[k];
+    }
+    check_section(src->ctx, dst->ctx, &section);
+  }
+}
+
+/* The source may be read more than once. */
+static void one_item_may_go_to_many(Place const *src, Place const *dst) {
+  check_section(src->ctx, dst->ctx, &(Section){8, 1, {20}, {0}, {0}, 0, 1});
+  check_section(src->ctx, dst->ctx, &(Section){4, 2, {5, 6}, {0, 4}, {40, 4}, 0, 0});
+  check_section(src->ctx, dst->ctx, &(Section){4, 2, {5, 6}, {4, 0}, {0}, 0, 1});
+  check_section(src->ctx, dst->ctx, &(Section){4, 2, {9, 6}, {4, 4}, {0}, 0, 1}); /* windows */
+}
+
+static void dimensions_of_one_do_not_count(Place const *src, Place const *dst) {
+  Section section = {2, 5, {1, 3, 1, 4, 1}, {-9999, 40, 12345, 6, 77}, {1 << 20, 50, 3, -8, -1},
+                     0, 0};
+  check_section(src->ctx, dst->ctx, &section);
+  check_section(src->ctx, dst->ctx, &(Section){3, 2, {1, 1}, {5, 6}, {7, 8}, 0, 0});
+}
+
+static void takes_the_largest_rank(Place const *src, Place const *dst) {
+  Section section = {.item_size = 3, .rank = UMEM_MAX_RANK, .dst_dense = true};
+  for (int k = 0; k < UMEM_MAX_RANK; k++) {
+    section.extents[k] = k % 4 == 0 ? 2 : 1; /* eight dimensions of two */
+    section.src[k] = 5 << k / 4;
+  }
+  check_section(src->ctx, dst->ctx, &section);
+}
+
+/* More bytes than any internal buffer, in short and in long runs, with small and with large gaps. */
+static void copies_large_sections(Place const *src, Place const *dst) {
+  size_t n = test_large_size() / 8192;
+  size_t half = test_large_size() * 3 / 8;
+  Section const sections[] = {
+      {1000, 2, {n, 3}, {3500, 1100}, {3300, 1100}, 0, 0},
+      {8, 3, {n, 8, 32}, {8, (ptrdiff_t)(8 * n), (ptrdiff_t)(64 * n)}, {0}, 0, 1},
+      {20000, 1, {n / 16 + 2}, {30001}, {25000}, 0, 0},
+      {1, 1, {half}, {2}, {-1}, 0, 0},
+      {half + 3, 1, {2}, {(ptrdiff_t)half + 3}, {(ptrdiff_t)half + 9}, 0, 0},
+      {16, 2, {5, 7}, {100000, 10000}, {70000, 10000}, 0, 0},
+  };
+  for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
+    check_section(src->ctx, dst->ctx, &sections[k]);
+}
+
+/* ---- random sections ---- */
+
+static uint64_t random_state;
+
+static size_t random_below(size_t n) {
+  random_state = random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
+  return (size_t)(random_state >> 33) % n;
+}
+
+/* Strides of any sign and order under which no two items overlap. */
+static void random_strides(Section const *section, ptrdiff_t *strides) {
+  int order[UMEM_MAX_RANK];
+  for (int k = 0; k < section->rank; k++) {
+    int other = (int)random_below((size_t)k + 1);
+    order[k] = order[other];
+    order[other] = k;
+  }
+  ptrdiff_t stride = (ptrdiff_t)section->item_size;
+  for (int k = 0; k < section->rank; k++) {
+    if (random_below(3) == 0) stride += (ptrdiff_t)random_below(20);
+    strides[order[k]] = random_below(3) == 0 ? -stride : stride;
+    stride *= (ptrdiff_t)section->extents[order[k]];
+  }
+}
+
+static Section random_section(void) {
+  static size_t const items[] = {1, 2, 4, 8, 16, 3, 24, 100};
+  Section section = {.item_size = items[random_below(8)], .rank = (int)random_below(6)};
+  for (int k = 0; k < section.rank; k++) section.extents[k] = 1 + random_below(5);
+  random_strides(&section, section.src);
+  random_strides(&section, section.dst);
+  section.src_dense = random_below(4) == 0;
+  section.dst_dense = random_below(4) == 0;
+  return section;
+}
+
+static void copies_random_sections(Place const *src, Place const *dst) {
+  random_state = 1;
+  for (int i = 0; i < (test_is_small() ? 15 : 60); i++) {
+    Section section = random_section();
+    check_section(src->ctx, dst->ctx, &section);
+  }
+}
+
+/* ---- nothing to do, and what cannot be done ---- */
+
+static void empty_sections_are_no_ops(Place const *src, Place const *dst) {
+  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  Section const sections[] = {
+      {8, 1, {0}, {8}, {8}, 0, 0},
+      {8, 3, {5, 0, SIZE_MAX}, {PTRDIFF_MAX, 8, 8}, {PTRDIFF_MIN, 8, 8}, 0, 0},
+      {8, 2, {SIZE_MAX, 0}, {0}, {0}, 1, 1},
+      {0, 0, {0}, {0}, {0}, 0, 0},
+      {0, 1, {5}, {8}, {8}, 0, 0},
+  };
+  uintptr_t const wild[] = {0, 12345, UINTPTR_MAX};
+  for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
+    for (size_t i = 0; i < 3; i++) {
+      umemLayout layout = layout_of(&sections[k]);
+      assert_ok(umem_copy_strided(src->ctx, wild[i], dst->ctx, wild[2 - i], &layout));
+    }
+  assert_int_equal(books_of(src).moves, src_before.moves);
+  assert_int_equal(books_of(dst).moves, dst_before.moves);
+}
+
+/* One of the two has the status. */
+static void expect_value_error(umemVirtual *src, umemVirtual *dst) {
+  expect_failure(umem_is_ok(src) ? dst : src, umemValueError);
+  assert_true(umem_is_ok(src) && umem_is_ok(dst));
+}
+
+static void senseless_layouts_are_value_errors(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  Section good = {4, 2, {2, 2}, {8, 4}, {8, 4}, 0, 0};
+  umemLayout const right = layout_of(&good);
+  umemLayout wrong[5];
+  for (int i = 0; i < 5; i++) wrong[i] = right;
+  wrong[0].rank = -1;
+  wrong[1].rank = UMEM_MAX_RANK + 1;
+  wrong[2].extents = NULL;
+  wrong[3].rank = 1 << 20;
+  wrong[4].size = 0;
+  assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, NULL), umemValueError);
+  expect_value_error(src->ctx, dst->ctx);
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &wrong[i]), umemValueError);
+    expect_value_error(src->ctx, dst->ctx);
+  }
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 2);
+  assert_holds(dst->ctx, to, bytes, 100);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+static void sections_beyond_all_addresses_are_value_errors(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  ptrdiff_t const half = PTRDIFF_MAX;
+  Section const sections[] = {
+      {1, 1, {3}, {half}, {1}, 0, 0},
+      {1, 1, {3}, {1}, {half}, 0, 0},
+      {1, 1, {3}, {PTRDIFF_MIN}, {1}, 0, 0},
+      {1, 1, {3}, {1}, {PTRDIFF_MIN}, 0, 0},
+      {8, 2, {SIZE_MAX, SIZE_MAX}, {0}, {0}, 1, 1},
+      {SIZE_MAX, 1, {2}, {0}, {0}, 1, 1},
+      {8, 1, {SIZE_MAX}, {1}, {1}, 0, 0},
+      {1, 3, {2, 2, 2}, {half / 2, half / 2, half / 2}, {1, 2, 4}, 0, 0},
+  };
+  for (size_t k = 0; k < sizeof sections / sizeof *sections; k++) {
+    umemLayout layout = layout_of(&sections[k]);
+    assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &layout), umemValueError);
+    expect_value_error(src->ctx, dst->ctx);
+  }
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 2);
+  assert_holds(dst->ctx, to, bytes, 100);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+static void null_has_no_items(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  Section section = {4, 2, {2, 2}, {16, 4}, {-16, -4}, 0, 0};
+  umemLayout layout = layout_of(&section);
+  uintptr_t last = to + 20;
+  assert_int_equal(umem_copy_strided(src->ctx, umem_null(src->ctx), dst->ctx, last, &layout),
+                   umemValueError);
+  expect_failure(src->ctx, umemValueError);
+  assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, umem_null(dst->ctx), &layout),
+                   umemValueError);
+  expect_failure(dst->ctx, umemValueError);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+/* Parts of the section may be written before that is found; other blocks keep their bytes. */
+static void items_outside_of_a_block_are_index_errors(Place const *src, Place const *dst) {
+  Section section = {4, 1, {3}, {4}, {(ptrdiff_t)1 << 40}, 0, 0};
+  umemLayout layout = layout_of(&section);
+  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_block(dst->ctx, 100);
+  uintptr_t other = new_filled_block(dst->ctx, 100, 3);
+  if (dst->row->traits & backendKeepsBooks) {
+    assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &layout), umemIndexError);
+    expect_failure(dst->ctx, umemIndexError);
+  }
+  settle(src->ctx, dst->ctx);
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 3);
+  assert_holds(dst->ctx, other, bytes, 100);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+  umem_free(dst->ctx, other);
+}
+
+ContractTest const strided_tests[] = {
+    PAIR(copies_plain_runs),
+    PAIR(copies_rows_columns_and_faces),
+    PAIR(transposes),
+    PAIR(strides_have_any_sign),
+    PAIR(one_item_may_go_to_many),
+    PAIR(dimensions_of_one_do_not_count),
+    PAIR(takes_the_largest_rank),
+    PAIR(copies_large_sections),
+    PAIR(copies_random_sections),
+    PAIR(empty_sections_are_no_ops),
+    PAIR(senseless_layouts_are_value_errors),
+    PAIR(sections_beyond_all_addresses_are_value_errors),
+    PAIR(null_has_no_items),
+    PAIR(items_outside_of_a_block_are_index_errors),
+    {.name = NULL},
+};

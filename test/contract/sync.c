@@ -1,0 +1,105 @@
+/* sync.c - umem/connect.h: umem_sync_to and umem_sync_from. The safe forms are in safe.c. */
+#include "contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { nbytes = 6000 };
+
+/* Works on the paired address, then on the first, and brings the other up to date each time. */
+static void both_sides_can_be_brought_up_to_date(Place const *src, Place const *dst) {
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
+  uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 16);
+
+  fill_bytes(bytes, nbytes, 2);
+  put(dst->ctx, to, bytes, nbytes);
+  assert_ok(umem_sync_from(src->ctx, from, dst->ctx, to, nbytes));
+  settle(src->ctx, dst->ctx);
+  assert_holds(src->ctx, from, bytes, nbytes);
+
+  fill_bytes(bytes, nbytes, 3);
+  put(src->ctx, from, bytes, nbytes);
+  assert_ok(umem_sync_to(src->ctx, from, dst->ctx, to, nbytes));
+  settle(src->ctx, dst->ctx);
+  assert_holds(dst->ctx, to, bytes, nbytes);
+
+  assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 16));
+  umem_free(src->ctx, from);
+  free(bytes);
+}
+
+static void a_part_can_be_brought_up_to_date(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
+  uintptr_t to = new_filled_block(dst->ctx, nbytes, 2);
+  unsigned char *expected = new_bytes(nbytes, 2), *source = new_bytes(nbytes, 1);
+  assert_ok(umem_sync_to(src->ctx, from, dst->ctx, to, 100));
+  assert_ok(umem_sync_to(src->ctx, from + 4000, dst->ctx, to + 3000, 1000));
+  assert_ok(umem_sync_from(dst->ctx, to + 5990, src->ctx, from + 1, 10));
+  settle(src->ctx, dst->ctx);
+  memcpy(expected, source, 100);
+  memcpy(expected + 3000, source + 4000, 1000);
+  memcpy(expected + 5990, source + 1, 10);
+  assert_holds(dst->ctx, to, expected, nbytes);
+  assert_holds(src->ctx, from, source, nbytes);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+  free(expected);
+  free(source);
+}
+
+static void nothing_moves_in_one_memory(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t adr = new_filled_block(ctx, nbytes, 1);
+  size_t before = books_of(place).moves;
+  assert_ok(umem_sync_to(ctx, adr, ctx, adr, nbytes));
+  assert_ok(umem_sync_from(ctx, adr, ctx, adr, nbytes));
+  assert_ok(umem_sync_to_safe(ctx, adr, nbytes, ctx, adr, nbytes, nbytes));
+  assert_ok(umem_sync_from_safe(ctx, adr, nbytes, ctx, adr, nbytes, nbytes));
+  assert_int_equal(books_of(place).moves, before);
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  assert_holds(ctx, adr, bytes, nbytes);
+  free(bytes);
+  umem_free(ctx, adr);
+}
+
+static void two_addresses_of_one_context_are_two(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t one = new_filled_block(ctx, nbytes, 1), other = new_filled_block(ctx, nbytes, 2);
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  assert_ok(umem_sync_to(ctx, one, ctx, other, nbytes));
+  assert_ok(umem_synchronize(ctx));
+  assert_holds(ctx, other, bytes, nbytes);
+  free(bytes);
+  umem_free(ctx, one);
+  umem_free(ctx, other);
+}
+
+static void no_bytes_are_no_op_anywhere(Place const *src, Place const *dst) {
+  assert_ok(umem_sync_to(src->ctx, umem_null(src->ctx), dst->ctx, umem_null(dst->ctx), 0));
+  assert_ok(umem_sync_from(dst->ctx, 12345, src->ctx, UINTPTR_MAX, 0));
+}
+
+static void has_the_errors_of_copies(Place const *src, Place const *dst) {
+  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  assert_int_equal(umem_sync_to(src->ctx, umem_null(src->ctx), dst->ctx, to, 10), umemValueError);
+  expect_failure(src->ctx, umemValueError);
+  assert_int_equal(umem_sync_from(dst->ctx, umem_null(dst->ctx), src->ctx, from, 10),
+                   umemValueError);
+  expect_failure(dst->ctx, umemValueError);
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 2);
+  assert_holds(dst->ctx, to, bytes, 100);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+ContractTest const sync_tests[] = {
+    PAIR(both_sides_can_be_brought_up_to_date),
+    PAIR(a_part_can_be_brought_up_to_date),
+    SINGLE(nothing_moves_in_one_memory),
+    SINGLE(two_addresses_of_one_context_are_two),
+    PAIR(no_bytes_are_no_op_anywhere),
+    PAIR(has_the_errors_of_copies),
+    {.name = NULL},
+};

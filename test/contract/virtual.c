@@ -1,0 +1,175 @@
+/* virtual.c - umem/virtual.h: what those who write contexts are promised. */
+#include "contract.h"
+
+#include <string.h>
+
+#include "fake/decorated.h"
+#include "fake/fake.h"
+
+/* ---- a context that has no method at all ---- */
+
+static void bare_ctor(umemVirtual *ctx) {
+  static struct umemVtbl const no_methods;
+  umemVirtual_ctor(ctx, NULL);
+  ctx->vptr = &no_methods;
+}
+
+static void a_new_base_is_plain(void) {
+  umemVirtual ctx;
+  memset(&ctx, 0xAA, sizeof ctx);
+  umemHost host;
+  umemHost_ctor(&host);
+  umemVirtual_ctor(&ctx, &host);
+  assert_null(ctx.vptr);
+  assert_true(umem_is_ok(&ctx));
+  assert_string_equal(umem_get_message(&ctx), "");
+  assert_ptr_equal(ctx.host, &host);
+  assert_int_equal(ctx.capabilities, umemReadable | umemWritable);
+  assert_int_equal(ctx.alignment, 1);
+  assert_int_equal(ctx.vtbl_size, sizeof(struct umemVtbl));
+  (umemVirtual_ctor)(&ctx, &host);
+  assert_int_equal(ctx.vtbl_size, 11 * sizeof(void (*)(void)));
+  umemVirtual_dtor(&ctx);
+  umemVirtual_dtor(&ctx);
+  umemVirtual_ctor(NULL, NULL);
+  expect_failure(NULL, umemValueError);
+}
+
+static void missing_methods_are_told(void) {
+  umemVirtual ctx;
+  bare_ctor(&ctx);
+  unsigned char bytes[8] = {0};
+  uintptr_t host = (uintptr_t)bytes;
+  umemStatusType const lacking = umemNotImplementedError;
+  assert_string_equal(umem_get_device_name(&ctx), "User");
+  assert_true(umem_alloc(&ctx, 1) == 0);
+  expect_failure(&ctx, lacking);
+  assert_true(umem_calloc(&ctx, 1, 1) == 0);
+  expect_failure(&ctx, lacking);
+  assert_true(umem_aligned_alloc(&ctx, 64, 1) == 0);
+  expect_failure(&ctx, lacking);
+  assert_true(umem_realloc(&ctx, 4096, 1, 2) == 0);
+  expect_failure(&ctx, lacking);
+  umem_free(&ctx, 4096);
+  expect_failure(&ctx, lacking);
+  umem_aligned_free(&ctx, 4096);
+  expect_failure(&ctx, lacking);
+  assert_int_equal(umem_set(&ctx, 4096, 0, 8), lacking);
+  expect_failure(&ctx, lacking);
+  assert_int_equal(umem_copy_to(&ctx, 4096, &test_host, host, 8), lacking);
+  expect_failure(&ctx, lacking);
+  assert_int_equal(umem_copy_from(&ctx, 4096, &test_host, host, 8), lacking);
+  expect_failure(&ctx, lacking);
+  assert_int_equal(umem_copy_to(&ctx, 4096, &ctx, 8192, 8), lacking);
+  expect_failure(&ctx, lacking);
+  assert_true(umem_is_ok(&test_host));
+  umem_dtor(&ctx);
+}
+
+static void the_other_methods_have_defaults(void) {
+  umemVirtual ctx, other;
+  bare_ctor(&ctx);
+  bare_ctor(&other);
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_synchronize(&ctx));
+  assert_ok(umem_wait(&ctx, &other));
+  assert_ok(umem_flush(&ctx));
+  assert_ok(umem_trim(&ctx, 0));
+  assert_ok(umem_get_info(&ctx, &info));
+  assert_true(info.capacity == UMEM_UNKNOWN && info.available == UMEM_UNKNOWN);
+  assert_true(info.page_size == UMEM_UNKNOWN && info.ordinal == -1);
+  assert_string_equal(info.name, "");
+  assert_true(umem_is_same_device(&ctx, &ctx));
+  assert_false(umem_is_same_device(&ctx, &other));
+  other.space[0] = ctx.space[0];
+  other.space[1] = ctx.space[1];
+  assert_true(umem_is_same_device(&ctx, &other));
+  umem_dtor(&ctx);
+  umem_dtor(&other);
+}
+
+/* ---- decorators ---- */
+
+static void decorators_are_looked_through(void) {
+  Fake fake, other;
+  Decorated one, two;
+  assert_ok(fake_ctor(&fake));
+  assert_ok(fake_ctor(&other));
+  assert_ok(decorated_ctor(&one, &fake.super));
+  assert_ok(decorated_ctor(&two, &one.super));
+  assert_true(umem_is_same_device(&two, &fake));
+  assert_true(umem_is_same_device(&fake, &two));
+  assert_true(umem_is_same_device(&one, &two));
+  assert_false(umem_is_same_device(&two, &other));
+  uintptr_t adr = new_filled_block(&two.super, 100, 1);
+  assert_true(umem_connect(&two, adr, 100, &fake, 1) == adr);
+  assert_ok(umem_disconnect(&two, adr, &fake, adr, 1));
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 1);
+  assert_holds(&fake.super, adr, bytes, 100);
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_get_info(&two, &info));
+  assert_string_equal(info.name, "fake"); /* asked of the upstream's upstream */
+  umem_free(&one, adr);
+  umem_dtor(&two);
+  umem_dtor(&one);
+  umem_dtor(&other);
+  umem_dtor(&fake);
+}
+
+static void decorators_adopt_failures(void) {
+  Fake fake;
+  Decorated one, two;
+  assert_ok(fake_ctor(&fake));
+  assert_ok(decorated_ctor(&one, &fake.super));
+  assert_ok(decorated_ctor(&two, &one.super));
+  uint64_t before = umem_thread_failures();
+  assert_true(umem_alloc(&two, SIZE_MAX) == 0);
+  assert_true(umem_thread_failures() == before + 1);
+  char message[UMEM_MESSAGE_SIZE];
+  strcpy(message, umem_get_message(&fake));
+  assert_string_equal(umem_get_message(&one), message);
+  assert_string_equal(umem_get_message(&two), message);
+  assert_ok(umem_clear_status(&fake));
+  assert_ok(umem_clear_status(&one));
+  expect_failure(&two.super, umemMemoryError);
+
+  assert_int_equal(umemVirtual_adopt(&two.super, umem_thread_failures()), umemOK);
+  assert_true(umem_is_ok(&two));
+  umem_dtor(&two);
+  umem_dtor(&one);
+  umem_dtor(&fake);
+}
+
+/* Two decorated sides, one inside the other's copy. */
+static void decorated_sides_meet(void) {
+  Fake fake, other;
+  Decorated one, two;
+  assert_ok(fake_ctor(&fake));
+  assert_ok(fake_offset_ctor(&other));
+  assert_ok(decorated_ctor(&one, &fake.super));
+  assert_ok(decorated_ctor(&two, &other.super));
+  uintptr_t from = new_filled_block(&one.super, 3000, 1),
+            to = new_filled_block(&two.super, 3000, 2);
+  unsigned char bytes[3000];
+  fill_bytes(bytes, 3000, 1);
+  assert_ok(umem_copy_to(&one, from, &two, to, 3000));
+  assert_holds(&other.super, to, bytes, 3000);
+  assert_ok(umem_copy_to(&two, to, &two, to, 0));
+  umem_free(&one, from);
+  umem_free(&two, to);
+  umem_dtor(&two);
+  umem_dtor(&one);
+  umem_dtor(&other);
+  umem_dtor(&fake);
+}
+
+ContractTest const virtual_tests[] = {
+    APART(a_new_base_is_plain),
+    APART(missing_methods_are_told),
+    APART(the_other_methods_have_defaults),
+    APART(decorators_are_looked_through),
+    APART(decorators_adopt_failures),
+    APART(decorated_sides_meet),
+    {.name = NULL},
+};

@@ -1,0 +1,180 @@
+/* hop_test.c - the check of examples/hop.c finds every way in which a copy can go wrong.
+ *
+ * The places here lie: each is RAM whose copies do something else than they say, from the n-th on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <umem.h>
+
+#include "hop.h"
+
+typedef enum Lie {
+  HONEST,
+  DOES_NOTHING,  /* says OK */
+  STOPS_SHORT,   /* leaves the last byte out */
+  CHANGES_A_BIT, /* in the last byte */
+  WRITES_ZEROS,  /* whatever it should copy */
+  FAILS          /* and says so */
+} Lie;
+
+typedef struct Liar {
+  umemVirtual super;
+  umemHost host;
+  Lie lie;
+  int honest_copies; /* into the place, before the lies begin */
+} Liar;
+
+static uintptr_t liar_alloc(umemVirtual *ctx, size_t size) {
+  (void)ctx;
+  return (uintptr_t)calloc(1, size);
+}
+
+static void liar_free(umemVirtual *ctx, uintptr_t adr) {
+  (void)ctx;
+  free((void *)adr);
+}
+
+static void liar_copy_to(umemVirtual *ctx, uintptr_t src, umemVirtual *that, uintptr_t dst,
+                         size_t size) {
+  (void)ctx, (void)that;
+  memcpy((void *)dst, (void *)src, size);
+}
+
+static void liar_copy_from(umemVirtual *ctx, uintptr_t dst, umemVirtual *that, uintptr_t src,
+                           size_t size) {
+  Liar *liar = (Liar *)ctx;
+  (void)that;
+  switch (liar->honest_copies-- > 0 ? HONEST : liar->lie) {
+  case HONEST:
+    memcpy((void *)dst, (void *)src, size);
+    break;
+  case DOES_NOTHING:
+    break;
+  case STOPS_SHORT:
+    memcpy((void *)dst, (void *)src, size - 1);
+    break;
+  case CHANGES_A_BIT:
+    memcpy((void *)dst, (void *)src, size);
+    ((unsigned char *)dst)[size - 1] ^= 1;
+    break;
+  case WRITES_ZEROS:
+    memset((void *)dst, 0, size);
+    break;
+  case FAILS:
+    umem_set_status(ctx, umemIOError, "the cable is cut");
+    break;
+  }
+}
+
+static void liar_ctor(Liar *liar, Lie lie, int honest_copies) {
+  static struct umemVtbl const vtbl = {
+      .alloc = liar_alloc, .free = liar_free, .copy_to = liar_copy_to, .copy_from = liar_copy_from};
+  umemHost_ctor(&liar->host);
+  umemVirtual_ctor(&liar->super, &liar->host);
+  liar->super.vptr = &vtbl;
+  liar->super.type = umemUserDevice;
+  liar->lie = lie;
+  liar->honest_copies = honest_copies;
+}
+
+enum { SIZE = 100000 }; /* more than one chunk */
+
+/* Sends an array of SIZE bytes, all equal to value, from RAM to a liar. */
+static bool hop_to(Lie lie, int honest_copies, unsigned char value, Route *route, char *why) {
+  unsigned char *array = malloc(SIZE);
+  umemHost ram;
+  Liar liar;
+  umemHost_ctor(&ram);
+  liar_ctor(&liar, lie, honest_copies);
+  memset(array, value, SIZE);
+  *route = (Route){.from = "RAM", .to = "liar"};
+
+  uintptr_t adr = umem_alloc(&liar, SIZE);
+  bool ok = hop(route, (Block){&ram, (uintptr_t)array}, (Block){&liar, adr}, array, SIZE, why);
+
+  umem_free(&liar, adr);
+  umem_dtor(&liar);
+  umem_dtor(&liar.host);
+  umem_dtor(&ram);
+  free(array);
+  return ok;
+}
+
+/* The target is made wrong in two chunks: that many copies into it precede the one that counts. */
+enum { COPIES_BEFORE = 2 };
+
+static void test_honest_place_passes(void **state) {
+  (void)state;
+  char why[HOP_WHY_SIZE] = "";
+  Route route;
+  assert_true(hop_to(HONEST, 0, 0, &route, why));
+  assert_string_equal(why, "");
+  assert_false(route.failed);
+  assert_int_equal(route.bytes, SIZE);
+  assert_true(route.seconds > 0);
+}
+
+static void test_every_lie_is_found(void **state) {
+  (void)state;
+  static unsigned char const values[] = {0, 1, 0x80, 0xff};
+  for (Lie lie = DOES_NOTHING; lie <= FAILS; ++lie) {
+    for (size_t i = 0; i < sizeof values; ++i) {
+      if (lie == WRITES_ZEROS && values[i] == 0) continue; /* then it is no lie */
+      char why[HOP_WHY_SIZE] = "";
+      Route route;
+      assert_false(hop_to(lie, COPIES_BEFORE, values[i], &route, why));
+      assert_true(route.failed);
+      assert_int_equal(route.bytes, 0);
+      if (lie == FAILS)
+        assert_non_null(strstr(why, "the cable is cut"));
+      else
+        assert_non_null(strstr(why, "after the copy, byte "));
+    }
+  }
+}
+
+/* Zeros, into memory that is zero by chance, by copies that never do anything. */
+static void test_right_by_chance_does_not_pass(void **state) {
+  (void)state;
+  char why[HOP_WHY_SIZE] = "";
+  Route route;
+  assert_false(hop_to(DOES_NOTHING, 0, 0, &route, why));
+  assert_string_equal(why, "before the copy, byte 0 of 100000 is 0x00 and should be 0xff");
+}
+
+static void test_the_wrong_byte_is_named(void **state) {
+  (void)state;
+  char why[HOP_WHY_SIZE] = "";
+  Route route;
+  assert_false(hop_to(CHANGES_A_BIT, COPIES_BEFORE, 0x40, &route, why));
+  assert_string_equal(why, "after the copy, byte 99999 of 100000 is 0x41 and should be 0x40");
+}
+
+static void test_nothing_to_copy(void **state) {
+  (void)state;
+  char why[HOP_WHY_SIZE] = "";
+  unsigned char byte = 0;
+  umemHost ram;
+  umemHost_ctor(&ram);
+  Route route = {0};
+  Block block = {&ram, (uintptr_t)&byte};
+  assert_true(hop(&route, block, block, &byte, 0, why));
+  assert_int_equal(route.bytes, 0);
+  umem_dtor(&ram);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(test_honest_place_passes),
+      cmocka_unit_test(test_every_lie_is_found),
+      cmocka_unit_test(test_right_by_chance_does_not_pass),
+      cmocka_unit_test(test_the_wrong_byte_is_named),
+      cmocka_unit_test(test_nothing_to_copy),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+"""The programs hello, persist and connect do what their comments say."""
+
+import numpy
+
+from support import FAILED, InFolder, program
+
+ROOTS = numpy.sqrt(numpy.arange(1000.0))
+
+
+class Hello(InFolder):
+    def test_the_same_in_both_places(self):
+        done = self.call(program("hello"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        squares = "0 1 4 9 16 25 36 49 0 0"
+        self.assertEqual(done.stdout, f"Host: {squares}\nFile: {squares}\n")
+
+    def test_the_file_is_the_array(self):
+        self.call(program("hello"))
+        expected = numpy.arange(10.0) ** 2
+        expected[8:] = 0
+        numpy.testing.assert_array_equal(numpy.fromfile(self.folder / "hello.bin"), expected)
+
+    def test_failures_are_told(self):
+        (self.folder / "hello.bin").mkdir()
+        done = self.call(program("hello"))
+        self.assertEqual(done.returncode, FAILED)
+        self.assertRegex(done.stderr, r"\Ahello: umemFile_ctor: .*hello\.bin.*\n\Z")
+
+
+class Persist(InFolder):
+    def test_read_finds_what_write_kept(self):
+        written = self.call(program("persist"), "write")
+        self.assertEqual((written.returncode, written.stderr), (0, ""))
+        self.assertEqual(written.stdout, "the square root of 2 is 1.414213562\n")
+        kept = (self.folder / "persist.bin").read_bytes()
+        read = self.call(program("persist"), "read")
+        self.assertEqual((read.returncode, read.stdout), (0, written.stdout))
+        self.assertEqual((self.folder / "persist.bin").read_bytes(), kept)
+
+    def test_the_file_holds_both_arrays(self):
+        self.call(program("persist"), "write")
+        numbers = numpy.fromfile(self.folder / "persist.bin", "i4", 1000)
+        roots = numpy.fromfile(self.folder / "persist.bin", offset=4000)
+        numpy.testing.assert_array_equal(numbers, numpy.arange(1000))
+        numpy.testing.assert_allclose(roots, ROOTS, rtol=1e-14, atol=1e-14)
+
+    def test_read_takes_what_is_in_the_file(self):
+        self.call(program("persist"), "write")
+        with open(self.folder / "persist.bin", "r+b") as file:
+            file.seek(4000 + 2 * 8)
+            file.write(numpy.float64(42).tobytes())
+        self.assertIn("is 42\n", self.call(program("persist"), "read").stdout)
+
+    def test_failures_are_told(self):
+        done = self.call(program("persist"), "read")
+        self.assertEqual(done.returncode, FAILED)
+        self.assertRegex(done.stderr, r"\Apersist: umemFile_ctor: .*No such file or directory\n\Z")
+
+    def test_a_file_that_is_too_short(self):
+        (self.folder / "persist.bin").write_bytes(bytes(4000))
+        done = self.call(program("persist"), "read")
+        self.assertEqual((done.returncode, done.stdout), (FAILED, ""))
+        self.assertIn("persist: umem_alloc: ", done.stderr)
+
+    def test_usage(self):
+        for arguments in [(), ("erase",), ("read", "write")]:
+            done = self.call(program("persist"), *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("usage: persist", done.stderr)
+
+
+class Connect(InFolder):
+    def test_both_sides_stay_in_sync(self):
+        done = self.call(program("connect"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        places = done.stdout.splitlines()
+        for name, lines in [("File: two arrays", places[:3]), ("Host: one array", places[3:])]:
+            self.assertEqual(lines[0], name)
+            self.assertEqual(lines[1].split(), "connected 0 0 0 0 0 0 0 0".split())
+            self.assertEqual(lines[2].split()[-8:], "0 0 0 0 4 5 6 7".split())
+        self.assert_left()

@@ -1,0 +1,51 @@
+/* fake.h - devices that exist in tests only.
+ *
+ * Like a GPU's, their addresses cannot be dereferenced by the CPU. They check everything that the
+ * library promises to the methods of a context (umem/virtual.h), and record umemAssertError where it
+ * does not hold. */
+#ifndef UMEM_TEST_FAKE_H
+#define UMEM_TEST_FAKE_H
+
+#include <stdatomic.h>
+#include <umem.h>
+
+#include "store.h"
+
+typedef struct Fake {
+  umemVirtual super;
+  umemHost host;
+  FakeStore *store; /* owned */
+  atomic_size_t moves;
+} Fake;
+
+/* A device that does no more than it must: the base's defaults do the rest. */
+umemStatusType fake_ctor(Fake *ctx);
+
+/* The same with a method in every slot, and with offsets for addresses: its first block is at 0. */
+umemStatusType fake_offset_ctor(Fake *ctx);
+
+/* ---- for fakes: the common parts of their methods ---- */
+
+uintptr_t fake_alloc(umemVirtual *ctx, size_t nbytes);
+
+/* The real place of [adr, adr + nbytes), or NULL and a status. Counts a move. */
+unsigned char *fake_access(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
+
+/* Whether that is the plain host which copies are promised; else a status. */
+bool fake_host_is_genuine(umemVirtual *ctx, umemVirtual *that);
+
+/* ---- an ordered device ---- */
+
+/* Work is queued, and done by a thread of its own when somebody waits for it and not earlier: whoever
+ * frees, reuses or reads a buffer too early is found out. */
+typedef struct FakeAsync {
+  Fake super;
+  struct FakeQueue *queue; /* owned */
+} FakeAsync;
+
+umemStatusType fake_async_ctor(FakeAsync *ctx);
+
+/* The next piece of work that is queued fails with type when its turn comes. */
+void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
+
+#endif

@@ -1,0 +1,278 @@
+/* fake_async.c - a device whose work is done as late as the contract allows. */
+#include "fake.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far a queue has come. It outlives its device for as long as others wait for it. */
+typedef struct {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  uint64_t queued, wanted, done; /* counts of work: done <= wanted <= queued */
+  size_t owners;
+} Timeline;
+
+typedef struct Work {
+  struct Work *next;
+  enum { workCopy, workSet, workFree, workWait, workEnd } kind;
+  unsigned char *to;
+  unsigned char const *from;
+  size_t nbytes;
+  int c;
+  FakeBlock block;
+  Timeline *other;
+  uint64_t until;
+  umemStatusType failure; /* what this work reports when its turn comes; umemOK: it is done */
+} Work;
+
+struct FakeQueue {
+  Timeline *timeline;
+  Work *first, **last; /* guarded by the timeline's mutex */
+  umemStatusType fail_next;
+  umemStatusType failed; /* what done work has reported */
+  Work end;              /* the last work there is */
+  pthread_t worker;
+};
+
+enum { longest_queue = 64 };
+
+static struct FakeQueue *queue_of(umemVirtual *ctx) { return ((FakeAsync *)ctx)->queue; }
+
+/* ---- timelines ---- */
+
+static void timeline_leave(Timeline *timeline) {
+  pthread_mutex_lock(&timeline->mutex);
+  size_t left = --timeline->owners;
+  pthread_mutex_unlock(&timeline->mutex);
+  if (left) return;
+  pthread_mutex_destroy(&timeline->mutex);
+  pthread_cond_destroy(&timeline->changed);
+  free(timeline);
+}
+
+/* Returns when the first `until` pieces of work are done. */
+static void timeline_demand(Timeline *timeline, uint64_t until) {
+  pthread_mutex_lock(&timeline->mutex);
+  if (timeline->wanted < until) timeline->wanted = until;
+  pthread_cond_broadcast(&timeline->changed);
+  while (timeline->done < until) pthread_cond_wait(&timeline->changed, &timeline->mutex);
+  pthread_mutex_unlock(&timeline->mutex);
+}
+
+/* ---- the worker ---- */
+
+static void perform(Work *work) {
+  switch (work->kind) {
+  case workCopy:
+    memmove(work->to, work->from, work->nbytes);
+    break;
+  case workSet:
+    memset(work->to, work->c, work->nbytes);
+    break;
+  case workFree:
+    fake_block_release(&work->block);
+    break;
+  case workWait:
+    timeline_demand(work->other, work->until);
+    timeline_leave(work->other);
+    break;
+  case workEnd:
+    break;
+  }
+}
+
+static void *work_until_end(void *argument) {
+  struct FakeQueue *queue = argument;
+  Timeline *timeline = queue->timeline;
+  for (bool end = false; !end;) {
+    pthread_mutex_lock(&timeline->mutex);
+    while (timeline->done == timeline->wanted)
+      pthread_cond_wait(&timeline->changed, &timeline->mutex);
+    Work *work = queue->first;
+    queue->first = work->next;
+    if (!queue->first) queue->last = &queue->first;
+    pthread_mutex_unlock(&timeline->mutex);
+
+    if (work->failure == umemOK) perform(work);
+    end = work == &queue->end;
+
+    pthread_mutex_lock(&timeline->mutex);
+    if (work->failure != umemOK) queue->failed = work->failure;
+    timeline->done++;
+    pthread_cond_broadcast(&timeline->changed);
+    pthread_mutex_unlock(&timeline->mutex);
+    if (!end) free(work);
+  }
+  return NULL;
+}
+
+/* ---- queueing ---- */
+
+static void push(struct FakeQueue *queue, Work *work) {
+  pthread_mutex_lock(&queue->timeline->mutex);
+  if (work->kind == workCopy || work->kind == workSet) {
+    work->failure = queue->fail_next;
+    queue->fail_next = umemOK;
+  }
+  *queue->last = work;
+  queue->last = &work->next;
+  uint64_t until = ++queue->timeline->queued;
+  bool crowded = until - queue->timeline->done > longest_queue;
+  pthread_mutex_unlock(&queue->timeline->mutex);
+  if (crowded) timeline_demand(queue->timeline, until);
+}
+
+/* False, with a status, without memory. */
+static bool enqueue(umemVirtual *ctx, Work const *wanted) {
+  Work *work = malloc(sizeof *work);
+  if (!work) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory to queue work");
+    return false;
+  }
+  *work = *wanted;
+  push(queue_of(ctx), work);
+  return true;
+}
+
+static void async_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  unsigned char *to = fake_access(ctx, adr, nbytes);
+  if (to) enqueue(ctx, &(Work){.kind = workSet, .to = to, .c = c, .nbytes = nbytes});
+}
+
+static void async_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                          size_t nbytes) {
+  unsigned char *to = (unsigned char *)dst_adr;
+  unsigned char const *from = fake_access(ctx, src_adr, nbytes);
+  if (from && fake_host_is_genuine(ctx, that))
+    enqueue(ctx, &(Work){.kind = workCopy, .to = to, .from = from, .nbytes = nbytes});
+}
+
+static void async_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                            uintptr_t src_adr, size_t nbytes) {
+  unsigned char const *from = (unsigned char const *)src_adr;
+  unsigned char *to = fake_access(ctx, dst_adr, nbytes);
+  if (to && fake_host_is_genuine(ctx, that))
+    enqueue(ctx, &(Work){.kind = workCopy, .to = to, .from = from, .nbytes = nbytes});
+}
+
+/* Inside one device plain runs need no host. */
+static bool async_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  if (src != dst || layout->rank) return false;
+  unsigned char const *from = fake_access(ctx, src_adr, layout->item_size);
+  unsigned char *to = from ? fake_access(ctx, dst_adr, layout->item_size) : NULL;
+  if (to)
+    enqueue(ctx, &(Work){.kind = workCopy, .to = to, .from = from, .nbytes = layout->item_size});
+  return true;
+}
+
+/* The block is dead at once; its bytes go when the work before is done. */
+static void async_free(umemVirtual *ctx, uintptr_t adr) {
+  FakeBlock block = fake_store_take(((Fake *)ctx)->store, adr);
+  if (!block.bytes) {
+    umemVirtual_fail(ctx, umemValueError, "0x%" PRIxPTR " is not a live block", adr);
+  } else if (!enqueue(ctx, &(Work){.kind = workFree, .block = block})) {
+    umem_synchronize(ctx);
+    fake_block_release(&block);
+  }
+}
+
+/* ---- order ---- */
+
+static void async_synchronize(umemVirtual *ctx) {
+  struct FakeQueue *queue = queue_of(ctx);
+  pthread_mutex_lock(&queue->timeline->mutex);
+  uint64_t until = queue->timeline->queued;
+  pthread_mutex_unlock(&queue->timeline->mutex);
+  timeline_demand(queue->timeline, until);
+  pthread_mutex_lock(&queue->timeline->mutex);
+  umemStatusType failed = queue->failed;
+  queue->failed = umemOK;
+  pthread_mutex_unlock(&queue->timeline->mutex);
+  if (failed != umemOK) umemVirtual_fail(ctx, failed, "queued work has failed");
+}
+
+static void async_wait(umemVirtual *ctx, umemVirtual *other) {
+  if (other->vptr != ctx->vptr) {
+    umem_synchronize(other);
+    return;
+  }
+  Timeline *timeline = queue_of(other)->timeline;
+  pthread_mutex_lock(&timeline->mutex);
+  uint64_t until = timeline->queued;
+  timeline->owners++;
+  pthread_mutex_unlock(&timeline->mutex);
+  if (!enqueue(ctx, &(Work){.kind = workWait, .other = timeline, .until = until}))
+    timeline_leave(timeline);
+}
+
+void fake_async_fail_next(FakeAsync *ctx, umemStatusType type) {
+  pthread_mutex_lock(&ctx->queue->timeline->mutex);
+  ctx->queue->fail_next = type;
+  pthread_mutex_unlock(&ctx->queue->timeline->mutex);
+}
+
+/* ---- construction ---- */
+
+static Timeline *timeline_create(void) {
+  Timeline *timeline = calloc(1, sizeof *timeline);
+  if (!timeline) return NULL;
+  pthread_mutex_init(&timeline->mutex, NULL);
+  pthread_cond_init(&timeline->changed, NULL);
+  timeline->owners = 1;
+  return timeline;
+}
+
+static struct FakeQueue *queue_create(void) {
+  struct FakeQueue *queue = calloc(1, sizeof *queue);
+  if (!queue) return NULL;
+  queue->last = &queue->first;
+  queue->timeline = timeline_create();
+  if (queue->timeline && !pthread_create(&queue->worker, NULL, work_until_end, queue)) return queue;
+  if (queue->timeline) timeline_leave(queue->timeline);
+  free(queue);
+  return NULL;
+}
+
+static struct umemVtbl const *fake_vtbl;
+
+static void async_dtor(umemVirtual *ctx) {
+  struct FakeQueue *queue = queue_of(ctx);
+  queue->end.kind = workEnd;
+  push(queue, &queue->end);
+  async_synchronize(ctx);
+  pthread_join(queue->worker, NULL);
+  timeline_leave(queue->timeline);
+  free(queue);
+  fake_vtbl->dtor(ctx);
+}
+
+umemStatusType fake_async_ctor(FakeAsync *ctx) {
+  static struct umemVtbl const vtbl = {
+      .dtor = async_dtor,
+      .alloc = fake_alloc,
+      .free = async_free,
+      .set = async_set,
+      .copy_to = async_copy_to,
+      .copy_from = async_copy_from,
+      .copy_direct = async_copy_direct,
+      .synchronize = async_synchronize,
+      .wait = async_wait,
+  };
+  umemVirtual *base = &ctx->super.super;
+  umemStatusType status = fake_ctor(&ctx->super);
+  if (status != umemOK) return status;
+  ctx->queue = queue_create();
+  if (!ctx->queue) {
+    status = umemVirtual_fail(ctx, umemMemoryError, "no memory for a queue");
+    umem_dtor(ctx);
+    return status;
+  }
+  fake_vtbl = base->vptr;
+  base->vptr = &vtbl;
+  base->name = "FakeAsync";
+  base->capabilities |= umemOrdered;
+  return umemOK;
+}

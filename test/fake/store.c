@@ -1,0 +1,137 @@
+#include "store.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct FakeStore {
+  pthread_mutex_t mutex;
+  uintptr_t next; /* the lowest address not handed out yet */
+  uint64_t capacity, used;
+  FakeBlock *blocks; /* by rising address */
+  size_t count, room;
+};
+
+enum {
+  gap = 64, /* bytes that belong to nobody after each block */
+  mapped_from =
+      16 << 20,       /* larger blocks are mapped, so that huge ones cost only what is touched */
+  junk_size = 1 << 20 /* bytes of a new block that are filled with junk */
+};
+
+FakeStore *fake_store_create(uintptr_t first, uint64_t capacity) {
+  FakeStore *store = calloc(1, sizeof *store);
+  if (!store) return NULL;
+  pthread_mutex_init(&store->mutex, NULL);
+  store->next = first;
+  store->capacity = capacity;
+  return store;
+}
+
+void fake_store_destroy(FakeStore *store) {
+  if (!store) return;
+  for (size_t i = 0; i < store->count; i++) fake_block_release(&store->blocks[i]);
+  free(store->blocks);
+  pthread_mutex_destroy(&store->mutex);
+  free(store);
+}
+
+static unsigned char *bytes_create(size_t nbytes) {
+  if (nbytes < mapped_from) return malloc(nbytes);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *bytes = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+void fake_block_release(FakeBlock *block) {
+  if (block->size < mapped_from)
+    free(block->bytes);
+  else
+    munmap(block->bytes, block->size);
+  block->bytes = NULL;
+}
+
+static bool grow(FakeStore *store) {
+  if (store->count < store->room) return true;
+  size_t room = store->room ? 2 * store->room : 64;
+  FakeBlock *blocks = realloc(store->blocks, room * sizeof *blocks);
+  if (!blocks) return false;
+  store->blocks = blocks;
+  store->room = room;
+  return true;
+}
+
+static uintptr_t alloc_locked(FakeStore *store, size_t nbytes, size_t alignment) {
+  if (nbytes > store->capacity - store->used) return FAKE_NOWHERE;
+  uintptr_t start = (store->next + alignment - 1) & ~(uintptr_t)(alignment - 1);
+  if (start < store->next || nbytes + gap > UINTPTR_MAX - start || !grow(store))
+    return FAKE_NOWHERE;
+  unsigned char *bytes = bytes_create(nbytes);
+  if (!bytes) return FAKE_NOWHERE;
+  memset(bytes, 0xCD, nbytes < junk_size ? nbytes : junk_size);
+  store->blocks[store->count++] = (FakeBlock){start, nbytes, bytes};
+  store->next = start + nbytes + gap;
+  store->used += nbytes;
+  return start;
+}
+
+uintptr_t fake_store_alloc(FakeStore *store, size_t nbytes, size_t alignment) {
+  pthread_mutex_lock(&store->mutex);
+  uintptr_t adr = alloc_locked(store, nbytes, alignment);
+  pthread_mutex_unlock(&store->mutex);
+  return adr;
+}
+
+/* The last block that begins at or before adr, or NULL. */
+static FakeBlock *block_before(FakeStore *store, uintptr_t adr) {
+  size_t low = 0, high = store->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (store->blocks[middle].start <= adr)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low ? &store->blocks[low - 1] : NULL;
+}
+
+FakeBlock fake_store_take(FakeStore *store, uintptr_t adr) {
+  FakeBlock taken = {0};
+  pthread_mutex_lock(&store->mutex);
+  FakeBlock *block = block_before(store, adr);
+  if (block && block->start == adr) {
+    taken = *block;
+    size_t after = store->count - (size_t)(block - store->blocks) - 1;
+    memmove(block, block + 1, after * sizeof *block);
+    store->count--;
+    store->used -= taken.size;
+  }
+  pthread_mutex_unlock(&store->mutex);
+  return taken;
+}
+
+unsigned char *fake_store_at(FakeStore *store, uintptr_t adr, size_t nbytes) {
+  unsigned char *bytes = NULL;
+  pthread_mutex_lock(&store->mutex);
+  FakeBlock *block = block_before(store, adr);
+  if (block && adr - block->start <= block->size && nbytes <= block->size - (adr - block->start))
+    bytes = block->bytes + (adr - block->start);
+  pthread_mutex_unlock(&store->mutex);
+  return bytes;
+}
+
+size_t fake_store_blocks(FakeStore *store) {
+  pthread_mutex_lock(&store->mutex);
+  size_t count = store->count;
+  pthread_mutex_unlock(&store->mutex);
+  return count;
+}
+
+uint64_t fake_store_available(FakeStore *store) {
+  pthread_mutex_lock(&store->mutex);
+  uint64_t available = store->capacity - store->used;
+  pthread_mutex_unlock(&store->mutex);
+  return available;
+}

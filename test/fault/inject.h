@@ -1,0 +1,82 @@
+/* inject.h - makes chosen calls of the library into the system fail.
+ *
+ * The programs of this folder link the library's objects statically, and the linker sends every call
+ * of the functions in inject.wrap to a wrapper here (-Wl,@inject.wrap). No preloading, so it works
+ * under every sanitizer. The tests' own calls go through the wrappers too; inject_pause holds the
+ * faults back where a test looks at the system itself.
+ *
+ * Threads: all but the _here functions are called by one thread while no other is in the library. */
+#ifndef UMEM_TEST_INJECT_H
+#define UMEM_TEST_INJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Calls that are counted together. */
+typedef enum InjectCall {
+  callHeap,      /* malloc, calloc, realloc, posix_memalign, aligned_alloc */
+  callMap,       /* mmap */
+  callAdvise,    /* madvise */
+  callOpen,      /* open, openat */
+  callTemporary, /* mkostemp */
+  callUnlink,    /* unlink */
+  callRead,      /* pread */
+  callWrite,     /* pwrite */
+  callReserve,   /* fallocate */
+  callLength,    /* ftruncate */
+  callDataSync,  /* fdatasync */
+  callSync,      /* fsync, syncfs */
+  callMapSync,   /* msync */
+  callClose,     /* close: the descriptor is closed and the failure told, as Linux does it */
+  callLock,      /* flock */
+  callStat,      /* fstat, fstatvfs */
+  callThread,    /* pthread_create */
+  inject_call_count,
+  callNone = inject_call_count
+} InjectCall;
+
+/* "pread", ... */
+char const *inject_call_name(InjectCall call);
+
+/* ---- arming: each replaces what was armed before; calls are counted from 1 again ---- */
+
+/* Only counts. */
+void inject_count(void);
+
+/* The nth call (from 1) fails with error, and with lasting every later one too. */
+void inject_fail(InjectCall call, unsigned long nth, int error, bool lasting);
+
+/* Reads and writes transfer only a part: the first 64 one byte each, later ones a random part that
+ * depends on seed. */
+void inject_short(unsigned seed);
+
+/* Three of four calls that a signal can interrupt fail with EINTR. */
+void inject_storm(void);
+
+/* ---- besides ---- */
+
+/* Every call fails with error whatever is armed, as on a system that lacks the function; error 0 ends
+ * it. One such call at a time. Only while something is armed. */
+void inject_lacking(InjectCall call, int error);
+
+/* Disarms. Returns how many calls were made to fail, or to transfer less, since it was armed. */
+unsigned long inject_off(void);
+
+/* How many calls were made since it was last armed. */
+unsigned long inject_calls(InjectCall call);
+
+/* inject_fail and inject_off for the calling thread alone, at any time. */
+void inject_fail_here(InjectCall call, unsigned long nth, int error, bool lasting);
+unsigned long inject_off_here(void);
+
+/* Holds everything back, for all threads; pairs nest. */
+void inject_pause(void);
+void inject_resume(void);
+
+/* Ends all of it, for a test that failed somewhere in between. */
+void inject_reset(void);
+
+/* The bytes mapped by mmap and not yet unmapped, over all of the process's life, armed or not. */
+size_t inject_mapped(void);
+
+#endif

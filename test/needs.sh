@@ -1,0 +1,117 @@
+# needs.sh - finds out what a machine lacks, and installs it. Sourced by test/run.
+#
+# A need is a name that has() can test for and package_of() knows the Debian and Ubuntu package of.
+
+has() {
+  case $1 in
+    cmocka | benchmark) pkg-config --exists "$1" ;;
+    venv) python3 -c 'import ensurepip, venv' ;;
+    clang-runtime)
+      local program
+      program=$(mktemp) &&
+        clang -fsanitize=address,undefined -x c -o "$program" - <<< 'int main(void) { return 0; }' &&
+        clang -fsanitize=thread -x c -o "$program" - <<< 'int main(void) { return 0; }'
+      local result=$?
+      rm -f "$program"
+      return $result
+      ;;
+    valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
+    *) command -v "$1" ;;
+  esac > /dev/null 2>&1
+}
+
+package_of() {
+  case $1 in
+    ninja) echo ninja-build ;;
+    cmocka) echo libcmocka-dev ;;
+    benchmark) echo libbenchmark-dev ;;
+    venv) echo python3 python3-venv ;;
+    clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
+    valgrind) echo valgrind libc6-dbg ;;
+    *) echo "$1" ;;
+  esac
+}
+
+# Sets missing to those of the given needs that this machine lacks, each once.
+find_missing() {
+  local need
+  missing=()
+  for need; do
+    [[ " ${missing[*]} " == *" $need "* ]] || has "$need" || missing+=("$need")
+  done
+}
+
+# Sets as_root to what must stand before a command that root runs; fails when there is no way.
+find_root() {
+  as_root=()
+  [ "$(id -u)" = 0 ] && return
+  command -v sudo > /dev/null || return
+  as_root=(sudo)
+  [ -t 0 ] && return # it may ask for a password
+  as_root=(sudo -n)
+  sudo -n true 2> /dev/null
+}
+
+# Installs what is missing of the given needs. Its output goes to the file $1.
+install_needs() {
+  local log=$1 packages need
+  shift
+  find_missing "$@"
+  [ ${#missing[@]} = 0 ] && return
+
+  # Which package holds Clang's runtime depends on the Clang there is: that comes second.
+  local first=() second=()
+  for need in "${missing[@]}"; do
+    if [ "$need" = clang-runtime ]; then second+=("$need"); else first+=("$need"); fi
+  done
+  [ ${#first[@]} = 0 ] || install_packages "$log" "${first[@]}" || return
+  find_missing "${second[@]}"
+  [ ${#missing[@]} = 0 ] || install_packages "$log" "${missing[@]}" || return
+
+  find_missing "$@"
+  [ ${#missing[@]} = 0 ] && return
+  echo "Still missing after the installation: ${missing[*]} (see $log)"
+  return 1
+}
+
+install_packages() {
+  local log=$1 packages=() need
+  shift
+  for need; do
+    read -ra names <<< "$(package_of "$need")"
+    packages+=("${names[@]}")
+  done
+  if ! command -v apt-get > /dev/null; then
+    echo "Missing: $*. This is no Debian or Ubuntu: install what its packages ${packages[*]} hold."
+    return 1
+  fi
+  if ! find_root; then
+    echo "Missing: $*. Not root, and sudo does not work without a password. Install them with"
+    echo "    apt-get install --no-install-recommends ${packages[*]}"
+    return 1
+  fi
+  echo "Installing with apt-get: ${packages[*]}"
+  {
+    "${as_root[@]}" apt-get update &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends "${packages[@]}"
+  } < /dev/null >> "$log" 2>&1 && return
+  echo "apt-get failed; the end of $log:"
+  tail -n 15 "$log"
+  return 1
+}
+
+# Makes the virtual environment $2 hold what the file $3 asks for. Its output goes to the file $1.
+install_python() {
+  local log=$1 folder=$2 requirements=$3
+  cmp -s "$requirements" "$folder/installed" && return
+  echo "Installing from PyPI into $folder: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
+  {
+    rm -rf "$folder" && python3 -m venv "$folder" &&
+      "$folder/bin/python" -m pip install --disable-pip-version-check -r "$requirements" &&
+      cp "$requirements" "$folder/installed"
+  } < /dev/null >> "$log" 2>&1 && return
+  echo "pip failed; the end of $log:"
+  tail -n 15 "$log"
+  return 1
+}

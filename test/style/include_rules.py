@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Checks who includes whom, and that nothing decides by the kind of a context.
+
+The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
+of a context. c/src/umem_X.c and c/src/umem_X_*.[ch] belong to the context X of umem/X.h; what several
+contexts share stands in SHARED; the rest of c/src is the core.
+
+Usage: include_rules.py [ROOT]
+"""
+import re
+import sys
+from pathlib import Path
+
+import c_source
+from report import Report
+
+# Private modules that a family of contexts shares: module -> contexts.
+SHARED = {"store": {"file", "mmap"}}
+
+STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
+FORBIDDEN_IN_PUBLIC = (
+    r"\b(?:cuda[A-Z]\w*|CU[a-z]+\w*|__CUDA\w*|MPI_\w+|pthread\w*|_Atomic|atomic_\w+|HAVE_\w*)\b"
+)
+BY_KIND = r"\bcase\s+umem\w+Device\b|[=!]=\s*umem\w+Device\b|\bumem\w+Device\s*[=!]="
+
+
+class Tree:
+    """A working tree and the roles of its files."""
+
+    def __init__(self, root):
+        self.root = root
+        self.public = self.files("c/include", "*.h")
+        self.source = self.files("c/src", "*.[ch]")
+        self.contract = self.files("test/contract", "*.[ch]")
+        self.door = root / "c/include/umem.h"
+        self.base = self.included_from(self.door) & {"umem/base.h"}
+        if self.base:
+            self.base |= self.included_from(root / "c/include/umem/base.h")
+        self.context_headers = self.included_from(self.door) - self.base
+        self.contexts = {Path(name).stem for name in self.context_headers}
+
+    def files(self, folder, pattern):
+        return sorted((self.root / folder).rglob(pattern))
+
+    def included_from(self, path):
+        return {name for _, name in c_source.includes(self.code(path))}
+
+    def code(self, path):
+        """The text without comments and strings, in which `#include "x.h"` stays."""
+        return c_source.without_strings(c_source.without_comments(path.read_text()))
+
+    def where(self, path, line):
+        return f"{path.relative_to(self.root)}:{line}"
+
+    def public_name(self, path):
+        return str(path.relative_to(self.root / "c/include"))
+
+    def module(self, name):
+        """The context or shared module that the private file `name` belongs to, or None: the core."""
+        prefix, _, stem = Path(name).stem.partition("_")
+        if prefix != "umem":
+            return None
+        for module in self.contexts | set(SHARED):
+            if stem == module or stem.startswith(module + "_"):
+                return module
+        return None
+
+    def family(self, module):
+        """The modules whose private headers the files of module may include."""
+        if module in SHARED:
+            return {module}
+        return {module} | {m for m, contexts in SHARED.items() if module in contexts}
+
+    def find(self, paths, pattern):
+        """Where the code of paths matches pattern."""
+        return [
+            f"{self.where(path, line)}: {what}"
+            for path in paths
+            for line, what in c_source.matches(self.code(path), pattern)
+        ]
+
+
+def public_headers_include_the_base(tree):
+    """A header of the base includes the base and standard headers; that of a context includes
+    umem/base.h, and umem/host.h where it embeds a umemHost."""
+    problems = []
+    for path in tree.public:
+        name = tree.public_name(path)
+        if path == tree.door:
+            continue
+        if name in tree.context_headers:
+            allowed = {"umem/base.h"}
+            if re.search(r"\bumemHost\s+\w+\s*;", tree.code(path)):
+                allowed.add("umem/host.h")
+        else:
+            allowed = tree.base | STANDARD_IN_PUBLIC
+        for line, included in c_source.includes(tree.code(path)):
+            if included not in allowed:
+                problems.append(f"{tree.where(path, line)}: includes {included}")
+    return problems
+
+
+def public_headers_are_reachable(tree):
+    """Each public header is included by the door or by umem/base.h."""
+    known = tree.base | tree.context_headers
+    return [
+        f"{tree.where(path, 1)}: included by neither umem.h nor umem/base.h"
+        for path in tree.public
+        if path != tree.door and tree.public_name(path) not in known
+    ]
+
+
+def public_headers_are_plain(tree):
+    """No CUDA, MPI, pthread, _Atomic or HAVE_* in a public header."""
+    return tree.find(tree.public, FORBIDDEN_IN_PUBLIC)
+
+
+def nothing_decides_by_kind(tree):
+    """No `case umemXDevice:` and no comparison with one in the library."""
+    return tree.find(tree.public + tree.source, BY_KIND)
+
+
+def sources_include_their_own(tree):
+    """The core includes no header of a context; a context includes its own header, umem/host.h, the
+    core, and the private headers of its family, never those of a peer."""
+    problems = []
+    for path in tree.source:
+        module = tree.module(path.name)
+        family = tree.family(module) if module else set()
+        for line, included in c_source.includes(tree.code(path)):
+            if included.startswith("umem/") or included == "umem.h":
+                allowed = included in tree.base
+                allowed |= module is not None and included in {f"umem/{module}.h", "umem/host.h"}
+                allowed |= module in SHARED and included in {f"umem/{m}.h" for m in SHARED[module]}
+            else:
+                owner = tree.module(included)
+                allowed = owner is None or owner in family
+            if not allowed:
+                problems.append(f"{tree.where(path, line)}: includes {included}")
+    return problems
+
+
+def contract_names_no_context(tree):
+    """Contract tests know contexts by their rows in test/backends.c only. A umemHost may stand for the
+    memory of the test itself."""
+    kinds = set()
+    for name in tree.context_headers - {"umem/host.h"}:
+        code = tree.code(tree.root / "c/include" / name)
+        kinds |= set(re.findall(r"}\s*(umem\w+)\s*;", code))
+    if not kinds:
+        return ["the headers of the contexts define no type"]
+    pattern = rf"\b(?:{'|'.join(sorted(kinds))})(?:_\w+|Device)?\b|[<\"]umem/(?!base)\w+\.h[>\"]"
+    return tree.find(tree.contract, pattern)
+
+
+def the_tree_is_there(tree):
+    """Every kind of file was found, so that the other checks have looked at something."""
+    kinds = {
+        "public headers": tree.public,
+        "headers of the base": tree.base,
+        "contexts": tree.contexts,
+        "sources": tree.source,
+        "contract tests": tree.contract,
+    }
+    return [f"no {kind}" for kind, found in kinds.items() if not found]
+
+
+RULES = [
+    the_tree_is_there,
+    public_headers_include_the_base,
+    public_headers_are_reachable,
+    public_headers_are_plain,
+    nothing_decides_by_kind,
+    sources_include_their_own,
+    contract_names_no_context,
+]
+
+
+def main():
+    root = Path(sys.argv[1]) if len(sys.argv) == 2 else Path(__file__).resolve().parents[2]
+    tree, report = Tree(root), Report()
+    for rule in RULES:
+        report.check(rule.__name__.replace("_", " "), rule(tree))
+    return report.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Shows that include_rules.py fails: in a small good tree each rule is broken in turn."""
+import sys
+import tempfile
+from pathlib import Path
+
+import include_rules
+from report import Report
+
+GOOD = {
+    "c/include/umem.h": "#include <umem/base.h>\n#include <umem/disk.h>\n#include <umem/host.h>\n",
+    "c/include/umem/base.h": "#include <umem/context.h>\n",
+    "c/include/umem/context.h": "#include <stdint.h>\n/* not a cudaStream_t */\nint umem_null(void);\n",
+    "c/include/umem/disk.h": "#include <umem/base.h>\ntypedef struct { int x; } umemDisk;\n",
+    "c/include/umem/host.h": "#include <umem/base.h>\ntypedef struct { int x; } umemHost;\n",
+    "c/src/umem_core.h": "#include <umem/base.h>\n",
+    "c/src/umem_copy.c": '#include "umem_core.h"\n#include <pthread.h>\n#include <sys/disk.h>\n',
+    "c/src/umem_disk.c": '#include "umem_core.h"\n#include <umem/disk.h>\n#include <umem/host.h>\n',
+    "c/src/umem_disk_table.h": '#include "umem_core.h"\n',
+    "c/src/umem_host.c": '#include "umem_core.h"\nint f(int t) { return t = umemHostDevice; }\n',
+    "test/contract/copy.c": '#include "../backends.h"\n/* on a umemDisk, too */\n',
+}
+
+# (the rule, the file that breaks it, its contents)
+BAD = [
+    ("the_tree_is_there", "test/contract/copy.c", None),
+    ("public_headers_include_the_base", "c/include/umem/disk.h",
+     "#include <umem/context.h>\ntypedef struct { int x; } umemDisk;\n"),
+    ("public_headers_include_the_base", "c/include/umem/disk.h",
+     "#include <umem/base.h>\n#include <umem/host.h>\ntypedef struct { int x; } umemDisk;\n"),
+    ("public_headers_include_the_base", "c/include/umem/context.h", "#include <stdio.h>\n"),
+    ("public_headers_include_the_base", "c/include/umem/context.h", "#include <umem/disk.h>\n"),
+    ("public_headers_are_reachable", "c/include/umem/extra.h", "#include <umem/base.h>\n"),
+    ("public_headers_are_plain", "c/include/umem/context.h", "typedef cudaStream_t umemStream;\n"),
+    ("public_headers_are_plain", "c/include/umem/context.h", "#ifdef HAVE_CUDA\n#endif\n"),
+    ("public_headers_are_plain", "c/include/umem/context.h", "extern _Atomic int n;\n"),
+    ("public_headers_are_plain", "c/include/umem/context.h", "extern pthread_mutex_t m;\n"),
+    ("public_headers_are_plain", "c/include/umem/context.h", "extern MPI_Comm c;\n"),
+    ("nothing_decides_by_kind", "c/src/umem_copy.c",
+     "int f(int t) { switch (t) { case umemHostDevice: return 1; } return 0; }\n"),
+    ("nothing_decides_by_kind", "c/src/umem_copy.c", "int f(int t) { return t == umemHostDevice; }\n"),
+    ("sources_include_their_own", "c/src/umem_copy.c", "#include <umem/host.h>\n"),
+    ("sources_include_their_own", "c/src/umem_copy.c", "#include <umem.h>\n"),
+    ("sources_include_their_own", "c/src/umem_core.h", '#include "umem_disk_table.h"\n'),
+    ("sources_include_their_own", "c/src/umem_host.c", "#include <umem/disk.h>\n"),
+    ("sources_include_their_own", "c/src/umem_host.c", '#include "umem_disk_table.h"\n'),
+    ("contract_names_no_context", "test/contract/copy.c", "static umemDisk disk;\n"),
+    ("contract_names_no_context", "test/contract/copy.c", "void f(void *p) { umemDisk_ctor(p); }\n"),
+    ("contract_names_no_context", "test/contract/copy.c", "#include <umem/disk.h>\n"),
+]
+
+
+def broken_rules(files):
+    """The names of the rules that a tree of these files breaks."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if text is not None:
+                path.write_text(text)
+        tree = include_rules.Tree(Path(folder))
+        return {rule.__name__ for rule in include_rules.RULES if rule(tree)}
+
+
+def main():
+    report = Report()
+    report.check("the good tree passes", sorted(broken_rules(GOOD)))
+    for rule, name, text in BAD:
+        broken = broken_rules({**GOOD, name: text})
+        first = (text or "nothing").splitlines()[0]
+        report.check(f"{rule.replace('_', ' ')}: fails for {name} with {first!r}",
+                     [] if broken == {rule} else [f"broken are {sorted(broken)}"])
+    untested = {rule.__name__ for rule in include_rules.RULES} - {rule for rule, _, _ in BAD}
+    report.check("every rule was broken", sorted(untested))
+    return report.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,563 @@
+/* file.c - opening, locking, adopting and closing files, on File and MMap. */
+#include "file_help.h"
+
+#include <errno.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* ---- modes and names ---- */
+
+static void modes_are_those_of_the_header(void **state) {
+  (void)state;
+  static char const *const good[] = {"r",  "r+",  "w",   "w+",  "a",   "a+",  "rb", "wb",
+                                     "ab", "r+b", "rb+", "w+b", "wb+", "a+b", "ab+"};
+  static char const *const bad[] = {"",   "b",   "+",  "x",   "R",  "rw", "r++", "rbb",
+                                    "rt", "w+x", "wx", "r b", " r", "ra", "r+b+"};
+  Any ctx;
+  make_file(10);
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    open_any(&ctx, good[i]);
+    close_any(&ctx);
+    if (*good[i] == 'w') make_file(10);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(any_ctor(&ctx, path, bad[i]), umemValueError);
+    expect_failure(&ctx, umemValueError, "bad mode");
+  }
+  assert_int_equal(any_ctor(&ctx, path, NULL), umemValueError);
+  expect_failure(&ctx, umemValueError, "bad mode \"NULL\"");
+  expect_pattern(0, 10);
+}
+
+static void names_and_contexts_that_cannot_be(void **state) {
+  (void)state;
+  static char const *const modes[] = {"r", "r+", "w", "a", "a+"};
+  Any ctx;
+  assert_int_equal(any_ctor(&ctx, "", "w+"), umemValueError);
+  expect_failure(&ctx, umemValueError, "the file name is empty");
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    assert_int_equal(any_ctor(&ctx, NULL, modes[i]), umemValueError);
+    expect_failure(&ctx, umemValueError, "scratch");
+  }
+  assert_int_equal(umemFile_ctor(NULL, path, "w"), umemValueError);
+  assert_int_equal(umemMMap_ctor(NULL, path, "w"), umemValueError);
+  assert_int_equal(umemFile_adopt(NULL, 0), umemValueError);
+  assert_int_equal(umemMMap_adopt(NULL, 0), umemValueError);
+  assert_non_null(strstr(umem_thread_message(), "umemMMap_adopt: the context is NULL"));
+  umem_thread_clear();
+  assert_int_equal(access(path, F_OK), -1);
+}
+
+static void capabilities_follow_the_mode(void **state) {
+  (void)state;
+  static struct {
+    char const *mode;
+    unsigned file, mmap;
+  } const rows[] = {
+      {"r", umemReadable, umemReadable},
+      {"r+", umemReadable | umemWritable, umemReadable | umemWritable},
+      {"w", umemWritable, umemReadable | umemWritable},
+      {"w+", umemReadable | umemWritable, umemReadable | umemWritable},
+      {"a", umemWritable, umemReadable | umemWritable},
+      {"a+", umemReadable | umemWritable, umemReadable | umemWritable},
+  };
+  make_file(1);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    Any ctx;
+    open_any(&ctx, rows[i].mode);
+    unsigned expected = umemConcurrent;
+    if (kind == kindFile) {
+      expected |= umemOffsets | rows[i].file;
+    } else {
+      expected |= umemFaultable | umemCpuReadable | rows[i].mmap;
+      if (rows[i].mmap & umemWritable) expected |= umemCpuWritable;
+    }
+    assert_int_equal(ctx.super.capabilities, expected);
+    assert_int_equal(ctx.super.alignment, 16);
+    assert_int_equal(ctx.super.type, kind == kindFile ? umemFileDevice : umemMMapDevice);
+    assert_string_equal(umem_get_device_name(&ctx), kind == kindFile ? "File" : "MMap");
+    close_any(&ctx);
+  }
+}
+
+static void a_file_for_writing_only_is_not_read(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[10] = {0};
+  open_any(&ctx, "w");
+  assert_int_equal(alloc(&ctx, 10), 0);
+  umemStatusType expected = kind == kindFile ? umemNotSupportedError : umemOK;
+  assert_int_equal(get(&ctx, 0, bytes, 10), expected);
+  umem_clear_status(&ctx);
+  umem_thread_clear();
+  close_any(&ctx);
+}
+
+static void w_empties_and_the_others_keep(void **state) {
+  (void)state;
+  static char const *const keeping[] = {"r", "r+", "a", "a+"};
+  Any ctx;
+  make_file(1000);
+  for (size_t i = 0; i < sizeof keeping / sizeof *keeping; i++) {
+    open_any(&ctx, keeping[i]);
+    close_any(&ctx);
+    assert_int_equal(length_of(path), 1000);
+    expect_pattern(0, 1000);
+  }
+  open_any(&ctx, "w+");
+  assert_int_equal(length_of(path), 0);
+  close_any(&ctx);
+  make_file(1000);
+  open_any(&ctx, "w");
+  assert_int_equal(length_of(path), 0);
+  close_any(&ctx);
+}
+
+static void w_and_a_create_with_the_users_mask(void **state) {
+  (void)state;
+  static char const *const creating[] = {"w", "w+", "a", "a+"};
+  mode_t old = umask(027);
+  for (size_t i = 0; i < sizeof creating / sizeof *creating; i++) {
+    Any ctx;
+    struct stat st;
+    open_any(&ctx, creating[i]);
+    close_any(&ctx);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    unlink(path);
+  }
+  umask(old);
+}
+
+/* ---- what cannot be opened ---- */
+
+static void missing_files_tell_the_systems_words(void **state) {
+  (void)state;
+  static char const *const modes[] = {"r", "r+"};
+  Any ctx;
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(any_ctor(&ctx, path, modes[i]), umemIOError);
+    expect_failure(&ctx, umemIOError, "/a.bin\": No such file or directory");
+    assert_int_equal(access(path, F_OK), -1);
+  }
+  assert_int_equal(any_ctor(&ctx, "/nonexistent/a.bin", "w"), umemIOError);
+  expect_failure(&ctx, umemIOError,
+                 kind == kindFile
+                     ? "umemFile_ctor: cannot open \"/nonexistent/a.bin\": No such file"
+                     : "umemMMap_ctor: cannot open \"/nonexistent/a.bin\": No such file");
+}
+
+static void only_regular_files_are_taken(void **state) {
+  (void)state;
+  Any ctx;
+  assert_int_equal(any_ctor(&ctx, folder, "r"), umemIOError);
+  expect_failure(&ctx, umemIOError, "is a directory, not a regular file");
+  assert_int_equal(any_ctor(&ctx, folder, "r+"), umemIOError);
+  expect_failure(&ctx, umemIOError, "Is a directory");
+  assert_int_equal(any_ctor(&ctx, "/dev/zero", "r"), umemIOError);
+  expect_failure(&ctx, umemIOError, "not a regular file");
+
+  assert_int_equal(mkfifo(path, 0600), 0); /* nobody at the other end: must not wait */
+  assert_int_equal(any_ctor(&ctx, path, "r"), umemIOError);
+  expect_failure(&ctx, umemIOError, "not a regular file");
+  assert_int_equal(any_ctor(&ctx, path, "r+"), umemIOError);
+  expect_failure(&ctx, umemIOError, "not a regular file");
+}
+
+static void symbolic_links_are_followed(void **state) {
+  (void)state;
+  Any ctx;
+  char target[320];
+  snprintf(target, sizeof target, "%s/target", folder);
+  assert_int_equal(symlink("target", path), 0);
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 5), 0);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  close_any(&ctx);
+  assert_int_equal(length_of(target), 5);
+}
+
+static void messages_stay_one_bounded_line(void **state) {
+  (void)state;
+  Any ctx;
+  char name[3000] = "/nonexistent/";
+  size_t used = strlen(name);
+  for (; used < sizeof name - 20; used += 2) memcpy(name + used, "\xC3\xA9", 2);
+  strcpy(name + used, "/line\nbell\a%s%n");
+  assert_int_equal(any_ctor(&ctx, name, "r"), umemIOError);
+  char const *message = umem_get_message(&ctx);
+  assert_true(strlen(message) < UMEM_MESSAGE_SIZE);
+  assert_null(strchr(message, '\n'));
+  assert_null(strstr(message, "...\xA9"));
+  expect_failure(&ctx, umemIOError, "/line?bell?%s%n\": No such file or directory");
+
+  char longer[5000]; /* longer than PATH_MAX */
+  memset(longer, 'x', sizeof longer - 1);
+  longer[sizeof longer - 1] = 0;
+  assert_int_equal(any_ctor(&ctx, longer, "w"), umemIOError);
+  expect_failure(&ctx, umemIOError, "xxx\": File name too long");
+}
+
+static void too_many_descriptors(void **state) {
+  (void)state;
+  Any ctx;
+  struct rlimit old, none_left;
+  make_file(10);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+  none_left = old;
+  none_left.rlim_cur = 0;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  umemStatusType status = any_ctor(&ctx, path, "w");
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+  assert_int_equal(status, umemIOError);
+  expect_failure(&ctx, umemIOError, "Too many open files");
+  expect_pattern(0, 10);
+}
+
+static void a_failed_constructor_leaves_an_answering_context(void **state) {
+  (void)state;
+  Any ctx;
+  char byte = 0;
+  umemHost host;
+  umemHost_ctor(&host);
+  memset(&ctx, 0xAA, sizeof ctx);
+  assert_int_equal(any_ctor(&ctx, "/nonexistent/x", "r"), umemIOError);
+  uintptr_t null = kind == kindFile ? UINTPTR_MAX : 0;
+  assert_true(umem_null(&ctx) == null);
+  assert_true(umem_alloc(&ctx, 1) == null);
+  assert_true(umem_calloc(&ctx, 1, 1) == null);
+  assert_true(umem_aligned_alloc(&ctx, 64, 1) == null);
+  assert_int_equal(umem_copy_to(&ctx, 16, &host, (uintptr_t)&byte, 1), umemIOError);
+  assert_int_equal(umem_flush(&ctx), umemIOError);
+  assert_int_equal(umem_trim(&ctx, 0), umemIOError);
+  if (kind == kindMMap) {
+    assert_true(umemMMap_offset(&ctx.mmap, 16) == UINTPTR_MAX);
+    assert_true(umemMMap_address(&ctx.mmap, 0) == 0);
+  }
+  assert_int_equal(umem_get_status(&ctx), umemIOError);
+  umem_dtor(&ctx);
+  umem_thread_clear();
+}
+
+/* ---- the descriptor ---- */
+
+static void the_descriptor_is_closed_on_exec_and_does_not_append(void **state) {
+  (void)state;
+  static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
+  make_file(1);
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    Any ctx;
+    int fd;
+    open_any(&ctx, modes[i]);
+    count_descriptors(path, &fd);
+    assert_true(fd >= 0);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_false(fcntl(fd, F_GETFL) & O_APPEND);
+    close_any(&ctx);
+    count_descriptors(path, &fd);
+    assert_int_equal(fd, -1);
+  }
+}
+
+static void the_destructor_may_be_called_twice(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  close_any(&ctx);
+  int reused = open("/dev/null", O_RDONLY); /* gets the number that the context had */
+  umem_dtor(&ctx);
+  assert_true(fcntl(reused, F_GETFD) >= 0);
+  close(reused);
+  assert_int_equal(alloc(&ctx, 1), none);
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+}
+
+/* ---- locks ---- */
+
+static void a_second_writer_is_refused_and_harms_nothing(void **state) {
+  (void)state;
+  static char const *const writing[] = {"r+", "w", "w+", "a", "a+"};
+  Any first, second, reader;
+  make_file(100);
+  for (size_t i = 0; i < sizeof writing / sizeof *writing; i++) {
+    open_any(&first, "r+");
+    assert_int_equal(any_ctor(&second, path, writing[i]), umemIOError);
+    expect_failure(&second, umemIOError, "has another writer");
+    umem_dtor(&second);
+    open_any(&reader, "r");
+    close_any(&reader);
+    assert_int_equal(any_ctor(&second, path, "r+"),
+                     umemIOError); /* a reader's end unlocks nothing */
+    expect_failure(&second, umemIOError, "has another writer");
+    close_any(&first);
+    expect_pattern(0, 100);
+  }
+  open_any(&second, "a");
+  close_any(&second);
+}
+
+static void destruct_in_child(void *ctx) { umem_dtor(ctx); }
+
+static void a_childs_destructor_leaves_the_parents_lock(void **state) {
+  (void)state;
+  Any ctx, second;
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 3), 0);
+  put(&ctx, 0, "abc", 3);
+  assert_int_equal(in_child(destruct_in_child, &ctx), 0);
+  assert_int_equal(any_ctor(&second, path, "r+"), umemIOError);
+  expect_failure(&second, umemIOError, "has another writer");
+  char bytes[3];
+  assert_int_equal(get(&ctx, 0, bytes, 3), umemOK);
+  assert_memory_equal(bytes, "abc", 3);
+  close_any(&ctx);
+}
+
+static void work_in_child(void *argument) {
+  Any *ctx = argument;
+  char bytes[3] = "";
+  get(ctx, 0, bytes, 3);
+  if (memcmp(bytes, "abc", 3) != 0) _exit(1);
+  if (alloc(ctx, 3) != 16) _exit(2);
+  put(ctx, 16, "def", 3);
+  umem_dtor(ctx);
+  if (!umem_is_ok(ctx)) _exit(3);
+}
+
+static void a_child_may_use_the_context(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[3];
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 3), 0);
+  put(&ctx, 0, "abc", 3);
+  assert_int_equal(in_child(work_in_child, &ctx), 0);
+  assert_int_equal(get(&ctx, 16, bytes, 3), umemOK);
+  assert_memory_equal(bytes, "def", 3);
+  close_any(&ctx);
+}
+
+/* ---- adopted descriptors ---- */
+
+static void adopted_for_reading_or_both(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[4];
+  make_file(100);
+  int fd = open(path, O_RDONLY);
+  lseek(fd, 42, SEEK_SET);
+  int twin = dup(fd);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(ctx.super.capabilities & (umemReadable | umemWritable), umemReadable);
+  assert_int_equal(alloc(&ctx, 100), 0);
+  assert_int_equal(get(&ctx, 96, bytes, 4), umemOK);
+  check_pattern((unsigned char *)bytes, 4, 96);
+  assert_int_equal(alloc(&ctx, 1), none);
+  expect_failure(&ctx, umemMemoryError, "does not fit into descriptor ");
+  close_any(&ctx);
+  assert_int_equal(lseek(twin, 0, SEEK_CUR), 42);
+  close(twin);
+  assert_int_equal(fcntl(fd, F_GETFD), -1); /* was the context's to close */
+
+  fd = open(path, O_RDWR);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(alloc(&ctx, 200), 0);
+  put(&ctx, 96, "WXYZ", 4);
+  close_any(&ctx);
+  assert_int_equal(length_of(path), 200);
+  expect_pattern(0, 96);
+}
+
+static void adopted_for_writing_only(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(100);
+  int fd = open(path, O_WRONLY);
+  if (kind == kindMMap) {
+    assert_int_equal(any_adopt(&ctx, fd), umemValueError);
+    expect_failure(&ctx, umemValueError, "writing only, which cannot be mapped");
+    close(fd);
+    return;
+  }
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(ctx.super.capabilities & (umemReadable | umemWritable), umemWritable);
+  assert_int_equal(alloc(&ctx, 16), 0);
+  put(&ctx, 0, "12", 2);
+  close_any(&ctx);
+  expect_pattern(2, 98);
+}
+
+/* After each failure fd is still open. */
+static void refuse(int fd, umemStatusType type, char const *text) {
+  Any ctx;
+  assert_int_equal(any_adopt(&ctx, fd), type);
+  expect_failure(&ctx, type, text);
+  umem_dtor(&ctx);
+  if (fd < 0) return;
+  assert_true(fcntl(fd, F_GETFD) >= 0);
+  close(fd);
+}
+
+static void descriptors_that_are_refused_stay_the_callers(void **state) {
+  (void)state;
+  int ends[2];
+  make_file(10);
+  refuse(-1, umemIOError, "cannot use descriptor -1: Bad file descriptor");
+  refuse(open(path, O_RDWR | O_APPEND), umemValueError, "O_APPEND, which ignores offsets");
+  refuse(open(path, O_PATH), umemValueError, "O_PATH");
+  refuse(open(folder, O_RDONLY), umemIOError, "is a directory");
+  assert_int_equal(pipe(ends), 0);
+  refuse(ends[0], umemIOError, "not a regular file");
+  close(ends[1]);
+  int locked = open(path, O_RDWR);
+  assert_int_equal(flock(locked, LOCK_EX), 0);
+  refuse(open(path, O_RDWR), umemIOError, "has another writer");
+  close(locked);
+  expect_pattern(0, 10);
+}
+
+static void memory_files_can_be_adopted(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[5];
+  int fd = memfd_create("test", MFD_CLOEXEC);
+  int twin = dup(fd);
+  assert_true(fd >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(alloc(&ctx, 5), 0);
+  put(&ctx, 0, "hello", 5);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  assert_int_equal(pread(twin, bytes, 5, 0), 5);
+  assert_memory_equal(bytes, "hello", 5);
+  close_any(&ctx);
+  close(twin);
+}
+
+/* ---- scratch files ---- */
+
+static unsigned entries(void) {
+  unsigned count = 0;
+  DIR *directory = opendir(folder);
+  assert_non_null(directory);
+  while (readdir(directory)) count++;
+  closedir(directory);
+  return count;
+}
+
+static void scratch_files_have_no_name_and_give_space_back(void **state) {
+  (void)state;
+  Any ctx;
+  struct stat st;
+  char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+  unsigned before = entries();
+  int lowest = dup(0);
+  close(lowest);
+  setenv("TMPDIR", folder, 1);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemOK);
+  assert_int_equal(entries(), before);
+  assert_int_equal(alloc(&ctx, MiB), 0);
+  assert_int_equal(alloc(&ctx, 4 * MiB), MiB);
+  assert_int_equal(umem_set(&ctx, at(&ctx, 0), 1, MiB), umemOK);
+  assert_int_equal(umem_set(&ctx, at(&ctx, MiB), 2, 4 * MiB), umemOK);
+  assert_int_equal(fstat(lowest, &st), 0); /* the only descriptor opened since */
+  assert_true((uint64_t)st.st_blocks * 512 >= 5 * MiB);
+  umem_free(&ctx, at(&ctx, MiB));
+  assert_int_equal(fstat(lowest, &st), 0);
+  assert_true((uint64_t)st.st_blocks * 512 < 2 * MiB);
+  char byte = 0;
+  assert_int_equal(get(&ctx, MiB - 1, &byte, 1), umemOK);
+  assert_int_equal(byte, 1);
+  close_any(&ctx);
+
+  setenv("TMPDIR", "/nonexistent", 1);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemIOError);
+  expect_failure(&ctx, umemIOError,
+                 "a scratch file in \"/nonexistent\": No such file or directory");
+  setenv("TMPDIR", "", 1);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+b"), umemOK);
+  close_any(&ctx);
+  if (old)
+    setenv("TMPDIR", old, 1);
+  else
+    unsetenv("TMPDIR");
+  free(old);
+}
+
+/* ---- questions ---- */
+
+static void info_tells_path_and_room(void **state) {
+  (void)state;
+  Any ctx;
+  umemInfo info = UMEM_INFO_INIT;
+  make_file(1000);
+  open_any(&ctx, "r");
+  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_string_equal(info.name, path);
+  assert_int_equal(info.capacity, 1000);
+  assert_int_equal(info.available, 1000);
+  assert_int_equal(info.alignment, 16);
+  assert_int_equal(info.ordinal, -1);
+  assert_int_equal(alloc(&ctx, 100), 0);
+  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_int_equal(info.available, 1000 - 112);
+  close_any(&ctx);
+  open_any(&ctx, "r+");
+  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_true(info.capacity != UMEM_UNKNOWN && info.capacity > 1000);
+  assert_true(info.available <= info.capacity);
+  assert_true(info.page_size >= 512 && info.page_size <= MiB);
+  close_any(&ctx);
+}
+
+static void one_file_is_one_device(void **state) {
+  (void)state;
+  Any one, same, other;
+  char const *name = "b.bin";
+  char second[320];
+  snprintf(second, sizeof second, "%s/%s", folder, name);
+  make_file(10);
+  open_any(&one, "r+");
+  open_any(&same, "r");
+  assert_int_equal(any_ctor(&other, second, "w+"), umemOK);
+  assert_true(umem_is_same_device(&one, &one));
+  assert_int_equal(umem_is_same_device(&one, &same), kind == kindFile); /* pointers differ */
+  assert_false(umem_is_same_device(&one, &other));
+  close_any(&other);
+  close_any(&same);
+  close_any(&one);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(modes_are_those_of_the_header),
+      TEST(names_and_contexts_that_cannot_be),
+      TEST(capabilities_follow_the_mode),
+      TEST(a_file_for_writing_only_is_not_read),
+      TEST(w_empties_and_the_others_keep),
+      TEST(w_and_a_create_with_the_users_mask),
+      TEST(missing_files_tell_the_systems_words),
+      TEST(only_regular_files_are_taken),
+      TEST(symbolic_links_are_followed),
+      TEST(messages_stay_one_bounded_line),
+      TEST(too_many_descriptors),
+      TEST(a_failed_constructor_leaves_an_answering_context),
+      TEST(the_descriptor_is_closed_on_exec_and_does_not_append),
+      TEST(the_destructor_may_be_called_twice),
+      TEST(a_second_writer_is_refused_and_harms_nothing),
+      TEST(a_childs_destructor_leaves_the_parents_lock),
+      TEST(a_child_may_use_the_context),
+      TEST(adopted_for_reading_or_both),
+      TEST(adopted_for_writing_only),
+      TEST(descriptors_that_are_refused_stay_the_callers),
+      TEST(memory_files_can_be_adopted),
+      TEST(scratch_files_have_no_name_and_give_space_back),
+      TEST(info_tells_path_and_room),
+      TEST(one_file_is_one_device),
+  };
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("opening a File", tests, NULL, NULL);
+  kind = kindMMap;
+  return failed + cmocka_run_group_tests_name("opening a MMap", tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* file_help.h - what the tests of files share.
+ *
+ * What File and MMap promise alike is tested once and run on both: kind says which, `Any` can be
+ * either, and blocks are spoken of by their offset in the file. */
+#ifndef UMEM_TEST_FILE_HELP_H
+#define UMEM_TEST_FILE_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <umem.h>
+#include <unistd.h>
+
+#define KiB ((size_t)1 << 10)
+#define MiB ((size_t)1 << 20)
+#define GiB ((size_t)1 << 30)
+
+typedef enum { kindFile, kindMMap } Kind;
+static Kind kind;
+
+typedef union {
+  umemVirtual super;
+  umemFile file;
+  umemMMap mmap;
+} Any;
+
+/* A directory of the test's own, and a path in it. */
+static char folder[256];
+static char path[300];
+
+/* ---- contexts ---- */
+
+static inline umemStatusType any_ctor(Any *ctx, char const *name, char const *mode) {
+  return kind == kindFile ? umemFile_ctor(&ctx->file, name, mode)
+                          : umemMMap_ctor(&ctx->mmap, name, mode);
+}
+
+static inline umemStatusType any_adopt(Any *ctx, int fd) {
+  return kind == kindFile ? umemFile_adopt(&ctx->file, fd) : umemMMap_adopt(&ctx->mmap, fd);
+}
+
+/* Opens path, which must succeed. */
+static inline void open_any(Any *ctx, char const *mode) {
+  if (any_ctor(ctx, path, mode) != umemOK) fail_msg("%s", umem_thread_message());
+}
+
+/* Destructs a context on which nothing failed, or was cleared. */
+static inline void close_any(Any *ctx) {
+  if (!umem_is_ok(ctx)) fail_msg("%s", umem_get_message(ctx));
+  umem_dtor(ctx);
+  if (!umem_is_ok(ctx)) fail_msg("%s", umem_get_message(ctx));
+}
+
+/* ---- offsets ---- */
+
+static uint64_t const none = UINT64_MAX;
+
+/* Where in the file adr is; none for null. */
+static inline uint64_t offset_of(Any *ctx, uintptr_t adr) {
+  if (adr == umem_null(ctx)) return none;
+  return kind == kindFile ? adr : umemMMap_offset(&ctx->mmap, adr);
+}
+
+/* The address of offset, also past the end. */
+static inline uintptr_t at(Any *ctx, uint64_t offset) {
+  if (kind == kindFile) return offset;
+  uintptr_t base = umemMMap_address(&ctx->mmap, 0);
+  if (!base) fail_msg("%s", umem_thread_message());
+  return base + offset;
+}
+
+static inline uint64_t alloc(Any *ctx, size_t size) {
+  return offset_of(ctx, umem_alloc(ctx, size));
+}
+
+/* ---- failures ---- */
+
+/* The last call failed on ctx with this type and a message that contains text; forgets it. */
+static inline void expect_failure(Any *ctx, umemStatusType type, char const *text) {
+  char const *message = umem_get_message(ctx);
+  if (umem_get_status(ctx) != type || !strstr(message, text))
+    fail_msg("expected %s with \"%s\", but got %s \"%s\"", umem_get_status_name(type), text,
+             umem_get_status_name(umem_get_status(ctx)), message);
+  assert_int_equal(umem_thread_status(), type);
+  assert_non_null(strstr(umem_thread_message(), text));
+  umem_clear_status(ctx);
+  umem_thread_clear();
+}
+
+/* ---- bytes ---- */
+
+static inline void put(Any *ctx, uint64_t offset, void const *bytes, size_t size) {
+  umemHost host;
+  umemHost_ctor(&host);
+  umem_copy_from(ctx, at(ctx, offset), &host, (uintptr_t)bytes, size);
+  umem_dtor(&host);
+}
+
+static inline umemStatusType get(Any *ctx, uint64_t offset, void *bytes, size_t size) {
+  umemHost host;
+  umemHost_ctor(&host);
+  umemStatusType status = umem_copy_to(ctx, at(ctx, offset), &host, (uintptr_t)bytes, size);
+  umem_dtor(&host);
+  return status;
+}
+
+/* ---- the file as others see it ---- */
+
+static inline uint64_t length_of(char const *name) {
+  struct stat st;
+  assert_int_equal(stat(name, &st), 0);
+  return (uint64_t)st.st_size;
+}
+
+static inline uint64_t disk_of(char const *name) {
+  struct stat st;
+  assert_int_equal(stat(name, &st), 0);
+  return (uint64_t)st.st_blocks * 512;
+}
+
+static inline unsigned char pattern(uint64_t i) { return (unsigned char)(i * 7 + i / 251 + 1); }
+
+static inline void check_pattern(unsigned char const *bytes, size_t size, uint64_t first) {
+  for (size_t i = 0; i < size; i++)
+    if (bytes[i] != pattern(first + i)) fail_msg("byte %zu has changed", i);
+}
+
+/* Writes size bytes of the pattern as the file at path. */
+static inline void make_file(size_t size) {
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  for (size_t i = 0; i < size; i++) putc(pattern(i), file);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* The bytes [offset, offset + size) of the file at path, for free(). */
+static inline unsigned char *slurp(uint64_t offset, size_t size) {
+  unsigned char *bytes = malloc(size + 1);
+  int fd = open(path, O_RDONLY);
+  assert_non_null(bytes);
+  assert_true(fd >= 0);
+  assert_int_equal(pread(fd, bytes, size, (off_t)offset), size);
+  close(fd);
+  return bytes;
+}
+
+/* [from, from + size) of the file at path still holds the pattern. */
+static inline void expect_pattern(uint64_t from, size_t size) {
+  unsigned char *bytes = slurp(from, size);
+  check_pattern(bytes, size, from);
+  free(bytes);
+}
+
+/* How many descriptors this process has; in *found one of the file at name, or -1. */
+static inline int count_descriptors(char const *name, int *found) {
+  int count = 0;
+  struct stat wanted = {0}, st;
+  if (name) assert_int_equal(stat(name, &wanted), 0);
+  if (found) *found = -1;
+  for (int fd = 0; fd < 1024; fd++) {
+    if (fstat(fd, &st) != 0) continue;
+    count++;
+    if (found && st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino) *found = fd;
+  }
+  return count;
+}
+
+/* ---- children ---- */
+
+/* Runs body in a forked child; returns what waitpid tells of it. */
+static inline int in_child(void (*body)(void *), void *argument) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    body(argument);
+    _exit(0);
+  }
+  assert_true(pid > 0);
+  int how;
+  assert_int_equal(waitpid(pid, &how, 0), pid);
+  return how;
+}
+
+/* ---- each test ---- */
+
+static int descriptors_before;
+
+static inline int set_up(void **state) {
+  (void)state;
+  char const *parent = getenv("TMPDIR");
+  snprintf(folder, sizeof folder, "%.200s/umem-test-XXXXXX", parent && *parent ? parent : "/tmp");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(path, sizeof path, "%s/a.bin", folder);
+  umem_thread_clear();
+  descriptors_before = count_descriptors(NULL, NULL);
+  return 0;
+}
+
+/* Removes the files of the test; none of its descriptors and failures may be left. */
+static inline int tear_down(void **state) {
+  (void)state;
+  DIR *directory = opendir(folder);
+  if (!directory) return -1;
+  struct dirent const *entry;
+  while ((entry = readdir(directory)))
+    if (entry->d_name[0] != '.') unlinkat(dirfd(directory), entry->d_name, 0);
+  closedir(directory);
+  if (rmdir(folder) != 0) return -1;
+  if (umem_thread_status() != umemOK) {
+    print_error("a failure was left: %s\n", umem_thread_message());
+    return -1;
+  }
+  return count_descriptors(NULL, NULL) == descriptors_before ? 0 : -1;
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+#endif

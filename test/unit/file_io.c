@@ -1,0 +1,303 @@
+/* file_io.c - reading, writing and flushing files, on File and MMap. */
+#include "file_help.h"
+
+#include <pthread.h>
+
+/* ---- reading ---- */
+
+static void any_byte_of_the_file_can_be_read(void **state) {
+  (void)state;
+  static char const *const modes[] = {"r", "r+", "a+"};
+  unsigned char bytes[5000];
+  make_file(5000);
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    Any ctx;
+    open_any(&ctx, modes[i]); /* no block at all */
+    assert_int_equal(get(&ctx, 0, bytes, 5000), umemOK);
+    check_pattern(bytes, 5000, 0);
+    assert_int_equal(get(&ctx, 4999, bytes, 1), umemOK);
+    check_pattern(bytes, 1, 4999);
+    close_any(&ctx);
+  }
+}
+
+static void reads_past_the_end_tell_all(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[80], expected[400];
+  make_file(4100);
+  open_any(&ctx, "r");
+  assert_int_equal(get(&ctx, 4096, bytes, 80), umemIndexError);
+  snprintf(expected, sizeof expected,
+           "umem_copy_to: read of 80 bytes at 4096 past the end of \"%s\" (4100 bytes)", path);
+  assert_string_equal(umem_get_message(&ctx), expected);
+  expect_failure(&ctx, umemIndexError, expected);
+  assert_int_equal(get(&ctx, 4100, bytes, 1), umemIndexError);
+  expect_failure(&ctx, umemIndexError, "read of 1 bytes at 4100 past the end of ");
+  assert_int_equal(get(&ctx, 1 << 30, bytes, 1), umemIndexError);
+  expect_failure(&ctx, umemIndexError, "(4100 bytes)");
+  if (kind == kindFile) {
+    assert_int_equal(get(&ctx, UINT64_MAX - 80, bytes, 80), umemIndexError);
+    expect_failure(&ctx, umemIndexError, "read of 80 bytes at 18446744073709551535 past");
+    assert_int_equal(get(&ctx, INT64_MAX - 40, bytes, 80), umemIndexError);
+    expect_failure(&ctx, umemIndexError, "past the end of");
+  }
+  close_any(&ctx);
+}
+
+static void a_file_cut_by_others_is_told_as_that(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[1000];
+  make_file(1000);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 2000), 0);
+  assert_int_equal(truncate(path, 500), 0);
+  assert_int_equal(get(&ctx, 0, bytes, 1000), umemIOError);
+  expect_failure(&ctx, umemIOError,
+                 "was truncated by another process: read of 1000 bytes at 0, but only 500 of "
+                 "2000 bytes are left");
+  assert_int_equal(get(&ctx, 1999, bytes, 1), umemIOError); /* reserved, so it was there */
+  expect_failure(&ctx, umemIOError, "truncated");
+  assert_int_equal(get(&ctx, 1999, bytes, 2), umemIndexError);
+  expect_failure(&ctx, umemIndexError, "past the end");
+
+  assert_int_equal(get(&ctx, 0, bytes, 500), umemOK); /* what is left serves on */
+  check_pattern(bytes, 500, 0);
+  put(&ctx, 1000, bytes, 500);
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  assert_int_equal(length_of(path), 1500);
+  expect_pattern(0, 500);
+  close_any(&ctx);
+}
+
+/* ---- long transfers ---- */
+
+static size_t const long_size = 40 * MiB + 13; /* read by several threads */
+
+static void long_reads_are_whole(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char *bytes = malloc(long_size + 1);
+  assert_non_null(bytes);
+  for (size_t i = 0; i < long_size; i++) bytes[i] = pattern(i);
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, long_size), 0);
+  put(&ctx, 0, bytes, long_size);
+  memset(bytes, 0, long_size + 1);
+  assert_int_equal(get(&ctx, 1, bytes + 1, long_size - 1), umemOK);
+  assert_true(bytes[0] == 0 && bytes[long_size] == 0);
+  check_pattern(bytes + 1, long_size - 1, 1);
+
+  uint64_t before = umem_thread_failures(); /* all parts fail, one failure is told: of the whole */
+  assert_int_equal(truncate(path, 1), 0);
+  assert_int_equal(get(&ctx, 0, bytes, long_size), umemIOError);
+  assert_true(umem_thread_failures() == before + 1);
+  expect_failure(&ctx, umemIOError, "umem_copy_to: ");
+  free(bytes);
+  close_any(&ctx);
+}
+
+static void the_last_part_of_a_long_read_fails_too(void **state) {
+  (void)state;
+  Any ctx;
+  char *bytes = malloc(long_size);
+  assert_non_null(bytes);
+  make_file(10);
+  assert_int_equal(truncate(path, (off_t)long_size - 1), 0);
+  open_any(&ctx, "r");
+  assert_int_equal(get(&ctx, 0, bytes, long_size), umemIndexError);
+  char expected[100];
+  snprintf(expected, sizeof expected, "umem_copy_to: read of %zu bytes at 0 past", long_size);
+  expect_failure(&ctx, umemIndexError, expected);
+  free(bytes);
+  close_any(&ctx);
+}
+
+static void set_fills_exactly_what_is_asked(void **state) {
+  (void)state;
+  static size_t const sizes[] = {1, 4096, 4097, MiB - 1, MiB, MiB + 1, 3 * MiB + 7};
+  for (size_t i = 0; i < 2 * (sizeof sizes / sizeof *sizes); i++) {
+    Any ctx;
+    size_t size = sizes[i / 2];
+    int c = i % 2 ? 0x1A5 : 0; /* as unsigned char; zeros are written in another way */
+    make_file(size + 20);
+    open_any(&ctx, "r+");
+    assert_int_equal(alloc(&ctx, size + 20), 0);
+    assert_int_equal(umem_set(&ctx, at(&ctx, 7), c, size), umemOK);
+    close_any(&ctx);
+    unsigned char *bytes = slurp(0, size + 20);
+    check_pattern(bytes, 7, 0);
+    for (size_t k = 0; k < size; k++)
+      if (bytes[7 + k] != (unsigned char)c) fail_msg("byte %zu of %zu was not set", k, size);
+    check_pattern(bytes + 7 + size, 13, 7 + size);
+    free(bytes);
+    assert_int_equal(length_of(path), size + 20);
+  }
+}
+
+static void offsets_beyond_4_GiB(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[2000];
+  uint64_t far = 5 * GiB + 3;
+  make_file(1000);
+  assert_int_equal(truncate(path, (off_t)(6 * GiB)), 0);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 6 * GiB), 0);
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = pattern(far + i);
+  put(&ctx, far, bytes, sizeof bytes);
+  assert_int_equal(umem_set(&ctx, at(&ctx, 6 * GiB - 1), 77, 1), umemOK);
+  memset(bytes, 0, sizeof bytes);
+  assert_int_equal(get(&ctx, far, bytes, sizeof bytes), umemOK);
+  check_pattern(bytes, sizeof bytes, far);
+  assert_int_equal(alloc(&ctx, 10), 6 * GiB);
+  put(&ctx, 6 * GiB, "0123456789", 10);
+  umem_free(&ctx, at(&ctx, 6 * GiB));
+  close_any(&ctx);
+  assert_int_equal(length_of(path), 6 * GiB + 10);
+  expect_pattern(0, 1000);
+  expect_pattern(far, sizeof bytes);
+  unsigned char *end = slurp(6 * GiB - 1, 11);
+  assert_memory_equal(end,
+                      "\x4D"
+                      "0123456789",
+                      11);
+  free(end);
+  assert_true(disk_of(path) < MiB); /* nothing else was written */
+
+  open_any(&ctx, "a+");
+  assert_int_equal(alloc(&ctx, 1), 6 * GiB + 16);
+  close_any(&ctx);
+}
+
+static void one_file_copies_within_itself(void **state) {
+  (void)state;
+  Any ctx;
+  size_t size = 20 * MiB + 1;
+  make_file(size);
+  open_any(&ctx, "r+");
+  uint64_t one = alloc(&ctx, size), two = alloc(&ctx, size);
+  assert_int_equal(umem_copy_to(&ctx, at(&ctx, one), &ctx, at(&ctx, two), size), umemOK);
+  close_any(&ctx);
+  unsigned char *bytes = slurp(two, size);
+  check_pattern(bytes, size, 0);
+  free(bytes);
+}
+
+/* ---- durability ---- */
+
+static void flush_serves_new_old_and_moved_files(void **state) {
+  (void)state;
+  Any ctx;
+  char moved[320], old[256];
+  snprintf(moved, sizeof moved, "%s/moved", folder);
+  assert_non_null(getcwd(old, sizeof old));
+  assert_int_equal(chdir(folder), 0);
+  umemStatusType status = any_ctor(&ctx, "a.bin", "w"); /* a relative name, and then elsewhere */
+  assert_int_equal(chdir("/"), 0);
+  assert_int_equal(status, umemOK);
+  assert_int_equal(alloc(&ctx, 3), 0);
+  put(&ctx, 0, "abc", 3);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  assert_int_equal(rename(path, moved), 0);
+  put(&ctx, 0, "def", 3);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  close_any(&ctx);
+  assert_int_equal(chdir(old), 0);
+  assert_int_equal(any_ctor(&ctx, moved, "r"), umemOK);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  close_any(&ctx);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemOK);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  assert_int_equal(alloc(&ctx, 100), 0);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  close_any(&ctx);
+}
+
+/* ---- many threads ---- */
+
+enum { workers = 4, rounds = 300 };
+
+static void *work(void *argument) {
+  Any *ctx = argument;
+  unsigned char mine[777], back[777];
+  for (unsigned k = 0; k < rounds; k++) {
+    size_t size = 1 + k * 31 % sizeof mine;
+    uintptr_t adr = umem_calloc(ctx, 1, size);
+    memset(mine, 0, size);
+    if (adr == umem_null(ctx)) return "alloc";
+    uint64_t offset = kind == kindFile ? adr : umemMMap_offset(&ctx->mmap, adr);
+    if (get(ctx, offset, back, size) != umemOK || memcmp(mine, back, size) != 0) return "zero";
+    memset(mine, (int)(offset >> 4), size);
+    put(ctx, offset, mine, size);
+    if (get(ctx, offset, back, size) != umemOK || memcmp(mine, back, size) != 0) return "bytes";
+    if (k % 50 == 0 && umem_trim(ctx, 1000) != umemOK) return "trim";
+    umem_free(ctx, adr);
+  }
+  return umem_thread_status() == umemOK ? NULL : "status";
+}
+
+static void many_threads_share_a_file(void **state) {
+  (void)state;
+  static char const *const names[] = {NULL, path};
+  for (size_t i = 0; i < 2; i++) {
+    Any ctx;
+    pthread_t threads[workers];
+    assert_int_equal(any_ctor(&ctx, names[i], "w+"), umemOK);
+    assert_int_equal(alloc(&ctx, 1), 0);
+    for (unsigned k = 0; k < workers; k++)
+      assert_int_equal(pthread_create(&threads[k], NULL, work, &ctx), 0);
+    for (unsigned k = 0; k < workers; k++) {
+      void *complaint;
+      pthread_join(threads[k], &complaint);
+      if (complaint) fail_msg("%s: %s", (char const *)complaint, umem_get_message(&ctx));
+    }
+    assert_int_equal(alloc(&ctx, 1), 16); /* all of it came back */
+    close_any(&ctx);
+  }
+}
+
+/* The failure hook may use the context that failed: no lock is held then. */
+static void look_again(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)type, (void)message;
+  umem_free(ctx, umem_alloc(ctx, 10));
+  ++*(int *)data;
+}
+
+static void the_failure_hook_may_use_the_context(void **state) {
+  (void)state;
+  Any ctx;
+  int calls = 0;
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 10), 0);
+  umem_set_failure_hook(look_again, &calls);
+  umem_free(&ctx, at(&ctx, 1));
+  umem_set(&ctx, at(&ctx, 100), 0, 1);
+  assert_int_equal(alloc(&ctx, (size_t)1 << 60), none);
+  umem_set_failure_hook(NULL, NULL);
+  assert_int_equal(calls, 3);
+  umem_clear_status(&ctx);
+  umem_thread_clear();
+  close_any(&ctx);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(any_byte_of_the_file_can_be_read),
+      TEST(reads_past_the_end_tell_all),
+      TEST(a_file_cut_by_others_is_told_as_that),
+      TEST(long_reads_are_whole),
+      TEST(the_last_part_of_a_long_read_fails_too),
+      TEST(set_fills_exactly_what_is_asked),
+      TEST(offsets_beyond_4_GiB),
+      TEST(one_file_copies_within_itself),
+      TEST(flush_serves_new_old_and_moved_files),
+      TEST(many_threads_share_a_file),
+      TEST(the_failure_hook_may_use_the_context),
+  };
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("bytes of a File", tests, NULL, NULL);
+  kind = kindMMap;
+  return failed + cmocka_run_group_tests_name("bytes of a MMap", tests, NULL, NULL);
+}

@@ -1,0 +1,533 @@
+/* file_space.c - blocks in files: placement, sacred bytes, reservation, free and trim, on File and
+ * MMap. */
+#include "file_help.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+/* ---- placement ---- */
+
+enum { steps = 400, live_most = 40 };
+
+/* A fixed mix of allocations and frees; where[k] is what step k gave. */
+static void run_script(Any *ctx, uint64_t where[steps]) {
+  uint64_t live[live_most];
+  unsigned count = 0, random = 12345;
+  for (unsigned k = 0; k < steps; k++) {
+    random = random * 1103515245u + 12345u;
+    unsigned dice = random >> 16;
+    size_t size = 1 + (dice >> 3) % 3000;
+    where[k] = none;
+    if (count == live_most || (count && dice % 3 == 0)) {
+      unsigned victim = (dice >> 4) % count;
+      umem_free(ctx, at(ctx, live[victim]));
+      live[victim] = live[--count];
+      continue;
+    }
+    uintptr_t adr = dice % 3 == 1 ? umem_alloc(ctx, size)
+                                  : umem_aligned_alloc(ctx, (size_t)1 << dice % 13, size);
+    where[k] = live[count++] = offset_of(ctx, adr);
+    assert_true(where[k] != none);
+  }
+}
+
+static void placement_is_the_same_in_all_modes_and_kinds(void **state) {
+  (void)state;
+  static char const *const modes[] = {"w+", "r", "r+", "w"};
+  uint64_t expected[steps], got[steps];
+  Any ctx;
+  Kind actual = kind;
+  kind = kindFile;
+  open_any(&ctx, "w");
+  run_script(&ctx, expected);
+  close_any(&ctx);
+  kind = actual;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    open_any(&ctx, modes[i]);
+    run_script(&ctx, got);
+    assert_memory_equal(got, expected, sizeof got);
+    close_any(&ctx);
+  }
+  open_any(&ctx, "a"); /* the file begins elsewhere: only the unaligned case is the same, shifted */
+  uint64_t end = (length_of(path) + 15) & ~UINT64_C(15);
+  assert_int_equal(alloc(&ctx, 100), end);
+  assert_int_equal(alloc(&ctx, 100), end + 112);
+  close_any(&ctx);
+}
+
+static void what_a_program_wrote_it_reads_with_mode_r(void **state) {
+  (void)state;
+  static char const *const modes[] = {"w+", "r"};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    Any ctx;
+    unsigned char bytes[3000], expected[3000];
+    open_any(&ctx, modes[i]);
+    uint64_t one = alloc(&ctx, 100), two = alloc(&ctx, 2000);
+    umem_free(&ctx, at(&ctx, one));
+    uint64_t three = alloc(&ctx, 3000);
+    uint64_t four = offset_of(&ctx, umem_realloc(&ctx, at(&ctx, two), 2000, 2500));
+    memset(expected, 3, sizeof expected);
+    if (i == 0) {
+      assert_int_equal(umem_set(&ctx, at(&ctx, three), 3, 3000), umemOK);
+      assert_int_equal(umem_set(&ctx, at(&ctx, four), 3, 2500), umemOK);
+    }
+    assert_int_equal(get(&ctx, three, bytes, 3000), umemOK);
+    assert_memory_equal(bytes, expected, 3000);
+    assert_int_equal(get(&ctx, four, bytes, 2500), umemOK);
+    assert_memory_equal(bytes, expected, 2500);
+    close_any(&ctx);
+  }
+}
+
+static void a_file_of_one_array_is_that_array(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char array[1237];
+  for (size_t i = 0; i < sizeof array; i++) array[i] = pattern(i);
+  open_any(&ctx, "w");
+  assert_int_equal(alloc(&ctx, sizeof array), 0);
+  put(&ctx, 0, array, sizeof array);
+  umem_free(&ctx, at(&ctx, 0)); /* a tidy program keeps its data */
+  close_any(&ctx);
+  assert_int_equal(length_of(path), sizeof array);
+  expect_pattern(0, sizeof array);
+}
+
+static void appended_blocks_start_at_the_end(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(100);
+  open_any(&ctx, "a+");
+  assert_int_equal(alloc(&ctx, 10), 112);
+  put(&ctx, 112, "0123456789", 10);
+  close_any(&ctx);
+  assert_int_equal(length_of(path), 122);
+  expect_pattern(0, 100);
+  unsigned char *bytes = slurp(100, 22);
+  assert_memory_equal(bytes,
+                      "\0\0\0\0\0\0\0\0\0\0\0\0"
+                      "0123456789",
+                      22);
+  free(bytes);
+}
+
+/* ---- an existing file is sacred ---- */
+
+static void allocating_freeing_and_trimming_change_no_byte(void **state) {
+  (void)state;
+  static char const *const modes[] = {"r+", "a", "a+", "r"};
+  uint64_t where[steps];
+  Any ctx;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    make_file(200000);
+    open_any(&ctx, modes[i]);
+    run_script(&ctx, where);
+    assert_int_equal(umem_trim(&ctx, 0), umemOK);
+    assert_int_equal(umem_flush(&ctx), umemOK);
+    close_any(&ctx);
+    assert_true(length_of(path) >= 200000);
+    expect_pattern(0, 200000);
+  }
+}
+
+static void writes_stay_inside_of_one_live_block(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(1000);
+  open_any(&ctx, "r+");
+  uint64_t one = alloc(&ctx, 100), two = alloc(&ctx, 96), three = alloc(&ctx, 96);
+  assert_true(one == 0 && two == 112 && three == 208);
+  static struct {
+    uint64_t offset;
+    size_t size;
+  } const outside[] = {
+      {0, 101},  {99, 2},  {100, 1},  {111, 1},   {112, 97}, /* across two neighbours */
+      {200, 16}, {304, 1}, {500, 10}, {990, 100}, {5000, 1}, {0, SIZE_MAX / 2},
+  };
+  for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+    assert_int_equal(umem_set(&ctx, at(&ctx, outside[i].offset), 0, outside[i].size),
+                     umemIndexError);
+    expect_failure(&ctx, umemIndexError, "not inside one live block");
+  }
+  put(&ctx, 111, "x", 1);
+  expect_failure(&ctx, umemIndexError, "1 bytes at offset 111 of ");
+  umem_free(&ctx, at(&ctx, two));
+  put(&ctx, 112, "x", 1);
+  expect_failure(&ctx, umemIndexError, "not inside one live block");
+  expect_pattern(0, 1000);
+
+  assert_int_equal(umem_set(&ctx, at(&ctx, 99), 0, 1), umemOK);
+  assert_int_equal(umem_set(&ctx, at(&ctx, 303), 0, 1), umemOK);
+  close_any(&ctx);
+  assert_int_equal(length_of(path), 1000);
+  unsigned char *bytes = slurp(0, 1000);
+  for (size_t i = 0; i < 1000; i++)
+    assert_int_equal(bytes[i], i == 99 || i == 303 ? 0 : pattern(i));
+  free(bytes);
+}
+
+static void wrong_frees_leave_the_table_whole(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  uint64_t one = alloc(&ctx, 100), two = alloc(&ctx, 100);
+  static uint64_t const wrong[] = {1, 16, 96, 99, 224, 1 << 20};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    umem_free(&ctx, at(&ctx, wrong[i]));
+    expect_failure(&ctx, umemValueError, "no live block of ");
+    umem_aligned_free(&ctx, at(&ctx, wrong[i]));
+    expect_failure(&ctx, umemValueError, "umem_aligned_free: no live block of ");
+    assert_true(umem_aligned_origin(&ctx, at(&ctx, wrong[i])) == umem_null(&ctx));
+    expect_failure(&ctx, umemValueError, "begins at offset ");
+  }
+  assert_true(umem_aligned_origin(&ctx, at(&ctx, two)) == at(&ctx, two));
+  umem_free(&ctx, at(&ctx, one));
+  umem_free(&ctx, at(&ctx, one));
+  expect_failure(&ctx, umemValueError, "begins at offset 0");
+  assert_int_equal(alloc(&ctx, 112), one);
+  assert_int_equal(alloc(&ctx, 1), two + 112);
+  close_any(&ctx);
+}
+
+/* ---- limits ---- */
+
+static void mode_r_ends_with_the_file(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(1000);
+  open_any(&ctx, "r");
+  assert_int_equal(alloc(&ctx, 1001), none);
+  expect_failure(&ctx, umemMemoryError, "which has 1000 bytes and is only read");
+  assert_int_equal(alloc(&ctx, 992), 0);
+  assert_int_equal(alloc(&ctx, 9), none);
+  expect_failure(&ctx, umemMemoryError, "umem_alloc: a block up to 1001 does not fit into ");
+  assert_int_equal(alloc(&ctx, 8), 992);
+  assert_true(umem_calloc(&ctx, 1, 1) == umem_null(&ctx));
+  expect_failure(&ctx, umemNotSupportedError, "");
+  assert_int_equal(umem_set(&ctx, at(&ctx, 0), 0, 1), umemNotSupportedError);
+  expect_failure(&ctx, umemNotSupportedError, "");
+
+  Any writer; /* what a writer adds can be read */
+  open_any(&writer, "a");
+  assert_int_equal(alloc(&writer, 100), 1008);
+  close_any(&writer);
+  assert_int_equal(alloc(&ctx, 100), 1008);
+  close_any(&ctx);
+}
+
+static void a_limit_on_the_file_size_is_an_error_and_no_signal(void **state) {
+  (void)state;
+  Any ctx;
+  struct rlimit old, low;
+  make_file(1000);
+  open_any(&ctx, "r+");
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  low = old;
+  low.rlim_cur = 2000;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+  uint64_t exact = alloc(&ctx, 2000), beyond = alloc(&ctx, 1);
+  low.rlim_cur = 500;
+  setrlimit(RLIMIT_FSIZE, &low);
+  umem_free(&ctx, at(&ctx, 0));
+  uint64_t existing = alloc(&ctx, 501), below = alloc(&ctx, 500);
+  setrlimit(RLIMIT_FSIZE, &old);
+  assert_int_equal(exact, 0);
+  assert_int_equal(beyond, none);
+  assert_int_equal(existing, none); /* also over bytes that exist: writing them would kill */
+  assert_int_equal(below, 0);
+  assert_non_null(strstr(umem_get_message(&ctx), "may not grow to 2001 bytes"));
+  assert_non_null(strstr(umem_get_message(&ctx), "(RLIMIT_FSIZE) is 2000"));
+  expect_failure(&ctx, umemMemoryError, "(RLIMIT_FSIZE) is 500");
+  assert_int_equal(length_of(path), 2000);
+  expect_pattern(0, 1000);
+  close_any(&ctx);
+}
+
+static void sizes_that_no_disk_has(void **state) {
+  (void)state;
+  static size_t const sizes[] = {(size_t)1 << 60, (size_t)1 << 62, ((size_t)1 << 63) - 1,
+                                 (size_t)1 << 63, SIZE_MAX - 15,   SIZE_MAX};
+  Any ctx;
+  make_file(1000);
+  open_any(&ctx, "r+");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    assert_int_equal(alloc(&ctx, sizes[i]), none);
+    expect_failure(&ctx, umemMemoryError, path);
+    assert_true(umem_calloc(&ctx, 1, sizes[i]) == umem_null(&ctx));
+    expect_failure(&ctx, umemMemoryError, path);
+    assert_int_equal(length_of(path), 1000);
+  }
+  assert_int_equal(alloc(&ctx, 10), 0);
+  uint64_t far = offset_of(&ctx, umem_aligned_alloc(&ctx, (size_t)1 << 62, 10));
+  if (far == none) {
+    expect_failure(&ctx, umemMemoryError, path);
+  } else { /* tmpfs knows no limit but the disk that is used */
+    assert_int_equal(far, UINT64_C(1) << 62);
+    assert_int_equal(umem_set(&ctx, at(&ctx, far), 1, 10), umemOK);
+    umem_free(&ctx, at(&ctx, far));
+    assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  }
+  assert_true(umem_aligned_alloc(&ctx, (size_t)1 << 63, 10) == umem_null(&ctx));
+  expect_failure(&ctx, umemMemoryError, path);
+  assert_int_equal(length_of(path), 1000);
+  assert_int_equal(alloc(&ctx, 10), 16);
+  close_any(&ctx);
+  expect_pattern(0, 1000);
+}
+
+static void alignments_up_to_a_gibibyte(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  for (size_t alignment = 1; alignment <= GiB; alignment *= 2) {
+    uintptr_t adr = umem_aligned_alloc(&ctx, alignment, 3);
+    assert_true(adr != umem_null(&ctx));
+    assert_true(adr % alignment == 0 && adr % 16 == 0);
+    assert_int_equal(umem_set(&ctx, adr, 1, 3), umemOK);
+    assert_true(umem_aligned_origin(&ctx, adr) == adr);
+  }
+  assert_true(disk_of(path) < 64 * MiB); /* the gaps are holes */
+  close_any(&ctx);
+}
+
+/* ---- reserving ---- */
+
+static void space_is_reserved_when_allocated(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(1000);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 4 * MiB + 5), 0);
+  assert_int_equal(length_of(path), 4 * MiB + 5);
+  assert_true(disk_of(path) >= 4 * MiB);
+  assert_int_equal(alloc(&ctx, 4 * MiB), 4 * MiB + 16);
+  assert_int_equal(length_of(path), 8 * MiB + 16);
+  assert_true(disk_of(path) >= 8 * MiB);
+  umem_free(&ctx, at(&ctx, 4 * MiB + 16));
+  umem_free(&ctx, at(&ctx, 0));
+  assert_int_equal(length_of(path), 8 * MiB + 16);
+  assert_true(disk_of(path) >= 8 * MiB);
+  close_any(&ctx);
+  expect_pattern(0, 1000);
+}
+
+static void holes_of_an_existing_file_stay_holes(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(10);
+  assert_int_equal(truncate(path, 64 * MiB), 0);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 64 * MiB), 0);
+  assert_true(disk_of(path) < MiB);
+  close_any(&ctx);
+}
+
+/* ---- calloc ---- */
+
+static void expect_zeros(Any *ctx, uint64_t offset, size_t size) {
+  unsigned char *bytes = malloc(size);
+  assert_non_null(bytes);
+  memset(bytes, 1, size);
+  assert_int_equal(get(ctx, offset, bytes, size), umemOK);
+  for (size_t i = 0; i < size; i++)
+    if (bytes[i]) fail_msg("byte %zu of a zeroed block is %d", i, bytes[i]);
+  free(bytes);
+}
+
+static uint64_t zeroed(Any *ctx, size_t size) { return offset_of(ctx, umem_calloc(ctx, 1, size)); }
+
+static void calloc_reads_as_zero_wherever_it_lies(void **state) {
+  (void)state;
+  static size_t const sizes[] = {1, 100, 5000, 3 * MiB + 7}; /* the last is zeroed in another way */
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    size_t size = sizes[i];
+    Any ctx;
+    make_file(size / 2 + 1);
+    open_any(&ctx, "r+"); /* across the end that the file had */
+    assert_int_equal(zeroed(&ctx, size), 0);
+    expect_zeros(&ctx, 0, size);
+    assert_int_equal(umem_set(&ctx, at(&ctx, 0), 5, size), umemOK);
+    umem_free(&ctx, at(&ctx, 0));
+    assert_int_equal(zeroed(&ctx, 2 * size), 0); /* across what was used before */
+    expect_zeros(&ctx, 0, 2 * size);
+    close_any(&ctx);
+    assert_int_equal(length_of(path), 2 * size > size / 2 + 1 ? 2 * size : size / 2 + 1);
+  }
+}
+
+static void calloc_zeroes_nothing_but_its_block(void **state) {
+  (void)state;
+  static size_t const sizes[] = {1, 100, 2 * MiB + 3};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    Any ctx;
+    size_t size = sizes[i], length = size + 100;
+    make_file(length);
+    open_any(&ctx, "r+");
+    assert_int_equal(zeroed(&ctx, size), 0);
+    close_any(&ctx);
+    assert_int_equal(length_of(path), length);
+    expect_pattern(size, length - size);
+  }
+}
+
+static void calloc_of_fresh_space_writes_nothing(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  assert_int_equal(zeroed(&ctx, 1000), 0);
+  put(&ctx, 0, "a", 1);
+  umem_free(&ctx, at(&ctx, 0));
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  assert_int_equal(length_of(path), 0);
+  /* Bytes that another writer leaves behind the end would be kept: seen here, and never elsewhere,
+   * because others who ask are locked out. */
+  make_file(1000);
+  assert_int_equal(zeroed(&ctx, 1000), 0);
+  expect_pattern(0, 1000);
+  close_any(&ctx);
+}
+
+/* ---- trim and scratch ---- */
+
+static void trim_cuts_the_end_and_punches_the_rest(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  uint64_t at0 = alloc(&ctx, 4 * MiB), at4 = alloc(&ctx, 4 * MiB), at8 = alloc(&ctx, MiB + 3);
+  uint64_t at9 = alloc(&ctx, 4 * MiB);
+  assert_int_equal(umem_set(&ctx, at(&ctx, at0), 1, 4 * MiB), umemOK);
+  assert_int_equal(umem_set(&ctx, at(&ctx, at8), 1, MiB + 3), umemOK);
+  umem_free(&ctx, at(&ctx, at4));
+  umem_free(&ctx, at(&ctx, at9));
+  assert_int_equal(length_of(path), 13 * MiB + 16);
+
+  assert_int_equal(umem_trim(&ctx, 64 * MiB), umemOK); /* all of it may stay */
+  assert_int_equal(length_of(path), 13 * MiB + 16);
+  assert_true(disk_of(path) >= 13 * MiB);
+  assert_int_equal(umem_trim(&ctx, 5 * MiB), umemOK);
+  assert_true(disk_of(path) >= 10 * MiB && disk_of(path) < 11 * MiB);
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  assert_int_equal(length_of(path), 9 * MiB + 3); /* the end of the last block, exactly */
+  assert_true(disk_of(path) < 6 * MiB);
+
+  assert_int_equal(alloc(&ctx, 4 * MiB), at4); /* reserved anew */
+  assert_true(disk_of(path) >= 9 * MiB);
+  expect_zeros(&ctx, at4, 4 * MiB);
+  unsigned char *bytes = slurp(at0, 4 * MiB);
+  for (size_t i = 0; i < 4 * MiB; i++) assert_int_equal(bytes[i], 1);
+  free(bytes);
+  close_any(&ctx);
+}
+
+static void trim_never_goes_below_the_old_end(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(100000);
+  open_any(&ctx, "r+");
+  uint64_t one = alloc(&ctx, 50000), two = alloc(&ctx, 100000);
+  umem_free(&ctx, at(&ctx, one));
+  umem_free(&ctx, at(&ctx, two));
+  assert_int_equal(length_of(path), two + 100000);
+  assert_int_equal(umem_trim(&ctx, 1), umemOK);
+  assert_int_equal(length_of(path), 100001);
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  assert_int_equal(length_of(path), 100000);
+  assert_int_equal(zeroed(&ctx, 200000), 0);
+  expect_zeros(&ctx, 0, 200000);
+  close_any(&ctx);
+}
+
+static void trim_leaves_what_others_have_appended(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  umem_free(&ctx, at(&ctx, alloc(&ctx, 100)));
+  make_file(200);
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  assert_int_equal(length_of(path), 200);
+  expect_pattern(100, 100);
+  close_any(&ctx);
+}
+
+/* ---- realloc ---- */
+
+static void realloc_moves_and_keeps_the_bytes(void **state) {
+  (void)state;
+  Any ctx;
+  static unsigned char bytes[3 * MiB];
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = pattern(i);
+  open_any(&ctx, "w+");
+  uint64_t block = alloc(&ctx, sizeof bytes);
+  put(&ctx, block, bytes, sizeof bytes);
+  uint64_t larger = offset_of(&ctx, umem_realloc(&ctx, at(&ctx, block), sizeof bytes, 4 * MiB));
+  assert_true(larger != none && larger != block);
+  expect_pattern(0, sizeof bytes);
+  memset(bytes, 0, sizeof bytes);
+  assert_int_equal(get(&ctx, larger, bytes, sizeof bytes), umemOK);
+  check_pattern(bytes, sizeof bytes, 0);
+  umem_free(&ctx, at(&ctx, block)); /* dead */
+  expect_failure(&ctx, umemValueError, "no live block");
+  uint64_t least = 4 * MiB / 2 + 1;
+  assert_int_equal(offset_of(&ctx, umem_realloc(&ctx, at(&ctx, larger), 4 * MiB, least)), larger);
+  uint64_t smaller = offset_of(&ctx, umem_realloc(&ctx, at(&ctx, larger), least, 100));
+  assert_int_equal(smaller, 0); /* moved to where there is room */
+  assert_int_equal(get(&ctx, smaller, bytes, 100), umemOK);
+  check_pattern(bytes, 100, 0);
+
+  assert_true(umem_realloc(&ctx, at(&ctx, smaller), 101, 200) == umem_null(&ctx));
+  expect_failure(&ctx, umemValueError, "has 100 bytes, not 101");
+  assert_true(umem_realloc(&ctx, at(&ctx, smaller + 16), 10, 200) == umem_null(&ctx));
+  expect_failure(&ctx, umemValueError, "no live block");
+  assert_true(umem_realloc(&ctx, at(&ctx, smaller), 100, (size_t)1 << 60) == umem_null(&ctx));
+  expect_failure(&ctx, umemMemoryError, path);
+  assert_int_equal(get(&ctx, smaller, bytes, 100), umemOK);
+  check_pattern(bytes, 100, 0);
+  umem_free(&ctx, at(&ctx, smaller));
+  close_any(&ctx);
+}
+
+static void realloc_needs_to_read(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w");
+  uint64_t block = alloc(&ctx, 100);
+  uintptr_t moved = umem_realloc(&ctx, at(&ctx, block), 100, 1000);
+  if (kind == kindFile) {
+    assert_true(moved == umem_null(&ctx));
+    expect_failure(&ctx, umemNotSupportedError, "open for writing only");
+    assert_int_equal(length_of(path), 100);
+    moved = at(&ctx, block);
+  }
+  umem_free(&ctx, moved);
+  close_any(&ctx);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(placement_is_the_same_in_all_modes_and_kinds),
+      TEST(what_a_program_wrote_it_reads_with_mode_r),
+      TEST(a_file_of_one_array_is_that_array),
+      TEST(appended_blocks_start_at_the_end),
+      TEST(allocating_freeing_and_trimming_change_no_byte),
+      TEST(writes_stay_inside_of_one_live_block),
+      TEST(wrong_frees_leave_the_table_whole),
+      TEST(mode_r_ends_with_the_file),
+      TEST(a_limit_on_the_file_size_is_an_error_and_no_signal),
+      TEST(sizes_that_no_disk_has),
+      TEST(alignments_up_to_a_gibibyte),
+      TEST(space_is_reserved_when_allocated),
+      TEST(holes_of_an_existing_file_stay_holes),
+      TEST(calloc_reads_as_zero_wherever_it_lies),
+      TEST(calloc_zeroes_nothing_but_its_block),
+      TEST(calloc_of_fresh_space_writes_nothing),
+      TEST(trim_cuts_the_end_and_punches_the_rest),
+      TEST(trim_never_goes_below_the_old_end),
+      TEST(trim_leaves_what_others_have_appended),
+      TEST(realloc_moves_and_keeps_the_bytes),
+      TEST(realloc_needs_to_read),
+  };
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("blocks of a File", tests, NULL, NULL);
+  kind = kindMMap;
+  return failed + cmocka_run_group_tests_name("blocks of a MMap", tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* methods.c - when the methods of a context are called, and what is made of them where they are
+ * missing or fail: umem/virtual.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <umem.h>
+
+/* ---- a context that counts its calls ---- */
+
+typedef struct Counted {
+  umemVirtual super;
+  umemHost host;
+  umemVirtual *upstream; /* or NULL */
+  int live;              /* blocks */
+  int dtors, synchronized, waited, flushed, trimmed;
+  size_t last_alloc, last_keep;
+  bool alloc_is_mute; /* returns null without a status */
+  bool set_fails;
+  bool dtor_fails;
+} Counted;
+
+static Counted *counted_of(umemVirtual *ctx) { return (Counted *)ctx; }
+
+static uintptr_t counted_alloc(umemVirtual *ctx, size_t nbytes) {
+  Counted *self = counted_of(ctx);
+  if (self->alloc_is_mute) return 0;
+  self->live++;
+  self->last_alloc = nbytes;
+  return (uintptr_t)malloc(nbytes);
+}
+
+static void counted_free(umemVirtual *ctx, uintptr_t adr) {
+  counted_of(ctx)->live--;
+  free((void *)adr);
+}
+
+static void counted_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  if (counted_of(ctx)->set_fails)
+    umemVirtual_fail(ctx, umemIOError, "cannot set");
+  else
+    memset((void *)adr, c, nbytes);
+}
+
+static void counted_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
+                            uintptr_t dst_adr, size_t nbytes) {
+  (void)ctx, (void)that;
+  memcpy((void *)dst_adr, (void *)src_adr, nbytes);
+}
+
+static void counted_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                              uintptr_t src_adr, size_t nbytes) {
+  counted_copy_to(ctx, src_adr, that, dst_adr, nbytes);
+}
+
+static void counted_synchronize(umemVirtual *ctx) { counted_of(ctx)->synchronized++; }
+
+static void counted_wait(umemVirtual *ctx, umemVirtual *other) {
+  (void)other;
+  counted_of(ctx)->waited++;
+}
+
+static void counted_flush(umemVirtual *ctx) { counted_of(ctx)->flushed++; }
+
+static void counted_trim(umemVirtual *ctx, size_t keep) {
+  counted_of(ctx)->trimmed++;
+  counted_of(ctx)->last_keep = keep;
+}
+
+static void counted_dtor(umemVirtual *ctx) {
+  counted_of(ctx)->dtors++;
+  if (counted_of(ctx)->dtor_fails) umemVirtual_fail(ctx, umemIOError, "cannot close");
+}
+
+static umemVirtual *counted_upstream(umemVirtual *ctx) { return counted_of(ctx)->upstream; }
+
+static void construct(Counted *ctx, struct umemVtbl const *vtbl, umemVirtual *upstream) {
+  memset(ctx, 0, sizeof *ctx);
+  umem_thread_clear();
+  umemHost_ctor(&ctx->host);
+  umemVirtual_ctor(&ctx->super, &ctx->host);
+  ctx->super.vptr = vtbl;
+  ctx->upstream = upstream;
+}
+
+static void open_counted(Counted *ctx) {
+  static struct umemVtbl const vtbl = {
+      .dtor = counted_dtor,
+      .alloc = counted_alloc,
+      .free = counted_free,
+      .set = counted_set,
+      .copy_to = counted_copy_to,
+      .copy_from = counted_copy_from,
+      .synchronize = counted_synchronize,
+      .wait = counted_wait,
+      .flush = counted_flush,
+      .trim = counted_trim,
+  };
+  construct(ctx, &vtbl, NULL);
+}
+
+/* Has no method but upstream. */
+static void open_decorator(Counted *ctx, umemVirtual *upstream) {
+  static struct umemVtbl const vtbl = {.upstream = counted_upstream};
+  construct(ctx, &vtbl, upstream);
+}
+
+/* ---- allocation ---- */
+
+static void a_null_without_a_status_gets_one(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  ctx.alloc_is_mute = true;
+  assert_true(umem_alloc(&ctx, 100) == 0);
+  assert_int_equal(umem_get_status(&ctx), umemMemoryError);
+  umem_clear_status(&ctx);
+  assert_true(umem_calloc(&ctx, 10, 10) == 0);
+  assert_int_equal(umem_get_status(&ctx), umemMemoryError);
+  umem_clear_status(&ctx);
+  assert_true(umem_aligned_alloc(&ctx, 4096, 10) == 0);
+  assert_int_equal(umem_get_status(&ctx), umemMemoryError);
+  umem_dtor(&ctx);
+}
+
+static void a_failed_calloc_leaves_no_block(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  ctx.set_fails = true;
+  assert_true(umem_calloc(&ctx, 10, 10) == 0);
+  assert_int_equal(umem_get_status(&ctx), umemIOError);
+  assert_int_equal(ctx.live, 0);
+  umem_dtor(&ctx);
+}
+
+static void methods_never_see_zero_bytes(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  uintptr_t adr = umem_alloc(&ctx, 0);
+  assert_int_equal(ctx.last_alloc, 1);
+  adr = umem_realloc(&ctx, adr, 0, 0);
+  assert_int_equal(ctx.last_alloc, 1);
+  umem_free(&ctx, adr);
+  adr = umem_calloc(&ctx, 0, 5);
+  assert_int_equal(ctx.last_alloc, 1);
+  umem_free(&ctx, adr);
+  assert_int_equal(ctx.live, 0);
+  umem_dtor(&ctx);
+}
+
+static void default_alignment_costs_no_more_than_it_must(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  ctx.super.alignment = 16;
+  for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
+    uintptr_t adr = umem_aligned_alloc(&ctx, alignment, 100);
+    assert_true(adr % alignment == 0);
+    assert_int_equal(ctx.last_alloc, alignment <= 16 ? 100 : 100 + alignment - 1);
+    uintptr_t origin = umem_aligned_origin(&ctx, adr);
+    assert_true(origin <= adr && adr + 100 <= origin + ctx.last_alloc);
+    umem_aligned_free(&ctx, adr);
+  }
+  assert_int_equal(ctx.live, 0);
+  assert_true(umem_is_ok(&ctx));
+  umem_dtor(&ctx);
+}
+
+static void a_failed_move_leaves_the_block(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  umem_set(&ctx, adr, 7, 100);
+  ctx.alloc_is_mute = true;
+  assert_true(umem_realloc(&ctx, adr, 100, 200) == 0);
+  assert_int_equal(umem_get_status(&ctx), umemMemoryError);
+  assert_int_equal(ctx.live, 1);
+  assert_int_equal(((unsigned char *)adr)[99], 7);
+  umem_free(&ctx, adr);
+  umem_dtor(&ctx);
+}
+
+/* ---- order ---- */
+
+static void only_ordered_contexts_are_waited_for(void **state) {
+  (void)state;
+  Counted ctx, other;
+  open_counted(&ctx);
+  open_counted(&other);
+  assert_int_equal(umem_wait(&ctx, &other), umemOK);
+  assert_int_equal(ctx.waited, 0);
+  assert_int_equal(other.synchronized, 0);
+  other.super.capabilities |= umemOrdered;
+  assert_int_equal(umem_wait(&ctx, &other), umemOK);
+  assert_int_equal(ctx.waited, 1);
+  umem_dtor(&ctx);
+  umem_dtor(&other);
+}
+
+static void by_default_waiting_synchronises(void **state) {
+  (void)state;
+  Counted other;
+  umemHost host;
+  umemHost_ctor(&host);
+  open_counted(&other);
+  other.super.capabilities |= umemOrdered;
+  assert_int_equal(umem_wait(&host, &other), umemOK);
+  assert_int_equal(other.synchronized, 1);
+  umem_dtor(&other);
+  umem_dtor(&host);
+}
+
+/* A buffer of the default set may be read until the context is synchronised. */
+static void default_set_waits_for_ordered_contexts(void **state) {
+  (void)state;
+  static struct umemVtbl const vtbl = {
+      .alloc = counted_alloc,
+      .free = counted_free,
+      .copy_from = counted_copy_from,
+      .synchronize = counted_synchronize,
+  };
+  Counted ctx;
+  construct(&ctx, &vtbl, NULL);
+  ctx.super.capabilities |= umemOrdered;
+  uintptr_t adr = umem_alloc(&ctx, 3000000);
+  assert_int_equal(umem_set(&ctx, adr, 7, 3000000), umemOK);
+  assert_true(ctx.synchronized > 0);
+  for (size_t i = 0; i < 3000000; i++) assert_true(((char *)adr)[i] == 7);
+  umem_free(&ctx, adr);
+  umem_dtor(&ctx);
+}
+
+/* ---- decorators ---- */
+
+static void what_a_decorator_lacks_is_asked_of_its_upstream(void **state) {
+  (void)state;
+  Counted inner, middle, outer;
+  open_counted(&inner);
+  open_decorator(&middle, &inner.super);
+  open_decorator(&outer, &middle.super);
+  assert_int_equal(umem_synchronize(&outer), umemOK);
+  assert_int_equal(umem_flush(&outer), umemOK);
+  assert_int_equal(umem_trim(&outer, 123), umemOK);
+  assert_int_equal(inner.synchronized, 1);
+  assert_int_equal(inner.flushed, 1);
+  assert_int_equal(inner.trimmed, 1);
+  assert_int_equal(inner.last_keep, 123);
+  umem_dtor(&outer);
+  umem_dtor(&middle);
+  assert_int_equal(inner.dtors, 0); /* the end of a decorator is not that of its upstream */
+  umem_dtor(&inner);
+}
+
+/* ---- the end ---- */
+
+static void the_end_is_called_once(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  umem_dtor(&ctx);
+  umem_dtor(&ctx);
+  assert_int_equal(ctx.dtors, 1);
+  assert_true(umem_is_ok(&ctx));
+}
+
+static void failures_of_the_end_can_be_read(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  ctx.dtor_fails = true;
+  umem_dtor(&ctx);
+  assert_int_equal(umem_get_status(&ctx), umemIOError);
+  assert_string_equal(umem_get_message(&ctx), "umem_dtor: cannot close");
+  assert_int_equal(umem_thread_status(), umemIOError);
+  umem_dtor(&ctx);
+  assert_int_equal(ctx.dtors, 1);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(a_null_without_a_status_gets_one),
+      cmocka_unit_test(a_failed_calloc_leaves_no_block),
+      cmocka_unit_test(methods_never_see_zero_bytes),
+      cmocka_unit_test(default_alignment_costs_no_more_than_it_must),
+      cmocka_unit_test(a_failed_move_leaves_the_block),
+      cmocka_unit_test(only_ordered_contexts_are_waited_for),
+      cmocka_unit_test(by_default_waiting_synchronises),
+      cmocka_unit_test(default_set_waits_for_ordered_contexts),
+      cmocka_unit_test(what_a_decorator_lacks_is_asked_of_its_upstream),
+      cmocka_unit_test(the_end_is_called_once),
+      cmocka_unit_test(failures_of_the_end_can_be_read),
+  };
+  return cmocka_run_group_tests_name("methods", tests, NULL, NULL);
+}

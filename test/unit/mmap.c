@@ -1,0 +1,244 @@
+/* mmap.c - what a MMap has beside a File: pointers. The rest is in file.c, file_space.c, file_io.c. */
+#include "file_help.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* ---- the pointers ---- */
+
+static void pointers_reach_the_file_and_back(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(1000);
+  open_any(&ctx, "r+");
+  unsigned char *bytes = (unsigned char *)umem_alloc(&ctx, 5000);
+  check_pattern(bytes, 1000, 0);
+  for (size_t i = 1000; i < 5000; i++) {
+    assert_int_equal(bytes[i], 0);
+    bytes[i] = pattern(i);
+  }
+  expect_pattern(0, 5000); /* others see it at once */
+  unsigned char copied[5000];
+  assert_int_equal(get(&ctx, 0, copied, 5000), umemOK); /* and so do copies */
+  assert_memory_equal(copied, bytes, 5000);
+  assert_int_equal(umem_set(&ctx, (uintptr_t)bytes + 10, 9, 1), umemOK);
+  assert_int_equal(bytes[10], 9);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  close_any(&ctx);
+}
+
+static void blocks_never_move_when_the_file_grows(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  int *first = (int *)umem_alloc(&ctx, sizeof *first);
+  *first = 42;
+  for (size_t size = 1; size <= GiB / 4; size *= 16) {
+    char *block = (char *)umem_alloc(&ctx, size);
+    assert_non_null(block);
+    assert_int_equal(umemMMap_offset(&ctx.mmap, (uintptr_t)block) % 16, 0);
+    block[0] = block[size - 1] = 1;
+  }
+  assert_int_equal(*first, 42);
+  assert_int_equal(umemMMap_offset(&ctx.mmap, (uintptr_t)first), 0);
+  close_any(&ctx);
+}
+
+static void offsets_and_addresses_answer_each_other(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(1000);
+  open_any(&ctx, "r");
+  uintptr_t base = umemMMap_address(&ctx.mmap, 0);
+  assert_true(base != 0 && base % (size_t)sysconf(_SC_PAGESIZE) == 0);
+  assert_true(umemMMap_address(&ctx.mmap, 999) == base + 999);
+  assert_true(umemMMap_offset(&ctx.mmap, base + 999) == 999);
+  assert_true(umemMMap_address(&ctx.mmap, 1000) == 0);
+  expect_failure(&ctx, umemIndexError, "umemMMap_address: offset 1000 is past the end of ");
+  assert_true(umemMMap_address(&ctx.mmap, UINTPTR_MAX) == 0);
+  expect_failure(&ctx, umemIndexError, "(1000 bytes)");
+  uintptr_t const elsewhere[] = {0, base - 1, (uintptr_t)&ctx, UINTPTR_MAX};
+  for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+    assert_true(umemMMap_offset(&ctx.mmap, elsewhere[i]) == UINTPTR_MAX);
+    expect_failure(&ctx, umemIndexError, "is not in the mapping of ");
+  }
+  assert_true(umemMMap_offset(NULL, base) == UINTPTR_MAX);
+  assert_true(umemMMap_address(NULL, 0) == 0);
+  umem_thread_clear();
+  close_any(&ctx);
+}
+
+static void pointers_that_are_not_its_own_are_refused(void **state) {
+  (void)state;
+  Any ctx;
+  char foreign[16] = "abc";
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 100), 0);
+  umem_free(&ctx, (uintptr_t)foreign);
+  expect_failure(&ctx, umemValueError, "is not in the mapping of ");
+  assert_true(umem_aligned_origin(&ctx, (uintptr_t)foreign) == 0);
+  expect_failure(&ctx, umemValueError, "is not in the mapping of ");
+  assert_true(umem_realloc(&ctx, (uintptr_t)foreign, 3, 100) == 0);
+  expect_failure(&ctx, umemValueError, "is not in the mapping of ");
+  assert_int_equal(umem_set(&ctx, (uintptr_t)foreign, 0, 3), umemIndexError);
+  expect_failure(&ctx, umemIndexError, "is not in the mapping of ");
+  umemHost host;
+  umemHost_ctor(&host);
+  char byte = 1;
+  assert_int_equal(umem_copy_to(&ctx, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
+                   umemIndexError);
+  expect_failure(&ctx, umemIndexError, "is not in the mapping of ");
+  assert_int_equal(umem_copy_from(&ctx, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
+                   umemIndexError);
+  expect_failure(&ctx, umemIndexError, "is not in the mapping of ");
+  assert_string_equal(foreign, "abc");
+  close_any(&ctx);
+}
+
+static void a_plain_host_shares_the_memory(void **state) {
+  (void)state;
+  Any ctx;
+  umemHost host;
+  umemHost_ctor(&host);
+  make_file(100);
+  open_any(&ctx, "r");
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  assert_true(umem_connect(&ctx, adr, 100, &host, 64) == adr);
+  assert_int_equal(umem_disconnect(&ctx, adr, &host, adr, 64), umemOK);
+  umem_dtor(&host);
+  close_any(&ctx);
+}
+
+/* ---- what the kernel forbids ---- */
+
+static void write_a_byte(void *byte) {
+  signal(SIGSEGV, SIG_DFL); /* a sanitizer would explain itself */
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  *(volatile char *)byte = 1;
+}
+
+static void mode_r_is_read_only_for_the_cpu(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(100);
+  open_any(&ctx, "r");
+  void *byte = (void *)umem_alloc(&ctx, 100);
+  int how = in_child(write_a_byte, byte);
+  assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGSEGV);
+  close_any(&ctx);
+  open_any(&ctx, "r+");
+  assert_int_equal(in_child(write_a_byte, (void *)umem_alloc(&ctx, 100)), 0);
+  close_any(&ctx);
+}
+
+static void copies_of_a_cut_file_do_not_fault(void **state) {
+  (void)state;
+  Any ctx;
+  static char bytes[20000];
+  make_file(20000);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 20000), 0);
+  uintptr_t base = at(&ctx, 0);
+  assert_int_equal(truncate(path, 0), 0);
+  umemHost host;
+  umemHost_ctor(&host);
+  assert_int_equal(umem_copy_to(&ctx, base, &host, (uintptr_t)bytes, 20000), umemIOError);
+  expect_failure(&ctx, umemIOError, "truncated by another process");
+  assert_int_equal(umem_copy_to(&host, (uintptr_t)bytes, &ctx, base + 10000, 5), umemOK);
+  umem_dtor(&host);
+  close_any(&ctx);
+}
+
+static void the_mapping_ends_with_the_context(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char resident;
+  open_any(&ctx, "w+");
+  void *page = (void *)umem_alloc(&ctx, 1);
+  assert_int_equal(mincore(page, 1, &resident), 0);
+  close_any(&ctx);
+  assert_int_equal(mincore(page, 1, &resident), -1);
+  assert_int_equal(errno, ENOMEM);
+}
+
+/* ---- little address space ---- */
+
+static uint64_t address_space_in_use(void) {
+  unsigned long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%lu", &pages) != 1) _exit(10);
+  fclose(file);
+  return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void limit_address_space(uint64_t more) {
+  uint64_t limit = address_space_in_use() + more;
+  if (setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}) != 0) _exit(11);
+}
+
+/* Exits with the number of the line that went wrong, from 20 on. */
+static void work_in_200_MiB(void *unused) {
+  (void)unused;
+  Any ctx;
+  limit_address_space(200 * MiB);
+  if (any_ctor(&ctx, path, "w+") != umemOK) _exit(20);
+  if (alloc(&ctx, 1 * MiB) != 0) _exit(21);
+  *(char *)at(&ctx, MiB - 1) = 1;
+  if (alloc(&ctx, 200 * MiB) != none) _exit(22);
+  if (umem_get_status(&ctx) != umemMemoryError) _exit(23);
+  if (!strstr(umem_get_message(&ctx), "bytes of address space that were to be had")) _exit(24);
+  if (length_of(path) != MiB) _exit(25);
+  umem_clear_status(&ctx);
+  if (alloc(&ctx, MiB) != MiB) _exit(26);
+  umem_dtor(&ctx);
+  if (!umem_is_ok(&ctx)) _exit(27);
+}
+
+static void too_long_for_200_MiB(void *unused) {
+  (void)unused;
+  Any ctx;
+  limit_address_space(200 * MiB);
+  if (any_ctor(&ctx, path, "r+") != umemMemoryError) _exit(30);
+  if (!strstr(umem_get_message(&ctx), "cannot map \"")) _exit(31);
+  if (!strstr(umem_get_message(&ctx), "Cannot allocate memory")) _exit(32);
+  if (alloc(&ctx, 1) != none) _exit(33);
+}
+
+static void little_address_space_is_halved_for(void **state) {
+  (void)state;
+  assert_int_equal(in_child(work_in_200_MiB, NULL), 0);
+  assert_int_equal(truncate(path, GiB), 0);
+  assert_int_equal(in_child(too_long_for_200_MiB, NULL), 0);
+  assert_int_equal(length_of(path), GiB);
+}
+
+static void alignments_beyond_the_mappings_are_refused(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  uintptr_t base = umem_alloc(&ctx, 1);
+  size_t alignment = (base & -base) * 2; /* the least that base is no multiple of */
+  assert_true(umem_aligned_alloc(&ctx, alignment, 1) == 0);
+  expect_failure(&ctx, umemMemoryError, "is not mapped at a multiple of ");
+  assert_int_equal(length_of(path), 1);
+  close_any(&ctx);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(pointers_reach_the_file_and_back),
+      TEST(blocks_never_move_when_the_file_grows),
+      TEST(offsets_and_addresses_answer_each_other),
+      TEST(pointers_that_are_not_its_own_are_refused),
+      TEST(a_plain_host_shares_the_memory),
+      TEST(mode_r_is_read_only_for_the_cpu),
+      TEST(copies_of_a_cut_file_do_not_fault),
+      TEST(the_mapping_ends_with_the_context),
+      TEST(little_address_space_is_halved_for),
+      TEST(alignments_beyond_the_mappings_are_refused),
+  };
+  kind = kindMMap;
+  return cmocka_run_group_tests_name("MMap", tests, NULL, NULL);
+}

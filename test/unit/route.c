@@ -1,0 +1,356 @@
+/* route.c - which methods the router calls, in which order, and with what: umem/virtual.h.
+ *
+ * That the right bytes arrive is for the contract to show. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <umem.h>
+
+/* ---- a context that writes down what it is asked for ---- */
+
+typedef struct Probe {
+  umemVirtual super;
+  umemHost host;
+  char letter;       /* its name in the log */
+  bool takes;        /* what copy_direct answers */
+  bool breaks;       /* whether reads and writes fail */
+  umemLayout layout; /* the last one that copy_direct was offered */
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t src_strides[UMEM_MAX_RANK], dst_strides[UMEM_MAX_RANK];
+  uintptr_t src_adr, dst_adr;
+} Probe;
+
+/* What all probes were asked for, in order: "a?" copy_direct of a, "a>" copy_to, "a<" copy_from. */
+static char calls[1000];
+
+static void note(umemVirtual *ctx, char what) {
+  size_t used = strlen(calls);
+  if (used + 3 < sizeof calls) snprintf(calls + used, 3, "%c%c", ((Probe *)ctx)->letter, what);
+}
+
+static bool probe_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  (void)src, (void)dst;
+  Probe *probe = (Probe *)ctx;
+  size_t rank = (size_t)layout->rank;
+  note(ctx, '?');
+  probe->layout = *layout;
+  if (rank) {
+    memcpy(probe->extents, layout->extents, rank * sizeof *layout->extents);
+    memcpy(probe->src_strides, layout->src_strides, rank * sizeof *layout->src_strides);
+    memcpy(probe->dst_strides, layout->dst_strides, rank * sizeof *layout->dst_strides);
+  }
+  probe->src_adr = src_adr;
+  probe->dst_adr = dst_adr;
+  return probe->takes;
+}
+
+static void read_or_write(umemVirtual *ctx, char what, umemVirtual *that, uintptr_t host_adr) {
+  Probe *probe = (Probe *)ctx;
+  note(ctx, that->host == that && that->type == umemHostDevice ? what : '!');
+  probe->src_adr = probe->dst_adr = host_adr;
+  if (probe->breaks) umemVirtual_fail(ctx, umemIOError, "broken");
+}
+
+static void probe_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                          size_t nbytes) {
+  (void)src_adr;
+  memset((void *)dst_adr, ((Probe *)ctx)->letter, nbytes);
+  read_or_write(ctx, '>', that, dst_adr);
+}
+
+static void probe_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                            uintptr_t src_adr, size_t nbytes) {
+  (void)dst_adr, (void)nbytes;
+  read_or_write(ctx, '<', that, src_adr);
+}
+
+static void open_probe(Probe *probe, char letter, unsigned capabilities) {
+  static struct umemVtbl const vtbl = {
+      .copy_to = probe_copy_to,
+      .copy_from = probe_copy_from,
+      .copy_direct = probe_copy_direct,
+  };
+  memset(probe, 0, sizeof *probe);
+  umemHost_ctor(&probe->host);
+  umemVirtual_ctor(&probe->super, &probe->host);
+  probe->super.vptr = &vtbl;
+  probe->super.capabilities |= capabilities;
+  probe->letter = letter;
+}
+
+static Probe a, b;
+static char place[64]; /* memory for the probes that claim to be RAM */
+
+static void open_probes(unsigned of_a, unsigned of_b) {
+  umem_thread_clear();
+  *calls = 0;
+  open_probe(&a, 'a', of_a);
+  open_probe(&b, 'b', of_b);
+}
+
+static void close_probes(void) {
+  umem_dtor(&a);
+  umem_dtor(&b);
+}
+
+static uintptr_t adr(void) { return (uintptr_t)place; }
+
+/* ---- the order of routes ---- */
+
+static void the_source_is_asked_first(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  a.takes = true;
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
+  assert_string_equal(calls, "a?");
+  assert_int_equal(a.layout.rank, 0);
+  assert_int_equal(a.layout.item_size, 10);
+  assert_true(a.src_adr == 4096 && a.dst_adr == 8192);
+  close_probes();
+}
+
+static void then_the_destination(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  b.takes = true;
+  assert_int_equal(umem_copy_from(&b, 8192, &a, 4096, 10), umemOK);
+  assert_string_equal(calls, "a?b?");
+  assert_true(b.src_adr == 4096 && b.dst_adr == 8192);
+  close_probes();
+}
+
+static void what_the_cpu_can_write_is_read_into(void **state) {
+  (void)state;
+  open_probes(0, umemCpuReadable | umemCpuWritable);
+  assert_int_equal(umem_copy_to(&a, 4096, &b, adr(), 10), umemOK);
+  assert_string_equal(calls, "a?b?a>");
+  assert_true(a.dst_adr == adr());
+  close_probes();
+}
+
+static void what_the_cpu_can_read_is_written_from(void **state) {
+  (void)state;
+  open_probes(umemCpuReadable, 0);
+  assert_int_equal(umem_copy_to(&a, adr(), &b, 4096, 10), umemOK);
+  assert_string_equal(calls, "a?b?b<");
+  assert_true(b.src_adr == adr());
+  close_probes();
+}
+
+static void the_rest_goes_through_host_memory(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
+  assert_string_equal(calls, "a?b?a>b<");
+  assert_true(a.dst_adr == b.src_adr);
+  close_probes();
+}
+
+/* Pointers that may fault are not followed. */
+static void faultable_memory_goes_through_host_memory(void **state) {
+  (void)state;
+  open_probes(0, umemCpuReadable | umemCpuWritable | umemFaultable);
+  assert_int_equal(umem_copy_to(&a, 4096, &b, adr(), 10), umemOK);
+  assert_string_equal(calls, "a?b?a>b<");
+  assert_true(a.dst_adr != adr());
+  close_probes();
+}
+
+static void the_plain_host_needs_no_buffer(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  umemHost host;
+  umemHost_ctor(&host);
+  assert_int_equal(umem_copy_to(&a, 4096, &host, adr(), 10), umemOK);
+  assert_int_equal(umem_copy_from(&a, 4096, &host, adr(), 10), umemOK);
+  assert_string_equal(calls, "a?a>a?a<");
+  assert_true(a.src_adr == adr());
+  umem_dtor(&host);
+  close_probes();
+}
+
+static void a_failed_read_is_not_written(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  a.breaks = true;
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemIOError);
+  assert_string_equal(calls, "a?b?a>");
+  assert_true(umem_is_ok(&b));
+  close_probes();
+}
+
+static void a_failed_write_ends_the_copy(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  b.breaks = true;
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 3 << 20), umemIOError); /* several chunks */
+  assert_string_equal(calls, "a?b?a>b<");
+  assert_true(umem_is_ok(&a));
+  close_probes();
+}
+
+/* Nothing is called before the arguments are checked. */
+static void refused_copies_reach_no_method(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  a.super.capabilities &= ~(unsigned)umemReadable;
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemNotSupportedError);
+  assert_int_equal(umem_copy_to(&b, 0, &b, 8192, 10), umemValueError);
+  assert_int_equal(umem_copy_to(&b, 4096, &b, 0, 10), umemValueError);
+  assert_int_equal(umem_copy_to(&b, 4096, &b, UINTPTR_MAX, 10), umemValueError);
+  assert_int_equal(umem_copy_to(&b, 4096, &b, 0, 0), umemOK);
+  assert_string_equal(calls, "");
+  close_probes();
+}
+
+/* ---- the normal form of layouts ---- */
+
+/* The layout that a is offered for this one. */
+static umemLayout const *offered(int rank, size_t item_size, size_t const *extents,
+                                 ptrdiff_t const *src_strides, ptrdiff_t const *dst_strides) {
+  umemLayout layout = {sizeof layout, item_size, rank, extents, src_strides, dst_strides};
+  uintptr_t middle = (uintptr_t)1 << 40;
+  a.takes = true;
+  assert_int_equal(umem_copy_strided(&a, middle, &b, middle, &layout), umemOK);
+  return &a.layout;
+}
+
+static void what_is_contiguous_becomes_a_run(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  size_t const extents[] = {4, 5, 6};
+  ptrdiff_t const strides[] = {240, 48, 8};
+  umemLayout const *normal = offered(3, 8, extents, strides, NULL);
+  assert_int_equal(normal->rank, 0);
+  assert_int_equal(normal->item_size, 960);
+  normal = offered(3, 8, extents, NULL, NULL);
+  assert_int_equal(normal->rank, 0);
+  assert_int_equal(normal->item_size, 960);
+  close_probes();
+}
+
+static void rows_stay_whole(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  size_t const extents[] = {4, 5, 6};
+  ptrdiff_t const strides[] = {500, 100, 8};
+  umemLayout const *normal = offered(3, 8, extents, strides, strides);
+  assert_int_equal(normal->rank, 1); /* 20 rows of 48 bytes */
+  assert_int_equal(normal->item_size, 48);
+  assert_int_equal(normal->extents[0], 20);
+  assert_int_equal(a.src_strides[0], 100);
+  assert_int_equal(a.dst_strides[0], 100);
+  close_probes();
+}
+
+static void dimensions_of_one_are_dropped(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  size_t const extents[] = {1, 3, 1, 4, 1};
+  ptrdiff_t const strides[] = {-99, 64, 12345, 16, 1};
+  umemLayout const *normal = offered(5, 4, extents, strides, strides);
+  assert_int_equal(normal->rank, 1); /* 3 * 64 == 4 * 16 * 3 */
+  assert_int_equal(a.extents[0], 12);
+  assert_int_equal(a.src_strides[0], 16);
+  close_probes();
+}
+
+static uint64_t random_state = 1;
+
+static size_t random_below(size_t n) {
+  random_state = random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
+  return (size_t)(random_state >> 33) % n;
+}
+
+/* Marks in map, for each byte of the destination, which of the source goes there. */
+enum { map_size = 1 << 15 };
+static void mark(int *map, ptrdiff_t src, ptrdiff_t dst, umemLayout const *layout, int axis) {
+  if (axis == layout->rank) {
+    for (size_t i = 0; i < layout->item_size; i++)
+      map[map_size / 2 + dst + (ptrdiff_t)i] = (int)(src + (ptrdiff_t)i);
+    return;
+  }
+  for (size_t i = 0; i < layout->extents[axis]; i++)
+    mark(map, src + (ptrdiff_t)i * layout->src_strides[axis],
+         dst + (ptrdiff_t)i * layout->dst_strides[axis], layout, axis + 1);
+}
+
+static void expect_normal(umemLayout const *normal) {
+  for (int k = 0; k < normal->rank; k++) assert_true(normal->extents[k] > 1);
+  for (int k = 0; k + 1 < normal->rank; k++) { /* no two dimensions could be one */
+    ptrdiff_t inner = (ptrdiff_t)normal->extents[k + 1];
+    assert_false(normal->src_strides[k] == inner * normal->src_strides[k + 1] &&
+                 normal->dst_strides[k] == inner * normal->dst_strides[k + 1]);
+  }
+  int last = normal->rank - 1;
+  ptrdiff_t item = (ptrdiff_t)normal->item_size;
+  assert_false(normal->rank && normal->src_strides[last] == item &&
+               normal->dst_strides[last] == item);
+}
+
+/* Strides without overlap: the dimensions in any order, some with gaps, some backwards. */
+static void random_strides(int rank, size_t item_size, size_t const *extents, ptrdiff_t *strides) {
+  ptrdiff_t stride = (ptrdiff_t)item_size;
+  int first = rank ? (int)random_below((size_t)rank) : 0;
+  for (int i = 0; i < rank; i++) {
+    int k = (first + i) % rank;
+    if (random_below(3) == 0) stride += (ptrdiff_t)random_below(3);
+    strides[k] = random_below(4) == 0 ? -stride : stride;
+    stride *= (ptrdiff_t)extents[k];
+  }
+}
+
+/* Whatever the normal form is, the same bytes go to the same places. */
+static void the_normal_form_means_the_same(void **state) {
+  (void)state;
+  static int wanted[map_size], found[map_size];
+  open_probes(0, 0);
+  for (int i = 0; i < 300; i++) {
+    size_t extents[5], item_size = 1 + random_below(3);
+    ptrdiff_t src[5], dst[5];
+    int rank = (int)random_below(6);
+    for (int k = 0; k < rank; k++) extents[k] = 1 + random_below(4);
+    random_strides(rank, item_size, extents, src);
+    random_strides(rank, item_size, extents, dst);
+    umemLayout const *normal = offered(rank, item_size, extents, src, dst);
+    umemLayout given = {sizeof given, item_size, rank, extents, src, dst};
+    umemLayout kept = *normal;
+    kept.extents = a.extents, kept.src_strides = a.src_strides, kept.dst_strides = a.dst_strides;
+    expect_normal(&kept);
+    memset(wanted, 0x7F, sizeof wanted);
+    memset(found, 0x7F, sizeof found);
+    ptrdiff_t middle = (ptrdiff_t)1 << 40;
+    mark(wanted, 0, 0, &given, 0);
+    mark(found, (ptrdiff_t)a.src_adr - middle, (ptrdiff_t)a.dst_adr - middle, &kept, 0);
+    assert_memory_equal(wanted, found, sizeof wanted);
+  }
+  close_probes();
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(the_source_is_asked_first),
+      cmocka_unit_test(then_the_destination),
+      cmocka_unit_test(what_the_cpu_can_write_is_read_into),
+      cmocka_unit_test(what_the_cpu_can_read_is_written_from),
+      cmocka_unit_test(the_rest_goes_through_host_memory),
+      cmocka_unit_test(faultable_memory_goes_through_host_memory),
+      cmocka_unit_test(the_plain_host_needs_no_buffer),
+      cmocka_unit_test(a_failed_read_is_not_written),
+      cmocka_unit_test(a_failed_write_ends_the_copy),
+      cmocka_unit_test(refused_copies_reach_no_method),
+      cmocka_unit_test(what_is_contiguous_becomes_a_run),
+      cmocka_unit_test(rows_stay_whole),
+      cmocka_unit_test(dimensions_of_one_are_dropped),
+      cmocka_unit_test(the_normal_form_means_the_same),
+  };
+  return cmocka_run_group_tests_name("route", tests, NULL, NULL);
+}
