@@ -122,6 +122,11 @@ static umemVirtual *open_fake_async(void) {
   return opened(ctx, ctx ? fake_async_ctor(ctx) : umemMemoryError);
 }
 
+static umemVirtual *open_fake_managed(void) {
+  FakeAsync *ctx = malloc(sizeof *ctx);
+  return opened(ctx, ctx ? fake_managed_ctor(ctx) : umemMemoryError);
+}
+
 static BackendBooks fake_books(umemVirtual *ctx) {
   Fake *fake = (Fake *)ctx;
   return (BackendBooks){fake_store_blocks(fake->store), fake->moves};
@@ -191,6 +196,7 @@ Backend const backends[] = {
     {"fake", open_fake, close_plain, fake, fake_books},
     {"fake-offset", open_fake_offset, close_plain, fake, fake_books},
     {"fake-async", open_fake_async, close_plain, fake, fake_books},
+    {"fake-managed", open_fake_managed, close_plain, backendTestOnly, fake_books},
     {"mymem", open_mymem, close_plain, fake, NULL},
     {"plain11", open_plain11, close_plain, fake, NULL},
     {"decorated(host)", open_decorated_host, close_decorated, decorated_host, NULL},

@@ -11,7 +11,7 @@
 /* What the tests must know of a context beyond its own capabilities. */
 enum {
   backendKeepsBooks =
-      1 << 0, /* a wrong or second free is umemValueError, a wrong write umemIndexError */
+      1 << 0, /* every wrong free is umemValueError, every wrong write umemIndexError */
   backendDecorated =
       1 << 1, /* decorates another: is paired with the host and the fake device only */
   backendTestOnly = 1 << 2, /* exists in the tests only: no benchmarks */

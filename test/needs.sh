@@ -26,6 +26,7 @@ package_of() {
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;
     venv) echo python3 python3-venv ;;
+    llvm-symbolizer) echo llvm ;;
     clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) echo "$1" ;;

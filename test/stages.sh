@@ -9,8 +9,8 @@ quick_stages=(gcc format includes symbols)
 declare -A stage_needs=(
   [gcc]="gcc g++ cmake make ninja pkg-config cmocka python3"
   [clang]="clang g++ cmake make ninja pkg-config cmocka python3"
-  [asan]="clang clang-runtime g++ cmake ninja pkg-config cmocka python3"
-  [tsan]="clang clang-runtime g++ cmake ninja pkg-config cmocka python3"
+  [asan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka python3"
+  [tsan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka python3"
   [valgrind]="gcc g++ cmake ninja pkg-config cmocka python3 valgrind"
   [format]="python"
   [includes]="python3"
@@ -20,7 +20,7 @@ declare -A stage_needs=(
   [docs]="doxygen python"
   [examples]="gcc g++ cmake make python"
   [install]="gcc g++ cmake make pkg-config"
-  [bench]="gcc g++ cmake ninja pkg-config cmocka benchmark"
+  [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
 jobs=$(nproc)
@@ -67,7 +67,7 @@ small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
 
 stage_asan() {
   small_tests
-  export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allow_addr2line=1
+  export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
   build_and_test asan
 }
@@ -123,6 +123,10 @@ stage_examples() {
 
 stage_install() { test/install/run "$build/install"; }
 
+# One short round of everything, as a user runs it; also with warnings as errors.
 stage_bench() {
-  build_preset gcc -DUMEM_BUILD_BENCH=ON
+  rm -f "$build"/bench/*.json
+  cmake -S . -B "$build/bench" -G Ninja -DUMEM_WERROR=ON
+  UMEM_BENCH_BUILD=$build/bench UMEM_BENCH_SIZES=64,64K bench/run quick
+  python3 test/bench_results.py "$build/bench/bench.json" "$build/bench/ratios.json"
 }

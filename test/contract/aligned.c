@@ -58,6 +58,19 @@ static void keeps_many_blocks_apart(Place const *place) {
   }
 }
 
+/* An address that was aligned once may begin an ordinary block later. */
+static void forgets_freed_blocks(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  enum { count = 300 };
+  uintptr_t adr[count];
+  uintptr_t first = new_block(ctx, 16), aligned = new_aligned_block(ctx, 4096, 16);
+  umem_aligned_free(ctx, aligned);
+  for (size_t i = 0; i < count; i++) adr[i] = new_aligned_block(ctx, 1, 16);
+  for (size_t i = 0; i < count; i++) assert_true(umem_aligned_origin(ctx, adr[i]) == adr[i]);
+  for (size_t i = 0; i < count; i++) umem_aligned_free(ctx, adr[i]);
+  umem_free(ctx, first);
+}
+
 static void zero_bytes_are_one_aligned_byte(Place const *place) {
   umemVirtual *ctx = place->ctx;
   uintptr_t one = new_aligned_block(ctx, 256, 0), other = new_aligned_block(ctx, 256, 0);
@@ -134,6 +147,7 @@ ContractTest const aligned_tests[] = {
     SINGLE(honours_every_power_of_two),
     SINGLE(honours_it_for_every_size),
     SINGLE(keeps_many_blocks_apart),
+    SINGLE(forgets_freed_blocks),
     SINGLE(zero_bytes_are_one_aligned_byte),
     SINGLE(other_alignments_are_refused),
     SINGLE(sums_that_overflow_are_memory_errors),

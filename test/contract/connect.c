@@ -121,7 +121,8 @@ static void wrong_alignments_are_not_connected(Place const *src, Place const *ds
 static void a_failing_source_is_not_connected(Place const *src, Place const *dst) {
   if (!(src->row->traits & backendKeepsBooks) || one_memory(src->ctx, dst->ctx)) return;
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
-  expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 64, src, umemIndexError);
+  expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 1, src, umemIndexError);
+  expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 4096, src, umemIndexError);
   umem_free(src->ctx, from);
 }
 

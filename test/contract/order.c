@@ -54,6 +54,57 @@ static void wait_hands_a_buffer_on(Place const *src, Place const *dst) {
   umem_free(dst->ctx, to);
 }
 
+/* Copies 1000 items of 4 bytes: every second one, or those of a plain run. */
+static void copy_in_order(umemVirtual *src, uintptr_t from, umemVirtual *dst, uintptr_t to,
+                          bool strided) {
+  size_t const extents[] = {1000};
+  ptrdiff_t const src_strides[] = {strided ? 8 : 4}, dst_strides[] = {strided ? 8 : 4};
+  umemLayout layout = {sizeof layout, 4, 1, extents, src_strides, dst_strides};
+  assert_ok(umem_copy_strided(src, from, dst, to, &layout));
+}
+
+/* What was queued on either side before a copy is done before it. */
+static void a_copy_comes_after_earlier_work(Place const *src, Place const *dst) {
+  enum { nbytes = 8000 };
+  unsigned char expected[nbytes];
+  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  for (int strided = 0; strided < 2; strided++) {
+    assert_ok(umem_set(src->ctx, from, 0x11, nbytes));
+    assert_ok(umem_set(dst->ctx, to, 0x22, nbytes));
+    copy_in_order(src->ctx, from, dst->ctx, to, strided);
+    settle(src->ctx, dst->ctx);
+    for (int i = 0; i < nbytes; i++) expected[i] = (strided ? i % 8 < 4 : i < 4000) ? 0x11 : 0x22;
+    assert_holds(dst->ctx, to, expected, nbytes);
+  }
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+/* What is queued on either side after a copy is done after it. */
+static void a_copy_comes_before_later_work(Place const *src, Place const *dst) {
+  enum { nbytes = 8000 };
+  unsigned char expected[nbytes], found[nbytes];
+  bool src_waits = !(src->ctx->capabilities & umemOrdered); /* it has no queue to be later in */
+  bool dst_waits = !(dst->ctx->capabilities & umemOrdered);
+  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  for (int strided = 0; strided < 2; strided++) {
+    assert_ok(umem_set(src->ctx, from, 0x11, nbytes));
+    assert_ok(umem_set(dst->ctx, to, 0x22, nbytes));
+    settle(src->ctx, dst->ctx);
+    copy_in_order(src->ctx, from, dst->ctx, to, strided);
+    if (src_waits) assert_ok(umem_wait(src->ctx, dst->ctx));
+    if (dst_waits) assert_ok(umem_wait(dst->ctx, src->ctx));
+    assert_ok(umem_set(src->ctx, from, 0x33, nbytes));
+    assert_ok(umem_copy_to(dst->ctx, to, &test_host, (uintptr_t)found, nbytes));
+    assert_ok(umem_synchronize(dst->ctx));
+    for (int i = 0; i < nbytes; i++) expected[i] = (strided ? i % 8 < 4 : i < 4000) ? 0x11 : 0x22;
+    assert_memory_equal(found, expected, nbytes);
+    settle(src->ctx, dst->ctx);
+  }
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
 /* Work on one context is done in the order of the calls, and all of it by umem_synchronize. */
 static void work_is_done_in_order(Place const *place) {
   enum { nbytes = 2000 };
@@ -116,6 +167,24 @@ static void connect_waits(Place const *src, Place const *dst) {
   free(bytes);
 }
 
+/* Also where nothing needs to be copied. */
+static void connect_waits_in_one_memory(Place const *place) {
+  enum { nbytes = 5000 };
+  umemVirtual *ctx = place->ctx;
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  uintptr_t adr = new_block(ctx, nbytes);
+  assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
+  assert_true(umem_connect(ctx, adr, nbytes, ctx, 1) == adr);
+  fill_bytes(bytes, nbytes, 2); /* nobody reads it any more */
+  assert_ok(umem_copy_to(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
+  assert_ok(umem_disconnect(ctx, adr, ctx, adr, 1));
+  unsigned char *expected = new_bytes(nbytes, 1);
+  assert_memory_equal(bytes, expected, nbytes); /* it has been written */
+  umem_free(ctx, adr);
+  free(bytes);
+  free(expected);
+}
+
 /* What fails after its call has returned is told by umem_synchronize. */
 static void synchronize_tells_of_queued_failures(void) {
   Backend const *row = backend_by_name("fake-async");
@@ -141,9 +210,12 @@ ContractTest const order_tests[] = {
     SINGLE(can_always_be_asked),
     PAIR(contexts_wait_for_each_other),
     PAIR(wait_hands_a_buffer_on),
+    PAIR(a_copy_comes_after_earlier_work),
+    PAIR(a_copy_comes_before_later_work),
     SINGLE(work_is_done_in_order),
     SINGLE(a_free_waits_for_its_turn),
     PAIR(connect_waits),
+    SINGLE(connect_waits_in_one_memory),
     APART(synchronize_tells_of_queued_failures),
     {.name = NULL},
 };

@@ -59,55 +59,78 @@ static void copy_items(Section const *section, unsigned char const *src, unsigne
 
 enum { margin = 70 }; /* bytes of each block before and after those of the section */
 
-/* A block, the same bytes in the test, and where in both the first item is. */
+/* A block that serves for section after section, and the same bytes in the test. */
 typedef struct Side {
   umemVirtual *ctx;
   uintptr_t adr;
   unsigned char *bytes;
-  size_t size, first;
+  size_t room;        /* bytes of the block */
+  size_t used, first; /* bytes for this section, and where among them its first item is */
 } Side;
 
-static Side open_side(umemVirtual *ctx, Section const *section, ptrdiff_t const *strides,
-                      uint64_t seed) {
-  ptrdiff_t low, high;
-  reach_of(section, strides, &low, &high);
-  Side side = {
-      .ctx = ctx, .size = (size_t)(high - low) + 2 * margin, .first = (size_t)(margin - low)};
-  side.bytes = new_bytes(side.size, seed);
-  side.adr = new_block(ctx, side.size);
-  put(ctx, side.adr, side.bytes, side.size);
-  return side;
+typedef struct Sides {
+  Side src, dst;
+} Sides;
+
+static Sides open_sides(Place const *src, Place const *dst) {
+  return (Sides){{.ctx = src->ctx}, {.ctx = dst->ctx}};
 }
 
-static void close_side(Side const *side) {
-  assert_holds(side->ctx, side->adr, side->bytes, side->size);
-  umem_free(side->ctx, side->adr);
+static void close_side(Side *side) {
+  if (side->room) umem_free(side->ctx, side->adr);
   free(side->bytes);
 }
 
-static void check_section(umemVirtual *src, umemVirtual *dst, Section const *wanted) {
+static void close_sides(Sides *sides) {
+  close_side(&sides->src);
+  close_side(&sides->dst);
+}
+
+/* Makes room for a section and fills it with the bytes of seed. */
+static void fill_side(Side *side, Section const *section, ptrdiff_t const *strides, uint64_t seed) {
+  ptrdiff_t low, high;
+  reach_of(section, strides, &low, &high);
+  side->used = (size_t)(high - low) + 2 * margin;
+  side->first = (size_t)(margin - low);
+  if (side->used > side->room) {
+    close_side(side);
+    side->room = side->used + side->used / 4;
+    side->adr = new_block(side->ctx, side->room);
+    side->bytes = malloc(side->room);
+    assert_non_null(side->bytes);
+  }
+  fill_bytes(side->bytes, side->used, seed);
+  put(side->ctx, side->adr, side->bytes, side->used);
+}
+
+static void check_section(Sides *sides, Section const *wanted) {
   Section section = *wanted;
+  Side *src = &sides->src, *dst = &sides->dst;
   if (section.src_dense) make_dense(&section, section.src);
   if (section.dst_dense) make_dense(&section, section.dst);
-  Side from = open_side(src, &section, section.src, 1);
-  Side to = open_side(dst, &section, section.dst, 2);
+  fill_side(src, &section, section.src, 1);
+  fill_side(dst, &section, section.dst, 2);
   umemLayout layout = layout_of(&section);
-  assert_ok(umem_copy_strided(src, from.adr + from.first, dst, to.adr + to.first, &layout));
-  settle(src, dst);
-  copy_items(&section, from.bytes + from.first, to.bytes + to.first, 0);
-  close_side(&from);
-  close_side(&to);
+  assert_ok(
+      umem_copy_strided(src->ctx, src->adr + src->first, dst->ctx, dst->adr + dst->first, &layout));
+  settle(src->ctx, dst->ctx);
+  copy_items(&section, src->bytes + src->first, dst->bytes + dst->first, 0);
+  assert_holds(src->ctx, src->adr, src->bytes, src->used);
+  assert_holds(dst->ctx, dst->adr, dst->bytes, dst->used);
 }
 
 /* ---- named sections ---- */
 
 static void copies_plain_runs(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   for (size_t size = 1; size < 5000; size = 3 * size + 1)
-    check_section(src->ctx, dst->ctx, &(Section){.item_size = size});
+    check_section(&sides, &(Section){.item_size = size});
+  close_sides(&sides);
 }
 
 /* A 3D array of 6 x 7 x 8 items on both sides: its rows, columns and faces. */
 static void copies_rows_columns_and_faces(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   size_t const items[] = {1, 2, 4, 8, 16, 3, 12, 7};
   for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
     ptrdiff_t z = (ptrdiff_t)items[i], y = 8 * z, x = 7 * y;
@@ -124,59 +147,70 @@ static void copies_rows_columns_and_faces(Place const *src, Place const *dst) {
         {items[i], 3, {6, 7, 8}, {0}, {0}, 1, 1},
     };
     for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
-      check_section(src->ctx, dst->ctx, &sections[k]);
+      check_section(&sides, &sections[k]);
   }
+  close_sides(&sides);
 }
 
 static void transposes(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   size_t const items[] = {1, 2, 4, 8, 16, 5};
   for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
     ptrdiff_t item = (ptrdiff_t)items[i];
-    check_section(src->ctx, dst->ctx,
-                  &(Section){items[i], 2, {13, 9}, {item, 13 * item}, {0}, 0, 1});
-    check_section(src->ctx, dst->ctx,
+    check_section(&sides, &(Section){items[i], 2, {13, 9}, {item, 13 * item}, {0}, 0, 1});
+    check_section(&sides,
                   &(Section){items[i], 3, {4, 5, 6}, {0}, {item, 4 * item, 20 * item}, 1, 0});
   }
+  close_sides(&sides);
 }
 
 /* All eight combinations of signs on each side: arrays walked backwards. */
 static void strides_have_any_sign(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   for (int signs = 0; signs < 64; signs++) {
     Section section = {4, 3, {3, 4, 5}, {100, 24, 4}, {120, 30, 6}, 0, 0};
     for (int k = 0; k < 3; k++) {
       if (signs >> k & 1) section.src[k] = -section.src[k];
       if (signs >> (3 + k) & 1) section.dst[k] = -section.dst[k];
     }
-    check_section(src->ctx, dst->ctx, &section);
+    check_section(&sides, &section);
   }
+  close_sides(&sides);
 }
 
 /* The source may be read more than once. */
 static void one_item_may_go_to_many(Place const *src, Place const *dst) {
-  check_section(src->ctx, dst->ctx, &(Section){8, 1, {20}, {0}, {0}, 0, 1});
-  check_section(src->ctx, dst->ctx, &(Section){4, 2, {5, 6}, {0, 4}, {40, 4}, 0, 0});
-  check_section(src->ctx, dst->ctx, &(Section){4, 2, {5, 6}, {4, 0}, {0}, 0, 1});
-  check_section(src->ctx, dst->ctx, &(Section){4, 2, {9, 6}, {4, 4}, {0}, 0, 1}); /* windows */
+  Sides sides = open_sides(src, dst);
+  check_section(&sides, &(Section){8, 1, {20}, {0}, {0}, 0, 1});
+  check_section(&sides, &(Section){4, 2, {5, 6}, {0, 4}, {40, 4}, 0, 0});
+  check_section(&sides, &(Section){4, 2, {5, 6}, {4, 0}, {0}, 0, 1});
+  check_section(&sides, &(Section){4, 2, {9, 6}, {4, 4}, {0}, 0, 1}); /* windows */
+  close_sides(&sides);
 }
 
 static void dimensions_of_one_do_not_count(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   Section section = {2, 5, {1, 3, 1, 4, 1}, {-9999, 40, 12345, 6, 77}, {1 << 20, 50, 3, -8, -1},
                      0, 0};
-  check_section(src->ctx, dst->ctx, &section);
-  check_section(src->ctx, dst->ctx, &(Section){3, 2, {1, 1}, {5, 6}, {7, 8}, 0, 0});
+  check_section(&sides, &section);
+  check_section(&sides, &(Section){3, 2, {1, 1}, {5, 6}, {7, 8}, 0, 0});
+  close_sides(&sides);
 }
 
 static void takes_the_largest_rank(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   Section section = {.item_size = 3, .rank = UMEM_MAX_RANK, .dst_dense = true};
   for (int k = 0; k < UMEM_MAX_RANK; k++) {
     section.extents[k] = k % 4 == 0 ? 2 : 1; /* eight dimensions of two */
     section.src[k] = 5 << k / 4;
   }
-  check_section(src->ctx, dst->ctx, &section);
+  check_section(&sides, &section);
+  close_sides(&sides);
 }
 
 /* More bytes than any internal buffer, in short and in long runs, with small and with large gaps. */
 static void copies_large_sections(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   size_t n = test_large_size() / 8192;
   size_t half = test_large_size() * 3 / 8;
   Section const sections[] = {
@@ -188,7 +222,8 @@ static void copies_large_sections(Place const *src, Place const *dst) {
       {16, 2, {5, 7}, {100000, 10000}, {70000, 10000}, 0, 0},
   };
   for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
-    check_section(src->ctx, dst->ctx, &sections[k]);
+    check_section(&sides, &sections[k]);
+  close_sides(&sides);
 }
 
 /* ---- random sections ---- */
@@ -228,11 +263,13 @@ static Section random_section(void) {
 }
 
 static void copies_random_sections(Place const *src, Place const *dst) {
+  Sides sides = open_sides(src, dst);
   random_state = 1;
   for (int i = 0; i < (test_is_small() ? 15 : 60); i++) {
     Section section = random_section();
-    check_section(src->ctx, dst->ctx, &section);
+    check_section(&sides, &section);
   }
+  close_sides(&sides);
 }
 
 /* ---- nothing to do, and what cannot be done ---- */

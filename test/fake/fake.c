@@ -172,7 +172,7 @@ static umemStatusType construct(Fake *ctx, struct umemVtbl const *vtbl, char con
   return status;
 }
 
-umemStatusType fake_ctor(Fake *ctx) {
+umemStatusType fake_ctor_at(Fake *ctx, uintptr_t first) {
   static struct umemVtbl const vtbl = {
       .dtor = fake_dtor,
       .alloc = fake_alloc,
@@ -181,8 +181,10 @@ umemStatusType fake_ctor(Fake *ctx) {
       .copy_from = fake_copy_from,
       .info = fake_info,
   };
-  return construct(ctx, &vtbl, "Fake", first_pointer, fake_alignment);
+  return construct(ctx, &vtbl, "Fake", first, fake_alignment);
 }
+
+umemStatusType fake_ctor(Fake *ctx) { return fake_ctor_at(ctx, first_pointer); }
 
 umemStatusType fake_offset_ctor(Fake *ctx) {
   static struct umemVtbl const vtbl = {

@@ -24,7 +24,10 @@ umemStatusType fake_ctor(Fake *ctx);
 /* The same with a method in every slot, and with offsets for addresses: its first block is at 0. */
 umemStatusType fake_offset_ctor(Fake *ctx);
 
-/* ---- for fakes: the common parts of their methods ---- */
+/* ---- for fakes: their common parts ---- */
+
+/* As fake_ctor; with FAKE_REAL_POINTERS for first the addresses are pointers. */
+umemStatusType fake_ctor_at(Fake *ctx, uintptr_t first);
 
 uintptr_t fake_alloc(umemVirtual *ctx, size_t nbytes);
 
@@ -44,6 +47,9 @@ typedef struct FakeAsync {
 } FakeAsync;
 
 umemStatusType fake_async_ctor(FakeAsync *ctx);
+
+/* The same with addresses that the CPU can use, like managed memory. */
+umemStatusType fake_managed_ctor(FakeAsync *ctx);
 
 /* The next piece of work that is queued fails with type when its turn comes. */
 void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);

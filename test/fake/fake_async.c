@@ -249,7 +249,8 @@ static void async_dtor(umemVirtual *ctx) {
   fake_vtbl->dtor(ctx);
 }
 
-umemStatusType fake_async_ctor(FakeAsync *ctx) {
+/* *ctx is a Fake already. */
+static umemStatusType make_ordered(FakeAsync *ctx, char const *name) {
   static struct umemVtbl const vtbl = {
       .dtor = async_dtor,
       .alloc = fake_alloc,
@@ -262,17 +263,27 @@ umemStatusType fake_async_ctor(FakeAsync *ctx) {
       .wait = async_wait,
   };
   umemVirtual *base = &ctx->super.super;
-  umemStatusType status = fake_ctor(&ctx->super);
-  if (status != umemOK) return status;
   ctx->queue = queue_create();
   if (!ctx->queue) {
-    status = umemVirtual_fail(ctx, umemMemoryError, "no memory for a queue");
+    umemStatusType status = umemVirtual_fail(ctx, umemMemoryError, "no memory for a queue");
     umem_dtor(ctx);
     return status;
   }
   fake_vtbl = base->vptr;
   base->vptr = &vtbl;
-  base->name = "FakeAsync";
+  base->name = name;
   base->capabilities |= umemOrdered;
   return umemOK;
+}
+
+umemStatusType fake_async_ctor(FakeAsync *ctx) {
+  umemStatusType status = fake_ctor(&ctx->super);
+  return status == umemOK ? make_ordered(ctx, "FakeAsync") : status;
+}
+
+umemStatusType fake_managed_ctor(FakeAsync *ctx) {
+  umemStatusType status = fake_ctor_at(&ctx->super, FAKE_REAL_POINTERS);
+  if (status != umemOK) return status;
+  ctx->super.super.capabilities |= umemCpuReadable | umemCpuWritable;
+  return make_ordered(ctx, "FakeManaged");
 }

@@ -8,6 +8,7 @@
 
 struct FakeStore {
   pthread_mutex_t mutex;
+  bool real;      /* addresses are pointers */
   uintptr_t next; /* the lowest address not handed out yet */
   uint64_t capacity, used;
   FakeBlock *blocks; /* by rising address */
@@ -25,6 +26,7 @@ FakeStore *fake_store_create(uintptr_t first, uint64_t capacity) {
   FakeStore *store = calloc(1, sizeof *store);
   if (!store) return NULL;
   pthread_mutex_init(&store->mutex, NULL);
+  store->real = first == FAKE_REAL_POINTERS;
   store->next = first;
   store->capacity = capacity;
   return store;
@@ -38,8 +40,12 @@ void fake_store_destroy(FakeStore *store) {
   free(store);
 }
 
-static unsigned char *bytes_create(size_t nbytes) {
-  if (nbytes < mapped_from) return malloc(nbytes);
+static unsigned char *bytes_create(size_t nbytes, size_t alignment) {
+  if (nbytes < mapped_from) {
+    void *bytes = NULL;
+    if (alignment < sizeof(void *)) alignment = sizeof(void *);
+    return posix_memalign(&bytes, alignment, nbytes) ? NULL : bytes;
+  }
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *bytes = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   return bytes == MAP_FAILED ? NULL : bytes;
@@ -63,27 +69,6 @@ static bool grow(FakeStore *store) {
   return true;
 }
 
-static uintptr_t alloc_locked(FakeStore *store, size_t nbytes, size_t alignment) {
-  if (nbytes > store->capacity - store->used) return FAKE_NOWHERE;
-  uintptr_t start = (store->next + alignment - 1) & ~(uintptr_t)(alignment - 1);
-  if (start < store->next || nbytes + gap > UINTPTR_MAX - start || !grow(store))
-    return FAKE_NOWHERE;
-  unsigned char *bytes = bytes_create(nbytes);
-  if (!bytes) return FAKE_NOWHERE;
-  memset(bytes, 0xCD, nbytes < junk_size ? nbytes : junk_size);
-  store->blocks[store->count++] = (FakeBlock){start, nbytes, bytes};
-  store->next = start + nbytes + gap;
-  store->used += nbytes;
-  return start;
-}
-
-uintptr_t fake_store_alloc(FakeStore *store, size_t nbytes, size_t alignment) {
-  pthread_mutex_lock(&store->mutex);
-  uintptr_t adr = alloc_locked(store, nbytes, alignment);
-  pthread_mutex_unlock(&store->mutex);
-  return adr;
-}
-
 /* The last block that begins at or before adr, or NULL. */
 static FakeBlock *block_before(FakeStore *store, uintptr_t adr) {
   size_t low = 0, high = store->count;
@@ -95,6 +80,40 @@ static FakeBlock *block_before(FakeStore *store, uintptr_t adr) {
       high = middle;
   }
   return low ? &store->blocks[low - 1] : NULL;
+}
+
+/* Where a block of nbytes would begin, or FAKE_NOWHERE. */
+static uintptr_t next_start(FakeStore const *store, size_t nbytes, size_t alignment) {
+  uintptr_t start = (store->next + alignment - 1) & ~(uintptr_t)(alignment - 1);
+  return start < store->next || nbytes + gap > UINTPTR_MAX - start ? FAKE_NOWHERE : start;
+}
+
+static void insert(FakeStore *store, FakeBlock block) {
+  FakeBlock *before = block_before(store, block.start);
+  FakeBlock *at = before ? before + 1 : store->blocks;
+  memmove(at + 1, at, (size_t)(store->blocks + store->count - at) * sizeof *at);
+  *at = block;
+  store->count++;
+  store->used += block.size;
+}
+
+static uintptr_t alloc_locked(FakeStore *store, size_t nbytes, size_t alignment) {
+  if (nbytes > store->capacity - store->used || !grow(store)) return FAKE_NOWHERE;
+  uintptr_t start = store->real ? 0 : next_start(store, nbytes, alignment);
+  unsigned char *bytes = start == FAKE_NOWHERE ? NULL : bytes_create(nbytes, alignment);
+  if (!bytes) return FAKE_NOWHERE;
+  memset(bytes, 0xCD, nbytes < junk_size ? nbytes : junk_size);
+  if (store->real) start = (uintptr_t)bytes;
+  insert(store, (FakeBlock){start, nbytes, bytes});
+  store->next = start + nbytes + gap;
+  return start;
+}
+
+uintptr_t fake_store_alloc(FakeStore *store, size_t nbytes, size_t alignment) {
+  pthread_mutex_lock(&store->mutex);
+  uintptr_t adr = alloc_locked(store, nbytes, alignment);
+  pthread_mutex_unlock(&store->mutex);
+  return adr;
 }
 
 FakeBlock fake_store_take(FakeStore *store, uintptr_t adr) {

@@ -2,7 +2,8 @@
  *
  * The real bytes of each block lie elsewhere. Addresses are handed out in rising order and never
  * again, with a gap after each block, so that every use after free and every step past an end is
- * found. Thread-safe. */
+ * found. (A store of real pointers, like managed memory, leaves that to the sanitizers.)
+ * Thread-safe. */
 #ifndef UMEM_TEST_FAKE_STORE_H
 #define UMEM_TEST_FAKE_STORE_H
 
@@ -19,6 +20,9 @@ typedef struct FakeBlock {
 
 /* No address: what fake_store_alloc returns when there is no room. */
 #define FAKE_NOWHERE UINTPTR_MAX
+
+/* Asks for a store whose addresses are pointers. */
+#define FAKE_REAL_POINTERS UINTPTR_MAX
 
 /* Returns a store whose addresses begin at first, or NULL without memory. */
 FakeStore *fake_store_create(uintptr_t first, uint64_t capacity);

@@ -110,8 +110,13 @@ static void check_silent(Trial *trial) {
   REQUIRE(trial, !trial->peer || umem_is_ok(trial->peer));
 }
 
-static void check_duty(Trial *trial, Fault const *fault, bool lasting) {
-  Duty duty = lasting ? fault->lasting : fault->once;
+static Duty duty_of(Scenario const *scenario, Fault const *fault, bool lasting) {
+  bool last_close = fault->call == callClose && scenario->kind == scenarioDestructs;
+  if (last_close) return dutyTell; /* only here is it known that all was written */
+  return lasting ? fault->lasting : fault->once;
+}
+
+static void check_duty(Trial *trial, Fault const *fault, Duty duty) {
   if (trial->result == umemOK) {
     REQUIRE(trial, duty != dutyTell);
     check_silent(trial);
@@ -172,7 +177,7 @@ static bool meets(Place const *place, Scenario const *scenario, Fault const *fau
   inject_lacking(callHeap, 0);
   reached[fault->call] += met;
   if (met)
-    check_duty(&trial, fault, lasting);
+    check_duty(&trial, fault, duty_of(scenario, fault, lasting));
   else
     REQUIRE(&trial, trial.result == umemOK);
   run_again(&trial, scenario);
@@ -230,7 +235,7 @@ static void sweep_place(void **state) {
   for (size_t i = 0; i < scenario_count; i++) sweep(place, &scenarios[i]);
 }
 
-/* A wrapper that the linker forgot would make all of the above pass for callNone. */
+/* A wrapper that the linker forgot would make all of the above pass for nothing. */
 static void every_call_was_reached(void **state) {
   (void)state;
   for (int i = 0; i < inject_call_count; i++)
@@ -242,11 +247,10 @@ static void choose_folder(void) {
   if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 1);
 }
 
-/* Under ThreadSanitizer, where all of them would take minutes, one place of a kind: threads are used
- * alike on all. */
+/* Under ThreadSanitizer, where all of them would take minutes, one file stands for the others, which use
+ * threads as it does. */
 static bool takes_part(Place const *place) {
-  return !UNDER_THREAD_SANITIZER || place->kind == kindHost ||
-         !strcmp(place->name, "file w+, new") || !strcmp(place->name, "mmap w+");
+  return !UNDER_THREAD_SANITIZER || place->kind == kindHost || !strcmp(place->name, "file w+, new");
 }
 
 int main(void) {
@@ -261,6 +265,7 @@ int main(void) {
     tests[count++] = (struct CMUnitTest){
         .name = places[i].name, .test_func = sweep_place, .initial_state = (void *)&places[i]};
   }
-  tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_call_was_reached);
+  if (!UNDER_THREAD_SANITIZER)
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_call_was_reached);
   return _cmocka_run_group_tests("fault_nth", tests, count, NULL, NULL);
 }

@@ -113,6 +113,10 @@ size_t file_length(char const *path) { return read_file(path, NULL, 0); }
 
 /* ---- a trial ---- */
 
+static size_t live_blocks(Trial const *trial) {
+  return trial->row->books ? trial->row->books(trial->peer).blocks : 0;
+}
+
 void trial_prepare(Trial *trial, Place const *place, char const *peer, Spans *written) {
   inject_pause();
   *trial = (Trial){.place = place, .written = written, .scenario = "?", .fault = "?"};
@@ -129,6 +133,7 @@ void trial_prepare(Trial *trial, Place const *place, char const *peer, Spans *wr
     assert_non_null(trial->row);
     trial->peer = trial->row->open();
     assert_non_null(trial->peer);
+    trial->peer_blocks = live_blocks(trial);
   }
   umem_thread_clear();
   trial->failures = umem_thread_failures();
@@ -189,7 +194,10 @@ bool trial_file_is_untouched(Trial *trial) {
 void trial_finish(Trial *trial) {
   inject_pause();
   if (place_keeps_file(trial->place)) REQUIRE(trial, is_kept(trial));
-  if (trial->peer) trial->row->close(trial->peer);
+  if (trial->peer) {
+    REQUIRE(trial, live_blocks(trial) == trial->peer_blocks);
+    trial->row->close(trial->peer);
+  }
   umem_dtor(&trial->host);
   if (*trial->path) unlink(trial->path);
   REQUIRE(trial, open_descriptors() == trial->descriptors);
@@ -228,7 +236,7 @@ void trial_free(Trial *trial, void *ctx, uintptr_t adr) {
 }
 
 void trial_note(Trial *trial, uintptr_t adr, size_t nbytes) {
-  if (!place_keeps_file(trial->place)) return;
+  if (!place_keeps_file(trial->place) || trial->place->mode[0] == 'a') return;
   inject_pause();
   uintptr_t start = adr;
   if (trial->place->kind == kindMMap) start = umemMMap_offset(&trial->own.mmap, adr);

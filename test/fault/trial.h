@@ -61,6 +61,7 @@ typedef struct Trial {
   umemHost host;
   Backend const *row; /* of the peer, or NULL */
   umemVirtual *peer;
+  size_t peer_blocks;    /* live in the peer, where it counts them */
   umemStatusType result; /* of the first step that failed */
   uint64_t failures;     /* of this thread, after the last step */
   long descriptors;
@@ -99,7 +100,8 @@ void trial_settle(Trial *trial);
 /* Frees adr, null or not, in ctx, and settles. */
 void trial_free(Trial *trial, void *ctx, uintptr_t adr);
 
-/* Notes that nbytes at adr of the context may be written from now on. */
+/* Notes that nbytes at adr of the context may be written from now on; not where blocks must lie after
+ * what was there before (mode a). */
 void trial_note(Trial *trial, uintptr_t adr, size_t nbytes);
 
 /* ---- with all faults held back: no failure allowed ---- */

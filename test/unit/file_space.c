@@ -212,7 +212,10 @@ static void mode_r_ends_with_the_file(void **state) {
   assert_int_equal(alloc(&writer, 100), 1008);
   close_any(&writer);
   assert_int_equal(alloc(&ctx, 100), 1008);
+  umem_free(&ctx, at(&ctx, 1008));
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
   close_any(&ctx);
+  assert_int_equal(length_of(path), 1108);
 }
 
 static void a_limit_on_the_file_size_is_an_error_and_no_signal(void **state) {
@@ -311,6 +314,18 @@ static void space_is_reserved_when_allocated(void **state) {
   expect_pattern(0, 1000);
 }
 
+static void what_alignment_skips_is_reserved_when_it_is_used(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 1), 0);
+  assert_int_equal(offset_of(&ctx, umem_aligned_alloc(&ctx, 16 * MiB, 1)), 16 * MiB);
+  assert_true(disk_of(path) < MiB);
+  assert_int_equal(alloc(&ctx, 8 * MiB), 16);
+  assert_true(disk_of(path) >= 8 * MiB);
+  close_any(&ctx);
+}
+
 static void holes_of_an_existing_file_stay_holes(void **state) {
   (void)state;
   Any ctx;
@@ -350,6 +365,7 @@ static void calloc_reads_as_zero_wherever_it_lies(void **state) {
     umem_free(&ctx, at(&ctx, 0));
     assert_int_equal(zeroed(&ctx, 2 * size), 0); /* across what was used before */
     expect_zeros(&ctx, 0, 2 * size);
+    assert_true(disk_of(path) >= 2 * size); /* still reserved */
     close_any(&ctx);
     assert_int_equal(length_of(path), 2 * size > size / 2 + 1 ? 2 * size : size / 2 + 1);
   }
@@ -382,8 +398,12 @@ static void calloc_of_fresh_space_writes_nothing(void **state) {
   /* Bytes that another writer leaves behind the end would be kept: seen here, and never elsewhere,
    * because others who ask are locked out. */
   make_file(1000);
-  assert_int_equal(zeroed(&ctx, 1000), 0);
+  assert_int_equal(zeroed(&ctx, 400), 0);
   expect_pattern(0, 1000);
+  umem_free(&ctx, at(&ctx, 0));
+  assert_int_equal(zeroed(&ctx, 1000), 0); /* of which 400 were used */
+  expect_zeros(&ctx, 0, 400);
+  expect_pattern(400, 600);
   close_any(&ctx);
 }
 
@@ -516,6 +536,7 @@ int main(void) {
       TEST(sizes_that_no_disk_has),
       TEST(alignments_up_to_a_gibibyte),
       TEST(space_is_reserved_when_allocated),
+      TEST(what_alignment_skips_is_reserved_when_it_is_used),
       TEST(holes_of_an_existing_file_stay_holes),
       TEST(calloc_reads_as_zero_wherever_it_lies),
       TEST(calloc_zeroes_nothing_but_its_block),

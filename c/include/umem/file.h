@@ -9,8 +9,9 @@
  * ordered.
  *
  * An existing file is sacred:
- * - Only umem_calloc, umem_set and copies into live blocks ever change bytes (umemIndexError outside
- *   of them). umem_alloc and umem_free change none. Reads may touch any byte of the file.
+ * - Only umem_calloc, umem_set, umem_realloc and copies into live blocks ever change bytes
+ *   (umemIndexError outside of them). umem_alloc and umem_free change none. Reads may touch any byte
+ *   of the file.
  * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
  * - One writer: a file opened for writing is locked (flock) against others who ask.
  *
@@ -35,7 +36,9 @@ typedef struct umemFile {
 
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
- *   "r"   read. Blocks are laid over the bytes of the file, up to its end (beyond: umemMemoryError).
+ *   "r"   read. Blocks are laid over the bytes of the file, up to its end, also one that its writer
+ *         has moved meanwhile (beyond: umemMemoryError). umem_realloc moves no bytes here: the writer
+ *         has.
  *   "r+"  read and write. Blocks are laid over the bytes there are; past the end the file grows.
  *   "w"   write, "w+" read and write. The file is created, or emptied.
  *   "a"   write, "a+" read and write. The file is created if missing; blocks start at its end.
@@ -51,7 +54,8 @@ UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, ch
  * a memfd): as mode "r" when it was opened for reading, "r+" when for both, and like "r+" without
  * reads when for writing only. The file offset is neither used nor changed. ctx owns fd from now on
  * and closes it; after a failure fd is still the caller's.
- * Errors: umemValueError for a descriptor with O_APPEND, which ignores offsets; umemIOError as above. */
+ * Errors: umemValueError for a descriptor with O_APPEND, which ignores offsets, or O_PATH;
+ * umemIOError as above. */
 UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 
 #endif

@@ -15,6 +15,7 @@
  * - With mode "r" the memory is read-only for the CPU too.
  * - umem's own copies and sets go through the file descriptor. Only the program's own use of a
  *   pointer can be hit by SIGBUS, namely when another process cuts the file (umemFaultable).
+ * - Two mappings of one file are two devices: their addresses differ.
  * - umem_dtor unmaps: all addresses end with the context. */
 typedef struct umemMMap {
   umemVirtual super;
