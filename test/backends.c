@@ -79,6 +79,16 @@ static umemVirtual *open_file_scratch(void) { return open_file_as(NULL); }
 static umemVirtual *open_mmap(void) { return open_mmap_as("w+"); }
 static umemVirtual *open_mmap_scratch(void) { return open_mmap_as(NULL); }
 
+static umemVirtual *open_file_at(char const *path, char const *mode) {
+  OpenFile *ctx = calloc(1, sizeof *ctx);
+  return opened(ctx, ctx ? umemFile_ctor(&ctx->file, path, mode) : umemMemoryError);
+}
+
+static umemVirtual *open_mmap_at(char const *path, char const *mode) {
+  OpenMMap *ctx = calloc(1, sizeof *ctx);
+  return opened(ctx, ctx ? umemMMap_ctor(&ctx->mmap, path, mode) : umemMemoryError);
+}
+
 /* Over a file that is full of something already. */
 static umemVirtual *open_file_existing(void) {
   OpenFile *ctx = calloc(1, sizeof *ctx);
@@ -187,22 +197,23 @@ enum {
 };
 
 Backend const backends[] = {
-    {"host", open_host, close_plain, backendIsHost, NULL},
-    {"file", open_file, close_file, books, NULL},
-    {"file-scratch", open_file_scratch, close_file, books, NULL},
-    {"file-existing", open_file_existing, close_file, books, NULL},
-    {"mmap", open_mmap, close_mmap, books, NULL},
-    {"mmap-scratch", open_mmap_scratch, close_mmap, books, NULL},
-    {"fake", open_fake, close_plain, fake, fake_books},
-    {"fake-offset", open_fake_offset, close_plain, fake, fake_books},
-    {"fake-async", open_fake_async, close_plain, fake, fake_books},
-    {"fake-managed", open_fake_managed, close_plain, backendTestOnly, fake_books},
-    {"mymem", open_mymem, close_plain, fake, NULL},
-    {"plain11", open_plain11, close_plain, fake, NULL},
-    {"decorated(host)", open_decorated_host, close_decorated, decorated_host, NULL},
-    {"decorated(file)", open_decorated_file, close_decorated, decorated, NULL},
-    {"decorated(fake)", open_decorated_fake, close_decorated, decorated, decorated_books},
-    {"decorated(fake-async)", open_decorated_async, close_decorated, decorated, decorated_books},
+    {"host", open_host, close_plain, backendIsHost, NULL, NULL},
+    {"file", open_file, close_file, books, NULL, open_file_at},
+    {"file-scratch", open_file_scratch, close_file, books, NULL, NULL},
+    {"file-existing", open_file_existing, close_file, books, NULL, NULL},
+    {"mmap", open_mmap, close_mmap, books, NULL, open_mmap_at},
+    {"mmap-scratch", open_mmap_scratch, close_mmap, books, NULL, NULL},
+    {"fake", open_fake, close_plain, fake, fake_books, NULL},
+    {"fake-offset", open_fake_offset, close_plain, fake, fake_books, NULL},
+    {"fake-async", open_fake_async, close_plain, fake, fake_books, NULL},
+    {"fake-managed", open_fake_managed, close_plain, backendTestOnly, fake_books, NULL},
+    {"mymem", open_mymem, close_plain, fake, NULL, NULL},
+    {"plain11", open_plain11, close_plain, fake, NULL, NULL},
+    {"decorated(host)", open_decorated_host, close_decorated, decorated_host, NULL, NULL},
+    {"decorated(file)", open_decorated_file, close_decorated, decorated, NULL, NULL},
+    {"decorated(fake)", open_decorated_fake, close_decorated, decorated, decorated_books, NULL},
+    {"decorated(fake-async)", open_decorated_async, close_decorated, decorated, decorated_books,
+     NULL},
 };
 
 size_t const backend_count = sizeof backends / sizeof *backends;
@@ -212,3 +223,40 @@ Backend const *backend_by_name(char const *name) {
     if (!strcmp(backends[i].name, name)) return &backends[i];
   return NULL;
 }
+
+/* ---- constructions that fail ---- */
+
+#define REFUSAL(function, context, ...)                                                            \
+  static umemStatusType function(void *ctx) { return context(ctx, ##__VA_ARGS__); }
+
+REFUSAL(file_of_bad_mode, umemFile_ctor, "x", "q")
+REFUSAL(file_of_no_mode, umemFile_ctor, "x", NULL)
+REFUSAL(file_of_no_name, umemFile_ctor, "", "w+")
+REFUSAL(file_that_is_missing, umemFile_ctor, "/nonexistent/file", "r")
+REFUSAL(file_of_bad_descriptor, umemFile_adopt, -1)
+REFUSAL(mmap_of_bad_mode, umemMMap_ctor, "x", "q")
+REFUSAL(mmap_that_is_missing, umemMMap_ctor, "/nonexistent/file", "r")
+REFUSAL(mmap_of_bad_descriptor, umemMMap_adopt, -1)
+REFUSAL(cuda, umemCuda_ctor, 0)
+REFUSAL(cuda_host, umemCudaHost_ctor, 0)
+REFUSAL(cuda_managed, umemCudaManaged_ctor, 0, 0)
+REFUSAL(cuda_async, umemCudaAsync_ctor, 0, UMEM_STREAM_NEW)
+
+BackendRefusal const backend_refusals[] = {
+    {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
+    {"file, no mode", file_of_no_mode, umemValueError, UINTPTR_MAX, "bad mode"},
+    {"file, no name", file_of_no_name, umemValueError, UINTPTR_MAX, "name is empty"},
+    {"file, missing", file_that_is_missing, umemIOError, UINTPTR_MAX,
+     "umemFile_ctor: cannot open \"/nonexistent/file\": No such file or directory"},
+    {"file, bad descriptor", file_of_bad_descriptor, umemIOError, UINTPTR_MAX,
+     "Bad file descriptor"},
+    {"mmap, bad mode", mmap_of_bad_mode, umemValueError, 0, "bad mode \"q\""},
+    {"mmap, missing", mmap_that_is_missing, umemIOError, 0, "No such file or directory"},
+    {"mmap, bad descriptor", mmap_of_bad_descriptor, umemIOError, 0, "Bad file descriptor"},
+    {"cuda", cuda, umemNotSupportedError, 0, "CUDA toolkit"},
+    {"cuda-host", cuda_host, umemNotSupportedError, 0, "CUDA toolkit"},
+    {"cuda-managed", cuda_managed, umemNotSupportedError, 0, "CUDA toolkit"},
+    {"cuda-async", cuda_async, umemNotSupportedError, 0, "CUDA toolkit"},
+};
+
+size_t const backend_refusal_count = sizeof backend_refusals / sizeof *backend_refusals;

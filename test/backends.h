@@ -12,10 +12,9 @@
 enum {
   backendKeepsBooks =
       1 << 0, /* every wrong free is umemValueError, every wrong write umemIndexError */
-  backendDecorated =
-      1 << 1, /* decorates another: is paired with the host and the fake device only */
-  backendTestOnly = 1 << 2, /* exists in the tests only: no benchmarks */
-  backendIsHost = 1 << 3    /* the memory of this process, perhaps decorated: all are one device */
+  backendDecorated = 1 << 1, /* decorates another: paired with the host and the fake device only */
+  backendTestOnly = 1 << 2,  /* exists in the tests only: no benchmarks */
+  backendIsHost = 1 << 3     /* the memory of this process, perhaps decorated: all are one device */
 };
 
 /* What a context counts of itself. */
@@ -25,13 +24,15 @@ typedef struct BackendBooks {
 } BackendBooks;
 
 typedef struct Backend {
-  char const *name; /* unique: "host", "file", "mmap", "fake", ... */
-  umemVirtual *(*open)(
-      void); /* a newly constructed, empty context on the heap; NULL if that failed */
+  char const *name;                /* unique: "host", "file", "mmap", "fake", ... */
+  umemVirtual *(*open)(void);      /* a new, empty context on the heap; NULL if that failed */
   void (*close)(umemVirtual *ctx); /* destructs it, frees it and removes its files */
   unsigned traits;
   /* NULL where a context does not count. For tests of what must not leak and must not move. */
   BackendBooks (*books)(umemVirtual *ctx);
+  /* The same kind of context over a file of the caller's, in a mode of umemFile_ctor; NULL for those
+   * that live in no file. */
+  umemVirtual *(*open_at)(char const *path, char const *mode);
 } Backend;
 
 extern Backend const backends[];
@@ -39,6 +40,20 @@ extern size_t const backend_count;
 
 /* The row with this name, or NULL. */
 Backend const *backend_by_name(char const *name);
+
+/* A construction that fails, and as what. */
+typedef struct BackendRefusal {
+  char const *name;
+  umemStatusType (*construct)(void *ctx); /* ctx: BACKEND_CONTEXT_SIZE bytes, or NULL */
+  umemStatusType status;
+  uintptr_t null;    /* the null of such a context, also when it was not constructed */
+  char const *words; /* in the message */
+} BackendRefusal;
+
+enum { BACKEND_CONTEXT_SIZE = 1024 };
+
+extern BackendRefusal const backend_refusals[];
+extern size_t const backend_refusal_count;
 
 enum { BACKEND_PATH_SIZE = 512 };
 

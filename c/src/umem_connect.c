@@ -9,7 +9,7 @@ static bool one_memory(umemVirtual *src, umemVirtual *dst) {
 
 static bool suffices(uintptr_t adr, size_t alignment) { return !(adr & (alignment - 1)); }
 
-/* 0 asks for the natural alignment. */
+/* 0 asks for none. */
 static bool valid_alignment(umemVirtual *dst, size_t *alignment) {
   if (!*alignment) *alignment = 1;
   if (umem_is_power_of_two(*alignment)) return true;
@@ -56,15 +56,20 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   return umem_result(before);
 }
 
-/* Which of the two connect gave out does not matter here: equal addresses are one memory either way. */
+/* Which of the two connect gave out does not matter here: equal addresses are one memory either way.
+ * Where nothing moves, what a copy would refuse is refused, and what it would wait for is waited for. */
 static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                            size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_guard(src);
   umemVirtual *to = umem_guard(dst);
   if (!from || !to) return umem_result(before);
-  if (src_adr == dst_adr && (one_memory(from, to) || one_memory(to, from))) return umemOK;
-  return umem_copy_to(from, src_adr, to, dst_adr, nbytes);
+  if (src_adr != dst_adr || !(one_memory(from, to) || one_memory(to, from)))
+    return umem_copy_to(from, src_adr, to, dst_adr, nbytes);
+  if (nbytes && umem_validate(from, src_adr, nbytes, umemReadable) &&
+      umem_validate(to, dst_adr, nbytes, umemWritable) && umem_can(to, umemOrdered))
+    umem_wait(to, from);
+  return umem_result(before);
 }
 
 static umemStatusType sync_safe(void *src, uintptr_t src_adr, size_t src_size, void *dst,

@@ -53,6 +53,7 @@ void umem_dtor(void *ctx) {
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);
   close_base(self);
+  self->vtbl_size = 0; /* tells the destructed from those whose constructor failed */
 }
 
 umemVirtual *umem_guard_failed(void const *ctx) {
@@ -62,10 +63,13 @@ umemVirtual *umem_guard_failed(void const *ctx) {
     return NULL;
   }
   umemStatusType known = umem_get_status(self);
-  if (known == umemOK)
+  if (known == umemOK || !self->vtbl_size) {
     umemVirtual_fail(self, umemValueError, "the context is not constructed: zeroed or destructed");
-  else /* the context tells its own story already, which must not be buried under repetitions */
-    umemVirtual_fail(NULL, known, "the context is not constructed: %s", umem_get_message(self));
+  } else { /* a failed constructor's story stands there already: do not bury it under repetitions */
+    char story[UMEM_MESSAGE_SIZE];
+    umem_copy_message(self, story);
+    umemVirtual_fail(NULL, known, "the context is not constructed: %s", story);
+  }
   return NULL;
 }
 
@@ -99,22 +103,30 @@ char const *umem_get_device_name(void const *ctx) {
   return self->name ? self->name : "User";
 }
 
+/* What ctx decorates; NULL where that is nothing and, with a status, where it was destructed. */
+static umemVirtual *upstream_of(umemVirtual *ctx) {
+  umemVirtual *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
+  umemVirtual *upstream = slot ? slot(ctx) : NULL;
+  return upstream ? umem_guard(upstream) : NULL;
+}
+
 umemVirtual *umem_innermost(umemVirtual *ctx) {
   for (;;) {
-    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
-    umemVirtual *next = upstream ? upstream(ctx) : NULL;
-    if (!next) return ctx;
-    ctx = next;
+    umemVirtual *upstream = upstream_of(ctx);
+    if (!upstream) return ctx;
+    ctx = upstream;
   }
 }
 
 bool umem_is_same_device(void *one, void *other) {
   UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
   umemVirtual *a = umem_guard(one);
   umemVirtual *b = umem_guard(other);
   if (!a || !b) return false;
   a = umem_innermost(a);
   b = umem_innermost(b);
+  if (umem_thread.failures != before) return false;
   if (a == b) return true;
   if (a->vptr->is_same_device) return a->vptr->is_same_device(a, b);
   return a->vptr == b->vptr && a->space[0] == b->space[0] && a->space[1] == b->space[1];
@@ -127,10 +139,8 @@ static umemVirtual *layer_with(umemVirtual *ctx, size_t offset) {
     void (*method)(void) = NULL;
     if (offset < ctx->vtbl_size) memcpy(&method, (char const *)ctx->vptr + offset, sizeof method);
     if (method) return ctx;
-    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
-    umemVirtual *next = upstream ? upstream(ctx) : NULL;
-    if (!next) return NULL;
-    ctx = next;
+    ctx = upstream_of(ctx);
+    if (!ctx) return NULL;
   }
 }
 #define LAYER_WITH(ctx, slot) layer_with((ctx), offsetof(struct umemVtbl, slot))
@@ -171,7 +181,9 @@ umemStatusType umem_wait(void *ctx, void *other) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *that = umem_guard(other);
   if (!self || !that) return umem_result(before);
-  if (!umem_can(that, umemOrdered) || umem_innermost(self) == umem_innermost(that)) return umemOK;
+  if (!umem_can(that, umemOrdered)) return umemOK;
+  bool one = umem_innermost(self) == umem_innermost(that);
+  if (one || umem_thread.failures != before) return umem_result(before);
   void (*slot)(umemVirtual *, umemVirtual *) = UMEM_SLOT(self, wait);
   if (slot)
     slot(self, that);

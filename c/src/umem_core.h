@@ -78,7 +78,8 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
   return (ctx->capabilities & (umemCpuWritable | umemFaultable)) == umemCpuWritable;
 }
 
-/* The innermost context that ctx decorates; ctx itself where it decorates none. */
+/* The innermost context that ctx decorates; ctx itself where it decorates none. Records a failure, and
+ * stops, at an upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 
 /* ---- copies: the router and its two helpers ---- */
@@ -119,6 +120,10 @@ void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceTyp
 void umem_construct_failed(umemVirtual *ctx);
 
 /* ---- messages ---- */
+
+/* Copies what was recorded on ctx to text, UMEM_MESSAGE_SIZE bytes. Unlike umem_get_message it uses up
+ * none of the texts that were handed out to the program. */
+void umem_copy_message(umemVirtual const *ctx, char *text);
 
 /* The system's words for error, as strerror. Uses buffer; thread-safe. */
 char const *umem_system_words(int error, char *buffer, size_t size);

@@ -21,8 +21,8 @@ void umemLock_destroy(umemLock *lock); /* unlocked */
 void umemLock_acquire(umemLock *lock);
 void umemLock_release(umemLock *lock);
 
-/* A lock for the library's few process-wide tables, older than all others: nothing that may take a
- * lock or call a context is done under it. */
+/* A lock for the library's few process-wide tables, older than all others: under it no context is
+ * called and no lock taken but malloc's. */
 void umemLock_acquire_global(void);
 void umemLock_release_global(void);
 

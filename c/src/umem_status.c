@@ -1,6 +1,8 @@
 /* umem_status.c - the status of contexts and threads, attempts, and the failure hook.
  *
- * Nothing here allocates. Texts are bounded buffers: one inside every context, the others per thread.
+ * Nothing here allocates (but in a library opened by dlopen glibc takes memory for the texts of a
+ * thread at its first failure). Texts are bounded buffers: one inside every context, the others per
+ * thread.
  * A context's text is guarded by the global lock, which only failures and readers of texts take. */
 #include "umem_core.h"
 #include "umem_lock.h"
@@ -86,6 +88,16 @@ static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *t
   umemLock_release_global();
 }
 
+static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *text) {
+  umem_thread.last = type;
+  thread_texts.type = type;
+  thread_texts.ctx = ctx;
+  thread_texts.text[0] = 0;
+  append(thread_texts.text, text);
+}
+
+/* What the hook calls is not in the name of the function that failed, and what fails there does not
+ * take the place of the failure that it was told of. */
 static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   if (umem_thread.in_hook) return;
   umemLock_acquire_global();
@@ -93,9 +105,14 @@ static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   void *data = failure_hook_data;
   umemLock_release_global();
   if (!hook) return;
+  uint64_t before = umem_thread.failures;
+  char const *function = umem_thread.function;
+  umem_thread.function = NULL;
   umem_thread.in_hook = true;
   hook(ctx, type, text, data);
   umem_thread.in_hook = false;
+  umem_thread.function = function;
+  if (umem_thread.failures != before) note_on_thread(ctx, type, text);
 }
 
 static void hold(umemAttempt *attempt, umemVirtual *ctx, umemStatusType type, char const *text) {
@@ -113,10 +130,7 @@ static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
     hold(umem_thread.attempt, ctx, type, text);
     return;
   }
-  thread_texts.type = type;
-  thread_texts.text[0] = 0;
-  append(thread_texts.text, text);
-  thread_texts.ctx = ctx;
+  note_on_thread(ctx, type, text);
   if (ctx) note_on_context(ctx, type, text);
   tell_hook(ctx, type, text);
 }
@@ -141,24 +155,43 @@ umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *form
   return type;
 }
 
+/* ---- decorators ---- */
+
+static umemVirtual *below(umemVirtual *ctx) {
+  umemVirtual *(*upstream)(umemVirtual *) = ctx->vptr ? UMEM_SLOT(ctx, upstream) : NULL;
+  return upstream ? upstream(ctx) : NULL;
+}
+
 /* Whether ctx stands on other: decorates it, or takes its buffers from it. NULL is nobody's fault. */
 static bool stands_on(umemVirtual *ctx, void const *other) {
   if (!other || other == ctx->host) return true;
-  while (ctx && ctx->vptr) {
-    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
-    ctx = upstream ? upstream(ctx) : NULL;
-    if (ctx == other) return true;
-  }
+  for (umemVirtual *layer = below(ctx); layer; layer = below(layer))
+    if (layer == other) return true;
   return false;
 }
 
 umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
   if (umem_thread.failures == before) return umemOK;
-  bool held = umem_thread.attempt != NULL;
-  if (ctx && !held && ctx != thread_texts.ctx && stands_on(ctx, thread_texts.ctx))
+  umemAttempt *attempt = umem_thread.attempt;
+  if (attempt && attempt->type != umemOK) {
+    if (ctx && ctx != attempt->ctx && stands_on(ctx, attempt->ctx)) attempt->adopter = ctx;
+  } else if (ctx && ctx != thread_texts.ctx && stands_on(ctx, thread_texts.ctx)) {
     note_on_context(ctx, thread_texts.type, thread_texts.text);
+  }
   return umem_thread.last;
 }
+
+/* What adopt put off while the failure was held: notes it on all layers above the one that failed. */
+static void adopt_held(umemAttempt const *attempt) {
+  if (umem_thread.attempt) { /* now held by an outer one, if that has nothing older */
+    if (umem_thread.attempt->ctx == attempt->ctx) umem_thread.attempt->adopter = attempt->adopter;
+    return;
+  }
+  for (umemVirtual *layer = attempt->adopter; layer && layer != attempt->ctx; layer = below(layer))
+    note_on_context(layer, attempt->type, attempt->text);
+}
+
+/* ---- failures of the caller's own ---- */
 
 umemStatusType umem_set_status(void *ctx, umemStatusType type, char const *message) {
   if (!message) message = "";
@@ -189,6 +222,13 @@ char const *umem_get_message(void const *ctx) {
   char const *text = keep(self->status.message);
   umemLock_release_global();
   return text;
+}
+
+void umem_copy_message(umemVirtual const *ctx, char *text) {
+  text[0] = 0;
+  umemLock_acquire_global();
+  if (ctx->status.message) append(text, ctx->status.message);
+  umemLock_release_global();
 }
 
 umemStatusType umem_clear_status(void *ctx) {
@@ -227,6 +267,7 @@ void umemAttempt_begin(umemAttempt *attempt) {
   attempt->type = umemOK;
   attempt->last = umem_thread.last;
   attempt->ctx = NULL;
+  attempt->adopter = NULL;
   attempt->text[0] = 0;
   umem_thread.attempt = attempt;
 }
@@ -240,6 +281,8 @@ void umemAttempt_end(umemAttempt *attempt) {
 bool umemAttempt_failed(umemAttempt const *attempt) { return attempt->type != umemOK; }
 
 umemStatusType umemAttempt_record(umemAttempt const *attempt) {
-  if (umemAttempt_failed(attempt)) record(attempt->ctx, attempt->type, attempt->text);
+  if (!umemAttempt_failed(attempt)) return umemOK;
+  record(attempt->ctx, attempt->type, attempt->text);
+  adopt_held(attempt);
   return attempt->type;
 }

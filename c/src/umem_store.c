@@ -215,6 +215,8 @@ static bool check_access(umemStore *store, bool mapped) {
     refusal = "O_PATH, which allows neither reading nor writing";
   else if (flags & O_APPEND)
     refusal = "O_APPEND, which ignores offsets";
+  else if (flags & O_DIRECT)
+    refusal = "O_DIRECT, which refuses most addresses and sizes";
   else if (mapped && !store->readable)
     refusal = "writing only, which cannot be mapped";
   if (refusal)
@@ -233,7 +235,10 @@ umemStore *umemStore_adopt(umemVirtual *ctx, int fd, bool mapped) {
 
 /* Where the file system cannot lock, nobody else's lock can be hurt. */
 static bool lock_file(umemStore *store) {
-  if (flock(store->fd, LOCK_EX | LOCK_NB) == 0) return true;
+  int result;
+  do result = flock(store->fd, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR);
+  if (result == 0) return true;
   if (errno == EOPNOTSUPP || errno == ENOLCK || errno == ENOSYS) return true;
   if (errno != EWOULDBLOCK) return fail_open(store, errno, "cannot lock");
   umemVirtual_fail(store->ctx, umemIOError, "%s has another writer, who has locked it",
@@ -308,8 +313,10 @@ void umemStore_info(umemStore *store, umemInfo *info) {
     return;
   }
   info->page_size = disk.f_frsize;
-  info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
-  info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+  if (disk.f_blocks) { /* none: memory without a limit of its own, as of a memfd */
+    info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
+    info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+  }
   if (!store->writable) {
     umemLock_acquire(&store->lock);
     uint64_t live = umemRange_totals(store->range).live_bytes;

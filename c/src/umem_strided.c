@@ -25,7 +25,8 @@ typedef struct Normal {
   ptrdiff_t dst[UMEM_MAX_RANK];
 } Normal;
 
-/* The bytes a side touches, relative to the address of its first item: [low, high). */
+/* The bytes a side touches, relative to the address of its first item: [low, high), with
+ * low <= 0 < high and high - low <= PTRDIFF_MAX, as for any object of C. */
 typedef struct Span {
   ptrdiff_t low, high;
 } Span;
@@ -43,9 +44,10 @@ static bool c_strides(size_t item_size, int rank, size_t const *extents, ptrdiff
   return stride <= PTRDIFF_MAX;
 }
 
+/* False when there is no such span. */
 static bool span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t const *strides,
                     Span *span) {
-  ptrdiff_t low = 0, high = 0;
+  ptrdiff_t low = 0, high = 0, length;
   for (int k = 0; k < rank; k++) {
     ptrdiff_t reach;
     if (extents[k] - 1 > PTRDIFF_MAX ||
@@ -54,7 +56,8 @@ static bool span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t
     ptrdiff_t *end = reach < 0 ? &low : &high;
     if (__builtin_add_overflow(*end, reach, end)) return false;
   }
-  if (item_size > PTRDIFF_MAX || __builtin_add_overflow(high, (ptrdiff_t)item_size, &high))
+  if (item_size > PTRDIFF_MAX || __builtin_add_overflow(high, (ptrdiff_t)item_size, &high) ||
+      __builtin_sub_overflow(high, low, &length))
     return false;
   *span = (Span){low, high};
   return true;
@@ -70,10 +73,11 @@ static void drop(Normal *n, int k) {
 }
 
 static void swap(Normal *n, int k) {
-  Normal old = *n;
-  n->extents[k] = old.extents[k + 1], n->extents[k + 1] = old.extents[k];
-  n->src[k] = old.src[k + 1], n->src[k + 1] = old.src[k];
-  n->dst[k] = old.dst[k + 1], n->dst[k + 1] = old.dst[k];
+  size_t extent = n->extents[k];
+  ptrdiff_t src = n->src[k], dst = n->dst[k];
+  n->extents[k] = n->extents[k + 1], n->extents[k + 1] = extent;
+  n->src[k] = n->src[k + 1], n->src[k + 1] = src;
+  n->dst[k] = n->dst[k + 1], n->dst[k + 1] = dst;
 }
 
 /* Walks the destination upwards: negative strides there are turned round, first items moved along. */
@@ -94,6 +98,12 @@ static void sort(Normal *n) {
     for (int k = i - 1; k >= 0 && n->dst[k] < n->dst[k + 1]; k--) swap(n, k);
 }
 
+/* Whether an outer stride goes on where count steps of the inner one end. */
+static bool goes_on(ptrdiff_t outer, ptrdiff_t inner, size_t count) {
+  ptrdiff_t whole;
+  return !__builtin_mul_overflow(inner, (ptrdiff_t)count, &whole) && outer == whole;
+}
+
 /* Joins what is contiguous on both sides, from the innermost dimension outwards. */
 static void merge(Normal *n) {
   umemLayout *layout = &n->layout;
@@ -105,8 +115,9 @@ static void merge(Normal *n) {
     layout->rank--;
   }
   for (int k = layout->rank - 2; k >= 0; k--) {
-    ptrdiff_t inner = (ptrdiff_t)n->extents[k + 1];
-    if (n->src[k] != n->src[k + 1] * inner || n->dst[k] != n->dst[k + 1] * inner) continue;
+    size_t inner = n->extents[k + 1];
+    if (!goes_on(n->src[k], n->src[k + 1], inner) || !goes_on(n->dst[k], n->dst[k + 1], inner))
+      continue;
     n->extents[k] *= n->extents[k + 1];
     n->src[k] = n->src[k + 1];
     n->dst[k] = n->dst[k + 1];
@@ -262,7 +273,6 @@ static void unpack(Sides *sides, uintptr_t dst_adr, char const *packed, umemLayo
   umemLayout scatter = *layout;
   scatter.src_strides = NULL;
   normalise(&n, &scatter, &from, &dst_adr);
-  umem_synchronize(sides->dst); /* earlier work may still use what the CPU is going to overwrite */
   if (umem_cpu_writes(sides->dst))
     copy_dims((char *)dst_adr, (char const *)from, &n.layout, 0);
   else
@@ -312,7 +322,10 @@ void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uint
   }
   sides.host = umem_host_between(src, dst);
   if (!sides.host) return;
-  uintptr_t packed = umem_alloc(sides.host, piece_bytes);
+  /* Earlier work of dst may still use what the CPU is going to read or overwrite. */
+  if (umem_synchronize(dst) != umemOK) return;
+  size_t all = count_items(layout) * layout->item_size;
+  uintptr_t packed = umem_alloc(sides.host, all < piece_bytes ? all : piece_bytes);
   if (packed == umem_null_of(sides.host)) {
     umemVirtual_adopt(src, sides.before);
     return;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -97,12 +98,13 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemLayout, dst_strides, 40);
   assert_true(sizeof(umemLayout) >= 48);
 
-  SIZE(umemAttempt, 544);
+  SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);
   OFFSET(umemAttempt, failures, 8);
   OFFSET(umemAttempt, type, 16);
   OFFSET(umemAttempt, ctx, 24);
-  OFFSET(umemAttempt, text, 32);
+  OFFSET(umemAttempt, adopter, 32);
+  OFFSET(umemAttempt, text, 40);
 }
 
 static void numbers(void **state) {
@@ -132,6 +134,15 @@ static void numbers(void **state) {
   assert_true(UMEM_STREAM_NEW == UINTPTR_MAX);
 }
 
+static void the_version_is_written_alike(void **state) {
+  (void)state;
+  char version[32];
+  snprintf(version, sizeof version, "%d.%d.%d", UMEM_VERSION_MAJOR, UMEM_VERSION_MINOR,
+           UMEM_VERSION_PATCH);
+  assert_string_equal(version, UMEM_VERSION);
+  assert_string_equal(umem_version(), UMEM_VERSION);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_base_of_a_context),
@@ -139,6 +150,7 @@ int main(void) {
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),
       cmocka_unit_test(numbers),
+      cmocka_unit_test(the_version_is_written_alike),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

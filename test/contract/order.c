@@ -69,11 +69,13 @@ static void a_copy_comes_after_earlier_work(Place const *src, Place const *dst) 
   unsigned char expected[nbytes];
   uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
   for (int strided = 0; strided < 2; strided++) {
-    assert_ok(umem_set(src->ctx, from, 0x11, nbytes));
-    assert_ok(umem_set(dst->ctx, to, 0x22, nbytes));
+    assert_ok(umem_set(src->ctx, from, 0x11 + strided, nbytes));
+    assert_ok(umem_set(dst->ctx, to, 0x22 + strided, nbytes));
     copy_in_order(src->ctx, from, dst->ctx, to, strided);
     settle(src->ctx, dst->ctx);
-    for (int i = 0; i < nbytes; i++) expected[i] = (strided ? i % 8 < 4 : i < 4000) ? 0x11 : 0x22;
+    for (int i = 0; i < nbytes; i++)
+      expected[i] =
+          (unsigned char)((strided ? i % 8 < 4 : i < 4000) ? 0x11 + strided : 0x22 + strided);
     assert_holds(dst->ctx, to, expected, nbytes);
   }
   umem_free(src->ctx, from);

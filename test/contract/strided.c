@@ -272,6 +272,34 @@ static void copies_random_sections(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
+/* ---- order ---- */
+
+/* Work that was queued before still reads and writes the host's bytes. */
+static void comes_behind_earlier_work(Place const *place) {
+  enum { count = 1000, item = 4 };
+  umemVirtual *ctx = place->ctx;
+  unsigned char *wanted = new_bytes(count * item, 1), *between = new_bytes(count * item, 2);
+  uintptr_t from = new_filled_block(ctx, count * item, 1), to = new_block(ctx, count * item);
+  uintptr_t gapped = new_filled_block(ctx, count * 2 * item, 3), host = (uintptr_t)between;
+  Section scatter = {item, 1, {count}, {0}, {2 * item}, 1, 0};
+  Section gather = {item, 1, {count}, {2 * item}, {0}, 0, 1};
+  umemLayout out = layout_of(&scatter), back = layout_of(&gather);
+
+  assert_ok(umem_copy_to(ctx, from, &test_host, host, count * item));
+  assert_ok(umem_copy_strided(&test_host, host, ctx, gapped, &out));
+  assert_ok(umem_copy_from(ctx, to, &test_host, host, count * item));
+  assert_ok(umem_set(ctx, from, 0, count * item));
+  assert_ok(umem_copy_strided(ctx, gapped, &test_host, host, &back));
+  assert_ok(umem_synchronize(ctx));
+  assert_memory_equal(between, wanted, count * item);
+  assert_holds(ctx, to, wanted, count * item);
+  umem_free(ctx, from);
+  umem_free(ctx, to);
+  umem_free(ctx, gapped);
+  free(wanted);
+  free(between);
+}
+
 /* ---- nothing to do, and what cannot be done ---- */
 
 static void empty_sections_are_no_ops(Place const *src, Place const *dst) {
@@ -392,6 +420,7 @@ ContractTest const strided_tests[] = {
     PAIR(takes_the_largest_rank),
     PAIR(copies_large_sections),
     PAIR(copies_random_sections),
+    SINGLE(comes_behind_earlier_work),
     PAIR(empty_sections_are_no_ops),
     PAIR(senseless_layouts_are_value_errors),
     PAIR(sections_beyond_all_addresses_are_value_errors),

@@ -94,6 +94,18 @@ static void has_the_errors_of_copies(Place const *src, Place const *dst) {
   umem_free(dst->ctx, to);
 }
 
+/* Where nothing would move. */
+static void has_the_errors_of_copies_in_one_memory(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uintptr_t null = umem_null(ctx);
+  assert_int_equal(umem_sync_to(ctx, null, ctx, null, 10), umemValueError);
+  expect_failure(ctx, umemValueError);
+  assert_int_equal(umem_sync_from_safe(ctx, null, 10, ctx, null, 10, 10), umemValueError);
+  expect_failure(ctx, umemValueError);
+  assert_int_equal(umem_sync_from(ctx, 4096, ctx, 4096, SIZE_MAX), umemValueError);
+  expect_failure(ctx, umemValueError);
+}
+
 ContractTest const sync_tests[] = {
     PAIR(both_sides_can_be_brought_up_to_date),
     PAIR(a_part_can_be_brought_up_to_date),
@@ -101,5 +113,6 @@ ContractTest const sync_tests[] = {
     SINGLE(two_addresses_of_one_context_are_two),
     PAIR(no_bytes_are_no_op_anywhere),
     PAIR(has_the_errors_of_copies),
+    SINGLE(has_the_errors_of_copies_in_one_memory),
     {.name = NULL},
 };

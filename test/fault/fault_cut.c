@@ -108,7 +108,7 @@ int main(void) {
   size_t count = 0;
   for (size_t i = 0; i < place_count; i++) {
     Place const *place = &places[i];
-    if (place->kind == kindHost || place->scratch || place->fresh) continue;
+    if (!place->mode || place->scratch || place->fresh) continue;
     if (place->mode[0] == 'a') continue;
     if (place->mode[0] != 'r' && place->mode[1] != '+') continue;
     snprintf(names[count], sizeof *names, "%s, truncated", place->name);

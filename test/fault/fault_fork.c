@@ -177,6 +177,17 @@ static void hammer_once(Shared *shared, unsigned char *buffer, size_t size) {
   if (!good) atomic_fetch_add(&complaints, 1);
 }
 
+/* The lock that all failures share is held for a moment only: some threads do nothing else. */
+static void *hammer_status(void *argument) {
+  umemVirtual *ctx = ((Shared *)argument)->trial.ctx;
+  while (!atomic_load(&over)) {
+    umem_set_status(ctx, umemRuntimeError, "a failure of the test");
+    umem_get_message(ctx);
+    umem_clear_status(ctx);
+  }
+  return NULL;
+}
+
 static void *hammer(void *argument) {
   unsigned char buffer[1000];
   for (unsigned k = 0; !atomic_load(&over); k++)
@@ -193,7 +204,7 @@ static void forks_beside_busy_threads(void **state) {
   for (size_t i = 0; i < shared_count; i++) open_shared(&shared[i], shared_places[i]);
   atomic_store(&over, false);
   for (size_t i = 0; i < thread_count; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, hammer, shared), 0);
+    assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? hammer_status : hammer, shared), 0);
   int failed = 0;
   for (int k = 0; k < forks && !failed; k++)
     failed += child_wait(child_start(use_all_and_end, shared)) != 0;

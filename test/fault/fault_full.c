@@ -105,7 +105,7 @@ static void exhaust_place(Case *c, char const *words) {
 }
 
 static bool is_grown_and_read(Place const *place) {
-  return place->kind != kindHost && !place->adopts && !place->fresh && strchr(place->mode, '+');
+  return place->mode && !place->adopts && !place->fresh && strchr(place->mode, '+');
 }
 
 static void limit(int resource, rlim_t value) {
@@ -287,7 +287,7 @@ static void without_descriptors(void *argument) {
 static void no_descriptors_left(void **state) {
   (void)state;
   for (size_t i = 0; i < place_count; i++)
-    if (places[i].kind != kindHost && !places[i].adopts && !places[i].fresh)
+    if (places[i].mode && !places[i].adopts && !places[i].fresh)
       child_run(without_descriptors, (void *)&places[i]);
 }
 

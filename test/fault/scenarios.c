@@ -408,7 +408,7 @@ size_t const scenario_count = sizeof scenarios / sizeof *scenarios;
 static bool fits(Scenario const *scenario, Trial const *trial) {
   unsigned able = trial->ctx->capabilities & both;
   if (able & umemWritable) able |= needsGrowth;
-  if (!trial->place->mode || !strcmp(trial->place->name, "file w+, new") ||
+  if (trial->place->kind == kindHost || !strcmp(trial->place->name, "file w+, new") ||
       !strcmp(trial->place->name, "mmap w+"))
     able |= needsLong;
   able |= onlyHeap;

@@ -18,6 +18,7 @@
 
 Place const places[] = {
     {.name = "host", .kind = kindHost},
+    {.name = "fake", .kind = kindFake},
     {.name = "file r", .kind = kindFile, .mode = "r"},
     {.name = "file r+", .kind = kindFile, .mode = "r+"},
     {.name = "file w", .kind = kindFile, .mode = "w"},
@@ -160,6 +161,8 @@ umemStatusType trial_construct(Trial *trial) {
     return umemHost_ctor(&trial->own.host);
   case kindMMap:
     return umemMMap_ctor(&trial->own.mmap, path, mode);
+  case kindFake:
+    return fake_ctor(&trial->own.fake);
   default:
     break;
   }
@@ -189,6 +192,16 @@ bool trial_file_is_untouched(Trial *trial) {
   for (size_t i = 0; i < old_size; i++) same = same && bytes[i] == old_byte(i);
   inject_resume();
   return same;
+}
+
+bool trial_holds_nothing(Trial *trial) {
+  if (trial->place->kind == kindFake) return fake_store_blocks(trial->own.fake.store) == 0;
+  if (!*trial->path || !(trial->ctx->capabilities & umemWritable)) return true;
+  inject_pause();
+  size_t before = place_keeps_file(trial->place) ? old_size : 0;
+  bool all = umem_trim(trial->ctx, 0) == umemOK && file_length(trial->path) == before;
+  inject_resume();
+  return all;
 }
 
 void trial_finish(Trial *trial) {
@@ -252,7 +265,7 @@ void trial_note(Trial *trial, uintptr_t adr, size_t nbytes) {
 
 void trial_peek(Trial *trial, uintptr_t adr, unsigned char *bytes, size_t nbytes) {
   inject_pause();
-  if (trial->place->kind != kindFile) {
+  if (trial->place->kind == kindHost || trial->place->kind == kindMMap) {
     memcpy(bytes, (void const *)adr, nbytes);
   } else if (*trial->path) {
     int fd = open(trial->path, O_RDONLY | O_CLOEXEC);

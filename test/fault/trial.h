@@ -9,14 +9,16 @@
 #include <umem.h>
 
 #include "../backends.h"
+#include "../fake/fake.h"
 
-typedef enum PlaceKind { kindHost, kindFile, kindMMap } PlaceKind;
+/* The fake device has no methods but those it must have: it stands for the defaults of the base. */
+typedef enum PlaceKind { kindHost, kindFile, kindMMap, kindFake } PlaceKind;
 
 /* A way to construct a context. */
 typedef struct Place {
   char const *name;
   PlaceKind kind;
-  char const *mode; /* NULL for the host */
+  char const *mode; /* NULL where there is no file */
   bool scratch;     /* without a file name */
   bool adopts;      /* by descriptor, opened as mode says */
   bool fresh;       /* no file is there before */
@@ -56,6 +58,7 @@ typedef struct Trial {
     umemHost host;
     umemFile file;
     umemMMap mmap;
+    Fake fake;
   } own;
   umemVirtual *ctx; /* &own.super */
   umemHost host;
@@ -78,6 +81,9 @@ void trial_finish(Trial *trial);
 
 /* Whether the file, if the place has one, is byte for byte what it was. */
 bool trial_file_is_untouched(Trial *trial);
+
+/* Whether no block of the context is live: what it then gives back is all that it took. */
+bool trial_holds_nothing(Trial *trial);
 
 /* Fails the test with a message of where it was. */
 void trial_complain(Trial *trial, char const *what, int line) __attribute__((noreturn));

@@ -511,6 +511,19 @@ static void info_tells_path_and_room(void **state) {
   close_any(&ctx);
 }
 
+/* Memory that only a descriptor names has no disk whose size could be told. */
+static void a_place_without_a_size_is_unknown(void **state) {
+  (void)state;
+  Any ctx;
+  umemInfo info = UMEM_INFO_INIT;
+  int fd = memfd_create("test", MFD_CLOEXEC);
+  assert_true(fd >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_true(info.capacity == UMEM_UNKNOWN && info.available == UMEM_UNKNOWN);
+  close_any(&ctx);
+}
+
 static void one_file_is_one_device(void **state) {
   (void)state;
   Any one, same, other;
@@ -554,6 +567,7 @@ int main(void) {
       TEST(memory_files_can_be_adopted),
       TEST(scratch_files_have_no_name_and_give_space_back),
       TEST(info_tells_path_and_room),
+      TEST(a_place_without_a_size_is_unknown),
       TEST(one_file_is_one_device),
   };
   kind = kindFile;

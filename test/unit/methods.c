@@ -218,6 +218,39 @@ static void by_default_waiting_synchronises(void **state) {
   umem_dtor(&host);
 }
 
+/* Two queues of work on one memory. */
+static void a_sync_that_moves_nothing_keeps_the_order(void **state) {
+  (void)state;
+  Counted one, other;
+  open_counted(&one);
+  open_counted(&other);
+  memcpy(other.super.space, one.super.space, sizeof one.super.space);
+  one.super.capabilities |= umemOrdered;
+  other.super.capabilities |= umemOrdered;
+  uintptr_t adr = umem_alloc(&one, 10);
+  assert_int_equal(umem_sync_to(&one, adr, &other, adr, 10), umemOK);
+  assert_int_equal(one.waited, 0);
+  assert_int_equal(other.waited, 1);
+  assert_int_equal(umem_sync_from(&one, adr, &other, adr, 10), umemOK);
+  assert_int_equal(one.waited, 1);
+  assert_int_equal(one.synchronized + other.synchronized, 0);
+  umem_free(&one, adr);
+  umem_dtor(&one);
+  umem_dtor(&other);
+}
+
+/* ... is refused all the same where a copy would be. */
+static void a_sync_that_moves_nothing_needs_the_right(void **state) {
+  (void)state;
+  Counted ctx;
+  open_counted(&ctx);
+  uintptr_t adr = umem_alloc(&ctx, 10);
+  ctx.super.capabilities &= ~(uint32_t)umemWritable;
+  assert_int_equal(umem_sync_to(&ctx, adr, &ctx, adr, 10), umemNotSupportedError);
+  umem_free(&ctx, adr);
+  umem_dtor(&ctx);
+}
+
 /* A buffer of the default set may be read until the context is synchronised. */
 static void default_set_waits_for_ordered_contexts(void **state) {
   (void)state;
@@ -259,6 +292,30 @@ static void what_a_decorator_lacks_is_asked_of_its_upstream(void **state) {
   umem_dtor(&inner);
 }
 
+/* The upstream must outlive its decorators; one that does not is told of. */
+static void a_dead_upstream_is_a_failure(void **state) {
+  (void)state;
+  Counted inner, outer, other;
+  umemInfo info = UMEM_INFO_INIT;
+  open_counted(&inner);
+  open_counted(&other);
+  open_decorator(&outer, &inner.super);
+  other.super.capabilities |= umemOrdered;
+  umem_dtor(&inner);
+  assert_int_equal(umem_synchronize(&outer), umemValueError);
+  assert_int_equal(umem_get_status(&outer), umemValueError);
+  assert_int_equal(umem_flush(&outer), umemValueError);
+  assert_int_equal(umem_trim(&outer, 0), umemValueError);
+  assert_int_equal(umem_get_info(&outer, &info), umemValueError);
+  assert_int_equal(umem_wait(&outer, &other), umemValueError);
+  uint64_t before = umem_thread_failures();
+  assert_false(umem_is_same_device(&outer, &other));
+  assert_false(umem_is_same_device(&other, &outer));
+  assert_true(umem_thread_failures() == before + 2);
+  umem_dtor(&outer);
+  umem_dtor(&other);
+}
+
 /* ---- the end ---- */
 
 static void the_end_is_called_once(void **state) {
@@ -293,8 +350,11 @@ int main(void) {
       cmocka_unit_test(a_failed_move_leaves_the_block),
       cmocka_unit_test(only_ordered_contexts_are_waited_for),
       cmocka_unit_test(by_default_waiting_synchronises),
+      cmocka_unit_test(a_sync_that_moves_nothing_keeps_the_order),
+      cmocka_unit_test(a_sync_that_moves_nothing_needs_the_right),
       cmocka_unit_test(default_set_waits_for_ordered_contexts),
       cmocka_unit_test(what_a_decorator_lacks_is_asked_of_its_upstream),
+      cmocka_unit_test(a_dead_upstream_is_a_failure),
       cmocka_unit_test(the_end_is_called_once),
       cmocka_unit_test(failures_of_the_end_can_be_read),
   };

@@ -336,6 +336,38 @@ static void the_normal_form_means_the_same(void **state) {
   close_probes();
 }
 
+/* Numbers at which careless arithmetic overflows; seen by the undefined behaviour sanitizer. */
+static void strides_may_be_as_long_as_addresses(void **state) {
+  (void)state;
+  open_probes(0, 0);
+  size_t const extents[] = {2, 2};
+  ptrdiff_t const half = (ptrdiff_t)1 << 62;
+  ptrdiff_t const far[] = {1, half}, dense[] = {2, 1};
+  umemLayout const *normal = offered(2, 1, extents, far, dense);
+  assert_int_equal(normal->rank, 2);
+  normal = offered(2, 1, extents, dense, far);
+  assert_int_equal(normal->rank, 2);
+  assert_true(a.dst_strides[0] == half);
+
+  struct {
+    size_t extents[2];
+    ptrdiff_t strides[2];
+  } const beyond[] = {
+      {{2, 1}, {PTRDIFF_MIN, 0}},
+      {{2, 1}, {PTRDIFF_MAX, 0}},
+      {{2, 2}, {half, -half}},
+      {{2, 2}, {PTRDIFF_MAX - 1, -PTRDIFF_MAX}},
+  };
+  uintptr_t const middle = (uintptr_t)1 << 63;
+  for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+    umemLayout layout = {sizeof layout, 1, 2, beyond[i].extents, beyond[i].strides, NULL};
+    assert_int_equal(umem_copy_strided(&a, middle, &b, 4096, &layout), umemValueError);
+    layout.src_strides = NULL, layout.dst_strides = beyond[i].strides;
+    assert_int_equal(umem_copy_strided(&a, 4096, &b, middle, &layout), umemValueError);
+  }
+  close_probes();
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_source_is_asked_first),
@@ -352,6 +384,7 @@ int main(void) {
       cmocka_unit_test(rows_stay_whole),
       cmocka_unit_test(dimensions_of_one_are_dropped),
       cmocka_unit_test(the_normal_form_means_the_same),
+      cmocka_unit_test(strides_may_be_as_long_as_addresses),
   };
   return cmocka_run_group_tests_name("route", tests, NULL, NULL);
 }

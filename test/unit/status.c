@@ -175,6 +175,19 @@ static void a_message_outlives_three_further_calls(void **state) {
   assert_string_equal(fourth, "");
 }
 
+/* Also where the library itself looks at messages in between. */
+static void a_message_outlives_calls_that_fail(void **state) {
+  (void)state;
+  umemFile failed;
+  umemFile_ctor(&failed, "", "r");
+  umem_set_status(&host, umemIOError, "one");
+  char const *kept = umem_get_message(&host);
+  for (int i = 0; i < 10; i++) umem_alloc(&failed, 8); /* each tells why the constructor failed */
+  for (int i = 0; i < 3; i++) umem_thread_message();
+  assert_string_equal(kept, "one");
+  umem_dtor(&failed);
+}
+
 static void a_message_outlives_its_context(void **state) {
   (void)state;
   umemHost *other = malloc(sizeof *other);
@@ -323,6 +336,17 @@ static void failures_inside_the_hook_do_not_call_it(void **state) {
   assert_int_equal(seen.calls, 2);
 }
 
+/* The caller is told of its own failure, and the hook's messages are not in the caller's name. */
+static void failures_inside_the_hook_are_not_the_callers(void **state) {
+  (void)state;
+  Seen seen = {.fails = true};
+  umem_set_failure_hook(see, &seen);
+  assert_int_equal(umem_set(&host, 0, 0, 8), umemValueError);
+  assert_int_equal(umem_thread_status(), umemValueError);
+  assert_string_equal(umem_thread_message(), seen.message);
+  assert_null(strstr(umem_get_message(&host), "umem_set: inside the hook"));
+}
+
 #define WITH_HOST(test) cmocka_unit_test_setup_teardown(test, open_host, close_host)
 
 int main(void) {
@@ -338,6 +362,7 @@ int main(void) {
       WITH_HOST(messages_begin_with_the_public_function),
       WITH_HOST(nothing_recorded_is_no_text),
       WITH_HOST(a_message_outlives_three_further_calls),
+      WITH_HOST(a_message_outlives_calls_that_fail),
       WITH_HOST(a_message_outlives_its_context),
       WITH_HOST(a_thread_knows_its_last_failure),
       WITH_HOST(failures_are_counted),
@@ -345,6 +370,7 @@ int main(void) {
       WITH_HOST(the_hook_sees_each_failure),
       WITH_HOST(the_hook_runs_in_the_failing_thread),
       WITH_HOST(failures_inside_the_hook_do_not_call_it),
+      WITH_HOST(failures_inside_the_hook_are_not_the_callers),
   };
   return cmocka_run_group_tests_name("status", tests, NULL, NULL);
 }

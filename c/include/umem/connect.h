@@ -16,7 +16,8 @@
 /* Returns an address in dst that is paired with src_adr: src_adr itself when both are the same
  * device, or src's addresses are pointers and dst is a plain Host, and src_adr is a multiple of
  * dst_alignment; else a new block of nbytes in dst, at a multiple of dst_alignment (a power of two;
- * 0 for the natural one), that holds the same bytes. The caller gives it to umem_disconnect.
+ * 0 where any will do), that holds the same bytes. The caller gives it to umem_disconnect.
+ * src_adr itself stays what it is in src: memory that is only readable there must not be written.
  * Waits for the queued work of ordered sides.
  * Errors: as umem_aligned_alloc and umem_copy_to; then umem_null(dst) is returned and nothing stays
  * allocated. */
@@ -25,7 +26,8 @@ UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, 
 
 /* Frees what umem_connect allocated for dst_adr, and nothing else. src, src_adr and dst_alignment are
  * those given to umem_connect; src_adr may be freed only after. Moves no data. Waits for the queued
- * work of ordered sides. dst_adr null is ignored. */
+ * work of ordered sides. dst_adr null is ignored. Errors: umemValueError, and nothing is freed, when
+ * both are one memory and dst_adr is not src_adr; as umem_aligned_free. */
 UMEM_EXTERN umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst,
                                            uintptr_t dst_adr, size_t dst_alignment);
 

@@ -58,8 +58,9 @@ typedef struct umemLayout {
 
 /* Copies the items of layout. src_adr and dst_adr are the addresses of index (0, ..., 0), which need
  * not be the lowest touched. In the source, bytes between the first and the last item may be read.
- * Besides the errors above: umemValueError for a NULL layout, a rank out of range, missing extents, or
- * items whose addresses would leave the address space; umemMemoryError without room for buffers. */
+ * Besides the errors above: umemValueError for a layout that is NULL or too small, a rank out of
+ * range, missing extents, or items whose addresses would leave the address space; umemMemoryError
+ * without room for buffers. */
 UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, umemLayout const *layout);
 

@@ -13,7 +13,9 @@
  *   (umemIndexError outside of them). umem_alloc and umem_free change none. Reads may touch any byte
  *   of the file.
  * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
- * - One writer: a file opened for writing is locked (flock) against others who ask.
+ * - One writer: a file opened for writing is locked (flock) against others who ask, until the context
+ *   is destructed, also in children of fork that still have it. Such a child may use the context, but
+ *   only one of the two should go on allocating: both would hand out the same offsets.
  *
  * Where blocks lie depends only on the sequence of sizes, alignments and frees, not on the mode: the
  * program that wrote a file finds the same addresses when it runs again with mode "r". Blocks start
@@ -21,7 +23,9 @@
  *
  * Space is reserved when a block is allocated past the end that the file had when it was opened: a
  * full disk is a umemMemoryError there and not a half-written array later. (A hole inside an existing
- * file is not filled; writing there can still find the disk full, which is umemIOError.)
+ * file is not filled; writing there can still find the disk full, which is umemIOError.) A block that
+ * would pass the process's limit of file size (RLIMIT_FSIZE) is umemMemoryError too; a limit that is
+ * lowered later is not looked at.
  *
  * umem_get_info tells the size and the free bytes of the disk; with mode "r" the length of the file as
  * capacity, and what is left of it.
@@ -54,8 +58,9 @@ UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, ch
  * a memfd): as mode "r" when it was opened for reading, "r+" when for both, and like "r+" without
  * reads when for writing only. The file offset is neither used nor changed. ctx owns fd from now on
  * and closes it; after a failure fd is still the caller's.
- * Errors: umemValueError for a descriptor with O_APPEND, which ignores offsets, or O_PATH;
- * umemIOError as above. */
+ * Duplicates of one
+ * descriptor share its lock: two contexts that adopt them are both writers.
+ * Errors: umemValueError for a descriptor with O_APPEND, O_DIRECT or O_PATH; umemIOError as above. */
 UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 
 #endif

@@ -99,8 +99,10 @@ struct umemVtbl {
    * Default: knows nothing. */
   void (*info)(umemVirtual *ctx, umemInfo *info);
 
-  /* The context that this one decorates; constant. synchronize, flush, trim and info, left NULL, are
-   * then asked of it. Default: NULL, it decorates none. */
+  /* The context that this one decorates; constant, and alive as long. synchronize, flush, trim and
+   * info, left NULL, are then asked of it. The constructor takes over its capabilities (not
+   * umemSilent: a decorator records failures), alignment and space.
+   * Default: NULL, it decorates none. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was.
@@ -167,6 +169,7 @@ typedef struct umemAttempt {
   umemStatusType type; /* of the first failure held, or umemOK */
   umemStatusType last; /* of the thread, when the attempt began */
   void *ctx;           /* the context that failed, borrowed; may be NULL */
+  void *adopter;       /* the outermost decorator that has adopted the failure, borrowed; or NULL */
   char text[UMEM_MESSAGE_SIZE];
 } umemAttempt;
 
