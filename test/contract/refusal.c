@@ -159,7 +159,10 @@ static void zeros_are_no_context(void) {
 }
 
 static void a_destructed_context_is_none(Place const *place) {
+  umem_set_status(place->ctx, umemIOError, "of its life"); /* says nothing of what it is now */
+  umem_thread_clear();
   umem_dtor(place->ctx);
+  assert_int_equal(umem_get_status(place->ctx), umemIOError);
   refuses_everything(place->ctx, umemValueError);
   assert_ok(umem_clear_status(place->ctx));
 }

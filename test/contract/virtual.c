@@ -141,6 +141,36 @@ static void decorators_adopt_failures(void) {
   umem_dtor(&fake);
 }
 
+/* As above, where the failure is first held, by two attempts, one in the other. */
+static void decorators_adopt_held_failures(void) {
+  Fake fake;
+  Decorated one, two;
+  umemAttempt inner, outer;
+  assert_ok(fake_ctor(&fake));
+  assert_ok(decorated_ctor(&one, &fake.super));
+  assert_ok(decorated_ctor(&two, &one.super));
+  umemAttempt_begin(&outer);
+  umemAttempt_begin(&inner);
+  assert_true(umem_alloc(&two, SIZE_MAX) == 0);
+  umemAttempt_end(&inner);
+  umemAttempt_record(&inner);
+  umemAttempt_end(&outer);
+  assert_true(umem_is_ok(&fake) && umem_is_ok(&one) && umem_is_ok(&two));
+
+  assert_int_equal(umemAttempt_record(&outer), umemMemoryError);
+  char message[UMEM_MESSAGE_SIZE];
+  strcpy(message, umem_get_message(&fake));
+  assert_true(*message);
+  assert_string_equal(umem_get_message(&one), message);
+  assert_string_equal(umem_get_message(&two), message);
+  assert_ok(umem_clear_status(&fake));
+  assert_ok(umem_clear_status(&one));
+  expect_failure(&two.super, umemMemoryError);
+  umem_dtor(&two);
+  umem_dtor(&one);
+  umem_dtor(&fake);
+}
+
 /* Two decorated sides, one inside the other's copy. */
 static void decorated_sides_meet(void) {
   Fake fake, other;
@@ -170,6 +200,7 @@ ContractTest const virtual_tests[] = {
     APART(the_other_methods_have_defaults),
     APART(decorators_are_looked_through),
     APART(decorators_adopt_failures),
+    APART(decorators_adopt_held_failures),
     APART(decorated_sides_meet),
     {.name = NULL},
 };

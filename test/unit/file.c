@@ -407,6 +407,8 @@ static void descriptors_that_are_refused_stay_the_callers(void **state) {
   refuse(-1, umemIOError, "cannot use descriptor -1: Bad file descriptor");
   refuse(open(path, O_RDWR | O_APPEND), umemValueError, "O_APPEND, which ignores offsets");
   refuse(open(path, O_PATH), umemValueError, "O_PATH");
+  int direct = open(path, O_RDWR | O_DIRECT);
+  if (direct >= 0) refuse(direct, umemValueError, "O_DIRECT"); /* some file systems have none */
   refuse(open(folder, O_RDONLY), umemIOError, "is a directory");
   assert_int_equal(pipe(ends), 0);
   refuse(ends[0], umemIOError, "not a regular file");
