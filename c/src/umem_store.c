@@ -159,6 +159,7 @@ static umemStore *create(umemVirtual *ctx, char const *path) {
   store->ctx = ctx;
   store->fd = -1;
   store->limit = store_end;
+  store->owner = getpid();
   umemHost_ctor(&store->host);
   umemLock_init(&store->lock);
   store->range = umemRange_create(umemStoreGranule);

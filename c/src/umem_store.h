@@ -17,6 +17,7 @@
 #include "umem_lock.h"
 #include "umem_range.h"
 
+#include <sys/types.h>
 #include <umem/host.h>
 
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
@@ -32,6 +33,7 @@ typedef struct umemStore {
   bool empties; /* the file is cut to nothing at the start */
   bool scratch; /* nobody else can want its bytes: frees punch holes */
   bool adopted, started;
+  pid_t owner; /* the process that constructed it; a forked child gives no space of the file back */
   bool unsynced_name; /* the file is new, and its name not yet durable; atomic */
   char *path;         /* owned; as given, NULL where there is none */
   char *directory;    /* owned; of a new file, absolute; NULL when unknown */

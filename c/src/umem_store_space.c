@@ -40,9 +40,9 @@ static bool within_limit(umemStore *store, uint64_t to) {
       to <= limit.rlim_cur)
     return true;
   umemVirtual_fail(store->ctx, umemMemoryError,
-                   "%s may not grow to %" PRIu64 " bytes: the limit of this process (RLIMIT_FSIZE) "
-                   "is %" PRIu64,
-                   store->label, to, (uint64_t)limit.rlim_cur);
+                   "a block up to %" PRIu64 " of %s passes the %" PRIu64
+                   " bytes that this process may write to (RLIMIT_FSIZE)",
+                   to, store->label, (uint64_t)limit.rlim_cur);
   return false;
 }
 
@@ -194,13 +194,17 @@ static bool punch(umemStore *store, uint64_t from, uint64_t to) {
   return umemStore_fail(store, umemIOError, error, "cannot punch a hole into");
 }
 
+/* What a forked child has freed may still be in use by its parent, and the other way round. */
+static bool may_give_back(umemStore *store) { return store->writable && store->owner == getpid(); }
+
 /* The hole is punched first: as soon as the range is free, another thread may write there. */
 bool umemStore_free(umemStore *store, uint64_t offset) {
   umemAttempt held;
   umemRangeItem block;
   begin(store, &held);
   bool freed = find_block(store, offset, &block);
-  if (freed && store->scratch) punch(store, block.start, block.start + block.extent);
+  if (freed && store->scratch && may_give_back(store))
+    punch(store, block.start, block.start + block.extent);
   if (freed) umemRange_free(store->range, offset);
   end(store, &held);
   return freed;
@@ -235,7 +239,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
   umemAttempt held;
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
-  if (!store->writable) return;
+  if (!may_give_back(store)) return;
   begin(store, &held);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
     if (item.live)

@@ -294,7 +294,13 @@ int __wrap_mkostemp64(char *path, int flags) {
   return fails(callTemporary) ? -1 : __real_mkostemp64(path, flags);
 }
 
-int __wrap_unlink(char const *path) { return fails(callUnlink) ? -1 : __real_unlink(path); }
+int __wrap_unlink(char const *path) {
+  int error = struck(callUnlink);
+  int result = __real_unlink(path);
+  if (!error) return result;
+  errno = error;
+  return -1;
+}
 
 int __wrap_close(int fd) {
   int error = struck(callClose);

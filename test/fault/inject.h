@@ -19,7 +19,7 @@ typedef enum InjectCall {
   callAdvise,    /* madvise */
   callOpen,      /* open, openat */
   callTemporary, /* mkostemp */
-  callUnlink,    /* unlink */
+  callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
   callRead,      /* pread */
   callWrite,     /* pwrite */
   callReserve,   /* fallocate */

@@ -14,8 +14,9 @@
  *   of the file.
  * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
  * - One writer: a file opened for writing is locked (flock) against others who ask, until the context
- *   is destructed, also in children of fork that still have it. Such a child may use the context, but
- *   only one of the two should go on allocating: both would hand out the same offsets.
+ *   is destructed, also in children of fork that still have it. Such a child may use the context and
+ *   gives no space back, but only one of the two should go on allocating: both would hand out the
+ *   same offsets.
  *
  * Where blocks lie depends only on the sequence of sizes, alignments and frees, not on the mode: the
  * program that wrote a file finds the same addresses when it runs again with mode "r". Blocks start
