@@ -75,8 +75,17 @@ umemVirtual *umem_guard_failed(void const *ctx) {
 
 bool umem_allows(umemVirtual *ctx, umemCapability access) {
   if (umem_can(ctx, access)) return true;
-  umemVirtual_fail(ctx, umemNotSupportedError, "this %s is not %s", umem_get_device_name(ctx),
-                   access == umemReadable ? "readable" : "writable");
+  char const *can_not = access == umemReadable ? "readable" : "writable";
+  char const *kind = umem_get_device_name(ctx);
+  umemInfo info = UMEM_INFO_INIT;
+  umemAttempt forgotten; /* asking for a name must not fail in place of the call */
+  umemAttempt_begin(&forgotten);
+  umem_get_info(ctx, &info);
+  umemAttempt_end(&forgotten);
+  if (*info.name)
+    umemVirtual_fail(ctx, umemNotSupportedError, "%s \"%s\" is not %s", kind, info.name, can_not);
+  else
+    umemVirtual_fail(ctx, umemNotSupportedError, "this %s is not %s", kind, can_not);
   return false;
 }
 

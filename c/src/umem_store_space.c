@@ -47,16 +47,16 @@ static bool within_limit(umemStore *store, uint64_t to) {
 }
 
 /* A file that is only read may have been made longer by its writer since we looked. */
-static bool within_file(umemStore *store, uint64_t to) {
+static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t length;
   if (to <= store->length) return true;
   if (!umemStore_measure(store, &length)) return false;
   if (length > store->length) store->length = length;
   if (to <= store->length) return true;
   umemVirtual_fail(store->ctx, umemMemoryError,
-                   "a block up to %" PRIu64 " does not fit into %s, which has %" PRIu64
+                   "%" PRIu64 " bytes at offset %" PRIu64 " do not fit into %s, which has %" PRIu64
                    " bytes and is only read",
-                   to, store->label, store->length);
+                   to - from, from, store->label, store->length);
   return false;
 }
 
@@ -117,7 +117,7 @@ static bool provide(umemStore *store, uint64_t from, uint64_t to) {
                      to, store->label, store->limit);
     return false;
   }
-  if (!store->writable) return within_file(store, to);
+  if (!store->writable) return within_file(store, from, to);
   return within_limit(store, to) && reserve(store, from, to);
 }
 

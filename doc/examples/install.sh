@@ -3,11 +3,11 @@
 # [build]
 cmake -S umem -B build
 cmake --build build
-cmake --install build --prefix "$HOME/umem"
+cmake --install build --prefix "$HOME/opt/umem"
 # [/build]
 
 # [package]
-cmake -S with_package -B with_package/build -DCMAKE_PREFIX_PATH="$HOME/umem"
+cmake -S with_package -B with_package/build -DCMAKE_PREFIX_PATH="$HOME/opt/umem"
 cmake --build with_package/build
 # [/package]
 
@@ -17,10 +17,10 @@ cmake --build with_source/build
 # [/source]
 
 # [pkg-config]
-export PKG_CONFIG_PATH="$HOME/umem/lib/pkgconfig"
-cc first.c -o first $(pkg-config --cflags --libs umem) -Wl,-rpath,"$HOME/umem/lib"
+export PKG_CONFIG_PATH="$HOME/opt/umem/lib/pkgconfig"
+cc first.c -o first $(pkg-config --cflags --libs umem) -Wl,-rpath,"$HOME/opt/umem/lib"
 # [/pkg-config]
 
 # [static]
-cc first.c -o first_static $(pkg-config --cflags umem) "$HOME/umem/lib/libumem.a" -pthread
+cc first.c -o first_static $(pkg-config --cflags umem) "$HOME/opt/umem/lib/libumem.a" -pthread
 # [/static]

@@ -355,7 +355,7 @@ static void adopted_for_reading_or_both(void **state) {
   assert_int_equal(get(&ctx, 96, bytes, 4), umemOK);
   check_pattern((unsigned char *)bytes, 4, 96);
   assert_int_equal(alloc(&ctx, 1), none);
-  expect_failure(&ctx, umemMemoryError, "does not fit into descriptor ");
+  expect_failure(&ctx, umemMemoryError, "do not fit into descriptor ");
   close_any(&ctx);
   assert_int_equal(lseek(twin, 0, SEEK_CUR), 42);
   close(twin);
