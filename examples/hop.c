@@ -4,6 +4,7 @@
 #include "hop.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -67,24 +68,41 @@ static bool check(Block block, umemHost *ram, unsigned char const *original, siz
 }
 
 /* The copy itself, complete when this returns. */
-static bool timed_copy(Route *route, Block from, Block to, size_t size, char *why) {
+static bool timed_copy(Block from, Block to, size_t size, double *seconds, char *why) {
   double start = now();
   bool ok = umem_copy_to(from.ctx, from.adr, to.ctx, to.adr, size) == umemOK &&
             umem_synchronize(from.ctx) == umemOK && umem_synchronize(to.ctx) == umemOK;
-  route->seconds += now() - start;
+  *seconds = now() - start;
   return ok || umem_failed(why);
+}
+
+static int compare(void const *one, void const *other) {
+  double a = *(double const *)one, b = *(double const *)other;
+  return (a > b) - (a < b);
+}
+
+static double median(double *values, size_t count) {
+  qsort(values, count, sizeof *values, compare);
+  return values[count / 2];
 }
 
 bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
          char why[HOP_WHY_SIZE]) {
+  double seconds[HOP_TIMES];
+  size_t times = 1;
+  bool ok = true;
   umemHost ram;
   umemHost_ctor(&ram);
-  bool ok = spoil(to, &ram, original, size, why) && check(to, &ram, original, size, WRONG, why) &&
-            timed_copy(route, from, to, size, why) && check(to, &ram, original, size, RIGHT, why);
+  for (size_t i = 0; ok && i < times; ++i) {
+    ok = spoil(to, &ram, original, size, why) && check(to, &ram, original, size, WRONG, why) &&
+         timed_copy(from, to, size, &seconds[i], why) &&
+         check(to, &ram, original, size, RIGHT, why);
+    if (ok && seconds[0] < 1e-3 * HOP_SHORT_MS) times = HOP_TIMES;
+  }
   umem_dtor(&ram);
-  if (ok)
-    route->bytes += size;
-  else
-    route->failed = true;
-  return ok;
+  route->failed = !ok;
+  if (!ok) return false;
+  route->bytes += size;
+  route->seconds += median(seconds, times);
+  return true;
 }

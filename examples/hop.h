@@ -18,15 +18,20 @@ typedef struct Route {
   char const *from; /* names, for people */
   char const *to;
   uint64_t bytes; /* copied and found identical */
-  double seconds; /* that the copies alone took */
+  double seconds; /* that the copies alone took, each piece once */
   bool failed;    /* nothing more is tried on this route */
 } Route;
 
-enum { HOP_WHY_SIZE = UMEM_MESSAGE_SIZE };
+enum {
+  HOP_WHY_SIZE = UMEM_MESSAGE_SIZE,
+  HOP_SHORT_MS = 1, /* milliseconds: a shorter copy is measured by its repetition ... */
+  HOP_TIMES = 5     /* ... this often in all */
+};
 
 /* Copies size bytes from one block to another and adds the time to route. original, in RAM, holds what
  * the bytes must be. Every byte of the target is made wrong before the copy, and every byte is compared
  * before and after it, so that a copy which does nothing, too little or something else cannot pass.
+ * A copy too short to be timed well is repeated, just as carefully, and the median of its times added.
  *
  * Returns whether all went well. Otherwise the route has failed, and why tells how. */
 bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,

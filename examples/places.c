@@ -1,17 +1,11 @@
 /* places.c - the constructors of every place, and nothing else. */
 #include "places.h"
 
+#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
-enum { PATH_SIZE = 4096 };
-
-/* A file vanishes once it has no name and nobody has it open. Taking the name away at once leaves
- * nothing behind, however the program ends. */
-static umemStatusType without_name(umemStatusType status, char const *path) {
-  if (status == umemOK) unlink(path);
-  return status;
-}
+#include "helper.h"
 
 static umemStatusType open_ram(Storage *storage, char const *prefix) {
   (void)prefix;
@@ -23,23 +17,36 @@ static umemStatusType open_scratch_file(Storage *storage, char const *prefix) {
   return umemFile_ctor(&storage->file, NULL, "w+");
 }
 
+/* There is no file to construct a context of: one of RAM says so. */
+static umemStatusType no_file(Storage *storage, char const *prefix) {
+  char message[UMEM_MESSAGE_SIZE];
+  snprintf(message, sizeof message, "cannot create a file in \"%s\": %s", prefix, strerror(errno));
+  umemHost_ctor(&storage->host);
+  return umem_set_status(storage, umemIOError, message);
+}
+
+/* A file vanishes once it has no name and nobody has it open. Taking the name away at once leaves
+ * nothing behind, however the program ends. */
+static umemStatusType without_name(umemStatusType status, char const *name) {
+  helper_remove(name);
+  return status;
+}
+
 static umemStatusType open_named_file(Storage *storage, char const *prefix) {
-  char path[PATH_SIZE];
-  snprintf(path, sizeof path, "%s.file", prefix);
-  return without_name(umemFile_ctor(&storage->file, path, "w+"), path);
+  char const *name = helper_create(prefix);
+  if (!name) return no_file(storage, prefix);
+  return without_name(umemFile_ctor(&storage->file, name, "w+"), name);
 }
 
 static umemStatusType open_mapped_file(Storage *storage, char const *prefix) {
-  char path[PATH_SIZE];
-  snprintf(path, sizeof path, "%s.mmap", prefix);
-  return without_name(umemMMap_ctor(&storage->mmap, path, "w+"), path);
+  char const *name = helper_create(prefix);
+  if (!name) return no_file(storage, prefix);
+  return without_name(umemMMap_ctor(&storage->mmap, name, "w+"), name);
 }
 
 static umemStatusType open_tmpfs_file(Storage *storage, char const *prefix) {
-  char path[PATH_SIZE];
   (void)prefix;
-  snprintf(path, sizeof path, "/dev/shm/umem-stage-%ld", (long)getpid());
-  return without_name(umemFile_ctor(&storage->file, path, "w+"), path);
+  return open_named_file(storage, "/dev/shm/");
 }
 
 static umemStatusType open_gpu(Storage *storage, char const *prefix) {

@@ -3,13 +3,21 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+enum { COLUMNS = 80 }; /* of a terminal */
+
+static char const *plural(size_t count) { return count == 1 ? "" : "s"; }
 
 void report_array(char const *path, Npy const *npy) {
   printf("%s: ", path);
   for (int i = 0; i < npy->rank; ++i) printf(i ? " x %zu" : "%zu", npy->shape[i]);
-  printf("%s of type %s, %zu bytes\n", npy->rank ? " elements" : "one element", npy->type,
-         npy->data_size);
+  if (npy->rank)
+    printf(" element%s", plural(npy->data_size / npy->item_size));
+  else
+    printf("one element");
+  printf(" of type %s, %zu byte%s\n", npy->type, npy->data_size, plural(npy->data_size));
 }
 
 static bool is_watched(void) { return isatty(STDERR_FILENO); }
@@ -56,6 +64,50 @@ size_t report_table(Route const *routes, size_t count, uint64_t size) {
     report_route(&routes[i], identical);
     if (!identical) ++bad;
   }
-  putchar('\n');
+  printf("\nA copy shorter than %d ms is timed %d times, and the median counts; its GB/s tell\n"
+         "  more of calls and caches than of the places.\n",
+         HOP_SHORT_MS, HOP_TIMES);
   return bad;
+}
+
+/* ---- what is left out ---- */
+
+/* Prints the words of text from this column on, after a space, and folds the line where they would
+ * pass the last column. Returns the column where they end. */
+static size_t print_folded(size_t column, char const *text) {
+  for (size_t length; *text; text += length + strspn(text + length, " ")) {
+    length = strcspn(text, " ");
+    if (column && column + 1 + length > COLUMNS) {
+      printf("\n ");
+      column = 1;
+    }
+    printf("%s%.*s", column ? " " : "", (int)length, text);
+    column += length + (column ? 1 : 0);
+  }
+  return column;
+}
+
+/* The next place from number i on that is left out for this reason; count if there is none. */
+static size_t next_of(LeftOut const *left_out, size_t count, size_t i, char const *why) {
+  while (i < count && strcmp(left_out[i].why, why)) ++i;
+  return i;
+}
+
+/* One reason, which left_out[first] is the first to have. */
+static void report_reason(LeftOut const *left_out, size_t count, size_t first) {
+  char const *why = left_out[first].why;
+  size_t column = print_folded(0, "left out:");
+  for (size_t i = first, next; i < count; i = next) {
+    char name[COLUMNS];
+    next = next_of(left_out, count, i + 1, why);
+    snprintf(name, sizeof name, "%s%s", left_out[i].name, next < count ? "," : ":");
+    column = print_folded(column, name);
+  }
+  print_folded(column, why);
+  putchar('\n');
+}
+
+void report_left_out(LeftOut const *left_out, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (next_of(left_out, count, 0, left_out[i].why) == i) report_reason(left_out, count, i);
 }

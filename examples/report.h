@@ -20,4 +20,13 @@ __attribute__((format(printf, 1, 2))) void report_problem(char const *format, ..
 /* The table of routes on standard output. Returns how many are not identical in all size bytes. */
 size_t report_table(Route const *routes, size_t count, uint64_t size);
 
+/* A place that this machine does not have. */
+typedef struct LeftOut {
+  char const *name;
+  char why[UMEM_MESSAGE_SIZE];
+} LeftOut;
+
+/* On standard output, for each reason, the places that are left out for it. */
+void report_left_out(LeftOut const *left_out, size_t count);
+
 #endif

@@ -7,7 +7,8 @@
  * larger than PIECE bytes (16 MiB if not told) go piece by piece, so that any array fits anywhere.
  *
  * Exit code: 0 when every byte was right and the output is written; 1 when a transfer failed or a byte
- * was wrong, and then no output is left; 2 when the input is no array that can be staged.
+ * was wrong, and then no output is left; 2 when the input is no array that can be staged, or nothing
+ * can be written where the output should go.
  *
  * The places are named in places.c, by their constructors, and nowhere else. What is named here are the
  * program's own input, output and memory. */
@@ -15,17 +16,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "hop.h"
 #include "npy.h"
+#include "output.h"
 #include "places.h"
 #include "report.h"
 
 enum { IDENTICAL = 0, FAILED = 1, BAD_INPUT = 2 };
 
-enum { PATH_SIZE = 4096, PIECE = 16 << 20 };
+enum { PIECE = 16 << 20 };
 
 /* A place in use. Arrays arrive in one block and leave from another, so that a place can also be
  * paired with itself. */
@@ -38,11 +38,9 @@ typedef struct Stop {
 
 typedef struct Tour {
   char const *input_path;
-  char const *output_path;
-  char part_path[PATH_SIZE]; /* the output until all of it is right */
   umemFile input;
-  umemFile output;
   Npy npy;
+  Output output;
   uintptr_t output_adr;
 
   umemHost ram;            /* for the tables of this program */
@@ -52,6 +50,9 @@ typedef struct Tour {
   size_t stop_count;
   Route *routes; /* into each stop, from each to each in rows, out of the last one */
   size_t route_count;
+  size_t hops_done;  /* of all pieces on all routes */
+  LeftOut *left_out; /* optional places that this machine lacks */
+  size_t left_out_count;
   bool incomplete; /* a place that every machine has is missing */
 } Tour;
 
@@ -80,51 +81,16 @@ static bool open_input(Tour *tour) {
   return true;
 }
 
-static bool is_same_file(char const *one, char const *other) {
-  struct stat a, b;
-  return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/* Closes the output and gives it its name, or removes it. */
-static bool close_output(Tour *tour, bool keep) {
-  if (keep) umem_flush(&tour->output);
-  umem_dtor(&tour->output);
-  if (keep && umem_get_status(&tour->output) != umemOK) {
-    report_problem("%s", umem_get_message(&tour->output));
-    keep = false;
-  }
-  if (keep && rename(tour->part_path, tour->output_path)) {
-    report_problem("cannot rename \"%s\" to \"%s\": %s", tour->part_path, tour->output_path,
-                   strerror(errno));
-    keep = false;
-  }
-  if (!keep) unlink(tour->part_path);
-  return keep;
-}
-
-/* The output gets its name last: until then an older file of that name, which may be the input, stays
- * as it is. */
-static bool open_output(Tour *tour) {
+/* Makes room for the array, and copies what stands before it. */
+static bool begin_output(Tour *tour) {
   Npy const *npy = &tour->npy;
-  int length = snprintf(tour->part_path, PATH_SIZE, "%s.part", tour->output_path);
-  if (length < 0 || length >= PATH_SIZE) {
-    report_problem("the name of the output is too long");
-    return false;
-  }
-  if (is_same_file(tour->part_path, tour->input_path)) {
-    report_problem("\"%s\" is the input, and this output would overwrite it", tour->part_path);
-    return false;
-  }
-  if (umemFile_ctor(&tour->output, tour->part_path, "w+") != umemOK) {
-    report_problem("%s", umem_get_message(&tour->output));
-    return false;
-  }
-  tour->output_adr = umem_alloc(&tour->output, npy->data_offset + npy->data_size);
-  if (tour->output_adr != umem_null(&tour->output) &&
-      umem_copy_to(&tour->input, 0, &tour->output, tour->output_adr, npy->data_offset) == umemOK)
+  umemFile *file = &tour->output.file;
+  tour->output_adr = umem_alloc(file, npy->data_offset + npy->data_size);
+  if (tour->output_adr != umem_null(file) &&
+      umem_copy_to(&tour->input, 0, file, tour->output_adr, npy->data_offset) == umemOK)
     return true;
-  report_problem("%s", umem_thread_message());
-  return close_output(tour, false);
+  report_problem("cannot write \"%s\": %s", tour->output.given, umem_thread_message());
+  return false;
 }
 
 /* ---- the places ---- */
@@ -146,21 +112,35 @@ static bool open_stop(Stop *stop, Place const *place, char const *prefix, size_t
   return false;
 }
 
+/* The message without the function in front, which differs from place to place. */
+static char const *words_of(char const *message) {
+  size_t length = strcspn(message, ": ");
+  return strncmp(message + length, ": ", 2) ? message : message + length + 2;
+}
+
+static void leave_out(Tour *tour, Place const *place, char const *message) {
+  if (place->optional) {
+    LeftOut *left_out = &tour->left_out[tour->left_out_count++];
+    left_out->name = place->name;
+    snprintf(left_out->why, sizeof left_out->why, "%s", words_of(message));
+  } else {
+    report_problem("%s: %s", place->name, message);
+    tour->incomplete = true;
+  }
+}
+
 static bool open_stops(Tour *tour) {
+  tour->left_out = (LeftOut *)umem_calloc(&tour->ram, place_count, sizeof(LeftOut));
   tour->stops = (Stop *)umem_calloc(&tour->ram, place_count, sizeof(Stop));
   tour->original = (unsigned char *)umem_alloc(&tour->ram, tour->piece);
   if (!umem_is_ok(&tour->ram)) return false;
   for (size_t i = 0; i < place_count; ++i) {
     Stop *stop = &tour->stops[tour->stop_count];
-    if (open_stop(stop, &places[i], tour->output_path, tour->piece)) {
+    if (open_stop(stop, &places[i], tour->output.folder, tour->piece)) {
       ++tour->stop_count;
       continue;
     }
-    if (places[i].optional)
-      printf("left out: %s: %s\n", stop->name, umem_get_message(&stop->storage));
-    else
-      report_problem("%s: %s", stop->name, umem_get_message(&stop->storage));
-    tour->incomplete = tour->incomplete || !places[i].optional;
+    leave_out(tour, &places[i], umem_get_message(&stop->storage));
     umem_dtor(&stop->storage);
     memset(stop, 0, sizeof *stop);
   }
@@ -183,20 +163,23 @@ static bool make_routes(Tour *tour) {
 
 /* ---- the tour ---- */
 
+/* An empty array travels too, as one piece of no bytes. */
+static size_t piece_count(Tour const *tour) {
+  return tour->npy.data_size ? (tour->npy.data_size - 1) / tour->piece + 1 : 1;
+}
+
 /* A piece of the array. */
 typedef struct Piece {
   size_t offset;
   size_t size;
 } Piece;
 
-/* One hop of a piece, unless its route has failed before. */
+/* One hop of a piece, or none if its route has failed before. */
 static bool travel(Tour *tour, Piece piece, Route *route, Block from, Block to) {
   char why[HOP_WHY_SIZE];
+  size_t hops = tour->route_count * piece_count(tour);
+  report_progress(route->from, route->to, tour->hops_done++, hops);
   if (route->failed) return false;
-  uint64_t steps = tour->route_count * (uint64_t)tour->npy.data_size;
-  uint64_t step =
-      tour->route_count * (uint64_t)piece.offset + (uint64_t)(route - tour->routes) * piece.size;
-  report_progress(route->from, route->to, step, steps);
   if (hop(route, from, to, tour->original, piece.size, why)) return true;
   report_problem("%s -> %s: %s", route->from, route->to, why);
   return false;
@@ -206,16 +189,14 @@ static bool travel(Tour *tour, Piece piece, Route *route, Block from, Block to) 
 static void travel_from(Tour *tour, Piece piece, size_t i, bool arrived) {
   for (size_t j = 0; j < tour->stop_count; ++j) {
     Route *route = route_between(tour, i, j);
-    if (arrived)
-      travel(tour, piece, route, tour->stops[i].departure, tour->stops[j].arrival);
-    else
-      route->failed = true;
+    if (!arrived) route->failed = true;
+    travel(tour, piece, route, tour->stops[i].departure, tour->stops[j].arrival);
   }
 }
 
 static bool travel_piece(Tour *tour, Piece piece) {
   Block input = {&tour->input, tour->npy.data_offset + piece.offset};
-  Block output = {&tour->output, tour->output_adr + tour->npy.data_offset + piece.offset};
+  Block output = {&tour->output.file, tour->output_adr + tour->npy.data_offset + piece.offset};
   if (umem_copy_to(input.ctx, input.adr, &tour->ram, (uintptr_t)tour->original, piece.size) !=
       umemOK) {
     report_problem("%s", umem_thread_message());
@@ -228,15 +209,13 @@ static bool travel_piece(Tour *tour, Piece piece) {
   return true;
 }
 
-/* An empty array travels too, as one piece of no bytes. */
 static bool travel_all(Tour *tour) {
-  Piece piece = {0, 0};
-  do {
-    size_t rest = tour->npy.data_size - piece.offset;
-    piece.size = rest < tour->piece ? rest : tour->piece;
-    if (!travel_piece(tour, piece)) return false;
-    piece.offset += piece.size;
-  } while (piece.offset < tour->npy.data_size);
+  size_t count = piece_count(tour);
+  for (size_t i = 0; i < count; ++i) {
+    size_t offset = i * tour->piece;
+    size_t rest = tour->npy.data_size - offset;
+    if (!travel_piece(tour, (Piece){offset, rest < tour->piece ? rest : tour->piece})) return false;
+  }
   return true;
 }
 
@@ -248,6 +227,7 @@ static bool run(Tour *tour) {
   }
   bool complete = travel_all(tour) && !tour->incomplete;
   size_t bad = report_table(tour->routes, tour->route_count, tour->npy.data_size);
+  report_left_out(tour->left_out, tour->left_out_count);
   if (bad) report_problem("%zu of %zu routes failed", bad, tour->route_count);
   return complete && !bad;
 }
@@ -257,10 +237,10 @@ static int stage(Tour *tour) {
   if (tour->piece > tour->npy.data_size) tour->piece = tour->npy.data_size;
   report_array(tour->input_path, &tour->npy);
 
-  bool ok = open_output(tour) && close_output(tour, run(tour));
+  bool ok = output_close(&tour->output, begin_output(tour) && run(tour));
   if (ok)
     printf("%zu routes, every byte identical; the array is in \"%s\"\n", tour->route_count,
-           tour->output_path);
+           tour->output.given);
 
   for (size_t i = 0; i < tour->stop_count; ++i) {
     free_blocks(&tour->stops[i]);
@@ -268,6 +248,7 @@ static int stage(Tour *tour) {
   }
   umem_free(&tour->ram, (uintptr_t)tour->routes);
   umem_free(&tour->ram, (uintptr_t)tour->stops);
+  umem_free(&tour->ram, (uintptr_t)tour->left_out);
   umem_free(&tour->ram, (uintptr_t)tour->original);
   umem_dtor(&tour->ram);
   return ok ? IDENTICAL : FAILED;
@@ -284,15 +265,15 @@ static bool parse_size(char const *text, size_t *size) {
 }
 
 int main(int argc, char **argv) {
-  static Tour tour = {.output_path = "staged.npy", .piece = PIECE};
+  static Tour tour = {.piece = PIECE};
   if (argc < 2 || argc > 4 || (argc == 4 && !parse_size(argv[3], &tour.piece))) {
     fputs("usage: stage INPUT.npy [OUTPUT.npy [PIECE]], PIECE in bytes\n", stderr);
     return BAD_INPUT;
   }
   tour.input_path = argv[1];
-  if (argc > 2) tour.output_path = argv[2];
 
-  int code = open_input(&tour) ? stage(&tour) : BAD_INPUT;
+  if (!output_find(&tour.output, argc > 2 ? argv[2] : "staged.npy")) return BAD_INPUT;
+  int code = open_input(&tour) && output_open(&tour.output) ? stage(&tour) : BAD_INPUT;
   umem_dtor(&tour.input);
   return code;
 }

@@ -7,8 +7,8 @@
 
 /* ---- the calling thread ---- */
 
-/* What every call looks at. Small, so that it can live in static TLS even when the library is opened
- * at run time; the texts are elsewhere. */
+/* What every call looks at. Of no special TLS model: with initial-exec all thread variables of the
+ * library, its texts too, would need room in static TLS, and dlopen of it would fail. */
 typedef struct umemThread {
   char const *function; /* the outermost public function that is running: stands before messages */
   uint64_t failures;    /* recorded or held in the life of the thread */
@@ -16,8 +16,7 @@ typedef struct umemThread {
   umemAttempt *attempt; /* the innermost open one */
   bool in_hook;
 } umemThread;
-extern _Thread_local umemThread umem_thread
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 
 static inline char const *umem_enter(char const *function) {
   char const *outer = umem_thread.function;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <umem.h>
@@ -19,8 +20,11 @@ typedef enum Lie {
   STOPS_SHORT,   /* leaves the last byte out */
   CHANGES_A_BIT, /* in the last byte */
   WRITES_ZEROS,  /* whatever it should copy */
-  FAILS          /* and says so */
+  FAILS,         /* and says so */
+  TAKES_LONG     /* and is honest otherwise */
 } Lie;
+
+enum { LONG_US = 200000 }; /* microseconds */
 
 typedef struct Liar {
   umemVirtual super;
@@ -67,6 +71,10 @@ static void liar_copy_from(umemVirtual *ctx, uintptr_t dst, umemVirtual *that, u
     break;
   case FAILS:
     umem_set_status(ctx, umemIOError, "the cable is cut");
+    break;
+  case TAKES_LONG:
+    usleep(LONG_US);
+    memcpy((void *)dst, (void *)src, size);
     break;
   }
 }
@@ -147,6 +155,45 @@ static void test_right_by_chance_does_not_pass(void **state) {
   assert_string_equal(why, "before the copy, byte 0 of 100000 is 0x00 and should be 0xff");
 }
 
+/* As hop_to. A copy of SIZE bytes is short and so repeated, but a busy machine may make it long. */
+static bool repeated_hop_to(Lie lie, int honest_copies, Route *route, char *why) {
+  for (int tries = 0; tries < 100; ++tries)
+    if (!hop_to(lie, honest_copies, 0x40, route, why) || route->seconds < 1e-3 * HOP_SHORT_MS)
+      return !route->failed;
+  fail_msg("no copy took less than %d ms", HOP_SHORT_MS);
+  return false;
+}
+
+static void test_lies_in_a_repetition_are_found(void **state) {
+  (void)state;
+  for (int time = 0; time < HOP_TIMES; ++time) {
+    char why[HOP_WHY_SIZE] = "";
+    Route route;
+    int honest_copies = time * (COPIES_BEFORE + 1) + COPIES_BEFORE;
+    assert_false(repeated_hop_to(CHANGES_A_BIT, honest_copies, &route, why));
+    assert_string_equal(why, "after the copy, byte 99999 of 100000 is 0x41 and should be 0x40");
+    assert_int_equal(route.bytes, 0);
+  }
+}
+
+static void test_the_median_counts(void **state) {
+  (void)state;
+  char why[HOP_WHY_SIZE] = "";
+  Route route;
+  int last = (HOP_TIMES - 1) * (COPIES_BEFORE + 1) + COPIES_BEFORE;
+  assert_true(hop_to(TAKES_LONG, last, 0x40, &route, why));
+  assert_true(route.seconds < 1e-6 * LONG_US / (2 * HOP_TIMES)); /* the mean would be larger */
+  assert_int_equal(route.bytes, SIZE);
+}
+
+static void test_long_copies_are_not_repeated(void **state) {
+  (void)state;
+  char why[HOP_WHY_SIZE] = "";
+  Route route;
+  assert_true(hop_to(TAKES_LONG, COPIES_BEFORE, 0x40, &route, why));
+  assert_true(route.seconds >= 1e-6 * LONG_US && route.seconds < 1e-6 * LONG_US * HOP_TIMES);
+}
+
 static void test_the_wrong_byte_is_named(void **state) {
   (void)state;
   char why[HOP_WHY_SIZE] = "";
@@ -173,6 +220,9 @@ int main(void) {
       cmocka_unit_test(test_honest_place_passes),
       cmocka_unit_test(test_every_lie_is_found),
       cmocka_unit_test(test_right_by_chance_does_not_pass),
+      cmocka_unit_test(test_lies_in_a_repetition_are_found),
+      cmocka_unit_test(test_the_median_counts),
+      cmocka_unit_test(test_long_copies_are_not_repeated),
       cmocka_unit_test(test_the_wrong_byte_is_named),
       cmocka_unit_test(test_nothing_to_copy),
   };

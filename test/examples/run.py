@@ -13,7 +13,7 @@ import os
 import sys
 import unittest
 
-MODULES = ["main_job", "npy_files", "small_programs", "run_command"]
+MODULES = ["main_job", "output_file", "npy_files", "small_programs", "run_command"]
 
 
 def use_chosen_python():

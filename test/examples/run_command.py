@@ -108,11 +108,25 @@ class RunCommand(InFolder):
         self.assertEqual(done.returncode, BAD_INPUT)
         self.assertIn("stage: bad.npy: it is truncated", done.stderr)
 
+        os.mkfifo(self.folder / "pipe")
+        done = self.call(RUN, CELL, "pipe")
+        self.assertEqual(done.returncode, BAD_INPUT)
+        self.assertIn('stage: "pipe" is a pipe (FIFO), ', done.stderr)
+
     def test_usage(self):
-        for arguments in [("a", "b", "c"), ("--help",)]:
+        for arguments in [("a", "b", "c"), ("--no-such-option",), ("--help", "a")]:
             done = self.call(RUN, *arguments)
             self.assertEqual(done.returncode, BAD_INPUT)
             self.assertIn("usage: examples/run", done.stderr)
+
+    def test_help(self):
+        for option in ["--help", "-h"]:
+            done = self.call(RUN, option)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            lines = done.stdout.splitlines()
+            self.assertRegex(lines[0], "^Takes an array through every storage")
+            self.assertIn("  examples/run [FILE.npy [OUTPUT.npy]]", lines)
+            self.assertNotIn("set -euo pipefail", done.stdout)
 
     def test_a_build_that_fails_says_so(self):
         self.env["UMEM_BUILD_DIR"] = str(self.folder / "build")

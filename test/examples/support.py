@@ -50,3 +50,14 @@ def table(text):
             break
         rows.append((line[:14].strip(), line[15:29].strip(), *line[30:].split()))
     return rows
+
+
+def left_out_places(text):
+    """The places that stage says it left out, each with the reason."""
+    folded = text.replace("\n  ", " ").splitlines()
+    places = {}
+    for line in folded:
+        if line.startswith("left out: "):
+            names, why = line.removeprefix("left out: ").split(": ", 1)
+            places.update(dict.fromkeys(names.split(", "), why))
+    return places

@@ -1,0 +1,34 @@
+/* output.h - the file that the array comes out in.
+ *
+ * It gets its name last: until all of it is right, an older file of this name stays as it is. */
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <umem.h>
+
+#include "helper.h"
+
+typedef struct Output {
+  char const *given;      /* its name as the user gave it */
+  char path[PATH_SIZE];   /* the same after all symbolic links, so that these stay */
+  char folder[PATH_SIZE]; /* where this is: empty, or with a '/' at its end */
+  mode_t mode;            /* the permissions that it will have */
+  char const *part;       /* its name until all of it is right */
+  umemFile file;
+} Output;
+
+/* The functions report what goes wrong, and return whether all went well. */
+
+/* Looks where the output goes, and touches nothing. Refuses all that is neither a regular file nor
+ * missing: what a device, a pipe or a folder is good for ends when a file takes its name. */
+bool output_find(Output *output, char const *given);
+
+/* Opens output->file, which is empty, for reading and writing. */
+bool output_open(Output *output);
+
+/* Closes the file and gives it its name, or removes it. */
+bool output_close(Output *output, bool keep);
+
+#endif

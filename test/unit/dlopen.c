@@ -1,0 +1,57 @@
+/* dlopen.c - a program may open the library at run time, as Python does, use it, and close it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <string.h>
+#include <umem.h>
+
+/* dlsym returns data pointers, which ISO C does not convert to functions. */
+static void find(void *library, char const *name, void *slot) {
+  void *symbol = dlsym(library, name);
+  if (!symbol) fail_msg("%s", dlerror());
+  memcpy(slot, &symbol, sizeof symbol);
+}
+
+static void use(void *library) {
+  umemStatusType (*open_file)(umemFile *, char const *, char const *);
+  uintptr_t (*alloc)(void *, size_t);
+  umemStatusType (*copy_to)(void *, uintptr_t, void *, uintptr_t, size_t);
+  char const *(*message)(void const *);
+  void (*end)(void *);
+  find(library, "umemFile_ctor", &open_file);
+  find(library, "umem_alloc", &alloc);
+  find(library, "umem_copy_to", &copy_to);
+  find(library, "umem_get_message", &message);
+  find(library, "umem_dtor", &end);
+
+  static umemFile one, other;
+  size_t const nbytes = 16 << 20; /* two threads share the copy */
+  assert_int_equal(open_file(&one, NULL, "w+"), umemOK);
+  assert_int_equal(open_file(&other, NULL, "w+"), umemOK);
+  uintptr_t from = alloc(&one, nbytes), to = alloc(&other, nbytes);
+  assert_int_equal(copy_to(&one, from, &other, to, nbytes), umemOK);
+  assert_int_equal(copy_to(&one, from, &other, to + 1, nbytes), umemIndexError);
+  assert_non_null(strstr(message(&other), "umem_copy_to: "));
+  end(&one);
+  end(&other);
+}
+
+static void opens_and_closes(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    use(library);
+    assert_int_equal(dlclose(library), 0);
+  }
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {cmocka_unit_test(opens_and_closes)};
+  return cmocka_run_group_tests_name("dlopen", tests, NULL, NULL);
+}
