@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 
-
 #include <sys/mman.h>
 #include <sys/types.h>
 

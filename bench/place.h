@@ -63,7 +63,7 @@ private:
   std::string path_;
 };
 
-/* The benchmarks take what by hand means from these three. */
+/* Where an array can be by hand. */
 enum class Kind { memory, file, mapping };
 
 /* What the addresses of context are to somebody who does without umem. */

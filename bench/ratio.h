@@ -4,6 +4,7 @@
 
 #include "alternate.h"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,10 @@ struct Ratio {
 
 /* How long to measure. */
 struct Effort {
-  int short_rounds; /* of what takes milliseconds */
-  int long_rounds;  /* of what takes up to seconds */
-  std::size_t large; /* bytes of a large array */
+  int short_rounds;               /* of what takes milliseconds */
+  int long_rounds;                /* of what takes up to seconds */
+  std::size_t block;              /* bytes of a fresh block of RAM */
+  std::vector<std::size_t> sizes; /* bytes of the arrays that are copied */
 };
 
 /* Each measures its part of the rows. */
@@ -39,9 +41,6 @@ void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
-
-/* "256 MiB" */
-std::string size_text(std::size_t size);
 
 } // namespace bench
 

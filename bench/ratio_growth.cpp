@@ -1,10 +1,7 @@
 /* ratio_growth.cpp - what one allocation of a file range costs as the live blocks become many. */
 #include "ratio.h"
 
-#include "place.h"
-
-#include <random>
-#include <stdexcept>
+#include "heaps.h"
 
 #include <unistd.h>
 
@@ -12,40 +9,46 @@ namespace bench {
 namespace {
 
 constexpr std::size_t few = 1'000, many = 1'000'000;
-constexpr std::size_t least_size = 8, most_size = 4096;
 constexpr std::size_t steps_per_round = 100'000;
 
 /* A file with holes for many blocks, so that allocation is bookkeeping alone. */
-class Books {
+class SparseFile {
 public:
-  explicit Books(std::size_t blocks) : live_(blocks) {
-    check_system(truncate(file_.path(), static_cast<off_t>(2 * many * most_size)) == 0, "truncate");
+  SparseFile() {
+    constexpr off_t length = 2 * many * mixed_most;
+    check_system(truncate(file_.path(), length) == 0, "truncate");
     check(umemFile_ctor(&context_, file_.path(), "r+"));
-    for (std::uintptr_t &address : live_) address = umem_alloc(&context_, size_(random_));
   }
-  Books(Books const &) = delete;
-  Books &operator=(Books const &) = delete;
-  ~Books() { umem_dtor(&context_); }
-
-  /* Replaces random blocks by others of random sizes. */
-  double replace() {
-    return seconds_of([&] {
-      std::uniform_int_distribution<std::size_t> slot(0, live_.size() - 1);
-      for (std::size_t i = 0; i < steps_per_round; i++) {
-        std::uintptr_t &address = live_[slot(random_)];
-        umem_free(&context_, address);
-        address = umem_alloc(&context_, size_(random_));
-      }
-      check(umem_get_status(&context_));
-    });
-  }
+  SparseFile(SparseFile const &) = delete;
+  SparseFile &operator=(SparseFile const &) = delete;
+  ~SparseFile() { umem_dtor(&context_); }
+  void *context() { return &context_; }
 
 private:
   TempFile file_;
   umemFile context_;
-  std::mt19937_64 random_{1};
-  std::uniform_int_distribution<std::size_t> size_{least_size, most_size};
-  std::vector<std::uintptr_t> live_;
+};
+
+/* Replaces random blocks of so many by others of random sizes, a part of the steps in each round. */
+class Books {
+public:
+  explicit Books(std::size_t blocks)
+      : steps_(mixed_steps(16 * steps_per_round, blocks)),
+        live_({file_.context()}, blocks, steps_) {}
+
+  double replace() {
+    double seconds = seconds_of([&] {
+      for (std::size_t i = 0; i < steps_per_round; i++) live_.take(steps_[next_++ % steps_.size()]);
+    });
+    check(umem_get_status(file_.context()));
+    return seconds;
+  }
+
+private:
+  SparseFile file_;
+  std::vector<Step> steps_;
+  Live<Umem> live_;
+  std::size_t next_ = 0;
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "ratio.h"
 
 #include "place.h"
+#include "sizes.h"
 
 #include <stdexcept>
 
@@ -27,24 +28,26 @@ Ratio measure_pair(char const *from, char const *to, std::size_t size, int round
       });
     };
   };
-  Samples samples = alternate(rounds, {timed(source, src, destination, dst),
-                                       timed(source, src, memory, ram),
-                                       timed(memory, ram, destination, dst)});
+  Samples samples =
+      alternate(rounds, {timed(source, src, destination, dst), timed(source, src, memory, ram),
+                         timed(memory, ram, destination, dst)});
   bool reading = quantile(samples[1], 0.5) > quantile(samples[2], 0.5);
   std::string leg = reading ? std::string(from) + " to host" : std::string("host to ") + to;
   return {"staged copy " + std::string(from) + " to " + to + ", " + size_text(size),
-          leg + ", the slower leg", Measure::slowdown, 1.15, samples[0], samples[reading ? 1 : 2]};
+          leg + ", the slower leg",
+          Measure::slowdown,
+          1.15,
+          samples[0],
+          samples[reading ? 1 : 2]};
 }
 
 } // namespace
 
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows) {
-  for (std::size_t size : {std::size_t{64} << 20, effort.large}) {
+  for (std::size_t size : effort.sizes)
     for (char const *from : {"fake", "file"})
       for (char const *to : {"fake", "file"})
         rows.push_back(measure_pair(from, to, size, effort.long_rounds));
-    if (size == effort.large) break;
-  }
 }
 
 } // namespace bench

@@ -6,6 +6,8 @@
  * or not. */
 #include "ratio.h"
 
+#include "sizes.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -23,13 +25,8 @@ std::vector<double> Ratio::values() const {
   return values;
 }
 
-bool Ratio::met() const { return measure == Measure::speedup ? median() >= target : median() <= target; }
-
-std::string size_text(std::size_t size) {
-  static char const *const units[] = {"B", "KiB", "MiB", "GiB"};
-  std::size_t unit = 0;
-  while (unit < 3 && size >= 1024 && size % 1024 == 0) size /= 1024, unit++;
-  return std::to_string(size) + " " + units[unit];
+bool Ratio::met() const {
+  return measure == Measure::speedup ? median() >= target : median() <= target;
 }
 
 namespace {
@@ -46,21 +43,29 @@ constexpr Group groups[] = {{"host", measure_host},
                             {"stage", measure_stage},
                             {"growth", measure_growth}};
 
-constexpr Effort thorough{31, 15, std::size_t{256} << 20};
-constexpr Effort quick{7, 5, std::size_t{64} << 20};
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+Effort thorough() {
+  return {31, 15, 256 * mebibyte, {64 * mebibyte, 256 * mebibyte, 1024 * mebibyte}};
+}
+Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}}; }
 
 /* A duration in the unit that suits it. */
 std::string time_text(double seconds) {
   char text[32];
-  if (seconds < 1e-6) std::snprintf(text, sizeof text, "%.1f ns", seconds * 1e9);
-  else if (seconds < 1e-3) std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
-  else std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  if (seconds < 1e-6)
+    std::snprintf(text, sizeof text, "%.1f ns", seconds * 1e9);
+  else if (seconds < 1e-3)
+    std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+  else
+    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
   return text;
 }
 
 std::string value_text(Ratio const &row, double value) {
   char text[32];
-  std::snprintf(text, sizeof text, row.measure == Measure::nanoseconds ? "%+.1f ns" : "%.2fx", value);
+  std::snprintf(text, sizeof text, row.measure == Measure::nanoseconds ? "%+.1f ns" : "%.2fx",
+                value);
   return text;
 }
 
@@ -85,7 +90,8 @@ void print_head() {
 
 void print_row(Ratio const &row) {
   std::vector<double> values = row.values();
-  std::string spread = value_text(row, quantile(values, 0.1)) + " " + value_text(row, quantile(values, 0.9));
+  std::string spread =
+      value_text(row, quantile(values, 0.1)) + " " + value_text(row, quantile(values, 0.9));
   std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu\n", row.operation.c_str(),
               row.against.c_str(), value_text(row, row.median()).c_str(), spread.c_str(),
               target_text(row).c_str(), row.met() ? "yes" : "NO",
@@ -126,7 +132,7 @@ void write_json(char const *path, Rows const &rows) {
 }
 
 struct Wishes {
-  Effort effort = thorough;
+  Effort effort = thorough();
   char const *json = nullptr;
   std::vector<Group> groups;
 };
@@ -135,17 +141,32 @@ bool parse(int argc, char **argv, Wishes &wishes) {
   for (int i = 1; i < argc; i++) {
     auto same = [&](Group const &group) { return !std::strcmp(argv[i], group.name); };
     auto group = std::find_if(std::begin(groups), std::end(groups), same);
-    if (!std::strcmp(argv[i], "--quick")) wishes.effort = quick;
-    else if (!std::strcmp(argv[i], "--json") && i + 1 < argc) wishes.json = argv[++i];
-    else if (group != std::end(groups)) wishes.groups.push_back(*group);
-    else return false;
+    if (!std::strcmp(argv[i], "--quick"))
+      wishes.effort = quick();
+    else if (!std::strcmp(argv[i], "--json") && i + 1 < argc)
+      wishes.json = argv[++i];
+    else if (group != std::end(groups))
+      wishes.groups.push_back(*group);
+    else
+      return false;
   }
   if (wishes.groups.empty()) wishes.groups.assign(std::begin(groups), std::end(groups));
   return true;
 }
 
-int run(Wishes const &wishes) {
+/* Leaves out, and tells, the sizes that this machine has no room for. */
+void keep_what_fits(std::vector<std::size_t> &sizes) {
+  auto too_large = [](std::size_t size) {
+    if (!fits(size))
+      std::printf("skipped: %s, too large for this machine now\n", size_text(size).c_str());
+    return !fits(size);
+  };
+  sizes.erase(std::remove_if(sizes.begin(), sizes.end(), too_large), sizes.end());
+}
+
+int run(Wishes wishes) {
   Rows rows;
+  keep_what_fits(wishes.effort.sizes);
   print_head();
   for (Group const &group : wishes.groups) {
     std::size_t before = rows.size();
@@ -164,7 +185,8 @@ int run(Wishes const &wishes) {
 int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
-    std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth]...\n");
+    std::fprintf(stderr,
+                 "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth]...\n");
     return 2;
   }
   try {

@@ -2,7 +2,7 @@
 """Tells what a run of the benchmarks has measured, as lines "ok - NAME" and "not ok - NAME". How fast
 it was is no matter of a test.
 
-Usage: bench_results.py BENCH_JSON RATIOS_JSON
+Usage: bench_results.py CALLS_JSON RATIOS_JSON
 """
 import json
 import sys

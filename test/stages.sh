@@ -128,5 +128,5 @@ stage_bench() {
   rm -f "$build"/bench/*.json
   cmake -S . -B "$build/bench" -G Ninja -DUMEM_WERROR=ON
   UMEM_BENCH_BUILD=$build/bench UMEM_BENCH_SIZES=64,64K bench/run quick
-  python3 test/bench_results.py "$build/bench/bench.json" "$build/bench/ratios.json"
+  python3 test/bench_results.py "$build/bench/calls.json" "$build/bench/ratios.json"
 }

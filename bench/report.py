@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Turns what umem_ratios or umem_bench has measured into a report.
+
+Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
+       report.py calls  FACTS.json BENCH.json FOLDER
+
+Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt) and all samples to the
+.json beside it.
+"""
+import json
+import re
+import statistics
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def read_runs(bench):
+    """{name: [seconds of each repetition]}, and {name: message} of those that failed."""
+    runs, errors = defaultdict(list), {}
+    for run in bench["benchmarks"]:
+        if run.get("run_type") == "aggregate":
+            continue
+        name = run["run_name"].split("/real_time")[0].split("/iterations:")[0]
+        if run.get("error_occurred"):
+            errors[name] = run["error_message"]
+        else:
+            runs[name].append(run["real_time"] * UNITS[run["time_unit"]])
+    return dict(runs), errors
+
+
+def parse(name):
+    """GROUP/PLACE.../METHOD[/SIZE] in parts; the size is None where there is none."""
+    group, *rest = name.split("/")
+    size = int(rest.pop()) if rest[-1].isdigit() else None
+    return group, size, tuple(rest[:-1]), rest[-1]
+
+
+def size_text(size):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or size % 1024 or unit == "GiB":
+            return f"{size} {unit}"
+        size //= 1024
+
+
+def time_text(seconds):
+    for unit in ("s", "ms", "us"):
+        if seconds >= UNITS[unit]:
+            return f"{seconds / UNITS[unit]:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def speed_text(size, seconds):
+    return f"{size / seconds / 1e9:.3g} GB/s"
+
+
+class Table:
+    """The benchmarks of one group and size: umem on the rows of the table, others on kinds."""
+
+    def __init__(self, group, size):
+        self.group, self.size = group, size
+        self.umem, self.by_hand = {}, defaultdict(dict)
+
+    def add(self, places, method, seconds):
+        if method == "umem":
+            self.umem[places] = seconds
+        else:
+            self.by_hand[places][method] = seconds
+
+    def lines(self, kind_of):
+        moves = self.size and not self.group.startswith("alloc")
+        yield f"{self.group}{', ' + size_text(self.size) if self.size else ''}"
+        for places, samples in self.umem.items():
+            median = statistics.median(samples)
+            speed = speed_text(self.size, median) if moves else ""
+            others = self.by_hand.get(tuple(kind_of[place] for place in places), {})
+            ranked = sorted((statistics.median(s), method) for method, s in others.items())
+            ratio = f"{median / ranked[0][0]:.3g}x" if ranked else ""
+            texts = [f"{method} {time_text(s)}" + (f" {speed_text(self.size, s)}" if moves else "")
+                     for s, method in ranked]
+            spread = f"{time_text(min(samples))} to {time_text(max(samples))}"
+            yield (f"  {' to '.join(places):<30} {time_text(median):>9} {speed:>10}  {spread:<21}"
+                   f" {ratio:>7}  {', '.join(texts)}").rstrip()
+        yield ""
+
+
+def tables_of(runs):
+    tables = {}
+    for name, samples in runs.items():
+        group, size, places, method = parse(name)
+        tables.setdefault((group, size), Table(group, size)).add(places, method, samples)
+    return tables.values()
+
+
+def head(facts):
+    for name, fact in facts.items():
+        yield f"{name + ':':<24}{fact}"
+    yield ""
+
+
+def report_ratios(facts, text):
+    yield from head(facts)
+    yield "Each row ran both things in turns, in one process; the median of all rounds counts."
+    yield ""
+    yield text.strip()
+
+
+def report_calls(facts, context, runs, errors):
+    kind_of = {key.removeprefix("kind of "): kind for key, kind in context.items()
+               if key.startswith("kind of ")}
+    yield from head({**facts, "sizes skipped": context["sizes skipped for lack of room"]})
+    yield "Median; GB/s (1e9 bytes); least to largest of the repetitions; umem's time as a multiple of the"
+    yield "fastest way by hand; the ways by hand. Sets and copies are from warm to warm."
+    yield ""
+    for table in tables_of(runs):
+        yield from table.lines(kind_of)
+    for name, message in errors.items():
+        yield f"FAILED: {name}: {message}"
+
+
+def json_text(results):
+    """JSON with each list of numbers on one line."""
+    text = json.dumps(results, indent=1)
+    return re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), text) + "\n"
+
+
+def file_stem(facts):
+    words = re.sub(r"\((R|TM)\)|CPU|Processor|@.*", " ", facts["CPU"])
+    cpu = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    return f"{facts['date'][:10]}-{cpu}-{facts['cores']}-cores"
+
+
+def store(folder, facts, part, lines, results):
+    stem = Path(folder) / f"{file_stem(facts)}-{part}"
+    text = "\n".join(lines).rstrip() + "\n"
+    Path(f"{stem}.txt").write_text(text)
+    Path(f"{stem}.json").write_text(json_text({"facts": facts, **results}))
+    print(f"{text}\nStored in {stem}.txt and .json")
+
+
+def main():
+    part, *rest = sys.argv[1:] or [""]
+    if part == "ratios" and len(rest) == 4:
+        facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
+        store(rest[3], facts, part, report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
+        return 0
+    if part == "calls" and len(rest) == 3:
+        facts, bench = (json.loads(Path(path).read_text()) for path in rest[:2])
+        runs, errors = read_runs(bench)
+        seconds = {name: [float(f"{s:.5g}") for s in samples] for name, samples in runs.items()}
+        store(rest[2], facts, part, report_calls(facts, bench["context"], runs, errors),
+              {"context": bench["context"], "seconds": seconds, "errors": errors})
+        return 1 if errors else 0
+    sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
