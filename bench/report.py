@@ -18,9 +18,10 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def read_runs(bench):
-    """{name: [seconds of each repetition]}, and {name: message} of those that failed."""
+    """{name: [seconds of each repetition]} in the order of registration, whatever that of running was,
+    and {name: message} of those that failed."""
     runs, errors = defaultdict(list), {}
-    for run in bench["benchmarks"]:
+    for run in sorted(bench["benchmarks"], key=lambda run: run["family_index"]):
         if run.get("run_type") == "aggregate":
             continue
         name = run["run_name"].split("/real_time")[0].split("/iterations:")[0]
