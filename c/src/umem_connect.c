@@ -75,9 +75,8 @@ static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t ds
 static umemStatusType sync_safe(void *src, uintptr_t src_adr, size_t src_size, void *dst,
                                 uintptr_t dst_adr, size_t dst_size, size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  bool inside = umem_within(src, src_size, nbytes);
-  inside = umem_within(dst, dst_size, nbytes) && inside;
-  return inside ? sync(src, src_adr, dst, dst_adr, nbytes) : umem_result(before);
+  if (!umem_both_within(src, src_size, dst, dst_size, nbytes)) return umem_result(before);
+  return sync(src, src_adr, dst, dst_adr, nbytes);
 }
 
 umemStatusType umem_sync_to(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,

@@ -106,7 +106,7 @@ umemStatusType umem_copy_from(void *dst, uintptr_t dst_adr, void *src, uintptr_t
   return copy(src, src_adr, dst, dst_adr, nbytes);
 }
 
-bool umem_within(void *ctx, size_t size, size_t nbytes) {
+static bool within(void *ctx, size_t size, size_t nbytes) {
   umemVirtual *self = umem_guard(ctx);
   if (!self) return false;
   if (nbytes <= size) return true;
@@ -115,12 +115,16 @@ bool umem_within(void *ctx, size_t size, size_t nbytes) {
   return false;
 }
 
+bool umem_both_within(void *src, size_t src_size, void *dst, size_t dst_size, size_t nbytes) {
+  bool inside = within(src, src_size, nbytes);
+  return within(dst, dst_size, nbytes) && inside; /* both tell, if both are at fault */
+}
+
 static umemStatusType copy_safe(void *src, uintptr_t src_adr, size_t src_size, void *dst,
                                 uintptr_t dst_adr, size_t dst_size, size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  bool inside = umem_within(src, src_size, nbytes);
-  inside = umem_within(dst, dst_size, nbytes) && inside;
-  return inside ? copy(src, src_adr, dst, dst_adr, nbytes) : umem_result(before);
+  if (!umem_both_within(src, src_size, dst, dst_size, nbytes)) return umem_result(before);
+  return copy(src, src_adr, dst, dst_adr, nbytes);
 }
 
 umemStatusType umem_copy_to_safe(void *src, uintptr_t src_adr, size_t src_size, void *dst,

@@ -95,9 +95,9 @@ void umem_stage(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t
 void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                      umemLayout const *layout);
 
-/* Whether nbytes are at most size, the bounds that a _safe function was given for ctx; else false and
- * umemIndexError on ctx. */
-bool umem_within(void *ctx, size_t size, size_t nbytes);
+/* Whether nbytes exceed neither of the bounds that a _safe function was given; else false, and
+ * umemIndexError on the context, or contexts, at fault. */
+bool umem_both_within(void *src, size_t src_size, void *dst, size_t dst_size, size_t nbytes);
 
 /* The genuine umemHost for a copy between src and dst: dst itself where it is one, so that its
  * failures are its own, else the one that src or dst was given. NULL, and a status, without any. */

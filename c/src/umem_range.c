@@ -198,6 +198,21 @@ bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins) 
   return true;
 }
 
+/* Takes [start, start + size) out of the free span that holds it; what is left on either side stays
+ * free. Returns its span, in no list any more; 0, with nothing changed, without memory. */
+static uint32_t carve(umemRange *range, uint32_t span, uint64_t start, uint64_t size) {
+  umemIndex *index = &range->index;
+  uint64_t below = start - index->spans[span].start;
+  uint64_t above = index->spans[span].size - below - size;
+  if (!umemIndex_reserve(index, (below ? 1u : 0) + (above ? 1u : 0))) return 0;
+  unlink_free(range, span);
+  if (above) link_free(range, cut(range, span, start + size));
+  if (!below) return span;
+  uint32_t carved = cut(range, span, start);
+  link_free(range, span);
+  return carved;
+}
+
 bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
   umemIndex *index = &range->index;
   if (!size || !is_granular(range, start) || !is_granular(range, size)) return false;
@@ -206,16 +221,9 @@ bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
   if (!span || self->live) return false;
   uint64_t below = start - self->start;
   if (below >= self->size || self->size - below < size) return false;
-  uint64_t above = self->size - below - size;
-  if (!umemIndex_reserve(index, (below ? 1u : 0) + (above ? 1u : 0))) return false;
-  unlink_free(range, span);
-  if (above) link_free(range, cut(range, span, start + size));
-  if (below) {
-    uint32_t removed = cut(range, span, start);
-    link_free(range, span);
-    span = removed;
-  }
-  umemIndex_erase(index, span);
+  uint32_t removed = carve(range, span, start, size);
+  if (!removed) return false;
+  umemIndex_erase(index, removed);
   return true;
 }
 
@@ -256,18 +264,10 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
   uint32_t span = choose(range, extent, alignment);
   if (!span) return UMEM_RANGE_NONE;
   uint64_t start = place(&index->spans[span], extent, alignment);
-  uint64_t below = start - index->spans[span].start;
-  uint64_t above = index->spans[span].size - below - extent;
-  if (!umemIndex_reserve(index, (below ? 1u : 0) + (above ? 1u : 0))) return UMEM_RANGE_NONE;
-  unlink_free(range, span);
-  if (above) link_free(range, cut(range, span, start + extent));
-  if (below) {
-    uint32_t upper = cut(range, span, start);
-    link_free(range, span);
-    span = upper;
-  }
-  index->spans[span].size = size;
-  index->spans[span].live = true;
+  uint32_t taken = carve(range, span, start, extent);
+  if (!taken) return UMEM_RANGE_NONE;
+  index->spans[taken].size = size;
+  index->spans[taken].live = true;
   range->totals.live_count += 1;
   range->totals.live_bytes += extent;
   return start;
