@@ -68,9 +68,10 @@ static bool check(Block block, umemHost *ram, unsigned char const *original, siz
 }
 
 /* The copy itself, complete when this returns. */
-static bool timed_copy(Block from, Block to, size_t size, double *seconds, char *why) {
+static bool timed_copy(Block from, Block to, size_t size, umemCopyOptions const *options,
+                       double *seconds, char *why) {
   double start = now();
-  bool ok = umem_copy_to(from.ctx, from.adr, to.ctx, to.adr, size) == umemOK &&
+  bool ok = umem_copy_to_with(from.ctx, from.adr, to.ctx, to.adr, size, options) == umemOK &&
             umem_synchronize(from.ctx) == umemOK && umem_synchronize(to.ctx) == umemOK;
   *seconds = now() - start;
   return ok || umem_failed(why);
@@ -87,7 +88,7 @@ static double median(double *values, size_t count) {
 }
 
 bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
-         char why[HOP_WHY_SIZE]) {
+         umemCopyOptions const *options, char why[HOP_WHY_SIZE]) {
   double seconds[HOP_TIMES];
   size_t times = 1;
   bool ok = true;
@@ -95,7 +96,7 @@ bool hop(Route *route, Block from, Block to, unsigned char const *original, size
   umemHost_ctor(&ram);
   for (size_t i = 0; ok && i < times; ++i) {
     ok = spoil(to, &ram, original, size, why) && check(to, &ram, original, size, WRONG, why) &&
-         timed_copy(from, to, size, &seconds[i], why) &&
+         timed_copy(from, to, size, options, &seconds[i], why) &&
          check(to, &ram, original, size, RIGHT, why);
     if (ok && seconds[0] < 1e-3 * HOP_SHORT_MS) times = HOP_TIMES;
   }

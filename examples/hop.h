@@ -32,9 +32,10 @@ enum {
  * the bytes must be. Every byte of the target is made wrong before the copy, and every byte is compared
  * before and after it, so that a copy which does nothing, too little or something else cannot pass.
  * A copy too short to be timed well is repeated, just as carefully, and the median of its times added.
+ * options are those of umem_copy_to_with, or NULL.
  *
  * Returns whether all went well. Otherwise the route has failed, and why tells how. */
 bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
-         char why[HOP_WHY_SIZE]);
+         umemCopyOptions const *options, char why[HOP_WHY_SIZE]);
 
 #endif

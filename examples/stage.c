@@ -174,13 +174,35 @@ typedef struct Piece {
   size_t size;
 } Piece;
 
+/* One hop under way. */
+typedef struct Step {
+  Route const *route;
+  size_t hops_done, hops;
+} Step;
+
+enum { PARTS = 1000 }; /* of a hop, for the eye */
+
+/* As umemCopyOptions.progress. The ends of a copy are left out: they would be within its time. */
+static bool show_step(void *user, uint64_t done, uint64_t total) {
+  Step const *step = user;
+  if (done && done < total) {
+    uint64_t part = (uint64_t)((double)done / (double)total * PARTS);
+    report_progress(step->route->from, step->route->to, step->hops_done * PARTS + part,
+                    step->hops * PARTS);
+  }
+  return true;
+}
+
 /* One hop of a piece, or none if its route has failed before. */
 static bool travel(Tour *tour, Piece piece, Route *route, Block from, Block to) {
   char why[HOP_WHY_SIZE];
-  size_t hops = tour->route_count * piece_count(tour);
-  report_progress(route->from, route->to, tour->hops_done++, hops);
+  Step step = {route, tour->hops_done++, tour->route_count * piece_count(tour)};
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.progress = show_step;
+  options.user = &step;
+  report_progress(route->from, route->to, step.hops_done, step.hops);
   if (route->failed) return false;
-  if (hop(route, from, to, tour->original, piece.size, why)) return true;
+  if (hop(route, from, to, tour->original, piece.size, &options, why)) return true;
   report_problem("%s -> %s: %s", route->from, route->to, why);
   return false;
 }

@@ -1,8 +1,8 @@
 /* umem.h - one set of calls for arrays in RAM, files and GPUs.
  *
  * Read in this order: context.h (what a context is), memory.h (allocate and free), copy.h and
- * connect.h (move and pair), status.h (failures), then the header of the place you want. virtual.h is
- * for those who add a place. */
+ * connect.h (move and pair), status.h (failures), then the header of the place you want. threads.h is
+ * for those who count threads, virtual.h for those who add a place. */
 #ifndef UMEM_H
 #define UMEM_H
 
@@ -12,5 +12,6 @@
 #include <umem/file.h>
 #include <umem/host.h>
 #include <umem/mmap.h>
+#include <umem/threads.h>
 
 #endif

@@ -4,6 +4,7 @@
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;
 static umemLock *newest;
+static unsigned forks; /* atomic */
 
 static void before_fork(void) {
   pthread_mutex_lock(&list_mutex);
@@ -17,10 +18,17 @@ static void after_fork(void) {
   pthread_mutex_unlock(&list_mutex);
 }
 
+static void after_fork_in_child(void) {
+  __atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
+  after_fork();
+}
+
+unsigned umem_fork_count(void) { return __atomic_load_n(&forks, __ATOMIC_RELAXED); }
+
 /* At load time rather than on first use: registering allocates, and a library without it would only
  * fail in a forked child. */
 __attribute__((constructor)) static void watch_fork(void) {
-  pthread_atfork(before_fork, after_fork, after_fork);
+  pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 void umemLock_init(umemLock *lock) {

@@ -26,4 +26,8 @@ void umemLock_release(umemLock *lock);
 void umemLock_acquire_global(void);
 void umemLock_release_global(void);
 
+/* How many forks lie between the process that loaded the library and this one: what differs from an
+ * earlier answer was said in a parent. */
+unsigned umem_fork_count(void);
+
 #endif

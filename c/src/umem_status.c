@@ -62,6 +62,7 @@ char const *umem_get_status_name(umemStatusType type) {
       [umemNotImplementedError] = "NotImplementedError",
       [umemNotSupportedError] = "NotSupportedError",
       [umemAssertError] = "AssertError",
+      [umemCancelledError] = "CancelledError",
   };
   return (size_t)type < sizeof names / sizeof *names ? names[type] : "UnknownError";
 }

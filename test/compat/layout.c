@@ -98,6 +98,12 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemLayout, dst_strides, 40);
   assert_true(sizeof(umemLayout) >= 48);
 
+  OFFSET(umemCopyOptions, size, 0);
+  OFFSET(umemCopyOptions, progress, 8);
+  OFFSET(umemCopyOptions, user, 16);
+  OFFSET(umemCopyOptions, step, 24);
+  assert_true(sizeof(umemCopyOptions) >= 32);
+
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);
   OFFSET(umemAttempt, failures, 8);
@@ -109,10 +115,11 @@ static void structs_of_arguments(void **state) {
 
 static void numbers(void **state) {
   (void)state;
-  umemStatusType const statuses[] = {umemOK,         umemMemoryError,         umemRuntimeError,
-                                     umemIOError,    umemValueError,          umemTypeError,
-                                     umemIndexError, umemNotImplementedError, umemNotSupportedError,
-                                     umemAssertError};
+  umemStatusType const statuses[] = {
+      umemOK,          umemMemoryError,         umemRuntimeError,
+      umemIOError,     umemValueError,          umemTypeError,
+      umemIndexError,  umemNotImplementedError, umemNotSupportedError,
+      umemAssertError, umemCancelledError};
   for (unsigned i = 0; i < sizeof statuses / sizeof *statuses; i++)
     assert_int_equal(statuses[i], i);
 

@@ -103,7 +103,8 @@ static bool hop_to(Lie lie, int honest_copies, unsigned char value, Route *route
   *route = (Route){.from = "RAM", .to = "liar"};
 
   uintptr_t adr = umem_alloc(&liar, SIZE);
-  bool ok = hop(route, (Block){&ram, (uintptr_t)array}, (Block){&liar, adr}, array, SIZE, why);
+  bool ok =
+      hop(route, (Block){&ram, (uintptr_t)array}, (Block){&liar, adr}, array, SIZE, NULL, why);
 
   umem_free(&liar, adr);
   umem_dtor(&liar);
@@ -210,7 +211,7 @@ static void test_nothing_to_copy(void **state) {
   umemHost_ctor(&ram);
   Route route = {0};
   Block block = {&ram, (uintptr_t)&byte};
-  assert_true(hop(&route, block, block, &byte, 0, why));
+  assert_true(hop(&route, block, block, &byte, 0, NULL, why));
   assert_int_equal(route.bytes, 0);
   umem_dtor(&ram);
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <umem.h>
 
+#include "tasks.h"
+
 /* dlsym returns data pointers, which ISO C does not convert to functions. */
 static void find(void *library, char const *name, void *slot) {
   void *symbol = dlsym(library, name);
@@ -23,14 +25,17 @@ static void use(void *library) {
   umemStatusType (*copy_to)(void *, uintptr_t, void *, uintptr_t, size_t);
   char const *(*message)(void const *);
   void (*end)(void *);
+  umemStatusType (*set_threads)(unsigned);
   find(library, "umemFile_ctor", &open_file);
   find(library, "umem_alloc", &alloc);
   find(library, "umem_copy_to", &copy_to);
   find(library, "umem_get_message", &message);
   find(library, "umem_dtor", &end);
+  find(library, "umem_set_threads", &set_threads);
 
   static umemFile one, other;
-  size_t const nbytes = 16 << 20; /* two threads share the copy */
+  size_t const nbytes = 16 << 20;           /* several threads share the copy */
+  assert_int_equal(set_threads(4), umemOK); /* however few processors there are */
   assert_int_equal(open_file(&one, NULL, "w+"), umemOK);
   assert_int_equal(open_file(&other, NULL, "w+"), umemOK);
   uintptr_t from = alloc(&one, nbytes), to = alloc(&other, nbytes);
@@ -41,13 +46,16 @@ static void use(void *library) {
   end(&other);
 }
 
+/* Each copy leaves threads asleep, or on their way to it, which must be gone with the library. */
 static void opens_and_closes(void **state) {
   (void)state;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 20; i++) {
     void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) fail_msg("%s", dlerror());
     use(library);
     assert_int_equal(dlclose(library), 0);
+    assert_null(dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD));
+    assert_true(task_count_becomes(tasks_alone));
   }
 }
 

@@ -42,14 +42,15 @@ static void every_type_has_a_name(void **state) {
       [umemNotImplementedError] = "NotImplementedError",
       [umemNotSupportedError] = "NotSupportedError",
       [umemAssertError] = "AssertError",
+      [umemCancelledError] = "CancelledError",
   };
-  for (int type = umemOK; type <= umemAssertError; type++)
+  for (int type = umemOK; type <= umemCancelledError; type++)
     assert_string_equal(umem_get_status_name((umemStatusType)type), names[type]);
 }
 
 static void other_numbers_are_unknown(void **state) {
   (void)state;
-  int const numbers[] = {umemAssertError + 1, 1000, -1, -1000};
+  int const numbers[] = {umemCancelledError + 1, 1000, -1, -1000};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     assert_string_equal(umem_get_status_name((umemStatusType)numbers[i]), "UnknownError");
 }

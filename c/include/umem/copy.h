@@ -64,4 +64,31 @@ typedef struct umemLayout {
 UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, umemLayout const *layout);
 
+/* ---- long copies ---- */
+
+/* How umem_copy_to_with goes about its work. Start from UMEM_COPY_OPTIONS_INIT. */
+typedef struct umemCopyOptions {
+  size_t size; /* sizeof(umemCopyOptions) as the caller was compiled */
+  /* Called in the calling thread: with done 0 before the first byte, then after every step bytes, at
+   * last with done equal to total. The done first bytes are in the destination, also where a context
+   * is ordered. What it returns is whether to go on; false cancels the copy, or, when all is done,
+   * changes nothing. It may call umem; its failures are not those of the copy. NULL for none. */
+  bool (*progress)(void *user, uint64_t done, uint64_t total);
+  void *user;  /* borrowed, handed to progress */
+  size_t step; /* bytes from call to call; 0 lets umem choose (64 MiB) */
+} umemCopyOptions;
+
+/* What umemCopyOptions start as: a plain umem_copy_to. */
+#define UMEM_COPY_OPTIONS_INIT                                                                     \
+  { sizeof(umemCopyOptions), NULL, NULL, 0 }
+
+/* As umem_copy_to, telling how far it is, with the chance to cancel it. NULL as options is a plain
+ * umem_copy_to. With progress set, all is complete on return, also where a context is ordered.
+ * Besides the errors above: umemValueError, recorded on src, for options whose size is too small to be
+ * true; umemCancelledError, recorded on dst, when progress returned false: the bytes that it was told
+ * of are there, the others as before. After any failure progress is not called again. */
+UMEM_EXTERN umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst,
+                                             uintptr_t dst_adr, size_t nbytes,
+                                             umemCopyOptions const *options);
+
 #endif

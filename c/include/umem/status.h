@@ -33,7 +33,8 @@ typedef enum umemStatusType {
   umemIndexError,          /* outside of a block, a file or the given bounds */
   umemNotImplementedError, /* the context lacks this operation */
   umemNotSupportedError,   /* this build, mode or machine cannot do it */
-  umemAssertError          /* umem contradicts itself: please report it */
+  umemAssertError,         /* umem contradicts itself: please report it */
+  umemCancelledError       /* the program has cancelled its own call */
 } umemStatusType;
 
 /* The bytes of the longest message, its terminating zero included. Longer ones are cut at the end. */

@@ -1,0 +1,71 @@
+/* umem_progress.c - copies that tell how far they are, and can be cancelled.
+ *
+ * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
+ * for. Steps are long enough that what is lost between them is little. */
+#include "umem_core.h"
+
+static size_t const default_step = 64 << 20;
+
+typedef struct Progress {
+  umemVirtual *src, *dst;
+  uintptr_t src_adr, dst_adr;
+  size_t nbytes;
+  umemCopyOptions const *options;
+} Progress;
+
+static bool check_options(umemVirtual *src, umemCopyOptions const *options) {
+  if (!options || options->size >= sizeof(umemCopyOptions)) return true;
+  umemVirtual_fail(src, umemValueError, "the options are too small: %zu bytes", options->size);
+  return false;
+}
+
+/* Whether to go on. The program's own calls in there are not part of this one: neither their failures
+ * nor, in their messages, its name. */
+static bool tell(Progress const *copy, size_t done) {
+  umemCopyOptions const *options = copy->options;
+  char const *function = umem_thread.function;
+  umem_thread.function = NULL;
+  bool go_on = options->progress(options->user, done, copy->nbytes);
+  umem_thread.function = function;
+  return go_on || done == copy->nbytes;
+}
+
+static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umem_route(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done,
+             &(umemLayout){.size = sizeof(umemLayout), .item_size = nbytes});
+  if (umem_thread.failures == before && umem_can(copy->src, umemOrdered))
+    umem_synchronize(copy->src);
+  if (umem_thread.failures == before && umem_can(copy->dst, umemOrdered))
+    umem_synchronize(copy->dst);
+  return umem_result(before);
+}
+
+static umemStatusType copy_in_steps(Progress const *copy) {
+  size_t step = copy->options->step ? copy->options->step : default_step;
+  for (size_t done = 0;;) {
+    if (!tell(copy, done))
+      return umemVirtual_fail(copy->dst, umemCancelledError, "cancelled after %zu of %zu bytes",
+                              done, copy->nbytes);
+    size_t rest = copy->nbytes - done;
+    if (!rest) return umemOK;
+    size_t nbytes = rest < step ? rest : step;
+    umemStatusType status = copy_step(copy, done, nbytes);
+    if (status != umemOK) return status;
+    done += nbytes;
+  }
+}
+
+umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                                 size_t nbytes, umemCopyOptions const *options) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *from = umem_guard(src);
+  umemVirtual *to = umem_guard(dst);
+  if (!from || !to || !check_options(from, options)) return umem_result(before);
+  if (!options || !options->progress) return umem_copy_to(src, src_adr, dst, dst_adr, nbytes);
+  if (nbytes && !(umem_validate(from, src_adr, nbytes, umemReadable) &&
+                  umem_validate(to, dst_adr, nbytes, umemWritable)))
+    return umem_result(before);
+  return copy_in_steps(&(Progress){from, to, src_adr, dst_adr, nbytes, options});
+}

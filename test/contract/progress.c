@@ -1,0 +1,274 @@
+/* progress.c - umem/copy.h: umem_copy_to_with. */
+#include "contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the callback is to do, and what it was told. */
+typedef struct Watch {
+  umemVirtual *dst; /* where it looks whether what it is told of is there; NULL: it does not look */
+  uintptr_t to;
+  unsigned char const *bytes; /* that should be there */
+  uint64_t total;
+  uint64_t cancel_at; /* the first done at which it returns false */
+  bool fails;         /* whether it fails itself, in a way that is not the copy's */
+  uint64_t last;      /* done of the last call */
+  int calls;
+  bool right; /* all so far: cmocka must not jump out of a callback */
+} Watch;
+
+/* Where the CPU can look by itself it does so without waiting for anything. */
+static bool is_there(Watch const *self, uint64_t done) {
+  if (self->dst->capabilities & umemCpuReadable)
+    return !memcmp((void const *)self->to, self->bytes, done);
+  return holds(self->dst, self->to, self->bytes, done);
+}
+
+static bool watch(void *user, uint64_t done, uint64_t total) {
+  Watch *self = user;
+  bool first = self->calls++ == 0;
+  self->right = self->right && total == self->total && done <= total;
+  self->right = self->right && (first ? done == 0 : done > self->last);
+  self->last = done;
+  if (self->dst && done) self->right = self->right && is_there(self, done);
+  if (self->fails) umem_set_status(NULL, umemTypeError, "of the program's own");
+  return done < self->cancel_at;
+}
+
+/* Two blocks: the source filled, all of the destination 0xee; and what they hold. */
+typedef struct Blocks {
+  umemVirtual *src, *dst;
+  size_t size;
+  uintptr_t from, to;
+  unsigned char *bytes;
+  Watch watch;
+  umemCopyOptions options;
+} Blocks;
+
+static void fill_destination(Blocks *blocks) {
+  unsigned char *other = malloc(blocks->size);
+  assert_non_null(other);
+  memset(other, 0xee, blocks->size);
+  put(blocks->dst, blocks->to, other, blocks->size);
+  free(other);
+}
+
+/* The copies of the tests leave the last byte out. */
+static Blocks open_blocks(umemVirtual *src, umemVirtual *dst, size_t nbytes, size_t step) {
+  Blocks blocks = {.src = src, .dst = dst, .size = nbytes + 1, .bytes = new_bytes(nbytes + 1, 1)};
+  blocks.from = new_block(src, blocks.size);
+  blocks.to = new_block(dst, blocks.size);
+  put(src, blocks.from, blocks.bytes, blocks.size);
+  fill_destination(&blocks);
+  blocks.watch = (Watch){.dst = dst,
+                         .to = blocks.to,
+                         .bytes = blocks.bytes,
+                         .total = nbytes,
+                         .cancel_at = UINT64_MAX,
+                         .right = true};
+  blocks.options = (umemCopyOptions)UMEM_COPY_OPTIONS_INIT;
+  blocks.options.progress = watch;
+  blocks.options.step = step;
+  return blocks;
+}
+
+static umemStatusType copy(Blocks *blocks) {
+  Watch *watch = &blocks->watch;
+  watch->calls = 0;
+  watch->last = 0;
+  blocks->options.user = watch;
+  return umem_copy_to_with(blocks->src, blocks->from, blocks->dst, blocks->to, (size_t)watch->total,
+                           &blocks->options);
+}
+
+/* The first nbytes of the destination are the source's, the others as before. */
+static void check_destination(Blocks *blocks, size_t nbytes) {
+  unsigned char *expected = malloc(blocks->size);
+  assert_non_null(expected);
+  memset(expected, 0xee, blocks->size);
+  memcpy(expected, blocks->bytes, nbytes);
+  assert_holds(blocks->dst, blocks->to, expected, blocks->size);
+  assert_holds(blocks->src, blocks->from, blocks->bytes, blocks->size);
+  free(expected);
+}
+
+static void close_blocks(Blocks *blocks) {
+  umem_free(blocks->src, blocks->from);
+  umem_free(blocks->dst, blocks->to);
+  free(blocks->bytes);
+}
+
+/* ---- progress ---- */
+
+static void tells_every_step(Place const *src, Place const *dst) {
+  size_t const nbytes = 10007, steps[] = {1009, 4096, 10006, 10007, 10008, SIZE_MAX};
+  int const calls[] = {11, 4, 3, 2, 2, 2};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    Blocks blocks = open_blocks(src->ctx, dst->ctx, nbytes, steps[i]);
+    assert_ok(copy(&blocks));
+    assert_true(blocks.watch.right);
+    assert_true(blocks.watch.last == nbytes);
+    assert_int_equal(blocks.watch.calls, calls[i]);
+    check_destination(&blocks, nbytes);
+    close_blocks(&blocks);
+  }
+}
+
+static void steps_may_be_single_bytes(Place const *place) {
+  Blocks blocks = open_blocks(place->ctx, place->ctx, 37, 1);
+  assert_ok(copy(&blocks));
+  assert_true(blocks.watch.right);
+  assert_int_equal(blocks.watch.calls, 38);
+  check_destination(&blocks, 37);
+  close_blocks(&blocks);
+}
+
+static void umem_chooses_the_step(Place const *src, Place const *dst) {
+  size_t nbytes = test_large_size() + 1;
+  Blocks blocks = open_blocks(src->ctx, dst->ctx, nbytes, 0);
+  assert_ok(copy(&blocks));
+  assert_true(blocks.watch.right);
+  assert_true(blocks.watch.last == nbytes);
+  check_destination(&blocks, nbytes);
+  close_blocks(&blocks);
+}
+
+static void nothing_is_done_at_once(Place const *place) {
+  Blocks blocks = open_blocks(place->ctx, place->ctx, 0, 100);
+  blocks.watch.cancel_at = 0; /* there is nothing to cancel */
+  assert_ok(copy(&blocks));
+  assert_true(blocks.watch.right);
+  assert_int_equal(blocks.watch.calls, 1);
+  check_destination(&blocks, 0);
+  close_blocks(&blocks);
+}
+
+static void progress_may_be_left_out(Place const *src, Place const *dst) {
+  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 100);
+  assert_ok(umem_copy_to_with(src->ctx, blocks.from, dst->ctx, blocks.to, 5000, NULL));
+  settle(src->ctx, dst->ctx);
+  check_destination(&blocks, 5000);
+  fill_destination(&blocks);
+  blocks.options.progress = NULL;
+  assert_ok(copy(&blocks));
+  settle(src->ctx, dst->ctx);
+  check_destination(&blocks, 5000);
+  close_blocks(&blocks);
+}
+
+static void the_program_may_fail_meanwhile(Place const *src, Place const *dst) {
+  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+  blocks.watch.fails = true;
+  assert_ok(copy(&blocks));
+  assert_true(blocks.watch.right);
+  assert_int_equal(blocks.watch.calls, 6);
+  assert_string_equal(umem_thread_message(), "of the program's own");
+  umem_thread_clear();
+  check_destination(&blocks, 5000);
+  close_blocks(&blocks);
+}
+
+/* ---- cancelling ---- */
+
+static void a_copy_may_be_cancelled(Place const *src, Place const *dst) {
+  uint64_t const when[] = {0, 1000, 4000};
+  for (size_t i = 0; i < sizeof when / sizeof *when; i++) {
+    Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+    blocks.watch.cancel_at = when[i];
+    assert_int_equal(copy(&blocks), umemCancelledError);
+    assert_true(blocks.watch.right);
+    assert_true(blocks.watch.last == when[i]);
+    char words[80];
+    snprintf(words, sizeof words, "umem_copy_to_with: cancelled after %d of 5000 bytes",
+             (int)when[i]);
+    assert_non_null(strstr(umem_get_message(dst->ctx), words));
+    if (src->ctx != dst->ctx) assert_true(umem_is_ok(src->ctx));
+    expect_failure(dst->ctx, umemCancelledError);
+    check_destination(&blocks, (size_t)when[i]);
+    blocks.watch.cancel_at = UINT64_MAX; /* both can be used on */
+    assert_ok(copy(&blocks));
+    assert_true(blocks.watch.right);
+    check_destination(&blocks, 5000);
+    close_blocks(&blocks);
+  }
+}
+
+static void the_end_cannot_be_cancelled(Place const *src, Place const *dst) {
+  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+  blocks.watch.cancel_at = 5000;
+  assert_ok(copy(&blocks));
+  check_destination(&blocks, 5000);
+  close_blocks(&blocks);
+}
+
+/* ---- refusals ---- */
+
+static void small_options_are_refused(Place const *src, Place const *dst) {
+  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+  size_t const sizes[] = {0, sizeof(size_t), sizeof(umemCopyOptions) - 1};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    blocks.options.size = sizes[i];
+    assert_int_equal(copy(&blocks), umemValueError);
+    expect_failure(src->ctx, umemValueError);
+  }
+  assert_int_equal(blocks.watch.calls, 0);
+  check_destination(&blocks, 0);
+  blocks.options.size = sizeof(umemCopyOptions) + 100; /* of a later version */
+  assert_ok(copy(&blocks));
+  check_destination(&blocks, 5000);
+  close_blocks(&blocks);
+}
+
+/* Three steps fit into the block, the fourth does not. */
+static void a_failure_ends_it(Place const *place) {
+  Blocks blocks = open_blocks(place->ctx, place->ctx, 2999, 1000);
+  unsigned char *bytes = new_bytes(5000, 1);
+  blocks.watch.total = 5000;
+  blocks.options.user = &blocks.watch;
+  assert_int_equal(
+      umem_copy_to_with(&test_host, (uintptr_t)bytes, place->ctx, blocks.to, 5000, &blocks.options),
+      umemIndexError);
+  expect_failure(place->ctx, umemIndexError);
+  assert_true(blocks.watch.right);
+  assert_true(blocks.watch.last == 3000);
+  assert_int_equal(blocks.watch.calls, 4);
+  close_blocks(&blocks);
+  free(bytes);
+}
+
+/* The whole range is looked at before the first byte moves. */
+static void bad_ranges_copy_nothing(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  Blocks blocks = open_blocks(ctx, ctx, 5000, 10);
+  umemCopyOptions *options = &blocks.options;
+  options->user = &blocks.watch;
+  uintptr_t from = blocks.from, to = blocks.to;
+  size_t too_much = SIZE_MAX - 100;
+  assert_int_equal(umem_copy_to_with(ctx, from, &test_host, UINTPTR_MAX - 50, 5000, options),
+                   umemValueError);
+  expect_failure(&test_host.super, umemValueError);
+  assert_int_equal(umem_copy_to_with(ctx, UINTPTR_MAX - 50, ctx, to, 5000, options),
+                   umemValueError);
+  expect_failure(ctx, umemValueError);
+  assert_int_equal(umem_copy_to_with(ctx, from, ctx, umem_null(ctx), 10, options), umemValueError);
+  expect_failure(ctx, umemValueError);
+  assert_int_equal(umem_copy_to_with(&test_host, 4096, ctx, to, too_much, options), umemValueError);
+  umem_clear_status(&test_host);
+  umem_clear_status(ctx);
+  umem_thread_clear();
+  assert_int_equal(umem_copy_to_with(ctx, from, NULL, to, 10, options), umemValueError);
+  expect_failure(NULL, umemValueError);
+  assert_int_equal(blocks.watch.calls, 0);
+  check_destination(&blocks, 0);
+  close_blocks(&blocks);
+}
+
+ContractTest const progress_tests[] = {
+    PAIR(tells_every_step),          SINGLE(steps_may_be_single_bytes),
+    PAIR(umem_chooses_the_step),     SINGLE(nothing_is_done_at_once),
+    PAIR(progress_may_be_left_out),  PAIR(the_program_may_fail_meanwhile),
+    PAIR(a_copy_may_be_cancelled),   PAIR(the_end_cannot_be_cancelled),
+    PAIR(small_options_are_refused), SINGLE_WITH(a_failure_ends_it, backendKeepsBooks),
+    SINGLE(bad_ranges_copy_nothing), {.name = NULL},
+};

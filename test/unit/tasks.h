@@ -1,0 +1,43 @@
+/* tasks.h - how many threads this process has, for tests of when threads come and go. */
+#ifndef UMEM_TEST_TASKS_H
+#define UMEM_TEST_TASKS_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#if defined __has_feature
+#define UNDER(sanitizer) __has_feature(sanitizer)
+#else
+#define UNDER(sanitizer) 0
+#endif
+#if defined __SANITIZE_THREAD__ || UNDER(thread_sanitizer)
+enum { under_thread_sanitizer = 1 };
+#else
+enum { under_thread_sanitizer = 0 };
+#endif
+
+/* Of a program that has started and joined others. The sanitizer has one of its own then. */
+enum { tasks_alone = 1 + under_thread_sanitizer };
+
+enum { seconds = 60 }; /* after which something is taken to hang */
+
+static inline unsigned count_tasks(void) {
+  unsigned count = 0;
+  DIR *folder = opendir("/proc/self/task");
+  if (!folder) return 0;
+  while (readdir(folder)) count++;
+  closedir(folder);
+  return count - 2; /* . and .. */
+}
+
+/* The system forgets a thread a little later than pthread_join. */
+static inline bool task_count_becomes(unsigned count) {
+  for (int i = 0; i < seconds * 1000; i++) {
+    if (count_tasks() == count) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+#endif
