@@ -187,32 +187,71 @@ static BackendBooks decorated_books(umemVirtual *ctx) {
   return fake_books(((Decorated *)ctx)->upstream);
 }
 
+/* ---- CUDA ---- */
+
+static umemVirtual *open_cuda_on(int device) {
+  umemCuda *ctx = malloc(sizeof *ctx);
+  return opened(ctx, ctx ? umemCuda_ctor(ctx, device) : umemMemoryError);
+}
+
+static umemVirtual *open_cuda_host(void) {
+  umemCudaHost *ctx = malloc(sizeof *ctx);
+  return opened(ctx, ctx ? umemCudaHost_ctor(ctx, 0) : umemMemoryError);
+}
+
+static umemVirtual *open_cuda_managed(void) {
+  umemCudaManaged *ctx = malloc(sizeof *ctx);
+  return opened(ctx, ctx ? umemCudaManaged_ctor(ctx, 0, 0) : umemMemoryError);
+}
+
+static umemVirtual *open_cuda_async_on(int device, uintptr_t stream) {
+  umemCudaAsync *ctx = malloc(sizeof *ctx);
+  return opened(ctx, ctx ? umemCudaAsync_ctor(ctx, device, stream) : umemMemoryError);
+}
+
+static umemVirtual *open_cuda(void) { return open_cuda_on(0); }
+static umemVirtual *open_cuda_1(void) { return open_cuda_on(1); }
+static umemVirtual *open_cuda_async(void) { return open_cuda_async_on(0, UMEM_STREAM_NEW); }
+static umemVirtual *open_cuda_async_0(void) { return open_cuda_async_on(0, 0); }
+static umemVirtual *open_cuda_async_1(void) { return open_cuda_async_on(1, UMEM_STREAM_NEW); }
+static umemVirtual *open_decorated_cuda(void) { return open_decorated("cuda-async"); }
+
 /* ---- the table ---- */
 
 enum {
-  books = backendKeepsBooks,
-  fake = backendKeepsBooks | backendTestOnly,
-  decorated_host = backendDecorated | backendIsHost | backendTestOnly,
-  decorated = backendDecorated | backendKeepsBooks | backendTestOnly
+  books = backendKeepsBooks | backendChecksFrees,
+  test_books = books | backendTestOnly,
+  decorated = backendDecorated | backendTestOnly,
+  gpu = backendChecksFrees | backendMayLack
 };
 
 Backend const backends[] = {
-    {"host", open_host, close_plain, backendIsHost, NULL, NULL},
-    {"file", open_file, close_file, books, NULL, open_file_at},
-    {"file-scratch", open_file_scratch, close_file, books, NULL, NULL},
-    {"file-existing", open_file_existing, close_file, books, NULL, NULL},
-    {"mmap", open_mmap, close_mmap, books, NULL, open_mmap_at},
-    {"mmap-scratch", open_mmap_scratch, close_mmap, books, NULL, NULL},
-    {"fake", open_fake, close_plain, fake, fake_books, NULL},
-    {"fake-offset", open_fake_offset, close_plain, fake, fake_books, NULL},
-    {"fake-async", open_fake_async, close_plain, fake, fake_books, NULL},
-    {"fake-managed", open_fake_managed, close_plain, backendTestOnly, fake_books, NULL},
-    {"mymem", open_mymem, close_plain, fake, NULL, NULL},
-    {"plain11", open_plain11, close_plain, fake, NULL, NULL},
-    {"decorated(host)", open_decorated_host, close_decorated, decorated_host, NULL, NULL},
-    {"decorated(file)", open_decorated_file, close_decorated, decorated, NULL, NULL},
-    {"decorated(fake)", open_decorated_fake, close_decorated, decorated, decorated_books, NULL},
-    {"decorated(fake-async)", open_decorated_async, close_decorated, decorated, decorated_books,
+    {"host", open_host, close_plain, 0, "host", NULL, NULL},
+    {"file", open_file, close_file, books, NULL, NULL, open_file_at},
+    {"file-scratch", open_file_scratch, close_file, books, NULL, NULL, NULL},
+    {"file-existing", open_file_existing, close_file, books, NULL, NULL, NULL},
+    {"mmap", open_mmap, close_mmap, books, NULL, NULL, open_mmap_at},
+    {"mmap-scratch", open_mmap_scratch, close_mmap, books, NULL, NULL, NULL},
+    {"cuda", open_cuda, close_plain, gpu, "gpu 0", NULL, NULL},
+    {"cuda-host", open_cuda_host, close_plain, gpu, "pinned", NULL, NULL},
+    {"cuda-managed", open_cuda_managed, close_plain, gpu, "managed", NULL, NULL},
+    {"cuda-async", open_cuda_async, close_plain, gpu, "gpu 0", NULL, NULL},
+    {"cuda-async-0", open_cuda_async_0, close_plain, gpu, "gpu 0", NULL, NULL},
+    {"cuda-1", open_cuda_1, close_plain, gpu, "gpu 1", NULL, NULL},
+    {"cuda-async-1", open_cuda_async_1, close_plain, gpu, "gpu 1", NULL, NULL},
+    {"fake", open_fake, close_plain, test_books, NULL, fake_books, NULL},
+    {"fake-offset", open_fake_offset, close_plain, test_books, NULL, fake_books, NULL},
+    {"fake-async", open_fake_async, close_plain, test_books, NULL, fake_books, NULL},
+    {"fake-managed", open_fake_managed, close_plain, backendTestOnly, NULL, fake_books, NULL},
+    {"mymem", open_mymem, close_plain, test_books, NULL, NULL, NULL},
+    {"plain11", open_plain11, close_plain, test_books, NULL, NULL, NULL},
+    {"decorated(host)", open_decorated_host, close_decorated, decorated, "host", NULL, NULL},
+    {"decorated(file)", open_decorated_file, close_decorated, decorated | books, NULL, NULL, NULL},
+    {"decorated(fake)", open_decorated_fake, close_decorated, decorated | books, NULL,
+     decorated_books, NULL},
+    {"decorated(fake-async)", open_decorated_async, close_decorated, decorated | books, NULL,
+     decorated_books, NULL},
+    {"decorated(cuda-async)", open_decorated_cuda, close_decorated, decorated | gpu, "gpu 0", NULL,
      NULL},
 };
 
@@ -237,10 +276,15 @@ REFUSAL(file_of_bad_descriptor, umemFile_adopt, -1)
 REFUSAL(mmap_of_bad_mode, umemMMap_ctor, "x", "q")
 REFUSAL(mmap_that_is_missing, umemMMap_ctor, "/nonexistent/file", "r")
 REFUSAL(mmap_of_bad_descriptor, umemMMap_adopt, -1)
-REFUSAL(cuda, umemCuda_ctor, 0)
-REFUSAL(cuda_host, umemCudaHost_ctor, 0)
-REFUSAL(cuda_managed, umemCudaManaged_ctor, 0, 0)
-REFUSAL(cuda_async, umemCudaAsync_ctor, 0, UMEM_STREAM_NEW)
+REFUSAL(cuda_that_is_missing, umemCuda_ctor, 99)
+REFUSAL(cuda_of_no_number, umemCuda_ctor, -1)
+REFUSAL(cuda_host_of_odd_flags, umemCudaHost_ctor, 1u << 31)
+REFUSAL(cuda_managed_that_is_missing, umemCudaManaged_ctor, 99, 0)
+REFUSAL(cuda_managed_of_odd_flags, umemCudaManaged_ctor, 0, 1u << 31)
+REFUSAL(cuda_async_that_is_missing, umemCudaAsync_ctor, 99, UMEM_STREAM_NEW)
+REFUSAL(cuda_async_of_each_thread, umemCudaAsync_ctor, 0, 2)
+REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
+        &(umemCudaAsyncOptions){1, 0, 0})
 
 BackendRefusal const backend_refusals[] = {
     {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
@@ -253,10 +297,15 @@ BackendRefusal const backend_refusals[] = {
     {"mmap, bad mode", mmap_of_bad_mode, umemValueError, 0, "bad mode \"q\""},
     {"mmap, missing", mmap_that_is_missing, umemIOError, 0, "No such file or directory"},
     {"mmap, bad descriptor", mmap_of_bad_descriptor, umemIOError, 0, "Bad file descriptor"},
-    {"cuda", cuda, umemNotSupportedError, 0, "CUDA toolkit"},
-    {"cuda-host", cuda_host, umemNotSupportedError, 0, "CUDA toolkit"},
-    {"cuda-managed", cuda_managed, umemNotSupportedError, 0, "CUDA toolkit"},
-    {"cuda-async", cuda_async, umemNotSupportedError, 0, "CUDA toolkit"},
+    {"cuda, missing", cuda_that_is_missing, umemValueError, 0, "there is no GPU 99"},
+    {"cuda, no number", cuda_of_no_number, umemValueError, 0, "there is no GPU -1"},
+    {"cuda-host, odd flags", cuda_host_of_odd_flags, umemValueError, 0, "flags 0x80000000"},
+    {"cuda-managed, missing", cuda_managed_that_is_missing, umemValueError, 0, "no GPU 99"},
+    {"cuda-managed, odd flags", cuda_managed_of_odd_flags, umemValueError, 0, "flags 0x80000000"},
+    {"cuda-async, missing", cuda_async_that_is_missing, umemValueError, 0, "no GPU 99"},
+    {"cuda-async, the thread's stream", cuda_async_of_each_thread, umemNotSupportedError, 0,
+     "cudaStreamPerThread"},
+    {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
 };
 
 size_t const backend_refusal_count = sizeof backend_refusals / sizeof *backend_refusals;

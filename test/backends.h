@@ -10,11 +10,12 @@
 
 /* What the tests must know of a context beyond its own capabilities. */
 enum {
-  backendKeepsBooks =
-      1 << 0, /* every wrong free is umemValueError, every wrong write umemIndexError */
-  backendDecorated = 1 << 1, /* decorates another: paired with the host and the fake device only */
-  backendTestOnly = 1 << 2,  /* exists in the tests only: no benchmarks */
-  backendIsHost = 1 << 3     /* the memory of this process, perhaps decorated: all are one device */
+  backendChecksFrees = 1 << 0, /* every free of what is no live block is umemValueError */
+  backendKeepsBooks = 1 << 1,  /* every write outside of a live block is umemIndexError as well */
+  backendDecorated = 1 << 2, /* decorates another: paired with the host and the fake device only */
+  backendTestOnly = 1 << 3,  /* exists in the tests only: no benchmarks */
+  backendMayLack = 1 << 4    /* needs hardware: where open says umemNotSupportedError or
+                                umemValueError there is no such row */
 };
 
 /* What a context counts of itself. */
@@ -28,6 +29,8 @@ typedef struct Backend {
   umemVirtual *(*open)(void);      /* a new, empty context on the heap; NULL if that failed */
   void (*close)(umemVirtual *ctx); /* destructs it, frees it and removes its files */
   unsigned traits;
+  /* What memory it is: contexts whose rows name the same one are one device. NULL: its own. */
+  char const *memory;
   /* NULL where a context does not count. For tests of what must not leak and must not move. */
   BackendBooks (*books)(umemVirtual *ctx);
   /* The same kind of context over a file of the caller's, in a mode of umemFile_ctor; NULL for those

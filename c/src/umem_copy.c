@@ -10,10 +10,12 @@
 
 /* ---- the ends of a route ---- */
 
+/* A host whose buffers a GPU can use is pinned memory: copies through it are faster. */
 umemVirtual *umem_host_between(umemVirtual *src, umemVirtual *dst) {
   if (umem_is_plain_host(dst)) return dst;
   if (umem_is_plain_host(src)) return src;
-  umemVirtual *host = src->host ? src->host : dst->host;
+  umemVirtual *host = src->host ? src->host : dst->host, *other = dst->host;
+  if (other && umem_can(other, umemDeviceAccessible)) host = other;
   if (!host)
     umemVirtual_fail(src, umemNotImplementedError, "neither %s nor %s has a host for buffers",
                      umem_get_device_name(src), umem_get_device_name(dst));

@@ -81,6 +81,9 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
  * stops, at an upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 
+/* The default of the method realloc. */
+uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+
 /* ---- copies: the router and its two helpers ---- */
 
 /* Copies a validated layout in normal form (see copy_direct in virtual.h) by the best route. */

@@ -1,38 +1,42 @@
-/* umem_cuda.c - what the CUDA constructors answer in a build without CUDA. */
-#include "umem_core.h"
+/* umem_cuda.c - device memory of one GPU, from cudaMalloc. Calls finish before they return, in the order
+ * of CUDA's legacy default stream. */
+#include "umem_cuda_gpu.h"
 
-#include <umem/cuda.h>
+enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
 
-static umemStatusType unsupported(umemVirtual *ctx, umemDeviceType type, char const *name) {
-  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  umem_construct(ctx, NULL, type, name, 0, 1, NULL);
-  return umemVirtual_fail(
-      ctx, umemNotSupportedError,
-      "umem %s has no CUDA support; a version built with the CUDA toolkit, 12.2 "
-      "or later, is needed",
-      umem_version());
+static int cuda_get(umemCudaPlace *place, void **adr, size_t nbytes) {
+  return place->gpu->rt->malloc(adr, nbytes);
 }
+
+static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+  (void)nbytes;
+  return place->gpu->rt->free(adr);
+}
+
+struct umemVtbl const umemCuda_vtbl = {
+    .dtor = umemCuda_dtor,
+    .is_same_device = umemCuda_is_same_device,
+    .alloc = umemCuda_alloc,
+    .free = umemCuda_free,
+    .set = umemCuda_set,
+    .copy_to = umemCuda_copy_to,
+    .copy_from = umemCuda_copy_from,
+    .copy_direct = umemCuda_copy_direct,
+    .info = umemCuda_info,
+    .realloc = umemCuda_realloc,
+};
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
-  (void)device;
-  return unsupported(ctx ? &ctx->super : NULL, umemCudaDevice, "Cuda");
-}
-
-umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
-  UMEM_ENTER();
-  (void)flags;
-  return unsupported(ctx ? &ctx->super : NULL, umemCudaHostDevice, "CudaHost");
-}
-
-umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
-  UMEM_ENTER();
-  (void)device, (void)flags;
-  return unsupported(ctx ? &ctx->super : NULL, umemCudaManagedDevice, "CudaManaged");
-}
-
-umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream) {
-  UMEM_ENTER();
-  (void)device, (void)stream;
-  return unsupported(ctx ? &ctx->super : NULL, umemCudaAsyncDevice, "CudaAsync");
+  static umemCudaSource const source = {cuda_get, cuda_give, NULL};
+  static umemCudaKindOf const kind = {&umemCuda_vtbl,
+                                      &source,
+                                      umemCudaDevice,
+                                      "Cuda",
+                                      umemDeviceAccessible | umemReadable | umemWritable |
+                                          umemConcurrent,
+                                      cuda_alignment,
+                                      sizeof(umemCudaPlace)};
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_get_status(ctx);
 }

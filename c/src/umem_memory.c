@@ -84,7 +84,7 @@ void umem_free(void *ctx, uintptr_t adr) {
     free_told(ctx, adr, __func__);
 }
 
-static uintptr_t move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t moved = umem_alloc(ctx, new_size);
   if (moved == umem_null_of(ctx)) return moved;
   size_t kept = old_size < new_size ? old_size : new_size;
@@ -104,7 +104,7 @@ uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_siz
   if (adr == umem_null_of(self)) return umem_alloc(self, new_size);
   uintptr_t (*slot)(umemVirtual *, uintptr_t, size_t, size_t) = UMEM_SLOT(self, realloc);
   uintptr_t moved =
-      (slot ? slot : move_block)(self, adr, old_size + !old_size, new_size + !new_size);
+      (slot ? slot : umem_move_block)(self, adr, old_size + !old_size, new_size + !new_size);
   return moved != umem_null_of(self) ? moved : refused(self, before, new_size);
 }
 

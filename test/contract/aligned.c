@@ -108,10 +108,12 @@ static void sums_that_overflow_are_memory_errors(Place const *place) {
 }
 
 /* Huge ones are honoured or refused, never ignored. (valgrind itself gives up at 32 MiB.) */
+/* Between the moderate ones and those that exceed all memory lie some that a context which touches its
+ * blocks could only serve by using up the machine's. */
 static void huge_alignments_are_not_ignored(Place const *place) {
   umemVirtual *ctx = place->ctx;
   int end = test_is_small() ? 24 : 63; /* valgrind's allocator dies of larger ones */
-  for (int shift = 22; shift < end; shift++) {
+  for (int shift = 22; shift < end; shift = shift == 29 ? 44 : shift + 1) {
     uintptr_t adr = umem_aligned_alloc(ctx, (size_t)1 << shift, 16);
     if (adr == umem_null(ctx)) {
       expect_failure(ctx, umemMemoryError);
@@ -152,6 +154,6 @@ ContractTest const aligned_tests[] = {
     SINGLE(sums_that_overflow_are_memory_errors),
     SINGLE(huge_alignments_are_not_ignored),
     SINGLE(null_has_no_origin),
-    SINGLE_WITH(a_second_aligned_free_is_refused, backendKeepsBooks),
+    SINGLE_WITH(a_second_aligned_free_is_refused, backendChecksFrees),
     {.name = NULL},
 };

@@ -154,7 +154,7 @@ static void disconnect_undoes_a_failed_connect(Place const *src, Place const *ds
 }
 
 static void a_second_disconnect_is_refused(Place const *src, Place const *dst) {
-  if (!(dst->row->traits & backendKeepsBooks) || one_memory(src->ctx, dst->ctx)) return;
+  if (!(dst->row->traits & backendChecksFrees) || one_memory(src->ctx, dst->ctx)) return;
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   uintptr_t to = umem_connect(src->ctx, from, 100, dst->ctx, 4096);
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 4096));

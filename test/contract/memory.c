@@ -204,7 +204,7 @@ ContractTest const memory_tests[] = {
     SINGLE(calloc_zeroes_used_memory),
     SINGLE(calloc_checks_the_product),
     SINGLE(free_ignores_null),
-    SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendKeepsBooks),
+    SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendChecksFrees),
     SINGLE(a_stale_errno_fails_nothing),
     {.name = NULL},
 };

@@ -106,6 +106,6 @@ ContractTest const realloc_tests[] = {
     SINGLE(to_zero_is_to_one_byte),
     SINGLE(of_a_calloc_block_works),
     SINGLE(a_failure_leaves_the_block),
-    SINGLE_WITH(of_what_is_no_block_is_refused, backendKeepsBooks),
+    SINGLE_WITH(of_what_is_no_block_is_refused, backendChecksFrees),
     {.name = NULL},
 };

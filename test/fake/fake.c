@@ -20,7 +20,8 @@ static bool promised(umemVirtual *ctx, bool holds, char const *promise) {
 bool fake_host_is_genuine(umemVirtual *ctx, umemVirtual *that) {
   umemHost host;
   umemHost_ctor(&host);
-  bool genuine = that && that->vptr == host.super.vptr && that->host == that;
+  bool genuine = that && that->type == umemHostDevice && that->host == that &&
+                 umem_is_same_device(&host, that) && umem_is_same_device(that, &host);
   umem_dtor(&host);
   return promised(ctx, genuine, "the other side is no plain Host");
 }

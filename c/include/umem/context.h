@@ -53,8 +53,9 @@ typedef enum umemCapability {
   umemOffsets = 1 << 7,          /* addresses are offsets: 0 is a good one, UINTPTR_MAX is null */
   umemFaultable = 1 << 8,        /* pointers may fault, as when others cut a mapped file: umem's own
                                     copies go through methods */
-  umemSilent = 1 << 9            /* it has methods alloc and free, which record nothing: null, which
+  umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
+  umemSeesHost = 1 << 10 /* the GPU can use the addresses of all host memory, pinned or not */
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who

@@ -1,54 +1,133 @@
-/* umem/cuda.h - memory of NVIDIA GPUs.
+/* umem/cuda.h - memory of NVIDIA GPUs, and host memory that they use.
  *
- * The types are always declared. In a build without CUDA, which this version always is, every
- * constructor records umemNotSupportedError with how to get CUDA, and returns it; the context then
- * answers each call with that status. */
+ * The types are always declared. Without CUDA in the build, without a driver or without a GPU the
+ * constructors record umemNotSupportedError with the reason, and return it; the context then answers
+ * each call with that status.
+ *
+ * What holds for all four:
+ *
+ *   addresses  are CUDA's: kernels use them, and those of umemCudaHost and umemCudaManaged can be
+ *              dereferenced by the CPU. Memory of other origin (cudaMalloc) may be copied and set too.
+ *   the caller's current device and context are the same after every call, and no GPU but the one
+ *              named gets a context.
+ *   failures   are told in CUDA's words: umemMemoryError when memory is out, with how much there is;
+ *              umemValueError for addresses, devices and streams that CUDA refuses and for a free of
+ *              what is no live block; umemRuntimeError for all else. When a kernel has crashed, CUDA
+ *              works no more in this process, and the message says so. CUDA's own last error is left
+ *              clean.
+ *   threads    all calls but constructor and destructor may come from many threads.
+ *   fork       CUDA does not work in a child of a process that has used it: there contexts answer
+ *              umemNotSupportedError, and destructing them frees no memory of GPUs.
+ *
+ * Copies to and from host memory that is not pinned go through pinned chunks, filled or drained by
+ * several threads, in the order that cudaMemcpy would give relative to the context's stream.
+ */
 #ifndef UMEM_CUDA_H
 #define UMEM_CUDA_H
 
 #include <umem/base.h>
 
-/* Asks umemCudaAsync_ctor for a stream of its own. */
-#define UMEM_STREAM_NEW UINTPTR_MAX
+/* ---- device memory ---- */
 
-/* Device memory of one GPU; calls finish before they return. */
+/* Device memory of one GPU; calls finish before they return, in the order of CUDA's legacy default
+ * stream. Its blocks come from cudaMalloc, at multiples of 256 bytes. */
 typedef struct umemCuda {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCuda;
 
-/* Page-locked (pinned) host memory, which GPUs copy at the speed of the link. */
+/* device: the ordinal of the GPU, from 0. umemValueError when there is no such one. */
+UMEM_EXTERN umemStatusType umemCuda_ctor(umemCuda *ctx, int device);
+
+/* ---- pinned host memory ---- */
+
+/* Page-locked (pinned) host memory, which all GPUs copy at the speed of the link and can address. Large
+ * blocks are made of huge pages, touched by several threads and then registered, which is several
+ * times faster than cudaMallocHost. */
 typedef struct umemCudaHost {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCudaHost;
 
-/* Managed memory: one address for the CPU and the GPUs, moved on demand. */
+/* A flag of umemCudaHost_ctor: memory that the CPU only writes, in order; it reads it very slowly. */
+#define UMEM_WRITE_COMBINED 1u
+
+/* flags: 0 or UMEM_WRITE_COMBINED. Uses the context of the caller's current GPU, the first one if it has
+ * chosen none. */
+UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
+
+/* ---- managed memory ---- */
+
+/* Managed memory: one address for the CPU and all GPUs, moved on demand. Where the hardware lets the CPU
+ * use it while kernels run, it is umemCpuReadable and umemCpuWritable. Kernels that still run are the
+ * caller's to wait for. A block never exceeds what the GPU has free: umemMemoryError. */
 typedef struct umemCudaManaged {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCudaManaged;
 
-/* Device memory whose allocations, frees, sets and copies are ordered on a stream. */
+/* Flags of umemCudaManaged_ctor, hints for every block (cudaMemAdvise, cudaMemPrefetchAsync); without
+ * effect where the driver knows none. */
+#define UMEM_PREFER_DEVICE 1u      /* pages stay on the GPU when they can */
+#define UMEM_READ_MOSTLY 2u        /* read much more than written: each processor gets a copy */
+#define UMEM_ACCESSED_BY_DEVICE 4u /* the GPU has pages mapped wherever they are */
+#define UMEM_PREFETCH 8u           /* new blocks begin on the GPU */
+
+/* device: the GPU that the hints name. flags: or-ed; unknown ones are umemValueError. */
+UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags);
+
+/* ---- device memory in the order of a stream ---- */
+
+/* Device memory whose allocations, frees, sets and copies are ordered on a stream, from a memory pool
+ * that belongs to the context (from cudaMalloc where the driver has none). A copy is complete on
+ * return when host memory takes part that is not pinned; all else may be queued, until
+ * umem_synchronize. Further streams are further contexts; umem_wait orders one after another.
+ *
+ * While the stream is being captured into a graph, copies and sets are recorded; allocations, frees
+ * and umem_synchronize answer umemNotSupportedError and leave the capture whole.
+ *
+ * umem_trim gives back what the pool has in reserve. */
 typedef struct umemCudaAsync {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCudaAsync;
 
-/* device: the ordinal of the GPU, from 0. */
-UMEM_EXTERN umemStatusType umemCuda_ctor(umemCuda *ctx, int device);
+/* Asks umemCudaAsync_ctor for a stream of its own, one that does not wait for the legacy stream. */
+#define UMEM_STREAM_NEW UINTPTR_MAX
 
-/* flags: 0. */
-UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
+/* What umemCudaAsync_ctor_with is told. */
+typedef struct umemCudaAsyncOptions {
+  size_t size;         /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
+  size_t maximum_size; /* bytes that the pool may hold; 0: as many as there are */
+  uint64_t
+      release_threshold; /* bytes that the pool keeps at a synchronisation; the rest goes back */
+} umemCudaAsyncOptions;
 
-/* device: as above; flags: 0. */
-UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags);
+/* What umemCudaAsyncOptions start as, and umemCudaAsync_ctor uses: no bound, everything is kept. */
+#define UMEM_CUDA_ASYNC_OPTIONS_INIT                                                               \
+  { sizeof(umemCudaAsyncOptions), 0, UINT64_MAX }
 
-/* stream: a cudaStream_t, borrowed; 0, CUDA's legacy default stream; or UMEM_STREAM_NEW. */
+/* stream: a cudaStream_t of the same GPU, borrowed; 0, CUDA's legacy default stream; or UMEM_STREAM_NEW.
+ * umemValueError for a stream of another GPU; umemNotSupportedError for cudaStreamPerThread. */
 UMEM_EXTERN umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream);
+
+/* The same with options (borrowed for the call; NULL: the defaults). */
+UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
+                                                   umemCudaAsyncOptions const *options);
+
+/* The cudaStream_t of ctx, for kernels and libraries; owned by ctx if it made it. */
+UMEM_EXTERN uintptr_t umemCudaAsync_stream(umemCudaAsync *ctx);
+
+/* ---- the pinned chunks of the process ---- */
+
+/* Sets how large the pinned chunks are that copies of pageable memory go through, and how many of them
+ * there may be at once; 0 for either means the default. chunk_bytes: 64 KiB to 64 MiB, a multiple of
+ * 4096; chunks: 1 to 256; umemValueError otherwise. They are pinned when first used, and released
+ * with the last CUDA context. How many threads use them: umem_set_threads. */
+UMEM_EXTERN umemStatusType umemCuda_set_staging(size_t chunk_bytes, unsigned chunks);
 
 #endif

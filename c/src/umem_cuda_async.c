@@ -1,0 +1,273 @@
+/* umem_cuda_async.c - device memory whose allocations, frees, sets and copies are ordered on a stream.
+ *
+ * Blocks come from a pool of the driver that belongs to the context, so that neither the default pool
+ * nor other contexts notice. Without pools blocks come from cudaMalloc, and free waits for the stream. */
+#include "umem_cuda_gpu.h"
+
+enum { async_alignment = 256 };
+
+typedef struct {
+  umemCudaPlace place;
+  void *pool;  /* NULL: the driver has none */
+  void *event; /* the last point of the stream that others were told to wait for */
+  bool owns_stream;
+  uint64_t allowed; /* bit d: device d may use the pool's blocks; atomic */
+} Async;
+
+/* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
+enum { legacy_handle = 1, per_thread_handle = 2 };
+
+static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_place_of(ctx); }
+
+/* In a scope. */
+static bool is_capturing(umemVirtual *ctx, char const *what) {
+  if (!umemCudaPlace_is_captured(umemCuda_place_of(ctx))) return false;
+  umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
+                   what);
+  return true;
+}
+
+/* ---- blocks ---- */
+
+/* What an allocation in a graph would return is valid only while the graph runs. */
+static bool async_allows(umemVirtual *ctx) {
+  return !is_capturing(ctx, "allocate and free before or after it");
+}
+
+static int async_get(umemCudaPlace *place, void **adr, size_t nbytes) {
+  Async *async = (Async *)place;
+  return async->pool ? place->gpu->rt->pool_malloc(adr, nbytes, async->pool, place->stream)
+                     : place->gpu->rt->malloc(adr, nbytes);
+}
+
+/* A capture that outlives the context must not take in the frees of its end. */
+static int async_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+  (void)nbytes;
+  umemCudaRt const *rt = place->gpu->rt;
+  if (umemCudaPlace_is_captured(place)) return rt->free(adr);
+  if (((Async *)place)->pool) return rt->pool_free(adr, place->stream);
+  int error = rt->stream_synchronize(place->stream);
+  int freed = rt->free(adr);
+  return error ? error : freed;
+}
+
+static void async_trim(umemVirtual *ctx, size_t keep) {
+  Async *async = async_of(ctx);
+  umem_synchronize(ctx); /* blocks whose free is still queued could not go */
+  umemCudaScope scope;
+  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
+  int error = async->place.gpu->rt->pool_trim(async->pool, keep);
+  umemCuda_check(ctx, async->place.gpu, error, "cannot trim the pool to %zu bytes", keep);
+  umemCudaScope_leave(&scope);
+}
+
+/* What the pool has in reserve can be allocated too. */
+static void async_info(umemVirtual *ctx, umemInfo *info) {
+  umemCuda_info(ctx, info);
+  Async *async = async_of(ctx);
+  uint64_t reserved = 0, used = 0;
+  umemCudaScope scope;
+  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
+  int error = async->place.gpu->rt->pool_sizes(async->pool, &reserved, &used);
+  if (umemCuda_check(ctx, async->place.gpu, error, "cannot ask how much the pool holds") &&
+      info->available != UMEM_UNKNOWN)
+    info->available += reserved - used;
+  umemCudaScope_leave(&scope);
+}
+
+void umemCudaAsync_allow(umemVirtual *ctx, int device) {
+  if (ctx->vptr != &umemCudaAsync_vtbl) return;
+  Async *async = async_of(ctx);
+  uint64_t bit = (uint64_t)1 << device;
+  if (!async->pool || (__atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED) & bit)) return;
+  /* Where it is refused, copies go by way of the host. */
+  umemCudaRt const *rt = async->place.gpu->rt;
+  if (rt->pool_allow(async->pool, device)) rt->last_error();
+}
+
+/* ---- order ---- */
+
+static void async_synchronize(umemVirtual *ctx) {
+  umemCudaPlace *place = umemCuda_place_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
+  if (!is_capturing(ctx, "nothing runs that could be waited for"))
+    umemCuda_check(ctx, place->gpu, place->gpu->rt->stream_synchronize(place->stream),
+                   "work on the stream has failed");
+  umemCudaScope_leave(&scope);
+}
+
+/* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. */
+static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
+  umemCudaRt const *rt = place->gpu->rt;
+  umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
+  uint64_t my_id = 0, their_id = 0;
+  if (rt->stream_capture(place->stream, &mine, &my_id) ||
+      rt->stream_capture(other->stream, &theirs, &their_id))
+    rt->last_error();
+  if (mine == umemCudaNoCapture || (theirs != umemCudaNoCapture && my_id == their_id)) return true;
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "the stream is being captured into a graph: it cannot wait for work outside");
+  return false;
+}
+
+/* Records the point up to which other's work is queued. Another thread may move it on at once: whoever
+ * waits then waits for more of the same stream. */
+static bool mark(umemVirtual *ctx, Async *other) {
+  umemCudaScope scope;
+  umemCudaGpu *gpu = other->place.gpu;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return false;
+  bool marked = umemCuda_check(ctx, gpu, gpu->rt->event_record(other->event, other->place.stream),
+                               "cannot record an event");
+  umemCudaScope_leave(&scope);
+  return marked;
+}
+
+static void async_wait(umemVirtual *ctx, umemVirtual *other) {
+  umemCudaPlace *place = umemCuda_place_of(ctx);
+  if (other->vptr != &umemCudaAsync_vtbl) {
+    umem_synchronize(other);
+    return;
+  }
+  Async *that = async_of(other);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
+  if (can_wait(ctx, place, &that->place) && mark(ctx, that))
+    umemCuda_check(ctx, place->gpu, place->gpu->rt->stream_wait(place->stream, that->event),
+                   "cannot wait for another stream");
+  umemCudaScope_leave(&scope);
+}
+
+/* ---- construction and destruction ---- */
+
+static void async_dtor(umemVirtual *ctx);
+
+struct umemVtbl const umemCudaAsync_vtbl = {
+    .dtor = async_dtor,
+    .is_same_device = umemCuda_is_same_device,
+    .alloc = umemCuda_alloc,
+    .free = umemCuda_free,
+    .set = umemCuda_set,
+    .copy_to = umemCuda_copy_to,
+    .copy_from = umemCuda_copy_from,
+    .copy_direct = umemCuda_copy_direct,
+    .synchronize = async_synchronize,
+    .wait = async_wait,
+    .trim = async_trim,
+    .info = async_info,
+    .realloc = umemCuda_realloc,
+};
+
+/* Whether the stream could be had; records why not. In the scope. */
+static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
+  umemCudaGpu *gpu = async->place.gpu;
+  int device = gpu->device;
+  if (stream == per_thread_handle) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "cudaStreamPerThread is another stream in each thread: give one that is made");
+    return false;
+  }
+  if (stream == UMEM_STREAM_NEW) {
+    int error = gpu->rt->stream_create(&async->place.stream);
+    async->owns_stream = !error;
+    return umemCuda_check(ctx, gpu, error, "cannot create a stream");
+  }
+  async->place.stream = stream == legacy_handle ? NULL : (void *)stream;
+  if (async->place.stream &&
+      !umemCuda_check(ctx, gpu, gpu->rt->stream_device(async->place.stream, &device),
+                      "0x%jx is no stream", (uintmax_t)stream))
+    return false;
+  if (device == gpu->device) return true;
+  umemVirtual_fail(ctx, umemValueError, "the stream belongs to GPU %d, not %d", device,
+                   gpu->device);
+  return false;
+}
+
+static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const *options) {
+  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaRt const *rt = gpu->rt;
+  if (!gpu->has_pools) return true;
+  int error = rt->pool_create(&async->pool, gpu->device, options->maximum_size);
+  if (error == umemCudaNotSupported) {
+    rt->last_error();
+    return true;
+  }
+  if (!error) error = rt->pool_set_threshold(async->pool, options->release_threshold);
+  return umemCuda_check(ctx, gpu, error, "cannot create a memory pool");
+}
+
+/* What was opened, even if not all of it was. Destroying what the driver has lost anyway needs no
+ * report. */
+static void close_all(Async *async) {
+  umemCudaRt const *rt = async->place.gpu->rt;
+  int error = 0;
+  if (async->pool) error |= rt->pool_destroy(async->pool);
+  if (async->event) error |= rt->event_destroy(async->event);
+  if (async->owns_stream) error |= rt->stream_destroy(async->place.stream);
+  if (error) rt->last_error();
+}
+
+static void async_dtor(umemVirtual *ctx) {
+  Async *async = async_of(ctx);
+  umemCuda_give_back(ctx);
+  umemCudaScope scope;
+  if (!umemCudaGpu_is_inherited(async->place.gpu)) {
+    async_synchronize(ctx);
+    if (umemCudaScope_enter(&scope, ctx, async->place.gpu)) {
+      close_all(async);
+      umemCudaScope_leave(&scope);
+    }
+  }
+  umemCuda_dtor(ctx);
+}
+
+static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
+                                umemCudaAsyncOptions const *options) {
+  static umemCudaSource const source = {async_get, async_give, async_allows};
+  static umemCudaKindOf const kind = {&umemCudaAsync_vtbl,
+                                      &source,
+                                      umemCudaAsyncDevice,
+                                      "CudaAsync",
+                                      umemDeviceAccessible | umemReadable | umemWritable |
+                                          umemOrdered | umemConcurrent,
+                                      async_alignment,
+                                      sizeof(Async)};
+  Async *async = umemCuda_construct(&ctx->super, &kind, device);
+  if (!async) return umem_get_status(ctx);
+  umemCudaGpu *gpu = async->place.gpu;
+  umemVirtual *self = &ctx->super;
+  umemCudaScope scope;
+  bool opened = false;
+  if (umemCudaScope_enter(&scope, self, gpu)) {
+    opened =
+        open_stream(self, async, stream) && open_pool(self, async, options) &&
+        umemCuda_check(self, gpu, gpu->rt->event_create(&async->event), "cannot create an event");
+    if (!opened) close_all(async);
+    umemCudaScope_leave(&scope);
+  }
+  return opened ? umemOK : umemCuda_construct_failed(self);
+}
+
+umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream) {
+  UMEM_ENTER();
+  return umemCudaAsync_ctor_with(ctx, device, stream, NULL);
+}
+
+umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
+                                       umemCudaAsyncOptions const *options) {
+  UMEM_ENTER();
+  static umemCudaAsyncOptions const defaults = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  if (!options) options = &defaults;
+  if (options->size >= sizeof *options) return construct(ctx, device, stream, options);
+  umem_construct(&ctx->super, NULL, umemCudaAsyncDevice, "CudaAsync", 0, 1, NULL);
+  return umemVirtual_fail(ctx, umemValueError,
+                          "the options are too small: set their size to "
+                          "sizeof(umemCudaAsyncOptions)");
+}
+
+uintptr_t umemCudaAsync_stream(umemCudaAsync *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_guard(ctx);
+  return self ? (uintptr_t)async_of(self)->place.stream : 0;
+}

@@ -1,0 +1,299 @@
+/* umem_cuda_gpu.c - the GPUs of this process, and the way into their contexts and back.
+ *
+ * A GPU's primary context is retained by its first user and made current with the driver's stack:
+ * cudaSetDevice would create the context of a device that the caller never uses, and would leave
+ * another one current than the caller had. */
+#include "umem_cuda_gpu.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- errors ---- */
+
+/* Those after which CUDA asks to end the process ("leaves the process in an inconsistent state"). */
+bool umemCuda_is_fatal(int error) {
+  switch (error) {
+  case 214: /* an uncorrectable memory error */
+  case 220: /* the same on NVLink */
+  case umemCudaIllegalAddress:
+  case 702: /* a kernel that ran for too long */
+  case umemCudaAssert:
+  case umemCudaHardwareStackError:
+  case 715: /* illegal instruction */
+  case 716: /* misaligned address */
+  case 717: /* invalid address space */
+  case 718: /* invalid program counter */
+  case umemCudaLaunchFailure:
+    return true;
+  default:
+    return false;
+  }
+}
+
+umemStatusType umemCuda_status_of(int error) {
+  switch (error) {
+  case umemCudaSuccess:
+    return umemOK;
+  case umemCudaOutOfMemory:
+    return umemMemoryError;
+  case umemCudaInvalidValue:
+  case umemCudaInvalidDevice:
+  case umemCudaInvalidHandle:
+  case umemCudaAlreadyRegistered:
+  case umemCudaNotRegistered:
+    return umemValueError;
+  case umemCudaInitializationError:
+  case umemCudaStubLibrary:
+  case umemCudaInsufficientDriver:
+  case umemCudaNoDevice:
+  case umemCudaNotPermitted:
+  case umemCudaNotSupported:
+  case umemCudaCaptureUnsupported:
+  case umemCudaCaptureInvalidated:
+  case umemCudaCaptureIsolation:
+  case umemCudaCaptureImplicit:
+    return umemNotSupportedError;
+  default:
+    return umemRuntimeError;
+  }
+}
+
+/* Whether gpu tells; false, too, where its context is not current, which the question would make. */
+static bool ask_memory(umemCudaGpu *gpu, size_t *available, size_t *capacity) {
+  void *current = NULL;
+  return gpu->context && !gpu->rt->context_current(&current) && current == gpu->context &&
+         !gpu->rt->memory_info(available, capacity);
+}
+
+/* What helps against an error, or "". */
+static char const *advice_for(umemCudaGpu *gpu, int error, char *text, size_t size) {
+  size_t available, capacity;
+  if (error == umemCudaOutOfMemory && ask_memory(gpu, &available, &capacity))
+    snprintf(text, size, "; %zu of %zu bytes are free on GPU %d, %s", available, capacity,
+             gpu->device, gpu->name);
+  else if (error == umemCudaInitializationError)
+    snprintf(text, size, "; CUDA does not work in a child of fork of a process that has used it");
+  else if (umemCuda_is_fatal(error))
+    snprintf(text, size, "; a kernel has crashed: CUDA works again only in a new process");
+  else
+    *text = 0;
+  return text;
+}
+
+bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *what, ...) {
+  if (!error) return true;
+  char action[128], advice[256];
+  va_list arguments;
+  va_start(arguments, what);
+  vsnprintf(action, sizeof action, what, arguments);
+  va_end(arguments);
+  gpu->rt->last_error(); /* told here: the program must not find it again in a call of its own */
+  umemVirtual_fail(ctx, umemCuda_status_of(error), "%s: %s (%s)%s", action,
+                   gpu->rt->error_string(error), gpu->rt->error_name(error),
+                   advice_for(gpu, error, advice, sizeof advice));
+  gpu->rt->last_error();
+  return false;
+}
+
+/* ---- scopes ---- */
+
+bool umemCudaGpu_is_inherited(umemCudaGpu const *gpu) { return gpu->lineage != umem_fork_count(); }
+
+bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaRt const *rt = gpu->rt;
+  *scope = (umemCudaScope){ctx, gpu, false, 2 /* cudaStreamCaptureModeRelaxed */};
+  if (umemCudaGpu_is_inherited(gpu)) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "CUDA does not work in a child of fork, and this %s was constructed before it",
+                     umem_get_device_name(ctx));
+    return false;
+  }
+  void *current = NULL;
+  int error = rt->context_current(&current);
+  if (!error && current != gpu->context) {
+    error = rt->context_push(gpu->context);
+    scope->pushed = !error;
+  }
+  if (!error) error = rt->exchange_capture_mode(&scope->capture_mode);
+  if (error && scope->pushed) rt->context_pop(&current);
+  return umemCuda_check(ctx, gpu, error, "cannot use GPU %d", gpu->device);
+}
+
+/* Tried twice: the caller must not stay here for an error that was about the call. */
+void umemCudaScope_leave(umemCudaScope *scope) {
+  umemCudaGpu *gpu = scope->gpu;
+  umemCudaRt const *rt = gpu->rt;
+  void *left;
+  int error = rt->exchange_capture_mode(&scope->capture_mode);
+  if (error) rt->exchange_capture_mode(&scope->capture_mode);
+  int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
+  if (popped) rt->context_pop(&left);
+  umemCuda_check(scope->ctx, gpu, error ? error : popped, "cannot leave GPU %d", gpu->device);
+}
+
+bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {
+  uint64_t bit = (uint64_t)1 << peer;
+  if (peer == gpu->device || (__atomic_load_n(&gpu->peers, __ATOMIC_RELAXED) & bit)) return true;
+  if (__atomic_load_n(&gpu->no_peers, __ATOMIC_RELAXED) & bit) return false;
+  int can = 0;
+  int error = gpu->rt->can_access_peer(&can, gpu->device, peer);
+  if (!error && can) error = gpu->rt->enable_peer_access(peer);
+  if (error == umemCudaPeerAlreadyEnabled) error = 0; /* by the program itself */
+  gpu->rt->last_error();
+  bool reached = !error && can;
+  __atomic_fetch_or(reached ? &gpu->peers : &gpu->no_peers, bit, __ATOMIC_RELAXED);
+  return reached;
+}
+
+/* ---- the GPUs there are ---- */
+
+/* Older than the locks of all CUDA contexts, which are made after their GPU was opened. */
+static umemLock lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
+
+static void make_lock(void) { umemLock_init(&lock); }
+
+/* ---- the legacy stream ---- */
+
+/* The event of gpu in whose scope this is; NULL with a status. */
+static void *event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
+  void *event = __atomic_load_n(&gpu->event, __ATOMIC_ACQUIRE);
+  if (event) return event;
+  umemLock_acquire(&lock);
+  event = gpu->event;
+  int error = event ? umemCudaSuccess : gpu->rt->event_create(&event);
+  if (error) event = NULL;
+  __atomic_store_n(&gpu->event, event, __ATOMIC_RELEASE);
+  umemLock_release(&lock);
+  umemCuda_check(ctx, gpu, error, "cannot create an event");
+  return event;
+}
+
+/* Another thread may record the event anew at once: whoever waits then waits for more. */
+bool umemCudaGpu_precedes(umemCudaGpu *gpu, umemVirtual *ctx, void *stream) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return false;
+  void *event = event_of(ctx, gpu);
+  bool recorded = event && umemCuda_check(ctx, gpu, gpu->rt->event_record(event, NULL),
+                                          "cannot record an event");
+  umemCudaScope_leave(&scope);
+  return recorded && umemCuda_check(ctx, gpu, gpu->rt->stream_wait(stream, event),
+                                    "cannot wait for the legacy stream");
+}
+
+/* ---- opening and closing ---- */
+
+static bool version_is_enough(umemVirtual *ctx, umemCudaRt const *rt) {
+  int driver = 0, runtime = 0;
+  if (rt->driver_version(&driver) || rt->runtime_version(&runtime) || !driver) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "there is no CUDA driver: is a GPU there, and NVIDIA's driver installed?");
+    return false;
+  }
+  if (driver / 1000 >= runtime / 1000) return true; /* minor versions are compatible */
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "the driver serves CUDA %d.%d, too old for the runtime %d.%d of umem: update "
+                   "NVIDIA's driver",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  return false;
+}
+
+/* Whether device exists; false with a status otherwise. */
+static bool device_exists(umemVirtual *ctx, umemCudaGpu *gpu) {
+  int count = 0;
+  if (!umemCuda_check(ctx, gpu, gpu->rt->device_count(&count), "cannot count GPUs")) return false;
+  if (count > umemCudaMostDevices) count = umemCudaMostDevices;
+  if (gpu->device >= 0 && gpu->device < count) return true;
+  if (count)
+    umemVirtual_fail(ctx, umemValueError, "there is no GPU %d: this machine has 0 to %d",
+                     gpu->device, count - 1);
+  else
+    umemVirtual_fail(ctx, umemNotSupportedError, "there is no GPU");
+  return false;
+}
+
+static bool has(umemCudaGpu *gpu, umemCudaAttribute what) {
+  int value = 0;
+  if (gpu->rt->attribute(&value, what, gpu->device)) gpu->rt->last_error();
+  return value != 0;
+}
+
+/* Fills in *gpu, whose rt and device stand. */
+static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
+  if (!version_is_enough(ctx, gpu->rt) || !device_exists(ctx, gpu)) return false;
+  if (gpu->rt->device_name(gpu->name, sizeof gpu->name, gpu->device)) gpu->rt->last_error();
+  gpu->has_pools = has(gpu, umemCudaHasPools);
+  gpu->has_managed = has(gpu, umemCudaHasManaged);
+  gpu->concurrent_managed = has(gpu, umemCudaConcurrentManaged);
+  gpu->pageable_access = has(gpu, umemCudaPageableAccess);
+  return umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
+                        "cannot use GPU %d", gpu->device);
+}
+
+/* Whether gpu was opened by this process; false with a status otherwise. */
+static bool is_of_this_process(umemVirtual *ctx, umemCudaGpu const *gpu) {
+  if (!umemCudaGpu_is_inherited(gpu)) return true;
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "CUDA does not work in a child of fork of a process that has used it");
+  return false;
+}
+
+umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
+  umemCudaRt const *rt = umemCudaRt_get();
+  if (!rt) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "umem %s was built without CUDA; one built where the CUDA toolkit, 12.2 or "
+                     "later, is installed is needed",
+                     umem_version());
+    return NULL;
+  }
+  pthread_once(&lock_once, make_lock);
+  umemLock_acquire(&lock);
+  umemCudaGpu fresh = {.rt = rt, .device = device, .lineage = umem_fork_count()};
+  bool in_table = device >= 0 && device < umemCudaMostDevices;
+  umemCudaGpu *gpu = in_table ? &table[device] : &fresh; /* that no GPU has, for the report */
+  if (!gpu->users) *gpu = fresh;
+  bool opened = gpu->users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
+  if (opened) gpu->users++;
+  umemLock_release(&lock);
+  return opened && in_table ? &table[device] : NULL;
+}
+
+/* So that it goes before the context does. */
+static void destroy_event(umemCudaGpu *gpu) {
+  umemCudaScope scope;
+  if (!gpu->event || umemCudaGpu_is_inherited(gpu)) return;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  if (umemCudaScope_enter(&scope, NULL, gpu)) {
+    if (gpu->rt->event_destroy(gpu->event)) gpu->rt->last_error();
+    umemCudaScope_leave(&scope);
+  }
+  umemAttempt_end(&forgotten);
+}
+
+/* The access of others to the memory of gpu ends with its context: they are to ask again. */
+static void forget_peer(umemCudaGpu const *gpu) {
+  uint64_t bit = (uint64_t)1 << gpu->device;
+  for (int d = 0; d < umemCudaMostDevices; d++) {
+    __atomic_fetch_and(&table[d].peers, ~bit, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&table[d].no_peers, ~bit, __ATOMIC_RELAXED);
+  }
+}
+
+/* What staging keeps lives in the primary context and goes before it; others wait at the lock. */
+void umemCudaGpu_close(umemCudaGpu *gpu) {
+  umemLock_acquire(&lock);
+  if (!--gpu->users) {
+    umemCuda_release_staging(gpu);
+    destroy_event(gpu);
+    forget_peer(gpu);
+    if (!umemCudaGpu_is_inherited(gpu) && gpu->rt->primary_release(gpu->device))
+      gpu->rt->last_error();
+  }
+  umemLock_release(&lock);
+}

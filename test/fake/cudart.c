@@ -1,0 +1,298 @@
+/* cudart.c - the CUDA double: the way in and out of each call, failures, and the books. */
+#include "cudart_books.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+Books cudart_books;
+
+/* A failure to come. */
+typedef struct {
+  char const *function; /* a string literal; NULL: any */
+  unsigned long calls, fail_at;
+  int error;
+} Plan;
+
+enum { mostPlans = 80 };
+
+static struct {
+  pthread_mutex_t mutex; /* recursive: kernels look at memory while it is held */
+  Plan plans[mostPlans]; /* the first is that of all functions */
+  size_t plan_count;
+  atomic_bool unloading;
+  atomic_long process; /* the one that has called the runtime; 0: none yet */
+} gate;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- the mutex ---- */
+
+static void settle(void);
+
+static void begin(void) {
+  pthread_mutexattr_t recursive;
+  pthread_mutexattr_init(&recursive);
+  pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&gate.mutex, &recursive);
+  pthread_mutexattr_destroy(&recursive);
+  settle();
+}
+
+void cudart_lock(void) {
+  pthread_once(&once, begin);
+  pthread_mutex_lock(&gate.mutex);
+}
+
+void cudart_unlock(void) { pthread_mutex_unlock(&gate.mutex); }
+
+Thread *cudart_thread(void) {
+  static _Thread_local Thread thread;
+  if (thread.generation != cudart_books.generation) {
+    unsigned inside = thread.inside;
+    thread = (Thread){.generation = cudart_books.generation, .inside = inside};
+  }
+  return &thread;
+}
+
+/* ---- in and out ---- */
+
+static Plan *plan_of(char const *function) {
+  for (size_t i = 1; i < gate.plan_count; i++)
+    if (strcmp(gate.plans[i].function, function) == 0) return &gate.plans[i];
+  if (gate.plan_count == mostPlans) abort();
+  gate.plans[gate.plan_count] = (Plan){.function = function};
+  return &gate.plans[gate.plan_count++];
+}
+
+static int plan_count(Plan *plan) {
+  return ++plan->calls == plan->fail_at ? plan->error : umemCudaSuccess;
+}
+
+static int error_of_machine(void) {
+  FakeCudartMachine const *machine = &cudart_books.machine;
+  if (machine->driver_version / 1000 < machine->runtime_version / 1000)
+    return umemCudaInsufficientDriver;
+  return machine->devices ? umemCudaSuccess : umemCudaNoDevice;
+}
+
+static bool is_capturing(void) {
+  for (Graph *g = cudart_books.graphs; g; g = g->next)
+    if (!g->ended && !g->broken) return true;
+  return false;
+}
+
+static int error_of_needs(int needs) {
+  int error = needs & needDriver ? error_of_machine() : umemCudaSuccess;
+  if (!error && (needs & needContext) == needContext) cudart_current(&error);
+  if (!error && (needs & needNoCapture) && cudart_thread()->capture_mode != 2 && is_capturing())
+    error = cudart_break_captures(umemCudaCaptureUnsupported);
+  return error;
+}
+
+/* Whether this is a child of the process that has called the runtime. There the mutex may be held
+ * for ever. */
+bool cudart_is_inherited(void) {
+  long user = atomic_load(&gate.process);
+  return user && user != (long)getpid();
+}
+
+static _Thread_local bool refused; /* this call has not come in */
+
+int cudart_enter(char const *function, int needs) {
+  refused = cudart_is_inherited();
+  if (refused) return umemCudaInitializationError;
+  cudart_lock();
+  if (needs & needDriver) atomic_store(&gate.process, (long)getpid());
+  Thread *thread = cudart_thread();
+  thread->inside++;
+  thread->call = function;
+  int for_any = plan_count(&gate.plans[0]), for_one = plan_count(plan_of(function));
+  if (atomic_load(&gate.unloading)) return umemCudaUnloading;
+  if (for_any || for_one) return for_any ? for_any : for_one;
+  return error_of_needs(needs);
+}
+
+int cudart_leave(int error) {
+  if (refused) {
+    refused = false;
+    return error;
+  }
+  Thread *thread = cudart_thread();
+  if (error) thread->last_error = error;
+  thread->inside--;
+  cudart_unlock();
+  return error;
+}
+
+/* ---- failures ---- */
+
+void fake_cudart_fail(unsigned long nth, int error) {
+  cudart_lock();
+  Plan *plan = &gate.plans[0];
+  plan->fail_at = nth ? plan->calls + nth : 0;
+  plan->error = error;
+  cudart_unlock();
+}
+
+void fake_cudart_fail_in(char const *function, unsigned long nth, int error) {
+  cudart_lock();
+  Plan *plan = plan_of(function);
+  plan->fail_at = nth ? plan->calls + nth : 0;
+  plan->error = error;
+  cudart_unlock();
+}
+
+unsigned long fake_cudart_calls(void) {
+  cudart_lock();
+  unsigned long calls = gate.plans[0].calls;
+  cudart_unlock();
+  return calls;
+}
+
+unsigned long fake_cudart_calls_of(char const *function) {
+  cudart_lock();
+  unsigned long calls = plan_of(function)->calls;
+  cudart_unlock();
+  return calls;
+}
+
+void fake_cudart_unload(void) { atomic_store(&gate.unloading, true); }
+
+/* ---- misuse ---- */
+
+void cudart_misuse(char const *what, ...) {
+  if (cudart_books.misuse[0]) return;
+  char const *call = cudart_thread()->call;
+  int used = snprintf(cudart_books.misuse, sizeof cudart_books.misuse, "%s: ", call ? call : "?");
+  va_list arguments;
+  va_start(arguments, what);
+  vsnprintf(cudart_books.misuse + used, sizeof cudart_books.misuse - (size_t)used, what, arguments);
+  va_end(arguments);
+}
+
+char const *fake_cudart_misuse(void) {
+  cudart_lock();
+  char const *misuse = cudart_books.misuse[0] ? cudart_books.misuse : NULL;
+  cudart_unlock();
+  return misuse;
+}
+
+void fake_cudart_forget_misuse(void) {
+  cudart_lock();
+  cudart_books.misuse[0] = '\0';
+  cudart_unlock();
+}
+
+/* ---- books ---- */
+
+static FakeCudartLive live(void) {
+  FakeCudartLive sum = {0};
+  for (size_t i = 0; i < cudart_books.block_count; i++) {
+    Block const *block = &cudart_books.blocks[i];
+    if (block->kind == umemCudaDeviceMemory) sum.blocks++;
+    if (block->kind == umemCudaManagedMemory) sum.managed++;
+    if (block->kind == umemCudaPinned && block->registered) sum.registered++;
+    if (block->kind == umemCudaPinned && !block->registered) sum.pinned++;
+  }
+  for (Stream *s = cudart_books.streams; s; s = s->next) sum.streams += !s->destroyed && !s->legacy;
+  for (Event *e = cudart_books.events; e; e = e->next) sum.events += !e->destroyed;
+  for (Pool *p = cudart_books.pools; p; p = p->next) sum.pools += !p->destroyed;
+  for (int d = 0; d < fakeCudartMost; d++) {
+    Device const *device = &cudart_books.device[d];
+    sum.primaries += device->retained;
+    sum.contexts += device->retained || device->implicit;
+  }
+  return sum;
+}
+
+FakeCudartLive fake_cudart_live(void) {
+  cudart_lock();
+  FakeCudartLive sum = live();
+  cudart_unlock();
+  return sum;
+}
+
+bool fake_cudart_is_clean(void) {
+  FakeCudartLive sum = fake_cudart_live();
+  return !(sum.blocks || sum.managed || sum.pinned || sum.registered || sum.streams || sum.events ||
+           sum.pools || sum.primaries || sum.contexts);
+}
+
+FakeCudartDone fake_cudart_done(void) {
+  cudart_lock();
+  FakeCudartDone done = cudart_books.done;
+  cudart_unlock();
+  return done;
+}
+
+/* ---- reset ---- */
+
+static void settle(void) {
+  Books *books = &cudart_books;
+  unsigned generation = books->generation + 1;
+  *books = (Books){.generation = generation,
+                   .machine = {.devices = 3, .driver_version = 13000, .runtime_version = 12020}};
+  for (int d = 0; d < fakeCudartMost; d++) {
+    books->device[d].ordinal = d;
+    books->machine.device[d].capacity = 1 << 30;
+  }
+  gate.plan_count = 1;
+  gate.plans[0] = (Plan){0};
+  atomic_store(&gate.unloading, false);
+  atomic_store(&gate.process, 0);
+}
+
+static void works_destroy(Work *first) {
+  for (Work *work = first, *next; work; work = next) {
+    next = work->next;
+    cudart_work_destroy(work);
+  }
+}
+
+static void clear(void) {
+  Books *books = &cudart_books;
+  for (Stream *s = books->streams, *next; s; s = next) {
+    next = s->next;
+    works_destroy(s->first);
+    free(s);
+  }
+  for (Event *e = books->events, *next; e; e = next) {
+    next = e->next;
+    free(e);
+  }
+  for (Graph *g = books->graphs, *next; g; g = next) {
+    next = g->next;
+    works_destroy(g->first);
+    free(g);
+  }
+  cudart_pools_destroy();
+  for (int d = 0; d < fakeCudartMost; d++) fake_store_destroy(books->device[d].store);
+  fake_store_destroy(books->real);
+  free(books->blocks);
+}
+
+void fake_cudart_reset(void) {
+  cudart_lock();
+  clear();
+  settle();
+  cudart_unlock();
+}
+
+/* Like the runtime, which unloads itself at the end of the process and takes all along. */
+static __attribute__((destructor)) void end(void) {
+  if (cudart_is_inherited()) return;
+  cudart_lock();
+  clear();
+  settle();
+  fake_cudart_unload();
+  cudart_unlock();
+}
+
+FakeCudartMachine *fake_cudart_machine(void) {
+  pthread_once(&once, begin);
+  return &cudart_books.machine;
+}

@@ -1,0 +1,131 @@
+/* cudart.h - a CUDA runtime that exists in tests only: a double of the table umemCudaRt.
+ *
+ * It is as unhelpful as CUDA's documents allow. Nothing that is queued on a stream is done before
+ * somebody demands it: by waiting for the stream or for an event after it, by a blocking copy, or
+ * by cudaFree of plain device memory. Addresses of device memory mean nothing to the CPU, are never
+ * handed out twice, and every use outside of a live block is found; new memory is full of junk.
+ * What a program must not do, though a real runtime may let it pass, is kept as misuse.
+ *
+ * There is one double in a process; it unloads itself at the end. Everything here is thread-safe,
+ * but for the settings, and for a child of fork, which may only call the table. */
+#ifndef UMEM_TEST_FAKE_CUDART_H
+#define UMEM_TEST_FAKE_CUDART_H
+
+#include <stdbool.h>
+
+#include "umem_cuda_rt.h"
+
+umemCudaRt const *fake_cudart(void);
+
+/* Everything as it was at first: no memory, streams, contexts, failures, misuse; plain settings. */
+void fake_cudart_reset(void);
+
+/* ---- settings ---- */
+
+enum { fakeCudartMost = 4 };
+
+typedef struct FakeCudartDevice {
+  bool no_pools, no_managed, no_concurrent_managed, pageable_access;
+  uint64_t capacity; /* of the books: memory costs what is allocated */
+} FakeCudartDevice;
+
+typedef struct FakeCudartMachine {
+  int devices;         /* 3, of which 0 and 1 are peers; 0: umemCudaNoDevice */
+  int driver_version;  /* older than the runtime, or 0: umemCudaInsufficientDriver */
+  int runtime_version; /* 12020 */
+  bool
+      late_pageable; /* copies with pageable memory are as late as the manual allows: a blocking one
+                          to a device when the source has been read, a queued one to the host in its
+                          turn; else both are done on return, as drivers have it so far */
+  FakeCudartDevice device[fakeCudartMost];
+} FakeCudartMachine;
+
+/* To be changed while no other thread uses the table; fake_cudart_reset undoes it. */
+FakeCudartMachine *fake_cudart_machine(void);
+
+/* What a user's cudaSetDevice does to this thread: the device's primary context is current. */
+void fake_cudart_set_device(int device);
+
+/* ---- failures ---- */
+
+/* The nth call from now (1: the next) of any function fails with error, and does nothing. Calls of
+ * error_name, error_string and last_error are neither counted nor fail. nth 0: none fails. */
+void fake_cudart_fail(unsigned long nth, int error);
+
+/* The same for calls of one function, a member of the table. */
+void fake_cudart_fail_in(char const *function, unsigned long nth, int error);
+
+/* Calls so far, of any function or of one. */
+unsigned long fake_cudart_calls(void);
+unsigned long fake_cudart_calls_of(char const *function);
+
+/* A kernel of the device has crashed, say: from now on every call in its context answers error. */
+void fake_cudart_break(int device, int error);
+
+/* The process is ending: every call answers umemCudaUnloading. */
+void fake_cudart_unload(void);
+
+/* ---- books ---- */
+
+/* What there is. Freed memory counts until its stream has come to the free. */
+typedef struct FakeCudartLive {
+  size_t blocks;     /* of device memory, those of pools too */
+  size_t managed;    /* blocks */
+  size_t pinned;     /* blocks that the runtime has allocated */
+  size_t registered; /* ranges of others' host memory */
+  size_t streams, events, pools;
+  size_t primaries; /* retained primary contexts, each as often as it is retained */
+  size_t contexts;  /* devices that have a context */
+} FakeCudartLive;
+
+FakeCudartLive fake_cudart_live(void);
+bool fake_cudart_is_clean(void); /* nothing of it is live */
+
+/* Whether device has had a context since the reset. */
+bool fake_cudart_had_context(int device);
+
+/* What has been done. */
+typedef struct FakeCudartDone {
+  unsigned long
+      direct_peer; /* copies between two devices of which one reaches the other's memory */
+  unsigned long indirect_peer; /* those without */
+  unsigned long pageable;      /* copies with a host side that is not pinned */
+  unsigned long foreign; /* calls for another device's stream, event or memory than the current */
+} FakeCudartDone;
+
+FakeCudartDone fake_cudart_done(void);
+
+/* The first misuse, or NULL: text that stays until the next reset or forget. */
+char const *fake_cudart_misuse(void);
+void fake_cudart_forget_misuse(void);
+
+/* ---- the device's side ---- */
+
+/* Where the bytes of [adr, adr + nbytes) really are, as they are now; NULL when that is not inside
+ * one live block of the device or pinned memory. */
+void *fake_cudart_at(uintptr_t adr, size_t nbytes);
+
+/* Reads and writes bytes as they are now. False where there are none. */
+bool fake_cudart_peek(uintptr_t adr, void *bytes, size_t nbytes);
+bool fake_cudart_poke(uintptr_t adr, void const *bytes, size_t nbytes);
+
+/* Queues run(argument), which may use the three functions above and nothing else here. Returns an
+ * error of the table's. */
+int fake_cudart_launch(void *stream, void (*run)(void *argument), void *argument);
+
+/* Whether work queued on stream is not done yet. Demands nothing. */
+bool fake_cudart_is_late(void *stream);
+
+/* ---- graphs ---- */
+
+/* Captures stream in global mode. */
+int fake_cudart_begin_capture(void *stream);
+
+/* *graph is what has been captured, or NULL when the capture is broken, which is answered with
+ * umemCudaCaptureInvalidated. */
+int fake_cudart_end_capture(void *stream, void **graph);
+
+/* Queues the work of graph, which may be done repeatedly. */
+int fake_cudart_launch_graph(void *graph, void *stream);
+
+#endif

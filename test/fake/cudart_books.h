@@ -1,0 +1,276 @@
+/* cudart_books.h - what the files of the CUDA double share: its books, and the way in and out. */
+#ifndef UMEM_TEST_FAKE_CUDART_BOOKS_H
+#define UMEM_TEST_FAKE_CUDART_BOOKS_H
+
+#include <pthread.h>
+
+#include "cudart.h"
+#include "store.h"
+
+/* Errors of CUDA that umem does not tell apart. */
+enum {
+  cudartInvalidPitch = 12,
+  cudartPeerUnsupported = 217,
+  cudartCaptureUnmatched = 903,
+  cudartCapturedEvent = 907
+};
+
+/* ---- kinds of things; handles are pointers to them ---- */
+
+typedef struct Pool {
+  struct Pool *next;
+  bool destroyed;
+  int device;
+  uint64_t most, threshold, reserved, used;
+  unsigned allowed; /* bit d: device d may access */
+  struct Freed *freed;
+} Pool;
+
+typedef struct Block {
+  uintptr_t start;
+  size_t size;
+  unsigned char *bytes; /* where they are */
+  umemCudaMemory kind;
+  int device;
+  bool registered; /* others' memory */
+  Pool *pool;      /* NULL: of none */
+  bool ready;      /* its stream has come to the allocation */
+  bool freed;      /* its stream has not come to the free yet */
+} Block;
+
+/* One end of a copy: a range of addresses that has been checked. */
+typedef struct Side {
+  uintptr_t adr;
+  size_t nbytes;
+  umemCudaMemory kind;
+  int device; /* -1: the host */
+} Side;
+
+typedef enum WorkKind {
+  workNothing,
+  workCopy,
+  workSet,
+  workReady,
+  workFree,
+  workWait,
+  workKernel
+} WorkKind;
+
+typedef struct Work {
+  struct Work *next;
+  WorkKind kind;
+  Side to, from;
+  umemCudaBox box;       /* of a copy: its shape; the addresses are those of the sides */
+  unsigned char *staged; /* owned; what a copy writes in place of from's bytes */
+  int value;
+  struct Stream *other; /* what to wait for */
+  uint64_t until;
+  void (*run)(void *argument);
+  void *argument;
+} Work;
+
+typedef struct Graph {
+  struct Graph *next;
+  Work *first, **last; /* owned */
+  bool broken, ended;
+  uint64_t id;
+} Graph;
+
+/* Streams and events stay in memory until the reset, so that stale handles are known for such. */
+typedef struct Stream {
+  struct Stream *next;
+  bool legacy, destroyed;
+  int device;
+  uint64_t queued, done; /* counts of work */
+  Work *first, **last;   /* owned; queued and not done */
+  Graph *capture;        /* NULL: it is not being captured */
+} Stream;
+
+typedef struct Event {
+  struct Event *next;
+  bool destroyed;
+  int device;
+  Stream *stream; /* where it was recorded; NULL: nowhere */
+  uint64_t until;
+  Graph *capture; /* it was recorded while being captured */
+} Event;
+
+typedef struct Device {
+  int ordinal;
+  unsigned retained;
+  bool implicit; /* the runtime has made a context, as nobody had */
+  bool had_context;
+  int broken;       /* the sticky error of its context */
+  unsigned peers;   /* bit d: may access device d */
+  uint64_t plain;   /* bytes in use that belong to no pool */
+  FakeStore *store; /* owned */
+  Stream *legacy;
+} Device;
+
+typedef struct Thread {
+  unsigned generation; /* the reset that this is younger than */
+  unsigned inside;     /* how often it holds the mutex */
+  char const *call;
+  Device *stack[16];
+  int depth;
+  int device; /* of the runtime, where no context is current */
+  int last_error;
+  int capture_mode;
+} Thread;
+
+typedef struct Books {
+  unsigned generation;
+  FakeCudartMachine machine;
+  FakeCudartDone done;
+  Device device[fakeCudartMost];
+  FakeStore *real; /* pinned and managed memory */
+  Block *blocks;   /* by rising address */
+  size_t block_count, block_room;
+  Stream *streams;
+  Event *events;
+  Pool *pools;
+  Graph *graphs;
+  char misuse[256];
+} Books;
+
+/* Used with the mutex held, that is between enter and leave. */
+extern Books cudart_books;
+
+/* ---- in and out ---- */
+
+/* What a function needs. */
+enum {
+  needNothing = 0,
+  needDriver = 1,
+  needContext = 2 | needDriver,
+  needNoCapture = 4 /* "potentially unsafe": not while any stream is being captured */
+};
+
+/* Begins a call of the table: returns an error that it must leave with. */
+int cudart_enter(char const *function, int needs);
+
+/* Ends it. Returns error. */
+int cudart_leave(int error);
+
+/* Whether this is a child of fork. */
+bool cudart_is_inherited(void);
+
+/* For functions that are not of the table. */
+void cudart_lock(void);
+void cudart_unlock(void);
+
+Thread *cudart_thread(void);
+
+/* The device of the current context. Where there is none it makes one, like the runtime. NULL, and
+ * *error, when that is broken. */
+Device *cudart_current(int *error);
+
+bool cudart_are_peers(int device, int peer);
+
+/* Keeps what happened, with the name of the call, unless there is a misuse already. */
+void cudart_misuse(char const *what, ...) __attribute__((format(printf, 1, 2)));
+
+/* Counts a call for a thing of device while another is current. */
+void cudart_note_device(int device);
+
+/* ---- blocks (cudart_memory.c) ---- */
+
+Block *cudart_block_at(uintptr_t adr);
+
+/* Whether a block begins in the range or reaches into it. */
+bool cudart_is_touched(uintptr_t adr, size_t nbytes);
+
+/* Enters a block into the books. False without memory. */
+bool cudart_block_add(Block const *block);
+void cudart_block_remove(Block *block);
+
+/* A new block of device memory, not counted as plain. NULL without memory. */
+Block *cudart_device_block(Device *device, size_t nbytes);
+
+uint64_t cudart_available(Device const *device);
+
+/* Checks a range when it is queued. */
+int cudart_side(Side *side, void const *adr, size_t nbytes);
+
+/* The bytes of a range when its turn comes; NULL, and a misuse, when they are gone. */
+unsigned char *cudart_side_bytes(Side const *side);
+
+/* ---- pools (cudart_pool.c) ---- */
+
+/* What synchronising a device does to its pools. */
+void cudart_pools_shrink(int device);
+
+/* Takes the bytes of a block out of its pool, as of a place in stream; NULL: of now. */
+void cudart_pool_leave(Pool *pool, uint64_t nbytes, Stream *stream);
+
+void cudart_pools_destroy(void);
+
+/* ---- streams (cudart_queue.c) ---- */
+
+/* The stream of a handle; NULL, and *error, when there is none. */
+Stream *cudart_stream(void *handle, int *error);
+
+/* Queues work, whose staged bytes it takes. On a stream that is being captured it becomes part of
+ * the graph. */
+int cudart_push(Stream *stream, Work const *work);
+
+/* Does the first until pieces of work of stream, and what they wait for. */
+void cudart_demand(Stream *stream, uint64_t until);
+void cudart_demand_device(int device);
+
+/* Breaks the captures that are going on, or one of them. Returns error; of one that is broken
+ * already, umemCudaCaptureInvalidated. */
+int cudart_break_captures(int error);
+int cudart_break_capture(Stream *stream, int error);
+
+void cudart_work_destroy(Work *work);
+
+/* ---- the members of the table ---- */
+
+int cudart_context_current(void **context);
+int cudart_context_push(void *context);
+int cudart_context_pop(void **context);
+int cudart_primary_retain(void **context, int device);
+int cudart_primary_release(int device);
+
+int cudart_malloc(void **adr, size_t nbytes);
+int cudart_free(void *adr);
+int cudart_malloc_managed(void **adr, size_t nbytes);
+int cudart_prefetch(void const *adr, size_t nbytes, int device, void *stream);
+int cudart_advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device);
+int cudart_host_alloc(void **adr, size_t nbytes, unsigned flags);
+int cudart_host_free(void *adr);
+int cudart_host_register(void *adr, size_t nbytes, unsigned flags);
+int cudart_host_unregister(void *adr);
+int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device);
+
+int cudart_pool_create(void **pool, int device, size_t most);
+int cudart_pool_destroy(void *pool);
+int cudart_pool_set_threshold(void *pool, uint64_t nbytes);
+int cudart_pool_trim(void *pool, size_t keep);
+int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used);
+int cudart_pool_allow(void *pool, int device);
+int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream);
+int cudart_pool_free(void *adr, void *stream);
+
+int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaKind kind);
+int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaKind kind, void *stream);
+int cudart_memcpy_peer_async(void *dst, int dst_device, void const *src, int src_device,
+                             size_t nbytes, void *stream);
+int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaKind kind, void *stream);
+int cudart_memcpy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
+                                 void *stream);
+int cudart_memset_async(void *adr, int c, size_t nbytes, void *stream);
+
+int cudart_stream_create(void **stream);
+int cudart_stream_destroy(void *stream);
+int cudart_stream_device(void *stream, int *device);
+int cudart_stream_synchronize(void *stream);
+int cudart_stream_wait(void *stream, void *event);
+int cudart_stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id);
+int cudart_event_create(void **event);
+int cudart_event_destroy(void *event);
+int cudart_event_record(void *event, void *stream);
+int cudart_event_synchronize(void *event);
+
+#endif

@@ -1,0 +1,158 @@
+/* cudart_context.c - the CUDA double: primary contexts, and each thread's stack of them.
+ *
+ * A context's handle is the address of its device. */
+#include "cudart_books.h"
+
+#include <stdlib.h>
+
+static bool has_context(Device const *device) { return device->retained || device->implicit; }
+
+static Device *device_of_handle(void const *context) {
+  for (int d = 0; d < fakeCudartMost; d++)
+    if (context == &cudart_books.device[d]) return &cudart_books.device[d];
+  return NULL;
+}
+
+static int stack_push(Thread *thread, Device *device) {
+  if (thread->depth == sizeof thread->stack / sizeof *thread->stack) {
+    cudart_misuse("contexts are pushed and never popped");
+    return umemCudaInvalidValue;
+  }
+  thread->stack[thread->depth++] = device;
+  return umemCudaSuccess;
+}
+
+Device *cudart_current(int *error) {
+  Thread *thread = cudart_thread();
+  if (!thread->depth) {
+    Device *device = &cudart_books.device[thread->device];
+    cudart_misuse("made a context on device %d", device->ordinal);
+    device->implicit = device->had_context = true;
+    stack_push(thread, device);
+  }
+  Device *device = thread->stack[thread->depth - 1];
+  *error = has_context(device) ? device->broken : umemCudaContextDestroyed;
+  return *error ? NULL : device;
+}
+
+void cudart_note_device(int device) {
+  Thread const *thread = cudart_thread();
+  if (device >= 0 && thread->depth && thread->stack[thread->depth - 1]->ordinal != device)
+    cudart_books.done.foreign++;
+}
+
+int cudart_context_current(void **context) {
+  int error = cudart_enter("context_current", needDriver);
+  if (!error) {
+    Thread const *thread = cudart_thread();
+    *context = thread->depth ? thread->stack[thread->depth - 1] : NULL;
+  }
+  return cudart_leave(error);
+}
+
+int cudart_context_push(void *context) {
+  int error = cudart_enter("context_push", needDriver);
+  Device *device = error ? NULL : device_of_handle(context);
+  if (!error) {
+    bool is_one = device && has_context(device);
+    if (!is_one) cudart_misuse("a context that is none");
+    error = is_one ? stack_push(cudart_thread(), device) : umemCudaInvalidContext;
+  }
+  return cudart_leave(error);
+}
+
+int cudart_context_pop(void **context) {
+  int error = cudart_enter("context_pop", needDriver);
+  Thread *thread = cudart_thread();
+  if (!error && !thread->depth) error = umemCudaInvalidContext;
+  if (!error) {
+    Device *device = thread->stack[--thread->depth];
+    if (context) *context = device;
+  }
+  return cudart_leave(error);
+}
+
+/* ---- primary contexts ---- */
+
+int cudart_primary_retain(void **context, int device) {
+  int error = cudart_enter("primary_retain", needDriver);
+  if (!error && (device < 0 || device >= cudart_books.machine.devices))
+    error = umemCudaInvalidDevice;
+  if (!error) {
+    Device *one = &cudart_books.device[device];
+    one->retained++;
+    one->had_context = true;
+    *context = one;
+  }
+  return cudart_leave(error);
+}
+
+/* What lives in the context of device. */
+static size_t left_behind(int device) {
+  size_t count = 0;
+  for (size_t i = 0; i < cudart_books.block_count; i++)
+    count += cudart_books.blocks[i].device == device;
+  for (Stream *s = cudart_books.streams; s; s = s->next)
+    count += s->device == device && !s->destroyed && !s->legacy;
+  for (Event *e = cudart_books.events; e; e = e->next)
+    count += e->device == device && !e->destroyed;
+  for (Pool *p = cudart_books.pools; p; p = p->next) count += p->device == device && !p->destroyed;
+  return count;
+}
+
+/* A context takes with it what was made in it. */
+static void context_end(Device *device) {
+  cudart_demand_device(device->ordinal);
+  size_t left = left_behind(device->ordinal);
+  if (left && !device->broken)
+    cudart_misuse("the context of device %d ends with %zu things in it", device->ordinal, left);
+  for (size_t i = cudart_books.block_count; i-- > 0;)
+    if (cudart_books.blocks[i].device == device->ordinal)
+      cudart_block_remove(&cudart_books.blocks[i]);
+  for (Stream *s = cudart_books.streams; s; s = s->next)
+    if (s->device == device->ordinal) s->destroyed = true;
+  for (Event *e = cudart_books.events; e; e = e->next)
+    if (e->device == device->ordinal) e->destroyed = true;
+  for (Pool *p = cudart_books.pools; p; p = p->next)
+    if (p->device == device->ordinal) {
+      p->destroyed = true;
+      p->reserved = p->used = 0;
+    }
+  device->legacy = NULL;
+  device->peers = 0;
+  for (int d = 0; d < fakeCudartMost; d++) cudart_books.device[d].peers &= ~(1U << device->ordinal);
+}
+
+int cudart_primary_release(int device) {
+  int error = cudart_enter("primary_release", needDriver);
+  if (!error && (device < 0 || device >= cudart_books.machine.devices))
+    error = umemCudaInvalidDevice;
+  Device *one = error ? NULL : &cudart_books.device[device];
+  if (one && !one->retained) {
+    cudart_misuse("device %d is not retained", device);
+    error = umemCudaInvalidContext;
+  } else if (one && --one->retained == 0 && !one->implicit) {
+    context_end(one);
+  }
+  return cudart_leave(error);
+}
+
+/* ---- for tests ---- */
+
+void fake_cudart_set_device(int device) {
+  cudart_lock();
+  Thread *thread = cudart_thread();
+  Device *one = &cudart_books.device[device];
+  thread->device = device;
+  one->implicit = one->had_context = true;
+  if (thread->depth) thread->depth--;
+  stack_push(thread, one);
+  cudart_unlock();
+}
+
+bool fake_cudart_had_context(int device) {
+  cudart_lock();
+  bool had = cudart_books.device[device].had_context;
+  cudart_unlock();
+  return had;
+}

@@ -1,0 +1,172 @@
+/* cudart_event.c - the CUDA double: events, what waits for them, and capture into graphs. */
+#include "cudart_books.h"
+
+#include <stdlib.h>
+
+/* ---- captures ---- */
+
+int cudart_break_capture(Stream *stream, int error) {
+  if (stream->capture->broken) return umemCudaCaptureInvalidated;
+  stream->capture->broken = true;
+  return error;
+}
+
+int cudart_break_captures(int error) {
+  for (Graph *g = cudart_books.graphs; g; g = g->next)
+    if (!g->ended) g->broken = true;
+  return error;
+}
+
+int cudart_stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  int error = cudart_enter("stream_capture", needContext);
+  Stream const *one = error ? NULL : cudart_stream(stream, &error);
+  if (one) {
+    Graph const *graph = one->capture;
+    *capture = !graph          ? umemCudaNoCapture
+               : graph->broken ? umemCudaCaptureBroken
+                               : umemCudaCapturing;
+    if (id) *id = graph ? graph->id : 0;
+  }
+  return cudart_leave(error);
+}
+
+static int begin_capture(Stream *stream) {
+  if (stream->legacy || stream->capture) return umemCudaCaptureUnsupported;
+  Graph *graph = calloc(1, sizeof *graph);
+  if (!graph) return umemCudaOutOfMemory;
+  graph->last = &graph->first;
+  graph->id = cudart_books.graphs ? cudart_books.graphs->id + 1 : 1;
+  graph->next = cudart_books.graphs;
+  cudart_books.graphs = stream->capture = graph;
+  return umemCudaSuccess;
+}
+
+int fake_cudart_begin_capture(void *stream) {
+  cudart_lock();
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
+  if (one) error = begin_capture(one);
+  cudart_unlock();
+  return error;
+}
+
+int fake_cudart_end_capture(void *stream, void **graph) {
+  cudart_lock();
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
+  Graph *ended = one ? one->capture : NULL;
+  *graph = ended && !ended->broken ? ended : NULL;
+  if (!error && !*graph) error = ended ? umemCudaCaptureInvalidated : cudartCaptureUnmatched;
+  if (ended) ended->ended = true;
+  for (Stream *s = cudart_books.streams; ended && s; s = s->next)
+    if (s->capture == ended) s->capture = NULL;
+  cudart_unlock();
+  return error;
+}
+
+int fake_cudart_launch_graph(void *graph, void *stream) {
+  cudart_lock();
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
+  for (Work *work = ((Graph *)graph)->first; one && !error && work; work = work->next)
+    error = cudart_push(one, work);
+  cudart_unlock();
+  return error;
+}
+
+/* ---- events ---- */
+
+static Event *event_of(void *handle, int *error) {
+  Event *event = cudart_books.events;
+  while (event && event != handle) event = event->next;
+  if (!event || event->destroyed) {
+    cudart_misuse(event ? "an event that is destroyed" : "an event that is none");
+    *error = umemCudaInvalidHandle;
+    return NULL;
+  }
+  *error = cudart_books.device[event->device].broken;
+  cudart_note_device(event->device);
+  return *error ? NULL : event;
+}
+
+int cudart_event_create(void **event) {
+  int error = cudart_enter("event_create", needContext);
+  Device const *device = error ? NULL : cudart_current(&error);
+  if (!device) return cudart_leave(error);
+  Event *one = calloc(1, sizeof *one);
+  if (!one) return cudart_leave(umemCudaOutOfMemory);
+  one->device = device->ordinal;
+  one->next = cudart_books.events;
+  *event = cudart_books.events = one;
+  return cudart_leave(umemCudaSuccess);
+}
+
+int cudart_event_destroy(void *event) {
+  int error = cudart_enter("event_destroy", needContext);
+  Event *one = error ? NULL : event_of(event, &error);
+  if (one) one->destroyed = true;
+  return cudart_leave(error);
+}
+
+static int record(Event *event, Stream *stream) {
+  if (event->device != stream->device) {
+    cudart_misuse("an event of device %d on a stream of device %d", event->device, stream->device);
+    return umemCudaInvalidHandle;
+  }
+  if (stream->capture && stream->capture->broken) return umemCudaCaptureInvalidated;
+  event->stream = stream;
+  event->until = stream->queued;
+  event->capture = stream->capture;
+  return umemCudaSuccess;
+}
+
+int cudart_event_record(void *event, void *stream) {
+  int error = cudart_enter("event_record", needContext);
+  Event *one = error ? NULL : event_of(event, &error);
+  Stream *on = one ? cudart_stream(stream, &error) : NULL;
+  if (on) error = record(one, on);
+  return cudart_leave(error);
+}
+
+int cudart_event_synchronize(void *event) {
+  int error = cudart_enter("event_synchronize", needContext);
+  Event *one = error ? NULL : event_of(event, &error);
+  if (one && one->capture) {
+    one->capture->broken = true;
+    error = cudartCapturedEvent;
+  } else if (one && one->stream) {
+    cudart_demand(one->stream, one->until);
+    cudart_pools_shrink(one->stream->device);
+  }
+  return cudart_leave(error);
+}
+
+/* A stream that waits for captured work is captured with it. */
+static int wait_captured(Stream *stream, Event const *event) {
+  if (event->capture == stream->capture) return umemCudaSuccess;
+  if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
+  if (event->capture->ended) return umemCudaCaptureIsolation;
+  if (stream->legacy) {
+    event->capture->broken = true;
+    return umemCudaCaptureImplicit;
+  }
+  stream->capture = event->capture;
+  return umemCudaSuccess;
+}
+
+static int wait_for(Stream *stream, Event const *event) {
+  if (!event->stream) return umemCudaSuccess;
+  if (event->capture) return wait_captured(stream, event);
+  if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
+  if (event->stream == stream) return umemCudaSuccess;
+  return cudart_push(stream,
+                     &(Work){.kind = workWait, .other = event->stream, .until = event->until});
+}
+
+int cudart_stream_wait(void *stream, void *event) {
+  int error = cudart_enter("stream_wait", needContext);
+  Stream *one = error ? NULL : cudart_stream(stream, &error);
+  Event const *until = one ? event_of(event, &error) : NULL;
+  if (until) error = wait_for(one, until);
+  return cudart_leave(error);
+}

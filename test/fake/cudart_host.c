@@ -1,0 +1,142 @@
+/* cudart_host.c - the CUDA double: memory that the CPU reaches, managed and pinned. */
+#include "cudart_books.h"
+
+#include <inttypes.h>
+
+enum { page = 4096 };
+
+static uint64_t const most = UINT64_C(16) << 30;
+
+/* New memory at real addresses. */
+static int real_alloc(void **adr, size_t nbytes, umemCudaMemory kind, int device) {
+  Books *books = &cudart_books;
+  if (!books->real) books->real = fake_store_create(FAKE_REAL_POINTERS, most);
+  uintptr_t start = books->real ? fake_store_alloc(books->real, nbytes, page) : FAKE_NOWHERE;
+  if (start == FAKE_NOWHERE) return umemCudaOutOfMemory;
+  Block block = {.start = start,
+                 .size = nbytes,
+                 .bytes = (unsigned char *)start,
+                 .kind = kind,
+                 .device = device,
+                 .ready = true};
+  *adr = (void *)start;
+  if (cudart_block_add(&block)) return umemCudaSuccess;
+  FakeBlock taken = fake_store_take(books->real, start);
+  fake_block_release(&taken);
+  return umemCudaOutOfMemory;
+}
+
+/* ---- managed memory ---- */
+
+int cudart_malloc_managed(void **adr, size_t nbytes) {
+  int error = cudart_enter("malloc_managed", needContext | needNoCapture);
+  Device const *device = error ? NULL : cudart_current(&error);
+  if (device && cudart_books.machine.device[device->ordinal].no_managed)
+    error = umemCudaNotSupported;
+  else if (device)
+    error = nbytes ? real_alloc(adr, nbytes, umemCudaManagedMemory, device->ordinal)
+                   : umemCudaInvalidValue;
+  return cudart_leave(error);
+}
+
+/* Whether device, or -1 for the CPU, can be told something about managed memory at a range. */
+static int advisable(void const *adr, size_t nbytes, int device) {
+  FakeCudartMachine const *machine = &cudart_books.machine;
+  if (device < -1 || device >= machine->devices) return umemCudaInvalidDevice;
+  FakeCudartDevice const *settings = device < 0 ? NULL : &machine->device[device];
+  if (settings && (settings->no_managed || settings->no_concurrent_managed))
+    return umemCudaInvalidDevice;
+  Side side;
+  int error = cudart_side(&side, adr, nbytes);
+  if (error) return error;
+  bool suits = side.kind == umemCudaManagedMemory ||
+               (side.kind == umemCudaUnregistered && settings && settings->pageable_access);
+  if (!suits) cudart_misuse("0x%" PRIxPTR " is not managed memory", side.adr);
+  return suits ? umemCudaSuccess : umemCudaInvalidValue;
+}
+
+int cudart_prefetch(void const *adr, size_t nbytes, int device, void *stream) {
+  int error = cudart_enter("prefetch", needContext);
+  Stream *on = error ? NULL : cudart_stream(stream, &error);
+  if (on) error = advisable(adr, nbytes, device);
+  if (on && !error) error = cudart_push(on, &(Work){.kind = workNothing});
+  return cudart_leave(error);
+}
+
+int cudart_advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device) {
+  int error = cudart_enter("advise", needContext);
+  if (!error && (advice < umemCudaPreferDevice || advice > umemCudaAccessedByDevice))
+    error = umemCudaInvalidValue;
+  if (!error) error = advisable(adr, nbytes, device);
+  return cudart_leave(error);
+}
+
+/* ---- pinned memory ---- */
+
+static unsigned const known_flags = umemCudaPortable | umemCudaMapped | umemCudaWriteCombined;
+
+int cudart_host_alloc(void **adr, size_t nbytes, unsigned flags) {
+  int error = cudart_enter("host_alloc", needContext | needNoCapture);
+  Device const *device = error ? NULL : cudart_current(&error);
+  if (device && (flags & ~known_flags)) error = umemCudaInvalidValue;
+  if (device && !error) {
+    *adr = NULL;
+    if (nbytes) error = real_alloc(adr, nbytes, umemCudaPinned, device->ordinal);
+  }
+  return cudart_leave(error);
+}
+
+/* The pinned block that begins at adr, or NULL. */
+static Block *pinned_at(void const *adr, bool registered) {
+  Block *block = cudart_block_at((uintptr_t)adr);
+  bool is_one = block && block->start == (uintptr_t)adr && block->kind == umemCudaPinned &&
+                block->registered == registered;
+  if (is_one) return block;
+  cudart_misuse("0x%" PRIxPTR " is not the start of such pinned memory", (uintptr_t)adr);
+  return NULL;
+}
+
+/* Waits for nothing: what uses the memory later is found then. */
+int cudart_host_free(void *adr) {
+  int error = cudart_enter("host_free", needContext | needNoCapture);
+  if (!error && adr) {
+    Block *block = pinned_at(adr, false);
+    if (!block) error = umemCudaInvalidValue;
+    if (block) cudart_note_device(block->device);
+    if (block) cudart_block_remove(block);
+  }
+  return cudart_leave(error);
+}
+
+static int range_register(void *adr, size_t nbytes, unsigned flags, int device) {
+  uintptr_t start = (uintptr_t)adr;
+  if (!start || !nbytes || nbytes > UINTPTR_MAX - start) return umemCudaInvalidValue;
+  if (flags & ~(unsigned)(umemCudaPortable | umemCudaMapped)) return umemCudaInvalidValue;
+  if (cudart_is_touched(start, nbytes)) return umemCudaAlreadyRegistered;
+  Block block = {.start = start,
+                 .size = nbytes,
+                 .bytes = adr,
+                 .kind = umemCudaPinned,
+                 .device = device,
+                 .registered = true,
+                 .ready = true};
+  return cudart_block_add(&block) ? umemCudaSuccess : umemCudaOutOfMemory;
+}
+
+int cudart_host_register(void *adr, size_t nbytes, unsigned flags) {
+  int error = cudart_enter("host_register", needContext | needNoCapture);
+  Device const *device = error ? NULL : cudart_current(&error);
+  if (device) error = range_register(adr, nbytes, flags, device->ordinal);
+  return cudart_leave(error);
+}
+
+int cudart_host_unregister(void *adr) {
+  int error = cudart_enter("host_unregister", needContext | needNoCapture);
+  if (!error) {
+    Block *block = pinned_at(adr, true);
+    if (!block) error = umemCudaNotRegistered;
+    if (block) cudart_note_device(block->device);
+    if (block) cudart_block_remove(block);
+  }
+  return cudart_leave(error);
+}

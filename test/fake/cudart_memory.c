@@ -1,0 +1,228 @@
+/* cudart_memory.c - the CUDA double: blocks of device, managed, pinned and registered memory. */
+#include "cudart_books.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Addresses that no CPU has, also where it ignores the top byte: those of device d begin at
+ * (d + 1) * apart. */
+static uintptr_t const apart = (uintptr_t)1 << 52;
+
+enum { device_alignment = 256, host_alignment = 4096 };
+
+static bool is_of_device(uintptr_t adr) { return adr >= apart; }
+
+/* ---- the table of blocks ---- */
+
+/* The number of blocks that begin at or before adr. */
+static size_t blocks_before(uintptr_t adr) {
+  size_t low = 0, high = cudart_books.block_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (cudart_books.blocks[middle].start <= adr)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+Block *cudart_block_at(uintptr_t adr) {
+  size_t before = blocks_before(adr);
+  Block *block = before ? &cudart_books.blocks[before - 1] : NULL;
+  return block && adr - block->start < block->size ? block : NULL;
+}
+
+bool cudart_is_touched(uintptr_t adr, size_t nbytes) {
+  size_t after = blocks_before(adr);
+  bool begins = after < cudart_books.block_count && cudart_books.blocks[after].start - adr < nbytes;
+  return begins || cudart_block_at(adr);
+}
+
+bool cudart_block_add(Block const *block) {
+  Books *books = &cudart_books;
+  if (books->block_count == books->block_room) {
+    size_t room = books->block_room ? 2 * books->block_room : 64;
+    Block *blocks = realloc(books->blocks, room * sizeof *blocks);
+    if (!blocks) return false;
+    books->blocks = blocks;
+    books->block_room = room;
+  }
+  size_t at = blocks_before(block->start);
+  memmove(books->blocks + at + 1, books->blocks + at,
+          (books->block_count - at) * sizeof *books->blocks);
+  books->blocks[at] = *block;
+  books->block_count++;
+  return true;
+}
+
+void cudart_block_remove(Block *block) {
+  Books *books = &cudart_books;
+  if (!block->registered) {
+    bool on_device = block->kind == umemCudaDeviceMemory;
+    FakeStore *store = on_device ? books->device[block->device].store : books->real;
+    FakeBlock taken = fake_store_take(store, block->start);
+    fake_block_release(&taken);
+    if (on_device && !block->pool) books->device[block->device].plain -= block->size;
+  }
+  size_t at = (size_t)(block - books->blocks);
+  memmove(block, block + 1, (books->block_count - at - 1) * sizeof *block);
+  books->block_count--;
+}
+
+/* ---- ranges ---- */
+
+int cudart_side(Side *side, void const *adr, size_t nbytes) {
+  uintptr_t start = (uintptr_t)adr;
+  Block const *block = cudart_block_at(start);
+  *side = (Side){.adr = start, .nbytes = nbytes, .kind = umemCudaUnregistered, .device = -1};
+  char const *wrong = NULL;
+  if (block && block->freed)
+    wrong = "in a freed block";
+  else if (block && nbytes > block->size - (start - block->start))
+    wrong = "past the end of a block";
+  else if (!block && is_of_device(start))
+    wrong = "in no live block";
+  else if (!block && (!start || nbytes > UINTPTR_MAX - start || cudart_is_touched(start, nbytes)))
+    wrong = "partly in a block";
+  if (wrong) {
+    cudart_misuse("%zu bytes at 0x%" PRIxPTR " are %s", nbytes, start, wrong);
+    return umemCudaInvalidValue;
+  }
+  if (!block) return umemCudaSuccess;
+  side->kind = block->kind;
+  if (block->kind == umemCudaPinned) return umemCudaSuccess;
+  side->device = block->device;
+  cudart_note_device(side->device);
+  return cudart_books.device[side->device].broken;
+}
+
+unsigned char *cudart_side_bytes(Side const *side) {
+  if (side->kind == umemCudaUnregistered) return (unsigned char *)side->adr;
+  Block const *block = cudart_block_at(side->adr);
+  bool live = block && block->kind == side->kind &&
+              side->nbytes <= block->size - (side->adr - block->start);
+  if (live && block->ready) return block->bytes + (side->adr - block->start);
+  cudart_misuse("queued work uses %zu bytes at 0x%" PRIxPTR " %s", side->nbytes, side->adr,
+                live ? "before their allocation" : "after they were freed");
+  return NULL;
+}
+
+void *fake_cudart_at(uintptr_t adr, size_t nbytes) {
+  cudart_lock();
+  Block const *block = cudart_block_at(adr);
+  size_t offset = block ? adr - block->start : 0;
+  void *bytes = block && nbytes <= block->size - offset ? block->bytes + offset : NULL;
+  cudart_unlock();
+  return bytes;
+}
+
+bool fake_cudart_peek(uintptr_t adr, void *bytes, size_t nbytes) {
+  cudart_lock();
+  void const *at = fake_cudart_at(adr, nbytes);
+  if (at) memcpy(bytes, at, nbytes);
+  cudart_unlock();
+  return at;
+}
+
+bool fake_cudart_poke(uintptr_t adr, void const *bytes, size_t nbytes) {
+  cudart_lock();
+  void *at = fake_cudart_at(adr, nbytes);
+  if (at) memcpy(at, bytes, nbytes);
+  cudart_unlock();
+  return at;
+}
+
+int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device) {
+  int error = cudart_enter("pointer", needDriver);
+  if (!error) {
+    Block const *block = cudart_block_at((uintptr_t)adr);
+    if (block && block->freed) block = NULL;
+    *kind = block ? block->kind : umemCudaUnregistered;
+    *device = block ? block->device : -1;
+  }
+  return cudart_leave(error);
+}
+
+/* ---- device memory ---- */
+
+uint64_t cudart_available(Device const *device) {
+  uint64_t capacity = cudart_books.machine.device[device->ordinal].capacity, used = device->plain;
+  for (Pool const *p = cudart_books.pools; p; p = p->next)
+    if (p->device == device->ordinal) used += p->reserved;
+  return used < capacity ? capacity - used : 0;
+}
+
+Block *cudart_device_block(Device *device, size_t nbytes) {
+  uintptr_t first = (uintptr_t)(device->ordinal + 1) * apart;
+  if (!device->store) device->store = fake_store_create(first, UINT64_MAX / 2);
+  if (!device->store) return NULL;
+  uintptr_t adr = fake_store_alloc(device->store, nbytes, device_alignment);
+  if (adr == FAKE_NOWHERE) return NULL;
+  Block block = {.start = adr,
+                 .size = nbytes,
+                 .bytes = fake_store_at(device->store, adr, nbytes),
+                 .kind = umemCudaDeviceMemory,
+                 .device = device->ordinal,
+                 .ready = true};
+  if (cudart_block_add(&block)) return cudart_block_at(adr);
+  FakeBlock taken = fake_store_take(device->store, adr);
+  fake_block_release(&taken);
+  return NULL;
+}
+
+static int device_alloc(void **adr, size_t nbytes, Device *device) {
+  if (!nbytes) return umemCudaSuccess;
+  Block const *block =
+      nbytes <= cudart_available(device) ? cudart_device_block(device, nbytes) : NULL;
+  if (!block) return umemCudaOutOfMemory;
+  device->plain += nbytes;
+  *adr = (void *)block->start;
+  return umemCudaSuccess;
+}
+
+int cudart_malloc(void **adr, size_t nbytes) {
+  int error = cudart_enter("malloc", needContext | needNoCapture);
+  Device *device = error ? NULL : cudart_current(&error);
+  if (device) {
+    *adr = NULL;
+    error = device_alloc(adr, nbytes, device);
+  }
+  return cudart_leave(error);
+}
+
+/* The live block that begins at adr and is of kind; NULL, and a misuse. */
+static Block *block_to_free(void const *adr, umemCudaMemory kind, umemCudaMemory or_kind) {
+  Block *block = cudart_block_at((uintptr_t)adr);
+  bool is_one = block && block->start == (uintptr_t)adr && !block->freed && !block->registered &&
+                (block->kind == kind || block->kind == or_kind);
+  if (is_one) return block;
+  cudart_misuse("0x%" PRIxPTR " is not the start of a live block of this kind", (uintptr_t)adr);
+  return NULL;
+}
+
+/* Waits for all work of the device. But the memory of pools goes at once: who frees it here has to
+ * know that its work is done. */
+static int device_free(Block *block) {
+  cudart_note_device(block->device);
+  if (block->pool) {
+    cudart_pool_leave(block->pool, block->size, NULL);
+  } else {
+    uintptr_t adr = block->start;
+    cudart_demand_device(block->device);
+    block = cudart_block_at(adr); /* the table may have changed */
+  }
+  cudart_block_remove(block);
+  return umemCudaSuccess;
+}
+
+int cudart_free(void *adr) {
+  int error = cudart_enter("free", needContext | needNoCapture);
+  if (!error && adr) {
+    Block *block = block_to_free(adr, umemCudaDeviceMemory, umemCudaManagedMemory);
+    if (block) error = cudart_books.device[block->device].broken;
+    if (!error) error = block ? device_free(block) : umemCudaInvalidValue;
+  }
+  return cudart_leave(error);
+}

@@ -1,0 +1,201 @@
+/* cudart_queue.c - the CUDA double: queues of work, which is done when it is demanded. */
+#include "cudart_books.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- doing work ---- */
+
+void cudart_work_destroy(Work *work) {
+  free(work->staged);
+  free(work);
+}
+
+static void perform_copy(Work const *work) {
+  umemCudaBox const *box = &work->box;
+  unsigned char *to = cudart_side_bytes(&work->to);
+  unsigned char const *from = work->staged ? work->staged : cudart_side_bytes(&work->from);
+  if (!to || !from) return;
+  for (size_t z = 0; z < box->depth; z++)
+    for (size_t y = 0; y < box->height; y++)
+      memmove(to + (z * box->dst_rows + y) * box->dst_pitch,
+              from + (z * box->src_rows + y) * box->src_pitch, box->width);
+}
+
+static void perform(Work const *work) {
+  switch (work->kind) {
+  case workNothing:
+    break;
+  case workCopy:
+    perform_copy(work);
+    break;
+  case workSet: {
+    unsigned char *to = cudart_side_bytes(&work->to);
+    if (to) memset(to, work->value, work->to.nbytes);
+    break;
+  }
+  case workReady: {
+    Block *block = cudart_block_at(work->to.adr);
+    if (block) block->ready = true;
+    break;
+  }
+  case workFree: {
+    Block *block = cudart_block_at(work->to.adr);
+    if (block) cudart_block_remove(block);
+    break;
+  }
+  case workWait:
+    cudart_demand(work->other, work->until);
+    break;
+  case workKernel:
+    work->run(work->argument);
+    break;
+  }
+}
+
+/* What work waits for was queued before it, so that this comes to an end. */
+void cudart_demand(Stream *stream, uint64_t until) {
+  while (stream->done < until) {
+    Work *work = stream->first;
+    stream->first = work->next;
+    if (!stream->first) stream->last = &stream->first;
+    stream->done++;
+    perform(work);
+    cudart_work_destroy(work);
+  }
+}
+
+void cudart_demand_device(int device) {
+  for (Stream *s = cudart_books.streams; s; s = s->next)
+    if (s->device == device) cudart_demand(s, s->queued);
+}
+
+/* ---- queueing ---- */
+
+static Work *work_clone(Work const *work) {
+  Work *copy = malloc(sizeof *copy);
+  if (!copy) return NULL;
+  *copy = *work;
+  copy->next = NULL;
+  return copy;
+}
+
+static int push_late(Stream *stream, Work const *work) {
+  Work *copy = work_clone(work);
+  if (!copy) {
+    free(work->staged);
+    return umemCudaOutOfMemory;
+  }
+  *stream->last = copy;
+  stream->last = &copy->next;
+  stream->queued++;
+  return umemCudaSuccess;
+}
+
+int cudart_push(Stream *stream, Work const *work) {
+  Graph *graph = stream->capture;
+  if (!graph) return push_late(stream, work);
+  Work *copy = graph->broken ? NULL : work_clone(work);
+  if (!copy) {
+    free(work->staged);
+    return graph->broken ? umemCudaCaptureInvalidated : umemCudaOutOfMemory;
+  }
+  *graph->last = copy;
+  graph->last = &copy->next;
+  return umemCudaSuccess;
+}
+
+/* ---- the streams there are ---- */
+
+static Stream *stream_make(int device, bool legacy) {
+  Stream *stream = calloc(1, sizeof *stream);
+  if (!stream) return NULL;
+  stream->device = device;
+  stream->legacy = legacy;
+  stream->last = &stream->first;
+  stream->next = cudart_books.streams;
+  cudart_books.streams = stream;
+  return stream;
+}
+
+static Stream *legacy_stream(int *error) {
+  Device *device = cudart_current(error);
+  if (!device) return NULL;
+  if (!device->legacy) device->legacy = stream_make(device->ordinal, true);
+  if (!device->legacy) *error = umemCudaOutOfMemory;
+  return device->legacy;
+}
+
+Stream *cudart_stream(void *handle, int *error) {
+  if (!handle) return legacy_stream(error);
+  Stream *stream = cudart_books.streams;
+  while (stream && stream != handle) stream = stream->next;
+  if (!stream || stream->destroyed) {
+    cudart_misuse(stream ? "a stream that is destroyed" : "a stream that is none");
+    *error = umemCudaInvalidHandle;
+    return NULL;
+  }
+  *error = cudart_books.device[stream->device].broken;
+  cudart_note_device(stream->device);
+  return *error ? NULL : stream;
+}
+
+int cudart_stream_create(void **stream) {
+  int error = cudart_enter("stream_create", needContext);
+  Device *device = error ? NULL : cudart_current(&error);
+  if (device) {
+    *stream = stream_make(device->ordinal, false);
+    if (!*stream) error = umemCudaOutOfMemory;
+  }
+  return cudart_leave(error);
+}
+
+/* Its work will be done when that is demanded by other means. */
+int cudart_stream_destroy(void *stream) {
+  int error = cudart_enter("stream_destroy", needContext);
+  Stream *one = NULL;
+  if (!error && !stream) error = umemCudaInvalidHandle;
+  if (!error) one = cudart_stream(stream, &error);
+  if (one && one->capture) cudart_break_capture(one, umemCudaCaptureUnsupported);
+  if (one) one->destroyed = true;
+  return cudart_leave(error);
+}
+
+int cudart_stream_device(void *stream, int *device) {
+  int error = cudart_enter("stream_device", needDriver);
+  Stream *one = error ? NULL : cudart_stream(stream, &error);
+  if (one) *device = one->device;
+  return cudart_leave(error);
+}
+
+int cudart_stream_synchronize(void *stream) {
+  int error = cudart_enter("stream_synchronize", needContext);
+  Stream *one = error ? NULL : cudart_stream(stream, &error);
+  if (one && one->capture) {
+    error = cudart_break_capture(one, umemCudaCaptureUnsupported);
+  } else if (one) {
+    cudart_demand(one, one->queued);
+    cudart_pools_shrink(one->device);
+  }
+  return cudart_leave(error);
+}
+
+/* ---- for tests ---- */
+
+int fake_cudart_launch(void *stream, void (*run)(void *argument), void *argument) {
+  cudart_lock();
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
+  if (one) error = cudart_push(one, &(Work){.kind = workKernel, .run = run, .argument = argument});
+  cudart_unlock();
+  return error;
+}
+
+bool fake_cudart_is_late(void *stream) {
+  cudart_lock();
+  int error = umemCudaSuccess;
+  Stream const *one = cudart_stream(stream, &error);
+  bool late = one && one->done < one->queued;
+  cudart_unlock();
+  return late;
+}

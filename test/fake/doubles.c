@@ -1,0 +1,28 @@
+#include "doubles.h"
+
+#include "cudart.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int used;
+
+void doubles_use(void) {
+  if (getenv("UMEM_TEST_GPU")) return;
+  umemCudaRt_replace(fake_cudart());
+  used = 1;
+}
+
+char const *doubles_complaint(void) {
+  static char text[512];
+  if (!used || (fake_cudart_is_clean() && !fake_cudart_misuse())) return NULL;
+  FakeCudartLive left = fake_cudart_live();
+  char const *misuse = fake_cudart_misuse();
+  snprintf(text, sizeof text,
+           "%s; left behind: %zu blocks, %zu managed, %zu pinned, %zu registered, %zu streams, %zu "
+           "events, %zu pools, %zu contexts",
+           misuse ? misuse : "no misuse", left.blocks, left.managed, left.pinned, left.registered,
+           left.streams, left.events, left.pools, left.primaries);
+  fake_cudart_reset();
+  return text;
+}

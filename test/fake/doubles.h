@@ -1,0 +1,14 @@
+/* doubles.h - doubles of what a machine may lack, put in the place of the real thing for a program that
+ * links the static library. So far that is the CUDA runtime. */
+#ifndef UMEM_TEST_FAKE_DOUBLES_H
+#define UMEM_TEST_FAKE_DOUBLES_H
+
+/* Puts the doubles in place; not when the environment variable UMEM_TEST_GPU is set, for then the real
+ * thing is to be tested. Before the first context. */
+void doubles_use(void);
+
+/* When no context lives: what is wrong with what the contexts did or left behind, and forgets it; NULL
+ * when all is well. */
+char const *doubles_complaint(void);
+
+#endif

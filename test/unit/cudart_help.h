@@ -1,0 +1,67 @@
+/* cudart_help.h - what the tests of the CUDA double share. */
+#ifndef UMEM_TEST_CUDART_HELP_H
+#define UMEM_TEST_CUDART_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake/cudart.h"
+
+static umemCudaRt const *rt;
+
+#define ok(call) assert_int_equal(call, umemCudaSuccess)
+#define refused(call, error) assert_int_equal(call, error)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+static inline void expect_misuse(char const *words) {
+  char const *misuse = fake_cudart_misuse();
+  assert_non_null(misuse);
+  if (!strstr(misuse, words)) assert_string_equal(misuse, words);
+  fake_cudart_forget_misuse();
+}
+
+static inline void expect_no_misuse(void) {
+  if (fake_cudart_misuse()) fail_msg("misuse: %s", fake_cudart_misuse());
+}
+
+static inline void enter(int device) {
+  void *context = NULL;
+  ok(rt->primary_retain(&context, device));
+  ok(rt->context_push(context));
+}
+
+static inline void leave(int device) {
+  void *context = NULL;
+  ok(rt->context_pop(&context));
+  ok(rt->primary_release(device));
+}
+
+static inline int set_up(void **state) {
+  (void)state;
+  fake_cudart_reset();
+  rt = fake_cudart();
+  return 0;
+}
+
+static inline int tear_down(void **state) {
+  (void)state;
+  expect_no_misuse();
+  fake_cudart_reset();
+  assert_true(fake_cudart_is_clean());
+  return 0;
+}
+
+/* The byte there as it is now. */
+static inline unsigned char byte_at(void const *adr) {
+  unsigned char byte = 0;
+  assert_true(fake_cudart_peek((uintptr_t)adr, &byte, 1));
+  return byte;
+}
+
+#endif

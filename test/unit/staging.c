@@ -1,0 +1,239 @@
+/* staging.c - copies of pageable memory through pinned chunks: content, order, how many chunks
+ * there are, and several GPUs, on a double of the runtime. */
+#include "staging_help.h"
+
+/* ---- content ---- */
+
+static void test_all_bytes_arrive(void **state) {
+  size_t const sizes[] = {from,
+                          from + 1,
+                          from + 4095,
+                          ((size_t)3 << 20) + 12345,
+                          (size_t)8 << 20,
+                          ((size_t)19 << 20) - 1};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    there_and_back(*state, sizes[i], i * 5 % 7, i * 3 % 11, (unsigned)i);
+}
+
+static void test_all_bytes_arrive_through_small_chunks(void **state) {
+  assert_int_equal(umemCuda_set_staging(64 << 10, 7), umemOK);
+  there_and_back(*state, from + 777, 1, 3, 5);
+  there_and_back(*state, ((size_t)5 << 20) + 1, 0, 1, 6);
+  assert_int_equal(live_chunks(), 7); /* of which three lanes use six */
+}
+
+static void test_all_bytes_arrive_through_large_chunks(void **state) {
+  assert_int_equal(umemCuda_set_staging(16 << 20, 0), umemOK);
+  there_and_back(*state, from, 3, 1, 1);
+  there_and_back(*state, ((size_t)9 << 20) + 9, 2, 2, 2);
+}
+
+static void test_short_copies_are_declined(void **state) {
+  Bench *bench = *state;
+  Block block = block_make(from);
+  unsigned long before = fake_cudart_calls();
+  assert_false(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+                              from - 1, umemCudaToDevice));
+  assert_int_equal(fake_cudart_calls(), before);
+  assert_int_equal(umem_get_status(&bench->ctx), umemOK);
+  block_release(&block);
+}
+
+/* ---- order ---- */
+
+typedef struct Kernel {
+  Block *block;
+  unsigned char *seen; /* what the block held when the kernel ran */
+  int value;           /* what it was set to then; -1: it was not */
+} Kernel;
+
+static void run_kernel(void *argument) {
+  Kernel *kernel = argument;
+  Block *block = kernel->block;
+  fake_cudart_peek((uintptr_t)block->adr, kernel->seen, block->nbytes);
+  if (kernel->value < 0) return;
+  memset(block->bytes, kernel->value, block->nbytes);
+  fake_cudart_poke((uintptr_t)block->adr, block->bytes, block->nbytes);
+}
+
+static void check_order(Bench *bench, void *stream) {
+  size_t nbytes = 2 * from;
+  Block block = block_make(nbytes);
+  unsigned char *host = malloc(nbytes), *seen = malloc(nbytes);
+  assert_non_null(host);
+  assert_non_null(seen);
+  memset(block.bytes, 1, nbytes + 2 * margin);
+  block_poke(&block);
+  bench->place.stream = stream;
+  uintptr_t device = (uintptr_t)block.adr;
+
+  Kernel before = {&block, seen, 2};
+  assert_int_equal(fake_cudart_launch(stream, run_kernel, &before), 0);
+  assert_true(fake_cudart_is_late(stream));
+  assert_true(
+      umemCuda_stage(&bench->ctx.super, &bench->place, device, host, nbytes, umemCudaToHost));
+  assert_true(is_all(seen, nbytes, 1));
+  assert_true(is_all(host, nbytes, 2));
+
+  before.value = 3;
+  memset(host, 4, nbytes);
+  assert_int_equal(fake_cudart_launch(stream, run_kernel, &before), 0);
+  assert_true(
+      umemCuda_stage(&bench->ctx.super, &bench->place, device, host, nbytes, umemCudaToDevice));
+  assert_true(is_all(seen, nbytes, 2));
+  Kernel after = {&block, seen, -1};
+  assert_int_equal(fake_cudart_launch(stream, run_kernel, &after), 0);
+  assert_int_equal(rt->stream_synchronize(stream), 0);
+  assert_true(is_all(seen, nbytes, 4));
+
+  bench->place.stream = NULL;
+  free(host);
+  free(seen);
+  block_release(&block);
+}
+
+static void test_order_on_a_stream(void **state) {
+  void *stream;
+  assert_int_equal(rt->stream_create(&stream), 0);
+  check_order(*state, stream);
+  assert_int_equal(rt->stream_destroy(stream), 0);
+}
+
+static void test_order_on_the_legacy_stream(void **state) { check_order(*state, NULL); }
+
+/* A program may capture a graph in another stream meanwhile. */
+static void test_captures_of_others_go_on(void **state) {
+  Bench *bench = *state;
+  void *captured, *graph;
+  assert_int_equal(rt->stream_create(&captured), 0);
+  assert_int_equal(rt->stream_create(&bench->place.stream), 0);
+  size_t nbytes = 2 * from;
+  Block block = block_make(nbytes);
+  memset(block.bytes, 5, nbytes);
+  assert_int_equal(fake_cudart_begin_capture(captured), 0);
+  assert_true(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+                             nbytes, umemCudaToDevice));
+  assert_int_equal(fake_cudart_end_capture(captured, &graph), 0);
+  assert_int_equal(umem_get_status(&bench->ctx), umemOK);
+  block_release(&block);
+  assert_int_equal(rt->stream_destroy(captured), 0);
+  assert_int_equal(rt->stream_destroy(bench->place.stream), 0);
+  bench->place.stream = NULL;
+}
+
+/* ---- the set of chunks ---- */
+
+static void test_chunks_and_lanes_are_used_again(void **state) {
+  there_and_back(*state, 4 * from, 0, 0, 1);
+  FakeCudartLive first = fake_cudart_live();
+  size_t chunks = live_chunks();
+  unsigned long created = fake_cudart_calls_of("stream_create");
+  assert_true(chunks <= 2 * threads);
+  there_and_back(*state, 4 * from, 0, 0, 2);
+  assert_int_equal(live_chunks(), chunks);
+  assert_int_equal(fake_cudart_live().streams, first.streams);
+  assert_int_equal(fake_cudart_live().events, first.events);
+  assert_int_equal(fake_cudart_calls_of("stream_create"), created);
+}
+
+static void test_without_chunks_copies_are_declined(void **state) {
+  Bench *bench = *state;
+  assert_int_equal(umemCuda_set_staging(0, 1), umemOK);
+  Block block = block_make(from);
+  umemCudaKind const kinds[] = {umemCudaToDevice, umemCudaToHost};
+  memset(block.bytes, 3, from + 2 * margin);
+  block_poke(&block);
+  for (int i = 0; i < 2; i++)
+    assert_false(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+                                from, kinds[i]));
+  assert_int_equal(umem_get_status(&bench->ctx), umemOK);
+  assert_int_equal(live_chunks(), 1);
+  block_release(&block);
+}
+
+static void test_the_size_can_be_set(void **state) {
+  there_and_back(*state, 4 * from, 0, 0, 1);
+  assert_true(live_chunks() > 0);
+  assert_int_equal(umemCuda_set_staging(128 << 10, 0), umemOK);
+  assert_int_equal(live_chunks(), 0); /* idle ones of the other size */
+  there_and_back(*state, 4 * from, 0, 0, 2);
+  assert_int_equal(live_chunks(), 2 * threads);
+  assert_int_equal(umemCuda_set_staging(128 << 10, 3), umemOK);
+  assert_int_equal(live_chunks(), 3);
+}
+
+static void test_a_lent_chunk_of_another_size_goes_when_it_comes_back(void **state) {
+  Bench *bench = *state;
+  umemCudaChunk *chunk = umemCudaChunk_take(bench->place.gpu);
+  assert_non_null(chunk);
+  assert_int_equal(umemCuda_set_staging(64 << 10, 0), umemOK);
+  assert_int_equal(live_chunks(), 1);
+  memset(chunk->memory, 1, chunk->nbytes);
+  umemCudaChunk_give(chunk);
+  assert_int_equal(live_chunks(), 0);
+}
+
+static void test_impossible_settings(void **state) {
+  (void)state;
+  assert_int_equal(umemCuda_set_staging(4096, 0), umemValueError);
+  assert_int_equal(umemCuda_set_staging((64 << 10) + 1, 0), umemValueError);
+  assert_int_equal(umemCuda_set_staging((64 << 20) + 4096, 0), umemValueError);
+  assert_int_equal(umemCuda_set_staging(0, 257), umemValueError);
+  assert_non_null(strstr(umem_thread_message(), "umemCuda_set_staging"));
+  umem_thread_clear();
+  assert_int_equal(umemCuda_set_staging(64 << 20, 256), umemOK);
+}
+
+/* ---- several GPUs ---- */
+
+static void test_each_gpu_releases_its_own(void **state) {
+  there_and_back(*state, 4 * from, 0, 0, 1);
+  FakeCudartLive first = fake_cudart_live();
+  Bench second;
+  bench_open(&second, 1);
+  there_and_back(&second, 4 * from, 0, 0, 2);
+  assert_true(fake_cudart_live().streams > first.streams);
+  bench_close(&second);
+  FakeCudartLive last = fake_cudart_live();
+  assert_int_equal(last.streams, first.streams);
+  assert_int_equal(last.events, first.events);
+  assert_int_equal(last.pinned + last.registered, first.pinned + first.registered);
+  assert_int_equal(fake_cudart_done().foreign, 0);
+  there_and_back(*state, 4 * from, 0, 0, 3);
+}
+
+static void test_a_gpu_takes_idle_chunks_of_another(void **state) {
+  assert_int_equal(umemCuda_set_staging(0, 2 * threads), umemOK);
+  there_and_back(*state, 4 * from, 0, 0, 1);
+  assert_int_equal(live_chunks(), 2 * threads);
+  Bench second;
+  bench_open(&second, 1);
+  there_and_back(&second, 4 * from, 0, 0, 2);
+  assert_int_equal(live_chunks(), 2 * threads);
+  umemCudaChunk *chunk = umemCudaChunk_take(second.place.gpu);
+  assert_ptr_equal(chunk->gpu, second.place.gpu); /* whose context it lives in */
+  umemCudaChunk_give(chunk);
+  there_and_back(*state, 4 * from, 0, 0, 3);
+  assert_int_equal(live_chunks(), 2 * threads);
+  bench_close(&second);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      CASE(test_all_bytes_arrive),
+      CASE(test_all_bytes_arrive_through_small_chunks),
+      CASE(test_all_bytes_arrive_through_large_chunks),
+      CASE(test_short_copies_are_declined),
+      CASE(test_order_on_a_stream),
+      CASE(test_order_on_the_legacy_stream),
+      CASE(test_captures_of_others_go_on),
+      CASE(test_chunks_and_lanes_are_used_again),
+      CASE(test_without_chunks_copies_are_declined),
+      CASE(test_the_size_can_be_set),
+      CASE(test_a_lent_chunk_of_another_size_goes_when_it_comes_back),
+      CASE(test_impossible_settings),
+      CASE(test_each_gpu_releases_its_own),
+      CASE(test_a_gpu_takes_idle_chunks_of_another),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
