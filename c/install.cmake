@@ -30,6 +30,12 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDE
   message(FATAL_ERROR "CMAKE_INSTALL_LIBDIR and CMAKE_INSTALL_INCLUDEDIR must be relative")
 endif()
 file(RELATIVE_PATH umem_pc_prefix "${pc_dir}" "/prefix")
+set(umem_pc_private "-lpthread")
+if(UMEM_WITH_CUDA)
+  get_filename_component(umem_pc_cuda "${umem_cuda_runtime}" DIRECTORY)
+  string(REPLACE " " "\\ " umem_pc_cuda "${umem_pc_cuda}")
+  set(umem_pc_private "-L${umem_pc_cuda} -lcudart_static -ldl -lrt -lpthread")
+endif()
 configure_file(umem.pc.in umem.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem.pc"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"

@@ -3,7 +3,10 @@
 # A stage is a function stage_NAME that runs in the root of the tree. It fails by its exit status, and
 # tells each check by a line "ok - NAME" or "not ok - NAME".
 
-all_stages=(gcc clang asan tsan valgrind format includes symbols tidy cppcheck docs examples install bench)
+source "$root/test/check.sh"
+source "$root/test/cuda.sh"
+
+all_stages=(gcc clang asan tsan valgrind format includes symbols cuda tidy cppcheck docs examples install bench)
 quick_stages=(gcc format includes symbols)
 
 declare -A stage_needs=(
@@ -15,6 +18,7 @@ declare -A stage_needs=(
   [format]="python"
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka python3"
+  [cuda]="gcc g++ cmake ninja pkg-config cmocka python3"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
@@ -25,18 +29,6 @@ declare -A stage_needs=(
 
 jobs=$(nproc)
 export PYTHONDONTWRITEBYTECODE=1
-
-# Runs a command as one check of this name.
-check() {
-  local name=$1
-  shift
-  if "$@"; then
-    echo "ok - $name"
-  else
-    echo "not ok - $name (exit status $?)"
-    return 1
-  fi
-}
 
 # Builds a preset of CMakePresets.json below $build.
 build_preset() {
@@ -49,9 +41,15 @@ build_preset() {
 # Builds a preset and runs all of its tests, with the words after it put before the command.
 build_and_test() {
   build_preset "$1"
-  local results=$build/$1/results.xml status=0
+  run_tests "$build/$1" "${@:2}" ctest
+}
+
+# Runs the tests of the build folder $1 with the words after it, which end in ctest and its options.
+run_tests() {
+  local folder=$1 results=$1/results.xml status=0
+  shift
   rm -f "$results"
-  "${@:2}" ctest --test-dir "$build/$1" --parallel "$jobs" --output-on-failure --no-tests=error \
+  "$@" --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error \
     --output-junit "$results" \
     --test-output-size-passed 10000000 --test-output-size-failed 10000000 || status=$?
   python3 test/ctest_results.py "$results" || status=$?
@@ -97,6 +95,55 @@ stage_includes() {
 stage_symbols() {
   build_preset gcc
   python3 test/style/exported_symbols.py "$build/gcc/c"
+  python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
+  python3 test/style/cuda_symbols_test.py
+}
+
+# With a driver that finds no GPU, test/run --gpu says so in one line.
+gpu_tests_need_a_gpu() {
+  local folder=$build/no-gpu said status=0
+  mkdir -p "$folder"
+  printf '#!/bin/sh\necho "No devices were found"\nexit 6\n' > "$folder/nvidia-smi"
+  chmod +x "$folder/nvidia-smi"
+  said=$(PATH=$folder:$PATH test/run --gpu 2>&1) || status=$?
+  echo "$said"
+  [ $status = 2 ] && [ "$said" = "test/run --gpu: no GPU here: No devices were found" ]
+}
+
+# The stage example of a build without CUDA gives that as the reason why it leaves GPUs out.
+example_tells_of_no_cuda() {
+  (cd "$build/cuda-off" && examples/stage "$root/examples/data/cell.npy") | tr -s '\n ' ' ' |
+    grep 'left out: .*GPU.* was built without CUDA'
+}
+
+# Both kinds of build are proven, the one without CUDA also where the toolkit is.
+stage_cuda() {
+  cmake --preset gcc -B "$build/cuda-off" -DUMEM_CUDA=OFF
+  cmake --build "$build/cuda-off" --parallel "$jobs" --target umem_static umem_shared contract stage
+  python3 test/style/cuda_symbols.py "$build/cuda-off/c/libumem.a" without
+  run_tests "$build/cuda-off" ctest --tests-regex '^contract\.refusal$'
+  check "examples say that the build is without CUDA" example_tells_of_no_cuda
+  check "test/run --gpu says that there is no GPU" gpu_tests_need_a_gpu
+
+  if ! find_nvcc; then
+    echo "skipped - a build with CUDA: there is no nvcc"
+    return
+  fi
+  cmake --preset gcc -B "$build/cuda-on" -DUMEM_CUDA=ON
+  check "the library and the tests build with CUDA" cmake --build "$build/cuda-on" --parallel "$jobs"
+  python3 test/style/exported_symbols.py "$build/cuda-on/c"
+  python3 test/style/cuda_symbols.py "$build/cuda-on/c/libumem.a" with
+  run_tests "$build/cuda-on" ctest --tests-regex '^contract\.refusal$|^unit\.dlopen$'
+
+  local architecture door=$build/cuda-on/door.cu kernel=$build/cuda-on/kernel
+  echo '#include <umem.h>' > "$door"
+  for architecture in sm_80 sm_90; do
+    check "nvcc compiles umem.h for $architecture" \
+      compile_with_nvcc "$door" "$build/cuda-on/door.o" -arch=$architecture
+    check "nvcc compiles kernels on memory of umem for $architecture" \
+      compile_kernel "$kernel.o" -arch=$architecture
+  done
+  check "they link" "$nvcc" "$kernel.o" "$build/cuda-on/c/libumem.a" -o "$kernel"
 }
 
 stage_tidy() {
@@ -121,7 +168,13 @@ stage_examples() {
     sed -E 's/^(.*) \.\.\. ok$/ok - \1/; s/^(.*) \.\.\. (FAIL|ERROR)$/not ok - \1/'
 }
 
-stage_install() { test/install/run "$build/install"; }
+# As it comes, with CUDA where the toolkit is; then without.
+stage_install() {
+  local status=0
+  test/install/run "$build/install" || status=$?
+  test/install/run "$build/install" -DUMEM_CUDA=OFF || status=$?
+  return $status
+}
 
 # One short round of everything, as a user runs it; also with warnings as errors.
 stage_bench() {

@@ -22,5 +22,6 @@ cc first.c -o first $(pkg-config --cflags --libs umem) -Wl,-rpath,"$HOME/opt/ume
 # [/pkg-config]
 
 # [static]
-cc first.c -o first_static $(pkg-config --cflags umem) "$HOME/opt/umem/lib/libumem.a" -pthread
+cc first.c -o first_static $(pkg-config --cflags umem) "$HOME/opt/umem/lib/libumem.a" \
+  $(pkg-config --variable=libs_private umem)
 # [/static]

@@ -12,7 +12,7 @@ from report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ["c", "test", "bench", "examples", "doc"]
-SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
+SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu"}
 VERSION = "14.0.6"
 
 

@@ -2,8 +2,9 @@
 """Checks who includes whom, and that nothing decides by the kind of a context.
 
 The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
-of a context. c/src/umem_X.c and c/src/umem_X_*.[ch] belong to the context X of umem/X.h; what several
-contexts share stands in SHARED; the rest of c/src is the core.
+of a context, or of something that no other header needs and that is kept apart likewise (threads).
+c/src/umem_X.c and c/src/umem_X_*.[ch] belong to the context X of umem/X.h; what several contexts share
+stands in SHARED; the rest of c/src is the core.
 
 Usage: include_rules.py [ROOT]
 """
@@ -21,7 +22,14 @@ STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (
     r"\b(?:cuda[A-Z]\w*|CU[a-z]+\w*|__CUDA\w*|MPI_\w+|pthread\w*|_Atomic|atomic_\w+|HAVE_\w*)\b"
 )
-BY_KIND = r"\bcase\s+umem\w+Device\b|[=!]=\s*umem\w+Device\b|\bumem\w+Device\s*[=!]="
+# CUDA's own names and headers stand in the file of the table alone.
+CUDA_TABLE = "umem_cuda_rt.c"
+OF_CUDA = (
+    r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+|\bdl(?:m?open|v?sym)\b"
+    r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
+)
+# Where code decides by a kind of context; KINDS stands for their names.
+BY_KIND = r"\bcase\s+(?:KINDS)\b|[=!]=\s*(?:KINDS)\b|\b(?:KINDS)\s*[=!]="
 
 
 class Tree:
@@ -116,8 +124,11 @@ def public_headers_are_plain(tree):
 
 
 def nothing_decides_by_kind(tree):
-    """No `case umemXDevice:` and no comparison with one in the library."""
-    return tree.find(tree.public + tree.source, BY_KIND)
+    """No `case umemXDevice:` and no comparison with one, which the public headers name, in the library."""
+    kinds = {kind for path in tree.public for kind in re.findall(r"\bumem\w+Device\b", tree.code(path))}
+    if not kinds:
+        return ["the public headers name no kind of context"]
+    return tree.find(tree.public + tree.source, BY_KIND.replace("KINDS", "|".join(sorted(kinds))))
 
 
 def sources_include_their_own(tree):
@@ -138,6 +149,11 @@ def sources_include_their_own(tree):
             if not allowed:
                 problems.append(f"{tree.where(path, line)}: includes {included}")
     return problems
+
+
+def cuda_is_called_through_the_table(tree):
+    """Only umem_cuda_rt.c includes CUDA's headers and names what they declare."""
+    return tree.find([path for path in tree.source if path.name != CUDA_TABLE], OF_CUDA)
 
 
 def contract_names_no_context(tree):
@@ -172,6 +188,7 @@ RULES = [
     public_headers_are_plain,
     nothing_decides_by_kind,
     sources_include_their_own,
+    cuda_is_called_through_the_table,
     contract_names_no_context,
 ]
 

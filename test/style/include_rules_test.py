@@ -9,15 +9,18 @@ from report import Report
 
 GOOD = {
     "c/include/umem.h": "#include <umem/base.h>\n#include <umem/disk.h>\n#include <umem/host.h>\n",
-    "c/include/umem/base.h": "#include <umem/context.h>\n",
+    "c/include/umem/base.h": "#include <umem/context.h>\n"
+                             "typedef enum { umemNoDevice, umemHostDevice } umemDeviceType;\n",
     "c/include/umem/context.h": "#include <stdint.h>\n/* not a cudaStream_t */\nint umem_null(void);\n",
     "c/include/umem/disk.h": "#include <umem/base.h>\ntypedef struct { int x; } umemDisk;\n",
     "c/include/umem/host.h": "#include <umem/base.h>\ntypedef struct { int x; } umemHost;\n",
     "c/src/umem_core.h": "#include <umem/base.h>\n",
     "c/src/umem_copy.c": '#include "umem_core.h"\n#include <pthread.h>\n#include <sys/disk.h>\n',
+    "c/src/umem_cuda_rt.c": "#include <cuda_runtime_api.h>\nint f(void) { return cudaFree(0); }\n",
     "c/src/umem_disk.c": '#include "umem_core.h"\n#include <umem/disk.h>\n#include <umem/host.h>\n',
     "c/src/umem_disk_table.h": '#include "umem_core.h"\n',
-    "c/src/umem_host.c": '#include "umem_core.h"\nint f(int t) { return t = umemHostDevice; }\n',
+    "c/src/umem_host.c": '#include "umem_core.h"\nint f(int t) { return t = umemHostDevice; }\n'
+                         'int g(int error) { return error == umemInvalidDevice; }\n',
     "test/contract/copy.c": '#include "../backends.h"\n/* on a umemDisk, too */\n',
 }
 
@@ -39,11 +42,20 @@ BAD = [
     ("nothing_decides_by_kind", "c/src/umem_copy.c",
      "int f(int t) { switch (t) { case umemHostDevice: return 1; } return 0; }\n"),
     ("nothing_decides_by_kind", "c/src/umem_copy.c", "int f(int t) { return t == umemHostDevice; }\n"),
+    ("nothing_decides_by_kind", "c/src/umem_copy.c", "int f(int t) { return umemNoDevice != t; }\n"),
     ("sources_include_their_own", "c/src/umem_copy.c", "#include <umem/host.h>\n"),
     ("sources_include_their_own", "c/src/umem_copy.c", "#include <umem.h>\n"),
     ("sources_include_their_own", "c/src/umem_core.h", '#include "umem_disk_table.h"\n'),
     ("sources_include_their_own", "c/src/umem_host.c", "#include <umem/disk.h>\n"),
     ("sources_include_their_own", "c/src/umem_host.c", '#include "umem_disk_table.h"\n'),
+    ("cuda_is_called_through_the_table", "c/src/umem_copy.c", "#include <cuda_runtime_api.h>\n"),
+    ("cuda_is_called_through_the_table", "c/src/umem_disk.c", "#include <cuda.h>\n"),
+    ("cuda_is_called_through_the_table", "c/src/umem_disk.c", "int f(void) { return cudaFree(0); }\n"),
+    ("cuda_is_called_through_the_table", "c/src/umem_disk.c", "int f(void) { return cuInit(0); }\n"),
+    ("cuda_is_called_through_the_table", "c/src/umem_copy.c", "static cudaStream_t stream;\n"),
+    ("cuda_is_called_through_the_table", "c/src/umem_copy.c", "static CUcontext context;\n"),
+    ("cuda_is_called_through_the_table", "c/src/umem_copy.c",
+     "void *f(void *p) { return dlsym(p, \"cudaFree\"); }\n"),
     ("contract_names_no_context", "test/contract/copy.c", "static umemDisk disk;\n"),
     ("contract_names_no_context", "test/contract/copy.c", "void f(void *p) { umemDisk_ctor(p); }\n"),
     ("contract_names_no_context", "test/contract/copy.c", "#include <umem/disk.h>\n"),

@@ -1,0 +1,258 @@
+#!/usr/bin/env bash
+# Builds umem and tests it on a GPU of this machine, which needs no network: nothing is installed.
+#
+#     test/run --gpu           all parts
+#     test/run --gpu PART...   some: contract fault unit examples kernel memcheck
+#
+# Needs the CUDA toolkit, gcc and g++, CMake, Ninja or make, Python 3, and CMocka, found by pkg-config
+# (PKG_CONFIG_PATH) or as include/cmocka.h and lib/libcmocka.so below a folder of CMAKE_PREFIX_PATH.
+#
+# Everything is built below build/test/gpu, or below $UMEM_TEST_BUILD/gpu. The summary goes to a file
+# named for the date and the GPU in bench/results, or in $UMEM_GPU_RESULTS. $UMEM_COMMIT tells the
+# commit where the tree is no Git checkout.
+# Exit status 0: all parts passed. 1: one failed. 2: there is no GPU, or something is missing.
+set -u
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${UMEM_TEST_BUILD:-$root/build/test}/gpu
+results=${UMEM_GPU_RESULTS:-$root/bench/results}
+source "$root/test/check.sh"
+source "$root/test/cuda.sh"
+
+all_parts=(contract fault unit examples kernel memcheck)
+# Seconds after which a part has hung.
+declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [examples]=300 [kernel]=120
+  [memcheck]=1200)
+
+export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
+jobs=$(nproc)
+[ "$jobs" -le 8 ] || jobs=8 # they share the GPU
+
+# ---- the parts; each runs in a process of its own ----
+
+part_build() {
+  local generator=()
+  ! command -v ninja > /dev/null || generator=(-G Ninja)
+  cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DUMEM_CUDA=ON \
+    -DUMEM_BUILD_TESTS=ON -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ &&
+    cmake --build "$build" --parallel "$(nproc)"
+  check "builds" [ $? = 0 ]
+}
+
+# The tests of ctest that these options of it choose.
+run_tests() {
+  local xml=$build/$part.xml status=0
+  rm -f "$xml"
+  ctest --test-dir "$build" --parallel "$jobs" --no-tests=error --output-on-failure \
+    --output-junit "$xml" --test-output-size-passed 10000000 --test-output-size-failed 10000000 \
+    "$@" || status=$?
+  python3 "$root/test/ctest_results.py" "$xml" || status=$?
+  return $status
+}
+
+# A test of this row of the contract has passed.
+has_run() { grep -q "OK \] .*: $1\$" "$build/$part.xml"; }
+
+# Rows that a machine lacks are left out: those of its GPUs must not be.
+part_contract() {
+  local status=0
+  run_tests --label-regex '^contract$' || status=$?
+  check "the contract ran on a GPU" has_run cuda || status=1
+  [ "$(nvidia-smi -L | wc -l)" = 1 ] || check "and on a second one" has_run cuda-1 || status=1
+  return $status
+}
+
+part_fault() { run_tests --tests-regex '^fault\.cuda'; }
+part_unit() { run_tests --label-regex '^unit$'; }
+
+# The stage example says that every byte was identical, and its table names the GPU.
+stages() {
+  "$@" > stage.out || return
+  cat stage.out
+  grep -q '^GPU ' stage.out && grep -q '^input .*GPU ' stage.out && ! grep '^left out: .*GPU' stage.out
+}
+
+part_examples() {
+  local folder
+  folder=$(mktemp -d) && cd "$folder" || return
+  local programs=$build/examples cell=$root/examples/data/cell.npy
+  check "hello" "$programs/hello"
+  check "persist write" "$programs/persist" write
+  check "persist read" "$programs/persist" read
+  check "connect" "$programs/connect"
+  check "stage" stages "$programs/stage" "$cell" out.npy
+  check "stage gives the array back" cmp "$cell" out.npy
+  check "stage, in small pieces" stages "$programs/stage" "$cell" out.npy 100000
+  check "stage, in small pieces, gives the array back" cmp "$cell" out.npy
+  rm -rf "$folder"
+  cd "$root" && run_tests --label-regex '^doc$' --exclude-regex 'install|readme' # the programs shown
+}
+
+part_kernel() {
+  find_nvcc || {
+    echo "skipped - kernels: there is no nvcc"
+    return
+  }
+  check "compiles for this GPU" compile_kernel "$build/kernel.o" -arch=native
+  check "links the static library" "$nvcc" -arch=native "$build/kernel.o" "$build/c/libumem.a" \
+    -o "$build/kernel_static"
+  check "links the shared library" "$nvcc" -arch=native "$build/kernel.o" "$build/c/libumem.so" \
+    -Xlinker "-rpath=$build/c" -o "$build/kernel_shared"
+  check "kernels on memory of umem, static library" "$build/kernel_static"
+  check "kernels on memory of umem, shared library" "$build/kernel_shared"
+}
+
+# The rows of the contract's contexts of CUDA; those that end in -1 are of a second GPU.
+cuda_rows() {
+  local absent=-1
+  [ "$(nvidia-smi -L | wc -l)" = 1 ] || absent=none
+  "$build/test/contract/contract" --help 2>&1 | sed -n 's/^rows://p' | grep -o "'cuda[^']*'" |
+    tr -d "'" | grep -v -e "$absent\$"
+}
+
+# That calls fail on purpose is no error: only what kernels, copies and sets touch is.
+memcheck() {
+  timeout -k 10 240 "$sanitizer" --tool memcheck --report-api-errors no --error-exitcode 99 "$@"
+}
+
+part_memcheck() {
+  export UMEM_TEST_SMALL=1
+  find_sanitizer || {
+    echo "skipped - memcheck: there is no compute-sanitizer"
+    return
+  }
+  local rows row status=0 said=$build/memcheck.out out=$build/memcheck.npy
+  memcheck "$build/examples/stage" "$root/examples/data/cell.npy" "$out" > "$said" 2>&1 || status=$?
+  cat "$said"
+  if grep -qi 'device not supported' "$said"; then
+    echo "skipped - memcheck: compute-sanitizer does not support this GPU here"
+    return
+  fi
+  check "stage" [ $status = 0 ]
+  check "stage gives the array back" cmp "$root/examples/data/cell.npy" "$out"
+  [ ! -x "$build/kernel_static" ] || check "kernels on memory of umem" memcheck "$build/kernel_static"
+  mapfile -t rows < <(cuda_rows)
+  check "there are CUDA rows" [ ${#rows[@]} != 0 ]
+  for row in "${rows[@]}"; do
+    check "contract, $row" memcheck "$build/test/contract/contract" single "$row"
+  done
+}
+
+if [ "${1-}" = --part ]; then
+  part=$2
+  cd "$root" || exit
+  check_failed=0
+  "part_$part" || check_failed=1
+  exit $check_failed
+fi
+
+# ---- what is there ----
+
+die() {
+  echo "test/run --gpu: $*" >&2
+  exit 2
+}
+
+parts=()
+for argument; do
+  case $argument in
+    -h | --help) sed -n '2,/^set/{/^#/!d;s/^# \{0,1\}//;p}' "$0" && exit ;;
+  esac
+  [[ " ${all_parts[*]} " == *" $argument "* ]] || die "no part '$argument'; there are: ${all_parts[*]}"
+  parts+=("$argument")
+done
+suffix=
+[ ${#parts[@]} = 0 ] || suffix=$(printf -- '-%s' "${parts[@]}") # a file of its own
+[ ${#parts[@]} != 0 ] || parts=("${all_parts[@]}")
+
+command -v nvidia-smi > /dev/null || die "no GPU here: there is no nvidia-smi, which the driver brings"
+gpus=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>&1) && [[ $gpus == *,* ]] ||
+  die "no GPU here: $(head -n 1 <<< "$gpus")"
+missing=()
+for program in cmake ctest gcc g++ python3; do
+  command -v "$program" > /dev/null || missing+=("$program")
+done
+command -v ninja > /dev/null || command -v make > /dev/null || missing+=("ninja or make")
+[ ${#missing[@]} = 0 ] || die "missing: ${missing[*]}"
+
+logs=$build/logs
+mkdir -p "$logs" "$results" || exit 2
+build=$(cd "$build" && pwd) logs=$build/logs
+export UMEM_TEST_BUILD=${build%/gpu}
+
+# ---- running the parts ----
+
+table=() problems=() total_passed=0 total_failed=0 started=$SECONDS
+run_part() {
+  local part=$1 log=$logs/$1.log begin=$SECONDS
+  timeout -k 10 "${limits[$part]}" bash "$root/test/gpu.sh" --part "$part" < /dev/null > "$log" 2>&1
+  local result=$?
+  [ $result != 124 ] && [ $result != 137 ] ||
+    echo "not ok - $part: stopped after ${limits[$part]} s" >> "$log"
+  local passed failed skipped verdict=passed line
+  passed=$(grep -c '^ok - ' "$log")
+  failed=$(grep -c '^not ok - ' "$log")
+  skipped=$(grep -c '^skipped - ' "$log")
+  if [ "$failed" = 0 ] && { [ $result != 0 ] || [ "$((passed + skipped))" = 0 ]; }; then
+    failed=1
+    echo "not ok - $part as a whole: exit status $result, $passed tests passed" >> "$log"
+  fi
+  [ "$failed" = 0 ] || verdict=FAILED
+  [ "$passed" != 0 ] || [ $verdict = FAILED ] || verdict=skipped
+  line=$(printf '%-10s %-7s %4d s %6d passed %4d failed %4d skipped' \
+    "$part" $verdict $((SECONDS - begin)) "$passed" "$failed" "$skipped")
+  echo "$line"
+  table+=("$line")
+  total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
+  mapfile -t -O ${#problems[@]} problems < <(
+    grep -E '^(not ok|skipped) - ' "$log" | head -n 40 | sed "s/^/$part: /"
+  )
+  [ $verdict != FAILED ]
+}
+
+if run_part build; then
+  for part in "${parts[@]}"; do run_part "$part"; done
+else
+  tail -n 30 "$logs/build.log"
+fi
+
+# ---- the summary ----
+
+commit() {
+  local commit changed
+  commit=$(git -C "$root" rev-parse --short=12 HEAD 2> /dev/null) || {
+    echo "${UMEM_COMMIT:-unknown}"
+    return
+  }
+  changed=$(git -C "$root" status --porcelain c test examples cmake)
+  echo "$commit${changed:+ and changes that are not committed}"
+}
+
+# "found X" in the lines that CMake printed.
+toolkit() { sed -n 's/^-- umem: with CUDA \([^ ]*\).*/\1/p' "$logs/build.log"; }
+
+first=$(head -n 1 <<< "$gpus")
+count=$(wc -l <<< "$gpus")
+model=$(tr '[:upper:]' '[:lower:]' <<< "${first%,*}" | sed 's/[^a-z0-9]\+/-/g;s/^-//;s/-$//')
+[ "$count" = 1 ] || model+=-x$count
+summary=$results/$(date -u +%Y-%m-%d)-$model-tests$suffix.txt
+{
+  printf '%-23s %s\n' \
+    "date:" "$(date -u '+%Y-%m-%d %H:%M UTC')" \
+    "commit:" "$(commit)" \
+    "GPU:" "$count x ${first%,*}" \
+    "driver:" "${first##*, }" \
+    "CUDA runtime:" "$(toolkit)" \
+    "compiler:" "$(gcc --version | head -n 1)" \
+    "kernel:" "$(uname -sr)" \
+    "parts:" "${parts[*]}"
+  echo
+  printf '%s\n' "${table[@]}"
+  echo "$total_passed passed, $total_failed failed in $((SECONDS - started)) s"
+  [ ${#problems[@]} = 0 ] || printf '%s\n' '' "${problems[@]}"
+} > "$summary"
+echo
+cat "$summary"
+echo
+echo "This summary is $summary; logs are in $logs."
+[ $total_failed = 0 ]
