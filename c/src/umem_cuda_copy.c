@@ -22,14 +22,20 @@ static int copy_straight(umemVirtual *ctx, void *dst, void const *src, size_t nb
                          umemCudaKind kind, bool whole) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   umemCudaRt const *rt = place->gpu->rt;
-  if (!umem_can(ctx, umemOrdered)) return rt->memcpy(dst, src, nbytes, kind);
+  if (!umem_can(ctx, umemOrdered)) {
+    int error = rt->memcpy(dst, src, nbytes, kind);
+    bool visible = umem_can(ctx, umemCpuWritable); /* to the CPU, which waits for no stream */
+    return error || !visible ? error : rt->stream_synchronize(place->stream);
+  }
   int error = rt->memcpy_async(dst, src, nbytes, kind, place->stream);
   return error || !whole ? error : rt->stream_synchronize(place->stream);
 }
 
 /* Moves between ctx and host memory. The kind is told although CUDA could see it from the addresses:
- * one that is not the device's any more would be taken for the host's, and the process crash. An ordered context may return before it is done when the host
- * memory is pinned; all else is complete on return. */
+ * one that is not the device's any more would be taken for the host's, and the process crash.
+ *
+ * An ordered context may return before it is done when the host memory is pinned; all else is complete
+ * on return. */
 static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes, umemCudaKind kind) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   umemCudaRt const *rt = place->gpu->rt;

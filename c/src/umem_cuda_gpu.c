@@ -68,9 +68,11 @@ static bool ask_memory(umemCudaGpu *gpu, size_t *available, size_t *capacity) {
 }
 
 /* What helps against an error, or "". */
-static char const *advice_for(umemCudaGpu *gpu, int error, char *text, size_t size) {
+static char const *advice_for(umemVirtual *ctx, umemCudaGpu *gpu, int error, char *text,
+                              size_t size) {
   size_t available, capacity;
-  if (error == umemCudaOutOfMemory && ask_memory(gpu, &available, &capacity))
+  bool of_gpu = !ctx || ctx->vptr != &umemCudaHost_vtbl;
+  if (error == umemCudaOutOfMemory && of_gpu && ask_memory(gpu, &available, &capacity))
     snprintf(text, size, "; %zu of %zu bytes are free on GPU %d, %s", available, capacity,
              gpu->device, gpu->name);
   else if (error == umemCudaInitializationError)
@@ -92,7 +94,7 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
   gpu->rt->last_error(); /* told here: the program must not find it again in a call of its own */
   umemVirtual_fail(ctx, umemCuda_status_of(error), "%s: %s (%s)%s", action,
                    gpu->rt->error_string(error), gpu->rt->error_name(error),
-                   advice_for(gpu, error, advice, sizeof advice));
+                   advice_for(ctx, gpu, error, advice, sizeof advice));
   gpu->rt->last_error();
   return false;
 }

@@ -30,19 +30,26 @@ static bool tell(Progress const *copy, size_t done) {
   return go_on || done == copy->nbytes;
 }
 
-static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
+/* Returns when what is queued on both sides is done. */
+static umemStatusType settle(Progress const *copy) {
   uint64_t before = umem_thread.failures;
-  umem_route(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done,
-             &(umemLayout){.size = sizeof(umemLayout), .item_size = nbytes});
-  if (umem_thread.failures == before && umem_can(copy->src, umemOrdered))
-    umem_synchronize(copy->src);
+  if (umem_can(copy->src, umemOrdered)) umem_synchronize(copy->src);
   if (umem_thread.failures == before && umem_can(copy->dst, umemOrdered))
     umem_synchronize(copy->dst);
   return umem_result(before);
 }
 
+static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umem_route(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done,
+             &(umemLayout){.size = sizeof(umemLayout), .item_size = nbytes});
+  return umem_thread.failures == before ? settle(copy) : umem_result(before);
+}
+
 static umemStatusType copy_in_steps(Progress const *copy) {
   size_t step = copy->options->step ? copy->options->step : default_step;
+  umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
+  if (settled != umemOK) return settled;
   for (size_t done = 0;;) {
     if (!tell(copy, done))
       return umemVirtual_fail(copy->dst, umemCancelledError, "cancelled after %zu of %zu bytes",

@@ -16,8 +16,8 @@
  *              works no more in this process, and the message says so. CUDA's own last error is left
  *              clean.
  *   threads    all calls but constructor and destructor may come from many threads.
- *   fork       CUDA does not work in a child of a process that has used it: there contexts answer
- *              umemNotSupportedError, and destructing them frees no memory of GPUs.
+ *   fork       CUDA does not work in a child of a process that has used it: there whatever needs it
+ *              answers umemNotSupportedError, and destructing a context frees no memory of GPUs.
  *
  * Copies to and from host memory that is not pinned go through pinned chunks, filled or drained by
  * several threads, in the order that cudaMemcpy would give relative to the context's stream.
