@@ -32,7 +32,10 @@ def _field(path, name):
 
 
 def _commit(root):
-    commit = _output("git", "-C", root, "rev-parse", "--short=12", "HEAD") or "unknown"
+    """That of the tree, or what the environment tells where it is no Git checkout."""
+    commit = _output("git", "-C", root, "rev-parse", "--short=12", "HEAD")
+    if not commit:
+        return os.environ.get("UMEM_COMMIT", "unknown")
     changed = _output("git", "-C", root, "status", "--porcelain", "c", "bench", "test")
     return commit + (" and changes that are not committed" if changed else "")
 
@@ -49,12 +52,28 @@ def _scheduling():
     return f"{policies.get(policy, policy)}, nice {os.nice(0)}"
 
 
+def _gpus(build):
+    """Facts about the GPUs; none where there are none."""
+    lines = _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
+    if not lines or "," not in lines[0]:
+        return {}
+    name, driver = lines[0].rsplit(",", 1)
+    log = Path(build) / "build.log"  # what CMake has said
+    runtime = re.search(r"^-- umem: with CUDA (\S+)", log.read_text() if log.exists() else "", re.MULTILINE)
+    return {
+        "GPU": f"{len(lines)} x {name.strip()}",
+        "driver": driver.strip(),
+        "CUDA runtime": runtime.group(1) if runtime else "none",
+    }
+
+
 def describe(root, build, files):
     file_system = _output("findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", files)
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": _commit(root),
         "compiler": _compiler(build),
+        **_gpus(build),
         "CPU": _field("/proc/cpuinfo", "model name") or platform.machine(),
         "cores": str(len(os.sched_getaffinity(0))),
         "RAM": f"{int(_field('/proc/meminfo', 'MemTotal').split()[0]) / 2**20:.1f} GiB",

@@ -12,16 +12,43 @@
 
 namespace bench {
 
-std::vector<MeasuredRow> const &measured_rows() {
-  static std::vector<MeasuredRow> const rows = [] {
-    std::vector<MeasuredRow> found;
-    for (std::size_t i = 0; i < backend_count; i++)
-      if (!(backends[i].traits & backendTestOnly))
-        found.push_back({&backends[i], kind_of(Place(backends[i]).context())});
-    return found;
-  }();
-  return rows;
+namespace {
+
+/* The rows, and why others are missing: "cuda: umemCuda_ctor: there is no GPU". */
+struct Survey {
+  std::vector<MeasuredRow> rows;
+  std::string missing;
+};
+
+bool is_missing(Backend const &row) {
+  umemVirtual *context = row.open();
+  if (context) row.close(context);
+  return !context &&
+         (umem_thread_status() == umemNotSupportedError || umem_thread_status() == umemValueError);
 }
+
+Survey look_around() {
+  Survey survey;
+  for (std::size_t i = 0; i < backend_count; i++) {
+    Backend const &row = backends[i];
+    if (row.traits & backendTestOnly) continue;
+    if ((row.traits & backendMayLack) && is_missing(row))
+      survey.missing += (survey.missing.empty() ? "" : "; ") + std::string(row.name) + ": " +
+                        umem_thread_message();
+    else
+      survey.rows.push_back({&row, kind_of(Place(row).context())});
+  }
+  return survey;
+}
+
+Survey const &survey() {
+  static Survey const done = look_around();
+  return done;
+}
+
+} // namespace
+
+std::vector<MeasuredRow> const &measured_rows() { return survey().rows; }
 
 benchmark::internal::Benchmark *add(std::string const &name, Body const &body) {
   auto guarded = [body](benchmark::State &state) {
@@ -54,10 +81,12 @@ namespace {
 
 constexpr char const *default_sizes = "64,4K,64K,1M,16M,256M,1G";
 
-/* The kind of each row, and the sizes left out, go into the results. */
+/* The kind of each row, and what is left out, go into the results. */
 void describe(std::vector<std::size_t> const &skipped) {
   for (MeasuredRow const &row : measured_rows())
     benchmark::AddCustomContext(std::string("kind of ") + row.backend->name, name_of(row.kind));
+  std::string const &missing = survey().missing;
+  benchmark::AddCustomContext("contexts skipped", missing.empty() ? "none" : missing);
   std::string list;
   for (std::size_t size : skipped) list += (list.empty() ? "" : ", ") + size_text(size);
   benchmark::AddCustomContext("sizes skipped for lack of room", list.empty() ? "none" : list);

@@ -22,10 +22,10 @@ struct MeasuredRow {
   Kind kind;
 };
 
-/* The rows that are not there for tests only. */
+/* The rows that are not there for tests only, without those whose hardware is not here. */
 std::vector<MeasuredRow> const &measured_rows();
 
-/* The kinds of the measured rows. */
+/* The kinds that something is done with by hand. */
 constexpr Kind kinds[] = {Kind::memory, Kind::file, Kind::mapping};
 
 /* Registers a benchmark. What it throws becomes its error. */

@@ -10,7 +10,10 @@ namespace {
 void run_umem(benchmark::State &state, Backend const &from, Backend const &to, std::size_t size) {
   Place source(from), destination(to);
   Block src(source.context(), size), dst(destination.context(), size);
-  auto copy = [&] { check(umem_copy_to(source.context(), src, destination.context(), dst, size)); };
+  auto copy = [&] {
+    check(umem_copy_to(source.context(), src, destination.context(), dst, size));
+    source.finish(), destination.finish();
+  };
   copy();
   for (auto _ : state) copy();
 }

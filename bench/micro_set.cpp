@@ -12,7 +12,10 @@ void register_set(std::vector<std::size_t> const &sizes) {
                 [&row, size](benchmark::State &state) {
                   Place place(*row.backend);
                   Block block(place.context(), size);
-                  for (auto _ : state) check(umem_set(place.context(), block, 1, size));
+                  for (auto _ : state) {
+                    check(umem_set(place.context(), block, 1, size));
+                    place.finish();
+                  }
                 });
     for (Kind kind : kinds)
       add_sized(std::string("set/") + name_of(kind) + "/" + filling(kind).name, size,

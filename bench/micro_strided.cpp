@@ -32,6 +32,7 @@ void run_umem(benchmark::State &state, Backend const &from, Backend const &to, F
   umemLayout layout = {sizeof layout, item, 2, extents, face.strides.data(), nullptr};
   auto copy = [&] {
     check(umem_copy_strided(source.context(), src, destination.context(), dst, &layout));
+    source.finish(), destination.finish();
   };
   copy();
   for (auto _ : state) copy();

@@ -19,6 +19,12 @@ void check_system(bool good, char const *what) {
   if (!good) throw std::system_error(errno, std::generic_category(), what);
 }
 
+Backend const &row_named(char const *name) {
+  Backend const *row = backend_by_name(name);
+  if (!row) throw std::runtime_error(std::string("no context is named ") + name);
+  return *row;
+}
+
 Place::Place(Backend const &row) : row_(row), context_(row.open()) {
   if (!context_) throw std::runtime_error(umem_thread_message());
 }
@@ -40,12 +46,23 @@ TempFile::TempFile() {
 TempFile::~TempFile() { unlink(path()); }
 
 Kind kind_of(umemVirtual const *context) {
-  if (!(context->capabilities & umemCpuReadable)) return Kind::file;
-  return context->capabilities & umemFaultable ? Kind::mapping : Kind::memory;
+  auto can = [context](unsigned what) { return (context->capabilities & what) != 0; };
+  if (can(umemCpuReadable)) return can(umemFaultable) ? Kind::mapping : Kind::memory;
+  return can(umemDeviceAccessible) ? Kind::device : Kind::file;
 }
 
 char const *name_of(Kind kind) {
-  return kind == Kind::memory ? "memory" : kind == Kind::file ? "file" : "mapping";
+  switch (kind) {
+  case Kind::memory:
+    return "memory";
+  case Kind::file:
+    return "file";
+  case Kind::mapping:
+    return "mapping";
+  case Kind::device:
+    return "device";
+  }
+  return "unknown";
 }
 
 std::uint64_t available_memory() {

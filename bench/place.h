@@ -18,15 +18,24 @@ void check(umemStatusType status);
 /* Throws std::system_error with errno unless good. */
 void check_system(bool good, char const *what);
 
+/* The row of the table with this name; throws std::runtime_error when there is none. */
+Backend const &row_named(char const *name);
+
 /* An open context of the table. */
 class Place {
 public:
+  /* Throws std::runtime_error, with the thread's message, when it cannot be opened. */
   explicit Place(Backend const &row);
   Place(Place const &) = delete;
   Place &operator=(Place const &) = delete;
   ~Place() { row_.close(context_); }
 
   umemVirtual *context() const { return context_; }
+
+  /* Waits for what is queued, where it is an ordered context. */
+  void finish() const {
+    if (context_->capabilities & umemOrdered) umem_synchronize(context_);
+  }
 
 private:
   Backend const &row_;
@@ -63,8 +72,8 @@ private:
   std::string path_;
 };
 
-/* Where an array can be by hand. */
-enum class Kind { memory, file, mapping };
+/* Where an array can be; by hand, all but on a device. */
+enum class Kind { memory, file, mapping, device };
 
 /* What the addresses of context are to somebody who does without umem. */
 Kind kind_of(umemVirtual const *context);

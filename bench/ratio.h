@@ -5,6 +5,7 @@
 #include "alternate.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,14 @@ enum class Measure {
 struct Ratio {
   std::string operation, against;
   Measure measure;
-  double target;
+  std::optional<double> target;     /* none: nothing is promised, the figure is told */
   std::vector<double> ours, theirs; /* seconds of each round */
+  std::size_t bytes = 0;            /* moved each time, where GB/s are to be told */
 
   /* The ratio (or difference) of each round. */
   std::vector<double> values() const;
   double median() const { return quantile(values(), 0.5); }
-  bool met() const;
+  bool met() const; /* true without a target */
 };
 
 /* How long to measure. */
@@ -34,6 +36,7 @@ struct Effort {
   int long_rounds;                /* of what takes up to seconds */
   std::size_t block;              /* bytes of a fresh block of RAM */
   std::vector<std::size_t> sizes; /* bytes of the arrays that are copied */
+  double gpu_seconds;             /* for each row of a GPU, which has 5 rounds at least */
 };
 
 /* Each measures its part of the rows. */
@@ -41,6 +44,21 @@ void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
+
+/* Several groups may have one name: they are chosen together. */
+struct Group {
+  char const *name;
+  void (*measure)(Effort const &, std::vector<Ratio> &);
+};
+
+/* The groups of GPUs in the order in which they must run; none in a build without CUDA. */
+std::vector<Group> gpu_groups();
+
+/* Why there is no GPU to measure; empty when there is one. */
+std::string why_no_gpu();
+
+/* A copy between two contexts of the table, named, beside the slower of its halves by way of the host. */
+Ratio staged_ratio(char const *from, char const *to, std::size_t size, int rounds);
 
 } // namespace bench
 

@@ -7,18 +7,9 @@
 #include "place.h"
 #include "sizes.h"
 
-#include <stdexcept>
-
 namespace bench {
-namespace {
 
-Backend const &row_named(char const *name) {
-  Backend const *row = backend_by_name(name);
-  if (!row) throw std::runtime_error(std::string("no context is named ") + name);
-  return *row;
-}
-
-Ratio measure_pair(char const *from, char const *to, std::size_t size, int rounds) {
+Ratio staged_ratio(char const *from, char const *to, std::size_t size, int rounds) {
   Place source(row_named(from)), destination(row_named(to)), memory(row_named("host"));
   Block src(source.context(), size), dst(destination.context(), size), ram(memory.context(), size);
   auto timed = [&](Place &one, Block &one_block, Place &other, Block &other_block) {
@@ -38,16 +29,15 @@ Ratio measure_pair(char const *from, char const *to, std::size_t size, int round
           Measure::slowdown,
           1.15,
           samples[0],
-          samples[reading ? 1 : 2]};
+          samples[reading ? 1 : 2],
+          size};
 }
-
-} // namespace
 
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows) {
   for (std::size_t size : effort.sizes)
     for (char const *from : {"fake", "file"})
       for (char const *to : {"fake", "file"})
-        rows.push_back(measure_pair(from, to, size, effort.long_rounds));
+        rows.push_back(staged_ratio(from, to, size, effort.long_rounds));
 }
 
 } // namespace bench

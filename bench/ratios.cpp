@@ -1,9 +1,9 @@
-/* ratios.cpp - measures the ratios that umem promises for RAM and files, and prints them.
+/* ratios.cpp - measures the ratios that umem promises, and prints them.
  *
- *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth
+ *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth gpu
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
- * or not. */
+ * or not; 1 when something failed; 2 when gpu alone was asked for, and there is none. */
 #include "ratio.h"
 
 #include "sizes.h"
@@ -26,29 +26,25 @@ std::vector<double> Ratio::values() const {
 }
 
 bool Ratio::met() const {
-  return measure == Measure::speedup ? median() >= target : median() <= target;
+  if (!target) return true;
+  return measure == Measure::speedup ? median() >= *target : median() <= *target;
 }
 
 namespace {
 
 using Rows = std::vector<Ratio>;
 
-struct Group {
-  char const *name;
-  void (*measure)(Effort const &, Rows &);
-};
-
-constexpr Group groups[] = {{"host", measure_host},
-                            {"files", measure_files},
-                            {"stage", measure_stage},
-                            {"growth", measure_growth}};
+constexpr Group cpu_groups[] = {{"host", measure_host},
+                                {"files", measure_files},
+                                {"stage", measure_stage},
+                                {"growth", measure_growth}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 Effort thorough() {
-  return {31, 15, 256 * mebibyte, {64 * mebibyte, 256 * mebibyte, 1024 * mebibyte}};
+  return {31, 15, 256 * mebibyte, {64 * mebibyte, 256 * mebibyte, 1024 * mebibyte}, 1.0};
 }
-Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}}; }
+Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}, 0.1}; }
 
 /* A duration in the unit that suits it. */
 std::string time_text(double seconds) {
@@ -70,12 +66,25 @@ std::string value_text(Ratio const &row, double value) {
 }
 
 std::string target_text(Ratio const &row) {
+  if (!row.target) return "none";
   char text[32];
   std::snprintf(text, sizeof text,
                 row.measure == Measure::slowdown  ? "<= %gx time"
                 : row.measure == Measure::speedup ? ">= %gx fast"
                                                   : "<= +%g ns",
-                row.target);
+                *row.target);
+  return text;
+}
+
+char const *met_text(Ratio const &row) { return !row.target ? "-" : row.met() ? "yes" : "NO"; }
+
+/* GB/s of both sides; empty where none are to be told. */
+std::string speed_text(Ratio const &row) {
+  if (!row.bytes) return "";
+  char text[64];
+  auto gigabytes = static_cast<double>(row.bytes) / 1e9;
+  std::snprintf(text, sizeof text, " %8.4g %8.4g", gigabytes / quantile(row.ours, 0.5),
+                gigabytes / quantile(row.theirs, 0.5));
   return text;
 }
 
@@ -84,20 +93,20 @@ double least(std::vector<double> const &values) {
 }
 
 void print_head() {
-  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6s\n", "operation", "against",
-              "median", "10 to 90 %", "target", "met", "umem", "least", "other", "least", "rounds");
+  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6s %8s %8s\n", "operation",
+              "against", "median", "10 to 90 %", "target", "met", "umem", "least", "other", "least",
+              "rounds", "GB/s", "other");
 }
 
 void print_row(Ratio const &row) {
   std::vector<double> values = row.values();
   std::string spread =
       value_text(row, quantile(values, 0.1)) + " " + value_text(row, quantile(values, 0.9));
-  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu\n", row.operation.c_str(),
+  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu%s\n", row.operation.c_str(),
               row.against.c_str(), value_text(row, row.median()).c_str(), spread.c_str(),
-              target_text(row).c_str(), row.met() ? "yes" : "NO",
-              time_text(quantile(row.ours, 0.5)).c_str(), time_text(least(row.ours)).c_str(),
-              time_text(quantile(row.theirs, 0.5)).c_str(), time_text(least(row.theirs)).c_str(),
-              values.size());
+              target_text(row).c_str(), met_text(row), time_text(quantile(row.ours, 0.5)).c_str(),
+              time_text(least(row.ours)).c_str(), time_text(quantile(row.theirs, 0.5)).c_str(),
+              time_text(least(row.theirs)).c_str(), values.size(), speed_text(row).c_str());
   std::fflush(stdout);
 }
 
@@ -108,7 +117,7 @@ void write_numbers(std::FILE *file, char const *name, std::vector<double> const 
   std::fprintf(file, "]");
 }
 
-/* Every sample of every row: nothing is dropped. */
+/* Every sample of every row: nothing is dropped. null where nothing is promised. */
 void write_json(char const *path, Rows const &rows) {
   static char const *const names[] = {"slowdown", "speedup", "nanoseconds"};
   std::FILE *file = std::fopen(path, "w");
@@ -116,12 +125,17 @@ void write_json(char const *path, Rows const &rows) {
   std::fprintf(file, "[");
   for (std::size_t i = 0; i < rows.size(); i++) {
     Ratio const &row = rows[i];
+    char target[32] = "null";
+    if (row.target) std::snprintf(target, sizeof target, "%g", *row.target);
     std::fprintf(file,
                  "%s\n  {\"operation\": \"%s\", \"against\": \"%s\", \"measure\": \"%s\",\n"
-                 "   \"target\": %g, \"median\": %.4g, \"met\": %s,\n",
+                 "   \"target\": %s, \"median\": %.4g, \"met\": %s, \"bytes\": %zu,\n",
                  i ? "," : "", row.operation.c_str(), row.against.c_str(),
-                 names[static_cast<int>(row.measure)], row.target, row.median(),
-                 row.met() ? "true" : "false");
+                 names[static_cast<int>(row.measure)], target, row.median(),
+                 !row.target ? "null"
+                 : row.met() ? "true"
+                             : "false",
+                 row.bytes);
     write_numbers(file, "umem_seconds", row.ours);
     std::fprintf(file, ",\n");
     write_numbers(file, "other_seconds", row.theirs);
@@ -134,24 +148,43 @@ void write_json(char const *path, Rows const &rows) {
 struct Wishes {
   Effort effort = thorough();
   char const *json = nullptr;
-  std::vector<Group> groups;
+  std::vector<Group> groups; /* of the CPU */
+  bool gpu = false;
 };
 
 bool parse(int argc, char **argv, Wishes &wishes) {
   for (int i = 1; i < argc; i++) {
     auto same = [&](Group const &group) { return !std::strcmp(argv[i], group.name); };
-    auto group = std::find_if(std::begin(groups), std::end(groups), same);
+    auto group = std::find_if(std::begin(cpu_groups), std::end(cpu_groups), same);
     if (!std::strcmp(argv[i], "--quick"))
       wishes.effort = quick();
     else if (!std::strcmp(argv[i], "--json") && i + 1 < argc)
       wishes.json = argv[++i];
-    else if (group != std::end(groups))
+    else if (!std::strcmp(argv[i], "gpu"))
+      wishes.gpu = true;
+    else if (group != std::end(cpu_groups))
       wishes.groups.push_back(*group);
     else
       return false;
   }
-  if (wishes.groups.empty()) wishes.groups.assign(std::begin(groups), std::end(groups));
+  if (wishes.groups.empty() && !wishes.gpu) {
+    wishes.groups.assign(std::begin(cpu_groups), std::end(cpu_groups));
+    wishes.gpu = true;
+  }
   return true;
+}
+
+/* Turns the wish for GPUs into groups, or tells why not. False when nothing is left to measure. */
+bool add_gpu_groups(Wishes &wishes) {
+  if (!wishes.gpu) return true;
+  std::string why = why_no_gpu();
+  if (why.empty()) {
+    std::vector<Group> more = gpu_groups();
+    wishes.groups.insert(wishes.groups.end(), more.begin(), more.end());
+  } else {
+    std::printf("no GPU: %s\n", why.c_str());
+  }
+  return !wishes.groups.empty();
 }
 
 /* Leaves out, and tells, the sizes that this machine has no room for. */
@@ -164,19 +197,38 @@ void keep_what_fits(std::vector<std::size_t> &sizes) {
   sizes.erase(std::remove_if(sizes.begin(), sizes.end(), too_large), sizes.end());
 }
 
+/* Adds the rows of group, and prints them. False when it failed; what it had measured is kept. */
+bool measure(Group const &group, Effort const &effort, Rows &rows) {
+  std::size_t before = rows.size();
+  std::string failure;
+  try {
+    group.measure(effort, rows);
+  } catch (std::exception const &error) {
+    failure = error.what();
+  }
+  for (std::size_t i = before; i < rows.size(); i++) print_row(rows[i]);
+  if (!failure.empty()) std::printf("FAILED: %s: %s\n", group.name, failure.c_str());
+  return failure.empty();
+}
+
+void print_sum(Rows const &rows) {
+  auto promised = std::count_if(rows.begin(), rows.end(),
+                                [](Ratio const &row) { return row.target.has_value(); });
+  auto met = std::count_if(rows.begin(), rows.end(),
+                           [](Ratio const &row) { return row.target && row.met(); });
+  std::printf("%td of %td met\n", met, promised);
+}
+
 int run(Wishes wishes) {
   Rows rows;
+  bool good = true;
+  if (!add_gpu_groups(wishes)) return 2;
   keep_what_fits(wishes.effort.sizes);
   print_head();
-  for (Group const &group : wishes.groups) {
-    std::size_t before = rows.size();
-    group.measure(wishes.effort, rows);
-    for (std::size_t i = before; i < rows.size(); i++) print_row(rows[i]);
-  }
-  auto met = std::count_if(rows.begin(), rows.end(), [](Ratio const &row) { return row.met(); });
-  std::printf("%td of %zu met\n", met, rows.size());
+  for (Group const &group : wishes.groups) good &= measure(group, wishes.effort, rows);
+  print_sum(rows);
   if (wishes.json) write_json(wishes.json, rows);
-  return 0;
+  return good ? 0 : 1;
 }
 
 } // namespace
@@ -186,7 +238,7 @@ int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
     std::fprintf(stderr,
-                 "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth]...\n");
+                 "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth|gpu]...\n");
     return 2;
   }
   try {

@@ -2,10 +2,11 @@
 """Turns what umem_ratios or umem_bench has measured into a report.
 
 Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
+       report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py calls  FACTS.json BENCH.json FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt) and all samples to the
-.json beside it.
+.json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt.
 """
 import json
 import re
@@ -104,6 +105,7 @@ def head(facts):
 def report_ratios(facts, text):
     yield from head(facts)
     yield "Each row ran both things in turns, in one process; the median of all rounds counts."
+    yield "GB are 1e9 bytes; umem's per second are told before those of the other."
     yield ""
     yield text.strip()
 
@@ -111,7 +113,8 @@ def report_ratios(facts, text):
 def report_calls(facts, context, runs, errors):
     kind_of = {key.removeprefix("kind of "): kind for key, kind in context.items()
                if key.startswith("kind of ")}
-    yield from head({**facts, "sizes skipped": context["sizes skipped for lack of room"]})
+    yield from head({**facts, "sizes skipped": context["sizes skipped for lack of room"],
+                     "contexts skipped": context["contexts skipped"].replace("; ", f"\n{'':<24}")})
     yield "Median; GB/s (1e9 bytes); least to largest of the repetitions; umem's time as a multiple of the"
     yield "fastest way by hand; the ways by hand. Sets and copies are from warm to warm."
     yield ""
@@ -127,14 +130,23 @@ def json_text(results):
     return re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), text) + "\n"
 
 
-def file_stem(facts):
+def slug(words):
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def cpu_stem(facts):
     words = re.sub(r"\((R|TM)\)|CPU|Processor|@.*", " ", facts["CPU"])
-    cpu = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-    return f"{facts['date'][:10]}-{cpu}-{facts['cores']}-cores"
+    return f"{facts['date'][:10]}-{slug(words)}-{facts['cores']}-cores"
 
 
-def store(folder, facts, part, lines, results):
-    stem = Path(folder) / f"{file_stem(facts)}-{part}"
+def gpu_stem(facts):
+    """Of facts whose GPU is "2 x NVIDIA H200": DATE-nvidia-h200-x2."""
+    count, model = facts.get("GPU", "1 x unknown GPU").split(" x ", 1)
+    return f"{facts['date'][:10]}-{slug(model)}" + (f"-x{count}" if count != "1" else "")
+
+
+def store(folder, facts, name, lines, results):
+    stem = Path(folder) / name
     text = "\n".join(lines).rstrip() + "\n"
     Path(f"{stem}.txt").write_text(text)
     Path(f"{stem}.json").write_text(json_text({"facts": facts, **results}))
@@ -143,15 +155,16 @@ def store(folder, facts, part, lines, results):
 
 def main():
     part, *rest = sys.argv[1:] or [""]
-    if part == "ratios" and len(rest) == 4:
+    if part in ("ratios", "gpu") and len(rest) == 4:
         facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
-        store(rest[3], facts, part, report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
+        stem = gpu_stem(facts) if part == "gpu" else cpu_stem(facts)
+        store(rest[3], facts, f"{stem}-ratios", report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
         return 0
     if part == "calls" and len(rest) == 3:
         facts, bench = (json.loads(Path(path).read_text()) for path in rest[:2])
         runs, errors = read_runs(bench)
         seconds = {name: [float(f"{s:.5g}") for s in samples] for name, samples in runs.items()}
-        store(rest[2], facts, part, report_calls(facts, bench["context"], runs, errors),
+        store(rest[2], facts, f"{cpu_stem(facts)}-calls", report_calls(facts, bench["context"], runs, errors),
               {"context": bench["context"], "seconds": seconds, "errors": errors})
         return 1 if errors else 0
     sys.exit(__doc__)

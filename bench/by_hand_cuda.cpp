@@ -1,0 +1,53 @@
+#include "by_hand_cuda.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace by_hand {
+
+void check_cuda(cudaError_t error, char const *call) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError(); /* told now, and not once more by a later call */
+  throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
+}
+
+int count_gpus() {
+  int count = 0;
+  check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  return count;
+}
+
+CudaStream::CudaStream() {
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+             "cudaStreamCreateWithFlags");
+}
+
+CudaPool::CudaPool() {
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = 0;
+  check_cuda(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+  std::uint64_t threshold = UINT64_MAX;
+  cudaError_t error = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &threshold);
+  if (error != cudaSuccess) cudaMemPoolDestroy(pool_);
+  check_cuda(error, "cudaMemPoolSetAttribute");
+}
+
+void copy(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKind kind) {
+  check_cuda(
+      cudaMemcpy(reinterpret_cast<void *>(dst), reinterpret_cast<void const *>(src), size, kind),
+      "cudaMemcpy");
+}
+
+void copy_async(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKind kind,
+                cudaStream_t stream) {
+  check_cuda(cudaMemcpyAsync(reinterpret_cast<void *>(dst), reinterpret_cast<void const *>(src),
+                             size, kind, stream),
+             "cudaMemcpyAsync");
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+void finish() { check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"); }
+
+} // namespace by_hand
