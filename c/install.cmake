@@ -1,4 +1,5 @@
-# The package, which works from wherever it is moved to: nothing in it is an absolute path.
+# The package, which works from wherever it is moved to: nothing in it is an absolute path but, for who links
+# the static library by pkg-config, that of the CUDA toolkit.
 include(CMakePackageConfigHelpers)
 
 set(umem_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/umem")

@@ -8,16 +8,19 @@ set_property(CACHE UMEM_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(umem_cuda_oldest 12.2)
 
 set(UMEM_WITH_CUDA OFF)
-if(UMEM_CUDA STREQUAL "AUTO" OR UMEM_CUDA)
+string(TOUPPER "${UMEM_CUDA}" umem_cuda_wanted)
+if(umem_cuda_wanted STREQUAL "AUTO" OR UMEM_CUDA)
   # Looks beside nvcc, then where the toolkit installs itself.
   find_package(CUDAToolkit ${umem_cuda_oldest} QUIET)
   if(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
     set(UMEM_WITH_CUDA ON)
+    set(umem_cuda_major ${CUDAToolkit_VERSION_MAJOR})
+    set(umem_cuda_built_for ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR})
     get_target_property(umem_cuda_runtime CUDA::cudart_static IMPORTED_LOCATION)
     message(STATUS "umem: with CUDA ${CUDAToolkit_VERSION} (${umem_cuda_runtime})")
   else()
     set(umem_cuda_absence "found no CUDA toolkit ${umem_cuda_oldest} or newer with its static runtime")
-    if(NOT UMEM_CUDA STREQUAL "AUTO")
+    if(NOT umem_cuda_wanted STREQUAL "AUTO")
       message(
         FATAL_ERROR
           "UMEM_CUDA=${UMEM_CUDA}, but ${umem_cuda_absence}. Say where it is with CUDAToolkit_ROOT, "

@@ -48,8 +48,12 @@ uintptr_t umemVirtual_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return origin_of(ctx, adr, false);
 }
 
+/* A block whose free is refused lives on, and can be freed again. */
 void umemVirtual_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  umem_free(ctx, origin_of(ctx, adr, true));
+  uint64_t before = umem_thread.failures;
+  uintptr_t origin = origin_of(ctx, adr, true);
+  umem_free(ctx, origin);
+  if (umem_thread.failures != before && origin != adr) keep_origin(ctx, adr, origin);
 }
 
 void umemVirtual_dtor(umemVirtual *ctx) {

@@ -66,9 +66,13 @@ static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t ds
   if (!from || !to) return umem_result(before);
   if (src_adr != dst_adr || !(one_memory(from, to) || one_memory(to, from)))
     return umem_copy_to(from, src_adr, to, dst_adr, nbytes);
-  if (nbytes && umem_validate(from, src_adr, nbytes, umemReadable) &&
-      umem_validate(to, dst_adr, nbytes, umemWritable) && umem_can(to, umemOrdered))
+  if (!nbytes || !umem_validate(from, src_adr, nbytes, umemReadable) ||
+      !umem_validate(to, dst_adr, nbytes, umemWritable) || !umem_can(to, umemOrdered))
+    return umem_result(before);
+  if (umem_can(from, umemOrdered))
     umem_wait(to, from);
+  else
+    umem_synchronize(from);
   return umem_result(before);
 }
 

@@ -22,6 +22,7 @@ struct umemVtbl const umemCuda_vtbl = {
     .copy_to = umemCuda_copy_to,
     .copy_from = umemCuda_copy_from,
     .copy_direct = umemCuda_copy_direct,
+    .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
     .realloc = umemCuda_realloc,
 };

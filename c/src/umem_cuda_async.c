@@ -11,7 +11,8 @@ typedef struct {
   void *pool;  /* NULL: the driver has none */
   void *event; /* the last point of the stream that others were told to wait for */
   bool owns_stream;
-  uint64_t allowed; /* bit d: device d may use the pool's blocks; atomic */
+  size_t maximum_size; /* of the pool; 0: none */
+  uint64_t allowed;    /* bit d: device d may use the pool's blocks; atomic */
 } Async;
 
 /* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
@@ -19,19 +20,11 @@ enum { legacy_handle = 1, per_thread_handle = 2 };
 
 static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_place_of(ctx); }
 
-/* In a scope. */
-static bool is_capturing(umemVirtual *ctx, char const *what) {
-  if (!umemCudaPlace_is_captured(umemCuda_place_of(ctx))) return false;
-  umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
-                   what);
-  return true;
-}
-
 /* ---- blocks ---- */
 
 /* What an allocation in a graph would return is valid only while the graph runs. */
 static bool async_allows(umemVirtual *ctx) {
-  return !is_capturing(ctx, "allocate and free before or after it");
+  return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
 }
 
 static int async_get(umemCudaPlace *place, void **adr, size_t nbytes) {
@@ -40,13 +33,14 @@ static int async_get(umemCudaPlace *place, void **adr, size_t nbytes) {
                      : place->gpu->rt->malloc(adr, nbytes);
 }
 
-/* A capture that outlives the context must not take in the frees of its end. */
+/* While the stream is captured blocks can neither go in its order nor wait for the work before the
+ * capture: they are refused, at the end of the context too, and go with the process. */
 static int async_give(umemCudaPlace *place, void *adr, size_t nbytes) {
   (void)nbytes;
   umemCudaRt const *rt = place->gpu->rt;
-  if (umemCudaPlace_is_captured(place)) return rt->free(adr);
+  if (umemCudaPlace_is_captured(place)) return umemCudaCaptureUnsupported;
   if (((Async *)place)->pool) return rt->pool_free(adr, place->stream);
-  int error = rt->stream_synchronize(place->stream);
+  int error = umemCudaPlace_finish(place);
   int freed = rt->free(adr);
   return error ? error : freed;
 }
@@ -61,7 +55,7 @@ static void async_trim(umemVirtual *ctx, size_t keep) {
   umemCudaScope_leave(&scope);
 }
 
-/* What the pool has in reserve can be allocated too. */
+/* What the pool has in reserve can be allocated too, and no more than it may hold. */
 static void async_info(umemVirtual *ctx, umemInfo *info) {
   umemCuda_info(ctx, info);
   Async *async = async_of(ctx);
@@ -70,8 +64,13 @@ static void async_info(umemVirtual *ctx, umemInfo *info) {
   if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
   int error = async->place.gpu->rt->pool_sizes(async->pool, &reserved, &used);
   if (umemCuda_check(ctx, async->place.gpu, error, "cannot ask how much the pool holds") &&
-      info->available != UMEM_UNKNOWN)
+      info->available != UMEM_UNKNOWN) {
+    uint64_t most = async->maximum_size ? async->maximum_size : UINT64_MAX;
+    uint64_t rest = most > used ? most - used : 0;
     info->available += reserved - used;
+    if (info->available > rest) info->available = rest;
+    if (info->capacity > most) info->capacity = most;
+  }
   umemCudaScope_leave(&scope);
 }
 
@@ -79,23 +78,15 @@ void umemCudaAsync_allow(umemVirtual *ctx, int device) {
   if (ctx->vptr != &umemCudaAsync_vtbl) return;
   Async *async = async_of(ctx);
   uint64_t bit = (uint64_t)1 << device;
-  if (!async->pool || (__atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED) & bit)) return;
-  /* Where it is refused, copies go by way of the host. */
+  if (!async->pool || (__atomic_load_n(&async->allowed, __ATOMIC_RELAXED) & bit)) return;
   umemCudaRt const *rt = async->place.gpu->rt;
-  if (rt->pool_allow(async->pool, device)) rt->last_error();
+  if (rt->pool_allow(async->pool, device))
+    rt->last_error(); /* copies go by way of the host */
+  else
+    __atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED);
 }
 
 /* ---- order ---- */
-
-static void async_synchronize(umemVirtual *ctx) {
-  umemCudaPlace *place = umemCuda_place_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
-  if (!is_capturing(ctx, "nothing runs that could be waited for"))
-    umemCuda_check(ctx, place->gpu, place->gpu->rt->stream_synchronize(place->stream),
-                   "work on the stream has failed");
-  umemCudaScope_leave(&scope);
-}
 
 /* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. */
 static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
@@ -125,6 +116,7 @@ static bool mark(umemVirtual *ctx, Async *other) {
 
 static void async_wait(umemVirtual *ctx, umemVirtual *other) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
+  other = umem_innermost(other);
   if (other->vptr != &umemCudaAsync_vtbl) {
     umem_synchronize(other);
     return;
@@ -151,7 +143,7 @@ struct umemVtbl const umemCudaAsync_vtbl = {
     .copy_to = umemCuda_copy_to,
     .copy_from = umemCuda_copy_from,
     .copy_direct = umemCuda_copy_direct,
-    .synchronize = async_synchronize,
+    .synchronize = umemCuda_synchronize,
     .wait = async_wait,
     .trim = async_trim,
     .info = async_info,
@@ -187,7 +179,8 @@ static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const
   umemCudaGpu *gpu = async->place.gpu;
   umemCudaRt const *rt = gpu->rt;
   if (!gpu->has_pools) return true;
-  int error = rt->pool_create(&async->pool, gpu->device, options->maximum_size);
+  async->maximum_size = options->maximum_size;
+  int error = rt->pool_create(&async->pool, gpu->device, async->maximum_size);
   if (error == umemCudaNotSupported) {
     rt->last_error();
     return true;
@@ -210,13 +203,14 @@ static void close_all(Async *async) {
 static void async_dtor(umemVirtual *ctx) {
   Async *async = async_of(ctx);
   umemCuda_give_back(ctx);
+  umemCudaGpu *gpu = async->place.gpu;
   umemCudaScope scope;
-  if (!umemCudaGpu_is_inherited(async->place.gpu)) {
-    async_synchronize(ctx);
-    if (umemCudaScope_enter(&scope, ctx, async->place.gpu)) {
-      close_all(async);
-      umemCudaScope_leave(&scope);
-    }
+  if (!umemCudaGpu_is_inherited(gpu) && umemCudaScope_enter(&scope, ctx, gpu)) {
+    if (!umemCudaPlace_is_captured(&async->place))
+      umemCuda_check(ctx, gpu, umemCudaPlace_finish(&async->place),
+                     "work on the stream has failed");
+    close_all(async);
+    umemCudaScope_leave(&scope);
   }
   umemCuda_dtor(ctx);
 }
@@ -237,6 +231,7 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
   umemCudaGpu *gpu = async->place.gpu;
   umemVirtual *self = &ctx->super;
   umemCudaScope scope;
+  uint64_t before = umem_thread.failures;
   bool opened = false;
   if (umemCudaScope_enter(&scope, self, gpu)) {
     opened =
@@ -245,7 +240,12 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
     if (!opened) close_all(async);
     umemCudaScope_leave(&scope);
   }
-  return opened ? umemOK : umemCuda_construct_failed(self);
+  if (umem_thread.failures == before) return umemOK;
+  if (opened && umemCudaScope_enter(&scope, self, gpu)) { /* it is leaving that has failed */
+    close_all(async);
+    umemCudaScope_leave(&scope);
+  }
+  return umemCuda_construct_failed(self);
 }
 
 umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream) {

@@ -6,14 +6,16 @@
  * whether the memory is pinned. */
 enum { straight_most = 64 << 10 };
 
+static bool is_unknown(umemCudaRt const *rt, void const *adr) {
+  umemCudaMemory kind = umemCudaUnregistered;
+  int device;
+  if (rt->pointer(adr, &kind, &device)) rt->last_error(); /* the copy itself will tell */
+  return kind == umemCudaUnregistered;
+}
+
 /* Whether CUDA knows nothing of the memory: it is not pinned, at one end at least. */
 static bool is_pageable(umemCudaRt const *rt, void const *adr, size_t nbytes) {
-  umemCudaMemory first = umemCudaPinned, last = umemCudaPinned;
-  int device;
-  int error = rt->pointer(adr, &first, &device);
-  if (!error) error = rt->pointer((char const *)adr + nbytes - 1, &last, &device);
-  if (error) rt->last_error(); /* the copy itself will tell */
-  return error || first == umemCudaUnregistered || last == umemCudaUnregistered;
+  return is_unknown(rt, adr) || is_unknown(rt, (char const *)adr + nbytes - 1);
 }
 
 /* In one call of the runtime. By the manual a queued copy to pageable memory may still be unfinished on
@@ -25,10 +27,10 @@ static int copy_straight(umemVirtual *ctx, void *dst, void const *src, size_t nb
   if (!umem_can(ctx, umemOrdered)) {
     int error = rt->memcpy(dst, src, nbytes, kind);
     bool visible = umem_can(ctx, umemCpuWritable); /* to the CPU, which waits for no stream */
-    return error || !visible ? error : rt->stream_synchronize(place->stream);
+    return error || !visible ? error : umemCudaPlace_finish(place);
   }
   int error = rt->memcpy_async(dst, src, nbytes, kind, place->stream);
-  return error || !whole ? error : rt->stream_synchronize(place->stream);
+  return error || !whole ? error : umemCudaPlace_finish(place);
 }
 
 /* Moves between ctx and host memory. The kind is told although CUDA could see it from the addresses:
@@ -69,13 +71,23 @@ void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
   move(ctx, dst_adr, (void *)src_adr, nbytes, umemCudaToDevice);
 }
 
+/* Contexts that are not ordered have nothing queued but what cudaMemcpy leaves: see cuda.h. */
+void umemCuda_synchronize(umemVirtual *ctx) {
+  umemCudaPlace *place = umemCuda_place_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
+  if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for"))
+    umemCuda_check(ctx, place->gpu, umemCudaPlace_finish(place), "work on the stream has failed");
+  umemCudaScope_leave(&scope);
+}
+
 void umemCuda_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   umemCudaRt const *rt = place->gpu->rt;
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
   int error = rt->memset_async((void *)adr, c, nbytes, place->stream);
-  if (!error && !umem_can(ctx, umemOrdered)) error = rt->stream_synchronize(place->stream);
+  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaPlace_finish(place);
   umemCuda_check(ctx, place->gpu, error, "cannot set %zu bytes at 0x%jx", nbytes, (uintmax_t)adr);
   umemCudaScope_leave(&scope);
 }

@@ -207,7 +207,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   open_peer(&copy, src, dst);
   int error = start(&copy, &boxes, src_adr, dst_adr, layout);
   if (!may_go_on(&copy, src, dst, error)) {
-    int last = place->gpu->rt->stream_synchronize(place->stream);
+    int last = umemCudaPlace_finish(place);
     if (!error) error = last;
   }
   bool done = umemCuda_check(leader, place->gpu, error, "cannot copy from 0x%jx to 0x%jx",

@@ -15,16 +15,16 @@
 /* Those after which CUDA asks to end the process ("leaves the process in an inconsistent state"). */
 bool umemCuda_is_fatal(int error) {
   switch (error) {
-  case 214: /* an uncorrectable memory error */
-  case 220: /* the same on NVLink */
+  case umemCudaUncorrectable:
+  case umemCudaLinkUncorrectable:
   case umemCudaIllegalAddress:
-  case 702: /* a kernel that ran for too long */
+  case umemCudaLaunchTimeout:
   case umemCudaAssert:
   case umemCudaHardwareStackError:
-  case 715: /* illegal instruction */
-  case 716: /* misaligned address */
-  case 717: /* invalid address space */
-  case 718: /* invalid program counter */
+  case umemCudaIllegalInstruction:
+  case umemCudaMisalignedAddress:
+  case umemCudaInvalidAddressSpace:
+  case umemCudaInvalidPc:
   case umemCudaLaunchFailure:
     return true;
   default:
@@ -144,20 +144,25 @@ bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {
   if (!error && can) error = gpu->rt->enable_peer_access(peer);
   if (error == umemCudaPeerAlreadyEnabled) error = 0; /* by the program itself */
   gpu->rt->last_error();
-  bool reached = !error && can;
-  __atomic_fetch_or(reached ? &gpu->peers : &gpu->no_peers, bit, __ATOMIC_RELAXED);
-  return reached;
+  if (error) return false; /* it may be another time */
+  __atomic_fetch_or(can ? &gpu->peers : &gpu->no_peers, bit, __ATOMIC_RELAXED);
+  return can;
 }
 
 /* ---- the GPUs there are ---- */
 
-/* Older than the locks of all CUDA contexts, which are made after their GPU was opened. */
-static umemLock lock;
-static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+/* Guards the table. It is no umemLock, for which fork would wait: the driver itself forks when it is first
+ * used and has to load its module. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
 
-static void make_lock(void) { umemLock_init(&lock); }
+/* In a child nobody holds it; what the table says of GPUs means nothing there. */
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+
+__attribute__((constructor(101))) static void watch_fork(void) {
+  pthread_atfork(NULL, NULL, renew_lock);
+}
 
 /* ---- the legacy stream ---- */
 
@@ -165,12 +170,12 @@ static void make_lock(void) { umemLock_init(&lock); }
 static void *event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
   void *event = __atomic_load_n(&gpu->event, __ATOMIC_ACQUIRE);
   if (event) return event;
-  umemLock_acquire(&lock);
+  pthread_mutex_lock(&lock);
   event = gpu->event;
   int error = event ? umemCudaSuccess : gpu->rt->event_create(&event);
   if (error) event = NULL;
   __atomic_store_n(&gpu->event, event, __ATOMIC_RELEASE);
-  umemLock_release(&lock);
+  pthread_mutex_unlock(&lock);
   umemCuda_check(ctx, gpu, error, "cannot create an event");
   return event;
 }
@@ -253,15 +258,18 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
                      umem_version());
     return NULL;
   }
-  pthread_once(&lock_once, make_lock);
-  umemLock_acquire(&lock);
+  umemAttempt attempt; /* the program's hook must not be called under the lock */
+  umemAttempt_begin(&attempt);
+  pthread_mutex_lock(&lock);
   umemCudaGpu fresh = {.rt = rt, .device = device, .lineage = umem_fork_count()};
   bool in_table = device >= 0 && device < umemCudaMostDevices;
   umemCudaGpu *gpu = in_table ? &table[device] : &fresh; /* that no GPU has, for the report */
   if (!gpu->users) *gpu = fresh;
   bool opened = gpu->users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
   if (opened) gpu->users++;
-  umemLock_release(&lock);
+  pthread_mutex_unlock(&lock);
+  umemAttempt_end(&attempt);
+  umemAttempt_record(&attempt);
   return opened && in_table ? &table[device] : NULL;
 }
 
@@ -289,7 +297,7 @@ static void forget_peer(umemCudaGpu const *gpu) {
 
 /* What staging keeps lives in the primary context and goes before it; others wait at the lock. */
 void umemCudaGpu_close(umemCudaGpu *gpu) {
-  umemLock_acquire(&lock);
+  pthread_mutex_lock(&lock);
   if (!--gpu->users) {
     umemCuda_release_staging(gpu);
     destroy_event(gpu);
@@ -297,5 +305,5 @@ void umemCudaGpu_close(umemCudaGpu *gpu) {
     if (!umemCudaGpu_is_inherited(gpu) && gpu->rt->primary_release(gpu->device))
       gpu->rt->last_error();
   }
-  umemLock_release(&lock);
+  pthread_mutex_unlock(&lock);
 }

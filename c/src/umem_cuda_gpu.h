@@ -15,8 +15,8 @@
 
 enum { umemCudaMostDevices = 64 };
 
-/* One GPU of this process: one struct for each, constant while a context of umem uses it, so that
- * pointers to it can be compared. */
+/* One GPU of this process: one struct for each, which stays in its place while a context of umem uses it,
+ * so that pointers to it can be compared. */
 typedef struct umemCudaGpu {
   umemCudaRt const *rt;
   int device;
@@ -27,6 +27,7 @@ typedef struct umemCudaGpu {
   unsigned lineage;  /* umem_fork_count() when it was opened */
   uint64_t peers;    /* bit d: copies reach the memory of device d directly; atomic */
   uint64_t no_peers; /* bit d: they do not; atomic. Neither bit: not asked yet */
+  uint64_t managed;  /* bytes of live managed memory of all contexts; atomic */
   bool has_pools, has_managed, concurrent_managed, pageable_access;
   char name[128];
 } umemCudaGpu;
@@ -141,8 +142,16 @@ extern struct umemVtbl const umemCuda_vtbl, umemCudaHost_vtbl, umemCudaManaged_v
  * would break the capture. */
 bool umemCudaPlace_is_captured(umemCudaPlace const *place);
 
+/* Returns when the work on the stream of place is done, and the runtime's error. Called in a scope. */
+int umemCudaPlace_finish(umemCudaPlace const *place);
+
+/* Whether the stream of ctx is being captured; then umemNotSupportedError is recorded with this advice. In a
+ * scope. */
+bool umemCuda_refuse_capture(umemVirtual *ctx, char const *advice);
+
 /* ---- methods that several of them have (umem_cuda_copy.c, umem_cuda_direct.c) ---- */
 
+void umemCuda_synchronize(umemVirtual *ctx);
 void umemCuda_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
 void umemCuda_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                       size_t nbytes);

@@ -3,6 +3,7 @@
 #include "umem_cuda_gpu.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { pinned_alignment = 256 };
 
@@ -35,6 +36,16 @@ static void pinned_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *t
   pinned_copy_to(ctx, src_adr, that, dst_adr, nbytes);
 }
 
+static void pinned_info(umemVirtual *ctx, umemInfo *info) {
+  umemCudaGpu const *gpu = umemCuda_place_of(ctx)->gpu;
+  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  info->page_size = page;
+  info->capacity = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+  info->available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+  info->ordinal = gpu->device;
+  memcpy(info->name, gpu->name, sizeof gpu->name);
+}
+
 struct umemVtbl const umemCudaHost_vtbl = {
     .dtor = umemCuda_dtor,
     .is_same_device = umemCuda_is_same_device,
@@ -43,6 +54,7 @@ struct umemVtbl const umemCudaHost_vtbl = {
     .set = pinned_set,
     .copy_to = pinned_copy_to,
     .copy_from = pinned_copy_from,
+    .info = pinned_info,
     .realloc = umemCuda_realloc,
 };
 

@@ -9,7 +9,7 @@ static umemCudaLane *idle;
 static unsigned idle_count;
 static umemCudaLane *lost; /* with transfers that could not be waited for */
 
-__attribute__((constructor)) static void make_lock(void) { umemLock_init(&lock); }
+__attribute__((constructor(101))) static void make_lock(void) { umemLock_init(&lock); }
 
 /* ---- streams and events ---- */
 

@@ -10,18 +10,18 @@ enum {
 typedef struct {
   umemCudaPlace place;
   unsigned flags;
-  uint64_t live; /* bytes; atomic */
 } Managed;
 
-/* A driver that must give out more than the card holds can stop the whole machine. Returns an error of
- * the runtime's where there is no room. */
-static int check_room(Managed *managed, size_t nbytes) {
-  size_t available, capacity;
-  int error = managed->place.gpu->rt->memory_info(&available, &capacity);
-  if (error) return error;
-  uint64_t live = __atomic_load_n(&managed->live, __ATOMIC_RELAXED);
-  bool room = nbytes <= available && live <= capacity && nbytes <= capacity - live;
-  return room ? umemCudaSuccess : umemCudaOutOfMemory;
+/* Takes nbytes of what the GPU has free, which all blocks of managed memory share: a driver that must
+ * give out more than the card holds can stop the whole machine. Blocks count in full, though pages that
+ * are on the GPU already are missing from what is free. */
+static int reserve(umemCudaGpu *gpu, size_t nbytes) {
+  uint64_t live = __atomic_add_fetch(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+  size_t available = 0, capacity = 0;
+  int error = gpu->rt->memory_info(&available, &capacity);
+  if (!error && (live < nbytes || live > available)) error = umemCudaOutOfMemory;
+  if (error) __atomic_fetch_sub(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+  return error;
 }
 
 /* What the constructor's flags ask for; drivers without concurrent access know no such hints. */
@@ -42,21 +42,21 @@ static int give_hints(Managed *managed, void *adr, size_t nbytes) {
 }
 
 static int managed_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  Managed *managed = (Managed *)place;
-  int error = check_room(managed, nbytes);
-  if (!error) error = place->gpu->rt->malloc_managed(adr, nbytes);
+  umemCudaGpu *gpu = place->gpu;
+  int error = reserve(gpu, nbytes);
   if (error) return error;
-  error = give_hints(managed, *adr, nbytes);
-  if (error)
-    place->gpu->rt->free(*adr);
-  else
-    __atomic_fetch_add(&managed->live, nbytes, __ATOMIC_RELAXED);
+  error = gpu->rt->malloc_managed(adr, nbytes);
+  if (!error) {
+    error = give_hints((Managed *)place, *adr, nbytes);
+    if (error) gpu->rt->free(*adr);
+  }
+  if (error) __atomic_fetch_sub(&gpu->managed, nbytes, __ATOMIC_RELAXED);
   return error;
 }
 
 static int managed_give(umemCudaPlace *place, void *adr, size_t nbytes) {
   int error = place->gpu->rt->free(adr);
-  if (!error) __atomic_fetch_sub(&((Managed *)place)->live, nbytes, __ATOMIC_RELAXED);
+  if (!error) __atomic_fetch_sub(&place->gpu->managed, nbytes, __ATOMIC_RELAXED);
   return error;
 }
 
@@ -69,6 +69,7 @@ struct umemVtbl const umemCudaManaged_vtbl = {
     .copy_to = umemCuda_copy_to,
     .copy_from = umemCuda_copy_from,
     .copy_direct = umemCuda_copy_direct,
+    .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
     .realloc = umemCuda_realloc,
 };

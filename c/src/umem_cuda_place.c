@@ -22,6 +22,22 @@ bool umemCudaPlace_is_captured(umemCudaPlace const *place) {
   return capture != umemCudaNoCapture;
 }
 
+bool umemCuda_refuse_capture(umemVirtual *ctx, char const *advice) {
+  if (!umemCudaPlace_is_captured(umemCuda_place_of(ctx))) return false;
+  umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
+                   advice);
+  return true;
+}
+
+/* Tried twice: an error may be about the call and not about the work, whose memory may go once this has
+ * failed. */
+int umemCudaPlace_finish(umemCudaPlace const *place) {
+  umemCudaRt const *rt = place->gpu->rt;
+  int error = rt->stream_synchronize(place->stream);
+  if (error && rt->stream_synchronize(place->stream)) rt->last_error();
+  return error;
+}
+
 /* Device memory is one for all contexts of a device; pinned and managed memory for all of its kind. */
 bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {
   umemCudaPlace *one = umemCuda_place_of(ctx), *two = umemCuda_place_of(other);
@@ -42,6 +58,7 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
     place->gpu = umemCudaGpu_open(ctx, device);
   if (!place || !place->gpu) {
     free(place);
+    *impl_of(ctx) = NULL;
     umem_construct_failed(ctx);
     return NULL;
   }
@@ -125,8 +142,11 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
     place->source->give(place, adr, nbytes);
   }
+  bool got = umem_thread.failures == before;
   umemCudaScope_leave(&scope);
-  return umem_thread.failures == before ? (uintptr_t)adr : 0;
+  if (umem_thread.failures == before) return (uintptr_t)adr;
+  if (got) umemCuda_free(ctx, (uintptr_t)adr); /* it is leaving that has failed */
+  return 0;
 }
 
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The errors that umem tells apart. umem_cuda_rt.c checks the numbers against CUDA's header. */
+/* The errors that umem or its tests tell apart. umem_cuda_rt.c checks the numbers against CUDA's header. */
 enum {
   umemCudaSuccess = 0,
   umemCudaInvalidValue = 1,
@@ -25,15 +25,22 @@ enum {
   umemCudaNoDevice = 100,
   umemCudaInvalidDevice = 101,
   umemCudaInvalidContext = 201,
+  umemCudaUncorrectable = 214,     /* of memory */
+  umemCudaLinkUncorrectable = 220, /* of NVLink */
   umemCudaInvalidHandle = 400,
   umemCudaNotReady = 600,
   umemCudaIllegalAddress = 700,
+  umemCudaLaunchTimeout = 702,
   umemCudaPeerAlreadyEnabled = 704,
   umemCudaContextDestroyed = 709,
   umemCudaAssert = 710,
   umemCudaAlreadyRegistered = 712,
   umemCudaNotRegistered = 713,
   umemCudaHardwareStackError = 714,
+  umemCudaIllegalInstruction = 715,
+  umemCudaMisalignedAddress = 716,
+  umemCudaInvalidAddressSpace = 717,
+  umemCudaInvalidPc = 718,
   umemCudaLaunchFailure = 719,
   umemCudaNotPermitted = 800,
   umemCudaNotSupported = 801,

@@ -142,7 +142,7 @@ static size_t piece_size(Stage const *stage) {
  * wrong. Nothing is queued on the stream afterwards, since all lanes are done by then. */
 bool umemCuda_stage(umemVirtual *ctx, umemCudaPlace *place, uintptr_t device_adr, void *host_adr,
                     size_t nbytes, umemCudaKind kind) {
-  if (nbytes < umemStagingFrom) return false;
+  if (nbytes < (kind == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost)) return false;
   Stage stage = {.ctx = ctx,
                  .gpu = place->gpu,
                  .kind = kind,

@@ -12,7 +12,7 @@ static unsigned count;       /* of chunks, those that are being pinned included 
 static size_t size_now = umemStagingChunk;
 static unsigned most = umemStagingChunks;
 
-__attribute__((constructor)) static void make_lock(void) { umemLock_init(&lock); }
+__attribute__((constructor(101))) static void make_lock(void) { umemLock_init(&lock); }
 
 /* ---- the list; the lock is held ---- */
 

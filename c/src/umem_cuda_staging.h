@@ -12,7 +12,8 @@
 enum {
   umemStagingChunk = 2 << 20,       /* default bytes of a chunk */
   umemStagingChunks = 32,           /* default number of them in the process */
-  umemStagingFrom = 1 << 20,        /* shorter copies are left to the runtime */
+  umemStagingToDevice = 8 << 20,    /* shorter copies to a GPU are left to the runtime */
+  umemStagingToHost = 2 << 20,      /* and shorter ones from it */
   umemStagingLanes = 8,             /* threads at most that share a copy */
   umemStagingPart = 512 << 10,      /* bytes at least for each of them */
   umemStagingPiece = 128 << 10,     /* bytes at least that go through a chunk at once */

@@ -26,8 +26,8 @@ static void after_fork_in_child(void) {
 unsigned umem_fork_count(void) { return __atomic_load_n(&forks, __ATOMIC_RELAXED); }
 
 /* At load time rather than on first use: registering allocates, and a library without it would only
- * fail in a forked child. */
-__attribute__((constructor)) static void watch_fork(void) {
+ * fail in a forked child. Before the constructors of the program, into which this may be linked. */
+__attribute__((constructor(101))) static void watch_fork(void) {
   pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 

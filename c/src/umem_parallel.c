@@ -257,7 +257,7 @@ static void begin_child(void) {
 }
 
 /* The lock is as old as can be: jobs are posted by holders of others. */
-__attribute__((constructor)) static void open_pool(void) {
+__attribute__((constructor(101))) static void open_pool(void) {
   umemLock_init(&pool.lock);
   pthread_atfork(NULL, NULL, begin_child);
 }

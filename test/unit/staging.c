@@ -5,12 +5,7 @@
 /* ---- content ---- */
 
 static void test_all_bytes_arrive(void **state) {
-  size_t const sizes[] = {from,
-                          from + 1,
-                          from + 4095,
-                          ((size_t)3 << 20) + 12345,
-                          (size_t)8 << 20,
-                          ((size_t)19 << 20) - 1};
+  size_t const sizes[] = {from, from + 1, from + 4095, from + 12345, 2 * from, 3 * from - 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     there_and_back(*state, sizes[i], i * 5 % 7, i * 3 % 11, (unsigned)i);
 }
@@ -18,14 +13,14 @@ static void test_all_bytes_arrive(void **state) {
 static void test_all_bytes_arrive_through_small_chunks(void **state) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 7), umemOK);
   there_and_back(*state, from + 777, 1, 3, 5);
-  there_and_back(*state, ((size_t)5 << 20) + 1, 0, 1, 6);
+  there_and_back(*state, 2 * from + 1, 0, 1, 6);
   assert_int_equal(live_chunks(), 7); /* of which three lanes use six */
 }
 
 static void test_all_bytes_arrive_through_large_chunks(void **state) {
   assert_int_equal(umemCuda_set_staging(16 << 20, 0), umemOK);
   there_and_back(*state, from, 3, 1, 1);
-  there_and_back(*state, ((size_t)9 << 20) + 9, 2, 2, 2);
+  there_and_back(*state, from + 9, 2, 2, 2);
 }
 
 static void test_short_copies_are_declined(void **state) {

@@ -20,7 +20,7 @@
 
 enum { margin = 64, threads = 4 };
 
-static size_t const from = umemStagingFrom;
+static size_t const from = umemStagingToDevice; /* the greater of the two */
 
 /* ---- a GPU to copy to and from ---- */
 

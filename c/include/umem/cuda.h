@@ -30,7 +30,11 @@
 /* ---- device memory ---- */
 
 /* Device memory of one GPU; calls finish before they return, in the order of CUDA's legacy default
- * stream. Its blocks come from cudaMalloc, at multiples of 256 bytes. */
+ * stream. Its blocks come from cudaMalloc, at multiples of 256 bytes.
+ *
+ * One thing is as with cudaMemcpy: bytes of host memory that is not pinned may arrive on the GPU just
+ * after the call. What follows on the legacy stream comes after them, and all copies and sets of umem
+ * between device memories do; for kernels on streams that do not wait for it, call umem_synchronize. */
 typedef struct umemCuda {
   umemVirtual super;
   void *impl; /* owned */
@@ -62,7 +66,8 @@ UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
 
 /* Managed memory: one address for the CPU and all GPUs, moved on demand. Where the hardware lets the CPU
  * use it while kernels run, it is umemCpuReadable and umemCpuWritable. Kernels that still run are the
- * caller's to wait for. A block never exceeds what the GPU has free: umemMemoryError. */
+ * caller's to wait for. No more is given out than the GPU has free, where every live block of managed
+ * memory counts in full: umemMemoryError beyond. */
 typedef struct umemCudaManaged {
   umemVirtual super;
   void *impl; /* owned */
