@@ -32,12 +32,12 @@ def _field(path, name):
 
 
 def _commit(root):
-    """That of the tree, or what the environment tells where it is no Git checkout."""
+    """What the environment says, or Git of the tree."""
+    if os.environ.get("UMEM_COMMIT"):
+        return os.environ["UMEM_COMMIT"]
     commit = _output("git", "-C", root, "rev-parse", "--short=12", "HEAD")
-    if not commit:
-        return os.environ.get("UMEM_COMMIT", "unknown")
     changed = _output("git", "-C", root, "status", "--porcelain", "c", "bench", "test")
-    return commit + (" and changes that are not committed" if changed else "")
+    return (commit or "unknown") + (" and changes that are not committed" if changed else "")
 
 
 def _compiler(build):

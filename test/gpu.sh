@@ -9,7 +9,7 @@
 #
 # Everything is built below build/test/gpu, or below $UMEM_TEST_BUILD/gpu. The summary goes to a file
 # named for the date and the GPU in bench/results, or in $UMEM_GPU_RESULTS. $UMEM_COMMIT tells the
-# commit where the tree is no Git checkout.
+# commit, if Git cannot or should not.
 # Exit status 0: all parts passed. 1: one failed. 2: there is no GPU, or something is missing.
 set -u
 
@@ -219,11 +219,12 @@ fi
 # ---- the summary ----
 
 commit() {
-  local commit changed
-  commit=$(git -C "$root" rev-parse --short=12 HEAD 2> /dev/null) || {
-    echo "${UMEM_COMMIT:-unknown}"
+  local commit=${UMEM_COMMIT-} changed
+  [ -n "$commit" ] || commit=$(git -C "$root" rev-parse --short=12 HEAD 2> /dev/null) || commit=unknown
+  if [ -n "${UMEM_COMMIT-}" ] || [ "$commit" = unknown ]; then
+    echo "$commit"
     return
-  }
+  fi
   changed=$(git -C "$root" status --porcelain c test examples cmake)
   echo "$commit${changed:+ and changes that are not committed}"
 }
