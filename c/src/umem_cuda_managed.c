@@ -16,12 +16,15 @@ typedef struct {
  * give out more than the card holds can stop the whole machine. Blocks count in full, though pages that
  * are on the GPU already are missing from what is free. */
 static int reserve(umemCudaGpu *gpu, size_t nbytes) {
-  uint64_t live = __atomic_add_fetch(&gpu->managed, nbytes, __ATOMIC_RELAXED);
   size_t available = 0, capacity = 0;
   int error = gpu->rt->memory_info(&available, &capacity);
-  if (!error && (live < nbytes || live > available)) error = umemCudaOutOfMemory;
-  if (error) __atomic_fetch_sub(&gpu->managed, nbytes, __ATOMIC_RELAXED);
-  return error;
+  if (error) return error;
+  uint64_t live = __atomic_load_n(&gpu->managed, __ATOMIC_RELAXED);
+  do {
+    if (nbytes > available || live > available - nbytes) return umemCudaOutOfMemory;
+  } while (!__atomic_compare_exchange_n(&gpu->managed, &live, live + nbytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  return umemCudaSuccess;
 }
 
 /* What the constructor's flags ask for; drivers without concurrent access know no such hints. */

@@ -88,12 +88,11 @@ uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size
   uintptr_t moved = umem_alloc(ctx, new_size);
   if (moved == umem_null_of(ctx)) return moved;
   size_t kept = old_size < new_size ? old_size : new_size;
-  if (umem_copy_to(ctx, adr, ctx, moved, kept) != umemOK) {
-    umem_free(ctx, moved);
-    return umem_null_of(ctx);
-  }
-  umem_free(ctx, adr);
-  return moved;
+  uint64_t before = umem_thread.failures;
+  if (umem_copy_to(ctx, adr, ctx, moved, kept) == umemOK) umem_free(ctx, adr);
+  if (umem_thread.failures == before) return moved;
+  umem_free(ctx, moved); /* the old block is as it was */
+  return umem_null_of(ctx);
 }
 
 uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_size) {

@@ -1,0 +1,114 @@
+/* cuda_help.h - what the tests of the CUDA contexts share: the double of the runtime in place,
+ * and what must hold after each test. */
+#ifndef UMEM_TEST_CUDA_HELP_H
+#define UMEM_TEST_CUDA_HELP_H
+
+#include <umem.h>
+
+#include "cudart_help.h"
+
+/* ---- all four ---- */
+
+typedef union Any {
+  umemVirtual super;
+  umemCuda cuda;
+  umemCudaHost host;
+  umemCudaManaged managed;
+  umemCudaAsync async;
+} Any;
+
+enum { aCuda, aHost, aManaged, anAsync, kinds };
+
+static inline umemStatusType construct(Any *any, int kind, int device) {
+  switch (kind) {
+  case aCuda:
+    return umemCuda_ctor(&any->cuda, device);
+  case aHost:
+    return umemCudaHost_ctor(&any->host, 0);
+  case aManaged:
+    return umemCudaManaged_ctor(&any->managed, device, 0);
+  default:
+    return umemCudaAsync_ctor(&any->async, device, UMEM_STREAM_NEW);
+  }
+}
+
+/* ---- tests ---- */
+
+#define CUDA_TEST(name) cmocka_unit_test_setup_teardown(name, cuda_set_up, cuda_tear_down)
+
+static inline int cuda_set_up(void **state) {
+  set_up(state);
+  umemCudaRt_replace(fake_cudart());
+  umem_thread_clear();
+  return 0;
+}
+
+/* All contexts are destructed: nothing of theirs may be left. */
+static inline int cuda_tear_down(void **state) {
+  (void)state;
+  expect_no_misuse();
+  FakeCudartLive left = fake_cudart_live();
+  if (!fake_cudart_is_clean())
+    fail_msg("left: %zu blocks, %zu managed, %zu pinned, %zu registered, %zu streams, %zu events, "
+             "%zu pools, %zu contexts",
+             left.blocks, left.managed, left.pinned, left.registered, left.streams, left.events,
+             left.pools, left.contexts);
+  umemCuda_set_staging(0, 0);
+  umemCudaRt_replace(NULL);
+  fake_cudart_reset();
+  return 0;
+}
+
+/* For tests of what cannot be tidied up any more, after a crash for example. */
+static inline void forget_all(void) { fake_cudart_reset(); }
+
+static inline void expect_ok_at(umemStatusType status, char const *call, int line) {
+  if (status != umemOK) fail_msg("line %d: %s: %s", line, call, umem_thread_message());
+}
+#define expect_ok(call) expect_ok_at((call), #call, __LINE__)
+
+/* A call that returned status must have failed as type, with words in its message. Forgets it. */
+static inline void expect_failure_at(umemStatusType status, umemStatusType type, char const *words,
+                                     char const *call, int line) {
+  if (status != type || umem_thread_status() != type || !strstr(umem_thread_message(), words))
+    fail_msg("line %d: %s: %s, \"%s\"; expected %s with \"%s\"", line, call,
+             umem_get_status_name(status), umem_thread_message(), umem_get_status_name(type),
+             words);
+  umem_thread_clear();
+}
+#define expect_failure(call, type, words)                                                          \
+  expect_failure_at((call), (type), (words), #call, __LINE__)
+
+/* The same for calls that return something else. */
+#define expect_told(call, type, words)                                                             \
+  do {                                                                                             \
+    umem_thread_clear();                                                                           \
+    (void)(call);                                                                                  \
+    expect_failure_at(umem_thread_status(), (type), (words), #call, __LINE__);                     \
+  } while (0)
+
+static inline uintptr_t block_of(void *ctx, size_t nbytes) {
+  uintptr_t adr = umem_alloc(ctx, nbytes);
+  if (!adr) fail_msg("no block: %s", umem_thread_message());
+  return adr;
+}
+
+static inline void fill(unsigned char *bytes, size_t nbytes, unsigned seed) {
+  for (size_t i = 0; i < nbytes; i++) bytes[i] = (unsigned char)((i * 2654435761u >> 13) + seed);
+}
+
+/* Whether bytes are as fill has left them. */
+static inline bool is_filled(unsigned char const *bytes, size_t nbytes, unsigned seed) {
+  for (size_t i = 0; i < nbytes; i++)
+    if (bytes[i] != (unsigned char)((i * 2654435761u >> 13) + seed)) return false;
+  return true;
+}
+
+/* The context that is current for this thread; NULL: none. */
+static inline void *current_context(void) {
+  void *context = NULL;
+  rt->context_current(&context);
+  return context;
+}
+
+#endif

@@ -1,0 +1,303 @@
+/* cuda_memory.c - the memory of the CUDA contexts: between two GPUs, managed, pinned, of several
+ * threads. On a double of the runtime. */
+#include "cuda_help.h"
+
+#include <pthread.h>
+
+/* ---- peers ---- */
+
+/* Copies from one GPU to the other and back; whether they were direct. */
+static bool copies_are_direct(void *one, void *two) {
+  enum { n = 3000 };
+  static unsigned char bytes[n], back[n];
+  umemHost host;
+  expect_ok(umemHost_ctor(&host));
+  FakeCudartDone before = fake_cudart_done();
+  uintptr_t a = block_of(one, n), b = block_of(two, n);
+  fill(bytes, n, 3);
+  expect_ok(umem_copy_from(one, a, &host, (uintptr_t)bytes, n));
+  expect_ok(umem_copy_to(one, a, two, b, n));
+  expect_ok(umem_synchronize(two));
+  expect_ok(umem_set(one, a, 0, n));
+  expect_ok(umem_copy_from(one, a, two, b, n));
+  expect_ok(umem_wait(one, two));
+  expect_ok(umem_copy_to(one, a, &host, (uintptr_t)back, n));
+  assert_true(is_filled(back, n, 3));
+  umem_free(one, a);
+  umem_free(two, b);
+  umem_dtor(&host);
+  FakeCudartDone after = fake_cudart_done();
+  unsigned long direct = after.direct_peer - before.direct_peer;
+  assert_int_equal(direct + after.indirect_peer - before.indirect_peer, 2);
+  assert_true(direct == 0 || direct == 2);
+  return direct;
+}
+
+static void peers_copy_directly(void **state) {
+  (void)state;
+  umemCuda zero, one, two;
+  expect_ok(umemCuda_ctor(&zero, 0));
+  expect_ok(umemCuda_ctor(&one, 1));
+  expect_ok(umemCuda_ctor(&two, 2));
+  assert_true(copies_are_direct(&zero, &one));
+  assert_true(copies_are_direct(&one, &zero));
+  assert_int_equal(fake_cudart_calls_of("enable_peer_access"), 2); /* once each way */
+  assert_false(copies_are_direct(&zero, &two));
+  assert_false(copies_are_direct(&two, &one));
+  assert_int_equal(fake_cudart_calls_of("enable_peer_access"), 2);
+  umem_dtor(&one);
+  expect_ok(umemCuda_ctor(&one, 1)); /* another context of the same GPU: to be asked again */
+  FakeCudartDone before = fake_cudart_done();
+  expect_ok(umem_copy_to(&one, block_of(&one, 8), &zero, block_of(&zero, 8), 8));
+  assert_int_equal(fake_cudart_done().direct_peer, before.direct_peer + 1);
+  assert_true(copies_are_direct(&zero, &one));
+  umem_dtor(&zero);
+  umem_dtor(&one);
+  umem_dtor(&two);
+}
+
+static void peers_that_the_program_enabled_are_direct(void **state) {
+  (void)state;
+  umemCuda zero, one;
+  expect_ok(umemCuda_ctor(&zero, 0));
+  expect_ok(umemCuda_ctor(&one, 1));
+  enter(1);
+  ok(rt->enable_peer_access(0));
+  assert_true(copies_are_direct(&zero, &one));
+  assert_int_equal(rt->last_error(), umemCudaSuccess);
+  leave(1);
+  umem_dtor(&zero);
+  umem_dtor(&one);
+}
+
+static void pools_let_peers_in(void **state) {
+  (void)state;
+  umemCudaAsync zero, one, two;
+  umemCuda plain;
+  expect_ok(umemCudaAsync_ctor(&zero, 0, UMEM_STREAM_NEW));
+  expect_ok(umemCudaAsync_ctor(&one, 1, UMEM_STREAM_NEW));
+  expect_ok(umemCudaAsync_ctor(&two, 2, UMEM_STREAM_NEW));
+  expect_ok(umemCuda_ctor(&plain, 1));
+  assert_true(copies_are_direct(&zero, &one));
+  assert_true(copies_are_direct(&zero, &one));
+  assert_int_equal(fake_cudart_calls_of("pool_allow"), 2);
+  assert_true(copies_are_direct(&plain, &zero));
+  assert_false(copies_are_direct(&two, &one));
+  assert_int_equal(fake_cudart_calls_of("pool_allow"), 2);
+  umem_dtor(&zero);
+  umem_dtor(&one);
+  umem_dtor(&two);
+  umem_dtor(&plain);
+}
+
+/* ---- memory ---- */
+
+static void gpus_that_see_pageable_memory_say_so(void **state) {
+  (void)state;
+  fake_cudart_machine()->device[1].pageable_access = true;
+  for (int kind = 0; kind < kinds; kind++)
+    for (int device = 0; device < 2; device++) {
+      if (kind == aHost) fake_cudart_set_device(device);
+      Any any;
+      expect_ok(construct(&any, kind, device));
+      assert_int_equal(!!(any.super.capabilities & umemSeesHost), device);
+      umem_dtor(&any);
+      forget_all();
+      fake_cudart_machine()->device[1].pageable_access = true;
+    }
+}
+
+static void managed_memory_is_never_overcommitted(void **state) {
+  (void)state;
+  umemCudaManaged ctx;
+  umemCuda plain;
+  fake_cudart_machine()->device[0].capacity = 10000;
+  expect_ok(umemCudaManaged_ctor(&ctx, 0, 0));
+  expect_ok(umemCuda_ctor(&plain, 0));
+  uintptr_t adr = block_of(&plain, 4000);
+  unsigned long before = fake_cudart_calls_of("malloc_managed");
+  expect_told(umem_alloc(&ctx, 6001), umemMemoryError, "6000 of 10000 bytes are free");
+  assert_int_equal(fake_cudart_calls_of("malloc_managed"), before);
+  uintptr_t first = block_of(&ctx, 6000); /* whose pages may not be on the GPU yet */
+  umem_free(&plain, adr);
+  expect_told(umem_alloc(&ctx, 4001), umemMemoryError, "");
+  umem_free(&ctx, block_of(&ctx, 4000));
+  umem_free(&ctx, first);
+  umem_free(&ctx, block_of(&ctx, 10000));
+  umem_dtor(&ctx);
+  umem_dtor(&plain);
+}
+
+static void managed_memory_follows_its_hints(void **state) {
+  (void)state;
+  umemCudaManaged ctx;
+  unsigned all = UMEM_PREFER_DEVICE | UMEM_READ_MOSTLY | UMEM_ACCESSED_BY_DEVICE | UMEM_PREFETCH;
+  expect_ok(umemCudaManaged_ctor(&ctx, 0, all));
+  assert_true(ctx.super.capabilities & umemCpuReadable);
+  block_of(&ctx, 100);
+  assert_int_equal(fake_cudart_calls_of("advise"), 3);
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 1);
+  umem_dtor(&ctx);
+  fake_cudart_machine()->device[0].no_concurrent_managed = true; /* hints would be errors */
+  expect_ok(umemCudaManaged_ctor(&ctx, 0, all));
+  assert_false(ctx.super.capabilities & (umemCpuReadable | umemCpuWritable));
+  uintptr_t adr = block_of(&ctx, 100);
+  assert_int_equal(fake_cudart_calls_of("advise"), 3);
+  umemHost host;
+  unsigned char bytes[100];
+  expect_ok(umemHost_ctor(&host));
+  expect_ok(umem_set(&ctx, adr, 4, 100));
+  expect_ok(umem_copy_to(&ctx, adr, &host, (uintptr_t)bytes, 100));
+  assert_int_equal(bytes[99], 4);
+  uintptr_t there = umem_connect(&ctx, adr, 100, &host, 0);
+  assert_int_not_equal(there, adr);
+  umem_disconnect(&ctx, adr, &host, there, 0);
+  umem_dtor(&ctx);
+  umem_dtor(&host);
+  expect_failure(umemCudaManaged_ctor(&ctx, 0, 16), umemValueError, "flags 0x10");
+}
+
+static unsigned flags_seen;
+
+static int see_flags(void **adr, size_t nbytes, unsigned flags) {
+  flags_seen = flags;
+  return fake_cudart()->host_alloc(adr, nbytes, flags);
+}
+
+static void write_combined_memory_is_asked_for(void **state) {
+  (void)state;
+  umemCudaRt table = *fake_cudart();
+  table.host_alloc = see_flags;
+  umemCudaRt_replace(&table);
+  umemCudaHost ctx;
+  static size_t const sizes[] = {100, 3 << 20};
+  expect_ok(umemCudaHost_ctor(&ctx, UMEM_WRITE_COMBINED));
+  for (int i = 0; i < 2; i++) {
+    flags_seen = 0;
+    uintptr_t adr = block_of(&ctx, sizes[i]);
+    assert_true(flags_seen & umemCudaWriteCombined);
+    assert_true(flags_seen & umemCudaPortable);
+    umem_free(&ctx, adr);
+  }
+  umem_dtor(&ctx);
+  expect_ok(umemCudaHost_ctor(&ctx, 0));
+  umem_free(&ctx, block_of(&ctx, 100));
+  assert_false(flags_seen & umemCudaWriteCombined);
+  umem_dtor(&ctx);
+}
+
+static void contexts_know_their_gpu(void **state) {
+  (void)state;
+  for (int kind = 0; kind < kinds; kind++) {
+    Any any;
+    umemInfo info = UMEM_INFO_INIT;
+    expect_ok(construct(&any, kind, 1));
+    if (kind != aManaged && kind != aHost) block_of(&any, 1000);
+    expect_ok(umem_get_info(&any, &info));
+    assert_int_equal(info.alignment, 256);
+    if (kind != aHost) {
+      assert_string_equal(info.name, "Fake GPU 1");
+      assert_int_equal(info.ordinal, 1);
+      assert_int_equal(info.capacity, 1 << 30);
+      assert_int_equal(info.available, (1 << 30) - (kind == aManaged ? 0 : 1000));
+    }
+    umem_dtor(&any);
+  }
+}
+
+static void blocks_grow_and_shrink(void **state) {
+  (void)state;
+  static unsigned char bytes[5000], back[5000];
+  umemHost host;
+  expect_ok(umemHost_ctor(&host));
+  for (int kind = 0; kind < kinds; kind++) {
+    Any any;
+    expect_ok(construct(&any, kind, 0));
+    fill(bytes, sizeof bytes, 1);
+    uintptr_t adr = block_of(&any, 3000);
+    expect_ok(umem_copy_from(&any, adr, &host, (uintptr_t)bytes, 3000));
+    adr = umem_realloc(&any, adr, 3000, 5000);
+    expect_ok(umem_copy_to(&any, adr, &host, (uintptr_t)back, 3000));
+    assert_true(is_filled(back, 3000, 1));
+    adr = umem_realloc(&any, adr, 5000, 10);
+    expect_ok(umem_copy_to(&any, adr, &host, (uintptr_t)back + 1, 10));
+    assert_true(is_filled(back + 1, 10, 1));
+    expect_told(umem_realloc(&any, adr + 1, 9, 20), umemValueError, "is not a live block");
+    expect_told(umem_realloc(&any, adr, 10, (size_t)1 << 50), umemMemoryError, "");
+    umem_free(&any, adr); /* is as it was */
+    assert_int_equal(umem_thread_status(), umemOK);
+    umem_dtor(&any);
+  }
+  umem_dtor(&host);
+}
+
+static void nothing_is_left_of_a_context(void **state) {
+  (void)state;
+  for (int kind = 0; kind < kinds; kind++) {
+    Any any;
+    expect_ok(construct(&any, kind, 0));
+    for (size_t n = 1; n < 100; n++) block_of(&any, n * n);
+    block_of(&any, 3 << 20);
+    umem_dtor(&any);
+    assert_int_equal(umem_thread_status(), umemOK);
+    assert_true(fake_cudart_is_clean());
+  }
+}
+
+/* ---- threads ---- */
+
+enum { threads = 4 };
+
+static void *work(void *argument) {
+  Any *any = argument;
+  umemHost host;
+  unsigned char bytes[512], back[512];
+  bool good = umemHost_ctor(&host) == umemOK;
+  for (unsigned i = 0; i < 50 && good; i++) {
+    fill(bytes, sizeof bytes, i);
+    uintptr_t adr = umem_alloc(any, sizeof bytes), copy = umem_calloc(any, 1, sizeof bytes);
+    good = adr && copy && !umem_copy_from(any, adr, &host, (uintptr_t)bytes, sizeof bytes) &&
+           !umem_copy_to(any, adr, any, copy, sizeof bytes) &&
+           !umem_copy_to(any, copy, &host, (uintptr_t)back, sizeof bytes) &&
+           !umem_synchronize(any) && is_filled(back, sizeof back, i) &&
+           umem_alloc(any, (size_t)1 << 50) == 0 && umem_thread_status() == umemMemoryError;
+    umem_free(any, adr);
+    umem_free(any, copy);
+    umem_thread_clear();
+  }
+  umem_dtor(&host);
+  return good && !current_context() ? NULL : argument;
+}
+
+static void threads_share_a_context(void **state) {
+  (void)state;
+  for (int kind = 0; kind < kinds; kind++) {
+    Any any;
+    pthread_t thread[threads];
+    expect_ok(construct(&any, kind, 0));
+    for (int i = 0; i < threads; i++) assert_false(pthread_create(&thread[i], NULL, work, &any));
+    for (int i = 0; i < threads; i++) {
+      void *bad = NULL;
+      assert_false(pthread_join(thread[i], &bad));
+      if (bad) fail_msg("%s", umem_get_message(&any));
+    }
+    umem_dtor(&any);
+  }
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      CUDA_TEST(peers_copy_directly),
+      CUDA_TEST(peers_that_the_program_enabled_are_direct),
+      CUDA_TEST(pools_let_peers_in),
+      CUDA_TEST(gpus_that_see_pageable_memory_say_so),
+      CUDA_TEST(managed_memory_is_never_overcommitted),
+      CUDA_TEST(managed_memory_follows_its_hints),
+      CUDA_TEST(write_combined_memory_is_asked_for),
+      CUDA_TEST(contexts_know_their_gpu),
+      CUDA_TEST(blocks_grow_and_shrink),
+      CUDA_TEST(nothing_is_left_of_a_context),
+      CUDA_TEST(threads_share_a_context),
+  };
+  return cmocka_run_group_tests_name("CUDA memory", tests, NULL, NULL);
+}
