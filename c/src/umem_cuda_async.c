@@ -202,10 +202,10 @@ static void close_all(Async *async) {
 
 static void async_dtor(umemVirtual *ctx) {
   Async *async = async_of(ctx);
-  umemCuda_give_back(ctx);
   umemCudaGpu *gpu = async->place.gpu;
   umemCudaScope scope;
   if (!umemCudaGpu_is_inherited(gpu) && umemCudaScope_enter(&scope, ctx, gpu)) {
+    umemCuda_give_back(ctx);
     if (!umemCudaPlace_is_captured(&async->place))
       umemCuda_check(ctx, gpu, umemCudaPlace_finish(&async->place),
                      "work on the stream has failed");

@@ -124,7 +124,8 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
 /* The rest of a constructor that has failed after umemCuda_construct. Returns the recorded status. */
 umemStatusType umemCuda_construct_failed(umemVirtual *ctx);
 
-/* Gives all blocks back that are left. For destructors that have more to close afterwards. */
+/* Gives all blocks back that are left: none is afterwards, whatever failed. For destructors that then close
+ * what blocks need. In a scope. */
 void umemCuda_give_back(umemVirtual *ctx);
 
 /* Methods. The destructor gives back the blocks that are left, and frees impl. */

@@ -70,24 +70,24 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
   return place;
 }
 
-/* In a child of fork the blocks are not there to be given back. */
 void umemCuda_give_back(umemVirtual *ctx) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
-  umemCudaScope scope;
-  if (!place->blocks.count || umemCudaGpu_is_inherited(place->gpu) ||
-      !umemCudaScope_enter(&scope, ctx, place->gpu))
-    return;
   umemTableCell *cell;
   for (size_t at = 0; (cell = umemTable_next(&place->blocks, &at)); at++)
     umemCuda_check(ctx, place->gpu, place->source->give(place, (void *)cell->key, cell->value),
                    "cannot free the block at 0x%jx", (uintmax_t)cell->key);
   umemTable_clear(&place->blocks);
-  umemCudaScope_leave(&scope);
 }
 
+/* In a child of fork the blocks are not there to be given back. */
 void umemCuda_dtor(umemVirtual *ctx) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
-  umemCuda_give_back(ctx);
+  umemCudaScope scope;
+  if (place->blocks.count && !umemCudaGpu_is_inherited(place->gpu) &&
+      umemCudaScope_enter(&scope, ctx, place->gpu)) {
+    umemCuda_give_back(ctx);
+    umemCudaScope_leave(&scope);
+  }
   umem_dtor(&place->buffers);
   umemTable_clear(&place->blocks);
   umemLock_destroy(&place->lock);

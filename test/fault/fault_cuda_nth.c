@@ -498,7 +498,9 @@ static bool is_same(CudartWrapLive one, CudartWrapLive two) {
 static void check_end(Trial *trial, Scenario const *scenario) {
   bool excused = scenario->run == destruct && trial->failed &&
                  (IS_ONE_OF(destroyers, trial->failed) || IS_ONE_OF(ways_in, trial->failed));
-  if (excused) {
+  if (excused) { /* to leave something, not to use what is gone, of which a real runtime dies */
+    char const *misuse = on_gpu ? NULL : fake_cudart_misuse();
+    REQUIRE(trial, !misuse || !strstr(misuse, "destroyed"));
     if (!on_gpu) fake_cudart_forget_misuse();
     if (!on_gpu && !fake_cudart_is_clean()) fake_cudart_reset();
     return;
