@@ -38,4 +38,5 @@ compile_with_nvcc() {
     -I"$root/c/include" "$@" -c "$source" -o "$object"
 }
 
-compile_kernel() { compile_with_nvcc "$root/test/compile/kernel.cu" "$@"; }
+# The programs of test/compile: kernel or faults, object, further options.
+compile_program() { compile_with_nvcc "$root/test/compile/$1.cu" "${@:2}"; }

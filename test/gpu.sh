@@ -93,11 +93,14 @@ part_kernel() {
     echo "skipped - kernels: there is no nvcc"
     return
   }
-  check "compiles for this GPU" compile_kernel "$build/kernel.o" -arch=native
+  check "compiles for this GPU" compile_program kernel "$build/kernel.o" -arch=native
   check "links the static library" "$nvcc" -arch=native "$build/kernel.o" "$build/c/libumem.a" \
     -o "$build/kernel_static"
   check "links the shared library" "$nvcc" -arch=native "$build/kernel.o" "$build/c/libumem.so" \
     -Xlinker "-rpath=$build/c" -o "$build/kernel_shared"
+  check "compiles the program of faults" compile_program faults "$build/faults.o" -arch=native
+  check "links it" "$nvcc" -arch=native "$build/faults.o" "$build/c/libumem.a" -o "$build/faults"
+  check "faults of a real GPU are told" "$build/faults"
   check "kernels on memory of umem, static library" "$build/kernel_static"
   check "kernels on memory of umem, shared library" "$build/kernel_shared"
 }

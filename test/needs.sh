@@ -4,7 +4,7 @@
 
 has() {
   case $1 in
-    cmocka | benchmark) pkg-config --exists "$1" ;;
+    cmocka | benchmark | gtest) pkg-config --exists "$1" ;;
     venv) python3 -c 'import ensurepip, venv' ;;
     clang-runtime)
       local program
@@ -25,6 +25,7 @@ package_of() {
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;
+    gtest) echo libgtest-dev ;;
     venv) echo python3 python3-venv ;;
     llvm-symbolizer) echo llvm ;;
     clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;

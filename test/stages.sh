@@ -10,16 +10,16 @@ all_stages=(gcc clang asan tsan valgrind format includes symbols cuda tidy cppch
 quick_stages=(gcc format includes symbols)
 
 declare -A stage_needs=(
-  [gcc]="gcc g++ cmake make ninja pkg-config cmocka python3"
-  [clang]="clang g++ cmake make ninja pkg-config cmocka python3"
-  [asan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka python3"
-  [tsan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka python3"
-  [valgrind]="gcc g++ cmake ninja pkg-config cmocka python3 valgrind"
+  [gcc]="gcc g++ cmake make ninja pkg-config cmocka gtest python3"
+  [clang]="clang g++ cmake make ninja pkg-config cmocka gtest python3"
+  [asan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
+  [tsan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
+  [valgrind]="gcc g++ cmake ninja pkg-config cmocka gtest python3 valgrind"
   [format]="python"
   [includes]="python3"
-  [symbols]="gcc g++ cmake ninja pkg-config cmocka python3"
-  [cuda]="gcc g++ cmake ninja pkg-config cmocka python3"
-  [tidy]="gcc g++ cmake ninja pkg-config cmocka python3 clang-tidy"
+  [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
+  [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
+  [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
   [examples]="gcc g++ cmake make python"
@@ -141,7 +141,9 @@ stage_cuda() {
     check "nvcc compiles umem.h for $architecture" \
       compile_with_nvcc "$door" "$build/cuda-on/door.o" -arch=$architecture
     check "nvcc compiles kernels on memory of umem for $architecture" \
-      compile_kernel "$kernel.o" -arch=$architecture
+      compile_program kernel "$kernel.o" -arch=$architecture
+    check "nvcc compiles the program of faults for $architecture" \
+      compile_program faults "$build/cuda-on/faults.o" -arch=$architecture
   done
   check "they link" "$nvcc" "$kernel.o" "$build/cuda-on/c/libumem.a" -o "$kernel"
 }
