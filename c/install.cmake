@@ -24,6 +24,10 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/umem-config-version.cmake"
         DESTINATION "${umem_config_dir}"
 )
+if(UMEM_WITH_CUDA)
+  configure_file(umem-cuda.cmake.in umem-cuda.cmake @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-cuda.cmake" DESTINATION "${umem_config_dir}")
+endif()
 
 # pkg-config. Directories are written relative to the file itself.
 set(pc_dir "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig")

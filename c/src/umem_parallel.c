@@ -280,14 +280,14 @@ static void record_failure(Job const *job) {
                      "forked in the middle: the other threads' work is not in the child");
 }
 
-void umem_parallel(unsigned pieces, umemPiece *work, void *argument) {
+void umem_parallel(unsigned pieces, umemPiece *work, void *data) {
   if (pieces == 1) {
-    work(argument, 0);
+    work(data, 0);
     return;
   }
   unsigned threads = umem_parallel_threads();
   Job job = {.work = work,
-             .argument = argument,
+             .argument = data,
              .pieces = pieces,
              .function = umem_thread.function,
              .forks = umem_fork_count(),

@@ -14,7 +14,7 @@ typedef void umemPiece(void *job, unsigned piece);
  * more than umem_parallel_threads(). */
 unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most);
 
-/* Calls work(job, 0) ... work(job, pieces - 1), the first in the calling thread, each other one in a
+/* Calls work(data, 0) ... work(data, pieces - 1), the first in the calling thread, each other one in a
  * thread that is free or, while there is none, in the calling one too, and returns when all have
  * returned. So no piece may wait for another one to begin. pieces is 1 ... umemParallelMost; work may
  * call umem_parallel. What work records counts as the caller's failure; of several pieces that fail,
@@ -22,7 +22,7 @@ unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most);
  *
  * Where work forks: the child goes on with the pieces that nobody had begun, and those that other
  * threads were at have failed in it. The child of a thread that helps ends with its piece. */
-void umem_parallel(unsigned pieces, umemPiece *work, void *job);
+void umem_parallel(unsigned pieces, umemPiece *work, void *data);
 
 /* What umem_set_threads and umem_get_threads do; count is 0 ... umemParallelMost. */
 void umem_parallel_set(unsigned count);

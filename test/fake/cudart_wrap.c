@@ -130,7 +130,7 @@ PLAIN(event_synchronize, (void *event), (event))
 
 #define MEMBER(name) .name = wrap_##name
 
-umemCudaRt const *cudart_wrap(umemCudaRt const *to) {
+umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
   static umemCudaRt const table = {
       MEMBER(error_name),
       MEMBER(error_string),
@@ -185,6 +185,6 @@ umemCudaRt const *cudart_wrap(umemCudaRt const *to) {
       MEMBER(event_record),
       MEMBER(event_synchronize),
   };
-  inner = to;
+  inner = behind;
   return &table;
 }

@@ -8,8 +8,8 @@
 
 #include "umem_cuda_rt.h"
 
-/* The table in front of inner. */
-umemCudaRt const *cudart_wrap(umemCudaRt const *inner);
+/* The table in front of the one behind. */
+umemCudaRt const *cudart_wrap(umemCudaRt const *behind);
 
 /* The nth call from now (1: the next) fails with error, and does nothing; error_name,
  * error_string and last_error are neither counted nor fail. */
