@@ -3,6 +3,8 @@
 
 Checks that each public name in Doxygen's XML stands on exactly one page, with a text, and that no
 page holds code of its own: what a reader may copy is a file that the tests build and run.
+
+The names of C++ come in groups, one for each header (doxygen-filter), which pages show as a whole.
 """
 import collections
 import pathlib
@@ -11,6 +13,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 DIRECTIVE = re.compile(r"^\.\. doxygen(function|define|enum|typedef|struct):: (\w+)$", re.M)
+GROUP = re.compile(r"^\.\. doxygengroup:: (\w+)\n   :content-only:$", re.M)
 OWN_CODE = re.compile(r"^ *\.\. (?:code|code-block|sourcecode|parsed-literal)::"
                       r"|^(?! *\.\. ).*::$", re.M)
 
@@ -19,25 +22,80 @@ def has_text(element):
     return any("".join(part.itertext()).strip() for part in element.findall("detaileddescription"))
 
 
+# Macros that the C++ headers define for each other.
+PRIVATE_MACROS = {
+    "UMEM_CHECK",
+    "UMEM_EITHER_SIDE",
+    "UMEM_LAUNCH_NAMESPACE",
+    "UMEM_STD",
+}
+
+
+def compounds(folder, pattern):
+    for path in sorted(folder.glob(pattern)):
+        yield from ElementTree.parse(path).getroot().findall("compounddef")
+
+
+def description(compound):
+    return " ".join("".join(part.itertext()) for part in compound.findall("detaileddescription"))
+
+
+def groups(folder):
+    """The names of the groups that hold something, each with its (kind, name), and whether they have a
+    text. What a header says about itself is a text of its classes, types and operators; a deduction
+    guide, whose name is that of its class, needs none."""
+    found = {}
+    for compound in compounds(folder, "group__cxx__*.xml"):
+        names = {}
+        for inner in compound.findall("innerclass"):
+            own = compounds(folder, inner.get("refid") + ".xml")
+            names["class", inner.text] = has_text(compound) or any(map(has_text, own))
+        for member in compound.iter("memberdef"):
+            key = kind, name = member.get("kind"), member.findtext("qualifiedname")
+            if kind == "define" or ("class", name) in names:
+                continue
+            by_header = kind in ("typedef", "enum") or name.startswith("umem::operator")
+            documented = has_text(member) or (by_header and has_text(compound))
+            names[key] = names.get(key, False) or documented
+        if names:
+            found[compound.findtext("compoundname")] = names
+    return found
+
+
+def ungrouped(folder, known):
+    """What is in namespace umem, but in no group."""
+    for namespace in compounds(folder, "namespaceumem.xml"):
+        for inner in namespace.findall("innerclass"):
+            if ("class", inner.text) not in known:
+                yield inner.text
+        for member in namespace.iter("memberdef"):
+            if not member.get("id").startswith("group__cxx__"):
+                yield member.findtext("qualifiedname")
+
+
 def public_names(folder):
     """The (kind, name) of everything public, each with whether it has a text."""
     names = {}
-    for path in sorted(folder.glob("*_8h.xml")) + sorted(folder.glob("struct*.xml")):
-        for compound in ElementTree.parse(path).getroot().findall("compounddef"):
+    headers = "".join(map(description, compounds(folder, "group__cxx__*.xml")))
+    for pattern in ("*_8h.xml", "*_8hpp.xml", "structumem[A-Z]*.xml"):
+        for compound in compounds(folder, pattern):
             if compound.get("kind") == "struct":
                 names["struct", compound.findtext("compoundname")] = has_text(compound)
                 continue
             for member in compound.iter("memberdef"):
-                key = member.get("kind"), member.findtext("name")
-                names[key] = names.get(key, False) or has_text(member)
+                key = kind, name = member.get("kind"), member.findtext("name")
+                documented = has_text(member) or (kind == "define" and name in headers)
+                names[key] = names.get(key, False) or documented
     return names
 
 
 def is_repeated(key, names):
-    """A guard, a typedef of a struct or enum of the same name, or a macro around a function."""
+    """A guard, a macro of the headers' own, a typedef of a struct or enum of the same name, or a macro
+    around a function."""
     kind, name = key
     return (
-        (kind == "define" and name.endswith("_H"))
+        (kind == "define" and name.endswith(("_H", "_HPP")))
+        or (kind == "define" and name in PRIVATE_MACROS)
         or (kind == "define" and ("function", name) in names)
         or (kind == "typedef" and (("struct", name) in names or ("enum", name) in names))
     )
@@ -56,6 +114,18 @@ def complaints(folder, pages):
             yield f"{key[1]} ({key[0]}) stands on {shown[key]} pages"
         if not documented:
             yield f"{key[1]} ({key[0]}) has no text in its header"
+    all_groups = groups(folder)
+    shown = collections.Counter()
+    for text in texts.values():
+        shown.update(GROUP.findall(text))
+    for group, members in all_groups.items():
+        if shown[group] != 1:
+            yield f"{group} (group of C++) stands on {shown[group]} pages"
+        for (kind, name), documented in members.items():
+            if not documented:
+                yield f"{name} ({kind}) has no text in its header"
+    for name in ungrouped(folder, {key for members in all_groups.values() for key in members}):
+        yield f"{name} is in no group: is it in a header of cxx/include/umem?"
     for page, text in texts.items():
         for found in OWN_CODE.finditer(text):
             line = text.count("\n", 0, found.start()) + 1

@@ -29,6 +29,10 @@ nitpick_ignore = [
     ("c:identifier", name)
     for name in ("int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t")
 ]
+# Nor those of C, of the standard library and of umem::detail in C++.
+nitpick_ignore_regex = [("cpp:identifier", r"umem|(std|detail)(::.*)?|umem[A-Z]\w*|UMEM_\w+")]
+
+smartquotes_action = "qe"  # dashes are options of commands
 
 html_theme = "furo"
 html_title = f"umem {version}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tells the results of ctest, test by test, as lines "ok - NAME" and "not ok - NAME".
 
-A program of CMocka is told by each of its tests; one that failed beside them (it crashed, leaked, or
-timed out), or that ran none, is told as failed itself.
+A program of CMocka or GoogleTest is told by each of its tests; one that failed beside them (it crashed,
+leaked, or timed out), or that ran none, is told as failed itself.
 
 Usage: ctest_results.py FILE_OF_CTEST_OUTPUT_JUNIT
 """
@@ -11,16 +11,21 @@ import sys
 import xml.etree.ElementTree as ET
 
 
+# What GoogleTest puts after the name of a test.
+AFTER_NAME = r"(?:, where .*?)?(?: \(\d+ ms\))?$"
+
+
 def marked(group, mark):
-    """The tests of a group that CMocka marks so; it repeats those that failed at its end."""
-    lines = re.findall(rf"^\[\s*(?:{mark})\s*\] (.+)$", group, re.MULTILINE)
+    """The tests of a group that CMocka or GoogleTest marks so; they repeat those that failed at the end."""
+    lines = re.findall(rf"^\[\s*(?:{mark})\s*\] (.+?){AFTER_NAME}", group, re.MULTILINE)
     return dict.fromkeys(line for line in lines if not re.match(r"---|(tests: )?\d+ test", line))
 
 
 def said(group, test):
     """What a test of a group printed."""
     name = re.escape(test)
-    match = re.search(rf"^\[ RUN +\] {name}$(.*?)^\[ +\w+ +\] {name}$", group, re.MULTILINE | re.DOTALL)
+    pattern = rf"^\[ RUN +\] {name}$(.*?)^\[ +\w+ +\] {name}{AFTER_NAME}"
+    match = re.search(pattern, group, re.MULTILINE | re.DOTALL)
     return match[1].splitlines()[-12:] if match else []
 
 
@@ -32,6 +37,9 @@ def results(case):
     end = output.splitlines()[-30:]
     _, *groups = re.split(r"^\[==========\].* Running", output, flags=re.MULTILINE)
     if not groups:
+        skip = case.find("skipped")
+        if skip is not None and skip.get("message", "").startswith("SKIP_RETURN_CODE"):
+            return [(name, "skipped", end)]
         return [(name, "ok", []) if passed else (name, "not ok", end)]
 
     found = []

@@ -2,10 +2,11 @@
 # Builds umem and tests it on a GPU of this machine, which needs no network: nothing is installed.
 #
 #     test/run --gpu           all parts
-#     test/run --gpu PART...   some: contract fault unit examples kernel memcheck
+#     test/run --gpu PART...   some: contract fault unit cxx examples kernel memcheck
 #
-# Needs the CUDA toolkit, gcc and g++, CMake, Ninja or make, Python 3, and CMocka, found by pkg-config
-# (PKG_CONFIG_PATH) or as include/cmocka.h and lib/libcmocka.so below a folder of CMAKE_PREFIX_PATH.
+# Needs the CUDA toolkit, gcc and g++, CMake, Ninja or make, Python 3, GoogleTest, found by CMake, and
+# CMocka, found by pkg-config (PKG_CONFIG_PATH) or as include/cmocka.h and lib/libcmocka.so below a folder
+# of CMAKE_PREFIX_PATH.
 #
 # Everything is built below build/test/gpu, or below $UMEM_TEST_BUILD/gpu. The summary goes to a file
 # named for the date and the GPU in bench/results, or in $UMEM_GPU_RESULTS. $UMEM_COMMIT tells the
@@ -19,10 +20,10 @@ results=${UMEM_GPU_RESULTS:-$root/bench/results}
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 
-all_parts=(contract fault unit examples kernel memcheck)
+all_parts=(contract fault unit cxx examples kernel memcheck)
 # Seconds after which a part has hung.
-declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [examples]=300 [kernel]=120
-  [memcheck]=1200)
+declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
+  [kernel]=120 [memcheck]=1200)
 
 export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
 jobs=$(nproc)
@@ -64,6 +65,23 @@ part_contract() {
 
 part_fault() { run_tests --tests-regex '^fault\.cuda'; }
 part_unit() { run_tests --label-regex '^unit$'; }
+
+# A test of the C++ headers of this row of the table of contexts has passed.
+has_run_cxx() { grep -q "OK \] .*/$1 (" "$build/$part.xml"; }
+
+# The C++ headers: the programs of the table of contexts, and where nvcc is, kernels.
+part_cxx() {
+  local status=0
+  run_tests --label-regex '^cxx$' || status=$?
+  check "the C++ headers ran on a GPU" has_run_cxx cuda || status=1
+  if find_nvcc; then
+    check "their kernels ran on a GPU" \
+      grep -q '<testcase name="cxx.kernels_gpu".* status="run"' "$build/$part.xml" || status=1
+  else
+    echo "skipped - kernels of the C++ headers: there is no nvcc"
+  fi
+  return $status
+}
 
 # The stage example says that every byte was identical, and its table names the GPU.
 stages() {

@@ -266,8 +266,13 @@ umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t
                           "sizeof(umemCudaAsyncOptions)");
 }
 
-uintptr_t umemCudaAsync_stream(umemCudaAsync *ctx) {
+uintptr_t umemCudaAsync_stream(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = umem_guard(ctx);
-  return self ? (uintptr_t)async_of(self)->place.stream : 0;
+  if (self) self = umem_innermost(self);
+  umemCudaPlace *place = self ? umemCuda_place_of(self) : NULL;
+  if (place) return (uintptr_t)place->stream;
+  if (self)
+    umemVirtual_fail(self, umemTypeError, "%s has no stream of CUDA", umem_get_device_name(self));
+  return 0;
 }

@@ -36,14 +36,13 @@ static void pinned_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *t
   pinned_copy_to(ctx, src_adr, that, dst_adr, nbytes);
 }
 
+/* It belongs to no device. */
 static void pinned_info(umemVirtual *ctx, umemInfo *info) {
-  umemCudaGpu const *gpu = umemCuda_place_of(ctx)->gpu;
+  (void)ctx;
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   info->page_size = page;
   info->capacity = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
   info->available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
-  info->ordinal = gpu->device;
-  memcpy(info->name, gpu->name, sizeof gpu->name);
 }
 
 struct umemVtbl const umemCudaHost_vtbl = {

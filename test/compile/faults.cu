@@ -78,8 +78,8 @@ bool a_crash_is_told(umemHost *host) {
   crash<<<1, 1, 0, reinterpret_cast<cudaStream_t>(umemCudaAsync_stream(&ctx))>>>(nullptr);
   right &= umem_synchronize(&ctx) == umemRuntimeError;
   right &= expect(std::strstr(umem_thread_message(), "new process") != nullptr, "a crash", &ctx);
-  right &= umem_copy_from(&ctx, adr, host, reinterpret_cast<uintptr_t>(bytes), 100) ==
-           umemRuntimeError;
+  right &=
+      umem_copy_from(&ctx, adr, host, reinterpret_cast<uintptr_t>(bytes), 100) == umemRuntimeError;
   right &= umem_alloc(&ctx, 100) == 0 && umem_thread_status() == umemRuntimeError;
   umem_free(&ctx, adr);
   umem_dtor(&ctx);

@@ -47,6 +47,44 @@ def includes(text):
     return found
 
 
+def _conjuncts(condition):
+    """What holds when a condition does: the parts between its outermost &&, itself where there is an ||."""
+    parts, depth = [""], 0
+    for token in re.findall(r"&&|\|\||.", condition):
+        depth += {"(": 1, ")": -1}.get(token, 0)
+        if token == "||" and depth == 0:
+            return {condition}
+        if token == "&&" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return set(parts)
+
+
+def conditions(text):
+    """What the #ifs around each line of text, free of comments, say: a set for each line. Without blanks:
+    defined(X), !defined(X), or as it is written."""
+    found, stack = [], [] # of each #if: what holds in this branch, and its condition where that was the first
+    for line in text.splitlines():
+        match = re.match(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", line)
+        word, rest = match.groups() if match else (None, "")
+        rest = re.sub(r"\bdefined\s*(\w+)", r"defined(\1)", rest) if word in ("if", "elif") else rest
+        rest = "".join(rest.split())
+        if word in ("if", "ifdef", "ifndef"):
+            rest = {"if": rest, "ifdef": f"defined({rest})", "ifndef": f"!defined({rest})"}[word]
+            stack.append((_conjuncts(rest), rest))
+        elif word == "elif":
+            stack[-1] = (_conjuncts(rest), None)
+        elif word == "else":
+            first = stack[-1][1] or ""
+            negated = first[1:] if re.fullmatch(r"!defined\(\w+\)", first) else f"!{first}"
+            stack[-1] = ({negated} if re.fullmatch(r"!?defined\(\w+\)", first) else set(), None)
+        elif word == "endif":
+            stack.pop()
+        found.append(set().union(*(holds for holds, _ in stack)))
+    return found
+
+
 def matches(text, pattern):
     """Where pattern occurs in text: [(line, what was found)]."""
     return [

@@ -4,7 +4,8 @@
 The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
 of a context, or of something that no other header needs and that is kept apart likewise (threads).
 c/src/umem_X.c and c/src/umem_X_*.[ch] belong to the context X of umem/X.h; what several contexts share
-stands in SHARED; the rest of c/src is the core.
+stands in SHARED; the rest of c/src is the core. cxx/include is made of C headers that are public, and of
+nothing else that is umem's; what only nvcc compiles stands in .cuh.
 
 Usage: include_rules.py [ROOT]
 """
@@ -14,6 +15,9 @@ from pathlib import Path
 
 import c_source
 from report import Report
+
+SOURCE_SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
+OF_NVCC = {".cu", ".cuh"}
 
 # Private modules that a family of contexts shares: module -> contexts.
 SHARED = {"store": {"file", "mmap"}}
@@ -28,6 +32,9 @@ OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+|\bdl(?:m?open|v?sym)\b"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
 )
+# The toolkit's headers, as the C++ headers name them.
+OF_TOOLKIT = r"(?:cuda|cub|thrust)(?:/.*|_\w+\.h)"
+BY_NVCC = "defined(__CUDACC__)"
 # Where code decides by a kind of context; KINDS stands for their names.
 BY_KIND = r"\bcase\s+(?:KINDS)\b|[=!]=\s*(?:KINDS)\b|\b(?:KINDS)\s*[=!]="
 
@@ -40,6 +47,9 @@ class Tree:
         self.public = self.files("c/include", "*.h")
         self.source = self.files("c/src", "*.[ch]")
         self.contract = self.files("test/contract", "*.[ch]")
+        self.cxx = self.files("cxx/include", "*.hpp") + self.files("cxx/include", "*.cuh")
+        self.cxx_names = {str(path.relative_to(root / "cxx/include")) for path in self.cxx}
+        self.public_names = {self.public_name(path) for path in self.public}
         self.door = root / "c/include/umem.h"
         self.base = self.included_from(self.door) & {"umem/base.h"}
         if self.base:
@@ -56,6 +66,16 @@ class Tree:
     def code(self, path):
         """The text without comments and strings, in which `#include "x.h"` stays."""
         return c_source.without_strings(c_source.without_comments(path.read_text()))
+
+    def guarded_includes(self, path):
+        """The headers that path includes: [(line, name with its brackets or quotes, what the #ifs say)]."""
+        code = self.code(path)
+        found = zip(code.splitlines(), c_source.conditions(code))
+        return [
+            (number, match[1], holds)
+            for number, (line, holds) in enumerate(found, 1)
+            if (match := re.match(r'\s*#\s*include\s*([<"][^>"]+[>"])', line))
+        ]
 
     def where(self, path, line):
         return f"{path.relative_to(self.root)}:{line}"
@@ -156,6 +176,41 @@ def cuda_is_called_through_the_table(tree):
     return tree.find([path for path in tree.source if path.name != CUDA_TABLE], OF_CUDA)
 
 
+def cxx_headers_include_what_is_public(tree):
+    """A C++ header includes C++ headers other than the door, public C headers and the standard library,
+    all by <>. One that is no .cuh includes the CUDA toolkit's headers only where nvcc compiles it, or
+    after __has_include."""
+    problems = []
+    ours = {f"<{name}>" for name in (tree.cxx_names - {"umem.hpp"}) | tree.public_names}
+    for path in tree.cxx:
+        for line, included, holds in tree.guarded_includes(path):
+            allowed = included in ours or re.fullmatch(r"<[a-z_]+>", included)
+            if re.fullmatch(f"<{OF_TOOLKIT}>", included):
+                asked = any(condition.startswith("__has_include(<cu") for condition in holds)
+                allowed = path.suffix in OF_NVCC or BY_NVCC in holds or asked
+            if not allowed:
+                problems.append(f"{tree.where(path, line)}: includes {included}")
+    return problems
+
+
+def cuh_is_for_nvcc(tree):
+    """A .cuh is included by .cu and .cuh, by others only where nvcc compiles them: defined(__CUDACC__)."""
+    return [
+        f"{tree.where(path, line)}: includes {included}"
+        for folder in ("cxx", "c", "test", "bench", "examples", "doc")
+        for path in tree.files(folder, "*")
+        if path.suffix in SOURCE_SUFFIXES - OF_NVCC
+        for line, included, holds in tree.guarded_includes(path)
+        if included.endswith((".cuh>", '.cuh"')) and BY_NVCC not in holds
+    ]
+
+
+def cxx_headers_name_no_cuda(tree):
+    """A C++ header that is no .cuh calls no function of CUDA and names none of its types."""
+    headers = [path for path in tree.cxx if path.suffix not in OF_NVCC]
+    return tree.find(headers, r"\bcu(?:da)?[A-Z]\w*")
+
+
 def contract_names_no_context(tree):
     """Contract tests know contexts by their rows in test/backends.c only. A umemHost may stand for the
     memory of the test itself."""
@@ -177,6 +232,7 @@ def the_tree_is_there(tree):
         "contexts": tree.contexts,
         "sources": tree.source,
         "contract tests": tree.contract,
+        "C++ headers": tree.cxx,
     }
     return [f"no {kind}" for kind, found in kinds.items() if not found]
 
@@ -189,6 +245,9 @@ RULES = [
     nothing_decides_by_kind,
     sources_include_their_own,
     cuda_is_called_through_the_table,
+    cxx_headers_include_what_is_public,
+    cuh_is_for_nvcc,
+    cxx_headers_name_no_cuda,
     contract_names_no_context,
 ]
 

@@ -21,8 +21,24 @@ GOOD = {
     "c/src/umem_disk_table.h": '#include "umem_core.h"\n',
     "c/src/umem_host.c": '#include "umem_core.h"\nint f(int t) { return t = umemHostDevice; }\n'
                          'int g(int error) { return error == umemInvalidDevice; }\n',
+    "cxx/include/umem.hpp": "#include <umem.h>\n#include <umem/array.hpp>\n",
+    "cxx/include/umem/array.hpp": "#include <umem/disk.h>\n#include <umem/detail/loop.hpp>\n"
+                                  "#include <vector>\n/* a cudaStream_t */\n",
+    "cxx/include/umem/mdspan.hpp": "#if __has_include(<cuda/std/mdspan>) && (defined(A) || defined(B))\n"
+                                   "#include <cuda/std/mdspan>\n#endif\n",
+    "cxx/include/umem/detail/kernel.cuh": "#include <cub/cub.cuh>\n#include <cuda_runtime.h>\n"
+                                          "#include <umem/array.hpp>\nvoid f(cudaStream_t stream);\n",
+    "cxx/include/umem/detail/loop.hpp": "#ifndef LOOP\n#define LOOP\n"
+                                        "#if defined(__CUDACC__) && X > 1\n"
+                                        "#include <umem/detail/kernel.cuh>\n#endif\n"
+                                        "#if !defined(__CUDACC__)\n#include <thread>\n"
+                                        "#else\n#include <umem/detail/kernel.cuh>\n#endif\n"
+                                        "#ifdef __CUDACC__\n#include <cuda_runtime.h>\n#endif\n#endif\n",
     "test/contract/copy.c": '#include "../backends.h"\n/* on a umemDisk, too */\n',
+    "test/cxx/kernel.cu": "#include <umem/detail/kernel.cuh>\n",
 }
+
+KERNEL = "#include <umem/detail/kernel.cuh>\n"
 
 # (the rule, the file that breaks it, its contents)
 BAD = [
@@ -56,6 +72,30 @@ BAD = [
     ("cuda_is_called_through_the_table", "c/src/umem_copy.c", "static CUcontext context;\n"),
     ("cuda_is_called_through_the_table", "c/src/umem_copy.c",
      "void *f(void *p) { return dlsym(p, \"cudaFree\"); }\n"),
+    ("sources_include_their_own", "c/src/umem_copy.c", "#include <umem/array.hpp>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <umem/absent.hpp>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <umem.hpp>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", '#include "detail/loop.hpp"\n'),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", '#include "umem_core.h"\n'),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <umem_core.h>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <gtest/gtest.h>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <unistd.h>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <cuda_runtime.h>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/mdspan.hpp", "#include <cuda/std/mdspan>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/detail/kernel.cuh", '#include "../fake.h"\n'),
+    ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp", KERNEL),
+    ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp",
+     f"#if defined(__CUDACC__)\n#else\n{KERNEL}#endif\n"),
+    ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp",
+     f"#if defined(__CUDACC__)\n#elif defined(X)\n{KERNEL}#endif\n"),
+    ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp",
+     f"#if defined(__CUDACC__) || defined(X)\n{KERNEL}#endif\n"),
+    ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp",
+     f"#if defined(__CUDACC__)\n#endif\n{KERNEL}"),
+    ("cuh_is_for_nvcc", "test/cxx/array.cpp", KERNEL),
+    ("cuh_is_for_nvcc", "examples/cxx/array.hpp", '#include "kernel.cuh"\n'),
+    ("cxx_headers_name_no_cuda", "cxx/include/umem/array.hpp", "void f(cudaStream_t stream);\n"),
+    ("cxx_headers_name_no_cuda", "cxx/include/umem/array.hpp", "int f() { return cuInit(0); }\n"),
     ("contract_names_no_context", "test/contract/copy.c", "static umemDisk disk;\n"),
     ("contract_names_no_context", "test/contract/copy.c", "void f(void *p) { umemDisk_ctor(p); }\n"),
     ("contract_names_no_context", "test/contract/copy.c", "#include <umem/disk.h>\n"),

@@ -88,6 +88,12 @@ static void streams_are_borrowed_and_of_the_same_gpu(void **state) {
   umem_dtor(&ctx);
   expect_ok(umemCudaAsync_ctor(&ctx, 1, (uintptr_t)stream));
   assert_int_equal(umemCudaAsync_stream(&ctx), (uintptr_t)stream);
+  umemHost host;
+  umemHost_ctor(&host);
+  assert_int_equal(umemCudaAsync_stream(&host), 0);
+  assert_int_equal(umem_get_status(&host), umemTypeError);
+  umem_thread_clear();
+  umem_dtor(&host);
   expect_ok(umem_set(&ctx, block_of(&ctx, 8), 1, 8));
   umem_dtor(&ctx);
   assert_int_equal(fake_cudart_live().streams, 1);

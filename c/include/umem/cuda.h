@@ -124,8 +124,10 @@ UMEM_EXTERN umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, ui
 UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
                                                    umemCudaAsyncOptions const *options);
 
-/* The cudaStream_t of ctx, for kernels and libraries; owned by ctx if it made it. */
-UMEM_EXTERN uintptr_t umemCudaAsync_stream(umemCudaAsync *ctx);
+/* The cudaStream_t that the work of ctx is ordered on, for kernels and libraries; owned by ctx if it made
+ * it. Decorators are looked through; for the other contexts of CUDA it is 0, the legacy default stream.
+ * 0 with umemTypeError for contexts that are none of CUDA's. */
+UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
 /* ---- the pinned chunks of the process ---- */
 

@@ -1,0 +1,35 @@
+/* umem.hpp - the door of the C++ headers: includes those that most programs want. C++17.
+ *
+ * umem/mdspan.hpp, umem/memory_resource.hpp, umem/npy.hpp, umem/print.hpp, umem/reduce.hpp (reduce.cuh
+ * with nvcc), umem/reduce_along.hpp and umem/sweep.hpp are apart, since they include what takes long to
+ * compile or what not every standard library has. */
+#ifndef UMEM_HPP
+#define UMEM_HPP
+
+#include <umem.h>
+
+#include <umem/allocator.hpp>
+#include <umem/array.hpp>
+#include <umem/array_error.hpp>
+#include <umem/array_guard.hpp>
+#include <umem/array_lock.hpp>
+#include <umem/buffer.hpp>
+#include <umem/config.hpp>
+#include <umem/connection.hpp>
+#include <umem/context.hpp>
+#include <umem/convert.hpp>
+#include <umem/dynamic_view.hpp>
+#include <umem/error.hpp>
+#include <umem/extents.hpp>
+#include <umem/fill.hpp>
+#include <umem/for_each.hpp>
+#include <umem/indexer.hpp>
+#include <umem/part.hpp>
+#include <umem/place.hpp>
+#include <umem/scalar.hpp>
+#include <umem/shape.hpp>
+#include <umem/transform.hpp>
+#include <umem/vector.hpp>
+#include <umem/view.hpp>
+
+#endif

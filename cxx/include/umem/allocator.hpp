@@ -1,0 +1,68 @@
+/* umem/allocator.hpp - containers of the standard library in the memory of a context.
+ *
+ *     umem::CudaHost pinned;
+ *     std::vector<double, umem::Allocator<double>> values(1000, pinned);
+ *
+ * The memory is to be accessible to the CPU: Host, MMap, CudaHost, and CudaManaged where the machine
+ * allows. The allocator keeps its context alive. Containers in a file's memory are for the time of one
+ * process: what they hold are pointers.
+ *
+ * Two allocators are equal when they stand on one context. Moves and swaps of containers take the
+ * allocator along, so that they never copy elements; copy assignment keeps the target's. */
+#ifndef UMEM_ALLOCATOR_HPP
+#define UMEM_ALLOCATOR_HPP
+
+#include <umem/cpu_memory.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace umem {
+
+template <class T> class Allocator {
+public:
+  using value_type = T;
+  using is_always_equal = std::false_type;
+  using propagate_on_container_copy_assignment = std::false_type;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  /* Throws umem::not_supported_error for memory that the CPU cannot read and write,
+   * umem::value_error for an empty handle. */
+  Allocator(Context const &context) : memory_(context) {}
+
+  /* For another type of elements. */
+  template <class U> Allocator(Allocator<U> const &other) noexcept : memory_(other.memory_) {}
+
+  /* n elements at a multiple of alignof(T). Throws umem::memory_error, which is a std::bad_alloc. */
+  [[nodiscard]] T *allocate(std::size_t n) {
+    if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
+      throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(T)) +
+                         " bytes exceed any memory");
+    return static_cast<T *>(memory_.allocate(n * sizeof(T), alignof(T)));
+  }
+
+  void deallocate(T *block, std::size_t) noexcept { memory_.deallocate(block, alignof(T)); }
+
+  Context const &context() const noexcept { return memory_.context(); }
+
+private:
+  template <class U> friend class Allocator;
+
+  detail::CpuMemory memory_;
+};
+
+template <class T, class U>
+bool operator==(Allocator<T> const &one, Allocator<U> const &other) noexcept {
+  return one.context() == other.context();
+}
+template <class T, class U>
+bool operator!=(Allocator<T> const &one, Allocator<U> const &other) noexcept {
+  return !(one == other);
+}
+
+} // namespace umem
+
+#endif

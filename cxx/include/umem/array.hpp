@@ -1,0 +1,221 @@
+/* umem/array.hpp - N-dimensional arrays on any context, with a host side.
+ *
+ *     umem::Array<double, 2> u({51, 51}, umem::Cuda());
+ *     fill(*u.host(umem::discard));            // a View<double, 2> of RAM
+ *     kernel(*u.device(umem::write));          // a View<double, 2> of the GPU
+ *     print(*u.host(umem::read));
+ *
+ * An array lives on one context, its device side. The CPU works on its host side: the same memory
+ * where the CPU can address it, else a mirror, which is allocated when it is first used. The array
+ * knows which side is current and transfers the elements when, and only when, the other one is
+ * asked for. Elements are in C order; with ghost cells the indices of dimension k run from
+ * -ghosts[k] to extents[k] + ghosts[k] - 1. New elements are not initialised. Only constructors
+ * allocate (and the first use of the mirror), only destructors free (and release_host).
+ *
+ * An array on a file, or around foreign memory, writes a newer host side back when it ends. What
+ * fails then is on the context; flush() throws it.
+ *
+ * Threads: one array is for one thread at a time, const functions too, since they may transfer
+ * elements. The views of a guard may be used by many threads as any memory.
+ *
+ * On ordered contexts an array sees to the order of its own transfers and copies. */
+#ifndef UMEM_ARRAY_HPP
+#define UMEM_ARRAY_HPP
+
+#include <umem/array_access.hpp>
+#include <umem/array_error.hpp>
+#include <umem/array_guard.hpp>
+#include <umem/array_lock.hpp>
+#include <umem/array_mirror.hpp>
+#include <umem/context.hpp>
+#include <umem/extents.hpp>
+#include <umem/part.hpp>
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* T: arithmetic, complex, half, or any other trivially copyable type; T const is a read-only array,
+ * for what is written already: files opened with mode "r", foreign memory, an array that is
+ * finished. */
+template <class T, int N> class Array : public ArrayAccess<T, N> {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "Array: the elements must be trivially copyable, since they move as bytes");
+  static_assert(!std::is_volatile_v<T>, "Array: the elements must not be volatile");
+  using Base = ArrayAccess<T, N>;
+
+public:
+  using typename Base::value_type;
+  using Options = ArrayOptions<N>;
+
+  /* An empty array: every access throws umem::moved_from_error. */
+  Array() noexcept = default;
+
+  /* Uninitialised elements; on a file, those that it has. umem::value_error where an extent or a
+   * number of ghost cells is negative, or all together exceed the address space; umem::memory_error
+   * without room. Extents may be 0: without elements nothing is allocated. */
+  explicit Array(Extents<N> const &extents, Context device = detail::pointers(),
+                 Options const &options = {})
+      : Array(extents, std::move(device), options, false) {}
+
+  /* The same for {extent}, which could also be meant to make an array that is then copied. */
+  template <class I, std::size_t length,
+            class = std::enable_if_t<N == 1 && length == 1 && detail::is_index<I>>>
+  explicit Array(I const (&extents)[length]) : Array(Extents<N>(extents[0])) {}
+
+  /* Every byte zero. */
+  static Array zeros(Extents<N> const &extents, Context device = detail::pointers(),
+                     Options const &options = {}) {
+    return Array(extents, std::move(device), options, true);
+  }
+
+  /* Every element, ghost cells too, equal to value. */
+  static Array full(Extents<N> const &extents, value_type const &value,
+                    Context device = detail::pointers(), Options const &options = {}) {
+    Array array(extents, std::move(device), options);
+    array.mirror().fill(&value, sizeof value);
+    return array;
+  }
+
+  /* ---- foreign memory ---- */
+
+  /* An array over elements in C order that lie at adr already, first of all a ghost cell where
+   * there are any. Calls deleter once, when the last that uses the memory has gone; it must not
+   * throw. A newer host side has been written back then. umem::value_error for the null of device,
+   * unless there are no elements. When wrap throws, deleter is not called. */
+  static Array wrap(address adr, Extents<N> const &extents, Context device,
+                    std::function<void()> deleter, Options const &options = {}) {
+    return Array(std::make_shared<detail::Mirror>(std::move(device), adr,
+                                                  nbytes_of(extents, options),
+                                                  mirror_options(options), std::move(deleter)),
+                 extents, options.ghosts);
+  }
+  static Array wrap(T *first, Extents<N> const &extents, std::function<void()> deleter,
+                    Context device = detail::pointers(), Options const &options = {}) {
+    return wrap(reinterpret_cast<address>(first), extents, std::move(device), std::move(deleter),
+                options);
+  }
+
+  /* The same over memory that lives longer than the array and all that uses it. */
+  static Array wrap_unowned(address adr, Extents<N> const &extents, Context device,
+                            Options const &options = {}) {
+    return wrap(adr, extents, std::move(device), nullptr, options);
+  }
+  static Array wrap_unowned(T *first, Extents<N> const &extents,
+                            Context device = detail::pointers(), Options const &options = {}) {
+    return wrap(first, extents, nullptr, std::move(device), options);
+  }
+
+  /* ---- deep copies: the elements and ghost cells, with a mirror of their own ---- */
+
+  /* On the same context. A copy of an empty array is empty. */
+  Array(Array const &other) : Array(other, other ? other.context() : Context()) {}
+
+  /* In another storage. A read-only array is copied to one that can be written, or the other
+   * way. */
+  template <class U, class = std::enable_if_t<std::is_same_v<std::remove_const_t<U>, value_type>>>
+  Array(Array<U, N> const &other, Context device) {
+    if (!other) return;
+    detail::Mirror &from = other.mirror();
+    Array copy(other.extents(), std::move(device),
+               Options{other.ghosts(), from.mirror_context(), from.alignment()});
+    copy.mirror().copy_from(from, other.key_, 0);
+    swap(copy);
+  }
+
+  /* Copies the elements of other into the storage that this array has; where the extents or ghosts
+   * differ, or this array is empty, it becomes a deep copy of other, on its own context if it has
+   * one. After a failure it is what it was, or holds unspecified values. */
+  Array &operator=(Array const &other) {
+    if (this == &other) return *this;
+    if constexpr (!Base::is_read_only)
+      if (*this && other && has_layout_of(other)) {
+        this->mirror().copy_from(other.mirror(), other.key_, this->key_);
+        return *this;
+      }
+    Array(other, *this ? this->context() : other ? other.context() : Context()).swap(*this);
+    return *this;
+  }
+
+  /* Copies the elements to dst, which has the same extents, else umem::value_error; and the ghost
+   * cells too, if dst has as many. */
+  void copy_to(Array<value_type, N> &dst) const {
+    bool all = this->ghosts() == dst.ghosts();
+    Part<T const, N> part = this->part();
+    if (all)
+      copy(part.with_ghosts(), dst.part().with_ghosts());
+    else
+      copy(part, dst.part());
+  }
+
+  /* ---- moves: nothing is allocated or copied; guards, locks and parts stay valid ---- */
+
+  Array(Array &&other) noexcept = default;
+
+  /* Ends what this array was. */
+  Array &operator=(Array &&other) noexcept {
+    Array(std::move(other)).swap(*this);
+    return *this;
+  }
+
+  /* A read-only array that takes over the elements of other. */
+  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
+  Array(Array<U, N> &&other) noexcept : Base(other.mirror_, other.extents(), other.ghosts()) {
+    other = Array<U, N>();
+  }
+
+  void swap(Array &other) noexcept { this->swap_members(other); }
+  friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
+
+  /* ---- locks ---- */
+
+  /* Access for the lock's owner alone. umem::locked_error while there is a lock, or any guard. */
+  [[nodiscard]] ArrayLock<T, N> lock() { return ArrayLock<T, N>(*this); }
+
+private:
+  template <class, int> friend class Array;
+
+  using Base::Base;
+
+  Array(Extents<N> const &extents, Context device, Options const &options, bool zeroed)
+      : Base(std::make_shared<detail::Mirror>(std::move(device), nbytes_of(extents, options),
+                                              mirror_options(options, zeroed)),
+             extents, options.ghosts) {}
+
+  static detail::MirrorOptions mirror_options(Options const &options, bool zeroed = false) {
+    return {options.host, alignof(T), options.alignment, zeroed};
+  }
+
+  static std::size_t nbytes_of(Extents<N> const &extents, Options const &options) {
+    index most = detail::largest<index> / static_cast<index>(sizeof(T));
+    Extents<N> all = extents;
+    checked_product(extents);
+    for (int k = 0; k < N; k++) {
+      index ghosts = options.ghosts[k];
+      if (ghosts < 0)
+        throw value_error("a number of ghost cells of " + detail::in_words(options.ghosts) +
+                          " is negative");
+      if (ghosts > (most - all[k]) / 2) raise_size(extents);
+      all[k] += 2 * ghosts;
+    }
+    index count = checked_product(all);
+    if (count > most) raise_size(extents);
+    return static_cast<std::size_t>(count) * sizeof(T);
+  }
+
+  [[noreturn]] static void raise_size(Extents<N> const &extents) {
+    throw value_error("an array of extents " + detail::in_words(extents) +
+                      " exceeds the address space");
+  }
+
+  bool has_layout_of(Array const &other) const noexcept {
+    return this->extents() == other.extents() && this->ghosts() == other.ghosts();
+  }
+};
+
+} // namespace umem
+
+#endif

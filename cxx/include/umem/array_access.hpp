@@ -1,0 +1,233 @@
+/* umem/array_access.hpp - what can be done with the elements of an array; Array (array.hpp) and
+ * ArrayLock (array_lock.hpp) both offer it. */
+#ifndef UMEM_ARRAY_ACCESS_HPP
+#define UMEM_ARRAY_ACCESS_HPP
+
+#include <umem/array_guard.hpp>
+#include <umem/array_mirror.hpp>
+#include <umem/extents.hpp>
+#include <umem/part.hpp>
+#include <umem/view_error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+template <class T, int N> class Array;
+template <class T, int N> class ArrayLock;
+
+/* How an array is laid out and where its other side is. */
+template <int N> struct ArrayOptions {
+  Extents<N> ghosts = {}; /* cells below and above the interior of each dimension; not negative */
+  Context host = {}; /* of the mirror, where the CPU cannot use the memory itself; empty: Host */
+  std::size_t alignment = 0; /* in bytes, of the first element in memory, a power of two, on both
+                                sides; 0: what T needs and the context has */
+};
+
+/* T const: the elements are only read. Checked functions throw umem::moved_from_error for an array
+ * that is empty, and umem::locked_error where a lock or a guard stands against them. */
+template <class T, int N> class ArrayAccess {
+public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+  static constexpr int rank = N;
+  static constexpr bool is_read_only = std::is_const_v<T>;
+
+  /* ---- questions ---- */
+
+  /* False for an array that was moved from or default-constructed; its extents are 0. */
+  explicit operator bool() const noexcept { return static_cast<bool>(mirror_); }
+
+  /* Of the interior: ghost cells are not counted. */
+  Extents<N> const &extents() const noexcept { return extents_; }
+  index extent(int k) const noexcept { return extents_[k]; }
+  index size() const noexcept { return mirror_ ? extents_.product() : 0; }
+
+  Extents<N> const &ghosts() const noexcept { return ghosts_; }
+
+  /* In elements. */
+  Extents<N> strides() const noexcept { return layout<T>(nullptr).strides; }
+
+  /* Where the array lives. */
+  Context const &context() const { return mirror().device(); }
+
+  /* Where the CPU works on it: context() itself, where that is CPU-accessible. */
+  Context const &host_context() const { return mirror().host(); }
+
+  /* Of the first element in memory, a ghost cell where there are any, in context(). The elements
+   * there need not be current: sync_to_device() first. The null of context() for no elements. */
+  address adr() const { return mirror().adr(); }
+
+  /* Bytes in memory, with ghost cells. */
+  std::size_t nbytes() const { return mirror().nbytes(); }
+
+  /* Which side holds what was last written. Side::both where the CPU works on context() itself. */
+  Side current() const { return mirror().current(); }
+
+  /* ---- the elements, on one side ---- */
+
+  /* A guard, for as long as which the CPU works on the elements; a transfer takes place first where
+   * the other side alone is current. umem::read: only to read; umem::write: both ways;
+   * umem::discard: to write all elements, without the old contents. */
+  HostGuard<T const, N> host(read_t) const {
+    return guard<Side::host, T const>(detail::Access::read);
+  }
+  HostGuard<T, N> host(write_t) {
+    check_not_read_only();
+    return guard<Side::host, T>(detail::Access::write);
+  }
+  HostGuard<T, N> host(discard_t) {
+    check_not_read_only();
+    return guard<Side::host, T>(detail::Access::discard);
+  }
+
+  /* The same for the memory of context(), for kernels. On an ordered context the transfer is queued
+   * there. umem::not_supported_error where addresses are no pointers. */
+  DeviceGuard<T const, N> device(read_t) const {
+    return guard<Side::device, T const>(detail::Access::read);
+  }
+  DeviceGuard<T, N> device(write_t) {
+    check_not_read_only();
+    return guard<Side::device, T>(detail::Access::write);
+  }
+  DeviceGuard<T, N> device(discard_t) {
+    check_not_read_only();
+    return guard<Side::device, T>(detail::Access::discard);
+  }
+
+  /* ---- single elements, on whichever side they are ---- */
+
+  /* The element at N indices, which may be those of a ghost cell; nothing else is transferred.
+   * umem::index_error where one is out of range. */
+  template <class... I, class = std::enable_if_t<(detail::is_index<I> && ...)>>
+  value_type get(I... i) const {
+    return get(indices(i...));
+  }
+  value_type get(Extents<N> const &i) const {
+    alignas(value_type) unsigned char bytes[sizeof(value_type)];
+    mirror().get(key_, offset_of(i), bytes, sizeof bytes);
+    return *std::launder(reinterpret_cast<value_type *>(bytes));
+  }
+
+  /* Makes it value. umem::locked_error also while any guard lives. */
+  template <class... I, class = std::enable_if_t<(detail::is_index<I> && ...)>>
+  void set(value_type const &value, I... i) {
+    set(value, indices(i...));
+  }
+  void set(value_type const &value, Extents<N> const &i) {
+    check_not_read_only();
+    mirror().set(key_, offset_of(i), &value, sizeof value);
+  }
+
+  /* ---- transfers ---- */
+
+  /* Makes this side current too, where it is not; the transfer is complete on return. */
+  void sync_to_host() const { mirror().sync(Side::host, key_, true); }
+  void sync_to_device() const { mirror().sync(Side::device, key_, true); }
+
+  /* The same, queued where context() is ordered: guards, get and set wait for it. It runs beside
+   * other work when the host context is CudaHost. */
+  void start_sync_to_host() const { mirror().sync(Side::host, key_, false); }
+  void start_sync_to_device() const { mirror().sync(Side::device, key_, false); }
+
+  /* Brings what was written on the host into context(), and makes it durable there. */
+  void flush() const {
+    sync_to_device();
+    context().flush();
+  }
+
+  /* Frees the mirror on the host, bringing context() up to date first; it comes back by itself when
+   * it is next used. umem::locked_error while a guard of the host lives. */
+  void release_host() const { mirror().release_host(key_); }
+
+  /* ---- parts, for strided copies between any two storages ---- */
+
+  /* The elements of the array, whichever side they are on: part.hpp. */
+  Part<T const, N> part() const { return make_part<T const>(); }
+  Part<T, N> part() { return make_part<T>(); }
+
+protected:
+  ArrayAccess() noexcept = default;
+  ArrayAccess(std::shared_ptr<detail::Mirror> mirror, Extents<N> const &extents,
+              Extents<N> const &ghosts, std::uint64_t key = 0) noexcept
+      : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), key_(key) {}
+  ArrayAccess(ArrayAccess &&other) noexcept { swap_members(other); }
+  ArrayAccess &operator=(ArrayAccess &&) = delete;
+  ~ArrayAccess() = default;
+
+  void swap_members(ArrayAccess &other) noexcept {
+    std::swap(mirror_, other.mirror_);
+    std::swap(extents_, other.extents_);
+    std::swap(ghosts_, other.ghosts_);
+    std::swap(key_, other.key_);
+  }
+
+  detail::Mirror &mirror() const {
+    if (!mirror_)
+      throw moved_from_error("the array is empty: it was moved from, or never constructed");
+    return *mirror_;
+  }
+
+  std::shared_ptr<detail::Mirror> const &shared_mirror() const {
+    mirror();
+    return mirror_;
+  }
+
+private:
+  template <class, int> friend class Array;
+  template <class, int> friend class ArrayLock;
+
+  static constexpr void check_not_read_only() {
+    static_assert(!is_read_only, "Array: the elements of a read-only array are not written");
+  }
+
+  /* The interior of an array that begins at first. */
+  template <class U> View<U, N> layout(U *first) const noexcept {
+    return View<U, N>::with_ghosts_from(first, extents_, ghosts_);
+  }
+
+  template <Side side, class U> Guard<U, N, side> guard(detail::Access access) const {
+    address adr = mirror().acquire(side, access, key_);
+    return Guard<U, N, side>(mirror_, access, layout(reinterpret_cast<U *>(adr)));
+  }
+
+  template <class U> Part<U, N> make_part() const {
+    View<T, N> all = layout<T>(nullptr);
+    index first = 0;
+    for (int k = 0; k < N; k++) first += ghosts_[k] * all.strides[k];
+    return Part<U, N>(shared_mirror(), key_, first, extents_, all.strides, ghosts_);
+  }
+
+  template <class... I> static Extents<N> indices(I... i) {
+    static_assert(sizeof...(I) == N, "Array: there must be one index per dimension");
+    if constexpr (N > 0) return Extents<N>(i...);
+    return Extents<N>();
+  }
+
+  /* In bytes, from the first element in memory. */
+  std::size_t offset_of(Extents<N> const &i) const {
+    mirror();
+    Extents<N> strides = this->strides();
+    index offset = 0;
+    for (int k = 0; k < N; k++) {
+      if (i[k] < -ghosts_[k] || i[k] >= extents_[k] + ghosts_[k])
+        detail::raise_index(i[k], k, -ghosts_[k], extents_[k] + ghosts_[k]);
+      offset += (i[k] + ghosts_[k]) * strides[k];
+    }
+    return static_cast<std::size_t>(offset) * sizeof(T);
+  }
+
+  std::shared_ptr<detail::Mirror> mirror_; /* shared with guards, locks and parts; null: empty */
+  Extents<N> extents_;
+  Extents<N> ghosts_;
+  std::uint64_t key_ = 0; /* of the lock through which this is used */
+};
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,104 @@
+/* umem/array_guard.hpp - access to the elements of an array on one side, for as long as the guard
+ * lives.
+ *
+ *     auto u = array.host(umem::write);
+ *     u(0, 0) = 1;
+ *     smooth(*u);                              // a View<double, 2>
+ *
+ * While a guard to write lives, nobody else writes and the other side throws umem::locked_error;
+ * guards to read live beside each other, and beside a guard to write of the same side. A guard
+ * keeps the memory alive, also when the array moves or ends before it. */
+#ifndef UMEM_ARRAY_GUARD_HPP
+#define UMEM_ARRAY_GUARD_HPP
+
+#include <umem/array_mirror.hpp>
+#include <umem/view.hpp>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+template <class T, int N> class ArrayAccess;
+
+/* What array.host() and array.device() are asked for. */
+struct read_t {
+  explicit read_t() = default;
+};
+struct write_t {
+  explicit write_t() = default;
+};
+struct discard_t {
+  explicit discard_t() = default;
+};
+inline constexpr read_t read{};       /* look only */
+inline constexpr write_t write{};     /* read and write */
+inline constexpr discard_t discard{}; /* write everything: the old contents are not needed */
+
+/* Access to the elements on one side; move-only. T const: to read. */
+template <class T, int N, Side side> class Guard {
+public:
+  using view_type = View<T, N>;
+
+  Guard(Guard &&other) noexcept
+      : mirror_(std::move(other.mirror_)), access_(other.access_),
+        view_(std::exchange(other.view_, view_type())) {}
+
+  Guard &operator=(Guard &&other) noexcept {
+    if (this == &other) return *this;
+    release();
+    mirror_ = std::move(other.mirror_);
+    access_ = other.access_;
+    view_ = std::exchange(other.view_, view_type());
+    return *this;
+  }
+
+  ~Guard() { release(); }
+
+  /* Ends the access before the guard's life ends; the view is empty then. */
+  void release() noexcept {
+    if (!mirror_) return;
+    mirror_->release(side, access_);
+    mirror_.reset();
+    view_ = view_type();
+  }
+
+  /* The elements. The view itself is no guard: it must not be used for longer than this lives. */
+  view_type const &view() const noexcept { return view_; }
+  view_type const &operator*() const noexcept { return view_; }
+  view_type const *operator->() const noexcept { return &view_; }
+  operator view_type() const noexcept { return view_; }
+  template <class U, class = std::enable_if_t<std::is_same_v<U, T const> && !std::is_const_v<T>>>
+  operator View<U, N>() const noexcept {
+    return view_;
+  }
+
+  /* As those of View. */
+  template <class... I> T &operator()(I... i) const noexcept { return view_(i...); }
+  T &operator[](index i) const noexcept { return view_[i]; }
+  template <class... I> T &at(I... i) const { return view_.at(i...); }
+
+  index extent(int k) const noexcept { return view_.extent(k); }
+  index size() const noexcept { return view_.size(); }
+
+private:
+  template <class, int> friend class ArrayAccess;
+
+  /* Takes over what acquire has counted. */
+  Guard(std::shared_ptr<detail::Mirror> mirror, detail::Access access,
+        view_type const &view) noexcept
+      : mirror_(std::move(mirror)), access_(access), view_(view) {}
+
+  std::shared_ptr<detail::Mirror> mirror_; /* null: released */
+  detail::Access access_;
+  view_type view_;
+};
+
+/* Access by the CPU, and access by the device (or whatever works on context() itself). */
+template <class T, int N> using HostGuard = Guard<T, N, Side::host>;
+template <class T, int N> using DeviceGuard = Guard<T, N, Side::device>;
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,49 @@
+/* umem/array_lock.hpp - an array for one owner alone.
+ *
+ *     auto mine = array.lock();
+ *     fill(*mine.host(umem::discard));         // array.host(...) throws umem::locked_error
+ *
+ * While the lock lives, all access to the elements but through it, and every transfer, throws
+ * umem::locked_error. Locks protect parts of one thread's program from each other; they are no
+ * mutexes. */
+#ifndef UMEM_ARRAY_LOCK_HPP
+#define UMEM_ARRAY_LOCK_HPP
+
+#include <umem/array_access.hpp>
+
+#include <cstdint>
+
+namespace umem {
+
+template <class T, int N> class Array;
+
+/* Move-only; keeps the elements alive, also when the array moves or ends before it. An empty one,
+ * which was moved from or released, throws umem::moved_from_error. */
+template <class T, int N> class ArrayLock : public ArrayAccess<T, N> {
+  using Base = ArrayAccess<T, N>;
+
+public:
+  ArrayLock(ArrayLock &&other) noexcept { this->swap_members(other); }
+  ArrayLock &operator=(ArrayLock &&other) noexcept {
+    ArrayLock old(std::move(*this));
+    this->swap_members(other);
+    return *this;
+  }
+  ~ArrayLock() { release(); }
+
+  /* Unlocks the array before the lock's life ends. */
+  void release() noexcept {
+    if (this->mirror_) this->mirror_->unlock();
+    Base().swap_members(*this);
+  }
+
+private:
+  friend class Array<T, N>;
+
+  explicit ArrayLock(Base const &array)
+      : Base(array.shared_mirror(), array.extents(), array.ghosts(), array.mirror().lock(0)) {}
+};
+
+} // namespace umem
+
+#endif

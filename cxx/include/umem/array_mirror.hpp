@@ -1,0 +1,350 @@
+/* umem/array_mirror.hpp - the bytes of an array on one context, their mirror for the CPU, and who
+ * may use which of the two; array.hpp is for programs. */
+#ifndef UMEM_ARRAY_MIRROR_HPP
+#define UMEM_ARRAY_MIRROR_HPP
+
+#include <umem/array_error.hpp>
+#include <umem/array_order.hpp>
+#include <umem/buffer.hpp>
+#include <umem/context.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace umem {
+
+/* The sides of an array: the CPU's, and that of the context where it lives. */
+enum class Side { host, device, both };
+
+namespace detail {
+
+enum class Access { read, write, discard };
+
+/* How a Mirror comes to be; see ArrayOptions. */
+struct MirrorOptions {
+  Context host;               /* empty: Host */
+  std::size_t type_alignment; /* of an element */
+  std::size_t alignment;      /* asked for, or 0 */
+  bool zeroed = false;
+};
+
+/* Where the current bytes are, or where new ones go. */
+struct MirrorPlace {
+  Context const *context; /* borrowed from the mirror */
+  address adr;            /* of the first byte */
+  Side side;
+};
+
+/* Shared by an array and its guards, locks and parts. Invariants: where the sides share memory, or
+ * where there are no bytes, current_ is both; otherwise the host is current only while there is a
+ * host_block_. A side that a guard writes to is the only current one from the beginning, so that
+ * nobody needs to look at both. */
+class Mirror {
+public:
+  /* A new block. */
+  Mirror(Context device, std::size_t nbytes, MirrorOptions const &options)
+      : Mirror(std::move(device), nbytes, options, 0) {
+    if (nbytes == 0) return;
+    std::size_t alignment = beyond_natural(device_);
+    block_ = options.zeroed ? Buffer::zeroed(device_, nbytes, alignment)
+                            : Buffer(device_, nbytes, alignment);
+    adr_ = block_.adr();
+  }
+
+  /* A block that is there already. */
+  Mirror(Context device, address adr, std::size_t nbytes, MirrorOptions const &options,
+         std::function<void()> deleter)
+      : Mirror(std::move(device), nbytes, options, 0) {
+    if (nbytes && adr == device_.null())
+      throw value_error("an array around the null address of " + std::string(device_.name()));
+    if (nbytes && !device_.can(umemOffsets) && adr % alignment_ != 0)
+      throw value_error("the address of the elements is no multiple of their alignment of " +
+                        std::to_string(alignment_));
+    adr_ = adr;
+    is_foreign_ = true;
+    deleter_ = std::move(deleter); /* last: until here the caller owns the block */
+  }
+
+  Mirror(Mirror const &) = delete;
+  Mirror &operator=(Mirror const &) = delete;
+
+  /* Failures are on the contexts, and told to the hook of umem_set_failure_hook. */
+  ~Mirror() {
+    bool outlived = is_foreign_ || device_.can(umemOffsets);
+    if (outlived && current_ == Side::host) {
+      pending_device_.order_before_quietly(device_);
+      umem_copy_to(host_.c_context(), host_block_.adr(), device_.c_context(), adr_, nbytes_);
+      pending_host_.add(device_);
+    }
+    pending_host_.synchronize_quietly();
+    pending_device_.order_before_quietly(device_);
+    if (is_foreign_ && device_.can(umemOrdered)) umem_synchronize(device_.c_context());
+    if (deleter_) deleter_();
+  }
+
+  /* ---- questions ---- */
+
+  Context const &device() const noexcept { return device_; }
+  Context const &host() const noexcept { return is_shared_ ? device_ : host_; }
+  Context const &mirror_context() const noexcept { return host_; }
+  address adr() const noexcept { return adr_; }
+  std::size_t nbytes() const noexcept { return nbytes_; }
+  std::size_t alignment() const noexcept { return alignment_; }
+  Side current() const noexcept { return current_; }
+
+  /* ---- locks: key 0 is nobody's ---- */
+
+  /* The key of a new lock. */
+  std::uint64_t lock(std::uint64_t key) {
+    check_lock(key);
+    if (lock_) throw locked_error("the array is locked already");
+    if (is_guarded()) throw locked_error("a guard of the array is alive: it cannot be locked");
+    return lock_ = ++last_key_;
+  }
+
+  /* By the owner of its key. */
+  void unlock() noexcept { lock_ = 0; }
+
+  /* ---- guards ---- */
+
+  /* Counts a guard in, and returns the first byte for it: a pointer; 0 for no bytes. */
+  address acquire(Side side, Access access, std::uint64_t key) {
+    bool writes = access != Access::read;
+    check_lock(key);
+    check_guards(side, writes);
+    if (side == Side::device && device_.can(umemOffsets))
+      throw not_supported_error("addresses of " + std::string(device_.name()) +
+                                " are no pointers: use host() or part()");
+    if (writes) check_writable();
+    bring(side, access != Access::discard);
+    settle(side);
+    count(side).of(writes) += 1;
+    if (writes) make_current(side);
+    if (nbytes_ == 0) return 0;
+    return side == Side::host && !is_shared_ ? host_block_.adr() : adr_;
+  }
+
+  void release(Side side, Access access) noexcept { count(side).of(access != Access::read) -= 1; }
+
+  /* ---- transfers ---- */
+
+  /* Makes side current too; complete on return, if asked to wait. */
+  void sync(Side side, std::uint64_t key, bool wait) {
+    check_lock(key);
+    check_guards(side, false);
+    bring(side, true);
+    if (!wait) return;
+    settle(side);
+    if (side == Side::device && device_.can(umemOrdered)) device_.synchronize();
+  }
+
+  /* Frees the mirror. */
+  void release_host(std::uint64_t key) {
+    check_lock(key);
+    if (hosts_.readers || hosts_.writers)
+      throw locked_error("a guard of the host side is alive: it cannot be released");
+    if (!host_block_) return;
+    bring(Side::device, true);
+    pending_host_.synchronize();
+    host_block_ = Buffer();
+    current_ = Side::device;
+  }
+
+  /* Copies nbytes at an offset out of whichever side is current. */
+  void get(std::uint64_t key, std::size_t offset, void *value, std::size_t nbytes) {
+    check_lock(key);
+    if (is_shared_ || current_ != Side::device) {
+      settle(Side::host);
+      std::memcpy(value, reinterpret_cast<char const *>(host_adr()) + offset, nbytes);
+    } else {
+      settle(Side::device);
+      copy(device_, adr_ + offset, value, nbytes);
+    }
+  }
+
+  /* Copies nbytes at an offset into all sides that are current: so they stay it. */
+  void set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes) {
+    check_lock(key);
+    check_unguarded();
+    check_writable();
+    if (!is_shared_ && current_ != Side::host) {
+      settle(Side::device);
+      copy(value, device_, adr_ + offset, nbytes);
+    }
+    if (is_shared_ || current_ != Side::device) {
+      settle(Side::host);
+      std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
+    }
+  }
+
+  /* Makes every item on the device equal to value. */
+  void fill(void const *value, std::size_t item_size) {
+    std::size_t chunk_items = std::max<std::size_t>(1, (std::size_t(1) << 18) / item_size);
+    chunk_items = std::min(chunk_items, nbytes_ / item_size);
+    std::vector<char> chunk(chunk_items * item_size);
+    for (std::size_t i = 0; i < chunk_items; i++)
+      std::memcpy(chunk.data() + i * item_size, value, item_size);
+    for (std::size_t done = 0; done < nbytes_; done += chunk.size())
+      copy(chunk.data(), device_, adr_ + done, std::min(chunk.size(), nbytes_ - done));
+    make_current(Side::device);
+  }
+
+  /* ---- copies; part.hpp puts them together ---- */
+
+  /* Where to copy from. */
+  MirrorPlace source(std::uint64_t key) {
+    check_lock(key);
+    return place();
+  }
+
+  /* Where to copy to; that side alone is current from now on. all: every byte is going to be
+   * written. */
+  MirrorPlace destination(std::uint64_t key, bool all) {
+    check_lock(key);
+    check_unguarded();
+    check_writable();
+    if (all) make_current(Side::device);
+    MirrorPlace to = place();
+    make_current(to.side);
+    return to;
+  }
+
+  /* Copies all bytes of src, which has as many. */
+  void copy_from(Mirror &src, std::uint64_t src_key, std::uint64_t key) {
+    if (nbytes_ == 0) return;
+    MirrorPlace from = src.source(src_key), to = destination(key, true);
+    copy(*from.context, from.adr, *to.context, to.adr, nbytes_);
+    src.wait_for(from.side, *to.context);
+    wait_for(to.side, *from.context);
+  }
+
+  /* Later use of that side of this waits for what was queued on context. */
+  void wait_for(Side side, Context const &context) noexcept {
+    if (side == Side::host)
+      pending_host_.add(context);
+    else if (context != device_)
+      pending_device_.add(context);
+  }
+
+private:
+  struct Guards {
+    int readers = 0;
+    int writers = 0;
+    int &of(bool writes) noexcept { return writes ? writers : readers; }
+  };
+
+  Mirror(Context device, std::size_t nbytes, MirrorOptions const &options, int /* members only */)
+      : device_(std::move(device)), host_(options.host ? options.host : pointers()),
+        nbytes_(nbytes), alignment_(std::max(options.type_alignment, options.alignment)) {
+    if (!device_) throw value_error("an array on an empty context handle");
+    if (alignment_ & (alignment_ - 1))
+      throw value_error("the alignment of " + std::to_string(alignment_) + " is no power of two");
+    pointer_to(host_, 0, umemCpuReadable | umemCpuWritable);
+    is_shared_ = device_.can(umemCpuReadable);
+    current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
+    adr_ = device_.null();
+  }
+
+  /* The alignment to ask a context for: 0 where every block has it. */
+  std::size_t beyond_natural(Context const &context) const noexcept {
+    return alignment_ > context.alignment() ? alignment_ : 0;
+  }
+
+  address host_adr() const noexcept { return is_shared_ ? adr_ : host_block_.adr(); }
+  Guards &count(Side side) noexcept { return side == Side::host ? hosts_ : devices_; }
+  bool is_guarded() const noexcept {
+    return hosts_.readers || hosts_.writers || devices_.readers || devices_.writers;
+  }
+
+  void make_current(Side side) noexcept {
+    if (!is_shared_ && nbytes_) current_ = side;
+  }
+
+  /* ---- who stands against it ---- */
+
+  void check_lock(std::uint64_t key) const {
+    if (lock_ && lock_ != key) throw locked_error("the array is locked");
+  }
+
+  void check_guards(Side side, bool writes) {
+    Guards const &same = count(side);
+    Guards const &other = count(side == Side::host ? Side::device : Side::host);
+    if (other.writers) throw locked_error("a guard to write the other side of the array is alive");
+    if (!writes) return;
+    if (same.writers) throw locked_error("a guard to write the array is alive");
+    if (other.readers) throw locked_error("a guard to read the other side of the array is alive");
+  }
+
+  void check_unguarded() const {
+    if (is_guarded()) throw locked_error("a guard of the array is alive");
+  }
+
+  void check_writable() const {
+    if (!device_.can(umemWritable) || (is_shared_ && !device_.can(umemCpuWritable)))
+      throw not_supported_error("an array on a read-only " + std::string(device_.name()) +
+                                " cannot be written");
+  }
+
+  /* ---- moving bytes ---- */
+
+  /* Makes side current too, if its contents are to be kept; the transfer may be queued still. */
+  void bring(Side side, bool keep) {
+    if (is_shared_ || nbytes_ == 0) return;
+    if (side == Side::host && !host_block_) {
+      host_block_ = Buffer(host_, nbytes_, beyond_natural(host_));
+      if (host_.can(umemOrdered)) host_.synchronize();
+    }
+    if (!keep || current_ == side || current_ == Side::both) return;
+    settle(Side::host);
+    settle(Side::device);
+    if (side == Side::host)
+      copy(device_, adr_, host_, host_block_.adr(), nbytes_);
+    else
+      copy(host_, host_block_.adr(), device_, adr_, nbytes_);
+    pending_host_.add(device_);
+    pending_host_.add(host_);
+    current_ = Side::both;
+  }
+
+  /* Work on side may begin on return: at once, for the CPU; queued on device_, for the device. */
+  void settle(Side side) {
+    if (side == Side::device) return pending_device_.order_before(device_);
+    pending_host_.synchronize();
+    if (!is_shared_) return;
+    pending_device_.synchronize();
+    if (device_.can(umemOrdered)) device_.synchronize();
+  }
+
+  MirrorPlace place() {
+    Side side = current_ == Side::host ? Side::host : Side::device;
+    settle(side);
+    return side == Side::host ? MirrorPlace{&host_, host_block_.adr(), side}
+                              : MirrorPlace{&device_, adr_, side};
+  }
+
+  Context device_;
+  Context host_; /* of the mirror; CPU-accessible */
+  std::size_t nbytes_;
+  std::size_t alignment_;  /* of the elements, or more */
+  bool is_shared_ = false; /* the CPU works on device_'s memory: there is no mirror */
+  bool is_foreign_ = false;
+  address adr_ = 0;
+  Buffer block_;      /* empty: foreign, or no bytes */
+  Buffer host_block_; /* the mirror, once it was used */
+  std::function<void()> deleter_;
+  Side current_ = Side::both;
+  Guards hosts_, devices_;
+  std::uint64_t lock_ = 0; /* the key of who has it locked */
+  std::uint64_t last_key_ = 0;
+  PendingWork pending_host_, pending_device_;
+};
+
+} // namespace detail
+} // namespace umem
+
+#endif

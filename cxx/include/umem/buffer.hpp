@@ -1,0 +1,199 @@
+/* umem/buffer.hpp - a block of bytes on any context, which ends with its owner.
+ *
+ *     umem::Buffer buffer(umem::Cuda(), 800);
+ *     buffer.copy_from(values, 800);
+ *
+ * A buffer keeps its context alive. One that is default-constructed, moved from or released is empty:
+ * it has no block, no context and size 0.
+ *
+ * Order, on contexts that are ordered: copies with pointers are complete on return, all else is queued;
+ * both buffers of a queued copy are to live until context().synchronize().
+ *
+ * Threads: one buffer is for one thread at a time, as any standard container. */
+#ifndef UMEM_BUFFER_HPP
+#define UMEM_BUFFER_HPP
+
+#include <umem/context.hpp>
+#include <umem/error.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace umem {
+namespace detail {
+
+/* [offset, offset + count) is not inside of [0, size). */
+[[noreturn]] inline void raise_range(std::size_t offset, std::size_t count, std::size_t size,
+                                     char const *what) {
+  throw index_error(std::to_string(count) + " " + what + " at " + std::to_string(offset) +
+                    " exceed the size of " + std::to_string(size));
+}
+
+inline void check_range(std::size_t offset, std::size_t count, std::size_t size, char const *what) {
+  if (offset > size || count > size - offset) raise_range(offset, count, size, what);
+}
+
+/* adr as a pointer, where the CPU may use it so: all of capabilities. */
+inline void *pointer_to(Context const &context, address adr, unsigned capabilities) {
+  if (!context.can(capabilities))
+    throw not_supported_error(std::string("the CPU has no such access to memory of ") +
+                              context.name());
+  return reinterpret_cast<void *>(adr);
+}
+
+/* adr as a pointer for whoever may use it there, a GPU or the CPU; NULL for an empty handle. */
+inline void *device_pointer(Context const &context, address adr) {
+  if (context.can(umemOffsets))
+    throw not_supported_error(std::string("addresses of ") + context.name() +
+                              " are offsets, not pointers");
+  return context ? reinterpret_cast<void *>(adr) : nullptr;
+}
+
+} // namespace detail
+
+/* Move-only. */
+class Buffer {
+public:
+  /* An empty buffer. */
+  Buffer() = default;
+
+  /* nbytes of uninitialised memory at a multiple of alignment, a power of two (0: the context's natural
+   * one). Throws umem::memory_error without room; umem::value_error for an empty handle. */
+  explicit Buffer(Context const &context, std::size_t nbytes, std::size_t alignment = 0)
+      : Buffer(context, context.allocate(nbytes, alignment), nbytes, alignment) {}
+
+  /* The same with every byte zero. */
+  static Buffer zeroed(Context context, std::size_t nbytes, std::size_t alignment = 0) {
+    address adr = context.allocate_zeroed(nbytes, alignment);
+    return Buffer(std::move(context), adr, nbytes, alignment);
+  }
+
+  /* Takes over a block of nbytes that was allocated on context: the other way of release.
+   * alignment: as given to allocate. */
+  static Buffer adopt(Context context, address adr, std::size_t nbytes, std::size_t alignment = 0) {
+    return Buffer(std::move(context), adr, nbytes, alignment);
+  }
+
+  Buffer(Buffer &&other) noexcept
+      : context_(std::move(other.context_)), adr_(std::exchange(other.adr_, 0)),
+        size_(std::exchange(other.size_, 0)), alignment_(std::exchange(other.alignment_, 0)) {}
+
+  Buffer &operator=(Buffer &&other) noexcept {
+    Buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+
+  /* Frees the block. A failure is on the context and the thread, and told to the hook of
+   * umem_set_failure_hook. */
+  ~Buffer() {
+    if (!context_) return;
+    if (alignment_)
+      umem_aligned_free(context_.c_context(), adr_);
+    else
+      umem_free(context_.c_context(), adr_);
+  }
+
+  void swap(Buffer &other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(adr_, other.adr_);
+    std::swap(size_, other.size_);
+    std::swap(alignment_, other.alignment_);
+  }
+  friend void swap(Buffer &one, Buffer &other) noexcept { one.swap(other); }
+
+  /* Whether there is a block. */
+  explicit operator bool() const noexcept { return static_cast<bool>(context_); }
+
+  /* Where the block begins: an offset in a file can be 0. Of an empty buffer: 0. */
+  address adr() const noexcept { return adr_; }
+
+  /* In bytes. */
+  std::size_t size() const noexcept { return size_; }
+
+  /* As it was asked for; 0 is the context's natural one. */
+  std::size_t alignment() const noexcept { return alignment_; }
+
+  /* The empty handle when the buffer is empty. */
+  Context const &context() const noexcept { return context_; }
+
+  /* The block for the CPU; NULL when the buffer is empty. Throws umem::not_supported_error where
+   * addresses are no pointers, or may not be written through (a file mapped with mode "r" has the
+   * second form only). On an ordered context, synchronise it before looking. */
+  void *data() {
+    return context_ ? detail::pointer_to(context_, adr_, umemCpuReadable | umemCpuWritable)
+                    : nullptr;
+  }
+  void const *data() const {
+    return context_ ? detail::pointer_to(context_, adr_, umemCpuReadable) : nullptr;
+  }
+
+  /* Gives the block away, to be freed with the context's deallocate(address, alignment), so keep a
+   * handle of the context. The buffer is empty afterwards. */
+  [[nodiscard]] address release() noexcept {
+    context_ = Context();
+    size_ = 0;
+    alignment_ = 0;
+    return std::exchange(adr_, 0);
+  }
+
+  /* Makes the buffer nbytes long. What fits is kept, what is new is uninitialised, and the block may
+   * move. After a failure all is as before. */
+  void resize(std::size_t nbytes) {
+    if (alignment_) {
+      Buffer moved(context_, nbytes, alignment_);
+      copy(context_, adr_, context_, moved.adr_, nbytes < size_ ? nbytes : size_);
+      swap(moved);
+    } else {
+      adr_ = context_.reallocate(adr_, size_, nbytes);
+      size_ = nbytes;
+    }
+  }
+
+  /* Sets every byte to (unsigned char)c. */
+  void set(int c) {
+    if (size_) context_.set(adr_, c, size_);
+  }
+
+  /* Copies nbytes, from the one at offset on, between the buffer and memory of the program. Throws
+   * umem::index_error, having copied nothing, beyond the end of the buffer. */
+  void copy_to(void *dst, std::size_t nbytes, std::size_t offset = 0) const {
+    detail::check_range(offset, nbytes, size_, "bytes");
+    if (nbytes) copy(context_, adr_ + offset, dst, nbytes);
+  }
+  void copy_from(void const *src, std::size_t nbytes, std::size_t offset = 0) {
+    detail::check_range(offset, nbytes, size_, "bytes");
+    if (nbytes) copy(src, context_, adr_ + offset, nbytes);
+  }
+
+  /* Copies nbytes, from the one at offset on, to those of dst from dst_offset on. As above. */
+  void copy_to(Buffer &dst, std::size_t nbytes, std::size_t offset = 0,
+               std::size_t dst_offset = 0) const {
+    detail::check_range(offset, nbytes, size_, "bytes");
+    detail::check_range(dst_offset, nbytes, dst.size_, "bytes");
+    if (nbytes) copy(context_, adr_ + offset, dst.context_, dst.adr_ + dst_offset, nbytes);
+  }
+
+  /* Copies all bytes; the sizes are equal, else umem::value_error. */
+  void copy_to(Buffer &dst) const {
+    if (size_ != dst.size_)
+      throw value_error("a copy of all " + std::to_string(size_) + " bytes into a buffer of " +
+                        std::to_string(dst.size_));
+    copy_to(dst, size_);
+  }
+  void copy_from(Buffer const &src) { src.copy_to(*this); }
+
+private:
+  /* Has the block already. */
+  Buffer(Context context, address adr, std::size_t nbytes, std::size_t alignment) noexcept
+      : context_(std::move(context)), adr_(adr), size_(nbytes), alignment_(alignment) {}
+
+  Context context_;
+  address adr_ = 0;
+  std::size_t size_ = 0;
+  std::size_t alignment_ = 0; /* 0: the block is umem_free's, else umem_aligned_free's */
+};
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,92 @@
+/* umem/connection.hpp - a second address for an array, for as long as the object lives.
+ *
+ *     umem::Connection host(gpu, adr, 800, umem::Host());
+ *     fill(static_cast<double *>(host.data()));
+ *     host.sync_back();                                    // the array on the GPU is up to date
+ *
+ * Where both places are one memory there is one address and syncs move nothing: umem/connect.h. */
+#ifndef UMEM_CONNECTION_HPP
+#define UMEM_CONNECTION_HPP
+
+#include <umem/buffer.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace umem {
+
+/* Move-only; keeps both contexts, but not the array, alive. One that was moved from is empty, and
+ * syncs do nothing. */
+class Connection {
+public:
+  /* Connects the nbytes at adr in context with an address in mirror, at a multiple of alignment (a power
+   * of two; 0: any), where they are the same bytes. */
+  Connection(Context context, address adr, std::size_t nbytes, Context mirror,
+             std::size_t alignment = 0)
+      : context_(std::move(context)), mirror_(std::move(mirror)), context_adr_(adr), size_(nbytes),
+        alignment_(alignment) {
+    adr_ = umem_connect(context_.c_context(), adr, nbytes, mirror_.c_context(), alignment);
+    if (adr_ == mirror_.null()) detail::raise_recorded(umem_thread_status());
+  }
+
+  Connection(Connection &&other) noexcept = default;
+
+  Connection &operator=(Connection &&other) noexcept {
+    Connection(std::move(other)).swap(*this);
+    return *this;
+  }
+
+  /* Moves no bytes: sync_back first. Failures are told as by ~Buffer. */
+  ~Connection() {
+    if (mirror_)
+      umem_disconnect(context_.c_context(), context_adr_, mirror_.c_context(), adr_, alignment_);
+  }
+
+  void swap(Connection &other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(mirror_, other.mirror_);
+    std::swap(context_adr_, other.context_adr_);
+    std::swap(adr_, other.adr_);
+    std::swap(size_, other.size_);
+    std::swap(alignment_, other.alignment_);
+  }
+  friend void swap(Connection &one, Connection &other) noexcept { one.swap(other); }
+
+  /* The address in mirror(). */
+  address adr() const noexcept { return adr_; }
+
+  /* In bytes. */
+  std::size_t size() const noexcept { return size_; }
+
+  Context const &mirror() const noexcept { return mirror_; }
+
+  /* adr() for the CPU; umem::not_supported_error where it may not read and write there. */
+  void *data() const {
+    return detail::pointer_to(mirror_, adr_, umemCpuReadable | umemCpuWritable);
+  }
+
+  /* Brings the mirror, or the array, up to date with the other side: all bytes. Ordered as
+   * umem::copy. */
+  void sync() const {
+    if (mirror_)
+      detail::check(
+          umem_sync_to(context_.c_context(), context_adr_, mirror_.c_context(), adr_, size_));
+  }
+  void sync_back() const {
+    if (mirror_)
+      detail::check(
+          umem_sync_from(context_.c_context(), context_adr_, mirror_.c_context(), adr_, size_));
+  }
+
+private:
+  Context context_;
+  Context mirror_;
+  address context_adr_ = 0;
+  address adr_ = 0;
+  std::size_t size_ = 0;
+  std::size_t alignment_ = 0;
+};
+
+} // namespace umem
+
+#endif

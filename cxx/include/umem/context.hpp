@@ -1,0 +1,376 @@
+/* umem/context.hpp - a place that holds bytes, as a handle.
+ *
+ *     umem::File file("array.bin", "w+");      // the only line that names the place
+ *     umem::Buffer buffer(file, 800);
+ *
+ * Context is the handle of any context; Host, File, Cuda, ... are Contexts that know how to construct
+ * theirs. All handles share: copies mean the same context, which ends with the last of them, and
+ * with the last buffer, array or decorator that stands on it. A moved-from handle is empty.
+ *
+ * Failures are exceptions (error.hpp). What only the end of a context reveals, such as a failing
+ * close, cannot be thrown: flush first, or set umem_set_failure_hook. The C context keeps its own
+ * record of failures besides, for umem_get_status.
+ *
+ * Threads: as the context itself (umem/context.h); handles, as std::shared_ptr. */
+#ifndef UMEM_CONTEXT_HPP
+#define UMEM_CONTEXT_HPP
+
+#include <umem.h>
+#include <umem/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* Where a byte is: a pointer, or an offset in a file. */
+using address = std::uintptr_t;
+
+class Context {
+public:
+  /* An empty handle: every call but the tests of emptiness throws umem::value_error. */
+  Context() = default;
+
+  /* Takes part in the ownership of a context that C code has constructed; the shared_ptr's deleter is to
+   * call umem_dtor and to free the struct. */
+  explicit Context(std::shared_ptr<umemVirtual> context) : context_(std::move(context)) {}
+
+  /* A context that lives elsewhere and longer than all handles and what stands on them; they do not end
+   * it. */
+  static Context borrow(umemVirtual *context) {
+    return Context(std::shared_ptr<umemVirtual>(context, [](umemVirtual *) {}));
+  }
+
+  /* The same for a umemHost, umemFile, ...: any C context, whose first member is its base. */
+  template <class C> static Context borrow(C *context) {
+    static_assert(std::is_same_v<decltype(context->super), umemVirtual>);
+    return borrow(context ? &context->super : nullptr);
+  }
+
+  explicit operator bool() const noexcept { return static_cast<bool>(context_); }
+
+  /* The C context; NULL when empty. Belongs to the handles. */
+  umemVirtual *c_context() const noexcept { return context_.get(); }
+
+  /* ---- questions ---- */
+
+  char const *name() const noexcept { return umem_get_device_name(c_context()); }
+  address null() const noexcept { return umem_null(c_context()); }
+  std::size_t alignment() const noexcept { return context_ ? context_->alignment : 1; }
+
+  /* Whether the context has all of these umemCapability. */
+  bool can(unsigned capabilities) const noexcept {
+    return context_ && (context_->capabilities & capabilities) == capabilities;
+  }
+  bool is_cpu_accessible() const noexcept { return can(umemCpuReadable | umemCpuWritable); }
+
+  umemInfo info() const {
+    umemInfo info = UMEM_INFO_INIT;
+    detail::check(umem_get_info(c_context(), &info));
+    return info;
+  }
+
+  /* Whether addresses of one are addresses of the other. */
+  bool is_same_device(Context const &other) const {
+    std::uint64_t before = umem_thread_failures();
+    bool same = umem_is_same_device(c_context(), other.c_context());
+    detail::check_since(before);
+    return same;
+  }
+
+  /* Whether both are handles of one context, or empty. */
+  friend bool operator==(Context const &one, Context const &other) noexcept {
+    return one.context_ == other.context_;
+  }
+  friend bool operator!=(Context const &one, Context const &other) noexcept {
+    return !(one == other);
+  }
+
+  /* ---- memory; Buffer does this with ownership ---- */
+
+  /* nbytes at a multiple of alignment (0: the natural one). */
+  address allocate(std::size_t nbytes, std::size_t alignment = 0) const {
+    return checked(alignment ? umem_aligned_alloc(c_context(), alignment, nbytes)
+                             : umem_alloc(c_context(), nbytes));
+  }
+
+  /* The same with every byte zero. */
+  address allocate_zeroed(std::size_t nbytes, std::size_t alignment = 0) const {
+    if (alignment == 0) return checked(umem_calloc(c_context(), nbytes, 1));
+    address adr = allocate(nbytes, alignment);
+    umemStatusType status = umem_set(c_context(), adr, 0, nbytes);
+    if (status != umemOK) umem_aligned_free(c_context(), adr);
+    detail::check(status);
+    return adr;
+  }
+
+  /* Makes a block that was allocated without alignment new_size bytes long, and returns its new address.
+   * On failure the old block is untouched. */
+  address reallocate(address adr, std::size_t old_size, std::size_t new_size) const {
+    return checked(umem_realloc(c_context(), adr, old_size, new_size));
+  }
+
+  /* Gives back what allocate, allocate_zeroed or reallocate returned; alignment as given there. */
+  void deallocate(address adr, std::size_t alignment = 0) const {
+    std::uint64_t before = umem_thread_failures();
+    if (alignment)
+      umem_aligned_free(c_context(), adr);
+    else
+      umem_free(c_context(), adr);
+    detail::check_since(before);
+  }
+
+  /* Sets nbytes to (unsigned char)c. */
+  void set(address adr, int c, std::size_t nbytes) const {
+    detail::check(umem_set(c_context(), adr, c, nbytes));
+  }
+
+  /* ---- order and durability ---- */
+
+  /* Returns when all work queued here is complete, and throws its failures. */
+  void synchronize() const { detail::check(umem_synchronize(c_context())); }
+
+  /* Later work here starts only after what other has queued so far. */
+  void wait(Context const &other) const {
+    detail::check(umem_wait(c_context(), other.c_context()));
+  }
+
+  /* Makes what was written durable. */
+  void flush() const { detail::check(umem_flush(c_context())); }
+
+  /* Gives unused storage back, all but about keep bytes. */
+  void trim(std::size_t keep = 0) const { detail::check(umem_trim(c_context(), keep)); }
+
+protected:
+  /* Constructs a C context of type C: construct(C *) returns its status. For handles of contexts from
+   * outside of umem, too:
+   *
+   *     class MyMem : public umem::Context {
+   *     public:
+   *       explicit MyMem(std::size_t size)
+   *           : Context(make<umemMyMem>(
+   *                 [=](umemMyMem *ctx) { return umemMyMem_ctor(ctx, size); })) {}
+   *     }; */
+  template <class C, class Construct>
+  static std::shared_ptr<umemVirtual> make(Construct &&construct) {
+    struct Held {
+      C context;
+      bool constructed = false;
+      ~Held() {
+        if (constructed) umem_dtor(&context);
+      }
+    };
+    auto held = std::make_shared<Held>();
+    detail::check(construct(&held->context));
+    held->constructed = true;
+    return {held, &held->context.super};
+  }
+
+private:
+  address checked(address adr) const {
+    if (adr == null()) detail::raise_recorded(umem_thread_status());
+    return adr;
+  }
+
+  std::shared_ptr<umemVirtual> context_;
+};
+
+/* ---- the contexts ---- */
+
+/* RAM of this process. All Hosts are one memory. */
+class Host : public Context {
+public:
+  Host() : Context(make<umemHost>([](umemHost *ctx) { return umemHost_ctor(ctx); })) {}
+};
+
+namespace detail {
+
+/* For C, to which a path ends at its first zero. */
+inline char const *c_path(std::string const &path) {
+  if (path.find('\0') != std::string::npos) throw value_error("the path holds a zero byte");
+  return path.c_str();
+}
+
+} // namespace detail
+
+/* A file, whose addresses are byte offsets. The modes are those of umemFile_ctor. */
+class File : public Context {
+public:
+  File(std::string const &path, char const *mode)
+      : Context(make<umemFile>([path = detail::c_path(path), mode](umemFile *ctx) {
+          return umemFile_ctor(ctx, path, mode);
+        })) {}
+
+  /* A nameless one that vanishes at the end. */
+  static File scratch() {
+    return File(make<umemFile>([](umemFile *ctx) { return umemFile_ctor(ctx, nullptr, "w+"); }));
+  }
+
+  /* Takes over an open descriptor: umemFile_adopt. When this throws, fd is still the caller's. */
+  static File adopt(int fd) {
+    return File(make<umemFile>([fd](umemFile *ctx) { return umemFile_adopt(ctx, fd); }));
+  }
+
+private:
+  explicit File(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+};
+
+/* A file mapped into memory, whose addresses are pointers. */
+class MMap : public Context {
+public:
+  MMap(std::string const &path, char const *mode)
+      : Context(make<umemMMap>([path = detail::c_path(path), mode](umemMMap *ctx) {
+          return umemMMap_ctor(ctx, path, mode);
+        })) {}
+
+  /* A nameless one that vanishes at the end. */
+  static MMap scratch() {
+    return MMap(make<umemMMap>([](umemMMap *ctx) { return umemMMap_ctor(ctx, nullptr, "w+"); }));
+  }
+
+  /* Takes over an open descriptor: umemMMap_adopt. When this throws, fd is still the caller's. */
+  static MMap adopt(int fd) {
+    return MMap(make<umemMMap>([fd](umemMMap *ctx) { return umemMMap_adopt(ctx, fd); }));
+  }
+
+  /* The offset in the file of the byte at adr; umem::index_error outside of the mapping. */
+  address offset(address adr) const {
+    std::uint64_t before = umem_thread_failures();
+    address found = umemMMap_offset(c_mmap(), adr);
+    detail::check_since(before);
+    return found;
+  }
+
+  /* The address of the byte at an offset in the file; umem::index_error past its end. */
+  address at_offset(address file_offset) const {
+    std::uint64_t before = umem_thread_failures();
+    address found = umemMMap_address(c_mmap(), file_offset);
+    detail::check_since(before);
+    return found;
+  }
+
+private:
+  explicit MMap(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
+  umemMMap *c_mmap() const noexcept { return reinterpret_cast<umemMMap *>(c_context()); }
+};
+
+/* Memory of one GPU; calls finish before they return. */
+class Cuda : public Context {
+public:
+  explicit Cuda(int device = 0)
+      : Context(make<umemCuda>([=](umemCuda *ctx) { return umemCuda_ctor(ctx, device); })) {}
+};
+
+/* Pinned host memory; flags: 0 or UMEM_WRITE_COMBINED. */
+class CudaHost : public Context {
+public:
+  explicit CudaHost(unsigned flags = 0)
+      : Context(
+            make<umemCudaHost>([=](umemCudaHost *ctx) { return umemCudaHost_ctor(ctx, flags); })) {}
+};
+
+/* Managed memory; flags: the hints of umemCudaManaged_ctor. */
+class CudaManaged : public Context {
+public:
+  explicit CudaManaged(int device = 0, unsigned flags = 0)
+      : Context(make<umemCudaManaged>(
+            [=](umemCudaManaged *ctx) { return umemCudaManaged_ctor(ctx, device, flags); })) {}
+};
+
+/* Memory of one GPU in the order of a stream: see umemCudaAsync_ctor. */
+class CudaAsync : public Context {
+public:
+  explicit CudaAsync(int device = 0, std::uintptr_t stream = UMEM_STREAM_NEW,
+                     umemCudaAsyncOptions const *options = nullptr)
+      : Context(make<umemCudaAsync>([=](umemCudaAsync *ctx) {
+          return umemCudaAsync_ctor_with(ctx, device, stream, options);
+        })) {}
+
+  /* The cudaStream_t. */
+  std::uintptr_t stream() const {
+    std::uint64_t before = umem_thread_failures();
+    std::uintptr_t stream = umemCudaAsync_stream(c_context());
+    detail::check_since(before);
+    return stream;
+  }
+};
+
+/* ---- copies ---- */
+
+/* Copies nbytes between any two contexts. */
+inline void copy(Context const &src, address src_adr, Context const &dst, address dst_adr,
+                 std::size_t nbytes) {
+  detail::check(umem_copy_to(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes));
+}
+
+/* The items of a layout: umem_copy_strided. */
+inline void copy(Context const &src, address src_adr, Context const &dst, address dst_adr,
+                 umemLayout const &layout) {
+  detail::check(umem_copy_strided(src.c_context(), src_adr, dst.c_context(), dst_adr, &layout));
+}
+
+/* As the first, calling progress(done, total) between parts of step bytes (0: umem chooses); false from it
+ * ends the copy with umem::cancelled_error. What progress throws ends the copy too and comes out
+ * here. */
+template <
+    class Progress,
+    class = std::enable_if_t<std::is_invocable_r_v<bool, Progress &, std::uint64_t, std::uint64_t>>>
+void copy(Context const &src, address src_adr, Context const &dst, address dst_adr,
+          std::size_t nbytes, Progress &&progress, std::size_t step = 0) {
+  struct Call {
+    std::remove_reference_t<Progress> &progress;
+    std::exception_ptr thrown;
+  } call{progress, nullptr};
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.step = step;
+  options.user = &call;
+  options.progress = [](void *user, std::uint64_t done, std::uint64_t total) -> bool {
+    Call &self = *static_cast<Call *>(user);
+    try {
+      return self.progress(done, total);
+    } catch (...) { /* must not pass through C */
+      self.thrown = std::current_exception();
+      return false;
+    }
+  };
+  umemStatusType status =
+      umem_copy_to_with(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes, &options);
+  if (call.thrown) {
+    umem_thread_clear();
+    std::rethrow_exception(call.thrown);
+  }
+  detail::check(status);
+}
+
+namespace detail {
+
+/* The Host whose addresses are all pointers of the program. It never ends, so that destructors of
+ * static objects may copy. */
+inline Context const &pointers() {
+  static Context const &host = *new Context(Host());
+  return host;
+}
+
+} // namespace detail
+
+/* Copies nbytes into memory of the program, where they are complete on return. */
+inline void copy(Context const &src, address src_adr, void *dst, std::size_t nbytes) {
+  copy(src, src_adr, detail::pointers(), reinterpret_cast<address>(dst), nbytes);
+  if (src.can(umemOrdered)) src.synchronize();
+}
+
+/* Copies nbytes from memory of the program, which may be used again on return. */
+inline void copy(void const *src, Context const &dst, address dst_adr, std::size_t nbytes) {
+  copy(detail::pointers(), reinterpret_cast<address>(src), dst, dst_adr, nbytes);
+  if (dst.can(umemOrdered)) dst.synchronize();
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,104 @@
+/* umem/detail/cuda_call.cuh - launches of kernels and other calls of CUDA's runtime, checked.
+ * Compiled by nvcc only, within the user's program and with the runtime that it links. */
+#ifndef UMEM_DETAIL_CUDA_CALL_CUH
+#define UMEM_DETAIL_CUDA_CALL_CUH
+
+#include <umem/error.hpp>
+#include <umem/extents.hpp>
+#include <umem/place.hpp>
+
+#include <cstdint>
+#include <cuda_runtime.h>
+#include <string>
+
+namespace umem {
+namespace detail {
+
+/* Throws what CUDA says: umem::memory_error without memory, else umem::runtime_error. */
+inline void check_cuda(cudaError_t error, char const *what) {
+  if (error == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError()); /* told here, not again by a later call */
+  std::string text = std::string(what) + ": " + cudaGetErrorString(error);
+  if (error == cudaErrorMemoryAllocation) throw memory_error(text);
+  throw runtime_error(text);
+}
+
+/* Makes a GPU the current one for as long as it lives. */
+class CurrentDevice {
+public:
+  /* device: -1 for the one that is current already. */
+  explicit CurrentDevice(int device) {
+    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+    device_ = device < 0 ? before_ : device;
+    if (device_ != before_) check_cuda(cudaSetDevice(device_), "cudaSetDevice");
+  }
+  CurrentDevice(CurrentDevice const &) = delete;
+  CurrentDevice &operator=(CurrentDevice const &) = delete;
+  ~CurrentDevice() {
+    if (device_ != before_) static_cast<void>(cudaSetDevice(before_)); /* it was current before */
+  }
+
+  int device() const noexcept { return device_; }
+
+private:
+  int before_ = 0, device_ = 0;
+};
+
+inline cudaStream_t stream_of(DevicePlace const &place) noexcept {
+  return reinterpret_cast<cudaStream_t>(place.stream);
+}
+
+/* Queues kernel(arguments...). */
+template <class... P, class... A>
+void launch(DevicePlace const &place, void (*kernel)(P...), dim3 blocks, dim3 threads,
+            A const &...arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = stream_of(place);
+  check_cuda(cudaLaunchKernelEx(&config, kernel, P(arguments)...), "the launch of a kernel");
+}
+
+inline void synchronize(DevicePlace const &place) {
+  check_cuda(cudaStreamSynchronize(stream_of(place)), "a kernel");
+}
+
+/* What a call does last. */
+inline void finish(DevicePlace const &place) {
+  if (place.wait) synchronize(place);
+}
+
+/* ---- sizes ---- */
+
+inline constexpr unsigned block_threads = 256;
+
+/* The most elements of one launch: their numbers, rounded up, fit 31 bits. */
+inline constexpr index launch_elements = index(1) << 30;
+
+/* count / size, rounded up. */
+inline unsigned blocks_for(index count, index size) noexcept {
+  return static_cast<unsigned>((count + size - 1) / size);
+}
+
+/* Calls f(begin, end) for parts of [begin, end) that one launch can do. */
+template <int N, class F>
+void in_launches(Extents<N> const &begin, Extents<N> const &end, F const &f) {
+  double count = 1;
+  int k = -1; /* the first dimension that can be halved */
+  for (int j = 0; j < N; j++) {
+    index extent = end.at[j] - begin.at[j];
+    if (extent <= 0) return;
+    if (extent > 1 && k < 0) k = j;
+    count *= static_cast<double>(extent);
+  }
+  if (count <= static_cast<double>(launch_elements)) return f(begin, end);
+  Extents<N> low_end = end, high_begin = begin;
+  low_end.at[k] = high_begin.at[k] = begin.at[k] + (end.at[k] - begin.at[k]) / 2;
+  in_launches(begin, low_end, f);
+  in_launches(high_begin, end, f);
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif

@@ -1,0 +1,107 @@
+/* umem/detail/loop_layout.hpp - the order in which loops go over elements of several views, where
+ * the order does not matter. Host only. */
+#ifndef UMEM_DETAIL_LOOP_LAYOUT_HPP
+#define UMEM_DETAIL_LOOP_LAYOUT_HPP
+
+#include <umem/extents.hpp>
+#include <umem/view.hpp>
+
+#include <string>
+
+namespace umem {
+namespace detail {
+
+/* Extents of a nest of loops and, for each of M operands, the strides of its dimensions. The
+ * innermost loop is the last one. */
+template <int N, int M> struct LoopLayout {
+  static_assert(N > 0 && M > 0);
+  Extents<N> extents;
+  Extents<N> strides[M];
+
+  /* Elements follow each other in all operands: one loop with stride 1. */
+  bool is_contiguous() const noexcept {
+    for (int k = 0; k < N - 1; k++)
+      if (extents.at[k] != 1) return false;
+    for (Extents<N> const &stride : strides)
+      if (stride.at[N - 1] != 1) return false;
+    return true;
+  }
+};
+
+template <int N, int M> void swap_loops(LoopLayout<N, M> &loops, int a, int b) noexcept {
+  auto swap = [=](Extents<N> &values) {
+    index value = values.at[a];
+    values.at[a] = values.at[b];
+    values.at[b] = value;
+  };
+  swap(loops.extents);
+  for (Extents<N> &stride : loops.strides) swap(stride);
+}
+
+/* Whether loop a, of the first operand, belongs inside of loop b: it has the shorter stride. Loops
+ * that run once are outermost. */
+template <int N, int M> bool belongs_inside(LoopLayout<N, M> const &loops, int a, int b) noexcept {
+  if (loops.extents.at[a] == 1 || loops.extents.at[b] == 1)
+    return loops.extents.at[a] != 1 && loops.extents.at[b] == 1;
+  index one = loops.strides[0].at[a], other = loops.strides[0].at[b];
+  return (one < 0 ? -one : one) < (other < 0 ? -other : other);
+}
+
+/* Whether loops k and k + 1 are as one loop, for all operands. */
+template <int N, int M> bool are_one(LoopLayout<N, M> const &loops, int k) noexcept {
+  if (loops.extents.at[k] == 1) return true;
+  for (Extents<N> const &stride : loops.strides)
+    if (stride.at[k] != stride.at[k + 1] * loops.extents.at[k + 1]) return false;
+  return true;
+}
+
+/* The same elements in fewer and longer loops, the shortest strides innermost. Loops that are no
+ * longer needed run once and come first. No extent is 0. */
+template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
+  for (int k = 1; k < N; k++)
+    for (int j = k; j > 0 && belongs_inside(loops, j - 1, j); j--) swap_loops(loops, j - 1, j);
+  for (int k = N - 2; k >= 0; k--) {
+    if (!are_one(loops, k)) continue;
+    loops.extents.at[k + 1] *= loops.extents.at[k];
+    loops.extents.at[k] = 1;
+    for (int j = k; j > 0; j--) swap_loops(loops, j, j - 1); /* the free place to the front */
+  }
+  if (loops.extents.at[N - 1] == 1) /* then the stride has no meaning */
+    for (Extents<N> &stride : loops.strides) stride.at[N - 1] = 1;
+}
+
+/* Rank 0 has one element, and one loop. */
+template <int N> inline constexpr int loop_rank = N > 0 ? N : 1;
+
+/* The loops over the interiors of views with the same extents. */
+template <class T, int N, class... A>
+LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
+                                                    View<A, N> const &...others) {
+  LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops;
+  if constexpr (N == 0) {
+    loops.extents = {1};
+    for (auto &stride : loops.strides) stride = {1};
+  } else {
+    loops.extents = view.extents;
+    int m = 0;
+    loops.strides[m++] = view.strides;
+    ((loops.strides[m++] = others.strides), ...);
+  }
+  return loops;
+}
+
+/* Throws umem::value_error where the extents of views differ. */
+template <class T, int N, class... A>
+void check_extents(char const *function, View<T, N> const &view, View<A, N> const &...others) {
+  auto check = [&](Extents<N> const &extents) {
+    if (extents != view.extents)
+      throw value_error(std::string(function) + ": the extents " + in_words(view.extents) +
+                        " and " + in_words(extents) + " differ");
+  };
+  (check(others.extents), ...);
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif

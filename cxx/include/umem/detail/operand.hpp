@@ -1,0 +1,132 @@
+/* umem/detail/operand.hpp - what algorithms take as elements: views, guards, and arrays, which give
+ * a guard for the side where the work is done. */
+#ifndef UMEM_DETAIL_OPERAND_HPP
+#define UMEM_DETAIL_OPERAND_HPP
+
+#include <umem/array_access.hpp>
+#include <umem/place.hpp>
+#include <umem/view.hpp>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+namespace detail {
+
+/* ---- views and guards ---- */
+
+template <class T, int N> struct OpenView { View<T, N> view; };
+
+template <class P, class T, int N, class Access>
+OpenView<T, N> open(P const &, View<T, N> const &view, Access) {
+  return {view};
+}
+template <class P, class T, int N, Side side, class Access>
+OpenView<T, N> open(P const &, Guard<T, N, side> const &guard, Access) {
+  return {guard.view()};
+}
+
+/* ---- arrays ---- */
+
+/* Access to an array for the time of a call, on either side. */
+template <class T, int N> struct OpenArray {
+  std::optional<HostGuard<T, N>> host;
+  std::optional<DeviceGuard<T, N>> device;
+  View<T, N> view;
+};
+
+template <class T, int N, class A, class P, class Access>
+OpenArray<T, N> open_array(P const &place, A &array, Access access) {
+  OpenArray<T, N> open;
+  if (is_device(place))
+    open.view = open.device.emplace(array.device(access)).view();
+  else
+    open.view = open.host.emplace(array.host(access)).view();
+  return open;
+}
+
+/* To read. */
+template <class P, class T, int N>
+OpenArray<T const, N> open(P const &place, ArrayAccess<T, N> const &array, read_t) {
+  return open_array<T const, N>(place, array, read);
+}
+/* To read and write; an array that may not be written is read. */
+template <class P, class T, int N>
+OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, write_t) {
+  if constexpr (std::is_const_v<T>)
+    return open_array<T, N>(place, array, read);
+  else
+    return open_array<T, N>(place, array, write);
+}
+template <class P, class T, int N>
+OpenArray<T const, N> open(P const &place, ArrayAccess<T, N> const &array, write_t) {
+  return open_array<T const, N>(place, array, read);
+}
+/* To write the whole interior; ghost cells keep what they have. */
+template <class P, class T, int N>
+OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, discard_t) {
+  static_assert(!std::is_const_v<T>, "the elements of a read-only array cannot be written");
+  bool all = array.ghosts() == Extents<N>();
+  return all ? open_array<T, N>(place, array, discard) : open_array<T, N>(place, array, write);
+}
+
+/* ---- where the work is done ---- */
+
+template <class T, int N> bool is_array_or_not(ArrayAccess<T, N> const &);
+template <class A, class = void> inline constexpr bool is_array = false;
+template <class A>
+inline constexpr bool is_array<A, std::void_t<decltype(is_array_or_not(std::declval<A &>()))>> =
+    true;
+
+/* Keeps the place of an array apart from a place that the caller names. */
+template <class T, int N> Place home_of(ArrayAccess<T, N> const &array) {
+  return Place(array.context());
+}
+
+/* A kernel beside the order of an array's context has to finish before anything else touches it. */
+template <class A> void settle(DevicePlace &place, A const &operand) {
+  if constexpr (is_array<A>) {
+    Place home = home_of(operand);
+    if (!home.is_device() || home.device().wait || home.device().stream != place.stream)
+      place.wait = true;
+    if (home.is_device() && place.device < 0) place.device = home.device().device;
+    if (operand.context().can(umemOrdered) && home.device().stream != place.stream)
+      operand.context().synchronize();
+  }
+}
+template <class A> void settle(HostPlace &, A const &) {}
+template <class A> void settle(Place &place, A const &operand) {
+  if (!place.is_device()) return;
+  DevicePlace device = place.device();
+  settle(device, operand);
+  place = Place(device);
+}
+
+/* The place to use for work on operands. */
+template <class P, class... A> auto settled(P const &place, A const &...operands) {
+  auto result = as_place(place);
+  (settle(result, operands), ...);
+  return result;
+}
+
+/* Whether kernels at the output's place can use an array that is an input: umem::value_error where
+ * they cannot; else what is queued for it elsewhere comes first. */
+template <class A, class B> void check_reach(Place const &place, A const &input, B const &output) {
+  if constexpr (is_array<A> && is_array<B>) {
+    if (!place.is_device()) return; /* arrays bring what they hold to the host */
+    if (!input.context().can(umemDeviceAccessible))
+      throw value_error(std::string("an input on ") + input.context().name() +
+                        " cannot be used by kernels: copy it to the context of the output first");
+    if (input.context() != output.context()) input.context().synchronize();
+  }
+}
+
+/* A view that is only read. */
+template <class T, int N> View<T const, N> as_const(View<T, N> const &view) { return view; }
+
+} // namespace detail
+} // namespace umem
+
+#endif

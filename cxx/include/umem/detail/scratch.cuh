@@ -1,0 +1,87 @@
+/* umem/detail/scratch.cuh - temporary memory of a GPU for calls that wait for their result. */
+#ifndef UMEM_DETAIL_SCRATCH_CUH
+#define UMEM_DETAIL_SCRATCH_CUH
+
+#include <umem/buffer.hpp>
+#include <umem/context.hpp>
+#include <umem/detail/cuda_call.cuh>
+
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace umem {
+namespace detail {
+
+/* The blocks that are not in use, for each GPU. They are kept for the next call, and never freed:
+ * at the end of a program CUDA may have ended before. */
+class ScratchStock {
+public:
+  static ScratchStock &get() {
+    static ScratchStock &stock = *new ScratchStock;
+    return stock;
+  }
+
+  Buffer take(int device, std::size_t nbytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<Buffer> &blocks = blocks_[device];
+    for (Buffer &block : blocks)
+      if (block.size() >= nbytes) {
+        std::swap(block, blocks.back());
+        Buffer found = std::move(blocks.back());
+        blocks.pop_back();
+        return found;
+      }
+    auto context = contexts_.find(device);
+    if (context == contexts_.end()) context = contexts_.emplace(device, Cuda(device)).first;
+    return Buffer(context->second, nbytes < least_bytes ? least_bytes : nbytes);
+  }
+
+  void give(int device, Buffer &&block) noexcept {
+    try {
+      std::lock_guard<std::mutex> lock(mutex_);
+      blocks_[device].push_back(std::move(block));
+    } catch (std::exception const &) { /* the block is freed */
+    }
+  }
+
+private:
+  static constexpr std::size_t least_bytes = 256 * 1024;
+
+  std::mutex mutex_;
+  std::map<int, Context> contexts_;
+  std::map<int, std::vector<Buffer>> blocks_;
+};
+
+/* nbytes of a GPU for the time of a call, which ends with download(). */
+class Scratch {
+public:
+  Scratch(int device, std::size_t nbytes)
+      : device_(device), block_(ScratchStock::get().take(device, nbytes)) {}
+  Scratch(Scratch const &) = delete;
+  Scratch &operator=(Scratch const &) = delete;
+  ~Scratch() { /* a block that kernels may still use is freed, which waits for them */
+    if (finished_) ScratchStock::get().give(device_, std::move(block_));
+  }
+
+  template <class T> T *as() const noexcept { return reinterpret_cast<T *>(block_.adr()); }
+
+  /* Waits for all work of the place and fetches the first nbytes. */
+  void download(DevicePlace const &place, void *to, std::size_t nbytes) {
+    check_cuda(cudaMemcpyAsync(to, as<void>(), nbytes, cudaMemcpyDeviceToHost, stream_of(place)),
+               "the download of a result");
+    synchronize(place);
+    finished_ = true;
+  }
+
+private:
+  int device_;
+  Buffer block_;
+  bool finished_ = false;
+};
+
+} // namespace detail
+} // namespace umem
+
+#endif

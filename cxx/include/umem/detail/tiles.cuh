@@ -1,0 +1,115 @@
+/* umem/detail/tiles.cuh - ranges of indices cut into tiles, each for a block of threads:
+ * neighbouring threads have neighbouring last indices, and each thread has a few of the dimension
+ * before. Indices are decoded once per block. */
+#ifndef UMEM_DETAIL_TILES_CUH
+#define UMEM_DETAIL_TILES_CUH
+
+#include <umem/detail/cuda_call.cuh>
+#include <umem/detail/divider.hpp>
+#include <umem/extents.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace umem {
+namespace detail {
+
+/* How many indices each thread has. */
+inline constexpr int tile_rows = 4;
+
+/* Where a thread is in a tile: its first indices, from the begin of the range. */
+template <int N> struct TileSpot { std::int32_t at[N]; };
+
+/* At most launch_elements indices. */
+template <int N> struct Tiles {
+  Extents<N> begin;
+  std::int32_t extents[N];
+  Divider counts[N]; /* of tiles in each dimension */
+  std::uint32_t count = 1;
+  dim3 threads;
+
+  Tiles(Extents<N> const &begin_, Extents<N> const &end) : begin(begin_) {
+    for (int k = 0; k < N; k++) extents[k] = static_cast<std::int32_t>(end.at[k] - begin.at[k]);
+    choose_threads();
+    for (int k = 0; k < N; k++) {
+      counts[k] = Divider(blocks_for(extents[k], length(k)));
+      count *= counts[k].divisor;
+    }
+  }
+
+  __device__ TileSpot<N> spot(std::uint32_t tile) const {
+    TileSpot<N> spot;
+#pragma unroll
+    for (int k = N - 1; k >= 0; k--)
+      spot.at[k] = static_cast<std::int32_t>(k > 0 ? counts[k].take_remainder(tile) : tile);
+    if constexpr (N == 1) {
+      spot.at[0] = spot.at[0] * tile_rows * block_threads + int(threadIdx.x);
+    } else {
+      spot.at[N - 1] = spot.at[N - 1] * int(blockDim.x) + int(threadIdx.x);
+      spot.at[N - 2] = (spot.at[N - 2] * int(blockDim.y) + int(threadIdx.y)) * tile_rows;
+    }
+    if constexpr (N > 2) spot.at[N - 3] = spot.at[N - 3] * int(blockDim.z) + int(threadIdx.z);
+    return spot;
+  }
+
+  /* Whether a row of the thread is in the range; the rows before it are then as well. */
+  __device__ bool has(TileSpot<N> const &spot, int row) const {
+    if constexpr (N > 2)
+      if (spot.at[N - 3] >= extents[N - 3]) return false;
+    return spot.at[N - 1] < extents[N - 1] && spot.at[run] + row * step < extents[run];
+  }
+
+  /* Calls f(i, j, ...) with the indices of a row of the thread. */
+  template <class Index, class F>
+  __device__ decltype(auto) call(F &&f, TileSpot<N> const &spot, int row) const {
+    return call<Index>(f, spot, row, std::make_integer_sequence<int, N>());
+  }
+
+private:
+  /* The dimension in which the rows of a thread follow each other, and how far they are apart:
+   * neighbours share what they read, but for the last dimension, whose neighbours are neighbouring
+   * threads'. */
+  static constexpr int run = N > 1 ? N - 2 : 0;
+  static constexpr int step = N > 1 ? 1 : static_cast<int>(block_threads);
+
+  template <class Index, class F, int... K>
+  __device__ decltype(auto) call(F &f, TileSpot<N> const &spot, int row,
+                                 std::integer_sequence<int, K...>) const {
+    return f(static_cast<Index>(begin.at[K] + spot.at[K] + (K == run ? row * step : 0))...);
+  }
+
+  /* Rows of 64 threads share most of what a stencil reads in the cache of their processor. Where
+   * the last dimensions are short, threads are taken from one for the next. */
+  void choose_threads() {
+    if constexpr (N == 1) {
+      threads = dim3(block_threads, 1, 1);
+    } else {
+      unsigned x = power_of_2(static_cast<unsigned>(extents[N - 1]), 64);
+      unsigned y = power_of_2(blocks_for(extents[N - 2], tile_rows), block_threads / x);
+      unsigned z = 1;
+      if constexpr (N > 2)
+        z = power_of_2(static_cast<unsigned>(extents[N - 3]), block_threads / (x * y));
+      if (z > 64) z = 64; /* CUDA's limit */
+      threads = dim3(block_threads / (y * z), y, z);
+    }
+  }
+
+  /* The first power of 2 that reaches count, or most, itself one. */
+  static unsigned power_of_2(unsigned count, unsigned most) noexcept {
+    unsigned power = 1;
+    while (power < count && power < most) power *= 2;
+    return power;
+  }
+
+  index length(int k) const noexcept {
+    if (N == 1) return index(threads.x) * tile_rows;
+    if (k == N - 1) return threads.x;
+    if (k == N - 2) return index(threads.y) * tile_rows;
+    return k == N - 3 ? index(threads.z) : 1;
+  }
+};
+
+} // namespace detail
+} // namespace umem
+
+#endif

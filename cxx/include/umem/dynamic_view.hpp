@@ -1,0 +1,140 @@
+/* umem/dynamic_view.hpp - a view whose rank is known at run time: for what reads, prints or passes
+ * on arrays of any rank. Access costs a loop over the dimensions; to<N>() gives the View for the
+ * work. */
+#ifndef UMEM_DYNAMIC_VIEW_HPP
+#define UMEM_DYNAMIC_VIEW_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+#include <umem/shape.hpp>
+#include <umem/view.hpp>
+#include <umem/view_error.hpp>
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+namespace umem {
+
+/* As View, which says what the members mean; the first rank() numbers of each are in use. T may be
+ * const. Trivially copyable; host only. */
+template <class T> class DynamicView {
+public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+  static constexpr int max_rank = 8;
+
+  T *data = nullptr; /* borrowed */
+  Extents<max_rank> extents;
+  Extents<max_rank> strides;
+  Extents<max_rank> ghosts;
+
+  /* An empty view of rank 0. */
+  DynamicView() = default;
+
+  /* Of the same elements as view, whose T may lack the const. */
+  template <class U, int N,
+            class = std::enable_if_t<std::is_same_v<U, T> || std::is_same_v<U const, T>>>
+  DynamicView(View<U, N> const &view) noexcept : data(view.data), rank_(N) {
+    static_assert(N <= max_rank, "DynamicView: a view has at most 8 dimensions");
+    for (int k = 0; k < N; k++) {
+      extents.at[k] = view.extents.at[k];
+      strides.at[k] = view.strides.at[k];
+      ghosts.at[k] = view.ghosts.at[k];
+    }
+  }
+
+  /* Elements in C order without gaps. umem::value_error where the shape has more than max_rank
+   * dimensions, or not those of an array. */
+  DynamicView(T *data_, Shape const &shape)
+      : DynamicView(data_, shape, contiguous(checked(shape))) {}
+
+  /* data_ is element (0, ..., 0); there are no ghost cells. umem::value_error where the numbers of
+   * extents and strides are not the same, or more than max_rank. */
+  DynamicView(T *data_, Shape const &shape, Shape const &strides_)
+      : data(data_), rank_(static_cast<int>(checked(shape).size())) {
+    if (strides_.size() != shape.size())
+      throw value_error("the shape " + detail::in_words(shape) + " and the strides " +
+                        detail::in_words(strides_) + " are not of one rank");
+    for (int k = 0; k < rank_; k++) {
+      extents.at[k] = shape[static_cast<std::size_t>(k)];
+      strides.at[k] = strides_[static_cast<std::size_t>(k)];
+    }
+  }
+
+  int rank() const noexcept { return rank_; }
+
+  /* k in [0, rank()) */
+  index extent(int k) const noexcept { return extents[k]; }
+  index stride(int k) const noexcept { return strides[k]; }
+  index ghost(int k) const noexcept { return ghosts[k]; }
+
+  Shape shape() const { return Shape(extents.begin(), extents.begin() + rank_); }
+
+  /* Elements of the interior; 1 for rank 0. */
+  index size() const noexcept {
+    index result = 1;
+    for (int k = 0; k < rank_; k++) result *= extents.at[k];
+    return result;
+  }
+
+  bool is_empty() const noexcept { return !data || size() == 0; }
+
+  /* The element at rank() indices, in braces, as Extents or as a Shape. umem::index_error where
+   * they are not as many or one is out of range; umem::value_error for a view of nothing. */
+  T &at(Shape const &indices) const { return at(indices.data(), indices.size()); }
+  T &at(index const *indices, std::size_t count) const {
+    if (!data) throw value_error("an element of an empty view");
+    if (count != static_cast<std::size_t>(rank_))
+      throw index_error(std::to_string(count) + " indices for a view of rank " +
+                        std::to_string(rank_));
+    index offset = 0;
+    for (int k = 0; k < rank_; k++) {
+      index low = -ghosts.at[k], high = extents.at[k] + ghosts.at[k];
+      if (indices[k] < low || indices[k] >= high) detail::raise_index(indices[k], k, low, high);
+      offset += indices[k] * strides.at[k];
+    }
+    return data[offset];
+  }
+
+  /* The same elements with the rank known to the compiler; umem::type_error where it is not N. */
+  template <int N> View<T, N> to() const {
+    static_assert(N >= 0 && N <= max_rank, "DynamicView: a view has at most 8 dimensions");
+    if (N != rank_)
+      throw type_error("a view of rank " + std::to_string(rank_) + " is none of rank " +
+                       std::to_string(N));
+    View<T, N> view(data, {});
+    for (int k = 0; k < N; k++) {
+      view.extents.at[k] = extents.at[k];
+      view.strides.at[k] = strides.at[k];
+      view.ghosts.at[k] = ghosts.at[k];
+    }
+    return view;
+  }
+
+private:
+  /* shape, which is that of an array of at most max_rank dimensions. */
+  static Shape const &checked(Shape const &shape) {
+    if (shape.size() > static_cast<std::size_t>(max_rank))
+      throw value_error("the shape " + detail::in_words(shape) + " has more than " +
+                        std::to_string(max_rank) + " dimensions");
+    checked_product(shape);
+    return shape;
+  }
+
+  static Shape contiguous(Shape const &shape) {
+    Shape strides = shape;
+    index stride = 1;
+    for (std::size_t k = shape.size(); k-- > 0;) {
+      strides[k] = stride;
+      stride *= shape[k] > 0 ? shape[k] : 1;
+    }
+    return strides;
+  }
+
+  int rank_ = 0;
+};
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,39 @@
+/* umem/element.hpp - what kinds of element there are, for files (npy.hpp) and text (print.hpp). */
+#ifndef UMEM_ELEMENT_HPP
+#define UMEM_ELEMENT_HPP
+
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+/* Those of CUDA, where its headers define them. */
+struct __half;
+struct __nv_bfloat16;
+
+namespace umem {
+namespace detail {
+
+template <class T, class = void> struct complex_part { using type = void; };
+
+/* std::complex, cuda::std::complex and what looks like them: two floating-point numbers side by
+ * side. */
+template <class T>
+struct complex_part<T,
+                    std::void_t<typename T::value_type, decltype(std::declval<T const &>().real()),
+                                decltype(std::declval<T const &>().imag())>> {
+  using type = typename T::value_type;
+};
+
+/* The type of real and imaginary part; void for what is no complex number. */
+template <class T> using complex_part_t = typename complex_part<T>::type;
+
+template <class T> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<T>>;
+
+/* Floating-point numbers that are classes. */
+template <class T>
+inline constexpr bool is_half_class = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
+
+} // namespace detail
+} // namespace umem
+
+#endif

@@ -1,0 +1,163 @@
+/* umem/error.hpp - failures as exceptions.
+ *
+ * Every exception of umem is an umem::error, and also the standard exception that says the same, so
+ * that programs catch whichever they know:
+ *
+ *     umem::memory_error         std::bad_alloc
+ *     umem::index_error          std::out_of_range
+ *     umem::value_error          std::invalid_argument
+ *     umem::type_error           std::invalid_argument
+ *     umem::io_error             std::runtime_error, as all that follow
+ *     umem::runtime_error        umem::not_implemented_error, umem::not_supported_error
+ *     umem::cancelled_error      umem::assert_error
+ *
+ * catch (std::exception const &) catches all of them, and so does catch (umem::error const &). */
+#ifndef UMEM_ERROR_HPP
+#define UMEM_ERROR_HPP
+
+#if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS)
+#error "umem.hpp reports failures by exceptions: compile without -fno-exceptions, or use umem.h"
+#endif
+
+#include <umem/status.h>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+/* For classes that are thrown through shared libraries. */
+#define UMEM_EXCEPTION __attribute__((visibility("default")))
+
+namespace umem {
+
+/* What all exceptions of umem have in common. Not itself a std::exception, since each of them is
+ * exactly one by its other base. Visible, so that a handler in one shared library catches what another
+ * one throws, also with -fvisibility=hidden. */
+class UMEM_EXCEPTION error {
+public:
+  error(error const &) noexcept = default;
+  error &operator=(error const &) noexcept = default;
+  virtual ~error() = default;
+
+  /* The kind of failure, as the C functions return it. */
+  umemStatusType status() const noexcept { return status_; }
+
+  /* What failed and why. Lives as long as the exception. */
+  char const *message() const noexcept { return text_; }
+
+protected:
+  error(umemStatusType status, char const *message) noexcept : status_(status) {
+    std::size_t length = std::strlen(message);
+    if (length >= sizeof text_) length = sizeof text_ - 1;
+    std::memcpy(text_, message, length);
+    text_[length] = 0;
+  }
+
+private:
+  umemStatusType status_;
+  char text_[UMEM_MESSAGE_SIZE]; /* in place: an exception that tells of no memory needs none */
+};
+
+namespace detail {
+
+/* An error that is also a Standard exception. Most standard libraries allocate nothing for its empty
+ * text; where one does and finds no memory, std::bad_alloc is thrown instead. */
+template <class Standard> class UMEM_EXCEPTION standard_error : public error, public Standard {
+public:
+  char const *what() const noexcept override { return message(); }
+
+protected:
+  standard_error(umemStatusType status, char const *message)
+      : error(status, message), Standard("") {}
+};
+
+/* Making one of these never fails. */
+template <>
+class UMEM_EXCEPTION standard_error<std::bad_alloc> : public error, public std::bad_alloc {
+public:
+  char const *what() const noexcept override { return message(); }
+
+protected:
+  standard_error(umemStatusType status, char const *message) noexcept : error(status, message) {}
+};
+
+} // namespace detail
+
+/* name: the class; status: what the C functions call it; standard: its other base. */
+#define UMEM_DEFINE_ERROR(name, type, standard)                                                    \
+  class UMEM_EXCEPTION name : public detail::standard_error<standard> {                            \
+  public:                                                                                          \
+    explicit name(char const *message) : detail::standard_error<standard>(type, message) {}        \
+    explicit name(std::string const &message) : name(message.c_str()) {}                           \
+  }
+
+UMEM_DEFINE_ERROR(memory_error, umemMemoryError, std::bad_alloc);
+UMEM_DEFINE_ERROR(index_error, umemIndexError, std::out_of_range);
+UMEM_DEFINE_ERROR(value_error, umemValueError, std::invalid_argument);
+UMEM_DEFINE_ERROR(type_error, umemTypeError, std::invalid_argument);
+UMEM_DEFINE_ERROR(io_error, umemIOError, std::runtime_error);
+UMEM_DEFINE_ERROR(runtime_error, umemRuntimeError, std::runtime_error);
+UMEM_DEFINE_ERROR(not_implemented_error, umemNotImplementedError, std::runtime_error);
+UMEM_DEFINE_ERROR(not_supported_error, umemNotSupportedError, std::runtime_error);
+UMEM_DEFINE_ERROR(cancelled_error, umemCancelledError, std::runtime_error);
+UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
+
+#undef UMEM_DEFINE_ERROR
+
+/* Throws the exception that goes with status, which is not umemOK. */
+[[noreturn]] inline void raise(umemStatusType status, char const *message) {
+  switch (status) {
+  case umemMemoryError:
+    throw memory_error(message);
+  case umemIndexError:
+    throw index_error(message);
+  case umemValueError:
+    throw value_error(message);
+  case umemTypeError:
+    throw type_error(message);
+  case umemIOError:
+    throw io_error(message);
+  case umemNotImplementedError:
+    throw not_implemented_error(message);
+  case umemNotSupportedError:
+    throw not_supported_error(message);
+  case umemCancelledError:
+    throw cancelled_error(message);
+  case umemAssertError:
+  case umemOK: /* nothing has failed: umem contradicts itself */
+    throw assert_error(message);
+  case umemRuntimeError:
+  default:
+    throw runtime_error(message);
+  }
+}
+
+namespace detail {
+
+/* Throws what this thread has recorded last, which a call that returned status has. The exception takes
+ * the record's place: the thread's status is cleared, while the context keeps its own. */
+[[noreturn]] inline void raise_recorded(umemStatusType status) {
+  char text[UMEM_MESSAGE_SIZE];
+  std::strncpy(text, umem_thread_message(), sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  umem_thread_clear();
+  raise(status, text);
+}
+
+/* Throws unless the call that returned status succeeded. */
+inline void check(umemStatusType status) {
+  if (status != umemOK) raise_recorded(status);
+}
+
+/* Throws when this thread has recorded a failure since before, an earlier umem_thread_failures(): for
+ * calls that do not tell it by what they return. */
+inline void check_since(std::uint64_t before) {
+  if (umem_thread_failures() != before) raise_recorded(umem_thread_status());
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif

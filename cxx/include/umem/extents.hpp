@@ -1,0 +1,156 @@
+/* umem/extents.hpp - one number per dimension: extents, strides, ghost cells, indices.
+ *
+ *     umem::Extents<2> extents{51, 51};
+ *     umem::Extents three{4, 5, 6};            // Extents<3> */
+#ifndef UMEM_EXTENTS_HPP
+#define UMEM_EXTENTS_HPP
+
+#include <umem/config.hpp>
+#include <umem/error.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace umem {
+
+namespace detail {
+
+/* What counts as an index: integers but bool. */
+template <class I>
+inline constexpr bool is_index =
+    std::is_integral_v<I> && !std::is_same_v<std::remove_cv_t<I>, bool>;
+
+/* Whether k is one of the dimensions 0 to rank - 1. */
+UMEM_FUNCTION constexpr bool is_dimension(index k, index rank) noexcept {
+  return k >= 0 && k < rank;
+}
+
+/* The length of an array for N numbers: C++ has none of length 0. */
+template <int N> inline constexpr std::size_t slots = static_cast<std::size_t>(N + (N == 0));
+
+/* The largest Int, as a constant: device code may not call std::numeric_limits. */
+template <class Int> inline constexpr index largest = std::numeric_limits<Int>::max();
+
+} // namespace detail
+
+/* N numbers, N >= 0; the first belongs to the slowest dimension in C order. Trivially copyable; for
+ * host and device. */
+template <int N> struct Extents {
+  static_assert(N >= 0, "Extents: the number of dimensions is not negative");
+
+  index at[detail::slots<N>];
+
+  /* All zero. */
+  UMEM_FUNCTION constexpr Extents() noexcept : at{} {}
+
+  /* One integer per dimension. Those that an index cannot hold come out negative. */
+  template <class... I,
+            class = std::enable_if_t<(sizeof...(I) == N && N > 0) && (detail::is_index<I> && ...)>>
+  UMEM_FUNCTION constexpr Extents(I... i) noexcept : at{static_cast<index>(i)...} {}
+
+  UMEM_FUNCTION static constexpr int size() noexcept { return N; }
+
+  /* k in [0, N) */
+  UMEM_FUNCTION constexpr index &operator[](int k) noexcept {
+    UMEM_ASSERT(detail::is_dimension(k, N));
+    return at[k];
+  }
+  UMEM_FUNCTION constexpr index const &operator[](int k) const noexcept {
+    UMEM_ASSERT(detail::is_dimension(k, N));
+    return at[k];
+  }
+
+  UMEM_FUNCTION constexpr index *begin() noexcept { return at; }
+  UMEM_FUNCTION constexpr index *end() noexcept { return at + N; }
+  UMEM_FUNCTION constexpr index const *begin() const noexcept { return at; }
+  UMEM_FUNCTION constexpr index const *end() const noexcept { return at + N; }
+
+  /* All multiplied, 1 for N == 0; must not overflow: checked_product for what comes from
+   * outside. */
+  UMEM_FUNCTION constexpr index product() const noexcept {
+    index result = 1;
+    for (int k = 0; k < N; k++) result *= at[k];
+    return result;
+  }
+
+  UMEM_FUNCTION friend constexpr bool operator==(Extents const &one,
+                                                 Extents const &other) noexcept {
+    for (int k = 0; k < N; k++)
+      if (one.at[k] != other.at[k]) return false;
+    return true;
+  }
+  UMEM_FUNCTION friend constexpr bool operator!=(Extents const &one,
+                                                 Extents const &other) noexcept {
+    return !(one == other);
+  }
+};
+
+template <class... I> Extents(I...) -> Extents<static_cast<int>(sizeof...(I))>;
+
+namespace detail {
+
+/* Whether extents are those of count elements. */
+template <int N>
+UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index count) noexcept {
+  index product = 1;
+  bool empty = false;
+  for (index extent : extents) {
+    if (extent < 0) return false;
+    if (extent == 0)
+      empty = true;
+    else if (product > count / extent)
+      product = count + 1; /* too many, unless another extent is 0 */
+    else
+      product *= extent;
+  }
+  return empty ? count == 0 : product == count;
+}
+
+/* All numbers of values (Extents or Shape), as "(3, 4)"; for messages. */
+template <class Values> std::string in_words(Values const &values) {
+  std::string text = "(";
+  char const *separator = "";
+  for (index value : values) {
+    text += separator + std::to_string(value);
+    separator = ", ";
+  }
+  return text + (values.size() == 1 ? ",)" : ")");
+}
+
+} // namespace detail
+
+/* The number of elements of extents (Extents or Shape). Throws umem::value_error where one is
+ * negative, or where the product of those that are not zero is no index: so neither the number nor
+ * c_strides overflows. */
+template <class Values> index checked_product(Values const &extents) {
+  index product = 1;
+  bool empty = false;
+  for (index extent : extents) {
+    if (extent < 0) throw value_error("an extent of " + detail::in_words(extents) + " is negative");
+    if (extent == 0)
+      empty = true;
+    else if (product > detail::largest<index> / extent)
+      throw value_error("the product of the extents " + detail::in_words(extents) + " overflows");
+    else
+      product *= extent;
+  }
+  return empty ? 0 : product;
+}
+
+/* The strides of an array in C order without gaps: the last index is the fastest. An extent of 0
+ * counts as 1. */
+template <int N> UMEM_FUNCTION constexpr Extents<N> c_strides(Extents<N> const &extents) noexcept {
+  Extents<N> strides;
+  index stride = 1;
+  for (int k = N - 1; k >= 0; k--) {
+    strides.at[k] = stride;
+    stride *= extents.at[k] > 0 ? extents.at[k] : 1;
+  }
+  return strides;
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,85 @@
+/* umem/fill.hpp - elements made equal, or counted, on host or GPU.
+ *
+ *     umem::fill(array, 0.0);
+ *     umem::iota(umem::on_host, view, 1, 2);                // 1, 3, 5, ... in C order
+ *
+ * Places, elements and failures as in for_each.hpp. */
+#ifndef UMEM_FILL_HPP
+#define UMEM_FILL_HPP
+
+#include <umem/for_each.hpp>
+
+#include <type_traits>
+
+namespace umem {
+
+namespace detail {
+
+/* element = value */
+template <class T> struct SetTo {
+  T value;
+  UMEM_FUNCTION void operator()(T &element) const { element = value; }
+};
+
+/* element = start + step * number of the element in C order */
+template <class T, int N> struct Count {
+  T start, step;
+  Extents<N> strides;
+
+  template <class... I> UMEM_FUNCTION void operator()(T &element, I... i) const {
+    index n = number(std::make_integer_sequence<int, N>(), i...);
+    element = static_cast<T>(start + step * static_cast<T>(n));
+  }
+
+private:
+  template <int... K, class... I>
+  UMEM_FUNCTION index number(std::integer_sequence<int, K...>, I... i) const {
+    return ((i * strides.at[K]) + ... + index(0));
+  }
+};
+
+template <class A> using value_type_of = typename std::remove_reference_t<A>::value_type;
+
+} // namespace detail
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* Every element becomes value. */
+template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
+void fill(P const &place, A &&elements, V const &value) {
+  auto where = detail::settled(place, elements);
+  auto open = detail::open(where, elements, discard);
+  using T = typename decltype(open.view)::value_type;
+  detail::map<false>(where, detail::SetTo<T>{static_cast<T>(value)}, open.view);
+}
+template <class A, class V, class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+void fill(A &&array, V const &value) {
+  fill(detail::home_of(array), array, value);
+}
+
+/* start, start + step, start + 2 * step, ... in C order, each computed from its number with the
+ * arithmetic of the element type. */
+template <class P, class A, class V, class W, class = std::enable_if_t<detail::is_place<P>>>
+void iota(P const &place, A &&elements, V const &start, W const &step) {
+  auto where = detail::settled(place, elements);
+  auto open = detail::open(where, elements, discard);
+  auto const &view = open.view;
+  using T = typename decltype(open.view)::value_type;
+  using Call = detail::Count<T, decltype(open.view)::rank>;
+  for_each_indexed(where, view,
+                   Call{static_cast<T>(start), static_cast<T>(step), c_strides(view.extents)});
+}
+template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
+void iota(P const &place, A &&elements, V const &start) {
+  iota(place, elements, start, 1);
+}
+template <class A, class V, class W = int,
+          class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+void iota(A &&array, V const &start, W const &step = 1) {
+  iota(detail::home_of(array), array, start, step);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace umem
+
+#endif

@@ -1,0 +1,130 @@
+/* umem/indexer.hpp - from the indices of an element to its number in C order, and back.
+ *
+ *     umem::for_indexer(view.extents, [&](auto indexer) {
+ *       for (umem::index n = 0; n < indexer.size(); n++) view(indexer.indices(n)) = 0;
+ *     });
+ *
+ * Divisions of 64 bits take several times those of 32 bits, on GPUs most of all: for_indexer
+ * chooses. */
+#ifndef UMEM_INDEXER_HPP
+#define UMEM_INDEXER_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+#include <umem/view.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* Numbers the elements of extents 0, 1, ... in C order, whatever the strides of the memory.
+ * Trivially copyable; for host and device. Computes with Int, std::int32_t or std::int64_t, which
+ * must hold the number of elements. */
+template <int N, class Int = std::int64_t> class Indexer {
+  static_assert(std::is_same_v<Int, std::int32_t> || std::is_same_v<Int, std::int64_t>,
+                "Indexer: Int is std::int32_t or std::int64_t");
+
+public:
+  using integer = Int;
+  static constexpr int rank = N;
+
+  /* No element; one for N == 0. */
+  UMEM_FUNCTION constexpr Indexer() noexcept : Indexer(Extents<N>()) {}
+
+  /* The extents are those of checked_product, and fit. */
+  UMEM_FUNCTION explicit constexpr Indexer(Extents<N> const &extents) noexcept {
+    UMEM_ASSERT(fits(extents));
+    Int size = 1;
+    for (int k = N - 1; k >= 0; k--) {
+      extents_[k] = static_cast<Int>(extents.at[k]);
+      strides_[k] = size;
+      size = static_cast<Int>(size * extents_[k]);
+    }
+    size_ = size;
+  }
+
+  /* Whether Int holds the number of elements of extents. Where there are none, the extents do not
+   * matter. */
+  UMEM_FUNCTION static constexpr bool fits(Extents<N> const &extents) noexcept {
+    index size = 1;
+    for (index extent : extents) {
+      if (extent == 0) return true;
+      if (extent < 0) return false;
+    }
+    for (index extent : extents) {
+      if (extent > detail::largest<Int> / size) return false;
+      size *= extent;
+    }
+    return true;
+  }
+
+  /* The number of elements. */
+  UMEM_FUNCTION constexpr Int size() const noexcept { return size_; }
+
+  /* k in [0, N) */
+  UMEM_FUNCTION constexpr Int extent(int k) const noexcept {
+    UMEM_ASSERT(detail::is_dimension(k, N));
+    return extents_[k];
+  }
+
+  /* The number of the element at N indices. */
+  template <class... I> UMEM_FUNCTION constexpr Int offset(I... i) const noexcept {
+    static_assert(sizeof...(I) == N, "Indexer: there must be one index per dimension");
+    static_assert((detail::is_index<I> && ...), "Indexer: indices must be integers");
+    return sum(std::make_integer_sequence<int, N>(), static_cast<Int>(i)...);
+  }
+  UMEM_FUNCTION constexpr Int offset(Extents<N> const &i) const noexcept {
+    Int result = 0;
+    for (int k = 0; k < N; k++) {
+      UMEM_ASSERT(i.at[k] >= 0 && i.at[k] < extents_[k]);
+      result = static_cast<Int>(result + static_cast<Int>(i.at[k]) * strides_[k]);
+    }
+    return result;
+  }
+
+  /* The indices of element number offset, which is in [0, size()). */
+  UMEM_FUNCTION constexpr Extents<N> indices(Int offset) const noexcept {
+    UMEM_ASSERT(offset >= 0 && offset < size_);
+    Extents<N> result;
+    for (int k = N - 1; k > 0; k--) {
+      Int quotient = static_cast<Int>(offset / extents_[k]);
+      result.at[k] = static_cast<Int>(offset - quotient * extents_[k]);
+      offset = quotient;
+    }
+    if constexpr (N > 0) result.at[0] = offset;
+    return result;
+  }
+
+private:
+  template <int... K, class... I>
+  UMEM_FUNCTION constexpr Int sum(std::integer_sequence<int, K...>, I... i) const noexcept {
+    UMEM_ASSERT(((i >= 0 && i < extents_[K]) && ...));
+    return static_cast<Int>(((i * strides_[K]) + ... + Int(0)));
+  }
+
+  Int extents_[detail::slots<N>] = {};
+  Int strides_[detail::slots<N>] = {};
+  Int size_ = 0;
+};
+
+/* Calls f with an Indexer of 32 bits where the number of elements allows, else with one of 64, and
+ * returns what f returns. */
+template <int N, class F> constexpr decltype(auto) for_indexer(Extents<N> const &extents, F &&f) {
+  if (Indexer<N, std::int32_t>::fits(extents))
+    return std::forward<F>(f)(Indexer<N, std::int32_t>(extents));
+  return std::forward<F>(f)(Indexer<N, std::int64_t>(extents));
+}
+
+/* The same for the interior of a view, whose offsets from its data must fit too. */
+template <class T, int N, class F>
+constexpr decltype(auto) for_indexer(View<T, N> const &view, F &&f) {
+  if (Indexer<N, std::int32_t>::fits(view.extents) && view.fits_32_bits())
+    return std::forward<F>(f)(Indexer<N, std::int32_t>(view.extents));
+  return std::forward<F>(f)(Indexer<N, std::int64_t>(view.extents));
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,59 @@
+/* umem/mdspan.hpp - views as mdspan: cuda::std::mdspan for programs that nvcc compiles and where
+ * the standard library has none, else std::mdspan.
+ *
+ *     auto span = umem::to_mdspan(view);       // mdspan<T, dextents<index, N>, layout_stride>
+ *
+ * Not in umem.hpp: mdspan takes its time to compile. UMEM_HAS_MDSPAN tells whether one was found;
+ * without, to_mdspan is not declared. */
+#ifndef UMEM_MDSPAN_HPP
+#define UMEM_MDSPAN_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+#include <umem/view.hpp>
+#include <umem/view_error.hpp>
+
+#if __has_include(<version>)
+#include <version>
+#endif
+
+#if __has_include(<cuda/std/mdspan>) && (defined(__CUDACC__) || !defined(__cpp_lib_mdspan))
+#include <cuda/std/array>
+#include <cuda/std/mdspan>
+#define UMEM_HAS_MDSPAN 1
+#define UMEM_STD cuda::std
+#elif defined(__cpp_lib_mdspan)
+#include <array>
+#include <mdspan>
+#define UMEM_HAS_MDSPAN 1
+#define UMEM_STD std
+#else
+#define UMEM_HAS_MDSPAN 0
+#endif
+
+#if UMEM_HAS_MDSPAN
+namespace umem {
+
+template <class T, int N>
+using mdspan = UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, UMEM_STD::layout_stride>;
+
+/* The interior of view: an mdspan has no ghost cells and no negative index. umem::value_error where
+ * a stride is not positive, which an mdspan's must be; with View::reversed it becomes so. */
+template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const &view) {
+  using Span = mdspan<T, N>;
+  UMEM_STD::array<index, N> extents{}, strides{};
+  for (int k = 0; k < N; k++) {
+    UMEM_CHECK(view.strides.at[k] > 0, detail::raise_value("an mdspan has only positive strides"));
+    extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
+    strides[static_cast<UMEM_STD::size_t>(k)] = view.strides.at[k];
+  }
+  return Span(view.data,
+              typename Span::mapping_type(UMEM_STD::dextents<index, N>(extents), strides));
+}
+
+} // namespace umem
+
+#undef UMEM_STD
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+/* umem/memory_resource.hpp - the polymorphic containers of the standard library in the memory of a
+ * context.
+ *
+ *     umem::MemoryResource pinned{umem::CudaHost()};
+ *     std::pmr::vector<double> values(1000, &pinned);
+ *
+ * As umem::Allocator, which see, without the context in the container's type; the resource is to
+ * outlive the containers. */
+#ifndef UMEM_MEMORY_RESOURCE_HPP
+#define UMEM_MEMORY_RESOURCE_HPP
+
+#include <umem/cpu_memory.hpp>
+
+#include <cstddef>
+#include <memory_resource>
+
+namespace umem {
+
+class [[gnu::visibility("default")]] MemoryResource : public std::pmr::memory_resource {
+public:
+  /* Throws umem::not_supported_error for memory that the CPU cannot read and write,
+   * umem::value_error for an empty handle. */
+  explicit MemoryResource(Context const &context) : memory_(context) {}
+
+  MemoryResource(MemoryResource const &) = delete;
+  MemoryResource &operator=(MemoryResource const &) = delete;
+
+  Context const &context() const noexcept { return memory_.context(); }
+
+private:
+  void *do_allocate(std::size_t nbytes, std::size_t alignment) override {
+    return memory_.allocate(nbytes, alignment);
+  }
+
+  void do_deallocate(void *block, std::size_t, std::size_t alignment) override {
+    memory_.deallocate(block, alignment);
+  }
+
+  /* What one has allocated the other may free: they stand on one context. */
+  bool do_is_equal(std::pmr::memory_resource const &other) const noexcept override {
+    auto const *resource = dynamic_cast<MemoryResource const *>(&other);
+    return resource && resource->context() == context();
+  }
+
+  detail::CpuMemory memory_;
+};
+
+} // namespace umem
+
+#endif

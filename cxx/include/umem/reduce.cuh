@@ -1,0 +1,92 @@
+/* umem/reduce.cuh - reductions on GPUs; reduce.hpp includes it in files that nvcc compiles. CUB
+ * reduces what is contiguous. */
+#ifndef UMEM_REDUCE_CUH
+#define UMEM_REDUCE_CUH
+
+#include <umem/detail/device.hpp>
+#include <umem/detail/loop_layout.hpp>
+#include <umem/detail/map_kernels.cuh>
+#include <umem/detail/scratch.cuh>
+#include <umem/detail/sweep_kernels.cuh>
+
+#include <cub/device/device_reduce.cuh>
+
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+namespace detail {
+
+/* Operation and function in terms of R alone, as CUB takes the type it accumulates in from them. */
+template <class R, class Op> struct OpOf {
+  Op op;
+  __device__ R operator()(R const &a, R const &b) { return static_cast<R>(op(a, b)); }
+};
+template <class R, class F, class T> struct ValueOf {
+  F f;
+  __device__ R operator()(T const &element) { return static_cast<R>(f(element)); }
+};
+
+/* f(element of each operand), as a function of the indices of loops that returns its value. */
+template <class Operands, int N, class F, class... T> struct ReduceStrided;
+template <int... M, int N, class F, class... T>
+struct ReduceStrided<std::integer_sequence<int, M...>, N, F, T...> : StridedOperand<M, N, T>... {
+  F f;
+
+  ReduceStrided(F const &f_, LoopLayout<N, sizeof...(T)> const &loops, T *...data)
+      : StridedOperand<M, N, T>{data, loops.strides[M]}..., f(f_) {}
+
+  template <class... I> __device__ decltype(auto) operator()(I... i) {
+    auto all = std::make_integer_sequence<int, N>();
+    return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
+        all, static_cast<index>(i)...)...);
+  }
+};
+
+template <class R, class Op, class F, class T>
+R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, T const *first,
+             index count) {
+  CurrentDevice current(place.device);
+  std::size_t nbytes = 0;
+  auto reduce = [&](void *temporary, R *result) {
+    check_cuda(cub::DeviceReduce::TransformReduce(temporary, nbytes, first, result, count,
+                                                  OpOf<R, Op>{op}, ValueOf<R, F, T>{f}, init,
+                                                  stream_of(place)),
+               "a reduction");
+  };
+  reduce(nullptr, nullptr); /* tells nbytes */
+  constexpr std::size_t result_bytes = (sizeof(R) + 255) / 256 * 256;
+  Scratch scratch(current.device(), result_bytes + nbytes);
+  reduce(scratch.as<unsigned char>() + result_bytes, scratch.as<R>());
+  R result;
+  scratch.download(place, &result, sizeof result);
+  return result;
+}
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* op over init and f(element of each view). */
+template <class R, class Op, class F, class T, int N, class... A>
+R device_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init,
+                View<T, N> const &view, View<A, N> const &...others) {
+  static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
+                "results of kernels are trivially copyable and can be default-constructed");
+  if (view.size() == 0) return init;
+  auto loops = loops_of(view, others...);
+  simplify(loops);
+  constexpr int L = loop_rank<N>;
+  if constexpr (sizeof...(A) == 0)
+    if (loops.is_contiguous())
+      return cub_reduce<R>(place, op, f, init, view.data, loops.extents.at[L - 1]);
+  using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
+  ReduceStrided<All, L, F, T, A...> call(f, loops, view.data, others.data...);
+  Partial<R> part = device_index_reduce<index, R>(place, op, call, Extents<L>(), loops.extents);
+  Op own = op;
+  return static_cast<R>(own(init, part.value));
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace detail
+} // namespace umem
+
+#endif

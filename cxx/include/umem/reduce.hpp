@@ -1,0 +1,139 @@
+/* umem/reduce.hpp - one value from many elements, or from many indices, on host or GPU.
+ *
+ *     double total = umem::sum(array);
+ *     float low = umem::min(umem::on_host, view);
+ *     double norm2 = umem::transform_reduce(umem::on_host, x, x, 0.0, umem::plus(), Product());
+ *
+ * Places, elements and failures as in for_each.hpp; calls return when the result is there.
+ *
+ * Not in umem.hpp: under nvcc it includes CUB, which takes long to compile.
+ *
+ * The operation is applied in an order of umem's choice: it must be associative and commutative, up
+ * to rounding. On the host one thread keeps 16 partial results over blocks of 1024 elements and
+ * joins the blocks in pairs; several threads do so for a part each, and the parts are joined in
+ * their order. On a GPU each thread block has its part. So the last digits of a sum of
+ * floating-point numbers may differ between places, numbers of threads and kinds of GPU, but not
+ * from run to run on one.
+ *
+ * Results have the type of init, and elements are converted to it first; sum chooses the type
+ * accumulator<T> (functional.hpp). A NaN among the elements makes sum, min and max NaN. */
+#ifndef UMEM_REDUCE_HPP
+#define UMEM_REDUCE_HPP
+
+#include <umem/detail/host_reduce.hpp>
+#include <umem/for_each.hpp>
+#include <umem/functional.hpp>
+
+#if defined(__CUDACC__)
+#include <umem/reduce.cuh>
+#else
+#include <umem/detail/device_reduce.hpp>
+#endif
+
+#include <string>
+#include <type_traits>
+
+namespace umem {
+
+namespace detail {
+
+struct Itself {
+  template <class T> UMEM_FUNCTION T const &operator()(T const &value) const { return value; }
+};
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* op over init and f(element of each view). */
+template <class R, class P, class Op, class F, class T, int N, class... A>
+R reduce_all(P const &place, Op op, F f, R const &init, View<T, N> const &view,
+             View<A, N> const &...others) {
+  static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
+  Partial<R> part;
+  if constexpr (may_be_device<P>)
+    if (is_device(place)) return device_reduce<R>(device_of(place), op, f, init, view, others...);
+  if constexpr (may_be_host<P>) part = host_reduce<R>(host_of(place), op, f, view, others...);
+  return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
+
+/* The smallest or largest element; init: what is larger or smaller than all. */
+template <class P, class A, class Op>
+auto extreme(char const *function, P const &place, A const &elements, Op op, bool largest) {
+  auto where = settled(place, elements);
+  auto opened = open(where, elements, read);
+  using T = typename decltype(opened.view)::value_type;
+  if (opened.view.size() == 0) throw value_error(std::string(function) + " of no elements");
+  return reduce_all<T>(where, op, Itself(), limit_of<T>(!largest), as_const(opened.view));
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace detail
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* ---- whole arrays ---- */
+
+/* op over init and f(element) of every element. */
+template <class P, class A, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+R transform_reduce(P const &place, A const &elements, R init, Op op, F f) {
+  auto where = detail::settled(place, elements);
+  auto open = detail::open(where, elements, read);
+  return detail::reduce_all<R>(where, op, f, init, detail::as_const(open.view));
+}
+
+/* op over init and f(element of one, element of two); the extents are equal. */
+template <class P, class A, class B, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+R transform_reduce(P const &place, A const &one, B const &two, R init, Op op, F f) {
+  auto where = detail::settled(place, one, two);
+  auto first = detail::open(where, one, read);
+  auto second = detail::open(where, two, read);
+  detail::check_extents("transform_reduce", first.view, second.view);
+  return detail::reduce_all<R>(where, op, f, init, detail::as_const(first.view),
+                               detail::as_const(second.view));
+}
+template <class A, class R, class Op, class F, class = std::enable_if_t<detail::is_array<A const>>>
+R transform_reduce(A const &array, R init, Op op, F f) {
+  return transform_reduce(detail::home_of(array), array, init, op, f);
+}
+
+/* op over init and every element. */
+template <class P, class A, class R, class Op, class = std::enable_if_t<detail::is_place<P>>>
+R reduce(P const &place, A const &elements, R init, Op op) {
+  return transform_reduce(place, elements, init, op, detail::Itself());
+}
+template <class A, class R, class Op, class = std::enable_if_t<detail::is_array<A const>>>
+R reduce(A const &array, R init, Op op) {
+  return reduce(detail::home_of(array), array, init, op);
+}
+
+/* The sum, 0 for no elements. */
+template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
+auto sum(P const &place, A const &elements) {
+  using R = accumulator<typename decltype(detail::open(place, elements, read).view)::value_type>;
+  return reduce(place, elements, R(), plus());
+}
+template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto sum(A const &array) {
+  return sum(detail::home_of(array), array);
+}
+
+/* The smallest and the largest element; umem::value_error where there are none. */
+template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
+auto min(P const &place, A const &elements) {
+  return detail::extreme("min", place, elements, minimum(), false);
+}
+template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto min(A const &array) {
+  return min(detail::home_of(array), array);
+}
+template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
+auto max(P const &place, A const &elements) {
+  return detail::extreme("max", place, elements, maximum(), true);
+}
+template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto max(A const &array) {
+  return max(detail::home_of(array), array);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace umem
+
+#endif

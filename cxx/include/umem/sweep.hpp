@@ -1,0 +1,94 @@
+/* umem/sweep.hpp - loops over indices that compute a value besides: a sweep of a stencil with the
+ * norm of its change, in one pass over memory.
+ *
+ *     struct Jacobi {
+ *       umem::View<double const, 2> u;
+ *       UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+ *         value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
+ *         return fabs(value - u(i, j));
+ *       }
+ *     };
+ *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
+ *
+ * Places, order and failures as in for_each.hpp; the order of operations as in reduce.hpp. */
+#ifndef UMEM_SWEEP_HPP
+#define UMEM_SWEEP_HPP
+
+#include <umem/detail/device_sweep.hpp>
+#include <umem/detail/host_reduce.hpp>
+#include <umem/for_each.hpp>
+#include <umem/functional.hpp>
+
+#include <type_traits>
+
+namespace umem {
+
+namespace detail {
+
+/* Throws umem::index_error where a range leaves a view, whose ghost cells count. */
+template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
+  for (int k = 0; k < N; k++)
+    if (range.begin.at[k] >= range.end.at[k]) return;
+  for (int k = 0; k < N; k++) {
+    index first = -view.ghosts.at[k], last = view.extents.at[k] + view.ghosts.at[k];
+    if (range.begin.at[k] < first) raise_index(range.begin.at[k], k, first, last);
+    if (range.end.at[k] > last) raise_index(range.end.at[k] - 1, k, first, last);
+  }
+}
+
+} // namespace detail
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* op over init and f(i, j, ...) for all indices of a range. */
+template <class Index = index, class P, int N, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+R for_each_index_reduce(P const &place, Range<N> const &range, R init, Op op, F f) {
+  auto where = detail::as_place(place);
+  using Where = decltype(where);
+  detail::check_index_type<Index>(range);
+  detail::Partial<R> part;
+  if constexpr (detail::may_be_device<Where>)
+    if (detail::is_device(where))
+      part = detail::device_index_reduce<Index, R>(detail::device_of(where), op, f, range.begin,
+                                                   range.end);
+  if constexpr (detail::may_be_host<Where>)
+    if (!detail::is_device(where))
+      part = detail::host_index_reduce<Index, R>(detail::host_of(where), op, f, range.begin,
+                                                 range.end);
+  return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
+template <class Index = index, class P, int N, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op, F f) {
+  return for_each_index_reduce<Index>(place, Range<N>(extents), init, op, f);
+}
+
+/* Gives a new value to the elements of a view or array whose indices are in range, and returns op
+ * over init and what f has returned. f(value, i, j, ...) writes the new value of element (i, j,
+ * ...) to value, which it does not read: it need not be the element yet. f must not read elements
+ * that the sweep writes. umem::index_error where the range leaves the view and its ghost cells. */
+template <class Index = index, class P, class A, int N, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+R sweep(P const &place, A &&elements, Range<N> const &range, R init, Op op, F f) {
+  auto where = detail::settled(place, elements);
+  auto open = detail::open(where, elements, write);
+  using Where = decltype(where);
+  detail::check_index_type<Index>(range);
+  detail::check_range(open.view, range);
+  detail::Partial<R> part;
+  if constexpr (detail::may_be_device<Where>)
+    if (detail::is_device(where))
+      part = detail::device_sweep<Index, R>(detail::device_of(where), op, f, open.view, range.begin,
+                                            range.end);
+  if constexpr (detail::may_be_host<Where>)
+    if (!detail::is_device(where))
+      part = detail::host_sweep<Index, R>(detail::host_of(where), op, f, open.view, range.begin,
+                                          range.end);
+  return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace umem
+
+#endif

@@ -1,0 +1,77 @@
+/* umem/transform.hpp - elements computed from those of one or two others, on host or GPU.
+ *
+ *     umem::transform(umem::on_host, x, y, z, Add());       // z = x + y
+ *     umem::transform(x_array, z_array, Square());           // where z_array lives
+ *
+ * Places, elements, order and failures as in for_each.hpp. All extents are equal, else
+ * umem::value_error. An input may be the output itself, but not overlap it otherwise. */
+#ifndef UMEM_TRANSFORM_HPP
+#define UMEM_TRANSFORM_HPP
+
+#include <umem/for_each.hpp>
+
+#include <type_traits>
+
+namespace umem {
+
+namespace detail {
+
+/* out = f(in...) */
+template <class F> struct Assign {
+  F f;
+
+  UMEM_EITHER_SIDE
+  template <class T, class... A> UMEM_FUNCTION void operator()(T &out, A const &...in) {
+    out = static_cast<T>(f(in...));
+  }
+};
+
+} // namespace detail
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* out = f(in) */
+template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
+void transform(P const &place, A const &in, B &&out, F f) {
+  auto where = detail::settled(place, out, in);
+  auto to = detail::open(where, out, discard);
+  auto from = detail::open(where, in, read);
+  detail::check_extents("transform", to.view, from.view);
+  detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view));
+}
+template <
+    class A, class B, class F,
+    class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
+void transform(A const &in, B &&out, F f) {
+  Place place = detail::home_of(out);
+  detail::check_reach(place, in, out);
+  transform(place, in, out, f);
+}
+
+/* out = f(one, two) */
+template <class P, class A, class B, class C, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+void transform(P const &place, A const &one, B const &two, C &&out, F f) {
+  auto where = detail::settled(place, out, one, two);
+  auto to = detail::open(where, out, discard);
+  auto from = detail::open(where, one, read);
+  auto and_from = detail::open(where, two, read);
+  detail::check_extents("transform", to.view, from.view, and_from.view);
+  detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view),
+                     detail::as_const(and_from.view));
+}
+template <
+    class A, class B, class C, class F,
+    class = std::enable_if_t<detail::is_array<std::remove_reference_t<C>> && !detail::is_place<A>>,
+    class = void>
+void transform(A const &one, B const &two, C &&out, F f) {
+  Place place = detail::home_of(out);
+  detail::check_reach(place, one, out);
+  detail::check_reach(place, two, out);
+  transform(place, one, two, out, f);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace umem
+
+#endif

@@ -1,0 +1,283 @@
+/* umem/view.hpp - N-dimensional access to memory that something else owns.
+ *
+ *     umem::View<double, 2> u(pointer, {51, 51});
+ *     u(1, 2) = u(0, 2) + u(2, 2);
+ *     umem::View<double, 1> column = u.select(1, 7);
+ *
+ * A View is a pointer with extents and strides. It is trivially copyable, and meant to be passed by
+ * value, to kernels too. Of its functions, those that return views throw on the host and assert on
+ * the device. Nothing here allocates; const functions leave the view as it is, not the elements. */
+#ifndef UMEM_VIEW_HPP
+#define UMEM_VIEW_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+#include <umem/view_error.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* T may be const: then the elements are only read. Extents and indices count elements. */
+template <class T, int N> class View {
+public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+  static constexpr int rank = N;
+
+  T *data = nullptr;  /* element (0, ..., 0), with ghost cells not the first in memory; borrowed */
+  Extents<N> extents; /* of the interior, which ghost cells are not part of */
+  Extents<N> strides; /* in elements; of any sign */
+  Extents<N> ghosts; /* cells below and above: index k is in [-ghosts[k], extents[k] + ghosts[k]) */
+
+  /* An empty view. */
+  View() = default;
+
+  /* Elements in C order without gaps. */
+  UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_) noexcept
+      : data(data_), extents(extents_), strides(c_strides(extents_)) {}
+
+  /* data is element (0, ..., 0). */
+  UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_, Extents<N> const &strides_,
+                               Extents<N> const &ghosts_ = {}) noexcept
+      : data(data_), extents(extents_), strides(strides_), ghosts(ghosts_) {}
+
+  /* From elements that may be written to those that are only read. */
+  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
+  UMEM_FUNCTION constexpr View(View<U, N> const &other) noexcept
+      : data(other.data), extents(other.extents), strides(other.strides), ghosts(other.ghosts) {}
+
+  /* The interior of an array in C order without gaps whose first element, a ghost cell where there
+   * are any, is first. */
+  UMEM_FUNCTION static constexpr View with_ghosts_from(T *first, Extents<N> const &extents,
+                                                       Extents<N> const &ghosts) noexcept {
+    Extents<N> all = extents;
+    for (int k = 0; k < N; k++) all.at[k] += 2 * ghosts.at[k];
+    Extents<N> strides = c_strides(all);
+    return View(first ? first + distance(ghosts, strides) : first, extents, strides, ghosts);
+  }
+
+  /* ---- elements ---- */
+
+  /* The element at N indices. Unchecked but by UMEM_ASSERT. */
+  template <class... I> UMEM_FUNCTION constexpr T &operator()(I... i) const noexcept {
+    check_indices<I...>();
+    UMEM_ASSERT(contains(i...));
+    return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
+  }
+  UMEM_FUNCTION constexpr T &operator()(Extents<N> const &i) const noexcept {
+    UMEM_ASSERT(contains(i));
+    return data[distance(i, strides)];
+  }
+
+  /* Element i of the interior in C order; only where is_contiguous(). Unchecked but by
+   * UMEM_ASSERT. */
+  UMEM_FUNCTION constexpr T &operator[](index i) const noexcept {
+    UMEM_ASSERT(is_contiguous() && i >= 0 && i < size());
+    return data[i];
+  }
+
+  /* The element at N indices. umem::index_error where one is out of range; umem::value_error for a
+   * view of nothing. Host only. */
+  template <class... I> T &at(I... i) const {
+    check_indices<I...>();
+    Extents<N> all;
+    if constexpr (N > 0) all = Extents<N>(i...);
+    return at(all);
+  }
+  T &at(Extents<N> const &i) const {
+    if (!data) throw value_error("an element of an empty view");
+    for (int k = 0; k < N; k++)
+      if (!has(k, i.at[k])) detail::raise_index(i.at[k], k, low(k), high(k));
+    return data[distance(i, strides)];
+  }
+
+  /* Whether there is an element, or ghost cell, at these indices. */
+  template <class... I> UMEM_FUNCTION constexpr bool contains(I... i) const noexcept {
+    check_indices<I...>();
+    if constexpr (N > 0) return contains(Extents<N>(i...));
+    return data != nullptr;
+  }
+  UMEM_FUNCTION constexpr bool contains(Extents<N> const &i) const noexcept {
+    for (int k = 0; k < N; k++)
+      if (!has(k, i.at[k])) return false;
+    return data != nullptr;
+  }
+
+  /* ---- questions ---- */
+
+  /* k in [0, N) */
+  UMEM_FUNCTION constexpr index extent(int k) const noexcept { return extents[k]; }
+  UMEM_FUNCTION constexpr index stride(int k) const noexcept { return strides[k]; }
+  UMEM_FUNCTION constexpr index ghost(int k) const noexcept { return ghosts[k]; }
+
+  /* Elements of the interior; 1 for N == 0. */
+  UMEM_FUNCTION constexpr index size() const noexcept { return extents.product(); }
+
+  UMEM_FUNCTION constexpr bool is_empty() const noexcept { return !data || size() == 0; }
+
+  /* Whether the elements of the interior lie in C order without gaps. */
+  UMEM_FUNCTION constexpr bool is_contiguous() const noexcept {
+    index stride = 1;
+    bool contiguous = true;
+    for (int k = N - 1; k >= 0; k--) {
+      if (extents.at[k] == 0) return true;
+      if (extents.at[k] > 1 && strides.at[k] != stride) contiguous = false;
+      stride *= extents.at[k];
+    }
+    return contiguous;
+  }
+
+  /* Whether every index, ghost cells' too, and every offset of an element from data fit 32 bits. */
+  UMEM_FUNCTION constexpr bool fits_32_bits() const noexcept {
+    constexpr index most = detail::largest<std::int32_t>;
+    index reach = 0; /* at least that of every offset */
+    for (int k = 0; k < N; k++) {
+      if (high(k) > most) return false;
+      index step = strides.at[k] < 0 ? -strides.at[k] : strides.at[k];
+      index steps = extents.at[k] > 0 ? high(k) - 1 : ghosts.at[k];
+      if (steps > 0 && step > (most - reach) / steps) return false;
+      reach += step * steps;
+    }
+    return true;
+  }
+
+  /* ---- parts and other orders; the elements stay where they are ---- */
+
+  /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . They may be ghost
+   * cells; the result has none in that dimension. step > 0. */
+  UMEM_FUNCTION constexpr View slice(int k, index begin, index end, index step = 1) const {
+    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
+    UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
+               detail::raise_slice(begin, end, step, k, low(k), high(k)));
+    View result = *this;
+    if (begin < end) result.data = moved(begin * strides.at[k]); /* else there is no such element */
+    result.extents.at[k] = (end - begin) / step + ((end - begin) % step != 0);
+    if (result.extents.at[k] > 1) result.strides.at[k] *= step; /* else any step, however long */
+    result.ghosts.at[k] = 0;
+    return result;
+  }
+
+  /* The elements with index i, which may be that of a ghost cell, in dimension k. */
+  template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, index i) const {
+    static_assert(N > 0 && M == N - 1, "View::select: the result has one dimension less");
+    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
+    UMEM_CHECK(has(k, i), detail::raise_index(i, k, low(k), high(k)));
+    View<T, M> result(moved(i * strides.at[k]), {});
+    for (int j = 0; j < M; j++) {
+      result.extents.at[j] = extents.at[j + (j >= k)];
+      result.strides.at[j] = strides.at[j + (j >= k)];
+      result.ghosts.at[j] = ghosts.at[j + (j >= k)];
+    }
+    return result;
+  }
+
+  /* Dimension k of the result is dimension order[k] of this. umem::value_error where order is no
+   * permutation. */
+  UMEM_FUNCTION constexpr View permute(Extents<N> const &order) const {
+    View result = *this;
+    for (int k = 0; k < N; k++) {
+      index from = order.at[k];
+      UMEM_CHECK(detail::is_dimension(from, N) && !contains_before(order, k),
+                 detail::raise_value("the order of dimensions is no permutation of 0, 1, ..."));
+      result.extents.at[k] = extents.at[from];
+      result.strides.at[k] = strides.at[from];
+      result.ghosts.at[k] = ghosts.at[from];
+    }
+    return result;
+  }
+
+  /* All dimensions in reversed order. */
+  UMEM_FUNCTION constexpr View transpose() const noexcept {
+    View result = *this;
+    for (int k = 0; k < N; k++) {
+      result.extents.at[k] = extents.at[N - 1 - k];
+      result.strides.at[k] = strides.at[N - 1 - k];
+      result.ghosts.at[k] = ghosts.at[N - 1 - k];
+    }
+    return result;
+  }
+
+  /* Dimension k from its last element to its first. */
+  UMEM_FUNCTION constexpr View reversed(int k) const {
+    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
+    View result = *this;
+    if (high(k) > 0) result.data = moved((extents.at[k] - 1) * strides.at[k]);
+    result.strides.at[k] = -strides.at[k];
+    return result;
+  }
+
+  /* The same elements without their ghost cells. */
+  UMEM_FUNCTION constexpr View interior() const noexcept { return View(data, extents, strides); }
+
+  /* The ghost cells as elements like all others: the indices begin at 0. */
+  UMEM_FUNCTION constexpr View with_ghosts() const noexcept {
+    View result(moved(-distance(ghosts, strides)), extents, strides);
+    for (int k = 0; k < N; k++) result.extents.at[k] += 2 * ghosts.at[k];
+    return result;
+  }
+
+  /* The elements of the interior in C order with other extents. umem::value_error where they are
+   * not as many, or where this is not contiguous. */
+  template <int M> UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape) const {
+    UMEM_CHECK(is_contiguous(), detail::raise_value("a view with gaps has no other shape"));
+    UMEM_CHECK(detail::has_product(shape, size()),
+               detail::raise_value("the new shape has another number of elements"));
+    return View<T, M>(data, shape);
+  }
+
+  /* The same view for loops over its last dimension: it lets the compiler know that the stride
+   * there is 1. umem::value_error where it is not. Bind it to a variable outside of the loop. */
+  UMEM_FUNCTION constexpr View unit_stride() const {
+    constexpr int k = N > 0 ? N - 1 : 0;
+    UMEM_CHECK(strides.at[k] == 1 || extents.at[k] + 2 * ghosts.at[k] < 2,
+               detail::raise_value("the stride of the last dimension is not 1"));
+    View result = *this;
+    result.strides.at[k] = 1;
+    return result;
+  }
+
+private:
+  template <class... I> UMEM_FUNCTION static constexpr void check_indices() noexcept {
+    static_assert(sizeof...(I) == N, "View: there must be one index per dimension");
+    static_assert((detail::is_index<I> && ...), "View: indices must be integers");
+  }
+
+  /* The indices of dimension k are in [low(k), high(k)). */
+  UMEM_FUNCTION constexpr index low(int k) const noexcept { return -ghosts.at[k]; }
+  UMEM_FUNCTION constexpr index high(int k) const noexcept { return extents.at[k] + ghosts.at[k]; }
+
+  UMEM_FUNCTION constexpr bool has(int k, index i) const noexcept {
+    return i >= low(k) && i < high(k);
+  }
+
+  /* The offset of indices i, written out: no loop that a compiler could leave standing. */
+  template <int... K, class... I>
+  UMEM_FUNCTION constexpr index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
+    return ((i * strides.at[K]) + ... + index(0));
+  }
+
+  UMEM_FUNCTION static constexpr index distance(Extents<N> const &i,
+                                                Extents<N> const &strides) noexcept {
+    index result = 0;
+    for (int k = 0; k < N; k++) result += i.at[k] * strides.at[k];
+    return result;
+  }
+
+  /* The pointer to what is offset elements from data, which may be null. */
+  UMEM_FUNCTION constexpr T *moved(index offset) const noexcept {
+    return data ? data + offset : data;
+  }
+
+  UMEM_FUNCTION static constexpr bool contains_before(Extents<N> const &order, int k) noexcept {
+    for (int j = 0; j < k; j++)
+      if (order.at[j] == order.at[k]) return true;
+    return false;
+  }
+};
+
+} // namespace umem
+
+#endif

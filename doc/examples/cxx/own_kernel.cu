@@ -1,0 +1,22 @@
+/* A kernel of one's own takes a view. */
+#include <cstdio>
+#include <umem.hpp>
+
+/* [kernel] */
+__global__ void scale(umem::View<double, 1> x, double factor) {
+  umem::index i = blockIdx.x * static_cast<umem::index>(blockDim.x) + threadIdx.x;
+  if (i < x.size()) x(i) *= factor;
+}
+
+static void twice(umem::Array<double, 1> &array) {
+  auto x = array.device(umem::write); /* on the GPU, whichever side was current */
+  scale<<<static_cast<unsigned>((x.size() + 255) / 256), 256>>>(*x, 2);
+  if (cudaGetLastError() != cudaSuccess) throw umem::runtime_error("scale is not launched");
+}
+/* [/kernel] */
+
+int main() {
+  auto array = umem::Array<double, 1>::full({1000}, 4.5, umem::Cuda());
+  twice(array);
+  std::printf("%g\n", array.get(999));
+}

@@ -1,0 +1,2 @@
+/* add_index.cu - add_index.cpp with kernels. */
+#include "add_index.cpp"

@@ -1,0 +1,2 @@
+/* halo.cu - halo.cpp with kernels. */
+#include "halo.cpp"

@@ -1,0 +1,32 @@
+/* jacobi.hpp - one step of point-Jacobi for the Laplace equation, for laplace.cpp and halo.cpp. */
+#ifndef UMEM_EXAMPLE_JACOBI_HPP
+#define UMEM_EXAMPLE_JACOBI_HPP
+
+#include <umem.hpp>
+#include <umem/functional.hpp>
+#include <umem/sweep.hpp>
+
+/* The mean of the four neighbours of a point, and how far that is from what the point was. That the
+ * points of a row lie side by side is told to the compiler, so that it can use vector registers. */
+struct Jacobi {
+  umem::View<double const, 2> u; /* rows without gaps */
+
+  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+    double const *at = &u(i, 0) + j;
+    umem::index const row = u.stride(0);
+    value = 0.25 * (at[row] + at[-row] + at[1] + at[-1]);
+    double change = value - *at;
+    return change < 0 ? -change : change;
+  }
+};
+
+/* Sets the points of next that are in range from those of u, where the arrays live, and returns the
+ * largest change. */
+inline double jacobi_step(umem::Place const &place, umem::Array<double, 2> const &u,
+                          umem::Array<double, 2> &next, umem::Range<2> const &range) {
+  auto from = u.device(umem::read);
+  auto to = next.device(umem::write);
+  return umem::sweep(place, *to, range, 0.0, umem::maximum(), Jacobi{*from});
+}
+
+#endif

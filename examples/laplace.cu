@@ -1,0 +1,2 @@
+/* laplace.cu - laplace.cpp with kernels. */
+#include "laplace.cpp"

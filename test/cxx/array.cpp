@@ -1,0 +1,443 @@
+/* array.cpp - umem::Array on every context: construction, elements, copies, moves, foreign
+ * memory. */
+#include "arrays.hpp"
+
+#include <umem/array.hpp>
+#include <umem/shape.hpp>
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace {
+
+using umem::Array;
+using umem::Extents;
+using umem::Side;
+using Doubles = Array<double, 2>;
+
+static_assert(std::is_nothrow_move_constructible_v<Doubles>);
+static_assert(std::is_nothrow_move_assignable_v<Doubles>);
+static_assert(std::is_nothrow_swappable_v<Doubles>);
+static_assert(std::is_nothrow_default_constructible_v<Doubles>);
+static_assert(std::is_copy_constructible_v<Doubles> && std::is_copy_assignable_v<Doubles>);
+static_assert(!std::is_convertible_v<Extents<2>, Doubles>, "no array by accident");
+static_assert(std::is_nothrow_constructible_v<Array<double const, 2>, Doubles &&>);
+static_assert(!std::is_constructible_v<Doubles, Array<double const, 2> &&>, "no way to write");
+
+umem::ArrayOptions<2> with_ghosts(umem::index below, umem::index left) {
+  umem::ArrayOptions<2> options;
+  options.ghosts = {below, left};
+  return options;
+}
+
+class ArrayTest : public EachPlace {
+protected:
+  /* How often sets and copies reached the context; 0 where it does not count. */
+  std::size_t moves() const {
+    return GetParam()->books ? GetParam()->books(place.c_context()).moves : 0;
+  }
+};
+FOR_EACH_PLACE(ArrayTest);
+
+TEST_P(ArrayTest, holds_elements_of_every_type_and_rank) {
+  for_each_type([&](auto type) {
+    using T = typename decltype(type)::type;
+    for_each_rank([&](auto rank) {
+      constexpr int N = rank.value;
+      for (umem::index ghosts : {0, 1}) {
+        umem::ArrayOptions<N> options;
+        options.ghosts = first_of<N>(ghosts, 2 * ghosts, 0, ghosts, 0);
+        Array<T, N> array(first_of<N>(2, 3, 4, 1, 2), place, options);
+        EXPECT_TRUE(array);
+        EXPECT_EQ(array.extents(), (first_of<N>(2, 3, 4, 1, 2)));
+        EXPECT_EQ(array.size(), array.extents().product());
+        EXPECT_EQ(array.context(), place);
+        number(array);
+        expect_numbered(array);
+        array.release_host();
+        expect_numbered(array);
+        umem::index n = 1;
+        for (T const &value : memory_of(array)) EXPECT_EQ(value, element<T>(n++));
+      }
+    });
+  });
+}
+
+TEST_P(ArrayTest, begins_with_zeros_or_a_value_if_told_so) {
+  for_each_rank([&](auto rank) {
+    constexpr int N = rank.value;
+    auto extents = first_of<N>(3, 2, 2, 3, 1);
+    umem::ArrayOptions<N> options;
+    options.ghosts = first_of<N>(1, 0, 2, 0, 1);
+    { Array<int, N>::full(extents, -1, place, options); } /* junk in the memory */
+    auto zeros = Array<int, N>::zeros(extents, place, options);
+    auto full = Array<std::complex<float>, N>::full(extents, {1, 2}, place, options);
+    for (int value : memory_of(zeros)) EXPECT_EQ(value, 0);
+    for (auto value : memory_of(full)) EXPECT_EQ(value, std::complex<float>(1, 2));
+  });
+}
+
+TEST_P(ArrayTest, full_works_in_chunks) {
+  auto array = Array<Item, 1>::full(100003, Item{3, 0.25}, place);
+  for (auto const &value : memory_of(array)) ASSERT_EQ(value, (Item{3, 0.25}));
+}
+
+TEST_P(ArrayTest, of_no_elements_is_no_special_case) {
+  for (Extents<2> extents : {Extents<2>{0, 3}, Extents<2>{3, 0}, Extents<2>{0, 0}}) {
+    Doubles array(extents, place);
+    EXPECT_TRUE(array);
+    EXPECT_EQ(array.size(), 0);
+    EXPECT_EQ(array.nbytes(), 0u);
+    EXPECT_TRUE(array.host(umem::write)->is_empty());
+    if (!place.can(umemOffsets)) {
+      EXPECT_TRUE(array.device(umem::discard)->is_empty());
+    }
+    EXPECT_THROW(array.get(0, 0), umem::index_error);
+    array.sync_to_host();
+    array.flush();
+    Doubles copy(array), other(array, umem::Host());
+    copy = array;
+    copy.copy_to(other);
+    EXPECT_EQ(Doubles::full(extents, 1, place).size(), 0);
+    EXPECT_EQ(Doubles::zeros(extents, place).size(), 0);
+    EXPECT_EQ(Doubles::wrap_unowned(place.null(), extents, place).size(), 0);
+  }
+  Doubles only_ghosts({0, 2}, place, with_ghosts(1, 0));
+  number(only_ghosts);
+  expect_numbered(only_ghosts);
+  EXPECT_EQ(only_ghosts.size(), 0);
+  EXPECT_EQ(only_ghosts.nbytes(), 4 * sizeof(double));
+}
+
+TEST_P(ArrayTest, aligns_both_sides) {
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  Array<Line, 1> lines(3, place);
+  EXPECT_EQ(lines.adr() % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<umem::address>(lines.host(umem::discard)->data) % 64, 0u);
+  umem::ArrayOptions<1> options;
+  options.alignment = 4096;
+  Array<char, 1> page(5, place, options);
+  EXPECT_EQ(page.adr() % 4096, 0u);
+  EXPECT_EQ(reinterpret_cast<umem::address>(page.host(umem::discard)->data) % 4096, 0u);
+  options.alignment = 24;
+  EXPECT_THROWS((Array<char, 1>(5, place, options)), umem::value_error,
+                "the alignment of 24 is no power of two");
+}
+
+TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {
+  umem::index const most = std::numeric_limits<umem::index>::max();
+  EXPECT_THROWS(Doubles({3, -1}, place), umem::value_error, "an extent of (3, -1) is negative");
+  EXPECT_THROWS(Doubles({0, -1}, place), umem::value_error, "an extent of (0, -1) is negative");
+  EXPECT_THROWS(Doubles({most, 3}, place), umem::value_error,
+                ("the product of the extents (" + std::to_string(most) + ", 3) overflows").c_str());
+  EXPECT_THROWS(
+      Doubles({most / 4, 1}, place), umem::value_error,
+      ("an array of extents (" + std::to_string(most / 4) + ", 1) exceeds the address space")
+          .c_str());
+  EXPECT_THROW(Doubles({most / 8, 1}, place, with_ghosts(1, 0)), umem::value_error);
+  EXPECT_THROW(Doubles({1, 1}, place, with_ghosts(most / 2, 0)), umem::value_error);
+  EXPECT_THROWS(Doubles({1, 1}, place, with_ghosts(0, -1)), umem::value_error,
+                "a number of ghost cells of (0, -1) is negative");
+  EXPECT_THROWS(Doubles({1, 1}, umem::Context()), umem::value_error,
+                "an array on an empty context handle");
+  EXPECT_THROWS(umem::Shape({1, 2, 3}).to<2>(), umem::type_error,
+                "the shape (1, 2, 3) has 3 dimensions, not 2");
+}
+
+TEST_P(ArrayTest, without_room_is_a_memory_error) {
+  umem::index const huge = std::numeric_limits<umem::index>::max() / 16;
+  EXPECT_THROW((Array<char, 1>(huge, place)), umem::memory_error);
+  forget_failure();
+}
+
+TEST_P(ArrayTest, checks_indices_of_single_elements) {
+  Doubles array({2, 3}, place, with_ghosts(1, 0));
+  number(array);
+  EXPECT_EQ(array.get(-1, 0), 1);
+  EXPECT_EQ(array.get(2, 2), 12);
+  EXPECT_EQ(array.get(Extents<2>{0, 0}), 4);
+  EXPECT_THROWS(array.get(-2, 0), umem::index_error,
+                "index -2 is outside the range [-1, 3) of dimension 0");
+  EXPECT_THROWS(array.get(0, 3), umem::index_error,
+                "index 3 is outside the range [0, 3) of dimension 1");
+  EXPECT_THROW(array.set(1, 3, 0), umem::index_error);
+  EXPECT_THROW(array.set(1, 0, -1), umem::index_error);
+  expect_numbered(array);
+}
+
+TEST_P(ArrayTest, reads_and_writes_single_elements_where_they_are) {
+  auto array = Doubles::zeros({200, 100}, place);
+  Side home = array.current();
+  EXPECT_EQ(home, place.can(umemCpuReadable) ? Side::both : Side::device);
+  std::size_t before = moves();
+  array.set(2.5, 100, 50);
+  EXPECT_EQ(array.get(100, 50), 2.5);
+  EXPECT_EQ(array.current(), home);
+  if (home == Side::device && GetParam()->books) {
+    EXPECT_EQ(moves() - before, 2u);
+  }
+
+  array.host(umem::write)(0, 0) = 3;
+  EXPECT_EQ(array.current(), home == Side::both ? Side::both : Side::host);
+  before = moves();
+  array.set(4, 0, 1);
+  EXPECT_EQ(array.get(0, 0) + array.get(0, 1), 7);
+  if (home == Side::device) {
+    EXPECT_EQ(moves(), before);
+  }
+
+  array.sync_to_device();
+  EXPECT_EQ(array.current(), Side::both);
+  array.set(5, 0, 2);
+  EXPECT_EQ(array.current(), Side::both);
+  EXPECT_EQ(memory_of(array)[2], 5);
+  EXPECT_EQ(array.host(umem::read)(0, 2), 5);
+}
+
+TEST_P(ArrayTest, copies_deeply) {
+  for (bool host_is_newer : {false, true}) {
+    Doubles array({2, 3}, place, with_ghosts(1, 2));
+    number(array);
+    if (!host_is_newer) array.release_host();
+    Doubles copy(array);
+    EXPECT_EQ(copy.context(), place);
+    EXPECT_EQ(copy.ghosts(), array.ghosts());
+    expect_numbered(copy);
+    number(copy, 50);
+    expect_numbered(copy, 50);
+    expect_numbered(array);
+
+    for (umem::Context const &there :
+         {umem::Context(umem::Host()), umem::Context(umem::File::scratch()),
+          open_place(*backend_by_name("fake-async"))}) {
+      Doubles away(array, there);
+      EXPECT_EQ(away.context(), there);
+      expect_numbered(away);
+      Doubles back(away, place);
+      away = Doubles();
+      expect_numbered(back);
+    }
+  }
+  EXPECT_FALSE(Doubles(Doubles()));
+}
+
+TEST_P(ArrayTest, is_assigned_into_its_own_storage) {
+  Doubles source({2, 3}), target({2, 3}, place), empty, self({2, 3}, place);
+  number(source);
+  umem::address adr = target.adr();
+  target = source;
+  EXPECT_EQ(target.context(), place);
+  EXPECT_EQ(target.adr(), adr);
+  expect_numbered(target);
+
+  target = Doubles({4, 1}, place);
+  Doubles other({1, 4});
+  number(other, 7);
+  target = other;
+  EXPECT_EQ(target.context(), place);
+  EXPECT_EQ(target.extents(), other.extents());
+  expect_numbered(target, 7);
+
+  empty = target;
+  EXPECT_EQ(empty.context(), place);
+  expect_numbered(empty, 7);
+  target = Doubles();
+  EXPECT_FALSE(target);
+
+  number(self);
+  Doubles const &same = self;
+  self = same;
+  expect_numbered(self);
+}
+
+TEST_P(ArrayTest, copies_its_elements_to_another) {
+  Doubles source({2, 3}, place, with_ghosts(1, 1)), same({2, 3}, place, with_ghosts(1, 1));
+  Doubles bare({2, 3}, place), other({3, 2}, place);
+  number(source);
+  source.copy_to(same);
+  expect_numbered(same);
+  source.copy_to(bare);
+  EXPECT_EQ(bare.get(0, 0), source.get(0, 0));
+  EXPECT_EQ(bare.get(1, 2), source.get(1, 2));
+  EXPECT_THROWS(source.copy_to(other), umem::value_error,
+                "a copy of extents (2, 3) to extents (3, 2)");
+}
+
+TEST_P(ArrayTest, moves_without_a_copy) {
+  Doubles array({2, 3}, place), target;
+  number(array);
+  umem::address adr = array.adr();
+  std::size_t blocks_before = blocks(), moves_before = moves();
+  Doubles moved(std::move(array));
+  EXPECT_EQ(moved.adr(), adr);
+  target = std::move(moved);
+  EXPECT_EQ(target.adr(), adr);
+  swap(target, array);
+  EXPECT_EQ(array.adr(), adr);
+  EXPECT_EQ(blocks(), blocks_before);
+  EXPECT_EQ(moves(), moves_before);
+  expect_numbered(array);
+}
+
+TEST_P(ArrayTest, moved_from_says_so) {
+  Doubles array({2, 3}, place);
+  Doubles moved(std::move(array)), other({0, 0});
+  EXPECT_FALSE(array);
+  EXPECT_EQ(array.size(), 0);
+  char const *words = "the array is empty: it was moved from, or never constructed";
+  EXPECT_THROWS(array.get(0, 0), umem::moved_from_error, words);
+  EXPECT_THROWS(array.set(1, 0, 0), umem::moved_from_error, words);
+  EXPECT_THROWS(array.host(umem::read), umem::moved_from_error, words);
+  EXPECT_THROWS(array.device(umem::write), umem::moved_from_error, words);
+  EXPECT_THROWS(array.sync_to_host(), umem::moved_from_error, words);
+  EXPECT_THROWS(array.flush(), umem::moved_from_error, words);
+  EXPECT_THROWS(array.release_host(), umem::moved_from_error, words);
+  EXPECT_THROWS(static_cast<void>(array.lock()), umem::moved_from_error, words);
+  EXPECT_THROWS(array.context(), umem::moved_from_error, words);
+  EXPECT_THROWS(array.part(), umem::moved_from_error, words);
+  EXPECT_THROWS(array.copy_to(other), umem::moved_from_error, words);
+  EXPECT_THROW(array.get(0, 0), umem::value_error);
+  EXPECT_THROW((Array<double, 0>().get()), umem::moved_from_error);
+  EXPECT_EQ((Array<double, 0>().size()), 0);
+}
+
+/* ---- read-only arrays ---- */
+
+TEST_P(ArrayTest, may_be_read_only) {
+  Doubles array({2, 3}, place, with_ghosts(0, 1));
+  number(array);
+  umem::address adr = array.adr();
+  Array<double const, 2> finished(std::move(array));
+  EXPECT_FALSE(array);
+  EXPECT_EQ(finished.adr(), adr);
+  expect_numbered(finished);
+  Array<double const, 2> copy(finished);
+  expect_numbered(copy);
+  copy = finished;
+  expect_numbered(copy);
+  Doubles again(finished, umem::Host());
+  number(again, 9);
+  expect_numbered(again, 9);
+  expect_numbered(finished);
+}
+
+/* ---- foreign memory ---- */
+
+TEST_P(ArrayTest, wraps_foreign_memory) {
+  umem::Buffer block(place, 6 * sizeof(double));
+  int deleted = 0;
+  {
+    auto array = Doubles::wrap(block.adr(), {2, 3}, place, [&] { deleted++; });
+    EXPECT_EQ(array.adr(), block.adr());
+    number(array);
+    auto guard = array.host(umem::read);
+    array = Doubles();
+    EXPECT_EQ(deleted, 0);
+    EXPECT_EQ(guard(1, 2), 6);
+  }
+  EXPECT_EQ(deleted, 1);
+  double values[6];
+  block.copy_to(values, sizeof values);
+  for (int i = 0; i < 6; i++) EXPECT_EQ(values[i], i + 1);
+
+  auto unowned = Doubles::wrap_unowned(block.adr(), {3, 2}, place);
+  expect_numbered(unowned);
+}
+
+TEST_P(ArrayTest, does_not_wrap_what_is_nowhere) {
+  bool deleted = false;
+  EXPECT_THROW(Doubles::wrap(place.null(), {2, 3}, place, [&] { deleted = true; }),
+               umem::value_error);
+  if (!place.can(umemOffsets)) {
+    umem::Buffer block(place, 100);
+    EXPECT_THROWS(Doubles::wrap(block.adr() + 4, {2, 3}, place, [&] { deleted = true; }),
+                  umem::value_error,
+                  "the address of the elements is no multiple of their alignment of 8");
+  }
+  EXPECT_FALSE(deleted);
+}
+
+TEST(Array, wraps_pointers) {
+  double values[] = {1, 2, 3, 4, 5, 6};
+  double const *constant = values;
+  auto array = Doubles::wrap_unowned(values, {2, 3});
+  auto looked_at = Array<double const, 1>::wrap_unowned(constant, 6);
+  array.set(20, 0, 1);
+  EXPECT_EQ(values[1], 20);
+  EXPECT_EQ(looked_at.get(1), 20);
+  EXPECT_EQ(looked_at.host(umem::read)->data, values);
+  double *heap = new double[2]{1, 2};
+  Array<double, 1>::wrap(heap, 2, [heap] { delete[] heap; }).set(3, 0);
+}
+
+TEST(Array, is_made_from_braces) {
+  std::size_t n = 5;
+  EXPECT_EQ((Array<int, 1>({5}).size()), 5);
+  EXPECT_EQ((Array<int, 1>({n}).size()), 5);
+  EXPECT_EQ((Array<int, 1>(n).size()), 5);
+  EXPECT_EQ((Array<int, 2>({n, 2}).size()), 10);
+  EXPECT_EQ((Array<int, 0>(Extents<0>()).size()), 1);
+}
+
+TEST(Array, needs_a_mirror_that_the_cpu_can_use) {
+  umem::ArrayOptions<1> options;
+  options.host = umem::File::scratch();
+  EXPECT_THROW((Array<int, 1>(3, umem::Host(), options)), umem::not_supported_error);
+}
+
+/* ---- files ---- */
+
+class ArrayFile : public testing::Test {
+protected:
+  void SetUp() override { ASSERT_TRUE(backend_temp_file(path)); }
+  void TearDown() override { std::remove(path); }
+  char path[BACKEND_PATH_SIZE];
+};
+
+TEST_F(ArrayFile, holds_what_the_host_wrote) {
+  { number(*std::make_unique<Doubles>(Extents<2>{2, 3}, umem::File(path, "w+"))); }
+  Array<double const, 2> array({2, 3}, umem::File(path, "r"));
+  expect_numbered(array);
+  EXPECT_THROW((Array<double const, 2>({2, 3}, array.context())), umem::memory_error);
+}
+
+TEST_F(ArrayFile, is_written_by_flush) {
+  Doubles array({2, 3}, umem::File(path, "w+"));
+  number(array);
+  array.flush();
+  EXPECT_EQ(array.current(), Side::both);
+  expect_numbered(Array<double const, 2>({2, 3}, umem::File(path, "r")));
+}
+
+TEST_F(ArrayFile, opened_for_reading_is_not_written) {
+  { Doubles::full({2, 3}, 1, umem::File(path, "w")); }
+  for (umem::Context const &context :
+       {umem::Context(umem::File(path, "r")), umem::Context(umem::MMap(path, "r"))}) {
+    Doubles array({2, 3}, context);
+    EXPECT_THROW(array.host(umem::write), umem::not_supported_error);
+    EXPECT_THROW(array.host(umem::discard), umem::not_supported_error);
+    EXPECT_THROW(array.set(2, 0, 0), umem::not_supported_error);
+    EXPECT_EQ(array.host(umem::read)(1, 2), 1);
+    EXPECT_EQ(array.get(1, 2), 1);
+  }
+}
+
+TEST_F(ArrayFile, that_cannot_be_written_at_the_end_tells_its_context) {
+  umem::File file(path, "w+");
+  {
+    auto array = Doubles::wrap_unowned(4096, {2, 3}, file); /* where no block is */
+    number(array);
+    EXPECT_THROW(array.flush(), umem::index_error);
+    umem_clear_status(file.c_context());
+  }
+  EXPECT_EQ(umem_get_status(file.c_context()), umemIndexError);
+  umem_thread_clear();
+}
+
+} // namespace

@@ -1,0 +1,65 @@
+/* arrays.hpp - what the tests of arrays share: arrays of numbered elements, and looking at them. */
+#ifndef TEST_CXX_ARRAYS_HPP
+#define TEST_CXX_ARRAYS_HPP
+
+#include "places.h"
+#include "typed.hpp"
+
+#include <umem/array.hpp>
+
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+template <class T> struct Type { using type = T; };
+
+/* Calls f(Type<T>()) for the element types of typed.hpp. */
+template <class F> void for_each_type(F const &f) {
+  f(Type<std::int32_t>());
+  f(Type<std::int64_t>());
+  f(Type<float>());
+  f(Type<double>());
+  f(Type<std::complex<float>>());
+  f(Type<Item>());
+}
+
+/* Calls f(at, n) for the indices of all elements, ghost cells too, in the order that they have in
+ * memory: the n-th. */
+template <class A, class F> void for_each_cell(A const &array, F const &f) {
+  auto low = array.ghosts(), high = array.extents();
+  for (int k = 0; k < A::rank; k++) {
+    low[k] = -low[k];
+    high[k] += array.ghosts()[k];
+  }
+  umem::index n = 0;
+  for_each_indices(low, high, [&](auto const &at) { f(at, n++); });
+}
+
+/* Makes the n-th element in memory element(first + n), on the host. */
+template <class T, int N> void number(umem::ArrayAccess<T, N> &array, umem::index first = 1) {
+  auto guard = array.host(umem::discard);
+  for_each_cell(array,
+                [&](auto const &at, umem::index n) { (*guard)(at) = element<T>(first + n); });
+}
+
+/* Expects the same there, element by element and on the host. */
+template <class T, int N>
+void expect_numbered(umem::ArrayAccess<T, N> const &array, umem::index first = 1) {
+  using Value = std::remove_const_t<T>;
+  for_each_cell(array, [&](auto const &at, umem::index n) {
+    EXPECT_EQ(array.get(at), element<Value>(first + n));
+  });
+  auto guard = array.host(umem::read);
+  for_each_cell(array, [&](auto const &at, umem::index n) {
+    EXPECT_EQ((*guard)(at), element<Value>(first + n));
+  });
+}
+
+/* The bytes of the memory itself, behind the array's back. */
+template <class A> std::vector<typename A::value_type> memory_of(A const &array) {
+  std::vector<typename A::value_type> memory(array.nbytes() / sizeof(typename A::value_type));
+  if (!memory.empty()) umem::copy(array.context(), array.adr(), memory.data(), array.nbytes());
+  return memory;
+}
+
+#endif

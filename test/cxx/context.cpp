@@ -1,0 +1,385 @@
+/* context.cpp - handles of contexts, on every context and for each kind of it. */
+#include "places.h"
+
+#include <umem/context.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using umem::Context;
+
+static_assert(std::is_nothrow_move_constructible_v<Context>);
+static_assert(std::is_nothrow_move_assignable_v<umem::Host>);
+static_assert(std::is_copy_constructible_v<umem::File>);
+static_assert(!std::is_convertible_v<Context, bool>);
+
+std::string bytes_at(Context const &context, umem::address adr, std::size_t n) {
+  std::string bytes(n, '?');
+  umem::copy(context, adr, bytes.data(), n);
+  return bytes;
+}
+
+/* ---- on every context ---- */
+
+class ContextTest : public EachPlace {};
+FOR_EACH_PLACE(ContextTest);
+
+TEST_P(ContextTest, answers_questions) {
+  umemVirtual *ctx = place.c_context();
+  EXPECT_TRUE(place);
+  EXPECT_STREQ(place.name(), umem_get_device_name(ctx));
+  EXPECT_EQ(place.null(), umem_null(ctx));
+  EXPECT_EQ(place.alignment(), ctx->alignment);
+  EXPECT_EQ(place.info().alignment, ctx->alignment);
+  EXPECT_EQ(place.can(umemOffsets), place.null() == UINTPTR_MAX);
+  EXPECT_EQ(place.is_cpu_accessible(), place.can(umemCpuReadable) && place.can(umemCpuWritable));
+  EXPECT_TRUE(place.is_same_device(place));
+}
+
+TEST_P(ContextTest, allocates_and_gives_back) {
+  umem::address adr = place.allocate(10);
+  place.set(adr, 'a', 10);
+  adr = place.reallocate(adr, 10, 10000);
+  EXPECT_EQ(bytes_at(place, adr, 10), "aaaaaaaaaa");
+  place.deallocate(adr);
+  for (std::size_t alignment : {0u, 1u, 4096u}) {
+    adr = place.allocate_zeroed(10, alignment);
+    EXPECT_EQ(adr % (alignment + !alignment), 0u);
+    EXPECT_EQ(bytes_at(place, adr, 10), std::string(10, '\0'));
+    place.deallocate(adr, alignment);
+  }
+}
+
+TEST_P(ContextTest, throws_what_fails) {
+  EXPECT_THROW(place.allocate(SIZE_MAX / 4), std::bad_alloc);
+  EXPECT_THROW(place.allocate(8, 3), std::invalid_argument);
+  EXPECT_THROW(place.reallocate(place.null(), 0, SIZE_MAX / 4), umem::memory_error);
+  EXPECT_THROW(place.set(place.null(), 0, 1), umem::value_error);
+  EXPECT_THROW(umem::copy(place, place.null(), place, 0, 1), umem::value_error);
+  forget_failure();
+}
+
+TEST_P(ContextTest, a_free_that_fails_throws) {
+  if (!(GetParam()->traits & backendChecksFrees)) return;
+  umem::address adr = place.allocate(8);
+  place.deallocate(adr);
+  EXPECT_THROW(place.deallocate(adr), umem::value_error);
+  forget_failure();
+}
+
+TEST_P(ContextTest, orders_and_keeps) {
+  place.synchronize();
+  place.wait(umem::Host());
+  umem::Host().wait(place);
+  place.flush();
+  place.trim();
+}
+
+TEST_P(ContextTest, copies_strided) {
+  umem::address adr = place.allocate(6);
+  umem::copy("abcdef", place, adr, 6);
+  std::size_t const extents[] = {3, 2};
+  std::ptrdiff_t const strides[] = {1, 3};
+  umemLayout layout = {sizeof layout, 1, 2, extents, strides, nullptr};
+  char found[] = "------";
+  umem::copy(place, adr, umem::Host(), reinterpret_cast<umem::address>(found), layout);
+  place.synchronize();
+  EXPECT_STREQ(found, "adbecf");
+  layout.rank = 99;
+  EXPECT_THROW(umem::copy(place, adr, place, adr, layout), umem::value_error);
+  forget_failure();
+  place.deallocate(adr);
+}
+
+/* ---- progress ---- */
+
+class ProgressTest : public EachPlace {
+protected:
+  void SetUp() override {
+    EachPlace::SetUp();
+    if (place) block = place.allocate_zeroed(100);
+  }
+  void TearDown() override {
+    if (place) place.deallocate(block);
+    EachPlace::TearDown();
+  }
+
+  Context host = umem::Host();
+  std::vector<char> source = std::vector<char>(100, 'a');
+  umem::address from = reinterpret_cast<umem::address>(source.data());
+  umem::address block = 0;
+};
+FOR_EACH_PLACE(ProgressTest);
+
+TEST_P(ProgressTest, is_told) {
+  std::vector<std::uint64_t> told;
+  auto progress = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, 100u);
+    told.push_back(done);
+    return true;
+  };
+  umem::copy(host, from, place, block, 100, progress, 30);
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{0, 30, 60, 90, 100}));
+  EXPECT_EQ(bytes_at(place, block, 100), std::string(100, 'a'));
+}
+
+TEST_P(ProgressTest, cancels) {
+  auto stop_at_60 = [](std::uint64_t done, std::uint64_t) { return done < 60; };
+  EXPECT_THROW(umem::copy(host, from, place, block, 100, stop_at_60, 30), umem::cancelled_error);
+  forget_failure();
+  EXPECT_EQ(bytes_at(place, block, 100), std::string(60, 'a') + std::string(40, '\0'));
+}
+
+TEST_P(ProgressTest, that_throws_comes_out) {
+  struct Mine {
+    std::uint64_t done;
+  };
+  auto throwing = [](std::uint64_t done, std::uint64_t) -> bool {
+    if (done >= 30) throw Mine{done};
+    return true;
+  };
+  try {
+    umem::copy(host, from, place, block, 100, throwing, 30);
+    ADD_FAILURE() << "nothing came out";
+  } catch (Mine const &mine) {
+    EXPECT_EQ(mine.done, 30u);
+  }
+  EXPECT_EQ(umem_thread_status(), umemOK);
+  forget_failure();
+  EXPECT_EQ(bytes_at(place, block, 100), std::string(30, 'a') + std::string(70, '\0'));
+}
+
+TEST_P(ProgressTest, that_throws_at_the_end_comes_out_of_a_copy_that_is_done) {
+  auto throwing = [](std::uint64_t done, std::uint64_t total) -> bool {
+    if (done == total) throw std::logic_error("late");
+    return true;
+  };
+  EXPECT_THROW(umem::copy(host, from, place, block, 100, throwing), std::logic_error);
+  EXPECT_EQ(bytes_at(place, block, 100), std::string(100, 'a'));
+}
+
+/* ---- handles ---- */
+
+int ended = 0;
+
+/* A context whose end is counted. */
+Context counted() {
+  Backend const *row = backend_by_name("fake");
+  auto end = [row](umemVirtual *ctx) {
+    row->close(ctx);
+    ended++;
+  };
+  return Context(std::shared_ptr<umemVirtual>(row->open(), end));
+}
+
+TEST(Handle, ends_the_context_with_the_last) {
+  ended = 0;
+  Context one = counted();
+  Context two = one, three;
+  EXPECT_TRUE(one == two);
+  EXPECT_TRUE(one != three);
+  three = std::move(one);
+  EXPECT_FALSE(one);
+  EXPECT_TRUE(one != two);
+  two = Context();
+  EXPECT_EQ(ended, 0);
+  three = Context();
+  EXPECT_EQ(ended, 1);
+}
+
+TEST(Handle, that_borrows_ends_nothing) {
+  umemHost host;
+  ASSERT_EQ(umemHost_ctor(&host), umemOK);
+  {
+    Context one = Context::borrow(&host);
+    EXPECT_TRUE(one == Context::borrow(&host));
+    EXPECT_TRUE(one.is_same_device(umem::Host()));
+    one.deallocate(one.allocate(8));
+  }
+  EXPECT_NE(host.super.vptr, nullptr);
+  umem_dtor(&host);
+  EXPECT_FALSE(Context::borrow(nullptr));
+}
+
+TEST(Handle, that_is_empty_answers_each_call_with_value_error) {
+  Context none, host = umem::Host();
+  EXPECT_STREQ(none.name(), "None");
+  EXPECT_EQ(none.null(), 0u);
+  EXPECT_EQ(none.alignment(), 1u);
+  EXPECT_FALSE(none.can(0));
+  EXPECT_FALSE(none.is_cpu_accessible());
+  EXPECT_TRUE(none == Context());
+  EXPECT_THROW(none.info(), umem::value_error);
+  EXPECT_THROW(none.is_same_device(host), umem::value_error);
+  EXPECT_THROW(host.is_same_device(none), umem::value_error);
+  EXPECT_THROW(none.allocate(8), umem::value_error);
+  EXPECT_THROW(none.allocate(8, 8), umem::value_error);
+  EXPECT_THROW(none.allocate_zeroed(8), umem::value_error);
+  EXPECT_THROW(none.allocate_zeroed(8, 8), umem::value_error);
+  EXPECT_THROW(none.reallocate(16, 8, 9), umem::value_error);
+  EXPECT_THROW(none.deallocate(16), umem::value_error);
+  EXPECT_THROW(none.deallocate(16, 16), umem::value_error);
+  EXPECT_THROW(none.set(16, 0, 1), umem::value_error);
+  EXPECT_THROW(none.synchronize(), umem::value_error);
+  EXPECT_THROW(none.wait(host), umem::value_error);
+  EXPECT_THROW(host.wait(none), umem::value_error);
+  EXPECT_THROW(none.flush(), umem::value_error);
+  EXPECT_THROW(none.trim(), umem::value_error);
+  char byte = 0;
+  umemLayout layout = {sizeof layout, 1, 0, nullptr, nullptr, nullptr};
+  EXPECT_THROW(umem::copy(none, 16, host, 16, 1), umem::value_error);
+  EXPECT_THROW(umem::copy(host, 16, none, 16, 1), umem::value_error);
+  EXPECT_THROW(umem::copy(none, 16, &byte, 1), umem::value_error);
+  EXPECT_THROW(umem::copy(&byte, none, 16, 1), umem::value_error);
+  EXPECT_THROW(umem::copy(none, 16, none, 16, layout), umem::value_error);
+  auto progress = [](std::uint64_t, std::uint64_t) { return true; };
+  EXPECT_THROW(umem::copy(none, 16, none, 16, 1, progress), umem::value_error);
+}
+
+TEST(Handle, of_each_kind_is_empty_when_moved_from) {
+  umem::Host host;
+  umem::Host other = std::move(host);
+  EXPECT_FALSE(host);
+  EXPECT_TRUE(other);
+  umem::MMap mmap = umem::MMap::scratch();
+  umem::MMap moved = std::move(mmap);
+  EXPECT_THROW(mmap.offset(0), umem::value_error);
+  EXPECT_THROW(mmap.at_offset(0), umem::value_error);
+  try {
+    umem::CudaAsync async;
+    umem::CudaAsync async_moved = std::move(async);
+    EXPECT_NE(async_moved.stream(), 0u);
+    EXPECT_THROW(async.stream(), umem::value_error);
+  } catch (umem::not_supported_error const &) { /* a machine without */
+  }
+}
+
+/* A context from outside of umem. */
+struct Failing {
+  umemVirtual super;
+};
+
+struct FailingHandle : Context {
+  FailingHandle()
+      : Context(make<Failing>([](Failing *ctx) {
+          return umem_set_status(&ctx->super, umemIOError, "cannot open");
+        })) {}
+};
+
+TEST(Handle, throws_where_construction_fails) {
+  try {
+    FailingHandle handle;
+    FAIL();
+  } catch (umem::io_error const &error) {
+    EXPECT_STREQ(error.what(), "cannot open");
+  }
+}
+
+/* ---- each kind ---- */
+
+/* A file for one test. */
+class FileTest : public testing::Test {
+protected:
+  void SetUp() override { ASSERT_TRUE(backend_temp_file(path)); }
+  void TearDown() override { std::remove(path); }
+
+  template <class Place> void write_and_read() {
+    {
+      Place file(path, "w");
+      umem::copy("umem", file, file.allocate(4), 4);
+      file.flush();
+    }
+    {
+      Place file(path, "r");
+      EXPECT_EQ(bytes_at(file, file.allocate(4), 4), "umem");
+      EXPECT_THROW(file.allocate(1), umem::memory_error);
+      EXPECT_THROW(file.allocate_zeroed(1), umem::not_supported_error);
+      EXPECT_EQ(file.info().name, std::string(path));
+    }
+    {
+      Place file(path, "a+");
+      umem::copy("more", file, file.allocate(4), 4);
+    }
+    {
+      Place file(path, "r+");
+      EXPECT_EQ(bytes_at(file, file.allocate(20), 20), "umem" + std::string(12, '\0') + "more");
+      EXPECT_THROW(Place(path, "r+"), umem::io_error) << "it has a writer";
+    }
+    EXPECT_THROW(Place(path, "q"), umem::value_error);
+    EXPECT_THROW(Place(path, nullptr), umem::value_error);
+    EXPECT_THROW(Place("", "w"), umem::value_error);
+    EXPECT_THROW(Place(std::string(path) + '\0', "w"), umem::value_error);
+    EXPECT_THROW(Place("/nonexistent/file", "r"), std::runtime_error);
+  }
+
+  template <class Place> void adopt() {
+    { Place(path, "w").allocate_zeroed(4); }
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    {
+      Place file = Place::adopt(fd);
+      umem::copy("umem", file, file.allocate(4), 4);
+    }
+    EXPECT_EQ(fcntl(fd, F_GETFD), -1) << "it is closed with the context";
+    EXPECT_THROW(Place::adopt(-1), umem::io_error);
+    fd = open(path, O_RDONLY | O_APPEND | O_CLOEXEC);
+    EXPECT_THROW(Place::adopt(fd), umem::value_error);
+    EXPECT_EQ(close(fd), 0) << "it is still the caller's";
+    Place file(path, "r");
+    EXPECT_EQ(bytes_at(file, file.allocate(4), 4), "umem");
+  }
+
+  char path[BACKEND_PATH_SIZE];
+};
+
+TEST_F(FileTest, modes_of_files) { write_and_read<umem::File>(); }
+TEST_F(FileTest, modes_of_mapped_files) { write_and_read<umem::MMap>(); }
+TEST_F(FileTest, descriptors_of_files) { adopt<umem::File>(); }
+TEST_F(FileTest, descriptors_of_mapped_files) { adopt<umem::MMap>(); }
+
+TEST_F(FileTest, offsets_and_addresses) {
+  umem::MMap mmap(path, "w+");
+  mmap.allocate(16);
+  umem::address adr = mmap.allocate(16);
+  EXPECT_EQ(mmap.offset(adr), 16u);
+  EXPECT_EQ(mmap.at_offset(16), adr);
+  EXPECT_THROW(mmap.offset(1), umem::index_error);
+  EXPECT_THROW(mmap.at_offset(1000), umem::index_error);
+}
+
+TEST(Kinds, have_their_names) {
+  EXPECT_STREQ(umem::Host().name(), "Host");
+  EXPECT_STREQ(umem::File::scratch().name(), "File");
+  EXPECT_STREQ(umem::MMap::scratch().name(), "MMap");
+  EXPECT_TRUE(umem::Host().is_same_device(umem::Host()));
+  EXPECT_FALSE(umem::Host().is_same_device(umem::File::scratch()));
+}
+
+TEST(Kinds, of_cuda_have_their_names) {
+  try {
+    EXPECT_STREQ(umem::Cuda().name(), "Cuda");
+    EXPECT_STREQ(umem::CudaHost(UMEM_WRITE_COMBINED).name(), "CudaHost");
+    EXPECT_STREQ(umem::CudaManaged(0, UMEM_READ_MOSTLY).name(), "CudaManaged");
+    EXPECT_STREQ(umem::CudaAsync(0, 0).name(), "CudaAsync");
+    EXPECT_EQ(umem::CudaAsync(0, 0).stream(), 0u);
+    umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+    options.maximum_size = 1 << 20;
+    EXPECT_NE(umem::CudaAsync(0, UMEM_STREAM_NEW, &options).stream(), 0u);
+  } catch (umem::not_supported_error const &error) {
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_THROW(umem::Cuda(99), umem::value_error);
+  EXPECT_THROW(umem::CudaHost(1u << 31), umem::value_error);
+  EXPECT_THROW(umem::CudaManaged(99), umem::value_error);
+  EXPECT_THROW(umem::CudaAsync(99), umem::value_error);
+}
+
+} // namespace

@@ -1,0 +1,234 @@
+/* kernels_elements.cpp - for_each, transform, fill, iota and convert on the host, against plain
+ * loops. */
+#include "kernels.hpp"
+
+#include <umem/convert.hpp>
+#include <umem/detail/divider.hpp>
+#include <umem/fill.hpp>
+#include <umem/for_each.hpp>
+#include <umem/transform.hpp>
+
+#include <atomic>
+#include <stdexcept>
+
+namespace {
+
+using umem::index; /* here, since POSIX has a function of that name */
+
+template <class T> class Elements : public testing::Test {};
+TYPED_TEST_SUITE(Elements, NumberTypes);
+
+struct AddIndex {
+  template <class T, class... I> UMEM_FUNCTION void operator()(T &element, I... i) const {
+    element = static_cast<T>(element + static_cast<T>((index(i) + ... + index(0))));
+  }
+};
+
+/* Does one thing with umem and the same plainly on a copy; all memory must come out equal, what no
+ * view shows too. */
+template <class T, class Umem, class Plain>
+void expect_same(Umem const &do_umem, Plain const &plain) {
+  with_everything<T>([&](auto place, auto view, std::vector<T> &memory) {
+    std::vector<T> expected = memory;
+    plainly(like(view, memory, expected), plain);
+    do_umem(place, view);
+    EXPECT_EQ(memory, expected);
+  });
+}
+
+TYPED_TEST(Elements, ForEach) {
+  using T = TypeParam;
+  expect_same<T>(
+      [](auto place, auto view) {
+        umem::for_each(place, view, [](T &x) { x = static_cast<T>(x * 2 + 1); });
+      },
+      [](T &x, auto const &) { x = static_cast<T>(x * 2 + 1); });
+}
+
+TYPED_TEST(Elements, ForEachIndexed) {
+  using T = TypeParam;
+  auto plain = [](T &x, auto const &at) { x = static_cast<T>(x + static_cast<T>(sum_of(at))); };
+  expect_same<T>([](auto place, auto view) { umem::for_each_indexed(place, view, AddIndex()); },
+                 plain);
+  expect_same<T>(
+      [](auto place, auto view) { umem::for_each_indexed<std::int32_t>(place, view, AddIndex()); },
+      plain);
+}
+
+TYPED_TEST(Elements, Fill) {
+  using T = TypeParam;
+  expect_same<T>([](auto place, auto view) { umem::fill(place, view, 42); },
+                 [](T &x, auto const &) { x = 42; });
+}
+
+TYPED_TEST(Elements, Iota) {
+  using T = TypeParam;
+  with_everything<T>([](auto place, auto view, std::vector<T> &memory) {
+    std::vector<T> expected = memory;
+    index n = 0;
+    plainly(like(view, memory, expected),
+            [&](T &x, auto const &) { x = static_cast<T>(3 + 2 * static_cast<T>(n++)); });
+    umem::iota(place, view, 3, 2);
+    EXPECT_EQ(memory, expected);
+  });
+}
+
+TYPED_TEST(Elements, TransformOne) {
+  using T = TypeParam;
+  with_everything<T>([](auto place, auto view, std::vector<T> &memory) {
+    std::vector<double> results(static_cast<std::size_t>(view.size()), -1);
+    umem::View<double, decltype(view)::rank> out(results.data(), view.extents);
+    umem::transform(place, view, out, [](T const &x) { return 0.5 * static_cast<double>(x); });
+    plainly(view, [&](T &x, auto const &at) { EXPECT_EQ(out(at), 0.5 * static_cast<double>(x)); });
+    std::vector<T> before = memory;
+    umem::transform(place, out, view, [](double x) { return x * 4; });
+    plainly(like(view, memory, before), [](T &x, auto const &) { x = static_cast<T>(x * 2); });
+    EXPECT_EQ(memory, before);
+  });
+}
+
+TYPED_TEST(Elements, TransformTwoInPlace) {
+  using T = TypeParam;
+  with_everything<T>([](auto place, auto view, std::vector<T> &memory) {
+    std::vector<float> others(static_cast<std::size_t>(view.size()));
+    umem::View<float, decltype(view)::rank> other(others.data(), view.extents);
+    umem::iota(place, other, 1);
+    std::vector<T> expected = memory;
+    plainly(like(view, memory, expected), [&](T &x, auto const &at) {
+      x = static_cast<T>(static_cast<float>(x) +
+                         static_cast<float>(static_cast<int>(other(at)) % 50));
+    });
+    umem::transform(place, view, other, view, [](T const &x, float y) {
+      return static_cast<float>(x) + static_cast<float>(static_cast<int>(y) % 50);
+    });
+    EXPECT_EQ(memory, expected);
+  });
+}
+
+TYPED_TEST(Elements, Convert) {
+  using T = TypeParam;
+  with_everything<T>([](auto place, auto view, std::vector<T> &) {
+    std::vector<std::int16_t> results(static_cast<std::size_t>(view.size()), -1);
+    umem::View<std::int16_t, decltype(view)::rank> out(results.data(), view.extents);
+    umem::convert(place, view, out);
+    plainly(view, [&](T &x, auto const &at) { EXPECT_EQ(out(at), static_cast<std::int16_t>(x)); });
+  });
+}
+
+TEST(Elements, AreUsersTypesToo) {
+  std::vector<Item> items(10), others(10);
+  umem::View<Item, 1> view(items.data(), {10}), other(others.data(), {10});
+  umem::for_each_indexed(umem::on_host, view, [](Item &x, index i) { x = element<Item>(i); });
+  umem::transform(umem::on_host, view, other, [](Item const &x) { return x; });
+  for (index i = 0; i < 10; i++) EXPECT_EQ(other(i), element<Item>(i));
+}
+
+TEST(Elements, ThatAreConstAreOnlyRead) {
+  std::vector<int> numbers = {1, 2, 3};
+  int sum = 0;
+  umem::for_each(umem::on_host, umem::View<int const, 1>(numbers.data(), {3}),
+                 [&](int const &x) { sum = sum * 10 + x; });
+  EXPECT_EQ(sum, 123);
+}
+
+TEST(Indices, AreVisitedOnceInCOrder) {
+  std::vector<index> seen;
+  umem::for_each_index(umem::on_host, umem::Range<3>({-1, 2, 5}, {1, 4, 7}),
+                       [&](index i, index j, index k) { seen.push_back(i * 100 + j * 10 + k); });
+  EXPECT_EQ(seen, (std::vector<index>{-75, -74, -65, -64, 25, 26, 35, 36}));
+}
+
+TEST(Indices, AreVisitedOnceByThreads) {
+  with_extents([](auto extents) {
+    using Extents = decltype(extents);
+    std::vector<std::atomic<int>> seen(static_cast<std::size_t>(extents.product()));
+    umem::View<std::atomic<int>, Extents::size()> view(seen.data(), extents);
+    umem::for_each_index(umem::on_host_threads(4), extents, [&](auto... i) { view(i...)++; });
+    for (auto const &times : seen) EXPECT_EQ(times, 1);
+  });
+}
+
+TEST(Indices, OfAnEmptyRangeAreNone) {
+  umem::for_each_index(umem::on_host, umem::Range<2>({3, 5}, {4, 5}),
+                       [](index, index) { ADD_FAILURE(); });
+  umem::for_each_index(umem::on_host_threads(2), umem::Range<2>({3, 5}, {1, 9}),
+                       [](index, index) { ADD_FAILURE(); });
+}
+
+TEST(Indices, OfTheInterior) {
+  umem::View<int, 2> view(nullptr, {10, 20});
+  umem::Range<2> range = umem::interior(view, 2);
+  EXPECT_EQ(range.begin, (umem::Extents<2>(2, 2)));
+  EXPECT_EQ(range.end, (umem::Extents<2>(8, 18)));
+}
+
+TEST(Indices, ThatDoNotFitTheirTypeAreRefused) {
+  umem::Range<1> range({index(1) << 40}, {(index(1) << 40) + 2});
+  EXPECT_THROW(umem::for_each_index<std::int32_t>(umem::on_host, range, [](std::int32_t) {}),
+               umem::value_error);
+  index sum = 0;
+  umem::for_each_index(umem::on_host, range, [&](index i) { sum += i; });
+  EXPECT_EQ(sum, (index(1) << 41) + 1);
+}
+
+TEST(Threads, HandOnWhatIsThrown) {
+  for (unsigned threads : {1u, 4u}) {
+    try {
+      umem::for_each_index(umem::on_host_threads(threads), umem::Extents<1>(1000), [](index i) {
+        if (i >= 10) throw std::runtime_error("from " + std::to_string(i));
+      });
+      ADD_FAILURE();
+    } catch (std::runtime_error const &thrown) {
+      EXPECT_STREQ(thrown.what(), "from 10"); /* that of the first part */
+    }
+  }
+}
+
+TEST(Threads, ShareWhatThereIs) {
+  for (index count : {1, 5, 63, 64, 65, 1000, 1001}) {
+    index next = 0;
+    for (index n = 0; n < 7; n++) {
+      EXPECT_EQ(umem::detail::chunk_begin(n, 7, count, 64), next);
+      next = umem::detail::chunk_begin(n + 1, 7, count, 64);
+      EXPECT_TRUE(next == count || next % 64 == 0);
+    }
+    EXPECT_EQ(next, count);
+  }
+}
+
+TEST(Divider, DividesAsDivisionDoes) {
+  constexpr std::uint32_t most = 0x7fffffff;
+  for (std::uint32_t d : {1u, 2u, 3u, 5u, 7u, 10u, 255u, 256u, 641u, 65535u, 65537u, 1000003u,
+                          0x3fffffffu, 0x40000000u, 0x40000001u, most - 1, most}) {
+    umem::detail::Divider divider(d);
+    for (std::uint32_t n :
+         {0u, 1u, d - 1, d, most / d * d, most / d * d - 1, most / 2, most - 1, most}) {
+      std::uint32_t rest = n;
+      EXPECT_EQ(divider.take_remainder(rest), n % d) << n << " / " << d;
+      EXPECT_EQ(rest, n / d) << n << " / " << d;
+    }
+    for (std::uint32_t n = 0; n < most - 9999991; n += 9999991)
+      ASSERT_EQ(divider.quotient(n), n / d) << n << " / " << d;
+  }
+}
+
+TEST(Refusals, NameTheExtents) {
+  umem::View<int, 2> a(nullptr, {2, 3}), b(nullptr, {3, 2});
+  EXPECT_THROWS(umem::transform(umem::on_host, a, b, [](int x) { return x; }), umem::value_error,
+                "transform: the extents (3, 2) and (2, 3) differ");
+}
+
+TEST(Refusals, OfKernelsSayWhatIsMissing) {
+  int number = 1;
+  umem::View<int, 1> view(&number, {1});
+  EXPECT_THROWS(umem::for_each(umem::on_device(), view, [](int &x) { x = 2; }),
+                umem::not_supported_error,
+                "work on a GPU needs kernels: compile this file with nvcc, or name umem::on_host");
+  EXPECT_THROW(umem::for_each(umem::Place(umem::on_device()), view, [](int &x) { x = 2; }),
+               umem::not_supported_error);
+  EXPECT_EQ(number, 1);
+  umem::for_each(umem::Place(umem::on_host), view, [](int &x) { x = 2; });
+  EXPECT_EQ(number, 2);
+}
+
+} // namespace

@@ -1,0 +1,117 @@
+/* machine_code.cpp - pairs of functions that machine_code.py compares: view_X does through views
+ * what raw_X does by hand, with a pointer and strides. Compiled to assembly, never run. */
+#include <umem/view.hpp>
+
+#include <cstddef>
+
+using std::ptrdiff_t;
+using umem::View;
+
+extern "C" {
+
+/* ---- one element ---- */
+
+double raw_element(double const *u, ptrdiff_t s0, ptrdiff_t s1, ptrdiff_t s2, ptrdiff_t i,
+                   ptrdiff_t j, ptrdiff_t k) {
+  return u[i * s0 + j * s1 + k * s2];
+}
+double view_element(double const *u, ptrdiff_t s0, ptrdiff_t s1, ptrdiff_t s2, ptrdiff_t i,
+                    ptrdiff_t j, ptrdiff_t k) {
+  return View<double const, 3>(u, {9, 9, 9}, {s0, s1, s2})(i, j, k);
+}
+
+/* Strides in memory, as a program has them. */
+struct Raw {
+  double *data;
+  ptrdiff_t extents[2], strides[2];
+};
+double raw_element_in_memory(Raw const *u, ptrdiff_t i, ptrdiff_t j) {
+  return u->data[i * u->strides[0] + j * u->strides[1]];
+}
+double view_element_in_memory(View<double, 2> const *u, ptrdiff_t i, ptrdiff_t j) {
+  return (*u)(i, j);
+}
+
+/* Ghost cells cost nothing. */
+void raw_ghost(Raw const *u, ptrdiff_t i) { u->data[-u->strides[0] + i * u->strides[1]] = 1; }
+void view_ghost(View<double, 2> const *u, ptrdiff_t i) { (*u)(-1, i) = 1; }
+
+float raw_linear(float const *u, ptrdiff_t i) { return u[i]; }
+float view_linear(float const *u, ptrdiff_t i) { return View<float const, 1>(u, {i + 1})[i]; }
+
+/* ---- loops ---- */
+
+void raw_add(float *a, float const *b, ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i++) a[i] += b[i];
+}
+void view_add(float *a, float const *b, ptrdiff_t n) {
+  View<float, 1> x(a, {n});
+  View<float const, 1> y(b, {n});
+  for (ptrdiff_t i = 0; i < n; i++) x(i) += y(i);
+}
+
+/* Five points of rows without gaps between their elements. */
+void raw_stencil(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t j = 1; j < ny - 1; j++)
+      w[i * ny + j] = 0.25 * (u[(i - 1) * ny + j] + u[(i + 1) * ny + j] + u[i * ny + (j - 1)] +
+                              u[i * ny + (j + 1)]);
+}
+void view_stencil(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
+  View<double, 2> to(w, {nx, ny});
+  View<double const, 2> from(u, {nx, ny});
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t j = 1; j < ny - 1; j++)
+      to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
+}
+
+/* The same on views that come from elsewhere: their strides are data, and that of the last
+ * dimension is known to be 1 by unit_stride(). By hand, too, j + 1 is one number: added up as i * s
+ * + j + 1 compilers find one increment less. */
+void raw_stencil_rows(Raw const *w, Raw const *u) {
+  double *to = w->data;
+  double const *from = u->data;
+  ptrdiff_t nx = u->extents[0], ny = u->extents[1], s = u->strides[0], t = w->strides[0];
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t j = 1; j < ny - 1; j++)
+      to[i * t + j] = 0.25 * (from[(i - 1) * s + j] + from[(i + 1) * s + j] +
+                              from[i * s + (j - 1)] + from[i * s + (j + 1)]);
+}
+void view_stencil_rows(View<double, 2> const *w, View<double const, 2> const *u) {
+  View<double, 2> to = w->unit_stride();
+  View<double const, 2> from = u->unit_stride();
+  for (ptrdiff_t i = 1; i < from.extent(0) - 1; i++)
+    for (ptrdiff_t j = 1; j < from.extent(1) - 1; j++)
+      to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
+}
+
+/* And with any stride in the last dimension. */
+void raw_stencil_strided(Raw const *w, Raw const *u) {
+  double *to = w->data;
+  double const *from = u->data;
+  ptrdiff_t nx = u->extents[0], ny = u->extents[1];
+  ptrdiff_t s0 = u->strides[0], s1 = u->strides[1], t0 = w->strides[0], t1 = w->strides[1];
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t j = 1; j < ny - 1; j++)
+      to[i * t0 + j * t1] = 0.25 * (from[(i - 1) * s0 + j * s1] + from[(i + 1) * s0 + j * s1] +
+                                    from[i * s0 + (j - 1) * s1] + from[i * s0 + (j + 1) * s1]);
+}
+void view_stencil_strided(View<double, 2> const *w, View<double const, 2> const *u) {
+  View<double, 2> to = *w;
+  View<double const, 2> from = *u;
+  for (ptrdiff_t i = 1; i < from.extent(0) - 1; i++)
+    for (ptrdiff_t j = 1; j < from.extent(1) - 1; j++)
+      to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
+}
+
+/* A part of a view costs no more than the pointer to it. */
+void raw_column(Raw const *u, ptrdiff_t k) {
+  double *column = u->data + k * u->strides[1];
+  ptrdiff_t n = u->extents[0], s = u->strides[0];
+  for (ptrdiff_t i = 0; i < n; i++) column[i * s] = 0;
+}
+void view_column(View<double, 2> const *u, ptrdiff_t k) {
+  View<double, 2> turned = u->transpose();
+  for (ptrdiff_t i = 0; i < turned.extent(1); i++) turned(k, i) = 0;
+}
+}

@@ -1,0 +1,48 @@
+/* mdspan.cpp - views as mdspan, where there is one. */
+#include "typed.hpp"
+
+#include <umem/mdspan.hpp>
+
+#include <vector>
+
+using umem::Extents;
+using umem::View;
+
+#if UMEM_HAS_MDSPAN
+
+template <class T> class MdspanOf : public testing::Test {};
+TYPED_TEST_SUITE(MdspanOf, ElementTypes);
+
+TYPED_TEST(MdspanOf, is_the_interior_of_the_view) {
+  for_each_rank([](auto rank) {
+    constexpr int N = rank.value;
+    auto const extents = first_of<N>(2, 3, 1, 2, 2), ghosts = first_of<N>(1, 0, 2, 1, 1);
+    std::vector<TypeParam> memory(7000);
+    auto const view = View<TypeParam, N>::with_ghosts_from(memory.data(), extents, ghosts);
+    auto span = umem::to_mdspan(view);
+    static_assert(decltype(span)::rank() == N);
+    for_each_indices({}, extents, [&](Extents<N> const &at) {
+      auto offset = call_with([&](auto... i) { return span.mapping()(i...); }, at);
+      EXPECT_EQ(span.data_handle() + offset, &view(at));
+    });
+    for (int k = 0; k < N; k++) {
+      EXPECT_EQ(span.extent(static_cast<std::size_t>(k)), extents[k]);
+      EXPECT_THROW(umem::to_mdspan(view.reversed(k)), umem::value_error);
+    }
+  });
+}
+
+TEST(Mdspan, refuses_other_than_positive_strides) {
+  int memory[12] = {};
+  View<int, 2> view(memory, {3, 4});
+  char const *complaint = "an mdspan has only positive strides";
+  EXPECT_THROWS(umem::to_mdspan(view.reversed(1)), umem::value_error, complaint);
+  EXPECT_THROWS(umem::to_mdspan(View<int, 1>(memory, {3}, {0})), umem::value_error, complaint);
+  EXPECT_EQ(umem::to_mdspan(view.reversed(1).reversed(1)).data_handle(), memory);
+}
+
+#else
+
+TEST(Mdspan, is_not_here) { GTEST_SKIP() << "neither <mdspan> nor <cuda/std/mdspan>"; }
+
+#endif

@@ -1,0 +1,306 @@
+/* npy.cpp - .npy files: written and read on every context, and files that are not what they
+ * seem. */
+#include "arrays.hpp"
+
+#include <umem/npy.hpp>
+
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+
+using umem::Array;
+using umem::Extents;
+using umem::load_npy;
+using umem::save_npy;
+
+struct TempFile {
+  TempFile() { EXPECT_TRUE(backend_temp_file(path)); }
+  ~TempFile() { std::remove(path); }
+  char path[BACKEND_PATH_SIZE];
+};
+
+std::string bytes_of(char const *path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+void write_bytes(char const *path, std::string const &bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+/* A file of this version with this text and these data. */
+std::string file_of(int version, std::string const &text, std::string const &data) {
+  std::string bytes("\x93NUMPY", 6);
+  bytes += static_cast<char>(version);
+  bytes += '\0';
+  for (int shift = 0; shift < (version > 1 ? 32 : 16); shift += 8)
+    bytes += static_cast<char>(text.size() >> shift & 0xff);
+  return bytes + text + data;
+}
+
+std::string dictionary(std::string const &type, std::string const &order,
+                       std::string const &shape) {
+  return "{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
+}
+
+/* The bytes of the numbers 1, 2, ... */
+template <class T> std::string numbers(int count) {
+  std::string data;
+  for (int i = 1; i <= count; i++) {
+    T value = static_cast<T>(i);
+    data.append(reinterpret_cast<char const *>(&value), sizeof value);
+  }
+  return data;
+}
+
+/* ---- there and back ---- */
+
+class NpyTest : public EachPlace {};
+FOR_EACH_PLACE(NpyTest);
+
+TEST_P(NpyTest, comes_back_as_it_was) {
+  TempFile file;
+  for_each_type([&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (!std::is_same_v<T, Item>)
+      for_each_rank([&](auto rank) {
+        constexpr int N = rank.value;
+        umem::ArrayOptions<N> ghosts;
+        ghosts.ghosts = first_of<N>(1, 0, 2, 1, 0);
+        Array<T, N> array(first_of<N>(2, 3, 4, 1, 2), place, ghosts);
+        number(array);
+        save_npy(file.path, array);
+        auto back = load_npy<T, N>(file.path, place, ghosts);
+        EXPECT_EQ(back.context(), place);
+        EXPECT_EQ(back.ghosts(), ghosts.ghosts);
+        ASSERT_EQ(back.extents(), array.extents());
+        for_each_indices({}, array.extents(),
+                         [&](auto const &at) { EXPECT_EQ(back.get(at), array.get(at)); });
+      });
+  });
+}
+
+TEST_P(NpyTest, holds_parts_and_views) {
+  TempFile file;
+  Array<int, 2> array({3, 4}, place);
+  number(array);
+  save_npy(file.path, array.part().transpose().slice(0, 1, 3));
+  auto back = load_npy<int, 2>(file.path);
+  EXPECT_EQ(back.extents(), (Extents<2>{2, 3}));
+  EXPECT_EQ(back.get(1, 2), array.get(2, 2));
+  save_npy(file.path, *array.host(umem::read));
+  expect_numbered(load_npy<int, 2>(file.path, place));
+}
+
+TEST_P(NpyTest, reads_fortran_order) {
+  TempFile file;
+  write_bytes(file.path, file_of(1, dictionary("<i4", "True", "(2, 3)"), numbers<std::int32_t>(6)));
+  auto array = load_npy<std::int32_t, 2>(file.path, place);
+  EXPECT_EQ(memory_of(array), (std::vector<std::int32_t>{1, 3, 5, 2, 4, 6}));
+}
+
+TEST_P(NpyTest, reads_bools) {
+  TempFile file;
+  write_bytes(file.path,
+              file_of(1, dictionary("|b1", "False", "(4,)"), std::string("\0\1\2\377", 4)));
+  auto array = load_npy<bool, 1>(file.path, place);
+  EXPECT_FALSE(array.get(0));
+  for (int i = 1; i < 4; i++) EXPECT_TRUE(array.get(i));
+  save_npy(file.path, array);
+  EXPECT_EQ(bytes_of(file.path).substr(128), std::string("\0\1\1\1", 4));
+}
+
+/* ---- the format ---- */
+
+TEST(Npy, has_the_header_that_numpy_writes) {
+  TempFile file;
+  save_npy(file.path, Array<double, 2>::full({2, 3}, 1));
+  std::string bytes = bytes_of(file.path);
+  EXPECT_EQ(bytes.size(), 128 + 48u);
+  EXPECT_EQ(bytes.substr(0, 10), std::string("\x93NUMPY\1\0v\0", 10));
+  EXPECT_EQ(bytes.substr(10, 60), "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), } ");
+  EXPECT_EQ(bytes.substr(126, 2), " \n");
+}
+
+template <class T> std::string type_written() {
+  TempFile file;
+  save_npy(file.path, Array<T, 0>::zeros({}));
+  std::string bytes = bytes_of(file.path);
+  EXPECT_NE(bytes.find("'shape': ()"), std::string::npos);
+  return bytes.substr(21, bytes.find('\'', 21) - 21);
+}
+
+TEST(Npy, names_types_as_numpy_does) {
+  EXPECT_EQ(type_written<bool>(), "|b1");
+  EXPECT_EQ(type_written<signed char>(), "|i1");
+  EXPECT_EQ(type_written<unsigned char>(), "|u1");
+  EXPECT_EQ(type_written<short>(), "<i2");
+  EXPECT_EQ(type_written<std::uint16_t>(), "<u2");
+  EXPECT_EQ(type_written<int>(), "<i4");
+  EXPECT_EQ(type_written<std::uint32_t>(), "<u4");
+  EXPECT_EQ(type_written<long long>(), "<i8");
+  EXPECT_EQ(type_written<std::uint64_t>(), "<u8");
+  EXPECT_EQ(type_written<float>(), "<f4");
+  EXPECT_EQ(type_written<double>(), "<f8");
+  EXPECT_EQ(type_written<std::complex<float>>(), "<c8");
+  EXPECT_EQ(type_written<std::complex<double>>(), "<c16");
+}
+
+TEST(Npy, reads_all_versions_and_ways_to_write_the_text) {
+  TempFile file;
+  for (int version : {1, 2, 3})
+    for (char const *text :
+         {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }\n",
+          "{'shape':(2,3),'fortran_order':False,'descr':'<i4'}",
+          " {\"descr\" : \"=i4\" ,\n\t'fortran_order' :False, 'shape' : ( 2 , 3, ) , } \n"}) {
+      write_bytes(file.path, file_of(version, text, numbers<std::int32_t>(6)));
+      expect_numbered(load_npy<std::int32_t, 2>(file.path));
+    }
+  write_bytes(file.path, file_of(1, dictionary("<i4", "True", "()"), numbers<std::int32_t>(1)));
+  EXPECT_EQ((load_npy<std::int32_t, 0>(file.path).get()), 1);
+  write_bytes(file.path, file_of(1, dictionary("<i4", "True", "(0, 5)"), ""));
+  EXPECT_EQ((load_npy<std::int32_t, 2>(file.path).extents()), (Extents<2>{0, 5}));
+}
+
+/* ---- what is refused ---- */
+
+/* Loads a file of these bytes as int32 in two dimensions; what the exception says behind the name
+ * of the file. */
+template <class Error> std::string refusal_of(std::string const &bytes) {
+  TempFile file;
+  write_bytes(file.path, bytes);
+  try {
+    load_npy<std::int32_t, 2>(file.path);
+  } catch (Error const &error) {
+    umem_thread_clear();
+    std::string start = "\"" + std::string(file.path) + "\": ", text = error.message();
+    EXPECT_EQ(text.substr(0, start.size()), start);
+    return text.substr(start.size());
+  }
+  return "nothing is refused";
+}
+
+std::string refused_text(std::string const &text) {
+  return refusal_of<umem::value_error>(file_of(1, text, numbers<std::int32_t>(6)));
+}
+
+TEST(Npy, refuses_other_types) {
+  auto refusal = [](char const *type, char const *shape = "(2, 3)") {
+    return refusal_of<umem::type_error>(
+        file_of(1, dictionary(type, "False", shape), numbers<std::int32_t>(6)));
+  };
+  EXPECT_EQ(refusal(">i4"), "its type '>i4' is big endian");
+  EXPECT_EQ(refusal("<f4"), "its type is '<f4', that of the array '<i4'");
+  EXPECT_EQ(refusal("<u4"), "its type is '<u4', that of the array '<i4'");
+  EXPECT_EQ(refusal("|O"), "its type is '|O', that of the array '<i4'");
+  EXPECT_EQ(refusal(""), "its type is '', that of the array '<i4'");
+  EXPECT_EQ(refusal("<i4", "(6,)"), "the shape (6,) has 1 dimensions, not 2");
+  EXPECT_EQ(refusal("<i4", "()"), "the shape () has 0 dimensions, not 2");
+  EXPECT_EQ(refusal_of<umem::type_error>(file_of(
+                1, "{'descr': [('x', '<i4')], 'fortran_order': False, 'shape': (2, 3)}", "")),
+            "its elements are records");
+}
+
+TEST(Npy, refuses_what_is_cut_off) {
+  std::string bytes = file_of(2, dictionary("<i4", "False", "(2, 3)"), numbers<std::int32_t>(6));
+  EXPECT_EQ(refusal_of<umem::io_error>(""), "it is empty");
+  std::size_t data = bytes.size() - 24;
+  for (std::size_t length = 1; length < bytes.size(); length++)
+    EXPECT_EQ(refusal_of<umem::io_error>(bytes.substr(0, length)),
+              length < data ? "it is truncated: it ends inside of its header"
+                            : "it is truncated: its header says 24 bytes of data, it holds " +
+                                  std::to_string(length - data));
+  EXPECT_EQ(refusal_of<umem::value_error>(bytes + "x"),
+            "it is too long: its header says 24 bytes of data, it holds 25");
+}
+
+TEST(Npy, refuses_what_is_no_such_file) {
+  EXPECT_EQ(refusal_of<umem::value_error>("hello, this is text"),
+            "it is no .npy file: it does not start with \\x93NUMPY");
+  EXPECT_EQ(refusal_of<umem::value_error>("x"),
+            "it is no .npy file: it does not start with \\x93NUMPY");
+  std::string bytes = file_of(4, dictionary("<i4", "False", "(2, 3)"), "");
+  EXPECT_EQ(refusal_of<umem::value_error>(bytes),
+            "its format version 4.0 is unknown; known are 1.0, 2.0 and 3.0");
+  bytes[6] = 1;
+  bytes[7] = 1;
+  EXPECT_EQ(refusal_of<umem::value_error>(bytes),
+            "its format version 1.1 is unknown; known are 1.0, 2.0 and 3.0");
+  EXPECT_EQ(refusal_of<umem::value_error>(file_of(2, std::string(70000, ' '), "")),
+            "its header has 70000 bytes, more than the 65536 that are read");
+  bytes = file_of(2, "", "");
+  bytes.replace(8, 4, "\xff\xff\xff\xff");
+  EXPECT_EQ(refusal_of<umem::io_error>(bytes), "it is truncated: it ends inside of its header");
+  EXPECT_THROW((load_npy<int, 1>("/nonexistent/file")), umem::io_error);
+  EXPECT_THROW(save_npy("/nonexistent/file", Array<int, 1>(1)), umem::io_error);
+  umem_thread_clear();
+}
+
+TEST(Npy, refuses_texts_that_make_no_sense) {
+  auto of_shape = [](char const *shape) { return refused_text(dictionary("<i4", "False", shape)); };
+  char const *whole = "its shape is not a tuple of whole numbers";
+  EXPECT_EQ(of_shape("(-2, 3)"), whole);
+  EXPECT_EQ(of_shape("(2.5, 3)"), whole);
+  EXPECT_EQ(of_shape("(02, 3)"), whole);
+  EXPECT_EQ(of_shape("(2 3)"), whole);
+  EXPECT_EQ(of_shape("(,)"), whole);
+  EXPECT_EQ(of_shape("(6)"), "its shape is a number, not a tuple");
+  EXPECT_EQ(of_shape("6"), "its shape is no tuple");
+  EXPECT_EQ(of_shape("(99999999999999999999, 1)"), "its shape has a number that is too large");
+  EXPECT_EQ(of_shape("(9223372036854775807, 2)"),
+            "the product of the extents (9223372036854775807, 2) overflows");
+  EXPECT_EQ(of_shape("(9223372036854775807, 0)"),
+            "it is too long: its header says 0 bytes of data, it holds 24");
+  EXPECT_EQ(of_shape("(4611686018427387904, 1)"), "its shape is larger than any array can be");
+  std::string ones;
+  for (int i = 0; i < 33; i++) ones += "1, ";
+  EXPECT_EQ(of_shape(("(" + ones + ")").c_str()), "its shape has too many dimensions");
+  EXPECT_EQ(refused_text(""), "its header is no dictionary: '{' is missing");
+  EXPECT_EQ(refused_text("{}"), "its header lacks descr, fortran_order or shape");
+  EXPECT_EQ(refused_text("{'descr': '<i4'"), "its header is no dictionary: ',' is missing");
+  EXPECT_EQ(refused_text("{'descr' '<i4'"), "its header is no dictionary: ':' is missing");
+  EXPECT_EQ(refused_text("{descr: '<i4'"), "its header is no dictionary: a quoted word is missing");
+  EXPECT_EQ(refused_text("{'descr: "),
+            "its header has a word that is too long, not closed or not plain ASCII");
+  EXPECT_EQ(refused_text("{'" + std::string(100, 'x') + "': 1}"),
+            "its header has a word that is too long, not closed or not plain ASCII");
+  EXPECT_EQ(refused_text("{'color': 1}"),
+            "its header has the key 'color', which is unknown or there twice");
+  EXPECT_EQ(refused_text("{'descr': '<i4', 'descr': '<i4'}"),
+            "its header has the key 'descr', which is unknown or there twice");
+  EXPECT_EQ(refused_text(dictionary("<i4", "Maybe", "(2, 3)")),
+            "its fortran_order is neither True nor False");
+  EXPECT_EQ(refused_text(dictionary("<i4", "False", "(2, 3)") + "x"),
+            "its header goes on after the dictionary");
+}
+
+/* Whatever one changed byte makes of a file: it is an array, or an umem::error. */
+TEST(Npy, survives_every_changed_byte) {
+  TempFile file;
+  std::string const bytes =
+      file_of(1, dictionary("<i4", "False", "(2, 3)"), numbers<std::int32_t>(6));
+  int loaded = 0, refused = 0;
+  for (std::size_t i = 0; i < bytes.size() - 24; i++)
+    for (int change : {0x01, 0x04, 0x20, 0x80, 0xff}) {
+      std::string changed = bytes;
+      changed[i] = static_cast<char>(changed[i] ^ change);
+      write_bytes(file.path, changed);
+      try {
+        EXPECT_EQ((load_npy<std::int32_t, 2>(file.path).size()), 6);
+        loaded++;
+      } catch (umem::error const &) {
+        refused++;
+      }
+    }
+  EXPECT_GT(refused, 300);
+  EXPECT_LT(loaded, 10); /* a quote becomes another, a space a tabulator */
+}
+
+} // namespace

@@ -1,0 +1,271 @@
+/* part.cpp - umem::Part: parts of arrays, and strided copies between any two contexts. */
+#include "arrays.hpp"
+
+#include <umem/array.hpp>
+#include <umem/part.hpp>
+
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using umem::Array;
+using umem::Extents;
+using umem::Part;
+using umem::View;
+
+static_assert(std::is_convertible_v<Part<int, 2>, Part<int const, 2>>);
+static_assert(!std::is_convertible_v<Part<int const, 2>, Part<int, 2>>);
+
+class PartTest : public EachPlace {};
+FOR_EACH_PLACE(PartTest);
+
+/* The ways to take a part of an array of extents (4, 5, 6) with ghost cells (1, 2, 0), for View and
+ * Part alike. */
+struct Identity {
+  template <class V> auto operator()(V const &v) const { return v.interior(); }
+};
+struct WithGhosts {
+  template <class V> auto operator()(V const &v) const { return v.with_ghosts(); }
+};
+struct Steps {
+  template <class V> auto operator()(V const &v) const {
+    return v.slice(0, -1, 5, 2).slice(1, 0, 5, 3).slice(2, 1, 6, 4);
+  }
+};
+struct Face {
+  template <class V> auto operator()(V const &v) const { return v.select(1, -2).select(1, 5); }
+};
+struct Turned {
+  template <class V> auto operator()(V const &v) const {
+    return v.interior().transpose().reversed(1).slice(0, 2, 5);
+  }
+};
+struct Permuted {
+  template <class V> auto operator()(V const &v) const {
+    return v.permute({1, 2, 0}).reversed(0).with_ghosts();
+  }
+};
+struct Nothing {
+  template <class V> auto operator()(V const &v) const { return v.slice(1, 2, 2).reversed(1); }
+};
+struct One {
+  template <class V> auto operator()(V const &v) const {
+    return v.select(0, 3).select(1, 5).select(0, -2);
+  }
+};
+
+template <class F> void for_each_way(F const &f) {
+  f(Identity());
+  f(WithGhosts());
+  f(Steps());
+  f(Face());
+  f(Turned());
+  f(Permuted());
+  f(Nothing());
+  f(One());
+}
+
+umem::ArrayOptions<3> with_ghosts() {
+  umem::ArrayOptions<3> options;
+  options.ghosts = {1, 2, 0};
+  return options;
+}
+
+/* Calls f(indices) for all elements of these extents in C order. */
+template <int N, class F> void for_each_index(Extents<N> const &extents, F const &f) {
+  for (umem::index n = 0; n < extents.product(); n++) {
+    Extents<N> at;
+    umem::index rest = n;
+    for (int k = N - 1; k >= 0; k--) {
+      at[k] = rest % extents[k];
+      rest /= extents[k];
+    }
+    f(at);
+  }
+}
+
+/* Expects that part, as of the numbered array, holds what the view of such an array holds. */
+template <class T, int N> void expect_same(View<T const, N> const &view, View<T, N> const &copied) {
+  ASSERT_EQ(view.extents, copied.extents);
+  for_each_index(view.extents, [&](Extents<N> const &at) { EXPECT_EQ(copied(at), view(at)); });
+}
+
+TEST_P(PartTest, is_copied_as_the_view_would_be) {
+  for_each_type([&](auto type) {
+    using T = typename decltype(type)::type;
+    Array<T, 3> array({4, 5, 6}, place, with_ghosts()),
+        model({4, 5, 6}, umem::Host(), with_ghosts());
+    number(array);
+    number(model);
+    array.release_host();
+    for_each_way([&](auto way) {
+      View<T const, 3> view = *model.host(umem::read);
+      auto wanted = way(view);
+      auto part = way(array.part());
+      EXPECT_EQ(part.extents(), wanted.extents);
+      EXPECT_EQ(part.strides(), wanted.strides);
+      EXPECT_EQ(part.ghosts(), wanted.ghosts);
+      EXPECT_EQ(part.size(), wanted.size());
+
+      constexpr int N = decltype(part)::rank;
+      Array<T, N> out(part.extents(), place);
+      copy(part, out.part());
+      expect_same<T, N>(wanted, *out.host(umem::write));
+
+      std::vector<T> memory(static_cast<std::size_t>(part.size()) + 1);
+      View<T, N> raw(memory.data(), part.extents());
+      copy(part, umem::part(raw));
+      expect_same<T, N>(wanted, raw);
+    });
+  });
+}
+
+TEST_P(PartTest, is_written_as_the_view_would_be) {
+  for (char const *name : {"host", "fake-offset", "fake-async", "cuda-async", "file-scratch"}) {
+    umem::Context from = open_place(*backend_by_name(name));
+    if (!from) continue;
+    for_each_way([&](auto way) {
+      Array<int, 3> array({4, 5, 6}, place, with_ghosts()),
+          model({4, 5, 6}, umem::Host(), with_ghosts());
+      number(array);
+      number(model);
+      View<int, 3> view = *model.host(umem::write);
+      auto target = way(view);
+      auto part = way(array.part());
+      constexpr int N = decltype(part)::rank;
+      Array<int, N> values(part.extents(), from);
+      number(values, 1000);
+      values.sync_to_device();
+      copy(values.part(), part);
+      umem::index n = 1000;
+      for_each_index(target.extents,
+                     [&](Extents<N> const &at) { target(at) = static_cast<int>(n++); });
+      for_each_cell(model,
+                    [&](auto const &at, umem::index) { EXPECT_EQ(array.get(at), view(at)); });
+      auto guard = array.host(umem::read);
+      for_each_cell(model, [&](auto const &at, umem::index) { EXPECT_EQ((*guard)(at), view(at)); });
+    });
+  }
+}
+
+TEST_P(PartTest, goes_where_the_elements_are) {
+  auto array = Array<int, 2>::zeros({4, 6}, place);
+  auto values = Array<int, 1>::full(6, 7, place);
+  for (bool host_is_newer : {false, true, false}) {
+    if (host_is_newer) array.host(umem::write)(0, 0) = 5;
+    auto before = array.current();
+    copy(values.part(), array.part().select(0, 1));
+    EXPECT_EQ(array.current(), before);
+    EXPECT_EQ(array.get(1, 5), 7);
+    EXPECT_EQ(array.get(0, 0), host_is_newer ? 5 : 0);
+    if (!host_is_newer) array.set(0, 0, 0);
+    array.sync_to_device();
+    array.release_host();
+    array.set(0, 0, 0);
+  }
+  number(array);
+  copy(Array<int, 2>::full({4, 6}, 9, place).part(), array.part()); /* everything */
+  EXPECT_NE(array.current(), umem::Side::host);
+  EXPECT_EQ(array.get(3, 5), 9);
+}
+
+/* Calls f with a context of each kind that queues work. */
+template <class F> void for_each_ordered(F const &f) {
+  for (char const *name : {"fake-async", "fake-managed", "cuda-async", "cuda-async-1"}) {
+    SCOPED_TRACE(name);
+    umem::Context context = open_place(*backend_by_name(name));
+    if (context) f(context);
+  }
+}
+
+TEST_P(PartTest, comes_after_what_was_queued_elsewhere) {
+  for_each_ordered([&](umem::Context const &queue) {
+    Array<int, 2> queued({40, 60}, queue), array({40, 60}, place), host({40, 60});
+    number(queued);
+    number(array, 5000);
+    copy(queued.part(), array.part());
+    array.set(-1, 0, 0);  /* after the copy */
+    number(queued, 9000); /* and this too */
+    EXPECT_EQ(array.get(0, 0), -1);
+    EXPECT_EQ(array.get(39, 59), 2400);
+
+    number(array, 5000);
+    number(queued);
+    copy(queued.part().select(0, 7), array.part().select(0, 3)); /* to the host side, if any */
+    array.sync_to_device();
+    array.release_host();
+    EXPECT_EQ(array.get(3, 0), 7 * 60 + 1);
+    EXPECT_EQ(array.get(2, 0), 5000 + 2 * 60);
+
+    number(host);
+    copy(host.part(), queued.part());
+    number(host, 9000);
+    copy(queued.part(), array.part());
+    copy(array.part(), host.part());
+    queued = Array<int, 2>();
+    expect_numbered(array);
+    expect_numbered(host);
+  });
+}
+
+TEST_P(PartTest, is_written_when_foreign_memory_ends) {
+  if (!place.can(umemCpuReadable | umemCpuWritable)) GTEST_SKIP();
+  for_each_ordered([&](umem::Context const &queue) {
+    Array<int, 1> queued(1000, queue);
+    number(queued);
+    umem::Buffer block(place, queued.nbytes());
+    int const *values = static_cast<int *>(block.data());
+    bool written = false;
+    auto array = Array<int, 1>::wrap(block.adr(), 1000, place,
+                                     [&] { written = values[0] == 1 && values[999] == 1000; });
+    copy(queued.part(), array.part());
+    array = Array<int, 1>();
+    EXPECT_TRUE(written);
+  });
+}
+
+TEST_P(PartTest, keeps_the_memory_alive) {
+  auto array = Array<int, 1>::full(3, 4, place);
+  auto part = array.part();
+  array = Array<int, 1>();
+  Array<int, 1> out(3);
+  copy(part, out.part());
+  EXPECT_EQ(out.get(2), 4);
+}
+
+TEST_P(PartTest, of_memory_that_is_no_array) {
+  umem::Buffer block(place, 24 * sizeof(int));
+  Array<int, 2> numbers({4, 6});
+  number(numbers);
+  Part<int, 2> part(place, block.adr(), {4, 6}), turned(place, block.adr(), {6, 4}, {1, 6});
+  copy(numbers.part(), part);
+  Array<int, 2> out({6, 4});
+  copy(turned, out.part());
+  EXPECT_EQ(out.get(2, 3), numbers.get(3, 2));
+  EXPECT_THROW((Part<int, 2>(place, block.adr(), {-1, 2})), umem::value_error);
+}
+
+TEST_P(PartTest, refuses_what_does_not_fit) {
+  Array<int, 2> array({4, 6}, place), other({6, 4}, place);
+  auto part = array.part();
+  EXPECT_THROWS(copy(part, other.part()), umem::value_error,
+                "a copy of extents (4, 6) to extents (6, 4)");
+  EXPECT_THROWS(part.select(0, 4), umem::index_error,
+                "index 4 is outside the range [0, 4) of dimension 0");
+  EXPECT_THROWS(part.select(2, 0), umem::index_error,
+                "there is no dimension 2 in a view of rank 2");
+  EXPECT_THROWS(part.slice(1, 2, 7), umem::index_error,
+                "the slice [2, 7) is outside the range [0, 6) of dimension 1");
+  EXPECT_THROWS(part.slice(1, 2, 5, 0), umem::value_error, "the step 0 of a slice is not positive");
+  EXPECT_THROW(part.slice(-1, 0, 1), umem::index_error);
+  EXPECT_THROW(part.slice(0, 3, 2), umem::index_error);
+  EXPECT_THROW(part.reversed(2), umem::index_error);
+  EXPECT_THROW(part.permute({0, 0}), umem::value_error);
+  EXPECT_THROW(part.permute({0, 2}), umem::value_error);
+  auto guard = other.host(umem::read);
+  EXPECT_THROW(copy(part, other.part().transpose()), umem::locked_error);
+  copy(other.part().transpose(), part); /* only read */
+}
+
+} // namespace

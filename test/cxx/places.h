@@ -1,0 +1,73 @@
+/* places.h - the rows of the table of contexts (test/backends.h) as parameters of tests:
+ *
+ *     class BufferTest : public EachPlace {};
+ *     TEST_P(BufferTest, starts_empty) { umem::Buffer buffer(place, 8); ... }
+ *     FOR_EACH_PLACE(BufferTest);
+ *
+ * A row that this machine lacks is skipped. */
+#ifndef UMEM_TEST_CXX_PLACES_H
+#define UMEM_TEST_CXX_PLACES_H
+
+#include <umem/context.hpp>
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+extern "C" {
+#include "backends.h"
+}
+
+/* A new context of this row, which closes with its last handle. The empty handle where the machine lacks
+ * it. */
+inline umem::Context open_place(Backend const &row) {
+  umemVirtual *ctx = row.open();
+  umemStatusType status = umem_thread_status();
+  if (ctx) return umem::Context(std::shared_ptr<umemVirtual>(ctx, row.close));
+  if ((row.traits & backendMayLack) &&
+      (status == umemNotSupportedError || status == umemValueError)) {
+    umem_thread_clear();
+    return umem::Context();
+  }
+  umem::detail::raise_recorded(status);
+}
+
+/* A name that GoogleTest allows, for example "decorated_host_". */
+inline std::string place_name(testing::TestParamInfo<Backend const *> const &info) {
+  std::string name = info.param->name;
+  for (char &c : name)
+    if (c == '-' || c == '(' || c == ')') c = '_';
+  return name;
+}
+
+/* A test of one context. */
+class EachPlace : public testing::TestWithParam<Backend const *> {
+protected:
+  void SetUp() override {
+    place = open_place(*GetParam());
+    if (!place) GTEST_SKIP() << "this machine has no " << GetParam()->name;
+  }
+
+  /* Blocks that live in a context that counts them, else 0. */
+  std::size_t blocks() const {
+    return GetParam()->books ? GetParam()->books(place.c_context()).blocks : 0;
+  }
+
+  /* For where a call failed, which the context remembers. */
+  void forget_failure() const { umem_clear_status(place.c_context()); }
+
+  void TearDown() override {
+    if (!place) return;
+    EXPECT_STREQ(umem_get_message(place.c_context()), "");
+    EXPECT_EQ(blocks(), 0u);
+  }
+
+  umem::Context place;
+};
+
+/* Runs the TEST_Ps of a class made from EachPlace on every row. */
+#define FOR_EACH_PLACE(suite)                                                                      \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::Range(backends, backends + backend_count),          \
+                           place_name)
+
+#endif

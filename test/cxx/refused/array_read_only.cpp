@@ -1,0 +1,10 @@
+// refused: the elements of a read-only array are not written
+#include <umem/array.hpp>
+
+void use(umem::Array<double const, 1> &array) {
+#ifdef REFUSED
+  array.host(umem::write);
+#else
+  array.host(umem::read);
+#endif
+}

@@ -1,0 +1,10 @@
+// refused: there must be one index per dimension
+#include <umem/view.hpp>
+
+double element(umem::View<double, 2> view) {
+#ifdef REFUSED
+  return view(1);
+#else
+  return view(1, 2);
+#endif
+}

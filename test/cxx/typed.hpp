@@ -1,0 +1,100 @@
+/* typed.hpp - what typed tests of the C++ headers go over: element types and ranks. */
+#ifndef TEST_CXX_TYPED_HPP
+#define TEST_CXX_TYPED_HPP
+
+#include <umem/extents.hpp>
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/* An element type of a user. */
+struct Item {
+  std::int32_t number;
+  double value;
+
+  friend bool operator==(Item const &one, Item const &other) {
+    return one.number == other.number && one.value == other.value;
+  }
+};
+
+using ElementTypes =
+    testing::Types<std::int32_t, std::int64_t, float, double, std::complex<float>, Item>;
+
+/* The element number n, different from those of other n. */
+template <class T> T element(umem::index n) {
+  if constexpr (std::is_same_v<T, Item>)
+    return Item{static_cast<std::int32_t>(n), 0.5 * static_cast<double>(n)};
+  else if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(n);
+  else
+    return T(static_cast<typename T::value_type>(n), 1);
+}
+
+/* Calls f(std::integral_constant<int, N>) for the ranks 0 to 5. */
+template <class F> void for_each_rank(F const &f) {
+  auto call = [&](auto rank) {
+    SCOPED_TRACE("rank " + std::to_string(rank.value));
+    f(rank);
+  };
+  call(std::integral_constant<int, 0>());
+  call(std::integral_constant<int, 1>());
+  call(std::integral_constant<int, 2>());
+  call(std::integral_constant<int, 3>());
+  call(std::integral_constant<int, 4>());
+  call(std::integral_constant<int, 5>());
+}
+
+/* The first N of five numbers. */
+template <int N>
+umem::Extents<N> first_of(umem::index a, umem::index b, umem::index c, umem::index d,
+                          umem::index e) {
+  umem::index const all[] = {a, b, c, d, e};
+  umem::Extents<N> extents;
+  for (int k = 0; k < N; k++) extents[k] = all[k];
+  return extents;
+}
+
+/* Calls f(indices) for low <= indices < high in C order, and returns how often. */
+template <int N, class F>
+umem::index for_each_indices(umem::Extents<N> const &low, umem::Extents<N> const &high,
+                             F const &f) {
+  for (int k = 0; k < N; k++)
+    if (low[k] >= high[k]) return 0;
+  umem::Extents<N> at = low;
+  for (umem::index calls = 1;; calls++) {
+    f(at);
+    int k = N - 1;
+    while (k >= 0 && ++at[k] == high[k]) {
+      at[k] = low[k];
+      k--;
+    }
+    if (k < 0) return calls;
+  }
+}
+
+/* f(at[0], at[1], ...) */
+template <int N, class F, int... K>
+decltype(auto) call_with(F const &f, umem::Extents<N> const &at, std::integer_sequence<int, K...>) {
+  static_cast<void>(at);
+  return f(at[K]...);
+}
+template <int N, class F> decltype(auto) call_with(F const &f, umem::Extents<N> const &at) {
+  return call_with(f, at, std::make_integer_sequence<int, N>());
+}
+
+/* That the statement throws type with exactly this message. */
+#define EXPECT_THROWS(statement, type, text)                                                       \
+  do {                                                                                             \
+    try {                                                                                          \
+      statement;                                                                                   \
+      ADD_FAILURE() << "nothing is thrown by " #statement;                                         \
+    } catch (type const &thrown) {                                                                 \
+      EXPECT_STREQ(thrown.what(), text);                                                           \
+    }                                                                                              \
+  } while (0)
+
+#endif
