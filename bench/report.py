@@ -4,6 +4,7 @@
 Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py calls  FACTS.json BENCH.json FOLDER
+       report.py kernels FACTS.json KERNELS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt) and all samples to the
 .json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt.
@@ -153,12 +154,22 @@ def store(folder, facts, name, lines, results):
     print(f"{text}\nStored in {stem}.txt and .json")
 
 
+def read_kernels(text):
+    """{row: GB per second of the kernel and of the copy beside it}"""
+    rows = re.findall(r"^(\S.*?)  +(\d+) +(\d+) +[\d.]+", text, re.MULTILINE)
+    return {name: [int(own), int(copy)] for name, own, copy in rows}
+
+
 def main():
     part, *rest = sys.argv[1:] or [""]
     if part in ("ratios", "gpu") and len(rest) == 4:
         facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
         stem = gpu_stem(facts) if part == "gpu" else cpu_stem(facts)
         store(rest[3], facts, f"{stem}-ratios", report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
+        return 0
+    if part == "kernels" and len(rest) == 3:
+        facts, text = json.loads(Path(rest[0]).read_text()), Path(rest[1]).read_text()
+        store(rest[2], facts, f"{gpu_stem(facts)}-kernels", report_ratios(facts, text), {"kernels": read_kernels(text)})
         return 0
     if part == "calls" and len(rest) == 3:
         facts, bench = (json.loads(Path(path).read_text()) for path in rest[:2])
