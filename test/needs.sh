@@ -15,6 +15,15 @@ has() {
       rm -f "$program"
       return $result
       ;;
+    libc++)
+      local linked
+      linked=$(mktemp) &&
+        clang++ -stdlib=libc++ -x c++ -o "$linked" - \
+          <<< $'#include <string>\nint main() { return std::string().size() != 0; }'
+      local status=$?
+      rm -f "$linked"
+      return $status
+      ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
     *) command -v "$1" ;;
   esac > /dev/null 2>&1
@@ -29,6 +38,7 @@ package_of() {
     venv) echo python3 python3-venv ;;
     llvm-symbolizer) echo llvm ;;
     clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
+    libc++) echo libc++-dev libc++abi-dev ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) echo "$1" ;;
   esac

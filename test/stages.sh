@@ -11,7 +11,7 @@ quick_stages=(gcc format includes symbols)
 
 declare -A stage_needs=(
   [gcc]="gcc g++ cmake make ninja pkg-config cmocka gtest python3"
-  [clang]="clang g++ cmake make ninja pkg-config cmocka gtest python3"
+  [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka gtest python3"
   [asan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
   [tsan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
   [valgrind]="gcc g++ cmake ninja pkg-config cmocka gtest python3 valgrind"

@@ -16,6 +16,62 @@ foreach(standard IN ITEMS 17 20 2b)
   )
 endforeach()
 
+# With the standard library libc++, which Clang can use. The installed GoogleTest is built with the
+# other one, so programs of GoogleTest get one of their own from its sources, where they are.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  include(CheckCXXSourceCompiles)
+  if(NOT UMEM_HAS_LIBCXX) # it may have been installed since
+    unset(UMEM_HAS_LIBCXX CACHE)
+  endif()
+  set(CMAKE_REQUIRED_FLAGS -stdlib=libc++)
+  check_cxx_source_compiles("#include <string>\nint main() { return std::string().size() != 0; }"
+                            UMEM_HAS_LIBCXX)
+  unset(CMAKE_REQUIRED_FLAGS)
+  find_path(UMEM_GTEST_SOURCES src/gtest-all.cc PATHS /usr/src/googletest/googletest)
+  mark_as_advanced(UMEM_GTEST_SOURCES)
+endif()
+if(UMEM_HAS_LIBCXX)
+  # All headers together, in all standards. Its older versions have no <memory_resource>.
+  set(together_libcxx "${CMAKE_CURRENT_BINARY_DIR}/together_libcxx.cpp")
+  string(REPLACE "#include <umem/memory_resource.hpp>\n"
+                 "#if __has_include(<memory_resource>)\n#include <umem/memory_resource.hpp>\n#endif\n"
+                 libcxx_lines "${lines}"
+  )
+  file(GENERATE OUTPUT "${together_libcxx}" CONTENT "${libcxx_lines}")
+  foreach(standard IN ITEMS 17 20 2b)
+    umem_command_test(
+      cxx.together.libc++.c++${standard} cxx_compilers
+      "${CMAKE_CXX_COMPILER}" -stdlib=libc++ -std=c++${standard} ${cxx_strict} "${together_libcxx}"
+    )
+  endforeach()
+
+  umem_cxx_plain(cxx_plain_libcxx)
+  target_compile_options(cxx_plain_libcxx PRIVATE -stdlib=libc++)
+  target_link_options(cxx_plain_libcxx PRIVATE -stdlib=libc++)
+  umem_command_test(cxx.plain.libc++ cxx cxx_plain_libcxx)
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(STATUS "The tests with libc++ are left out: there is no libc++.")
+endif()
+if(UMEM_HAS_LIBCXX AND UMEM_GTEST_SOURCES)
+  add_library(cxx_gtest_libcxx STATIC "${UMEM_GTEST_SOURCES}/src/gtest-all.cc")
+  target_include_directories(
+    cxx_gtest_libcxx SYSTEM
+    PRIVATE "${UMEM_GTEST_SOURCES}"
+    PUBLIC "${UMEM_GTEST_SOURCES}/include"
+  )
+  target_compile_options(cxx_gtest_libcxx PUBLIC -stdlib=libc++ PRIVATE -O0)
+  target_link_options(cxx_gtest_libcxx PUBLIC -stdlib=libc++)
+  add_library(cxx_main_libcxx OBJECT main.cpp)
+  target_link_libraries(cxx_main_libcxx PRIVATE umem_backends)
+  umem_cxx_program(cxx_main_libcxx cxx_gtest_libcxx)
+  foreach(name IN ITEMS array array_guard buffer error npy part print shape vector view)
+    add_executable(cxx_${name}_libcxx ${name}.cpp $<TARGET_OBJECTS:cxx_main_libcxx>)
+    target_link_libraries(cxx_${name}_libcxx PRIVATE umem_backends)
+    umem_cxx_program(cxx_${name}_libcxx cxx_gtest_libcxx)
+    umem_command_test(cxx.${name}.libc++ cxx cxx_${name}_libcxx)
+  endforeach()
+endif()
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
   # Each header compiles alone, in all standards.
   foreach(header IN LISTS cxx_headers)

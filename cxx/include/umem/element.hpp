@@ -29,9 +29,20 @@ template <class T> using complex_part_t = typename complex_part<T>::type;
 
 template <class T> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<T>>;
 
-/* Floating-point numbers that are classes. */
+/* _Float16 where the compiler has it, which not every standard library knows. */
+#ifdef __FLT16_MANT_DIG__
+using Float16 = _Float16;
+#else
+using Float16 = void;
+#endif
+
+/* IEEE's numbers of 16 bits. */
 template <class T>
-inline constexpr bool is_half_class = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
+inline constexpr bool is_half = std::is_same_v<T, __half> || std::is_same_v<T, Float16>;
+
+/* Floating-point numbers of 16 bits, which std::is_floating_point may not know. */
+template <class T>
+inline constexpr bool is_short_float = is_half<T> || std::is_same_v<T, __nv_bfloat16>;
 
 } // namespace detail
 } // namespace umem

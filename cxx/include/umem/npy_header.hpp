@@ -45,7 +45,7 @@ template <class T> std::string npy_type() {
     return "|b" + size;
   else if constexpr (std::is_integral_v<T>)
     return order + std::string(std::is_signed_v<T> ? "i" : "u") + size;
-  else if constexpr (std::is_same_v<T, __half>)
+  else if constexpr (is_half<T>)
     return "<f2";
   else if constexpr (is_complex<T>) {
     npy_type<complex_part_t<T>>();

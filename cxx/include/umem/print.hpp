@@ -55,7 +55,7 @@ private:
 };
 
 template <class T>
-class Words<T, std::enable_if_t<std::is_floating_point_v<T> || is_half_class<T>>> {
+class Words<T, std::enable_if_t<std::is_floating_point_v<T> || is_short_float<T>>> {
 public:
   explicit Words(std::vector<T> const &values, bool plus = false)
       : column_(decimals(values), want_scientific(values), plus) {}

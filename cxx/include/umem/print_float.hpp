@@ -52,7 +52,7 @@ inline Decimal decimal_of(long double value, std::string const &text) {
 
 template <class T> Decimal shortest(T value) {
   char text[64];
-  if constexpr (is_half_class<T>) {
+  if constexpr (is_short_float<T>) {
     float exact = static_cast<float>(value);
     for (int digits = 0; digits <= 8; digits++) {
       std::snprintf(text, sizeof text, "%.*e", digits, static_cast<double>(exact));
@@ -199,7 +199,7 @@ private:
 /* The decimal digits that every number of type T can have. */
 template <class T>
 inline constexpr int decimal_digits =
-    std::is_same_v<T, __half>          ? 3
+    is_half<T>                         ? 3
     : std::is_same_v<T, __nv_bfloat16> ? 2
                                        : std::numeric_limits<T>::digits10;
 
@@ -211,7 +211,7 @@ template <class T> long double scalar_limit() {
 /* Whether some numbers are too large, too small or too far apart to stand below each other with
  * their points aligned; all comparisons in their own type. */
 template <class T> bool want_scientific(std::vector<T> const &numbers) {
-  using Real = std::conditional_t<is_half_class<T>, float, T>;
+  using Real = std::conditional_t<is_short_float<T>, float, T>;
   Real largest = 0, smallest = 0;
   for (T number : numbers) {
     Real magnitude = std::fabs(static_cast<Real>(number));

@@ -16,11 +16,13 @@ namespace detail {
 
 /* ---- indices ---- */
 
+inline constexpr int index_rows = 4;
+
 template <class Index, int N, class F>
-__global__ void __launch_bounds__(block_threads) index_tiles(F f, Tiles<N> tiles) {
+__global__ void __launch_bounds__(block_threads) index_tiles(F f, Tiles<N, index_rows> tiles) {
   TileSpot<N> spot = tiles.spot(blockIdx.x);
 #pragma unroll
-  for (int row = 0; row < tile_rows; row++)
+  for (int row = 0; row < index_rows; row++)
     if (tiles.has(spot, row)) tiles.template call<Index>(f, spot, row);
 }
 
@@ -120,6 +122,13 @@ private:
   }
 };
 
+/* The lead of tiles for a function. */
+template <class F, int N> int lead_for(F const &, Extents<N> const &) noexcept { return 0; }
+template <class T, int N, class F>
+int lead_for(ElementAt<T, N, F> const &f, Extents<N> const &begin) noexcept {
+  return line_lead(f.data, f.strides, begin);
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(i, j, ...) for begin <= (i, j, ...) < end. */
@@ -131,7 +140,7 @@ void device_indices(DevicePlace const &place, F const &f, Extents<N> const &begi
   } else {
     CurrentDevice current(place.device);
     in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
-      Tiles<N> tiles(low, high);
+      Tiles<N, index_rows> tiles(low, high, lead_for(f, low));
       launch(place, index_tiles<Index, N, F>, tiles.count, tiles.threads, f, tiles);
     });
     finish(place);

@@ -81,6 +81,14 @@ struct MapStrided<std::integer_sequence<int, M...>, N, F, T...> : StridedOperand
   }
 };
 
+/* The lead of tiles for the elements of target. */
+template <int... M, int N, class F, class T, class... A>
+int lead_for(MapStrided<std::integer_sequence<int, M...>, N, F, T, A...> const &call,
+             Extents<N> const &begin) noexcept {
+  StridedOperand<0, N, T> const &target = call;
+  return line_lead(target.data, target.strides, begin);
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element of target, element of each input) */

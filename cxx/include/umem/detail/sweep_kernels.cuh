@@ -10,6 +10,7 @@
 #include <umem/detail/tiles.cuh>
 #include <umem/view.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -31,100 +32,99 @@ __device__ Partial<R> reduce_over_block(Op &op, Partial<R> own, unsigned thread)
 }
 
 /* f(i, j, ...) without an element. */
-struct NoElement {};
+template <int N> struct NoElement {
+  struct Value {};
 
-/* f(value, i, j, ...), whose values are stored in elements when all rows are computed: no store
- * stands between the loads. */
+  int lead(Extents<N> const &) const noexcept { return 0; }
+  template <class F, class... I> __device__ decltype(auto) call(F &f, Value &, I... i) const {
+    return f(i...);
+  }
+  template <class... I> __device__ void store(Value const &, I...) const {}
+};
+
+/* f(value, i, j, ...), whose values become elements of data. */
 template <class T, int N> struct StoreElement {
+  using Value = T;
+
   T *data;
   Extents<N> strides;
 
+  int lead(Extents<N> const &begin) const noexcept { return line_lead(data, strides, begin); }
+  template <class F, class... I> __device__ decltype(auto) call(F &f, T &value, I... i) const {
+    return f(value, i...);
+  }
+  template <class... I> __device__ void store(T const &value, I... i) const {
+    data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)] = value;
+  }
+
+private:
   template <int... K, class... I>
-  __device__ void store(T const &value, std::integer_sequence<int, K...>, I... i) const {
-    data[((i * strides.at[K]) + ... + index(0))] = value;
+  __device__ index offset(std::integer_sequence<int, K...>, I... i) const {
+    return ((i * strides.at[K]) + ... + index(0));
   }
 };
 
-/* What the rows of one thread in one tile give. */
-template <class Index, class R, int N, class F, class Op>
-__device__ Partial<R> tile_result(F &f, Op &op, NoElement, Tiles<N> const &tiles,
-                                  TileSpot<N> const &spot) {
-  Partial<R> result;
-#pragma unroll
-  for (int row = 0; row < tile_rows; row++)
-    if (tiles.has(spot, row))
-      result = combine(op, result,
-                       Partial<R>{static_cast<R>(tiles.template call<Index>(f, spot, row)), true});
-  return result;
-}
+/* How many indices each thread has: as many as have their values in registers. */
+inline constexpr int sweep_rows = 8;
 
-template <class Index, class R, int N, class F, class Op, class T>
-__device__ Partial<R> tile_result(F &f, Op &op, StoreElement<T, N> const &to, Tiles<N> const &tiles,
-                                  TileSpot<N> const &spot) {
-  auto all = std::make_integer_sequence<int, N>();
-  auto store = [&](T const &value, int row) {
-    tiles.template call<index>([&](auto... i) { to.store(value, all, i...); }, spot, row);
+/* Each block has a tile and leaves one result. Values are stored when all rows are computed, so
+ * that no store stands between the loads; the 1 lets the compiler take the registers that loading
+ * ahead needs. */
+template <class Index, class R, int N, class F, class Op, class To>
+__global__ void __launch_bounds__(block_threads, 1)
+    sweep_tiles(F f, Op op, To to, Tiles<N, sweep_rows> tiles, std::uint32_t first,
+                Partial<R> *results) {
+  TileSpot<N> spot = tiles.spot(first + blockIdx.x);
+  auto compute = [&](auto &value, int row) {
+    return static_cast<R>(tiles.template call<Index>(
+        [&](auto... i) -> decltype(auto) { return to.call(f, value, i...); }, spot, row));
   };
-  Partial<R> result;
-  if (tiles.has(spot, tile_rows - 1)) {
-    T value[tile_rows];
-    R returned[tile_rows];
+  auto store = [&](auto const &value, int row) {
+    tiles.template call<index>([&](auto... i) { to.store(value, i...); }, spot, row);
+  };
+  Partial<R> own;
+  if (tiles.has_all(spot)) {
+    typename To::Value values[sweep_rows];
+    R returned[sweep_rows];
 #pragma unroll
-    for (int row = 0; row < tile_rows; row++)
-      returned[row] = static_cast<R>(
-          tiles.template call<Index>([&](auto... i) { return f(value[row], i...); }, spot, row));
+    for (int row = 0; row < sweep_rows; row++) returned[row] = compute(values[row], row);
 #pragma unroll
-    for (int row = 0; row < tile_rows; row++) store(value[row], row);
-    result = {returned[0], true};
+    for (int row = 0; row < sweep_rows; row++) store(values[row], row);
+    own = {returned[0], true};
 #pragma unroll
-    for (int row = 1; row < tile_rows; row++)
-      result.value = static_cast<R>(op(result.value, returned[row]));
+    for (int row = 1; row < sweep_rows; row++)
+      own.value = static_cast<R>(op(own.value, returned[row]));
   } else {
-#pragma unroll
-    for (int row = 0; row < tile_rows; row++) {
+#pragma unroll 1
+    for (int row = 0; row < sweep_rows; row++) {
       if (!tiles.has(spot, row)) continue;
-      T value;
-      R returned = static_cast<R>(
-          tiles.template call<Index>([&](auto... i) { return f(value, i...); }, spot, row));
+      typename To::Value value;
+      Partial<R> next{compute(value, row), true};
       store(value, row);
-      result = combine(op, result, Partial<R>{returned, true});
+      own = combine(op, own, next);
     }
   }
-  return result;
-}
-
-/* Blocks go from tile to tile; each leaves one result. */
-template <class Index, class R, int N, class F, class Op, class To>
-__global__ void __launch_bounds__(block_threads)
-    sweep_tiles(F f, Op op, To to, Tiles<N> tiles, Partial<R> *results) {
-  Partial<R> own;
-  for (std::uint32_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x)
-    own = combine(op, own, tile_result<Index, R, N>(f, op, to, tiles, tiles.spot(tile)));
   unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   own = reduce_over_block(op, own, thread);
   if (thread == 0) results[blockIdx.x] = own;
 }
 
-/* One block joins the results of all. */
+/* The blocks join count results to one each. */
 template <class R, class Op>
 __global__ void __launch_bounds__(block_threads)
-    join_results(Op op, Partial<R> const *results, std::uint32_t count, Partial<R> *result) {
+    join_results(Op op, Partial<R> const *results, std::uint32_t count, Partial<R> *joined) {
   Partial<R> own;
-  for (std::uint32_t n = threadIdx.x; n < count; n += block_threads)
+#pragma unroll 4
+  for (std::uint32_t n = blockIdx.x * block_threads + threadIdx.x; n < count;
+       n += gridDim.x * block_threads)
     own = combine(op, own, results[n]);
   own = reduce_over_block(op, own, threadIdx.x);
-  if (threadIdx.x == 0) *result = own;
+  if (threadIdx.x == 0) joined[blockIdx.x] = own;
 }
 
-/* As many blocks as the GPU runs at once. */
-template <class Kernel> unsigned resident_blocks(Kernel kernel, int device) {
-  int processors = 0, blocks = 0;
-  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-             "cudaDeviceGetAttribute");
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, block_threads, 0),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  return static_cast<unsigned>(processors * (blocks > 0 ? blocks : 1));
-}
+/* The most results that wait to be joined, and the most that one block joins. */
+inline constexpr std::uint32_t most_results = 1 << 18;
+inline constexpr std::uint32_t most_of_block = 8 * block_threads;
 
 template <class Index, class R, int N, class Op, class F, class To>
 Partial<R> launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to,
@@ -132,23 +132,33 @@ Partial<R> launch_sweep(DevicePlace const &place, Op const &op, F const &f, To c
   static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
                 "results of kernels are trivially copyable and can be default-constructed");
   CurrentDevice current(place.device);
-  auto kernel = sweep_tiles<Index, R, N, F, Op, To>;
-  unsigned most = resident_blocks(kernel, current.device());
-  index launches = 0;
-  in_launches(begin, end, [&](Extents<N> const &, Extents<N> const &) { launches++; });
-  if (launches == 0) return {};
-
-  Scratch scratch(current.device(),
-                  sizeof(Partial<R>) * static_cast<std::size_t>(launches * most + 1));
-  Partial<R> *results = scratch.as<Partial<R>>();
-  std::uint32_t count = 1; /* the first is that of all */
+  using SweepTiles = Tiles<N, sweep_rows>;
+  std::uint32_t most = 0;
   in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
-    Tiles<N> tiles(low, high);
-    unsigned blocks = tiles.count < most ? tiles.count : most;
-    launch(place, kernel, blocks, tiles.threads, f, op, to, tiles, results + count);
-    count += blocks;
+    most = std::max(most, std::min(SweepTiles(low, high, to.lead(low)).count, most_results));
   });
-  launch(place, join_results<R, Op>, 1, block_threads, op, results + 1, count - 1, results);
+  if (most == 0) return {};
+
+  Scratch scratch(current.device(), sizeof(Partial<R>) * (1 + most + block_threads));
+  Partial<R> *all = scratch.as<Partial<R>>(), *results = all + 1, *some = results + most;
+  std::uint32_t before = 0; /* whether there is a result before: it is joined with the next */
+  in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
+    SweepTiles tiles(low, high, to.lead(low));
+    for (std::uint32_t first = 0; first < tiles.count; first += most) {
+      std::uint32_t count = std::min(tiles.count - first, most);
+      launch(place, sweep_tiles<Index, R, N, F, Op, To>, count, tiles.threads, f, op, to, tiles,
+             first, results);
+      Partial<R> const *from = results - before;
+      count += before;
+      if (count > most_of_block) {
+        launch(place, join_results<R, Op>, block_threads, block_threads, op, from, count, some);
+        from = some;
+        count = block_threads;
+      }
+      launch(place, join_results<R, Op>, 1, block_threads, op, from, count, all);
+      before = 1;
+    }
+  });
   Partial<R> result;
   scratch.download(place, &result, sizeof result);
   return result;
@@ -161,10 +171,10 @@ template <class Index, class R, int N, class Op, class F>
 Partial<R> device_index_reduce(DevicePlace const &place, Op const &op, F const &f,
                                Extents<N> const &begin, Extents<N> const &end) {
   if constexpr (N == 0)
-    return launch_sweep<Index, R>(place, op, WithoutIndex<F>{f}, NoElement(), Extents<1>(),
+    return launch_sweep<Index, R>(place, op, WithoutIndex<F>{f}, NoElement<1>(), Extents<1>(),
                                   Extents<1>{1});
   else
-    return launch_sweep<Index, R>(place, op, f, NoElement(), begin, end);
+    return launch_sweep<Index, R>(place, op, f, NoElement<N>(), begin, end);
 }
 
 /* Over f(value, i, j, ...), where the values become elements of view. */

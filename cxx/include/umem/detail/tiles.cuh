@@ -14,26 +14,45 @@
 namespace umem {
 namespace detail {
 
-/* How many indices each thread has. */
-inline constexpr int tile_rows = 4;
+/* How many elements before the first one of a range, as a view has them, the line of a GPU's memory
+ * begins: threads that begin there write whole lines. 0 where the last dimension is strided. */
+template <class T, int N>
+int line_lead(T *data, Extents<N> const &strides, Extents<N> const &begin) noexcept {
+  constexpr std::uintptr_t line_bytes = 128;
+  if (line_bytes % sizeof(T) != 0 || strides.at[N - 1] != 1) return 0;
+  auto first = reinterpret_cast<std::uintptr_t>(data);
+  for (int k = 0; k < N; k++)
+    first += static_cast<std::uintptr_t>(begin.at[k] * strides.at[k]) * sizeof(T);
+  return static_cast<int>(first % line_bytes / sizeof(T));
+}
 
 /* Where a thread is in a tile: its first indices, from the begin of the range. */
 template <int N> struct TileSpot { std::int32_t at[N]; };
 
-/* At most launch_elements indices. */
-template <int N> struct Tiles {
+/* At most launch_elements indices, of which each thread has Rows. */
+template <int N, int Rows> struct Tiles {
   Extents<N> begin;
   std::int32_t extents[N];
   Divider counts[N]; /* of tiles in each dimension */
   std::uint32_t count = 1;
+  std::int32_t lead = 0; /* how far before the range the first tiles begin in the last dimension */
   dim3 threads;
 
-  Tiles(Extents<N> const &begin_, Extents<N> const &end) : begin(begin_) {
+  /* The lead is that wished, or none where it would take more than a quarter more tiles. */
+  Tiles(Extents<N> const &begin_, Extents<N> const &end, int wished_lead) : begin(begin_) {
     for (int k = 0; k < N; k++) extents[k] = static_cast<std::int32_t>(end.at[k] - begin.at[k]);
     choose_threads();
     for (int k = 0; k < N; k++) {
-      counts[k] = Divider(blocks_for(extents[k], length(k)));
-      count *= counts[k].divisor;
+      unsigned tiles = blocks_for(extents[k], length(k));
+      if (k == N - 1) {
+        unsigned led = blocks_for(index(extents[k]) + wished_lead, length(k));
+        if (led - tiles <= tiles / 4) {
+          tiles = led;
+          lead = wished_lead;
+        }
+      }
+      counts[k] = Divider(tiles);
+      count *= tiles;
     }
   }
 
@@ -43,20 +62,26 @@ template <int N> struct Tiles {
     for (int k = N - 1; k >= 0; k--)
       spot.at[k] = static_cast<std::int32_t>(k > 0 ? counts[k].take_remainder(tile) : tile);
     if constexpr (N == 1) {
-      spot.at[0] = spot.at[0] * tile_rows * block_threads + int(threadIdx.x);
+      spot.at[0] = spot.at[0] * Rows * step + int(threadIdx.x) - lead;
     } else {
-      spot.at[N - 1] = spot.at[N - 1] * int(blockDim.x) + int(threadIdx.x);
-      spot.at[N - 2] = (spot.at[N - 2] * int(blockDim.y) + int(threadIdx.y)) * tile_rows;
+      spot.at[N - 1] = spot.at[N - 1] * int(blockDim.x) + int(threadIdx.x) - lead;
+      spot.at[N - 2] = (spot.at[N - 2] * int(blockDim.y) + int(threadIdx.y)) * Rows;
     }
     if constexpr (N > 2) spot.at[N - 3] = spot.at[N - 3] * int(blockDim.z) + int(threadIdx.z);
     return spot;
   }
 
-  /* Whether a row of the thread is in the range; the rows before it are then as well. */
+  /* Whether a row of the thread is in the range. */
   __device__ bool has(TileSpot<N> const &spot, int row) const {
     if constexpr (N > 2)
       if (spot.at[N - 3] >= extents[N - 3]) return false;
-    return spot.at[N - 1] < extents[N - 1] && spot.at[run] + row * step < extents[run];
+    if constexpr (N > 1)
+      if (spot.at[N - 1] < 0 || spot.at[N - 1] >= extents[N - 1]) return false;
+    std::int32_t at = spot.at[run] + row * step;
+    return (N > 1 || at >= 0) && at < extents[run];
+  }
+  __device__ bool has_all(TileSpot<N> const &spot) const {
+    return has(spot, 0) && has(spot, Rows - 1);
   }
 
   /* Calls f(i, j, ...) with the indices of a row of the thread. */
@@ -78,14 +103,14 @@ private:
     return f(static_cast<Index>(begin.at[K] + spot.at[K] + (K == run ? row * step : 0))...);
   }
 
-  /* Rows of 64 threads share most of what a stencil reads in the cache of their processor. Where
+  /* Rows of 128 threads share most of what a stencil reads in the cache of their processor. Where
    * the last dimensions are short, threads are taken from one for the next. */
   void choose_threads() {
     if constexpr (N == 1) {
       threads = dim3(block_threads, 1, 1);
     } else {
-      unsigned x = power_of_2(static_cast<unsigned>(extents[N - 1]), 64);
-      unsigned y = power_of_2(blocks_for(extents[N - 2], tile_rows), block_threads / x);
+      unsigned x = power_of_2(static_cast<unsigned>(extents[N - 1]), 128);
+      unsigned y = power_of_2(blocks_for(extents[N - 2], Rows), block_threads / x);
       unsigned z = 1;
       if constexpr (N > 2)
         z = power_of_2(static_cast<unsigned>(extents[N - 3]), block_threads / (x * y));
@@ -102,9 +127,9 @@ private:
   }
 
   index length(int k) const noexcept {
-    if (N == 1) return index(threads.x) * tile_rows;
+    if (N == 1) return index(threads.x) * Rows;
     if (k == N - 1) return threads.x;
-    if (k == N - 2) return index(threads.y) * tile_rows;
+    if (k == N - 2) return index(threads.y) * Rows;
     return k == N - 3 ? index(threads.z) : 1;
   }
 };

@@ -1,0 +1,171 @@
+/* half.cpp - elements of 16 bits: __half and __nv_bfloat16 where CUDA's headers are, _Float16 where
+ * the compiler has it. */
+#include "arrays.hpp"
+
+#include <umem/array.hpp>
+#include <umem/convert.hpp>
+#include <umem/for_each.hpp>
+#include <umem/npy.hpp>
+#include <umem/print.hpp>
+
+#include <gtest/gtest.h>
+
+#if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
+#define HAS_CUDA_TYPES 1
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#else
+#define HAS_CUDA_TYPES 0
+#endif
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using umem::Array;
+
+/* Calls f(Type<T>()) for those types that there are. */
+template <class F> void for_each_half(F const &f) {
+#if HAS_CUDA_TYPES
+  f(Type<__half>());
+  f(Type<__nv_bfloat16>());
+#endif
+#ifdef __FLT16_MANT_DIG__
+  f(Type<_Float16>());
+#endif
+  static_cast<void>(f);
+}
+
+/* Element n, which all of the types can tell from its neighbours. */
+template <class T> T number(umem::index n) { return T(0.5f * static_cast<float>(n)); }
+
+template <class T> Array<T, 2> numbered(umem::Context const &place) {
+  Array<T, 2> array({3, 4}, place, {{1, 0}});
+  auto guard = array.host(umem::discard);
+  for_each_cell(array, [&](auto const &at, umem::index n) { (*guard)(at) = number<T>(n); });
+  return array;
+}
+
+template <class T> void expect_numbers(Array<T, 2> const &array) {
+  for_each_cell(array, [&](auto const &at, umem::index n) {
+    EXPECT_EQ(static_cast<float>(array.get(at)), static_cast<float>(number<T>(n)));
+  });
+}
+
+/* ---- on every context ---- */
+
+class HalfTest : public EachPlace {};
+
+TEST_P(HalfTest, elements_are_set_and_read) {
+  for_each_half([&](auto type) {
+    using T = typename decltype(type)::type;
+    Array<T, 2> array = numbered<T>(place);
+    expect_numbers(array);
+    array.set(T(-1.5f), 2, 1);
+    EXPECT_EQ(static_cast<float>(array.get(2, 1)), -1.5f);
+    EXPECT_EQ(static_cast<float>((*array.host(umem::read))(2, 1)), -1.5f);
+  });
+}
+
+TEST_P(HalfTest, arrays_are_copied_between_contexts) {
+  for_each_half([&](auto type) {
+    using T = typename decltype(type)::type;
+    Array<T, 2> array = numbered<T>(umem::Host()), there(array, place), back(there, umem::Host());
+    expect_numbers(there);
+    expect_numbers(back);
+    Array<T, 1> column({3}, umem::Host());
+    copy(there.part().select(1, 2), column.part());
+    for (umem::index i = 0; i < 3; i++)
+      EXPECT_EQ(static_cast<float>(column.get(i)), static_cast<float>(there.get(i, 2)));
+  });
+}
+
+FOR_EACH_PLACE(HalfTest);
+
+/* ---- text, files and arithmetic, of each type ---- */
+
+template <class T> std::string row(std::vector<float> const &values) {
+  Array<T, 1> array({values.size()}, umem::Host());
+  umem::convert(umem::on_host, umem::View<float const, 1>(values.data(), {values.size()}), array);
+  std::ostringstream stream;
+  stream << array;
+  return stream.str();
+}
+
+/* What NumPy prints of a float16. */
+template <class T> void expect_text_of_half() {
+  EXPECT_EQ(row<T>({1, -0.5f, 0.1f}), "[ 1.  -0.5  0.1]");
+  EXPECT_EQ(row<T>({65504, 1}), "[6.55e+04 1.00e+00]");
+  EXPECT_EQ(row<T>({std::numeric_limits<float>::infinity(), 0.3333f}), "[   inf 0.3333]");
+}
+
+template <class T> void expect_files_of_half() {
+  char path[BACKEND_PATH_SIZE];
+  ASSERT_TRUE(backend_temp_file(path));
+  Array<T, 2> array = numbered<T>(umem::Host());
+  umem::save_npy(path, array);
+  Array<T, 2> read = umem::load_npy<T, 2>(path, umem::Host());
+  for (umem::index i = 0; i < 3; i++)
+    for (umem::index j = 0; j < 4; j++)
+      EXPECT_EQ(static_cast<float>(read.get(i, j)), static_cast<float>(array.get(i, j)));
+  EXPECT_THROW((umem::load_npy<short, 2>(path)), umem::type_error);
+  umem_thread_clear();
+
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_NE(bytes.find("'descr': '<f2'"), std::string::npos);
+  ASSERT_GT(bytes.size(), 24u);
+  EXPECT_EQ(bytes.substr(bytes.size() - 24, 4), std::string("\x00\x40\x00\x41", 4)); /* 2, 2.5 */
+  std::remove(path);
+}
+
+struct Twice {
+  template <class T> UMEM_FUNCTION void operator()(T &x) const { x = T(2 * static_cast<float>(x)); }
+};
+
+template <class T> void expect_loops() {
+  Array<T, 2> array = numbered<T>(umem::Host());
+  umem::for_each(array, Twice());
+  Array<float, 2> floats({3, 4}, umem::Host());
+  umem::convert(array, floats);
+  EXPECT_EQ(floats.get(0, 0), 4.f); /* behind a row of ghost cells */
+  EXPECT_EQ(floats.get(2, 3), 15.f);
+}
+
+#if HAS_CUDA_TYPES
+
+TEST(Half, is_printed) { expect_text_of_half<__half>(); }
+TEST(Half, goes_to_files_and_back) { expect_files_of_half<__half>(); }
+TEST(Half, is_computed_with) { expect_loops<__half>(); }
+
+TEST(Bfloat16, is_printed) {
+  EXPECT_EQ(row<__nv_bfloat16>({1, -0.5f, 0.1f}), "[ 1.  -0.5  0.1]");
+  EXPECT_EQ(row<__nv_bfloat16>({256, 3}), "[2.56e+02 3.00e+00]");
+}
+TEST(Bfloat16, is_computed_with) { expect_loops<__nv_bfloat16>(); }
+
+#else
+
+TEST(Half, is_left_out) { GTEST_SKIP() << "__half, __nv_bfloat16: there are no headers of CUDA"; }
+
+#endif
+#ifdef __FLT16_MANT_DIG__
+
+TEST(Float16, is_printed) { expect_text_of_half<_Float16>(); }
+TEST(Float16, goes_to_files_and_back) { expect_files_of_half<_Float16>(); }
+TEST(Float16, is_computed_with) { expect_loops<_Float16>(); }
+
+#else
+
+TEST(Float16, is_left_out) { GTEST_SKIP() << "_Float16: this compiler has no such type"; }
+
+#endif
+
+} // namespace
