@@ -26,6 +26,7 @@ def has_text(element):
 PRIVATE_MACROS = {
     "UMEM_CHECK",
     "UMEM_EITHER_SIDE",
+    "UMEM_EXCEPTION",
     "UMEM_LAUNCH_NAMESPACE",
     "UMEM_STD",
 }

@@ -256,6 +256,43 @@ TEST_P(ArrayTest, is_assigned_into_its_own_storage) {
   expect_numbered(self);
 }
 
+TEST_P(ArrayTest, is_not_assigned_while_somebody_has_it) {
+  Doubles target({2, 3}, place), other({4, 1}), ghosts({2, 3}, umem::Host(), with_ghosts(1, 0));
+  Doubles const empty;
+  number(target);
+  auto refuse_all = [&] {
+    EXPECT_THROW(target = other, umem::locked_error);
+    EXPECT_THROW(target = ghosts, umem::locked_error);
+    EXPECT_THROW(target = empty, umem::locked_error);
+  };
+  {
+    auto lock = target.lock();
+    refuse_all();
+  }
+  {
+    auto guard = target.host(umem::read);
+    refuse_all();
+  }
+  expect_numbered(target);
+  Array<double const, 2> finished(std::move(target)), another({4, 1});
+  {
+    auto lock = finished.lock();
+    EXPECT_THROW(finished = another, umem::locked_error);
+  }
+  finished = another;
+  EXPECT_EQ(finished.extents(), another.extents());
+}
+
+TEST_P(ArrayTest, moves_onto_one_that_somebody_has) {
+  Doubles target({2, 3}, place), other({4, 1}, place);
+  number(target);
+  number(other, 20);
+  auto guard = target.host(umem::write);
+  target = std::move(other);
+  guard(0, 0) = -1;
+  expect_numbered(target, 20);
+}
+
 TEST_P(ArrayTest, copies_its_elements_to_another) {
   Doubles source({2, 3}, place, with_ghosts(1, 1)), same({2, 3}, place, with_ghosts(1, 1));
   Doubles bare({2, 3}, place), other({3, 2}, place);
@@ -389,6 +426,15 @@ TEST(Array, needs_a_mirror_that_the_cpu_can_use) {
   umem::ArrayOptions<1> options;
   options.host = umem::File::scratch();
   EXPECT_THROW((Array<int, 1>(3, umem::Host(), options)), umem::not_supported_error);
+}
+
+TEST(Array, exceptions_of_its_own_are_of_their_kind) {
+  umem::locked_error locked(std::string("a"));
+  umem::moved_from_error moved_from("b");
+  EXPECT_EQ(static_cast<umem::runtime_error const &>(locked).status(), umemRuntimeError);
+  EXPECT_EQ(static_cast<umem::value_error const &>(moved_from).status(), umemValueError);
+  EXPECT_STREQ(locked.what(), "a");
+  EXPECT_STREQ(moved_from.what(), "b");
 }
 
 /* ---- files ---- */

@@ -7,6 +7,10 @@
 #include <type_traits>
 #include <utility>
 
+/* Of fake/fake.h, which is no C++. */
+struct FakeAsync;
+extern "C" void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
+
 namespace {
 
 using umem::Array;
@@ -229,6 +233,76 @@ TEST_P(ArrayGuardTest, waits_for_what_is_queued) {
     other.start_sync_to_host();
     expect_numbered(other);
   }
+}
+
+/* ---- queued transfers that fail when their turn comes ---- */
+
+class FailingTransfer : public testing::Test {
+protected:
+  void fail_next() {
+    fake_async_fail_next(reinterpret_cast<FakeAsync *>(device.c_context()), umemRuntimeError);
+  }
+  void TearDown() override { umem_clear_status(device.c_context()); }
+
+  umem::Context device = open_place(*backend_by_name("fake-async"));
+};
+
+TEST_F(FailingTransfer, to_the_host_leaves_the_device_current) {
+  auto array = Doubles::full({20, 30}, 4, device);
+  fail_next();
+  EXPECT_THROW(array.host(umem::read), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::device);
+  EXPECT_EQ(array.host(umem::read)(19, 29), 4);
+
+  array.release_host();
+  fail_next();
+  EXPECT_THROW(array.sync_to_host(), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::device);
+  fail_next();
+  array.start_sync_to_host();
+  EXPECT_EQ(array.current(), Side::both);
+  EXPECT_THROW(array.get(0, 0), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::device);
+  EXPECT_EQ(array.get(0, 0), 4);
+}
+
+TEST_F(FailingTransfer, to_the_device_leaves_the_host_current) {
+  Doubles array({20, 30}, device);
+  number(array);
+  fail_next();
+  EXPECT_THROW(array.sync_to_device(), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::host);
+  fail_next();
+  EXPECT_THROW(array.release_host(), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::host);
+  fail_next();
+  array.start_sync_to_device();
+  array.device(umem::read);
+  EXPECT_THROW(array.host(umem::write), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::host);
+  array.release_host();
+  expect_numbered(array);
+}
+
+TEST_F(FailingTransfer, does_not_undo_what_was_written_after_it) {
+  Doubles array({20, 30}, device);
+  auto sevens = Doubles::full({20, 30}, 7, device);
+  number(array, 50);
+  fail_next();
+  array.start_sync_to_device();
+  copy(sevens.part(), array.part());
+  EXPECT_THROW(array.host(umem::read), umem::runtime_error);
+  EXPECT_EQ(array.current(), Side::device);
+  EXPECT_EQ(array.host(umem::read)(19, 29), 7);
+}
+
+TEST_F(FailingTransfer, keeps_an_element_from_being_half_set) {
+  auto array = Doubles::full({2, 3}, 4, device);
+  fail_next();
+  array.start_sync_to_host();
+  EXPECT_THROW(array.set(5, 0, 0), umem::runtime_error);
+  EXPECT_EQ(array.get(0, 0), 4);
+  EXPECT_EQ(array.host(umem::read)(0, 0), 4);
 }
 
 TEST_P(ArrayGuardTest, mirrors_in_any_memory_of_the_cpu) {

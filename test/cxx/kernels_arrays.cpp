@@ -10,6 +10,8 @@
 #include <umem/sweep.hpp>
 #include <umem/transform.hpp>
 
+#include <memory>
+
 namespace {
 
 using umem::Array;
@@ -82,12 +84,105 @@ TEST_P(KernelsOnArrays, take_guards_and_read_only_arrays) {
   EXPECT_EQ(umem::sum(umem::on_host, b), 110);
 }
 
+TEST_P(KernelsOnArrays, bring_over_what_they_change_in_place) {
+  Array<int, 1> a({10}, place), b({10}, place);
+  umem::iota(umem::on_host, a, 0);
+  umem::iota(umem::on_host, b, 0);
+  a.release_host(); /* from now on the device alone is current */
+  umem::transform(umem::on_host, a, a, [](int x) { return x + 100; });
+  a.release_host();
+  umem::transform(umem::on_host, b, a, a, [](int x, int y) { return x + y; });
+  a.release_host();
+  umem::convert(umem::on_host, a, a);
+  for (index i = 0; i < 10; i++) EXPECT_EQ(a.get(i), 100 + 2 * i);
+}
+
+TEST_P(KernelsOnArrays, keep_the_output_of_refused_calls) {
+  Array<int, 1> in({9}, place), other({10}, place);
+  Array<int, 2> table({3, 9}, place);
+  Array<int, 1> out({10}, place);
+  number(out);
+  number(other);
+  out.release_host();
+  auto same = [](int x) { return x; };
+  auto add = [](int x, int y) { return x + y; };
+  umem::HostPlace const here = umem::on_host;
+  EXPECT_THROW(umem::transform(here, in, out, same), umem::value_error);
+  EXPECT_THROW(umem::transform(here, other, in, out, add), umem::value_error);
+  EXPECT_THROW(umem::convert(here, in, out), umem::value_error);
+  EXPECT_THROW(umem::sum_along(here, table, 0, out), umem::value_error);
+  EXPECT_THROW(umem::sum_along(here, table, 2, out), umem::index_error);
+  {
+    auto lock = other.lock();
+    EXPECT_THROW(umem::transform(here, other, out, same), umem::locked_error);
+  }
+  expect_numbered(out);
+}
+
+TEST_P(KernelsOnArrays, keep_the_output_where_there_are_no_kernels) {
+  Array<int, 1> a({10}, place), b({10}, place);
+  Array<int, 2> table({3, 10}, place);
+  umem::fill(umem::on_host, a, 0);
+  umem::fill(umem::on_host, table, 0);
+  number(b);
+  auto same = [](int x) { return x; };
+  auto add = [](int x, int y) { return x + y; };
+  umem::DevicePlace const gpu = umem::on_device();
+  for (umem::Place const &where : {umem::Place(gpu), umem::Place(umem::on_device(0, 0))}) {
+    EXPECT_THROW(umem::fill(where, b, 7), umem::error);
+    EXPECT_THROW(umem::iota(where, b, 7), umem::error);
+    EXPECT_THROW(umem::transform(where, a, b, same), umem::error);
+    EXPECT_THROW(umem::transform(where, a, a, b, add), umem::error);
+    EXPECT_THROW(umem::sum_along(where, table, 0, b), umem::error);
+  }
+  EXPECT_THROW(umem::fill(gpu, b, 7), umem::error);
+  expect_numbered(b);
+}
+
+TEST_P(KernelsOnArrays, refuse_a_gpu_that_cannot_use_the_memory) {
+  Array<int, 1> a({10}, place);
+  number(a);
+  if (place.can(umemDeviceAccessible)) {
+    EXPECT_THROW(umem::fill(umem::on_device(), a, 1), umem::not_supported_error);
+  } else {
+    EXPECT_THROW(umem::fill(umem::on_device(), a, 1), umem::value_error);
+    EXPECT_THROW(umem::for_each(umem::Place(umem::on_device()), a, [](int &x) { x = 1; }),
+                 umem::value_error);
+    EXPECT_THROW(umem::sum(umem::on_device(), a), umem::value_error);
+  }
+  expect_numbered(a);
+}
+
 TEST_P(KernelsOnArrays, tell_of_arrays_that_were_moved_from) {
   Array<int, 1> a({10}, place), b = std::move(a);
   EXPECT_THROW(umem::fill(a, 1), umem::moved_from_error);
   EXPECT_THROW(umem::sum(umem::on_host, a), umem::moved_from_error);
+  EXPECT_THROW(umem::convert(umem::on_host, b, a), umem::moved_from_error);
+  EXPECT_THROW(umem::convert(umem::on_host, a, b), umem::moved_from_error);
 }
 
 FOR_EACH_PLACE(KernelsOnArrays);
+
+/* A context that some device can use, which is none of CUDA's. */
+TEST(PlaceOfAContext, OfAnotherKindOfDeviceIsTheHost) {
+  umemVtbl methods = {};
+  methods.info = [](umemVirtual *, umemInfo *info) { info->ordinal = 3; };
+  umemVirtual ctx;
+  umemVirtual_ctor(&ctx, nullptr);
+  ctx.vptr = &methods;
+  ctx.capabilities |= umemDeviceAccessible;
+  {
+    umem::Context context(std::shared_ptr<umemVirtual>(&ctx, [](umemVirtual *) {}));
+    EXPECT_EQ(context.info().ordinal, 3);
+    EXPECT_FALSE(umem::Place(context).is_device());
+    EXPECT_EQ(umem_thread_status(), umemOK);
+    EXPECT_STREQ(umem_get_message(&ctx), "");
+    int sum = 0;
+    umem::for_each_index(context, umem::Extents<1>(4),
+                         [&](index i) { sum += static_cast<int>(i); });
+    EXPECT_EQ(sum, 6);
+  }
+  umem_dtor(&ctx);
+}
 
 } // namespace

@@ -8,8 +8,28 @@
 #include <umem/for_each.hpp>
 #include <umem/transform.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <new>
 #include <stdexcept>
+
+/* How many allocations this thread may still make; -1: any number. */
+static thread_local int allocations_left = -1;
+
+static void *allocate(std::size_t nbytes) noexcept {
+  if (allocations_left == 0) return nullptr;
+  if (allocations_left > 0) allocations_left--;
+  return std::malloc(nbytes ? nbytes : 1);
+}
+void *operator new(std::size_t nbytes) {
+  if (void *memory = allocate(nbytes)) return memory;
+  throw std::bad_alloc();
+}
+void *operator new(std::size_t nbytes, std::nothrow_t const &) noexcept { return allocate(nbytes); }
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void *memory, std::nothrow_t const &) noexcept { std::free(memory); }
 
 namespace {
 
@@ -184,6 +204,24 @@ TEST(Threads, HandOnWhatIsThrown) {
   }
 }
 
+TEST(Threads, ThatThereIsNoMemoryForAreDoneWithout) {
+  int done = 0;
+  for (int allocations = 0; allocations < 8; allocations++) {
+    std::atomic<int> seen[4] = {};
+    bool refused = false;
+    allocations_left = allocations;
+    try {
+      umem::detail::on_threads(4, [&](index chunk) { seen[chunk]++; });
+    } catch (std::bad_alloc const &) { /* before the first thread */
+      refused = true;
+    }
+    allocations_left = -1;
+    for (auto const &times : seen) EXPECT_EQ(times, refused ? 0 : 1) << allocations;
+    done += !refused;
+  }
+  EXPECT_GE(done, 5); /* with 0 to 3 threads, and with memory to spare */
+}
+
 TEST(Threads, ShareWhatThereIs) {
   for (index count : {1, 5, 63, 64, 65, 1000, 1001}) {
     index next = 0;
@@ -194,6 +232,80 @@ TEST(Threads, ShareWhatThereIs) {
     }
     EXPECT_EQ(next, count);
   }
+}
+
+/* Calls f(view, memory) with views of extents whose dimensions are in every order in memory, any of
+ * them backwards. */
+template <int N, class F>
+void with_all_orders(umem::Extents<N> const &extents, umem::Extents<N> const &ghosts, F const &f) {
+  umem::Extents<N> order, all = extents;
+  for (int k = 0; k < N; k++) {
+    order[k] = k;
+    all[k] += 2 * ghosts[k];
+  }
+  do {
+    for (int backwards = 0; backwards < 1 << N; backwards++) {
+      auto memory = some_numbers<int>(all.product());
+      auto view = umem::View<int, N>::with_ghosts_from(memory.data(), extents, ghosts);
+      for (int k = 0; k < N; k++)
+        if (backwards >> k & 1) view = view.reversed(k);
+      f(view.permute(order), memory);
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+template <int N> void expect_loops_over_all(umem::Extents<N> const &extents) {
+  SCOPED_TRACE("extents " + umem::detail::in_words(extents));
+  for (index cells : {0, 1, 2}) { /* none; in the first dimension; in the last one */
+    umem::Extents<N> ghosts;
+    if (cells) ghosts[cells == 1 ? 0 : N - 1] = 1;
+    with_all_orders(extents, ghosts, [](auto view, std::vector<int> &memory) {
+      std::vector<int> expected = memory, results(static_cast<std::size_t>(view.size()), -1);
+      umem::View<int, N> out(results.data(), view.extents);
+      umem::transform(umem::on_host, view, out, [](int x) { return 3 * x; });
+      plainly(view, [&](int &x, auto const &at) { ASSERT_EQ(out(at), 3 * x); });
+      plainly(like(view, memory, expected), [](int &x, auto const &) { x = 2 * x + 1; });
+      umem::for_each(umem::on_host, view, [](int &x) { x = 2 * x + 1; });
+      ASSERT_EQ(memory, expected);
+    });
+  }
+}
+
+TEST(Loops, GoOverViewsOfHighRank) {
+  expect_loops_over_all(umem::Extents<3>(2, 3, 4));
+  expect_loops_over_all(umem::Extents<3>(2, 1, 3));
+  expect_loops_over_all(umem::Extents<3>(1, 1, 1));
+  expect_loops_over_all(umem::Extents<4>(3, 2, 2, 3));
+  expect_loops_over_all(umem::Extents<4>(3, 1, 1, 2));
+  expect_loops_over_all(umem::Extents<4>(2, 1, 3, 1));
+}
+
+template <int N>
+umem::Extents<N> loops_over(umem::Extents<N> const &extents, umem::Extents<N> const &ghosts) {
+  auto loops =
+      umem::detail::loops_of(umem::View<int, N>::with_ghosts_from(nullptr, extents, ghosts));
+  umem::detail::simplify(loops);
+  return loops.extents;
+}
+
+TEST(Loops, AreAsFewAsPossible) {
+  using E3 = umem::Extents<3>;
+  using E4 = umem::Extents<4>;
+  EXPECT_EQ(loops_over(E3(2, 3, 4), E3()), E3(1, 1, 24));
+  EXPECT_EQ(loops_over(E3(2, 1, 4), E3()), E3(1, 1, 8));
+  EXPECT_EQ(loops_over(E4(2, 3, 4, 5), E4()), E4(1, 1, 1, 120));
+  EXPECT_EQ(loops_over(E3(2, 3, 4), E3(1, 0, 0)), E3(1, 1, 24));
+  EXPECT_EQ(loops_over(E3(2, 3, 4), E3(0, 1, 0)), E3(1, 2, 12));
+  EXPECT_EQ(loops_over(E3(2, 3, 4), E3(0, 0, 1)), E3(1, 6, 4));
+  EXPECT_EQ(loops_over(E4(2, 3, 4, 5), E4(0, 0, 1, 0)), E4(1, 1, 6, 20));
+  with_all_orders(E3(2, 3, 4), E3(), [](auto view, std::vector<int> &) {
+    auto loops = umem::detail::loops_of(view);
+    umem::detail::simplify(loops);
+    if (view.strides[0] > 0 && view.strides[1] > 0 && view.strides[2] > 0) {
+      EXPECT_TRUE(loops.is_contiguous());
+    }
+    EXPECT_EQ(loops.extents.product(), 24);
+  });
 }
 
 TEST(Divider, DividesAsDivisionDoes) {

@@ -6,6 +6,11 @@
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
 
+#if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -108,6 +113,30 @@ TEST(Reduce, SumsInAWiderType) {
   EXPECT_EQ(umem::sum(umem::on_host, umem::View<std::int8_t, 1>(bytes.data(), {1000})), 127000);
   bool flags[] = {true, false, true};
   EXPECT_EQ(umem::sum(umem::on_host, umem::View<bool, 1>(flags, {3})), 2);
+}
+
+static_assert(std::is_same_v<umem::accumulator<__half>, float>);
+static_assert(std::is_same_v<umem::accumulator<__nv_bfloat16>, float>);
+static_assert(std::is_same_v<umem::accumulator<float const>, double>);
+
+template <class T> void expect_float_sums_of() {
+  std::vector<T> ones(3 * 4001, T(1.0f)); /* more than it can count */
+  umem::View<T, 2> view(ones.data(), {3, 4001});
+  static_assert(std::is_same_v<decltype(umem::sum(umem::on_host, view)), float>);
+  EXPECT_EQ(umem::sum(umem::on_host, view), 3 * 4001);
+  float sums[3];
+  umem::sum_along(umem::on_host, view, 1, umem::View<float, 1>(sums, {3}));
+  for (float sum : sums) EXPECT_EQ(sum, 4001);
+}
+
+TEST(Reduce, SumsOfHalvesAreFloats) {
+#if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
+  expect_float_sums_of<__half>();
+  expect_float_sums_of<__nv_bfloat16>();
+#endif
+#ifdef __FLT16_MANT_DIG__
+  expect_float_sums_of<_Float16>();
+#endif
 }
 
 TEST(Reduce, ErrorsOfSumsGrowSlowly) {

@@ -13,6 +13,10 @@
 #include <string>
 #include <vector>
 
+/* Of fake/fake.h, which is no C++. */
+struct FakeAsync;
+extern "C" void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
+
 namespace {
 
 using umem::Array;
@@ -97,6 +101,40 @@ TEST_P(NpyTest, holds_parts_and_views) {
   EXPECT_EQ(back.get(1, 2), array.get(2, 2));
   save_npy(file.path, *array.host(umem::read));
   expect_numbered(load_npy<int, 2>(file.path, place));
+}
+
+TEST_P(NpyTest, of_what_cannot_be_read_leaves_the_file_alone) {
+  TempFile file;
+  Array<int, 2> array({3, 4}, place), other({5, 6}, place);
+  number(array);
+  number(other);
+  save_npy(file.path, array);
+  std::string const before = bytes_of(file.path);
+  {
+    auto lock = other.lock();
+    EXPECT_THROW(save_npy(file.path, other), umem::locked_error);
+    EXPECT_THROW(save_npy(file.path, other.part().slice(0, 1, 2)), umem::locked_error);
+  }
+  Array<int, 2> const empty;
+  EXPECT_THROW(save_npy(file.path, empty), umem::moved_from_error);
+  EXPECT_EQ(bytes_of(file.path), before);
+}
+
+TEST(Npy, of_what_fails_in_its_queue_leaves_the_file_alone) {
+  TempFile file;
+  umem::Context device = open_place(*backend_by_name("fake-async"));
+  Array<int, 2> array({3, 4}, device);
+  number(array);
+  save_npy(file.path, array);
+  std::string const before = bytes_of(file.path);
+  number(array, 50);
+  fake_async_fail_next(reinterpret_cast<FakeAsync *>(device.c_context()), umemRuntimeError);
+  array.start_sync_to_device();
+  EXPECT_THROW(save_npy(file.path, array), umem::runtime_error);
+  EXPECT_EQ(bytes_of(file.path), before);
+  save_npy(file.path, array);
+  expect_numbered(load_npy<int, 2>(file.path), 50);
+  umem_clear_status(device.c_context());
 }
 
 TEST_P(NpyTest, reads_fortran_order) {

@@ -4,6 +4,7 @@
 #include <umem/array.hpp>
 #include <umem/part.hpp>
 
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -223,6 +224,54 @@ TEST_P(PartTest, is_written_when_foreign_memory_ends) {
     array = Array<int, 1>();
     EXPECT_TRUE(written);
   });
+}
+
+TEST_P(PartTest, is_written_before_a_newer_host_side_is_written_back) {
+  for_each_ordered([&](umem::Context const &queue) {
+    Array<int, 1> queued(1000, queue);
+    number(queued, 5000);
+    queued.sync_to_device();
+    umem::Buffer block(place, queued.nbytes());
+    auto array = Array<int, 1>::wrap_unowned(block.adr(), 1000, place);
+    number(array);
+    copy(queued.part().slice(0, 0, 500), array.part().slice(0, 0, 500));
+    array = Array<int, 1>();
+    auto written = Array<int, 1>::wrap_unowned(block.adr(), 1000, place);
+    EXPECT_EQ(written.get(0), 5000);
+    EXPECT_EQ(written.get(499), 5499);
+    EXPECT_EQ(written.get(500), 501);
+    EXPECT_EQ(written.get(999), 1000);
+  });
+}
+
+TEST_P(PartTest, turns_ghost_cells_around_an_empty_interior) {
+  umem::ArrayOptions<2> options;
+  options.ghosts = {1, 0};
+  Array<int, 2> array({0, 4}, place, options), model({0, 4}, umem::Host(), options);
+  number(array);
+  number(model);
+  auto view = model.host(umem::read)->reversed(1).with_ghosts();
+  auto part = array.part().reversed(1).with_ghosts();
+  ASSERT_EQ(part.extents(), view.extents);
+  Array<int, 2> out(part.extents(), place);
+  copy(part, out.part());
+  expect_same<int, 2>(view, *out.host(umem::write));
+
+  auto rows = model.host(umem::read)->reversed(0).with_ghosts();
+  copy(array.part().reversed(0).with_ghosts(), out.part());
+  expect_same<int, 2>(rows, *out.host(umem::write));
+}
+
+TEST_P(PartTest, may_be_sliced_by_any_step) {
+  umem::index const most = std::numeric_limits<umem::index>::max();
+  Array<int, 2> array({4, 6}, place);
+  number(array);
+  auto part = array.part().slice(0, 1, 4, most).slice(1, 2, 2, most);
+  EXPECT_EQ(part.extents(), (Extents<2>{1, 0}));
+  EXPECT_EQ(part.strides(), (Extents<2>{6, 1}));
+  Array<int, 2> out({1, 6}, place);
+  copy(array.part().slice(0, 1, 4, most), out.part());
+  expect_numbered(out, 7);
 }
 
 TEST_P(PartTest, keeps_the_memory_alive) {

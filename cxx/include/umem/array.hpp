@@ -128,9 +128,11 @@ public:
 
   /* Copies the elements of other into the storage that this array has; where the extents or ghosts
    * differ, or this array is empty, it becomes a deep copy of other, on its own context if it has
-   * one. After a failure it is what it was, or holds unspecified values. */
+   * one. umem::locked_error while a lock or a guard of this array lives. After a failure it is what
+   * it was, or holds unspecified values. */
   Array &operator=(Array const &other) {
     if (this == &other) return *this;
+    if (*this) this->mirror().check_free(this->key_);
     if constexpr (!Base::is_read_only)
       if (*this && other && has_layout_of(other)) {
         this->mirror().copy_from(other.mirror(), other.key_, this->key_);
@@ -155,7 +157,8 @@ public:
 
   Array(Array &&other) noexcept = default;
 
-  /* Ends what this array was. */
+  /* Ends what this array was, also while a lock or guards of it live: they keep the old elements
+   * alive, and their writes do not reach the new ones. */
   Array &operator=(Array &&other) noexcept {
     Array(std::move(other)).swap(*this);
     return *this;

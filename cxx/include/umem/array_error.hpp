@@ -9,17 +9,17 @@
 namespace umem {
 
 /* Somebody else has the array: a lock, or a guard that this access would contradict. */
-class [[gnu::visibility("default")]] locked_error : public runtime_error{
-  public : explicit locked_error(char const *message) :
-      runtime_error(message){} explicit locked_error(std::string const &message) :
-          runtime_error(message){}
+class UMEM_EXCEPTION locked_error : public runtime_error {
+public:
+  explicit locked_error(char const *message) : runtime_error(message) {}
+  explicit locked_error(std::string const &message) : runtime_error(message) {}
 };
 
 /* There is no array: it was moved from, or default-constructed. */
-class [[gnu::visibility("default")]] moved_from_error : public value_error{
-  public : explicit moved_from_error(char const *message) :
-      value_error(message){} explicit moved_from_error(std::string const &message) :
-          value_error(message){}
+class UMEM_EXCEPTION moved_from_error : public value_error {
+public:
+  explicit moved_from_error(char const *message) : value_error(message) {}
+  explicit moved_from_error(std::string const &message) : value_error(message) {}
 };
 
 } // namespace umem

@@ -77,9 +77,11 @@ public:
   ~Mirror() {
     bool outlived = is_foreign_ || device_.can(umemOffsets);
     if (outlived && current_ == Side::host) {
+      pending_host_.synchronize_quietly(); /* what still writes to the host side */
       pending_device_.order_before_quietly(device_);
       umem_copy_to(host_.c_context(), host_block_.adr(), device_.c_context(), adr_, nbytes_);
       pending_host_.add(device_);
+      pending_host_.add(host_);
     }
     pending_host_.synchronize_quietly();
     pending_device_.order_before_quietly(device_);
@@ -105,6 +107,12 @@ public:
     if (lock_) throw locked_error("the array is locked already");
     if (is_guarded()) throw locked_error("a guard of the array is alive: it cannot be locked");
     return lock_ = ++last_key_;
+  }
+
+  /* Throws while a lock of somebody else, or any guard, lives. */
+  void check_free(std::uint64_t key) const {
+    check_lock(key);
+    check_unguarded();
   }
 
   /* By the owner of its key. */
@@ -140,7 +148,17 @@ public:
     bring(side, true);
     if (!wait) return;
     settle(side);
-    if (side == Side::device && device_.can(umemOrdered)) device_.synchronize();
+    if (side != Side::device) return;
+    finish_transfer();
+    if (device_.can(umemOrdered)) device_.synchronize();
+  }
+
+  /* Waits for all work with the elements, and throws its failures. */
+  void complete(std::uint64_t key) {
+    check_lock(key);
+    settle(Side::host);
+    settle(Side::device);
+    if (device_.can(umemOrdered)) device_.synchronize();
   }
 
   /* Frees the mirror. */
@@ -150,7 +168,7 @@ public:
       throw locked_error("a guard of the host side is alive: it cannot be released");
     if (!host_block_) return;
     bring(Side::device, true);
-    pending_host_.synchronize();
+    settle(Side::host);
     host_block_ = Buffer();
     current_ = Side::device;
   }
@@ -169,17 +187,14 @@ public:
 
   /* Copies nbytes at an offset into all sides that are current: so they stay it. */
   void set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes) {
-    check_lock(key);
-    check_unguarded();
+    check_free(key);
     check_writable();
-    if (!is_shared_ && current_ != Side::host) {
-      settle(Side::device);
-      copy(value, device_, adr_ + offset, nbytes);
-    }
-    if (is_shared_ || current_ != Side::device) {
-      settle(Side::host);
-      std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
-    }
+    bool to_device = !is_shared_ && current_ != Side::host;
+    bool to_host = is_shared_ || current_ != Side::device;
+    if (to_device) settle(Side::device); /* both before either is written: they stay equal */
+    if (to_host) settle(Side::host);
+    if (to_device) copy(value, device_, adr_ + offset, nbytes);
+    if (to_host) std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
   }
 
   /* Makes every item on the device equal to value. */
@@ -205,8 +220,7 @@ public:
   /* Where to copy to; that side alone is current from now on. all: every byte is going to be
    * written. */
   MirrorPlace destination(std::uint64_t key, bool all) {
-    check_lock(key);
-    check_unguarded();
+    check_free(key);
     check_writable();
     if (all) make_current(Side::device);
     MirrorPlace to = place();
@@ -262,7 +276,9 @@ private:
   }
 
   void make_current(Side side) noexcept {
-    if (!is_shared_ && nbytes_) current_ = side;
+    if (is_shared_ || nbytes_ == 0) return;
+    current_ = side;
+    transferred_ = Side::both;
   }
 
   /* ---- who stands against it ---- */
@@ -308,12 +324,26 @@ private:
       copy(host_, host_block_.adr(), device_, adr_, nbytes_);
     pending_host_.add(device_);
     pending_host_.add(host_);
-    current_ = Side::both;
+    transferred_ = std::exchange(current_, Side::both);
+  }
+
+  /* Waits for the last transfer. Where it fails, the side that it came from alone is current
+   * again. */
+  void finish_transfer() {
+    Side from = std::exchange(transferred_, Side::both);
+    if (from == Side::both) return;
+    try {
+      pending_host_.synchronize();
+    } catch (...) {
+      current_ = from;
+      throw;
+    }
   }
 
   /* Work on side may begin on return: at once, for the CPU; queued on device_, for the device. */
   void settle(Side side) {
     if (side == Side::device) return pending_device_.order_before(device_);
+    finish_transfer();
     pending_host_.synchronize();
     if (!is_shared_) return;
     pending_device_.synchronize();
@@ -338,6 +368,8 @@ private:
   Buffer host_block_; /* the mirror, once it was used */
   std::function<void()> deleter_;
   Side current_ = Side::both;
+  Side transferred_ = Side::both; /* whence, by a transfer that may be queued still and that nobody
+                                     has written after; both: there is none */
   Guards hosts_, devices_;
   std::uint64_t lock_ = 0; /* the key of who has it locked */
   std::uint64_t last_key_ = 0;

@@ -48,6 +48,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
 void fill(P const &place, A &&elements, V const &value) {
   auto where = detail::settled(place, elements);
+  detail::check_kernels(where); /* before the old elements are forgotten */
   auto open = detail::open(where, elements, discard);
   using T = typename decltype(open.view)::value_type;
   detail::map<false>(where, detail::SetTo<T>{static_cast<T>(value)}, open.view);
@@ -62,6 +63,7 @@ void fill(A &&array, V const &value) {
 template <class P, class A, class V, class W, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start, W const &step) {
   auto where = detail::settled(place, elements);
+  detail::check_kernels(where); /* before the old elements are forgotten */
   auto open = detail::open(where, elements, discard);
   auto const &view = open.view;
   using T = typename decltype(open.view)::value_type;

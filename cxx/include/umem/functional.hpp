@@ -3,6 +3,7 @@
 #define UMEM_FUNCTIONAL_HPP
 
 #include <umem/config.hpp>
+#include <umem/element.hpp>
 
 #include <complex>
 #include <cstdint>
@@ -44,6 +45,9 @@ template <class T> struct Accumulator<T, std::enable_if_t<std::is_integral_v<T>>
   using type = std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, std::int64_t,
                                   std::uint64_t>;
 };
+template <class T> struct Accumulator<T, std::enable_if_t<is_short_float<T>>> {
+  using type = float;
+};
 template <> struct Accumulator<float> { using type = double; };
 template <> struct Accumulator<std::complex<float>> { using type = std::complex<double>; };
 
@@ -58,8 +62,9 @@ template <class T> T limit_of(bool largest_value) {
 
 } // namespace detail
 
-/* The type that sums of T are computed in and are: double for float, 64 bits for integers (bool is
- * counted), std::complex<double> for std::complex<float>, else T itself. */
+/* The type that sums of T are computed in and are: double for float, float for floating-point
+ * numbers of 16 bits, 64 bits for integers (bool is counted), std::complex<double> for
+ * std::complex<float>, else T itself. */
 template <class T> using accumulator = typename detail::Accumulator<std::remove_cv_t<T>>::type;
 
 } // namespace umem

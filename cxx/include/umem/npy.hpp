@@ -20,16 +20,20 @@
 
 namespace umem {
 
-/* Writes the elements, without ghost cells, to a file that is created or emptied. umem::io_error
- * where it cannot be written, umem::memory_error when the disk is full. */
+/* Writes the elements, without ghost cells, to a file that is created or emptied, and makes it
+ * durable. umem::io_error where it cannot be written, umem::memory_error when the disk is full. A
+ * file that is there stays as it is where the elements cannot be had, since the array is locked or
+ * what was queued on its context has failed. */
 template <class T, int N> void save_npy(std::string const &path, Part<T, N> const &part) {
   using Value = std::remove_const_t<T>;
   std::string header = detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()));
   std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
+  part.check_source();
   File file(path, "w");
   address adr = file.allocate(header.size() + nbytes);
   copy(header.data(), file, adr, header.size());
   copy(part, Part<Value, N>(file, adr + header.size(), part.extents()));
+  file.flush();
 }
 template <class T, int N> void save_npy(std::string const &path, ArrayAccess<T, N> const &array) {
   save_npy(path, array.part());

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -64,7 +65,7 @@ public:
     Part result = *this;
     if (begin < end) result.first_ += begin * strides_[k];
     result.extents_[k] = (end - begin) / step + ((end - begin) % step != 0);
-    result.strides_[k] *= step;
+    if (result.extents_[k] > 1) result.strides_[k] *= step; /* else any step, however long */
     result.ghosts_[k] = 0;
     return result;
   }
@@ -109,7 +110,7 @@ public:
   Part reversed(int k) const {
     check_dimension(k);
     Part result = *this;
-    if (size() > 0) result.first_ += (extents_[k] - 1) * strides_[k];
+    if (high(k) > 0) result.first_ += (extents_[k] - 1) * strides_[k];
     result.strides_[k] = -strides_[k];
     return result;
   }
@@ -134,6 +135,7 @@ public:
 private:
   template <class, int> friend class Part;
   template <class S, class U, int M> friend void copy(Part<S, M> const &src, Part<U, M> const &dst);
+  template <class U, int M> friend void save_npy(std::string const &path, Part<U, M> const &part);
   template <class, int> friend class ArrayAccess;
 
   /* Of an array, whose first element in memory is first elements before element (0, ..., 0). */
@@ -182,6 +184,14 @@ private:
       if (from.context->can(umemOrdered)) from.context->synchronize();
       if (to.context->can(umemOrdered)) to.context->synchronize();
     }
+  }
+
+  /* Throws where the elements cannot be read: the array is locked, or queued work has failed. */
+  void check_source() const {
+    if (mirror_)
+      mirror_->complete(key_);
+    else if (context_.can(umemOrdered))
+      context_.synchronize();
   }
 
   detail::MirrorPlace source() const {

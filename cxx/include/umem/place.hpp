@@ -16,6 +16,7 @@
 
 #include <umem/context.hpp>
 #include <umem/error.hpp>
+#include <umem/virtual.h>
 
 #include <cstdint>
 #include <string>
@@ -59,19 +60,23 @@ public:
   Place(HostPlace host = on_host) noexcept : host_(host) {}
   Place(DevicePlace device) noexcept : is_device_(true), device_(device) {}
 
-  /* Where the memory of a context is at home: the GPU where one can use the addresses and the
-   * context names it (Cuda, CudaManaged, CudaAsync), else this thread. On an ordered context the
-   * work is queued on its stream; on others calls return when it is done. */
+  /* Where the memory of a context is at home: the GPU where one of CUDA's can use the addresses
+   * and the context names it (Cuda, CudaManaged, CudaAsync), else this thread. On an ordered
+   * context the work is queued on its stream; on others calls return when it is done. */
   explicit Place(Context const &context) : Place() {
     if (!context.can(umemDeviceAccessible)) return;
     std::int64_t ordinal = context.info().ordinal;
     if (ordinal < 0) return;
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    std::uintptr_t stream = umemCudaAsync_stream(context.c_context());
+    umemAttempt_end(&attempt);
+    if (attempt.type == umemTypeError) return; /* the ordinal is not that of one of CUDA's GPUs */
+    detail::check(umemAttempt_record(&attempt));
     is_device_ = true;
+    device_.stream = stream;
     device_.device = static_cast<int>(ordinal);
     device_.wait = !context.can(umemOrdered);
-    std::uint64_t before = umem_thread_failures();
-    device_.stream = umemCudaAsync_stream(context.c_context());
-    detail::check_since(before);
   }
 
   bool is_device() const noexcept { return is_device_; }

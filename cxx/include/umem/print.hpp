@@ -69,6 +69,7 @@ public:
 private:
   static std::vector<Decimal> decimals(std::vector<T> const &values) {
     std::vector<Decimal> result;
+    result.reserve(values.size());
     for (T value : values) result.push_back(shortest(value));
     return result;
   }

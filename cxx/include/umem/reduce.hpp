@@ -86,9 +86,9 @@ template <class P, class A, class B, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R transform_reduce(P const &place, A const &one, B const &two, R init, Op op, F f) {
   auto where = detail::settled(place, one, two);
+  detail::check_extents("transform_reduce", detail::extents_of(one), detail::extents_of(two));
   auto first = detail::open(where, one, read);
   auto second = detail::open(where, two, read);
-  detail::check_extents("transform_reduce", first.view, second.view);
   return detail::reduce_all<R>(where, op, f, init, detail::as_const(first.view),
                                detail::as_const(second.view));
 }

@@ -27,14 +27,12 @@ namespace detail {
 
 /* Throws umem::index_error where there is no such dimension, and umem::value_error unless the other
  * extents are those of the output. */
-template <class T, int N, class U>
-void check_along(View<T, N> const &in, int axis, View<U, N - 1> const &out) {
+template <int N> void check_along(Extents<N> const &in, int axis, Extents<N - 1> const &out) {
   if (axis < 0 || axis >= N) raise_dimension(axis, N);
   for (int k = 0; k < N - 1; k++)
-    if (out.extents.at[k] != in.extents.at[k + (k >= axis)])
-      throw value_error("reduce_along: the extents " + in_words(in.extents) +
-                        " without dimension " + std::to_string(axis) + " are not " +
-                        in_words(out.extents));
+    if (out.at[k] != in.at[k + (k >= axis)])
+      throw value_error("reduce_along: the extents " + in_words(in) + " without dimension " +
+                        std::to_string(axis) + " are not " + in_words(out));
 }
 
 template <class A> using element_of = std::remove_cv_t<typename A::value_type>;
@@ -48,13 +46,16 @@ template <class P, class A, class B, class R, class Op,
           class = std::enable_if_t<detail::is_place<P>>>
 void reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op) {
   auto where = detail::settled(place, out, in);
-  auto to = detail::open(where, out, discard);
-  auto from = detail::open(where, in, read);
   using Where = decltype(where);
-  auto const view = detail::as_const(from.view);
-  static_assert(decltype(from.view)::rank == decltype(to.view)::rank + 1,
+  auto const extents = detail::extents_of(in);
+  auto const out_extents = detail::extents_of(out);
+  static_assert(decltype(extents)::size() == decltype(out_extents)::size() + 1,
                 "reduce_along: the output has one dimension less than the input");
-  detail::check_along(view, axis, to.view);
+  detail::check_kernels(where);
+  detail::check_along(extents, axis, out_extents);
+  auto from = detail::open(where, in, read);
+  auto to = detail::open(where, out, discard); /* last: it forgets what out held */
+  auto const view = detail::as_const(from.view);
   if constexpr (detail::may_be_device<Where>)
     if (detail::is_device(where))
       return detail::device_along(detail::device_of(where), op, init, view, axis, to.view);

@@ -4,7 +4,8 @@
  *     umem::transform(x_array, z_array, Square());           // where z_array lives
  *
  * Places, elements, order and failures as in for_each.hpp. All extents are equal, else
- * umem::value_error. An input may be the output itself, but not overlap it otherwise. */
+ * umem::value_error. An input may be the output itself, but not overlap it otherwise. What is
+ * refused leaves the output as it was. */
 #ifndef UMEM_TRANSFORM_HPP
 #define UMEM_TRANSFORM_HPP
 
@@ -34,9 +35,10 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
 void transform(P const &place, A const &in, B &&out, F f) {
   auto where = detail::settled(place, out, in);
-  auto to = detail::open(where, out, discard);
+  detail::check_kernels(where);
+  detail::check_extents("transform", detail::extents_of(out), detail::extents_of(in));
   auto from = detail::open(where, in, read);
-  detail::check_extents("transform", to.view, from.view);
+  auto to = detail::open(where, out, discard); /* last: it forgets what out held */
   detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view));
 }
 template <
@@ -53,10 +55,12 @@ template <class P, class A, class B, class C, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 void transform(P const &place, A const &one, B const &two, C &&out, F f) {
   auto where = detail::settled(place, out, one, two);
-  auto to = detail::open(where, out, discard);
+  detail::check_kernels(where);
+  detail::check_extents("transform", detail::extents_of(out), detail::extents_of(one),
+                        detail::extents_of(two));
   auto from = detail::open(where, one, read);
   auto and_from = detail::open(where, two, read);
-  detail::check_extents("transform", to.view, from.view, and_from.view);
+  auto to = detail::open(where, out, discard);
   detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view),
                      detail::as_const(and_from.view));
 }

@@ -6,7 +6,6 @@
 #include <umem/place.hpp>
 
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,8 +20,8 @@ inline index threads_for(HostPlace place, index count) noexcept {
 }
 
 /* Calls f(chunk) for every chunk in [0, chunks), each on a thread of its own, the first one on the
- * caller's. A thread that the system refuses is done without. The exception of the lowest chunk
- * that threw comes out, when all have ended. */
+ * caller's. A thread that the system refuses, or that there is no memory for, is done without. The
+ * exception of the lowest chunk that threw comes out, when all have ended. */
 template <class F> void on_threads(index chunks, F const &f) {
   if (chunks <= 1) {
     if (chunks == 1) f(index(0));
@@ -41,7 +40,7 @@ template <class F> void on_threads(index chunks, F const &f) {
   index started = 1;
   try {
     for (; started < chunks; started++) threads.emplace_back(run, started);
-  } catch (std::system_error const &) { /* the caller does the rest */
+  } catch (std::exception const &) { /* the caller does the rest: threads that run must be joined */
   }
   run(0);
   for (index chunk = started; chunk < chunks; chunk++) run(chunk);

@@ -47,11 +47,10 @@ template <int N, int M> bool belongs_inside(LoopLayout<N, M> const &loops, int a
   return (one < 0 ? -one : one) < (other < 0 ? -other : other);
 }
 
-/* Whether loops k and k + 1 are as one loop, for all operands. */
-template <int N, int M> bool are_one(LoopLayout<N, M> const &loops, int k) noexcept {
-  if (loops.extents.at[k] == 1) return true;
+/* Whether loop `outer` around loop `inner` is as one loop, for all operands. */
+template <int N, int M> bool are_one(LoopLayout<N, M> const &loops, int outer, int inner) noexcept {
   for (Extents<N> const &stride : loops.strides)
-    if (stride.at[k] != stride.at[k + 1] * loops.extents.at[k + 1]) return false;
+    if (stride.at[outer] != stride.at[inner] * loops.extents.at[inner]) return false;
   return true;
 }
 
@@ -60,11 +59,15 @@ template <int N, int M> bool are_one(LoopLayout<N, M> const &loops, int k) noexc
 template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
   for (int k = 1; k < N; k++)
     for (int j = k; j > 0 && belongs_inside(loops, j - 1, j); j--) swap_loops(loops, j - 1, j);
+  int to = N - 1; /* the outermost of the loops that stay; those between k and it run once */
   for (int k = N - 2; k >= 0; k--) {
-    if (!are_one(loops, k)) continue;
-    loops.extents.at[k + 1] *= loops.extents.at[k];
-    loops.extents.at[k] = 1;
-    for (int j = k; j > 0; j--) swap_loops(loops, j, j - 1); /* the free place to the front */
+    if (loops.extents.at[k] == 1) continue;
+    if (are_one(loops, k, to)) {
+      loops.extents.at[to] *= loops.extents.at[k];
+      loops.extents.at[k] = 1;
+    } else if (--to != k) {
+      swap_loops(loops, k, to);
+    }
   }
   if (loops.extents.at[N - 1] == 1) /* then the stride has no meaning */
     for (Extents<N> &stride : loops.strides) stride.at[N - 1] = 1;
@@ -90,15 +93,15 @@ LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
   return loops;
 }
 
-/* Throws umem::value_error where the extents of views differ. */
-template <class T, int N, class... A>
-void check_extents(char const *function, View<T, N> const &view, View<A, N> const &...others) {
-  auto check = [&](Extents<N> const &extents) {
-    if (extents != view.extents)
-      throw value_error(std::string(function) + ": the extents " + in_words(view.extents) +
-                        " and " + in_words(extents) + " differ");
+/* Throws umem::value_error where extents differ. */
+template <int N, class... E>
+void check_extents(char const *function, Extents<N> const &extents, E const &...others) {
+  auto check = [&](Extents<N> const &other) {
+    if (other != extents)
+      throw value_error(std::string(function) + ": the extents " + in_words(extents) + " and " +
+                        in_words(other) + " differ");
   };
-  (check(others.extents), ...);
+  (check(others), ...);
 }
 
 } // namespace detail

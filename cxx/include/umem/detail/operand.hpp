@@ -72,6 +72,17 @@ OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, discard_t) {
   return all ? open_array<T, N>(place, array, discard) : open_array<T, N>(place, array, write);
 }
 
+/* ---- extents, before anything is opened ---- */
+
+template <class T, int N> Extents<N> extents_of(View<T, N> const &view) { return view.extents; }
+template <class T, int N, Side side> Extents<N> extents_of(Guard<T, N, side> const &guard) {
+  return guard.view().extents;
+}
+template <class T, int N> Extents<N> extents_of(ArrayAccess<T, N> const &array) {
+  array.context(); /* throws for an array that was moved from */
+  return array.extents();
+}
+
 /* ---- where the work is done ---- */
 
 template <class T, int N> bool is_array_or_not(ArrayAccess<T, N> const &);
@@ -85,9 +96,17 @@ template <class T, int N> Place home_of(ArrayAccess<T, N> const &array) {
   return Place(array.context());
 }
 
+/* Throws umem::value_error where kernels cannot use the memory of a context. */
+inline void check_device_accessible(Context const &context) {
+  if (!context.can(umemDeviceAccessible))
+    throw value_error(std::string("kernels cannot use an array on ") + context.name() +
+                      ": name umem::on_host, or copy it to a context of the GPU first");
+}
+
 /* A kernel beside the order of an array's context has to finish before anything else touches it. */
 template <class A> void settle(DevicePlace &place, A const &operand) {
   if constexpr (is_array<A>) {
+    check_device_accessible(operand.context());
     Place home = home_of(operand);
     if (!home.is_device() || home.device().wait || home.device().stream != place.stream)
       place.wait = true;
