@@ -10,26 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <stdexcept>
-
-/* How many allocations this thread may still make; -1: any number. */
-static thread_local int allocations_left = -1;
-
-static void *allocate(std::size_t nbytes) noexcept {
-  if (allocations_left == 0) return nullptr;
-  if (allocations_left > 0) allocations_left--;
-  return std::malloc(nbytes ? nbytes : 1);
-}
-void *operator new(std::size_t nbytes) {
-  if (void *memory = allocate(nbytes)) return memory;
-  throw std::bad_alloc();
-}
-void *operator new(std::size_t nbytes, std::nothrow_t const &) noexcept { return allocate(nbytes); }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void *memory, std::nothrow_t const &) noexcept { std::free(memory); }
 
 namespace {
 
@@ -202,24 +183,6 @@ TEST(Threads, HandOnWhatIsThrown) {
       EXPECT_STREQ(thrown.what(), "from 10"); /* that of the first part */
     }
   }
-}
-
-TEST(Threads, ThatThereIsNoMemoryForAreDoneWithout) {
-  int done = 0;
-  for (int allocations = 0; allocations < 8; allocations++) {
-    std::atomic<int> seen[4] = {};
-    bool refused = false;
-    allocations_left = allocations;
-    try {
-      umem::detail::on_threads(4, [&](index chunk) { seen[chunk]++; });
-    } catch (std::bad_alloc const &) { /* before the first thread */
-      refused = true;
-    }
-    allocations_left = -1;
-    for (auto const &times : seen) EXPECT_EQ(times, refused ? 0 : 1) << allocations;
-    done += !refused;
-  }
-  EXPECT_GE(done, 5); /* with 0 to 3 threads, and with memory to spare */
 }
 
 TEST(Threads, ShareWhatThereIs) {

@@ -65,8 +65,9 @@ template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
     if (are_one(loops, k, to)) {
       loops.extents.at[to] *= loops.extents.at[k];
       loops.extents.at[k] = 1;
-    } else if (--to != k) {
-      swap_loops(loops, k, to);
+    } else {
+      if (to - 1 > k) swap_loops(loops, k, to - 1);
+      to--;
     }
   }
   if (loops.extents.at[N - 1] == 1) /* then the stride has no meaning */
