@@ -111,6 +111,15 @@ void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void 
 void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
                     size_t n);
 
+/* ---- methods for contexts whose memory is RAM (umem_ram.c) ---- */
+
+void umem_ram_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
+void umem_ram_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                      size_t nbytes);
+void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
+                        size_t nbytes);
+void umem_ram_info(umemVirtual *ctx, umemInfo *info);
+
 /* ---- constructors ---- */
 
 /* For constructors of the library: makes *ctx the base of a context of this kind. */

@@ -14,17 +14,9 @@ static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
 }
 
 struct umemVtbl const umemCuda_vtbl = {
+    UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
-    .is_same_device = umemCuda_is_same_device,
-    .alloc = umemCuda_alloc,
-    .free = umemCuda_free,
-    .set = umemCuda_set,
-    .copy_to = umemCuda_copy_to,
-    .copy_from = umemCuda_copy_from,
-    .copy_direct = umemCuda_copy_direct,
-    .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
-    .realloc = umemCuda_realloc,
 };
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {

@@ -135,19 +135,8 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 static void async_dtor(umemVirtual *ctx);
 
 struct umemVtbl const umemCudaAsync_vtbl = {
-    .dtor = async_dtor,
-    .is_same_device = umemCuda_is_same_device,
-    .alloc = umemCuda_alloc,
-    .free = umemCuda_free,
-    .set = umemCuda_set,
-    .copy_to = umemCuda_copy_to,
-    .copy_from = umemCuda_copy_from,
-    .copy_direct = umemCuda_copy_direct,
-    .synchronize = umemCuda_synchronize,
-    .wait = async_wait,
-    .trim = async_trim,
-    .info = async_info,
-    .realloc = umemCuda_realloc,
+    UMEM_CUDA_METHODS,  .dtor = async_dtor, .wait = async_wait,
+    .trim = async_trim, .info = async_info,
 };
 
 /* Whether the stream could be had; records why not. In the scope. */

@@ -3,7 +3,6 @@
 #include "umem_cuda_staging.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { buffers_alignment = 16 };
 
@@ -48,29 +47,13 @@ static void buffers_free(umemVirtual *ctx, uintptr_t adr) {
     free((void *)adr);
 }
 
-static void buffers_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  (void)ctx;
-  memset((void *)adr, c, nbytes);
-}
-
-static void buffers_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
-                            uintptr_t dst_adr, size_t nbytes) {
-  (void)ctx, (void)that;
-  memmove((void *)dst_adr, (void const *)src_adr, nbytes);
-}
-
-static void buffers_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                              uintptr_t src_adr, size_t nbytes) {
-  buffers_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-}
-
 static struct umemVtbl const buffers_vtbl = {
     .is_same_device = buffers_is_same_device,
     .alloc = buffers_alloc,
     .free = buffers_free,
-    .set = buffers_set,
-    .copy_to = buffers_copy_to,
-    .copy_from = buffers_copy_from,
+    .set = umem_ram_set,
+    .copy_to = umem_ram_copy_to,
+    .copy_from = umem_ram_copy_from,
 };
 
 void umemCuda_buffers_ctor(umemCudaPlace *place) {

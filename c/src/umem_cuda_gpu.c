@@ -39,7 +39,7 @@ umemStatusType umemCuda_status_of(int error) {
   case umemCudaOutOfMemory:
     return umemMemoryError;
   case umemCudaInvalidValue:
-  case umemCudaInvalidDevice:
+  case umemCudaInvalidOrdinal:
   case umemCudaInvalidHandle:
   case umemCudaAlreadyRegistered:
   case umemCudaNotRegistered:
@@ -47,7 +47,7 @@ umemStatusType umemCuda_status_of(int error) {
   case umemCudaInitializationError:
   case umemCudaStubLibrary:
   case umemCudaInsufficientDriver:
-  case umemCudaNoDevice:
+  case umemCudaNoGpu:
   case umemCudaNotPermitted:
   case umemCudaNotSupported:
   case umemCudaCaptureUnsupported:

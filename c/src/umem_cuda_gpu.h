@@ -162,6 +162,13 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                           uintptr_t dst_adr, umemLayout const *layout);
 void umemCuda_info(umemVirtual *ctx, umemInfo *info);
 
+/* What the tables of contexts that GPUs copy have in common. */
+#define UMEM_CUDA_METHODS                                                                          \
+  .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
+  .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
+  .copy_direct = umemCuda_copy_direct, .synchronize = umemCuda_synchronize,                        \
+  .realloc = umemCuda_realloc
+
 /* Lets device use the blocks of ctx, if it is a umemCudaAsync: those of pools need it said. */
 void umemCudaAsync_allow(umemVirtual *ctx, int device);
 

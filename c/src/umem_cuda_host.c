@@ -2,9 +2,6 @@
  * goes at the speed of the link. */
 #include "umem_cuda_gpu.h"
 
-#include <string.h>
-#include <unistd.h>
-
 enum { pinned_alignment = 256 };
 
 typedef struct {
@@ -20,40 +17,15 @@ static int pinned_give(umemCudaPlace *place, void *adr, size_t nbytes) {
   return umemCuda_unpin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
 }
 
-static void pinned_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  (void)ctx;
-  memset((void *)adr, c, nbytes);
-}
-
-static void pinned_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
-                           uintptr_t dst_adr, size_t nbytes) {
-  (void)ctx, (void)that;
-  memmove((void *)dst_adr, (void const *)src_adr, nbytes);
-}
-
-static void pinned_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                             uintptr_t src_adr, size_t nbytes) {
-  pinned_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-}
-
-/* It belongs to no device. */
-static void pinned_info(umemVirtual *ctx, umemInfo *info) {
-  (void)ctx;
-  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-  info->page_size = page;
-  info->capacity = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-  info->available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
-}
-
 struct umemVtbl const umemCudaHost_vtbl = {
     .dtor = umemCuda_dtor,
     .is_same_device = umemCuda_is_same_device,
     .alloc = umemCuda_alloc,
     .free = umemCuda_free,
-    .set = pinned_set,
-    .copy_to = pinned_copy_to,
-    .copy_from = pinned_copy_from,
-    .info = pinned_info,
+    .set = umem_ram_set,
+    .copy_to = umem_ram_copy_to,
+    .copy_from = umem_ram_copy_from,
+    .info = umem_ram_info, /* it belongs to no device */
     .realloc = umemCuda_realloc,
 };
 
@@ -64,7 +36,7 @@ static int current_device(int *device) {
   int error = rt ? rt->get_device(device) : umemCudaSuccess;
   if (!error) return error;
   *device = 0;
-  bool tells = error == umemCudaInsufficientDriver || error == umemCudaNoDevice ||
+  bool tells = error == umemCudaInsufficientDriver || error == umemCudaNoGpu ||
                error == umemCudaStubLibrary; /* the constructor does, and better */
   if (tells) rt->last_error();
   return tells ? umemCudaSuccess : error;

@@ -22,8 +22,8 @@ enum {
   umemCudaUnloading = 4,
   umemCudaStubLibrary = 34,
   umemCudaInsufficientDriver = 35,
-  umemCudaNoDevice = 100,
-  umemCudaInvalidDevice = 101,
+  umemCudaNoGpu = 100,
+  umemCudaInvalidOrdinal = 101,
   umemCudaInvalidContext = 201,
   umemCudaUncorrectable = 214,     /* of memory */
   umemCudaLinkUncorrectable = 220, /* of NVLink */

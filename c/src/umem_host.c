@@ -6,7 +6,6 @@
 #include "umem_core.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <umem/host.h>
 #include <unistd.h>
@@ -69,31 +68,6 @@ static uintptr_t host_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return adr;
 }
 
-static void host_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  (void)ctx;
-  memset((void *)adr, c, nbytes);
-}
-
-/* memmove rather than memcpy: as fast, and an overlap stays defined for the machine. */
-static void host_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                         size_t nbytes) {
-  (void)ctx, (void)that;
-  memmove((void *)dst_adr, (void const *)src_adr, nbytes);
-}
-
-static void host_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                           uintptr_t src_adr, size_t nbytes) {
-  host_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-}
-
-static void host_info(umemVirtual *ctx, umemInfo *info) {
-  (void)ctx;
-  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-  info->page_size = page;
-  info->capacity = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-  info->available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
-}
-
 static struct umemVtbl const host_vtbl = {
     .is_same_device = host_is_same_device,
     .alloc = host_alloc,
@@ -102,10 +76,10 @@ static struct umemVtbl const host_vtbl = {
     .aligned_alloc = host_aligned_alloc,
     .aligned_origin = host_aligned_origin,
     .aligned_free = host_free,
-    .set = host_set,
-    .copy_to = host_copy_to,
-    .copy_from = host_copy_from,
-    .info = host_info,
+    .set = umem_ram_set,
+    .copy_to = umem_ram_copy_to,
+    .copy_from = umem_ram_copy_from,
+    .info = umem_ram_info,
     .realloc = host_realloc,
 };
 

@@ -76,7 +76,7 @@ static int error_of_machine(void) {
   FakeCudartMachine const *machine = &cudart_books.machine;
   if (machine->driver_version / 1000 < machine->runtime_version / 1000)
     return umemCudaInsufficientDriver;
-  return machine->devices ? umemCudaSuccess : umemCudaNoDevice;
+  return machine->devices ? umemCudaSuccess : umemCudaNoGpu;
 }
 
 static bool is_capturing(void) {

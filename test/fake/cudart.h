@@ -30,7 +30,7 @@ typedef struct FakeCudartDevice {
 } FakeCudartDevice;
 
 typedef struct FakeCudartMachine {
-  int devices;         /* 3, of which 0 and 1 are peers; 0: umemCudaNoDevice */
+  int devices;         /* 3, of which 0 and 1 are peers; 0: umemCudaNoGpu */
   int driver_version;  /* older than the runtime, or 0: umemCudaInsufficientDriver */
   int runtime_version; /* 12020 */
   bool

@@ -77,7 +77,7 @@ int cudart_context_pop(void **context) {
 int cudart_primary_retain(void **context, int device) {
   int error = cudart_enter("primary_retain", needDriver);
   if (!error && (device < 0 || device >= cudart_books.machine.devices))
-    error = umemCudaInvalidDevice;
+    error = umemCudaInvalidOrdinal;
   if (!error) {
     Device *one = &cudart_books.device[device];
     one->retained++;
@@ -126,7 +126,7 @@ static void context_end(Device *device) {
 int cudart_primary_release(int device) {
   int error = cudart_enter("primary_release", needDriver);
   if (!error && (device < 0 || device >= cudart_books.machine.devices))
-    error = umemCudaInvalidDevice;
+    error = umemCudaInvalidOrdinal;
   Device *one = error ? NULL : &cudart_books.device[device];
   if (one && !one->retained) {
     cudart_misuse("device %d is not retained", device);

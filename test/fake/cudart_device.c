@@ -18,8 +18,8 @@ static struct {
     {umemCudaStubLibrary, "cudaErrorStubLibrary", "CUDA driver is a stub library"},
     {umemCudaInsufficientDriver, "cudaErrorInsufficientDriver",
      "CUDA driver version is insufficient for CUDA runtime version"},
-    {umemCudaNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {umemCudaInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {umemCudaNoGpu, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {umemCudaInvalidOrdinal, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {umemCudaInvalidContext, "cudaErrorDeviceUninitialized", "invalid device context"},
     {cudartPeerUnsupported, "cudaErrorPeerAccessUnsupported",
      "peer access is not supported between these two devices"},
@@ -118,7 +118,7 @@ static int get_device(int *device) {
 
 static int attribute(int *value, umemCudaAttribute what, int device) {
   int error = cudart_enter("attribute", needDriver);
-  if (!error && !device_of(device)) error = umemCudaInvalidDevice;
+  if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;
   if (error) return cudart_leave(error);
   FakeCudartDevice const *settings = &cudart_books.machine.device[device];
   switch (what) {
@@ -142,7 +142,7 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
 
 static int device_name(char *name, size_t size, int device) {
   int error = cudart_enter("device_name", needDriver);
-  if (!error && !device_of(device)) error = umemCudaInvalidDevice;
+  if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;
   if (!error) snprintf(name, size, "Fake GPU %d", device);
   return cudart_leave(error);
 }
@@ -161,13 +161,13 @@ bool cudart_are_peers(int device, int peer) { return device + peer == 1; }
 
 static int can_access_peer(int *can, int device, int peer) {
   int error = cudart_enter("can_access_peer", needDriver);
-  if (!error && (!device_of(device) || !device_of(peer))) error = umemCudaInvalidDevice;
+  if (!error && (!device_of(device) || !device_of(peer))) error = umemCudaInvalidOrdinal;
   if (!error) *can = cudart_are_peers(device, peer);
   return cudart_leave(error);
 }
 
 static int enable(Device *device, int peer) {
-  if (!device_of(peer) || peer == device->ordinal) return umemCudaInvalidDevice;
+  if (!device_of(peer) || peer == device->ordinal) return umemCudaInvalidOrdinal;
   if (!cudart_are_peers(device->ordinal, peer)) return cudartPeerUnsupported;
   if (device->peers & 1U << peer) return umemCudaPeerAlreadyEnabled;
   Device *other = device_of(peer);

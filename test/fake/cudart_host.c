@@ -42,10 +42,10 @@ int cudart_malloc_managed(void **adr, size_t nbytes) {
 /* Whether device, or -1 for the CPU, can be told something about managed memory at a range. */
 static int advisable(void const *adr, size_t nbytes, int device) {
   FakeCudartMachine const *machine = &cudart_books.machine;
-  if (device < -1 || device >= machine->devices) return umemCudaInvalidDevice;
+  if (device < -1 || device >= machine->devices) return umemCudaInvalidOrdinal;
   FakeCudartDevice const *settings = device < 0 ? NULL : &machine->device[device];
   if (settings && (settings->no_managed || settings->no_concurrent_managed))
-    return umemCudaInvalidDevice;
+    return umemCudaInvalidOrdinal;
   Side side;
   int error = cudart_side(&side, adr, nbytes);
   if (error) return error;

@@ -92,7 +92,7 @@ static Pool *pool_of(void *handle, int *error) {
 }
 
 static int pool_make(void **pool, int device, size_t most) {
-  if (device < 0 || device >= cudart_books.machine.devices) return umemCudaInvalidDevice;
+  if (device < 0 || device >= cudart_books.machine.devices) return umemCudaInvalidOrdinal;
   if (cudart_books.machine.device[device].no_pools) return umemCudaNotSupported;
   Pool *one = calloc(1, sizeof *one);
   if (!one) return umemCudaOutOfMemory;
@@ -149,7 +149,7 @@ int cudart_pool_allow(void *pool, int device) {
   int error = cudart_enter("pool_allow", needContext);
   Pool *one = error ? NULL : pool_of(pool, &error);
   if (one && (device < 0 || device >= cudart_books.machine.devices))
-    error = umemCudaInvalidDevice;
+    error = umemCudaInvalidOrdinal;
   else if (one && device != one->device && !cudart_are_peers(device, one->device))
     error = cudartPeerUnsupported;
   else if (one)

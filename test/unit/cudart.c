@@ -26,7 +26,7 @@ static void the_machine_is_as_it_is_set(void **state) {
   assert_int_equal(value, 3);
   ok(rt->device_name(name, sizeof name, 1));
   assert_string_equal(name, "Fake GP");
-  refused(rt->device_name(name, sizeof name, 3), umemCudaInvalidDevice);
+  refused(rt->device_name(name, sizeof name, 3), umemCudaInvalidOrdinal);
   ok(rt->can_access_peer(&value, 1, 0));
   assert_int_equal(value, 1);
   ok(rt->can_access_peer(&value, 1, 2));
@@ -37,7 +37,7 @@ static void the_machine_is_as_it_is_set(void **state) {
   ok(rt->attribute(&value, umemCudaHasPools, 1));
   assert_int_equal(value, 0);
   fake_cudart_machine()->devices = 0;
-  refused(rt->device_count(&value), umemCudaNoDevice);
+  refused(rt->device_count(&value), umemCudaNoGpu);
   fake_cudart_machine()->driver_version = 0;
   refused(rt->device_count(&value), umemCudaInsufficientDriver);
   ok(rt->driver_version(&value));
@@ -261,8 +261,8 @@ static void devices_lack_what_they_are_set_to_lack(void **state) {
   fake_cudart_machine()->device[0].no_concurrent_managed = true;
   ok(rt->attribute(&value, umemCudaConcurrentManaged, 0));
   assert_int_equal(value, 0);
-  refused(rt->prefetch(managed, 8, 0, NULL), umemCudaInvalidDevice);
-  refused(rt->advise(managed, 8, umemCudaPreferDevice, 0), umemCudaInvalidDevice);
+  refused(rt->prefetch(managed, 8, 0, NULL), umemCudaInvalidOrdinal);
+  refused(rt->advise(managed, 8, umemCudaPreferDevice, 0), umemCudaInvalidOrdinal);
   fake_cudart_machine()->device[0].no_concurrent_managed = false;
   refused(rt->advise(plain, 8, umemCudaReadMostly, 0), umemCudaInvalidValue);
   expect_misuse("is not managed memory");
@@ -372,8 +372,8 @@ static void *use(void *argument) {
 static void *fail_elsewhere(void *argument) {
   (void)argument;
   int value;
-  return rt->attribute(&value, umemCudaHasPools, 9) == umemCudaInvalidDevice &&
-                 rt->last_error() == umemCudaInvalidDevice
+  return rt->attribute(&value, umemCudaHasPools, 9) == umemCudaInvalidOrdinal &&
+                 rt->last_error() == umemCudaInvalidOrdinal
              ? NULL
              : argument;
 }

@@ -129,7 +129,7 @@ static void peer_copies_tell_their_route(void **state) {
   ok(rt->context_push(context));
   ok(rt->memcpy_peer_async(there, 1, here, 0, 8, NULL));
   assert_int_equal(fake_cudart_done().indirect_peer, 1);
-  refused(rt->enable_peer_access(0), umemCudaInvalidDevice);
+  refused(rt->enable_peer_access(0), umemCudaInvalidOrdinal);
   ok(rt->enable_peer_access(1));
   refused(rt->enable_peer_access(1), umemCudaPeerAlreadyEnabled);
   assert_int_not_equal(rt->enable_peer_access(2), umemCudaSuccess);
