@@ -123,16 +123,19 @@ bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gp
   return umemCuda_check(ctx, gpu, error, "cannot use GPU %d", gpu->device);
 }
 
-/* Tried twice: the caller must not stay here for an error that was about the call. */
+/* Tried twice: the caller must not stay here for an error that was about the call. What was done in the
+ * scope has not failed by that, so only the second one is told. */
 void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaGpu *gpu = scope->gpu;
   umemCudaRt const *rt = gpu->rt;
   void *left;
-  int error = rt->exchange_capture_mode(&scope->capture_mode);
-  if (error) rt->exchange_capture_mode(&scope->capture_mode);
+  int mode = rt->exchange_capture_mode(&scope->capture_mode);
   int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
-  if (popped) rt->context_pop(&left);
-  umemCuda_check(scope->ctx, gpu, error ? error : popped, "cannot leave GPU %d", gpu->device);
+  if (!mode && !popped) return;
+  rt->last_error();
+  if (mode) mode = rt->exchange_capture_mode(&scope->capture_mode);
+  if (popped) popped = rt->context_pop(&left);
+  umemCuda_check(scope->ctx, gpu, mode ? mode : popped, "cannot leave GPU %d", gpu->device);
 }
 
 bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {

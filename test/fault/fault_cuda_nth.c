@@ -315,21 +315,19 @@ static void connect_and_sync(Trial *trial) {
   drop(trial, ctx, adr);
 }
 
-/* Where only the free of the old block has failed, both blocks live and the new one is returned:
- * after a failure the end frees them. */
+/* Whatever has failed: the block is the new one, or the old one as it was. */
 static void resize(Trial *trial) {
   umemVirtual *ctx = trial->ctx;
   size_t const sizes[] = {small, 2 * small, 100};
-  uintptr_t adr = block_of(trial, ctx, small, 3);
+  uintptr_t adr = block_of(trial, ctx, small, 3), moved;
   bool good = true;
   for (int i = 1; i < 3 && good; i++) {
-    adr = umem_realloc(ctx, adr, sizes[i - 1], sizes[i]);
-    good = settle(trial);
-    REQUIRE(trial, !good || adr);
-    if (good) require_filled(trial, ctx, adr, sizes[i] < small ? sizes[i] : small, 3);
+    good = GOT(trial, ctx, moved, umem_realloc(ctx, adr, sizes[i - 1], sizes[i]));
+    if (good) adr = moved;
+    finish(trial);
+    require_filled(trial, ctx, adr, sizes[good ? i : i - 1] < small ? 100 : small, 3);
   }
-  finish(trial);
-  if (good) drop(trial, ctx, adr);
+  drop(trial, ctx, adr);
 }
 
 static void ask(Trial *trial) {
