@@ -235,6 +235,42 @@ TEST_P(ArrayGuardTest, waits_for_what_is_queued) {
   }
 }
 
+TEST_P(ArrayGuardTest, transfers_on_another_queue) {
+  umem::Context queue = open_place(*GetParam());
+  Doubles array({50, 40}, place), host({50, 40});
+  if (!queue.is_same_device(place)) {
+    EXPECT_THROW(array.start_sync_to_device(queue), umem::value_error);
+    EXPECT_THROW(array.start_sync_to_host(queue), umem::value_error);
+    return;
+  }
+  for (int round = 0; round < 3; round++) {
+    number(array, round);
+    array.start_sync_to_device(queue);
+    EXPECT_EQ(array.current(), Side::both);
+    array.host(umem::write)(0, 0) = 1; /* not before the transfer has read it */
+    array.start_sync_to_device(queue);
+    array.copy_to(host); /* after the transfer */
+    EXPECT_EQ(host.get(0, 0), 1);
+    EXPECT_EQ(host.get(49, 39), array.get(49, 39));
+    if (has_device_guards() && !is_shared()) {
+      write_on_device(array.device(umem::write), place, 7);
+      array.start_sync_to_host(queue); /* after what the context has queued */
+      EXPECT_EQ(array.host(umem::read)(0, 0), 7);
+      EXPECT_EQ(array.get(0, 1), round + 1);
+    }
+  }
+}
+
+TEST_P(ArrayGuardTest, transfers_are_queued_on_its_own_storage_only) {
+  umem::Context other = open_place(*backend_by_name("fake-offset"));
+  if (other.is_same_device(place)) GTEST_SKIP();
+  Doubles array({2, 3}, place);
+  std::string const words = "a transfer of an array on " + std::string(place.name()) +
+                            " cannot be queued on another storage, FakeOffset";
+  EXPECT_THROWS(array.start_sync_to_host(other), umem::value_error, words.c_str());
+  EXPECT_THROW(array.start_sync_to_device(umem::Context()), umem::error);
+}
+
 /* ---- queued transfers that fail when their turn comes ---- */
 
 class FailingTransfer : public testing::Test {

@@ -127,13 +127,22 @@ public:
   /* ---- transfers ---- */
 
   /* Makes this side current too, where it is not; the transfer is complete on return. */
-  void sync_to_host() const { mirror().sync(Side::host, key_, true); }
-  void sync_to_device() const { mirror().sync(Side::device, key_, true); }
+  void sync_to_host() const { mirror().sync(Side::host, key_); }
+  void sync_to_device() const { mirror().sync(Side::device, key_); }
 
   /* The same, queued where context() is ordered: guards, get and set wait for it. It runs beside
    * other work when the host context is CudaHost. */
-  void start_sync_to_host() const { mirror().sync(Side::host, key_, false); }
-  void start_sync_to_device() const { mirror().sync(Side::device, key_, false); }
+  void start_sync_to_host() const { mirror().start_sync(Side::host, key_, context()); }
+  void start_sync_to_device() const { mirror().start_sync(Side::device, key_, context()); }
+
+  /* The same, queued on another context of the same storage, such as umem::CudaAsync with a stream of
+   * its own, after what context() has queued so far. umem::value_error for another storage. */
+  void start_sync_to_host(Context const &queue) const {
+    mirror().start_sync(Side::host, key_, queue);
+  }
+  void start_sync_to_device(Context const &queue) const {
+    mirror().start_sync(Side::device, key_, queue);
+  }
 
   /* Brings what was written on the host into context(), and makes it durable there. */
   void flush() const {

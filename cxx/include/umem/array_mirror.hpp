@@ -129,7 +129,7 @@ public:
       throw not_supported_error("addresses of " + std::string(device_.name()) +
                                 " are no pointers: use host() or part()");
     if (writes) check_writable();
-    bring(side, access != Access::discard);
+    bring(side, access != Access::discard, device_);
     settle(side);
     count(side).of(writes) += 1;
     if (writes) make_current(side);
@@ -141,12 +141,19 @@ public:
 
   /* ---- transfers ---- */
 
-  /* Makes side current too; complete on return, if asked to wait. */
-  void sync(Side side, std::uint64_t key, bool wait) {
+  /* Makes side current too; the transfer is queued on queue. */
+  void start_sync(Side side, std::uint64_t key, Context const &queue) {
     check_lock(key);
     check_guards(side, false);
-    bring(side, true);
-    if (!wait) return;
+    if (!queue.is_same_device(device_))
+      throw value_error("a transfer of an array on " + std::string(device_.name()) +
+                        " cannot be queued on another storage, " + queue.name());
+    bring(side, true, queue);
+  }
+
+  /* The same, complete on return. */
+  void sync(Side side, std::uint64_t key) {
+    start_sync(side, key, device_);
     settle(side);
     if (side != Side::device) return;
     finish_transfer();
@@ -167,7 +174,7 @@ public:
     if (hosts_.readers || hosts_.writers)
       throw locked_error("a guard of the host side is alive: it cannot be released");
     if (!host_block_) return;
-    bring(Side::device, true);
+    bring(Side::device, true, device_);
     settle(Side::host);
     host_block_ = Buffer();
     current_ = Side::device;
@@ -308,8 +315,9 @@ private:
 
   /* ---- moving bytes ---- */
 
-  /* Makes side current too, if its contents are to be kept; the transfer may be queued still. */
-  void bring(Side side, bool keep) {
+  /* Makes side current too, if its contents are to be kept; the transfer may be queued still, on
+   * queue, which is device_ or another context of the same storage. */
+  void bring(Side side, bool keep, Context const &queue) {
     if (is_shared_ || nbytes_ == 0) return;
     if (side == Side::host && !host_block_) {
       host_block_ = Buffer(host_, nbytes_, beyond_natural(host_));
@@ -318,11 +326,18 @@ private:
     if (!keep || current_ == side || current_ == Side::both) return;
     settle(Side::host);
     settle(Side::device);
+    if (queue != device_) {
+      if (device_.can(umemOrdered))
+        queue.wait(device_);
+      else
+        device_.synchronize();
+      pending_device_.add(queue);
+    }
     if (side == Side::host)
-      copy(device_, adr_, host_, host_block_.adr(), nbytes_);
+      copy(queue, adr_, host_, host_block_.adr(), nbytes_);
     else
-      copy(host_, host_block_.adr(), device_, adr_, nbytes_);
-    pending_host_.add(device_);
+      copy(host_, host_block_.adr(), queue, adr_, nbytes_);
+    pending_host_.add(queue);
     pending_host_.add(host_);
     transferred_ = std::exchange(current_, Side::both);
   }

@@ -46,7 +46,7 @@ struct ReduceStrided<std::integer_sequence<int, M...>, N, F, T...> : StridedOper
 template <class R, class Op, class F, class T>
 R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, T const *first,
              index count) {
-  CurrentDevice current(place.device);
+  Work work(place);
   std::size_t nbytes = 0;
   auto reduce = [&](void *temporary, R *result) {
     check_cuda(cub::DeviceReduce::TransformReduce(temporary, nbytes, first, result, count,
@@ -56,7 +56,7 @@ R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, 
   };
   reduce(nullptr, nullptr); /* tells nbytes */
   constexpr std::size_t result_bytes = (sizeof(R) + 255) / 256 * 256;
-  Scratch scratch(current.device(), result_bytes + nbytes);
+  Scratch scratch(work.device(), result_bytes + nbytes);
   reduce(scratch.as<unsigned char>() + result_bytes, scratch.as<R>());
   R result;
   scratch.download(place, &result, sizeof result);

@@ -62,13 +62,13 @@ void device_along(DevicePlace const &place, Op const &op, R const &init, View<T,
   if (out.size() == 0) return;
   if (N > 1 && (call.count < 64 || call.stride != 1))
     return device_indices<index>(place, call, Extents<N - 1>(), out.extents);
-  CurrentDevice current(place.device);
+  Work work(place);
   for (index first = 0; first < out.size(); first += launch_elements) {
     index n = out.size() - first < launch_elements ? out.size() - first : launch_elements;
     launch(place, along_by_block<R, Op, T, U, N - 1>, static_cast<unsigned>(n), block_threads, call,
            out.extents, first);
   }
-  finish(place);
+  work.finish();
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

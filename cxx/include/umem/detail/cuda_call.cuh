@@ -63,10 +63,29 @@ inline void synchronize(DevicePlace const &place) {
   check_cuda(cudaStreamSynchronize(stream_of(place)), "a kernel");
 }
 
-/* What a call does last. */
-inline void finish(DevicePlace const &place) {
-  if (place.wait) synchronize(place);
-}
+/* What one call queues on a place, whose GPU is the current one meanwhile. Where the place says that
+ * calls wait, one that throws waits as well: what it has launched may still use memory. */
+class Work {
+public:
+  explicit Work(DevicePlace const &place) : place_(place), current_(place.device) {}
+  ~Work() {
+    if (place_.wait && cudaStreamSynchronize(stream_of(place_)) != cudaSuccess)
+      static_cast<void>(cudaGetLastError()); /* another failure is on its way out */
+  }
+
+  int device() const noexcept { return current_.device(); }
+
+  /* What a call does last. */
+  void finish() {
+    if (!place_.wait) return;
+    place_.wait = false;
+    synchronize(place_);
+  }
+
+private:
+  DevicePlace place_;
+  CurrentDevice current_;
+};
 
 /* ---- sizes ---- */
 

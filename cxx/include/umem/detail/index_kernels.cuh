@@ -138,12 +138,12 @@ void device_indices(DevicePlace const &place, F const &f, Extents<N> const &begi
   if constexpr (N == 0) {
     device_indices<Index>(place, WithoutIndex<F>{f}, Extents<1>(), Extents<1>{1});
   } else {
-    CurrentDevice current(place.device);
+    Work work(place);
     in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
       Tiles<N, index_rows> tiles(low, high, lead_for(f, low));
       launch(place, index_tiles<Index, N, F>, tiles.count, tiles.threads, f, tiles);
     });
-    finish(place);
+    work.finish();
   }
 }
 
@@ -154,7 +154,7 @@ void device_indexed(DevicePlace const &place, F const &f, View<T, N> const &view
     return device_indices<Index>(place, ElementAt<T, N, F>{f, view.data, view.strides},
                                  Extents<N>(), view.extents);
   if constexpr (N > 0) {
-    CurrentDevice current(place.device);
+    Work work(place);
     in_launches(Extents<N>(), view.extents, [&](Extents<N> const &low, Extents<N> const &high) {
       constexpr int V = pack_size<T>;
       T *first = view.data;
@@ -166,7 +166,7 @@ void device_indexed(DevicePlace const &place, F const &f, View<T, N> const &view
       else
         launch_indexed_packs<Index, 1>(place, f, first, 0, low, high);
     });
-    finish(place);
+    work.finish();
   }
 }
 

@@ -104,7 +104,7 @@ void device_map(DevicePlace const &place, F const &f, View<T, N> const &target,
     MapStrided<All, L, F, T, A const...> call(f, loops, target.data, inputs.data...);
     return device_indices<index>(place, call, Extents<L>(), loops.extents);
   }
-  CurrentDevice current(place.device);
+  Work work(place);
   for (index first = 0, count = loops.extents.at[L - 1]; first < count; first += launch_elements) {
     constexpr int V = pack_size<T, A...>;
     index n = count - first < launch_elements ? count - first : launch_elements;
@@ -114,7 +114,7 @@ void device_map(DevicePlace const &place, F const &f, View<T, N> const &target,
     else
       launch_map_packs<load, 1>(place, f, n, 0, target.data + first, (inputs.data + first)...);
   }
-  finish(place);
+  work.finish();
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -37,13 +37,22 @@ template <class T, int N> struct OpenArray {
   View<T, N> view;
 };
 
+/* Whether work at a place comes, without more ado, after what is queued on a context. */
+inline bool is_in_order(DevicePlace const &place, Context const &context) {
+  Place home(context);
+  return home.is_device() && home.device().stream == place.stream;
+}
+
 template <class T, int N, class A, class P, class Access>
 OpenArray<T, N> open_array(P const &place, A &array, Access access) {
   OpenArray<T, N> open;
-  if (is_device(place))
+  if (is_device(place)) {
     open.view = open.device.emplace(array.device(access)).view();
-  else
+    /* The transfer, too, is queued there. */
+    if (!is_in_order(device_of(place), array.context())) array.context().synchronize();
+  } else {
     open.view = open.host.emplace(array.host(access)).view();
+  }
   return open;
 }
 
@@ -111,8 +120,6 @@ template <class A> void settle(DevicePlace &place, A const &operand) {
     if (!home.is_device() || home.device().wait || home.device().stream != place.stream)
       place.wait = true;
     if (home.is_device() && place.device < 0) place.device = home.device().device;
-    if (operand.context().can(umemOrdered) && home.device().stream != place.stream)
-      operand.context().synchronize();
   }
 }
 template <class A> void settle(HostPlace &, A const &) {}
@@ -130,15 +137,14 @@ template <class P, class... A> auto settled(P const &place, A const &...operands
   return result;
 }
 
-/* Whether kernels at the output's place can use an array that is an input: umem::value_error where
- * they cannot; else what is queued for it elsewhere comes first. */
+/* Throws umem::value_error where kernels at the output's place cannot use an array that is an input.
+ */
 template <class A, class B> void check_reach(Place const &place, A const &input, B const &output) {
   if constexpr (is_array<A> && is_array<B>) {
     if (!place.is_device()) return; /* arrays bring what they hold to the host */
     if (!input.context().can(umemDeviceAccessible))
       throw value_error(std::string("an input on ") + input.context().name() +
                         " cannot be used by kernels: copy it to the context of the output first");
-    if (input.context() != output.context()) input.context().synchronize();
   }
 }
 

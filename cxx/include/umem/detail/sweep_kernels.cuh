@@ -131,7 +131,7 @@ Partial<R> launch_sweep(DevicePlace const &place, Op const &op, F const &f, To c
                         Extents<N> const &begin, Extents<N> const &end) {
   static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
                 "results of kernels are trivially copyable and can be default-constructed");
-  CurrentDevice current(place.device);
+  Work work(place);
   using SweepTiles = Tiles<N, sweep_rows>;
   std::uint32_t most = 0;
   in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
@@ -139,7 +139,7 @@ Partial<R> launch_sweep(DevicePlace const &place, Op const &op, F const &f, To c
   });
   if (most == 0) return {};
 
-  Scratch scratch(current.device(), sizeof(Partial<R>) * (1 + most + block_threads));
+  Scratch scratch(work.device(), sizeof(Partial<R>) * (1 + most + block_threads));
   Partial<R> *all = scratch.as<Partial<R>>(), *results = all + 1, *some = results + most;
   std::uint32_t before = 0; /* whether there is a result before: it is joined with the next */
   in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {

@@ -1,0 +1,70 @@
+/* kernels_order.cpp - what is queued for an array is done before a kernel on another stream sees it. */
+#include "arrays.hpp"
+
+#include <umem/detail/operand.hpp>
+#include <umem/place.hpp>
+
+#include <vector>
+
+namespace {
+
+using umem::Array;
+using umem::DevicePlace;
+using Doubles = Array<double, 1>;
+
+/* Contexts of GPUs, and a place on the same one whose stream is nobody's: a test that only opens
+ * arrays for it queues nothing there. */
+class KernelsOrder : public EachPlace {
+protected:
+  void SetUp() override {
+    EachPlace::SetUp();
+    if (!place) return;
+    home = umem::Place(place);
+    if (!home.is_device()) GTEST_SKIP() << "no kernels work there";
+    elsewhere = umem::on_device(std::uintptr_t(0x1000), home.device().device);
+  }
+
+  /* The elements as a kernel elsewhere would find them now: nothing queued is waited for. */
+  std::vector<double> found(umem::View<double const, 1> const &view) const {
+    std::vector<double> elements(static_cast<std::size_t>(view.size()));
+    umem::copy(umem::Cuda(elsewhere.device), reinterpret_cast<umem::address>(view.data),
+               elements.data(), elements.size() * sizeof(double));
+    return elements;
+  }
+
+  umem::Place home;
+  DevicePlace elsewhere;
+};
+FOR_EACH_PLACE(KernelsOrder);
+
+std::vector<double> numbers(std::size_t count) {
+  std::vector<double> all(count);
+  for (std::size_t n = 0; n < count; n++) all[n] = element<double>(static_cast<umem::index>(n) + 1);
+  return all;
+}
+
+TEST_P(KernelsOrder, a_transfer_comes_first) {
+  Doubles array({1000}, place);
+  number(array);
+  auto open = umem::detail::open(elsewhere, static_cast<Doubles const &>(array), umem::read);
+  EXPECT_EQ(found(open.view), numbers(1000));
+}
+
+TEST_P(KernelsOrder, a_copy_comes_first) {
+  Doubles source({1000}, place), array({1000}, place);
+  number(source);
+  source.sync_to_device();
+  copy(source.part(), array.part());
+  auto open = umem::detail::open(elsewhere, array, umem::write);
+  EXPECT_EQ(found(open.view), numbers(1000));
+}
+
+TEST_P(KernelsOrder, a_kernel_elsewhere_is_waited_for) {
+  Doubles array({10}, place);
+  EXPECT_TRUE(umem::detail::settled(elsewhere, array).wait);
+  DevicePlace own = home.device();
+  EXPECT_EQ(umem::detail::settled(umem::on_device(own.stream), array).wait, own.wait);
+  EXPECT_EQ(umem::detail::settled(umem::on_device(own.stream), array).device, own.device);
+}
+
+} // namespace
