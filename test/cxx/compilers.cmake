@@ -64,7 +64,8 @@ if(UMEM_HAS_LIBCXX AND UMEM_GTEST_SOURCES)
   add_library(cxx_main_libcxx OBJECT main.cpp)
   target_link_libraries(cxx_main_libcxx PRIVATE umem_backends)
   umem_cxx_program(cxx_main_libcxx cxx_gtest_libcxx)
-  foreach(name IN ITEMS array array_guard buffer error npy part print shape vector view)
+  foreach(name IN ITEMS array array_guard buffer error kernels_arrays kernels_elements
+                        kernels_reduce npy part print shape vector view)
     add_executable(cxx_${name}_libcxx ${name}.cpp $<TARGET_OBJECTS:cxx_main_libcxx>)
     target_link_libraries(cxx_${name}_libcxx PRIVATE umem_backends)
     umem_cxx_program(cxx_${name}_libcxx cxx_gtest_libcxx)
@@ -83,20 +84,30 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
     endforeach()
   endforeach()
 
-  # Kernels take views, with assertions and without.
+  # All of them and those of kernels together under nvcc, with assertions and without. Calls of every
+  # algorithm are compiled as C++20; as C++17 they are programs, cxx.kernels_units.
   find_program(UMEM_NVCC_PROGRAM nvcc HINTS "${CUDAToolkit_BIN_DIR}" /usr/local/cuda/bin)
   mark_as_advanced(UMEM_NVCC_PROGRAM)
   if(UMEM_NVCC_PROGRAM)
-    foreach(standard IN ITEMS 17 20)
-      foreach(assertions IN ITEMS -UNDEBUG -DNDEBUG)
-        set(name view_kernel.c++${standard}${assertions})
-        umem_command_test(
-          "cxx.nvcc.${name}" cxx_compilers
-          "${UMEM_NVCC_PROGRAM}" -std=c++${standard} ${assertions} -Werror all-warnings
-          -Xcompiler -Wall,-Wextra,-Werror ${cxx_flags}
-          -c "${CMAKE_CURRENT_SOURCE_DIR}/view_kernel.cu" -o ${name}.o
-        )
-      endforeach()
+    file(GLOB cuda_headers CONFIGURE_DEPENDS RELATIVE "${cxx_include}" "${cxx_include}/umem/*.cuh"
+         "${cxx_include}/umem/detail/*.cuh"
+    )
+    set(together_cu "${CMAKE_CURRENT_BINARY_DIR}/together.cu")
+    set(cuda_lines ${cuda_headers} ${cxx_headers} view_kernel.cu)
+    list(TRANSFORM cuda_lines REPLACE "(.+)" "#include <\\1>\n")
+    string(CONCAT cuda_lines ${cuda_lines}
+           "#if __cplusplus > 201703L\n#include <kernels_units.cu>\n#endif\n"
+    )
+    file(GENERATE OUTPUT "${together_cu}" CONTENT "${cuda_lines}")
+    foreach(standard_and_assertions IN ITEMS "17 -UNDEBUG" "20 -DNDEBUG")
+      separate_arguments(standard_and_assertions)
+      list(POP_FRONT standard_and_assertions standard)
+      umem_command_test(
+        cxx.nvcc.together.c++${standard} cxx_compilers
+        "${UMEM_NVCC_PROGRAM}" -std=c++${standard} ${standard_and_assertions} -Werror all-warnings
+        -Xcompiler -Wall,-Wextra,-Werror ${cxx_flags} "-I${CMAKE_CURRENT_SOURCE_DIR}"
+        -c "${together_cu}" -o together.c++${standard}.o
+      )
     endforeach()
   endif()
 endif()
@@ -115,24 +126,39 @@ foreach(file IN LISTS refused)
 endforeach()
 
 # Without exceptions the first thing said is how to go on.
-umem_command_test(
-  cxx.no_exceptions cxx_compilers
-  python3 "${CMAKE_CURRENT_SOURCE_DIR}/no_exceptions.py" "${cxx_include}/umem.hpp"
-  "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict}
-)
+foreach(header IN ITEMS umem.hpp umem/reduce.hpp)
+  umem_command_test(
+    cxx.no_exceptions.${header} cxx_compilers
+    python3 "${CMAKE_CURRENT_SOURCE_DIR}/no_exceptions.py" "${cxx_include}/${header}"
+    "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict}
+  )
+endforeach()
 
-# Access through views is the machine code of raw pointers.
+# Access through views and loops of generic calls are the machine code of raw pointers; of loops, where
+# the compiler vectorises those.
+set(machine_code python3 "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.py")
+set(machine_code_compiler "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_flags})
 foreach(level IN ITEMS 2 3)
   umem_command_test(
-    "cxx.machine_code.O${level}" cxx_compilers
-    python3 "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.py"
-    "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
-    "${CMAKE_CXX_COMPILER}" -std=c++17 -O${level} -DNDEBUG ${cxx_flags}
+    cxx.machine_code.O${level} cxx_compilers
+    ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
+    ${machine_code_compiler} -O${level} -DNDEBUG
   )
+  if(level EQUAL 3 OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    umem_command_test(
+      cxx.machine_loops.O${level} cxx_compilers
+      ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_loops.cpp"
+      ${machine_code_compiler} -O${level} -DNDEBUG
+    )
+  endif()
 endforeach()
 umem_command_test(
   cxx.machine_code.finds_more cxx_compilers
-  python3 "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.py" --must-fail
-  "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
-  "${CMAKE_CXX_COMPILER}" -std=c++17 -O2 -UNDEBUG ${cxx_flags}
+  ${machine_code} --must-fail "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
+  ${machine_code_compiler} -O2 -UNDEBUG
+)
+umem_command_test(
+  cxx.machine_loops.finds_worse cxx_compilers
+  ${machine_code} --must-fail "${CMAKE_CURRENT_SOURCE_DIR}/machine_loops.cpp"
+  ${machine_code_compiler} -O3 -DNDEBUG -DSPOILED
 )

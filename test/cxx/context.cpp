@@ -2,6 +2,8 @@
 #include "places.h"
 
 #include <umem/context.hpp>
+#include <umem/place.hpp>
+#include <umem/virtual.h>
 
 #include <cstdio>
 #include <cstring>
@@ -282,6 +284,89 @@ TEST(Handle, throws_where_construction_fails) {
   } catch (umem::io_error const &error) {
     EXPECT_STREQ(error.what(), "cannot open");
   }
+}
+
+/* A context from outside of umem that neither sets nor takes back. */
+struct Broken {
+  umemVirtual super;
+};
+
+alignas(64) char broken_memory[64];
+
+struct umemVtbl const &broken_methods() {
+  static struct umemVtbl const methods = [] {
+    struct umemVtbl vtbl = {};
+    vtbl.aligned_alloc = [](umemVirtual *, std::size_t, std::size_t) {
+      return reinterpret_cast<umem::address>(broken_memory);
+    };
+    vtbl.aligned_origin = [](umemVirtual *, umem::address adr) { return adr; };
+    vtbl.aligned_free = [](umemVirtual *ctx, umem::address) {
+      umem_set_status(ctx, umemValueError, "cannot free");
+    };
+    vtbl.set = [](umemVirtual *ctx, umem::address, int, std::size_t) {
+      umem_set_status(ctx, umemIOError, "cannot set");
+    };
+    return vtbl;
+  }();
+  return methods;
+}
+
+struct BrokenHandle : Context {
+  BrokenHandle()
+      : Context(make<Broken>([](Broken *ctx) {
+          umemVirtual_ctor_sized(&ctx->super, nullptr, sizeof(struct umemVtbl));
+          ctx->super.vptr = &broken_methods();
+          return umemOK;
+        })) {}
+};
+
+TEST(Handle, tells_why_it_cannot_zero_though_the_free_fails_too) {
+  BrokenHandle handle;
+  try {
+    handle.allocate_zeroed(8, 64);
+    FAIL();
+  } catch (umem::io_error const &error) {
+    EXPECT_STREQ(error.what(), "umem_set: cannot set");
+  }
+  EXPECT_NE(std::strstr(umem_get_message(handle.c_context()), "cannot free"), nullptr)
+      << "it was tried, and the context knows";
+  EXPECT_EQ(umem_thread_status(), umemOK);
+  EXPECT_THROW(handle.deallocate(16, 64), umem::value_error) << "it fails indeed";
+}
+
+/* A context from outside of umem on a device, which counts how often it is asked about itself. */
+int times_asked = 0;
+
+struct CountingHandle : Context {
+  CountingHandle()
+      : Context(make<Broken>([](Broken *ctx) {
+          static struct umemVtbl methods = {};
+          methods.info = [](umemVirtual *, umemInfo *info) {
+            times_asked++;
+            info->ordinal = 3;
+          };
+          umemVirtual_ctor_sized(&ctx->super, nullptr, sizeof(struct umemVtbl));
+          ctx->super.vptr = &methods;
+          ctx->super.capabilities |= umemDeviceAccessible;
+          return umemOK;
+        })) {}
+};
+
+TEST(Handle, asks_once_which_device_it_is_on) {
+  CountingHandle handle;
+  times_asked = 0;
+  umem::Place first(handle), again(handle);
+  Context copy = handle, host = umem::Host();
+  umem::Place of_copy(copy);
+  EXPECT_EQ(times_asked, 1);
+  EXPECT_EQ(handle.info().ordinal, 3);
+  EXPECT_EQ(times_asked, 2) << "other questions are asked each time";
+  EXPECT_FALSE(umem::Place(host).is_device());
+  copy = host;
+  host = handle;
+  EXPECT_FALSE(umem::Place(copy).is_device());
+  EXPECT_FALSE(umem::Place(host).is_device()) << "its number is not that of a GPU of CUDA's";
+  EXPECT_EQ(times_asked, 2);
 }
 
 /* ---- each kind ---- */

@@ -7,6 +7,8 @@
 #include <umem/for_each.hpp>
 #include <umem/npy.hpp>
 #include <umem/print.hpp>
+#include <umem/reduce.hpp>
+#include <umem/reduce_along.hpp>
 
 #include <gtest/gtest.h>
 
@@ -18,12 +20,14 @@
 #define HAS_CUDA_TYPES 0
 #endif
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -87,7 +91,39 @@ TEST_P(HalfTest, arrays_are_copied_between_contexts) {
   });
 }
 
+struct Twice {
+  template <class T> UMEM_FUNCTION float operator()(T const &x) const {
+    return 2 * static_cast<float>(x);
+  }
+};
+
+TEST_P(HalfTest, arrays_are_reduced_where_they_live) {
+  for_each_half([&](auto type) {
+    using T = typename decltype(type)::type;
+    Array<T, 2> array = numbered<T>(place);
+    Array<T, 1> rows({3}, place), columns({4}, place);
+    Array<float, 1> sums({3}, place);
+    if (umem::Place(place).is_device()) { /* no kernels here */
+      EXPECT_THROW(umem::max(array), umem::not_supported_error);
+      EXPECT_THROW(umem::max_along(array, 1, rows), umem::not_supported_error);
+      return;
+    }
+    EXPECT_EQ(static_cast<float>(umem::min(array)), 2.f);
+    EXPECT_EQ(static_cast<float>(umem::max(array)), 7.5f);
+    EXPECT_EQ(umem::sum(array), 57.f);
+    umem::max_along(array, 1, rows);
+    EXPECT_EQ(static_cast<float>(rows.get(2)), 7.5f);
+    umem::min_along(array, 0, columns);
+    EXPECT_EQ(static_cast<float>(columns.get(3)), 3.5f);
+    umem::transform_reduce_along(array, 1, sums, 1.f, umem::plus(), Twice());
+    EXPECT_EQ(sums.get(0), 1 + 2 * (2 + 2.5f + 3 + 3.5f));
+  });
+}
+
 FOR_EACH_PLACE(HalfTest);
+
+static_assert(std::is_same_v<umem::accumulator<__half>, float>);
+static_assert(std::is_same_v<umem::accumulator<__nv_bfloat16>, float>);
 
 /* ---- text, files and arithmetic, of each type ---- */
 
@@ -126,17 +162,74 @@ template <class T> void expect_files_of_half() {
   std::remove(path);
 }
 
-struct Twice {
+struct Double {
   template <class T> UMEM_FUNCTION void operator()(T &x) const { x = T(2 * static_cast<float>(x)); }
 };
 
 template <class T> void expect_loops() {
   Array<T, 2> array = numbered<T>(umem::Host());
-  umem::for_each(array, Twice());
+  umem::for_each(array, Double());
   Array<float, 2> floats({3, 4}, umem::Host());
   umem::convert(array, floats);
   EXPECT_EQ(floats.get(0, 0), 4.f); /* behind a row of ghost cells */
   EXPECT_EQ(floats.get(2, 3), 15.f);
+}
+
+/* ---- reductions ---- */
+
+template <class T> void expect_float_sums() {
+  std::vector<T> ones(3 * 4001, T(1.0f)); /* more than it can count */
+  umem::View<T, 2> view(ones.data(), {3, 4001});
+  static_assert(std::is_same_v<decltype(umem::sum(umem::on_host, view)), float>);
+  EXPECT_EQ(umem::sum(umem::on_host, view), 3 * 4001);
+  float sums[3];
+  umem::sum_along(umem::on_host, view, 1, umem::View<float, 1>(sums, {3}));
+  for (float sum : sums) EXPECT_EQ(sum, 4001);
+}
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/* The smallest and the largest element, by all ways to get them. */
+template <class T> void expect_extremes(std::vector<T> &numbers, float low, float high) {
+  auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  umem::index const n = static_cast<umem::index>(numbers.size());
+  T found[1];
+  umem::View<T, 1> out(found, {1}), view(numbers.data(), {n});
+  umem::View<T, 2> row(numbers.data(), {1, n}), column(numbers.data(), {n, 1});
+  for (auto place : {umem::on_host, umem::on_host_threads(2)}) {
+    auto expect = [&](float expected, auto const &reduce) {
+      reduce(row, 1);
+      EXPECT_TRUE(same(static_cast<float>(found[0]), expected)) << static_cast<float>(found[0]);
+      reduce(column, 0);
+      EXPECT_TRUE(same(static_cast<float>(found[0]), expected)) << static_cast<float>(found[0]);
+    };
+    EXPECT_TRUE(same(static_cast<float>(umem::min(place, view)), low));
+    EXPECT_TRUE(same(static_cast<float>(umem::max(place, view)), high));
+    expect(low, [&](auto in, int axis) { umem::min_along(place, in, axis, out); });
+    expect(high, [&](auto in, int axis) { umem::max_along(place, in, axis, out); });
+  }
+}
+
+template <class T> void expect_min_and_max() {
+  std::vector<T> numbers(300);
+  for (std::size_t n = 0; n < 300; n++) numbers[n] = T(static_cast<float>(n * 7 % 300) - 100);
+  expect_extremes(numbers, -100, 199);
+  for (std::size_t at : {0u, 17u, 299u}) {
+    T const before = std::exchange(numbers[at], T(std::nanf("")));
+    expect_extremes(numbers, std::nanf(""), std::nanf(""));
+    numbers[at] = before;
+  }
+  for (T &x : numbers) x = T(infinity);
+  expect_extremes(numbers, infinity, infinity);
+  for (T &x : numbers) x = T(-infinity);
+  expect_extremes(numbers, -infinity, -infinity);
+
+  T found[2];
+  umem::View<T, 1> out(found, {2});
+  umem::min_along(umem::on_host, umem::View<T, 2>(nullptr, {2, 0}), 1, out);
+  EXPECT_EQ(static_cast<float>(found[1]), infinity);
+  umem::max_along(umem::on_host, umem::View<T, 2>(nullptr, {0, 2}), 0, out);
+  EXPECT_EQ(static_cast<float>(found[1]), -infinity);
 }
 
 #if HAS_CUDA_TYPES
@@ -144,12 +237,16 @@ template <class T> void expect_loops() {
 TEST(Half, is_printed) { expect_text_of_half<__half>(); }
 TEST(Half, goes_to_files_and_back) { expect_files_of_half<__half>(); }
 TEST(Half, is_computed_with) { expect_loops<__half>(); }
+TEST(Half, has_sums_of_float) { expect_float_sums<__half>(); }
+TEST(Half, has_a_smallest_and_a_largest_one) { expect_min_and_max<__half>(); }
 
 TEST(Bfloat16, is_printed) {
   EXPECT_EQ(row<__nv_bfloat16>({1, -0.5f, 0.1f}), "[ 1.  -0.5  0.1]");
   EXPECT_EQ(row<__nv_bfloat16>({256, 3}), "[2.56e+02 3.00e+00]");
 }
 TEST(Bfloat16, is_computed_with) { expect_loops<__nv_bfloat16>(); }
+TEST(Bfloat16, has_sums_of_float) { expect_float_sums<__nv_bfloat16>(); }
+TEST(Bfloat16, has_a_smallest_and_a_largest_one) { expect_min_and_max<__nv_bfloat16>(); }
 
 #else
 
@@ -161,6 +258,8 @@ TEST(Half, is_left_out) { GTEST_SKIP() << "__half, __nv_bfloat16: there are no h
 TEST(Float16, is_printed) { expect_text_of_half<_Float16>(); }
 TEST(Float16, goes_to_files_and_back) { expect_files_of_half<_Float16>(); }
 TEST(Float16, is_computed_with) { expect_loops<_Float16>(); }
+TEST(Float16, has_sums_of_float) { expect_float_sums<_Float16>(); }
+TEST(Float16, has_a_smallest_and_a_largest_one) { expect_min_and_max<_Float16>(); }
 
 #else
 

@@ -14,7 +14,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cuda/std/complex>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -150,6 +155,17 @@ void check_elements(View<T, N> const &d, View<T, N> const &h, Both<T> &both) {
   umem::transform(host, h, h, Square());
   both.compare("transform in place");
 
+  umem::Range<N> half(d.extents);
+  half.begin[0] = d.extent(0) / 2;
+  for (umem::Range<N> const &range : {umem::interior(d), half}) {
+    umem::for_each(gpu, d, range, Increment());
+    umem::for_each(host, h, range, Increment());
+    both.compare("for_each over a range");
+    umem::for_each_indexed(gpu, d, range, AddIndex());
+    umem::for_each_indexed(host, h, range, AddIndex());
+    both.compare("for_each_indexed over a range");
+  }
+
   Both<float> floats(d.size() + 1);
   View<float, N> df(floats.device(), d.extents), hf(floats.host.data(), h.extents);
   umem::iota(gpu, df, 1, 2);
@@ -201,6 +217,110 @@ template <class T> void check_type() {
   check<T>(Extents<2>{5, 3001});
   check<T>(Extents<3>{33, 17, 65});
   check<T>(Extents<3>{2001, 2, 3});
+}
+
+/* ---- along one dimension, with a function ---- */
+
+struct HalfOf {
+  template <class T> UMEM_FUNCTION double operator()(T const &x) const {
+    return 0.5 * static_cast<double>(x);
+  }
+};
+
+/* d: on the GPU, h: in RAM. */
+template <class T, int N> void check_along(View<T, N> const &d, View<T, N> const &h) {
+  auto const gpu = umem::on_device();
+  auto const host = umem::on_host;
+  for (int axis = 0; axis < N; axis++) {
+    Extents<N - 1> e;
+    for (int k = 0; k < N - 1; k++) e[k] = d.extent(k + (k >= axis));
+    Both<double> both(e.product());
+    View<double, N - 1> to(both.device(), e), expected(both.host.data(), e);
+    umem::transform_reduce_along(gpu, d, axis, to, 3.f, umem::plus(), HalfOf());
+    umem::transform_reduce_along(host, h, axis, expected, 3.f, umem::plus(), HalfOf());
+    both.compare("transform_reduce_along");
+    umem::transform_reduce_along(gpu, d, d, axis, to, 1.0, umem::maximum(), Product());
+    umem::transform_reduce_along(host, h, h, axis, expected, 1.0, umem::maximum(), Product());
+    both.compare("transform_reduce_along of two views");
+  }
+}
+
+template <class T, int N> void check_along(Extents<N> const &e) {
+  with_views<T>(e, [](auto const &d, auto const &h, Both<T> &) { check_along(d, h); });
+}
+
+void check_along() {
+  check_along<float>(Extents<1>{0});
+  check_along<float>(Extents<1>{1003});
+  check_along<float>(Extents<2>{300, 7});
+  check_along<float>(Extents<2>{5, 3001});
+  check_along<float>(Extents<3>{33, 17, 65});
+  check_along<std::int8_t>(Extents<3>{7, 5, 300});
+}
+
+void check_nan_along() {
+  kind = "NaN along a dimension";
+  Both<float> both(70 * 300);
+  both.host[41 * 300 + 257] = std::nanf("");
+  both.buffer.copy_from(both.host.data(), both.host.size() * sizeof(float));
+  View<float, 2> in(both.device(), {70, 300});
+  for (auto const &view : {in, in.transpose()})
+    for (int axis : {0, 1}) {
+      index count = view.extent(1 - axis);
+      umem::Array<float, 1> out({count}, umem::Cuda());
+      auto check = [&](char const *what) {
+        bool right = true;
+        for (index n = 0; n < count; n++)
+          right = right && std::isnan(out.get(n)) == (n == (count == 70 ? 41 : 257));
+        expect(right, what);
+      };
+      umem::sum_along(view, axis, out);
+      check("sum_along");
+      umem::min_along(view, axis, out);
+      check("min_along");
+      umem::max_along(view, axis, out);
+      check("max_along");
+    }
+}
+
+/* ---- elements that are no numbers of C ---- */
+
+template <class T> void check_half(char const *name) {
+  kind = std::string("elements of type ") + name;
+  auto const gpu = umem::on_device();
+  auto const host = umem::on_host;
+  Both<T> both(37 * 301), lows(301), highs(37);
+  View<T, 2> d(both.device(), {37, 301}), h(both.host.data(), {37, 301});
+  expect(umem::sum(gpu, d) == umem::sum(host, h), "sum");
+  for (auto const &[device, ram] : {std::pair(d, h), std::pair(d.transpose(), h.transpose())}) {
+    expect(umem::min(gpu, device) == umem::min(host, ram), "min");
+    expect(umem::max(gpu, device) == umem::max(host, ram), "max");
+  }
+  umem::min_along(gpu, d, 0, View<T, 1>(lows.device(), {301}));
+  umem::min_along(host, h, 0, View<T, 1>(lows.host.data(), {301}));
+  lows.compare("min_along");
+  umem::max_along(gpu, d, 1, View<T, 1>(highs.device(), {37}));
+  umem::max_along(host, h, 1, View<T, 1>(highs.host.data(), {37}));
+  highs.compare("max_along");
+
+  both.host[7777] = T(std::nanf(""));
+  both.buffer.copy_from(both.host.data(), both.host.size() * sizeof(T));
+  for (auto const &view : {d, d.transpose()}) {
+    expect(std::isnan(static_cast<float>(umem::min(gpu, view))), "min with a NaN");
+    expect(std::isnan(static_cast<float>(umem::max(gpu, view))), "max with a NaN");
+  }
+}
+
+void check_complex() {
+  kind = "complex numbers";
+  using Complex = cuda::std::complex<float>;
+  static_assert(std::is_same_v<umem::accumulator<Complex>, cuda::std::complex<double>>);
+  Both<Complex> both(37 * 301);
+  for (Complex &number : both.host) number = Complex(16777216.f, number.real()); /* 1 << 24 */
+  both.buffer.copy_from(both.host.data(), both.host.size() * sizeof(Complex));
+  View<Complex, 2> d(both.device(), {37, 301}), h(both.host.data(), {37, 301});
+  expect(umem::sum(umem::on_device(), d) == umem::sum(umem::on_host, h), "sum");
+  expect(umem::sum(umem::on_device(), d).real() == 37. * 301 * 16777216, "sum of real parts");
 }
 
 /* ---- further ---- */
@@ -266,6 +386,42 @@ void check_arrays(umem::Context const &context) {
   expect(total == expected && most == (*view)(36, 40), "sum and max");
 }
 
+/* Inputs that kernels cannot use are converted on the host. */
+void check_conversion(umem::Context const &context) {
+  kind = std::string("conversion to arrays on ") + context.name();
+  umem::Array<int, 2> ram({37, 41}), file({37, 41}, umem::File::scratch());
+  umem::iota(ram, 1);
+  umem::iota(umem::on_host, file, 1);
+  umem::Array<double, 2> one({37, 41}, context), two({37, 41}, context);
+  umem::convert(ram, one);
+  umem::convert(file, two);
+  umem::transform(one, two, two, Add());
+  umem::convert(two, ram);
+  expect(ram.get(36, 40) == 2 * 37 * 41 && ram.get(0, 1) == 4, "elements");
+}
+
+/* A kernel on one stream uses what was queued on another, and the other way round. */
+void check_order() {
+  kind = "order between streams";
+  umem::CudaAsync context, other;
+  umem::ArrayOptions<1> options;
+  options.host = umem::CudaHost();
+  umem::Array<double, 1> array({1 << 24}, context, options);
+  for (int round = 0; round < 5; round++) {
+    umem::fill(umem::on_host, array, round);
+    umem::for_each(umem::on_device(other.stream()), array, Increment());
+    umem::for_each(array, Increment());
+    expect(umem::sum(umem::on_device(other.stream()), array) == (round + 2.0) * (1 << 24),
+           "kernels on two streams");
+    array.start_sync_to_host(other);
+    expect(umem::max(umem::on_host, array) == round + 2, "a transfer on the other stream");
+    umem::fill(umem::on_host, array, -round);
+    array.start_sync_to_device(other);
+    umem::for_each(array, Increment());
+    expect(umem::sum(array) == (1.0 - round) * (1 << 24), "a transfer before a kernel");
+  }
+}
+
 void check_failures() {
   kind = "failures";
   bool thrown = false;
@@ -292,14 +448,23 @@ int main() {
     check_type<std::int8_t>();
     check_type<std::int32_t>();
     check_type<double>();
+    check<std::int32_t>(Extents<4>{3, 2, 5, 130});
     check_indices();
     check_sweeps();
     check_nan();
+    check_along();
+    check_nan_along();
+    check_half<__half>("__half");
+    check_half<__nv_bfloat16>("__nv_bfloat16");
+    check_complex();
     check_arrays(umem::Cuda());
     check_arrays(umem::CudaAsync());
     check_arrays(umem::CudaManaged());
     check_arrays(umem::CudaHost());
     check_arrays(umem::Host());
+    check_conversion(umem::Cuda());
+    check_conversion(umem::CudaAsync());
+    check_order();
     check_failures();
   } catch (umem::error const &error) {
     std::printf("%s: %s\n", kind.c_str(), error.message());

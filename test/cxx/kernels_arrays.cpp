@@ -11,6 +11,9 @@
 #include <umem/transform.hpp>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -59,6 +62,58 @@ TEST_P(KernelsOnArrays, work_on_the_host_when_told) {
   EXPECT_EQ(a.get(50), 50);
 }
 
+TEST_P(KernelsOnArrays, work_on_ranges) {
+  Array<int, 2> a({4, 6}, place, {{1, 2}, {}, 0});
+  number(a, 0);
+  auto expect = [&](umem::Range<2> const &range, auto const &value) {
+    for_each_indices(range.begin, range.end, [&](auto const &at) {
+      EXPECT_EQ(a.get(at), value(at[0], at[1])) << at[0] << ' ' << at[1];
+    });
+  };
+  umem::Range<2> const inside = umem::interior(a), below({-1, -2}, {0, 8}); /* ghost cells alone */
+  auto negate = [](int &x) { x = -x; };
+  auto set = [](int &x, index i, index j) { x = static_cast<int>(100 * i + j); };
+  umem::HostPlace const here = umem::on_host_threads(2);
+  umem::for_each(here, a, below, negate);
+  expect(below, [](index, index j) { return -(j + 2); });
+  expect(a.extents(), [](index i, index j) { return 10 * (i + 1) + j + 2; });
+  umem::for_each_indexed(here, a, inside, set);
+  umem::for_each(here, a, {{0, 0}, {1, 6}}, negate);
+  if (is_gpu()) {
+    EXPECT_THROW(umem::for_each(a, inside, negate), umem::not_supported_error);
+    EXPECT_THROW(umem::for_each_indexed(a, inside, set), umem::not_supported_error);
+  } else {
+    umem::for_each(a, inside, negate);
+    umem::for_each_indexed(a, {{1, 1}, {3, 5}}, set);
+    umem::for_each(a, a.extents(), negate);
+    umem::for_each(a, {{0, 0}, {4, 6}}, negate);
+  }
+  expect(inside, [](index i, index j) { return 100 * i + j; });
+  expect({{0, 0}, {1, 6}}, [](index, index j) { return -(j + 12); });
+  EXPECT_EQ(a.get(1, 0), 22);
+  EXPECT_EQ(a.get(1, 6), 28);
+}
+
+TEST_P(KernelsOnArrays, check_ranges) {
+  Array<int, 2> a({4, 6}, place, {{1, 2}, {}, 0});
+  number(a);
+  umem::HostPlace const here = umem::on_host;
+  auto set = [](int &x, index, index) { x = -1; };
+  EXPECT_THROW(umem::for_each(here, a, {{0, 0}, {6, 6}}, [](int &x) { x = -1; }),
+               umem::index_error);
+  EXPECT_THROW(umem::for_each_indexed(here, a, {{0, -3}, {4, 6}}, set), umem::index_error);
+  umem::for_each_indexed(here, a, {{0, 9}, {4, 9}}, set);
+  expect_numbered(a);
+  {
+    auto guard = a.host(umem::read);
+    int visits = 0;
+    umem::for_each(here, guard, umem::interior(guard), [&](int const &) { visits++; });
+    EXPECT_EQ(visits, 2 * 4);
+  }
+  Array<int, 2> b = std::move(a);
+  EXPECT_THROW(umem::interior(a), umem::moved_from_error);
+}
+
 TEST_P(KernelsOnArrays, leave_ghost_cells_alone) {
   Array<int, 1> a({10}, place, {{2}, {}, 0});
   number(a);
@@ -95,6 +150,43 @@ TEST_P(KernelsOnArrays, bring_over_what_they_change_in_place) {
   a.release_host();
   umem::convert(umem::on_host, a, a);
   for (index i = 0; i < 10; i++) EXPECT_EQ(a.get(i), 100 + 2 * i);
+}
+
+TEST_P(KernelsOnArrays, convert_from_what_the_host_looks_at) {
+  Array<int, 1> in({10}, place);
+  Array<float, 1> out({10}, place);
+  umem::iota(umem::on_host, in, 0);
+  {
+    auto guard = in.host(umem::read);
+    umem::convert(guard, out); /* on the host, whatever the place: there the guard's memory is */
+  }
+  EXPECT_EQ(out.get(9), 9);
+}
+
+TEST_P(KernelsOnArrays, convert_single_elements_and_none) {
+  Array<double, 0> in(umem::Extents<0>(), place);
+  Array<int, 0> out(umem::Extents<0>(), place);
+  in.set(2.75);
+  out.set(0);
+  umem::convert(umem::on_host, in, out);
+  EXPECT_EQ(out.get(), 2);
+  Array<double, 2> none({0, 3}, place);
+  Array<float, 2> none_either({0, 3}, place);
+  umem::convert(umem::on_host, none, none_either);
+  if (!is_gpu()) {
+    in.set(-3.5);
+    umem::convert(in, out);
+    umem::convert(none, none_either);
+    EXPECT_EQ(out.get(), -3);
+  }
+}
+
+TEST_P(KernelsOnArrays, convert_to_the_same_type) {
+  Array<Item, 1> in({10}, place), out({10}, place);
+  number(in);
+  Array<Item const, 1> const finished(std::move(in));
+  umem::convert(umem::on_host, finished, out);
+  expect_numbered(out);
 }
 
 TEST_P(KernelsOnArrays, keep_the_output_of_refused_calls) {
@@ -162,6 +254,93 @@ TEST_P(KernelsOnArrays, tell_of_arrays_that_were_moved_from) {
 }
 
 FOR_EACH_PLACE(KernelsOnArrays);
+
+/* ---- between two storages ---- */
+
+/* Whether the calls here that name no place ask for a kernel: the output is on a GPU, and the input
+ * is memory that the GPU reads too. */
+bool needs_kernels(umem::Context const &from, umem::Context const &to) {
+  umem::Place input(from), output(to);
+  if (!output.is_device() || !from.can(umemDeviceAccessible)) return false;
+  return from.can(umemCpuReadable) || input.device().device == output.device().device;
+}
+
+/* -3, -1.5, 0, ... as A has them; on the device side alone. */
+template <class A> Array<A, 2> some_array(umem::Context const &context) {
+  Array<A, 2> array({3, 4}, context, {{0, 1}, {}, 0});
+  umem::for_each_indexed(umem::on_host, array, [](A &x, index i, index j) {
+    x = static_cast<A>(1.5 * static_cast<double>(4 * i + j) - 3);
+  });
+  array.release_host();
+  return array;
+}
+
+template <class A, class B>
+void expect_converts(umem::Context const &from, umem::Context const &to) {
+  Array<A const, 2> const in = some_array<A>(from);
+  Array<B, 2> out({3, 4}, to);
+  if (needs_kernels(from, to)) {
+    EXPECT_THROW(umem::convert(in, out), umem::not_supported_error);
+    umem::convert(umem::on_host, in, out);
+  } else {
+    umem::convert(in, out);
+  }
+  EXPECT_EQ(out.current(), to.can(umemCpuReadable) ? umem::Side::both : umem::Side::host);
+  out.release_host();
+  std::vector<B> found = memory_of(out), expected;
+  for (index i = 0; i < 3; i++)
+    for (index j = 0; j < 4; j++) expected.push_back(static_cast<B>(in.get(i, j)));
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(expected[7], static_cast<B>(static_cast<A>(7.5)));
+}
+
+class BetweenPlaces : public EachPlace {
+protected:
+  /* Calls f(context) for every row of the table. */
+  template <class F> void for_each_other(F const &f) {
+    for (std::size_t n = 0; n < backend_count; n++) {
+      SCOPED_TRACE(std::string("and ") + backends[n].name);
+      umem::Context other = open_place(backends[n]);
+      if (other) f(other);
+    }
+  }
+};
+
+TEST_P(BetweenPlaces, elements_become_those_of_another_type) {
+  for_each_other([&](umem::Context const &other) {
+    expect_converts<double, float>(place, other);
+    expect_converts<float, double>(place, other);
+    expect_converts<int, double>(place, other);
+    expect_converts<double, int>(place, other);
+    expect_converts<double, double>(place, other);
+  });
+}
+
+TEST_P(BetweenPlaces, results_are_computed_where_all_inputs_can_be_used) {
+  Array<int, 1> out({4}, place);
+  for_each_other([&](umem::Context const &other) {
+    Array<int, 1> one({4}, place), two({4}, other);
+    umem::iota(umem::on_host, one, 1);
+    umem::iota(umem::on_host, two, 10);
+    umem::fill(umem::on_host, out, 0);
+    auto times = [](int x, int y) { return x * y; };
+    auto plus_1 = [](int x) { return x + 1; };
+    if (needs_kernels(other, place)) {
+      EXPECT_THROW(umem::transform(two, out, plus_1), umem::not_supported_error);
+      EXPECT_THROW(umem::transform(one, two, out, times), umem::not_supported_error);
+      EXPECT_EQ(umem::sum(umem::on_host, out), 0);
+    } else {
+      umem::transform(two, out, plus_1);
+      EXPECT_EQ(out.get(3), 14);
+      umem::transform(one, two, out, times);
+      EXPECT_EQ(out.get(3), 4 * 13);
+      umem::transform(two, one, out, times);
+      EXPECT_EQ(out.get(0), 10);
+    }
+  });
+}
+
+FOR_EACH_PLACE(BetweenPlaces);
 
 /* A context that some device can use, which is none of CUDA's. */
 TEST(PlaceOfAContext, OfAnotherKindOfDeviceIsTheHost) {

@@ -6,11 +6,13 @@
 #include <umem/detail/divider.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
+#include <umem/sweep.hpp>
 #include <umem/transform.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <utility>
 
 namespace {
 
@@ -54,6 +56,61 @@ TYPED_TEST(Elements, ForEachIndexed) {
   expect_same<T>(
       [](auto place, auto view) { umem::for_each_indexed<std::int32_t>(place, view, AddIndex()); },
       plain);
+}
+
+/* Ranges of indices of a view: its interior, what is inside of that, all that it has, the upper
+ * half and the first cell of each dimension, nothing. */
+template <class T, int N> std::vector<umem::Range<N>> some_ranges(umem::View<T, N> const &view) {
+  umem::Extents<N> low, high, middle, first;
+  for (int k = 0; k < N; k++) {
+    low[k] = -view.ghost(k);
+    high[k] = view.extent(k) + view.ghost(k);
+    middle[k] = (low[k] + high[k]) / 2;
+    first[k] = std::min(low[k] + 1, high[k]);
+  }
+  return {umem::interior(view, 0), umem::interior(view), {low, high},
+          {middle, high},          {low, first},         {high, low}};
+}
+
+/* As expect_same, for do_umem(place, view, range) and each of some ranges. */
+template <class T, class Umem, class Plain>
+void expect_same_in_ranges(Umem const &do_umem, Plain const &plain) {
+  with_everything<T>([&](auto place, auto view, std::vector<T> &memory) {
+    for (auto const &range : some_ranges(view)) {
+      SCOPED_TRACE("from " + umem::detail::in_words(range.begin) + " to " +
+                   umem::detail::in_words(range.end));
+      std::vector<T> expected = memory;
+      auto other = like(view, memory, expected);
+      for_each_indices(range.begin, range.end, [&](auto const &at) { plain(other(at), at); });
+      do_umem(place, view, range);
+      EXPECT_EQ(memory, expected);
+    }
+  });
+}
+
+template <class T> void expect_for_each_in_ranges() {
+  auto change = [](T &x) { x = static_cast<T>(1 - x); };
+  expect_same_in_ranges<T>(
+      [&](auto place, auto view, auto const &range) { umem::for_each(place, view, range, change); },
+      [&](T &x, auto const &) { change(x); });
+}
+
+TEST(Ranges, OfForEach) {
+  expect_for_each_in_ranges<std::int32_t>();
+  expect_for_each_in_ranges<double>();
+}
+
+template <class T, class Index> void expect_for_each_indexed_in_ranges() {
+  expect_same_in_ranges<T>(
+      [](auto place, auto view, auto const &range) {
+        umem::for_each_indexed<Index>(place, view, range, AddIndex());
+      },
+      [](T &x, auto const &at) { x += static_cast<T>(sum_of(at)); });
+}
+
+TEST(Ranges, OfForEachIndexed) {
+  expect_for_each_indexed_in_ranges<index, index>();
+  expect_for_each_indexed_in_ranges<float, std::int32_t>();
 }
 
 TYPED_TEST(Elements, Fill) {
@@ -161,6 +218,9 @@ TEST(Indices, OfTheInterior) {
   umem::Range<2> range = umem::interior(view, 2);
   EXPECT_EQ(range.begin, (umem::Extents<2>(2, 2)));
   EXPECT_EQ(range.end, (umem::Extents<2>(8, 18)));
+  umem::Range<2> outside = umem::interior(view, -1);
+  EXPECT_EQ(outside.begin, (umem::Extents<2>(-1, -1)));
+  EXPECT_EQ(outside.end, (umem::Extents<2>(11, 21)));
 }
 
 TEST(Indices, ThatDoNotFitTheirTypeAreRefused) {
@@ -170,6 +230,66 @@ TEST(Indices, ThatDoNotFitTheirTypeAreRefused) {
   index sum = 0;
   umem::for_each_index(umem::on_host, range, [&](index i) { sum += i; });
   EXPECT_EQ(sum, (index(1) << 41) + 1);
+}
+
+TEST(Ranges, MayBeExtentsOrBraces) {
+  std::vector<int> numbers(6 * 7);
+  auto view = umem::View<int, 2>::with_ghosts_from(numbers.data(), {4, 5}, {1, 1});
+  auto count = [&] {
+    int visits = 0;
+    for (int &x : numbers) visits += std::exchange(x, 0);
+    return visits;
+  };
+  auto visit = [](int &x) { x++; };
+  auto visit_at = [](int &x, index, index) { x++; };
+  umem::HostPlace const here = umem::on_host;
+  umem::for_each(here, view, {{-1, 0}, {4, 6}}, visit);
+  EXPECT_EQ(count(), 5 * 6);
+  umem::for_each(here, view, view.extents, visit);
+  EXPECT_EQ(count(), 4 * 5);
+  umem::for_each(here, view, umem::Range(umem::Extents(2, 3)), visit);
+  EXPECT_EQ(count(), 2 * 3);
+  umem::for_each_indexed(here, view, {{1, 1}, {3, 3}}, visit_at);
+  EXPECT_EQ(count(), 2 * 2);
+  umem::for_each_indexed<int>(umem::on_host_threads(2), view, {{2, 4}}, visit_at);
+  EXPECT_EQ(count(), 2 * 4);
+  umem::View<int, 1> row = view.select(0, -1);
+  umem::for_each(here, row, {-1, 3}, visit);
+  EXPECT_EQ(count(), 4);
+  auto set = [](int &value, index, index) { return value = 1; };
+  EXPECT_EQ(umem::sweep(here, view, {{1, 1}, {3, 4}}, 0, umem::plus(), set), 2 * 3);
+  EXPECT_EQ(count(), 2 * 3);
+}
+
+TEST(Ranges, AreVisitedInCOrder) {
+  std::vector<char> bytes(24);
+  umem::View<char, 2> view(bytes.data(), {4, 6});
+  std::vector<index> seen;
+  umem::for_each_indexed(umem::on_host, view.transpose(), {{2, 1}, {4, 4}},
+                         [&](char &, index i, index j) { seen.push_back(10 * i + j); });
+  EXPECT_EQ(seen, (std::vector<index>{21, 22, 23, 31, 32, 33}));
+}
+
+TEST(Ranges, ThatLeaveTheViewAreRefused) {
+  std::vector<int> numbers(5 * 4);
+  auto view = umem::View<int, 2>::with_ghosts_from(numbers.data(), {3, 4}, {1, 0});
+  umem::HostPlace const here = umem::on_host;
+  auto visit = [](int &x) { x = 1; };
+  auto visit_at = [](int &x, index, index) { x = 1; };
+  EXPECT_THROWS(umem::for_each(here, view, {{-2, 0}, {3, 4}}, visit), umem::index_error,
+                "index -2 is outside the range [-1, 4) of dimension 0");
+  EXPECT_THROWS(umem::for_each(here, view, {{0, 0}, {5, 4}}, visit), umem::index_error,
+                "index 4 is outside the range [-1, 4) of dimension 0");
+  EXPECT_THROWS(umem::for_each_indexed(here, view, {{0, 0}, {3, 5}}, visit_at), umem::index_error,
+                "index 4 is outside the range [0, 4) of dimension 1");
+  EXPECT_THROWS(umem::for_each_indexed(here, view, {{0, -1}, {3, 4}}, visit_at), umem::index_error,
+                "index -1 is outside the range [0, 4) of dimension 1");
+  EXPECT_THROW(umem::for_each_indexed<std::int8_t>(here, umem::View<int, 1>(nullptr, {1000}),
+                                                   {100, 200}, [](int &, std::int8_t) {}),
+               umem::value_error);
+  umem::for_each(here, view, {{-9, 3}, {9, 3}}, visit); /* empty: wherever it is */
+  umem::for_each_indexed(here, view, {{2, 0}, {1, 99}}, visit_at);
+  EXPECT_EQ(numbers, std::vector<int>(20));
 }
 
 TEST(Threads, HandOnWhatIsThrown) {
@@ -300,6 +420,10 @@ TEST(Refusals, OfKernelsSayWhatIsMissing) {
                 umem::not_supported_error,
                 "work on a GPU needs kernels: compile this file with nvcc, or name umem::on_host");
   EXPECT_THROW(umem::for_each(umem::Place(umem::on_device()), view, [](int &x) { x = 2; }),
+               umem::not_supported_error);
+  EXPECT_THROW(umem::for_each(umem::on_device(), view, {0, 0}, [](int &x) { x = 2; }),
+               umem::not_supported_error);
+  EXPECT_THROW(umem::for_each_indexed(umem::on_device(), view, {0, 1}, AddIndex()),
                umem::not_supported_error);
   EXPECT_EQ(number, 1);
   umem::for_each(umem::Place(umem::on_host), view, [](int &x) { x = 2; });

@@ -1,24 +1,30 @@
 /* kernels_reduce.cpp - reductions and sweeps on the host, against plain loops. */
 #include "kernels.hpp"
 
+#include <umem/array.hpp>
 #include <umem/fill.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
 
-#if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#endif
-
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <random>
+#include <stdexcept>
+#include <utility>
 
 namespace {
 
 using umem::index; /* here, since POSIX has a function of that name */
+
+/* The extents, or the indices, of all dimensions but one. */
+template <int N> umem::Extents<N - 1> without(umem::Extents<N> const &at, int axis) {
+  umem::Extents<N - 1> rest;
+  for (int k = 0; k < N - 1; k++) rest[k] = at[k + (k >= axis)];
+  return rest;
+}
 
 template <class T> class Reduce : public testing::Test {};
 TYPED_TEST_SUITE(Reduce, NumberTypes);
@@ -65,16 +71,13 @@ TYPED_TEST(Reduce, AlongEachDimension) {
     if constexpr (N > 0) {
       for (int axis = 0; axis < N; axis++) {
         SCOPED_TRACE("axis " + std::to_string(axis));
-        umem::Extents<N - 1> extents;
-        for (int k = 0; k < N - 1; k++) extents[k] = view.extent(k + (k >= axis));
+        umem::Extents<N - 1> const extents = without(view.extents, axis);
         auto count = static_cast<std::size_t>(extents.product());
         std::vector<double> sums(count), expected(count), highs(count);
         umem::View<double, N - 1> sum(sums.data(), extents), plain(expected.data(), extents);
         umem::View<double, N - 1> high(highs.data(), extents);
         plainly(view, [&](T &x, umem::Extents<N> const &at) {
-          umem::Extents<N - 1> to;
-          for (int k = 0; k < N - 1; k++) to[k] = at[k + (k >= axis)];
-          plain(to) += static_cast<double>(x);
+          plain(without(at, axis)) += static_cast<double>(x);
         });
         umem::sum_along(place, view, axis, sum);
         EXPECT_EQ(sums, expected);
@@ -115,29 +118,31 @@ TEST(Reduce, SumsInAWiderType) {
   EXPECT_EQ(umem::sum(umem::on_host, umem::View<bool, 1>(flags, {3})), 2);
 }
 
-static_assert(std::is_same_v<umem::accumulator<__half>, float>);
-static_assert(std::is_same_v<umem::accumulator<__nv_bfloat16>, float>);
 static_assert(std::is_same_v<umem::accumulator<float const>, double>);
+static_assert(std::is_same_v<umem::accumulator<std::complex<float>>, std::complex<double>>);
+static_assert(std::is_same_v<umem::accumulator<std::complex<double>>, std::complex<double>>);
 
-template <class T> void expect_float_sums_of() {
-  std::vector<T> ones(3 * 4001, T(1.0f)); /* more than it can count */
-  umem::View<T, 2> view(ones.data(), {3, 4001});
-  static_assert(std::is_same_v<decltype(umem::sum(umem::on_host, view)), float>);
-  EXPECT_EQ(umem::sum(umem::on_host, view), 3 * 4001);
-  float sums[3];
-  umem::sum_along(umem::on_host, view, 1, umem::View<float, 1>(sums, {3}));
-  for (float sum : sums) EXPECT_EQ(sum, 4001);
-}
+/* As other libraries have them. */
+template <class T> struct OwnComplex {
+  using value_type = T;
+  T re, im;
 
-TEST(Reduce, SumsOfHalvesAreFloats) {
-#if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
-  expect_float_sums_of<__half>();
-  expect_float_sums_of<__nv_bfloat16>();
-#endif
-#ifdef __FLT16_MANT_DIG__
-  expect_float_sums_of<_Float16>();
-#endif
-}
+  OwnComplex(T r = 0, T i = 0) : re(r), im(i) {}
+  template <class A> OwnComplex(OwnComplex<A> const &a) : re(a.re), im(a.im) {}
+  T real() const { return re; }
+  T imag() const { return im; }
+  OwnComplex operator+(OwnComplex const &b) const { return {re + b.re, im + b.im}; }
+};
+template <class T> struct NarrowComplex { /* that is not made from one of another type */
+  using value_type = T;
+  T real() const { return 0; }
+  T imag() const { return 0; }
+};
+static_assert(std::is_same_v<umem::accumulator<OwnComplex<float>>, OwnComplex<double>>);
+static_assert(std::is_same_v<umem::accumulator<OwnComplex<double> const>, OwnComplex<double>>);
+static_assert(std::is_same_v<umem::accumulator<OwnComplex<int>>, OwnComplex<int>>);
+static_assert(std::is_same_v<umem::accumulator<NarrowComplex<float>>, NarrowComplex<float>>);
+static_assert(std::is_same_v<umem::accumulator<std::pair<float, int>>, std::pair<float, int>>);
 
 TEST(Reduce, ErrorsOfSumsGrowSlowly) {
   index const n = 1 << 22;
@@ -182,7 +187,164 @@ TEST(Reduce, ComplexNumbers) {
   std::vector<std::complex<float>> numbers(100, {1, 2});
   EXPECT_EQ(umem::sum(umem::on_host, umem::View<std::complex<float>, 1>(numbers.data(), {100})),
             (std::complex<double>(100, 200)));
+  std::vector<OwnComplex<float>> ones(1 << 25, {1, 0}); /* more than a float can count */
+  umem::View<OwnComplex<float>, 1> view(ones.data(), {1 << 25});
+  EXPECT_EQ(umem::sum(umem::on_host, view).real(), 1 << 25);
 }
+
+/* ---- along one dimension ---- */
+
+struct HalfOf {
+  template <class T> UMEM_FUNCTION double operator()(T const &x) const {
+    return 0.5 * static_cast<double>(x);
+  }
+};
+struct Product {
+  template <class A, class B> UMEM_FUNCTION double operator()(A const &a, B const &b) const {
+    return static_cast<double>(a) * static_cast<double>(b);
+  }
+};
+
+/* Of halves, as floats, and of products with other numbers, which may lie in another way. */
+template <class T> void expect_transformed() {
+  with_everything<T>([](auto place, auto view, std::vector<T> &) {
+    constexpr int N = decltype(view)::rank;
+    if constexpr (N > 0) {
+      std::vector<double> others(static_cast<std::size_t>(view.size()));
+      umem::View<double, N> other(others.data(), view.extents);
+      umem::iota(place, other, 1);
+      for (int axis = 0; axis < N; axis++) {
+        SCOPED_TRACE("axis " + std::to_string(axis));
+        umem::Extents<N - 1> const extents = without(view.extents, axis);
+        auto const count = static_cast<std::size_t>(extents.product());
+        std::vector<double> found(count, -1), halves(count, 3), products(count, 7);
+        umem::View<double, N - 1> out(found.data(), extents);
+        plainly(view, [&](T &x, umem::Extents<N> const &at) {
+          std::size_t n = static_cast<std::size_t>(&out(without(at, axis)) - found.data());
+          halves[n] += 0.5 * static_cast<double>(x);
+          products[n] += static_cast<double>(x) * other(at);
+        });
+        umem::transform_reduce_along(place, view, axis, out, 3.f, umem::plus(), HalfOf());
+        EXPECT_EQ(found, halves);
+        umem::transform_reduce_along(place, view, other, axis, out, 7.0, umem::plus(), Product());
+        EXPECT_EQ(found, products);
+        umem::transform_reduce_along(place, other, view, axis, out, 7.0, umem::plus(), Product());
+        EXPECT_EQ(found, products);
+      }
+    }
+  });
+}
+
+TEST(Along, TransformsBytes) { expect_transformed<std::int8_t>(); }
+TEST(Along, TransformsDoubles) { expect_transformed<double>(); }
+
+TEST(Along, OfManyOutputs) { /* more than one part of a row */
+  std::vector<float> in(2 * 10000);
+  std::vector<double> out(10000);
+  umem::View<float, 2> view(in.data(), {2, 10000});
+  umem::View<double, 1> to(out.data(), {10000});
+  umem::iota(umem::on_host, view, 0);
+  umem::transform_reduce_along(umem::on_host_threads(2), view, view, 0, to, 0.0, umem::plus(),
+                               Product());
+  for (std::size_t i = 0; i < 10000; i++) {
+    double low = static_cast<double>(i), high = low + 10000;
+    ASSERT_EQ(out[i], low * low + high * high);
+  }
+}
+
+TEST(Along, ConvertsWhatTheFunctionReturns) { /* before the operation, to the type of init */
+  int numbers[] = {1, 2, 3, 4, 5, 6};
+  double sums[3];
+  umem::View<double, 1> out(sums, {3});
+  umem::View<int, 2> in(numbers, {2, 3});
+  umem::transform_reduce_along(umem::on_host, in, 0, out, 100, umem::plus(), HalfOf());
+  EXPECT_EQ(std::vector<double>(sums, sums + 3), (std::vector<double>{102, 103, 104}));
+}
+
+TEST(Along, OfNothingIsTheInit) {
+  std::atomic<int> calls{0};
+  auto count = [&](double x) { return calls++, x; };
+  with_places([&](auto place) {
+    std::vector<double> out(7, -1);
+    umem::transform_reduce_along(place, umem::View<double, 2>(nullptr, {7, 0}), 1,
+                                 umem::View<double, 1>(out.data(), {7}), 2.5f, umem::plus(), count);
+    EXPECT_EQ(out, std::vector<double>(7, 2.5));
+    umem::transform_reduce_along(place, umem::View<double, 2>(nullptr, {7, 0}), 0,
+                                 umem::View<double, 1>(nullptr, {0}), 2.5f, umem::plus(), count);
+  });
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(Along, KeepsGhostCellsOfTheOutput) {
+  std::vector<int> in(4 * 4, 1), out(3 * 3, -1);
+  auto from = umem::View<int, 3>::with_ghosts_from(in.data(), {4, 1, 4}, {0, 0, 0});
+  auto to = umem::View<int, 2>::with_ghosts_from(out.data(), {1, 1}, {1, 1});
+  umem::transform_reduce_along(umem::on_host, from.slice(2, 0, 1), 0, to, 0.0, umem::plus(),
+                               HalfOf());
+  EXPECT_EQ(out, (std::vector<int>{-1, -1, -1, -1, 2, -1, -1, -1, -1}));
+}
+
+TEST(Along, NaNStaysInItsOutput) {
+  constexpr index rows = 70, columns = 300;
+  std::vector<double> numbers(rows * columns, 1.0);
+  umem::View<double, 2> view(numbers.data(), {rows, columns});
+  view(41, 257) = std::nan("");
+  auto check = [&](auto const &reduce) {
+    for (auto const &in : {view, view.transpose()})
+      for (int axis : {0, 1}) {
+        index count = in.extent(1 - axis), at = count == rows ? 41 : 257;
+        std::vector<double> out(static_cast<std::size_t>(count));
+        reduce(in, axis, umem::View<double, 1>(out.data(), {count}));
+        for (index n = 0; n < count; n++)
+          EXPECT_EQ(std::isnan(out[static_cast<std::size_t>(n)]), n == at) << axis << ' ' << n;
+      }
+  };
+  with_places([&](auto place) {
+    check([&](auto in, int axis, auto out) { umem::sum_along(place, in, axis, out); });
+    check([&](auto in, int axis, auto out) { umem::min_along(place, in, axis, out); });
+    check([&](auto in, int axis, auto out) { umem::max_along(place, in, axis, out); });
+    check([&](auto in, int axis, auto out) {
+      umem::transform_reduce_along(place, in, axis, out, -1.0, umem::maximum(), HalfOf());
+    });
+  });
+}
+
+TEST(Along, WhatTheFunctionThrowsComesOut) {
+  std::vector<double> in(6 * 5000, 1), out(5000);
+  in.back() = 2;
+  umem::View<double, 2> view(in.data(), {6, 5000});
+  auto refuse = [](double x) {
+    if (x == 2) throw std::logic_error("two");
+    return x;
+  };
+  with_places([&](auto place) {
+    for (int axis : {0, 1})
+      EXPECT_THROW(umem::transform_reduce_along(
+                       place, view, axis, umem::View<double, 1>(out.data(), {axis ? 6 : 5000}), 0.0,
+                       umem::plus(), refuse),
+                   std::logic_error);
+  });
+}
+
+TEST(Along, OfArrays) {
+  umem::Array<float, 2> a({5, 40}, umem::Host(), {{1, 0}, {}, 0});
+  umem::Array<int, 2> b({5, 40}, umem::Host());
+  umem::Array<double, 1> rows({5}, umem::Host(), {{2}, {}, 0}), columns({40}, umem::Host());
+  umem::iota(a, 0);
+  umem::fill(b, 3);
+  umem::fill(umem::on_host, (*rows.host(umem::write)).with_ghosts(), -7);
+  umem::transform_reduce_along(a, 1, rows, 1.0, umem::plus(), HalfOf());
+  EXPECT_EQ(rows.get(4), 1 + 0.5 * (40 * 160 + 780));
+  EXPECT_EQ(rows.get(-1), -7);
+  umem::transform_reduce_along(a, b, 0, columns, 0.0, umem::plus(), Product());
+  EXPECT_EQ(columns.get(39), 3 * (5 * 39 + 400));
+  umem::transform_reduce_along(a, a, 0, columns, 0.0, umem::maximum(), Product());
+  EXPECT_EQ(columns.get(0), 160 * 160);
+  umem::transform_reduce_along(umem::on_host_threads(2), b, 1, rows, 0, umem::plus(), HalfOf());
+  EXPECT_EQ(rows.get(0), 40);
+}
+
+/* ---- indices and sweeps ---- */
 
 TEST(Reduce, OverIndices) {
   auto sum = [](auto... i) { return (index(i) + ... + index(0)); };
@@ -249,7 +411,20 @@ TEST(Refusals, OfDimensionsAndExtents) {
                 "reduce_along: the extents (2, 3) without dimension 1 are not (3,)");
   EXPECT_THROWS(umem::sum_along(umem::on_host, in, 2, out), umem::index_error,
                 "there is no dimension 2 in a view of rank 2");
+  EXPECT_THROWS(umem::sum_along(umem::on_host, in, -1, out), umem::index_error,
+                "there is no dimension -1 in a view of rank 2");
   EXPECT_THROW(umem::sum(umem::on_device(), in), umem::not_supported_error);
+
+  umem::HostPlace const here = umem::on_host;
+  umem::plus const add;
+  EXPECT_THROWS(umem::transform_reduce_along(here, in, 1, out, 0, add, HalfOf()), umem::value_error,
+                "transform_reduce_along: the extents (2, 3) without dimension 1 are not (3,)");
+  EXPECT_THROWS(umem::transform_reduce_along(here, in, 2, out, 0, add, HalfOf()), umem::index_error,
+                "there is no dimension 2 in a view of rank 2");
+  EXPECT_THROWS(umem::transform_reduce_along(here, in, in.transpose(), 0, out, 0, add, Product()),
+                umem::value_error, "transform_reduce_along: the extents (2, 3) and (3, 2) differ");
+  EXPECT_THROW(umem::transform_reduce_along(umem::on_device(), in, 0, out, 0, add, HalfOf()),
+               umem::not_supported_error);
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 /* kernels_units.cu - see kernels_units.cpp. */
 #include "kernels_units.hpp"
 
-std::string call_from_cu(umem::Place const &place, umem::View<int, 1> const &view) {
-  return call_on(place, view);
+Outcome call_from_cu(umem::Place const &place, Numbers &numbers) {
+  return call_all(place, numbers);
 }
+
+std::vector<int> call_at_home_from_cu() { return call_at_home(); }

@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
-"""Checks that access through views compiles to no more machine code than raw pointers.
+"""Checks that access through views, and loops of generic calls, compile to the machine code of raw
+pointers.
 
-The file has pairs of functions, raw_X and view_X. Without loops, all instructions of a function
-count; with loops, those of each loop that contains no other. view_X may not have more loops than
-raw_X, and none longer than its match in order of length; nor a call there where raw_X has none, nor
-lose the vectors of raw_X.
+The file has pairs of functions, raw_X with view_X or call_X. Only loops that contain no other count.
+
+view_X: without loops, all instructions of a function count; with loops, those of each loop. view_X may
+not have more loops than raw_X, and none longer than its match in order of length; nor a call there where
+raw_X has none, nor lose the vectors of raw_X.
+
+call_X does its work in other functions, and has loops for operands of other layouts besides. raw_X must
+have loops over vectors, and for each of them call_X, or a function that it calls, must have one with the
+same arithmetic on vectors; for the same amount of that, no more accesses to memory and at most one more
+instruction, for an index of its own; without calls and divisions of integers.
 
 Usage: machine_code.py [--must-fail] FILE COMPILER [OPTION...]
 
---must-fail: the check must find a difference; it is tested itself so, with assertions on.
+--must-fail: the check must find a difference, for call_X in every pair; it is tested itself so, with
+assertions on or functors that stay calls.
 """
+import collections
 import re
 import subprocess
 import sys
@@ -19,8 +28,11 @@ INSTRUCTION = re.compile(r"^\t([a-z][\w.]*)\s*(.*)$")
 # What only fills space or marks a place.
 NO_WORK = re.compile(r"^(?:nop\w*|endbr64|data16|cs|xchgw)$")
 CALL = re.compile(r"call|blr? ")
+DIVISION = re.compile(r"i?div[bwlq]? |[su]div ")
 # Arithmetic on several elements at once: x86 and ARM.
 VECTOR = re.compile(r"v?(?:add|sub|mul|div|fn?m\w+)p[sd] |\w+ .*\.[248][sd]\b")
+STORED_VECTOR = re.compile(r"v?mov(?:[au]p[sd]|dq[au]\w*) %[^(]*,.*\(|st[rp] q")
+ACCESS = re.compile(r"(?!lea).*[(\[]")
 COMMENT = re.compile(r"\s*(?:#|//|@ ).*$")
 
 
@@ -60,8 +72,13 @@ def count(part):
     return sum(item[0] == "code" for item in part)
 
 
+def matches(part, pattern):
+    """The mnemonics of the instructions that match."""
+    return [i[1] for i in part if i[0] == "code" and pattern.match(" ".join(i[1:]))]
+
+
 def has(part, pattern):
-    return any(item[0] == "code" and pattern.match(" ".join(item[1:])) for item in part)
+    return bool(matches(part, pattern))
 
 
 def differences(raw, view):
@@ -80,6 +97,57 @@ def differences(raw, view):
     return found, f"{of_view} for {of_raw}"
 
 
+def reached(bodies, name):
+    """The names of the functions that are called from this one, and its own."""
+    found, todo = set(), [name]
+    while todo:
+        current = todo.pop()
+        if current in found or current not in bodies:
+            continue
+        found.add(current)
+        todo += [i[2].split("@")[0].strip() for i in bodies[current] if i[0] == "code"]
+    return found
+
+
+def vector_work(part):
+    """Arithmetic on vectors and stores of them, each with its number."""
+    found = collections.Counter(matches(part, VECTOR))
+    found["store"] = len(matches(part, STORED_VECTOR))
+    return found
+
+
+def is_as_good(part, raw):
+    """Whether a loop of a generic call does what one of raw pointers does, with no more effort."""
+    work, raw_work = vector_work(part), vector_work(raw)
+    amount, raw_amount = sum(work.values()), sum(raw_work.values())
+    if work.keys() != raw_work.keys() or has(part, CALL) or has(part, DIVISION):
+        return False
+    if any(work[what] * raw_amount != raw_work[what] * amount for what in work):
+        return False
+    accesses, raw_accesses = (len(matches(p, ACCESS)) for p in (part, raw))
+    if accesses * raw_amount > raw_accesses * amount:
+        return False
+    return (count(part) - 1) * raw_amount <= count(raw) * amount
+
+
+def worse_loops(bodies, name):
+    """What call_NAME lacks of raw_NAME, in words."""
+    wanted = [loop for loop in loops(bodies["raw_" + name]) if sum(vector_work(loop).values())]
+    if not wanted:
+        return ["no vectors in the loops over raw pointers"], "0 loops"
+    there = [loop for body in reached(bodies, "call_" + name) for loop in loops(bodies[body])]
+    missing = [raw for raw in wanted if not any(is_as_good(part, raw) for part in there)]
+    found = [f"nothing like the loop with {dict(vector_work(raw))}" for raw in missing]
+    return found, f"{[count(raw) for raw in wanted]} in loops over vectors"
+
+
+def compared(bodies, name):
+    """The differences of a pair and its numbers, in words."""
+    if "call_" + name in bodies:
+        return worse_loops(bodies, name)
+    return differences(bodies["raw_" + name], bodies["view_" + name])
+
+
 def main(arguments):
     must_fail = arguments[:1] == ["--must-fail"]
     file, *compiler = arguments[must_fail:]
@@ -90,17 +158,18 @@ def main(arguments):
     names = sorted(name[4:] for name in bodies if name.startswith("raw_"))
     if len(names) < 5:
         return f"only the pairs {names} are found in the assembly"
-    failed = 0
+    failed = []
     for name in names:
-        raw, view = bodies["raw_" + name], bodies.get("view_" + name)
-        if view is None or not count(raw) or not count(view):
+        others = [bodies[kind + name] for kind in ("view_", "call_") if kind + name in bodies]
+        if len(others) != 1 or not count(bodies["raw_" + name]) or not count(others[0]):
             return f"{name}: one of the pair has no instructions"
-        found, numbers = differences(raw, view)
-        failed += bool(found)
+        found, numbers = compared(bodies, name)
+        failed += [name] if found else []
         print(f"{name}: instructions {numbers}{''.join(f', {what}' for what in found)}")
     if must_fail:
-        return 0 if failed else "nothing is found where there are assertions"
-    return f"{failed} of {len(names)} pairs differ" if failed else 0
+        unseen = [n for n in names if n not in failed and ("call_" + n in bodies or not failed)]
+        return f"nothing is found in {unseen}" if unseen else 0
+    return f"{len(failed)} of {len(names)} pairs differ" if failed else 0
 
 
 if __name__ == "__main__":

@@ -3,12 +3,22 @@
 
 #include <umem/mdspan.hpp>
 
+#include <type_traits>
 #include <vector>
 
 using umem::Extents;
 using umem::View;
 
 #if UMEM_HAS_MDSPAN
+
+/* Files that choose another mdspan call another function. */
+#if defined(__cpp_lib_mdspan) && !defined(__CUDACC__)
+namespace chosen = umem::with_std_mdspan;
+#else
+namespace chosen = umem::with_cuda_mdspan;
+#endif
+static_assert(&umem::to_mdspan<int, 1> == &chosen::to_mdspan<int, 1>);
+static_assert(std::is_same_v<umem::mdspan<int, 1>, chosen::mdspan<int, 1>>);
 
 template <class T> class MdspanOf : public testing::Test {};
 TYPED_TEST_SUITE(MdspanOf, ElementTypes);

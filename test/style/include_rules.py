@@ -35,6 +35,8 @@ OF_CUDA = (
 # The toolkit's headers, as the C++ headers name them.
 OF_TOOLKIT = r"(?:cuda|cub|thrust)(?:/.*|_\w+\.h)"
 BY_NVCC = "defined(__CUDACC__)"
+OF_PROFILERS = "<nvtx3/nvToolsExt.h>"
+FOR_PROFILERS = "defined(UMEM_NVTX)"
 # Where code decides by a kind of context; KINDS stands for their names.
 BY_KIND = r"\bcase\s+(?:KINDS)\b|[=!]=\s*(?:KINDS)\b|\b(?:KINDS)\s*[=!]="
 
@@ -179,7 +181,7 @@ def cuda_is_called_through_the_table(tree):
 def cxx_headers_include_what_is_public(tree):
     """A C++ header includes C++ headers other than the door, public C headers and the standard library,
     all by <>. One that is no .cuh includes the CUDA toolkit's headers only where nvcc compiles it, or
-    after __has_include."""
+    after __has_include, or for profilers where the program asks for them."""
     problems = []
     ours = {f"<{name}>" for name in (tree.cxx_names - {"umem.hpp"}) | tree.public_names}
     for path in tree.cxx:
@@ -188,6 +190,8 @@ def cxx_headers_include_what_is_public(tree):
             if re.fullmatch(f"<{OF_TOOLKIT}>", included):
                 asked = any(condition.startswith("__has_include(<cu") for condition in holds)
                 allowed = path.suffix in OF_NVCC or BY_NVCC in holds or asked
+            if included == OF_PROFILERS:
+                allowed = FOR_PROFILERS in holds
             if not allowed:
                 problems.append(f"{tree.where(path, line)}: includes {included}")
     return problems

@@ -25,7 +25,8 @@ GOOD = {
     "cxx/include/umem/array.hpp": "#include <umem/disk.h>\n#include <umem/detail/loop.hpp>\n"
                                   "#include <vector>\n/* a cudaStream_t */\n",
     "cxx/include/umem/mdspan.hpp": "#if __has_include(<cuda/std/mdspan>) && (defined(A) || defined(B))\n"
-                                   "#include <cuda/std/mdspan>\n#endif\n",
+                                   "#include <cuda/std/mdspan>\n#endif\n"
+                                   "#ifdef UMEM_NVTX\n#include <nvtx3/nvToolsExt.h>\n#endif\n",
     "cxx/include/umem/detail/kernel.cuh": "#include <cub/cub.cuh>\n#include <cuda_runtime.h>\n"
                                           "#include <umem/array.hpp>\nvoid f(cudaStream_t stream);\n",
     "cxx/include/umem/detail/loop.hpp": "#ifndef LOOP\n#define LOOP\n"
@@ -82,6 +83,8 @@ BAD = [
     ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <unistd.h>\n"),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <cuda_runtime.h>\n"),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/mdspan.hpp", "#include <cuda/std/mdspan>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp",
+     "#ifndef UMEM_NVTX\n#include <nvtx3/nvToolsExt.h>\n#endif\n"),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/detail/kernel.cuh", '#include "../fake.h"\n'),
     ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp", KERNEL),
     ("cuh_is_for_nvcc", "cxx/include/umem/detail/loop.hpp",

@@ -7,6 +7,7 @@
 #include <umem/array_order.hpp>
 #include <umem/buffer.hpp>
 #include <umem/context.hpp>
+#include <umem/detail/trace.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -333,6 +334,7 @@ private:
         device_.synchronize();
       pending_device_.add(queue);
     }
+    UMEM_TRACE(side == Side::host ? "umem::Array, to the host" : "umem::Array, to the device");
     if (side == Side::host)
       copy(queue, adr_, host_, host_block_.adr(), nbytes_);
     else

@@ -18,10 +18,12 @@
 #include <umem.h>
 #include <umem/error.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -30,6 +32,51 @@ namespace umem {
 
 /* Where a byte is: a pointer, or an offset in a file. */
 using address = std::uintptr_t;
+
+namespace detail {
+
+/* Memory for a C context of any type, and its end. One class for all: a template for each would take
+ * a tenth of the time that umem.hpp takes to compile. */
+struct HeldContext {
+  explicit HeldContext(std::size_t size) : memory(::operator new(size)) {}
+  HeldContext(HeldContext const &) = delete;
+  HeldContext &operator=(HeldContext const &) = delete;
+  ~HeldContext() {
+    if (constructed) umem_dtor(constructed);
+    ::operator delete(memory);
+  }
+
+  void *memory;
+  umemVirtual *constructed = nullptr; /* what it holds, once that succeeded */
+};
+
+/* The number of a context's device, which never changes: known once a handle has asked for it, and to
+ * copies made later. Asking costs a call of the GPU's driver. */
+class Ordinal {
+public:
+  Ordinal() = default;
+  Ordinal(Ordinal const &other) noexcept : value_(other.load()) {}
+  Ordinal &operator=(Ordinal const &other) noexcept {
+    value_.store(other.load(), std::memory_order_relaxed);
+    return *this;
+  }
+
+  template <class Ask> std::int64_t get(Ask &&ask) const {
+    if (load() == unasked) value_.store(ask(), std::memory_order_relaxed);
+    return load();
+  }
+
+private:
+  static constexpr std::int64_t unasked = INT64_MIN;
+
+  std::int64_t load() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+  mutable std::atomic<std::int64_t> value_{unasked}; /* many threads may ask one handle */
+};
+
+} // namespace detail
+
+class Place;
 
 class Context {
 public:
@@ -43,7 +90,7 @@ public:
   /* A context that lives elsewhere and longer than all handles and what stands on them; they do not end
    * it. */
   static Context borrow(umemVirtual *context) {
-    return Context(std::shared_ptr<umemVirtual>(context, [](umemVirtual *) {}));
+    return Context(std::shared_ptr<umemVirtual>(std::shared_ptr<void>(), context));
   }
 
   /* The same for a umemHost, umemFile, ...: any C context, whose first member is its base. */
@@ -103,9 +150,13 @@ public:
   address allocate_zeroed(std::size_t nbytes, std::size_t alignment = 0) const {
     if (alignment == 0) return checked(umem_calloc(c_context(), nbytes, 1));
     address adr = allocate(nbytes, alignment);
-    umemStatusType status = umem_set(c_context(), adr, 0, nbytes);
-    if (status != umemOK) umem_aligned_free(c_context(), adr);
-    detail::check(status);
+    try {
+      set(adr, 0, nbytes);
+    } catch (...) {
+      umem_aligned_free(c_context(), adr);
+      umem_thread_clear(); /* when that fails too, what is thrown is still why there is no block */
+      throw;
+    }
     return adr;
   }
 
@@ -147,8 +198,8 @@ public:
   void trim(std::size_t keep = 0) const { detail::check(umem_trim(c_context(), keep)); }
 
 protected:
-  /* Constructs a C context of type C: construct(C *) returns its status. For handles of contexts from
-   * outside of umem, too:
+  /* Constructs a C context of type C, a C struct: construct(C *) returns its status. For handles of
+   * contexts from outside of umem, too:
    *
    *     class MyMem : public umem::Context {
    *     public:
@@ -158,26 +209,30 @@ protected:
    *     }; */
   template <class C, class Construct>
   static std::shared_ptr<umemVirtual> make(Construct &&construct) {
-    struct Held {
-      C context;
-      bool constructed = false;
-      ~Held() {
-        if (constructed) umem_dtor(&context);
-      }
-    };
-    auto held = std::make_shared<Held>();
-    detail::check(construct(&held->context));
-    held->constructed = true;
-    return {held, &held->context.super};
+    static_assert(std::is_trivially_destructible_v<C> &&
+                  alignof(C) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    auto held = std::make_shared<detail::HeldContext>(sizeof(C));
+    C *context = ::new (held->memory) C();
+    detail::check(construct(context));
+    held->constructed = &context->super;
+    return {held, &context->super};
   }
 
 private:
+  friend class Place;
+
+  /* As info() tells it. */
+  std::int64_t ordinal() const {
+    return ordinal_.get([this] { return info().ordinal; });
+  }
+
   address checked(address adr) const {
     if (adr == null()) detail::raise_recorded(umem_thread_status());
     return adr;
   }
 
   std::shared_ptr<umemVirtual> context_;
+  detail::Ordinal ordinal_;
 };
 
 /* ---- the contexts ---- */

@@ -47,6 +47,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* Every element becomes value. */
 template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
 void fill(P const &place, A &&elements, V const &value) {
+  UMEM_TRACE("umem::fill");
   auto where = detail::settled(place, elements);
   detail::check_kernels(where); /* before the old elements are forgotten */
   auto open = detail::open(where, elements, discard);
@@ -62,6 +63,7 @@ void fill(A &&array, V const &value) {
  * arithmetic of the element type. */
 template <class P, class A, class V, class W, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start, W const &step) {
+  UMEM_TRACE("umem::iota");
   auto where = detail::settled(place, elements);
   detail::check_kernels(where); /* before the old elements are forgotten */
   auto open = detail::open(where, elements, discard);

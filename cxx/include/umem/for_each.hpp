@@ -7,10 +7,11 @@
  *     };
  *     umem::for_each_indexed(array, AddIndex());      // on the GPU for an array that lives there
  *     umem::for_each_indexed(umem::on_host, view, AddIndex());
+ *     umem::for_each_indexed(array, umem::interior(array), AddIndex());
  *
  * The elements are those of a View, of a guard of an array, or of an Array; the first argument says
  * where the loops run (place.hpp), and an array without one means the place of its context. Ghost
- * cells are not visited.
+ * cells are not visited, but by a range that reaches into them.
  *
  * Functions are called in no particular order, on the GPU and with several threads at the same
  * time, each thread with a copy of f; so what f writes are its own element, or elements that no
@@ -26,33 +27,15 @@
 #include <umem/detail/device.hpp>
 #include <umem/detail/host_loops.hpp>
 #include <umem/detail/operand.hpp>
+#include <umem/detail/trace.hpp>
 #include <umem/place.hpp>
+#include <umem/range.hpp>
 #include <umem/view.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace umem {
-
-/* Indices from begin to before end, in every dimension. */
-template <int N> struct Range {
-  Extents<N> begin, end;
-
-  constexpr Range() noexcept = default;
-  UMEM_FUNCTION constexpr Range(Extents<N> const &extents) noexcept : end(extents) {}
-  UMEM_FUNCTION constexpr Range(Extents<N> const &begin_, Extents<N> const &end_) noexcept
-      : begin(begin_), end(end_) {}
-};
-
-/* The indices of a view that are at least margin away from its ends. */
-template <class T, int N>
-UMEM_FUNCTION constexpr Range<N> interior(View<T, N> const &view, index margin = 1) noexcept {
-  Range<N> range(view.extents);
-  for (int k = 0; k < N; k++) {
-    range.begin.at[k] += margin;
-    range.end.at[k] -= margin;
-  }
-  return range;
-}
 
 namespace detail {
 
@@ -65,6 +48,23 @@ template <class Index, int N> void check_index_type(Range<N> const &range) {
       throw value_error("indices up to " + in_words(range.end) + " do not fit the type asked for");
 }
 
+/* For calls with indices from (0, 0, ...) on: f(element, i, j, ...) with those from begin on. */
+template <class F, int N> struct CountFrom {
+  F f;
+  Extents<N> begin;
+
+  template <class T, class... I> UMEM_FUNCTION void operator()(T &element, I... i) {
+    call(element, std::make_integer_sequence<int, N>(), i...);
+  }
+
+private:
+  UMEM_EITHER_SIDE
+  template <class T, int... K, class... I>
+  UMEM_FUNCTION void call(T &element, std::integer_sequence<int, K...>, I... i) {
+    f(element, static_cast<I>(i + static_cast<I>(begin.at[K]))...);
+  }
+};
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element of target, element of each input); load: that f reads the target. */
@@ -73,6 +73,15 @@ void map(P const &place, F f, View<T, N> const &target, View<A, N> const &...inp
   if constexpr (may_be_device<P>)
     if (is_device(place)) return device_map<load>(device_of(place), f, target, inputs...);
   if constexpr (may_be_host<P>) host_map(host_of(place), f, target, inputs...);
+}
+
+/* f(element, i, j, ...) */
+template <class Index, class P, class F, class T, int N>
+void map_indexed(P const &place, F f, View<T, N> const &view) {
+  check_index_type<Index>(Range(view.extents));
+  if constexpr (may_be_device<P>)
+    if (is_device(place)) return device_indexed<Index>(device_of(place), f, view);
+  if constexpr (may_be_host<P>) host_indexed<Index>(host_of(place), f, view);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -85,6 +94,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* f(element), a T & or, for what may not be written, a T const &. */
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
 void for_each(P const &place, A &&elements, F f) {
+  UMEM_TRACE("umem::for_each");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
   detail::map<true>(where, f, open.view);
@@ -92,6 +102,20 @@ void for_each(P const &place, A &&elements, F f) {
 template <class A, class F, class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
 void for_each(A &&array, F f) {
   for_each(detail::home_of(array), array, f);
+}
+
+/* The same for the elements whose indices are in range, a Range<N>, Extents or {begin, end}.
+ * umem::index_error where it leaves the elements and their ghost cells; an empty one never does. */
+template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
+void for_each(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
+  UMEM_TRACE("umem::for_each");
+  auto where = detail::settled(place, elements);
+  auto open = detail::open(where, elements, write);
+  detail::map<true>(where, f, detail::part_of(open.view, range));
+}
+template <class A, class F, class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+void for_each(A &&array, detail::range_of<A> const &range, F f) {
+  for_each(detail::home_of(array), array, range, f);
 }
 
 /* ---- elements with their indices ---- */
@@ -102,20 +126,33 @@ void for_each(A &&array, F f) {
 template <class Index = index, class P, class A, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 void for_each_indexed(P const &place, A &&elements, F f) {
+  UMEM_TRACE("umem::for_each_indexed");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
-  using Where = decltype(where);
-  detail::check_index_type<Index>(Range(open.view.extents));
-  if constexpr (detail::may_be_device<Where>)
-    if (detail::is_device(where))
-      return detail::device_indexed<Index>(detail::device_of(where), f, open.view);
-  if constexpr (detail::may_be_host<Where>)
-    detail::host_indexed<Index>(detail::host_of(where), f, open.view);
+  detail::map_indexed<Index>(where, f, open.view);
 }
 template <class Index = index, class A, class F,
           class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
 void for_each_indexed(A &&array, F f) {
   for_each_indexed<Index>(detail::home_of(array), array, f);
+}
+
+/* The same for the elements whose indices are in range, as for for_each. */
+template <class Index = index, class P, class A, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+void for_each_indexed(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
+  UMEM_TRACE("umem::for_each_indexed");
+  auto where = detail::settled(place, elements);
+  auto open = detail::open(where, elements, write);
+  auto part = detail::part_of(open.view, range);
+  detail::check_index_type<Index>(range);
+  detail::map_indexed<Index>(where, detail::CountFrom<F, decltype(part)::rank>{f, range.begin},
+                             part);
+}
+template <class Index = index, class A, class F,
+          class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+void for_each_indexed(A &&array, detail::range_of<A> const &range, F f) {
+  for_each_indexed<Index>(detail::home_of(array), array, range, f);
 }
 
 /* ---- indices alone ---- */
@@ -124,6 +161,7 @@ void for_each_indexed(A &&array, F f) {
  * be of memory that the place can use. */
 template <class Index = index, class P, int N, class F>
 void for_each_index(P const &place, Range<N> const &range, F f) {
+  UMEM_TRACE("umem::for_each_index");
   auto where = detail::as_place(place);
   using Where = decltype(where);
   detail::check_index_type<Index>(range);

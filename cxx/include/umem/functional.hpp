@@ -5,7 +5,6 @@
 #include <umem/config.hpp>
 #include <umem/element.hpp>
 
-#include <complex>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -40,6 +39,13 @@ struct maximum {
 
 namespace detail {
 
+/* The element itself, where no function of it is needed. */
+struct Identity {
+  template <class T> UMEM_FUNCTION constexpr T const &operator()(T const &value) const {
+    return value;
+  }
+};
+
 template <class T, class = void> struct Accumulator { using type = T; };
 template <class T> struct Accumulator<T, std::enable_if_t<std::is_integral_v<T>>> {
   using type = std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, std::int64_t,
@@ -49,22 +55,34 @@ template <class T> struct Accumulator<T, std::enable_if_t<is_short_float<T>>> {
   using type = float;
 };
 template <> struct Accumulator<float> { using type = double; };
-template <> struct Accumulator<std::complex<float>> { using type = std::complex<double>; };
+
+/* Complex numbers of any library: the same template of the accumulator of their parts, where it is
+ * made from them. */
+template <template <class> class C, class T>
+struct Accumulator<C<T>, std::enable_if_t<std::is_same_v<complex_part_t<C<T>>, T> &&
+                                          (std::is_floating_point_v<T> || is_short_float<T>)>> {
+  using Wide = C<typename Accumulator<T>::type>;
+  using type = std::conditional_t<std::is_constructible_v<Wide, C<T> const &>, Wide, C<T>>;
+};
 
 /* What is not larger, or not smaller, than any T. */
 template <class T> T limit_of(bool largest_value) {
-  using Limits = std::numeric_limits<T>;
-  static_assert(Limits::is_specialized, "min and max are for types with std::numeric_limits");
-  if (Limits::has_infinity)
-    return largest_value ? Limits::infinity() : static_cast<T>(-Limits::infinity());
-  return largest_value ? Limits::max() : Limits::lowest();
+  if constexpr (is_short_float<T>) { /* not every library has std::numeric_limits of these */
+    return static_cast<T>(limit_of<float>(largest_value));
+  } else {
+    using Limits = std::numeric_limits<T>;
+    static_assert(Limits::is_specialized, "min and max are for types with std::numeric_limits");
+    if (Limits::has_infinity)
+      return largest_value ? Limits::infinity() : static_cast<T>(-Limits::infinity());
+    return largest_value ? Limits::max() : Limits::lowest();
+  }
 }
 
 } // namespace detail
 
 /* The type that sums of T are computed in and are: double for float, float for floating-point
- * numbers of 16 bits, 64 bits for integers (bool is counted), std::complex<double> for
- * std::complex<float>, else T itself. */
+ * numbers of 16 bits, 64 bits for integers (bool is counted), a complex number whose parts are so
+ * for std::complex, cuda::std::complex and what looks like them, else T itself. */
 template <class T> using accumulator = typename detail::Accumulator<std::remove_cv_t<T>>::type;
 
 } // namespace umem

@@ -17,15 +17,18 @@
 #include <version>
 #endif
 
+/* One program may have files of both kinds: what depends on the choice has its name too. */
 #if __has_include(<cuda/std/mdspan>) && (defined(__CUDACC__) || !defined(__cpp_lib_mdspan))
 #include <cuda/std/array>
 #include <cuda/std/mdspan>
 #define UMEM_HAS_MDSPAN 1
+#define UMEM_MDSPAN_NAMESPACE with_cuda_mdspan
 #define UMEM_STD cuda::std
 #elif defined(__cpp_lib_mdspan)
 #include <array>
 #include <mdspan>
 #define UMEM_HAS_MDSPAN 1
+#define UMEM_MDSPAN_NAMESPACE with_std_mdspan
 #define UMEM_STD std
 #else
 #define UMEM_HAS_MDSPAN 0
@@ -33,6 +36,8 @@
 
 #if UMEM_HAS_MDSPAN
 namespace umem {
+
+inline namespace UMEM_MDSPAN_NAMESPACE {
 
 template <class T, int N>
 using mdspan = UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, UMEM_STD::layout_stride>;
@@ -51,6 +56,7 @@ template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const 
               typename Span::mapping_type(UMEM_STD::dextents<index, N>(extents), strides));
 }
 
+} // namespace UMEM_MDSPAN_NAMESPACE
 } // namespace umem
 
 #undef UMEM_STD

@@ -65,7 +65,7 @@ public:
    * context the work is queued on its stream; on others calls return when it is done. */
   explicit Place(Context const &context) : Place() {
     if (!context.can(umemDeviceAccessible)) return;
-    std::int64_t ordinal = context.info().ordinal;
+    std::int64_t ordinal = context.ordinal();
     if (ordinal < 0) return;
     umemAttempt attempt;
     umemAttempt_begin(&attempt);

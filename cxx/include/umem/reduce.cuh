@@ -27,22 +27,6 @@ template <class R, class F, class T> struct ValueOf {
   __device__ R operator()(T const &element) { return static_cast<R>(f(element)); }
 };
 
-/* f(element of each operand), as a function of the indices of loops that returns its value. */
-template <class Operands, int N, class F, class... T> struct ReduceStrided;
-template <int... M, int N, class F, class... T>
-struct ReduceStrided<std::integer_sequence<int, M...>, N, F, T...> : StridedOperand<M, N, T>... {
-  F f;
-
-  ReduceStrided(F const &f_, LoopLayout<N, sizeof...(T)> const &loops, T *...data)
-      : StridedOperand<M, N, T>{data, loops.strides[M]}..., f(f_) {}
-
-  template <class... I> __device__ decltype(auto) operator()(I... i) {
-    auto all = std::make_integer_sequence<int, N>();
-    return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
-        all, static_cast<index>(i)...)...);
-  }
-};
-
 template <class R, class Op, class F, class T>
 R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, T const *first,
              index count) {
@@ -79,7 +63,7 @@ R device_reduce(DevicePlace const &place, Op const &op, F const &f, R const &ini
     if (loops.is_contiguous())
       return cub_reduce<R>(place, op, f, init, view.data, loops.extents.at[L - 1]);
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
-  ReduceStrided<All, L, F, T, A...> call(f, loops, view.data, others.data...);
+  MapStrided<All, L, F, T, A...> call(f, loops, view.data, others.data...);
   Partial<R> part = device_index_reduce<index, R>(place, op, call, Extents<L>(), loops.extents);
   Op own = op;
   return static_cast<R>(own(init, part.value));

@@ -37,10 +37,6 @@ namespace umem {
 
 namespace detail {
 
-struct Itself {
-  template <class T> UMEM_FUNCTION T const &operator()(T const &value) const { return value; }
-};
-
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(element of each view). */
@@ -62,7 +58,7 @@ auto extreme(char const *function, P const &place, A const &elements, Op op, boo
   auto opened = open(where, elements, read);
   using T = typename decltype(opened.view)::value_type;
   if (opened.view.size() == 0) throw value_error(std::string(function) + " of no elements");
-  return reduce_all<T>(where, op, Itself(), limit_of<T>(!largest), as_const(opened.view));
+  return reduce_all<T>(where, op, Identity(), limit_of<T>(!largest), as_const(opened.view));
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -76,6 +72,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class P, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R transform_reduce(P const &place, A const &elements, R init, Op op, F f) {
+  UMEM_TRACE("umem::transform_reduce");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, read);
   return detail::reduce_all<R>(where, op, f, init, detail::as_const(open.view));
@@ -85,6 +82,7 @@ R transform_reduce(P const &place, A const &elements, R init, Op op, F f) {
 template <class P, class A, class B, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R transform_reduce(P const &place, A const &one, B const &two, R init, Op op, F f) {
+  UMEM_TRACE("umem::transform_reduce");
   auto where = detail::settled(place, one, two);
   detail::check_extents("transform_reduce", detail::extents_of(one), detail::extents_of(two));
   auto first = detail::open(where, one, read);
@@ -100,7 +98,7 @@ R transform_reduce(A const &array, R init, Op op, F f) {
 /* op over init and every element. */
 template <class P, class A, class R, class Op, class = std::enable_if_t<detail::is_place<P>>>
 R reduce(P const &place, A const &elements, R init, Op op) {
-  return transform_reduce(place, elements, init, op, detail::Itself());
+  return transform_reduce(place, elements, init, op, detail::Identity());
 }
 template <class A, class R, class Op, class = std::enable_if_t<detail::is_array<A const>>>
 R reduce(A const &array, R init, Op op) {
@@ -120,6 +118,7 @@ template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto sum
 /* The smallest and the largest element; umem::value_error where there are none. */
 template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
 auto min(P const &place, A const &elements) {
+  UMEM_TRACE("umem::min");
   return detail::extreme("min", place, elements, minimum(), false);
 }
 template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto min(A const &array) {
@@ -127,6 +126,7 @@ template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto min
 }
 template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
 auto max(P const &place, A const &elements) {
+  UMEM_TRACE("umem::max");
   return detail::extreme("max", place, elements, maximum(), true);
 }
 template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto max(A const &array) {

@@ -4,16 +4,19 @@
  *     umem::View<double, 2> m;
  *     umem::sum_along(umem::on_host, m, 0, column_sums);    // of all rows, for each column
  *     umem::max_along(array, 1, row_maxima);                // where row_maxima, an Array, lives
+ *     umem::transform_reduce_along(a, b, 1, dots, 0.0, umem::plus(), Product()); // of each row
  *
  * Places, elements and failures as in for_each.hpp. Sums are computed in accumulator<T> of the
- * input (functional.hpp), all else in the type of init, and converted to the type of the output. A
- * NaN among the elements makes its sum, minimum and maximum NaN. The order of operations is umem's
- * choice and the same from run to run on one place. */
+ * input (functional.hpp), minima and maxima in the type of the elements, all else in the type of
+ * init, and converted to the type of the output. A NaN among the elements makes its sum, minimum
+ * and maximum NaN. The operation is applied in an order of umem's choice, the same from run to run
+ * on one place: it must be associative and commutative, up to rounding. */
 #ifndef UMEM_REDUCE_ALONG_HPP
 #define UMEM_REDUCE_ALONG_HPP
 
 #include <umem/detail/device_along.hpp>
 #include <umem/detail/host_along.hpp>
+#include <umem/detail/loop_layout.hpp>
 #include <umem/for_each.hpp>
 #include <umem/functional.hpp>
 #include <umem/view_error.hpp>
@@ -27,49 +30,101 @@ namespace detail {
 
 /* Throws umem::index_error where there is no such dimension, and umem::value_error unless the other
  * extents are those of the output. */
-template <int N> void check_along(Extents<N> const &in, int axis, Extents<N - 1> const &out) {
+template <int N>
+void check_along(char const *function, Extents<N> const &in, int axis, Extents<N - 1> const &out) {
   if (axis < 0 || axis >= N) raise_dimension(axis, N);
   for (int k = 0; k < N - 1; k++)
     if (out.at[k] != in.at[k + (k >= axis)])
-      throw value_error("reduce_along: the extents " + in_words(in) + " without dimension " +
-                        std::to_string(axis) + " are not " + in_words(out));
+      throw value_error(std::string(function) + ": the extents " + in_words(in) +
+                        " without dimension " + std::to_string(axis) + " are not " + in_words(out));
 }
 
 template <class A> using element_of = std::remove_cv_t<typename A::value_type>;
 
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* The same with inputs that are open. */
+template <class P, class B, class R, class Op, class F, class... Open>
+void reduce_opened(P const &place, int axis, B &out, R const &init, Op op, F f,
+                   Open const &...from) {
+  auto to = open(place, out, discard); /* last: it forgets what out held */
+  if constexpr (may_be_device<P>)
+    if (is_device(place))
+      return device_along(device_of(place), op, f, init, axis, to.view, as_const(from.view)...);
+  if constexpr (may_be_host<P>)
+    host_along(host_of(place), op, f, init, axis, to.view, as_const(from.view)...);
+}
+
+/* out(...) = op over init and f(element of each input) for all n of dimension axis. */
+template <class P, class B, class R, class Op, class F, class A, class... More>
+void reduce_dimension(char const *function, P const &place, int axis, B &out, R const &init, Op op,
+                      F f, A const &in, More const &...others) {
+  auto where = settled(place, out, in, others...);
+  auto const extents = extents_of(in);
+  auto const out_extents = extents_of(out);
+  static_assert(decltype(extents)::size() == decltype(out_extents)::size() + 1,
+                "reduce_along: the output has one dimension less than the input");
+  static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
+  check_kernels(where);
+  (check_extents(function, extents, extents_of(others)), ...);
+  check_along(function, extents, axis, out_extents);
+  reduce_opened(where, axis, out, init, op, f, open(where, in, read), open(where, others, read)...);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* ---- any operation ---- */
+
+/* out(...) = op over init and f(in(..., n, ...)) for all n of dimension axis. What f returns is
+ * converted to the type of init. */
+template <class P, class A, class B, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+void transform_reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op, F f) {
+  UMEM_TRACE("umem::transform_reduce_along");
+  detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
+}
+template <
+    class A, class B, class R, class Op, class F,
+    class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
+void transform_reduce_along(A const &in, int axis, B &&out, R init, Op op, F f) {
+  transform_reduce_along(detail::place_for(out, in), in, axis, out, init, op, f);
+}
+
+/* out(...) = op over init and f(one(..., n, ...), two(..., n, ...)) for all n of dimension axis;
+ * the extents of one and two are equal. */
+template <class P, class A, class B, class C, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_place<P>>>
+void transform_reduce_along(P const &place, A const &one, B const &two, int axis, C &&out, R init,
+                            Op op, F f) {
+  UMEM_TRACE("umem::transform_reduce_along");
+  detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
+}
+template <
+    class A, class B, class C, class R, class Op, class F,
+    class = std::enable_if_t<detail::is_array<std::remove_reference_t<C>> && !detail::is_place<A>>,
+    class = void>
+void transform_reduce_along(A const &one, B const &two, int axis, C &&out, R init, Op op, F f) {
+  transform_reduce_along(detail::place_for(out, one, two), one, two, axis, out, init, op, f);
+}
 
 /* out(...) = op over init and in(..., n, ...) for all n of dimension axis. */
 template <class P, class A, class B, class R, class Op,
           class = std::enable_if_t<detail::is_place<P>>>
 void reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op) {
-  auto where = detail::settled(place, out, in);
-  using Where = decltype(where);
-  auto const extents = detail::extents_of(in);
-  auto const out_extents = detail::extents_of(out);
-  static_assert(decltype(extents)::size() == decltype(out_extents)::size() + 1,
-                "reduce_along: the output has one dimension less than the input");
-  detail::check_kernels(where);
-  detail::check_along(extents, axis, out_extents);
-  auto from = detail::open(where, in, read);
-  auto to = detail::open(where, out, discard); /* last: it forgets what out held */
-  auto const view = detail::as_const(from.view);
-  if constexpr (detail::may_be_device<Where>)
-    if (detail::is_device(where))
-      return detail::device_along(detail::device_of(where), op, init, view, axis, to.view);
-  if constexpr (detail::may_be_host<Where>)
-    detail::host_along(detail::host_of(where), op, init, view, axis, to.view);
+  UMEM_TRACE("umem::reduce_along");
+  detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
 template <
     class A, class B, class R, class Op,
     class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
 void reduce_along(A const &in, int axis, B &&out, R init, Op op) {
-  Place place = detail::home_of(out);
-  detail::check_reach(place, in, out);
-  reduce_along(place, in, axis, out, init, op);
+  reduce_along(detail::place_for(out, in), in, axis, out, init, op);
 }
+
+/* ---- sums, smallest and largest elements ---- */
 
 /* The sums; 0 over no elements. */
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>

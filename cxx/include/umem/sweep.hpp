@@ -23,27 +23,13 @@
 
 namespace umem {
 
-namespace detail {
-
-/* Throws umem::index_error where a range leaves a view, whose ghost cells count. */
-template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
-  for (int k = 0; k < N; k++)
-    if (range.begin.at[k] >= range.end.at[k]) return;
-  for (int k = 0; k < N; k++) {
-    index first = -view.ghosts.at[k], last = view.extents.at[k] + view.ghosts.at[k];
-    if (range.begin.at[k] < first) raise_index(range.begin.at[k], k, first, last);
-    if (range.end.at[k] > last) raise_index(range.end.at[k] - 1, k, first, last);
-  }
-}
-
-} // namespace detail
-
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for all indices of a range. */
 template <class Index = index, class P, int N, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R for_each_index_reduce(P const &place, Range<N> const &range, R init, Op op, F f) {
+  UMEM_TRACE("umem::for_each_index_reduce");
   auto where = detail::as_place(place);
   using Where = decltype(where);
   detail::check_index_type<Index>(range);
@@ -68,9 +54,10 @@ R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op
  * over init and what f has returned. f(value, i, j, ...) writes the new value of element (i, j,
  * ...) to value, which it does not read: it need not be the element yet. f must not read elements
  * that the sweep writes. umem::index_error where the range leaves the view and its ghost cells. */
-template <class Index = index, class P, class A, int N, class R, class Op, class F,
+template <class Index = index, class P, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
-R sweep(P const &place, A &&elements, Range<N> const &range, R init, Op op, F f) {
+R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
+  UMEM_TRACE("umem::sweep");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
   using Where = decltype(where);

@@ -5,7 +5,13 @@
  *
  * Places, elements, order and failures as in for_each.hpp. All extents are equal, else
  * umem::value_error. An input may be the output itself, but not overlap it otherwise. What is
- * refused leaves the output as it was. */
+ * refused leaves the output as it was.
+ *
+ * Without a place the work is done where the output, an array, lives. Where that is a GPU whose
+ * kernels cannot use an input (an array in plain memory, in a file or on another GPU, or a guard of
+ * the host side), it is done on the host: arrays bring what they hold there, and the host side of
+ * the output is current then, which its next use on the GPU transfers. Views that are inputs must
+ * be of memory that the output's place can use. */
 #ifndef UMEM_TRANSFORM_HPP
 #define UMEM_TRANSFORM_HPP
 
@@ -34,6 +40,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* out = f(in) */
 template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
 void transform(P const &place, A const &in, B &&out, F f) {
+  UMEM_TRACE("umem::transform");
   auto where = detail::settled(place, out, in);
   detail::check_kernels(where);
   detail::check_extents("transform", detail::extents_of(out), detail::extents_of(in));
@@ -45,15 +52,14 @@ template <
     class A, class B, class F,
     class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
 void transform(A const &in, B &&out, F f) {
-  Place place = detail::home_of(out);
-  detail::check_reach(place, in, out);
-  transform(place, in, out, f);
+  transform(detail::place_for(out, in), in, out, f);
 }
 
 /* out = f(one, two) */
 template <class P, class A, class B, class C, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 void transform(P const &place, A const &one, B const &two, C &&out, F f) {
+  UMEM_TRACE("umem::transform");
   auto where = detail::settled(place, out, one, two);
   detail::check_kernels(where);
   detail::check_extents("transform", detail::extents_of(out), detail::extents_of(one),
@@ -69,10 +75,7 @@ template <
     class = std::enable_if_t<detail::is_array<std::remove_reference_t<C>> && !detail::is_place<A>>,
     class = void>
 void transform(A const &one, B const &two, C &&out, F f) {
-  Place place = detail::home_of(out);
-  detail::check_reach(place, one, out);
-  detail::check_reach(place, two, out);
-  transform(place, one, two, out, f);
+  transform(detail::place_for(out, one, two), one, two, out, f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -6,14 +6,16 @@
 
 #include <umem/detail/host_loops.hpp>
 #include <umem/detail/host_reduce.hpp>
+#include <umem/detail/loop_layout.hpp>
 #include <umem/view.hpp>
+
+#include <utility>
 
 namespace umem {
 namespace detail {
 
 /* The first of the elements that give each output, as a view like the output's. */
-template <class T, int N>
-UMEM_FUNCTION View<T, N - 1> starts_along(View<T, N> const &in, int axis) {
+template <class T, int N> View<T, N - 1> starts_along(View<T, N> const &in, int axis) {
   View<T, N - 1> starts(in.data, Extents<N - 1>());
   for (int k = 0; k < N - 1; k++) {
     starts.extents.at[k] = in.extents.at[k + (k >= axis)];
@@ -22,88 +24,97 @@ UMEM_FUNCTION View<T, N - 1> starts_along(View<T, N> const &in, int axis) {
   return starts;
 }
 
-/* One output: count elements, at least one, stride apart. */
-template <class R, class Op> struct ReduceOne {
+/* One output, over the one loop of `line`, which runs at least once. */
+template <class R, class Op, class F, int M> struct ReduceOne {
   Op op;
+  F f;
   R init;
-  index count, stride;
+  LoopLayout<1, M> line;
 
-  template <class U, class T> void operator()(U &out, T const &first) {
-    T const *element = &first;
-    auto get = [element, step = stride](index n) { return static_cast<R>(element[n * step]); };
-    out = static_cast<U>(op(init, host_reduce_row<R>(op, 0, count, get)));
+  template <class U, class... T> void operator()(U &out, T const &...first) {
+    auto all = std::make_integer_sequence<int, M>();
+    R value = host_reduce_nest<0, R>(op, f, line, 0, line.extents.at[0], all, &first...);
+    out = static_cast<U>(op(init, value));
   }
 };
 
-/* Outputs [begin, end) of a row, in strips. */
-template <class R, class Op, class U, class T>
-void host_along_row(Op &op, R const &init, index begin, index end, U *out, index out_stride,
-                    T const *in, index in_stride, index count, index stride) {
+/* Outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over what gives each. */
+template <class R, class Op, class F, class U, class... T, int... M>
+void host_along_row(Op &op, F &f, R const &init, index begin, index end,
+                    LoopLayout<2, sizeof...(T)> const &row, std::integer_sequence<int, M...>,
+                    U *out, index out_stride, T const *...in) {
   constexpr index strip = 256;
   R value[strip];
+  index const count = row.extents.at[1];
+  index const across[] = {row.strides[M].at[0]...}, along[] = {row.strides[M].at[1]...};
   for (index first = begin; first < end; first += strip) {
-    index n = end - first < strip ? end - first : strip;
+    index const n = end - first < strip ? end - first : strip;
     for (index l = 0; l < n; l++) value[l] = init;
-    T const *row = in + first * in_stride;
-    for (index m = 0; m < count; m++, row += stride) {
-      if (in_stride == 1)
-        for (index l = 0; l < n; l++) value[l] = op(value[l], static_cast<R>(row[l]));
+    for (index m = 0; m < count; m++) {
+      if (((across[M] == 1) && ...))
+        for (index l = 0; l < n; l++)
+          value[l] = op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...)));
       else
-        for (index l = 0; l < n; l++) value[l] = op(value[l], static_cast<R>(row[l * in_stride]));
+        for (index l = 0; l < n; l++)
+          value[l] = op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...)));
     }
     for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
   }
 }
 
-/* Rows are those of the output's last dimension. */
-template <class R, class Op, class T, class U, int M> struct ReduceRow {
-  Op op;
-  R init;
-  index count, stride;
-  View<T, M> starts;
-  View<U, M> out;
+/* The first element of the row, one of the last dimension, whose other indices are in at. */
+template <class T, int N> T *row_at(View<T, N> const &view, index const *at) noexcept {
+  T *element = view.data;
+  for (int k = 0; k < N - 1; k++) element += at[k] * view.strides.at[k];
+  return element;
+}
 
-  template <class... I> void operator()(I... i) {
-    index const outer[] = {static_cast<index>(i)...};
-    T const *in = starts.data;
-    U *to = out.data;
-    for (int k = 0; k < M - 1; k++) {
-      in += outer[k] * starts.strides.at[k];
-      to += outer[k] * out.strides.at[k];
-    }
-    host_along_row(op, init, outer[M - 1] * 4096, least(outer[M - 1]), to, out.strides.at[M - 1],
-                   in, starts.strides.at[M - 1], count, stride);
-  }
+/* All outputs by rows, those of the output's last dimension, in parts of 4096. */
+template <class R, class Op, class F, class U, int N, class... T, int... M>
+void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof...(T)> row,
+                     std::integer_sequence<int, M...> all, View<U, N> out, View<T, N>... starts) {
+  constexpr index part = 4096;
+  Extents<N> parts = out.extents;
+  parts.at[N - 1] = (parts.at[N - 1] + part - 1) / part;
+  auto call = [=](auto... i) mutable {
+    index const at[] = {i...};
+    index begin = at[N - 1] * part;
+    index end = row.extents.at[0] - begin < part ? row.extents.at[0] : begin + part;
+    host_along_row(op, f, init, begin, end, row, all, row_at(out, at), out.strides.at[N - 1],
+                   row_at(starts, at)...);
+  };
+  host_indices<index>(place, call, Extents<N>(), parts);
+}
 
-private:
-  index least(index part) const noexcept {
-    index end = (part + 1) * 4096, all = out.extents.at[M - 1];
-    return end < all ? end : all;
-  }
-};
-
-template <class R, class Op, class T, int N, class U>
-void host_along(HostPlace place, Op op, R const &init, View<T, N> const &in, int axis,
-                View<U, N - 1> const &out) {
-  View<T, N - 1> starts = starts_along(in, axis);
-  index count = in.extents.at[axis], stride = in.strides.at[axis];
-  if (count == 0) { /* and perhaps no memory */
+/* op over init and f(element of each input) along dimension axis; the extents are right. */
+template <class R, class Op, class F, class U, int N, class T, class... A>
+void host_along(HostPlace place, Op op, F f, R const &init, int axis, View<U, N - 1> const &out,
+                View<T, N> const &in, View<A, N> const &...others) {
+  constexpr int M = 1 + sizeof...(A);
+  if (in.extents.at[axis] == 0) { /* and perhaps no memory */
     auto set = [init](U &element) { element = static_cast<U>(init); };
     return host_map(place, set, out);
   }
-  bool by_rows = N > 1 && stride != 1;
+  LoopLayout<N, M> const loops = loops_of(in, others...);
+  ReduceOne<R, Op, F, M> one{op, f, init, {}};
+  one.line.extents = {in.extents.at[axis]};
+  bool in_lines = true;
+  for (int m = 0; m < M; m++) {
+    one.line.strides[m] = {loops.strides[m].at[axis]};
+    in_lines = in_lines && loops.strides[m].at[axis] == 1;
+  }
   if constexpr (N > 1) {
-    if (by_rows) { /* in parts of 4096 outputs */
-      Extents<N - 1> parts = out.extents;
-      parts.at[N - 2] = (parts.at[N - 2] + 4095) / 4096;
-      ReduceRow<R, Op, T, U, N - 1> call{op, init, count, stride, starts, out};
-      host_indices<index>(place, call, Extents<N - 1>(), parts);
+    if (!in_lines) {
+      int const last = axis == N - 1 ? N - 2 : N - 1; /* the output's last dimension, of inputs */
+      LoopLayout<2, M> row;
+      row.extents = {in.extents.at[last], in.extents.at[axis]};
+      for (int m = 0; m < M; m++)
+        row.strides[m] = {loops.strides[m].at[last], loops.strides[m].at[axis]};
+      return host_along_rows(place, op, f, init, row, std::make_integer_sequence<int, M>(), out,
+                             starts_along(in, axis), starts_along(others, axis)...);
     }
   }
-  if (!by_rows) {
-    ReduceOne<R, Op> call{op, init, count, stride};
-    host_map(place, call, out, starts);
-  }
+  host_map(place, one, out, starts_along(in, axis), starts_along(others, axis)...);
 }
 
 } // namespace detail

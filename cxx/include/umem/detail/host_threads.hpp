@@ -21,7 +21,8 @@ inline index threads_for(HostPlace place, index count) noexcept {
 
 /* Calls f(chunk) for every chunk in [0, chunks), each on a thread of its own, the first one on the
  * caller's. A thread that the system refuses, or that there is no memory for, is done without. The
- * exception of the lowest chunk that threw comes out, when all have ended. */
+ * exception of the lowest chunk that threw comes out, when all have ended. std::bad_alloc, before
+ * anything is done, where there is no memory to keep exceptions in. */
 template <class F> void on_threads(index chunks, F const &f) {
   if (chunks <= 1) {
     if (chunks == 1) f(index(0));
@@ -36,9 +37,9 @@ template <class F> void on_threads(index chunks, F const &f) {
     }
   };
   std::vector<std::thread> threads;
-  threads.reserve(static_cast<std::size_t>(chunks - 1));
   index started = 1;
   try {
+    threads.reserve(static_cast<std::size_t>(chunks - 1));
     for (; started < chunks; started++) threads.emplace_back(run, started);
   } catch (std::exception const &) { /* the caller does the rest: threads that run must be joined */
   }

@@ -5,6 +5,7 @@
 
 #include <umem/detail/cuda_call.cuh>
 #include <umem/detail/pack.cuh>
+#include <umem/detail/row_kernels.cuh>
 #include <umem/detail/tiles.cuh>
 #include <umem/view.hpp>
 
@@ -147,12 +148,28 @@ void device_indices(DevicePlace const &place, F const &f, Extents<N> const &begi
   }
 }
 
+/* f(element, i, j, ...) where elements do not all follow each other. */
+template <class Index, class T, int N, class F>
+void device_indexed_rows(DevicePlace const &place, F const &f, View<T, N> const &view) {
+  constexpr int V = pack_size<T>;
+  if constexpr (N > 0 && V > 1) {
+    index count = view.extents.at[N - 1];
+    int head = pack_head<V>(view.data);
+    if (head >= 0 && view.strides.at[N - 1] == 1 && count >= least_row<V>) {
+      IndexedRows<Index, V, T, N, F> call{f, view.data, view.strides, count, head};
+      Extents<N> packs = view.extents;
+      packs.at[N - 1] = packs_of_row<V>(count);
+      return device_indices<index>(place, call, Extents<N>(), packs);
+    }
+  }
+  device_indices<Index>(place, ElementAt<T, N, F>{f, view.data, view.strides}, Extents<N>(),
+                        view.extents);
+}
+
 /* f(element, i, j, ...) */
 template <class Index, class T, int N, class F>
 void device_indexed(DevicePlace const &place, F const &f, View<T, N> const &view) {
-  if (N == 0 || !view.is_contiguous())
-    return device_indices<Index>(place, ElementAt<T, N, F>{f, view.data, view.strides},
-                                 Extents<N>(), view.extents);
+  if (N == 0 || !view.is_contiguous()) return device_indexed_rows<Index>(place, f, view);
   if constexpr (N > 0) {
     Work work(place);
     in_launches(Extents<N>(), view.extents, [&](Extents<N> const &low, Extents<N> const &high) {

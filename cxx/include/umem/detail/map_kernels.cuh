@@ -6,6 +6,7 @@
 #include <umem/detail/index_kernels.cuh>
 #include <umem/detail/loop_layout.hpp>
 #include <umem/detail/pack.cuh>
+#include <umem/detail/row_kernels.cuh>
 
 #include <cstdint>
 #include <type_traits>
@@ -16,39 +17,19 @@ namespace detail {
 
 /* ---- elements that follow each other ---- */
 
-template <int V, class F, class T, class... A>
-__device__ void map_pack(F &f, Pack<std::remove_const_t<T>, V> &target,
-                         Pack<A, V> const &...inputs) {
-#pragma unroll
-  for (int e = 0; e < V; e++) {
-    T &element = target.at[e];
-    f(element, inputs.at[e]...);
-  }
-}
-
 /* One pack per thread; element 0 is number `head` of pack 0. load: that f reads the target. */
 template <bool load, int V, class F, class T, class... A>
 __global__ void __launch_bounds__(block_threads)
-    map_packs(F f, std::uint32_t count, std::uint32_t head, T *target, A const *...inputs) {
-  std::uint32_t end =
-      (blockIdx.x * block_threads + threadIdx.x + 1) * V; /* of the pack, from head */
-  if (end - V >= head && end - head <= count) {
-    std::uint32_t first = end - V - head;
-    Pack<std::remove_const_t<T>, V> pack;
-    if constexpr (load) pack = load_pack<V>(target + first);
-    map_pack<V, F, T, A...>(f, pack, load_pack<V>(inputs + first)...);
-    if constexpr (!std::is_const_v<T>) store_pack<V>(target + first, pack);
-  } else { /* the first or the last pack */
-    for (std::uint32_t n = end - V; n < end; n++)
-      if (n >= head && n - head < count) f(target[n - head], inputs[n - head]...);
-  }
+    map_packs(F f, std::int32_t count, std::int32_t head, T *target, A const *...inputs) {
+  auto pack = static_cast<std::int32_t>(blockIdx.x * block_threads + threadIdx.x);
+  map_pack_at<load, V>(f, pack * V - head, count, target, inputs...);
 }
 
 template <bool load, int V, class F, class T, class... A>
 void launch_map_packs(DevicePlace const &place, F const &f, index count, int head, T *target,
                       A const *...inputs) {
   launch(place, map_packs<load, V, F, T, A...>, blocks_for(count + head, block_threads * V),
-         block_threads, f, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(head),
+         block_threads, f, static_cast<std::int32_t>(count), static_cast<std::int32_t>(head),
          target, inputs...);
 }
 
@@ -74,10 +55,10 @@ struct MapStrided<std::integer_sequence<int, M...>, N, F, T...> : StridedOperand
   MapStrided(F const &f_, LoopLayout<N, sizeof...(T)> const &loops, T *...data)
       : StridedOperand<M, N, T>{data, loops.strides[M]}..., f(f_) {}
 
-  template <class... I> __device__ void operator()(I... i) {
+  template <class... I> __device__ decltype(auto) operator()(I... i) {
     auto all = std::make_integer_sequence<int, N>();
-    f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all,
-                                                                  static_cast<index>(i)...)...);
+    return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
+        all, static_cast<index>(i)...)...);
   }
 };
 
@@ -89,6 +70,51 @@ int lead_for(MapStrided<std::integer_sequence<int, M...>, N, F, T, A...> const &
   return line_lead(target.data, target.strides, begin);
 }
 
+/* ---- elements that follow each other in rows ---- */
+
+/* Whether the packs of all rows are aligned in all operands if those of one row are. */
+template <int V, int N, int M> bool has_packed_rows(LoopLayout<N, M> const &loops) noexcept {
+  if (V == 1 || loops.extents.at[N - 1] < least_row<V>) return false;
+  for (Extents<N> const &stride : loops.strides) {
+    if (stride.at[N - 1] != 1) return false;
+    for (int k = 0; k < N - 1; k++)
+      if (loops.extents.at[k] != 1 && (stride.at[k] - loops.strides[0].at[k]) % V != 0)
+        return false;
+  }
+  return true;
+}
+
+template <bool load, int V, class Operands, int N, class F, class... T> struct MapRows;
+
+/* f(element of each operand) as a function of the indices of rows and of the packs there, the last
+ * index. */
+template <bool load, int V, int... M, int N, class F, class... T>
+struct MapRows<load, V, std::integer_sequence<int, M...>, N, F, T...> : StridedOperand<M, N, T>... {
+  F f;
+  index count; /* of elements in a row */
+  int head;    /* element 0 of the first row is this one of pack 0 */
+
+  MapRows(F const &f_, int head_, LoopLayout<N, sizeof...(T)> const &loops, T *...data)
+      : StridedOperand<M, N, T>{data, loops.strides[M]}..., f(f_), count(loops.extents.at[N - 1]),
+        head(head_) {}
+
+  template <class... I> __device__ void operator()(I... i) { map(last_of(i...), row<M>(i...)...); }
+
+private:
+  template <int m, class... I> __device__ auto row(I... i) const {
+    auto const &operand = of<m>(*this);
+    return row_at(operand.data, operand.strides, std::make_integer_sequence<int, N>(), i...);
+  }
+  template <int m, class U> __device__ static auto of(StridedOperand<m, N, U> const &operand) {
+    return operand;
+  }
+
+  template <class U, class... A> __device__ void map(index pack, U *target, A *...inputs) {
+    index begin = pack_begin<V>(pack, head, target - of<0>(*this).data);
+    map_pack_at<load, V>(f, begin, count, target, inputs...);
+  }
+};
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element of target, element of each input) */
@@ -99,14 +125,22 @@ void device_map(DevicePlace const &place, F const &f, View<T, N> const &target,
   auto loops = loops_of(target, inputs...);
   simplify(loops);
   constexpr int L = loop_rank<N>;
+  constexpr int V = pack_size<T, A...>;
   if (!loops.is_contiguous()) {
     using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
+    if (int head = pack_head<V>(target.data, inputs.data...); head >= 0)
+      if (has_packed_rows<V>(loops)) {
+        MapRows<load, V, All, L, F, T, A const...> call(f, head, loops, target.data,
+                                                        inputs.data...);
+        Extents<L> packs = loops.extents;
+        packs.at[L - 1] = packs_of_row<V>(packs.at[L - 1]);
+        return device_indices<index>(place, call, Extents<L>(), packs);
+      }
     MapStrided<All, L, F, T, A const...> call(f, loops, target.data, inputs.data...);
     return device_indices<index>(place, call, Extents<L>(), loops.extents);
   }
   Work work(place);
   for (index first = 0, count = loops.extents.at[L - 1]; first < count; first += launch_elements) {
-    constexpr int V = pack_size<T, A...>;
     index n = count - first < launch_elements ? count - first : launch_elements;
     int head = pack_head<V>(target.data + first, (inputs.data + first)...);
     if (head >= 0)

@@ -137,15 +137,29 @@ template <class P, class... A> auto settled(P const &place, A const &...operands
   return result;
 }
 
-/* Throws umem::value_error where kernels at the output's place cannot use an array that is an input.
- */
-template <class A, class B> void check_reach(Place const &place, A const &input, B const &output) {
-  if constexpr (is_array<A> && is_array<B>) {
-    if (!place.is_device()) return; /* arrays bring what they hold to the host */
-    if (!input.context().can(umemDeviceAccessible))
-      throw value_error(std::string("an input on ") + input.context().name() +
-                        " cannot be used by kernels: copy it to the context of the output first");
+template <class A> inline constexpr bool is_host_guard = false;
+template <class T, int N> inline constexpr bool is_host_guard<HostGuard<T, N>> = true;
+
+/* Whether kernels of a GPU can use an input. Of the memory of a view nothing is known, and of
+ * another GPU's not whether the two are connected. */
+template <class A> bool kernels_reach(DevicePlace const &gpu, A const &input) {
+  if constexpr (is_array<A>) {
+    Context const &context = input.context();
+    if (!context.can(umemDeviceAccessible)) return false;
+    if (context.can(umemCpuReadable)) return true; /* pinned or managed */
+    Place home = home_of(input);
+    return home.is_device() && home.device().device == gpu.device;
+  } else {
+    return !is_host_guard<A>;
   }
+}
+
+/* Where work is done that names no place: where the output lives or, if kernels there cannot use an
+ * input, on the host, to which arrays bring what they hold. */
+template <class B, class... A> Place place_for(B const &output, A const &...inputs) {
+  Place home = home_of(output);
+  if (!home.is_device() || (kernels_reach(home.device(), inputs) && ...)) return home;
+  return Place(on_host);
 }
 
 /* A view that is only read. */

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 namespace umem {
@@ -51,8 +52,43 @@ template <int V, class... T> int pack_head(T *...first) noexcept {
 template <int V, class T> __device__ Pack<T, V> load_pack(T const *first) {
   return *reinterpret_cast<Pack<T, V> const *>(first);
 }
+
+/* By an intrinsic: other stores are cut by the compiler where it sees the elements. */
 template <int V, class T> __device__ void store_pack(T *first, Pack<T, V> const &pack) {
-  *reinterpret_cast<Pack<T, V> *>(first) = pack;
+  if constexpr (V > 1) {
+    uint4 access[sizeof pack / access_bytes];
+    std::memcpy(access, &pack, sizeof pack);
+#pragma unroll
+    for (std::size_t n = 0; n < sizeof pack / access_bytes; n++)
+      __stwb(reinterpret_cast<uint4 *>(first) + n, access[n]);
+  } else {
+    *first = pack.at[0];
+  }
+}
+
+template <int V, class F, class T, class... A>
+__device__ void map_pack(F &f, Pack<std::remove_const_t<T>, V> &target,
+                         Pack<A, V> const &...inputs) {
+#pragma unroll
+  for (int e = 0; e < V; e++) {
+    T &element = target.at[e];
+    f(element, inputs.at[e]...);
+  }
+}
+
+/* Calls f(element of target, element of each input) for the elements [first, first + V) that are in
+ * [0, count): a pack where all are, which is aligned. load: that f reads the target. */
+template <bool load, int V, class I, class F, class T, class... A>
+__device__ void map_pack_at(F &f, I first, I count, T *target, A const *...inputs) {
+  if (first >= 0 && first + V <= count) {
+    Pack<std::remove_const_t<T>, V> pack;
+    if constexpr (load) pack = load_pack<V>(target + first);
+    map_pack<V, F, T, A...>(f, pack, load_pack<V>(inputs + first)...);
+    if constexpr (!std::is_const_v<T>) store_pack<V>(target + first, pack);
+  } else { /* the first or the last pack */
+    for (I n = first; n < first + V; n++)
+      if (n >= 0 && n < count) f(target[n], inputs[n]...);
+  }
 }
 
 } // namespace detail

@@ -110,6 +110,7 @@ private:
       threads = dim3(block_threads, 1, 1);
     } else {
       unsigned x = power_of_2(static_cast<unsigned>(extents[N - 1]), 128);
+      while (x > 32 && waste_of(x) > extents[N - 1] / 8) x /= 2;
       unsigned y = power_of_2(blocks_for(extents[N - 2], Rows), block_threads / x);
       unsigned z = 1;
       if constexpr (N > 2)
@@ -117,6 +118,11 @@ private:
       if (z > 64) z = 64; /* CUDA's limit */
       threads = dim3(block_threads / (y * z), y, z);
     }
+  }
+
+  /* How many of the threads of a row of tiles, each x wide, are beyond its end. */
+  std::int32_t waste_of(unsigned x) const noexcept {
+    return static_cast<std::int32_t>(blocks_for(extents[N - 1], x) * x) - extents[N - 1];
   }
 
   /* The first power of 2 that reaches count, or most, itself one. */

@@ -1,0 +1,80 @@
+/* umem/detail/row_kernels.cuh - elements of views that are contiguous in each row, but not from row to
+ * row, as those inside of ghost cells: functions of the indices of rows and of the packs there, the
+ * last index. */
+#ifndef UMEM_DETAIL_ROW_KERNELS_CUH
+#define UMEM_DETAIL_ROW_KERNELS_CUH
+
+#include <umem/detail/pack.cuh>
+#include <umem/extents.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+namespace detail {
+
+/* Packs are not worth it in rows of fewer elements. */
+template <int V> inline constexpr index least_row = 8 * V;
+
+/* The most packs that rows of count elements have a part in, wherever they begin. */
+template <int V> constexpr index packs_of_row(index count) noexcept {
+  return (count + 2 * (V - 1)) / V;
+}
+
+/* A row, from its element 0 on: all indices count but the last. */
+template <class T, int N, int... K, class... I>
+__device__ T *row_at(T *data, Extents<N> const &strides, std::integer_sequence<int, K...>, I... i) {
+  return data + ((K < N - 1 ? static_cast<index>(i) * strides.at[K] : 0) + ... + index(0));
+}
+
+/* The number of the first element of a pack of a row, counted from element 0, which is number
+ * (head + offset) % V of pack 0. */
+template <int V> __device__ index pack_begin(index pack, index head, index offset) {
+  return pack * V - ((head + offset) & (V - 1));
+}
+
+template <class I> __device__ index last_of(I i) { return static_cast<index>(i); }
+template <class I, class... J> __device__ index last_of(I, J... j) { return last_of(j...); }
+
+/* ---- f(element, i, j, ...) ---- */
+
+template <class Index, int V, class T, int N, class F> struct IndexedRows {
+  F f;
+  T *data; /* element (0, ..., 0) */
+  Extents<N> strides;
+  index count; /* of elements in a row */
+  int head;    /* element (0, ..., 0) is this one of pack 0 */
+
+  template <class... I> __device__ void operator()(I... i) {
+    T *row = row_at(data, strides, std::make_integer_sequence<int, N>(), i...);
+    Extents<N> at(static_cast<index>(i)...);
+    index first = pack_begin<V>(at.at[N - 1], head, row - data);
+    if (first >= 0 && first + V <= count) {
+      auto pack = load_pack<V>(row + first);
+#pragma unroll
+      for (int e = 0; e < V; e++) {
+        T &element = pack.at[e];
+        at.at[N - 1] = first + e;
+        call(element, at, std::make_integer_sequence<int, N>());
+      }
+      if constexpr (!std::is_const_v<T>) store_pack<V>(row + first, pack);
+    } else { /* the first or the last pack */
+      for (index n = first; n < first + V; n++) {
+        if (n < 0 || n >= count) continue;
+        at.at[N - 1] = n;
+        call(row[n], at, std::make_integer_sequence<int, N>());
+      }
+    }
+  }
+
+private:
+  template <int... K>
+  __device__ void call(T &element, Extents<N> const &at, std::integer_sequence<int, K...>) {
+    f(element, static_cast<Index>(at.at[K])...);
+  }
+};
+
+} // namespace detail
+} // namespace umem
+
+#endif

@@ -1,0 +1,43 @@
+/* umem/detail/trace.hpp - ranges on the time line of NVIDIA's profilers (NVTX). Where a program defines
+ * UMEM_NVTX, for all of its files, loops over elements and transfers of arrays are ranges in the
+ * domain "umem"; without a profiler each costs two calls of empty functions. Else there is nothing of
+ * it. */
+#ifndef UMEM_DETAIL_TRACE_HPP
+#define UMEM_DETAIL_TRACE_HPP
+
+#ifdef UMEM_NVTX
+#include <nvtx3/nvToolsExt.h>
+
+namespace umem {
+namespace detail {
+
+inline nvtxDomainHandle_t trace_domain() {
+  static nvtxDomainHandle_t const domain = nvtxDomainCreateA("umem");
+  return domain;
+}
+
+/* A range for as long as it lives. */
+class TraceRange {
+public:
+  explicit TraceRange(char const *name) {
+    nvtxEventAttributes_t range = {};
+    range.version = NVTX_VERSION;
+    range.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    range.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    range.message.ascii = name;
+    nvtxDomainRangePushEx(trace_domain(), &range);
+  }
+  TraceRange(TraceRange const &) = delete;
+  TraceRange &operator=(TraceRange const &) = delete;
+  ~TraceRange() { nvtxDomainRangePop(trace_domain()); }
+};
+
+} // namespace detail
+} // namespace umem
+
+#define UMEM_TRACE(name) ::umem::detail::TraceRange const umem_trace(name)
+#else
+#define UMEM_TRACE(name) static_cast<void>(0)
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+/* umem/range.hpp - which indices a loop goes over.
+ *
+ *     umem::for_each_indexed(array, umem::interior(array), f); // all but the outermost
+ *     umem::for_each(array, {{0, 0}, {1, n}}, f);              // the first row
+ *
+ * Elements of views and arrays may be ghost cells: a range that reaches into them has negative indices,
+ * or such beyond the extents. */
+#ifndef UMEM_RANGE_HPP
+#define UMEM_RANGE_HPP
+
+#include <umem/detail/operand.hpp>
+#include <umem/extents.hpp>
+#include <umem/view.hpp>
+#include <umem/view_error.hpp>
+
+#include <utility>
+
+namespace umem {
+
+/* Indices from begin to before end, in every dimension: none where begin is not below end in all of
+ * them. Extents stand for the range of all indices below them. */
+template <int N> struct Range {
+  Extents<N> begin, end;
+
+  constexpr Range() noexcept = default;
+  UMEM_FUNCTION constexpr Range(Extents<N> const &extents) noexcept : end(extents) {}
+  UMEM_FUNCTION constexpr Range(Extents<N> const &begin_, Extents<N> const &end_) noexcept
+      : begin(begin_), end(end_) {}
+
+  /* One index for N == 0. */
+  UMEM_FUNCTION constexpr bool is_empty() const noexcept {
+    for (int k = 0; k < N; k++)
+      if (begin.at[k] >= end.at[k]) return true;
+    return false;
+  }
+};
+
+namespace detail {
+
+/* What is at least margin away from the ends of extents. */
+template <int N>
+UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index margin) noexcept {
+  Range<N> range(extents);
+  for (int k = 0; k < N; k++) {
+    range.begin.at[k] += margin;
+    range.end.at[k] -= margin;
+  }
+  return range;
+}
+
+/* A range of indices of elements A, which is not deduced: so it may be given in braces. */
+template <class A> using range_of = Range<decltype(extents_of(std::declval<A const &>()))::size()>;
+
+} // namespace detail
+
+/* The indices that are at least margin away from the ends of a view. A negative margin reaches into
+ * ghost cells. */
+template <class T, int N>
+UMEM_FUNCTION constexpr Range<N> interior(View<T, N> const &view, index margin = 1) noexcept {
+  return detail::inside(view.extents, margin);
+}
+
+/* The same of an array, or of a guard. */
+template <class A> detail::range_of<A> interior(A const &elements, index margin = 1) {
+  return detail::inside(detail::extents_of(elements), margin);
+}
+
+namespace detail {
+
+/* Throws umem::index_error where a range leaves a view, whose ghost cells count. */
+template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
+  if (range.is_empty()) return;
+  for (int k = 0; k < N; k++) {
+    index first = -view.ghosts.at[k], last = view.extents.at[k] + view.ghosts.at[k];
+    if (range.begin.at[k] < first) raise_index(range.begin.at[k], k, first, last);
+    if (range.end.at[k] > last) raise_index(range.end.at[k] - 1, k, first, last);
+  }
+}
+
+/* The elements whose indices are in a range; these begin at 0 then. Throws as check_range. */
+template <class T, int N> View<T, N> part_of(View<T, N> view, Range<N> const &range) {
+  check_range(view, range);
+  if (range.is_empty()) return View<T, N>(nullptr, Extents<N>());
+  for (int k = 0; k < N; k++) view = view.slice(k, range.begin.at[k], range.end.at[k]);
+  return view;
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif

@@ -1,0 +1,114 @@
+/* machine_loops.cpp - pairs of functions that machine_code.py compares: call_X does by a generic
+ * call of umem, on views whose strides are data, what raw_X does by a loop over raw pointers to
+ * elements without gaps. Compiled to assembly, never run.
+ *
+ * With SPOILED no loop of umem is what it should be: functors stay calls, and elements to fill have
+ * gaps between them. */
+#include <umem/fill.hpp>
+#include <umem/for_each.hpp>
+#include <umem/functional.hpp>
+#include <umem/sweep.hpp>
+#include <umem/transform.hpp>
+
+#include <cstddef>
+
+using std::ptrdiff_t;
+using umem::on_host;
+using umem::View;
+
+#ifdef SPOILED
+#define OPERATION __attribute__((noinline))
+static View<double, 1> to_fill(View<double, 1> const &x) { return {x.data, x.extents, {2}}; }
+#else
+#define OPERATION
+static View<double, 1> to_fill(View<double, 1> const &x) { return x; }
+#endif
+
+namespace {
+
+struct Halve {
+  OPERATION void operator()(float &x) const { x = 0.5f * x + 1; }
+};
+struct Add {
+  OPERATION double operator()(double x, double y) const { return x + y; }
+};
+struct AddColumn {
+  template <class Index> OPERATION void operator()(float &x, Index, Index j) const {
+    x += static_cast<float>(j);
+  }
+};
+struct FivePoints {
+  View<double, 2> w;
+  View<double const, 2> u;
+  OPERATION void operator()(ptrdiff_t i, ptrdiff_t j) const {
+    w(i, j) = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
+  }
+};
+/* With the square of its change. */
+struct Jacobi {
+  View<double const, 2> u;
+  OPERATION double operator()(double &value, ptrdiff_t i, ptrdiff_t j) const {
+    value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
+    return (value - u(i, j)) * (value - u(i, j));
+  }
+};
+
+} // namespace
+
+extern "C" {
+
+void raw_for_each(float *x, ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i++) x[i] = 0.5f * x[i] + 1;
+}
+void call_for_each(View<float, 1> const &x) { umem::for_each(on_host, x, Halve()); }
+
+void raw_transform(double const *x, double const *y, double *z, ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i++) z[i] = x[i] + y[i];
+}
+void call_transform(View<double const, 1> const &x, View<double const, 1> const &y,
+                    View<double, 1> const &z) {
+  umem::transform(on_host, x, y, z, Add());
+}
+
+void raw_fill(double *x, ptrdiff_t n, double value) {
+  for (ptrdiff_t i = 0; i < n; i++) x[i] = value;
+}
+void call_fill(View<double, 1> const &x, double value) { umem::fill(on_host, to_fill(x), value); }
+
+void raw_for_each_indexed(float *x, int nx, int ny) {
+  for (int i = 0; i < nx; i++)
+    for (int j = 0; j < ny; j++) x[ptrdiff_t(i) * ny + j] += static_cast<float>(j);
+}
+void call_for_each_indexed(View<float, 2> const &x) {
+  umem::for_each_indexed<std::int32_t>(on_host, x, AddColumn());
+}
+void raw_for_each_index(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t j = 1; j < ny - 1; j++)
+      w[i * ny + j] = 0.25 * (u[(i - 1) * ny + j] + u[(i + 1) * ny + j] + u[i * ny + (j - 1)] +
+                              u[i * ny + (j + 1)]);
+}
+void call_for_each_index(View<double, 2> const &w, View<double const, 2> const &u) {
+  umem::for_each_index(on_host, umem::interior(w), FivePoints{w, u});
+}
+/* Two loops over strips of a row, as additions of floating-point numbers in their order do not
+ * vectorise. */
+double raw_sweep(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
+  double square[256], sum = 0;
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t first = 1; first < ny - 1; first += 256) {
+      ptrdiff_t n = ny - 1 - first < 256 ? ny - 1 - first : 256;
+      for (ptrdiff_t k = 0; k < n; k++) {
+        ptrdiff_t j = first + k;
+        w[i * ny + j] = 0.25 * (u[(i - 1) * ny + j] + u[(i + 1) * ny + j] + u[i * ny + (j - 1)] +
+                                u[i * ny + (j + 1)]);
+        square[k] = (w[i * ny + j] - u[i * ny + j]) * (w[i * ny + j] - u[i * ny + j]);
+      }
+      for (ptrdiff_t k = 0; k < n; k++) sum += square[k];
+    }
+  return sum;
+}
+double call_sweep(View<double, 2> const &w, View<double const, 2> const &u) {
+  return umem::sweep(on_host, w, umem::interior(w), 0.0, umem::plus(), Jacobi{u});
+}
+}
