@@ -1,11 +1,7 @@
 /* Containers of the standard library in the memory of a context. */
 #include <cstdio>
-#include <map>
-#include <memory_resource>
-#include <string>
 #include <vector>
 #include <umem.hpp>
-#include <umem/memory_resource.hpp>
 
 int main() {
   /* [allocator] */
@@ -14,13 +10,6 @@ int main() {
   values.push_back(1.5);
   std::printf("%g\n", values.back());
   /* [/allocator] */
-
-  /* [resource] */
-  umem::MemoryResource resource(map);
-  std::pmr::map<int, std::pmr::string> names(&resource);
-  names[1] = "a name that is too long to lie within the string itself";
-  std::printf("%zu\n", names[1].size());
-  /* [/resource] */
 
   /* [refused] */
   try {

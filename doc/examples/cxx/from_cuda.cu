@@ -1,7 +1,6 @@
 /* Doubles numbers on a GPU, or in RAM where there is none. */
 #include <cstdio>
 #include <umem.hpp>
-#include <umem/for_each.hpp>
 
 static umem::Context open_place() {
   try {

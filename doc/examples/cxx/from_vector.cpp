@@ -14,7 +14,7 @@ int main() {
 
   auto x = u.host(umem::read);
   std::printf("%g\n", umem::sum(umem::on_host, x->select(1, 2))); /* of a column */
-  x.release();
+  x.release(); /* while it lives, set is refused */
 
   try {
     u.set(1, 3, 0);

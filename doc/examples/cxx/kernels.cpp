@@ -23,6 +23,18 @@ struct Square {
 };
 /* [/functors] */
 
+/* [range_functors] */
+struct SetTo {
+  double value;
+  UMEM_FUNCTION void operator()(double &x) const { x = value; }
+};
+struct SetToIndices {
+  UMEM_FUNCTION void operator()(double &x, umem::index i, umem::index j) const {
+    x = static_cast<double>(10 * i + j);
+  }
+};
+/* [/range_functors] */
+
 /* [sweep] */
 struct Jacobi {
   umem::View<double const, 2> u;
@@ -48,6 +60,15 @@ int main() {
   std::cout << z << '\n';
   /* [/elements] */
 
+  /* [range] */
+  auto grid = umem::Array<double, 2>::zeros({3, 4}, umem::Host(), {{1, 1}, {}, 0});
+  umem::for_each(grid, umem::interior(grid, -1), SetTo{7}); /* ghost cells too */
+  umem::for_each(grid, grid.extents(), SetTo{0});
+  umem::for_each_indexed(grid, umem::interior(grid), SetToIndices());
+  umem::for_each_indexed(grid, {{0, -1}, {3, 0}}, SetToIndices()); /* a face */
+  std::cout << grid.host(umem::read)->with_ghosts() << '\n';
+  /* [/range] */
+
   /* [reduce] */
   std::cout << umem::sum(z) << ' ' << umem::min(z) << ' ' << umem::max(z) << '\n';
   std::cout << std::sqrt(umem::transform_reduce(z, 0.0, umem::plus(), Square())) << '\n';
@@ -61,6 +82,9 @@ int main() {
   umem::Array<int, 2> integers({2, 3});
   umem::convert(z, integers);
   std::cout << integers << '\n';
+
+  umem::Array<float, 2> in_file({2, 3}, umem::File("z.bin", "w+"));
+  umem::convert(z, in_file);
   /* [/convert] */
 
   /* [place] */

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <iostream>
 #include <umem.hpp>
-#include <umem/for_each.hpp>
 #include <umem/npy.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
@@ -27,7 +26,7 @@ int main() {
   buffer.copy_from(numbers, sizeof numbers);
 
   double second = 0;
-  buffer.copy_to(&second, sizeof second, sizeof second);
+  buffer.copy_to(&second, 8, 8); /* 8 bytes from offset 8 on */
   std::printf("%g\n", second);
   /* [/buffer] */
 

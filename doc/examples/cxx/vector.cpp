@@ -1,24 +1,19 @@
-/* Work arrays and single values on any context. */
+/* Work arrays on any context. */
 #include <cstdio>
 #include <numeric>
 #include <vector>
 #include <umem.hpp>
 
+/* [vector] */
 static double run(umem::Context const &place) {
-  /* [vector] */
   umem::Vector<double> work(place, 1000); /* not initialised */
   work.copy_from(std::vector<double>(1000, 0.5));
   work.set(999, 2.5);
 
   std::vector<double> back = work.to_vector();
-  /* [/vector] */
-
-  /* [scalar] */
-  umem::Scalar<double> sum(place, 0.0);
-  sum.set_value(std::accumulate(back.begin(), back.end(), 0.0));
-  return sum.value();
-  /* [/scalar] */
+  return std::accumulate(back.begin(), back.end(), 0.0);
 }
+/* [/vector] */
 
 int main() {
   std::printf("%g %g\n", run(umem::Host()), run(umem::File::scratch()));

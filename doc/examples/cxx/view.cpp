@@ -29,24 +29,4 @@ int main() {
   u(-1, -1) = 1; /* a corner of ghost cells, the first in memory */
   std::printf("%g %td %td\n", cells[0], u.size(), u.with_ghosts().size());
   /* [/ghosts] */
-
-  /* [indexer] */
-  umem::for_indexer(turned, [&](auto indexer) {
-    auto i = indexer.indices(5);
-    std::printf("%td %td -> %d\n", i[0], i[1], turned(i));
-  });
-  /* [/indexer] */
-
-  /* [dynamic] */
-  umem::DynamicView<int> any = a; /* its rank is known at run time */
-  std::printf("%d %d\n", any.rank(), any.at({2, 3}));
-  umem::Shape shape = any.shape();
-  shape.push_back(5);
-  std::printf("%zu %td\n", shape.size(), umem::checked_product(shape));
-  try {
-    any.to<3>();
-  } catch (umem::type_error const &failure) {
-    std::printf("%s\n", failure.message());
-  }
-  /* [/dynamic] */
 }
