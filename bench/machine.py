@@ -36,7 +36,7 @@ def _commit(root):
     if os.environ.get("UMEM_COMMIT"):
         return os.environ["UMEM_COMMIT"]
     commit = _output("git", "-C", root, "rev-parse", "--short=12", "HEAD")
-    changed = _output("git", "-C", root, "status", "--porcelain", "c", "bench", "test")
+    changed = _output("git", "-C", root, "status", "--porcelain", "c", "cxx", "bench", "test")
     return (commit or "unknown") + (" and changes that are not committed" if changed else "")
 
 

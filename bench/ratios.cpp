@@ -1,6 +1,8 @@
 /* ratios.cpp - measures the ratios that umem promises, and prints them.
  *
- *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth gpu
+ *     umem_ratios [--quick] [--json FILE] [GROUP...]
+ *
+ * The groups are host, arrays, files, stage, growth and gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when gpu alone was asked for, and there is none. */
@@ -35,6 +37,7 @@ namespace {
 using Rows = std::vector<Ratio>;
 
 constexpr Group cpu_groups[] = {{"host", measure_host},
+                                {"arrays", measure_arrays},
                                 {"files", measure_files},
                                 {"stage", measure_stage},
                                 {"growth", measure_growth}};
@@ -237,8 +240,8 @@ int run(Wishes wishes) {
 int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
-    std::fprintf(stderr,
-                 "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth|gpu]...\n");
+    std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] "
+                         "[host|arrays|files|stage|growth|gpu]...\n");
     return 2;
   }
   try {

@@ -4,10 +4,11 @@
 Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py calls  FACTS.json BENCH.json FOLDER
+       report.py compile FACTS.json COMPILE.json COMPILE.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
 
-Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt) and all samples to the
-.json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt.
+Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
+samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt.
 """
 import json
 import re
@@ -111,6 +112,15 @@ def report_ratios(facts, text):
     yield text.strip()
 
 
+def report_compile(facts, text):
+    yield from head({name: fact for name, fact in facts.items() if name not in ("compiler", "file system", "huge pages")})
+    yield "Files of one #include, and two programs, compiled in turns: the compiler's time on the processor,"
+    yield "user and system; the median of all rounds, and of their ratios to <vector>. The lines are those that"
+    yield "the compiler reads, all files together."
+    yield ""
+    yield text.strip()
+
+
 def report_calls(facts, context, runs, errors):
     kind_of = {key.removeprefix("kind of "): kind for key, kind in context.items()
                if key.startswith("kind of ")}
@@ -166,6 +176,11 @@ def main():
         facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
         stem = gpu_stem(facts) if part == "gpu" else cpu_stem(facts)
         store(rest[3], facts, f"{stem}-ratios", report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
+        return 0
+    if part == "compile" and len(rest) == 4:
+        facts, seconds = (json.loads(Path(path).read_text()) for path in rest[:2])
+        store(rest[3], facts, f"{cpu_stem(facts)}-compile", report_compile(facts, Path(rest[2]).read_text()),
+              {"compile": seconds})
         return 0
     if part == "kernels" and len(rest) == 3:
         facts, text = json.loads(Path(rest[0]).read_text()), Path(rest[1]).read_text()

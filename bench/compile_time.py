@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Measures how long files take to compile that include a header, beside one that includes <vector>.
+
+Usage: compile_time.py [--quick] [--json FILE] ROOT
+
+Compiles with g++ and clang++, whichever are here, as C++17 with -O0 and with -O2; umem/mdspan.hpp is
+left out where there is no mdspan. All files are compiled in turns, seven times after a round that is
+not counted, so that a noisy machine is noisy to all of them; --quick: once, with -O0. What counts is
+the compiler's time on the processor, user and system. Prints the medians, and with --json writes
+every sample.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COMPILERS = ("g++", "clang++")
+LEVELS = ("-O0", "-O2")
+BESIDE = "<vector>"
+HEADERS = (
+    "vector", "string", "memory", "functional", "thread", "umem.h", "umem.hpp", "umem/view.hpp",
+    "umem/context.hpp", "umem/array.hpp", "umem/for_each.hpp", "umem/memory_resource.hpp", "umem/sweep.hpp",
+    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/npy.hpp", "umem/print.hpp", "umem/mdspan.hpp",
+)  # fmt: skip
+LOOP_OVER_VECTOR = """
+#include <vector>
+
+double sum(std::vector<double> const &u) {
+  double result = 0;
+  for (double value : u) result += value;
+  return result;
+}
+std::vector<double> filled() { return std::vector<double>(51 * 51, 1.0); }
+"""
+LOOP_OVER_ARRAY = """
+#include <umem.hpp>
+
+double sum(umem::Array<double, 2> const &array) {
+  auto u = array.host(umem::read);
+  double result = 0;
+  for (umem::index i = 0; i < u.extent(0); i++)
+    for (umem::index j = 0; j < u.extent(1); j++) result += u(i, j);
+  return result;
+}
+umem::Array<double, 2> filled() {
+  umem::Array<double, 2> array({51, 51});
+  umem::fill(array, 1.0);
+  return array;
+}
+"""
+
+
+def inclusion(*headers):
+    return "".join(f"#include <{header}>\n" for header in headers)
+
+
+def standard_headers(root, header, seen):
+    """The headers of the standard library that a header of umem, and those that it includes, include; seen
+    is a set that grows by the headers of umem."""
+    seen.add(header)
+    found = set()
+    for name in re.findall(r"^ *#include <([\w./]+)>", (root / "cxx/include" / header).read_text(), re.MULTILINE):
+        if re.fullmatch(r"[a-z_]+", name):
+            found.add(name)
+        elif (root / "cxx/include" / name).exists() and name not in seen:
+            found |= standard_headers(root, name, seen)
+    return found
+
+
+def sources(root):
+    """{name: text}"""
+    return {
+        **{f"<{header}>": inclusion(header) for header in HEADERS},
+        "the std headers of umem.hpp": inclusion(*sorted(standard_headers(root, "umem.hpp", set()))),
+        "a program with std::vector": LOOP_OVER_VECTOR,
+        "a program with umem::Array": LOOP_OVER_ARRAY,
+    }
+
+
+def include_flags(root):
+    """umem's headers, and those of the CUDA toolkit that have an mdspan for C++17."""
+    nvcc = shutil.which("nvcc")
+    toolkit = Path(nvcc).resolve().parents[1] if nvcc else Path("/usr/local/cuda")
+    cccl = [path for path in (toolkit / "include/cccl", toolkit / "include") if (path / "cuda/std/mdspan").exists()]
+    return [f"-I{root}/cxx/include", f"-I{root}/c/include"] + [f"-isystem{path}" for path in cccl[:1]]
+
+
+def seconds_of(command):
+    """The time on the processor that command takes. It must succeed."""
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"failed: {' '.join(map(str, command))}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def preprocessed_lines(compiler, flags, path):
+    """Lines that the compiler reads, those of all included files together."""
+    text = subprocess.run([compiler, "-E", "-P", *flags, path], capture_output=True, text=True, check=True).stdout
+    return text.count("\n")
+
+
+def has_mdspan(compiler, flags, folder):
+    path = folder / "has_mdspan.cpp"
+    path.write_text("#include <umem/mdspan.hpp>\n#if !UMEM_HAS_MDSPAN\n#error none\n#endif\n")
+    return not subprocess.run([compiler, "-fsyntax-only", *flags, path], capture_output=True, check=False).returncode
+
+
+def measure(compiler, level, flags, texts, folder, rounds):
+    """{source: {"lines": of all files, "seconds": [of each round]}}. Rounds before 0 do not count."""
+    paths = {}
+    for number, (name, text) in enumerate(texts.items()):
+        if name == "<umem/mdspan.hpp>" and not has_mdspan(compiler, flags, folder):
+            continue
+        paths[name] = folder / f"source_{number}.cpp"
+        paths[name].write_text(text)
+    results = {name: {"lines": preprocessed_lines(compiler, flags, path), "seconds": []}
+               for name, path in paths.items()}
+    names = list(paths)
+    for a_round in rounds:
+        for name in names[a_round % len(names):] + names[: a_round % len(names)]:
+            seconds = seconds_of([compiler, level, *flags, "-c", paths[name], "-o", folder / "object.o"])
+            if a_round >= 0:
+                results[name]["seconds"].append(round(seconds, 4))
+    return results
+
+
+def quantile(values, part):
+    return statistics.quantiles(values, n=10, method="inclusive")[part - 1] if len(values) > 1 else values[0]
+
+
+def table(title, results):
+    yield title
+    yield f"  {'source':<28} {'lines':>7} {'median':>8} {'10 to 90 %':>17} {'beside ' + BESIDE:>16}"
+    for name, result in results.items():
+        seconds = result["seconds"]
+        ratio = statistics.median(own / other for own, other in zip(seconds, results[BESIDE]["seconds"]))
+        spread = f"{quantile(seconds, 1):.3f} to {quantile(seconds, 9):.3f} s"
+        yield f"  {name:<28} {result['lines']:>7} {statistics.median(seconds):>6.3f} s {spread:>17} {ratio:>15.1f}x"
+    yield ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("root", type=Path)
+    wishes = parser.parse_args()
+    flags = ["-std=c++17", *include_flags(wishes.root)]
+    levels, rounds = (LEVELS[:1], range(1)) if wishes.quick else (LEVELS, range(-1, 7))
+    all_results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for compiler in filter(shutil.which, COMPILERS):
+            version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
+            for level in levels:
+                title = f"{version.stdout.splitlines()[0]}, -std=c++17 {level}"
+                all_results[title] = measure(compiler, level, flags, sources(wishes.root), Path(folder), rounds)
+                print("\n".join(table(title, all_results[title])), flush=True)
+    if not all_results:
+        sys.exit(f"there is none of {', '.join(COMPILERS)}")
+    if wishes.json:
+        wishes.json.write_text(json.dumps(all_results))
+
+
+if __name__ == "__main__":
+    main()
