@@ -76,8 +76,38 @@ __device__ void map_pack(F &f, Pack<std::remove_const_t<T>, V> &target,
   }
 }
 
-/* Calls f(element of target, element of each input) for the elements [first, first + V) that are in
- * [0, count): a pack where all are, which is aligned. load: that f reads the target. */
+/* ---- those of the elements [first, first + V) that are in [0, count) ---- */
+
+/* All loads begin before one is waited for. */
+template <int V, class I, class T>
+__device__ Pack<std::remove_const_t<T>, V> load_part(T *data, I first, I count) {
+  Pack<std::remove_const_t<T>, V> pack;
+#pragma unroll
+  for (int e = 0; e < V; e++)
+    if (first + e >= 0 && first + e < count) pack.at[e] = data[first + e];
+  return pack;
+}
+template <int V, class I, class T>
+__device__ void store_part(T *data, I first, I count, Pack<T, V> const &pack) {
+#pragma unroll
+  for (int e = 0; e < V; e++)
+    if (first + e >= 0 && first + e < count) data[first + e] = pack.at[e];
+}
+
+template <bool load, int V, class I, class F, class T, class... A>
+__device__ void map_part(F &f, I first, I count, T *target, Pack<A, V> const &...inputs) {
+  Pack<std::remove_const_t<T>, V> pack;
+  if constexpr (load) pack = load_part<V>(target, first, count);
+#pragma unroll
+  for (int e = 0; e < V; e++) {
+    T &element = pack.at[e];
+    if (first + e >= 0 && first + e < count) f(element, inputs.at[e]...);
+  }
+  if constexpr (!std::is_const_v<T>) store_part<V>(target, first, count, pack);
+}
+
+/* f(element of target, element of each input); whole accesses where all elements are there, which are
+ * aligned then. load: that f reads the target. */
 template <bool load, int V, class I, class F, class T, class... A>
 __device__ void map_pack_at(F &f, I first, I count, T *target, A const *...inputs) {
   if (first >= 0 && first + V <= count) {
@@ -86,8 +116,8 @@ __device__ void map_pack_at(F &f, I first, I count, T *target, A const *...input
     map_pack<V, F, T, A...>(f, pack, load_pack<V>(inputs + first)...);
     if constexpr (!std::is_const_v<T>) store_pack<V>(target + first, pack);
   } else { /* the first or the last pack */
-    for (I n = first; n < first + V; n++)
-      if (n >= 0 && n < count) f(target[n], inputs[n]...);
+    map_part<load, V, I, F, T, A...>(f, first, count, target,
+                                     load_part<V>(inputs, first, count)...);
   }
 }
 

@@ -59,11 +59,15 @@ template <class Index, int V, class T, int N, class F> struct IndexedRows {
       }
       if constexpr (!std::is_const_v<T>) store_pack<V>(row + first, pack);
     } else { /* the first or the last pack */
-      for (index n = first; n < first + V; n++) {
-        if (n < 0 || n >= count) continue;
-        at.at[N - 1] = n;
-        call(row[n], at, std::make_integer_sequence<int, N>());
+      auto pack = load_part<V>(row, first, count);
+#pragma unroll
+      for (int e = 0; e < V; e++) {
+        T &element = pack.at[e];
+        at.at[N - 1] = first + e;
+        if (at.at[N - 1] >= 0 && at.at[N - 1] < count)
+          call(element, at, std::make_integer_sequence<int, N>());
       }
+      if constexpr (!std::is_const_v<T>) store_part<V>(row, first, count, pack);
     }
   }
 
