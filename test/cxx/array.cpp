@@ -411,6 +411,9 @@ TEST(Array, wraps_pointers) {
   EXPECT_EQ(looked_at.host(umem::read)->data, values);
   double *heap = new double[2]{1, 2};
   Array<double, 1>::wrap(heap, 2, [heap] { delete[] heap; }).set(3, 0);
+  auto owner = std::make_unique<double[]>(2);
+  double *owned = owner.get();
+  Array<double, 1>::wrap(owned, 2, [owner = std::move(owner)] {}).set(3, 1);
 }
 
 TEST(Array, is_made_from_braces) {

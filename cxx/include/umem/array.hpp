@@ -31,7 +31,6 @@
 #include <umem/extents.hpp>
 #include <umem/part.hpp>
 
-#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -86,14 +85,13 @@ public:
    * there are any. Calls deleter once, when the last that uses the memory has gone; it must not
    * throw. A newer host side has been written back then. umem::value_error for the null of device,
    * unless there are no elements. When wrap throws, deleter is not called. */
-  static Array wrap(address adr, Extents<N> const &extents, Context device,
-                    std::function<void()> deleter, Options const &options = {}) {
-    return Array(std::make_shared<detail::Mirror>(std::move(device), adr,
-                                                  nbytes_of(extents, options),
-                                                  mirror_options(options), std::move(deleter)),
-                 extents, options.ghosts);
+  template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
+  static Array wrap(address adr, Extents<N> const &extents, Context device, Deleter deleter,
+                    Options const &options = {}) {
+    return wrap(adr, extents, std::move(device), detail::make_deleter(std::move(deleter)), options);
   }
-  static Array wrap(T *first, Extents<N> const &extents, std::function<void()> deleter,
+  template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
+  static Array wrap(T *first, Extents<N> const &extents, Deleter deleter,
                     Context device = detail::pointers(), Options const &options = {}) {
     return wrap(reinterpret_cast<address>(first), extents, std::move(device), std::move(deleter),
                 options);
@@ -102,11 +100,11 @@ public:
   /* The same over memory that lives longer than the array and all that uses it. */
   static Array wrap_unowned(address adr, Extents<N> const &extents, Context device,
                             Options const &options = {}) {
-    return wrap(adr, extents, std::move(device), nullptr, options);
+    return wrap(adr, extents, std::move(device), detail::AnyDeleter(), options);
   }
   static Array wrap_unowned(T *first, Extents<N> const &extents,
                             Context device = detail::pointers(), Options const &options = {}) {
-    return wrap(first, extents, nullptr, std::move(device), options);
+    return wrap_unowned(reinterpret_cast<address>(first), extents, std::move(device), options);
   }
 
   /* ---- deep copies: the elements and ghost cells, with a mirror of their own ---- */
@@ -187,6 +185,14 @@ private:
       : Base(std::make_shared<detail::Mirror>(std::move(device), nbytes_of(extents, options),
                                               mirror_options(options, zeroed)),
              extents, options.ghosts) {}
+
+  static Array wrap(address adr, Extents<N> const &extents, Context device,
+                    detail::AnyDeleter deleter, Options const &options) {
+    return Array(std::make_shared<detail::Mirror>(std::move(device), adr,
+                                                  nbytes_of(extents, options),
+                                                  mirror_options(options), std::move(deleter)),
+                 extents, options.ghosts);
+  }
 
   static detail::MirrorOptions mirror_options(Options const &options, bool zeroed = false) {
     return {options.host, alignof(T), options.alignment, zeroed};

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +33,23 @@ struct MirrorOptions {
   std::size_t alignment;      /* asked for, or 0 */
   bool zeroed = false;
 };
+
+/* What foreign memory goes back with, once. Lighter for compilers than std::function, and it need not
+ * be copied. */
+struct Deleter {
+  virtual ~Deleter() = default;
+  virtual void call() = 0;
+};
+using AnyDeleter = std::unique_ptr<Deleter>; /* null: nothing is to be done */
+
+template <class F> AnyDeleter make_deleter(F &&f) {
+  struct Call final : Deleter {
+    F f;
+    explicit Call(F &&f_) : f(std::move(f_)) {}
+    void call() override { f(); }
+  };
+  return std::make_unique<Call>(std::move(f));
+}
 
 /* Where the current bytes are, or where new ones go. */
 struct MirrorPlace {
@@ -59,7 +76,7 @@ public:
 
   /* A block that is there already. */
   Mirror(Context device, address adr, std::size_t nbytes, MirrorOptions const &options,
-         std::function<void()> deleter)
+         AnyDeleter deleter)
       : Mirror(std::move(device), nbytes, options, 0) {
     if (nbytes && adr == device_.null())
       throw value_error("an array around the null address of " + std::string(device_.name()));
@@ -87,7 +104,7 @@ public:
     pending_host_.synchronize_quietly();
     pending_device_.order_before_quietly(device_);
     if (is_foreign_ && device_.can(umemOrdered)) umem_synchronize(device_.c_context());
-    if (deleter_) deleter_();
+    if (deleter_) deleter_->call();
   }
 
   /* ---- questions ---- */
@@ -383,7 +400,7 @@ private:
   address adr_ = 0;
   Buffer block_;      /* empty: foreign, or no bytes */
   Buffer host_block_; /* the mirror, once it was used */
-  std::function<void()> deleter_;
+  AnyDeleter deleter_;
   Side current_ = Side::both;
   Side transferred_ = Side::both; /* whence, by a transfer that may be queued still and that nobody
                                      has written after; both: there is none */

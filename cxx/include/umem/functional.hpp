@@ -26,14 +26,16 @@ struct multiplies {
 /* The smaller one; a NaN if either is one, unlike std::min and fmin, which may lose it. */
 struct minimum {
   template <class T> UMEM_FUNCTION constexpr T operator()(T const &a, T const &b) const {
-    return b < a || !(b == b) ? b : a;
+    T const chosen = b < a ? b : a;
+    return b == b ? chosen : b;
   }
 };
 
 /* The larger one; a NaN if either is one. */
 struct maximum {
   template <class T> UMEM_FUNCTION constexpr T operator()(T const &a, T const &b) const {
-    return b > a || !(b == b) ? b : a;
+    T const chosen = b > a ? b : a;
+    return b == b ? chosen : b;
   }
 };
 
