@@ -212,7 +212,7 @@ protected:
     static_assert(std::is_trivially_destructible_v<C> &&
                   alignof(C) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     auto held = std::make_shared<detail::HeldContext>(sizeof(C));
-    C *context = ::new (held->memory) C();
+    auto *context = new (held->memory) C();
     detail::check(construct(context));
     held->constructed = &context->super;
     return {held, &context->super};
