@@ -26,6 +26,7 @@
 #include <umem/indexer.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
+#include <umem/place_guard.hpp>
 #include <umem/range.hpp>
 #include <umem/scalar.hpp>
 #include <umem/shape.hpp>

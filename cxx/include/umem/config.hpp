@@ -3,6 +3,10 @@
 #ifndef UMEM_CONFIG_HPP
 #define UMEM_CONFIG_HPP
 
+#if __cplusplus < 201703L
+#error "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
+#endif
+
 #include <cassert>
 #include <cstddef>
 

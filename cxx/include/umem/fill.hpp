@@ -54,7 +54,7 @@ void fill(P const &place, A &&elements, V const &value) {
   using T = typename decltype(open.view)::value_type;
   detail::map<false>(where, detail::SetTo<T>{static_cast<T>(value)}, open.view);
 }
-template <class A, class V, class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+template <class A, class V, class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
 void fill(A &&array, V const &value) {
   fill(detail::home_of(array), array, value);
 }
@@ -78,7 +78,7 @@ void iota(P const &place, A &&elements, V const &start) {
   iota(place, elements, start, 1);
 }
 template <class A, class V, class W = int,
-          class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+          class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
 void iota(A &&array, V const &start, W const &step = 1) {
   iota(detail::home_of(array), array, start, step);
 }

@@ -99,7 +99,7 @@ void for_each(P const &place, A &&elements, F f) {
   auto open = detail::open(where, elements, write);
   detail::map<true>(where, f, open.view);
 }
-template <class A, class F, class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+template <class A, class F, class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
 void for_each(A &&array, F f) {
   for_each(detail::home_of(array), array, f);
 }
@@ -113,7 +113,7 @@ void for_each(P const &place, A &&elements, detail::range_of<A> const &range, F 
   auto open = detail::open(where, elements, write);
   detail::map<true>(where, f, detail::part_of(open.view, range));
 }
-template <class A, class F, class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+template <class A, class F, class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
 void for_each(A &&array, detail::range_of<A> const &range, F f) {
   for_each(detail::home_of(array), array, range, f);
 }
@@ -132,7 +132,7 @@ void for_each_indexed(P const &place, A &&elements, F f) {
   detail::map_indexed<Index>(where, f, open.view);
 }
 template <class Index = index, class A, class F,
-          class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+          class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
 void for_each_indexed(A &&array, F f) {
   for_each_indexed<Index>(detail::home_of(array), array, f);
 }
@@ -150,7 +150,7 @@ void for_each_indexed(P const &place, A &&elements, detail::range_of<A> const &r
                              part);
 }
 template <class Index = index, class A, class F,
-          class = std::enable_if_t<detail::is_array<std::remove_reference_t<A>>>>
+          class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
 void for_each_indexed(A &&array, detail::range_of<A> const &range, F f) {
   for_each_indexed<Index>(detail::home_of(array), array, range, f);
 }

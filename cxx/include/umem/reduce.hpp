@@ -90,7 +90,7 @@ R transform_reduce(P const &place, A const &one, B const &two, R init, Op op, F 
   return detail::reduce_all<R>(where, op, f, init, detail::as_const(first.view),
                                detail::as_const(second.view));
 }
-template <class A, class R, class Op, class F, class = std::enable_if_t<detail::is_array<A const>>>
+template <class A, class R, class Op, class F, class = std::enable_if_t<!detail::is_place<A>>>
 R transform_reduce(A const &array, R init, Op op, F f) {
   return transform_reduce(detail::home_of(array), array, init, op, f);
 }
@@ -100,7 +100,7 @@ template <class P, class A, class R, class Op, class = std::enable_if_t<detail::
 R reduce(P const &place, A const &elements, R init, Op op) {
   return transform_reduce(place, elements, init, op, detail::Identity());
 }
-template <class A, class R, class Op, class = std::enable_if_t<detail::is_array<A const>>>
+template <class A, class R, class Op, class = std::enable_if_t<!detail::is_place<A>>>
 R reduce(A const &array, R init, Op op) {
   return reduce(detail::home_of(array), array, init, op);
 }
@@ -111,7 +111,7 @@ auto sum(P const &place, A const &elements) {
   using R = accumulator<typename decltype(detail::open(place, elements, read).view)::value_type>;
   return reduce(place, elements, R(), plus());
 }
-template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto sum(A const &array) {
+template <class A, class = std::enable_if_t<!detail::is_place<A>>> auto sum(A const &array) {
   return sum(detail::home_of(array), array);
 }
 
@@ -121,7 +121,7 @@ auto min(P const &place, A const &elements) {
   UMEM_TRACE("umem::min");
   return detail::extreme("min", place, elements, minimum(), false);
 }
-template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto min(A const &array) {
+template <class A, class = std::enable_if_t<!detail::is_place<A>>> auto min(A const &array) {
   return min(detail::home_of(array), array);
 }
 template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
@@ -129,7 +129,7 @@ auto max(P const &place, A const &elements) {
   UMEM_TRACE("umem::max");
   return detail::extreme("max", place, elements, maximum(), true);
 }
-template <class A, class = std::enable_if_t<detail::is_array<A const>>> auto max(A const &array) {
+template <class A, class = std::enable_if_t<!detail::is_place<A>>> auto max(A const &array) {
   return max(detail::home_of(array), array);
 }
 

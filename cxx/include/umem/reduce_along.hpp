@@ -86,9 +86,8 @@ void transform_reduce_along(P const &place, A const &in, int axis, B &&out, R in
   UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
 }
-template <
-    class A, class B, class R, class Op, class F,
-    class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
+template <class A, class B, class R, class Op, class F,
+          class = std::enable_if_t<!detail::is_place<A>>>
 void transform_reduce_along(A const &in, int axis, B &&out, R init, Op op, F f) {
   transform_reduce_along(detail::place_for(out, in), in, axis, out, init, op, f);
 }
@@ -102,10 +101,8 @@ void transform_reduce_along(P const &place, A const &one, B const &two, int axis
   UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
 }
-template <
-    class A, class B, class C, class R, class Op, class F,
-    class = std::enable_if_t<detail::is_array<std::remove_reference_t<C>> && !detail::is_place<A>>,
-    class = void>
+template <class A, class B, class C, class R, class Op, class F,
+          class = std::enable_if_t<!detail::is_place<A>>, class = void>
 void transform_reduce_along(A const &one, B const &two, int axis, C &&out, R init, Op op, F f) {
   transform_reduce_along(detail::place_for(out, one, two), one, two, axis, out, init, op, f);
 }
@@ -117,9 +114,7 @@ void reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op)
   UMEM_TRACE("umem::reduce_along");
   detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
-template <
-    class A, class B, class R, class Op,
-    class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
+template <class A, class B, class R, class Op, class = std::enable_if_t<!detail::is_place<A>>>
 void reduce_along(A const &in, int axis, B &&out, R init, Op op) {
   reduce_along(detail::place_for(out, in), in, axis, out, init, op);
 }

@@ -48,9 +48,7 @@ void transform(P const &place, A const &in, B &&out, F f) {
   auto to = detail::open(where, out, discard); /* last: it forgets what out held */
   detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view));
 }
-template <
-    class A, class B, class F,
-    class = std::enable_if_t<detail::is_array<std::remove_reference_t<B>> && !detail::is_place<A>>>
+template <class A, class B, class F, class = std::enable_if_t<!detail::is_place<A>>>
 void transform(A const &in, B &&out, F f) {
   transform(detail::place_for(out, in), in, out, f);
 }
@@ -70,10 +68,8 @@ void transform(P const &place, A const &one, B const &two, C &&out, F f) {
   detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view),
                      detail::as_const(and_from.view));
 }
-template <
-    class A, class B, class C, class F,
-    class = std::enable_if_t<detail::is_array<std::remove_reference_t<C>> && !detail::is_place<A>>,
-    class = void>
+template <class A, class B, class C, class F, class = std::enable_if_t<!detail::is_place<A>>,
+          class = void>
 void transform(A const &one, B const &two, C &&out, F f) {
   transform(detail::place_for(out, one, two), one, two, out, f);
 }

@@ -5,10 +5,9 @@
 
 #include <umem/array_access.hpp>
 #include <umem/place.hpp>
+#include <umem/place_guard.hpp>
 #include <umem/view.hpp>
 
-#include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -28,32 +27,24 @@ OpenView<T, N> open(P const &, Guard<T, N, side> const &guard, Access) {
   return {guard.view()};
 }
 
+template <class P, class T, int N, class Access>
+OpenView<T, N> open(P const &, PlaceGuard<T, N> const &guard, Access) {
+  return {guard.view()};
+}
+
 /* ---- arrays ---- */
 
-/* Access to an array for the time of a call, on either side. */
+/* Access to an array for the time of a call. */
 template <class T, int N> struct OpenArray {
-  std::optional<HostGuard<T, N>> host;
-  std::optional<DeviceGuard<T, N>> device;
+  PlaceGuard<T, N> guard;
   View<T, N> view;
 };
 
-/* Whether work at a place comes, without more ado, after what is queued on a context. */
-inline bool is_in_order(DevicePlace const &place, Context const &context) {
-  Place home(context);
-  return home.is_device() && home.device().stream == place.stream;
-}
-
 template <class T, int N, class A, class P, class Access>
 OpenArray<T, N> open_array(P const &place, A &array, Access access) {
-  OpenArray<T, N> open;
-  if (is_device(place)) {
-    open.view = open.device.emplace(array.device(access)).view();
-    /* The transfer, too, is queued there. */
-    if (!is_in_order(device_of(place), array.context())) array.context().synchronize();
-  } else {
-    open.view = open.host.emplace(array.host(access)).view();
-  }
-  return open;
+  auto guard = make_place_guard<T, N>(place, array, access);
+  View<T, N> view = guard.view();
+  return {std::move(guard), view};
 }
 
 /* To read. */
@@ -87,6 +78,9 @@ template <class T, int N> Extents<N> extents_of(View<T, N> const &view) { return
 template <class T, int N, Side side> Extents<N> extents_of(Guard<T, N, side> const &guard) {
   return guard.view().extents;
 }
+template <class T, int N> Extents<N> extents_of(PlaceGuard<T, N> const &guard) {
+  return guard.view().extents;
+}
 template <class T, int N> Extents<N> extents_of(ArrayAccess<T, N> const &array) {
   array.context(); /* throws for an array that was moved from */
   return array.extents();
@@ -101,15 +95,11 @@ inline constexpr bool is_array<A, std::void_t<decltype(is_array_or_not(std::decl
     true;
 
 /* Keeps the place of an array apart from a place that the caller names. */
-template <class T, int N> Place home_of(ArrayAccess<T, N> const &array) {
-  return Place(array.context());
-}
-
-/* Throws umem::value_error where kernels cannot use the memory of a context. */
-inline void check_device_accessible(Context const &context) {
-  if (!context.can(umemDeviceAccessible))
-    throw value_error(std::string("kernels cannot use an array on ") + context.name() +
-                      ": name umem::on_host, or copy it to a context of the GPU first");
+template <class A> Place home_of(A const &operand) {
+  static_assert(is_array<A>,
+                "views and guards have no home: name the place of the loop before them, "
+                "such as umem::on_host");
+  if constexpr (is_array<A>) return Place(operand.context());
 }
 
 /* A kernel beside the order of an array's context has to finish before anything else touches it. */

@@ -1,0 +1,108 @@
+/* umem/place_guard.hpp - access to an array on the side where a loop runs, whichever that is.
+ *
+ *     umem::Array<double, 2> u, next;
+ *     auto from = umem::guard_at(place, u, umem::read);
+ *     umem::sweep(place, next, umem::interior(next), 0.0, umem::maximum(), Jacobi{*from});
+ *
+ * For functors that look at other elements than their own: they hold a view of them, which must be of
+ * memory that the place can use. */
+#ifndef UMEM_PLACE_GUARD_HPP
+#define UMEM_PLACE_GUARD_HPP
+
+#include <umem/array_access.hpp>
+#include <umem/array_guard.hpp>
+#include <umem/place.hpp>
+#include <umem/view.hpp>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* A guard of the host side or of the device side; move-only. T const: to read. */
+template <class T, int N> class PlaceGuard {
+public:
+  using view_type = View<T, N>;
+
+  explicit PlaceGuard(HostGuard<T, N> guard) : host_(std::move(guard)) {}
+  explicit PlaceGuard(DeviceGuard<T, N> guard) : device_(std::move(guard)) {}
+
+  /* The elements, for as long as this lives. */
+  view_type const &view() const noexcept { return host_ ? host_->view() : device_->view(); }
+  view_type const &operator*() const noexcept { return view(); }
+  view_type const *operator->() const noexcept { return &view(); }
+  operator view_type() const noexcept { return view(); }
+
+  /* Ends the access before the guard's life ends; the view is empty then. */
+  void release() noexcept {
+    if (host_) host_->release();
+    if (device_) device_->release();
+  }
+
+private:
+  std::optional<HostGuard<T, N>> host_; /* one of the two */
+  std::optional<DeviceGuard<T, N>> device_;
+};
+
+namespace detail {
+
+/* Throws umem::value_error where kernels cannot use the memory of a context. */
+inline void check_device_accessible(Context const &context) {
+  if (!context.can(umemDeviceAccessible))
+    throw value_error(std::string("kernels cannot use an array on ") + context.name() +
+                      ": name umem::on_host, or copy it to a context of the GPU first");
+}
+
+/* Whether work at a place comes, without more ado, after what is queued on a context. */
+inline bool is_in_order(DevicePlace const &place, Context const &context) {
+  Place home(context);
+  return home.is_device() && home.device().stream == place.stream;
+}
+
+template <class T, int N, class P, class A, class Access>
+PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
+  if (!is_device(place)) return PlaceGuard<T, N>(array.host(access));
+  check_device_accessible(array.context());
+  PlaceGuard<T, N> guard(array.device(access));
+  /* The transfer, too, is queued there. */
+  if (!is_in_order(device_of(place), array.context())) array.context().synchronize();
+  return guard;
+}
+
+} // namespace detail
+
+/* A guard of array for loops at a place: HostPlace, DevicePlace, Place or a context. What was queued
+ * for the array comes before a kernel there; where the stream is not that of the array's context, the
+ * program waits for the kernel before the guard ends. umem::value_error where kernels cannot use the
+ * array, and what array.host(access) and array.device(access) throw. */
+template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
+PlaceGuard<T const, N> guard_at(P const &place, ArrayAccess<T, N> const &array, read_t access) {
+  return detail::make_place_guard<T const, N>(detail::as_place(place), array, access);
+}
+template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
+PlaceGuard<T, N> guard_at(P const &place, ArrayAccess<T, N> &array, write_t access) {
+  return detail::make_place_guard<T, N>(detail::as_place(place), array, access);
+}
+template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
+PlaceGuard<T, N> guard_at(P const &place, ArrayAccess<T, N> &array, discard_t access) {
+  return detail::make_place_guard<T, N>(detail::as_place(place), array, access);
+}
+
+/* The same for loops that name no place: where the array lives. */
+template <class T, int N>
+PlaceGuard<T const, N> guard_at_home(ArrayAccess<T, N> const &array, read_t access) {
+  return guard_at(array.context(), array, access);
+}
+template <class T, int N> PlaceGuard<T, N> guard_at_home(ArrayAccess<T, N> &array, write_t access) {
+  return guard_at(array.context(), array, access);
+}
+template <class T, int N>
+PlaceGuard<T, N> guard_at_home(ArrayAccess<T, N> &array, discard_t access) {
+  return guard_at(array.context(), array, access);
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,7 @@
+# The same with nvcc, which wants options for the linker in its own way.
+
+# [nvcc]
+export PKG_CONFIG_PATH="$HOME/opt/umem/lib/pkgconfig"
+nvcc -std=c++17 from_cuda.cu -o from_cuda $(pkg-config --cflags --libs umem) \
+  -Xlinker -rpath,"$HOME/opt/umem/lib"
+# [/nvcc]
