@@ -7,6 +7,7 @@
  * Exit code: 0; 1 when a call failed; 2 without a GPU. */
 #include <umem.hpp>
 #include <umem/reduce.hpp>
+#include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
 
 #include <cuda_runtime.h>
@@ -175,6 +176,16 @@ void time_reductions(Bench &bench) {
   umem::fill(place, a, 0);
   bench.row("sum of floats", 0.5 * both, [&] { umem::sum(place, a); });
   bench.row("max of doubles", 0.5 * both, [&] { umem::max(place, x); });
+  for (index columns : {index{32}, index{16384}}) {
+    View<double, 2> m(bench.a<double>(), {x.size() / columns, columns});
+    for (int axis : {0, 1})
+      bench.row("sum along dimension " + std::to_string(axis) + " of " +
+                    umem::detail::in_words(m.extents),
+                0.5 * both, [&] {
+                  umem::sum_along(place, m, axis,
+                                  View<double, 1>(bench.b<double>(), {m.extent(1 - axis)}));
+                });
+  }
   bench.row("dot product of doubles", both,
             [&] { umem::transform_reduce(place, x, y, 0.0, umem::plus(), Product()); });
 }

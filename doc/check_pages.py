@@ -25,7 +25,7 @@ def has_text(element):
 # Macros that the C++ headers define for each other.
 PRIVATE_MACROS = {
     "UMEM_CHECK",
-    "UMEM_EITHER_SIDE",
+    "UMEM_DEVICE_FUNCTION",
     "UMEM_EXCEPTION",
     "UMEM_LAUNCH_NAMESPACE",
     "UMEM_MDSPAN_NAMESPACE",

@@ -6,6 +6,7 @@
 #include <umem/shape.hpp>
 
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -87,7 +88,9 @@ TEST_P(ArrayTest, full_works_in_chunks) {
 }
 
 TEST_P(ArrayTest, of_no_elements_is_no_special_case) {
-  for (Extents<2> extents : {Extents<2>{0, 3}, Extents<2>{3, 0}, Extents<2>{0, 0}}) {
+  umem::index const most = std::numeric_limits<umem::index>::max(); /* too many for the memory */
+  for (Extents<2> extents : {Extents<2>{0, 3}, Extents<2>{3, 0}, Extents<2>{0, 0},
+                             Extents<2>{0, most}, Extents<2>{most / 4, 0}}) {
     Doubles array(extents, place);
     EXPECT_TRUE(array);
     EXPECT_EQ(array.size(), 0);
@@ -142,6 +145,8 @@ TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {
           .c_str());
   EXPECT_THROW(Doubles({most / 8, 1}, place, with_ghosts(1, 0)), umem::value_error);
   EXPECT_THROW(Doubles({1, 1}, place, with_ghosts(most / 2, 0)), umem::value_error);
+  EXPECT_THROW(Doubles({0, most / 4}, place, with_ghosts(1, 0)), umem::value_error);
+  EXPECT_THROW(Doubles({0, most}, place, with_ghosts(0, 1)), umem::value_error);
   EXPECT_THROWS(Doubles({1, 1}, place, with_ghosts(0, -1)), umem::value_error,
                 "a number of ghost cells of (0, -1) is negative");
   EXPECT_THROWS(Doubles({1, 1}, umem::Context()), umem::value_error,
@@ -414,6 +419,21 @@ TEST(Array, wraps_pointers) {
   auto owner = std::make_unique<double[]>(2);
   double *owned = owner.get();
   Array<double, 1>::wrap(owned, 2, [owner = std::move(owner)] {}).set(3, 1);
+}
+
+TEST(Array, needs_no_deleter) {
+  double values[] = {1, 2};
+  static int deleted;
+  deleted = 0;
+  void (*pointer)() = nullptr;
+  std::function<void()> function;
+  for (int expected : {1, 4}) {
+    EXPECT_EQ((Array<double, 1>::wrap(values, 2, pointer).get(1)), 2);
+    EXPECT_EQ((Array<double, 1>::wrap(values, 2, function).get(1)), 2);
+    EXPECT_EQ((Array<double, 1>::wrap(values, 2, [] { deleted++; }).get(1)), 2);
+    EXPECT_EQ(deleted, expected);
+    function = pointer = [] { deleted++; };
+  }
 }
 
 TEST(Array, is_made_from_braces) {

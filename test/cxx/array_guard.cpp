@@ -235,6 +235,63 @@ TEST_P(ArrayGuardTest, waits_for_what_is_queued) {
   }
 }
 
+/* Calls f(context) with contexts of many kinds of queues and memories, and the place of the test. */
+template <class F> void for_each_other(umem::Context const &place, F const &f) {
+  f(place);
+  for (char const *name : {"host", "mmap-scratch", "file-scratch", "fake-async", "fake-managed",
+                           "cuda", "cuda-async", "cuda-host", "cuda-managed"}) {
+    SCOPED_TRACE(name);
+    umem::Context other = open_place(*backend_by_name(name));
+    if (other) f(other);
+  }
+}
+
+/* Calls f(to, from) with what copies all elements of an array. */
+template <class F> void for_each_way_to_copy(F const &f) {
+  f([](Doubles &to, Doubles const &from) { copy(from.part(), to.part()); });
+  f([](Doubles &to, Doubles const &from) {
+    copy(from.part().transpose(), to.part().transpose().interior());
+  });
+  f([](Doubles &to, Doubles const &from) { from.copy_to(to); });
+  f([](Doubles &to, Doubles const &from) { to = from; });
+  f([](Doubles &to, Doubles const &from) { to = Doubles(from, to.context()); });
+}
+
+void fill_view(View<double, 2> const &view, double value) {
+  for (umem::index i = 0; i < view.size(); i++) view[i] = value;
+}
+
+/* Copies from, which is of ones, and has it written anew: while a guard lives, or by a new one. */
+void expect_ones_copied(Doubles &from, umem::Context const &to) {
+  for (bool guarded : {true, false})
+    for_each_way_to_copy([&](auto const &copy_all) {
+      Doubles copied(from.extents(), to);
+      auto writer = from.host(umem::discard);
+      fill_view(*writer, 1);
+      if (!guarded) writer.release();
+      copy_all(copied, from);
+      if (!guarded) writer = from.host(umem::write);
+      fill_view(*writer, 2);
+      EXPECT_EQ(copied.get(0, 0), 1);
+      EXPECT_EQ(copied.get(49, 39), 1);
+    });
+}
+
+TEST_P(ArrayGuardTest, is_copied_before_it_is_written_again) {
+  for_each_other(place, [&](umem::Context const &other) {
+    Doubles here({50, 40}, place), there({50, 40}, other);
+    expect_ones_copied(here, other);
+    expect_ones_copied(there, place);
+    if (!other.can(umemCpuReadable | umemCpuWritable)) return;
+    umem::ArrayOptions<2> options;
+    options.host = other;
+    Doubles mirrored({50, 40}, place, options);
+    expect_ones_copied(mirrored, place);
+    expect_ones_copied(mirrored, other);
+    expect_ones_copied(mirrored, umem::Host());
+  });
+}
+
 TEST_P(ArrayGuardTest, transfers_on_another_queue) {
   umem::Context queue = open_place(*GetParam());
   Doubles array({50, 40}, place), host({50, 40});
@@ -330,6 +387,17 @@ TEST_F(FailingTransfer, does_not_undo_what_was_written_after_it) {
   EXPECT_THROW(array.host(umem::read), umem::runtime_error);
   EXPECT_EQ(array.current(), Side::device);
   EXPECT_EQ(array.host(umem::read)(19, 29), 7);
+}
+
+TEST_F(FailingTransfer, of_a_copy_of_what_a_guard_writes_is_told_at_once) {
+  Doubles array({20, 30}), other({20, 30}, device);
+  umem::ArrayOptions<2> options;
+  options.host = open_place(*backend_by_name("fake-managed"));
+  Doubles mirrored({20, 30}, device, options);
+  auto writer = mirrored.host(umem::discard);
+  fail_next();
+  EXPECT_THROW(copy(mirrored.part(), other.part()), umem::runtime_error);
+  copy(mirrored.part(), other.part());
 }
 
 TEST_F(FailingTransfer, keeps_an_element_from_being_half_set) {

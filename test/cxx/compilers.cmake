@@ -109,6 +109,20 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
         -c "${together_cu}" -o together.c++${standard}.o
       )
     endforeach()
+
+    file(GLOB refused_cu CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}/refused"
+         "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cu"
+    )
+    foreach(file IN LISTS refused_cu)
+      string(REGEX REPLACE "\\.cu$" "" name "${file}")
+      umem_command_test(
+        "cxx.refused.${name}" cxx_compilers
+        python3 "${CMAKE_CURRENT_SOURCE_DIR}/refused.py"
+        "${CMAKE_CURRENT_SOURCE_DIR}/refused/${file}"
+        "${UMEM_NVCC_PROGRAM}" -std=c++17 --extended-lambda -Werror all-warnings ${cxx_flags}
+        -c -o "refused.${name}.o"
+      )
+    endforeach()
   endif()
 endif()
 

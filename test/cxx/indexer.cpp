@@ -52,6 +52,11 @@ TYPED_TEST(IndexerOf, of_nothing_has_size_0) {
   EXPECT_EQ((Indexer<2, TypeParam>(Extents<2>{5, 0}).size()), 0);
   EXPECT_EQ((Indexer<0, TypeParam>().size()), 1);
   EXPECT_TRUE((Indexer<2, TypeParam>::fits(Extents<2>{0, 5})));
+  for (Extents<3> extents : {Extents<3>{0, 1 << 20, 1 << 20}, Extents<3>{1 << 30, 0, 1 << 30},
+                             Extents<3>{1 << 20, 1 << 20, 0}}) {
+    ASSERT_TRUE((Indexer<3, TypeParam>::fits(extents)));
+    EXPECT_EQ((Indexer<3, TypeParam>(extents).size()), 0);
+  }
   EXPECT_FALSE((Indexer<2, TypeParam>::fits(Extents<2>{-2, -5})));
 }
 

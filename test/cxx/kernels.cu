@@ -41,6 +41,11 @@ struct Increment {
 struct Square {
   template <class T> UMEM_FUNCTION T operator()(T const &x) const { return static_cast<T>(x * x); }
 };
+struct Remainder {
+  template <class T> UMEM_FUNCTION long operator()(T const &x) const {
+    return static_cast<long>(x) % 101;
+  }
+};
 struct Add {
   template <class A, class B> UMEM_FUNCTION auto operator()(A const &a, B const &b) const {
     return a + b;
@@ -165,6 +170,25 @@ void check_elements(View<T, N> const &d, View<T, N> const &h, Both<T> &both) {
     umem::for_each_indexed(host, h, range, AddIndex());
     both.compare("for_each_indexed over a range");
   }
+
+  /* Operands with gaps of their own between the rows: equal ones, or of another size of element. */
+  Extents<N> ghosts, all = d.extents;
+  for (int k = 0; k < N; k++) all[k] += 2 * (ghosts[k] = k + 1);
+  Both<T> like(all.product());
+  auto dl = View<T, N>::with_ghosts_from(like.device(), d.extents, ghosts);
+  auto hl = View<T, N>::with_ghosts_from(like.host.data(), h.extents, ghosts);
+  umem::transform(gpu, d, dl, Square());
+  umem::transform(host, h, hl, Square());
+  like.compare("transform to ghost cells");
+  umem::transform(gpu, d, dl, dl, Add());
+  umem::transform(host, h, hl, hl, Add());
+  like.compare("transform within ghost cells");
+  Both<std::int16_t> shorts(all.product());
+  auto ds = View<std::int16_t, N>::with_ghosts_from(shorts.device(), d.extents, ghosts);
+  auto hs = View<std::int16_t, N>::with_ghosts_from(shorts.host.data(), h.extents, ghosts);
+  umem::transform(gpu, dl, ds, Remainder());
+  umem::transform(host, hl, hs, Remainder());
+  shorts.compare("transform to ghost cells of another type");
 
   Both<float> floats(d.size() + 1);
   View<float, N> df(floats.device(), d.extents), hf(floats.host.data(), h.extents);

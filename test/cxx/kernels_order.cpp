@@ -3,6 +3,7 @@
 
 #include <umem/detail/operand.hpp>
 #include <umem/place.hpp>
+#include <umem/place_guard.hpp>
 
 #include <vector>
 
@@ -57,6 +58,34 @@ TEST_P(KernelsOrder, a_copy_comes_first) {
   copy(source.part(), array.part());
   auto open = umem::detail::open(elsewhere, array, umem::write);
   EXPECT_EQ(found(open.view), numbers(1000));
+}
+
+TEST_P(KernelsOrder, a_transfer_for_a_guard_comes_first) {
+  Doubles array({1000}, place);
+  number(array);
+  auto guard = array.device(umem::read);
+  EXPECT_TRUE(umem::detail::settled(elsewhere, guard).wait);
+  EXPECT_EQ(found(umem::detail::open(elsewhere, guard, umem::read).view), numbers(1000));
+  auto at = umem::guard_at(elsewhere, static_cast<Doubles const &>(array), umem::read);
+  EXPECT_EQ(found(*at), numbers(1000));
+}
+
+TEST_P(KernelsOrder, a_stream_of_another_GPU_is_another_stream) {
+  Doubles array({10}, place);
+  DevicePlace other = home.device();
+  other.device++;
+  EXPECT_TRUE(umem::detail::settled(other, array).wait);
+}
+
+TEST_P(KernelsOrder, loops_on_the_host_refuse_guards_of_the_device) {
+  auto array = Doubles::zeros({10}, place);
+  auto guard = array.device(umem::read);
+  if (place.can(umemCpuReadable))
+    EXPECT_NO_THROW(umem::detail::settled(umem::on_host, guard));
+  else
+    EXPECT_THROW(umem::detail::settled(umem::on_host, guard), umem::value_error);
+  guard.release();
+  EXPECT_THROW(umem::detail::settled(elsewhere, guard), umem::moved_from_error);
 }
 
 TEST_P(KernelsOrder, a_kernel_elsewhere_is_waited_for) {

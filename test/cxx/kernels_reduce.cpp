@@ -183,6 +183,34 @@ TEST(Reduce, ByAUsersOperation) {
   EXPECT_EQ(umem::reduce(umem::on_host, view.slice(0, 3, 3), std::uint32_t(7), exclusive_or), 7u);
 }
 
+TEST(Reduce, ByAnOperationThatReturnsAWiderType) { /* as the sum of two shorts is an int */
+  using Short = std::int16_t;
+  auto add = [](Short a, Short b) { return a + b; };
+  auto itself = [](Short x) { return x; };
+  with_everything<Short>([&](auto place, auto view, std::vector<Short> &) {
+    constexpr int N = decltype(view)::rank;
+    int sum = 7;
+    plainly(view, [&](Short &x, auto const &) { sum += x; });
+    auto const expected = static_cast<Short>(sum); /* which wraps around, if at all */
+    EXPECT_EQ(umem::reduce(place, view, Short(7), add), expected);
+    EXPECT_EQ(umem::transform_reduce(place, view, Short(7), add, itself), expected);
+    if constexpr (N > 0) {
+      std::vector<Short> found(static_cast<std::size_t>(view.size()), 0);
+      for (int axis = 0; axis < N; axis++) {
+        umem::View<Short, N - 1> out(found.data(), without(view.extents, axis));
+        if (view.extent(axis) == 0) continue;
+        umem::reduce_along(place, view, axis, out, Short(0), add);
+        EXPECT_EQ(umem::reduce(place, out, Short(7), add), expected) << axis;
+      }
+    }
+  });
+  auto low = [](auto... i) { return static_cast<Short>((i + ... + 0) % 5); };
+  with_places([&](auto place) {
+    EXPECT_EQ(umem::for_each_index_reduce(place, umem::Extents<2>(3, 1000), Short(1), add, low),
+              6001);
+  });
+}
+
 TEST(Reduce, ComplexNumbers) {
   std::vector<std::complex<float>> numbers(100, {1, 2});
   EXPECT_EQ(umem::sum(umem::on_host, umem::View<std::complex<float>, 1>(numbers.data(), {100})),

@@ -210,6 +210,25 @@ TEST_P(PartTest, comes_after_what_was_queued_elsewhere) {
   });
 }
 
+TEST_P(PartTest, goes_to_and_from_a_mirror_that_queues_work) {
+  for_each_ordered([&](umem::Context const &queue) {
+    if (!queue.can(umemCpuReadable | umemCpuWritable)) return;
+    umem::ArrayOptions<2> options;
+    options.host = queue;
+    Array<int, 2> array({40, 60}, place, options), row({1, 60});
+    number(row);
+    number(array, 5000);
+    copy(row.part().select(0, 0), array.part().select(0, 3));
+    EXPECT_EQ(array.host(umem::read)(3, 59), 60);
+    EXPECT_EQ(array.host(umem::read)(4, 0), 5240);
+
+    number(array, 7000);
+    copy(array.part().select(0, 3), row.part().select(0, 0));
+    number(array, 9000);
+    EXPECT_EQ(row.get(0, 59), 7239);
+  });
+}
+
 TEST_P(PartTest, is_written_when_foreign_memory_ends) {
   if (!place.can(umemCpuReadable | umemCpuWritable)) GTEST_SKIP();
   for_each_ordered([&](umem::Context const &queue) {

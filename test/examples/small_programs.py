@@ -1,4 +1,6 @@
-"""The programs hello, persist and connect do what their comments say."""
+"""The programs hello, persist, connect, laplace, add_index and halo do what their comments say."""
+
+import math
 
 import numpy
 
@@ -78,4 +80,56 @@ class Connect(InFolder):
             self.assertEqual(lines[0], name)
             self.assertEqual(lines[1].split(), "connected 0 0 0 0 0 0 0 0".split())
             self.assertEqual(lines[2].split()[-8:], "0 0 0 0 4 5 6 7".split())
+        self.assert_left()
+
+
+class Laplace(InFolder):
+    def laplace(self, *arguments):
+        done = self.call(program("laplace"), *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        solved, measured = done.stdout.splitlines()
+        self.assertRegex(
+            measured,
+            r"\AHost: sweep of 2048 x 2048 with its norm: \d+\.\d GB/s, "
+            r"\d+\.\d\d times the speed of a loop with pointers\Z",
+        )
+        return solved
+
+    def test_as_many_steps_as_in_the_talk(self):
+        self.assertTrue(self.laplace().startswith("Host: 2097 steps at nx=51, "))
+
+    def test_comes_near_the_solution(self):
+        label, value = self.laplace(53).split(" = ")
+        self.assertTrue(label.endswith(" at nx=53, u(0.75, 0.5)"), label)
+        self.assertAlmostEqual(float(value), math.sinh(0.75 * math.pi) / math.sinh(math.pi), delta=0.005)
+
+    def test_the_smallest_grid(self):
+        """One point inside: the mean of 0, 0, 0 and 1, and a step that changes nothing."""
+        self.assertRegex(self.laplace(3), r"\AHost: 2 steps at nx=3, .* = 0\.250000\Z")
+
+    def test_usage(self):
+        for argument in ["2", "0", "-51", "many"]:
+            done = self.call(program("laplace"), argument)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("usage: laplace", done.stderr)
+
+
+class AddIndex(InFolder):
+    def test_every_type_and_rank_is_right(self):
+        done = self.call(program("add_index"), 1)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        cases = [(kind, rank) for kind in ["int32", "int64", "float", "double"] for rank in [1, 2, 3]]
+        self.assertEqual(len(lines), len(cases), done.stdout)
+        for line, (kind, rank) in zip(lines, cases):
+            self.assertRegex(line, rf"\AHost +{kind} +{rank}D +\d+\.\d GB/s, +\d+ % of a copy\Z")
+
+
+class Halo(InFolder):
+    def test_two_halves_are_as_one_grid(self):
+        done = self.call(program("halo"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(
+            done.stdout, "Host and MMap: 200 steps in two halves, 0 of 6144 points differ\n"
+        )
         self.assert_left()

@@ -55,7 +55,8 @@ public:
 
   /* Uninitialised elements; on a file, those that it has. umem::value_error where an extent or a
    * number of ghost cells is negative, or all together exceed the address space; umem::memory_error
-   * without room. Extents may be 0: without elements nothing is allocated. */
+   * without room. Extents may be 0: without elements nothing is allocated, and the other extents
+   * need only be such that their product is an index. */
   explicit Array(Extents<N> const &extents, Context device = detail::pointers(),
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
@@ -83,8 +84,9 @@ public:
 
   /* An array over elements in C order that lie at adr already, first of all a ghost cell where
    * there are any. Calls deleter once, when the last that uses the memory has gone; it must not
-   * throw. A newer host side has been written back then. umem::value_error for the null of device,
-   * unless there are no elements. When wrap throws, deleter is not called. */
+   * throw, and may be an empty std::function or a null pointer, for nothing to call. A newer host
+   * side has been written back then. umem::value_error for the null of device, unless there are no
+   * elements. When wrap throws, deleter is not called. */
   template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
   static Array wrap(address adr, Extents<N> const &extents, Context device, Deleter deleter,
                     Options const &options = {}) {
@@ -199,7 +201,6 @@ private:
   }
 
   static std::size_t nbytes_of(Extents<N> const &extents, Options const &options) {
-    index most = detail::largest<index> / static_cast<index>(sizeof(T));
     Extents<N> all = extents;
     checked_product(extents);
     for (int k = 0; k < N; k++) {
@@ -207,11 +208,11 @@ private:
       if (ghosts < 0)
         throw value_error("a number of ghost cells of " + detail::in_words(options.ghosts) +
                           " is negative");
-      if (ghosts > (most - all[k]) / 2) raise_size(extents);
+      if (ghosts > (detail::largest<index> - all[k]) / 2) raise_size(extents);
       all[k] += 2 * ghosts;
     }
     index count = checked_product(all);
-    if (count > most) raise_size(extents);
+    if (count > detail::largest<index> / static_cast<index>(sizeof(T))) raise_size(extents);
     return static_cast<std::size_t>(count) * sizeof(T);
   }
 

@@ -11,6 +11,7 @@
 #ifndef UMEM_ARRAY_GUARD_HPP
 #define UMEM_ARRAY_GUARD_HPP
 
+#include <umem/array_error.hpp>
 #include <umem/array_mirror.hpp>
 #include <umem/view.hpp>
 
@@ -39,7 +40,10 @@ inline constexpr discard_t discard{}; /* write everything: the old contents are 
 /* Access to the elements on one side; move-only. T const: to read. */
 template <class T, int N, Side side> class Guard {
 public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
   using view_type = View<T, N>;
+  static constexpr int rank = N;
 
   Guard(Guard &&other) noexcept
       : mirror_(std::move(other.mirror_)), access_(other.access_),
@@ -78,6 +82,12 @@ public:
   template <class... I> T &operator()(I... i) const noexcept { return view_(i...); }
   T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
+
+  /* Where the elements are. umem::moved_from_error after release(). */
+  Context const &context() const {
+    if (!mirror_) throw moved_from_error("the guard has ended: it was released, or moved from");
+    return side == Side::host ? mirror_->host() : mirror_->device();
+  }
 
   index extent(int k) const noexcept { return view_.extent(k); }
   index size() const noexcept { return view_.size(); }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct Deleter {
 using AnyDeleter = std::unique_ptr<Deleter>; /* null: nothing is to be done */
 
 template <class F> AnyDeleter make_deleter(F &&f) {
+  if constexpr (std::is_constructible_v<bool, F &>)
+    if (!static_cast<bool>(f)) return nullptr; /* an empty std::function, a null pointer */
   struct Call final : Deleter {
     F f;
     explicit Call(F &&f_) : f(std::move(f_)) {}
@@ -258,16 +261,21 @@ public:
     if (nbytes_ == 0) return;
     MirrorPlace from = src.source(src_key), to = destination(key, true);
     copy(*from.context, from.adr, *to.context, to.adr, nbytes_);
-    src.wait_for(from.side, *to.context);
     wait_for(to.side, *from.context);
+    src.wait_for(from.side, *to.context);
   }
 
-  /* Later use of that side of this waits for what was queued on context. */
-  void wait_for(Side side, Context const &context) noexcept {
-    if (side == Side::host)
+  /* Later use of that side of this waits for a copy between it and context, which may be queued.
+   * Where a guard of the CPU writes already, nothing will ask: the copy is complete on return, and
+   * its failures are thrown. */
+  void wait_for(Side side, Context const &context) {
+    if (side == Side::host) {
       pending_host_.add(context);
-    else if (context != device_)
+      pending_host_.add(host_);
+    } else if (context != device_) {
       pending_device_.add(context);
+    }
+    if (hosts_.writers) settle(Side::host);
   }
 
 private:

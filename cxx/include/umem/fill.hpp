@@ -38,8 +38,6 @@ private:
   }
 };
 
-template <class A> using value_type_of = typename std::remove_reference_t<A>::value_type;
-
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {

@@ -48,23 +48,6 @@ template <class Index, int N> void check_index_type(Range<N> const &range) {
       throw value_error("indices up to " + in_words(range.end) + " do not fit the type asked for");
 }
 
-/* For calls with indices from (0, 0, ...) on: f(element, i, j, ...) with those from begin on. */
-template <class F, int N> struct CountFrom {
-  F f;
-  Extents<N> begin;
-
-  template <class T, class... I> UMEM_FUNCTION void operator()(T &element, I... i) {
-    call(element, std::make_integer_sequence<int, N>(), i...);
-  }
-
-private:
-  UMEM_EITHER_SIDE
-  template <class T, int... K, class... I>
-  UMEM_FUNCTION void call(T &element, std::integer_sequence<int, K...>, I... i) {
-    f(element, static_cast<I>(i + static_cast<I>(begin.at[K]))...);
-  }
-};
-
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element of target, element of each input); load: that f reads the target. */
@@ -72,16 +55,23 @@ template <bool load, class P, class F, class T, int N, class... A>
 void map(P const &place, F f, View<T, N> const &target, View<A, N> const &...inputs) {
   if constexpr (may_be_device<P>)
     if (is_device(place)) return device_map<load>(device_of(place), f, target, inputs...);
-  if constexpr (may_be_host<P>) host_map(host_of(place), f, target, inputs...);
+  if constexpr (may_be_host<P>) {
+    check_for_host<F>();
+    host_map(host_of(place), f, target, inputs...);
+  }
 }
 
-/* f(element, i, j, ...) */
+/* f(element, i, j, ...) for the indices of a range. */
 template <class Index, class P, class F, class T, int N>
-void map_indexed(P const &place, F f, View<T, N> const &view) {
-  check_index_type<Index>(Range(view.extents));
+void map_indexed(P const &place, F f, View<T, N> const &view, Range<N> const &range) {
+  check_index_type<Index>(range);
   if constexpr (may_be_device<P>)
-    if (is_device(place)) return device_indexed<Index>(device_of(place), f, view);
-  if constexpr (may_be_host<P>) host_indexed<Index>(host_of(place), f, view);
+    if (is_device(place))
+      return device_indexed<Index>(device_of(place), f, view, range.begin, range.end);
+  if constexpr (may_be_host<P>) {
+    check_for_host<F>();
+    host_indexed<Index>(host_of(place), f, view, range.begin, range.end);
+  }
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -129,7 +119,7 @@ void for_each_indexed(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
-  detail::map_indexed<Index>(where, f, open.view);
+  detail::map_indexed<Index>(where, f, open.view, Range(open.view.extents));
 }
 template <class Index = index, class A, class F,
           class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
@@ -144,10 +134,8 @@ void for_each_indexed(P const &place, A &&elements, detail::range_of<A> const &r
   UMEM_TRACE("umem::for_each_indexed");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
-  auto part = detail::part_of(open.view, range);
-  detail::check_index_type<Index>(range);
-  detail::map_indexed<Index>(where, detail::CountFrom<F, decltype(part)::rank>{f, range.begin},
-                             part);
+  detail::check_range(open.view, range);
+  detail::map_indexed<Index>(where, f, open.view, range);
 }
 template <class Index = index, class A, class F,
           class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
@@ -168,8 +156,10 @@ void for_each_index(P const &place, Range<N> const &range, F f) {
   if constexpr (detail::may_be_device<Where>)
     if (detail::is_device(where))
       return detail::device_indices<Index>(detail::device_of(where), f, range.begin, range.end);
-  if constexpr (detail::may_be_host<Where>)
+  if constexpr (detail::may_be_host<Where>) {
+    detail::check_for_host<F>();
     detail::host_indices<Index>(detail::host_of(where), f, range.begin, range.end);
+  }
 }
 template <class Index = index, class P, int N, class F>
 void for_each_index(P const &place, Extents<N> const &extents, F f) {

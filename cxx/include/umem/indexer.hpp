@@ -36,13 +36,13 @@ public:
   /* The extents are those of checked_product, and fit. */
   UMEM_FUNCTION explicit constexpr Indexer(Extents<N> const &extents) noexcept {
     UMEM_ASSERT(fits(extents));
-    Int size = 1;
+    std::make_unsigned_t<Int> size = 1; /* wraps around where there is no element in the end */
     for (int k = N - 1; k >= 0; k--) {
       extents_[k] = static_cast<Int>(extents.at[k]);
-      strides_[k] = size;
-      size = static_cast<Int>(size * extents_[k]);
+      strides_[k] = static_cast<Int>(size);
+      size *= static_cast<std::make_unsigned_t<Int>>(extents_[k]);
     }
-    size_ = size;
+    size_ = static_cast<Int>(size);
   }
 
   /* Whether Int holds the number of elements of extents. Where there are none, the extents do not

@@ -178,8 +178,8 @@ private:
     copy(*from.context, from.adr, *to.context, to.adr,
          umemLayout{sizeof(umemLayout), sizeof(T), N, extents, src_strides, dst_strides});
     if (mirror_ && dst.mirror_) {
-      mirror_->wait_for(from.side, *to.context);
       dst.mirror_->wait_for(to.side, *from.context);
+      mirror_->wait_for(from.side, *to.context); /* may throw */
     } else {
       if (from.context->can(umemOrdered)) from.context->synchronize();
       if (to.context->can(umemOrdered)) to.context->synchronize();
@@ -224,7 +224,8 @@ private:
 /* Copies the elements of src to those of dst, which are as many in each dimension, else
  * umem::value_error; ghost cells only where with_ghosts() made them elements. The two must not
  * overlap. umem::locked_error while a lock of either array, or any guard of that of dst, lives.
- * Arrays on ordered contexts see to the order themselves. */
+ * Arrays on ordered contexts see to the order themselves; while a guard to write the host side of src
+ * lives, the copy is complete on return. */
 template <class S, class T, int N> void copy(Part<S, N> const &src, Part<T, N> const &dst) {
   src.copy_to(dst);
 }

@@ -115,6 +115,17 @@ inline HostPlace const &host_of(Place const &place) noexcept { return place.host
 inline DevicePlace const &device_of(DevicePlace const &place) noexcept { return place; }
 inline DevicePlace const &device_of(Place const &place) noexcept { return place.device(); }
 
+/* Refuses functions that a loop on the host would call in vain: for it, nvcc puts one that does
+ * nothing in the place of a __device__ lambda. */
+template <class... F> constexpr void check_for_host() {
+#if defined(__CUDACC_EXTENDED_LAMBDA__)
+  static_assert(
+      (!__nv_is_extended_device_lambda_closure_type(F) && ...),
+      "a __device__ lambda is for umem::on_device alone: mark it UMEM_FUNCTION for places "
+      "that may be on the host");
+#endif
+}
+
 } // namespace detail
 } // namespace umem
 
@@ -126,11 +137,11 @@ inline DevicePlace const &device_of(Place const &place) noexcept { return place.
 #define UMEM_LAUNCH_NAMESPACE without_kernels
 #endif
 
-/* Before a function of both sides that calls a user's function, which may be of one side alone. */
+/* A call operator that kernels alone use: it may call functions that are not for the host. */
 #if defined(__CUDACC__)
-#define UMEM_EITHER_SIDE _Pragma("nv_exec_check_disable")
+#define UMEM_DEVICE_FUNCTION __device__
 #else
-#define UMEM_EITHER_SIDE
+#define UMEM_DEVICE_FUNCTION
 #endif
 
 #endif

@@ -24,7 +24,10 @@ namespace umem {
 /* A guard of the host side or of the device side; move-only. T const: to read. */
 template <class T, int N> class PlaceGuard {
 public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
   using view_type = View<T, N>;
+  static constexpr int rank = N;
 
   explicit PlaceGuard(HostGuard<T, N> guard) : host_(std::move(guard)) {}
   explicit PlaceGuard(DeviceGuard<T, N> guard) : device_(std::move(guard)) {}
@@ -34,6 +37,9 @@ public:
   view_type const &operator*() const noexcept { return view(); }
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }
+
+  /* Where the elements are. umem::moved_from_error after release(). */
+  Context const &context() const { return host_ ? host_->context() : device_->context(); }
 
   /* Ends the access before the guard's life ends; the view is empty then. */
   void release() noexcept {
@@ -55,10 +61,19 @@ inline void check_device_accessible(Context const &context) {
                       ": name umem::on_host, or copy it to a context of the GPU first");
 }
 
-/* Whether work at a place comes, without more ado, after what is queued on a context. */
-inline bool is_in_order(DevicePlace const &place, Context const &context) {
-  Place home(context);
-  return home.is_device() && home.device().stream == place.stream;
+/* Whether work at a place comes, without more ado, after what is queued at home. */
+inline bool is_in_order(DevicePlace const &place, Place const &home) {
+  if (!home.is_device() || home.device().stream != place.stream) return false;
+  return place.device < 0 || home.device().device == place.device;
+}
+
+/* What is queued for the memory of a context comes before work at a place. */
+inline void queue_before(DevicePlace const &place, Context const &context) {
+  if (!is_in_order(place, Place(context))) context.synchronize();
+}
+inline void queue_before(HostPlace const &, Context const &) {} /* guards of the host have waited */
+inline void queue_before(Place const &place, Context const &context) {
+  if (place.is_device()) queue_before(place.device(), context);
 }
 
 template <class T, int N, class P, class A, class Access>
@@ -66,8 +81,7 @@ PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
   if (!is_device(place)) return PlaceGuard<T, N>(array.host(access));
   check_device_accessible(array.context());
   PlaceGuard<T, N> guard(array.device(access));
-  /* The transfer, too, is queued there. */
-  if (!is_in_order(device_of(place), array.context())) array.context().synchronize();
+  queue_before(place, array.context()); /* the transfer, too */
   return guard;
 }
 

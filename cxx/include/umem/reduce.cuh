@@ -64,9 +64,7 @@ R device_reduce(DevicePlace const &place, Op const &op, F const &f, R const &ini
       return cub_reduce<R>(place, op, f, init, view.data, loops.extents.at[L - 1]);
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
   MapStrided<All, L, F, T, A...> call(f, loops, view.data, others.data...);
-  Partial<R> part = device_index_reduce<index, R>(place, op, call, Extents<L>(), loops.extents);
-  Op own = op;
-  return static_cast<R>(own(init, part.value));
+  return device_index_reduce<index>(place, op, call, init, Extents<L>(), loops.extents);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -40,15 +40,24 @@ namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(element of each view). */
-template <class R, class P, class Op, class F, class T, int N, class... A>
-R reduce_all(P const &place, Op op, F f, R const &init, View<T, N> const &view,
+template <class R, class Op, class F, class T, int N, class... A>
+R reduce_all(DevicePlace const &place, Op op, F f, R const &init, View<T, N> const &view,
              View<A, N> const &...others) {
   static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
-  Partial<R> part;
-  if constexpr (may_be_device<P>)
-    if (is_device(place)) return device_reduce<R>(device_of(place), op, f, init, view, others...);
-  if constexpr (may_be_host<P>) part = host_reduce<R>(host_of(place), op, f, view, others...);
+  return device_reduce<R>(place, op, f, init, view, others...);
+}
+template <class R, class Op, class F, class T, int N, class... A>
+R reduce_all(HostPlace const &place, Op op, F f, R const &init, View<T, N> const &view,
+             View<A, N> const &...others) {
+  static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
+  check_for_host<Op, F>();
+  Partial<R> part = host_reduce<R>(place, op, f, view, others...);
   return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
+template <class R, class Op, class F, class... V>
+R reduce_all(Place const &place, Op op, F f, R const &init, V const &...views) {
+  return place.is_device() ? reduce_all<R>(place.device(), op, f, init, views...)
+                           : reduce_all<R>(place.host(), op, f, init, views...);
 }
 
 /* The smallest or largest element; init: what is larger or smaller than all. */

@@ -51,8 +51,10 @@ void reduce_opened(P const &place, int axis, B &out, R const &init, Op op, F f,
   if constexpr (may_be_device<P>)
     if (is_device(place))
       return device_along(device_of(place), op, f, init, axis, to.view, as_const(from.view)...);
-  if constexpr (may_be_host<P>)
+  if constexpr (may_be_host<P>) {
+    check_for_host<Op, F>();
     host_along(host_of(place), op, f, init, axis, to.view, as_const(from.view)...);
+  }
 }
 
 /* out(...) = op over init and f(element of each input) for all n of dimension axis. */

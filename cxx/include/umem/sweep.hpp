@@ -23,6 +23,49 @@
 
 namespace umem {
 
+namespace detail {
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* op over init and f(i, j, ...) for the indices of a range. */
+template <class Index, int N, class R, class Op, class F>
+R reduce_indices(DevicePlace const &place, Range<N> const &range, R const &init, Op op, F f) {
+  return device_index_reduce<Index>(place, op, f, init, range.begin, range.end);
+}
+template <class Index, int N, class R, class Op, class F>
+R reduce_indices(HostPlace const &place, Range<N> const &range, R const &init, Op op, F f) {
+  check_for_host<Op, F>();
+  auto part = host_index_reduce<Index, R>(place, op, f, range.begin, range.end);
+  return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
+template <class Index, int N, class R, class Op, class F>
+R reduce_indices(Place const &place, Range<N> const &range, R const &init, Op op, F f) {
+  return place.is_device() ? reduce_indices<Index>(place.device(), range, init, op, f)
+                           : reduce_indices<Index>(place.host(), range, init, op, f);
+}
+
+/* op over init and f(value, i, j, ...) for the elements of a view. */
+template <class Index, class T, int N, class R, class Op, class F>
+R sweep_view(DevicePlace const &place, View<T, N> const &view, Range<N> const &range, R const &init,
+             Op op, F f) {
+  return device_sweep<Index>(place, op, f, init, view, range.begin, range.end);
+}
+template <class Index, class T, int N, class R, class Op, class F>
+R sweep_view(HostPlace const &place, View<T, N> const &view, Range<N> const &range, R const &init,
+             Op op, F f) {
+  check_for_host<Op, F>();
+  auto part = host_sweep<Index, R>(place, op, f, view, range.begin, range.end);
+  return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
+template <class Index, class T, int N, class R, class Op, class F>
+R sweep_view(Place const &place, View<T, N> const &view, Range<N> const &range, R const &init,
+             Op op, F f) {
+  return place.is_device() ? sweep_view<Index>(place.device(), view, range, init, op, f)
+                           : sweep_view<Index>(place.host(), view, range, init, op, f);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace detail
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for all indices of a range. */
@@ -30,19 +73,8 @@ template <class Index = index, class P, int N, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R for_each_index_reduce(P const &place, Range<N> const &range, R init, Op op, F f) {
   UMEM_TRACE("umem::for_each_index_reduce");
-  auto where = detail::as_place(place);
-  using Where = decltype(where);
   detail::check_index_type<Index>(range);
-  detail::Partial<R> part;
-  if constexpr (detail::may_be_device<Where>)
-    if (detail::is_device(where))
-      part = detail::device_index_reduce<Index, R>(detail::device_of(where), op, f, range.begin,
-                                                   range.end);
-  if constexpr (detail::may_be_host<Where>)
-    if (!detail::is_device(where))
-      part = detail::host_index_reduce<Index, R>(detail::host_of(where), op, f, range.begin,
-                                                 range.end);
-  return part.any ? static_cast<R>(op(init, part.value)) : init;
+  return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
 }
 template <class Index = index, class P, int N, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
@@ -60,19 +92,9 @@ R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, 
   UMEM_TRACE("umem::sweep");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
-  using Where = decltype(where);
   detail::check_index_type<Index>(range);
   detail::check_range(open.view, range);
-  detail::Partial<R> part;
-  if constexpr (detail::may_be_device<Where>)
-    if (detail::is_device(where))
-      part = detail::device_sweep<Index, R>(detail::device_of(where), op, f, open.view, range.begin,
-                                            range.end);
-  if constexpr (detail::may_be_host<Where>)
-    if (!detail::is_device(where))
-      part = detail::host_sweep<Index, R>(detail::host_of(where), op, f, open.view, range.begin,
-                                          range.end);
-  return part.any ? static_cast<R>(op(init, part.value)) : init;
+  return detail::sweep_view<Index>(where, open.view, range, init, op, f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -23,16 +23,35 @@ namespace umem {
 
 namespace detail {
 
-/* out = f(in...) */
-template <class F> struct Assign {
+/* out = f(in...), for one side each: so the compiler tells where f is not for it. */
+template <class F> struct AssignOnHost {
   F f;
-
-  UMEM_EITHER_SIDE
-  template <class T, class... A> UMEM_FUNCTION void operator()(T &out, A const &...in) {
+  template <class T, class... A> void operator()(T &out, A const &...in) {
+    out = static_cast<T>(f(in...));
+  }
+};
+template <class F> struct AssignOnDevice {
+  F f;
+  template <class T, class... A> UMEM_DEVICE_FUNCTION void operator()(T &out, A const &...in) {
     out = static_cast<T>(f(in...));
   }
 };
 
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+template <class P, class F, class T, int N, class... A>
+void assign(P const &place, F f, View<T, N> const &out, View<A, N> const &...in) {
+  if constexpr (may_be_device<P>)
+    if (is_device(place))
+      return device_map<false>(device_of(place), AssignOnDevice<F>{f}, out, in...);
+  if constexpr (may_be_host<P>) {
+    check_for_host<F>();
+    AssignOnHost<F> call{f};
+    host_map(host_of(place), call, out, in...);
+  }
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
@@ -46,7 +65,7 @@ void transform(P const &place, A const &in, B &&out, F f) {
   detail::check_extents("transform", detail::extents_of(out), detail::extents_of(in));
   auto from = detail::open(where, in, read);
   auto to = detail::open(where, out, discard); /* last: it forgets what out held */
-  detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view));
+  detail::assign(where, f, to.view, detail::as_const(from.view));
 }
 template <class A, class B, class F, class = std::enable_if_t<!detail::is_place<A>>>
 void transform(A const &in, B &&out, F f) {
@@ -65,8 +84,7 @@ void transform(P const &place, A const &one, B const &two, C &&out, F f) {
   auto from = detail::open(where, one, read);
   auto and_from = detail::open(where, two, read);
   auto to = detail::open(where, out, discard);
-  detail::map<false>(where, detail::Assign<F>{f}, to.view, detail::as_const(from.view),
-                     detail::as_const(and_from.view));
+  detail::assign(where, f, to.view, detail::as_const(from.view), detail::as_const(and_from.view));
 }
 template <class A, class B, class C, class F, class = std::enable_if_t<!detail::is_place<A>>,
           class = void>

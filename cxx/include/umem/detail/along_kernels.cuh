@@ -1,14 +1,16 @@
 /* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs: one thread per output,
- * which reads beside its neighbours, or, where the elements of an output follow each other, one
- * block. */
+ * which reads beside its neighbours; where outputs are few, or the elements of one follow each other,
+ * one block or several. */
 #ifndef UMEM_DETAIL_ALONG_KERNELS_CUH
 #define UMEM_DETAIL_ALONG_KERNELS_CUH
 
 #include <umem/detail/index_kernels.cuh>
 #include <umem/detail/map_kernels.cuh>
+#include <umem/detail/scratch.cuh>
 #include <umem/detail/sweep_kernels.cuh>
 #include <umem/view.hpp>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -23,6 +25,8 @@ struct AlongByThread;
 template <int... M, class R, class Op, class F, class U, int N, class... T>
 struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
     : StridedOperand<M, N, T>... {
+  using Output = U;
+
   Op op;
   F f;
   R init;
@@ -63,27 +67,60 @@ private:
   }
 };
 
-/* Output blockIdx.x, counted from `first` in C order, by one block. */
-template <class Operands, class R, class Op, class F, class U, int N, class... T, int... K>
-__device__ void along_block(AlongByThread<Operands, R, Op, F, U, N, T...> &all, index number,
-                            std::integer_sequence<int, K...>) {
-  index at[N];
-  for (int k = N - 2; k >= 0; k--) {
-    at[k] = number % all.out.extents.at[k];
-    number /= all.out.extents.at[k];
+/* ---- by blocks ---- */
+
+/* What a call is for output `number`, counted in C order, at its indices. */
+template <class View, class Call, int... K>
+__device__ decltype(auto) at_number(View const &out, index number, Call const &call,
+                                    std::integer_sequence<int, K...>) {
+  index at[sizeof...(K) + 1];
+  for (int k = static_cast<int>(sizeof...(K)) - 1; k >= 0; k--) {
+    at[k] = number % out.extents.at[k];
+    number /= out.extents.at[k];
   }
+  return call(at[K]...);
+}
+
+/* Joins init and the part that a whole block has found, for thread 0. */
+template <int N, class R, class Along>
+__device__ void finish_output(Along &all, index number, Partial<R> const &part) {
+  R result = part.any ? static_cast<R>(all.op(all.init, part.value)) : all.init;
+  auto store = [&](auto... i) { all.out(i...) = static_cast<typename Along::Output>(result); };
+  at_number(all.out, number, store, std::make_integer_sequence<int, N - 1>());
+}
+
+/* Block n has a piece of output n % outputs. With one piece it stores the output, else its part. */
+template <int N, class R, class Along>
+__global__ void __launch_bounds__(block_threads)
+    along_by_block(Along all, index first, index outputs, index pieces, Partial<R> *parts) {
+  index number = (first + blockIdx.x) % outputs, piece = (first + blockIdx.x) / outputs;
   Partial<R> own;
-  for (index n = threadIdx.x; n < all.count; n += block_threads)
-    own = combine(all.op, own, Partial<R>{all.value(at[K]..., n), true});
+  auto reduce = [&](auto... i) {
+    for (index n = piece * block_threads + threadIdx.x; n < all.count; n += pieces * block_threads)
+      own = combine(all.op, own, Partial<R>{all.value(i..., n), true});
+  };
+  at_number(all.out, number, reduce, std::make_integer_sequence<int, N - 1>());
   own = reduce_over_block(all.op, own, threadIdx.x);
-  if (threadIdx.x == 0)
-    all.out(at[K]...) =
-        static_cast<U>(own.any ? static_cast<R>(all.op(all.init, own.value)) : all.init);
+  if (threadIdx.x != 0) return;
+  if (parts)
+    parts[number * pieces + piece] = own;
+  else
+    finish_output<N>(all, number, own);
 }
-template <int N, class All>
-__global__ void __launch_bounds__(block_threads) along_by_block(All all, index first) {
-  along_block(all, first + blockIdx.x, std::make_integer_sequence<int, N - 1>());
+
+/* Block n joins the parts of output n. */
+template <int N, class R, class Along>
+__global__ void __launch_bounds__(block_threads)
+    join_pieces(Along all, index pieces, Partial<R> const *parts) {
+  Partial<R> own;
+  for (index n = threadIdx.x; n < pieces; n += block_threads)
+    own = combine(all.op, own, parts[blockIdx.x * pieces + n]);
+  own = reduce_over_block(all.op, own, threadIdx.x);
+  if (threadIdx.x == 0) finish_output<N>(all, blockIdx.x, own);
 }
+
+/* From so many outputs on a thread each keeps a GPU busy, or a block each. */
+inline constexpr index many_for_threads = 1 << 15, many_for_blocks = 1 << 10;
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
@@ -95,16 +132,29 @@ void device_along(DevicePlace const &place, Op const &op, F const &f, R const &i
                 "results of kernels are trivially copyable and can be default-constructed");
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
   using Along = AlongByThread<All, R, Op, F, U, N, T, A...>;
-  if (out.size() == 0) return;
+  index outputs = out.size();
+  if (outputs == 0) return;
   Along call(op, f, init, axis, out.interior(), in, others...);
-  if (N > 1 && (call.count < 64 || !call.in_lines()))
+  if (N > 1 && (call.count < 64 || (!call.in_lines() && outputs >= many_for_threads)))
     return device_indices<index>(place, call, Extents<N - 1>(), out.extents);
+
   Work work(place);
-  for (index first = 0; first < out.size(); first += launch_elements) {
-    index n = out.size() - first < launch_elements ? out.size() - first : launch_elements;
-    launch(place, along_by_block<N, Along>, static_cast<unsigned>(n), block_threads, call, first);
+  index pieces = (many_for_blocks + outputs - 1) / outputs;
+  pieces = std::min(pieces, call.count / (8 * block_threads) + 1);
+  if (pieces == 1) {
+    for (index first = 0; first < outputs; first += launch_elements)
+      launch(place, along_by_block<N, R, Along>,
+             static_cast<unsigned>(std::min(outputs - first, launch_elements)), block_threads, call,
+             first, outputs, pieces, nullptr);
+    return work.finish();
   }
-  work.finish();
+  Scratch scratch(work.device(), sizeof(Partial<R>) * static_cast<std::size_t>(outputs * pieces));
+  Partial<R> *parts = scratch.as<Partial<R>>();
+  launch(place, along_by_block<N, R, Along>, static_cast<unsigned>(outputs * pieces), block_threads,
+         call, index(0), outputs, pieces, parts);
+  launch(place, join_pieces<N, R, Along>, static_cast<unsigned>(outputs), block_threads, call,
+         pieces, parts);
+  scratch.finish(place);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

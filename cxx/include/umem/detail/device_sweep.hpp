@@ -13,10 +13,12 @@ namespace umem {
 namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <class Index, class R, class... A> Partial<R> device_index_reduce(A const &...) {
+template <class Index, class Op, class F, class R, class... A>
+R device_index_reduce(DevicePlace const &, Op const &, F const &, R const &, A const &...) {
   raise_no_kernels();
 }
-template <class Index, class R, class... A> Partial<R> device_sweep(A const &...) {
+template <class Index, class Op, class F, class R, class... A>
+R device_sweep(DevicePlace const &, Op const &, F const &, R const &, A const &...) {
   raise_no_kernels();
 }
 

@@ -53,17 +53,19 @@ void host_along_row(Op &op, F &f, R const &init, index begin, index end,
     for (index m = 0; m < count; m++) {
       if (((across[M] == 1) && ...))
         for (index l = 0; l < n; l++)
-          value[l] = op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...)));
+          value[l] =
+              static_cast<R>(op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...))));
       else
         for (index l = 0; l < n; l++)
-          value[l] = op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...)));
+          value[l] = static_cast<R>(
+              op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...))));
     }
     for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
   }
 }
 
 /* The first element of the row, one of the last dimension, whose other indices are in at. */
-template <class T, int N> T *row_at(View<T, N> const &view, index const *at) noexcept {
+template <class T, int N> T *first_in_row(View<T, N> const &view, index const *at) noexcept {
   T *element = view.data;
   for (int k = 0; k < N - 1; k++) element += at[k] * view.strides.at[k];
   return element;
@@ -80,8 +82,8 @@ void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof..
     index const at[] = {i...};
     index begin = at[N - 1] * part;
     index end = row.extents.at[0] - begin < part ? row.extents.at[0] : begin + part;
-    host_along_row(op, f, init, begin, end, row, all, row_at(out, at), out.strides.at[N - 1],
-                   row_at(starts, at)...);
+    host_along_row(op, f, init, begin, end, row, all, first_in_row(out, at), out.strides.at[N - 1],
+                   first_in_row(starts, at)...);
   };
   host_indices<index>(place, call, Extents<N>(), parts);
 }

@@ -128,15 +128,16 @@ private:
 };
 
 template <class Index, class T, int N, class F>
-void host_indexed(HostPlace place, F &f, View<T, N> const &view) {
+void host_indexed(HostPlace place, F &f, View<T, N> const &view, Extents<N> const &begin,
+                  Extents<N> const &end) {
   if constexpr (N > 0) {
     if (view.strides.at[N - 1] == 1) {
       CallWithElement<true, T, N, F> call{f, view};
-      return host_indices<Index>(place, call, Extents<N>(), view.extents);
+      return host_indices<Index>(place, call, begin, end);
     }
   }
   CallWithElement<false, T, N, F> call{f, view};
-  host_indices<Index>(place, call, Extents<N>(), view.extents);
+  host_indices<Index>(place, call, begin, end);
 }
 
 } // namespace detail

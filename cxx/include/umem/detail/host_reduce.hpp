@@ -32,17 +32,17 @@ inline constexpr index reduce_block = 1024;
 template <class R, class Op, class Get> R host_reduce_block(Op &op, index n, Get const &get) {
   if (n < 2 * reduce_lanes) {
     R result = get(index(0));
-    for (index i = 1; i < n; i++) result = op(result, get(i));
+    for (index i = 1; i < n; i++) result = static_cast<R>(op(result, get(i)));
     return result;
   }
   R lane[reduce_lanes];
   for (index l = 0; l < reduce_lanes; l++) lane[l] = get(l);
   index i = reduce_lanes;
   for (; i + reduce_lanes <= n; i += reduce_lanes)
-    for (index l = 0; l < reduce_lanes; l++) lane[l] = op(lane[l], get(i + l));
-  for (index l = 0; i + l < n; l++) lane[l] = op(lane[l], get(i + l));
+    for (index l = 0; l < reduce_lanes; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
+  for (index l = 0; i + l < n; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
   for (index width = reduce_lanes / 2; width > 0; width /= 2)
-    for (index l = 0; l < width; l++) lane[l] = op(lane[l], lane[l + width]);
+    for (index l = 0; l < width; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + width]));
   return lane[0];
 }
 
@@ -58,7 +58,7 @@ R host_reduce_row(Op &op, index begin, index end, Get const &get) {
     return host_reduce_block<R>(op, end - begin, [&](index i) { return get(begin + i); });
   index half = begin + middle(end - begin, reduce_block);
   R first = host_reduce_row<R>(op, begin, half, get);
-  return op(first, host_reduce_row<R>(op, half, end, get));
+  return static_cast<R>(op(first, host_reduce_row<R>(op, half, end, get)));
 }
 
 /* ---- over elements ---- */
@@ -85,7 +85,8 @@ R host_reduce_nest(Op &op, F &f, LoopLayout<N, sizeof...(T)> const &loops, index
                                         element + begin * loops.strides[M].at[K]...);
     index half = begin + middle(end - begin, 1);
     R first = host_reduce_nest<K, R>(op, f, loops, begin, half, all, element...);
-    return op(first, host_reduce_nest<K, R>(op, f, loops, half, end, all, element...));
+    return static_cast<R>(
+        op(first, host_reduce_nest<K, R>(op, f, loops, half, end, all, element...)));
   }
 }
 

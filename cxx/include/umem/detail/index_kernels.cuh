@@ -148,28 +148,32 @@ void device_indices(DevicePlace const &place, F const &f, Extents<N> const &begi
   }
 }
 
-/* f(element, i, j, ...) where elements do not all follow each other. */
+/* f(element, i, j, ...) for begin <= (i, j, ...) < end, where elements do not all follow each other.
+ */
 template <class Index, class T, int N, class F>
-void device_indexed_rows(DevicePlace const &place, F const &f, View<T, N> const &view) {
+void device_indexed_rows(DevicePlace const &place, F const &f, View<T, N> const &view,
+                         Extents<N> begin, Extents<N> end) {
   constexpr int V = pack_size<T>;
   if constexpr (N > 0 && V > 1) {
-    index count = view.extents.at[N - 1];
-    int head = pack_head<V>(view.data);
+    index first = begin.at[N - 1], count = end.at[N - 1] - first;
+    int head = pack_head<V>(view.data + first);
     if (head >= 0 && view.strides.at[N - 1] == 1 && count >= least_row<V>) {
-      IndexedRows<Index, V, T, N, F> call{f, view.data, view.strides, count, head};
-      Extents<N> packs = view.extents;
-      packs.at[N - 1] = packs_of_row<V>(count);
-      return device_indices<index>(place, call, Extents<N>(), packs);
+      IndexedRows<Index, V, T, N, F> call{f, view.data, view.strides, first, count, head};
+      begin.at[N - 1] = 0;
+      end.at[N - 1] = packs_of_row<V>(count);
+      return device_indices<index>(place, call, begin, end);
     }
   }
-  device_indices<Index>(place, ElementAt<T, N, F>{f, view.data, view.strides}, Extents<N>(),
-                        view.extents);
+  device_indices<Index>(place, ElementAt<T, N, F>{f, view.data, view.strides}, begin, end);
 }
 
-/* f(element, i, j, ...) */
+/* f(element, i, j, ...) for begin <= (i, j, ...) < end. */
 template <class Index, class T, int N, class F>
-void device_indexed(DevicePlace const &place, F const &f, View<T, N> const &view) {
-  if (N == 0 || !view.is_contiguous()) return device_indexed_rows<Index>(place, f, view);
+void device_indexed(DevicePlace const &place, F const &f, View<T, N> const &view,
+                    Extents<N> const &begin, Extents<N> const &end) {
+  bool is_whole = begin == Extents<N>() && end == view.extents;
+  if (N == 0 || !is_whole || !view.is_contiguous())
+    return device_indexed_rows<Index>(place, f, view, begin, end);
   if constexpr (N > 0) {
     Work work(place);
     in_launches(Extents<N>(), view.extents, [&](Extents<N> const &low, Extents<N> const &high) {

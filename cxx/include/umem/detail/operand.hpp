@@ -8,6 +8,7 @@
 #include <umem/place_guard.hpp>
 #include <umem/view.hpp>
 
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -23,12 +24,13 @@ OpenView<T, N> open(P const &, View<T, N> const &view, Access) {
   return {view};
 }
 template <class P, class T, int N, Side side, class Access>
-OpenView<T, N> open(P const &, Guard<T, N, side> const &guard, Access) {
+OpenView<T, N> open(P const &place, Guard<T, N, side> const &guard, Access) {
+  queue_before(place, guard.context());
   return {guard.view()};
 }
-
 template <class P, class T, int N, class Access>
-OpenView<T, N> open(P const &, PlaceGuard<T, N> const &guard, Access) {
+OpenView<T, N> open(P const &place, PlaceGuard<T, N> const &guard, Access) {
+  queue_before(place, guard.context());
   return {guard.view()};
 }
 
@@ -102,22 +104,37 @@ template <class A> Place home_of(A const &operand) {
   if constexpr (is_array<A>) return Place(operand.context());
 }
 
-/* A kernel beside the order of an array's context has to finish before anything else touches it. */
+template <class A> inline constexpr bool is_guard = false;
+template <class T, int N, Side side> inline constexpr bool is_guard<Guard<T, N, side>> = true;
+template <class T, int N> inline constexpr bool is_guard<PlaceGuard<T, N>> = true;
+template <class A> inline constexpr bool is_host_guard = false;
+template <class T, int N> inline constexpr bool is_host_guard<HostGuard<T, N>> = true;
+
+/* Work at a place needs memory that it can use, and a kernel beside the order of a context has to
+ * finish before anything else touches what is there. Of views nothing is known. */
 template <class A> void settle(DevicePlace &place, A const &operand) {
-  if constexpr (is_array<A>) {
+  if constexpr (is_array<A> || is_guard<A>) {
     check_device_accessible(operand.context());
-    Place home = home_of(operand);
-    if (!home.is_device() || home.device().wait || home.device().stream != place.stream)
-      place.wait = true;
+    Place home(operand.context());
+    if (!home.is_device() || home.device().wait || !is_in_order(place, home)) place.wait = true;
     if (home.is_device() && place.device < 0) place.device = home.device().device;
   }
 }
-template <class A> void settle(HostPlace &, A const &) {}
+template <class A> void settle(HostPlace &, A const &operand) {
+  if constexpr (is_guard<A>)
+    if (!operand.context().can(umemCpuReadable))
+      throw value_error(std::string("loops on the host cannot use a guard of ") +
+                        operand.context().name() + ": take one of the host side");
+}
 template <class A> void settle(Place &place, A const &operand) {
-  if (!place.is_device()) return;
-  DevicePlace device = place.device();
-  settle(device, operand);
-  place = Place(device);
+  if (place.is_device()) {
+    DevicePlace device = place.device();
+    settle(device, operand);
+    place = Place(device);
+  } else {
+    HostPlace host = place.host();
+    settle(host, operand);
+  }
 }
 
 /* The place to use for work on operands. */
@@ -127,20 +144,19 @@ template <class P, class... A> auto settled(P const &place, A const &...operands
   return result;
 }
 
-template <class A> inline constexpr bool is_host_guard = false;
-template <class T, int N> inline constexpr bool is_host_guard<HostGuard<T, N>> = true;
-
 /* Whether kernels of a GPU can use an input. Of the memory of a view nothing is known, and of
  * another GPU's not whether the two are connected. */
 template <class A> bool kernels_reach(DevicePlace const &gpu, A const &input) {
-  if constexpr (is_array<A>) {
+  if constexpr (is_host_guard<A>) {
+    return false; /* the host works on it */
+  } else if constexpr (is_array<A> || is_guard<A>) {
     Context const &context = input.context();
     if (!context.can(umemDeviceAccessible)) return false;
     if (context.can(umemCpuReadable)) return true; /* pinned or managed */
-    Place home = home_of(input);
+    Place home(context);
     return home.is_device() && home.device().device == gpu.device;
   } else {
-    return !is_host_guard<A>;
+    return true;
   }
 }
 

@@ -42,19 +42,20 @@ template <class Index, int V, class T, int N, class F> struct IndexedRows {
   F f;
   T *data; /* element (0, ..., 0) */
   Extents<N> strides;
-  index count; /* of elements in a row */
-  int head;    /* element (0, ..., 0) is this one of pack 0 */
+  index begin, count; /* of the elements of a row */
+  int head;           /* element (0, ..., 0, begin) is this one of pack 0 */
 
   template <class... I> __device__ void operator()(I... i) {
     T *row = row_at(data, strides, std::make_integer_sequence<int, N>(), i...);
     Extents<N> at(static_cast<index>(i)...);
     index first = pack_begin<V>(at.at[N - 1], head, row - data);
+    row += begin;
     if (first >= 0 && first + V <= count) {
       auto pack = load_pack<V>(row + first);
 #pragma unroll
       for (int e = 0; e < V; e++) {
         T &element = pack.at[e];
-        at.at[N - 1] = first + e;
+        at.at[N - 1] = begin + first + e;
         call(element, at, std::make_integer_sequence<int, N>());
       }
       if constexpr (!std::is_const_v<T>) store_pack<V>(row + first, pack);
@@ -63,8 +64,8 @@ template <class Index, int V, class T, int N, class F> struct IndexedRows {
 #pragma unroll
       for (int e = 0; e < V; e++) {
         T &element = pack.at[e];
-        at.at[N - 1] = first + e;
-        if (at.at[N - 1] >= 0 && at.at[N - 1] < count)
+        at.at[N - 1] = begin + first + e;
+        if (first + e >= 0 && first + e < count)
           call(element, at, std::make_integer_sequence<int, N>());
       }
       if constexpr (!std::is_const_v<T>) store_part<V>(row, first, count, pack);

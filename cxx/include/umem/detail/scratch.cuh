@@ -54,7 +54,7 @@ private:
   std::map<int, std::vector<Buffer>> blocks_;
 };
 
-/* nbytes of a GPU for the time of a call, which ends with download(). */
+/* nbytes of a GPU for the time of a call, which ends with download() or finish(). */
 class Scratch {
 public:
   Scratch(int device, std::size_t nbytes)
@@ -67,10 +67,21 @@ public:
 
   template <class T> T *as() const noexcept { return reinterpret_cast<T *>(block_.adr()); }
 
+  /* Puts nbytes of the host first. They are read before this returns. */
+  void upload(DevicePlace const &place, void const *from, std::size_t nbytes) {
+    check_cuda(cudaMemcpyAsync(as<void>(), from, nbytes, cudaMemcpyHostToDevice, stream_of(place)),
+               "the upload of an initial value");
+  }
+
   /* Waits for all work of the place and fetches the first nbytes. */
   void download(DevicePlace const &place, void *to, std::size_t nbytes) {
     check_cuda(cudaMemcpyAsync(to, as<void>(), nbytes, cudaMemcpyDeviceToHost, stream_of(place)),
                "the download of a result");
+    finish(place);
+  }
+
+  /* Waits for all work of the place. */
+  void finish(DevicePlace const &place) {
     synchronize(place);
     finished_ = true;
   }

@@ -126,9 +126,10 @@ __global__ void __launch_bounds__(block_threads)
 inline constexpr std::uint32_t most_results = 1 << 18;
 inline constexpr std::uint32_t most_of_block = 8 * block_threads;
 
+/* The result joins init on the device as well: op may be a function of the device alone. */
 template <class Index, class R, int N, class Op, class F, class To>
-Partial<R> launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to,
-                        Extents<N> const &begin, Extents<N> const &end) {
+R launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to, R const &init,
+               Extents<N> const &begin, Extents<N> const &end) {
   static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
                 "results of kernels are trivially copyable and can be default-constructed");
   Work work(place);
@@ -137,53 +138,52 @@ Partial<R> launch_sweep(DevicePlace const &place, Op const &op, F const &f, To c
   in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
     most = std::max(most, std::min(SweepTiles(low, high, to.lead(low)).count, most_results));
   });
-  if (most == 0) return {};
+  if (most == 0) return init;
 
   Scratch scratch(work.device(), sizeof(Partial<R>) * (1 + most + block_threads));
   Partial<R> *all = scratch.as<Partial<R>>(), *results = all + 1, *some = results + most;
-  std::uint32_t before = 0; /* whether there is a result before: it is joined with the next */
+  Partial<R> result{init, true};
+  scratch.upload(place, &result, sizeof result); /* the first one that the next are joined with */
   in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
     SweepTiles tiles(low, high, to.lead(low));
     for (std::uint32_t first = 0; first < tiles.count; first += most) {
       std::uint32_t count = std::min(tiles.count - first, most);
       launch(place, sweep_tiles<Index, R, N, F, Op, To>, count, tiles.threads, f, op, to, tiles,
              first, results);
-      Partial<R> const *from = results - before;
-      count += before;
+      Partial<R> const *from = all;
+      count += 1;
       if (count > most_of_block) {
         launch(place, join_results<R, Op>, block_threads, block_threads, op, from, count, some);
         from = some;
         count = block_threads;
       }
       launch(place, join_results<R, Op>, 1, block_threads, op, from, count, all);
-      before = 1;
     }
   });
-  Partial<R> result;
   scratch.download(place, &result, sizeof result);
-  return result;
+  return result.value;
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* Over f(i, j, ...) */
+/* op over init and f(i, j, ...) */
 template <class Index, class R, int N, class Op, class F>
-Partial<R> device_index_reduce(DevicePlace const &place, Op const &op, F const &f,
-                               Extents<N> const &begin, Extents<N> const &end) {
+R device_index_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init,
+                      Extents<N> const &begin, Extents<N> const &end) {
   if constexpr (N == 0)
-    return launch_sweep<Index, R>(place, op, WithoutIndex<F>{f}, NoElement<1>(), Extents<1>(),
-                                  Extents<1>{1});
+    return launch_sweep<Index>(place, op, WithoutIndex<F>{f}, NoElement<1>(), init, Extents<1>(),
+                               Extents<1>{1});
   else
-    return launch_sweep<Index, R>(place, op, f, NoElement<N>(), begin, end);
+    return launch_sweep<Index>(place, op, f, NoElement<N>(), init, begin, end);
 }
 
-/* Over f(value, i, j, ...), where the values become elements of view. */
+/* op over init and f(value, i, j, ...), where the values become elements of view. */
 template <class Index, class R, class T, int N, class Op, class F>
-Partial<R> device_sweep(DevicePlace const &place, Op const &op, F const &f, View<T, N> const &view,
-                        Extents<N> const &begin, Extents<N> const &end) {
+R device_sweep(DevicePlace const &place, Op const &op, F const &f, R const &init,
+               View<T, N> const &view, Extents<N> const &begin, Extents<N> const &end) {
   static_assert(N > 0, "a sweep goes over a view with dimensions");
-  return launch_sweep<Index, R>(place, op, f, StoreElement<T, N>{view.data, view.strides}, begin,
-                                end);
+  return launch_sweep<Index>(place, op, f, StoreElement<T, N>{view.data, view.strides}, init, begin,
+                             end);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
