@@ -45,8 +45,10 @@ static void solve(umem::Context const &context, umem::index nx) {
     std::swap(u, next);
     steps++;
   } while (change >= 1e-5);
-  std::printf("%s: %d steps at nx=%td, u(0.75, 0.5) = %.6f\n", context.name(), steps, nx,
-              u.get(3 * (nx - 1) / 4, (nx - 1) / 2));
+  umem::index const i = 3 * (nx - 1) / 4, j = (nx - 1) / 2;
+  double const width = static_cast<double>(nx - 1);
+  std::printf("%s: %d steps at nx=%td, u(%g, %g) = %.6f\n", context.name(), steps, nx,
+              static_cast<double>(i) / width, static_cast<double>(j) / width, u.get(i, j));
 }
 
 /* ---- speed ---- */
