@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adaptors.h"
 #include "fake/decorated.h"
 #include "fake/fake.h"
 #include "fake/plain11.h"
@@ -253,6 +254,7 @@ Backend const backends[] = {
      decorated_books, NULL},
     {"decorated(cuda-async)", open_decorated_cuda, close_decorated, decorated | gpu, "gpu 0", NULL,
      NULL},
+    ADAPTOR_ROWS(limit, 0),
 };
 
 size_t const backend_count = sizeof backends / sizeof *backends;
@@ -285,6 +287,8 @@ REFUSAL(cuda_async_that_is_missing, umemCudaAsync_ctor, 99, UMEM_STREAM_NEW)
 REFUSAL(cuda_async_of_each_thread, umemCudaAsync_ctor, 0, 2)
 REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
         &(umemCudaAsyncOptions){1, 0, 0})
+REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
+REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
 
 BackendRefusal const backend_refusals[] = {
     {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
@@ -305,6 +309,8 @@ BackendRefusal const backend_refusals[] = {
     {"cuda-async, missing", cuda_async_that_is_missing, umemValueError, 0, "no GPU 99"},
     {"cuda-async, the thread's stream", cuda_async_of_each_thread, umemNotSupportedError, 0,
      "cudaStreamPerThread"},
+    {"limit, no upstream", limit_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
     {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
 };
 

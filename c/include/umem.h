@@ -11,6 +11,7 @@
 #include <umem/cuda.h>
 #include <umem/file.h>
 #include <umem/host.h>
+#include <umem/limit.h>
 #include <umem/mmap.h>
 #include <umem/threads.h>
 

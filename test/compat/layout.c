@@ -53,6 +53,7 @@ static void contexts(void **state) {
   CONTEXT(umemCudaHost);
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
+  CONTEXT(umemLimit);
 }
 
 static void the_table_of_methods(void **state) {
