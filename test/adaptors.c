@@ -46,3 +46,4 @@ BackendBooks adaptor_books(umemVirtual *ctx) {
 /* More than any test needs; less than what no memory has, which would leave nothing to other threads while
  * it is being asked for. */
 ADAPTOR(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
+ADAPTOR(stats, umemStats_ctor(ctx, upstream))

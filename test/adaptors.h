@@ -11,6 +11,7 @@
       *open_##name##_async(void), *open_##name##_cuda(void);
 
 ADAPTOR_OPENERS(limit)
+ADAPTOR_OPENERS(stats)
 
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);

@@ -255,6 +255,7 @@ Backend const backends[] = {
     {"decorated(cuda-async)", open_decorated_cuda, close_decorated, decorated | gpu, "gpu 0", NULL,
      NULL},
     ADAPTOR_ROWS(limit, 0),
+    ADAPTOR_ROWS(stats, 0),
 };
 
 size_t const backend_count = sizeof backends / sizeof *backends;

@@ -54,6 +54,7 @@ static void contexts(void **state) {
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
   CONTEXT(umemLimit);
+  CONTEXT(umemStats);
 }
 
 static void the_table_of_methods(void **state) {
@@ -104,6 +105,15 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemCopyOptions, user, 16);
   OFFSET(umemCopyOptions, step, 24);
   assert_true(sizeof(umemCopyOptions) >= 32);
+
+  OFFSET(umemStatsFigures, size, 0);
+  OFFSET(umemStatsFigures, current_bytes, 8);
+  OFFSET(umemStatsFigures, peak_bytes, 16);
+  OFFSET(umemStatsFigures, total_bytes, 24);
+  OFFSET(umemStatsFigures, current_count, 32);
+  OFFSET(umemStatsFigures, peak_count, 40);
+  OFFSET(umemStatsFigures, total_count, 48);
+  assert_true(sizeof(umemStatsFigures) >= 56);
 
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);

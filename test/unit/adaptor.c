@@ -11,12 +11,19 @@ static umemStatusType limit_borrows(void *ctx, void *upstream) {
 static umemStatusType limit_adopts(void *ctx, void *upstream) {
   return umemLimit_adopt(ctx, upstream, SIZE_MAX);
 }
+static umemStatusType stats_borrows(void *ctx, void *upstream) {
+  return umemStats_ctor(ctx, upstream);
+}
+static umemStatusType stats_adopts(void *ctx, void *upstream) {
+  return umemStats_adopt(ctx, upstream);
+}
 
 static struct {
   char const *name;
   Construct *borrows, *adopts;
 } const kinds[] = {
     {"Limit", limit_borrows, limit_adopts},
+    {"Stats", stats_borrows, stats_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
