@@ -11,6 +11,7 @@
 #include "fake/fake.h"
 #include "fake/plain11.h"
 #include "mymem.h"
+#include "pools.h"
 
 /* A context on the heap, or NULL when its constructor failed. */
 static void *opened(void *ctx, umemStatusType status) {
@@ -256,6 +257,7 @@ Backend const backends[] = {
      NULL},
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
+    POOL_ROWS,
 };
 
 size_t const backend_count = sizeof backends / sizeof *backends;
@@ -290,6 +292,7 @@ REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
         &(umemCudaAsyncOptions){1, 0, 0})
 REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
 REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
+REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)
 
 BackendRefusal const backend_refusals[] = {
     {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
@@ -313,6 +316,7 @@ BackendRefusal const backend_refusals[] = {
     {"limit, no upstream", limit_of_nothing, umemValueError, 0, "the upstream is NULL"},
     {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
     {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
+    {"pool, no upstream", pool_of_nothing, umemValueError, 0, "the upstream is NULL"},
 };
 
 size_t const backend_refusal_count = sizeof backend_refusals / sizeof *backend_refusals;

@@ -13,6 +13,7 @@
 #include <umem/host.h>
 #include <umem/limit.h>
 #include <umem/mmap.h>
+#include <umem/pool.h>
 #include <umem/stats.h>
 #include <umem/threads.h>
 

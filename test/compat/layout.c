@@ -53,6 +53,7 @@ static void contexts(void **state) {
   CONTEXT(umemCudaHost);
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
+  CONTEXT(umemPool);
   CONTEXT(umemLimit);
   CONTEXT(umemStats);
 }

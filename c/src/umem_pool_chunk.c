@@ -1,0 +1,136 @@
+/* umem_pool_chunk.c - chunks of the upstream, and ranges of them. See umem_pool.h.
+ *
+ * Ranges are counted in units from address 0 on, so that addresses of any upstream fit below the range
+ * allocator's bound. Each chunk is a region of its own and can be removed when all of it is free. */
+#include "umem_pool.h"
+
+#include <stdlib.h>
+
+static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
+
+/* ---- chunks ---- */
+
+static bool has_room_for_chunk(umemPoolCore *core) {
+  if (core->chunk_count < core->chunk_room) return true;
+  size_t room = core->chunk_room ? 2 * core->chunk_room : 16;
+  umemPoolChunk *chunks = realloc(core->chunks, room * sizeof *chunks);
+  if (!chunks) return false;
+  core->chunks = chunks;
+  core->chunk_room = room;
+  return true;
+}
+
+static bool lacks_books(umemPoolLack *lack) {
+  lack->why = umemPoolBooks;
+  return false;
+}
+
+bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
+  if (!has_room_for_chunk(core)) return lacks_books(lack);
+  bool special = alignment > umemPoolPage;
+  lack->why = umemPoolUpstream;
+  umemAttempt_begin(&lack->attempt);
+  uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
+  umemAttempt_end(&lack->attempt);
+  if (adr == umem_null_of(core->upstream)) return false;
+  if (!umemRange_add(core->range, adr >> umemPoolUnitShift, size >> umemPoolUnitShift, false)) {
+    umemAttempt_begin(&lack->attempt);
+    umem_aligned_free(core->upstream, adr);
+    umemAttempt_end(&lack->attempt);
+    return lacks_books(lack);
+  }
+  core->chunks[core->chunk_count++] = (umemPoolChunk){adr, size, special};
+  core->special_count += special;
+  core->reserved += size;
+  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
+  return true;
+}
+
+/* How large a chunk for size bytes would best be. */
+static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment) {
+  if (alignment > umemPoolPage) return size;
+  size_t growth = core->growth;
+  if (!growth) growth = core->reserved < growth_most ? (size_t)core->reserved : growth_most;
+  if (!core->growth && growth < growth_least) growth = growth_least;
+  growth = (growth + umemPoolPage - 1) & ~(size_t)(umemPoolPage - 1);
+  return size > growth ? size : growth;
+}
+
+/* Takes a chunk that holds size bytes, a multiple of units: as large as it should be, or if that is not
+ * to be had as small as it may be. */
+static bool grow(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
+  uint64_t allowed = core->maximum ? core->maximum - core->reserved : UINT64_MAX;
+  if (size > allowed) {
+    lack->why = umemPoolMaximum;
+    lack->reserved = core->reserved;
+    return false;
+  }
+  size_t best = best_size(core, size, alignment);
+  if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
+  if (umemPool_add_chunk(core, best, alignment, lack)) return true;
+  return best > size && umemPool_add_chunk(core, size, alignment, lack);
+}
+
+/* Takes chunk i, all of which is free, out of the books and gives it back. */
+static void release_chunk(umemPoolCore *core, size_t i) {
+  umemPoolChunk chunk = core->chunks[i];
+  core->chunks[i] = core->chunks[--core->chunk_count];
+  core->special_count -= chunk.special;
+  core->reserved -= chunk.size;
+  umem_aligned_free(core->upstream, chunk.adr);
+}
+
+/* Whether all of chunk was free; it is then out of the range allocator. */
+static bool remove_if_free(umemPoolCore *core, umemPoolChunk const *chunk) {
+  return umemRange_remove(core->range, chunk->adr >> umemPoolUnitShift,
+                          chunk->size >> umemPoolUnitShift);
+}
+
+void umemPool_release_chunks(umemPoolCore *core, size_t keep) {
+  for (size_t i = core->chunk_count; i-- > 0;) {
+    umemPoolChunk const *chunk = &core->chunks[i];
+    if (core->reserved - chunk->size >= keep && remove_if_free(core, chunk)) release_chunk(core, i);
+  }
+}
+
+void umemPool_release_special_chunks(umemPoolCore *core) {
+  for (size_t i = core->special_count ? core->chunk_count : 0; i-- > 0;)
+    if (core->chunks[i].special && remove_if_free(core, &core->chunks[i])) release_chunk(core, i);
+}
+
+void umemPool_end_chunks(umemPoolCore *core) {
+  while (core->chunk_count) release_chunk(core, core->chunk_count - 1);
+  free(core->chunks);
+  umemRange_destroy(core->range);
+  core->chunks = NULL;
+  core->range = NULL;
+}
+
+/* ---- ranges ---- */
+
+bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+                      umemPoolLack *lack) {
+  uint64_t units = ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
+  uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
+  uint64_t start = umemRange_alloc(core->range, units, step);
+  if (start == UMEM_RANGE_NONE) {
+    if (!grow(core, (size_t)units << umemPoolUnitShift, alignment, lack)) return false;
+    start = umemRange_alloc(core->range, units, step);
+    if (start == UMEM_RANGE_NONE) return lacks_books(lack); /* the chunk stays for another try */
+  }
+  *adr = (uintptr_t)(start << umemPoolUnitShift);
+  return true;
+}
+
+uint64_t umemPool_unreserve(umemPoolCore *core, uintptr_t adr) {
+  if (adr & (umemPoolUnit - 1)) return 0;
+  return umemRange_free(core->range, adr >> umemPoolUnitShift);
+}
+
+uint64_t umemPool_extent(umemPoolCore *core, uintptr_t adr) {
+  umemRangeItem item;
+  if (adr & (umemPoolUnit - 1)) return 0;
+  bool found = umemRange_find(core->range, adr >> umemPoolUnitShift, &item);
+  bool begins = found && item.live && item.start == adr >> umemPoolUnitShift;
+  return begins ? item.extent << umemPoolUnitShift : 0;
+}

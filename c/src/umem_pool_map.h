@@ -1,0 +1,69 @@
+/* umem_pool_map.h - which span a page of the address space belongs to.
+ *
+ * A page is 64 KiB. Regions of 1024 pages have a leaf each, a table of pointers; leaves are found in a hash
+ * table by the number of their region, so that any 64-bit address will do.
+ *
+ * Threads: one writer at a time, with a lock of its own; readers need none. Leaves and outgrown hash
+ * tables stay until the end, since a reader may be looking at them: 8 KiB for each 64 MiB of address
+ * space that the pool has ever used. */
+#ifndef UMEM_POOL_MAP_H
+#define UMEM_POOL_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { umemPoolPageShift = 16, umemPoolLeafShift = 10 };
+
+typedef struct umemPoolLeaf {
+  void *spans[1 << umemPoolLeafShift]; /* borrowed; NULL: the page belongs to none */
+} umemPoolLeaf;
+
+typedef struct umemPoolLeafCell {
+  uint64_t region;    /* valid where there is a leaf */
+  umemPoolLeaf *leaf; /* owned by the map; NULL: free cell */
+} umemPoolLeafCell;
+
+typedef struct umemPoolLeaves {
+  struct umemPoolLeaves *older; /* the one that this has outgrown; owned */
+  size_t mask;                  /* the number of cells less one, a power of two */
+  size_t count;
+  umemPoolLeafCell cells[];
+} umemPoolLeaves;
+
+typedef struct umemPoolMap {
+  umemPoolLeaves *leaves; /* owned */
+} umemPoolMap;
+
+/* False, with nothing to release, without memory. */
+bool umemPoolMap_init(umemPoolMap *map);
+void umemPoolMap_fini(umemPoolMap *map);
+
+/* Makes sure that count pages from page on can be set. False without memory. */
+bool umemPoolMap_prepare(umemPoolMap *map, uint64_t page, uint64_t count);
+
+/* Sets count pages, which have been prepared. */
+void umemPoolMap_set(umemPoolMap *map, uint64_t page, uint64_t count, void *span);
+
+/* Fibonacci hashing: Knuth, TAOCP 6.4. */
+static inline size_t umemPoolMap_home(umemPoolLeaves const *leaves, uint64_t region) {
+  return (size_t)(region * 0x9E3779B97F4A7C15u >> 40) & leaves->mask;
+}
+
+static inline umemPoolLeaf *umemPoolMap_leaf(umemPoolMap const *map, uint64_t region) {
+  umemPoolLeaves const *leaves = __atomic_load_n(&map->leaves, __ATOMIC_ACQUIRE);
+  for (size_t i = umemPoolMap_home(leaves, region);; i = (i + 1) & leaves->mask) {
+    umemPoolLeaf *leaf = __atomic_load_n(&leaves->cells[i].leaf, __ATOMIC_ACQUIRE);
+    if (!leaf || leaves->cells[i].region == region) return leaf;
+  }
+}
+
+/* What the page of adr was set to; NULL where it never was. */
+static inline void *umemPoolMap_find(umemPoolMap const *map, uintptr_t adr) {
+  uint64_t page = (uint64_t)adr >> umemPoolPageShift;
+  umemPoolLeaf const *leaf = umemPoolMap_leaf(map, page >> umemPoolLeafShift);
+  if (!leaf) return NULL;
+  return __atomic_load_n(&leaf->spans[page & ((1 << umemPoolLeafShift) - 1)], __ATOMIC_ACQUIRE);
+}
+
+#endif

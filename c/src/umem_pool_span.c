@@ -1,0 +1,189 @@
+/* umem_pool_span.c - spans of small blocks of one class. See umem_pool.h. */
+#include "umem_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { least_room = 8 };
+
+/* ---- classes ---- */
+
+/* The blocks that a thread moves at once: few bytes, but enough to make the lock cheap. */
+static uint32_t batch_of(uint32_t size) {
+  uint32_t const bytes = 32 << 10, least = 2;
+  uint32_t batch = bytes / size;
+  return batch > umemPoolBatchMost ? (uint32_t)umemPoolBatchMost : batch < least ? least : batch;
+}
+
+/* 16, 32, ..., 128, then four to each power of two: a block is at most a quarter larger than asked for.
+ * Spans of a page hold eight blocks at least, those of eight pages likewise. */
+static umemPoolShape shape_of(unsigned class) {
+  uint32_t size =
+      class < 8 ? umemPoolGrain * (class + 1) : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
+  uint32_t pages = size <= umemPoolPage / 8 ? 1 : 8;
+  return (umemPoolShape){size, pages * umemPoolPage / size, pages, batch_of(size),
+                         ((UINT64_C(1) << 40) + size - 1) / size};
+}
+
+/* Sizes are rounded up to multiples of the alignment, and blocks of such a size are aligned in a span,
+ * which is. */
+void umemPool_init_classes(umemPoolCore *core) {
+  for (unsigned class = 0; class < umemPoolClasses; class ++) core->shapes[class] = shape_of(class);
+  unsigned class = 0;
+  for (uint32_t size = 0; size <= umemPoolSmall; size += umemPoolGrain) {
+    while (class < umemPoolClasses &&
+           (core->shapes[class].size < size || core->shapes[class].size % core->alignment))
+      class ++;
+    core->class_of[size / umemPoolGrain] = (uint8_t) class;
+  }
+}
+
+/* ---- descriptors ---- */
+
+static unsigned room_index(uint32_t room) { return (unsigned)__builtin_ctz(room); }
+
+/* A descriptor with room for count blocks, none of them live. NULL without memory. */
+static umemPoolSpan *new_descriptor(umemPoolCore *core, uint32_t count) {
+  uint32_t room = least_room;
+  while (room < count) room *= 2;
+  umemPoolSpan *span = core->unused[room_index(room)];
+  if (span) {
+    core->unused[room_index(room)] = span->after;
+    return span; /* the last block to be freed has left all bytes 0 */
+  }
+  size_t bits = (room + 63) / 64 * sizeof(uint64_t);
+  span = calloc(1, sizeof *span + room + bits);
+  if (span) span->room = room;
+  return span;
+}
+
+static void put_away(umemPoolCore *core, umemPoolSpan *span) {
+  __atomic_store_n(&span->key, 0, __ATOMIC_RELEASE);
+  span->after = core->unused[room_index(span->room)];
+  core->unused[room_index(span->room)] = span;
+}
+
+/* ---- the list of a class ---- */
+
+static void link_span(umemPoolClass *class, umemPoolSpan *span) {
+  span->before = NULL;
+  span->after = class->spans;
+  if (class->spans) class->spans->before = span;
+  class->spans = span;
+}
+
+static void unlink_span(umemPoolClass *class, umemPoolSpan *span) {
+  if (span->before)
+    span->before->after = span->after;
+  else
+    class->spans = span->after;
+  if (span->after) span->after->before = span->before;
+}
+
+static void free_all_bits(umemPoolSpan *span, uint32_t count) {
+  uint64_t *bits = umemPoolSpan_bits(span);
+  memset(bits, 0xFF, count / 64 * sizeof *bits);
+  if (count % 64) bits[count / 64] = (UINT64_C(1) << count % 64) - 1;
+}
+
+bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
+  umemPoolShape const *shape = &core->shapes[class];
+  uintptr_t adr;
+  if (!umemPool_reserve(core, (size_t)shape->pages << umemPoolPageShift, umemPoolPage, &adr, lack))
+    return false;
+  uint64_t page = (uint64_t)adr >> umemPoolPageShift;
+  umemPoolSpan *span = NULL;
+  if (umemPoolMap_prepare(&core->map, page, shape->pages))
+    span = new_descriptor(core, shape->count);
+  if (!span) {
+    lack->why = umemPoolBooks;
+    umemPool_unreserve(core, adr);
+    return false;
+  }
+  free_all_bits(span, shape->count);
+  span->free_count = shape->count;
+  __atomic_store_n(&span->key, page << 8 | (class + 1), __ATOMIC_RELEASE);
+  umemPoolMap_set(&core->map, page, shape->pages, span);
+  link_span(&core->classes[class], span);
+  return true;
+}
+
+/* Gives a span back whose blocks are all free. */
+static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
+  uint64_t page = span->key >> 8;
+  unlink_span(&core->classes[class], span);
+  umemPoolMap_set(&core->map, page, core->shapes[class].pages, NULL);
+  put_away(core, span);
+  umemPool_unreserve(core, (uintptr_t)(page << umemPoolPageShift));
+}
+
+/* ---- blocks ---- */
+
+/* Takes up to count blocks of one span, in rising order. */
+static uint32_t take_from(umemPoolShape const *shape, umemPoolSpan *span, umemPoolEntry *entries,
+                          uint32_t count) {
+  uintptr_t base = (uintptr_t)(span->key >> 8 << umemPoolPageShift);
+  uint64_t *bits = umemPoolSpan_bits(span);
+  uint32_t taken = 0;
+  if (count > span->free_count) count = span->free_count;
+  for (uint32_t word = 0; taken < count; word++)
+    for (; bits[word] && taken < count; bits[word] &= bits[word] - 1) {
+      uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bits[word]);
+      entries[taken++] = (umemPoolEntry){base + (uintptr_t)index * shape->size, &span->live[index]};
+    }
+  span->free_count -= taken;
+  return taken;
+}
+
+static void reverse(umemPoolEntry *entries, uint32_t count) {
+  for (uint32_t i = 0; i < count / 2; i++) {
+    umemPoolEntry entry = entries[i];
+    entries[i] = entries[count - 1 - i];
+    entries[count - 1 - i] = entry;
+  }
+}
+
+uint32_t umemPool_take(umemPoolCore *core, unsigned class, umemPoolEntry *entries, uint32_t count) {
+  umemPoolClass *self = &core->classes[class];
+  umemPoolShape const *shape = &core->shapes[class];
+  uint32_t taken = 0;
+  while (taken < count && self->spans) {
+    umemPoolSpan *span = self->spans;
+    taken += take_from(shape, span, entries + taken, count - taken);
+    if (!span->free_count) unlink_span(self, span);
+  }
+  reverse(entries, taken);
+  self->out += taken;
+  core->small_out += (uint64_t)taken * shape->size;
+  umemPool_note_peak(core);
+  return taken;
+}
+
+static void put_one(umemPoolCore *core, umemPoolEntry const *entry) {
+  umemPoolSpan *span = umemPoolMap_find(&core->map, entry->adr);
+  unsigned class = (unsigned)(span->key & 255) - 1;
+  umemPoolShape const *shape = &core->shapes[class];
+  umemPoolClass *self = &core->classes[class];
+  uint32_t index = (uint32_t)(entry->live - span->live);
+  umemPoolSpan_bits(span)[index / 64] |= UINT64_C(1) << index % 64;
+  self->out--;
+  core->small_out -= shape->size;
+  if (!span->free_count++) link_span(self, span);
+  if (span->free_count == shape->count) remove_span(core, class, span);
+}
+
+void umemPool_put(umemPoolCore *core, umemPoolEntry const *entries, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) put_one(core, &entries[i]);
+}
+
+/* Those in use are found by the ranges that they lie in. */
+void umemPool_end_spans(umemPoolCore *core) {
+  umemRangeItem item;
+  for (uint64_t at = 0; umemRange_next(core->range, at, &item); at = item.start + item.extent)
+    if (item.live) free(umemPoolMap_find(&core->map, (uintptr_t)(item.start << umemPoolUnitShift)));
+  for (size_t i = 0; i < sizeof core->unused / sizeof *core->unused; i++)
+    for (umemPoolSpan *span = core->unused[i], *after; span; span = after) {
+      after = span->after;
+      free(span);
+    }
+}
