@@ -44,6 +44,7 @@ void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
+void measure_pool(Effort const &effort, std::vector<Ratio> &rows);
 
 /* Several groups may have one name: they are chosen together. */
 struct Group {

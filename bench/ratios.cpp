@@ -1,6 +1,6 @@
 /* ratios.cpp - measures the ratios that umem promises, and prints them.
  *
- *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth gpu
+ *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth pool gpu
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when gpu alone was asked for, and there is none. */
@@ -37,7 +37,8 @@ using Rows = std::vector<Ratio>;
 constexpr Group cpu_groups[] = {{"host", measure_host},
                                 {"files", measure_files},
                                 {"stage", measure_stage},
-                                {"growth", measure_growth}};
+                                {"growth", measure_growth},
+                                {"pool", measure_pool}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -237,8 +238,9 @@ int run(Wishes wishes) {
 int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
-    std::fprintf(stderr,
-                 "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth|gpu]...\n");
+    std::fprintf(
+        stderr,
+        "usage: umem_ratios [--quick] [--json FILE] [host|files|stage|growth|pool|gpu]...\n");
     return 2;
   }
   try {

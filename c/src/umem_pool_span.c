@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { least_room = 8 };
+enum { least_room = 8, line = 64 };
 
 /* ---- classes ---- */
 
@@ -51,9 +51,13 @@ static umemPoolSpan *new_descriptor(umemPoolCore *core, uint32_t count) {
     core->unused[room_index(room)] = span->after;
     return span; /* the last block to be freed has left all bytes 0 */
   }
-  size_t bits = (room + 63) / 64 * sizeof(uint64_t);
-  span = calloc(1, sizeof *span + room + bits);
-  if (span) span->room = room;
+  /* A free looks at the key and one byte, which are in one line of the processor's cache for most. */
+  size_t size = sizeof *span + room + (room + 63) / 64 * sizeof(uint64_t);
+  size = (size + line - 1) & ~(size_t)(line - 1);
+  span = aligned_alloc(line, size);
+  if (!span) return NULL;
+  memset(span, 0, size);
+  span->room = room;
   return span;
 }
 
