@@ -47,3 +47,4 @@ BackendBooks adaptor_books(umemVirtual *ctx) {
  * it is being asked for. */
 ADAPTOR(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
 ADAPTOR(stats, umemStats_ctor(ctx, upstream))
+ADAPTOR(track, umemTrack_ctor(ctx, upstream, NULL))

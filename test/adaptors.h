@@ -12,6 +12,7 @@
 
 ADAPTOR_OPENERS(limit)
 ADAPTOR_OPENERS(stats)
+ADAPTOR_OPENERS(track)
 
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);

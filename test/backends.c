@@ -257,6 +257,7 @@ Backend const backends[] = {
      NULL},
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
+    ADAPTOR_ROWS(track, backendChecksFrees | backendTellsLeaks),
     POOL_ROWS,
 };
 

@@ -16,5 +16,6 @@
 #include <umem/pool.h>
 #include <umem/stats.h>
 #include <umem/threads.h>
+#include <umem/track.h>
 
 #endif

@@ -56,6 +56,7 @@ static void contexts(void **state) {
   CONTEXT(umemPool);
   CONTEXT(umemLimit);
   CONTEXT(umemStats);
+  CONTEXT(umemTrack);
 }
 
 static void the_table_of_methods(void **state) {
@@ -115,6 +116,18 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemStatsFigures, peak_count, 40);
   OFFSET(umemStatsFigures, total_count, 48);
   assert_true(sizeof(umemStatsFigures) >= 56);
+
+  OFFSET(umemTrackOptions, size, 0);
+  OFFSET(umemTrackOptions, frames, 8);
+  assert_true(sizeof(umemTrackOptions) >= 16);
+  OFFSET(umemTrackBlock, size, 0);
+  OFFSET(umemTrackBlock, ctx, 8);
+  OFFSET(umemTrackBlock, adr, 16);
+  OFFSET(umemTrackBlock, nbytes, 24);
+  OFFSET(umemTrackBlock, number, 32);
+  OFFSET(umemTrackBlock, frames, 40);
+  OFFSET(umemTrackBlock, trace, 48);
+  assert_true(sizeof(umemTrackBlock) >= 304);
 
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);

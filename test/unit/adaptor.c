@@ -17,6 +17,12 @@ static umemStatusType stats_borrows(void *ctx, void *upstream) {
 static umemStatusType stats_adopts(void *ctx, void *upstream) {
   return umemStats_adopt(ctx, upstream);
 }
+static umemStatusType track_borrows(void *ctx, void *upstream) {
+  return umemTrack_ctor(ctx, upstream, NULL);
+}
+static umemStatusType track_adopts(void *ctx, void *upstream) {
+  return umemTrack_adopt(ctx, upstream, NULL);
+}
 
 static struct {
   char const *name;
@@ -24,6 +30,7 @@ static struct {
 } const kinds[] = {
     {"Limit", limit_borrows, limit_adopts},
     {"Stats", stats_borrows, stats_adopts},
+    {"Track", track_borrows, track_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
