@@ -48,3 +48,9 @@ BackendBooks adaptor_books(umemVirtual *ctx) {
 ADAPTOR(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
 ADAPTOR(stats, umemStats_ctor(ctx, upstream))
 ADAPTOR(track, umemTrack_ctor(ctx, upstream, NULL))
+
+static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  return false;
+}
+ADAPTOR(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))

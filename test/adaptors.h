@@ -13,6 +13,7 @@
 ADAPTOR_OPENERS(limit)
 ADAPTOR_OPENERS(stats)
 ADAPTOR_OPENERS(track)
+ADAPTOR_OPENERS(retry)
 
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);

@@ -258,6 +258,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
     ADAPTOR_ROWS(track, backendChecksFrees | backendTellsLeaks),
+    ADAPTOR_ROWS(retry, 0),
     POOL_ROWS,
 };
 

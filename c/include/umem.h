@@ -14,6 +14,7 @@
 #include <umem/limit.h>
 #include <umem/mmap.h>
 #include <umem/pool.h>
+#include <umem/retry.h>
 #include <umem/stats.h>
 #include <umem/threads.h>
 #include <umem/track.h>

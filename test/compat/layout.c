@@ -57,6 +57,7 @@ static void contexts(void **state) {
   CONTEXT(umemLimit);
   CONTEXT(umemStats);
   CONTEXT(umemTrack);
+  CONTEXT(umemRetry);
 }
 
 static void the_table_of_methods(void **state) {

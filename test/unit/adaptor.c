@@ -23,6 +23,16 @@ static umemStatusType track_borrows(void *ctx, void *upstream) {
 static umemStatusType track_adopts(void *ctx, void *upstream) {
   return umemTrack_adopt(ctx, upstream, NULL);
 }
+static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  return false;
+}
+static umemStatusType retry_borrows(void *ctx, void *upstream) {
+  return umemRetry_ctor(ctx, upstream, give_up, NULL);
+}
+static umemStatusType retry_adopts(void *ctx, void *upstream) {
+  return umemRetry_adopt(ctx, upstream, give_up, NULL);
+}
 
 static struct {
   char const *name;
@@ -31,6 +41,7 @@ static struct {
     {"Limit", limit_borrows, limit_adopts},
     {"Stats", stats_borrows, stats_adopts},
     {"Track", track_borrows, track_adopts},
+    {"Retry", retry_borrows, retry_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
