@@ -54,3 +54,4 @@ static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
   return false;
 }
 ADAPTOR(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))
+ADAPTOR(fault, umemFault_ctor(ctx, upstream, NULL))

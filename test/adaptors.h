@@ -14,6 +14,7 @@ ADAPTOR_OPENERS(limit)
 ADAPTOR_OPENERS(stats)
 ADAPTOR_OPENERS(track)
 ADAPTOR_OPENERS(retry)
+ADAPTOR_OPENERS(fault)
 
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);

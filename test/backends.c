@@ -259,6 +259,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(stats, 0),
     ADAPTOR_ROWS(track, backendChecksFrees | backendTellsLeaks),
     ADAPTOR_ROWS(retry, 0),
+    ADAPTOR_ROWS(fault, 0),
     POOL_ROWS,
 };
 

@@ -9,6 +9,7 @@
 #include <umem/base.h>
 
 #include <umem/cuda.h>
+#include <umem/fault.h>
 #include <umem/file.h>
 #include <umem/host.h>
 #include <umem/limit.h>

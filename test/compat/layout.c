@@ -58,6 +58,7 @@ static void contexts(void **state) {
   CONTEXT(umemStats);
   CONTEXT(umemTrack);
   CONTEXT(umemRetry);
+  CONTEXT(umemFault);
 }
 
 static void the_table_of_methods(void **state) {
@@ -129,6 +130,15 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemTrackBlock, frames, 40);
   OFFSET(umemTrackBlock, trace, 48);
   assert_true(sizeof(umemTrackBlock) >= 304);
+
+  OFFSET(umemFaultPlan, size, 0);
+  OFFSET(umemFaultPlan, calls, 8);
+  OFFSET(umemFaultPlan, status, 12);
+  OFFSET(umemFaultPlan, nth, 16);
+  OFFSET(umemFaultPlan, times, 24);
+  OFFSET(umemFaultPlan, share, 32);
+  OFFSET(umemFaultPlan, seed, 40);
+  assert_true(sizeof(umemFaultPlan) >= 48);
 
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);

@@ -33,15 +33,20 @@ static umemStatusType retry_borrows(void *ctx, void *upstream) {
 static umemStatusType retry_adopts(void *ctx, void *upstream) {
   return umemRetry_adopt(ctx, upstream, give_up, NULL);
 }
+static umemStatusType fault_borrows(void *ctx, void *upstream) {
+  return umemFault_ctor(ctx, upstream, NULL);
+}
+static umemStatusType fault_adopts(void *ctx, void *upstream) {
+  return umemFault_adopt(ctx, upstream, NULL);
+}
 
 static struct {
   char const *name;
   Construct *borrows, *adopts;
 } const kinds[] = {
-    {"Limit", limit_borrows, limit_adopts},
-    {"Stats", stats_borrows, stats_adopts},
-    {"Track", track_borrows, track_adopts},
-    {"Retry", retry_borrows, retry_adopts},
+    {"Limit", limit_borrows, limit_adopts}, {"Stats", stats_borrows, stats_adopts},
+    {"Track", track_borrows, track_adopts}, {"Retry", retry_borrows, retry_adopts},
+    {"Fault", fault_borrows, fault_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
