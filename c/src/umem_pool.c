@@ -46,28 +46,21 @@ static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- what is given back ---- */
 
-/* Makes all blocks free that the calling thread and the depot keep. */
-static void drain(umemPoolCore *core, umemPoolCache *cache) {
-  if (cache) umemPoolCache_drain(cache);
-  umemPool_drain_depot(core);
-}
-
 /* For a second try: gives back all that is not used, but what other threads keep. */
-static void reclaim(umemPoolCore *core, umemPoolCache *cache) {
+static void reclaim(umemPoolCore *core) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  drain(core, cache);
+  umemPool_drain(core);
   umemPool_release_chunks(core, 0);
   umemAttempt_end(&forgotten);
 }
 
 static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemPoolCore *core = core_of(ctx);
-  umemPoolCache *cache = umemPoolCache_mine(core);
   umemAttempt held;
   umemLock_acquire(&core->lock);
   umemAttempt_begin(&held);
-  drain(core, cache);
+  umemPool_drain(core);
   umemPool_release_chunks(core, keep);
   umemAttempt_end(&held);
   umemLock_release(&core->lock);
@@ -98,11 +91,10 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
   if (alignment < core->alignment) alignment = core->alignment;
   uintptr_t adr;
   umemPoolLack lack;
-  umemPoolCache *cache = umemPoolCache_mine(core);
   umemLock_acquire(&core->lock);
   bool found = reserve_large(core, size, alignment, &adr, &lack);
   if (!found) {
-    reclaim(core, cache);
+    reclaim(core);
     found = reserve_large(core, size, alignment, &adr, &lack);
   }
   umemLock_release(&core->lock);
@@ -146,12 +138,14 @@ static bool find_small(umemPoolCore *core, unsigned class, umemPoolSlot *slot, u
   return true;
 }
 
-/* Where there is no room for a span there may be some for a block alone. */
+/* Where there is no room for a span there may be some for a block alone, at what the blocks of a span
+ * are multiples of. */
 static bool find_any(umemPoolCore *core, unsigned class, umemPoolSlot *slot, umemPoolEntry *entry,
                      umemPoolLack *lack) {
   if (find_small(core, class, slot, entry, lack)) return true;
   entry->live = NULL;
-  return reserve_large(core, core->shapes[class].size, core->alignment, &entry->adr, lack);
+  size_t size = core->shapes[class].size;
+  return reserve_large(core, size, size & -size, &entry->adr, lack);
 }
 
 static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned class) {
@@ -171,7 +165,7 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
   umemLock_acquire(&core->lock);
   bool found = find_any(core, class, slot, &entry, &lack);
   if (!found) {
-    reclaim(core, cache);
+    reclaim(core);
     found = find_any(core, class, slot, &entry, &lack);
   }
   if (found && entry.live) core->served++;
@@ -364,6 +358,7 @@ static void free_core(umemPoolCore *core) {
   umemPool_end_chunks(core);
   umemPoolMap_fini(&core->map);
   umemPoolCore_drop(core);
+  umemPoolCore_bury();
 }
 
 static void pool_dtor(umemVirtual *ctx) {

@@ -104,8 +104,10 @@ typedef struct umemPoolChunk {
 
 /* Lives as long as the pool, and as the last thread that has a cache of it. */
 typedef struct umemPoolCore {
-  uint64_t serial;       /* names the pool in this process; never 0 */
-  uint32_t shares;       /* atomic: of the pool and of the caches */
+  uint64_t serial; /* names the pool in this process; never 0 */
+  uint32_t shares; /* atomic: of the pool and of the caches */
+  bool ended;      /* atomic; changes under the lock: the pool is gone */
+  struct umemPoolCore *next_grave;
   umemVirtual *upstream; /* borrowed */
   size_t alignment, growth, maximum;
   umemPoolMap map;
@@ -113,7 +115,6 @@ typedef struct umemPoolCore {
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
   umemLock lock;
-  bool ended;       /* the pool is gone */
   umemRange *range; /* owned; of units, in all chunks: spans and large blocks are its live ranges */
   umemPoolChunk *chunks; /* owned */
   size_t chunk_count, chunk_room, special_count;
@@ -141,8 +142,8 @@ static inline void umemPool_note_peak(umemPoolCore *core) {
 
 /* ---- umem_pool_chunk.c; all under the lock ---- */
 
-/* A new live range of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple of alignment;
- * from a new chunk if need be. False, and why in *lack, without. */
+/* A new live range of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple of alignment.
+ * Where there is none, first what waits for the calling thread is made free, then a new chunk taken. False, and why in *lack, without. */
 bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
                       umemPoolLack *lack);
 
@@ -217,11 +218,9 @@ extern _Thread_local umemPoolCache *umem_pool_last_cache __attribute__((visibili
 /* The calling thread's cache of core, made if need be; NULL without memory. */
 umemPoolCache *umemPoolCache_mine(umemPoolCore *core);
 
-/* Makes the blocks that cache keeps free in their spans. Under the lock. */
-void umemPoolCache_drain(umemPoolCache *cache);
-
-/* The same for the blocks that wait in the depot. */
-void umemPool_drain_depot(umemPoolCore *core);
+/* Makes the blocks free in their spans that the calling thread keeps, and those in the depot. Under the
+ * lock. */
+void umemPool_drain(umemPoolCore *core);
 
 /* Moves a batch from the depot to the empty slot. False when there is none. */
 bool umemPool_fetch(umemPoolCore *core, unsigned class, umemPoolSlot *slot);
@@ -235,8 +234,11 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
 /* The pool ends: takes everything from all caches, and the calling thread's own away. */
 void umemPool_end_caches(umemPoolCore *core);
 
-/* Gives up a share of core, which goes with the last. */
+/* Gives up a share of core, which is dead with the last. Whatever locks are held. */
 void umemPoolCore_drop(umemPoolCore *core);
+
+/* Frees dead cores. While no lock is held. */
+void umemPoolCore_bury(void);
 
 static inline void umemPoolSlot_push(umemPoolSlot *slot, umemPoolEntry entry) {
   uint32_t count = __atomic_load_n(&slot->count, __ATOMIC_RELAXED);

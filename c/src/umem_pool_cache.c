@@ -26,10 +26,28 @@ static bool has_key; /* without one there are no caches */
 
 /* ---- shares ---- */
 
+static umemPoolCore *graves; /* cores of which nobody has a share; under the global lock */
+
+/* The last share may be given up while locks are held, under which no lock may be destroyed. */
 void umemPoolCore_drop(umemPoolCore *core) {
   if (__atomic_sub_fetch(&core->shares, 1, __ATOMIC_ACQ_REL)) return;
-  umemLock_destroy(&core->lock);
-  free(core);
+  umemLock_acquire_global();
+  core->next_grave = graves;
+  graves = core;
+  umemLock_release_global();
+}
+
+void umemPoolCore_bury(void) {
+  umemLock_acquire_global();
+  umemPoolCore *core = graves;
+  graves = NULL;
+  umemLock_release_global();
+  while (core) {
+    umemPoolCore *next = core->next_grave;
+    umemLock_destroy(&core->lock);
+    free(core);
+    core = next;
+  }
 }
 
 static void free_slots(umemPoolCache *cache) {
@@ -37,6 +55,15 @@ static void free_slots(umemPoolCache *cache) {
     umemPoolSlot *slot = &cache->slots[class];
     free(slot->entries);
     *slot = (umemPoolSlot){0};
+  }
+}
+
+/* Makes the blocks that cache keeps free in their spans. Under the lock. */
+static void drain_cache(umemPoolCache *cache) {
+  for (unsigned class = 0; class < umemPoolClasses; class ++) {
+    umemPoolSlot *slot = &cache->slots[class];
+    umemPool_put(cache->core, slot->entries, slot->count);
+    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
   }
 }
 
@@ -57,7 +84,7 @@ static void end_cache(umemPoolCache *cache) {
   umemPoolCore *core = cache->core;
   umemLock_acquire(&core->lock);
   if (!core->ended) {
-    umemPoolCache_drain(cache);
+    drain_cache(cache);
     unlink_from_core(cache);
   }
   umemLock_release(&core->lock);
@@ -83,18 +110,18 @@ static void make_key(void) { has_key = pthread_key_create(&key, end_thread) == 0
 __attribute__((destructor)) static void delete_key(void) {
   if (has_key) pthread_key_delete(key);
   has_key = false;
+  umemPoolCore_bury();
 }
 
-/* Ends the caches whose pools have ended before. */
+/* Frees the caches whose pools have ended before, and have taken all that was in them. Takes no lock but
+ * the global one: other pools' may be held, whose upstream this thread is using. */
 static void sweep(void) {
   for (umemPoolCache **link = &caches_of_thread; *link;) {
     umemPoolCache *cache = *link;
-    umemLock_acquire(&cache->core->lock);
-    bool ended = cache->core->ended;
-    umemLock_release(&cache->core->lock);
-    if (ended) {
+    if (__atomic_load_n(&cache->core->ended, __ATOMIC_ACQUIRE)) {
       *link = cache->next;
-      end_cache(cache);
+      umemPoolCore_drop(cache->core);
+      free(cache);
     } else {
       link = &cache->next;
     }
@@ -121,10 +148,16 @@ static umemPoolCache *new_cache(umemPoolCore *core) {
   return cache;
 }
 
-umemPoolCache *umemPoolCache_mine(umemPoolCore *core) {
-  if (umem_pool_last_cache->serial == core->serial) return umem_pool_last_cache;
+/* The calling thread's cache of core; NULL if it has none. */
+static umemPoolCache *known_cache(umemPoolCore const *core) {
   umemPoolCache *cache = caches_of_thread;
   while (cache && cache->serial != core->serial) cache = cache->next;
+  return cache;
+}
+
+umemPoolCache *umemPoolCache_mine(umemPoolCore *core) {
+  if (umem_pool_last_cache->serial == core->serial) return umem_pool_last_cache;
+  umemPoolCache *cache = known_cache(core);
   if (!cache) cache = new_cache(core);
   if (cache) umem_pool_last_cache = cache;
   return cache;
@@ -140,8 +173,12 @@ void umemPool_end_caches(umemPoolCore *core) {
       break;
     }
   umemLock_acquire(&core->lock);
-  core->ended = true;
-  for (umemPoolCache *cache = core->caches; cache; cache = cache->after) free_slots(cache);
+  for (umemPoolCache *cache = core->caches, *after; cache; cache = after) {
+    after = cache->after;
+    free_slots(cache);
+  }
+  __atomic_store_n(&core->ended, true,
+                   __ATOMIC_RELEASE); /* the caches are their threads' from here on */
   umemLock_release(&core->lock);
 }
 
@@ -153,14 +190,6 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
   slot->entries = malloc(limit * sizeof *slot->entries);
   if (slot->entries) slot->limit = limit;
   return slot->entries != NULL;
-}
-
-void umemPoolCache_drain(umemPoolCache *cache) {
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    umemPoolSlot *slot = &cache->slots[class];
-    umemPool_put(cache->core, slot->entries, slot->count);
-    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
-  }
 }
 
 /* ---- the depot ---- */
@@ -203,7 +232,7 @@ void umemPool_hand_over(umemPoolCore *core, unsigned class, umemPoolSlot *slot) 
   __atomic_store_n(&slot->count, slot->count - count, __ATOMIC_RELAXED);
 }
 
-void umemPool_drain_depot(umemPoolCore *core) {
+static void drain_depot(umemPoolCore *core) {
   for (unsigned class = 0; class < umemPoolClasses; class ++) {
     umemPoolClass *self = &core->classes[class];
     for (umemPoolBatch *batch; (batch = self->depot);) {
@@ -214,4 +243,10 @@ void umemPool_drain_depot(umemPoolCore *core) {
     }
     self->depot_count = 0;
   }
+}
+
+void umemPool_drain(umemPoolCore *core) {
+  umemPoolCache *cache = known_cache(core);
+  if (cache) drain_cache(cache);
+  drain_depot(core);
 }

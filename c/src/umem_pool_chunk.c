@@ -113,6 +113,10 @@ bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr
   uint64_t units = ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
   uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
   uint64_t start = umemRange_alloc(core->range, units, step);
+  if (start == UMEM_RANGE_NONE && core->chunk_count) {
+    umemPool_drain(core);
+    start = umemRange_alloc(core->range, units, step);
+  }
   if (start == UMEM_RANGE_NONE) {
     if (!grow(core, (size_t)units << umemPoolUnitShift, alignment, lack)) return false;
     start = umemRange_alloc(core->range, units, step);
