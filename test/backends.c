@@ -257,7 +257,7 @@ Backend const backends[] = {
      NULL},
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
-    ADAPTOR_ROWS(track, backendChecksFrees | backendTellsLeaks),
+    ADAPTOR_ROWS(track, backendTellsLeaks),
     ADAPTOR_ROWS(retry, 0),
     ADAPTOR_ROWS(fault, 0),
     POOL_ROWS,
