@@ -4,6 +4,12 @@
  * books can fail. */
 #include "pool_help.h"
 
+/* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
+char const *__asan_default_options(void);
+char const *__tsan_default_options(void);
+char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 enum { kibi = 1 << 10, mebi = 1 << 20 };
 
 static umemHost host;
