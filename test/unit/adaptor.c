@@ -1,59 +1,8 @@
 /* adaptor.c - what holds for every decorator: what it takes over, whose its upstream is, how it fails. */
-#include "adaptor_help.h"
+#include "adaptor_kinds.h"
 
-/* ---- the decorators ---- */
-
-typedef umemStatusType Construct(void *ctx, void *upstream);
-
-static umemStatusType limit_borrows(void *ctx, void *upstream) {
-  return umemLimit_ctor(ctx, upstream, SIZE_MAX);
-}
-static umemStatusType limit_adopts(void *ctx, void *upstream) {
-  return umemLimit_adopt(ctx, upstream, SIZE_MAX);
-}
-static umemStatusType stats_borrows(void *ctx, void *upstream) {
-  return umemStats_ctor(ctx, upstream);
-}
-static umemStatusType stats_adopts(void *ctx, void *upstream) {
-  return umemStats_adopt(ctx, upstream);
-}
-static umemStatusType track_borrows(void *ctx, void *upstream) {
-  return umemTrack_ctor(ctx, upstream, NULL);
-}
-static umemStatusType track_adopts(void *ctx, void *upstream) {
-  return umemTrack_adopt(ctx, upstream, NULL);
-}
-static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
-  return false;
-}
-static umemStatusType retry_borrows(void *ctx, void *upstream) {
-  return umemRetry_ctor(ctx, upstream, give_up, NULL);
-}
-static umemStatusType retry_adopts(void *ctx, void *upstream) {
-  return umemRetry_adopt(ctx, upstream, give_up, NULL);
-}
-static umemStatusType fault_borrows(void *ctx, void *upstream) {
-  return umemFault_ctor(ctx, upstream, NULL);
-}
-static umemStatusType fault_adopts(void *ctx, void *upstream) {
-  return umemFault_adopt(ctx, upstream, NULL);
-}
-
-static struct {
-  char const *name;
-  Construct *borrows, *adopts;
-} const kinds[] = {
-    {"Limit", limit_borrows, limit_adopts}, {"Stats", stats_borrows, stats_adopts},
-    {"Track", track_borrows, track_adopts}, {"Retry", retry_borrows, retry_adopts},
-    {"Fault", fault_borrows, fault_adopts},
-};
-enum { kind_count = sizeof kinds / sizeof *kinds };
-
-/* As large as each of them. */
-typedef umemLimit Any;
-
-#define FOR_EACH_KIND for (size_t kind = 0; kind < kind_count; kind++)
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- tests ---- */
 
@@ -205,11 +154,65 @@ static void bare_contexts_keep_their_routes(void **state) {
   }
 }
 
+/* ---- fork ---- */
+
+/* The heap of this sanitizer is not safe to fork beside threads that use it. */
+#ifdef __has_feature
+#define HEAP_FORKS !__has_feature(address_sanitizer)
+#elif defined __SANITIZE_ADDRESS__
+#define HEAP_FORKS 0
+#else
+#define HEAP_FORKS 1
+#endif
+enum { busy_count = HEAP_FORKS ? 2 : 0 };
+
+static Any in_use;
+static bool stop; /* atomic */
+
+static void *keep_busy(void *unused) {
+  while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) umem_free(&in_use, umem_alloc(&in_use, 10));
+  return unused;
+}
+
+/* 0 when all went well. */
+static int use_in_child(void) {
+  alarm(20); /* instead of waiting for ever for a lock that nobody holds any more */
+  for (int i = 0; i < 100; i++) {
+    uintptr_t adr = umem_calloc(&in_use, 10, 1);
+    adr = umem_realloc(&in_use, adr, 10, 20);
+    umem_free(&in_use, adr);
+  }
+  return umem_is_ok(&in_use) ? 0 : 1;
+}
+
+/* While other threads are in the middle of it. */
+static void a_child_of_fork_goes_on(void **state) {
+  (void)state;
+  FOR_EACH_KIND {
+    pthread_t busy[busy_count + 1];
+    assert_ok(kinds[kind].borrows(&in_use, &host));
+    __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
+    for (int i = 0; i < busy_count; i++)
+      assert_int_equal(pthread_create(&busy[i], NULL, keep_busy, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+      int status;
+      pid_t child = fork();
+      assert_true(child >= 0);
+      if (!child) _exit(use_in_child());
+      assert_int_equal(waitpid(child, &status, 0), child);
+      assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < busy_count; i++) pthread_join(busy[i], NULL);
+    end(&in_use);
+  }
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(takes_over_what_upstream_is),          TEST(an_adopted_upstream_ends_too),
       TEST(a_failed_constructor_leaves_upstream), TEST(failures_are_noted_on_all_layers),
-      TEST(bare_contexts_keep_their_routes),
+      TEST(bare_contexts_keep_their_routes),      TEST(a_child_of_fork_goes_on),
   };
   return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
 }
