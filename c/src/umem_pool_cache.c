@@ -109,7 +109,6 @@ static void make_key(void) { has_key = pthread_key_create(&key, end_thread) == 0
 /* A library that is closed must leave no destructor behind. */
 __attribute__((destructor)) static void delete_key(void) {
   if (has_key) pthread_key_delete(key);
-  has_key = false;
   umemPoolCore_bury();
 }
 

@@ -283,7 +283,8 @@ static void costly_chunks_go_back_at_once(void **state) {
   open_pool(&pool, mebi, 0, 0);
   uintptr_t adr = umem_aligned_alloc(&pool, 64 * mebi, 100);
   assert_true(adr && adr % (64 * mebi) == 0);
-  assert_true(stats_of(&pool).chunks == 2);
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.chunks == 2 && stats.reserved == mebi + 4096);
   umem_aligned_free(&pool, adr);
   assert_true(stats_of(&pool).chunks == 1);
   umem_dtor(&pool);
@@ -392,7 +393,36 @@ static void an_upstream_without_memory_is_asked_again(void **state) {
   umem_dtor(&limit);
 }
 
+/* The same for a small block, for which a chunk that is free is too small. */
+static void a_small_block_may_need_a_chunk_to_go_back(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemPool pool;
+  assert_ok(umemLimit_ctor(&limit, &host, 40 * kibi));
+  assert_ok(umemPool_ctor(&pool, &limit, NULL));
+  umem_free(&pool, new_block(&pool, 20000));
+  assert_true(stats_of(&pool).reserved == 20 * kibi);
+  uintptr_t adr = new_block(&pool, 32000);
+  assert_true(stats_of(&pool).reserved == 32 * kibi && umem_thread_status() == umemOK);
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+  umem_dtor(&limit);
+}
+
 /* ---- fragmentation ---- */
+
+/* Threads and the depot are for some blocks, and not for all that were ever freed. */
+static void little_is_kept_for_threads(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 3000 };
+  static uintptr_t adr[count];
+  open_pool(&pool, 16 * mebi, 0, 0);
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 4000);
+  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  assert_true(stats_of(&pool).largest_free >= 10 * mebi);
+  umem_dtor(&pool);
+}
 
 static void growing_sizes_reuse_what_is_freed(void **state) {
   (void)state;
@@ -608,6 +638,8 @@ int main(void) {
       cmocka_unit_test(the_maximum_is_used_up),
       cmocka_unit_test(classes_make_room_for_each_other),
       cmocka_unit_test(an_upstream_without_memory_is_asked_again),
+      cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
+      cmocka_unit_test(little_is_kept_for_threads),
       cmocka_unit_test(growing_sizes_reuse_what_is_freed),
       cmocka_unit_test(alternating_lifetimes_reuse_the_gaps),
       cmocka_unit_test(one_survivor_holds_one_chunk),
