@@ -55,3 +55,8 @@ static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
 }
 ADAPTOR(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))
 ADAPTOR(fault, umemFault_ctor(ctx, upstream, NULL))
+
+static umemStatusType construct_prefetch(void *ctx, void *upstream) {
+  return umemCudaPrefetch_ctor(ctx, upstream);
+}
+umemVirtual *open_prefetch(void) { return open_over(construct_prefetch, "cuda-managed"); }

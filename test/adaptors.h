@@ -16,6 +16,8 @@ ADAPTOR_OPENERS(track)
 ADAPTOR_OPENERS(retry)
 ADAPTOR_OPENERS(fault)
 
+umemVirtual *open_prefetch(void);
+
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);
 
@@ -36,5 +38,9 @@ enum {
       ADAPTOR_ROW(#name, open_##name##_async, "fake-async", adaptor_keeps | (more), NULL,          \
                   adaptor_books),                                                                  \
       ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL)
+
+/* What goes over managed memory only. */
+#define ADAPTOR_ROW_PREFETCH                                                                       \
+  ADAPTOR_ROW("prefetch", open_prefetch, "cuda-managed", adaptor_gpu, "managed", NULL)
 
 #endif

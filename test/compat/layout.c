@@ -54,6 +54,7 @@ static void contexts(void **state) {
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
   CONTEXT(umemPool);
+  CONTEXT(umemCudaPrefetch);
   CONTEXT(umemLimit);
   CONTEXT(umemStats);
   CONTEXT(umemTrack);
