@@ -172,6 +172,12 @@ static void numbers(void **state) {
   for (unsigned i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
     assert_int_equal(capabilities[i], 1u << i);
 
+  umemFaultCalls const calls[] = {umemFaultAlloc,   umemFaultCalloc,   umemFaultAligned,
+                                  umemFaultRealloc, umemFaultFree,     umemFaultSet,
+                                  umemFaultCopyTo,  umemFaultCopyFrom, umemFaultSynchronize,
+                                  umemFaultWait,    umemFaultFlush,    umemFaultTrim};
+  for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) assert_int_equal(calls[i], 1u << i);
+
   assert_int_equal(UMEM_MESSAGE_SIZE, 512);
   assert_int_equal(UMEM_MAX_RANK, 32);
   assert_true(UMEM_UNKNOWN == UINT64_MAX);
