@@ -65,6 +65,34 @@ static void failures_count_nothing(void **state) {
   end(&stats);
 }
 
+static umemStats meeting;
+static struct umemVtbl const *file_methods;
+
+/* Frees, and before it returns somebody else allocates: the address comes back. */
+static void free_meets_another(umemVirtual *ctx, uintptr_t adr) {
+  ctx->vptr = file_methods;
+  umem_free(ctx, adr);
+  assert_true(umem_alloc(&meeting, 70) == adr);
+}
+
+static void an_address_that_comes_back_at_once_is_another_block(void **state) {
+  (void)state;
+  umemFile file;
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  file_methods = file.super.vptr;
+  struct umemVtbl meets = *file_methods;
+  meets.free = free_meets_another;
+  assert_ok(umemStats_ctor(&meeting, &file));
+  uintptr_t adr = umem_alloc(&meeting, 100);
+  file.super.vptr = &meets;
+  umem_free(&meeting, adr);
+  assert_figures(figures_of(&meeting), 70, 170, 170, 1, 2, 2);
+  umem_free(&meeting, adr);
+  assert_figures(figures_of(&meeting), 0, 170, 170, 0, 2, 2);
+  end(&meeting);
+  end(&file);
+}
+
 static void scopes_nest(void **state) {
   (void)state;
   umemStats stats;
@@ -194,6 +222,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(counts_every_form_of_allocation),
       TEST(failures_count_nothing),
+      TEST(an_address_that_comes_back_at_once_is_another_block),
       TEST(scopes_nest),
       TEST(reset_forgets_the_past),
       TEST(structs_may_be_older_or_newer),

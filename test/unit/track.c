@@ -148,7 +148,9 @@ static void failures_change_nothing(void **state) {
   struct umemVtbl const *methods = fake.super.vptr;
   struct umemVtbl stubborn = *methods;
   stubborn.free = NULL; /* answers umemNotImplementedError */
-  assert_ok(umemTrack_ctor(&track, &fake, NULL));
+  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
+  options.frames = 4; /* which must not be left behind either */
+  assert_ok(umemTrack_ctor(&track, &fake, &options));
   uintptr_t adr = umem_alloc(&track, 100);
   for (int i = 0; i < 100; i++) { /* more than any reserve */
     assert_true(umem_alloc(&track, huge) == 0);
@@ -196,6 +198,49 @@ static void other_blocks_make_way(void **state) {
   umem_free(&track, over);
   umem_free(&track, low);
   end(&track);
+  end(&file);
+}
+
+/* ---- what happens while upstream is at work ---- */
+
+static umemTrack meeting;
+static struct umemVtbl const *file_methods;
+static uintptr_t taken;
+
+/* Frees, and before it returns somebody else frees the same block and allocates: the address comes back. */
+static void free_meets_others(umemVirtual *ctx, uintptr_t adr) {
+  uint64_t before = umem_thread_failures();
+  ctx->vptr = file_methods;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umem_free(&meeting, adr);
+  bool found = umemTrack_find(&meeting, adr, NULL);
+  umemAttempt_end(&attempt);
+  assert_int_equal(attempt.type, umemValueError); /* it is on its way already */
+  assert_false(found);
+  umem_free(ctx, adr);
+  taken = umem_alloc(&meeting, 70);
+  assert_true(umem_thread_failures() == before);
+}
+
+static void an_address_that_comes_back_at_once_is_another_block(void **state) {
+  (void)state;
+  umemFile file;
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  file_methods = file.super.vptr;
+  struct umemVtbl meets = *file_methods;
+  meets.free = meets.aligned_free = free_meets_others;
+  assert_ok(umemTrack_ctor(&meeting, &file, NULL));
+  uintptr_t adr = umem_alloc(&meeting, 100);
+  file.super.vptr = &meets;
+  umem_free(&meeting, adr);
+  assert_true(taken == adr);
+  umemTrackBlock block = block_at(&meeting, adr + 69);
+  assert_true(block.adr == adr && block.nbytes == 70 && block.number == 2);
+  assert_int_equal(umemTrack_count(&meeting, NULL), 1);
+  umem_free(&meeting, taken);
+  assert_int_equal(umemTrack_count(&meeting, NULL), 0);
+  end(&meeting);
   end(&file);
 }
 
@@ -346,6 +391,7 @@ int main(void) {
       TEST(wrong_frees_reach_nobody),
       TEST(failures_change_nothing),
       TEST(other_blocks_make_way),
+      TEST(an_address_that_comes_back_at_once_is_another_block),
       TEST(leaks_are_a_failure_at_the_end),
       TEST(call_sites_are_kept_when_asked_for),
       TEST(deep_call_sites_fit_the_message),

@@ -5,8 +5,8 @@
 #include <umem/base.h>
 
 /* Everything is that of the context below, upstream; blocks and bytes are counted on the way. Bytes are those
- * that were asked for, not what alignment and upstream add to them. What fails counts nothing. Blocks
- * of upstream that were not allocated through ctx do not count.
+ * that were asked for, not what alignment and upstream add to them. What fails counts nothing. A block
+ * counts until its free has returned. Blocks of upstream that were not allocated through ctx do not count.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemStats {
