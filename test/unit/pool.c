@@ -569,21 +569,20 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size) {
   return fail_now() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-/* Everything that needs memory once. Returns whether no call has failed; those that did have said so. */
-static bool use_all(umemPool *pool) {
+/* Everything that needs memory once. Calls that fail say so. */
+static void use_all(umemPool *pool, umemLimit *limit) {
   enum { count = 300 };
   static uintptr_t adr[count];
-  bool good = true;
   for (size_t i = 0; i < count; i++) {
-    adr[i] = umem_alloc(pool, some_sizes[i % some]);
-    good = good && adr[i];
-    if (!adr[i]) {
-      assert_int_equal(umem_thread_status(), umemMemoryError);
+    size_t size = i < count / 2 ? some_sizes[i % some] : mebi; /* at last each is a chunk */
+    adr[i] = umem_alloc(pool, size);
+    if (adr[i]) {
+      memset((void *)adr[i], (int)i, size < 4096 ? size : 4096);
+    } else {
+      assert_int_equal(umem_get_status(pool), umemMemoryError);
       umem_thread_clear();
       umem_clear_status(pool);
-      umem_clear_status(&host);
-    } else {
-      memset((void *)adr[i], (int)i, some_sizes[i % some]);
+      umem_clear_status(limit);
     }
   }
   for (size_t i = 0; i < count; i++) {
@@ -593,19 +592,21 @@ static bool use_all(umemPool *pool) {
   assert_true(umem_is_ok(pool));
   assert_true(stats_of(pool).blocks == 0);
   assert_ok(umem_trim(pool, 0));
-  return good;
 }
 
 static void fails_at_each_allocation_of_its_own(void **state) {
   (void)state;
   bool reached = true;
+  umemLimit limit; /* counts what the pool does not give back */
+  assert_ok(umemLimit_ctor(&limit, &host, SIZE_MAX / 2));
   for (unsigned n = 0; reached; n++) {
     umemPool pool;
     failing = true;
     passes = n;
-    umemStatusType status = umemPool_ctor(&pool, &host, NULL);
+    umemPoolOptions options = {sizeof options, 0, mebi, 0};
+    umemStatusType status = umemPool_ctor(&pool, &limit, &options);
     if (status == umemOK) {
-      use_all(&pool);
+      use_all(&pool, &limit);
       reached = passes > n; /* wrapped round: the one that fails has come */
       failing = false;
       expect_nothing_left(&pool);
@@ -613,9 +614,10 @@ static void fails_at_each_allocation_of_its_own(void **state) {
     }
     failing = false;
     if (status != umemOK) assert_int_equal(status, umemMemoryError);
+    assert_true(umemLimit_used(&limit) == 0);
     umem_thread_clear();
-    umem_clear_status(&host);
   }
+  umem_dtor(&limit);
 }
 
 int main(void) {
