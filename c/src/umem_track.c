@@ -157,7 +157,7 @@ static void tell_leaks(umemVirtual *ctx) {
     if (length < 0 || (size_t)length >= sizeof text - used) break;
     used += (size_t)length;
   }
-  umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s of %zu bytes %s not freed:%s%s",
+  umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s, %zu bytes in all, %s not freed:%s%s",
                    books->count, books->count == 1 ? "" : "s", books->nbytes,
                    books->count == 1 ? "was" : "were", text,
                    books->count > told_leaks ? ", ..." : "");

@@ -24,7 +24,7 @@ int main(void) {
   printf("%s\n", umem_get_status_name(umem_get_status(&tracked)));
   umem_clear_status(&tracked);
 
-  umem_dtor(&tracked); /* 1 block of 1000 bytes was not freed: 1000 at ... by main+... */
+  umem_dtor(&tracked); /* 1 block, 1000 bytes in all, was not freed: 1000 at ... by main+... */
   printf("%s\n", umem_get_status_name(umem_get_status(&tracked)));
   /* [/track] */
 

@@ -260,7 +260,7 @@ static void leaks_are_a_failure_at_the_end(void **state) {
   uintptr_t gone = umem_alloc(&track, 5), one = umem_alloc(&track, 100);
   umem_free(&track, gone);
   umem_dtor(&track);
-  snprintf(words, sizeof words, "umem_dtor: 1 block of 100 bytes was not freed: 100 at 0x%jx",
+  snprintf(words, sizeof words, "umem_dtor: 1 block, 100 bytes in all, was not freed: 100 at 0x%jx",
            (uintmax_t)one);
   expect_failure(&track, umemRuntimeError, words);
   assert_true(umem_is_ok(&fake));
@@ -271,7 +271,7 @@ static void leaks_are_a_failure_at_the_end(void **state) {
   for (size_t i = 0; i < 5; i++) adr[i] = umem_alloc(&track, i + 1);
   umem_dtor(&track);
   snprintf(words, sizeof words,
-           "5 blocks of 15 bytes were not freed: 1 at 0x%jx, 2 at 0x%jx, 3 at 0x%jx, ...",
+           "5 blocks, 15 bytes in all, were not freed: 1 at 0x%jx, 2 at 0x%jx, 3 at 0x%jx, ...",
            (uintmax_t)adr[0], (uintmax_t)adr[1], (uintmax_t)adr[2]);
   expect_failure(&track, umemRuntimeError, words);
   for (size_t i = 0; i < 5; i++) umem_free(&fake, adr[i]);
@@ -308,7 +308,7 @@ static void deep_call_sites_fit_the_message(void **state) {
   for (size_t i = 0; i < 20; i++) adr[i] = allocate_here(&track, 10);
   umem_dtor(&track);
   assert_true(strlen(umem_get_message(&track)) < UMEM_MESSAGE_SIZE);
-  expect_failure(&track, umemRuntimeError, "20 blocks of 200 bytes were not freed: 10 at 0x");
+  expect_failure(&track, umemRuntimeError, "20 blocks, 200 bytes in all, were not freed: 10 at 0x");
   for (size_t i = 0; i < 20; i++) umem_free(&host, adr[i]);
 }
 
