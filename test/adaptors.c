@@ -43,8 +43,8 @@ BackendBooks adaptor_books(umemVirtual *ctx) {
   umemVirtual *open_##name##_async(void) { return open_over(construct_##name, "fake-async"); }     \
   umemVirtual *open_##name##_cuda(void) { return open_over(construct_##name, "cuda-async"); }
 
-/* More than any test needs; less than what no memory has, which would leave nothing to other threads while
- * it is being asked for. */
+/* More than any test needs; less than what no memory has, which would leave nothing to other
+ * threads while it is being asked for. */
 ADAPTOR(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
 ADAPTOR(stats, umemStats_ctor(ctx, upstream))
 ADAPTOR(track, umemTrack_ctor(ctx, upstream, NULL))

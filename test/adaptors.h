@@ -1,5 +1,5 @@
-/* adaptors.h - the rows of backends.c for the small decorators: each over RAM, a file, a device that the
- * CPU cannot address, an ordered one, and CUDA's. */
+/* adaptors.h - the rows of backends.c for the small decorators: each over RAM, a file, a device
+ * that the CPU cannot address, an ordered one, and CUDA's. */
 #ifndef UMEM_TEST_ADAPTORS_H
 #define UMEM_TEST_ADAPTORS_H
 

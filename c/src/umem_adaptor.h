@@ -1,14 +1,14 @@
 /* umem_adaptor.h - what all decorators share.
  *
  * A decorator is a context over another one, its upstream. Its public struct is a umemVirtual, the
- * pointer impl and seven reserved words; what impl points to begins with a umemAdaptor. Its table of
- * methods is made of the groups below and of what it does differently:
+ * pointer impl and seven reserved words; what impl points to begins with a umemAdaptor. Its table
+ * of methods is made of the groups below and of what it does differently:
  *
  *     static struct umemVtbl const vtbl = {
  *         .dtor = mine_dtor, .alloc = mine_alloc, ..., UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ALWAYS};
  *
- * What a group passes on goes through the public functions to the upstream, whose failure becomes the
- * decorator's as well. Addresses are the upstream's: pointers or offsets, never looked into.
+ * What a group passes on goes through the public functions to the upstream, whose failure becomes
+ * the decorator's as well. Addresses are the upstream's: pointers or offsets, never looked into.
  */
 #ifndef UMEM_ADAPTOR_H
 #define UMEM_ADAPTOR_H
@@ -34,19 +34,19 @@ static inline bool umemAdaptor_failed(umemVirtual *ctx, uint64_t before) {
 
 /* ---- construction and end ---- */
 
-/* Makes *ctx a decorator of upstream, which ends with it when adopts is true: capabilities, alignment,
- * space, host and label are taken over. Returns its impl, impl_size bytes that are zero but for the
- * umemAdaptor. NULL, with a status on ctx, when ctx or upstream is NULL or not constructed, or without
- * memory; ctx then answers each call with that status. */
+/* Makes *ctx a decorator of upstream, which ends with it when adopts is true: capabilities,
+ * alignment, space, host and label are taken over. Returns its impl, impl_size bytes that are zero
+ * but for the umemAdaptor. NULL, with a status on ctx, when ctx or upstream is NULL or not
+ * constructed, or without memory; ctx then answers each call with that status. */
 void *umemAdaptor_construct(void *ctx, void *upstream, bool adopts, struct umemVtbl const *vtbl,
                             char const *name, size_t impl_size);
 
-/* Undoes umemAdaptor_construct for a constructor that has recorded a failure: ctx as above, upstream
- * as it was. */
+/* Undoes umemAdaptor_construct for a constructor that has recorded a failure: ctx as above,
+ * upstream as it was. */
 void umemAdaptor_abandon(umemVirtual *ctx);
 
-/* The last step of a decorator's dtor: ends an adopted upstream, whose failures become those of ctx,
- * and frees impl. The whole dtor for those that hold nothing else. */
+/* The last step of a decorator's dtor: ends an adopted upstream, whose failures become those of
+ * ctx, and frees impl. The whole dtor for those that hold nothing else. */
 void umemAdaptor_dtor(umemVirtual *ctx);
 
 /* ---- methods that pass on ---- */
@@ -63,8 +63,8 @@ void umemAdaptor_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
                          size_t nbytes);
 void umemAdaptor_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
                            uintptr_t src_adr, size_t nbytes);
-/* Always true: the router is entered again with ctx replaced by its upstream on either side, so that
- * each layer sees the copy and the bare contexts keep their routes. */
+/* Always true: the router is entered again with ctx replaced by its upstream on either side, so
+ * that each layer sees the copy and the bare contexts keep their routes. */
 bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 void umemAdaptor_wait(umemVirtual *ctx, umemVirtual *other);
@@ -78,7 +78,8 @@ umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx);
   .set = umemAdaptor_set, .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from,      \
   .copy_direct = umemAdaptor_copy_direct
 #define UMEM_ADAPTOR_ORDER .wait = umemAdaptor_wait
-/* In the table of every decorator. synchronize, flush, trim and info, left NULL, are the upstream's. */
+/* In the table of every decorator. synchronize, flush, trim and info, left NULL, are the
+ * upstream's. */
 #define UMEM_ADAPTOR_ALWAYS                                                                        \
   .upstream = umemAdaptor_upstream_method, .aligned_origin = umemAdaptor_aligned_origin
 

@@ -2,8 +2,8 @@
  *
  * Entries are made before a block is allocated; entering and leaving cannot fail. Thread-safe: the
  * table is in parts, each with a lock of its own, which is held for one look-up and never while a
- * context is called. A look-up costs the lock and mostly two cache misses, however many blocks there
- * are: a hash table with chains, about one entry for each. Some 48 bytes a block.
+ * context is called. A look-up costs the lock and mostly two cache misses, however many blocks
+ * there are: a hash table with chains, about one entry for each. Some 48 bytes a block.
  */
 #ifndef UMEM_BLOCKS_H
 #define UMEM_BLOCKS_H

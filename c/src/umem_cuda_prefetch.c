@@ -1,4 +1,5 @@
-/* umem_cuda_prefetch.c - lets new blocks of managed memory begin on the GPU, whatever lies between. */
+/* umem_cuda_prefetch.c - lets new blocks of managed memory begin on the GPU, whatever lies
+ * between. */
 #include "umem_adaptor.h"
 #include "umem_cuda_gpu.h"
 

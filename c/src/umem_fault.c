@@ -22,8 +22,8 @@ static Fault *fault_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- which calls fail ---- */
 
-/* A number from 0 on below 1 for the n-th call: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood: "Fast
- * Splittable Pseudorandom Number Generators", OOPSLA 2014), which needs no state but n. */
+/* A number from 0 on below 1 for the n-th call: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood:
+ * "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), which needs no state but n. */
 static double chance(uint64_t seed, uint64_t n) {
   uint64_t z = seed + n * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;

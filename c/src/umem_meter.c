@@ -1,7 +1,7 @@
 /* umem_meter.c - see umem_meter.h.
  *
- * The entry of a block leaves the table before the block goes back, because the upstream may hand its
- * address to another thread at once; it returns when the free was refused. */
+ * The entry of a block leaves the table before the block goes back, because the upstream may hand
+ * its address to another thread at once; it returns when the free was refused. */
 #include "umem_meter.h"
 
 #include <stdlib.h>

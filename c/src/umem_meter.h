@@ -1,9 +1,9 @@
 /* umem_meter.h - the part of a decorator that knows how large each live block is.
  *
- * A decorator that counts bytes has a umemMeter for its impl, names UMEM_METER_BLOCKS in its table and
- * learns of every change through two or three functions of its own. Bytes are those that were asked
- * for. A block is known from its allocation to the free that succeeds; blocks that were not allocated
- * through the decorator are passed on uncounted.
+ * A decorator that counts bytes has a umemMeter for its impl, names UMEM_METER_BLOCKS in its table
+ * and learns of every change through two or three functions of its own. Bytes are those that were
+ * asked for. A block is known from its allocation to the free that succeeds; blocks that were not
+ * allocated through the decorator are passed on uncounted.
  */
 #ifndef UMEM_METER_H
 #define UMEM_METER_H
@@ -13,7 +13,8 @@
 
 /* Each is called without a lock, from any thread. */
 typedef struct umemMeterHooks {
-  /* Before more bytes are asked of the upstream: false, with a status, refuses. NULL: all may be. */
+  /* Before more bytes are asked of the upstream: false, with a status, refuses. NULL: all may
+   * be. */
   bool (*admit)(umemVirtual *ctx, size_t more);
   /* The upstream refused what was admitted. NULL: nothing to do. */
   void (*retract)(umemVirtual *ctx, size_t more);

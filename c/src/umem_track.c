@@ -80,8 +80,8 @@ static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
                      "0x%" PRIxPTR " is no live block: it is free already, or never was one", adr);
 }
 
-/* Whether the block at adr may go; then it is leaving, and *number tells which it is. False with a status
- * otherwise. wanted: its bytes; 0 for any number. */
+/* Whether the block at adr may go; then it is leaving, and *number tells which it is. False with a
+ * status otherwise. wanted: its bytes; 0 for any number. */
 static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
                       uint64_t *number) {
   umemTrackBlock block;
@@ -291,8 +291,8 @@ size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
   return count;
 }
 
-/* Looks through the whole list under the global lock, so that nothing in it ends meanwhile. Under that
- * no lock may be waited for: *busy tells that one was taken, and the answer is none. */
+/* Looks through the whole list under the global lock, so that nothing in it ends meanwhile. Under
+ * that no lock may be waited for: *busy tells that one was taken, and the answer is none. */
 static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
   Track *owner = NULL;
   *busy = false;

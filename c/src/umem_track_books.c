@@ -55,8 +55,8 @@ static void strike_out(umemTrackBooks *books, uint32_t span) {
   umemIndex_erase(&books->index, span);
 }
 
-/* Strikes out what stands where there is a new block: leaving, or given back behind our back. Returns the
- * last block before it. */
+/* Strikes out what stands where there is a new block: leaving, or given back behind our back.
+ * Returns the last block before it. */
 static uint32_t make_way(umemTrackBooks *books, uintptr_t adr, size_t nbytes) {
   umemSpan const *spans = books->index.spans;
   uint32_t before, after;

@@ -1,8 +1,8 @@
 /* umem_track_books.h - the live blocks of a umemTrack, in order of address.
  *
- * A block that is given back stays in the books as leaving until the upstream has answered: if its address
- * comes back before that, in another thread, the new block takes the place over. Room is reserved
- * before a block is asked for: entering cannot fail.
+ * A block that is given back stays in the books as leaving until the upstream has answered: if its
+ * address comes back before that, in another thread, the new block takes the place over. Room is
+ * reserved before a block is asked for: entering cannot fail.
  */
 #ifndef UMEM_TRACK_BOOKS_H
 #define UMEM_TRACK_BOOKS_H
@@ -41,11 +41,13 @@ void umemTrackBooks_fini(umemTrackBooks *books);
 bool umemTrackBooks_reserve(umemTrackBooks *books);
 void umemTrackBooks_release(umemTrackBooks *books);
 
-/* Enters a block into a reserved place. note: trace is owned by the books from now on; number is set here. */
+/* Enters a block into a reserved place. note: trace is owned by the books from now on; number is
+ * set here. */
 void umemTrackBooks_enter(umemTrackBooks *books, uintptr_t adr, size_t nbytes, umemTrackNote note);
 
-/* Whether a block that is not leaving begins at adr; *nbytes and *note tell of it. It is leaving from now on
- * if it is what the caller wants: aligned or not, and of wanted bytes (0: any number). */
+/* Whether the block at adr, of which *block tells all but ctx, may be given back as the caller
+ * wants: as an aligned one or not, and of wanted bytes (0: any number). If so it is leaving from
+ * now on. */
 typedef enum umemTrackAnswer {
   umemTrackLeaves,
   umemTrackNone,      /* no block begins at adr */
@@ -58,8 +60,8 @@ umemTrackAnswer umemTrackBooks_leave(umemTrackBooks *books, uintptr_t adr, bool 
 /* The block of that number at adr, which was leaving, is gone, or stays. */
 void umemTrackBooks_settle(umemTrackBooks *books, uintptr_t adr, uint64_t number, bool gone);
 
-/* The live block that adr lies in; the first one that begins at or after from. False when there is none.
- * Fills in all of *block but ctx. */
+/* The live block that adr lies in; the first one that begins at or after from. False when there is
+ * none. Fills in all of *block but ctx. */
 bool umemTrackBooks_find(umemTrackBooks *books, uintptr_t adr, umemTrackBlock *block);
 bool umemTrackBooks_next(umemTrackBooks *books, uintptr_t from, umemTrackBlock *block);
 

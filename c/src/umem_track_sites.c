@@ -53,8 +53,9 @@ static Dl_info look_up(void const *frame) {
   return info;
 }
 
-/* Whether frame is umem's: of its object, and of a function named so, or without a name where umem's
- * functions have some (a program with a static umem mostly names none: then all count as its own). */
+/* Whether frame is umem's: of its object, and of a function named so, or without a name where
+ * umem's functions have some (a program with a static umem mostly names none: then all count as its
+ * own). */
 static bool is_umems(void const *frame) {
   Dl_info here = look_up((void const *)(uintptr_t)umemTrack_ctor), info = look_up(frame);
   if (!here.dli_sname || info.dli_fbase != here.dli_fbase) return false;

@@ -1,4 +1,5 @@
-/* adaptor.c - what holds for every decorator: what it takes over, whose its upstream is, how it fails. */
+/* adaptor.c - what holds for every decorator: what it takes over, whose its upstream is, how it
+ * fails. */
 #include "adaptor_kinds.h"
 
 #include <sys/wait.h>

@@ -17,7 +17,8 @@
 
 #include "fake/fake.h"
 
-/* RAM; a device that refuses what is no live block, with pointers and with offsets for addresses. */
+/* RAM; a device that refuses what is no live block, with pointers and with offsets for
+ * addresses. */
 static umemHost host;
 static Fake fake, offsets;
 

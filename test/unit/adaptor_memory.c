@@ -1,4 +1,5 @@
-/* adaptor_memory.c - decorators without memory for their books: each allocation of theirs fails in turn.
+/* adaptor_memory.c - decorators without memory for their books: each allocation of theirs fails in
+ * turn.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
 #include "adaptor_kinds.h"
@@ -62,8 +63,8 @@ static bool use(void *ctx) {
   return good;
 }
 
-/* Whichever allocation fails: it is a memory error of that call, frees succeed, and nothing is lost. A
- * table that cannot grow is only slower, so a failure may go unnoticed. */
+/* Whichever allocation fails: it is a memory error of that call, frees succeed, and nothing is
+ * lost. A table that cannot grow is only slower, so a failure may go unnoticed. */
 static void the_books_survive_every_failure(void **state) {
   (void)state;
   unsigned refused = 0;

@@ -223,7 +223,8 @@ static void a_random_share_fails(void **state) {
 
 /* ---- what it is for ---- */
 
-/* A program that pairs and copies between two places, and gives everything back. Whether all went well. */
+/* A program that pairs and copies between two places, and gives everything back. Whether all went
+ * well. */
 static bool pair_and_copy(void *src, void *dst) {
   char bytes[300];
   uintptr_t array = umem_calloc(src, 100, 3), grown = umem_null(src), pair;

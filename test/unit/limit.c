@@ -169,7 +169,8 @@ static void remembers_many_blocks(void **state) {
 static umemLimit shared;
 enum { rounds = 5000, share = 1000 };
 
-/* Asks for more than there is when all ask at once: some must be refused, none more than once too many. */
+/* Asks for more than there is when all ask at once: some must be refused, none more than once too
+ * many. */
 static void *take_and_give(void *number) {
   uintptr_t adr[4];
   for (size_t i = 0; i < rounds; i++) {

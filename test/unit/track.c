@@ -207,7 +207,8 @@ static umemTrack meeting;
 static struct umemVtbl const *file_methods;
 static uintptr_t taken;
 
-/* Frees, and before it returns somebody else frees the same block and allocates: the address comes back. */
+/* Frees, and before it returns somebody else frees the same block and allocates: the address comes
+ * back. */
 static void free_meets_others(umemVirtual *ctx, uintptr_t adr) {
   uint64_t before = umem_thread_failures();
   ctx->vptr = file_methods;

@@ -4,12 +4,13 @@
 
 #include <umem/base.h>
 
-/* Everything is that of the context below, upstream, but that chosen calls fail: they record the chosen status
- * and do not reach upstream. (umem_synchronize does, and fails afterwards: nothing is in use any more.)
- * Whether a call fails depends on how many came before it and on nothing else, so that a run can be repeated.
+/* Everything is that of the context below, upstream, but that chosen calls fail: they record the
+ * chosen status and do not reach upstream. (umem_synchronize does, and fails afterwards: nothing is
+ * in use any more.) Whether a call fails depends on how many came before it and on nothing else, so
+ * that a run can be repeated.
  *
- * A call is what the program asks of ctx. Copies are seen from either side, and once also where both sides
- * are ctx. What umem does below for one call (staging, clearing) is not counted again.
+ * A call is what the program asks of ctx. Copies are seen from either side, and once also where
+ * both sides are ctx. What umem does below for one call (staging, clearing) is not counted again.
  *
  * Threads: as many as upstream allows; they share one count, in the order in which they come. */
 typedef struct umemFault {
@@ -52,16 +53,16 @@ typedef struct umemFaultPlan {
 #define UMEM_FAULT_PLAN_INIT                                                                       \
   { sizeof(umemFaultPlan), umemFaultAllocations, umemMemoryError, 0, 1, 0, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL for what
- * it starts as.
+/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL
+ * for what it starts as.
  * Errors: umemValueError for NULL, or a plan with a wrong size, no calls or unknown ones, umemOK as
- * status, or a share that is not from 0 to 1; umemMemoryError; the status of an upstream that is not
- * constructed. */
+ * status, or a share that is not from 0 to 1; umemMemoryError; the status of an upstream that is
+ * not constructed. */
 UMEM_EXTERN umemStatusType umemFault_ctor(umemFault *ctx, void *upstream,
                                           umemFaultPlan const *plan);
 
-/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
+ * stays the caller's). After a failure upstream is still the caller's. */
 UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
                                            umemFaultPlan const *plan);
 
@@ -69,8 +70,8 @@ UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
  * Errors: as the constructor; then all stays as it was. */
 UMEM_EXTERN umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan);
 
-/* How many calls of these kinds have come since the plan began, those that failed included. A copy within ctx
- * counts for both kinds. */
+/* How many calls of these kinds have come since the plan began, those that failed included. A copy
+ * within ctx counts for both kinds. */
 UMEM_EXTERN uint64_t umemFault_count(umemFault *ctx, unsigned calls);
 
 /* How many calls have failed on purpose since the plan began. */
