@@ -61,9 +61,8 @@ typedef struct umemTrackBlock {
   size_t nbytes;   /* as many as were asked for */
   uint64_t number; /* counts the allocations of ctx, from 1 */
   unsigned frames; /* how many of the following there are */
-  void
-      *trace[UMEM_TRACK_FRAMES]; /* return addresses, innermost first, as of backtrace(3); the first
-                                     ones lie in umem itself */
+  /* return addresses, innermost first, as of backtrace(3); the first ones lie in umem itself */
+  void *trace[UMEM_TRACK_FRAMES];
 } umemTrackBlock;
 
 /* What a umemTrackBlock starts as. */
