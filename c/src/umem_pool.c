@@ -354,7 +354,7 @@ static void free_core(umemPoolCore *core) {
   }
   for (umemPoolBatch *batch; (batch = core->empty_batches);)
     core->empty_batches = batch->next, free(batch);
-  if (core->range) umemPool_end_spans(core);
+  umemPool_end_spans(core);
   umemPool_end_chunks(core);
   umemPoolMap_fini(&core->map);
   umemPoolCore_drop(core);

@@ -56,6 +56,8 @@ typedef struct umemPoolSpan {
   unsigned char live[]; /* atomic, one for each block */
 } umemPoolSpan;
 
+typedef struct umemPoolSlab umemPoolSlab;
+
 /* A block that is not live. */
 typedef struct umemPoolEntry {
   uintptr_t adr;
@@ -89,6 +91,7 @@ typedef struct umemPoolCache {
 /* The class's part of the core that changes. */
 typedef struct umemPoolClass {
   umemPoolSpan *spans;  /* those with free blocks */
+  umemPoolSpan *unused; /* descriptors */
   umemPoolBatch *depot; /* full batches; owned */
   uint32_t depot_count;
   uint64_t out; /* blocks that are not free in their span */
@@ -120,7 +123,7 @@ typedef struct umemPoolCore {
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];
   umemPoolCache *caches;
-  umemPoolSpan *unused[13];                     /* descriptors, [log2 of their room]; owned */
+  umemPoolSlab *slabs;                          /* all descriptors; owned */
   umemPoolBatch *empty_batches;                 /* owned */
   uint64_t large_count, large_units, small_out; /* small_out: bytes that are not free in spans */
   uint64_t served;                              /* allocations that no living cache counts */
@@ -169,7 +172,7 @@ void umemPool_end_chunks(umemPoolCore *core);
 
 void umemPool_init_classes(umemPoolCore *core);
 
-/* Frees all descriptors; before the ranges and the map go. */
+/* Frees all descriptors. */
 void umemPool_end_spans(umemPoolCore *core);
 
 static inline uint64_t *umemPoolSpan_bits(umemPoolSpan *span) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { least_room = 8, line = 64 };
+enum { line = 64, slab_size = 4096 };
 
 /* ---- classes ---- */
 
@@ -40,31 +40,56 @@ void umemPool_init_classes(umemPoolCore *core) {
 
 /* ---- descriptors ---- */
 
-static unsigned room_index(uint32_t room) { return (unsigned)__builtin_ctz(room); }
+/* Descriptors of one class, which they never leave. */
+struct umemPoolSlab {
+  struct umemPoolSlab *next;
+};
 
-/* A descriptor with room for count blocks, none of them live. NULL without memory. */
-static umemPoolSpan *new_descriptor(umemPoolCore *core, uint32_t count) {
-  uint32_t room = least_room;
-  while (room < count) room *= 2;
-  umemPoolSpan *span = core->unused[room_index(room)];
-  if (span) {
-    core->unused[room_index(room)] = span->after;
-    return span; /* the last block to be freed has left all bytes 0 */
+/* Bytes of a descriptor, whole lines of the processor's cache: a free looks at the key and one byte, which
+ * are in one line for most blocks. */
+static size_t descriptor_size(uint32_t room) {
+  size_t size = sizeof(umemPoolSpan) + room + (room + 63) / 64 * sizeof(uint64_t);
+  return (size + line - 1) & ~(size_t)(line - 1);
+}
+
+static void put_away(umemPoolClass *class, umemPoolSpan *span) {
+  __atomic_store_n(&span->key, 0, __ATOMIC_RELEASE);
+  span->after = class->unused;
+  class->unused = span;
+}
+
+static bool add_descriptors(umemPoolCore *core, unsigned class) {
+  uint32_t room = (core->shapes[class].count + 7) & ~(uint32_t)7;
+  size_t size = descriptor_size(room);
+  size_t count = size < slab_size ? (slab_size - line) / size : 1;
+  umemPoolSlab *slab = aligned_alloc(line, line + count * size);
+  if (!slab) return false;
+  memset(slab, 0, line + count * size);
+  slab->next = core->slabs;
+  core->slabs = slab;
+  while (count--) {
+    umemPoolSpan *span = (umemPoolSpan *)(void *)((char *)slab + line + count * size);
+    span->room = room;
+    put_away(&core->classes[class], span);
   }
-  /* A free looks at the key and one byte, which are in one line of the processor's cache for most. */
-  size_t size = sizeof *span + room + (room + 63) / 64 * sizeof(uint64_t);
-  size = (size + line - 1) & ~(size_t)(line - 1);
-  span = aligned_alloc(line, size);
-  if (!span) return NULL;
-  memset(span, 0, size);
-  span->room = room;
+  return true;
+}
+
+/* A descriptor with no live block: whoever has put it away has left all bytes 0. NULL without memory. */
+static umemPoolSpan *new_descriptor(umemPoolCore *core, unsigned class) {
+  umemPoolClass *self = &core->classes[class];
+  if (!self->unused && !add_descriptors(core, class)) return NULL;
+  umemPoolSpan *span = self->unused;
+  self->unused = span->after;
   return span;
 }
 
-static void put_away(umemPoolCore *core, umemPoolSpan *span) {
-  __atomic_store_n(&span->key, 0, __ATOMIC_RELEASE);
-  span->after = core->unused[room_index(span->room)];
-  core->unused[room_index(span->room)] = span;
+void umemPool_end_spans(umemPoolCore *core) {
+  while (core->slabs) {
+    umemPoolSlab *slab = core->slabs;
+    core->slabs = slab->next;
+    free(slab);
+  }
 }
 
 /* ---- the list of a class ---- */
@@ -97,8 +122,7 @@ bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
     return false;
   uint64_t page = (uint64_t)adr >> umemPoolPageShift;
   umemPoolSpan *span = NULL;
-  if (umemPoolMap_prepare(&core->map, page, shape->pages))
-    span = new_descriptor(core, shape->count);
+  if (umemPoolMap_prepare(&core->map, page, shape->pages)) span = new_descriptor(core, class);
   if (!span) {
     lack->why = umemPoolBooks;
     umemPool_unreserve(core, adr);
@@ -117,7 +141,7 @@ static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) 
   uint64_t page = span->key >> 8;
   unlink_span(&core->classes[class], span);
   umemPoolMap_set(&core->map, page, core->shapes[class].pages, NULL);
-  put_away(core, span);
+  put_away(&core->classes[class], span);
   umemPool_unreserve(core, (uintptr_t)(page << umemPoolPageShift));
 }
 
@@ -178,16 +202,4 @@ static void put_one(umemPoolCore *core, umemPoolEntry const *entry) {
 
 void umemPool_put(umemPoolCore *core, umemPoolEntry const *entries, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) put_one(core, &entries[i]);
-}
-
-/* Those in use are found by the ranges that they lie in. */
-void umemPool_end_spans(umemPoolCore *core) {
-  umemRangeItem item;
-  for (uint64_t at = 0; umemRange_next(core->range, at, &item); at = item.start + item.extent)
-    if (item.live) free(umemPoolMap_find(&core->map, (uintptr_t)(item.start << umemPoolUnitShift)));
-  for (size_t i = 0; i < sizeof core->unused / sizeof *core->unused; i++)
-    for (umemPoolSpan *span = core->unused[i], *after; span; span = after) {
-      after = span->after;
-      free(span);
-    }
 }
