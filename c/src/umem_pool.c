@@ -215,8 +215,7 @@ static inline bool claim(umemPoolPlace const *place) {
   if (!__atomic_compare_exchange_n(place->live, &live, 0, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return false;
-  if (__builtin_expect(__atomic_load_n(&place->span->key, __ATOMIC_RELAXED) == place->key, 1))
-    return true;
+  if (__builtin_expect(umemPool_is_still(place), 1)) return true;
   __atomic_store_n(place->live, 1, __ATOMIC_RELEASE);
   return false;
 }
@@ -236,11 +235,11 @@ static void pool_free(umemVirtual *ctx, uintptr_t adr) {
   }
   umemPoolEntry entry = {adr, place.live};
   umemPoolCache *cache = umem_pool_last_cache;
-  umemPoolSlot *slot = &cache->slots[place.class];
+  umemPoolSlot *slot = &cache->slots[umemPoolClass_of(place.word)];
   if (__builtin_expect(cache->serial == core->serial && slot->count < slot->limit, 1))
     umemPoolSlot_push(slot, entry);
   else
-    make_room(core, place.class, entry);
+    make_room(core, umemPoolClass_of(place.word), entry);
 }
 
 static uintptr_t pool_alloc(umemVirtual *ctx, size_t nbytes) {
@@ -268,7 +267,9 @@ static uintptr_t pool_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t s
 static uint64_t extent_of(umemPoolCore *core, uintptr_t adr) {
   umemPoolPlace place;
   if (umemPool_locate(core, adr, &place))
-    return __atomic_load_n(place.live, __ATOMIC_ACQUIRE) ? core->shapes[place.class].size : 0;
+    return __atomic_load_n(place.live, __ATOMIC_ACQUIRE)
+               ? core->shapes[umemPoolClass_of(place.word)].size
+               : 0;
   umemLock_acquire(&core->lock);
   uint64_t extent = umemPoolMap_find(&core->map, adr) ? 0 : umemPool_extent(core, adr);
   umemLock_release(&core->lock);

@@ -12,7 +12,7 @@
  * one is refused.
  *
  * Threads: the lock guards all members of the core below it. Spans' descriptors are never given back
- * before the end, as a wrong free may be looking at one; their keys tell whether they are what they were.
+ * before the end, as a wrong free may be looking at one; the map tells whether they are what they were.
  * Failures under the lock are held until it is released, because the failure hook may call back. */
 #ifndef UMEM_POOL_PRIVATE_H
 #define UMEM_POOL_PRIVATE_H
@@ -30,7 +30,8 @@ enum {
   umemPoolPage = 1 << umemPoolPageShift, /* chunks and spans are aligned to this */
   umemPoolGrain = 16,       /* the smallest block, and what small sizes are counted in */
   umemPoolSmall = 64 << 10, /* the largest small block */
-  umemPoolClasses = 44
+  umemPoolClasses = 44,
+  umemPoolFirstWide = 32 /* the first class whose spans have several pages */
 };
 
 /* ---- small blocks ---- */
@@ -45,16 +46,24 @@ typedef struct umemPoolShape {
 } umemPoolShape;
 
 /* The descriptor of a span. Behind the bytes there are as many bits, at umemPoolSpan_bits: which blocks
- * are free. */
+ * are free. In the map stands its address, a multiple of 64, plus its class, which it never leaves. */
 typedef struct umemPoolSpan {
-  struct umemPoolSpan *after,
-      *before;   /* in the list of its class's spans that have free blocks, or of
-                                          descriptors to use again */
-  uint32_t room; /* how many blocks the descriptor has bytes and bits for */
+  struct umemPoolSpan *after, *before; /* in the list of spans with free blocks, or (after) of those
+                                          that are not in use */
+  uint32_t room;                       /* how many blocks there are bytes and bits for */
   uint32_t free_count;
-  uint64_t key;         /* atomic: first page * 256 + class + 1; 0: not in use */
+  uint64_t page;        /* its first; atomic */
   unsigned char live[]; /* atomic, one for each block */
 } umemPoolSpan;
+
+enum { umemPoolClassMask = 63 };
+
+static inline umemPoolSpan *umemPoolSpan_of(uintptr_t word) {
+  return (umemPoolSpan *)(word & ~(uintptr_t)umemPoolClassMask);
+}
+static inline unsigned umemPoolClass_of(uintptr_t word) {
+  return (unsigned)(word & umemPoolClassMask);
+}
 
 typedef struct umemPoolSlab umemPoolSlab;
 
@@ -191,26 +200,36 @@ void umemPool_put(umemPoolCore *core, umemPoolEntry const *entries, uint32_t cou
 
 /* A small block that is, or may be, live. */
 typedef struct umemPoolPlace {
-  umemPoolSpan *span;
-  uint64_t key;
-  unsigned class;
+  uintptr_t const *where; /* in the map */
+  uintptr_t word;         /* what stood there */
+  uint64_t page;          /* the first of the span */
   unsigned char *live;
 } umemPoolPlace;
 
-/* Whether a block of a span can begin at adr, and which. No lock needed. */
+/* Whether a block of a span can begin at adr, and which. No lock needed. Looks at no more memory than it
+ * must: where many blocks are live, each look costs more than all else. */
 static inline bool umemPool_locate(umemPoolCore *core, uintptr_t adr, umemPoolPlace *place) {
-  umemPoolSpan *span = umemPoolMap_find(&core->map, adr);
-  if (!span) return false;
-  uint64_t key = __atomic_load_n(&span->key, __ATOMIC_ACQUIRE);
-  if (!key) return false;
-  unsigned class = (unsigned)(key & 255) - 1;
-  umemPoolShape const *shape = &core->shapes[class];
-  uint64_t offset = adr - (uintptr_t)(key >> 8 << umemPoolPageShift);
+  uintptr_t const *where = umemPoolMap_word(&core->map, adr);
+  uintptr_t word = where ? __atomic_load_n(where, __ATOMIC_ACQUIRE) : 0;
+  if (!word) return false;
+  umemPoolSpan *span = umemPoolSpan_of(word);
+  umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
+  uint64_t page = (uint64_t)adr >> umemPoolPageShift;
+  if (shape->pages != 1) page = __atomic_load_n(&span->page, __ATOMIC_ACQUIRE);
+  uint64_t offset = (uint64_t)adr - (page << umemPoolPageShift);
   if (offset >= (uint64_t)shape->pages << umemPoolPageShift) return false;
   uint64_t index = offset * shape->magic >> 40;
   if (index >= shape->count || index * shape->size != offset) return false;
-  *place = (umemPoolPlace){span, key, class, &span->live[index]};
+  *place = (umemPoolPlace){where, word, page, &span->live[index]};
   return true;
+}
+
+/* Whether place is still what it was when it was located: else the span went back in the meantime, with
+ * all its blocks free. */
+static inline bool umemPool_is_still(umemPoolPlace const *place) {
+  return __atomic_load_n(place->where, __ATOMIC_RELAXED) == place->word &&
+         (umemPoolClass_of(place->word) < umemPoolFirstWide ||
+          __atomic_load_n(&umemPoolSpan_of(place->word)->page, __ATOMIC_RELAXED) == place->page);
 }
 
 /* ---- umem_pool_cache.c ---- */

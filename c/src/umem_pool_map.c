@@ -61,9 +61,8 @@ bool umemPoolMap_prepare(umemPoolMap *map, uint64_t page, uint64_t count) {
   return true;
 }
 
-void umemPoolMap_set(umemPoolMap *map, uint64_t page, uint64_t count, void *span) {
-  for (uint64_t end = page + count; page < end; page++) {
-    umemPoolLeaf *leaf = umemPoolMap_leaf(map, page >> umemPoolLeafShift);
-    __atomic_store_n(&leaf->spans[page & ((1 << umemPoolLeafShift) - 1)], span, __ATOMIC_RELEASE);
-  }
+void umemPoolMap_set(umemPoolMap *map, uint64_t page, uint64_t count, uintptr_t word) {
+  for (uint64_t end = page + count; page < end; page++)
+    __atomic_store_n(umemPoolMap_word(map, (uintptr_t)(page << umemPoolPageShift)), word,
+                     __ATOMIC_RELEASE);
 }

@@ -1,6 +1,6 @@
-/* umem_pool_map.h - which span a page of the address space belongs to.
+/* umem_pool_map.h - a word for each page of the address space: which span it belongs to.
  *
- * A page is 64 KiB. Regions of 1024 pages have a leaf each, a table of pointers; leaves are found in a hash
+ * A page is 64 KiB. Regions of 1024 pages have a leaf each, a table of words; leaves are found in a hash
  * table by the number of their region, so that any 64-bit address will do.
  *
  * Threads: one writer at a time, with a lock of its own; readers need none. Leaves and outgrown hash
@@ -16,7 +16,7 @@
 enum { umemPoolPageShift = 16, umemPoolLeafShift = 10 };
 
 typedef struct umemPoolLeaf {
-  void *spans[1 << umemPoolLeafShift]; /* borrowed; NULL: the page belongs to none */
+  uintptr_t words[1 << umemPoolLeafShift]; /* atomic; 0 before they are set */
 } umemPoolLeaf;
 
 typedef struct umemPoolLeafCell {
@@ -43,7 +43,7 @@ void umemPoolMap_fini(umemPoolMap *map);
 bool umemPoolMap_prepare(umemPoolMap *map, uint64_t page, uint64_t count);
 
 /* Sets count pages, which have been prepared. */
-void umemPoolMap_set(umemPoolMap *map, uint64_t page, uint64_t count, void *span);
+void umemPoolMap_set(umemPoolMap *map, uint64_t page, uint64_t count, uintptr_t word);
 
 /* Fibonacci hashing: Knuth, TAOCP 6.4. */
 static inline size_t umemPoolMap_home(umemPoolLeaves const *leaves, uint64_t region) {
@@ -58,12 +58,17 @@ static inline umemPoolLeaf *umemPoolMap_leaf(umemPoolMap const *map, uint64_t re
   }
 }
 
-/* What the page of adr was set to; NULL where it never was. */
-static inline void *umemPoolMap_find(umemPoolMap const *map, uintptr_t adr) {
+/* The word of the page of adr, which stays where it is; NULL where none near was ever prepared. */
+static inline uintptr_t *umemPoolMap_word(umemPoolMap const *map, uintptr_t adr) {
   uint64_t page = (uint64_t)adr >> umemPoolPageShift;
-  umemPoolLeaf const *leaf = umemPoolMap_leaf(map, page >> umemPoolLeafShift);
-  if (!leaf) return NULL;
-  return __atomic_load_n(&leaf->spans[page & ((1 << umemPoolLeafShift) - 1)], __ATOMIC_ACQUIRE);
+  umemPoolLeaf *leaf = umemPoolMap_leaf(map, page >> umemPoolLeafShift);
+  return leaf ? &leaf->words[page & ((1 << umemPoolLeafShift) - 1)] : NULL;
+}
+
+/* What the page of adr was set to; 0 where it never was. */
+static inline uintptr_t umemPoolMap_find(umemPoolMap const *map, uintptr_t adr) {
+  uintptr_t const *word = umemPoolMap_word(map, adr);
+  return word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : 0;
 }
 
 #endif

@@ -20,7 +20,7 @@ static uint32_t batch_of(uint32_t size) {
 static umemPoolShape shape_of(unsigned class) {
   uint32_t size =
       class < 8 ? umemPoolGrain * (class + 1) : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
-  uint32_t pages = size <= umemPoolPage / 8 ? 1 : 8;
+  uint32_t pages = class < umemPoolFirstWide ? 1 : 8;
   return (umemPoolShape){size, pages * umemPoolPage / size, pages, batch_of(size),
                          ((UINT64_C(1) << 40) + size - 1) / size};
 }
@@ -45,15 +45,14 @@ struct umemPoolSlab {
   struct umemPoolSlab *next;
 };
 
-/* Bytes of a descriptor, whole lines of the processor's cache: a free looks at the key and one byte, which
- * are in one line for most blocks. */
+/* Bytes of a descriptor, whole lines of the processor's cache: the bytes of most
+ * spans lie in one. */
 static size_t descriptor_size(uint32_t room) {
   size_t size = sizeof(umemPoolSpan) + room + (room + 63) / 64 * sizeof(uint64_t);
   return (size + line - 1) & ~(size_t)(line - 1);
 }
 
 static void put_away(umemPoolClass *class, umemPoolSpan *span) {
-  __atomic_store_n(&span->key, 0, __ATOMIC_RELEASE);
   span->after = class->unused;
   class->unused = span;
 }
@@ -130,17 +129,17 @@ bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
   }
   free_all_bits(span, shape->count);
   span->free_count = shape->count;
-  __atomic_store_n(&span->key, page << 8 | (class + 1), __ATOMIC_RELEASE);
-  umemPoolMap_set(&core->map, page, shape->pages, span);
+  __atomic_store_n(&span->page, page, __ATOMIC_RELEASE);
+  umemPoolMap_set(&core->map, page, shape->pages, (uintptr_t)span | class);
   link_span(&core->classes[class], span);
   return true;
 }
 
 /* Gives a span back whose blocks are all free. */
 static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
-  uint64_t page = span->key >> 8;
+  uint64_t page = span->page;
   unlink_span(&core->classes[class], span);
-  umemPoolMap_set(&core->map, page, core->shapes[class].pages, NULL);
+  umemPoolMap_set(&core->map, page, core->shapes[class].pages, 0);
   put_away(&core->classes[class], span);
   umemPool_unreserve(core, (uintptr_t)(page << umemPoolPageShift));
 }
@@ -150,7 +149,7 @@ static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) 
 /* Takes up to count blocks of one span, in rising order. */
 static uint32_t take_from(umemPoolShape const *shape, umemPoolSpan *span, umemPoolEntry *entries,
                           uint32_t count) {
-  uintptr_t base = (uintptr_t)(span->key >> 8 << umemPoolPageShift);
+  uintptr_t base = (uintptr_t)(span->page << umemPoolPageShift);
   uint64_t *bits = umemPoolSpan_bits(span);
   uint32_t taken = 0;
   if (count > span->free_count) count = span->free_count;
@@ -188,8 +187,9 @@ uint32_t umemPool_take(umemPoolCore *core, unsigned class, umemPoolEntry *entrie
 }
 
 static void put_one(umemPoolCore *core, umemPoolEntry const *entry) {
-  umemPoolSpan *span = umemPoolMap_find(&core->map, entry->adr);
-  unsigned class = (unsigned)(span->key & 255) - 1;
+  uintptr_t word = umemPoolMap_find(&core->map, entry->adr);
+  umemPoolSpan *span = umemPoolSpan_of(word);
+  unsigned class = umemPoolClass_of(word);
   umemPoolShape const *shape = &core->shapes[class];
   umemPoolClass *self = &core->classes[class];
   uint32_t index = (uint32_t)(entry->live - span->live);
