@@ -46,13 +46,17 @@ static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- what is given back ---- */
 
-/* For a second try: gives back all that is not used, but what other threads keep. */
-static void reclaim(umemPoolCore *core) {
+/* Makes room for a second try, where memory is what is lacking: gives back all that is not used, but what
+ * other threads keep. False where a second try is useless. */
+static bool reclaim(umemPoolCore *core, umemPoolLack const *lack) {
+  if (lack->why == umemPoolBooks) return false;
+  if (lack->why == umemPoolUpstream && lack->attempt.type != umemMemoryError) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   umemPool_drain(core);
   umemPool_release_chunks(core, 0);
   umemAttempt_end(&forgotten);
+  return true;
 }
 
 static void pool_trim(umemVirtual *ctx, size_t keep) {
@@ -93,10 +97,7 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
   umemPoolLack lack;
   umemLock_acquire(&core->lock);
   bool found = reserve_large(core, size, alignment, &adr, &lack);
-  if (!found) {
-    reclaim(core);
-    found = reserve_large(core, size, alignment, &adr, &lack);
-  }
+  if (!found && reclaim(core, &lack)) found = reserve_large(core, size, alignment, &adr, &lack);
   umemLock_release(&core->lock);
   if (found) return adr;
   tell_lack(ctx, &lack, size);
@@ -164,10 +165,7 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
   umemPoolLack lack;
   umemLock_acquire(&core->lock);
   bool found = find_any(core, class, slot, &entry, &lack);
-  if (!found) {
-    reclaim(core);
-    found = find_any(core, class, slot, &entry, &lack);
-  }
+  if (!found && reclaim(core, &lack)) found = find_any(core, class, slot, &entry, &lack);
   if (found && entry.live) core->served++;
   umemLock_release(&core->lock);
   if (!found) {

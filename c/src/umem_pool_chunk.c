@@ -71,35 +71,49 @@ static bool grow(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack
   return best > size && umemPool_add_chunk(core, size, alignment, lack);
 }
 
-/* Takes chunk i, all of which is free, out of the books and gives it back. */
-static void release_chunk(umemPoolCore *core, size_t i) {
+/* Takes chunk i out of the books. */
+static void forget_chunk(umemPoolCore *core, size_t i) {
   umemPoolChunk chunk = core->chunks[i];
   core->chunks[i] = core->chunks[--core->chunk_count];
   core->special_count -= chunk.special;
   core->reserved -= chunk.size;
-  umem_aligned_free(core->upstream, chunk.adr);
 }
 
-/* Whether all of chunk was free; it is then out of the range allocator. */
-static bool remove_if_free(umemPoolCore *core, umemPoolChunk const *chunk) {
-  return umemRange_remove(core->range, chunk->adr >> umemPoolUnitShift,
-                          chunk->size >> umemPoolUnitShift);
+static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
+  umemRangeItem item;
+  bool found = umemRange_find(core->range, chunk->adr >> umemPoolUnitShift, &item);
+  return found && !item.live && item.extent == chunk->size >> umemPoolUnitShift;
+}
+
+/* Gives chunk i back if all of it is free. Where the upstream refuses, as one may whose stream is being
+ * captured, the chunk stays for another day. */
+static void release_if_free(umemPoolCore *core, size_t i) {
+  umemPoolChunk *chunk = &core->chunks[i];
+  if (!is_free(core, chunk)) return;
+  uint64_t before = umem_thread.failures;
+  umem_aligned_free(core->upstream, chunk->adr);
+  if (umem_thread.failures != before) {
+    core->special_count -= chunk->special;
+    chunk->special = false;
+    return;
+  }
+  umemRange_remove(core->range, chunk->adr >> umemPoolUnitShift, chunk->size >> umemPoolUnitShift);
+  forget_chunk(core, i);
 }
 
 void umemPool_release_chunks(umemPoolCore *core, size_t keep) {
-  for (size_t i = core->chunk_count; i-- > 0;) {
-    umemPoolChunk const *chunk = &core->chunks[i];
-    if (core->reserved - chunk->size >= keep && remove_if_free(core, chunk)) release_chunk(core, i);
-  }
+  for (size_t i = core->chunk_count; i-- > 0;)
+    if (core->reserved - core->chunks[i].size >= keep) release_if_free(core, i);
 }
 
 void umemPool_release_special_chunks(umemPoolCore *core) {
   for (size_t i = core->special_count ? core->chunk_count : 0; i-- > 0;)
-    if (core->chunks[i].special && remove_if_free(core, &core->chunks[i])) release_chunk(core, i);
+    if (core->chunks[i].special) release_if_free(core, i);
 }
 
 void umemPool_end_chunks(umemPoolCore *core) {
-  while (core->chunk_count) release_chunk(core, core->chunk_count - 1);
+  for (size_t i = core->chunk_count; i-- > 0;)
+    umem_aligned_free(core->upstream, core->chunks[i].adr);
   free(core->chunks);
   umemRange_destroy(core->range);
   core->chunks = NULL;

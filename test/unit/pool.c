@@ -276,17 +276,21 @@ static void aligns_all_sizes(void **state) {
   umem_dtor(&pool);
 }
 
-/* What an upstream of no such alignment has to add is not kept. */
+/* What an upstream of no such alignment has to add is not kept. (The pool must have no other chunk, part of
+ * which may be aligned by chance.) */
 static void costly_chunks_go_back_at_once(void **state) {
   (void)state;
   umemPool pool;
-  open_pool(&pool, mebi, 0, 0);
+  open_pool(&pool, 0, 0, 0);
   uintptr_t adr = umem_aligned_alloc(&pool, 64 * mebi, 100);
   assert_true(adr && adr % (64 * mebi) == 0);
   umemPoolStats stats = stats_of(&pool);
-  assert_true(stats.chunks == 2 && stats.reserved == mebi + 4096);
+  assert_true(stats.chunks == 1 && stats.reserved == 4096);
+  uintptr_t small = new_block(&pool, 100);
+  assert_true(stats_of(&pool).chunks == 2);
   umem_aligned_free(&pool, adr);
-  assert_true(stats_of(&pool).chunks == 1);
+  assert_true(stats_of(&pool).chunks == 1 && stats_of(&pool).reserved == mebi);
+  umem_free(&pool, small);
   umem_dtor(&pool);
 }
 
@@ -407,6 +411,71 @@ static void a_small_block_may_need_a_chunk_to_go_back(void **state) {
   umem_free(&pool, adr);
   umem_dtor(&pool);
   umem_dtor(&limit);
+}
+
+static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t times) {
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  plan.calls = calls;
+  plan.status = status;
+  plan.nth = 1;
+  plan.times = times;
+  return plan;
+}
+
+/* Trimming helps against want of memory, and against nothing else. */
+static void other_failures_are_told_at_once(void **state) {
+  (void)state;
+  umemFault fault;
+  umemPool pool;
+  umemPoolOptions options = {sizeof options, mebi, 0, 0};
+  assert_ok(umemFault_ctor(&fault, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &fault, &options));
+  umemFaultPlan plan = plan_of(umemFaultAligned, umemNotSupportedError, 100);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  assert_true(umem_alloc(&pool, 2 * mebi) == 0);
+  expect_failure(&pool, umemNotSupportedError, "umem_alloc: ");
+  assert_true(umemFault_count(&fault, umemFaultFree) == 0);
+  assert_true(stats_of(&pool).reserved == mebi);
+  umem_free(&pool, new_block(&pool, 1000)); /* what is there can be used */
+  plan.status = umemMemoryError;
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  assert_true(umem_alloc(&pool, 2 * mebi) == 0);
+  expect_failure(&pool, umemMemoryError, "umem_alloc: ");
+  assert_true(umemFault_count(&fault, umemFaultFree) == 1);
+  plan.times = 1; /* the second try succeeds, and nobody hears of the first */
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  umem_clear_status(&fault);
+  umem_free(&pool, new_block(&pool, 2 * mebi));
+  assert_true(umemFault_failures(&fault) == 1);
+  assert_true(umem_is_ok(&fault) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
+  umem_dtor(&pool);
+  umem_dtor(&fault);
+}
+
+/* A chunk that the upstream does not take back is not lost. */
+static void refused_chunks_stay(void **state) {
+  (void)state;
+  umemFault fault;
+  umemPool pool;
+  assert_ok(umemFault_ctor(&fault, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &fault, NULL));
+  uintptr_t special = umem_aligned_alloc(&pool, 64 * mebi, 100);
+  assert_true(special != 0);
+  uintptr_t small = new_block(&pool, 100);
+  umemFaultPlan plan = plan_of(umemFaultFree, umemNotSupportedError, 3);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  umem_aligned_free(&pool, special);
+  expect_failure(&pool, umemNotSupportedError, "umem_aligned_free: ");
+  expect_refused_free(&pool, special); /* the block itself is free */
+  umem_free(&pool, small);
+  assert_int_equal(umem_trim(&pool, 0), umemNotSupportedError);
+  expect_failure(&pool, umemNotSupportedError, "umem_trim: ");
+  assert_true(stats_of(&pool).chunks == 2 && stats_of(&pool).reserved == mebi + 4096);
+  umem_free(&pool, new_block(&pool, mebi));
+  assert_true(stats_of(&pool).chunks == 2);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+  umem_dtor(&fault);
 }
 
 /* ---- fragmentation ---- */
@@ -641,6 +710,8 @@ int main(void) {
       cmocka_unit_test(classes_make_room_for_each_other),
       cmocka_unit_test(an_upstream_without_memory_is_asked_again),
       cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
+      cmocka_unit_test(other_failures_are_told_at_once),
+      cmocka_unit_test(refused_chunks_stay),
       cmocka_unit_test(little_is_kept_for_threads),
       cmocka_unit_test(growing_sizes_reuse_what_is_freed),
       cmocka_unit_test(alternating_lifetimes_reuse_the_gaps),
