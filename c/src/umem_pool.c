@@ -287,45 +287,6 @@ static uintptr_t pool_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, 
   return umem_move_block(ctx, adr, old_size < extent ? old_size : (size_t)extent, new_size);
 }
 
-/* ---- statistics ---- */
-
-/* Blocks of the class that wait in caches or in the depot. Under the lock. */
-static uint64_t waiting(umemPoolCore *core, unsigned class) {
-  uint64_t count = (uint64_t)core->classes[class].depot_count * core->shapes[class].batch;
-  for (umemPoolCache *cache = core->caches; cache; cache = cache->after)
-    count += __atomic_load_n(&cache->slots[class].count, __ATOMIC_RELAXED);
-  return count;
-}
-
-static uint64_t served(umemPoolCore *core) {
-  uint64_t count = core->served;
-  for (umemPoolCache *cache = core->caches; cache; cache = cache->after)
-    for (unsigned class = 0; class < umemPoolClasses; class ++)
-      count += __atomic_load_n(&cache->slots[class].served, __ATOMIC_RELAXED);
-  return count;
-}
-
-static void measure(umemPoolCore *core, umemPoolStats *stats) {
-  umemLock_acquire(&core->lock);
-  stats->blocks = core->large_count;
-  stats->used = core->large_units << umemPoolUnitShift;
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    uint64_t out = core->classes[class].out, kept = waiting(core, class);
-    uint64_t live = out > kept ? out - kept : 0; /* a stack may change while it is counted */
-    stats->blocks += live;
-    stats->used += live * core->shapes[class].size;
-  }
-  stats->used_peak = core->used_peak;
-  stats->reserved = core->reserved;
-  stats->reserved_peak = core->reserved_peak;
-  stats->largest_free = umemRange_totals(core->range).largest_free << umemPoolUnitShift;
-  stats->allocations = served(core);
-  stats->chunks = core->chunk_count;
-  umemLock_release(&core->lock);
-  uint64_t idle = stats->reserved > stats->used ? stats->reserved - stats->used : 0;
-  stats->fragmentation = idle ? 1 - (double)stats->largest_free / (double)idle : 0;
-}
-
 /* The upstream's, as far as the pool lets it be used. */
 static void pool_info(umemVirtual *ctx, umemInfo *info) {
   umemPoolCore *core = core_of(ctx);
@@ -335,7 +296,7 @@ static void pool_info(umemVirtual *ctx, umemInfo *info) {
   info->alignment = alignment;
   if (umemAdaptor_failed(ctx, before)) return;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
-  measure(core, &stats);
+  umemPool_measure(core, &stats);
   if (info->available != UMEM_UNKNOWN) info->available += stats.reserved - stats.used;
   if (!core->maximum) return;
   if (info->capacity > core->maximum) info->capacity = core->maximum;
@@ -476,7 +437,7 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
                             "stats->size is %zu: set it to sizeof(umemPoolStats) before the call",
                             size);
   umemPoolStats known = UMEM_POOL_STATS_INIT;
-  measure(core_of(&ctx->super), &known);
+  umemPool_measure(core_of(&ctx->super), &known);
   memcpy(stats, &known, size < sizeof known ? size : sizeof known);
   stats->size = size;
   return umemOK;

@@ -1,10 +1,11 @@
 /* umem_pool.h - what the files of the pool share.
  *
- *   umem_pool.c         the context: options, methods, statistics
+ *   umem_pool.c         the context: options and methods
  *   umem_pool_chunk.c   takes chunks from the upstream, and ranges of them for spans and large blocks
  *   umem_pool_span.c    cuts spans into small blocks, and knows which of these are free
  *   umem_pool_cache.c   each thread's small blocks, and how they pass between threads
  *   umem_pool_map.c     finds the span of an address
+ *   umem_pool_stats.c   counts
  *
  * A small block is in one of three states: free in its span (a bit there is set), kept by a thread or
  * waiting in the depot for one, or live. A byte for each block, beside its span's descriptor, says whether
@@ -231,6 +232,11 @@ static inline bool umemPool_is_still(umemPoolPlace const *place) {
          (umemPoolClass_of(place->word) < umemPoolFirstWide ||
           __atomic_load_n(&umemPoolSpan_of(place->word)->page, __ATOMIC_RELAXED) == place->page);
 }
+
+/* ---- umem_pool_stats.c ---- */
+
+/* Fills in all of *stats but its size. Takes the lock. */
+void umemPool_measure(umemPoolCore *core, umemPoolStats *stats);
 
 /* ---- umem_pool_cache.c ---- */
 

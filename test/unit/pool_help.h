@@ -15,6 +15,13 @@
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 
+enum { kibi = 1 << 10, mebi = 1 << 20 };
+
+/* Of all kinds: of spans of one page and of several, of ranges. */
+static size_t const some_sizes[] = {1,    16,    17,    100,   1000,  4096,   8192,
+                                    8193, 20000, 65536, 65537, 70000, 1000000};
+enum { some = sizeof some_sizes / sizeof *some_sizes };
+
 static inline umemPoolStats stats_of(umemPool *pool) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   assert_ok(umemPool_stats(pool, &stats));
@@ -37,6 +44,27 @@ static inline void expect_refused_free(umemPool *pool, uintptr_t adr) {
   assert_true(umem_thread_failures() == failures + 1);
   expect_failure(pool, umemValueError, "not a live block");
   assert_true(stats_of(pool).blocks == blocks);
+}
+
+static inline void open_pool(umemPool *pool, void *upstream, size_t initial, size_t growth,
+                             size_t maximum) {
+  umemPoolOptions options = {sizeof options, initial, growth, maximum};
+  assert_ok(umemPool_ctor(pool, upstream, &options));
+}
+
+static inline uintptr_t new_block(umemPool *pool, size_t nbytes) {
+  uintptr_t adr = umem_alloc(pool, nbytes);
+  assert_true(adr != umem_null(pool));
+  return adr;
+}
+
+/* That no block is live, and everything can be given back. */
+static inline void expect_nothing_left(umemPool *pool) {
+  umemPoolStats stats = stats_of(pool);
+  assert_true(stats.blocks == 0 && stats.used == 0);
+  assert_ok(umem_trim(pool, 0));
+  stats = stats_of(pool);
+  assert_true(stats.reserved == 0 && stats.chunks == 0);
 }
 
 /* splitmix64: S. Vigna, public domain. */

@@ -34,13 +34,6 @@ static void run_threads(umemPool *pool, unsigned count, void *shared, void *(*wo
   for (unsigned i = 0; i < count; i++) assert_true(workers[i].right);
 }
 
-static void expect_nothing_left(umemPool *pool) {
-  umemPoolStats stats = stats_of(pool);
-  assert_true(stats.blocks == 0 && stats.used == 0);
-  assert_ok(umem_trim(pool, 0));
-  assert_true(stats_of(pool).reserved == 0);
-}
-
 /* ---- blocks that are freed by other threads ---- */
 
 /* A block says in its first bytes how long it is and what it is filled with. */
