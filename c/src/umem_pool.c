@@ -54,6 +54,7 @@ static bool reclaim(umemPoolCore *core, umemPoolLack const *lack) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   umemPool_drain(core);
+  umemPool_join_waiting(core);
   umemPool_release_chunks(core, 0);
   umemAttempt_end(&forgotten);
   return true;
@@ -65,6 +66,7 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemLock_acquire(&core->lock);
   umemAttempt_begin(&held);
   umemPool_drain(core);
+  umemPool_join_waiting(core);
   umemPool_release_chunks(core, keep);
   umemAttempt_end(&held);
   umemLock_release(&core->lock);
@@ -76,16 +78,6 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
 
 /* ---- large blocks ---- */
 
-static bool reserve_large(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
-                          umemPoolLack *lack) {
-  if (!umemPool_reserve(core, size, alignment, adr, lack)) return false;
-  core->large_count++;
-  core->large_units += ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
-  core->served++;
-  umemPool_note_peak(core);
-  return true;
-}
-
 static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
   umemPoolCore *core = core_of(ctx);
   if (size > PTRDIFF_MAX / 2) {
@@ -96,28 +88,26 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
   uintptr_t adr;
   umemPoolLack lack;
   umemLock_acquire(&core->lock);
-  bool found = reserve_large(core, size, alignment, &adr, &lack);
-  if (!found && reclaim(core, &lack)) found = reserve_large(core, size, alignment, &adr, &lack);
+  bool found = umemPool_alloc_large(core, size, alignment, &adr, &lack);
+  if (!found && reclaim(core, &lack))
+    found = umemPool_alloc_large(core, size, alignment, &adr, &lack);
   umemLock_release(&core->lock);
   if (found) return adr;
   tell_lack(ctx, &lack, size);
   return umem_null_of(ctx);
 }
 
-/* Blocks of spans are ranges too, but not large blocks. */
 static void free_large(umemVirtual *ctx, uintptr_t adr) {
   umemPoolCore *core = core_of(ctx);
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&core->lock);
-  uint64_t units = umemPoolMap_find(&core->map, adr) ? 0 : umemPool_unreserve(core, adr);
-  core->large_count -= units != 0;
-  core->large_units -= units;
+  bool freed = umemPool_free_large(core, adr);
   umemPool_release_special_chunks(core);
   umemLock_release(&core->lock);
   umemAttempt_end(&held);
   tell_held(ctx, &held);
-  if (!units) fail_wrong(ctx, adr);
+  if (!freed) fail_wrong(ctx, adr);
 }
 
 /* ---- small blocks ---- */
@@ -146,7 +136,7 @@ static bool find_any(umemPoolCore *core, unsigned class, umemPoolSlot *slot, ume
   if (find_small(core, class, slot, entry, lack)) return true;
   entry->live = NULL;
   size_t size = core->shapes[class].size;
-  return reserve_large(core, size, size & -size, &entry->adr, lack);
+  return umemPool_alloc_large(core, size, size & -size, &entry->adr, lack);
 }
 
 static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned class) {
@@ -269,7 +259,7 @@ static uint64_t extent_of(umemPoolCore *core, uintptr_t adr) {
                ? core->shapes[umemPoolClass_of(place.word)].size
                : 0;
   umemLock_acquire(&core->lock);
-  uint64_t extent = umemPoolMap_find(&core->map, adr) ? 0 : umemPool_extent(core, adr);
+  uint64_t extent = umemPool_large_extent(core, adr);
   umemLock_release(&core->lock);
   return extent;
 }

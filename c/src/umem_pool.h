@@ -2,6 +2,7 @@
  *
  *   umem_pool.c         the context: options and methods
  *   umem_pool_chunk.c   takes chunks from the upstream, and ranges of them for spans and large blocks
+ *   umem_pool_large.c   large blocks, and those that are freed and wait for the next of their size
  *   umem_pool_span.c    cuts spans into small blocks, and knows which of these are free
  *   umem_pool_cache.c   each thread's small blocks, and how they pass between threads
  *   umem_pool_map.c     finds the span of an address
@@ -32,7 +33,9 @@ enum {
   umemPoolGrain = 16,       /* the smallest block, and what small sizes are counted in */
   umemPoolSmall = 64 << 10, /* the largest small block */
   umemPoolClasses = 44,
-  umemPoolFirstWide = 32 /* the first class whose spans have several pages */
+  umemPoolFirstWide = 32,     /* the first class whose spans have several pages */
+  umemPoolLargeClass = 63,    /* stands in the map for a large block, which has no class */
+  umemPoolWaitingSizes = 1025 /* large blocks of fewer units wait when they are freed */
 };
 
 /* ---- small blocks ---- */
@@ -67,6 +70,7 @@ static inline unsigned umemPoolClass_of(uintptr_t word) {
 }
 
 typedef struct umemPoolSlab umemPoolSlab;
+typedef struct umemPoolLarge umemPoolLarge;
 
 /* A block that is not live. */
 typedef struct umemPoolEntry {
@@ -124,7 +128,7 @@ typedef struct umemPoolCore {
   umemVirtual *upstream; /* borrowed */
   size_t alignment, growth, maximum;
   umemPoolMap map;
-  umemPoolShape shapes[umemPoolClasses];
+  umemPoolShape shapes[umemPoolClassMask + 1];         /* those that are no class have no block */
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
   umemLock lock;
@@ -133,8 +137,12 @@ typedef struct umemPoolCore {
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];
   umemPoolCache *caches;
-  umemPoolSlab *slabs;                          /* all descriptors; owned */
-  umemPoolBatch *empty_batches;                 /* owned */
+  umemPoolSlab *slabs;          /* all descriptors; owned */
+  umemPoolBatch *empty_batches; /* owned */
+  umemPoolLarge *unused_large;
+  umemPoolLarge *waiting[umemPoolWaitingSizes]; /* [units]: freed blocks of that size */
+  uint8_t waiting_counts[umemPoolWaitingSizes];
+  uint64_t waiting_units;
   uint64_t large_count, large_units, small_out; /* small_out: bytes that are not free in spans */
   uint64_t served;                              /* allocations that no living cache counts */
   uint64_t reserved, reserved_peak, used_peak;
@@ -156,7 +164,7 @@ static inline void umemPool_note_peak(umemPoolCore *core) {
 /* ---- umem_pool_chunk.c; all under the lock ---- */
 
 /* A new live range of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple of alignment.
- * Where there is none, first what waits for the calling thread is made free, then a new chunk taken. False, and why in *lack, without. */
+ * Where there is none, first what waits to be used again is made free, then a new chunk taken. False, and why in *lack, without. */
 bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
                       umemPoolLack *lack);
 
@@ -178,9 +186,27 @@ void umemPool_release_special_chunks(umemPoolCore *core);
 /* Gives all chunks back, whatever is in them. */
 void umemPool_end_chunks(umemPoolCore *core);
 
+/* ---- umem_pool_large.c; all under the lock ---- */
+
+/* A live block that is no part of a span. False, and why in *lack, without memory. */
+bool umemPool_alloc_large(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+                          umemPoolLack *lack);
+
+/* False, with nothing changed, when no such block begins at adr. */
+bool umemPool_free_large(umemPoolCore *core, uintptr_t adr);
+
+/* The bytes of the live block that begins at adr; 0 when there is none. */
+uint64_t umemPool_large_extent(umemPoolCore *core, uintptr_t adr);
+
+/* Makes the ranges free whose blocks wait. */
+void umemPool_join_waiting(umemPoolCore *core);
+
 /* ---- umem_pool_span.c; all but umemPool_locate under the lock ---- */
 
 void umemPool_init_classes(umemPoolCore *core);
+
+/* A place for descriptors, size bytes of zeros at a multiple of 64, until the end. NULL without memory. */
+void *umemPool_new_slab(umemPoolCore *core, size_t size);
 
 /* Frees all descriptors. */
 void umemPool_end_spans(umemPoolCore *core);
@@ -246,8 +272,7 @@ extern _Thread_local umemPoolCache *umem_pool_last_cache __attribute__((visibili
 /* The calling thread's cache of core, made if need be; NULL without memory. */
 umemPoolCache *umemPoolCache_mine(umemPoolCore *core);
 
-/* Makes the blocks free in their spans that the calling thread keeps, and those in the depot. Under the
- * lock. */
+/* Makes free what the calling thread keeps, and what is in the depot. Under the lock. */
 void umemPool_drain(umemPoolCore *core);
 
 /* Moves a batch from the depot to the empty slot. False when there is none. */

@@ -129,6 +129,8 @@ bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr
   uint64_t start = umemRange_alloc(core->range, units, step);
   if (start == UMEM_RANGE_NONE && core->chunk_count) {
     umemPool_drain(core);
+    if (core->waiting_units << umemPoolUnitShift >= core->reserved / 16)
+      umemPool_join_waiting(core);
     start = umemRange_alloc(core->range, units, step);
   }
   if (start == UMEM_RANGE_NONE) {

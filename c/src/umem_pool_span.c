@@ -40,13 +40,20 @@ void umemPool_init_classes(umemPoolCore *core) {
 
 /* ---- descriptors ---- */
 
-/* Descriptors of one class, which they never leave. */
 struct umemPoolSlab {
   struct umemPoolSlab *next;
 };
 
-/* Bytes of a descriptor, whole lines of the processor's cache: the bytes of most
- * spans lie in one. */
+void *umemPool_new_slab(umemPoolCore *core, size_t size) {
+  umemPoolSlab *slab = aligned_alloc(line, line + size);
+  if (!slab) return NULL;
+  memset(slab, 0, line + size);
+  slab->next = core->slabs;
+  core->slabs = slab;
+  return (char *)slab + line;
+}
+
+/* Bytes of a descriptor: whole lines of the processor's cache, of which those of most spans are few. */
 static size_t descriptor_size(uint32_t room) {
   size_t size = sizeof(umemPoolSpan) + room + (room + 63) / 64 * sizeof(uint64_t);
   return (size + line - 1) & ~(size_t)(line - 1);
@@ -61,13 +68,10 @@ static bool add_descriptors(umemPoolCore *core, unsigned class) {
   uint32_t room = (core->shapes[class].count + 7) & ~(uint32_t)7;
   size_t size = descriptor_size(room);
   size_t count = size < slab_size ? (slab_size - line) / size : 1;
-  umemPoolSlab *slab = aligned_alloc(line, line + count * size);
+  char *slab = umemPool_new_slab(core, count * size);
   if (!slab) return false;
-  memset(slab, 0, line + count * size);
-  slab->next = core->slabs;
-  core->slabs = slab;
   while (count--) {
-    umemPoolSpan *span = (umemPoolSpan *)(void *)((char *)slab + line + count * size);
+    umemPoolSpan *span = (umemPoolSpan *)(void *)(slab + count * size);
     span->room = room;
     put_away(&core->classes[class], span);
   }

@@ -30,6 +30,7 @@ void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->used_peak = core->used_peak;
   stats->reserved = core->reserved;
   stats->reserved_peak = core->reserved_peak;
+  umemPool_join_waiting(core);
   stats->largest_free = umemRange_totals(core->range).largest_free << umemPoolUnitShift;
   stats->allocations = served(core);
   stats->chunks = core->chunk_count;
