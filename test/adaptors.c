@@ -2,6 +2,7 @@
 #include "adaptors.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* The place for any context of the library, and what it decorates. */
 typedef struct OpenAdaptor {
@@ -55,6 +56,20 @@ static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
 }
 ADAPTOR(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))
 ADAPTOR(fault, umemFault_ctor(ctx, upstream, NULL))
+
+/* Of a file that vanishes with it. */
+umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
+                           void *ctx, void *upstream) {
+  char path[BACKEND_PATH_SIZE];
+  if (!backend_temp_file(path)) return umemIOError;
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = path;
+  options.max_bytes = 1 << 16;
+  umemStatusType status = construct(ctx, upstream, &options);
+  unlink(path);
+  return status;
+}
+ADAPTOR(log, adaptor_log(umemLog_ctor, ctx, upstream))
 
 static umemStatusType construct_prefetch(void *ctx, void *upstream) {
   return umemCudaPrefetch_ctor(ctx, upstream);

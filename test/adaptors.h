@@ -15,8 +15,13 @@ ADAPTOR_OPENERS(stats)
 ADAPTOR_OPENERS(track)
 ADAPTOR_OPENERS(retry)
 ADAPTOR_OPENERS(fault)
+ADAPTOR_OPENERS(log)
 
 umemVirtual *open_prefetch(void);
+
+/* Makes ctx, by umemLog_ctor or umemLog_adopt, a log in a file of its own that vanishes with it. */
+umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
+                           void *ctx, void *upstream);
 
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);

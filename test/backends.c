@@ -260,6 +260,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(track, backendTellsLeaks),
     ADAPTOR_ROWS(retry, 0),
     ADAPTOR_ROWS(fault, 0),
+    ADAPTOR_ROWS(log, 0),
     ADAPTOR_ROW_PREFETCH,
     POOL_ROWS,
 };

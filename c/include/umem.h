@@ -13,6 +13,7 @@
 #include <umem/file.h>
 #include <umem/host.h>
 #include <umem/limit.h>
+#include <umem/log.h>
 #include <umem/mmap.h>
 #include <umem/pool.h>
 #include <umem/retry.h>

@@ -59,6 +59,7 @@ static void contexts(void **state) {
   CONTEXT(umemStats);
   CONTEXT(umemTrack);
   CONTEXT(umemRetry);
+  CONTEXT(umemLog);
   CONTEXT(umemFault);
 }
 
@@ -123,6 +124,10 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemTrackOptions, size, 0);
   OFFSET(umemTrackOptions, frames, 8);
   assert_true(sizeof(umemTrackOptions) >= 16);
+  OFFSET(umemLogOptions, size, 0);
+  OFFSET(umemLogOptions, filename, 8);
+  OFFSET(umemLogOptions, max_bytes, 16);
+  assert_true(sizeof(umemLogOptions) >= 24);
   OFFSET(umemTrackBlock, size, 0);
   OFFSET(umemTrackBlock, ctx, 8);
   OFFSET(umemTrackBlock, adr, 16);

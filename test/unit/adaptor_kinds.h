@@ -3,6 +3,7 @@
 #define UMEM_TEST_ADAPTOR_KINDS_H
 
 #include "adaptor_help.h"
+#include "adaptors.h"
 
 typedef umemStatusType Construct(void *ctx, void *upstream);
 
@@ -40,6 +41,12 @@ static umemStatusType fault_borrows(void *ctx, void *upstream) {
 static umemStatusType fault_adopts(void *ctx, void *upstream) {
   return umemFault_adopt(ctx, upstream, NULL);
 }
+static umemStatusType log_borrows(void *ctx, void *upstream) {
+  return adaptor_log(umemLog_ctor, ctx, upstream);
+}
+static umemStatusType log_adopts(void *ctx, void *upstream) {
+  return adaptor_log(umemLog_adopt, ctx, upstream);
+}
 
 static struct {
   char const *name;
@@ -47,7 +54,7 @@ static struct {
 } const kinds[] = {
     {"Limit", limit_borrows, limit_adopts}, {"Stats", stats_borrows, stats_adopts},
     {"Track", track_borrows, track_adopts}, {"Retry", retry_borrows, retry_adopts},
-    {"Fault", fault_borrows, fault_adopts},
+    {"Fault", fault_borrows, fault_adopts}, {"Log", log_borrows, log_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
