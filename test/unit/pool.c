@@ -248,6 +248,26 @@ static void aligns_all_sizes(void **state) {
   umem_dtor(&pool);
 }
 
+/* What was freed before is not taken for a request that needs a better alignment. */
+static void large_blocks_that_wait_are_aligned(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 20, size = 17 * 4096 }; /* every other one is aligned to 4096 only */
+  uintptr_t adr[count];
+  open_pool(&pool, &host, 0, 0, 0);
+  for (size_t alignment = 4096; alignment <= 65536; alignment *= 2) {
+    for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, size);
+    for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+    for (size_t i = 0; i < count; i++) {
+      adr[i] = umem_aligned_alloc(&pool, alignment, size);
+      assert_true(adr[i] && adr[i] % alignment == 0);
+    }
+    for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  }
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
 /* What an upstream of no such alignment has to add is not kept. (The pool must have no other chunk, part of
  * which may be aligned by chance.) */
 static void costly_chunks_go_back_at_once(void **state) {
@@ -327,6 +347,7 @@ int main(void) {
       cmocka_unit_test(refuses_what_is_no_block),
       cmocka_unit_test(takes_over_the_alignment),
       cmocka_unit_test(aligns_all_sizes),
+      cmocka_unit_test(large_blocks_that_wait_are_aligned),
       cmocka_unit_test(costly_chunks_go_back_at_once),
       cmocka_unit_test(resizes_in_place),
       cmocka_unit_test(one_thread_uses_many_pools),
