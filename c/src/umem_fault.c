@@ -1,6 +1,7 @@
 /* umem_fault.c - fails on purpose. */
 #include "umem_adaptor.h"
 #include "umem_lock.h"
+#include "umem_schemes.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -222,3 +223,63 @@ umemStatusType umemFault_adopt(umemFault *ctx, void *upstream, umemFaultPlan con
   UMEM_ENTER();
   return construct(ctx, upstream, plan, true);
 }
+
+/* ---- by name: "fault+host:?nth=3" ---- */
+
+enum { by_calls, by_status, by_nth, by_times, by_share, by_seed };
+
+/* The first words of calls are in the order of umemFaultCalls, those of status from 1 in that of
+ * umemStatusType. */
+static umemOption const options[] = {
+    [by_calls] = {.name = "calls",
+                  .kind = umemWordsOption,
+                  .words =
+                      "alloc calloc aligned realloc free set copy-to copy-from synchronize wait "
+                      "flush trim allocations copies all",
+                  .help = "that may fail; default: allocations"},
+    [by_status] = {.name = "status",
+                   .kind = umemWordOption,
+                   .words = "MemoryError RuntimeError IOError ValueError TypeError IndexError "
+                            "NotImplementedError NotSupportedError AssertError CancelledError",
+                   .help = "what they fail as; default: MemoryError"},
+    [by_nth] = {.name = "nth",
+                .kind = umemNumberOption,
+                .help = "the first call that fails, from 1"},
+    [by_times] = {.name = "times",
+                  .kind = umemNumberOption,
+                  .help = "how many in a row; default: 1"},
+    [by_share] = {.name = "share", .kind = umemShareOption, .help = "that fails at random"},
+    [by_seed] = {.name = "seed", .kind = umemNumberOption, .help = "of the random share"},
+};
+
+static unsigned calls_of(uint64_t words) {
+  unsigned calls = (unsigned)words & umemFaultAll;
+  if (words & 1 << kinds) calls |= umemFaultAllocations;
+  if (words & 2 << kinds) calls |= umemFaultCopies;
+  if (words & 4 << kinds) calls |= umemFaultAll;
+  return calls;
+}
+
+static umemStatusType open_fault(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  if (given[by_calls].given) plan.calls = calls_of(given[by_calls].number);
+  if (given[by_status].given) plan.status = (umemStatusType)(given[by_status].number + 1);
+  if (given[by_times].given) plan.times = given[by_times].number;
+  plan.nth = given[by_nth].number;
+  plan.share = given[by_share].share;
+  plan.seed = given[by_seed].number;
+  return umemFault_ctor(ctx, upstream, &plan);
+}
+
+umemScheme const umem_fault_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "fault",
+    .context_size = sizeof(umemFault),
+    .decorates = true,
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .construct = open_fault,
+    .help = "fails on purpose",
+};

@@ -1,5 +1,6 @@
 /* umem_limit.c - at most so many bytes of another context. */
 #include "umem_meter.h"
+#include "umem_schemes.h"
 
 #include <umem/limit.h>
 
@@ -81,3 +82,26 @@ size_t umemLimit_used(umemLimit *ctx) {
   UMEM_ENTER();
   return umem_guard(ctx) ? used_by(limit_of(&ctx->super)) : 0;
 }
+
+/* ---- by name: "limit+host:?limit=1M" ---- */
+
+static umemOption const options[] = {
+    {.name = "limit", .kind = umemSizeOption, .required = true, .help = "that may be live at once"},
+};
+
+static umemStatusType open_limit(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  return umemLimit_ctor(ctx, upstream, given[0].number);
+}
+
+umemScheme const umem_limit_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "limit",
+    .context_size = sizeof(umemLimit),
+    .decorates = true,
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .construct = open_limit,
+    .help = "gives out no more than so many bytes",
+};

@@ -1,5 +1,6 @@
 /* umem_stats.c - counts what is allocated from another context. */
 #include "umem_meter.h"
+#include "umem_schemes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -160,3 +161,20 @@ umemStatusType umemStats_reset(umemStats *ctx) {
   umemLock_release(&stats->lock);
   return umemOK;
 }
+
+/* ---- by name: "stats+host:" ---- */
+
+static umemStatusType open_stats(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *options, void *user) {
+  (void)place, (void)options, (void)user;
+  return umemStats_ctor(ctx, upstream);
+}
+
+umemScheme const umem_stats_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "stats",
+    .context_size = sizeof(umemStats),
+    .decorates = true,
+    .construct = open_stats,
+    .help = "counts blocks and bytes",
+};

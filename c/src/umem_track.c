@@ -1,9 +1,11 @@
 /* umem_track.c - knows every live block of another context. */
 #include "umem_adaptor.h"
+#include "umem_schemes.h"
 #include "umem_track_books.h"
 #include "umem_track_sites.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,3 +321,29 @@ bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block) {
   if (owned) write_block(block, &found, found.ctx);
   return owned;
 }
+
+/* ---- by name: "track+host:?frames=8" ---- */
+
+static umemOption const named_options[] = {
+    {.name = "frames", .kind = umemNumberOption, .help = "of each call site; default: 0"},
+};
+
+static umemStatusType open_track(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
+  /* more than fits is more than UMEM_TRACK_FRAMES, which the constructor refuses */
+  options.frames = given[0].number < UINT_MAX ? (unsigned)given[0].number : UINT_MAX;
+  return umemTrack_ctor(ctx, upstream, &options);
+}
+
+umemScheme const umem_track_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "track",
+    .context_size = sizeof(umemTrack),
+    .decorates = true,
+    .options = named_options,
+    .option_count = sizeof named_options / sizeof *named_options,
+    .construct = open_track,
+    .help = "knows every live block, and what leaks",
+};
