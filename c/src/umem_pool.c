@@ -246,7 +246,7 @@ static uintptr_t pool_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t s
   if (size > umemPoolSmall || alignment > umemPoolSmall) return alloc_large(ctx, size, alignment);
   size_t least = size > alignment ? size : alignment;
   unsigned class = core->class_of[(least + umemPoolGrain - 1) / umemPoolGrain];
-  while (class < umemPoolClasses && core->shapes[class].size % alignment) class ++;
+  while (class < umemPoolClasses && core->shapes[class].size % alignment) class += 1;
   if (class == umemPoolClasses) return alloc_large(ctx, size, alignment);
   return alloc_small(ctx, core, class);
 }
@@ -296,14 +296,18 @@ static void pool_info(umemVirtual *ctx, umemInfo *info) {
 
 /* ---- construction and end ---- */
 
+static void free_batches(umemPoolBatch *batch) {
+  while (batch) {
+    umemPoolBatch *next = batch->next;
+    free(batch);
+    batch = next;
+  }
+}
+
 static void free_core(umemPoolCore *core) {
   umemPool_end_caches(core);
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    umemPoolClass *self = &core->classes[class];
-    for (umemPoolBatch *batch; (batch = self->depot);) self->depot = batch->next, free(batch);
-  }
-  for (umemPoolBatch *batch; (batch = core->empty_batches);)
-    core->empty_batches = batch->next, free(batch);
+  for (unsigned i = 0; i < umemPoolClasses; i++) free_batches(core->classes[i].depot);
+  free_batches(core->empty_batches);
   umemPool_end_spans(core);
   umemPool_end_chunks(core);
   umemPoolMap_fini(&core->map);

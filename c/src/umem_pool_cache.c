@@ -51,8 +51,8 @@ void umemPoolCore_bury(void) {
 }
 
 static void free_slots(umemPoolCache *cache) {
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    umemPoolSlot *slot = &cache->slots[class];
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    umemPoolSlot *slot = &cache->slots[i];
     free(slot->entries);
     *slot = (umemPoolSlot){0};
   }
@@ -60,8 +60,8 @@ static void free_slots(umemPoolCache *cache) {
 
 /* Makes the blocks that cache keeps free in their spans. Under the lock. */
 static void drain_cache(umemPoolCache *cache) {
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    umemPoolSlot *slot = &cache->slots[class];
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    umemPoolSlot *slot = &cache->slots[i];
     umemPool_put(cache->core, slot->entries, slot->count);
     __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
   }
@@ -70,8 +70,7 @@ static void drain_cache(umemPoolCache *cache) {
 /* Takes cache, which is empty, out of the core's list. Under the lock. */
 static void unlink_from_core(umemPoolCache *cache) {
   umemPoolCore *core = cache->core;
-  for (unsigned class = 0; class < umemPoolClasses; class ++)
-    core->served += cache->slots[class].served;
+  for (unsigned i = 0; i < umemPoolClasses; i++) core->served += cache->slots[i].served;
   if (cache->before)
     cache->before->after = cache->after;
   else
@@ -232,11 +231,11 @@ void umemPool_hand_over(umemPoolCore *core, unsigned class, umemPoolSlot *slot) 
 }
 
 static void drain_depot(umemPoolCore *core) {
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    umemPoolClass *self = &core->classes[class];
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    umemPoolClass *self = &core->classes[i];
     for (umemPoolBatch *batch; (batch = self->depot);) {
       self->depot = batch->next;
-      umemPool_put(core, batch->entries, core->shapes[class].batch);
+      umemPool_put(core, batch->entries, core->shapes[i].batch);
       batch->next = core->empty_batches;
       core->empty_batches = batch;
     }

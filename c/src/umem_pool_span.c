@@ -28,13 +28,14 @@ static umemPoolShape shape_of(unsigned class) {
 /* Sizes are rounded up to multiples of the alignment, and blocks of such a size are aligned in a span,
  * which is. */
 void umemPool_init_classes(umemPoolCore *core) {
-  for (unsigned class = 0; class < umemPoolClasses; class ++) core->shapes[class] = shape_of(class);
-  unsigned class = 0;
+  umemPoolShape *shapes = core->shapes;
+  for (unsigned i = 0; i < umemPoolClasses; i++) shapes[i] = shape_of(i);
+  shapes[umemPoolLargeClass].pages = 1; /* and no block: what is large is located in no span */
+  unsigned fit = 0;
   for (uint32_t size = 0; size <= umemPoolSmall; size += umemPoolGrain) {
-    while (class < umemPoolClasses &&
-           (core->shapes[class].size < size || core->shapes[class].size % core->alignment))
-      class ++;
-    core->class_of[size / umemPoolGrain] = (uint8_t) class;
+    while (fit < umemPoolClasses && (shapes[fit].size < size || shapes[fit].size % core->alignment))
+      fit++;
+    core->class_of[size / umemPoolGrain] = (uint8_t)fit;
   }
 }
 

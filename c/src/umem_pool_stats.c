@@ -12,8 +12,8 @@ static uint64_t waiting(umemPoolCore *core, unsigned class) {
 static uint64_t served(umemPoolCore *core) {
   uint64_t count = core->served;
   for (umemPoolCache *cache = core->caches; cache; cache = cache->after)
-    for (unsigned class = 0; class < umemPoolClasses; class ++)
-      count += __atomic_load_n(&cache->slots[class].served, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < umemPoolClasses; i++)
+      count += __atomic_load_n(&cache->slots[i].served, __ATOMIC_RELAXED);
   return count;
 }
 
@@ -21,11 +21,11 @@ void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
   umemLock_acquire(&core->lock);
   stats->blocks = core->large_count;
   stats->used = core->large_units << umemPoolUnitShift;
-  for (unsigned class = 0; class < umemPoolClasses; class ++) {
-    uint64_t out = core->classes[class].out, kept = waiting(core, class);
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    uint64_t out = core->classes[i].out, kept = waiting(core, i);
     uint64_t live = out > kept ? out - kept : 0; /* a stack may change while it is counted */
     stats->blocks += live;
-    stats->used += live * core->shapes[class].size;
+    stats->used += live * core->shapes[i].size;
   }
   stats->used_peak = core->used_peak;
   stats->reserved = core->reserved;
