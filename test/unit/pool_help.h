@@ -85,7 +85,7 @@ static inline size_t random_size(uint64_t *state, unsigned bits) {
 /* How many operations a random test makes. */
 static inline uint64_t operations(void) {
   char const *text = getenv("UMEM_TEST_OPERATIONS");
-  return text ? strtoull(text, NULL, 10) : 10000000;
+  return text && *text ? strtoull(text, NULL, 10) : 10000000;
 }
 
 #endif
