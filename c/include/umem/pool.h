@@ -29,6 +29,7 @@
 
 #include <umem/base.h>
 
+/* A pool over another context, its upstream. Its blocks end with it. */
 typedef struct umemPool {
   umemVirtual super;
   void *impl; /* owned */
