@@ -146,6 +146,24 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemFaultPlan, seed, 40);
   assert_true(sizeof(umemFaultPlan) >= 48);
 
+  OFFSET(umemPoolOptions, size, 0);
+  OFFSET(umemPoolOptions, initial, 8);
+  OFFSET(umemPoolOptions, growth, 16);
+  OFFSET(umemPoolOptions, maximum, 24);
+  assert_true(sizeof(umemPoolOptions) >= 32);
+
+  OFFSET(umemPoolStats, size, 0);
+  OFFSET(umemPoolStats, used, 8);
+  OFFSET(umemPoolStats, used_peak, 16);
+  OFFSET(umemPoolStats, reserved, 24);
+  OFFSET(umemPoolStats, reserved_peak, 32);
+  OFFSET(umemPoolStats, largest_free, 40);
+  OFFSET(umemPoolStats, fragmentation, 48);
+  OFFSET(umemPoolStats, blocks, 56);
+  OFFSET(umemPoolStats, allocations, 64);
+  OFFSET(umemPoolStats, chunks, 72);
+  assert_true(sizeof(umemPoolStats) >= 80);
+
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);
   OFFSET(umemAttempt, failures, 8);
