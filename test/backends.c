@@ -11,6 +11,7 @@
 #include "fake/fake.h"
 #include "fake/plain11.h"
 #include "mymem.h"
+#include "named.h"
 #include "pools.h"
 
 /* A context on the heap, or NULL when its constructor failed. */
@@ -263,6 +264,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(log, 0),
     ADAPTOR_ROW_PREFETCH,
     POOL_ROWS,
+    NAMED_ROWS,
 };
 
 size_t const backend_count = sizeof backends / sizeof *backends;
