@@ -104,15 +104,21 @@ static void give_back(void *ctx, Place *place) {
   place->live = false;
 }
 
-static void resize(void *ctx, Place *from, Place *to, size_t size) {
-  if (from->aligned) return; /* umem resizes none of those */
-  uintptr_t adr = umem_realloc(ctx, from->adr, from->size, size);
-  if (adr == umem_null(ctx)) return;
+/* A block that cannot be resized is, as it was, what comes after. */
+static bool resize(void *ctx, Place *from, Place *to, size_t size) {
+  uintptr_t adr = umem_null(ctx);
+  if (!from->aligned) adr = umem_realloc(ctx, from->adr, from->size, size);
+  bool moved = adr != umem_null(ctx);
+  *to = moved ? (Place){adr, size, true, false} : *from;
   from->live = false;
-  *to = (Place){.adr = adr, .size = size, .live = true};
+  return moved;
 }
 
-/* Whether its blocks are there: an allocation may have failed here. */
+static bool has(Place const *place, size_t at, size_t size) {
+  return place->live && at <= place->size && size <= place->size - at;
+}
+
+/* Whether it worked. Its blocks may not be there, or be smaller, since an earlier one failed here. */
 static bool run(Replay *replay, Operation const *operation, void *ctx) {
   umemLogRecord const *r = operation->record;
   Place *place = &replay->places[operation->block], *other = &replay->places[operation->other];
@@ -128,12 +134,12 @@ static bool run(Replay *replay, Operation const *operation, void *ctx) {
     give_back(ctx, place);
     return true;
   case umemLogResizeEnd:
-    resize(ctx, place, other, size);
-    return other->live;
+    return resize(ctx, place, other, size);
   case umemLogSet:
-    return !umem_set(ctx, place->adr + operation->at, r->value, size);
+    return has(place, operation->at, size) &&
+           !umem_set(ctx, place->adr + operation->at, r->value, size);
   case umemLogCopy:
-    return other->live &&
+    return has(place, operation->at, size) && has(other, operation->to, size) &&
            !umem_copy_to(ctx, place->adr + operation->at, ctx, other->adr + operation->to, size);
   default:
     return true;
