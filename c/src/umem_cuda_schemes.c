@@ -4,7 +4,7 @@
 #include <umem/cuda.h>
 
 static umemOption const device = {
-    .name = "device", .kind = umemDeviceOption, .help = "the number of the GPU; nothing: 0"};
+    .name = "device", .kind = umemDeviceOption, .help = "the number of the GPU; default: 0"};
 
 /* ---- device memory ---- */
 
@@ -31,10 +31,10 @@ static umemOption const async_options[] = {
     [async_stream] = {.name = "stream",
                       .kind = umemWordOption,
                       .words = "new legacy",
-                      .help = "one of its own, the default, or CUDA's legacy stream"},
+                      .help = "its own, or CUDA's legacy default stream; default: new"},
     [async_max] = {.name = "max",
                    .kind = umemSizeOption,
-                   .help = "that its memory pool may hold; 0: all there is"},
+                   .help = "that its memory pool may hold; default: no bound"},
     [async_keep] = {.name = "keep",
                     .kind = umemSizeOption,
                     .help = "that its memory pool keeps at a synchronisation; default: all"},
@@ -67,7 +67,7 @@ static umemOption const host_options[] = {
     {.name = "flags",
      .kind = umemWordsOption,
      .words = "write-combined",
-     .help = "memory that the CPU only writes"},
+     .help = "of umemCudaHost_ctor; default: none"},
 };
 
 static umemStatusType open_cuda_host(void *ctx, void *upstream, umemOptionValue const *place,
@@ -93,7 +93,7 @@ static umemOption const managed_options[] = {
     {.name = "flags",
      .kind = umemWordsOption,
      .words = "prefer-device read-mostly accessed-by-device prefetch",
-     .help = "hints for the driver"},
+     .help = "of umemCudaManaged_ctor; default: none"},
 };
 
 static umemStatusType open_cuda_managed(void *ctx, void *upstream, umemOptionValue const *place,

@@ -50,7 +50,7 @@ static void unclaim(void) {
 
 /* The variable's text; NULL where it is not set, or empty. */
 static char const *text_of_environment(void) {
-  char const *text = secure_getenv("UMEM_DEFAULT");
+  char const *text = secure_getenv(UMEM_DEFAULT);
   return text && *text ? text : NULL;
 }
 
@@ -99,7 +99,7 @@ static void tell(umemAttempt const *attempt, char const *text) {
   size_t said = umem_thread.function ? strlen(umem_thread.function) + strlen(": ") : 0;
   char const *reason = attempt->text + (strlen(attempt->text) < said ? 0 : said);
   if (text)
-    umemVirtual_fail(NULL, attempt->type, "UMEM_DEFAULT is \"%.60s\": %s", text, reason);
+    umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
   else
     umemAttempt_record(attempt);
 }

@@ -236,7 +236,7 @@ static umemOption const options[] = {
                   .words =
                       "alloc calloc aligned realloc free set copy-to copy-from synchronize wait "
                       "flush trim allocations copies all",
-                  .help = "that may fail; default: allocations"},
+                  .help = "of which some fail; default: allocations"},
     [by_status] = {.name = "status",
                    .kind = umemWordOption,
                    .words = "MemoryError RuntimeError IOError ValueError TypeError IndexError "
@@ -244,12 +244,16 @@ static umemOption const options[] = {
                    .help = "what they fail as; default: MemoryError"},
     [by_nth] = {.name = "nth",
                 .kind = umemNumberOption,
-                .help = "the first call that fails, from 1"},
+                .help = "the first call that fails, from 1; default: none"},
     [by_times] = {.name = "times",
                   .kind = umemNumberOption,
                   .help = "how many in a row; default: 1"},
-    [by_share] = {.name = "share", .kind = umemShareOption, .help = "that fails at random"},
-    [by_seed] = {.name = "seed", .kind = umemNumberOption, .help = "of the random share"},
+    [by_share] = {.name = "share",
+                  .kind = umemShareOption,
+                  .help = "of the calls, which fails at random; default: 0"},
+    [by_seed] = {.name = "seed",
+                 .kind = umemNumberOption,
+                 .help = "of the random share; default: 0"},
 };
 
 static unsigned calls_of(uint64_t words) {

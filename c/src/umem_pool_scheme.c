@@ -6,11 +6,15 @@
 enum { initial, growth, max };
 
 static umemOption const options[] = {
-    [initial] = {.name = "initial", .kind = umemSizeOption, .help = "taken at once; default: 0"},
+    [initial] = {.name = "initial",
+                 .kind = umemSizeOption,
+                 .help = "taken when it is opened; default: 0"},
     [growth] = {.name = "growth",
                 .kind = umemSizeOption,
-                .help = "of each further chunk, at least; default: as much as there is"},
-    [max] = {.name = "max", .kind = umemSizeOption, .help = "that it ever holds; 0: no bound"},
+                .help = "of each further chunk, at least; default: as much as it holds"},
+    [max] = {.name = "max",
+             .kind = umemSizeOption,
+             .help = "that it ever holds at once; default: no bound"},
 };
 
 static umemStatusType open_pool(void *ctx, void *upstream, umemOptionValue const *place,

@@ -5,8 +5,9 @@
 #include <umem/file.h>
 #include <umem/mmap.h>
 
-static umemOption const path = {
-    .name = "path", .kind = umemTextOption, .help = "nothing: a scratch file without a name"};
+static umemOption const path = {.name = "path",
+                                .kind = umemTextOption,
+                                .help = "of the file; without one it is a scratch file"};
 
 static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
 
@@ -14,7 +15,7 @@ static umemOption const options[] = {
     {.name = "mode",
      .kind = umemWordOption,
      .words = "r r+ w w+ a a+",
-     .help = "as of umemFile_ctor; r+, for a scratch file w+"},
+     .help = "as of umemFile_ctor; default: r+, for a scratch file w+"},
 };
 
 static char const *mode_of(umemOptionValue const *place, umemOptionValue const *given) {

@@ -325,7 +325,9 @@ bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block) {
 /* ---- by name: "track+host:?frames=8" ---- */
 
 static umemOption const named_options[] = {
-    {.name = "frames", .kind = umemNumberOption, .help = "of each call site; default: 0"},
+    {.name = "frames",
+     .kind = umemNumberOption,
+     .help = "of the stack, kept of each allocation; default: 0"},
 };
 
 static umemStatusType open_track(void *ctx, void *upstream, umemOptionValue const *place,

@@ -63,6 +63,39 @@ static void contexts(void **state) {
   CONTEXT(umemFault);
 }
 
+static void names_of_contexts(void **state) {
+  (void)state;
+  SIZE(umemOption, 64);
+  OFFSET(umemOption, name, 0);
+  OFFSET(umemOption, kind, 8);
+  OFFSET(umemOption, required, 12);
+  OFFSET(umemOption, words, 16);
+  OFFSET(umemOption, help, 24);
+  SIZE(umemOptionValue, 64);
+  OFFSET(umemOptionValue, given, 0);
+  OFFSET(umemOptionValue, text, 8);
+  OFFSET(umemOptionValue, number, 16);
+  OFFSET(umemOptionValue, share, 24);
+  SIZE(umemScheme, 80);
+  OFFSET(umemScheme, size, 0);
+  OFFSET(umemScheme, name, 8);
+  OFFSET(umemScheme, context_size, 16);
+  OFFSET(umemScheme, decorates, 24);
+  OFFSET(umemScheme, place, 32);
+  OFFSET(umemScheme, options, 40);
+  OFFSET(umemScheme, option_count, 48);
+  OFFSET(umemScheme, construct, 56);
+  OFFSET(umemScheme, user, 64);
+  OFFSET(umemScheme, help, 72);
+  assert_int_equal(umemTextOption, 0);
+  assert_int_equal(umemNumberOption, 1);
+  assert_int_equal(umemSizeOption, 2);
+  assert_int_equal(umemShareOption, 3);
+  assert_int_equal(umemWordOption, 4);
+  assert_int_equal(umemWordsOption, 5);
+  assert_int_equal(umemDeviceOption, 6);
+}
+
 static void the_table_of_methods(void **state) {
   (void)state;
   OFFSET(struct umemVtbl, dtor, 0);
@@ -220,6 +253,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_base_of_a_context),
       cmocka_unit_test(contexts),
+      cmocka_unit_test(names_of_contexts),
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),
       cmocka_unit_test(numbers),

@@ -130,7 +130,7 @@ static void wrong_schemes_are_refused(void **state) {
       fail_msg("\"%s\" instead of \"%s\"", umem_thread_message(), bad[i].words);
   }
   assert_int_equal(umem_register_scheme(NULL), umemValueError);
-  static umemScheme const huge = SCHEME("test-huge", SIZE_MAX / 2, false, NULL, NULL, 0, open_fake);
+  static umemScheme const huge = SCHEME("test-huge", SIZE_MAX, false, NULL, NULL, 0, open_fake);
   assert_ok(umem_register_scheme(&huge));
   assert_null(umem_open("test-huge:"));
   assert_int_equal(umem_thread_status(), umemMemoryError);

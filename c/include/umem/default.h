@@ -12,20 +12,25 @@
  *
  * There umem_default_of(0) is the context of umem_default() itself.
  *
- *   when       each is opened when it is first asked for; UMEM_DEFAULT is read then. What cannot be
- *              opened is a status, and is tried again at the next call. Programs that run with more
- *              rights than their user (setuid) do not read it.
- *   ownership  what the library opened stays the library's and lives as long as the process: it is
- *              not to be destructed or closed. A context that the program sets stays the program's: it
- *              must live until another one is set, and until nobody uses it any more.
- *   fork       a child has the same defaults; it may use them as far as their kind may be used there.
- *   threads    any, at any time; a change is seen by the next call of any thread.
+ * - Each is opened when it is first asked for; UMEM_DEFAULT is read then. What cannot be opened is a
+ *   status, and is tried again at the next call. Programs that run with more rights than their user
+ *   (setuid) do not read it.
+ * - What the library opened stays the library's and lives as long as the process: it is not to be
+ *   destructed or closed. A context that the program sets stays the program's: it must live until
+ *   another one is set, and until nobody uses it any more.
+ * - A child of fork has the same defaults; it may use them as far as their kind may be used there.
+ * - A change is seen by the next call of any thread.
+ *
+ * Threads: any, at any time.
  */
 #ifndef UMEM_DEFAULT_H
 #define UMEM_DEFAULT_H
 
 #include <umem/config.h>
 #include <umem/status.h>
+
+/* The environment variable that names what the defaults begin as. */
+#define UMEM_DEFAULT "UMEM_DEFAULT"
 
 /* The devices that have a default are numbered from 0 to UMEM_DEFAULT_DEVICES - 1. */
 #define UMEM_DEFAULT_DEVICES 64
