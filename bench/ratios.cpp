@@ -1,6 +1,6 @@
 /* ratios.cpp - measures the ratios that umem promises, and prints them.
  *
- *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth pool gpu
+ *     umem_ratios [--quick] [--json FILE] [GROUP...]      groups: host files stage growth pool log gpu
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when gpu alone was asked for, and there is none. */
@@ -34,11 +34,9 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {{"host", measure_host},
-                                {"files", measure_files},
-                                {"stage", measure_stage},
-                                {"growth", measure_growth},
-                                {"pool", measure_pool}};
+constexpr Group cpu_groups[] = {{"host", measure_host},   {"files", measure_files},
+                                {"stage", measure_stage}, {"growth", measure_growth},
+                                {"pool", measure_pool},   {"log", measure_log}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 

@@ -1,6 +1,7 @@
 /* umem_log.c - writes down what is done with another context. */
 #include "umem_adaptor.h"
 #include "umem_log_file.h"
+#include "umem_schemes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -316,3 +317,32 @@ unsigned umemLog_number(umemLog *ctx) {
   UMEM_ENTER();
   return umem_guard(ctx) ? log_of(&ctx->super)->number : 0;
 }
+
+/* ---- by name: "log+host:?file=run.umem" ---- */
+
+static umemOption const named_options[] = {
+    {.name = "file", .kind = umemTextOption, .required = true, .help = "its name"},
+    {.name = "max",
+     .kind = umemSizeOption,
+     .help = "bytes of the file, at most; default: 16 MiB of records"},
+};
+
+static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,
+                               umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = given[0].text;
+  options.max_bytes = given[1].number;
+  return umemLog_ctor(ctx, upstream, &options);
+}
+
+umemScheme const umem_log_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "log",
+    .context_size = sizeof(umemLog),
+    .decorates = true,
+    .options = named_options,
+    .option_count = sizeof named_options / sizeof *named_options,
+    .construct = open_log,
+    .help = "writes what is done into a file",
+};

@@ -18,7 +18,7 @@ static char const usage[] =
     "  --csv OUT     writes allocations and frees as CSV in the columns of RMM\n"
     "  --context N   of the context with this number only\n"
     "  --replay      runs the log again, in one thread; tells time and peak\n"
-    "  --on NAME     on this context: host (the default), pool or file\n"
+    "  --on NAME     on the context that umem_open makes of this name; host: without it\n"
     "\n"
     "OUT may be - for the standard output.\n";
 
@@ -112,43 +112,18 @@ static int write_to(char const *path, Write *write, Trace const *trace,
 
 /* ---- replay ---- */
 
-/* Any context that a replay can go to. */
-typedef struct Target {
-  umemHost host;
-  umemPool pool;
-  umemFile file;
-  void *ctx; /* one of them */
-} Target;
-
-static bool open_target(Target *target, char const *name) {
-  umemHost_ctor(&target->host);
-  target->ctx = &target->host;
-  if (!strcmp(name, "host")) return true;
-  if (!strcmp(name, "pool")) {
-    target->ctx = &target->pool;
-    return umemPool_ctor(&target->pool, &target->host, NULL) == umemOK;
-  }
-  if (!strcmp(name, "file")) {
-    target->ctx = &target->file;
-    return umemFile_ctor(&target->file, NULL, "w+") == umemOK;
-  }
-  umemVirtual_fail(&target->host, umemValueError, "it is none of host, pool and file");
-  return false;
-}
-
 static int replay(Trace const *trace, Arguments const *arguments) {
-  char const *name = arguments->on ? arguments->on : "host";
-  static Target target;
+  char const *name = arguments->on ? arguments->on : "host:";
   int status = 0;
   Replay *replay = replay_make(trace);
   if (!replay) return complain("there is no memory for the operations of ", arguments->file, "");
-  if (!open_target(&target, name))
-    status = complain("cannot replay on ", name, umem_get_message(target.ctx));
-  else if (replay_run(replay, target.ctx, stdout))
-    status = complain("operations failed on ", name, umem_get_message(target.ctx));
-  umem_dtor(&target.file);
-  umem_dtor(&target.pool);
-  umem_dtor(&target.host);
+  void *ctx = umem_open(name);
+  if (!ctx)
+    status = complain("cannot replay on ", name, umem_thread_message());
+  else if (replay_run(replay, ctx, stdout))
+    status = complain("operations failed on ", name, umem_get_message(ctx));
+  if (umem_close(ctx) != umemOK && !status)
+    status = complain("cannot close ", name, umem_thread_message());
   replay_free(replay);
   return status;
 }

@@ -366,6 +366,23 @@ static void other_files_are_left_alone(void **state) {
   assert_string_equal(text, "important");
 }
 
+static void a_log_is_opened_by_name(void **state) {
+  (void)state;
+  char name[BACKEND_PATH_SIZE + 64];
+  snprintf(name, sizeof name, "log+limit+host:?limit=1M&log.file=%s&max=64K", path);
+  void *log = umem_open(name);
+  assert_non_null(log);
+  assert_int_equal(umemLog_number(log), 1);
+  umem_free(log, umem_alloc(log, 10));
+  assert_ok(umem_close(log));
+  read_back();
+  assert_int_equal(trace.count, 2);
+  assert_int_equal(trace.header.capacity, 256);
+  assert_string_equal(trace.contexts[1].name, "Limit over Host");
+  assert_null(umem_open("log+host:")); /* the file must be named */
+  umem_thread_clear();
+}
+
 static void a_log_has_room_for_255_contexts(void **state) {
   (void)state;
   open_small(&one, &host);
@@ -393,6 +410,7 @@ int main(void) {
       LOG_TEST(a_file_is_shared_and_then_begun_anew),
       LOG_TEST(bad_options_are_refused),
       LOG_TEST(other_files_are_left_alone),
+      LOG_TEST(a_log_is_opened_by_name),
       LOG_TEST(a_log_has_room_for_255_contexts),
   };
   return cmocka_run_group_tests_name("Log", tests, NULL, NULL);

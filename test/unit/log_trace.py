@@ -110,7 +110,7 @@ class Trace(unittest.TestCase):
         self.assertEqual((start["ts"], finish["ts"]), (copies[0]["ts"], copies[1]["ts"]))
 
     def test_replay(self):
-        for place in "host", "pool", "file":
+        for place in "host:", "stats+pool+host:", "file:":
             text = run(self.log, "--replay", "--on", place)
             self.assertRegex(text, r"^7 operations in \d+\.\d{6} s, \d+ ns each\n"
                                    r"peak of live bytes: 6000\n$")
@@ -122,7 +122,7 @@ class Trace(unittest.TestCase):
         self.assertIn("it is no regular file", run(here, expect=1))
         self.assertIn("it is no log of umem", run(TRACE, expect=1))
         self.assertIn("cannot write /nonexistent/out", run(self.log, "--csv", "/nonexistent/out", expect=1))
-        self.assertIn("none of host, pool and file", run(self.log, "--replay", "--on", "x", expect=1))
+        self.assertIn("cannot replay on x: umem_open: ", run(self.log, "--replay", "--on", "x", expect=1))
         if Path("/dev/full").exists():
             self.assertIn("cannot write /dev/full: No space", run(self.log, "--chrome", "/dev/full", expect=1))
         for words in ([], ["--csv"], [self.log, "--csv"], [self.log, "other"], ["--nonsense", self.log],
