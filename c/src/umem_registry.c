@@ -43,12 +43,13 @@ static bool is_name(char const *name) {
   return !name[length] && length <= longest_name;
 }
 
-static bool has_words(umemOption const *option) {
-  if (option->kind != umemWordOption && option->kind != umemWordsOption) return true;
-  if (!option->words || !*option->words) return false;
-  size_t count = 1;
-  for (char const *c = option->words; *c; c++) count += *c == ' ';
-  return count <= most_words;
+/* What is wrong with the kind of an option or a place; NULL: nothing. */
+static char const *wrong_kind(umemOption const *option) {
+  if (option->kind > umemDeviceOption) return "an option or its place is of no known kind";
+  if (option->kind != umemWordOption && option->kind != umemWordsOption) return NULL;
+  size_t count = option->words && *option->words;
+  for (char const *c = option->words; count && *c; c++) count += *c == ' ';
+  return count && count <= most_words ? NULL : "an option or its place has no words, or too many";
 }
 
 /* What is wrong with one option of scheme, the index-th; NULL: nothing. */
@@ -57,8 +58,7 @@ static char const *wrong_option(umemScheme const *scheme, size_t index) {
   if (!is_name(option->name)) return "the name of an option is malformed";
   for (size_t i = 0; i < index; i++)
     if (!strcmp(scheme->options[i].name, option->name)) return "two options have one name";
-  if (option->kind > umemDeviceOption) return "an option is of no known kind";
-  return has_words(option) ? NULL : "an option has no words, or too many";
+  return wrong_kind(option);
 }
 
 static char const *wrong_scheme(umemScheme const *scheme) {
@@ -66,8 +66,8 @@ static char const *wrong_scheme(umemScheme const *scheme) {
   if (scheme->context_size < sizeof(umemVirtual)) return "its context_size is that of no context";
   if (!scheme->construct) return "it has no construct";
   if (scheme->decorates && scheme->place) return "what goes over another context has no place";
-  if (scheme->place && !has_words(scheme->place)) return "its place has no words, or too many";
   if (scheme->place && !scheme->place->name) return "its place has no name";
+  if (scheme->place && wrong_kind(scheme->place)) return wrong_kind(scheme->place);
   if (scheme->option_count > UMEM_SCHEME_OPTIONS) return "it has too many options";
   if (scheme->option_count && !scheme->options) return "its options are NULL";
   for (size_t i = 0; i < scheme->option_count; i++) {

@@ -115,14 +115,15 @@ static void wrong_schemes_are_refused(void **state) {
       {SCHEME("test-good", sizeof(Fake), false, NULL, NULL, 0, NULL), "it has no construct"},
       {PLACED(true, &fake_place), "has no place"},
       {PLACED(false, &nameless), "its place has no name"},
-      {PLACED(false, wordless), "its place has no words"},
+      {PLACED(false, unknown), "an option or its place is of no known kind"},
+      {PLACED(false, wordless), "an option or its place has no words"},
       {WITH(fake_options, 17), "too many options"},
       {WITH(NULL, 1), "its options are NULL"},
       {WITH(twice, 3), "two options have one name"},
       {WITH(odd, 1), "the name of an option is malformed"},
-      {WITH(unknown, 1), "of no known kind"},
-      {WITH(wordless, 1), "an option has no words"},
-      {WITH(many, 1), "an option has no words, or too many"},
+      {WITH(unknown, 1), "an option or its place is of no known kind"},
+      {WITH(wordless, 1), "an option or its place has no words"},
+      {WITH(many, 1), "or its place has no words, or too many"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(umem_register_scheme(&bad[i].scheme), umemValueError);
