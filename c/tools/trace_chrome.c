@@ -112,7 +112,7 @@ static bool visit(void *user, TraceStep const *step) {
     write_slice(chrome, r);
     if (chrome->flows && r->kind == umemLogCopy && step->block && step->block->writer)
       write_flow(chrome, step->block->writer, r);
-  } else {
+  } else if (r->kind != umemLogResizeBegin) {
     if (r->status) write_failure(chrome, r);
     write_counter(chrome, r->ctx, r->time, step->live[r->ctx]);
   }

@@ -64,13 +64,18 @@ static TraceBlock *enter(Walk *walk, unsigned ctx, uint64_t adr, uint64_t size) 
   return block;
 }
 
+/* Of what is moving the bytes are live, but the address may belong to another already. */
+static void settle(Walk *walk, TraceBlock *old) {
+  count(walk, old, false);
+  drop(&walk->moving, old);
+}
+
 /* From live to moving. False without memory. */
 static bool move_away(Walk *walk, TraceBlock *block) {
   TraceBlock *old;
-  while ((old = find(&walk->moving, block))) drop(&walk->moving, old);
+  while ((old = find(&walk->moving, block))) settle(walk, old);
   if (!tsearch(block, &walk->moving, compare)) return false;
   tdelete(block, &walk->live, compare);
-  count(walk, block, false);
   return true;
 }
 
@@ -109,6 +114,7 @@ static bool resize_begun(Walk *walk, umemLogRecord const *r) {
 static bool resize_ended(Walk *walk, umemLogRecord const *r) {
   TraceBlock *old = named(&walk->moving, r->ctx, r->other_adr);
   TraceBlock *new = NULL;
+  if (old) count(walk, old, false);
   if (!r->status) {
     new = enter(walk, r->ctx, r->adr, r->size);
     if (!new) return false;

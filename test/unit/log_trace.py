@@ -78,7 +78,7 @@ class Trace(unittest.TestCase):
         for event in self.events():
             if event["ph"] == "C":
                 counters.setdefault(event["name"], []).append(event["args"]["live bytes"])
-        self.assertEqual(counters["1 Limit over Host"], [0, 1000, 0, 4000, 4000, 0])
+        self.assertEqual(counters["1 Limit over Host"], [0, 1000, 4000, 4000, 0])
         self.assertEqual(counters["2 File"], [0, 2000])
 
     def test_slices(self):
