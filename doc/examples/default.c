@@ -17,7 +17,7 @@ static void use_the_default(void) {
 }
 
 int main(void) {
-  setenv("UMEM_DEFAULT", "pool+hots:", 1); /* otherwise the user's */
+  setenv("UMEM_DEFAULT", "pool+host", 1); /* otherwise the user's */
   use_the_default();
   setenv("UMEM_DEFAULT", "pool+host:", 1);
   use_the_default();

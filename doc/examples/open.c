@@ -28,7 +28,7 @@ int main(void) {
   keep_squares_in("pool+host:?max=64M");
   keep_squares_in("limit+file:squares.bin?mode=w+&limit=1K");
   keep_squares_in("file:squares.bin?mode=w+");
-  keep_squares_in("pool+hots:");
+  keep_squares_in("pool:");
   keep_squares_in("pool+host:?max=64MB");
   return 0;
 }
