@@ -13,6 +13,7 @@
 #include "mymem.h"
 #include "named.h"
 #include "pools.h"
+#include "sizes.h"
 
 /* A context on the heap, or NULL when its constructor failed. */
 static void *opened(void *ctx, umemStatusType status) {
@@ -264,6 +265,8 @@ Backend const backends[] = {
     ADAPTOR_ROWS(log, 0),
     ADAPTOR_ROW_PREFETCH,
     POOL_ROWS,
+    FIXED_ROWS,
+    BINNING_ROWS,
     NAMED_ROWS,
 };
 
@@ -300,6 +303,8 @@ REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
 REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
 REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
 REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)
+REFUSAL(fixed_of_nothing, umemFixed_ctor, NULL, 100, NULL)
+REFUSAL(binning_of_nothing, umemBinning_ctor, NULL, NULL, 0)
 
 BackendRefusal const backend_refusals[] = {
     {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
@@ -324,6 +329,8 @@ BackendRefusal const backend_refusals[] = {
     {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
     {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
     {"pool, no upstream", pool_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"fixed, no upstream", fixed_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"binning, no upstream", binning_of_nothing, umemValueError, 0, "the upstream is NULL"},
 };
 
 size_t const backend_refusal_count = sizeof backend_refusals / sizeof *backend_refusals;

@@ -9,9 +9,11 @@
 
 #include <umem/base.h>
 
+#include <umem/binning.h>
 #include <umem/cuda.h>
 #include <umem/fault.h>
 #include <umem/file.h>
+#include <umem/fixed.h>
 #include <umem/host.h>
 #include <umem/limit.h>
 #include <umem/log.h>

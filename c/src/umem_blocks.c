@@ -76,6 +76,15 @@ umemBlock *umemBlocks_put(umemBlocks *blocks, umemBlock *block) {
   return old;
 }
 
+bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size) {
+  umemBlocksPart *part = part_of(blocks, adr);
+  umemLock_acquire(&part->lock);
+  umemBlock *block = *link_to(part, adr);
+  if (block) *size = block->size;
+  umemLock_release(&part->lock);
+  return block != NULL;
+}
+
 umemBlock *umemBlocks_take(umemBlocks *blocks, uintptr_t adr) {
   umemBlocksPart *part = part_of(blocks, adr);
   umemLock_acquire(&part->lock);

@@ -42,6 +42,9 @@ void umemBlocks_fini(umemBlocks *blocks); /* frees all entries */
  * that was given back behind the back of whoever keeps the table. */
 umemBlock *umemBlocks_put(umemBlocks *blocks, umemBlock *block);
 
+/* Tells the size in the entry of adr; false where there is none. */
+bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size);
+
 /* Takes the entry of adr out, or returns NULL where there is none. */
 umemBlock *umemBlocks_take(umemBlocks *blocks, uintptr_t adr);
 

@@ -54,6 +54,8 @@ static void contexts(void **state) {
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
   CONTEXT(umemPool);
+  CONTEXT(umemFixed);
+  CONTEXT(umemBinning);
   CONTEXT(umemCudaPrefetch);
   CONTEXT(umemLimit);
   CONTEXT(umemStats);
@@ -144,6 +146,24 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemCopyOptions, user, 16);
   OFFSET(umemCopyOptions, step, 24);
   assert_true(sizeof(umemCopyOptions) >= 32);
+
+  OFFSET(umemFixedOptions, size, 0);
+  OFFSET(umemFixedOptions, alignment, 8);
+  OFFSET(umemFixedOptions, initial, 16);
+  OFFSET(umemFixedOptions, growth, 24);
+  OFFSET(umemFixedOptions, maximum, 32);
+  assert_true(sizeof(umemFixedOptions) >= 40);
+  OFFSET(umemFixedStats, size, 0);
+  OFFSET(umemFixedStats, block_size, 8);
+  OFFSET(umemFixedStats, blocks, 16);
+  OFFSET(umemFixedStats, blocks_held, 24);
+  OFFSET(umemFixedStats, reserved, 32);
+  OFFSET(umemFixedStats, reserved_peak, 40);
+  OFFSET(umemFixedStats, chunks, 48);
+  assert_true(sizeof(umemFixedStats) >= 56);
+  SIZE(umemBin, 16);
+  OFFSET(umemBin, largest, 0);
+  OFFSET(umemBin, ctx, 8);
 
   OFFSET(umemStatsFigures, size, 0);
   OFFSET(umemStatsFigures, current_bytes, 8);
