@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { least_page = 4096 };
+
 /* All files that this process writes; under the global lock, so that two threads which open one file
  * get one umemLogFile. */
 static umemLogFile *newest;
@@ -145,9 +147,15 @@ static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   return true;
 }
 
+/* The first write to a page of a file costs a microsecond or more: here, and not in the first records. */
+static void touch_pages(char volatile *base, size_t length) {
+  for (size_t at = 0; at < length; at += least_page) base[at] = 0;
+}
+
 static bool map(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   char *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
   if (base == MAP_FAILED) return fail_with_words(ctx, "map", filename, errno);
+  touch_pages(base, file->length);
   file->header = (umemLogHeader *)base;
   file->contexts = (umemLogContext *)(base + umemLog_contexts_at);
   file->ring = (umemLogRecord *)(base + umemLog_ring_at);

@@ -5,6 +5,7 @@ Usage: log_trace.py UMEM_TRACE LOG_SAMPLE
 """
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -115,6 +116,14 @@ class Trace(unittest.TestCase):
             self.assertRegex(text, r"^7 operations in \d+\.\d{6} s, \d+ ns each\n"
                                    r"peak of live bytes: 6000\n$")
 
+    def test_what_the_documentation_shows(self):
+        script = Path(__file__).parents[2] / "doc/examples/log.sh"
+        folder = Path(self.folder.name)
+        environment = dict(os.environ, PATH=f"{Path(TRACE).parent}:{os.environ['PATH']}")
+        subprocess.run([script], cwd=folder, env=environment, check=True, capture_output=True)
+        self.assertTrue((folder / "run.json").stat().st_size > 100)
+        self.assertEqual(len((folder / "run.csv").read_text().splitlines()), 2)
+
     def test_complaints(self):
         here = str(Path(self.folder.name))
         self.assertIn("umem-trace: cannot read /nonexistent: No such file",
@@ -132,5 +141,5 @@ class Trace(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    TRACE, SAMPLE = sys.argv[1:3]
+    TRACE, SAMPLE = (os.path.abspath(program) for program in sys.argv[1:3])
     unittest.main(argv=sys.argv[:1])
