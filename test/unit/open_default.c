@@ -2,6 +2,7 @@
  * what is opened first stays for good. */
 #include "open_help.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ static void in_process(char const *variable, void (*work)(void)) {
   assert_true(child >= 0);
   if (!child) {
     alarm(60);
-    doubles_use();
+    umemCudaRt_replace(fake_cudart());
     unsetenv("UMEM_DEFAULT");
     if (variable) setenv("UMEM_DEFAULT", variable, 1);
     work();
@@ -241,6 +242,30 @@ static void *open_default(void *result) {
   return NULL;
 }
 
+/* All ask while the first one is opening it: it is opened once. */
+static void *ask_for_slow_one(void *number) {
+  seen[(uintptr_t)number] = umem_default();
+  return number;
+}
+
+static void *let_it_go_on(void *unused) {
+  struct timespec const nap = {0, 50000000}; /* so long that the others have come, most times */
+  while (!__atomic_load_n(&opening, __ATOMIC_ACQUIRE)) sched_yield();
+  nanosleep(&nap, NULL);
+  __atomic_store_n(&go_on, 1, __ATOMIC_RELEASE);
+  return unused;
+}
+
+static void ask_for_slow_one_in_threads(void) {
+  pthread_t other;
+  register_schemes();
+  EXPECT(pthread_create(&other, NULL, let_it_go_on, NULL) == 0);
+  in_threads(ask_for_slow_one);
+  EXPECT(pthread_join(other, NULL) == 0);
+  EXPECT(opening == 1 && is_of_kind(seen[0], "Host"));
+  for (int i = 1; i < worker_count; i++) EXPECT(seen[i] == seen[0]);
+}
+
 /* While another thread is opening the default, which that thread never does in the child. */
 static void fork_meanwhile(void) {
   struct timespec const nap = {0, 1000000};
@@ -282,6 +307,7 @@ static void threads_get_the_same(void **state) {
   char text[BACKEND_PATH_SIZE + 40];
   snprintf(text, sizeof text, "stats+file:%s?mode=w+", scratch);
   in_process(text, ask_in_threads);
+  in_process("slow:", ask_for_slow_one_in_threads);
 }
 
 static void a_child_of_fork_opens_its_own(void **state) {

@@ -16,8 +16,8 @@
 #include <umem.h>
 
 #include "backends.h"
+#include "fake/cudart.h"
 #include "fake/decorated.h"
-#include "fake/doubles.h"
 #include "fake/fake.h"
 
 static char scratch[BACKEND_PATH_SIZE]; /* a file that may be there */
@@ -33,7 +33,7 @@ static inline void count_failures(void *ctx, umemStatusType type, char const *me
 static inline int set_up(void **state) {
   (void)state;
   umem_thread_clear();
-  doubles_use();
+  umemCudaRt_replace(fake_cudart());
   return backend_temp_file(scratch) ? 0 : -1;
 }
 
@@ -41,8 +41,8 @@ static inline int set_up(void **state) {
 static inline int tear_down(void **state) {
   (void)state;
   remove(scratch);
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
+  assert_true(fake_cudart_is_clean());
+  assert_null(fake_cudart_misuse());
   return 0;
 }
 
