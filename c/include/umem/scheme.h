@@ -49,9 +49,9 @@ typedef struct umemOption {
 typedef struct umemOptionValue {
   bool given;       /* otherwise the rest is zero */
   char const *text; /* decoded; borrowed for the call */
-  uint64_t
-      number; /* of numbers, sizes and devices; the index of a word; of words the bits, the first
-                       word being 1 << 0. At most SIZE_MAX for sizes and INT_MAX for devices */
+  /* Of numbers, sizes (at most SIZE_MAX) and devices (at most INT_MAX); the index of a word; of words
+   * the bits, 1 << 0 for the first. */
+  uint64_t number;
   double share;
   uintptr_t reserved[4];
 } umemOptionValue;
