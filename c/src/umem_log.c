@@ -82,8 +82,8 @@ static uintptr_t log_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t si
   return answered(ctx, adr, size, umemLogAligned, alignment, before);
 }
 
-/* Put before, so that who is given the same address next is put later; and so that the record is there
- * when a wrong address ends the program. */
+/* Put before, so that who is given the same address next is put later; and so that the record is
+ * there when a wrong address ends the program. */
 static void give_back(umemVirtual *ctx, uintptr_t adr, uint8_t flags,
                       void (*give)(umemVirtual *ctx, uintptr_t adr)) {
   if (!writes(ctx)) {
@@ -141,8 +141,8 @@ static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 static struct umemVtbl const vtbl;
 
-/* The other side of the copy which this thread is doing, where its record names both: that side puts
- * none of its own. */
+/* The other side of the copy which this thread is doing, where its record names both: that side
+ * puts none of its own. */
 static _Thread_local umemVirtual *told;
 
 /* The context of this file that ctx is or decorates; NULL where there is none. */

@@ -16,8 +16,8 @@
 
 enum { least_page = 4096 };
 
-/* All files that this process writes; under the global lock, so that two threads which open one file
- * get one umemLogFile. */
+/* All files that this process writes; under the global lock, so that two threads which open one
+ * file get one umemLogFile. */
 static umemLogFile *newest;
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -30,8 +30,8 @@ uint64_t umemLog_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 /* ---- records ---- */
 
-/* The number of the calling thread. A child of fork, where it would be wrong, writes nothing through the
- * files of its parent; its own ask again. */
+/* The number of the calling thread. A child of fork, where it would be wrong, writes nothing
+ * through the files of its parent; its own ask again. */
 static uint32_t thread_number(umemLogFile const *file) {
   static _Thread_local struct {
     unsigned forks;
@@ -44,33 +44,35 @@ static uint32_t thread_number(umemLogFile const *file) {
   return self.number;
 }
 
-/* All but the first word, and then that: each store is seen after those before it, so that whoever reads
- * the number before and after the rest has read one record. */
-static void fill(umemLogRecord *place, umemLogRecord const *record) {
-  for (size_t i = 1; i < sizeof record->words / sizeof *record->words; i++)
-    __atomic_store_n(&place->words[i], record->words[i], __ATOMIC_RELEASE);
-  __atomic_store_n(&place->number, record->number, __ATOMIC_RELEASE);
+/* All but the first word, and then that: each store is seen after those before it, so that whoever
+ * reads the number before and after the rest has read one record. */
+static void fill(umemLogPlace *place, umemLogRecord const *record) {
+  umemLogPlace filled;
+  memcpy(&filled, record, sizeof filled);
+  for (size_t i = 1; i < sizeof filled.words / sizeof *filled.words; i++)
+    __atomic_store_n(&place->words[i], filled.words[i], __ATOMIC_RELEASE);
+  __atomic_store_n(&place->words[0], filled.words[0], __ATOMIC_RELEASE);
 }
 
-static bool take(umemLogRecord *place, uint64_t seen) {
-  return __atomic_compare_exchange_n(&place->number, &seen, UMEM_LOG_BUSY, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED);
+static bool take(umemLogPlace *place, uint64_t seen) {
+  return __atomic_compare_exchange_n(&place->words[0], &seen, UMEM_LOG_BUSY, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* A place that holds a later record, or is being written by a thread that has slept for a whole round
- * of the ring, is left alone: this record is older than all that the ring holds. */
+/* A place that holds a later record, or is being written by a thread that has slept for a whole
+ * round of the ring, is left alone: this record is older than all that the ring holds. */
 void umemLogFile_put(umemLogFile *file, umemLogRecord *record) {
   uint64_t before = __atomic_fetch_add(&file->header->next, 1, __ATOMIC_RELAXED);
-  umemLogRecord *place = &file->ring[before & file->mask];
+  umemLogPlace *place = &file->ring[before & file->mask];
   record->number = before + 1;
   record->time = umemLog_now();
-  uint64_t seen = __atomic_load_n(&place->number, __ATOMIC_RELAXED);
+  uint64_t seen = __atomic_load_n(&place->words[0], __ATOMIC_RELAXED);
   record->thread = thread_number(file);
   if (seen <= before && take(place, seen)) fill(place, record);
 }
 
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record) {
-  umemLogRecord *place = &file->ring[(record->number - 1) & file->mask];
+  umemLogPlace *place = &file->ring[(record->number - 1) & file->mask];
   if (take(place, record->number)) fill(place, record);
 }
 
@@ -126,8 +128,8 @@ static bool is_log(int fd, umemVirtual *ctx, char const *filename) {
   return false;
 }
 
-/* A new file of this descriptor. Its space is reserved: a full disk found while writing to the mapping
- * would kill. */
+/* A new file of this descriptor. Its space is reserved: a full disk found while writing to the
+ * mapping would kill. */
 static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   if (!is_allowed(ctx, filename, file->length)) return false;
   if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
@@ -147,7 +149,8 @@ static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   return true;
 }
 
-/* The first write to a page of a file costs a microsecond or more: here, and not in the first records. */
+/* The first write to a page of a file costs a microsecond or more: here, and not in the first
+ * records. */
 static void touch_pages(char volatile *base, size_t length) {
   for (size_t at = 0; at < length; at += least_page) base[at] = 0;
 }
@@ -158,7 +161,7 @@ static bool map(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   touch_pages(base, file->length);
   file->header = (umemLogHeader *)base;
   file->contexts = (umemLogContext *)(base + umemLog_contexts_at);
-  file->ring = (umemLogRecord *)(base + umemLog_ring_at);
+  file->ring = (umemLogPlace *)(base + umemLog_ring_at);
   *file->header = (umemLogHeader){.version = umemLog_version,
                                   .byte_order = umemLog_byte_order,
                                   .record_size = sizeof(umemLogRecord),

@@ -1,4 +1,5 @@
-/* umem_log_file.h - writes a file of umem_log_format.h, from many threads and for several contexts. */
+/* umem_log_file.h - writes a file of umem_log_format.h, from many threads and for several
+ * contexts. */
 #ifndef UMEM_LOG_FILE_H
 #define UMEM_LOG_FILE_H
 
@@ -8,10 +9,15 @@
 
 #include <sys/types.h>
 
+/* Where a record goes, as the words in which it is written. The first is its number. */
+typedef struct umemLogPlace {
+  uint64_t words[sizeof(umemLogRecord) / sizeof(uint64_t)];
+} umemLogPlace;
+
 typedef struct umemLogFile {
   umemLogHeader *header; /* mapped: the whole file */
   umemLogContext *contexts;
-  umemLogRecord *ring;
+  umemLogPlace *ring;
   uint64_t mask;  /* capacity - 1 */
   size_t length;  /* bytes that are mapped */
   unsigned forks; /* umem_fork_count of the process that writes */

@@ -5,15 +5,16 @@
  *       4096  32768  256 umemLogContexts; the context with number n is at index n, from 1
  *      36864         the ring: umemLogRecords, capacity of them (a power of two)
  *
- * All numbers are of the byte order of the machine that wrote them, which the header tells. Times are
- * nanoseconds of CLOCK_MONOTONIC; the header holds one moment by both that and the calendar.
+ * All numbers are of the byte order of the machine that wrote them, which the header tells. Times
+ * are nanoseconds of CLOCK_MONOTONIC; the header holds one moment by both that and the calendar.
  *
  * Record number n, from 1, has its place at index (n - 1) % capacity. next counts the places that
- * were handed out: the records of the file are those from next - capacity + 1, or 1, to next. A place
- * belongs to record n when its first word is n. Anything else there was not completed: that word is
- * UINT64_MAX while the rest is written, and what stood there before until that begins.
+ * were handed out: the records of the file are those from next - capacity + 1, or 1, to next. A
+ * place belongs to record n when its first word is n. Anything else there was not completed: that
+ * word is UINT64_MAX while the rest is written, and what stood there before until that begins.
  *
- * A record that is written later than others of higher numbers is dropped when its place is taken by then.
+ * A record that is written later than others of higher numbers is dropped when its place is taken
+ * by then.
  */
 #ifndef UMEM_LOG_FORMAT_H
 #define UMEM_LOG_FORMAT_H
@@ -64,7 +65,7 @@ _Static_assert(umemLog_contexts_at + umemLog_context_count * sizeof(umemLogConte
 typedef enum umemLogKind {
   umemLogAlloc = 1,   /* adr, size */
   umemLogFree,        /* adr */
-  umemLogResizeBegin, /* adr and size are those of the block that is to change, which is gone then */
+  umemLogResizeBegin, /* adr, size: the block that is to change, which is gone then */
   umemLogResizeEnd, /* adr, size: the block that took its place; other_adr: where that was. After a
                          failure the old one is back */
   umemLogSet,       /* adr, size, duration; value */
@@ -79,24 +80,21 @@ enum {
   umemLogUnfinished = 4, /* a set or copy whose end was not seen */
 };
 
-typedef union umemLogRecord {
-  struct {
-    uint64_t number;    /* atomic */
-    uint64_t time;      /* when it began; for umemLogAlloc and umemLogResizeEnd when it was done */
-    uint64_t adr;       /* after a failed allocation: null */
-    uint64_t size;      /* bytes; 0 for umemLogFree */
-    uint64_t other_adr; /* 0 where there is none */
-    uint64_t duration;  /* ns */
-    uint32_t thread;    /* its number in the system */
-    uint16_t ctx, other_ctx; /* 0: one that is not logged here */
-    uint8_t kind;            /* umemLogKind */
-    uint8_t flags;
-    uint8_t status;         /* umemStatusType: what failed, or 0 */
-    uint8_t log2_alignment; /* of an aligned block */
-    uint8_t value;          /* of a set */
-    uint8_t zeros[3];
-  };
-  uint64_t words[8];
+typedef struct umemLogRecord {
+  uint64_t number;    /* atomic */
+  uint64_t time;      /* when it began; for umemLogAlloc and umemLogResizeEnd when it was done */
+  uint64_t adr;       /* after a failed allocation: null */
+  uint64_t size;      /* bytes; 0 for umemLogFree */
+  uint64_t other_adr; /* 0 where there is none */
+  uint64_t duration;  /* ns */
+  uint32_t thread;    /* its number in the system */
+  uint16_t ctx, other_ctx; /* 0: one that is not logged here */
+  uint8_t kind;            /* umemLogKind */
+  uint8_t flags;
+  uint8_t status;         /* umemStatusType: what failed, or 0 */
+  uint8_t log2_alignment; /* of an aligned block */
+  uint8_t value;          /* of a set */
+  uint8_t zeros[3];
 } umemLogRecord;
 _Static_assert(sizeof(umemLogRecord) == 64, "a cache line");
 

@@ -1,5 +1,5 @@
-/* trace.h - what the parts of umem-trace share: a log that was read, and a walk over it that knows which
- * blocks are live. */
+/* trace.h - what the parts of umem-trace share: a log that was read, and a walk over it that knows
+ * which blocks are live. */
 #ifndef UMEM_TRACE_H
 #define UMEM_TRACE_H
 
@@ -20,8 +20,8 @@ typedef struct Trace {
   char why[256];        /* what was wrong with it */
 } Trace;
 
-/* Reads the file, or nbytes that are as a file. False, with trace->why, when it is no log that can be
- * read. trace_close is due after true. */
+/* Reads the file, or nbytes that are as a file. False, with trace->why, when it is no log that can
+ * be read. trace_close is due after true. */
 bool trace_read(Trace *trace, char const *path);
 bool trace_parse(Trace *trace, void const *bytes, size_t nbytes);
 void trace_close(Trace *trace);
@@ -43,8 +43,8 @@ typedef struct TraceBlock {
   umemLogRecord const *writer; /* the last copy into it, or NULL */
 } TraceBlock;
 
-/* What a visitor is shown with each record. Blocks are NULL where the log does not know them: they were
- * allocated before its oldest record, or elsewhere. */
+/* What a visitor is shown with each record. Blocks are NULL where the log does not know them: they
+ * were allocated before its oldest record, or elsewhere. */
 typedef struct TraceStep {
   umemLogRecord const *record;
   TraceBlock *block; /* that which the record names first; what a resize or a free leaves behind */
@@ -54,7 +54,8 @@ typedef struct TraceStep {
   size_t blocks;                        /* how many indices there have been */
 } TraceStep;
 
-/* Shows visit every record in order, also failures. False without memory, or when visit returns false. */
+/* Shows visit every record in order, also failures. False without memory, or when visit returns
+ * false. */
 bool trace_walk(Trace const *trace, bool (*visit)(void *user, TraceStep const *step), void *user);
 
 /* ---- what can be made of it ---- */
@@ -70,8 +71,8 @@ typedef struct Replay Replay;
 Replay *replay_make(Trace const *trace); /* NULL without memory */
 void replay_free(Replay *replay);
 
-/* Runs it on ctx, a context of umem, and tells time and peak on out. Returns how many operations have
- * failed. */
+/* Runs it on ctx, a context of umem, and tells time and peak on out. Returns how many operations
+ * have failed. */
 size_t replay_run(Replay *replay, void *ctx, FILE *out);
 
 #endif

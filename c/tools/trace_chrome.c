@@ -1,6 +1,7 @@
-/* trace_chrome.c - the JSON that Perfetto and chrome://tracing open ("Trace Event Format"): a counter of
- * live bytes for each context, a slice on its thread for each set and copy, an instant for each failure
- * of another kind; with flows, an arrow from each copy into a block to those that then read from it. */
+/* trace_chrome.c - the JSON that Perfetto and chrome://tracing open ("Trace Event Format"): a
+ * counter of live bytes for each context, a slice on its thread for each set and copy, an instant
+ * for each failure of another kind; with flows, an arrow from each copy into a block to those that
+ * then read from it. */
 #include "trace.h"
 
 #include <inttypes.h>

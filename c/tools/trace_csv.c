@@ -3,8 +3,9 @@
  *     Thread,Time,Action,Pointer,Size,Stream
  *     4711,20:10:49:123456,allocate,0x7f3a5c000000,1024,0
  *
- * Time is that of the day (UTC) down to the microsecond; Action allocate, free or allocate failure. A
- * resize is a free and an allocate. The size of a block that the log has not seen being allocated is 0. */
+ * Time is that of the day (UTC) down to the microsecond; Action allocate, free or allocate failure.
+ * A resize is a free and an allocate. The size of a block that the log has not seen being allocated
+ * is 0. */
 #include "trace.h"
 
 #include <inttypes.h>

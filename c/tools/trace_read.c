@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- the header ---- */
 
@@ -78,12 +79,26 @@ bool trace_parse(Trace *trace, void const *bytes, size_t nbytes) {
 
 /* ---- the file ---- */
 
+/* Of a log that is being written, records may have been overwritten while they were read: those
+ * that the ring has no room for by now. */
+static void forget_overwritten(Trace *trace, FILE *file) {
+  uint64_t next = 0, capacity = trace->header.capacity;
+  ssize_t got = pread(fileno(file), &next, sizeof next, offsetof(umemLogHeader, next));
+  if (got != sizeof next || next <= trace->header.next) return;
+  size_t gone = 0;
+  while (gone < trace->count && trace->records[gone].number + capacity <= next) gone++;
+  memmove(trace->records, trace->records + gone, (trace->count - gone) * sizeof *trace->records);
+  trace->count -= gone;
+  trace->overwritten += gone;
+}
+
 static bool parse_file(Trace *trace, FILE *file, size_t length) {
   char *bytes = malloc(length + 1);
   if (!bytes) REFUSE("there is no memory for its %zu bytes", length);
   size_t got = fread(bytes, 1, length, file);
   bool read = !ferror(file) && trace_parse(trace, bytes, got);
   if (ferror(file)) snprintf(trace->why, sizeof trace->why, "%s", strerror(errno));
+  if (read) forget_overwritten(trace, file);
   free(bytes);
   return read;
 }

@@ -1,5 +1,5 @@
-/* trace_replay.c - runs the operations of a log again, on one context and in one thread, in the order of
- * the log. They are prepared first, so that only they are timed. */
+/* trace_replay.c - runs the operations of a log again, on one context and in one thread, in the
+ * order of the log. They are prepared first, so that only they are timed. */
 #include "trace.h"
 
 #include <inttypes.h>
@@ -118,7 +118,8 @@ static bool has(Place const *place, size_t at, size_t size) {
   return place->live && at <= place->size && size <= place->size - at;
 }
 
-/* Whether it worked. Its blocks may not be there, or be smaller, since an earlier one failed here. */
+/* Whether it worked. Its blocks may not be there, or be smaller, since an earlier one failed
+ * here. */
 static bool run(Replay *replay, Operation const *operation, void *ctx) {
   umemLogRecord const *r = operation->record;
   Place *place = &replay->places[operation->block], *other = &replay->places[operation->other];

@@ -1,5 +1,5 @@
-/* log.c - logs for umem-trace, as libFuzzer damages them. The input is what differs from a sound log:
- * three bytes tell a place and what is added to the byte there. */
+/* log.c - logs for umem-trace, as libFuzzer damages them. The input is what differs from a sound
+ * log: three bytes tell a place and what is added to the byte there. */
 #include "trace.h"
 
 #include <stdlib.h>

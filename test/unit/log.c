@@ -243,7 +243,8 @@ typedef struct Seen {
   size_t live;
 } Seen;
 
-/* An allocation never hides a block that is live: in the order of the records, no address has two. */
+/* An allocation never hides a block that is live: in the order of the records, no address has
+ * two. */
 static bool see(void *user, TraceStep const *step) {
   Seen *seen = user;
   umemLogRecord const *r = step->record;
@@ -291,6 +292,33 @@ static void threads_overwrite_each_other(void **state) {
     if (r->kind == umemLogSet) assert_true(r->size <= 100 && r->value == 1);
     if (r->kind == umemLogFree) assert_true(r->size == 0 && r->duration == 0);
   }
+}
+
+static void *read_all_the_time(void *over) {
+  Trace live;
+  while (!__atomic_load_n((bool *)over, __ATOMIC_ACQUIRE)) {
+    if (!trace_read(&live, path)) abort();
+    for (size_t i = 0; i < live.count; i++) {
+      umemLogRecord const *r = &live.records[i];
+      bool sound = r->kind == umemLogFree ? r->size == 0 : r->kind == umemLogAlloc && r->size > 0;
+      if (!sound || (i && r->number <= r[-1].number)) abort();
+    }
+    trace_close(&live);
+  }
+  return NULL;
+}
+
+/* What is read of a log that is being written is whole. */
+static void a_log_can_be_read_while_it_is_written(void **state) {
+  (void)state;
+  pthread_t reader;
+  bool over = false;
+  open_small(&one, &host);
+  assert_int_equal(pthread_create(&reader, NULL, read_all_the_time, &over), 0);
+  for (size_t i = 0; i < 200000; i++) umem_free(&one, umem_alloc(&one, 1 + i % 1000));
+  __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+  assert_int_equal(pthread_join(reader, NULL), 0);
+  end(&one);
 }
 
 /* ---- files ---- */
@@ -407,6 +435,7 @@ int main(void) {
       LOG_TEST(the_oldest_are_overwritten),
       LOG_TEST(threads_write_together),
       LOG_TEST(threads_overwrite_each_other),
+      LOG_TEST(a_log_can_be_read_while_it_is_written),
       LOG_TEST(a_file_is_shared_and_then_begun_anew),
       LOG_TEST(bad_options_are_refused),
       LOG_TEST(other_files_are_left_alone),

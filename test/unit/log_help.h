@@ -1,4 +1,5 @@
-/* log_help.h - what the tests of umem/log.h share: a file of a new name, and what was written to it. */
+/* log_help.h - what the tests of umem/log.h share: a file of a new name, and what was written to
+ * it. */
 #ifndef UMEM_TEST_LOG_HELP_H
 #define UMEM_TEST_LOG_HELP_H
 

@@ -44,7 +44,8 @@ static void run_until_killed(int told) {
   for (;;) pause();
 }
 
-/* All that was recorded before is there; of what was going on at most one record of each thread is not. */
+/* All that was recorded before is there; of what was going on at most one record of each thread is
+ * not. */
 static void nothing_is_lost_when_killed(void **state) {
   (void)state;
   for (int round = 0; round < 10; round++) {

@@ -1,4 +1,5 @@
-/* log_read.c - the reader of umem-trace: files that are no logs, damaged ones, and what a replay does. */
+/* log_read.c - the reader of umem-trace: files that are no logs, damaged ones, and what a replay
+ * does. */
 #include "log_help.h"
 
 #include <stdio.h>
