@@ -79,6 +79,16 @@ static void options_reach_the_constructors(void **state) {
   umem_thread_clear();
   assert_ok(umem_close(pool));
 
+  umemFixed *fixed = umem_open("fixed+host:?block=1K&alignment=128&initial=32K&growth=16K&max=64K");
+  umemFixedStats blocks = UMEM_FIXED_STATS_INIT;
+  assert_ok(umemFixed_stats(fixed, &blocks));
+  assert_int_equal(blocks.block_size, 1024);
+  assert_in_range(blocks.reserved, 32 << 10, 64 << 10);
+  assert_int_equal(fixed->super.alignment, 128);
+  assert_true(umem_alloc(fixed, 1025) == 0);
+  umem_thread_clear();
+  assert_ok(umem_close(fixed));
+
   umemTrack *track = umem_open("track+host:?frames=4");
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
   adr = umem_alloc(track, 10);
