@@ -112,21 +112,25 @@ static void free_large(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- small blocks ---- */
 
-/* A block of class, the stack of which is empty (slot NULL: cannot be had); more go to the slot. */
+static bool pop(umemPoolSlot *slot, umemPoolEntry *entry) {
+  if (!slot || !slot->count) return false;
+  uint32_t count = slot->count - 1;
+  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  *entry = slot->entries[count];
+  return true;
+}
+
+/* A block of class, whose slot is empty (NULL: cannot be had) and gets more of them. While a span is
+ * added, a function that the upstream calls may have freed blocks to the slot; but a new span must not
+ * stay without a live block, as it goes back when its last one is freed. */
 static bool find_small(umemPoolCore *core, unsigned class, umemPoolSlot *slot, umemPoolEntry *entry,
                        umemPoolLack *lack) {
-  if (slot && umemPool_fetch(core, class, slot)) {
-    uint32_t count = slot->count - 1;
-    __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
-    *entry = slot->entries[count];
-    return true;
-  }
+  if (slot && umemPool_fetch(core, class, slot)) return pop(slot, entry);
   if (!core->classes[class].spans && !umemPool_add_span(core, class, lack)) return false;
-  if (!slot) return umemPool_take(core, class, entry, 1) == 1;
-  uint32_t count = umemPool_take(core, class, slot->entries, core->shapes[class].batch) - 1;
-  *entry = slot->entries[count];
+  if (!slot || slot->count) return umemPool_take(core, class, entry, 1) == 1;
+  uint32_t count = umemPool_take(core, class, slot->entries, core->shapes[class].batch);
   __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
-  return true;
+  return pop(slot, entry);
 }
 
 /* Where there is no room for a span there may be some for a block alone, at what the blocks of a span
@@ -143,15 +147,13 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
   umemPoolCore *core = core_of(ctx);
   umemPoolCache *cache = umemPoolCache_mine(core);
   umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
-  if (slot && slot->count) { /* the thread had used another pool last */
-    __atomic_store_n(&slot->count, slot->count - 1, __ATOMIC_RELAXED);
+  umemPoolEntry entry;
+  if (pop(slot, &entry)) { /* the thread had used another pool last */
     __atomic_store_n(&slot->served, slot->served + 1, __ATOMIC_RELAXED);
-    umemPoolEntry entry = slot->entries[slot->count];
     __atomic_store_n(entry.live, 1, __ATOMIC_RELAXED);
     return entry.adr;
   }
   if (slot && !umemPoolCache_prepare(core, slot, class)) slot = NULL;
-  umemPoolEntry entry;
   umemPoolLack lack;
   umemLock_acquire(&core->lock);
   bool found = find_any(core, class, slot, &entry, &lack);

@@ -164,11 +164,14 @@ static inline void umemPool_note_peak(umemPoolCore *core) {
 /* ---- umem_pool_chunk.c; all under the lock ---- */
 
 /* A new live range of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple of alignment.
- * Where there is none, first what waits to be used again is made free, then a new chunk taken. False, and why in *lack, without. */
+ * Where there is none, first what waits to be used again is made free, then a new chunk taken (see
+ * umemPool_add_chunk). False, and why in *lack, without memory. */
 bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
                       umemPoolLack *lack);
 
-/* Takes a chunk of this size, a multiple of units. */
+/* Takes a chunk of this size, a multiple of units. While the upstream is asked for it the lock is open, so
+ * that others need not wait, and what the upstream calls (umemRetry, a function of the program) may use the
+ * pool. Nothing that was known of the pool before holds afterwards; but the chunk is all free. */
 bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack);
 
 /* Makes a live range free. Returns its units; 0, with nothing changed, when none begins at adr. */

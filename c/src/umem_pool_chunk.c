@@ -25,25 +25,43 @@ static bool lacks_books(umemPoolLack *lack) {
   return false;
 }
 
+/* Whether the maximum allows size bytes more. */
+static bool is_allowed(umemPoolCore const *core, size_t size, umemPoolLack *lack) {
+  if (!core->maximum || size <= core->maximum - core->reserved) return true;
+  lack->why = umemPoolMaximum;
+  lack->reserved = core->reserved;
+  return false;
+}
+
+/* Writes a new chunk down. False without memory. */
+static bool note_chunk(umemPoolCore *core, umemPoolChunk chunk) {
+  if (!has_room_for_chunk(core) || !umemRange_add(core->range, chunk.adr >> umemPoolUnitShift,
+                                                  chunk.size >> umemPoolUnitShift, false))
+    return false;
+  core->chunks[core->chunk_count++] = chunk;
+  core->special_count += chunk.special;
+  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
+  return true;
+}
+
 bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
-  if (!has_room_for_chunk(core)) return lacks_books(lack);
+  if (!is_allowed(core, size, lack)) return false;
   bool special = alignment > umemPoolPage;
   lack->why = umemPoolUpstream;
+  core->reserved += size;
+  umemLock_release(&core->lock);
   umemAttempt_begin(&lack->attempt);
   uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
   umemAttempt_end(&lack->attempt);
-  if (adr == umem_null_of(core->upstream)) return false;
-  if (!umemRange_add(core->range, adr >> umemPoolUnitShift, size >> umemPoolUnitShift, false)) {
-    umemAttempt_begin(&lack->attempt);
-    umem_aligned_free(core->upstream, adr);
-    umemAttempt_end(&lack->attempt);
-    return lacks_books(lack);
-  }
-  core->chunks[core->chunk_count++] = (umemPoolChunk){adr, size, special};
-  core->special_count += special;
-  core->reserved += size;
-  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
-  return true;
+  umemLock_acquire(&core->lock);
+  bool had = adr != umem_null_of(core->upstream);
+  if (had && note_chunk(core, (umemPoolChunk){adr, size, special})) return true;
+  core->reserved -= size;
+  if (!had) return false;
+  umemAttempt_begin(&lack->attempt);
+  umem_aligned_free(core->upstream, adr);
+  umemAttempt_end(&lack->attempt);
+  return lacks_books(lack);
 }
 
 /* How large a chunk for size bytes would best be. */
@@ -59,13 +77,9 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
 /* Takes a chunk that holds size bytes, a multiple of units: as large as it should be, or if that is not
  * to be had as small as it may be. */
 static bool grow(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
-  uint64_t allowed = core->maximum ? core->maximum - core->reserved : UINT64_MAX;
-  if (size > allowed) {
-    lack->why = umemPoolMaximum;
-    lack->reserved = core->reserved;
-    return false;
-  }
+  if (!is_allowed(core, size, lack)) return false;
   size_t best = best_size(core, size, alignment);
+  uint64_t allowed = core->maximum ? core->maximum - core->reserved : UINT64_MAX;
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
   if (umemPool_add_chunk(core, best, alignment, lack)) return true;
   return best > size && umemPool_add_chunk(core, size, alignment, lack);

@@ -148,6 +148,66 @@ static void other_failures_are_told_at_once(void **state) {
   umem_dtor(&fault);
 }
 
+/* A program that is asked for help by the pool's upstream, and helps with the pool itself. */
+typedef struct Helper {
+  umemPool *pool;
+  uintptr_t kept[100];
+  size_t count;
+  unsigned calls;
+  umemLimit *limit;
+  uintptr_t hostage; /* of the limit, so that it can have room again */
+} Helper;
+
+static bool help(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  Helper *self = user;
+  self->calls++;
+  if (!self->count) return false;
+  while (self->count) umem_free(self->pool, self->kept[--self->count]);
+  if (umem_trim(self->pool, 0) != umemOK) return false;
+  umem_free(self->pool, new_block(self->pool, 1000)); /* the thread keeps some of them now */
+  umem_free(self->limit, self->hostage);
+  return true;
+}
+
+static void the_upstream_may_use_the_pool(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemRetry retry;
+  umemPool pool;
+  static Helper helper;
+  size_t const sizes[] = {1000, 20000, 70000, 500000};
+  assert_ok(umemLimit_ctor(&limit, &host, 4 * mebi));
+  assert_ok(umemRetry_ctor(&retry, &limit, help, &helper));
+  assert_ok(umemPool_ctor(&pool, &retry, NULL));
+  helper.pool = &pool;
+  helper.limit = &limit;
+  for (size_t k = 0; k < 4; k++) {
+    uintptr_t adr[5000];
+    size_t count = 0;
+    helper.count = helper.calls = 0;
+    helper.hostage = umem_alloc(&limit, mebi);
+    assert_true(helper.hostage != 0);
+    for (size_t i = 0; i < 100 && i * sizes[k] < mebi; i++)
+      helper.kept[helper.count++] = new_block(&pool, sizes[k]);
+    while (count < 5000 && helper.count) {
+      adr[count] = new_block(&pool, sizes[k]);
+      memset((void *)adr[count], (int)count, sizes[k]);
+      count++;
+    }
+    assert_true(helper.calls > 0 && count < 5000);
+    for (size_t i = 0; i < count; i++)
+      assert_int_equal(*(unsigned char *)(adr[i] + sizes[k] - 1), i & 255);
+    assert_true(stats_of(&pool).blocks == count);
+    while (count) umem_free(&pool, adr[--count]);
+    assert_true(umem_is_ok(&pool) && umem_thread_status() == umemOK);
+    expect_nothing_left(&pool);
+  }
+  umem_dtor(&pool);
+  umem_dtor(&retry);
+  umem_dtor(&limit);
+}
+
 /* A chunk that the upstream does not take back is not lost. */
 static void refused_chunks_stay(void **state) {
   (void)state;
@@ -369,6 +429,7 @@ int main(void) {
       cmocka_unit_test(an_upstream_without_memory_is_asked_again),
       cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
       cmocka_unit_test(other_failures_are_told_at_once),
+      cmocka_unit_test(the_upstream_may_use_the_pool),
       cmocka_unit_test(refused_chunks_stay),
       cmocka_unit_test(little_is_kept_for_threads),
       cmocka_unit_test(growing_sizes_reuse_what_is_freed),

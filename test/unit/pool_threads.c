@@ -107,6 +107,7 @@ static void threads_run_out_of_memory(void **state) {
   run_threads(&pool, thread_count, boxes, exchange);
   for (size_t i = 0; i < box_count; i++)
     if (boxes[i]) assert_true(free_filled(&pool, boxes[i]));
+  assert_true(stats_of(&pool).reserved_peak <= options.maximum);
   umem_clear_status(&pool);
   expect_nothing_left(&pool);
   umem_dtor(&pool);
