@@ -71,7 +71,7 @@ static uint32_t pop_all(umemFixedStore *store) {
 
 /* ---- chunks; under the lock ---- */
 
-static bool lacks(umemFixedLack *lack, int why) {
+static bool lacks(umemFixedLack *lack, umemFixedWhy why) {
   lack->why = why;
   return false;
 }

@@ -32,9 +32,11 @@ typedef struct umemFixedTable {
   umemFixedChunk *chunks[]; /* owned by the store */
 } umemFixedTable;
 
+typedef enum umemFixedWhy { umemFixedUpstream, umemFixedMaximum, umemFixedBooks } umemFixedWhy;
+
 /* Why there is no block. */
 typedef struct umemFixedLack {
-  enum { umemFixedUpstream, umemFixedMaximum, umemFixedBooks } why;
+  umemFixedWhy why;
   umemAttempt attempt; /* umemFixedUpstream: what it said */
 } umemFixedLack;
 
