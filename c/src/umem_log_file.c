@@ -128,6 +128,13 @@ static bool is_log(int fd, umemVirtual *ctx, char const *filename) {
   return false;
 }
 
+/* Makes the empty file one that is_log, whatever ends the program before the rest is written. */
+static bool mark(int fd, umemVirtual *ctx, char const *filename) {
+  ssize_t written = pwrite(fd, UMEM_LOG_MAGIC, sizeof UMEM_LOG_MAGIC, 0);
+  return written == sizeof UMEM_LOG_MAGIC ||
+         fail_with_words(ctx, "write", filename, written < 0 ? errno : ENOSPC);
+}
+
 /* A new file of this descriptor. Its space is reserved: a full disk found while writing to the
  * mapping would kill. */
 static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
@@ -140,6 +147,7 @@ static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
                : fail_with_words(ctx, "lock", filename, errno);
   if (!is_log(file->fd, ctx, filename)) return false;
   if (ftruncate(file->fd, 0) != 0) return fail_with_words(ctx, "empty", filename, errno);
+  if (!mark(file->fd, ctx, filename)) return false;
   int error = posix_fallocate(file->fd, 0, (off_t)file->length);
   if (error) {
     /* What was reserved of it is of no use to anyone; that this fails too changes nothing. */
