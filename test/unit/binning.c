@@ -2,6 +2,7 @@
 #include "fixed_help.h"
 
 #include "backends.h"
+#include "fake/doubles.h"
 
 #include <unistd.h>
 
@@ -248,6 +249,25 @@ static void two_books_of_one_file_are_refused(void **state) {
   assert_int_equal(unlink(path), 0);
 }
 
+/* What one queue frees another may still be copying. */
+static void two_queues_are_refused(void **state) {
+  (void)state;
+  Backend const *row = backend_by_name("cuda-async");
+  umemVirtual *one = row->open(), *other = row->open();
+  assert_true(one && other && umem_is_same_device(one, other));
+  umemBin bin = {100, other};
+  expect_refused(one, &bin, 1, umemValueError, "bin 0 is not of the upstream's memory");
+  umemLimit limit; /* over the same queue */
+  assert_ok(umemLimit_ctor(&limit, one, 1000));
+  bin.ctx = &limit;
+  assert_ok(umemBinning_ctor(&ctx, one, &bin, 1));
+  end(&ctx);
+  end(&limit);
+  row->close(other);
+  row->close(one);
+  assert_null(doubles_complaint());
+}
+
 static void no_bins_are_as_good(void **state) {
   (void)state;
   assert_ok(umemBinning_ctor(&ctx, &fake, NULL, 0));
@@ -403,11 +423,13 @@ int main(void) {
       TEST(trims_all),
       TEST(bins_that_cannot_be),
       TEST(two_books_of_one_file_are_refused),
+      TEST(two_queues_are_refused),
       TEST(no_bins_are_as_good),
       TEST(takes_over_what_all_have),
       TEST(adopted_contexts_end_in_order),
       TEST(copies_pass_through_the_upstream),
       TEST(agrees_with_a_model_in_threads),
   };
+  doubles_use();
   return cmocka_run_group_tests_name("Binning", tests, NULL, NULL);
 }

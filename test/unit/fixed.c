@@ -129,6 +129,20 @@ static void wrong_frees_are_refused(void **state) {
   end(&fixed);
 }
 
+/* Behind the last block of a chunk, on the same page. */
+static void frees_behind_a_chunk_are_refused(void **state) {
+  (void)state;
+  umemFixed fixed;
+  umemFixedOptions options = {sizeof options, 16, 0, 10 * 64, 0};
+  uintptr_t adr[10];
+  assert_ok(umemFixed_ctor(&fixed, &offsets, 64, &options));
+  for (int i = 0; i < 10; i++) adr[i] = umem_alloc(&fixed, 64);
+  for (int i = 1; i < 50; i++) expect_refused_free(&fixed, adr[9] + (uintptr_t)i * 64);
+  assert_true(umem_realloc(&fixed, adr[9] + 64, 1, 2) == UINTPTR_MAX);
+  expect_failure(&fixed, umemValueError, "is not a live block");
+  end(&fixed);
+}
+
 /* ---- chunks ---- */
 
 static void trims_to_what_is_kept(void **state) {
@@ -161,7 +175,7 @@ static void trims_to_what_is_kept(void **state) {
 static void takes_initial_bytes_and_no_more_than_the_maximum(void **state) {
   (void)state;
   umemFixed fixed;
-  umemFixedOptions options = {sizeof options, 64, 2500, 1024, 4000};
+  umemFixedOptions options = {sizeof options, 128, 2500, 1024, 4000};
   assert_ok(umemFixed_ctor(&fixed, &fake, 256, &options));
   assert_int_equal(stats_of(&fixed).reserved, 3 * 1024);
   uintptr_t adr[16];
@@ -173,7 +187,7 @@ static void takes_initial_bytes_and_no_more_than_the_maximum(void **state) {
   assert_ok(umem_get_info(&fixed, &info));
   assert_int_equal(info.capacity, 15 * 256);
   assert_int_equal(info.available, 0);
-  assert_int_equal(info.alignment, 64);
+  assert_int_equal(info.alignment, 128);
   umem_free(&fixed, adr[7]);
   assert_ok(umem_get_info(&fixed, &info));
   assert_int_equal(info.available, 256);
@@ -395,19 +409,13 @@ static void holds_many_chunks(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(gives_blocks_of_one_size),
-      TEST(larger_requests_are_refused),
-      TEST(resizes_in_place),
-      TEST(aligns_as_far_as_blocks_go),
-      TEST(wrong_frees_are_refused),
-      TEST(trims_to_what_is_kept),
-      TEST(takes_initial_bytes_and_no_more_than_the_maximum),
-      TEST(upstream_runs_out),
-      TEST(failing_frees_are_told),
-      TEST(options_that_cannot_be),
-      TEST(an_adopted_upstream_ends_too),
-      TEST(stats_are_checked),
-      TEST(agrees_with_a_model),
+      TEST(gives_blocks_of_one_size), TEST(larger_requests_are_refused),
+      TEST(resizes_in_place),         TEST(aligns_as_far_as_blocks_go),
+      TEST(wrong_frees_are_refused),  TEST(frees_behind_a_chunk_are_refused),
+      TEST(trims_to_what_is_kept),    TEST(takes_initial_bytes_and_no_more_than_the_maximum),
+      TEST(upstream_runs_out),        TEST(failing_frees_are_told),
+      TEST(options_that_cannot_be),   TEST(an_adopted_upstream_ends_too),
+      TEST(stats_are_checked),        TEST(agrees_with_a_model),
       TEST(holds_many_chunks),
   };
   return cmocka_run_group_tests_name("Fixed", tests, NULL, NULL);

@@ -83,6 +83,49 @@ static void threads_run_out_of_blocks(void **state) {
   end(&shared);
 }
 
+/* ---- the same few blocks, again and again ---- */
+
+enum { few = 12, at_once = 3 };
+static uintptr_t lowest;
+static unsigned char taken[few]; /* atomic */
+
+/* Whether nobody else had the block. */
+static bool enter(uintptr_t adr) {
+  return !__atomic_exchange_n(&taken[(adr - lowest) / block_size], 1, __ATOMIC_ACQ_REL);
+}
+
+static void leave(uintptr_t adr) {
+  __atomic_store_n(&taken[(adr - lowest) / block_size], 0, __ATOMIC_RELEASE);
+  umem_free(&shared, adr);
+}
+
+/* The first one comes back on top, where another thread has seen it, but over another block: that is
+ * what the tag is for. */
+static void *take_and_return(void *number) {
+  for (int i = 0; i < 8 * rounds(); i++) {
+    uintptr_t adr[at_once];
+    for (int k = 0; k < at_once; k++) {
+      adr[k] = umem_alloc(&shared, 1);
+      if (!adr[k] || !enter(adr[k])) abort();
+    }
+    for (int k = 0; k < at_once; k++) leave(adr[k]);
+  }
+  return number;
+}
+
+static void nobody_is_given_what_another_has(void **state) {
+  (void)state;
+  umemFixedOptions options = {sizeof options, 16, few * block_size, few * block_size,
+                              few * block_size};
+  assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
+  lowest = umem_alloc(&shared, 1); /* of the one chunk */
+  umem_free(&shared, lowest);
+  in_threads(take_and_return);
+  assert_true(umem_is_ok(&shared));
+  expect_nothing_left();
+  end(&shared);
+}
+
 /* ---- second frees at once ---- */
 
 static uintptr_t contested;
@@ -203,11 +246,9 @@ static void a_child_goes_on(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(blocks_pass_between_threads),
-      TEST(threads_run_out_of_blocks),
-      TEST(one_of_many_frees_succeeds),
-      TEST(wrong_frees_meet_trims),
-      TEST(a_child_goes_on),
+      TEST(blocks_pass_between_threads),      TEST(threads_run_out_of_blocks),
+      TEST(nobody_is_given_what_another_has), TEST(one_of_many_frees_succeeds),
+      TEST(wrong_frees_meet_trims),           TEST(a_child_goes_on),
   };
   return cmocka_run_group_tests_name("Fixed and threads", tests, NULL, NULL);
 }
