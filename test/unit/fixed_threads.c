@@ -99,8 +99,8 @@ static void leave(uintptr_t adr) {
   umem_free(&shared, adr);
 }
 
-/* The first one comes back on top, where another thread has seen it, but over another block: that is
- * what the tag is for. */
+/* The first one comes back on top, where another thread has seen it, but over another block: that
+ * is what the tag is for. */
 static void *take_and_return(void *number) {
   for (int i = 0; i < 8 * rounds(); i++) {
     uintptr_t adr[at_once];
