@@ -264,12 +264,26 @@ static void both_may_end_at_once(void **state) {
 
 /* ---- fork ---- */
 
-static bool stop; /* atomic */
+static bool stop;      /* atomic */
+static unsigned ready; /* atomic: threads that have what they take for themselves */
+
+/* Each class once: from now on the thread asks malloc for nothing, but under the pool's lock. (In a child of
+ * a program with threads AddressSanitizer's malloc may wait for ever for a lock that one of them held.) */
+static bool warm_up(umemPool *pool) {
+  bool right = true;
+  for (size_t size = 16; size <= 1 << 16; size += size < 128 ? 16 : size / 8) {
+    uintptr_t adr = umem_alloc(pool, size);
+    umem_free(pool, adr);
+    right = right && adr;
+  }
+  return right;
+}
 
 static void *churn(void *argument) {
   Worker *self = argument;
   uint64_t random = self->number;
-  self->right = true;
+  self->right = warm_up(self->pool);
+  __atomic_add_fetch(&ready, 1, __ATOMIC_RELEASE);
   while (self->right && !__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
     uintptr_t adr = new_filled(self->pool, &random);
     self->right = adr && free_filled(self->pool, adr);
@@ -296,12 +310,15 @@ static void a_child_goes_on(void **state) {
   pthread_t threads[thread_count];
   Worker workers[thread_count];
   uint64_t random = 1;
-  assert_ok(umemPool_ctor(&pool, &host, NULL));
+  umemPoolOptions options = {sizeof options, 64 << 20, 0, 0};
+  assert_ok(umemPool_ctor(&pool, &host, &options));
   stop = false;
+  ready = 0;
   for (unsigned i = 0; i < thread_count; i++) {
     workers[i] = (Worker){&pool, i, NULL, false};
     assert_int_equal(pthread_create(&threads[i], NULL, churn, &workers[i]), 0);
   }
+  while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < thread_count) sched_yield();
   bool right = true; /* to be asserted when no other thread uses the pool any more */
   for (int i = 0; i < (is_small() ? 5 : 50) && right; i++) {
     uintptr_t adr = new_filled(&pool, &random);
