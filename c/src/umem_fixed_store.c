@@ -8,7 +8,7 @@
  * is neither live nor in the stack. */
 static uint32_t const live_link = UINT32_MAX, between = UINT32_MAX - 1, nobody = UINT32_MAX - 2;
 
-enum { map_page = 1 << umemPoolPageShift };
+enum { map_page = 1 << umemPageShift };
 
 /* ---- blocks by their numbers ---- */
 
@@ -114,8 +114,7 @@ static void shelve(umemFixedStore *store, umemFixedChunk *chunk) {
 }
 
 static uint64_t pages_of(uintptr_t adr, size_t size) {
-  return ((uint64_t)(adr + size - 1) >> umemPoolPageShift) - ((uint64_t)adr >> umemPoolPageShift) +
-         1;
+  return ((uint64_t)(adr + size - 1) >> umemPageShift) - ((uint64_t)adr >> umemPageShift) + 1;
 }
 
 /* Asks the upstream for the chunk, and enters it in the map. */
@@ -126,8 +125,8 @@ static bool fetch(umemFixedStore *store, umemFixedChunk *chunk, umemFixedLack *l
   uintptr_t adr = umem_aligned_alloc(store->upstream, alignment, size);
   umemAttempt_end(&lack->attempt);
   if (adr == umem_null_of(store->upstream)) return lacks(lack, umemFixedUpstream);
-  uint64_t page = (uint64_t)adr >> umemPoolPageShift, pages = pages_of(adr, size);
-  if (!umemPoolMap_prepare(&store->map, page, pages)) {
+  uint64_t page = (uint64_t)adr >> umemPageShift, pages = pages_of(adr, size);
+  if (!umemPageMap_prepare(&store->map, page, pages)) {
     umemAttempt_begin(&lack->attempt);
     umem_aligned_free(store->upstream, adr);
     umemAttempt_end(&lack->attempt);
@@ -135,7 +134,7 @@ static bool fetch(umemFixedStore *store, umemFixedChunk *chunk, umemFixedLack *l
   }
   __atomic_store_n(&chunk->adr, adr, __ATOMIC_RELEASE);
   chunk->held = true;
-  umemPoolMap_set(&store->map, page, pages, (uintptr_t)chunk);
+  umemPageMap_set(&store->map, page, pages, (uintptr_t)chunk);
   store->held_chunks++;
   store->held_blocks += chunk->count;
   if (store->held_blocks > store->held_peak) store->held_peak = store->held_blocks;
@@ -171,7 +170,7 @@ static void offer(umemFixedStore *store, umemFixedChunk *chunk, uint32_t but) {
 static void release(umemFixedStore *store, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   size_t size = chunk->count * store->block_size;
-  umemPoolMap_set(&store->map, (uint64_t)adr >> umemPoolPageShift, pages_of(adr, size), 0);
+  umemPageMap_set(&store->map, (uint64_t)adr >> umemPageShift, pages_of(adr, size), 0);
   __atomic_store_n(&chunk->adr, umem_null_of(store->upstream), __ATOMIC_RELEASE);
   chunk->held = false;
   store->held_chunks--;
@@ -240,7 +239,7 @@ typedef struct Place {
 } Place;
 
 static bool locate(umemFixedStore *store, uintptr_t adr, Place *place) {
-  umemFixedChunk *chunk = (umemFixedChunk *)umemPoolMap_find(&store->map, adr);
+  umemFixedChunk *chunk = (umemFixedChunk *)umemPageMap_find(&store->map, adr);
   if (!chunk) return false;
   uintptr_t base = __atomic_load_n(&chunk->adr, __ATOMIC_ACQUIRE);
   size_t offset = adr - base;
@@ -323,10 +322,10 @@ enum { first_room = 16 };
 
 bool umemFixedStore_init(umemFixedStore *store) {
   store->head = nobody;
-  if (!umemPoolMap_init(&store->map)) return false;
+  if (!umemPageMap_init(&store->map)) return false;
   store->table = calloc(1, sizeof *store->table + first_room * sizeof *store->table->chunks);
   if (!store->table) {
-    umemPoolMap_fini(&store->map);
+    umemPageMap_fini(&store->map);
     return false;
   }
   store->table->room = first_room;
@@ -344,6 +343,6 @@ void umemFixedStore_fini(umemFixedStore *store) {
     older = table->older;
     free(table);
   }
-  umemPoolMap_fini(&store->map);
+  umemPageMap_fini(&store->map);
   umemLock_destroy(&store->lock);
 }

@@ -14,7 +14,7 @@
 
 #include "umem_core.h"
 #include "umem_lock.h"
-#include "umem_pool_map.h"
+#include "umem_page_map.h"
 
 typedef struct umemFixedChunk {
   struct umemFixedChunk *next_unused; /* under the lock */
@@ -48,7 +48,7 @@ typedef struct umemFixedStore {
   size_t maximum;     /* bytes; SIZE_MAX for no bound */
   uint32_t per_chunk; /* blocks of a chunk */
   unsigned shift;     /* a chunk takes up 2^shift numbers, per_chunk at least */
-  umemPoolMap map;
+  umemPageMap map;
   umemFixedTable *table; /* atomic; owned */
   uint64_t head;         /* atomic */
   umemLock lock;

@@ -312,7 +312,7 @@ static void free_core(umemPoolCore *core) {
   free_batches(core->empty_batches);
   umemPool_end_spans(core);
   umemPool_end_chunks(core);
-  umemPoolMap_fini(&core->map);
+  umemPageMap_fini(&core->map);
   umemPoolCore_drop(core);
   umemPoolCore_bury();
 }
@@ -353,7 +353,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->maximum = options->maximum;
   umemPool_init_classes(core);
   core->range = umemRange_create(1);
-  if (core->range && umemPoolMap_init(&core->map)) return core;
+  if (core->range && umemPageMap_init(&core->map)) return core;
   free_core(core);
   return NULL;
 }

@@ -5,7 +5,7 @@
  *   umem_pool_large.c   large blocks, and those that are freed and wait for the next of their size
  *   umem_pool_span.c    cuts spans into small blocks, and knows which of these are free
  *   umem_pool_cache.c   each thread's small blocks, and how they pass between threads
- *   umem_pool_map.c     finds the span of an address
+ *   umem_page_map.c     finds the span of an address
  *   umem_pool_stats.c   counts
  *
  * A small block is in one of three states: free in its span (a bit there is set), kept by a thread or
@@ -21,7 +21,7 @@
 
 #include "umem_core.h"
 #include "umem_lock.h"
-#include "umem_pool_map.h"
+#include "umem_page_map.h"
 #include "umem_range.h"
 
 #include <umem/pool.h>
@@ -29,9 +29,9 @@
 enum {
   umemPoolUnitShift = 12, /* large blocks and chunks are counted in these */
   umemPoolUnit = 1 << umemPoolUnitShift,
-  umemPoolPage = 1 << umemPoolPageShift, /* chunks and spans are aligned to this */
-  umemPoolGrain = 16,       /* the smallest block, and what small sizes are counted in */
-  umemPoolSmall = 64 << 10, /* the largest small block */
+  umemPoolPage = 1 << umemPageShift, /* chunks and spans are aligned to this */
+  umemPoolGrain = 16,                /* the smallest block, and what small sizes are counted in */
+  umemPoolSmall = 64 << 10,          /* the largest small block */
   umemPoolClasses = 44,
   umemPoolFirstWide = 32,     /* the first class whose spans have several pages */
   umemPoolLargeClass = 63,    /* stands in the map for a large block, which has no class */
@@ -127,7 +127,7 @@ typedef struct umemPoolCore {
   struct umemPoolCore *next_grave;
   umemVirtual *upstream; /* borrowed */
   size_t alignment, growth, maximum;
-  umemPoolMap map;
+  umemPageMap map;
   umemPoolShape shapes[umemPoolClassMask + 1];         /* those that are no class have no block */
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
@@ -239,15 +239,15 @@ typedef struct umemPoolPlace {
 /* Whether a block of a span can begin at adr, and which. No lock needed. Looks at no more memory than it
  * must: where many blocks are live, each look costs more than all else. */
 static inline bool umemPool_locate(umemPoolCore *core, uintptr_t adr, umemPoolPlace *place) {
-  uintptr_t const *where = umemPoolMap_word(&core->map, adr);
+  uintptr_t const *where = umemPageMap_word(&core->map, adr);
   uintptr_t word = where ? __atomic_load_n(where, __ATOMIC_ACQUIRE) : 0;
   if (!word) return false;
   umemPoolSpan *span = umemPoolSpan_of(word);
   umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
-  uint64_t page = (uint64_t)adr >> umemPoolPageShift;
+  uint64_t page = (uint64_t)adr >> umemPageShift;
   if (shape->pages != 1) page = __atomic_load_n(&span->page, __ATOMIC_ACQUIRE);
-  uint64_t offset = (uint64_t)adr - (page << umemPoolPageShift);
-  if (offset >= (uint64_t)shape->pages << umemPoolPageShift) return false;
+  uint64_t offset = (uint64_t)adr - (page << umemPageShift);
+  if (offset >= (uint64_t)shape->pages << umemPageShift) return false;
   uint64_t index = offset * shape->magic >> 40;
   if (index >= shape->count || index * shape->size != offset) return false;
   *place = (umemPoolPlace){where, word, page, &span->live[index]};

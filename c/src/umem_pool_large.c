@@ -54,26 +54,26 @@ static umemPoolLarge *new_descriptor(umemPoolCore *core) {
 
 /* Writes down the new range at adr. False without memory. */
 static bool describe(umemPoolCore *core, uintptr_t adr, uint64_t units) {
-  uint64_t page = (uint64_t)adr >> umemPoolPageShift;
-  umemPoolLarge *block = umemPoolMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
+  uint64_t page = (uint64_t)adr >> umemPageShift;
+  umemPoolLarge *block = umemPageMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
   if (!block) return false;
   block->adr = adr;
   block->units = units;
   block->live = true;
-  umemPoolMap_set(&core->map, page, 1, (uintptr_t)block | umemPoolLargeClass);
+  umemPageMap_set(&core->map, page, 1, (uintptr_t)block | umemPoolLargeClass);
   return true;
 }
 
 /* Makes the range of block, which is not live, free. */
 static void join(umemPoolCore *core, umemPoolLarge *block) {
-  umemPoolMap_set(&core->map, (uint64_t)block->adr >> umemPoolPageShift, 1, 0);
+  umemPageMap_set(&core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
   umemPool_unreserve(core, block->adr);
   put_away(core, block);
 }
 
 /* The descriptor of the block that begins at adr; NULL where there is none. */
 static umemPoolLarge *block_at(umemPoolCore *core, uintptr_t adr) {
-  uintptr_t word = umemPoolMap_find(&core->map, adr);
+  uintptr_t word = umemPageMap_find(&core->map, adr);
   if (!word || umemPoolClass_of(word) != umemPoolLargeClass) return NULL;
   return large_of(word)->adr == adr ? large_of(word) : NULL;
 }
@@ -138,7 +138,7 @@ bool umemPool_alloc_large(umemPoolCore *core, size_t size, size_t alignment, uin
 
 /* Whether what lies in the page of adr is no span: those are ranges too. */
 static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
-  uintptr_t word = umemPoolMap_find(&core->map, adr);
+  uintptr_t word = umemPageMap_find(&core->map, adr);
   return !word || umemPoolClass_of(word) == umemPoolLargeClass;
 }
 

@@ -122,11 +122,11 @@ static void free_all_bits(umemPoolSpan *span, uint32_t count) {
 bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
   umemPoolShape const *shape = &core->shapes[class];
   uintptr_t adr;
-  if (!umemPool_reserve(core, (size_t)shape->pages << umemPoolPageShift, umemPoolPage, &adr, lack))
+  if (!umemPool_reserve(core, (size_t)shape->pages << umemPageShift, umemPoolPage, &adr, lack))
     return false;
-  uint64_t page = (uint64_t)adr >> umemPoolPageShift;
+  uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolSpan *span = NULL;
-  if (umemPoolMap_prepare(&core->map, page, shape->pages)) span = new_descriptor(core, class);
+  if (umemPageMap_prepare(&core->map, page, shape->pages)) span = new_descriptor(core, class);
   if (!span) {
     lack->why = umemPoolBooks;
     umemPool_unreserve(core, adr);
@@ -135,7 +135,7 @@ bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
   free_all_bits(span, shape->count);
   span->free_count = shape->count;
   __atomic_store_n(&span->page, page, __ATOMIC_RELEASE);
-  umemPoolMap_set(&core->map, page, shape->pages, (uintptr_t)span | class);
+  umemPageMap_set(&core->map, page, shape->pages, (uintptr_t)span | class);
   link_span(&core->classes[class], span);
   return true;
 }
@@ -144,9 +144,9 @@ bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
 static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
   uint64_t page = span->page;
   unlink_span(&core->classes[class], span);
-  umemPoolMap_set(&core->map, page, core->shapes[class].pages, 0);
+  umemPageMap_set(&core->map, page, core->shapes[class].pages, 0);
   put_away(&core->classes[class], span);
-  umemPool_unreserve(core, (uintptr_t)(page << umemPoolPageShift));
+  umemPool_unreserve(core, (uintptr_t)(page << umemPageShift));
 }
 
 /* ---- blocks ---- */
@@ -154,7 +154,7 @@ static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) 
 /* Takes up to count blocks of one span, in rising order. */
 static uint32_t take_from(umemPoolShape const *shape, umemPoolSpan *span, umemPoolEntry *entries,
                           uint32_t count) {
-  uintptr_t base = (uintptr_t)(span->page << umemPoolPageShift);
+  uintptr_t base = (uintptr_t)(span->page << umemPageShift);
   uint64_t *bits = umemPoolSpan_bits(span);
   uint32_t taken = 0;
   if (count > span->free_count) count = span->free_count;
@@ -192,7 +192,7 @@ uint32_t umemPool_take(umemPoolCore *core, unsigned class, umemPoolEntry *entrie
 }
 
 static void put_one(umemPoolCore *core, umemPoolEntry const *entry) {
-  uintptr_t word = umemPoolMap_find(&core->map, entry->adr);
+  uintptr_t word = umemPageMap_find(&core->map, entry->adr);
   umemPoolSpan *span = umemPoolSpan_of(word);
   unsigned class = umemPoolClass_of(word);
   umemPoolShape const *shape = &core->shapes[class];
