@@ -1,5 +1,5 @@
-/* ratio_pool.cpp - a pool over RAM beside malloc: one thread, many, blocks freed by another thread, and what
- * an operation costs as the live blocks become many. */
+/* ratio_pool.cpp - a pool over RAM beside malloc: one thread, many, blocks freed by another thread, and
+ * what an operation costs as the live blocks become many. */
 #include "ratio.h"
 
 #include "heaps.h"

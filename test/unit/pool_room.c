@@ -183,7 +183,7 @@ static void the_upstream_may_use_the_pool(void **state) {
   helper.pool = &pool;
   helper.limit = &limit;
   for (size_t k = 0; k < 4; k++) {
-    uintptr_t adr[5000];
+    static uintptr_t adr[5000];
     size_t count = 0;
     helper.count = helper.calls = 0;
     helper.hostage = umem_alloc(&limit, mebi);
