@@ -47,61 +47,57 @@ static void end(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
   amend(ctx, record, before);
 }
 
-/* ---- allocation ---- */
+/* ---- allocation: upstream is called here, not by umemAdaptor_alloc, for the sake of speed ---- */
 
-/* Puts what upstream has answered: a block at adr, or null. Returns adr. */
-static uintptr_t answered(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint8_t flags,
-                          size_t alignment, uint64_t before) {
-  if (!writes(ctx)) return adr;
+/* Notes and puts what upstream has answered: a block at adr, or null. Returns adr. */
+static inline uintptr_t answered(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint8_t flags,
+                                 size_t alignment, uint64_t before) {
   umemLogRecord record = {.kind = umemLogAlloc,
                           .ctx = log_of(ctx)->number,
                           .adr = adr,
                           .size = nbytes,
                           .flags = flags,
-                          .status = status_since(before),
                           .log2_alignment = (uint8_t)__builtin_ctzll(alignment)};
-  put(ctx, &record);
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0)) record.status = status_since(before);
+  if (writes(ctx)) put(ctx, &record);
   return adr;
 }
 
 static uintptr_t log_alloc(umemVirtual *ctx, size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  uintptr_t adr = umemAdaptor_alloc(ctx, nbytes);
+  uintptr_t adr = umem_alloc(umemAdaptor_upstream(ctx), nbytes);
   return answered(ctx, adr, nbytes, 0, 1, before);
 }
 
 static uintptr_t log_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
   uint64_t before = umem_thread.failures;
-  uintptr_t adr = umemAdaptor_calloc(ctx, nmemb, size);
+  uintptr_t adr = umem_calloc(umemAdaptor_upstream(ctx), nmemb, size);
   return answered(ctx, adr, nmemb * size, umemLogZeroed, 1, before);
 }
 
 static uintptr_t log_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   uint64_t before = umem_thread.failures;
-  uintptr_t adr = umemAdaptor_aligned_alloc(ctx, alignment, size);
+  uintptr_t adr = umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size);
   return answered(ctx, adr, size, umemLogAligned, alignment, before);
 }
 
 /* Put before, so that who is given the same address next is put later; and so that the record is
  * there when a wrong address ends the program. */
-static void give_back(umemVirtual *ctx, uintptr_t adr, uint8_t flags,
-                      void (*give)(umemVirtual *ctx, uintptr_t adr)) {
-  if (!writes(ctx)) {
-    give(ctx, adr);
-    return;
-  }
+static inline void give_back(umemVirtual *ctx, uintptr_t adr, uint8_t flags,
+                             void (*give)(void *ctx, uintptr_t adr)) {
   umemLogRecord record = {
       .kind = umemLogFree, .ctx = log_of(ctx)->number, .adr = adr, .flags = flags};
   uint64_t before = umem_thread.failures;
-  put(ctx, &record);
-  give(ctx, adr);
-  if (umem_thread.failures != before) amend(ctx, &record, before);
+  bool puts = writes(ctx);
+  if (puts) put(ctx, &record);
+  give(umemAdaptor_upstream(ctx), adr);
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0) && puts) amend(ctx, &record, before);
 }
 
-static void log_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, 0, umemAdaptor_free); }
+static void log_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, 0, umem_free); }
 
 static void log_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  give_back(ctx, adr, umemLogAligned, umemAdaptor_aligned_free);
+  give_back(ctx, adr, umemLogAligned, umem_aligned_free);
 }
 
 static uintptr_t log_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {

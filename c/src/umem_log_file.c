@@ -47,11 +47,12 @@ static uint32_t thread_number(umemLogFile const *file) {
 /* All but the first word, and then that: each store is seen after those before it, so that whoever
  * reads the number before and after the rest has read one record. */
 static void fill(umemLogPlace *place, umemLogRecord const *record) {
-  umemLogPlace filled;
-  memcpy(&filled, record, sizeof filled);
-  for (size_t i = 1; i < sizeof filled.words / sizeof *filled.words; i++)
-    __atomic_store_n(&place->words[i], filled.words[i], __ATOMIC_RELEASE);
-  __atomic_store_n(&place->words[0], filled.words[0], __ATOMIC_RELEASE);
+  for (size_t i = 1; i < sizeof place->words / sizeof *place->words; i++) {
+    uint64_t word;
+    memcpy(&word, (char const *)record + i * sizeof word, sizeof word);
+    __atomic_store_n(&place->words[i], word, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&place->words[0], record->number, __ATOMIC_RELEASE);
 }
 
 static bool take(umemLogPlace *place, uint64_t seen) {
@@ -62,10 +63,10 @@ static bool take(umemLogPlace *place, uint64_t seen) {
 /* A place that holds a later record, or is being written by a thread that has slept for a whole
  * round of the ring, is left alone: this record is older than all that the ring holds. */
 void umemLogFile_put(umemLogFile *file, umemLogRecord *record) {
+  record->time = umemLog_now();
   uint64_t before = __atomic_fetch_add(&file->header->next, 1, __ATOMIC_RELAXED);
   umemLogPlace *place = &file->ring[before & file->mask];
   record->number = before + 1;
-  record->time = umemLog_now();
   uint64_t seen = __atomic_load_n(&place->words[0], __ATOMIC_RELAXED);
   record->thread = thread_number(file);
   if (seen <= before && take(place, seen)) fill(place, record);
