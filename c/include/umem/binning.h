@@ -25,6 +25,7 @@
 
 #include <umem/base.h>
 
+/* Gives out blocks of several contexts, by their size. */
 typedef struct umemBinning {
   umemVirtual super;
   void *impl; /* owned */

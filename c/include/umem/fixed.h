@@ -28,6 +28,7 @@
 
 #include <umem/base.h>
 
+/* Gives out blocks of one size, which lie in chunks of its upstream. */
 typedef struct umemFixed {
   umemVirtual super;
   void *impl; /* owned */
