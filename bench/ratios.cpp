@@ -2,7 +2,7 @@
  *
  *     umem_ratios [--quick] [--json FILE] [GROUP...]
  *
- * The groups are host, arrays, files, stage, growth and gpu; without any, all are measured.
+ * The groups are host, arrays, files, stage, growth, pool, log and gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when gpu alone was asked for, and there is none. */
@@ -40,7 +40,9 @@ constexpr Group cpu_groups[] = {{"host", measure_host},
                                 {"arrays", measure_arrays},
                                 {"files", measure_files},
                                 {"stage", measure_stage},
-                                {"growth", measure_growth}};
+                                {"growth", measure_growth},
+                                {"pool", measure_pool},
+                                {"log", measure_log}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -241,7 +243,7 @@ int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
     std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] "
-                         "[host|arrays|files|stage|growth|gpu]...\n");
+                         "[host|arrays|files|stage|growth|pool|log|gpu]...\n");
     return 2;
   }
   try {

@@ -6,10 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adaptors.h"
 #include "fake/decorated.h"
 #include "fake/fake.h"
 #include "fake/plain11.h"
 #include "mymem.h"
+#include "named.h"
+#include "pools.h"
+#include "sizes.h"
 
 /* A context on the heap, or NULL when its constructor failed. */
 static void *opened(void *ctx, umemStatusType status) {
@@ -253,6 +257,17 @@ Backend const backends[] = {
      decorated_books, NULL},
     {"decorated(cuda-async)", open_decorated_cuda, close_decorated, decorated | gpu, "gpu 0", NULL,
      NULL},
+    ADAPTOR_ROWS(limit, 0),
+    ADAPTOR_ROWS(stats, 0),
+    ADAPTOR_ROWS(track, backendTellsLeaks),
+    ADAPTOR_ROWS(retry, 0),
+    ADAPTOR_ROWS(fault, 0),
+    ADAPTOR_ROWS(log, 0),
+    ADAPTOR_ROW_PREFETCH,
+    POOL_ROWS,
+    FIXED_ROWS,
+    BINNING_ROWS,
+    NAMED_ROWS,
 };
 
 size_t const backend_count = sizeof backends / sizeof *backends;
@@ -285,6 +300,11 @@ REFUSAL(cuda_async_that_is_missing, umemCudaAsync_ctor, 99, UMEM_STREAM_NEW)
 REFUSAL(cuda_async_of_each_thread, umemCudaAsync_ctor, 0, 2)
 REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
         &(umemCudaAsyncOptions){1, 0, 0})
+REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
+REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
+REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)
+REFUSAL(fixed_of_nothing, umemFixed_ctor, NULL, 100, NULL)
+REFUSAL(binning_of_nothing, umemBinning_ctor, NULL, NULL, 0)
 
 BackendRefusal const backend_refusals[] = {
     {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
@@ -305,7 +325,12 @@ BackendRefusal const backend_refusals[] = {
     {"cuda-async, missing", cuda_async_that_is_missing, umemValueError, 0, "no GPU 99"},
     {"cuda-async, the thread's stream", cuda_async_of_each_thread, umemNotSupportedError, 0,
      "cudaStreamPerThread"},
+    {"limit, no upstream", limit_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
     {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
+    {"pool, no upstream", pool_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"fixed, no upstream", fixed_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"binning, no upstream", binning_of_nothing, umemValueError, 0, "the upstream is NULL"},
 };
 
 size_t const backend_refusal_count = sizeof backend_refusals / sizeof *backend_refusals;

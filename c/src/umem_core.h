@@ -81,6 +81,10 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
  * stops, at an upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 
+/* The stream of CUDA on which ctx, which decorates none, queues its work (umem_cuda_place.c); 0 where
+ * there is none. */
+uintptr_t umem_stream_of(umemVirtual const *ctx);
+
 /* The default of the method realloc. */
 uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 

@@ -14,6 +14,11 @@ umemCudaPlace *umemCuda_place_of(umemVirtual const *ctx) {
   return ours ? ((umemCuda const *)ctx)->impl : NULL;
 }
 
+uintptr_t umem_stream_of(umemVirtual const *ctx) {
+  umemCudaPlace const *place = umem_can(ctx, umemOrdered) ? umemCuda_place_of(ctx) : NULL;
+  return place ? (uintptr_t)place->stream : 0;
+}
+
 bool umemCudaPlace_is_captured(umemCudaPlace const *place) {
   umemCudaRt const *rt = place->gpu->rt;
   umemCudaCapture capture = umemCudaNoCapture;

@@ -4,6 +4,7 @@
  * first touch several times faster (bench: fill of a fresh block); everything else is malloc's speed.
  * Methods return 0 when libc is out of memory; the dispatcher records it. */
 #include "umem_core.h"
+#include "umem_schemes.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -92,3 +93,19 @@ umemStatusType umemHost_ctor(umemHost *ctx) {
                  host_alignment, ctx);
   return umemOK;
 }
+
+/* ---- by name: "host:" ---- */
+
+static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *options, void *user) {
+  (void)upstream, (void)place, (void)options, (void)user;
+  return umemHost_ctor(ctx);
+}
+
+umemScheme const umem_host_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "host",
+    .context_size = sizeof(umemHost),
+    .construct = open_host,
+    .help = "RAM of this process",
+};

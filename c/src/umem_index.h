@@ -19,7 +19,7 @@
 /* No index holds more spans; beyond it memory is short. */
 #define UMEM_INDEX_LIMIT (UINT32_C(1) << 27)
 
-/* The most spans that are reserved at once. */
+/* The most spans that are reserved at once, above those that are reserved already. */
 #define UMEM_INDEX_RESERVE 15
 
 /* The descriptor of a range. 32 bytes. */
@@ -58,8 +58,9 @@ typedef struct umemIndex {
 bool umemIndex_init(umemIndex *index, unsigned shift);
 void umemIndex_fini(umemIndex *index);
 
-/* Makes sure that count more spans, at most UMEM_INDEX_RESERVE, can be inserted. Pointers to spans end
- * here, and only here. Returns false, with nothing changed, without memory. */
+/* Makes sure that count more spans can be inserted: at most UMEM_INDEX_RESERVE above what was made sure of
+ * before and is not inserted yet. Pointers to spans end here, and only here. Returns false, with nothing
+ * changed, without memory. */
 bool umemIndex_reserve(umemIndex *index, uint32_t count);
 
 /* Inserts a span that begins at start, between the span before (0: none) and the one after that, and

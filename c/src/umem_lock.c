@@ -55,5 +55,6 @@ void umemLock_destroy(umemLock *lock) {
 /* These mutexes are of the default kind, initialised and never taken twice: locking cannot fail. */
 void umemLock_acquire(umemLock *lock) { pthread_mutex_lock(&lock->mutex); }
 void umemLock_release(umemLock *lock) { pthread_mutex_unlock(&lock->mutex); }
+bool umemLock_try(umemLock *lock) { return pthread_mutex_trylock(&lock->mutex) == 0; }
 void umemLock_acquire_global(void) { pthread_mutex_lock(&global_mutex); }
 void umemLock_release_global(void) { pthread_mutex_unlock(&global_mutex); }

@@ -9,6 +9,7 @@
 #define UMEM_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 typedef struct umemLock {
   pthread_mutex_t mutex;
@@ -21,8 +22,11 @@ void umemLock_destroy(umemLock *lock); /* unlocked */
 void umemLock_acquire(umemLock *lock);
 void umemLock_release(umemLock *lock);
 
+/* Acquires lock if nobody holds it. Whether it did. */
+bool umemLock_try(umemLock *lock);
+
 /* A lock for the library's few process-wide tables, older than all others: under it no context is
- * called and no lock taken but malloc's. */
+ * called and no lock waited for but malloc's. */
 void umemLock_acquire_global(void);
 void umemLock_release_global(void);
 

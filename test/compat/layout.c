@@ -53,6 +53,49 @@ static void contexts(void **state) {
   CONTEXT(umemCudaHost);
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
+  CONTEXT(umemPool);
+  CONTEXT(umemFixed);
+  CONTEXT(umemBinning);
+  CONTEXT(umemCudaPrefetch);
+  CONTEXT(umemLimit);
+  CONTEXT(umemStats);
+  CONTEXT(umemTrack);
+  CONTEXT(umemRetry);
+  CONTEXT(umemLog);
+  CONTEXT(umemFault);
+}
+
+static void names_of_contexts(void **state) {
+  (void)state;
+  SIZE(umemOption, 64);
+  OFFSET(umemOption, name, 0);
+  OFFSET(umemOption, kind, 8);
+  OFFSET(umemOption, required, 12);
+  OFFSET(umemOption, words, 16);
+  OFFSET(umemOption, help, 24);
+  SIZE(umemOptionValue, 64);
+  OFFSET(umemOptionValue, given, 0);
+  OFFSET(umemOptionValue, text, 8);
+  OFFSET(umemOptionValue, number, 16);
+  OFFSET(umemOptionValue, share, 24);
+  SIZE(umemScheme, 80);
+  OFFSET(umemScheme, size, 0);
+  OFFSET(umemScheme, name, 8);
+  OFFSET(umemScheme, context_size, 16);
+  OFFSET(umemScheme, decorates, 24);
+  OFFSET(umemScheme, place, 32);
+  OFFSET(umemScheme, options, 40);
+  OFFSET(umemScheme, option_count, 48);
+  OFFSET(umemScheme, construct, 56);
+  OFFSET(umemScheme, user, 64);
+  OFFSET(umemScheme, help, 72);
+  assert_int_equal(umemTextOption, 0);
+  assert_int_equal(umemNumberOption, 1);
+  assert_int_equal(umemSizeOption, 2);
+  assert_int_equal(umemShareOption, 3);
+  assert_int_equal(umemWordOption, 4);
+  assert_int_equal(umemWordsOption, 5);
+  assert_int_equal(umemDeviceOption, 6);
 }
 
 static void the_table_of_methods(void **state) {
@@ -104,6 +147,76 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemCopyOptions, step, 24);
   assert_true(sizeof(umemCopyOptions) >= 32);
 
+  OFFSET(umemFixedOptions, size, 0);
+  OFFSET(umemFixedOptions, alignment, 8);
+  OFFSET(umemFixedOptions, initial, 16);
+  OFFSET(umemFixedOptions, growth, 24);
+  OFFSET(umemFixedOptions, maximum, 32);
+  assert_true(sizeof(umemFixedOptions) >= 40);
+  OFFSET(umemFixedStats, size, 0);
+  OFFSET(umemFixedStats, block_size, 8);
+  OFFSET(umemFixedStats, blocks, 16);
+  OFFSET(umemFixedStats, blocks_held, 24);
+  OFFSET(umemFixedStats, reserved, 32);
+  OFFSET(umemFixedStats, reserved_peak, 40);
+  OFFSET(umemFixedStats, chunks, 48);
+  assert_true(sizeof(umemFixedStats) >= 56);
+  SIZE(umemBin, 16);
+  OFFSET(umemBin, largest, 0);
+  OFFSET(umemBin, ctx, 8);
+
+  OFFSET(umemStatsFigures, size, 0);
+  OFFSET(umemStatsFigures, current_bytes, 8);
+  OFFSET(umemStatsFigures, peak_bytes, 16);
+  OFFSET(umemStatsFigures, total_bytes, 24);
+  OFFSET(umemStatsFigures, current_count, 32);
+  OFFSET(umemStatsFigures, peak_count, 40);
+  OFFSET(umemStatsFigures, total_count, 48);
+  assert_true(sizeof(umemStatsFigures) >= 56);
+
+  OFFSET(umemTrackOptions, size, 0);
+  OFFSET(umemTrackOptions, frames, 8);
+  assert_true(sizeof(umemTrackOptions) >= 16);
+  OFFSET(umemLogOptions, size, 0);
+  OFFSET(umemLogOptions, filename, 8);
+  OFFSET(umemLogOptions, max_bytes, 16);
+  assert_true(sizeof(umemLogOptions) >= 24);
+  OFFSET(umemTrackBlock, size, 0);
+  OFFSET(umemTrackBlock, ctx, 8);
+  OFFSET(umemTrackBlock, adr, 16);
+  OFFSET(umemTrackBlock, nbytes, 24);
+  OFFSET(umemTrackBlock, number, 32);
+  OFFSET(umemTrackBlock, frames, 40);
+  OFFSET(umemTrackBlock, trace, 48);
+  assert_true(sizeof(umemTrackBlock) >= 304);
+
+  OFFSET(umemFaultPlan, size, 0);
+  OFFSET(umemFaultPlan, calls, 8);
+  OFFSET(umemFaultPlan, status, 12);
+  OFFSET(umemFaultPlan, nth, 16);
+  OFFSET(umemFaultPlan, times, 24);
+  OFFSET(umemFaultPlan, share, 32);
+  OFFSET(umemFaultPlan, seed, 40);
+  assert_true(sizeof(umemFaultPlan) >= 48);
+
+  OFFSET(umemPoolOptions, size, 0);
+  OFFSET(umemPoolOptions, initial, 8);
+  OFFSET(umemPoolOptions, growth, 16);
+  OFFSET(umemPoolOptions, maximum, 24);
+  assert_true(sizeof(umemPoolOptions) >= 32);
+
+  OFFSET(umemPoolStats, size, 0);
+  OFFSET(umemPoolStats, used, 8);
+  OFFSET(umemPoolStats, used_peak, 16);
+  OFFSET(umemPoolStats, reserved, 24);
+  OFFSET(umemPoolStats, reserved_peak, 32);
+  OFFSET(umemPoolStats, largest_free, 40);
+  OFFSET(umemPoolStats, fragmentation, 48);
+  OFFSET(umemPoolStats, blocks, 56);
+  OFFSET(umemPoolStats, allocations, 64);
+  OFFSET(umemPoolStats, chunks, 72);
+  assert_true(sizeof(umemPoolStats) >= 80);
+
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);
   OFFSET(umemAttempt, failures, 8);
@@ -135,6 +248,12 @@ static void numbers(void **state) {
   for (unsigned i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
     assert_int_equal(capabilities[i], 1u << i);
 
+  umemFaultCalls const calls[] = {umemFaultAlloc,   umemFaultCalloc,   umemFaultAligned,
+                                  umemFaultRealloc, umemFaultFree,     umemFaultSet,
+                                  umemFaultCopyTo,  umemFaultCopyFrom, umemFaultSynchronize,
+                                  umemFaultWait,    umemFaultFlush,    umemFaultTrim};
+  for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) assert_int_equal(calls[i], 1u << i);
+
   assert_int_equal(UMEM_MESSAGE_SIZE, 512);
   assert_int_equal(UMEM_MAX_RANK, 32);
   assert_true(UMEM_UNKNOWN == UINT64_MAX);
@@ -154,6 +273,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_base_of_a_context),
       cmocka_unit_test(contexts),
+      cmocka_unit_test(names_of_contexts),
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),
       cmocka_unit_test(numbers),

@@ -6,7 +6,10 @@
 #include <umem/connect.h>
 #include <umem/context.h>
 #include <umem/copy.h>
+#include <umem/default.h>
 #include <umem/memory.h>
+#include <umem/open.h>
+#include <umem/scheme.h>
 #include <umem/status.h>
 #include <umem/virtual.h>
 

@@ -84,6 +84,29 @@ typedef struct umemCudaManaged {
 /* device: the GPU that the hints name. flags: or-ed; unknown ones are umemValueError. */
 UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags);
 
+/* ---- managed memory that begins on the GPU ---- */
+
+/* Everything is that of the context below, upstream, but that each new block, resized ones too, is
+ * prefetched to the GPU, so that a kernel which is the first to use it meets no page faults. Below is
+ * managed memory, with whatever between: a pool gives out the same pages again and again, for which
+ * UMEM_PREFETCH of umemCudaManaged, which counts once for a chunk of the pool, does nothing. Without
+ * effect where the driver knows no such hint. A hint that CUDA refuses is the failure of an allocation,
+ * but not of a resize, which is done by then. */
+typedef struct umemCudaPrefetch {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemCudaPrefetch;
+
+/* upstream: borrowed, it must live longer than ctx.
+ * Errors: umemTypeError when the innermost context is no umemCudaManaged; umemValueError for NULL,
+ * umemMemoryError; the status of an upstream that is not constructed. */
+UMEM_EXTERN umemStatusType umemCudaPrefetch_ctor(umemCudaPrefetch *ctx, void *upstream);
+
+/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct stays the
+ * caller's). After a failure upstream is still the caller's. */
+UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *upstream);
+
 /* ---- device memory in the order of a stream ---- */
 
 /* Device memory whose allocations, frees, sets and copies are ordered on a stream, from a memory pool

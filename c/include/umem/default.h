@@ -1,0 +1,51 @@
+/* umem/default.h - the context to take where the program names none: one for the process, and one for
+ * each GPU.
+ *
+ * They begin as the environment variable UMEM_DEFAULT says, a name as of umem_open, or as "host:" where
+ * it is not set or empty. That of a GPU begins with the same layers and options, on that GPU; where the
+ * variable is not set or names no GPU, as plain "cuda:N":
+ *
+ *     UMEM_DEFAULT              umem_default()       umem_default_of(1)
+ *     -                         host:                cuda:1
+ *     stats+host:               stats+host:          cuda:1
+ *     pool+cuda:0?max=8G        pool+cuda:0?max=8G   pool+cuda:1?max=8G
+ *
+ * There umem_default_of(0) is the context of umem_default() itself.
+ *
+ * - Each is opened when it is first asked for; UMEM_DEFAULT is read then. What cannot be opened is a
+ *   status, and is tried again at the next call. Programs that run with more rights than their user
+ *   (setuid) do not read it.
+ * - What the library opened stays the library's and lives as long as the process: it is not to be
+ *   destructed or closed. A context that the program sets stays the program's: it must live until
+ *   another one is set, and until nobody uses it any more.
+ * - A child of fork has the same defaults; it may use them as far as their kind may be used there.
+ * - A change is seen by the next call of any thread.
+ *
+ * Threads: any, at any time.
+ */
+#ifndef UMEM_DEFAULT_H
+#define UMEM_DEFAULT_H
+
+#include <umem/config.h>
+#include <umem/status.h>
+
+/* The environment variable that names what the defaults begin as. */
+#define UMEM_DEFAULT "UMEM_DEFAULT"
+
+/* The devices that have a default are numbered from 0 to UMEM_DEFAULT_DEVICES - 1. */
+#define UMEM_DEFAULT_DEVICES 64
+
+/* The default context of the process, borrowed. NULL, and a status of the thread, where UMEM_DEFAULT
+ * cannot be opened, or this is called while the calling thread is opening it. */
+UMEM_EXTERN void *umem_default(void);
+
+/* Makes ctx (borrowed) the default of the process; NULL: what it began as. The one before is not
+ * touched. Errors: that of a context that is not constructed, and nothing changes. */
+UMEM_EXTERN umemStatusType umem_set_default(void *ctx);
+
+/* The same for the GPU with this number. umemValueError, and NULL, for a number that is not from 0 to
+ * UMEM_DEFAULT_DEVICES - 1. Whether there is such a GPU shows when its default is opened. */
+UMEM_EXTERN void *umem_default_of(int device);
+UMEM_EXTERN umemStatusType umem_set_default_of(int device, void *ctx);
+
+#endif

@@ -1,0 +1,80 @@
+/* umem/fault.h - a context that fails on purpose, to see what a program makes of it. */
+#ifndef UMEM_FAULT_H
+#define UMEM_FAULT_H
+
+#include <umem/base.h>
+
+/* Everything is that of the context below, upstream, but that chosen calls fail: they record the
+ * chosen status and do not reach upstream. (umem_synchronize does, and fails afterwards: nothing is
+ * in use any more.) Whether a call fails depends on how many came before it and on nothing else, so
+ * that a run can be repeated.
+ *
+ * A call is what the program asks of ctx. Copies are seen from either side, and once also where
+ * both sides are ctx. What umem does below for one call (staging, clearing) is not counted again.
+ *
+ * Threads: as many as upstream allows; they share one count, in the order in which they come. */
+typedef struct umemFault {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemFault;
+
+/* Kinds of calls, or-ed together. */
+typedef enum umemFaultCalls {
+  umemFaultAlloc = 1 << 0,
+  umemFaultCalloc = 1 << 1,
+  umemFaultAligned = 1 << 2, /* umem_aligned_alloc */
+  umemFaultRealloc = 1 << 3,
+  umemFaultFree = 1 << 4, /* also aligned; the block lives on */
+  umemFaultSet = 1 << 5,
+  umemFaultCopyTo = 1 << 6,   /* copies out of the context */
+  umemFaultCopyFrom = 1 << 7, /* copies into it */
+  umemFaultSynchronize = 1 << 8,
+  umemFaultWait = 1 << 9,
+  umemFaultFlush = 1 << 10,
+  umemFaultTrim = 1 << 11,
+  umemFaultAllocations = umemFaultAlloc | umemFaultCalloc | umemFaultAligned | umemFaultRealloc,
+  umemFaultCopies = umemFaultCopyTo | umemFaultCopyFrom,
+  umemFaultAll = (1 << 12) - 1
+} umemFaultCalls;
+
+/* Which calls fail, and how. */
+typedef struct umemFaultPlan {
+  size_t size;           /* sizeof(umemFaultPlan) as the caller was compiled */
+  unsigned calls;        /* umemFaultCalls: only these fail, and only these are counted for nth */
+  umemStatusType status; /* what they fail as; not umemOK */
+  uint64_t nth;          /* the first that fails, from 1; 0: none by number */
+  uint64_t times;        /* how many in a row fail from there on */
+  double share;          /* besides, this share of the calls fails at random: 0 (none) to 1 (all) */
+  uint64_t seed;         /* of the random share: the same seed, the same calls */
+} umemFaultPlan;
+
+/* What a umemFaultPlan starts as: nothing fails. Set nth, or share. */
+#define UMEM_FAULT_PLAN_INIT                                                                       \
+  { sizeof(umemFaultPlan), umemFaultAllocations, umemMemoryError, 0, 1, 0, 0 }
+
+/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL
+ * for what it starts as.
+ * Errors: umemValueError for NULL, or a plan with a wrong size, no calls or unknown ones, umemOK as
+ * status, or a share that is not from 0 to 1; umemMemoryError; the status of an upstream that is
+ * not constructed. */
+UMEM_EXTERN umemStatusType umemFault_ctor(umemFault *ctx, void *upstream,
+                                          umemFaultPlan const *plan);
+
+/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
+ * stays the caller's). After a failure upstream is still the caller's. */
+UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
+                                           umemFaultPlan const *plan);
+
+/* Begins anew with another plan (NULL: nothing fails), all counts 0.
+ * Errors: as the constructor; then all stays as it was. */
+UMEM_EXTERN umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan);
+
+/* How many calls of these kinds have come since the plan began, those that failed included. A copy
+ * within ctx counts for both kinds. */
+UMEM_EXTERN uint64_t umemFault_count(umemFault *ctx, unsigned calls);
+
+/* How many calls have failed on purpose since the plan began. */
+UMEM_EXTERN uint64_t umemFault_failures(umemFault *ctx);
+
+#endif

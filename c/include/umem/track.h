@@ -1,0 +1,93 @@
+/* umem/track.h - a context that knows every live block of another: who owns an address, what
+ * leaks. */
+#ifndef UMEM_TRACK_H
+#define UMEM_TRACK_H
+
+#include <umem/base.h>
+
+/* Everything is that of the context below, upstream, but that ctx keeps a book of the live blocks
+ * which were allocated through it:
+ *
+ * - A free or resize of anything else, a second free, one by the wrong function (umem_free for a
+ *   block of umem_aligned_alloc, or the other way round) and a resize with the wrong old size are
+ *   umemValueError, and upstream never hears of them.
+ * - Blocks that are live when ctx ends are a umemRuntimeError, which umem_dtor leaves on ctx and
+ *   the thread: how many, how many bytes, and where the oldest of them were allocated. They stay
+ *   upstream's.
+ * - It can be asked which block an address lies in.
+ *
+ * For debugging: all threads share one lock, which is held for a look-up and not while upstream
+ * works. A look-up takes at most 16 steps. A block costs about 90 bytes, and 8 for each frame of
+ * its call site.
+ *
+ * Threads: as many as upstream allows. */
+typedef struct umemTrack {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemTrack;
+
+/* The most frames of a call site that are kept. */
+#define UMEM_TRACK_FRAMES 32
+
+/* What umemTrack_ctor is told. */
+typedef struct umemTrackOptions {
+  size_t size;     /* sizeof(umemTrackOptions) as the caller was compiled */
+  unsigned frames; /* how many frames of the stack are kept of each allocation; each costs time */
+} umemTrackOptions;
+
+/* What umemTrackOptions start as: no call sites. */
+#define UMEM_TRACK_OPTIONS_INIT                                                                    \
+  { sizeof(umemTrackOptions), 0 }
+
+/* upstream: any context; borrowed, it must live longer than ctx. options: borrowed for the call;
+ * NULL for what they start as.
+ * Errors: umemValueError for NULL, a wrong size or more than UMEM_TRACK_FRAMES frames;
+ * umemMemoryError; umemNotSupportedError for frames where the C library has no backtrace; the
+ * status of an upstream that is not constructed. */
+UMEM_EXTERN umemStatusType umemTrack_ctor(umemTrack *ctx, void *upstream,
+                                          umemTrackOptions const *options);
+
+/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
+ * stays the caller's). After a failure upstream is still the caller's. */
+UMEM_EXTERN umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream,
+                                           umemTrackOptions const *options);
+
+/* A live block. */
+typedef struct umemTrackBlock {
+  size_t size;     /* sizeof(umemTrackBlock) as the caller was compiled; set it before the call */
+  void *ctx;       /* the umemTrack through which it was allocated */
+  uintptr_t adr;   /* where it begins */
+  size_t nbytes;   /* as many as were asked for */
+  uint64_t number; /* counts the allocations of ctx, from 1 */
+  unsigned frames; /* how many of the following there are */
+  /* return addresses, innermost first, as of backtrace(3); the first ones lie in umem itself */
+  void *trace[UMEM_TRACK_FRAMES];
+} umemTrackBlock;
+
+/* What a umemTrackBlock starts as. */
+#define UMEM_TRACK_BLOCK_INIT                                                                      \
+  {                                                                                                \
+    sizeof(umemTrackBlock), NULL, 0, 0, 0, 0, { NULL }                                             \
+  }
+
+/* Whether adr lies in a live block of ctx, at its beginning or further inside. If so, and block is
+ * not NULL, tells which: at most block->size bytes are written. False without a status where there
+ * is none. False with umemValueError for a size that is too small to be true, or a context that is
+ * not constructed. */
+UMEM_EXTERN bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block);
+
+/* The same for all umemTracks of the process whose addresses are memory (no umemOffsets), those
+ * constructed last first. */
+UMEM_EXTERN bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block);
+
+/* Tells the first live block that begins at or after from, as umemTrack_find does; false when there
+ * is none. Walks over all of them in order of address, also while other threads allocate:
+ *
+ *     for (adr = 0; umemTrack_next(ctx, adr, &block); adr = block.adr + 1) ... */
+UMEM_EXTERN bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block);
+
+/* How many blocks are live; nbytes, if not NULL, gets their bytes. */
+UMEM_EXTERN size_t umemTrack_count(umemTrack *ctx, size_t *nbytes);
+
+#endif

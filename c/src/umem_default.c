@@ -1,0 +1,177 @@
+/* umem_default.c - see umem/default.h.
+ *
+ * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread claims
+ * the right to open, others who need it sleep. The claim names the process, because a child of fork
+ * would wait for ever for a thread of its parent. */
+#include "umem_lock.h"
+#include "umem_open.h"
+
+#include <umem/default.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A default: of the process, slots[0], or of the GPU N, slots[1 + N]. */
+typedef struct Slot {
+  umemOpened *own; /* atomic; opened at first need, for good */
+  void *set;       /* atomic; borrowed: the program's, which comes before the own */
+} Slot;
+
+static Slot slots[1 + UMEM_DEFAULT_DEVICES];
+
+static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
+
+/* ---- the right to open ---- */
+
+static unsigned claimed; /* atomic; 0: by nobody; else 1 more than the forks up to that process */
+static _Thread_local bool claiming;
+
+static void claim(void) {
+  struct timespec const nap = {0, 100000};
+  unsigned const mine = umem_fork_count() + 1;
+  for (;;) {
+    unsigned now = __atomic_load_n(&claimed, __ATOMIC_RELAXED);
+    if (now != mine && __atomic_compare_exchange_n(&claimed, &now, mine, false, __ATOMIC_ACQUIRE,
+                                                   __ATOMIC_RELAXED))
+      break;
+    nanosleep(&nap, NULL);
+  }
+  claiming = true;
+}
+
+static void unclaim(void) {
+  claiming = false;
+  __atomic_store_n(&claimed, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- opening ---- */
+
+/* The variable's text; NULL where it is not set, or empty. */
+static char const *text_of_environment(void) {
+  char const *text = secure_getenv(UMEM_DEFAULT);
+  return text && *text ? text : NULL;
+}
+
+/* That of the GPU which name is on, as number; -1 for a name that is on none. */
+static int device_of(umemName const *name) {
+  umemNameLayer const *innermost = &name->layers[name->count - 1];
+  umemOption const *place = innermost->scheme->place;
+  return place && place->kind == umemDeviceOption ? (int)innermost->place.number : -1;
+}
+
+/* Opens name on device and keeps it in slot. */
+static umemOpened *open_on(umemName *name, int device, Slot *slot) {
+  char digits[16];
+  snprintf(digits, sizeof digits, "%d", device);
+  name->layers[name->count - 1].place =
+      (umemOptionValue){.given = true, .text = digits, .number = (uint64_t)device};
+  umemOpened *opened = umemOpened_new(name);
+  if (opened) __atomic_store_n(&slot->own, opened, __ATOMIC_RELEASE);
+  return opened;
+}
+
+static umemOpened *open_for_process(umemName *name, char const *text) {
+  if (!umemName_parse(name, text ? text : umem_first_default)) return NULL;
+  int device = device_of(name);
+  umemOpened *opened;
+  if (device < 0) {
+    opened = umemOpened_new(name);
+  } else if (device >= UMEM_DEFAULT_DEVICES) {
+    opened = open_on(name, device, &slots[0]);
+  } else { /* one context for both */
+    Slot *shared = &slots[1 + device];
+    opened = own_of(shared) ? own_of(shared) : open_on(name, device, shared);
+  }
+  __atomic_store_n(&slots[0].own, opened, __ATOMIC_RELEASE);
+  return opened;
+}
+
+static umemOpened *open_for_device(umemName *name, char const *text, int device) {
+  if (text && !umemName_parse(name, text)) return NULL;
+  if (!text || device_of(name) < 0) umemName_parse(name, umem_first_default_of_device);
+  return open_on(name, device, &slots[1 + device]);
+}
+
+/* Records what was held, with the variable that is to blame. */
+static void tell(umemAttempt const *attempt, char const *text) {
+  size_t said = umem_thread.function ? strlen(umem_thread.function) + strlen(": ") : 0;
+  char const *reason = attempt->text + (strlen(attempt->text) < said ? 0 : said);
+  if (text)
+    umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
+  else
+    umemAttempt_record(attempt);
+}
+
+/* The library's own for a slot, opened now if that has not happened; device -1: for the process. */
+static umemOpened *open_own(Slot *slot, int device) {
+  if (claiming) {
+    umemVirtual_fail(NULL, umemValueError, "the default context is being opened by this thread");
+    return NULL;
+  }
+  umemName *name = malloc(sizeof *name);
+  if (!name) {
+    umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
+    return NULL;
+  }
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  claim();
+  umemOpened *opened = own_of(slot);
+  char const *text = text_of_environment();
+  if (!opened)
+    opened = device < 0 ? open_for_process(name, text) : open_for_device(name, text, device);
+  unclaim();
+  umemAttempt_end(&attempt);
+  if (!opened) tell(&attempt, text);
+  free(name);
+  return opened;
+}
+
+static void *default_in(Slot *slot, int device) {
+  void *set = __atomic_load_n(&slot->set, __ATOMIC_ACQUIRE);
+  if (set) return set;
+  umemOpened *own = own_of(slot);
+  if (!own) own = open_own(slot, device);
+  return own ? own->layers[0] : NULL;
+}
+
+/* ---- the calls ---- */
+
+static umemStatusType set_in(Slot *slot, void *ctx) {
+  uint64_t before = umem_thread.failures;
+  if (ctx && !umem_guard(ctx)) return umem_result(before);
+  __atomic_store_n(&slot->set, ctx, __ATOMIC_RELEASE);
+  return umemOK;
+}
+
+/* That of the device, or NULL with a status. */
+static Slot *slot_of(int device) {
+  if (device >= 0 && device < UMEM_DEFAULT_DEVICES) return &slots[1 + device];
+  umemVirtual_fail(NULL, umemValueError, "device %d: right would be 0 to %d", device,
+                   UMEM_DEFAULT_DEVICES - 1);
+  return NULL;
+}
+
+void *umem_default(void) {
+  UMEM_ENTER();
+  return default_in(&slots[0], -1);
+}
+
+umemStatusType umem_set_default(void *ctx) {
+  UMEM_ENTER();
+  return set_in(&slots[0], ctx);
+}
+
+void *umem_default_of(int device) {
+  UMEM_ENTER();
+  Slot *slot = slot_of(device);
+  return slot ? default_in(slot, device) : NULL;
+}
+
+umemStatusType umem_set_default_of(int device, void *ctx) {
+  UMEM_ENTER();
+  Slot *slot = slot_of(device);
+  return slot ? set_in(slot, ctx) : umemValueError;
+}

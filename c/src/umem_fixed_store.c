@@ -1,0 +1,348 @@
+/* umem_fixed_store.c - see umem_fixed_store.h. */
+#include "umem_fixed_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What stands for no number of a block: the end of the stack; in links, a live block, and one that
+ * is neither live nor in the stack. */
+static uint32_t const live_link = UINT32_MAX, between = UINT32_MAX - 1, nobody = UINT32_MAX - 2;
+
+enum { map_page = 1 << umemPageShift };
+
+/* ---- blocks by their numbers ---- */
+
+static umemFixedChunk *chunk_of(umemFixedStore *store, uint32_t number) {
+  umemFixedTable *table = __atomic_load_n(&store->table, __ATOMIC_ACQUIRE);
+  return table->chunks[number >> store->shift];
+}
+
+static uint32_t *link_in(umemFixedChunk *chunk, uint32_t number) {
+  return &chunk->links[number - chunk->first];
+}
+
+static uint32_t *link_of(umemFixedStore *store, uint32_t number) {
+  return link_in(chunk_of(store, number), number);
+}
+
+static uint32_t below(umemFixedStore *store, uint32_t number) {
+  return __atomic_load_n(link_of(store, number), __ATOMIC_RELAXED);
+}
+
+static uintptr_t start_of(umemFixedStore *store, umemFixedChunk *chunk, uint32_t number) {
+  uintptr_t adr = __atomic_load_n(&chunk->adr, __ATOMIC_RELAXED);
+  return adr + (uintptr_t)(number - chunk->first) * store->block_size;
+}
+
+/* ---- the stack ---- */
+
+/* What the head becomes when number is uppermost. */
+static uint64_t next_head(uint64_t head, uint32_t number) {
+  return ((head >> 32) + 1) << 32 | number;
+}
+
+static bool exchange_head(umemFixedStore *store, uint64_t *head, uint32_t number) {
+  return __atomic_compare_exchange_n(&store->head, head, next_head(*head, number), true,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* The uppermost block, or nobody. */
+static uint32_t pop(umemFixedStore *store) {
+  uint64_t head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+  while ((uint32_t)head != nobody)
+    if (exchange_head(store, &head, below(store, (uint32_t)head))) return (uint32_t)head;
+  return nobody;
+}
+
+/* Puts the blocks that are linked from first down to the one whose link is last upon the stack. */
+static void push(umemFixedStore *store, uint32_t first, uint32_t *last) {
+  uint64_t head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+  do __atomic_store_n(last, (uint32_t)head, __ATOMIC_RELAXED);
+  while (!exchange_head(store, &head, first));
+}
+
+/* Takes the whole stack away; returns what was uppermost. */
+static uint32_t pop_all(umemFixedStore *store) {
+  uint64_t head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+  while (!exchange_head(store, &head, nobody)) {
+  }
+  return (uint32_t)head;
+}
+
+/* ---- chunks; under the lock ---- */
+
+static bool lacks(umemFixedLack *lack, umemFixedWhy why) {
+  lack->why = why;
+  return false;
+}
+
+/* Room in the table for one more descriptor. */
+static bool has_room(umemFixedStore *store) {
+  umemFixedTable *table = store->table;
+  if (store->chunk_count < table->room) return true;
+  size_t room = 2 * table->room;
+  umemFixedTable *larger = malloc(sizeof *larger + room * sizeof *larger->chunks);
+  if (!larger) return false;
+  memcpy(larger->chunks, table->chunks, table->room * sizeof *table->chunks);
+  larger->older = table;
+  larger->room = room;
+  __atomic_store_n(&store->table, larger, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* A descriptor for so many blocks that is not in use; NULL without memory or numbers. */
+static umemFixedChunk *new_chunk(umemFixedStore *store, uint32_t count) {
+  for (umemFixedChunk **link = &store->unused, *chunk; (chunk = *link); link = &chunk->next_unused)
+    if (chunk->count == count) {
+      *link = chunk->next_unused;
+      return chunk;
+    }
+  if (store->chunk_count == nobody >> store->shift || !has_room(store)) return NULL;
+  umemFixedChunk *chunk = malloc(sizeof *chunk + count * sizeof *chunk->links);
+  if (!chunk) return NULL;
+  memset(chunk, 0, sizeof *chunk);
+  chunk->first = (uint32_t)store->chunk_count << store->shift;
+  chunk->count = count;
+  for (uint32_t i = 0; i < count; i++) chunk->links[i] = between;
+  store->table->chunks[store->chunk_count++] = chunk;
+  return chunk;
+}
+
+static void shelve(umemFixedStore *store, umemFixedChunk *chunk) {
+  chunk->next_unused = store->unused;
+  store->unused = chunk;
+}
+
+static uint64_t pages_of(uintptr_t adr, size_t size) {
+  return ((uint64_t)(adr + size - 1) >> umemPageShift) - ((uint64_t)adr >> umemPageShift) + 1;
+}
+
+/* Asks the upstream for the chunk, and enters it in the map. */
+static bool fetch(umemFixedStore *store, umemFixedChunk *chunk, umemFixedLack *lack) {
+  size_t size = chunk->count * store->block_size;
+  size_t alignment = store->alignment > map_page ? store->alignment : map_page;
+  umemAttempt_begin(&lack->attempt);
+  uintptr_t adr = umem_aligned_alloc(store->upstream, alignment, size);
+  umemAttempt_end(&lack->attempt);
+  if (adr == umem_null_of(store->upstream)) return lacks(lack, umemFixedUpstream);
+  uint64_t page = (uint64_t)adr >> umemPageShift, pages = pages_of(adr, size);
+  if (!umemPageMap_prepare(&store->map, page, pages)) {
+    umemAttempt_begin(&lack->attempt);
+    umem_aligned_free(store->upstream, adr);
+    umemAttempt_end(&lack->attempt);
+    return lacks(lack, umemFixedBooks);
+  }
+  __atomic_store_n(&chunk->adr, adr, __ATOMIC_RELEASE);
+  chunk->held = true;
+  umemPageMap_set(&store->map, page, pages, (uintptr_t)chunk);
+  store->held_chunks++;
+  store->held_blocks += chunk->count;
+  if (store->held_blocks > store->held_peak) store->held_peak = store->held_blocks;
+  return true;
+}
+
+static umemFixedChunk *add_chunk(umemFixedStore *store, uint32_t count, umemFixedLack *lack) {
+  umemFixedChunk *chunk = new_chunk(store, count);
+  if (!chunk) return lacks(lack, umemFixedBooks), NULL;
+  if (fetch(store, chunk, lack)) return chunk;
+  shelve(store, chunk);
+  return NULL;
+}
+
+/* A new chunk: as large as it should be, or if that is not to be had a single block. */
+static umemFixedChunk *grow(umemFixedStore *store, umemFixedLack *lack) {
+  size_t allowed = store->maximum / store->block_size - (size_t)store->held_blocks;
+  uint32_t count = allowed < store->per_chunk ? (uint32_t)allowed : store->per_chunk;
+  if (!count) return lacks(lack, umemFixedMaximum), NULL;
+  umemFixedChunk *chunk = add_chunk(store, count, lack);
+  return chunk || count == 1 ? chunk : add_chunk(store, 1, lack);
+}
+
+/* Makes the blocks of chunk free, but for the first ones. */
+static void offer(umemFixedStore *store, umemFixedChunk *chunk, uint32_t but) {
+  if (but == chunk->count) return;
+  for (uint32_t i = but; i < chunk->count; i++)
+    __atomic_store_n(&chunk->links[i], chunk->first + i + 1, __ATOMIC_RELAXED);
+  push(store, chunk->first + but, &chunk->links[chunk->count - 1]);
+}
+
+/* Gives chunk back, none of whose blocks is in the stack or needed. */
+static void release(umemFixedStore *store, umemFixedChunk *chunk) {
+  uintptr_t adr = chunk->adr;
+  size_t size = chunk->count * store->block_size;
+  umemPageMap_set(&store->map, (uint64_t)adr >> umemPageShift, pages_of(adr, size), 0);
+  __atomic_store_n(&chunk->adr, umem_null_of(store->upstream), __ATOMIC_RELEASE);
+  chunk->held = false;
+  store->held_chunks--;
+  store->held_blocks -= chunk->count;
+  shelve(store, chunk);
+  umem_aligned_free(store->upstream, adr);
+}
+
+/* ---- taking ---- */
+
+/* A block when the stack was empty. */
+static __attribute__((noinline)) uint32_t take_slowly(umemFixedStore *store, umemFixedLack *lack) {
+  umemLock_acquire(&store->lock);
+  uint32_t number = pop(store);
+  if (number == nobody) {
+    umemFixedChunk *chunk = grow(store, lack);
+    if (chunk) {
+      number = chunk->first;
+      offer(store, chunk, 1);
+    }
+  }
+  umemLock_release(&store->lock);
+  return number;
+}
+
+uintptr_t umemFixedStore_take(umemFixedStore *store, umemFixedLack *lack) {
+  uint32_t number = pop(store);
+  if (__builtin_expect(number == nobody, 0)) {
+    number = take_slowly(store, lack);
+    if (number == nobody) return umem_null_of(store->upstream);
+  }
+  umemFixedChunk *chunk = chunk_of(store, number);
+  __atomic_store_n(link_in(chunk, number), live_link, __ATOMIC_RELEASE);
+  return start_of(store, chunk, number);
+}
+
+bool umemFixedStore_reserve(umemFixedStore *store, size_t nbytes, umemFixedLack *lack) {
+  umemFixedChunk *chunk = NULL;
+  umemLock_acquire(&store->lock);
+  do {
+    chunk = store->held_blocks * store->block_size < nbytes ? grow(store, lack) : NULL;
+    if (chunk) offer(store, chunk, 0);
+  } while (chunk);
+  bool enough = store->held_blocks * store->block_size >= nbytes;
+  umemLock_release(&store->lock);
+  return enough;
+}
+
+uint64_t umemFixedStore_count(umemFixedStore *store) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < store->chunk_count; i++) {
+    umemFixedChunk *chunk = store->table->chunks[i];
+    for (uint32_t k = 0; chunk->held && k < chunk->count; k++)
+      count += __atomic_load_n(&chunk->links[k], __ATOMIC_RELAXED) == live_link;
+  }
+  return count;
+}
+
+/* ---- giving back ---- */
+
+/* Where a block could begin at adr. */
+typedef struct Place {
+  umemFixedChunk *chunk;
+  uintptr_t base; /* of the chunk */
+  uint32_t number;
+} Place;
+
+static bool locate(umemFixedStore *store, uintptr_t adr, Place *place) {
+  umemFixedChunk *chunk = (umemFixedChunk *)umemPageMap_find(&store->map, adr);
+  if (!chunk) return false;
+  uintptr_t base = __atomic_load_n(&chunk->adr, __ATOMIC_ACQUIRE);
+  size_t offset = adr - base;
+  if (adr < base || offset % store->block_size) return false;
+  if (offset / store->block_size >= chunk->count) return false;
+  *place = (Place){chunk, base, chunk->first + (uint32_t)(offset / store->block_size)};
+  return true;
+}
+
+/* Whether the chunk lies where it lay when place was found: a trim may have overtaken a free of
+ * what was no live block. */
+static bool is_still(Place const *place) {
+  return __atomic_load_n(&place->chunk->adr, __ATOMIC_ACQUIRE) == place->base;
+}
+
+bool umemFixedStore_has(umemFixedStore *store, uintptr_t adr) {
+  Place place;
+  if (!locate(store, adr, &place)) return false;
+  uint32_t link = __atomic_load_n(link_in(place.chunk, place.number), __ATOMIC_ACQUIRE);
+  return link == live_link && is_still(&place);
+}
+
+bool umemFixedStore_put(umemFixedStore *store, uintptr_t adr) {
+  Place place;
+  uint32_t expected = live_link;
+  if (!locate(store, adr, &place)) return false;
+  uint32_t *link = link_in(place.chunk, place.number);
+  if (!__atomic_compare_exchange_n(link, &expected, between, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
+    return false;
+  if (__builtin_expect(!is_still(&place), 0)) {
+    __atomic_store_n(link, live_link, __ATOMIC_RELEASE);
+    return false;
+  }
+  push(store, place.number, link);
+  return true;
+}
+
+/* ---- giving chunks back ---- */
+
+/* Whether all blocks of chunk are in the stack that was taken away, and it may go. */
+static bool may_go(umemFixedStore *store, umemFixedChunk *chunk, size_t keep) {
+  if (!chunk->held || chunk->free_count != chunk->count) return false;
+  return (store->held_blocks - chunk->count) * store->block_size >= keep;
+}
+
+static void count_free(umemFixedStore *store, uint32_t top) {
+  for (size_t i = 0; i < store->chunk_count; i++) store->table->chunks[i]->free_count = 0;
+  for (; top != nobody; top = below(store, top)) chunk_of(store, top)->free_count++;
+}
+
+/* Puts what is left of the stack that began at top back in its order. */
+static void restore(umemFixedStore *store, uint32_t top) {
+  uint32_t first = nobody, *last = &first, next;
+  for (; top != nobody; top = next) {
+    next = below(store, top);
+    if (!chunk_of(store, top)->held) continue;
+    __atomic_store_n(last, top, __ATOMIC_RELAXED);
+    last = link_of(store, top);
+  }
+  if (first != nobody) push(store, first, last);
+}
+
+/* Threads that need a block meanwhile find the stack empty, and wait for the lock. */
+void umemFixedStore_trim(umemFixedStore *store, size_t keep, umemAttempt *held) {
+  umemLock_acquire(&store->lock);
+  umemAttempt_begin(held);
+  uint32_t top = pop_all(store);
+  count_free(store, top);
+  for (size_t i = store->chunk_count; i-- > 0;)
+    if (may_go(store, store->table->chunks[i], keep)) release(store, store->table->chunks[i]);
+  restore(store, top);
+  umemAttempt_end(held);
+  umemLock_release(&store->lock);
+}
+
+/* ---- beginning and end ---- */
+
+enum { first_room = 16 };
+
+bool umemFixedStore_init(umemFixedStore *store) {
+  store->head = nobody;
+  if (!umemPageMap_init(&store->map)) return false;
+  store->table = calloc(1, sizeof *store->table + first_room * sizeof *store->table->chunks);
+  if (!store->table) {
+    umemPageMap_fini(&store->map);
+    return false;
+  }
+  store->table->room = first_room;
+  umemLock_init(&store->lock);
+  return true;
+}
+
+void umemFixedStore_fini(umemFixedStore *store) {
+  for (size_t i = 0; i < store->chunk_count; i++) {
+    umemFixedChunk *chunk = store->table->chunks[i];
+    if (chunk->held) umem_aligned_free(store->upstream, chunk->adr);
+    free(chunk);
+  }
+  for (umemFixedTable *table = store->table, *older; table; table = older) {
+    older = table->older;
+    free(table);
+  }
+  umemPageMap_fini(&store->map);
+  umemLock_destroy(&store->lock);
+}

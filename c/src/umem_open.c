@@ -1,0 +1,135 @@
+/* umem_open.c - see umem/open.h.
+ *
+ * All layers of a context lie in one piece of memory. Each borrows the next, so that there is one way
+ * to end them, whoever wrote the scheme. What fails here is recorded on the thread alone: the context
+ * that it happened on is freed before anybody could look. */
+#include "umem_open.h"
+#include "umem_lock.h"
+
+#include <stdlib.h>
+
+static umemOpened *all_opened; /* of umem_open; under the global lock */
+
+/* ---- layers ---- */
+
+enum { layer_alignment = _Alignof(max_align_t) };
+
+/* Bytes of a piece for all layers; 0 where no number is large enough. */
+static size_t size_of_all(umemName const *name) {
+  size_t size = sizeof(umemOpened) + layer_alignment;
+  for (size_t i = 0; i < name->count; i++)
+    if (__builtin_add_overflow(size, name->layers[i].scheme->context_size, &size) ||
+        __builtin_add_overflow(size, layer_alignment, &size))
+      return 0;
+  return size;
+}
+
+static umemOpened *make_room(umemName const *name) {
+  size_t size = size_of_all(name);
+  umemOpened *opened = size ? calloc(1, size) : NULL;
+  if (!opened) {
+    umemVirtual_fail(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
+    return NULL;
+  }
+  opened->count = name->count;
+  char *place = (char *)(opened + 1);
+  for (size_t i = 0; i < name->count; i++) {
+    place += -(uintptr_t)place % layer_alignment;
+    opened->layers[i] = (umemVirtual *)(void *)place;
+    place += name->layers[i].scheme->context_size;
+  }
+  return opened;
+}
+
+/* Records what was held on the thread alone, whatever context it is of. */
+static void record_on_thread(umemAttempt *attempt) {
+  umemAttempt_end(attempt);
+  attempt->ctx = attempt->adopter = NULL;
+  umemAttempt_record(attempt);
+}
+
+/* Constructs one layer. Whether it now is a context; if not, that is recorded. */
+static bool construct(umemNameLayer const *layer, umemVirtual *ctx, umemVirtual *upstream) {
+  umemScheme const *scheme = layer->scheme;
+  uint64_t before = umem_thread.failures;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umemStatusType status =
+      scheme->construct(ctx, upstream, &layer->place, layer->options, scheme->user);
+  if (status == umemOK && ctx->vptr) {
+    umemAttempt_end(&attempt);
+    return true;
+  }
+  umem_dtor(ctx);
+  record_on_thread(&attempt);
+  if (umem_thread.failures == before)
+    umemVirtual_fail(NULL, status == umemOK ? umemValueError : status,
+                     "the scheme \"%s\" has constructed nothing", scheme->name);
+  return false;
+}
+
+umemOpened *umemOpened_new(umemName const *name) {
+  umemOpened *opened = make_room(name);
+  for (size_t i = opened ? name->count : 0; i-- > 0;) {
+    umemVirtual *upstream = i + 1 < name->count ? opened->layers[i + 1] : NULL;
+    if (construct(&name->layers[i], opened->layers[i], upstream)) continue;
+    umemAttempt forgotten; /* what the others say at their end must not hide why there is none */
+    umemAttempt_begin(&forgotten);
+    umemOpened_delete(opened);
+    umemAttempt_end(&forgotten);
+    return NULL;
+  }
+  return opened;
+}
+
+void umemOpened_delete(umemOpened *opened) {
+  for (size_t i = 0; i < opened->count; i++) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umem_dtor(opened->layers[i]);
+    record_on_thread(&attempt);
+  }
+  free(opened);
+}
+
+/* ---- open and close ---- */
+
+void *umem_open(char const *text) {
+  UMEM_ENTER();
+  umemName *name = malloc(sizeof *name);
+  if (!name) {
+    umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
+    return NULL;
+  }
+  umemOpened *opened = umemName_parse(name, text) ? umemOpened_new(name) : NULL;
+  free(name);
+  if (!opened) return NULL;
+  umemLock_acquire_global();
+  opened->next = all_opened;
+  all_opened = opened;
+  umemLock_release_global();
+  return opened->layers[0];
+}
+
+/* Takes that of ctx out of the list; NULL where there is none. */
+static umemOpened *take_out(void *ctx) {
+  umemLock_acquire_global();
+  umemOpened **link = &all_opened;
+  while (*link && (*link)->layers[0] != ctx) link = &(*link)->next;
+  umemOpened *opened = *link;
+  if (opened) *link = opened->next;
+  umemLock_release_global();
+  return opened;
+}
+
+umemStatusType umem_close(void *ctx) {
+  UMEM_ENTER();
+  if (!ctx) return umemOK;
+  umemOpened *opened = take_out(ctx);
+  if (!opened)
+    return umemVirtual_fail(NULL, umemValueError,
+                            "the context is none of umem_open, or was closed before");
+  uint64_t before = umem_thread.failures;
+  umemOpened_delete(opened);
+  return umem_result(before);
+}

@@ -1,0 +1,20 @@
+/* umem_open.h - what umem_open constructs, for those who keep it otherwise than umem_open does. */
+#ifndef UMEM_OPEN_PRIVATE_H
+#define UMEM_OPEN_PRIVATE_H
+
+#include "umem_name.h"
+
+/* The layers of one context, and the memory that they are in. */
+typedef struct umemOpened {
+  struct umemOpened *next; /* for whoever keeps it */
+  size_t count;
+  umemVirtual *layers[umemNameLayers]; /* outermost first */
+} umemOpened;
+
+/* Constructs all layers. NULL with a status of the thread, on nothing else, when one fails. */
+umemOpened *umemOpened_new(umemName const *name);
+
+/* Destructs all layers, outermost first, and frees them. Failures are the thread's. */
+void umemOpened_delete(umemOpened *opened);
+
+#endif

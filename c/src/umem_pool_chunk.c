@@ -1,0 +1,170 @@
+/* umem_pool_chunk.c - chunks of the upstream, and ranges of them. See umem_pool.h.
+ *
+ * Ranges are counted in units from address 0 on, so that addresses of any upstream fit below the range
+ * allocator's bound. Each chunk is a region of its own and can be removed when all of it is free. */
+#include "umem_pool.h"
+
+#include <stdlib.h>
+
+static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
+
+/* ---- chunks ---- */
+
+static bool has_room_for_chunk(umemPoolCore *core) {
+  if (core->chunk_count < core->chunk_room) return true;
+  size_t room = core->chunk_room ? 2 * core->chunk_room : 16;
+  umemPoolChunk *chunks = realloc(core->chunks, room * sizeof *chunks);
+  if (!chunks) return false;
+  core->chunks = chunks;
+  core->chunk_room = room;
+  return true;
+}
+
+static bool lacks_books(umemPoolLack *lack) {
+  lack->why = umemPoolBooks;
+  return false;
+}
+
+/* Whether the maximum allows size bytes more. */
+static bool is_allowed(umemPoolCore const *core, size_t size, umemPoolLack *lack) {
+  if (!core->maximum || size <= core->maximum - core->reserved) return true;
+  lack->why = umemPoolMaximum;
+  lack->reserved = core->reserved;
+  return false;
+}
+
+/* Writes a new chunk down. False without memory. */
+static bool note_chunk(umemPoolCore *core, umemPoolChunk chunk) {
+  if (!has_room_for_chunk(core) || !umemRange_add(core->range, chunk.adr >> umemPoolUnitShift,
+                                                  chunk.size >> umemPoolUnitShift, false))
+    return false;
+  core->chunks[core->chunk_count++] = chunk;
+  core->special_count += chunk.special;
+  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
+  return true;
+}
+
+bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
+  if (!is_allowed(core, size, lack)) return false;
+  bool special = alignment > umemPoolPage;
+  lack->why = umemPoolUpstream;
+  core->reserved += size;
+  umemLock_release(&core->lock);
+  umemAttempt_begin(&lack->attempt);
+  uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
+  umemAttempt_end(&lack->attempt);
+  umemLock_acquire(&core->lock);
+  bool had = adr != umem_null_of(core->upstream);
+  if (had && note_chunk(core, (umemPoolChunk){adr, size, special})) return true;
+  core->reserved -= size;
+  if (!had) return false;
+  umemAttempt_begin(&lack->attempt);
+  umem_aligned_free(core->upstream, adr);
+  umemAttempt_end(&lack->attempt);
+  return lacks_books(lack);
+}
+
+/* How large a chunk for size bytes would best be. */
+static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment) {
+  if (alignment > umemPoolPage) return size;
+  size_t growth = core->growth;
+  if (!growth) growth = core->reserved < growth_most ? (size_t)core->reserved : growth_most;
+  if (!core->growth && growth < growth_least) growth = growth_least;
+  growth = (growth + umemPoolPage - 1) & ~(size_t)(umemPoolPage - 1);
+  return size > growth ? size : growth;
+}
+
+/* Takes a chunk that holds size bytes, a multiple of units: as large as it should be, or if that is not
+ * to be had as small as it may be. */
+static bool grow(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
+  if (!is_allowed(core, size, lack)) return false;
+  size_t best = best_size(core, size, alignment);
+  uint64_t allowed = core->maximum ? core->maximum - core->reserved : UINT64_MAX;
+  if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
+  if (umemPool_add_chunk(core, best, alignment, lack)) return true;
+  return best > size && umemPool_add_chunk(core, size, alignment, lack);
+}
+
+/* Takes chunk i out of the books. */
+static void forget_chunk(umemPoolCore *core, size_t i) {
+  umemPoolChunk chunk = core->chunks[i];
+  core->chunks[i] = core->chunks[--core->chunk_count];
+  core->special_count -= chunk.special;
+  core->reserved -= chunk.size;
+}
+
+static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
+  umemRangeItem item;
+  bool found = umemRange_find(core->range, chunk->adr >> umemPoolUnitShift, &item);
+  return found && !item.live && item.extent == chunk->size >> umemPoolUnitShift;
+}
+
+/* Gives chunk i back if all of it is free. Where the upstream refuses, as one may whose stream is being
+ * captured, the chunk stays for another day. */
+static void release_if_free(umemPoolCore *core, size_t i) {
+  umemPoolChunk *chunk = &core->chunks[i];
+  if (!is_free(core, chunk)) return;
+  uint64_t before = umem_thread.failures;
+  umem_aligned_free(core->upstream, chunk->adr);
+  if (umem_thread.failures != before) {
+    core->special_count -= chunk->special;
+    chunk->special = false;
+    return;
+  }
+  umemRange_remove(core->range, chunk->adr >> umemPoolUnitShift, chunk->size >> umemPoolUnitShift);
+  forget_chunk(core, i);
+}
+
+void umemPool_release_chunks(umemPoolCore *core, size_t keep) {
+  for (size_t i = core->chunk_count; i-- > 0;)
+    if (core->reserved - core->chunks[i].size >= keep) release_if_free(core, i);
+}
+
+void umemPool_release_special_chunks(umemPoolCore *core) {
+  for (size_t i = core->special_count ? core->chunk_count : 0; i-- > 0;)
+    if (core->chunks[i].special) release_if_free(core, i);
+}
+
+void umemPool_end_chunks(umemPoolCore *core) {
+  for (size_t i = core->chunk_count; i-- > 0;)
+    umem_aligned_free(core->upstream, core->chunks[i].adr);
+  free(core->chunks);
+  umemRange_destroy(core->range);
+  core->chunks = NULL;
+  core->range = NULL;
+}
+
+/* ---- ranges ---- */
+
+bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+                      umemPoolLack *lack) {
+  uint64_t units = ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
+  uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
+  uint64_t start = umemRange_alloc(core->range, units, step);
+  if (start == UMEM_RANGE_NONE && core->chunk_count) {
+    umemPool_drain(core);
+    if (core->waiting_units << umemPoolUnitShift >= core->reserved / 16)
+      umemPool_join_waiting(core);
+    start = umemRange_alloc(core->range, units, step);
+  }
+  if (start == UMEM_RANGE_NONE) {
+    if (!grow(core, (size_t)units << umemPoolUnitShift, alignment, lack)) return false;
+    start = umemRange_alloc(core->range, units, step);
+    if (start == UMEM_RANGE_NONE) return lacks_books(lack); /* the chunk stays for another try */
+  }
+  *adr = (uintptr_t)(start << umemPoolUnitShift);
+  return true;
+}
+
+uint64_t umemPool_unreserve(umemPoolCore *core, uintptr_t adr) {
+  if (adr & (umemPoolUnit - 1)) return 0;
+  return umemRange_free(core->range, adr >> umemPoolUnitShift);
+}
+
+uint64_t umemPool_extent(umemPoolCore *core, uintptr_t adr) {
+  umemRangeItem item;
+  if (adr & (umemPoolUnit - 1)) return 0;
+  bool found = umemRange_find(core->range, adr >> umemPoolUnitShift, &item);
+  bool begins = found && item.live && item.start == adr >> umemPoolUnitShift;
+  return begins ? item.extent << umemPoolUnitShift : 0;
+}

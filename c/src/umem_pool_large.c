@@ -1,0 +1,164 @@
+/* umem_pool_large.c - blocks that are too large for spans, and blocks alone. See umem_pool.h.
+ *
+ * A block is a range of units. Taking and joining ranges costs some ten looks at memory far apart, so
+ * blocks of 17 units (more than a page) up to 1024 have a descriptor: when they are freed they stay ranges
+ * and wait, by their size, for the next request of that size. No two of them begin in one page, so that the
+ * map leads from an address to the descriptor. Before the pool takes a new chunk what waits is joined, if it
+ * is a sixteenth of all; before the pool gives any back, or gives up, in any case. */
+#include "umem_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  line = 64,
+  slab_blocks = 63,
+  units_least = umemPoolPage / umemPoolUnit + 1,
+  waiting_most = 32
+};
+
+struct umemPoolLarge {
+  struct umemPoolLarge *next; /* that waits, or is not in use */
+  uintptr_t adr;
+  uint64_t units;
+  bool live;
+  char pad[line - 3 * sizeof(uint64_t) - sizeof(bool)];
+};
+_Static_assert(sizeof(umemPoolLarge) == line, "its address leaves room for the class");
+
+static umemPoolLarge *large_of(uintptr_t word) {
+  return (umemPoolLarge *)(void *)umemPoolSpan_of(word);
+}
+
+static uint64_t units_of(size_t size) {
+  return ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
+}
+
+/* ---- descriptors ---- */
+
+static void put_away(umemPoolCore *core, umemPoolLarge *block) {
+  block->next = core->unused_large;
+  core->unused_large = block;
+}
+
+static umemPoolLarge *new_descriptor(umemPoolCore *core) {
+  if (!core->unused_large) {
+    umemPoolLarge *blocks = umemPool_new_slab(core, slab_blocks * sizeof *blocks);
+    if (!blocks) return NULL;
+    for (int i = slab_blocks; i-- > 0;) put_away(core, &blocks[i]);
+  }
+  umemPoolLarge *block = core->unused_large;
+  core->unused_large = block->next;
+  return block;
+}
+
+/* Writes down the new range at adr. False without memory. */
+static bool describe(umemPoolCore *core, uintptr_t adr, uint64_t units) {
+  uint64_t page = (uint64_t)adr >> umemPageShift;
+  umemPoolLarge *block = umemPageMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
+  if (!block) return false;
+  block->adr = adr;
+  block->units = units;
+  block->live = true;
+  umemPageMap_set(&core->map, page, 1, (uintptr_t)block | umemPoolLargeClass);
+  return true;
+}
+
+/* Makes the range of block, which is not live, free. */
+static void join(umemPoolCore *core, umemPoolLarge *block) {
+  umemPageMap_set(&core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
+  umemPool_unreserve(core, block->adr);
+  put_away(core, block);
+}
+
+/* The descriptor of the block that begins at adr; NULL where there is none. */
+static umemPoolLarge *block_at(umemPoolCore *core, uintptr_t adr) {
+  uintptr_t word = umemPageMap_find(&core->map, adr);
+  if (!word || umemPoolClass_of(word) != umemPoolLargeClass) return NULL;
+  return large_of(word)->adr == adr ? large_of(word) : NULL;
+}
+
+/* ---- blocks that wait ---- */
+
+static umemPoolLarge *take_waiting(umemPoolCore *core, uint64_t units) {
+  umemPoolLarge *block = core->waiting[units];
+  if (!block) return NULL;
+  core->waiting[units] = block->next;
+  core->waiting_counts[units]--;
+  core->waiting_units -= units;
+  return block;
+}
+
+static void let_wait(umemPoolCore *core, umemPoolLarge *block) {
+  if (core->waiting_counts[block->units] == waiting_most) {
+    join(core, block);
+    return;
+  }
+  block->next = core->waiting[block->units];
+  core->waiting[block->units] = block;
+  core->waiting_counts[block->units]++;
+  core->waiting_units += block->units;
+}
+
+void umemPool_join_waiting(umemPoolCore *core) {
+  for (uint64_t units = 0; core->waiting_units && units < umemPoolWaitingSizes; units++)
+    for (umemPoolLarge *block; (block = take_waiting(core, units));) join(core, block);
+}
+
+/* ---- blocks ---- */
+
+static bool find_block(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+                       umemPoolLack *lack) {
+  uint64_t units = units_of(size);
+  bool usual = alignment <= umemPoolUnit || alignment <= core->alignment;
+  bool described =
+      units >= units_least && units < umemPoolWaitingSizes && alignment <= umemPoolPage;
+  umemPoolLarge *block = described && usual ? take_waiting(core, units) : NULL;
+  if (block) {
+    block->live = true;
+    *adr = block->adr;
+    return true;
+  }
+  if (!umemPool_reserve(core, size, alignment, adr, lack)) return false;
+  if (!described || describe(core, *adr, units)) return true;
+  umemPool_unreserve(core, *adr);
+  lack->why = umemPoolBooks;
+  return false;
+}
+
+bool umemPool_alloc_large(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+                          umemPoolLack *lack) {
+  if (!find_block(core, size, alignment, adr, lack)) return false;
+  core->large_count++;
+  core->large_units += units_of(size);
+  core->served++;
+  umemPool_note_peak(core);
+  return true;
+}
+
+/* Whether what lies in the page of adr is no span: those are ranges too. */
+static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
+  uintptr_t word = umemPageMap_find(&core->map, adr);
+  return !word || umemPoolClass_of(word) == umemPoolLargeClass;
+}
+
+bool umemPool_free_large(umemPoolCore *core, uintptr_t adr) {
+  umemPoolLarge *block = block_at(core, adr);
+  uint64_t units = 0;
+  if (block && block->live) {
+    units = block->units;
+    block->live = false;
+    let_wait(core, block);
+  } else if (!block && outside_spans(core, adr)) {
+    units = umemPool_unreserve(core, adr);
+  }
+  core->large_count -= units != 0;
+  core->large_units -= units;
+  return units != 0;
+}
+
+uint64_t umemPool_large_extent(umemPoolCore *core, uintptr_t adr) {
+  umemPoolLarge *block = block_at(core, adr);
+  if (block) return block->live ? block->units << umemPoolUnitShift : 0;
+  return outside_spans(core, adr) ? umemPool_extent(core, adr) : 0;
+}

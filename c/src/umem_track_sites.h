@@ -1,0 +1,21 @@
+/* umem_track_sites.h - call sites: the frames of the stack, and what to call them. */
+#ifndef UMEM_TRACK_SITES_H
+#define UMEM_TRACK_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Makes ready for umemTrack_capture, which then allocates nothing. False where there is no way to
+ * look at the stack. */
+bool umemTrack_can_capture(void);
+
+/* Writes up to frames (at most UMEM_TRACK_FRAMES) return addresses of the caller's stack to trace,
+ * innermost first. Returns how many. */
+unsigned umemTrack_capture(void **trace, unsigned frames);
+
+/* Writes the names of some frames, the first that is not umem's own before those that called it, to
+ * text, and cuts what does not fit: "read_all+0x1f < main+0x4c < libc.so.6+0x27249". Allocates
+ * nothing. */
+void umemTrack_name_site(void *const *trace, unsigned frames, char *text, size_t size);
+
+#endif

@@ -1,0 +1,78 @@
+/* trace.h - what the parts of umem-trace share: a log that was read, and a walk over it that knows
+ * which blocks are live. */
+#ifndef UMEM_TRACE_H
+#define UMEM_TRACE_H
+
+#include "umem_log_format.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* ---- a log that was read ---- */
+
+typedef struct Trace {
+  umemLogHeader header;
+  umemLogContext contexts[umemLog_context_count]; /* those from 1 to header.contexts */
+  umemLogRecord *records;                         /* owned; those that are complete, in order */
+  size_t count;
+  uint64_t overwritten; /* records that newer ones have taken the place of */
+  uint64_t incomplete;  /* places whose record was not completed, or makes no sense */
+  char why[256];        /* what was wrong with it */
+} Trace;
+
+/* Reads the file, or nbytes that are as a file. False, with trace->why, when it is no log that can
+ * be read. trace_close is due after true. */
+bool trace_read(Trace *trace, char const *path);
+bool trace_parse(Trace *trace, void const *bytes, size_t nbytes);
+void trace_close(Trace *trace);
+
+/* What a context is called: "1 Pool over Host"; "elsewhere" for 0. Uses text. */
+typedef char TraceName[128];
+char const *trace_name(Trace const *trace, unsigned ctx, TraceName text);
+
+/* Nanoseconds since the log was begun. */
+uint64_t trace_time(Trace const *trace, uint64_t time);
+
+/* ---- a walk over it ---- */
+
+/* A block that is live at some record. */
+typedef struct TraceBlock {
+  unsigned ctx;
+  uint64_t adr, size;
+  size_t index;                /* counts the blocks of the log, also those that a resize makes */
+  umemLogRecord const *writer; /* the last copy into it, or NULL */
+} TraceBlock;
+
+/* What a visitor is shown with each record. Blocks are NULL where the log does not know them: they
+ * were allocated before its oldest record, or elsewhere. */
+typedef struct TraceStep {
+  umemLogRecord const *record;
+  TraceBlock *block; /* that which the record names first; what a resize or a free leaves behind */
+  TraceBlock *other; /* of a copy: where it goes; of a resize: the new block */
+  uint64_t live[umemLog_context_count]; /* bytes of each context, after the record */
+  uint64_t all;                         /* of all contexts together */
+  size_t blocks;                        /* how many indices there have been */
+} TraceStep;
+
+/* Shows visit every record in order, also failures. False without memory, or when visit returns
+ * false. */
+bool trace_walk(Trace const *trace, bool (*visit)(void *user, TraceStep const *step), void *user);
+
+/* ---- what can be made of it ---- */
+
+/* Each writes to out; whether that worked is for the caller to ask out. False without memory. */
+bool trace_write_chrome(Trace const *trace, FILE *out, bool flows);
+/* ctx: the context whose records are wanted; 0 for all. */
+bool trace_write_csv(Trace const *trace, FILE *out, unsigned ctx);
+bool trace_write_summary(Trace const *trace, FILE *out);
+
+/* The operations of a log, without their addresses. */
+typedef struct Replay Replay;
+Replay *replay_make(Trace const *trace); /* NULL without memory */
+void replay_free(Replay *replay);
+
+/* Runs it on ctx, a context of umem, and tells time and peak on out. Returns how many operations
+ * have failed. */
+size_t replay_run(Replay *replay, void *ctx, FILE *out);
+
+#endif

@@ -1,0 +1,34 @@
+/* Parts of a program that name no place take the default one. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+#include <stdio.h>
+#include <stdlib.h>
+#include <umem.h>
+
+/* [default] */
+static void use_the_default(void) {
+  void *ctx = umem_default();
+  if (!ctx) {
+    printf("%s\n", umem_thread_message());
+    return;
+  }
+  uintptr_t adr = umem_calloc(ctx, 100, sizeof(double));
+  printf("%s\n", umem_get_device_name(ctx));
+  umem_free(ctx, adr);
+}
+
+int main(void) {
+  setenv("UMEM_DEFAULT", "pool+host", 1); /* otherwise the user's */
+  use_the_default();
+  setenv("UMEM_DEFAULT", "pool+host:", 1);
+  use_the_default();
+
+  umemFile scratch;
+  umemFile_ctor(&scratch, NULL, "w+");
+  umem_set_default(&scratch); /* borrowed */
+  use_the_default();
+  umem_set_default(NULL); /* as before */
+  use_the_default();
+  umem_dtor(&scratch);
+  return 0;
+}
+/* [/default] */

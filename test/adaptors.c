@@ -1,0 +1,77 @@
+/* adaptors.c - opens the small decorators, each over any row of the table. */
+#include "adaptors.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The place for any context of the library, and what it decorates. */
+typedef struct OpenAdaptor {
+  umemLimit place; /* of the same size as all */
+  Backend const *inner;
+  umemVirtual *upstream;
+} OpenAdaptor;
+
+static umemVirtual *open_over(umemStatusType (*construct)(void *ctx, void *upstream),
+                              char const *name) {
+  OpenAdaptor *self = malloc(sizeof *self);
+  if (!self) return NULL;
+  self->inner = backend_by_name(name);
+  self->upstream = self->inner->open();
+  if (self->upstream && construct(self, self->upstream) == umemOK) return &self->place.super;
+  if (self->upstream) self->inner->close(self->upstream);
+  free(self);
+  return NULL;
+}
+
+void close_adaptor(umemVirtual *ctx) {
+  OpenAdaptor *self = (OpenAdaptor *)ctx;
+  umem_dtor(ctx);
+  self->inner->close(self->upstream);
+  free(self);
+}
+
+BackendBooks adaptor_books(umemVirtual *ctx) {
+  OpenAdaptor *self = (OpenAdaptor *)ctx;
+  return self->inner->books(self->upstream);
+}
+
+/* construct: an expression of ctx and upstream. */
+#define ADAPTOR(name, construct)                                                                   \
+  static umemStatusType construct_##name(void *ctx, void *upstream) { return construct; }          \
+  umemVirtual *open_##name##_host(void) { return open_over(construct_##name, "host"); }            \
+  umemVirtual *open_##name##_file(void) { return open_over(construct_##name, "file-scratch"); }    \
+  umemVirtual *open_##name##_fake(void) { return open_over(construct_##name, "fake"); }            \
+  umemVirtual *open_##name##_async(void) { return open_over(construct_##name, "fake-async"); }     \
+  umemVirtual *open_##name##_cuda(void) { return open_over(construct_##name, "cuda-async"); }
+
+/* More than any test needs; less than what no memory has, which would leave nothing to other
+ * threads while it is being asked for. */
+ADAPTOR(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
+ADAPTOR(stats, umemStats_ctor(ctx, upstream))
+ADAPTOR(track, umemTrack_ctor(ctx, upstream, NULL))
+
+static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  return false;
+}
+ADAPTOR(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))
+ADAPTOR(fault, umemFault_ctor(ctx, upstream, NULL))
+
+/* Of a file that vanishes with it. */
+umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
+                           void *ctx, void *upstream) {
+  char path[BACKEND_PATH_SIZE];
+  if (!backend_temp_file(path)) return umemIOError;
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = path;
+  options.max_bytes = 1 << 16;
+  umemStatusType status = construct(ctx, upstream, &options);
+  unlink(path);
+  return status;
+}
+ADAPTOR(log, adaptor_log(umemLog_ctor, ctx, upstream))
+
+static umemStatusType construct_prefetch(void *ctx, void *upstream) {
+  return umemCudaPrefetch_ctor(ctx, upstream);
+}
+umemVirtual *open_prefetch(void) { return open_over(construct_prefetch, "cuda-managed"); }

@@ -1,0 +1,51 @@
+/* adaptors.h - the rows of backends.c for the small decorators: each over RAM, a file, a device
+ * that the CPU cannot address, an ordered one, and CUDA's. */
+#ifndef UMEM_TEST_ADAPTORS_H
+#define UMEM_TEST_ADAPTORS_H
+
+#include "backends.h"
+
+/* The functions that open one decorator over each of the contexts. */
+#define ADAPTOR_OPENERS(name)                                                                      \
+  umemVirtual *open_##name##_host(void), *open_##name##_file(void), *open_##name##_fake(void),     \
+      *open_##name##_async(void), *open_##name##_cuda(void);
+
+ADAPTOR_OPENERS(limit)
+ADAPTOR_OPENERS(stats)
+ADAPTOR_OPENERS(track)
+ADAPTOR_OPENERS(retry)
+ADAPTOR_OPENERS(fault)
+ADAPTOR_OPENERS(log)
+
+umemVirtual *open_prefetch(void);
+
+/* Makes ctx, by umemLog_ctor or umemLog_adopt, a log in a file of its own that vanishes with it. */
+umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
+                           void *ctx, void *upstream);
+
+void close_adaptor(umemVirtual *ctx);
+BackendBooks adaptor_books(umemVirtual *ctx);
+
+enum {
+  adaptor_plain = backendDecorated | backendTestOnly,
+  adaptor_keeps = adaptor_plain | backendKeepsBooks | backendChecksFrees,
+  adaptor_gpu = adaptor_plain | backendChecksFrees | backendMayLack
+};
+
+#define ADAPTOR_ROW(name, opener, over, traits, memory, books)                                     \
+  { name "(" over ")", opener, close_adaptor, traits, memory, books, NULL }
+
+/* The rows of one decorator; more: traits of its own. */
+#define ADAPTOR_ROWS(name, more)                                                                   \
+  ADAPTOR_ROW(#name, open_##name##_host, "host", adaptor_plain | (more), "host", NULL),            \
+      ADAPTOR_ROW(#name, open_##name##_file, "file-scratch", adaptor_keeps | (more), NULL, NULL),  \
+      ADAPTOR_ROW(#name, open_##name##_fake, "fake", adaptor_keeps | (more), NULL, adaptor_books), \
+      ADAPTOR_ROW(#name, open_##name##_async, "fake-async", adaptor_keeps | (more), NULL,          \
+                  adaptor_books),                                                                  \
+      ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL)
+
+/* What goes over managed memory only. */
+#define ADAPTOR_ROW_PREFETCH                                                                       \
+  ADAPTOR_ROW("prefetch", open_prefetch, "cuda-managed", adaptor_gpu, "managed", NULL)
+
+#endif

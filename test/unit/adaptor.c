@@ -1,0 +1,219 @@
+/* adaptor.c - what holds for every decorator: what it takes over, whose its upstream is, how it
+ * fails. */
+#include "adaptor_kinds.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- tests ---- */
+
+static void takes_over_what_upstream_is(void **state) {
+  (void)state;
+  FakeAsync ordered;
+  assert_ok(fake_async_ctor(&ordered));
+  umemVirtual *const below[] = {&host.super, &fake.super, &offsets.super, &ordered.super.super};
+  FOR_EACH_KIND for (size_t i = 0; i < 4; i++) {
+    Any any;
+    umemVirtual *ctx = &any.super;
+    memset(&any, 0xA5, sizeof any);
+    assert_ok(kinds[kind].borrows(ctx, below[i]));
+    assert_string_equal(umem_get_device_name(ctx), kinds[kind].name);
+    assert_int_equal(ctx->capabilities, below[i]->capabilities & ~(unsigned)umemSilent);
+    assert_int_equal(ctx->alignment, below[i]->alignment);
+    assert_int_equal(ctx->type, below[i]->type);
+    assert_ptr_equal(ctx->host, below[i]->host);
+    assert_true(umem_null(ctx) == umem_null(below[i]));
+    assert_true(umem_is_same_device(ctx, below[i]));
+    assert_memory_equal(ctx->space, below[i]->space, sizeof ctx->space);
+    end(ctx);
+    assert_non_null(below[i]->vptr); /* borrowed */
+  }
+  umem_dtor(&ordered);
+}
+
+static int ends;
+static void count_end(umemVirtual *ctx) {
+  ends++;
+  umemVirtual_fail(ctx, umemIOError, "cannot close");
+}
+
+/* An adopted upstream ends once, after its decorator, which tells what failed there. */
+static void an_adopted_upstream_ends_too(void **state) {
+  (void)state;
+  static struct umemVtbl const methods = {.dtor = count_end};
+  FOR_EACH_KIND {
+    Any any;
+    umemVirtual upstream;
+    umemVirtual_ctor(&upstream, &host);
+    upstream.vptr = &methods;
+    ends = 0;
+    assert_ok(kinds[kind].adopts(&any, &upstream));
+    umem_dtor(&any);
+    umem_dtor(&any);
+    assert_int_equal(ends, 1);
+    assert_null(upstream.vptr);
+    expect_both(&any, &upstream, umemIOError, "umem_dtor: cannot close");
+  }
+}
+
+static void a_failed_constructor_leaves_upstream(void **state) {
+  (void)state;
+  umemFile missing;
+  umemVirtual zeros;
+  memset(&zeros, 0, sizeof zeros);
+  assert_int_equal(umemFile_ctor(&missing, "/nonexistent/file", "r"), umemIOError);
+  FOR_EACH_KIND for (int i = 0; i < 2; i++) {
+    Construct *construct = i ? kinds[kind].adopts : kinds[kind].borrows;
+    Any any;
+    assert_int_equal(construct(NULL, &host), umemValueError);
+    assert_int_equal(construct(&host, &host), umemValueError);
+    assert_non_null(host.super.vptr);
+    assert_int_equal(construct(&any, NULL), umemValueError);
+    expect_failure(&any, umemValueError, "the upstream is NULL");
+    umem_dtor(&any);
+    assert_int_equal(construct(&any, &zeros), umemValueError);
+    expect_failure(&any, umemValueError, "the context is not constructed");
+    assert_int_equal(construct(&any, &missing), umemIOError); /* with the whole story */
+    assert_true(umem_null(&any) == UINTPTR_MAX);
+    expect_failure(&any, umemIOError, "cannot open \"/nonexistent/file\"");
+    umem_clear_status(&zeros);
+  }
+}
+
+static void failures_are_noted_on_all_layers(void **state) {
+  (void)state;
+  FOR_EACH_KIND {
+    Any one, two;
+    assert_ok(kinds[kind].borrows(&one, &fake));
+    assert_ok(kinds[kind].borrows(&two, &one));
+    assert_true(umem_alloc(&two, SIZE_MAX / 2) == 0);
+    assert_int_equal(umem_get_status(&one), umemMemoryError);
+    umem_clear_status(&one);
+    expect_both(&two, &fake, umemMemoryError, "umem_alloc: no room for");
+    assert_int_equal(umem_set(&two, 4096, 0, 8), umemIndexError);
+    umem_clear_status(&one);
+    expect_both(&two, &fake, umemIndexError, "umem_set: ");
+    umem_free(&two, 4096);
+    umem_clear_status(&one);
+    umemStatusType type = umem_thread_status(); /* whoever keeps the books refuses */
+    assert_int_equal(type, umemValueError);
+    umem_clear_status(&fake);
+    expect_failure(&two, umemValueError, "umem_free: ");
+    umem_aligned_free(&two, 4096);
+    umem_clear_status(&one);
+    umem_clear_status(&fake);
+    expect_failure(&two, umemValueError, "umem_aligned_free: ");
+    end(&two);
+    end(&one);
+  }
+}
+
+static int direct_copies;
+static struct umemVtbl const *fake_methods;
+
+static bool count_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                         uintptr_t dst_adr, umemLayout const *layout) {
+  (void)src_adr, (void)dst_adr, (void)layout;
+  bool bare = src->vptr == ctx->vptr && dst->vptr == ctx->vptr;
+  direct_copies += bare;
+  return bare;
+}
+
+/* However many layers there are on either side, the innermost meet. */
+static void bare_contexts_keep_their_routes(void **state) {
+  (void)state;
+  fake_methods = fake.super.vptr;
+  struct umemVtbl direct = *fake_methods;
+  direct.copy_direct = count_direct;
+  FOR_EACH_KIND {
+    Any one, two, side;
+    assert_ok(kinds[kind].borrows(&one, &fake));
+    assert_ok(kinds[kind].borrows(&two, &one));
+    assert_ok(kinds[kind].borrows(&side, &fake));
+    uintptr_t from = umem_alloc(&two, 100), to = umem_alloc(&side, 100);
+    fake.super.vptr = &direct;
+    direct_copies = 0;
+    assert_ok(umem_copy_to(&two, from, &side, to, 100));
+    assert_ok(umem_copy_from(&two, from, &side, to, 100));
+    assert_ok(umem_copy_to(&two, from, &two, from + 50, 50));
+    size_t const extents[] = {2, 3};
+    ptrdiff_t const strides[] = {50, 10};
+    umemLayout layout = {.size = sizeof layout,
+                         .item_size = 4,
+                         .rank = 2,
+                         .extents = extents,
+                         .src_strides = strides,
+                         .dst_strides = strides};
+    assert_ok(umem_copy_strided(&side, to, &two, from, &layout));
+    assert_int_equal(direct_copies, 4);
+    fake.super.vptr = fake_methods;
+    umem_free(&two, from);
+    umem_free(&side, to);
+    end(&side);
+    end(&two);
+    end(&one);
+  }
+}
+
+/* ---- fork ---- */
+
+/* The heap of this sanitizer is not safe to fork beside threads that use it. */
+#ifdef __has_feature
+#define HEAP_FORKS !__has_feature(address_sanitizer)
+#elif defined __SANITIZE_ADDRESS__
+#define HEAP_FORKS 0
+#else
+#define HEAP_FORKS 1
+#endif
+enum { busy_count = HEAP_FORKS ? 2 : 0 };
+
+static Any in_use;
+static bool stop; /* atomic */
+
+static void *keep_busy(void *unused) {
+  while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) umem_free(&in_use, umem_alloc(&in_use, 10));
+  return unused;
+}
+
+/* 0 when all went well. */
+static int use_in_child(void) {
+  alarm(20); /* instead of waiting for ever for a lock that nobody holds any more */
+  for (int i = 0; i < 100; i++) {
+    uintptr_t adr = umem_calloc(&in_use, 10, 1);
+    adr = umem_realloc(&in_use, adr, 10, 20);
+    umem_free(&in_use, adr);
+  }
+  return umem_is_ok(&in_use) ? 0 : 1;
+}
+
+/* While other threads are in the middle of it. */
+static void a_child_of_fork_goes_on(void **state) {
+  (void)state;
+  FOR_EACH_KIND {
+    pthread_t busy[busy_count + 1];
+    assert_ok(kinds[kind].borrows(&in_use, &host));
+    __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
+    for (int i = 0; i < busy_count; i++)
+      assert_int_equal(pthread_create(&busy[i], NULL, keep_busy, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+      int status;
+      pid_t child = fork();
+      assert_true(child >= 0);
+      if (!child) _exit(use_in_child());
+      assert_int_equal(waitpid(child, &status, 0), child);
+      assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < busy_count; i++) pthread_join(busy[i], NULL);
+    end(&in_use);
+  }
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(takes_over_what_upstream_is),          TEST(an_adopted_upstream_ends_too),
+      TEST(a_failed_constructor_leaves_upstream), TEST(failures_are_noted_on_all_layers),
+      TEST(bare_contexts_keep_their_routes),      TEST(a_child_of_fork_goes_on),
+  };
+  return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* adaptor_memory.c - decorators without memory for their books: each allocation of theirs fails in
+ * turn.
+ *
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
+#include "adaptor_kinds.h"
+
+/* ---- memory that fails ---- */
+
+static bool failing;
+static unsigned passes; /* how many calls succeed before one fails */
+static bool failed;
+
+static bool fail_now(void) {
+  if (!failing || failed) return false;
+  failed = !passes;
+  passes -= !failed;
+  return failed;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) {
+  return fail_now() ? NULL : __real_calloc(count, size);
+}
+void *__wrap_realloc(void *old, size_t size) {
+  return fail_now() ? NULL : __real_realloc(old, size);
+}
+
+/* The call after `count` others fails, that one alone. */
+static void fail_after(unsigned count) {
+  failing = true;
+  failed = false;
+  passes = count;
+}
+
+/* ---- what is done with each ---- */
+
+enum { blocks = 80 }; /* so many that all tables grow */
+
+/* Allocates in every form; frees what there is. Whether nothing was refused. */
+static bool use(void *ctx) {
+  static uintptr_t adr[blocks];
+  bool good = true;
+  for (size_t i = 0; i < blocks; i++) {
+    adr[i] = i % 4 == 0   ? umem_aligned_alloc(ctx, 64, 10 + i)
+             : i % 4 == 1 ? umem_calloc(ctx, 10 + i, 1)
+                          : umem_alloc(ctx, 10 + i);
+    bool there = adr[i] != umem_null(ctx);
+    good = good && there;
+    if (i % 4 == 3 && there) {
+      uintptr_t moved = umem_realloc(ctx, adr[i], 10 + i, 500);
+      good = good && moved != umem_null(ctx);
+      if (moved != umem_null(ctx)) adr[i] = moved;
+    }
+  }
+  for (size_t i = 0; i < blocks; i++) (i % 4 ? umem_free : umem_aligned_free)(ctx, adr[i]);
+  return good;
+}
+
+/* Whichever allocation fails: it is a memory error of that call, frees succeed, and nothing is
+ * lost. A table that cannot grow is only slower, so a failure may go unnoticed. */
+static void the_books_survive_every_failure(void **state) {
+  (void)state;
+  unsigned refused = 0;
+  FOR_EACH_KIND {
+    bool fired = true;
+    for (unsigned n = 0; fired; n++) {
+      Any any;
+      fail_after(n);
+      umemStatusType status = kinds[kind].borrows(&any, &offsets);
+      if (status == umemOK) {
+        bool good = use(&any);
+        fired = failed;
+        failing = false;
+        refused += !good;
+        if (good != umem_is_ok(&any)) fail_msg("%s: %u", kinds[kind].name, n);
+        if (!good) assert_int_equal(umem_get_status(&any), umemMemoryError);
+        umem_clear_status(&any);
+        assert_true(use(&any)); /* all is well again */
+        assert_true(umem_is_ok(&any));
+        umem_dtor(&any); /* leaks would be a failure */
+        assert_true(umem_is_ok(&any));
+      } else {
+        assert_int_equal(status, umemMemoryError);
+        assert_int_equal(umem_get_status(&any), umemMemoryError);
+        umem_dtor(&any);
+      }
+      failing = false;
+      assert_int_equal(blocks_in(&offsets), 0);
+      umem_clear_status(&offsets);
+      umem_thread_clear();
+      assert_true(n < 10000);
+    }
+  }
+  assert_true(refused > 2 * blocks); /* by those that have an entry for each block alone */
+}
+
+/* The figures, too, are those of the blocks that there are. */
+static void figures_stay_right(void **state) {
+  (void)state;
+  bool fired = true;
+  for (unsigned n = 0; fired; n++) {
+    umemStats stats;
+    umemLimit limit;
+    umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+    assert_ok(umemLimit_ctor(&limit, &offsets, 100000));
+    assert_ok(umemStats_ctor(&stats, &limit));
+    fail_after(n);
+    umemStatusType pushed = umemStats_push(&stats);
+    use(&stats);
+    fired = failed;
+    failing = false;
+    assert_int_equal(umemLimit_used(&limit), 0);
+    assert_ok(umemStats_get(&stats, &figures));
+    assert_int_equal(figures.current_bytes, 0);
+    assert_int_equal(figures.current_count, 0);
+    if (pushed == umemOK) assert_ok(umemStats_pop(&stats, NULL));
+    if (!fired) assert_int_equal(figures.total_count, blocks + blocks / 4);
+    umem_dtor(&stats);
+    umem_dtor(&limit);
+    umem_clear_status(&offsets);
+    umem_thread_clear();
+  }
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(the_books_survive_every_failure),
+      TEST(figures_stay_right),
+  };
+  return cmocka_run_group_tests_name("adaptors without memory", tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* cuda_prefetch.c - umem/cuda.h: umemCudaPrefetch. */
+#include "cuda_help.h"
+
+static umemCudaManaged managed;
+static umemCudaPrefetch ctx;
+
+static void open_prefetch(void) {
+  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  expect_ok(umemCudaPrefetch_ctor(&ctx, &managed));
+}
+
+static void close_prefetch(void) {
+  umem_dtor(&ctx);
+  umem_dtor(&managed);
+}
+
+/* The last range that was prefetched, and whereto. */
+static struct {
+  uintptr_t adr;
+  size_t nbytes;
+  int device;
+} seen;
+
+static int see(void const *adr, size_t nbytes, int device, void *stream) {
+  seen.adr = (uintptr_t)adr;
+  seen.nbytes = nbytes;
+  seen.device = device;
+  return fake_cudart()->prefetch(adr, nbytes, device, stream);
+}
+
+#define assert_seen(block, bytes)                                                                  \
+  do {                                                                                             \
+    assert_true(seen.adr == (block));                                                              \
+    assert_int_equal(seen.nbytes, bytes);                                                          \
+  } while (0)
+
+static void every_new_block_is_prefetched(void **state) {
+  (void)state;
+  umemCudaRt table = *fake_cudart();
+  table.prefetch = see;
+  umemCudaRt_replace(&table);
+  open_prefetch();
+  uintptr_t one = block_of(&ctx, 100);
+  assert_seen(one, 100);
+  assert_int_equal(seen.device, 0);
+  uintptr_t other = umem_calloc(&ctx, 20, 10);
+  assert_seen(other, 200);
+  uintptr_t aligned = umem_aligned_alloc(&ctx, 4096, 300);
+  assert_true(aligned % 4096 == 0);
+  assert_seen(aligned, 300);
+  other = umem_realloc(&ctx, other, 200, 5000);
+  assert_seen(other, 5000);
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 4);
+  unsigned char bytes[200];
+  umemHost host;
+  expect_ok(umemHost_ctor(&host));
+  expect_ok(umem_copy_to(&ctx, other, &host, (uintptr_t)bytes, 200));
+  for (int i = 0; i < 200; i++) assert_int_equal(bytes[i], 0);
+  umem_free(&ctx, one);
+  umem_free(&ctx, other);
+  umem_aligned_free(&ctx, aligned);
+  expect_ok(umem_get_status(&ctx));
+  assert_int_equal(fake_cudart_live().managed, 0);
+  umem_dtor(&host);
+  close_prefetch();
+}
+
+static void layers_may_lie_between(void **state) {
+  (void)state;
+  umemLimit limit;
+  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  expect_ok(umemLimit_ctor(&limit, &managed, 1000));
+  expect_ok(umemCudaPrefetch_ctor(&ctx, &limit));
+  umem_free(&ctx, block_of(&ctx, 100));
+  umem_free(&ctx, block_of(&ctx, 100));
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 2);
+  expect_told(umem_alloc(&ctx, 1001), umemMemoryError, "1001 more bytes");
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 2);
+  umem_dtor(&ctx);
+  umem_dtor(&limit);
+  umem_dtor(&managed);
+}
+
+static void a_refused_hint_leaves_no_block(void **state) {
+  (void)state;
+  open_prefetch();
+  fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
+  expect_told(umem_alloc(&ctx, 100), umemValueError, "umem_alloc: cannot prefetch 100 bytes at 0x");
+  fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
+  expect_told(umem_aligned_alloc(&ctx, 1024, 100), umemValueError, "cannot prefetch");
+  assert_int_equal(umem_get_status(&ctx), umemValueError);
+  umem_clear_status(&ctx);
+  assert_int_equal(umem_get_status(&managed), umemOK);
+  assert_int_equal(fake_cudart_live().managed, 0);
+  uintptr_t adr = block_of(&ctx, 100);
+  fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
+  adr = umem_realloc(&ctx, adr, 100, 200);
+  assert_true(adr != 0); /* the bytes have moved already */
+  expect_ok(umem_thread_status());
+  expect_ok(umem_get_status(&ctx));
+  umem_free(&ctx, adr);
+  close_prefetch();
+}
+
+static void does_without_where_there_is_no_such_hint(void **state) {
+  (void)state;
+  fake_cudart_machine()->device[0].no_concurrent_managed = true;
+  open_prefetch();
+  umem_free(&ctx, block_of(&ctx, 100));
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 0);
+  close_prefetch();
+}
+
+static void other_memory_is_refused(void **state) {
+  (void)state;
+  umemHost host;
+  umemCuda device;
+  expect_ok(umemHost_ctor(&host));
+  expect_ok(umemCuda_ctor(&device, 0));
+  expect_failure(umemCudaPrefetch_ctor(&ctx, &host), umemTypeError, "below is Host memory");
+  expect_failure(umemCudaPrefetch_adopt(&ctx, &device), umemTypeError, "below is Cuda memory");
+  expect_failure(umemCudaPrefetch_ctor(&ctx, NULL), umemValueError, "the upstream is NULL");
+  umem_dtor(&device);
+  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  expect_ok(umemCudaPrefetch_adopt(&ctx, &managed));
+  umem_dtor(&ctx);
+  assert_null(managed.super.vptr);
+  umem_dtor(&host);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      CUDA_TEST(every_new_block_is_prefetched),
+      CUDA_TEST(layers_may_lie_between),
+      CUDA_TEST(a_refused_hint_leaves_no_block),
+      CUDA_TEST(does_without_where_there_is_no_such_hint),
+      CUDA_TEST(other_memory_is_refused),
+  };
+  return cmocka_run_group_tests_name("CudaPrefetch", tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* limit.c - umem/limit.h. */
+#include "adaptor_help.h"
+
+static void counts_what_was_asked_for(void **state) {
+  (void)state;
+  umemLimit limit;
+  assert_ok(umemLimit_ctor(&limit, &fake, 1000));
+  assert_int_equal(umemLimit_used(&limit), 0);
+  uintptr_t one = umem_alloc(&limit, 100), other = umem_calloc(&limit, 10, 20);
+  uintptr_t aligned = umem_aligned_alloc(&limit, 4096, 50), least = umem_alloc(&limit, 0);
+  assert_int_equal(umemLimit_used(&limit), 351);
+  other = umem_realloc(&limit, other, 200, 700);
+  assert_int_equal(umemLimit_used(&limit), 851);
+  other = umem_realloc(&limit, other, 700, 10);
+  assert_int_equal(umemLimit_used(&limit), 161);
+  umem_aligned_free(&limit, aligned);
+  assert_int_equal(umemLimit_used(&limit), 111);
+  umem_free(&limit, one);
+  umem_free(&limit, least);
+  umem_free(&limit, other);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  assert_int_equal(blocks_in(&fake), 0);
+  end(&limit);
+}
+
+static void refuses_what_is_beyond(void **state) {
+  (void)state;
+  umemLimit limit;
+  assert_ok(umemLimit_ctor(&limit, &offsets, 1000));
+  uintptr_t adr = umem_alloc(&limit, 900);
+  assert_true(umem_alloc(&limit, 101) == UINTPTR_MAX);
+  expect_failure(&limit, umemMemoryError,
+                 "umem_alloc: 101 more bytes: 900 of at most 1000 are in use");
+  assert_true(umem_is_ok(&offsets)); /* was never asked */
+  assert_true(umem_calloc(&limit, 51, 2) == UINTPTR_MAX);
+  expect_failure(&limit, umemMemoryError, "umem_calloc: 102 more bytes");
+  assert_true(umem_aligned_alloc(&limit, 64, 101) == UINTPTR_MAX);
+  expect_failure(&limit, umemMemoryError, "umem_aligned_alloc: 101 more bytes");
+  assert_true(umem_realloc(&limit, adr, 900, 1001) == UINTPTR_MAX);
+  expect_failure(&limit, umemMemoryError, "umem_realloc: 101 more bytes");
+  assert_int_equal(blocks_in(&offsets), 1);
+  assert_int_equal(umemLimit_used(&limit), 900);
+  adr = umem_realloc(&limit, adr, 900, 1000); /* all of it */
+  assert_int_equal(umemLimit_used(&limit), 1000);
+  assert_true(umem_alloc(&limit, 1) == UINTPTR_MAX);
+  expect_failure(&limit, umemMemoryError, "1000 of at most 1000");
+  umem_free(&limit, adr);
+  umem_free(&limit, umem_alloc(&limit, 1000));
+  end(&limit);
+}
+
+/* What fails further down leaves no trace in the figure. */
+static void a_failed_call_changes_nothing(void **state) {
+  (void)state;
+  umemLimit limit;
+  size_t const huge = SIZE_MAX / 2;
+  assert_ok(umemLimit_ctor(&limit, &fake, SIZE_MAX));
+  uintptr_t adr = umem_alloc(&limit, 100);
+  assert_true(umem_alloc(&limit, huge) == 0);
+  expect_both(&limit, &fake, umemMemoryError, "no room for");
+  assert_true(umem_calloc(&limit, huge, 1) == 0);
+  expect_both(&limit, &fake, umemMemoryError, "no room for");
+  assert_true(umem_aligned_alloc(&limit, 64, huge) == 0);
+  expect_both(&limit, &fake, umemMemoryError, "no room for");
+  assert_true(umem_realloc(&limit, adr, 100, huge) == 0);
+  expect_both(&limit, &fake, umemMemoryError, "no room for");
+  assert_int_equal(umemLimit_used(&limit), 100);
+  umem_free(&limit, adr + 1);
+  expect_both(&limit, &fake, umemValueError, "is not a live block");
+  assert_int_equal(umemLimit_used(&limit), 100);
+  umem_free(&limit, adr);
+  umem_free(&limit, adr);
+  expect_both(&limit, &fake, umemValueError, "is not a live block");
+  assert_int_equal(umemLimit_used(&limit), 0);
+  end(&limit);
+}
+
+/* A free that upstream refuses, of a block that is live. */
+static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
+  umemVirtual_fail(ctx, umemIOError, "not now: %zu", (size_t)adr);
+}
+
+static void a_refused_free_keeps_the_block(void **state) {
+  (void)state;
+  umemLimit limit;
+  struct umemVtbl const *methods = fake.super.vptr;
+  struct umemVtbl stubborn = *methods;
+  stubborn.free = refuse_free;
+  assert_ok(umemLimit_ctor(&limit, &fake, 1000));
+  uintptr_t adr = umem_alloc(&limit, 100);
+  fake.super.vptr = &stubborn;
+  umem_free(&limit, adr);
+  fake.super.vptr = methods;
+  expect_both(&limit, &fake, umemIOError, "not now");
+  assert_int_equal(umemLimit_used(&limit), 100);
+  umem_free(&limit, adr);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  end(&limit);
+}
+
+/* Blocks that came from upstream, and blocks that went there. */
+static void knows_its_own_blocks_only(void **state) {
+  (void)state;
+  umemLimit limit;
+  assert_ok(umemLimit_ctor(&limit, &host, 1000));
+  uintptr_t foreign = umem_alloc(&host, 5000);
+  foreign = umem_realloc(&limit, foreign, 5000, 6000);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  umem_free(&limit, foreign);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  end(&limit);
+
+  /* freed behind its back: the address comes again, and counts once */
+  assert_ok(umemLimit_ctor(&limit, &offsets, 10000));
+  umemFile file;
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  umemLimit over_file;
+  assert_ok(umemLimit_ctor(&over_file, &file, 10000));
+  assert_true(umem_alloc(&over_file, 100) == 0);
+  umem_free(&file, 0);
+  assert_true(umem_alloc(&over_file, 70) == 0);
+  assert_int_equal(umemLimit_used(&over_file), 70);
+  umem_free(&over_file, 0);
+  assert_int_equal(umemLimit_used(&over_file), 0);
+  end(&over_file);
+  end(&file);
+  end(&limit);
+}
+
+static void info_tells_the_lesser(void **state) {
+  (void)state;
+  umemLimit limit, wide;
+  umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
+  assert_ok(umemLimit_ctor(&limit, &fake, 1000));
+  assert_ok(umemLimit_ctor(&wide, &fake, SIZE_MAX));
+  uintptr_t adr = umem_alloc(&limit, 300);
+  assert_ok(umem_get_info(&limit, &info));
+  assert_int_equal(info.capacity, 1000);
+  assert_int_equal(info.available, 700);
+  assert_string_equal(info.name, "fake");
+  assert_ok(umem_get_info(&wide, &info));
+  assert_ok(umem_get_info(&fake, &below));
+  assert_int_equal(info.capacity, below.capacity);
+  assert_int_equal(info.available, below.available);
+  umem_free(&limit, adr);
+  end(&wide);
+  end(&limit);
+}
+
+/* Many more than any table begins with. */
+static void remembers_many_blocks(void **state) {
+  (void)state;
+  enum { count = 50000 };
+  static uintptr_t adr[count];
+  umemLimit limit;
+  size_t total = 0;
+  assert_ok(umemLimit_ctor(&limit, &host, SIZE_MAX));
+  for (size_t i = 0; i < count; i++, total += i) adr[i] = umem_alloc(&limit, i + 1);
+  assert_int_equal(umemLimit_used(&limit), total);
+  for (size_t i = 0; i < count; i += 2) umem_free(&limit, adr[i]), total -= i + 1;
+  assert_int_equal(umemLimit_used(&limit), total);
+  for (size_t i = 1; i < count; i += 2) umem_free(&limit, adr[i]);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  end(&limit);
+}
+
+/* ---- threads ---- */
+
+static umemLimit shared;
+enum { rounds = 5000, share = 1000 };
+
+/* Asks for more than there is when all ask at once: some must be refused, none more than once too
+ * many. */
+static void *take_and_give(void *number) {
+  uintptr_t adr[4];
+  for (size_t i = 0; i < rounds; i++) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    for (size_t k = 0; k < 4; k++) adr[k] = umem_alloc(&shared, share);
+    umemAttempt_end(&attempt);
+    if (umemLimit_used(&shared) > 10 * share) abort();
+    for (size_t k = 0; k < 4; k++) umem_free(&shared, adr[k]);
+  }
+  return number;
+}
+
+static void threads_share_the_limit(void **state) {
+  (void)state;
+  assert_ok(umemLimit_ctor(&shared, &host, 10 * share));
+  in_threads(take_and_give);
+  assert_int_equal(umemLimit_used(&shared), 0);
+  end(&shared);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(counts_what_was_asked_for),     TEST(refuses_what_is_beyond),
+      TEST(a_failed_call_changes_nothing), TEST(a_refused_free_keeps_the_block),
+      TEST(knows_its_own_blocks_only),     TEST(info_tells_the_lesser),
+      TEST(remembers_many_blocks),         TEST(threads_share_the_limit),
+  };
+  return cmocka_run_group_tests_name("Limit", tests, NULL, NULL);
+}

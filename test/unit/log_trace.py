@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""umem-trace as its users call it: what it writes is read by other programs' parsers.
+
+Usage: log_trace.py UMEM_TRACE LOG_SAMPLE
+"""
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TRACE = SAMPLE = None  # the programs
+
+
+def run(*words, expect=0):
+    done = subprocess.run([TRACE, *words], capture_output=True, text=True)
+    if done.returncode != expect:
+        raise AssertionError(f"{words}: {done.returncode}, {done.stderr}")
+    return done.stderr if expect else done.stdout
+
+
+class Trace(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.log = str(Path(cls.folder.name) / "run.umem")
+        done = subprocess.run([SAMPLE, cls.log], capture_output=True, text=True, check=True)
+        cls.one, cls.other, cls.moved = (int(word) for word in done.stdout.split())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def write(self, *options):
+        out = Path(self.folder.name) / "out"
+        run(self.log, *options, str(out))
+        return out.read_text()
+
+    def test_summary(self):
+        text = run(self.log)
+        self.assertRegex(text, r"process \d+, begun \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, complete\n")
+        self.assertIn("9 records\n", text)
+        self.assertIn("1 Limit over Host\n  2 allocations, 2 frees, 0 sets, 2 copies\n"
+                      "  live at the end: 0 bytes; peak: 4000 bytes\n  failed: 1\n", text)
+        self.assertIn("2 File\n  1 allocations, 0 frees, 1 sets, 2 copies\n"
+                      "  live at the end: 2000 bytes; peak: 2000 bytes\n", text)
+
+    def test_csv(self):
+        text = self.write("--csv")
+        self.assertTrue(text.startswith("Thread,Time,Action,Pointer,Size,Stream\n"))
+        rows = list(csv.DictReader(text.splitlines()))
+        self.assertEqual([(r["Action"], int(r["Pointer"], 16), int(r["Size"])) for r in rows], [
+            ("allocate", self.one, 1000),
+            ("allocate", self.other, 2000),
+            ("free", self.one, 1000),
+            ("allocate", self.moved, 4000),
+            ("allocate failure", 0, 20000),
+            ("free", self.moved, 4000),
+        ])
+        for row in rows:
+            self.assertEqual(len(row), 6)
+            self.assertTrue(int(row["Thread"]) > 0)
+            self.assertTrue(re.fullmatch(r"[012]\d:[0-5]\d:[0-5]\d:\d{6}", row["Time"]))
+            self.assertEqual(row["Stream"], "0")
+
+    def test_csv_of_one_context(self):
+        rows = list(csv.reader(self.write("--context", "2", "--csv").splitlines()))
+        self.assertEqual([row[2] for row in rows], ["Action", "allocate"])
+
+    def events(self, *options):
+        return json.loads(self.write(*options, "--chrome"))["traceEvents"]
+
+    def test_counters(self):
+        counters = {}
+        for event in self.events():
+            if event["ph"] == "C":
+                counters.setdefault(event["name"], []).append(event["args"]["live bytes"])
+        self.assertEqual(counters["1 Limit over Host"], [0, 1000, 4000, 4000, 0])
+        self.assertEqual(counters["2 File"], [0, 2000])
+
+    def test_slices(self):
+        slices = [event for event in self.events() if event["ph"] == "X"]
+        self.assertEqual([(event["name"], event["args"]["bytes"]) for event in slices], [
+            ("set 2 File", 2000),
+            ("copy 2 File to 1 Limit over Host", 500),
+            ("copy 1 Limit over Host to 2 File", 300),
+        ])
+        end = 0
+        for event in slices:  # one after another, in one thread
+            self.assertTrue(event["ts"] >= end and event["dur"] > 0)
+            end = event["ts"] + event["dur"] - 0.001
+            self.assertEqual(event["tid"], slices[0]["tid"])
+        self.assertEqual(int(slices[1]["args"]["to"], 16), self.one)
+
+    def test_failures(self):
+        failures = [event for event in self.events() if event["ph"] == "i"]
+        self.assertEqual([(event["name"], event["args"]["bytes"]) for event in failures],
+                         [("allocation failed", 20000)])
+
+    def test_flows(self):
+        self.assertFalse([event for event in self.events() if event["ph"] in "sf"])
+        events = self.events("--flows")
+        copies = [event for event in events if event.get("cat") == "copy"]
+        start, finish = [event for event in events if event["ph"] in "sf"]
+        self.assertEqual((start["ph"], finish["ph"], finish["bp"]), ("s", "f", "e"))
+        self.assertEqual(start["id"], finish["id"])
+        self.assertEqual((start["ts"], finish["ts"]), (copies[0]["ts"], copies[1]["ts"]))
+
+    def test_replay(self):
+        for place in "host:", "stats+pool+host:", "file:":
+            text = run(self.log, "--replay", "--on", place)
+            self.assertRegex(text, r"^7 operations in \d+\.\d{6} s, \d+ ns each\n"
+                                   r"peak of live bytes: 6000\n$")
+
+    def test_what_the_documentation_shows(self):
+        script = Path(__file__).parents[2] / "doc/examples/log.sh"
+        folder = Path(self.folder.name)
+        environment = dict(os.environ, PATH=f"{Path(TRACE).parent}:{os.environ['PATH']}")
+        subprocess.run([script], cwd=folder, env=environment, check=True, capture_output=True)
+        self.assertTrue((folder / "run.json").stat().st_size > 100)
+        self.assertEqual(len((folder / "run.csv").read_text().splitlines()), 2)
+
+    def test_complaints(self):
+        here = str(Path(self.folder.name))
+        self.assertIn("umem-trace: cannot read /nonexistent: No such file",
+                      run("/nonexistent", expect=1))
+        self.assertIn("it is no regular file", run(here, expect=1))
+        self.assertIn("it is no log of umem", run(TRACE, expect=1))
+        self.assertIn("cannot write /nonexistent/out", run(self.log, "--csv", "/nonexistent/out", expect=1))
+        self.assertIn("cannot replay on x: umem_open: ", run(self.log, "--replay", "--on", "x", expect=1))
+        if Path("/dev/full").exists():
+            self.assertIn("cannot write /dev/full: No space", run(self.log, "--chrome", "/dev/full", expect=1))
+        for words in ([], ["--csv"], [self.log, "--csv"], [self.log, "other"], ["--nonsense", self.log],
+                      [self.log, "--context", "256"], [self.log, "--context", "-1"]):
+            self.assertIn("Usage: umem-trace FILE", run(*words, expect=2))
+        self.assertIn("--replay", run("--help"))
+
+
+if __name__ == "__main__":
+    TRACE, SAMPLE = (os.path.abspath(program) for program in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,306 @@
+/* open.c - umem/open.h: contexts by name, of every scheme. CUDA's are over a double of the runtime.
+ *
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc. */
+#include "open_help.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- memory that fails ---- */
+
+static bool failing;
+static unsigned passes; /* how many calls succeed before one fails */
+
+static bool fail_now(void) { return failing && !passes--; }
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) {
+  return fail_now() ? NULL : __real_calloc(count, size);
+}
+
+/* ---- every scheme ---- */
+
+/* A name with which scheme can be opened over or with little. */
+static void name_of(umemScheme const *scheme, char *text, size_t size) {
+  char const *below = !strcmp(scheme->name, "cuda-prefetch") ? "+cuda-managed:" : "+host:";
+  int used = snprintf(text, size, "%s%s", scheme->name, scheme->decorates ? below : ":");
+  char const *before = "?";
+  for (size_t i = 0; i < scheme->option_count; i++, before = "&") {
+    if (!scheme->options[i].required) continue;
+    char const *value = scheme->options[i].kind == umemTextOption ? scratch : "1M";
+    used += snprintf(text + used, size - (size_t)used, "%s%s.%s=%s", before, scheme->name,
+                     scheme->options[i].name, value);
+  }
+}
+
+static void each_scheme_is_opened(void **state) {
+  (void)state;
+  umemScheme const *scheme;
+  size_t count = 0;
+  for (; (scheme = umem_scheme(count)); count++) {
+    char text[300];
+    name_of(scheme, text, sizeof text);
+    void *ctx = umem_open(text);
+    if (!ctx) fail_msg("%s: %s", text, umem_thread_message());
+    use(ctx);
+    assert_ok(umem_close(ctx));
+  }
+  assert_in_range(count, 13, 100);
+  assert_null(umem_scheme(SIZE_MAX));
+}
+
+/* The capabilities, names and bounds that the constructors give. */
+static void options_reach_the_constructors(void **state) {
+  (void)state;
+  umemLimit *limit = umem_open("limit+host:?limit=1K");
+  assert_string_equal(umem_get_device_name(limit), "Limit");
+  uintptr_t adr = umem_alloc(limit, 1024);
+  assert_int_equal(umemLimit_used(limit), 1024);
+  assert_true(umem_alloc(limit, 1) == 0);
+  umem_free(limit, adr);
+  umem_clear_status(limit);
+  umem_thread_clear();
+  assert_ok(umem_close(limit));
+
+  umemPool *pool = umem_open("pool+host:?initial=64K&max=1M&growth=128K");
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  assert_ok(umemPool_stats(pool, &stats));
+  assert_int_equal(stats.reserved, 64 << 10);
+  umem_free(pool, umem_alloc(pool, 100 << 10));
+  assert_ok(umemPool_stats(pool, &stats));
+  assert_in_range(stats.reserved, (64 + 128) << 10, (64 + 256) << 10);
+  assert_true(umem_alloc(pool, 2 << 20) == 0);
+  umem_thread_clear();
+  assert_ok(umem_close(pool));
+
+  umemFixed *fixed = umem_open("fixed+host:?block=1K&alignment=128&initial=32K&growth=16K&max=64K");
+  umemFixedStats blocks = UMEM_FIXED_STATS_INIT;
+  assert_ok(umemFixed_stats(fixed, &blocks));
+  assert_int_equal(blocks.block_size, 1024);
+  assert_in_range(blocks.reserved, 32 << 10, 64 << 10);
+  assert_int_equal(fixed->super.alignment, 128);
+  assert_true(umem_alloc(fixed, 1025) == 0);
+  umem_thread_clear();
+  assert_ok(umem_close(fixed));
+
+  umemTrack *track = umem_open("track+host:?frames=4");
+  umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
+  adr = umem_alloc(track, 10);
+  assert_true(umemTrack_find(track, adr, &block));
+  assert_in_range(block.frames, 1, 4);
+  umem_free(track, adr);
+  assert_ok(umem_close(track));
+
+  umemFault *fault = umem_open("fault+host:?nth=2&times=2&calls=set,free&status=IOError");
+  adr = umem_alloc(fault, 10);
+  assert_ok(umem_set(fault, adr, 0, 10));
+  assert_int_equal(umem_set(fault, adr, 0, 10), umemIOError);
+  umem_free(fault, adr);
+  assert_int_equal(umemFault_failures(fault), 2);
+  umem_free(fault, adr);
+  assert_int_equal(umemFault_failures(fault), 2);
+  umem_thread_clear();
+  assert_ok(umem_close(fault));
+
+  void *fresh = umem_open("cuda-async:1"), *legacy = umem_open("cuda-async:1?stream=legacy");
+  assert_true(umemCudaAsync_stream(fresh) && !umemCudaAsync_stream(legacy));
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_get_info(fresh, &info));
+  assert_int_equal(info.ordinal, 1);
+  assert_ok(umem_close(fresh));
+  assert_ok(umem_close(legacy));
+}
+
+static void fault_knows_groups_of_calls(void **state) {
+  (void)state;
+  static struct {
+    char const *words;
+    unsigned calls;
+  } const groups[] = {{"allocations", umemFaultAllocations},
+                      {"copies", umemFaultCopies},
+                      {"all", umemFaultAll},
+                      {"trim", umemFaultTrim},
+                      {"alloc,copies,flush", umemFaultAlloc | umemFaultCopies | umemFaultFlush}};
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    char text[100];
+    snprintf(text, sizeof text, "fault+host:?share=1&calls=%s", groups[i].words);
+    umemFault *fault = umem_open(text);
+    umemHost ram;
+    assert_ok(umemHost_ctor(&ram));
+    char byte = 0;
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umem_free(&ram, umem_alloc(fault, 1));
+    umem_copy_to(fault, (uintptr_t)&byte, &ram, (uintptr_t)&byte, 1);
+    umem_flush(fault);
+    umem_trim(fault, 0);
+    umemAttempt_end(&attempt);
+    int expected = 0;
+    unsigned const called[] = {umemFaultAlloc, umemFaultCopyTo, umemFaultFlush, umemFaultTrim};
+    for (size_t k = 0; k < 4; k++) expected += (groups[i].calls & called[k]) != 0;
+    assert_int_equal(umemFault_failures(fault), expected);
+    assert_ok(umem_close(fault));
+  }
+}
+
+static void files_in_their_modes(void **state) {
+  (void)state;
+  char text[BACKEND_PATH_SIZE + 40];
+  snprintf(text, sizeof text, "file:%s?mode=w+", scratch);
+  void *ctx = umem_open(text);
+  use(ctx);
+  assert_int_equal(umem_set(ctx, umem_alloc(ctx, 4096), 1, 4096), umemOK);
+  assert_ok(umem_close(ctx));
+  struct stat st;
+  assert_int_equal(stat(scratch, &st), 0);
+  assert_int_equal(st.st_size, 4096);
+
+  snprintf(text, sizeof text, "mmap:%s", scratch); /* r+: what is there stays */
+  ctx = umem_open(text);
+  char const *bytes = (char const *)umem_alloc(ctx, 4096);
+  assert_true(bytes[0] == 1 && bytes[4095] == 1);
+  assert_ok(umem_close(ctx));
+
+  snprintf(text, sizeof text, "file:%s?mode=r", scratch);
+  ctx = umem_open(text);
+  assert_int_equal(umem_set(ctx, umem_alloc(ctx, 1), 0, 1), umemNotSupportedError);
+  umem_thread_clear();
+  assert_ok(umem_close(ctx));
+
+  unlink(scratch);
+  snprintf(text, sizeof text, "file:%s", scratch);
+  assert_null(umem_open(text));
+  assert_int_equal(umem_thread_status(), umemIOError);
+}
+
+static void percent_signs_reach_the_file(void **state) {
+  (void)state;
+  char text[BACKEND_PATH_SIZE + 40], path[BACKEND_PATH_SIZE + 10];
+  snprintf(path, sizeof path, "%s?a&b+%% c", scratch);
+  snprintf(text, sizeof text, "file:%s%%3Fa%%26b+%%25 c?mode=w", scratch);
+  assert_ok(umem_close(umem_open(text)));
+  assert_int_equal(unlink(path), 0);
+}
+
+/* ---- failures ---- */
+
+static void a_failure_leaves_nothing_behind(void **state) {
+  (void)state;
+  static struct {
+    char const *name;
+    umemStatusType status;
+    char const *message;
+  } const bad[] = {
+      {"pool+hosst:", umemValueError, "umem_open: \"hosst\" is no scheme; there are host, file, "},
+      {NULL, umemValueError, "umem_open: the name is NULL"},
+      {"pool+track+cuda:99", umemValueError, "umem_open: there is no GPU 99"},
+      {"file:/nonexistent/file?mode=r", umemIOError,
+       "umem_open: cannot open \"/nonexistent/file\": No such file or directory"},
+      {"file:?mode=r", umemValueError, "umem_open: "},
+      {"stats+pool+cuda:1?initial=2M&max=1M", umemValueError, "umem_open: "},
+      {"stats+cuda-prefetch+cuda:0", umemTypeError, "umem_open: below is Cuda memory, not managed"},
+      {"track+cuda-async:0?frames=33", umemValueError, "umem_open: "},
+      {"track+host:?frames=4294967297", umemValueError, "umem_open: "},
+  };
+  umem_set_failure_hook(count_failures, NULL);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    umem_thread_clear();
+    failures = 0;
+    assert_null(umem_open(bad[i].name));
+    if (umem_thread_status() != bad[i].status ||
+        strncmp(umem_thread_message(), bad[i].message, strlen(bad[i].message)))
+      fail_msg("%s: %s \"%s\"", bad[i].name, umem_get_status_name(umem_thread_status()),
+               umem_thread_message());
+    assert_int_equal(failures, 1);
+  }
+  umem_set_failure_hook(NULL, NULL);
+}
+
+/* A failure that is held names no context that is freed by then. */
+static void failures_can_be_held(void **state) {
+  (void)state;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  assert_null(umem_open("stats+track+file:/nonexistent/file?mode=r"));
+  umemAttempt_end(&attempt);
+  assert_null(attempt.ctx);
+  assert_null(attempt.adopter);
+  assert_int_equal(umem_thread_status(), umemOK);
+  assert_int_equal(umemAttempt_record(&attempt), umemIOError);
+  assert_int_equal(umem_thread_status(), umemIOError);
+}
+
+static void memory_runs_out(void **state) {
+  (void)state;
+  static char const name[] = "stats+track+pool+limit+cuda-async:0?limit=1G&initial=1M&frames=2";
+  unsigned refused = 0;
+  void *ctx = NULL;
+  assert_ok(umem_close(umem_open(name))); /* what is made once in a process is there now */
+  for (unsigned i = 0; !ctx && i < 1000; i++) {
+    umem_thread_clear();
+    passes = i;
+    failing = true;
+    ctx = umem_open(name);
+    failing = false;
+    if (ctx) break;
+    refused++;
+    assert_int_equal(umem_thread_status(), umemMemoryError);
+  }
+  assert_in_range(refused, 6, 999);
+  use(ctx);
+  assert_ok(umem_close(ctx));
+}
+
+static void close_refuses_what_is_not_its_own(void **state) {
+  (void)state;
+  static char const message[] =
+      "umem_close: the context is none of umem_open, or was closed before";
+  umemHost ram;
+  assert_ok(umemHost_ctor(&ram));
+  assert_ok(umem_close(NULL));
+  assert_int_equal(umem_close(&ram), umemValueError);
+  assert_string_equal(umem_thread_message(), message);
+  use(&ram);
+  void *ctx = umem_open("stats+host:");
+  assert_ok(umem_close(ctx));
+  assert_int_equal(umem_close(ctx), umemValueError);
+  ctx = umem_open("stats+cuda-async:0");
+  umem_dtor(ctx);
+  umem_thread_clear();
+  assert_ok(umem_close(ctx)); /* the layers below */
+  umem_dtor(&ram);
+}
+
+/* What is told at the end is told although the context is gone. */
+static void close_tells_what_the_end_reveals(void **state) {
+  (void)state;
+  void *ctx = umem_open("stats+track+track+pool+host:");
+  assert_true(umem_alloc(ctx, 100) != 0);
+  uint64_t before = umem_thread_failures();
+  assert_int_equal(umem_close(ctx), umemRuntimeError);
+  assert_int_equal(umem_thread_failures(), before + 2); /* both */
+  assert_non_null(strstr(umem_thread_message(), "umem_close: "));
+  assert_non_null(strstr(umem_thread_message(), "100"));
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(each_scheme_is_opened),
+      TEST(options_reach_the_constructors),
+      TEST(fault_knows_groups_of_calls),
+      TEST(files_in_their_modes),
+      TEST(percent_signs_reach_the_file),
+      TEST(a_failure_leaves_nothing_behind),
+      TEST(failures_can_be_held),
+      TEST(memory_runs_out),
+      TEST(close_refuses_what_is_not_its_own),
+      TEST(close_tells_what_the_end_reveals),
+  };
+  return cmocka_run_group_tests_name("open", tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/* open_help.h - what the tests of contexts by name share: CUDA's double, a file, counted failures. */
+#ifndef UMEM_TEST_OPEN_HELP_H
+#define UMEM_TEST_OPEN_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <umem.h>
+
+#include "backends.h"
+#include "fake/cudart.h"
+#include "fake/decorated.h"
+#include "fake/fake.h"
+
+static char scratch[BACKEND_PATH_SIZE]; /* a file that may be there */
+static int failures;
+
+#define assert_ok(call) assert_int_equal((call), umemOK)
+
+static inline void count_failures(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)ctx, (void)type, (void)message, (void)data;
+  failures++;
+}
+
+static inline int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  umemCudaRt_replace(fake_cudart());
+  return backend_temp_file(scratch) ? 0 : -1;
+}
+
+/* No memory, stream or event of the double may be left. */
+static inline int tear_down(void **state) {
+  (void)state;
+  remove(scratch);
+  assert_true(fake_cudart_is_clean());
+  assert_null(fake_cudart_misuse());
+  return 0;
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+/* Allocates, writes and frees. */
+static inline void use(void *ctx) {
+  uintptr_t adr = umem_alloc(ctx, 1000);
+  if (adr == umem_null(ctx)) fail_msg("%s", umem_thread_message());
+  assert_ok(umem_set(ctx, adr, 7, 1000));
+  umem_free(ctx, adr);
+  assert_true(umem_is_ok(ctx));
+}
+
+/* ---- threads ---- */
+
+enum { worker_count = 4 };
+
+static inline void in_threads(void *(*work)(void *number)) {
+  pthread_t workers[worker_count];
+  for (uintptr_t i = 0; i < worker_count; i++)
+    assert_int_equal(pthread_create(&workers[i], NULL, work, (void *)i), 0);
+  for (int i = 0; i < worker_count; i++) assert_int_equal(pthread_join(workers[i], NULL), 0);
+}
+
+#endif

@@ -1,0 +1,357 @@
+/* pool.c - what only pools promise: options, statistics, refusals, alignment, many pools. Want of memory is
+ * in pool_room.c, threads in pool_threads.c. */
+#include "pool_help.h"
+
+/* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
+char const *__asan_default_options(void);
+char const *__tsan_default_options(void);
+char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
+static umemHost host;
+
+/* ---- construction ---- */
+
+static void refuses_wrong_arguments(void **state) {
+  (void)state;
+  umemPool pool;
+  assert_int_equal(umemPool_ctor(NULL, &host, NULL), umemValueError);
+  umem_thread_clear();
+  assert_int_equal(umemPool_ctor(&pool, NULL, NULL), umemValueError);
+  expect_failure(&pool, umemValueError, "umemPool_ctor: the upstream is NULL");
+  assert_int_equal(umemPool_ctor(&pool, &pool, NULL), umemValueError);
+  umem_thread_clear();
+
+  umemPoolOptions options = {sizeof options, 2 * mebi, 0, mebi};
+  assert_int_equal(umemPool_ctor(&pool, &host, &options), umemValueError);
+  expect_failure(&pool, umemValueError, "exceed the maximum");
+  options = (umemPoolOptions){3, 0, 0, 0};
+  assert_int_equal(umemPool_ctor(&pool, &host, &options), umemValueError);
+  expect_failure(&pool, umemValueError, "too small");
+  assert_true(umem_is_ok(&host));
+}
+
+static void options_may_be_shorter(void **state) {
+  (void)state;
+  umemPool pool;
+  umemPoolOptions options = {offsetof(umemPoolOptions, growth), 100 * kibi, 1, 1};
+  assert_ok(umemPool_ctor(&pool, &host, &options)); /* growth and maximum are not looked at */
+  assert_true(stats_of(&pool).reserved == 100 * kibi);
+  umem_free(&pool, new_block(&pool, mebi));
+  umem_dtor(&pool);
+}
+
+static void takes_initial_bytes(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 5 * mebi, 0, 0);
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.reserved == 5 * mebi && stats.chunks == 1 && stats.used == 0);
+  assert_true(stats.largest_free == 5 * mebi && stats.fragmentation == 0);
+  uintptr_t adr = new_block(&pool, 5 * mebi);
+  assert_true(stats_of(&pool).reserved == 5 * mebi);
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+  umemPoolOptions options = {sizeof options, SIZE_MAX / 4, 0, 0};
+  assert_int_equal(umemPool_ctor(&pool, &host, &options), umemMemoryError);
+  assert_int_equal(umem_get_status(&pool), umemMemoryError);
+  umem_thread_clear();
+  umem_clear_status(&host);
+}
+
+static void grows_as_told(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 3 * mebi, 0);
+  assert_true(stats_of(&pool).reserved == 0);
+  uintptr_t one = new_block(&pool, 2 * mebi), other = new_block(&pool, 2 * mebi);
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.reserved == 6 * mebi && stats.chunks == 2);
+  umem_free(&pool, one);
+  umem_free(&pool, other);
+  umem_dtor(&pool);
+}
+
+static void adopts_its_upstream(void **state) {
+  (void)state;
+  umemHost below;
+  umemPool pool, outer;
+  assert_ok(umemHost_ctor(&below));
+  umemPoolOptions wrong = {1, 0, 0, 0};
+  assert_int_equal(umemPool_adopt(&pool, &below, &wrong), umemValueError);
+  umem_thread_clear();
+  assert_non_null(below.super.vptr); /* still the caller's */
+  assert_ok(umemPool_adopt(&pool, &below, NULL));
+  assert_ok(umemPool_ctor(&outer, &pool, NULL));
+  umem_free(&outer, new_block(&outer, 100));
+  umem_dtor(&outer);
+  assert_non_null(pool.super.vptr); /* borrowed */
+  umem_dtor(&pool);
+  assert_null(below.super.vptr);
+}
+
+/* ---- statistics ---- */
+
+static void counts(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  uintptr_t small = new_block(&pool, 100), large = new_block(&pool, 100000);
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.blocks == 2 && stats.allocations == 2 && stats.chunks == 1);
+  assert_true(stats.used == 112 + 102400); /* 112: the class of 100; 25 units of 4 KiB */
+  assert_true(stats.used_peak >= stats.used && stats.reserved == mebi);
+  umem_free(&pool, large);
+  stats = stats_of(&pool);
+  assert_true(stats.blocks == 1 && stats.used == 112 && stats.used_peak >= 102400);
+  assert_true(stats.largest_free == mebi - 64 * kibi);
+  uintptr_t again = new_block(&pool, 112);
+  assert_true(stats_of(&pool).used == 224 && stats_of(&pool).allocations == 3);
+  umem_free(&pool, small);
+  umem_free(&pool, again);
+  stats = stats_of(&pool);
+  assert_true(stats.blocks == 0 && stats.used == 0 && stats.reserved == mebi);
+  expect_nothing_left(&pool);
+  stats = stats_of(&pool);
+  assert_true(stats.reserved_peak == mebi && stats.largest_free == 0 && stats.fragmentation == 0);
+  umem_dtor(&pool);
+}
+
+static void statistics_refuse_wrong_arguments(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  assert_int_equal(umemPool_stats(NULL, &stats), umemValueError);
+  umem_thread_clear();
+  assert_int_equal(umemPool_stats((umemPool *)(void *)&host, &stats), umemTypeError);
+  expect_failure(&host, umemTypeError, "this Host is no pool");
+  assert_int_equal(umemPool_stats(&pool, NULL), umemValueError);
+  expect_failure(&pool, umemValueError, "NULL");
+  stats.size = 8;
+  assert_int_equal(umemPool_stats(&pool, &stats), umemValueError);
+  expect_failure(&pool, umemValueError, "sizeof(umemPoolStats)");
+  memset(&stats, 0xAA, sizeof stats);
+  stats.size = offsetof(umemPoolStats, reserved); /* as compiled against a shorter one */
+  assert_ok(umemPool_stats(&pool, &stats));
+  assert_true(stats.used == 0 && stats.reserved == UINT64_C(0xAAAAAAAAAAAAAAAA));
+  umem_dtor(&pool);
+}
+
+static void info_respects_the_maximum(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 8 * mebi);
+  uintptr_t adr = new_block(&pool, mebi);
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_get_info(&pool, &info));
+  assert_true(info.capacity == 8 * mebi && info.available == 7 * mebi);
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+}
+
+/* ---- refusals ---- */
+
+/* Wherever a freed block waits: with the thread, in the depot, in its span, with the upstream. */
+static void refuses_second_frees(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 3000 };
+  static uintptr_t adr[count];
+  open_pool(&pool, &host, 0, 0, 0);
+  for (size_t k = 0; k < some; k++) {
+    size_t n = some_sizes[k] > 60000 ? 20 : some_sizes[k] > 5000 ? 200 : count;
+    for (size_t i = 0; i < n; i++) adr[i] = new_block(&pool, some_sizes[k]);
+    for (size_t i = 0; i < n; i++) umem_free(&pool, adr[i]);
+    for (size_t i = 0; i < n; i++) expect_refused_free(&pool, adr[i]);
+    expect_nothing_left(&pool);
+    for (size_t i = 0; i < n; i++) expect_refused_free(&pool, adr[i]);
+  }
+  umem_dtor(&pool);
+}
+
+static void refuses_what_is_no_block(void **state) {
+  (void)state;
+  umemPool pool, other;
+  open_pool(&pool, &host, 0, 0, 0);
+  open_pool(&other, &host, 0, 0, 0);
+  uintptr_t of_other = new_block(&other, 100), of_host = umem_alloc(&host, 100);
+  for (size_t k = 0; k < some; k++) {
+    uintptr_t adr = new_block(&pool, some_sizes[k]);
+    for (size_t inside = 1; inside <= some_sizes[k]; inside *= 2)
+      expect_refused_free(&pool, adr + inside);
+    expect_refused_free(&pool, of_other);
+    expect_refused_free(&pool, of_host);
+    expect_refused_free(&pool, 16);
+    expect_refused_free(&pool, UINTPTR_MAX);
+    assert_true(umem_realloc(&pool, adr + 1, 10, 20) == 0);
+    expect_failure(&pool, umemValueError, "umem_realloc: 0x");
+    assert_true(umem_aligned_origin(&pool, adr + 1) == 0);
+    expect_failure(&pool, umemValueError, "not a live block");
+    assert_true(umem_aligned_origin(&pool, adr) == adr);
+    umem_free(&pool, adr);
+    assert_true(umem_realloc(&pool, adr, 10, 20) == 0);
+    expect_failure(&pool, umemValueError, "not a live block");
+  }
+  umem_free(&other, of_other);
+  umem_free(&host, of_host);
+  umem_dtor(&other);
+  umem_dtor(&pool);
+}
+
+/* ---- alignment and sizes ---- */
+
+static void takes_over_the_alignment(void **state) {
+  (void)state;
+  umemHost coarse = host; /* as a GPU's memory */
+  coarse.super.host = &coarse;
+  size_t const alignments[] = {1, 16, 64, 256, 4096, 16384, 65536, 131072};
+  for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
+    umemPool pool;
+    size_t alignment = coarse.super.alignment = alignments[i];
+    assert_ok(umemPool_ctor(&pool, &coarse, NULL));
+    assert_true(pool.super.alignment == (alignment < 16 ? 16 : alignment));
+    for (size_t size = 1; size < 200000; size += 1 + size / 3) {
+      uintptr_t adr[3];
+      for (int k = 0; k < 3; k++) {
+        adr[k] = new_block(&pool, size);
+        assert_true(adr[k] % pool.super.alignment == 0);
+        memset((void *)adr[k], k, size);
+      }
+      for (int k = 0; k < 3; k++) {
+        assert_int_equal(*(unsigned char *)adr[k], k);
+        assert_int_equal(*(unsigned char *)(adr[k] + size - 1), k);
+        umem_free(&pool, adr[k]);
+      }
+    }
+    expect_nothing_left(&pool);
+    umem_dtor(&pool);
+  }
+}
+
+static void aligns_all_sizes(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  for (size_t alignment = 1; alignment <= 2 * mebi; alignment *= 2)
+    for (size_t k = 0; k < some; k++) {
+      uintptr_t one = umem_aligned_alloc(&pool, alignment, some_sizes[k]);
+      uintptr_t other = umem_aligned_alloc(&pool, alignment, some_sizes[k]);
+      assert_true(one && other && one % alignment == 0 && other % alignment == 0);
+      memset((void *)one, 1, some_sizes[k]);
+      memset((void *)other, 2, some_sizes[k]);
+      assert_int_equal(*(unsigned char *)(one + some_sizes[k] - 1), 1);
+      umem_aligned_free(&pool, one);
+      umem_aligned_free(&pool, other);
+    }
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* What was freed before is not taken for a request that needs a better alignment. */
+static void large_blocks_that_wait_are_aligned(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 20, size = 17 * 4096 }; /* every other one is aligned to 4096 only */
+  uintptr_t adr[count];
+  open_pool(&pool, &host, 0, 0, 0);
+  for (size_t alignment = 4096; alignment <= 65536; alignment *= 2) {
+    for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, size);
+    for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+    for (size_t i = 0; i < count; i++) {
+      adr[i] = umem_aligned_alloc(&pool, alignment, size);
+      assert_true(adr[i] && adr[i] % alignment == 0);
+    }
+    for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  }
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* What an upstream of no such alignment has to add is not kept. (The pool must have no other chunk, part of
+ * which may be aligned by chance.) */
+static void costly_chunks_go_back_at_once(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  uintptr_t adr = umem_aligned_alloc(&pool, 64 * mebi, 100);
+  assert_true(adr && adr % (64 * mebi) == 0);
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.chunks == 1 && stats.reserved == 4096);
+  uintptr_t small = new_block(&pool, 100);
+  assert_true(stats_of(&pool).chunks == 2);
+  umem_aligned_free(&pool, adr);
+  assert_true(stats_of(&pool).chunks == 1 && stats_of(&pool).reserved == mebi);
+  umem_free(&pool, small);
+  umem_dtor(&pool);
+}
+
+static void resizes_in_place(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  uintptr_t adr = new_block(&pool, 1000); /* of a class of 1024 bytes */
+  assert_true(umem_realloc(&pool, adr, 1000, 1024) == adr);
+  assert_true(umem_realloc(&pool, adr, 1024, 600) == adr);
+  memset((void *)adr, 5, 600);
+  uintptr_t moved = umem_realloc(&pool, adr, 600, 100);
+  assert_true(moved && moved != adr); /* else most of it would lie idle */
+  adr = umem_realloc(&pool, moved, 100, 3000);
+  for (size_t i = 0; i < 100; i++) assert_int_equal(((unsigned char *)adr)[i], 5);
+  umem_free(&pool, adr);
+  adr = new_block(&pool, 101000);
+  assert_true(umem_realloc(&pool, adr, 101000, 102400) == adr);
+  umem_free(&pool, adr);
+  adr = new_block(&pool, 3);
+  assert_true(umem_realloc(&pool, adr, 3, 1) == adr);
+  umem_free(&pool, adr);
+  assert_true(stats_of(&pool).blocks == 0);
+  umem_dtor(&pool);
+}
+
+/* ---- many pools ---- */
+
+static void one_thread_uses_many_pools(void **state) {
+  (void)state;
+  enum { count = 20 };
+  umemPool pools[count];
+  uintptr_t adr[count][4];
+  for (size_t i = 0; i < count; i++) open_pool(&pools[i], &host, 0, 0, 0);
+  for (size_t round = 0; round < 4; round++)
+    for (size_t i = 0; i < count; i++) adr[i][round] = new_block(&pools[i], 100);
+  for (size_t round = 0; round < 4; round++)
+    for (size_t i = count; i-- > 0;) umem_free(&pools[i], adr[i][round]);
+  for (size_t i = 0; i < count; i++) {
+    expect_refused_free(&pools[i], adr[i][0]);
+    assert_true(stats_of(&pools[i]).allocations == 4);
+    umem_dtor(&pools[i]);
+  }
+  for (size_t i = 0; i < 1000; i++) { /* at one place, one after the other */
+    open_pool(&pools[0], &host, 0, 0, 0);
+    new_block(&pools[0], 100); /* its end takes it */
+    umem_dtor(&pools[0]);
+  }
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(refuses_wrong_arguments),
+      cmocka_unit_test(options_may_be_shorter),
+      cmocka_unit_test(takes_initial_bytes),
+      cmocka_unit_test(grows_as_told),
+      cmocka_unit_test(adopts_its_upstream),
+      cmocka_unit_test(counts),
+      cmocka_unit_test(statistics_refuse_wrong_arguments),
+      cmocka_unit_test(info_respects_the_maximum),
+      cmocka_unit_test(refuses_second_frees),
+      cmocka_unit_test(refuses_what_is_no_block),
+      cmocka_unit_test(takes_over_the_alignment),
+      cmocka_unit_test(aligns_all_sizes),
+      cmocka_unit_test(large_blocks_that_wait_are_aligned),
+      cmocka_unit_test(costly_chunks_go_back_at_once),
+      cmocka_unit_test(resizes_in_place),
+      cmocka_unit_test(one_thread_uses_many_pools),
+  };
+  umemHost_ctor(&host);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

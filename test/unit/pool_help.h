@@ -1,0 +1,91 @@
+/* pool_help.h - what the tests of the pool share. */
+#ifndef UMEM_TEST_POOL_HELP_H
+#define UMEM_TEST_POOL_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <umem.h>
+
+#define assert_ok(call) assert_int_equal((call), umemOK)
+
+enum { kibi = 1 << 10, mebi = 1 << 20 };
+
+/* Of all kinds: of spans of one page and of several, of ranges. */
+static size_t const some_sizes[] = {1,    16,    17,    100,   1000,  4096,   8192,
+                                    8193, 20000, 65536, 65537, 70000, 1000000};
+enum { some = sizeof some_sizes / sizeof *some_sizes };
+
+static inline umemPoolStats stats_of(umemPool *pool) {
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  assert_ok(umemPool_stats(pool, &stats));
+  return stats;
+}
+
+/* That the last call has failed on ctx with this type, and words in its message; clears it. */
+static inline void expect_failure(void *ctx, umemStatusType type, char const *words) {
+  assert_string_equal(umem_get_status_name(umem_thread_status()), umem_get_status_name(type));
+  assert_int_equal(umem_get_status(ctx), type);
+  if (!strstr(umem_get_message(ctx), words)) fail_msg("%s", umem_get_message(ctx));
+  assert_ok(umem_clear_status(ctx));
+  umem_thread_clear();
+}
+
+/* That this free is refused, and changes nothing. */
+static inline void expect_refused_free(umemPool *pool, uintptr_t adr) {
+  uint64_t blocks = stats_of(pool).blocks, failures = umem_thread_failures();
+  umem_free(pool, adr);
+  assert_true(umem_thread_failures() == failures + 1);
+  expect_failure(pool, umemValueError, "not a live block");
+  assert_true(stats_of(pool).blocks == blocks);
+}
+
+static inline void open_pool(umemPool *pool, void *upstream, size_t initial, size_t growth,
+                             size_t maximum) {
+  umemPoolOptions options = {sizeof options, initial, growth, maximum};
+  assert_ok(umemPool_ctor(pool, upstream, &options));
+}
+
+static inline uintptr_t new_block(umemPool *pool, size_t nbytes) {
+  uintptr_t adr = umem_alloc(pool, nbytes);
+  assert_true(adr != umem_null(pool));
+  return adr;
+}
+
+/* That no block is live, and everything can be given back. */
+static inline void expect_nothing_left(umemPool *pool) {
+  umemPoolStats stats = stats_of(pool);
+  assert_true(stats.blocks == 0 && stats.used == 0);
+  assert_ok(umem_trim(pool, 0));
+  stats = stats_of(pool);
+  assert_true(stats.reserved == 0 && stats.chunks == 0);
+}
+
+/* splitmix64: S. Vigna, public domain. */
+static inline uint64_t random64(uint64_t *state) {
+  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+static inline size_t below(uint64_t *state, size_t n) { return (size_t)(random64(state) % n); }
+
+/* 1 ... 2^bits, small ones as likely as large ones. */
+static inline size_t random_size(uint64_t *state, unsigned bits) {
+  return 1 + below(state, (size_t)1 << below(state, bits + 1));
+}
+
+/* How many operations a random test makes. */
+static inline uint64_t operations(void) {
+  char const *text = getenv("UMEM_TEST_OPERATIONS");
+  return text && *text ? strtoull(text, NULL, 10) : 10000000;
+}
+
+#endif

@@ -1,0 +1,444 @@
+/* pool_room.c - pools whose room runs out: exhaustion, fragmentation, trimming, and memory for the books
+ * that fails.
+ *
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
+#include "pool_help.h"
+
+/* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
+char const *__asan_default_options(void);
+char const *__tsan_default_options(void);
+char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
+static umemHost host;
+
+/* ---- exhaustion ---- */
+
+static void the_maximum_is_told(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, mebi, 2 * mebi);
+  uintptr_t one = new_block(&pool, mebi), other = new_block(&pool, 900000);
+  assert_true(umem_alloc(&pool, 200000) == 0);
+  expect_failure(&pool, umemMemoryError,
+                 "umem_alloc: no room for 200000 bytes: the pool holds 2097152 of at most 2097152");
+  assert_true(umem_is_ok(&host));
+  umem_free(&pool, one);
+  uintptr_t last = new_block(&pool, mebi);
+  assert_true(stats_of(&pool).reserved == 2 * mebi);
+  umem_free(&pool, last);
+  umem_free(&pool, other);
+  umem_dtor(&pool);
+}
+
+/* Every byte up to the maximum can be used: where no span fits, blocks are taken alone. */
+static void the_maximum_is_used_up(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 3 * 4096 + 5);
+  uintptr_t adr[3];
+  for (int i = 0; i < 3; i++) adr[i] = new_block(&pool, 50);
+  assert_true(umem_alloc(&pool, 50) == 0);
+  expect_failure(&pool, umemMemoryError,
+                 "no room for 64 bytes: the pool holds 12288 of at most 12293");
+  for (int i = 0; i < 3; i++) umem_free(&pool, adr[i]);
+  adr[0] = new_block(&pool, 12288);
+  expect_refused_free(&pool, adr[0] + 4096);
+  umem_free(&pool, adr[0]);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* Blocks of one class, all freed, make room for those of another, and for a large one. */
+static void classes_make_room_for_each_other(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 3000 };
+  static uintptr_t adr[count];
+  size_t const sizes[] = {16, 300, 4000, 60000, 100000, 1000};
+  open_pool(&pool, &host, 0, 0, 2 * mebi);
+  for (size_t k = 0; k < 6; k++) {
+    size_t n = 0;
+    while (n < count && (adr[n] = umem_alloc(&pool, sizes[k]))) n++;
+    if (n < count) expect_failure(&pool, umemMemoryError, "at most 2097152");
+    assert_true(n == count || n * sizes[k] > 1500 * kibi);
+    while (n) umem_free(&pool, adr[--n]);
+  }
+  umem_free(&pool, new_block(&pool, 70000)); /* waits for the next of its size */
+  umem_free(&pool, new_block(&pool, 2 * mebi));
+  umem_dtor(&pool);
+}
+
+static void an_upstream_without_memory_is_asked_again(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemPool pool;
+  enum { count = 1000 };
+  static uintptr_t adr[count];
+  assert_ok(umemLimit_ctor(&limit, &host, 4 * mebi));
+  assert_ok(umemPool_ctor(&pool, &limit, NULL));
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 2000);
+  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  uintptr_t large = new_block(&pool, 3800 * kibi); /* only when the small ones' chunks went back */
+  assert_true(umem_is_ok(&limit) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
+  assert_true(umem_alloc(&pool, 300 * kibi) == 0);
+  assert_non_null(strstr(umem_get_message(&limit), "umem_alloc: "));
+  assert_string_equal(umem_get_message(&pool), umem_get_message(&limit));
+  assert_int_equal(umem_clear_status(&limit), umemOK);
+  expect_failure(&pool, umemMemoryError, "umem_alloc: ");
+  umem_free(&pool, large);
+  umem_free(&pool, new_block(&pool, 300 * kibi));
+  umem_dtor(&pool);
+  assert_true(umemLimit_used(&limit) == 0);
+  umem_dtor(&limit);
+}
+
+/* The same for a small block, for which a chunk that is free is too small. */
+static void a_small_block_may_need_a_chunk_to_go_back(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemPool pool;
+  assert_ok(umemLimit_ctor(&limit, &host, 40 * kibi));
+  assert_ok(umemPool_ctor(&pool, &limit, NULL));
+  umem_free(&pool, new_block(&pool, 20000));
+  assert_true(stats_of(&pool).reserved == 20 * kibi);
+  uintptr_t adr = new_block(&pool, 32000);
+  assert_true(stats_of(&pool).reserved == 32 * kibi && umem_thread_status() == umemOK);
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+  umem_dtor(&limit);
+}
+
+static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t times) {
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  plan.calls = calls;
+  plan.status = status;
+  plan.nth = 1;
+  plan.times = times;
+  return plan;
+}
+
+/* Trimming helps against want of memory, and against nothing else. */
+static void other_failures_are_told_at_once(void **state) {
+  (void)state;
+  umemFault fault;
+  umemPool pool;
+  umemPoolOptions options = {sizeof options, mebi, 0, 0};
+  assert_ok(umemFault_ctor(&fault, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &fault, &options));
+  umemFaultPlan plan = plan_of(umemFaultAligned, umemNotSupportedError, 100);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  assert_true(umem_alloc(&pool, 2 * mebi) == 0);
+  expect_failure(&pool, umemNotSupportedError, "umem_alloc: ");
+  assert_true(umemFault_count(&fault, umemFaultFree) == 0);
+  assert_true(stats_of(&pool).reserved == mebi);
+  umem_free(&pool, new_block(&pool, 1000)); /* what is there can be used */
+  plan.status = umemMemoryError;
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  assert_true(umem_alloc(&pool, 2 * mebi) == 0);
+  expect_failure(&pool, umemMemoryError, "umem_alloc: ");
+  assert_true(umemFault_count(&fault, umemFaultFree) == 1);
+  plan.times = 1; /* the second try succeeds, and nobody hears of the first */
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  umem_clear_status(&fault);
+  umem_free(&pool, new_block(&pool, 2 * mebi));
+  assert_true(umemFault_failures(&fault) == 1);
+  assert_true(umem_is_ok(&fault) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
+  umem_dtor(&pool);
+  umem_dtor(&fault);
+}
+
+/* A program that is asked for help by the pool's upstream, and helps with the pool itself. */
+typedef struct Helper {
+  umemPool *pool;
+  uintptr_t kept[100];
+  size_t count;
+  unsigned calls;
+  umemLimit *limit;
+  uintptr_t hostage; /* of the limit, so that it can have room again */
+} Helper;
+
+static bool help(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  Helper *self = user;
+  self->calls++;
+  if (!self->count) return false;
+  while (self->count) umem_free(self->pool, self->kept[--self->count]);
+  if (umem_trim(self->pool, 0) != umemOK) return false;
+  umem_free(self->pool, new_block(self->pool, 1000)); /* the thread keeps some of them now */
+  umem_free(self->limit, self->hostage);
+  return true;
+}
+
+static void the_upstream_may_use_the_pool(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemRetry retry;
+  umemPool pool;
+  static Helper helper;
+  size_t const sizes[] = {1000, 20000, 70000, 500000};
+  assert_ok(umemLimit_ctor(&limit, &host, 4 * mebi));
+  assert_ok(umemRetry_ctor(&retry, &limit, help, &helper));
+  assert_ok(umemPool_ctor(&pool, &retry, NULL));
+  helper.pool = &pool;
+  helper.limit = &limit;
+  for (size_t k = 0; k < 4; k++) {
+    static uintptr_t adr[5000];
+    size_t count = 0;
+    helper.count = helper.calls = 0;
+    helper.hostage = umem_alloc(&limit, mebi);
+    assert_true(helper.hostage != 0);
+    for (size_t i = 0; i < 100 && i * sizes[k] < mebi; i++)
+      helper.kept[helper.count++] = new_block(&pool, sizes[k]);
+    while (count < 5000 && helper.count) {
+      adr[count] = new_block(&pool, sizes[k]);
+      memset((void *)adr[count], (int)count, sizes[k]);
+      count++;
+    }
+    assert_true(helper.calls > 0 && count < 5000);
+    for (size_t i = 0; i < count; i++)
+      assert_int_equal(*(unsigned char *)(adr[i] + sizes[k] - 1), i & 255);
+    assert_true(stats_of(&pool).blocks == count);
+    while (count) umem_free(&pool, adr[--count]);
+    assert_true(umem_is_ok(&pool) && umem_thread_status() == umemOK);
+    expect_nothing_left(&pool);
+  }
+  umem_dtor(&pool);
+  umem_dtor(&retry);
+  umem_dtor(&limit);
+}
+
+/* A chunk that the upstream does not take back is not lost. */
+static void refused_chunks_stay(void **state) {
+  (void)state;
+  umemFault fault;
+  umemPool pool;
+  assert_ok(umemFault_ctor(&fault, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &fault, NULL));
+  uintptr_t special = umem_aligned_alloc(&pool, 64 * mebi, 100);
+  assert_true(special != 0);
+  uintptr_t small = new_block(&pool, 100);
+  umemFaultPlan plan = plan_of(umemFaultFree, umemNotSupportedError, 3);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  umem_aligned_free(&pool, special);
+  expect_failure(&pool, umemNotSupportedError, "umem_aligned_free: ");
+  expect_refused_free(&pool, special); /* the block itself is free */
+  umem_free(&pool, small);
+  assert_int_equal(umem_trim(&pool, 0), umemNotSupportedError);
+  expect_failure(&pool, umemNotSupportedError, "umem_trim: ");
+  assert_true(stats_of(&pool).chunks == 2 && stats_of(&pool).reserved == mebi + 4096);
+  umem_free(&pool, new_block(&pool, mebi));
+  assert_true(stats_of(&pool).chunks == 2);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+  umem_dtor(&fault);
+}
+
+/* ---- fragmentation ---- */
+
+/* Threads and the depot are for some blocks, and not for all that were ever freed. */
+static void little_is_kept_for_threads(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 3000 };
+  static uintptr_t adr[count];
+  open_pool(&pool, &host, 16 * mebi, 0, 0);
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 4000);
+  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  assert_true(stats_of(&pool).largest_free >= 10 * mebi);
+  umem_dtor(&pool);
+}
+
+static void growing_sizes_reuse_what_is_freed(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  uintptr_t kept = new_block(&pool, 16);
+  for (size_t size = 16; size < 4 * mebi; size += size / 16) {
+    uintptr_t next = new_block(&pool, size);
+    umem_free(&pool, kept);
+    kept = next;
+  }
+  umem_free(&pool, kept);
+  assert_true(stats_of(&pool).reserved_peak <= 24 * mebi);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+static void alternating_lifetimes_reuse_the_gaps(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { count = 4000 };
+  static uintptr_t adr[count];
+  size_t const sizes[] = {48, 700, 5000, 70000};
+  for (size_t k = 0; k < 4; k++) {
+    size_t n = sizes[k] > 60000 ? 100 : sizes[k] > 4096 ? 500 : count;
+    open_pool(&pool, &host, 0, 0, 0);
+    for (size_t i = 0; i < n; i++) adr[i] = new_block(&pool, sizes[k]);
+    uint64_t reserved = stats_of(&pool).reserved;
+    for (int round = 0; round < 10; round++) {
+      for (size_t i = (size_t)round % 2; i < n; i += 2) umem_free(&pool, adr[i]);
+      for (size_t i = (size_t)round % 2; i < n; i += 2) adr[i] = new_block(&pool, sizes[k]);
+    }
+    assert_true(stats_of(&pool).reserved == reserved);
+    for (size_t i = 0; i < n; i++) umem_free(&pool, adr[i]);
+    expect_nothing_left(&pool);
+    umem_dtor(&pool);
+  }
+}
+
+static void one_survivor_holds_one_chunk(void **state) {
+  (void)state;
+  umemPool pool;
+  enum { chunks = 8, per_chunk = 8, count = chunks * per_chunk };
+  uintptr_t adr[count];
+  open_pool(&pool, &host, 0, mebi, 0);
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 128 * kibi);
+  assert_true(stats_of(&pool).chunks == chunks);
+  for (size_t i = 0; i < count; i++)
+    if (i % per_chunk != 3) umem_free(&pool, adr[i]);
+  assert_ok(umem_trim(&pool, 0));
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.chunks == chunks && stats.largest_free == 512 * kibi);
+  assert_true(stats.fragmentation > 0.9);
+  for (size_t i = 3; i < count / 2; i += per_chunk) umem_free(&pool, adr[i]);
+  assert_ok(umem_trim(&pool, 0));
+  assert_true(stats_of(&pool).chunks == chunks / 2);
+  for (size_t i = count / 2 + 3; i < count; i += per_chunk) umem_free(&pool, adr[i]);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* ---- trimming ---- */
+
+static void trims_to_what_is_to_be_kept(void **state) {
+  (void)state;
+  umemPool pool;
+  uintptr_t adr[10];
+  open_pool(&pool, &host, 0, mebi, 0);
+  for (size_t i = 0; i < 10; i++) adr[i] = new_block(&pool, mebi);
+  for (size_t i = 0; i < 10; i++) umem_free(&pool, adr[i]);
+  assert_true(stats_of(&pool).reserved == 10 * mebi);
+  assert_ok(umem_trim(&pool, 4 * mebi));
+  assert_true(stats_of(&pool).reserved == 4 * mebi);
+  assert_ok(umem_trim(&pool, SIZE_MAX));
+  assert_true(stats_of(&pool).reserved == 4 * mebi);
+  expect_nothing_left(&pool);
+  umem_free(&pool, new_block(&pool, 100));
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+static void a_pool_over_a_pool_trims_both(void **state) {
+  (void)state;
+  umemPool below, pool;
+  open_pool(&below, &host, 0, 0, 0);
+  assert_ok(umemPool_ctor(&pool, &below, NULL));
+  uintptr_t adr = new_block(&pool, 100);
+  assert_true(stats_of(&below).blocks == 1);
+  umem_free(&pool, adr);
+  assert_ok(umem_trim(&pool, 0));
+  assert_true(stats_of(&pool).reserved == 0 && stats_of(&below).reserved == 0);
+  umem_dtor(&pool);
+  umem_dtor(&below);
+}
+
+/* ---- memory for the books that fails ---- */
+
+static bool failing;
+static unsigned passes;
+
+static bool fail_now(void) { return failing && passes-- == 0; }
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) {
+  return fail_now() ? NULL : __real_calloc(count, size);
+}
+void *__wrap_realloc(void *old, size_t size) {
+  return fail_now() ? NULL : __real_realloc(old, size);
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+  return fail_now() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+/* Everything that needs memory once. Calls that fail say so. */
+static void use_all(umemPool *pool, umemLimit *limit) {
+  enum { count = 300 };
+  static uintptr_t adr[count];
+  for (size_t i = 0; i < count; i++) {
+    size_t size = i < count / 2 ? some_sizes[i % some] : mebi; /* at last each is a chunk */
+    adr[i] = umem_alloc(pool, size);
+    if (adr[i]) {
+      memset((void *)adr[i], (int)i, size < 4096 ? size : 4096);
+    } else {
+      assert_int_equal(umem_get_status(pool), umemMemoryError);
+      umem_thread_clear();
+      umem_clear_status(pool);
+      umem_clear_status(limit);
+    }
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (adr[i]) assert_int_equal(*(unsigned char *)adr[i], i & 255);
+    umem_free(pool, adr[i]);
+  }
+  assert_true(umem_is_ok(pool));
+  assert_true(stats_of(pool).blocks == 0);
+  assert_ok(umem_trim(pool, 0));
+}
+
+static void fails_at_each_allocation_of_its_own(void **state) {
+  (void)state;
+  bool reached = true;
+  umemLimit limit; /* counts what the pool does not give back */
+  assert_ok(umemLimit_ctor(&limit, &host, SIZE_MAX / 2));
+  for (unsigned n = 0; reached; n++) {
+    umemPool pool;
+    failing = true;
+    passes = n;
+    umemPoolOptions options = {sizeof options, 0, mebi, 0};
+    umemStatusType status = umemPool_ctor(&pool, &limit, &options);
+    if (status == umemOK) {
+      use_all(&pool, &limit);
+      reached = passes > n; /* wrapped round: the one that fails has come */
+      failing = false;
+      expect_nothing_left(&pool);
+      umem_dtor(&pool);
+    }
+    failing = false;
+    if (status != umemOK) assert_int_equal(status, umemMemoryError);
+    assert_true(umemLimit_used(&limit) == 0);
+    umem_thread_clear();
+  }
+  umem_dtor(&limit);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(the_maximum_is_told),
+      cmocka_unit_test(the_maximum_is_used_up),
+      cmocka_unit_test(classes_make_room_for_each_other),
+      cmocka_unit_test(an_upstream_without_memory_is_asked_again),
+      cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
+      cmocka_unit_test(other_failures_are_told_at_once),
+      cmocka_unit_test(the_upstream_may_use_the_pool),
+      cmocka_unit_test(refused_chunks_stay),
+      cmocka_unit_test(little_is_kept_for_threads),
+      cmocka_unit_test(growing_sizes_reuse_what_is_freed),
+      cmocka_unit_test(alternating_lifetimes_reuse_the_gaps),
+      cmocka_unit_test(one_survivor_holds_one_chunk),
+      cmocka_unit_test(trims_to_what_is_to_be_kept),
+      cmocka_unit_test(a_pool_over_a_pool_trims_both),
+      cmocka_unit_test(fails_at_each_allocation_of_its_own),
+  };
+  umemHost_ctor(&host);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

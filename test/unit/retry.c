@@ -1,0 +1,235 @@
+/* retry.c - umem/retry.h. */
+#include "adaptor_help.h"
+
+/* A context with little room, and what fills it: the callback gives its blocks back one by one. */
+typedef struct Cache {
+  umemLimit room;
+  uintptr_t blocks[4];
+  unsigned count;
+  unsigned calls, last_attempt;
+  size_t nbytes, alignment; /* of the last call */
+  void *ctx;
+} Cache;
+
+static bool drop_one(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  Cache *cache = user;
+  cache->calls++;
+  cache->last_attempt = attempt;
+  cache->nbytes = nbytes;
+  cache->alignment = alignment;
+  cache->ctx = ctx;
+  if (!cache->count) return false;
+  umem_free(ctx, cache->blocks[--cache->count]);
+  return true;
+}
+
+static Cache cache;
+static umemRetry retry;
+static int hook_calls;
+
+static void count_calls(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)ctx, (void)type, (void)message, (void)data;
+  hook_calls++;
+}
+
+/* 1000 bytes of upstream, of which blocks of 200 are in the cache. */
+static void open_with(void *upstream, unsigned blocks) {
+  memset(&cache, 0, sizeof cache);
+  hook_calls = 0;
+  assert_ok(umemLimit_ctor(&cache.room, upstream, 1000));
+  assert_ok(umemRetry_ctor(&retry, &cache.room, drop_one, &cache));
+  for (; cache.count < blocks; cache.count++) cache.blocks[cache.count] = umem_alloc(&retry, 200);
+  umem_set_failure_hook(count_calls, NULL);
+}
+
+static void close_all(void) {
+  umem_set_failure_hook(NULL, NULL);
+  while (cache.count) umem_free(&retry, cache.blocks[--cache.count]);
+  assert_int_equal(umemLimit_used(&cache.room), 0);
+  end(&retry);
+  end(&cache.room);
+}
+
+/* That nobody has learned of any failure. */
+static void expect_silence(uint64_t failures) {
+  assert_int_equal(hook_calls, 0);
+  assert_true(umem_is_ok(&retry) && umem_is_ok(&cache.room));
+  assert_int_equal(umem_thread_status(), umemOK);
+  assert_true(umem_thread_failures() == failures);
+}
+
+static void nothing_is_asked_while_there_is_room(void **state) {
+  (void)state;
+  open_with(&fake, 2);
+  umem_free(&retry, umem_alloc(&retry, 600));
+  assert_int_equal(cache.calls, 0);
+  close_all();
+}
+
+static void tries_until_it_fits(void **state) {
+  (void)state;
+  uint64_t before = umem_thread_failures();
+  open_with(&fake, 4);
+  uintptr_t adr = umem_alloc(&retry, 700); /* three blocks must go */
+  assert_true(adr != 0);
+  assert_int_equal(cache.calls, 3);
+  assert_int_equal(cache.last_attempt, 3);
+  assert_int_equal(cache.nbytes, 700);
+  assert_int_equal(cache.alignment, fake.super.alignment);
+  assert_ptr_equal(cache.ctx, &retry);
+  expect_silence(before);
+  umem_free(&retry, adr);
+  close_all();
+}
+
+static void every_form_tries_again(void **state) {
+  (void)state;
+  uint64_t before = umem_thread_failures();
+  open_with(&offsets, 4);
+  uintptr_t one = umem_calloc(&retry, 3, 100);
+  assert_int_equal(cache.calls, 1);
+  assert_int_equal(cache.nbytes, 300);
+  uintptr_t other = umem_aligned_alloc(&retry, 4096, 300);
+  assert_int_equal(cache.calls, 2);
+  assert_int_equal(cache.last_attempt, 1);
+  assert_int_equal(cache.alignment, 4096);
+  one = umem_realloc(&retry, one, 300, 500);
+  assert_int_equal(cache.calls, 3);
+  assert_int_equal(cache.nbytes, 500);
+  assert_true(one != UINTPTR_MAX && other != UINTPTR_MAX);
+  expect_silence(before);
+  umem_free(&retry, one);
+  umem_aligned_free(&retry, other);
+  close_all();
+}
+
+static void the_last_refusal_is_told_once(void **state) {
+  (void)state;
+  open_with(&fake, 2);
+  uint64_t before = umem_thread_failures();
+  assert_true(umem_alloc(&retry, 1001) == 0);
+  assert_int_equal(cache.calls, 3); /* two that helped, one that gave up */
+  assert_true(umem_thread_failures() == before + 1);
+  assert_int_equal(hook_calls, 1);
+  expect_both(&retry, &cache.room, umemMemoryError,
+              "umem_alloc: 1001 more bytes: 0 of at most 1000 are in use");
+
+  uintptr_t adr = umem_alloc(&retry, 100);
+  assert_true(umem_realloc(&retry, adr, 100, 2000) == 0);
+  expect_both(&retry, &cache.room, umemMemoryError, "umem_realloc: 1900 more bytes");
+  assert_int_equal(umemLimit_used(&cache.room), 100); /* as it was */
+  umem_free(&retry, adr);
+  close_all();
+}
+
+/* Of the failure that an outer attempt holds nobody learns either, until it is recorded. */
+static void attempts_nest(void **state) {
+  (void)state;
+  open_with(&fake, 1);
+  uint64_t before = umem_thread_failures();
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  uintptr_t adr = umem_alloc(&retry, 5000);
+  umemAttempt_end(&attempt);
+  assert_true(adr == 0);
+  expect_silence(before);
+  assert_int_equal(umemAttempt_record(&attempt), umemMemoryError);
+  expect_both(&retry, &cache.room, umemMemoryError, "5000 more bytes");
+  close_all();
+}
+
+static void other_failures_are_told_at_once(void **state) {
+  (void)state;
+  umemFile file;
+  char const path[] = "/proc/self/exe";
+  assert_ok(umemFile_ctor(&file, path, "r"));
+  open_with(&file, 0);
+  assert_true(umem_realloc(&retry, 4096, 10, 20) == UINTPTR_MAX); /* no block */
+  assert_int_equal(cache.calls, 0);
+  umemStatusType type = umem_get_status(&retry);
+  assert_true(type != umemOK && type != umemMemoryError);
+  umem_clear_status(&retry);
+  umem_clear_status(&cache.room);
+  umem_clear_status(&file);
+  umem_thread_clear();
+  close_all();
+  end(&file);
+}
+
+/* Failures inside of the callback are its own. */
+static bool fail_and_give_up(void *user, void *ctx, size_t nbytes, size_t alignment,
+                             unsigned attempt) {
+  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  umem_free(user, 4096);
+  return false;
+}
+
+static void the_callback_fails_in_its_own_name(void **state) {
+  (void)state;
+  open_with(&fake, 0);
+  umemRetry failing;
+  assert_ok(umemRetry_ctor(&failing, &cache.room, fail_and_give_up, &offsets));
+  assert_true(umem_calloc(&failing, 5000, 1) == 0);
+  assert_int_equal(umem_get_status(&offsets), umemValueError);
+  assert_int_equal(strncmp(umem_get_message(&offsets), "umem_free: ", 11), 0);
+  umem_clear_status(&offsets);
+  expect_both(&failing, &cache.room, umemMemoryError, "umem_calloc: 5000 more bytes");
+  end(&failing);
+  close_all();
+}
+
+static void a_callback_is_needed(void **state) {
+  (void)state;
+  assert_int_equal(umemRetry_ctor(&retry, &fake, NULL, NULL), umemValueError);
+  expect_failure(&retry, umemValueError, "the callback is NULL");
+  assert_int_equal(umemRetry_adopt(&retry, &fake, NULL, NULL), umemValueError);
+  assert_non_null(fake.super.vptr);
+  expect_failure(&retry, umemValueError, "the callback is NULL");
+}
+
+/* ---- threads ---- */
+
+static umemLimit narrow;
+static umemRetry shared;
+
+/* Others give back sooner or later. */
+static bool wait_a_little(void *user, void *ctx, size_t nbytes, size_t alignment,
+                          unsigned attempt) {
+  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  sched_yield();
+  return true;
+}
+
+static void *insist(void *number) {
+  for (int i = 0; i < 1000; i++) {
+    uintptr_t adr = umem_alloc(&shared, 600);
+    if (!adr || umem_thread_status() != umemOK) abort();
+    umem_free(&shared, adr);
+  }
+  return number;
+}
+
+static void threads_wait_for_each_other(void **state) {
+  (void)state;
+  assert_ok(umemLimit_ctor(&narrow, &host, 1000)); /* one at a time */
+  assert_ok(umemRetry_ctor(&shared, &narrow, wait_a_little, NULL));
+  in_threads(insist);
+  assert_int_equal(umemLimit_used(&narrow), 0);
+  end(&shared);
+  end(&narrow);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(nothing_is_asked_while_there_is_room),
+      TEST(tries_until_it_fits),
+      TEST(every_form_tries_again),
+      TEST(the_last_refusal_is_told_once),
+      TEST(attempts_nest),
+      TEST(other_failures_are_told_at_once),
+      TEST(the_callback_fails_in_its_own_name),
+      TEST(a_callback_is_needed),
+      TEST(threads_wait_for_each_other),
+  };
+  return cmocka_run_group_tests_name("Retry", tests, NULL, NULL);
+}
