@@ -10,6 +10,7 @@
 
 #include <umem/context.hpp>
 
+#include <cctype>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -32,11 +33,14 @@ inline umem::Context open_place(Backend const &row) {
   umem::detail::raise_recorded(status);
 }
 
-/* A name that GoogleTest allows, for example "decorated_host_". */
+/* A name that GoogleTest allows, for example "decorated_host_", or "pool_over_host_" for "pool+host:". */
 inline std::string place_name(testing::TestParamInfo<Backend const *> const &info) {
-  std::string name = info.param->name;
-  for (char &c : name)
-    if (c == '-' || c == '(' || c == ')') c = '_';
+  std::string name;
+  for (char const *c = info.param->name; *c; c++)
+    if (*c == '+')
+      name += "_over_";
+    else
+      name += std::isalnum(static_cast<unsigned char>(*c)) ? *c : '_';
   return name;
 }
 

@@ -38,7 +38,8 @@ namespace detail {
 /* Memory for a C context of any type, and its end. One class for all: a template for each would take
  * a tenth of the time that umem.hpp takes to compile. */
 struct HeldContext {
-  explicit HeldContext(std::size_t size) : memory(::operator new(size)) {}
+  HeldContext(std::size_t size, std::shared_ptr<void> kept)
+      : below(std::move(kept)), memory(::operator new(size)) {}
   HeldContext(HeldContext const &) = delete;
   HeldContext &operator=(HeldContext const &) = delete;
   ~HeldContext() {
@@ -46,6 +47,7 @@ struct HeldContext {
     ::operator delete(memory);
   }
 
+  std::shared_ptr<void> below; /* what the C context uses; may be empty; released after its end */
   void *memory;
   umemVirtual *constructed = nullptr; /* what it holds, once that succeeded */
 };
@@ -206,17 +208,24 @@ protected:
    *       explicit MyMem(std::size_t size)
    *           : Context(make<umemMyMem>(
    *                 [=](umemMyMem *ctx) { return umemMyMem_ctor(ctx, size); })) {}
-   *     }; */
+   *     };
+   *
+   * below is kept until the C context has ended: owner(upstream) of one that goes over another. */
   template <class C, class Construct>
-  static std::shared_ptr<umemVirtual> make(Construct &&construct) {
+  static std::shared_ptr<umemVirtual> make(Construct &&construct,
+                                           std::shared_ptr<void> below = nullptr) {
     static_assert(std::is_trivially_destructible_v<C> &&
                   alignof(C) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-    auto held = std::make_shared<detail::HeldContext>(sizeof(C));
+    auto held = std::make_shared<detail::HeldContext>(sizeof(C), std::move(below));
     auto *context = new (held->memory) C();
     detail::check(construct(context));
     held->constructed = &context->super;
+    detail::forget_thrown();
     return {held, &context->super};
   }
+
+  /* A share in what keeps a context alive; empty for an empty handle and a borrowed context. */
+  static std::shared_ptr<void> owner(Context const &context) noexcept { return context.context_; }
 
 private:
   friend class Place;
@@ -228,6 +237,7 @@ private:
 
   address checked(address adr) const {
     if (adr == null()) detail::raise_recorded(umem_thread_status());
+    detail::forget_thrown();
     return adr;
   }
 

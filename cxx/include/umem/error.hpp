@@ -23,11 +23,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
-/* For classes that are thrown through shared libraries. */
+/* For what is thrown through shared libraries, or on its way there. */
 #define UMEM_EXCEPTION __attribute__((visibility("default")))
 
 namespace umem {
@@ -136,9 +138,59 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 
 namespace detail {
 
+/* ---- what a function of the program has thrown that C code had called ----
+ *
+ * It cannot pass through C, and is kept by the thread for the C++ call that fails by it. */
+
+struct Thrown {
+  std::exception_ptr exception;
+  std::uint64_t before = 0; /* umem_thread_failures() when the function was called */
+  std::uint64_t after = 0;  /* and when it had thrown */
+};
+
+/* Whether there is any: a plain flag, since each allocation looks at it. */
+UMEM_EXCEPTION inline thread_local bool has_thrown = false;
+
+UMEM_EXCEPTION inline Thrown &thrown() {
+  static thread_local Thrown thrown;
+  return thrown;
+}
+
+/* To be called while the exception is handled. */
+inline void keep_thrown(std::uint64_t before) noexcept {
+  thrown() = {std::current_exception(), before, umem_thread_failures()};
+  has_thrown = true;
+}
+
+inline std::exception_ptr take_thrown() noexcept {
+  has_thrown = false;
+  return std::exchange(thrown().exception, nullptr);
+}
+
+/* After a call that succeeded: whoever called the function has found memory elsewhere. */
+inline void forget_thrown() noexcept {
+  if (has_thrown) take_thrown();
+}
+
+/* Throws it again if the thread's last failure, which has status, is its consequence: the next one that
+ * was recorded after it. What is left over from a call of C is forgotten. */
+inline void rethrow_thrown(umemStatusType status) {
+  if (!has_thrown) return;
+  Thrown const &kept = thrown();
+  std::uint64_t failures = umem_thread_failures();
+  bool consequence =
+      status == umemMemoryError && failures > kept.before && failures <= kept.after + 1;
+  std::exception_ptr exception = take_thrown();
+  if (!consequence) return;
+  umem_thread_clear();
+  std::rethrow_exception(exception);
+}
+
 /* Throws what this thread has recorded last, which a call that returned status has. The exception takes
- * the record's place: the thread's status is cleared, while the context keeps its own. */
+ * the record's place: the thread's status is cleared, while the context keeps its own. Where a function
+ * of the program has thrown, that is thrown on instead. */
 [[noreturn]] inline void raise_recorded(umemStatusType status) {
+  rethrow_thrown(status);
   char text[UMEM_MESSAGE_SIZE];
   std::strncpy(text, umem_thread_message(), sizeof text - 1);
   text[sizeof text - 1] = 0;

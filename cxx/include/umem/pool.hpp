@@ -1,0 +1,94 @@
+/* umem/pool.hpp - many blocks out of few, as handles: Pool, Fixed and Binning.
+ *
+ *     umem::Pool pool{umem::Cuda()};
+ *     umem::Array<double, 2> u({51, 51}, pool);    // no call of the GPU's driver
+ *
+ * Each goes over another context, its upstream, and keeps that alive: handles of the upstream may be
+ * dropped first. A constructor that fails throws, and the upstream can be used as before.
+ *
+ * A handle that is made from one of its own class is a copy, another handle of the same context. To go
+ * over one's own kind, hand it over as what it is to others, a umem::Context.
+ *
+ * Threads: as umem/pool.h, umem/fixed.h and umem/binning.h tell of the contexts. */
+#ifndef UMEM_POOL_HPP
+#define UMEM_POOL_HPP
+
+#include <umem/context.hpp>
+
+#include <umem/binning.h>
+#include <umem/fixed.h>
+#include <umem/pool.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace umem {
+
+/* Blocks of all sizes, out of large chunks of the upstream: umemPool. */
+class Pool : public Context {
+public:
+  explicit Pool(Context const &upstream, umemPoolOptions const &options = UMEM_POOL_OPTIONS_INIT)
+      : Context(make<umemPool>(
+            [&](umemPool *ctx) { return umemPool_ctor(ctx, upstream.c_context(), &options); },
+            owner(upstream))) {}
+
+  umemPoolStats stats() const {
+    umemPoolStats stats = UMEM_POOL_STATS_INIT;
+    detail::check(umemPool_stats(reinterpret_cast<umemPool *>(c_context()), &stats));
+    return stats;
+  }
+};
+
+/* Blocks of one size, without a lock: umemFixed. */
+class Fixed : public Context {
+public:
+  /* block_size: in bytes; larger requests are umem::memory_error. */
+  Fixed(Context const &upstream, std::size_t block_size,
+        umemFixedOptions const &options = UMEM_FIXED_OPTIONS_INIT)
+      : Context(make<umemFixed>(
+            [&](umemFixed *ctx) {
+              return umemFixed_ctor(ctx, upstream.c_context(), block_size, &options);
+            },
+            owner(upstream))) {}
+
+  umemFixedStats stats() const {
+    umemFixedStats stats = UMEM_FIXED_STATS_INIT;
+    detail::check(umemFixed_stats(reinterpret_cast<umemFixed *>(c_context()), &stats));
+    return stats;
+  }
+};
+
+/* Where requests of at most largest bytes go. */
+struct Bin {
+  std::size_t largest;
+  Context context;
+};
+
+/* Each request goes to the context that is meant for its size, larger ones to the upstream:
+ * umemBinning. */
+class Binning : public Context {
+public:
+  /* bins: by rising size, all of the upstream's memory; kept alive as the upstream is. */
+  Binning(Context const &upstream, std::vector<Bin> const &bins)
+      : Context(make<umemBinning>([&](umemBinning *ctx) { return construct(ctx, upstream, bins); },
+                                  std::make_shared<std::vector<Bin>>(with(bins, upstream)))) {}
+
+private:
+  static std::vector<Bin> with(std::vector<Bin> all, Context const &upstream) {
+    all.push_back({0, upstream});
+    return all;
+  }
+
+  static umemStatusType construct(umemBinning *ctx, Context const &upstream,
+                                  std::vector<Bin> const &bins) {
+    std::vector<umemBin> c_bins;
+    c_bins.reserve(bins.size());
+    for (Bin const &bin : bins) c_bins.push_back({bin.largest, bin.context.c_context()});
+    return umemBinning_ctor(ctx, upstream.c_context(), c_bins.data(), c_bins.size());
+  }
+};
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,130 @@
+/* open.cpp - contexts by name, and the default ones, as handles. */
+#include "places.h"
+
+#include <umem/array.hpp>
+#include <umem/buffer.hpp>
+#include <umem/open.hpp>
+#include <umem/pool.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace {
+
+using umem::Context;
+
+TEST(OpenTest, makes_all_layers) {
+  for (char const *name : {"host:", "file:", "mmap:", "stats+pool+host:",
+                           "track+limit+file:?limit=1M", "pool+cuda-async:0"}) {
+    SCOPED_TRACE(name);
+    Context place;
+    try {
+      place = umem::open(name);
+    } catch (umem::not_supported_error const &) {
+      continue; /* a build without GPUs */
+    }
+    auto u = umem::Array<int, 1>::full({100}, 7, place);
+    place = Context(); /* the array keeps it */
+    u.release_host();
+    EXPECT_EQ((*u.host(umem::read))(99), 7);
+  }
+}
+
+TEST(OpenTest, ends_with_the_last_handle) {
+  umem::address leaked;
+  {
+    Context track = umem::open("track+host:");
+    Context other = track;
+    track = Context();
+    EXPECT_EQ(umem_thread_status(), umemOK);
+    leaked = other.allocate(123);
+  }
+  EXPECT_EQ(umem_thread_status(), umemRuntimeError); /* the leak: it has ended */
+  umem_thread_clear();
+  umem::Host().deallocate(leaked);
+}
+
+TEST(OpenTest, throws_what_is_wrong_with_a_name) {
+  EXPECT_THROW(umem::open(""), umem::value_error);
+  EXPECT_THROW(umem::open("nowhere:"), umem::value_error);
+  EXPECT_THROW(umem::open(std::string("host:\0", 6)), umem::value_error);
+  EXPECT_THROW(umem::open("file:/nonexistent/file?mode=r"), umem::io_error);
+  try {
+    umem::open("limit+host:?limt=1M");
+    ADD_FAILURE() << "there is no such option";
+  } catch (umem::value_error const &error) {
+    EXPECT_NE(std::string(error.what()).find("limt"), std::string::npos) << error.what();
+  }
+}
+
+TEST(OpenTest, is_the_struct_of_its_scheme) {
+  Context place = umem::open("limit+host:?limit=1M");
+  umem::Buffer buffer(place, 100);
+  EXPECT_EQ(umemLimit_used(reinterpret_cast<umemLimit *>(place.c_context())), 100u);
+}
+
+/* ---- defaults ---- */
+
+class DefaultTest : public testing::Test {
+protected:
+  void TearDown() override {
+    umem::set_default_context(Context());
+    umem::set_default_context(3, Context());
+  }
+};
+
+TEST_F(DefaultTest, begins_as_one_of_the_library) {
+  Context first = umem::default_context();
+  EXPECT_EQ(first.c_context(), umem_default());
+  umem::Buffer buffer(first, 8);
+}
+
+TEST_F(DefaultTest, keeps_what_is_set) {
+  umemVirtual *pool;
+  {
+    umem::Pool own{umem::Host()};
+    pool = own.c_context();
+    umem::set_default_context(own);
+  }
+  EXPECT_EQ(umem::default_context().c_context(), pool);
+  umem::Buffer buffer(umem::default_context(), 8);
+  umem::set_default_context(Context());
+  EXPECT_NE(umem::default_context().c_context(), pool);
+  EXPECT_EQ(buffer.context().c_context(), pool); /* which the buffer keeps alive */
+}
+
+TEST_F(DefaultTest, ends_what_was_set_before) {
+  bool ended = false;
+  umem::Host ram;
+  umem::set_default_context(
+      Context(std::shared_ptr<umemVirtual>(ram.c_context(), [&](umemVirtual *) { ended = true; })));
+  Context handle = umem::default_context();
+  umem::set_default_context(Context());
+  EXPECT_FALSE(ended);
+  handle = Context();
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(DefaultTest, borrows_what_C_has_set) {
+  umemHost ram;
+  ASSERT_EQ(umemHost_ctor(&ram), umemOK);
+  umem::set_default_context(umem::Pool{umem::Host()});
+  umem_set_default(&ram);
+  EXPECT_EQ(umem::default_context().c_context(), &ram.super);
+  umem::set_default_context(Context());
+  umem_dtor(&ram);
+}
+
+TEST_F(DefaultTest, has_one_of_each_device) {
+  umem::Pool pool{umem::Host()};
+  umem::set_default_context(3, pool);
+  EXPECT_EQ(umem::default_context(3), pool);
+  EXPECT_NE(umem::default_context(), pool);
+  for (int device : {-1, UMEM_DEFAULT_DEVICES}) {
+    EXPECT_THROW(umem::default_context(device), umem::value_error);
+    EXPECT_THROW(umem::set_default_context(device, pool), umem::value_error);
+  }
+}
+
+} // namespace
