@@ -36,12 +36,9 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {{"host", measure_host},
-                                {"arrays", measure_arrays},
-                                {"files", measure_files},
-                                {"stage", measure_stage},
-                                {"growth", measure_growth},
-                                {"pool", measure_pool},
+constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
+                                {"files", measure_files},   {"stage", measure_stage},
+                                {"growth", measure_growth}, {"pool", measure_pool},
                                 {"log", measure_log}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
