@@ -31,5 +31,5 @@ umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
                                       cuda_alignment,
                                       sizeof(umemCudaPlace)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_get_status(ctx);
+  return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_thread.last;
 }

@@ -216,7 +216,7 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
                                       async_alignment,
                                       sizeof(Async)};
   Async *async = umemCuda_construct(&ctx->super, &kind, device);
-  if (!async) return umem_get_status(ctx);
+  if (!async) return umem_thread.last;
   umemCudaGpu *gpu = async->place.gpu;
   umemVirtual *self = &ctx->super;
   umemCudaScope scope;

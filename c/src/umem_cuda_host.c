@@ -48,7 +48,7 @@ static umemStatusType fail_early(umemVirtual *ctx, umemCudaKindOf const *kind, i
                  NULL);
   umemCuda_check(ctx, &none, error, "cannot ask for the current GPU");
   umem_construct_failed(ctx);
-  return umem_get_status(ctx);
+  return umem_thread.last;
 }
 
 umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
@@ -66,7 +66,7 @@ umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
   int device = 0, error = current_device(&device);
   if (error) return fail_early(&ctx->super, &kind, error);
   Pinned *pinned = umemCuda_construct(&ctx->super, &kind, device);
-  if (!pinned) return umem_get_status(ctx);
+  if (!pinned) return umem_thread.last;
   pinned->flags = umemCudaPortable | umemCudaMapped;
   if (flags & UMEM_WRITE_COMBINED) pinned->flags |= umemCudaWriteCombined;
   if (!(flags & ~UMEM_WRITE_COMBINED)) return umemOK;

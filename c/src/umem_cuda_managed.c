@@ -82,7 +82,7 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
                                       sizeof(Managed)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   Managed *managed = umemCuda_construct(&ctx->super, &kind, device);
-  if (!managed) return umem_get_status(ctx);
+  if (!managed) return umem_thread.last;
   managed->flags = flags;
   umemCudaGpu *gpu = managed->place.gpu;
   if (flags & ~(unsigned)all_flags)

@@ -99,7 +99,7 @@ void umemCuda_dtor(umemVirtual *ctx) {
 umemStatusType umemCuda_construct_failed(umemVirtual *ctx) {
   umemCuda_dtor(ctx);
   umem_construct_failed(ctx);
-  return umem_get_status(ctx);
+  return umem_thread.last;
 }
 
 /* ---- blocks ---- */

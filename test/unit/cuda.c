@@ -11,6 +11,12 @@ static void expect_none(int kind, int device, umemStatusType type, char const *w
   expect_failure(umem_alloc(&any, 8) ? umemOK : umem_thread_status(), type, "");
   umem_dtor(&any);
   umem_dtor(&any);
+  umemAttempt attempt; /* which holds the failure, but not what the constructor returns */
+  umemAttempt_begin(&attempt);
+  umemStatusType told = construct(&any, kind, device);
+  umem_dtor(&any);
+  umemAttempt_end(&attempt);
+  assert_int_equal(told, type);
 }
 
 static void machines_without_cuda_are_told(void **state) {
