@@ -130,11 +130,15 @@ void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaRt const *rt = gpu->rt;
   void *left;
   int mode = rt->exchange_capture_mode(&scope->capture_mode);
+  if (mode) { /* before the context goes: CUDA would make one current */
+    rt->last_error();
+    mode = rt->exchange_capture_mode(&scope->capture_mode);
+  }
   int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
-  if (!mode && !popped) return;
-  rt->last_error();
-  if (mode) mode = rt->exchange_capture_mode(&scope->capture_mode);
-  if (popped) popped = rt->context_pop(&left);
+  if (popped) {
+    rt->last_error();
+    popped = rt->context_pop(&left);
+  }
   umemCuda_check(scope->ctx, gpu, mode ? mode : popped, "cannot leave GPU %d", gpu->device);
 }
 

@@ -84,6 +84,9 @@ bool fake_cudart_is_clean(void); /* nothing of it is live */
 /* Whether device has had a context since the reset. */
 bool fake_cudart_had_context(int device);
 
+/* The mode of captures of the calling thread: exchange_capture_mode itself demands a context. */
+int fake_cudart_capture_mode(void);
+
 /* What has been done. */
 typedef struct FakeCudartDone {
   unsigned long

@@ -187,7 +187,8 @@ static int enable_peer_access(int peer) {
 }
 
 static int exchange_capture_mode(int *mode) {
-  int error = cudart_enter("exchange_capture_mode", needDriver);
+  int error =
+      cudart_enter("exchange_capture_mode", needContext); /* which a real one makes current */
   if (!error && (*mode < 0 || *mode > 2)) error = umemCudaInvalidValue;
   if (!error) {
     Thread *thread = cudart_thread();
@@ -197,6 +198,8 @@ static int exchange_capture_mode(int *mode) {
   }
   return cudart_leave(error);
 }
+
+int fake_cudart_capture_mode(void) { return cudart_thread()->capture_mode; }
 
 /* ---- the table ---- */
 

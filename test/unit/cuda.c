@@ -361,12 +361,14 @@ static void the_capture_mode_is_untouched(void **state) {
   Any any;
   int mode = 1;
   expect_ok(umemHost_ctor(&host));
+  fake_cudart_set_device(1); /* with a context, which CUDA would make for the next call */
   ok(rt->exchange_capture_mode(&mode));
   use(&any, 0, &host);
   mode = 0;
   ok(rt->exchange_capture_mode(&mode));
   assert_int_equal(mode, 1);
   umem_dtor(&host);
+  forget_all(); /* the device that the caller has set */
 }
 
 static void pinned_memory_takes_the_caller_s_gpu(void **state) {
