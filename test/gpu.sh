@@ -35,7 +35,7 @@ part_build() {
   local generator=()
   ! command -v ninja > /dev/null || generator=(-G Ninja)
   cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DUMEM_CUDA=ON \
-    -DUMEM_BUILD_TESTS=ON -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ &&
+    -DUMEM_BUILD_TESTS=ON -DUMEM_TEST_KERNELS=ON -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ &&
     cmake --build "$build" --parallel "$(nproc)"
   check "builds" [ $? = 0 ]
 }

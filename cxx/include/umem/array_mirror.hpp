@@ -43,9 +43,14 @@ struct Deleter {
 };
 using AnyDeleter = std::unique_ptr<Deleter>; /* null: nothing is to be done */
 
-template <class F> AnyDeleter make_deleter(F &&f) {
-  if constexpr (std::is_constructible_v<bool, F &>)
-    if (!static_cast<bool>(f)) return nullptr; /* an empty std::function, a null pointer */
+/* An empty std::function, a null pointer. */
+template <class F> bool is_empty_function(F const &f) {
+  if constexpr (std::is_constructible_v<bool, F const &>) return !static_cast<bool>(f);
+  return false;
+}
+
+template <class F> AnyDeleter make_deleter(F f) {
+  if (is_empty_function(f)) return nullptr;
   struct Call final : Deleter {
     F f;
     explicit Call(F &&f_) : f(std::move(f_)) {}

@@ -101,7 +101,7 @@ template <class A> Place home_of(A const &operand) {
   static_assert(is_array<A>,
                 "views and guards have no home: name the place of the loop before them, "
                 "such as umem::on_host");
-  if constexpr (is_array<A>) return Place(operand.context());
+  return Place(operand.context());
 }
 
 template <class A> inline constexpr bool is_guard = false;
