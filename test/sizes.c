@@ -21,7 +21,7 @@ static void close_ground(Ground *ground) {
 }
 
 static size_t moves_below(Ground *ground) {
-  return ground->inner->books ? ground->inner->books(ground->upstream).moves : 0;
+  return ground->inner->books ? ground->inner->books(ground->upstream).moves : BACKEND_MOVES_UNKNOWN;
 }
 
 static size_t blocks_of(umemFixed *fixed) {

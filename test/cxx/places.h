@@ -57,6 +57,12 @@ protected:
     return GetParam()->books ? GetParam()->books(place.c_context()).blocks : 0;
   }
 
+  /* Whether the context counts the sets and copies that reach it, and how many these are. */
+  bool counts_moves() const { return GetParam()->books && moves() != BACKEND_MOVES_UNKNOWN; }
+  std::size_t moves() const {
+    return GetParam()->books ? GetParam()->books(place.c_context()).moves : BACKEND_MOVES_UNKNOWN;
+  }
+
   /* For where a call failed, which the context remembers. */
   void forget_failure() const { umem_clear_status(place.c_context()); }
 
