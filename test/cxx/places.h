@@ -11,9 +11,11 @@
 #include <umem/context.hpp>
 
 #include <cctype>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <vector>
 
 extern "C" {
 #include "backends.h"
@@ -75,9 +77,18 @@ protected:
   umem::Context place;
 };
 
+/* Every row; in a slow environment without those that decorate others, on which the C library alone is
+ * tested there. */
+inline std::vector<Backend const *> each_place() {
+  bool const small = std::getenv("UMEM_TEST_SMALL") != nullptr;
+  std::vector<Backend const *> places;
+  for (Backend const *row = backends; row != backends + backend_count; row++)
+    if (!small || !(row->traits & backendDecorated)) places.push_back(row);
+  return places;
+}
+
 /* Runs the TEST_Ps of a class made from EachPlace on every row. */
 #define FOR_EACH_PLACE(suite)                                                                      \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::Range(backends, backends + backend_count),          \
-                           place_name)
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(each_place()), place_name)
 
 #endif
