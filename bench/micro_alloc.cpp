@@ -3,6 +3,7 @@
 
 #include "by_hand.h"
 #include "heaps.h"
+#include "patterns.h"
 
 #include <fcntl.h>
 #include <unistd.h>
