@@ -42,10 +42,7 @@ void release(void *address) { umfPoolFree(pool, address); }
 
 Other umf_heap() {
   if (!pool) create_pool();
-  int version = umfGetCurrentVersion();
-  std::string name = "UMF " + std::to_string(UMF_MAJOR_VERSION(version)) + "." +
-                     std::to_string(UMF_MINOR_VERSION(version)) + " disjoint pool";
-  return {name, allocate, release, 10};
+  return {std::string("UMF ") + UMEM_BENCH_UMF + " disjoint pool", allocate, release, 10};
 }
 
 } // namespace bench
