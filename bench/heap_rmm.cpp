@@ -10,7 +10,8 @@ namespace bench {
 
 class RmmPool::Impl {
 public:
-  explicit Impl(std::size_t initial_bytes) : pool_(rmm::mr::cuda_memory_resource{}, initial_bytes) {}
+  explicit Impl(std::size_t initial_bytes)
+      : pool_(rmm::mr::cuda_memory_resource{}, initial_bytes) {}
 
   void *alloc(std::size_t size) {
     return pool_.allocate(cuda::stream_ref{stream_}, size, rmm::CUDA_ALLOCATION_ALIGNMENT);

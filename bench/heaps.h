@@ -2,9 +2,9 @@
  *
  * A heap is a handle that is copied. It has
  *
+ *     static constexpr bool wants_sizes;    // whether free must be told the size that alloc was
  *     std::uintptr_t alloc(std::size_t size) const;
- *     void free(std::uintptr_t address, std::size_t size) const;    // the size: some must be told
- */
+ *     void free(std::uintptr_t address, std::size_t size) const; */
 #ifndef UMEM_BENCH_HEAPS_H
 #define UMEM_BENCH_HEAPS_H
 
@@ -20,6 +20,7 @@
 namespace bench {
 
 struct Malloc {
+  static constexpr bool wants_sizes = false;
   std::uintptr_t alloc(std::size_t size) const {
     return reinterpret_cast<std::uintptr_t>(std::malloc(size));
   }
@@ -29,13 +30,16 @@ struct Malloc {
 };
 
 struct Umem {
+  static constexpr bool wants_sizes = false;
   void *context;
+
   std::uintptr_t alloc(std::size_t size) const { return umem_alloc(context, size); }
   void free(std::uintptr_t address, std::size_t = 0) const { umem_free(context, address); }
 };
 
 /* The heap of another library, called as malloc and free are. */
 struct Other {
+  static constexpr bool wants_sizes = false;
   std::string name; /* of the library, with its version */
   void *(*allocate)(std::size_t);
   void (*release)(void *);

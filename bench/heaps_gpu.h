@@ -37,6 +37,7 @@ private:
 class PlainGpu {
 public:
   struct Heap {
+    static constexpr bool wants_sizes = false;
     std::uintptr_t alloc(std::size_t size) const {
       void *bytes = nullptr;
       by_hand::check_cuda(cudaMalloc(&bytes, size), "cudaMalloc");
@@ -56,6 +57,7 @@ public:
 class OrderedGpu {
 public:
   struct Heap {
+    static constexpr bool wants_sizes = false;
     cudaMemPool_t pool;
     cudaStream_t stream;
     std::uintptr_t alloc(std::size_t size) const {
@@ -87,6 +89,7 @@ class RmmPool {
 public:
   class Impl;
   struct Heap {
+    static constexpr bool wants_sizes = true;
     Impl *impl;
     std::uintptr_t alloc(std::size_t size) const;
     void free(std::uintptr_t address, std::size_t size) const;

@@ -37,11 +37,6 @@ struct Step {
 std::vector<Step> mixed_steps(std::size_t count, std::size_t live,
                               Sizes sizes = {mixed_least, mixed_most});
 
-struct Held {
-  std::uintptr_t address = 0;
-  std::size_t size = 0;
-};
-
 /* The first byte of a block, as the CPU uses it. */
 inline void write_to(std::uintptr_t address) { *reinterpret_cast<char volatile *>(address) = 1; }
 inline void read_from(std::uintptr_t address) {
@@ -57,30 +52,49 @@ template <typename Heap> void take_pairs(Heap heap, std::size_t size, std::size_
   }
 }
 
+/* Blocks of a heap by number. What is kept of each is small: with many blocks it is not in the cache. */
+template <typename Heap> class Slots {
+public:
+  Slots(Heap heap, std::size_t count)
+      : heap_(heap), addresses_(count), sizes_(Heap::wants_sizes ? count : 0) {}
+
+  std::uintptr_t alloc(std::size_t slot, std::size_t size) {
+    if constexpr (Heap::wants_sizes) sizes_[slot] = size;
+    return addresses_[slot] = heap_.alloc(size);
+  }
+  void free(std::size_t slot) {
+    if constexpr (Heap::wants_sizes)
+      heap_.free(addresses_[slot], sizes_[slot]);
+    else
+      heap_.free(addresses_[slot], 0);
+  }
+  std::size_t count() const { return addresses_.size(); }
+
+private:
+  Heap heap_;
+  std::vector<std::uintptr_t> addresses_;
+  std::vector<std::size_t> sizes_;
+};
+
 /* The live blocks of a heap. */
 template <typename Heap> class Live {
 public:
-  Live(Heap heap, std::size_t count, std::vector<Step> const &steps) : heap_(heap), blocks_(count) {
-    for (std::size_t i = 0; i < count; i++) {
-      std::size_t size = steps[i % steps.size()].size;
-      blocks_[i] = {heap_.alloc(size), size};
-    }
+  Live(Heap heap, std::size_t count, std::vector<Step> const &steps) : blocks_(heap, count) {
+    for (std::size_t i = 0; i < count; i++) blocks_.alloc(i, steps[i % steps.size()].size);
   }
   Live(Live const &) = delete;
   Live &operator=(Live const &) = delete;
   ~Live() {
-    for (Held const &held : blocks_) heap_.free(held.address, held.size);
+    for (std::size_t i = 0; i < blocks_.count(); i++) blocks_.free(i);
   }
 
   void take(Step const &step) {
-    Held &held = blocks_[step.slot];
-    heap_.free(held.address, held.size);
-    held = {heap_.alloc(step.size), step.size};
+    blocks_.free(step.slot);
+    blocks_.alloc(step.slot, step.size);
   }
 
 private:
-  Heap heap_;
-  std::vector<Held> blocks_;
+  Slots<Heap> blocks_;
 };
 
 /* Replaces live blocks, going on in the steps, which must outlive it, from call to call. */
@@ -120,15 +134,13 @@ Lives random_lives(std::size_t allocations, Sizes sizes, std::size_t cap);
 
 /* touched: the first byte of each block is written. */
 template <typename Heap> void live(Heap heap, Lives const &lives, bool touched) {
-  std::vector<std::uintptr_t> addresses(lives.slots);
-  std::vector<std::size_t> sizes(lives.slots);
+  Slots<Heap> blocks(heap, lives.slots);
   for (Lives::Event const &event : lives.events) {
     if (event.size) {
-      addresses[event.slot] = heap.alloc(event.size);
-      sizes[event.slot] = event.size;
-      if (touched) write_to(addresses[event.slot]);
+      std::uintptr_t address = blocks.alloc(event.slot, event.size);
+      if (touched) write_to(address);
     } else {
-      heap.free(addresses[event.slot], sizes[event.slot]);
+      blocks.free(event.slot);
     }
   }
 }
@@ -157,6 +169,11 @@ double time_threads(Heap heap, std::size_t thread_count, std::vector<Step> const
     for (std::thread &thread : threads) thread.join();
   });
 }
+
+struct Held {
+  std::uintptr_t address = 0;
+  std::size_t size = 0;
+};
 
 /* Blocks on their way from one thread to another. */
 class Ring {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t gibibyte = 1024 * mebibyte;
 constexpr double most_memory = 60.0 * gibibyte; /* of both sides together */
-constexpr double waste = 1.25;                  /* what a heap may take for each byte of live blocks */
+constexpr double waste = 1.25; /* what a heap may take for each byte of live blocks */
 constexpr double round_seconds = 5e-3, warm_seconds = 1;
 constexpr std::size_t drawn_steps = std::size_t{1} << 20;
 constexpr std::size_t few = 4096;

@@ -57,8 +57,6 @@ class Contest {
 public:
   explicit Contest(std::vector<Ratio> &rows) : rows_(rows), others_(others()) {}
 
-  Umem pool() { return pool_.heap(); }
-
   /* Measures timed_for(heap), a Timed, of each heap. target: beside malloc; with it the row is one that
    * promises something beside others, too. */
   template <typename TimedFor>
@@ -68,8 +66,7 @@ public:
     for (Other const &other : others_) candidates.push_back(timed_for(other));
     Samples samples = alternate(rounds, candidates);
     pool_.check_all_went_well();
-    rows_.push_back(
-        {operation, "malloc+free", Measure::slowdown, target, samples[0], samples[1]});
+    rows_.push_back({operation, "malloc+free", Measure::slowdown, target, samples[0], samples[1]});
     for (std::size_t i = 0; i < others_.size(); i++) {
       bool promised = target && others_[i].least_speedup;
       rows_.push_back({operation, others_[i].name, promised ? Measure::speedup : Measure::slowdown,
@@ -109,9 +106,8 @@ void measure_threads(Effort const &effort, Contest &contest) {
                     };
                   });
   contest.measure("the same, freed by another thread", effort.long_rounds, 1.2, [&](auto heap) {
-    return per_operation(passed_per_round, [&steps, heap] {
-      pass_blocks(heap, 1, passed_per_round, steps, false);
-    });
+    return per_operation(passed_per_round,
+                         [&steps, heap] { pass_blocks(heap, 1, passed_per_round, steps, false); });
   });
   contest.measure("the same, 4 pairs of threads, bytes used", effort.long_rounds, {},
                   [&](auto heap) {
@@ -129,14 +125,15 @@ void measure_lives(Effort const &effort, Contest &contest) {
       });
 }
 
-/* Not beside other libraries: each would hold 2 GiB. */
-void measure_many(Effort const &effort, Contest &contest, std::vector<Ratio> &rows) {
+/* In a pool of its own, and not beside other libraries: each would hold 2 GiB. */
+void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
+  Pool pool;
   std::vector<Step> steps = mixed_steps(4 * steps_per_round, many),
                     few_steps = mixed_steps(4 * steps_per_round, few);
-  Samples growth =
-      alternate(effort.short_rounds,
-                {replacing(contest.pool(), many, steps), replacing(contest.pool(), few, few_steps),
-                 replacing(Malloc{}, many, steps)});
+  Samples growth = alternate(effort.short_rounds, {replacing(pool.heap(), many, steps),
+                                                   replacing(pool.heap(), few, few_steps),
+                                                   replacing(Malloc{}, many, steps)});
+  pool.check_all_went_well();
   rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "the same, 1e3 live", Measure::slowdown,
                   8, growth[0], growth[1]});
   rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "malloc+free, 1e6 live",
@@ -146,12 +143,14 @@ void measure_many(Effort const &effort, Contest &contest, std::vector<Ratio> &ro
 } // namespace
 
 void measure_pool(Effort const &effort, std::vector<Ratio> &rows) {
-  Contest contest(rows);
-  measure_one_size(effort, contest);
-  measure_mixed(effort, contest);
-  measure_threads(effort, contest);
-  measure_lives(effort, contest);
-  measure_many(effort, contest, rows);
+  {
+    Contest contest(rows);
+    measure_one_size(effort, contest);
+    measure_mixed(effort, contest);
+    measure_threads(effort, contest);
+    measure_lives(effort, contest);
+  }
+  measure_many(effort, rows);
 }
 
 } // namespace bench
