@@ -98,18 +98,18 @@ void measure_mixed(Effort const &effort, Contest &contest) {
 
 void measure_threads(Effort const &effort, Contest &contest) {
   std::vector<Step> steps = mixed_steps(steps_per_thread, mixed_live);
-  contest.measure("the same, " + std::to_string(thread_count) + " threads", effort.long_rounds, 0.8,
+  contest.measure("pool(host) alloc+free, 8-4096 B mixed, 16 threads", effort.long_rounds, 0.8,
                   [&](auto heap) -> Timed {
                     return [&steps, heap] {
                       return time_threads(heap, thread_count, steps, mixed_live / thread_count) /
                              (thread_count * steps_per_thread);
                     };
                   });
-  contest.measure("the same, freed by another thread", effort.long_rounds, 1.2, [&](auto heap) {
+  contest.measure("pool(host) 8-4096 B mixed, freed by another thread", effort.long_rounds, 1.2, [&](auto heap) {
     return per_operation(passed_per_round,
                          [&steps, heap] { pass_blocks(heap, 1, passed_per_round, steps, false); });
   });
-  contest.measure("the same, 4 pairs of threads, bytes used", effort.long_rounds, {},
+  contest.measure("pool(host) the same, 4 pairs of threads, touched", effort.long_rounds, {},
                   [&](auto heap) {
                     return per_operation(passed_per_round, [&steps, heap] {
                       pass_blocks(heap, pair_count, passed_per_round / pair_count, steps, true);
