@@ -105,11 +105,13 @@ void measure_threads(Effort const &effort, Contest &contest) {
                              (thread_count * steps_per_thread);
                     };
                   });
-  contest.measure("pool(host) 8-4096 B mixed, freed by another thread", effort.long_rounds, 1.2, [&](auto heap) {
-    return per_operation(passed_per_round,
-                         [&steps, heap] { pass_blocks(heap, 1, passed_per_round, steps, false); });
-  });
-  contest.measure("pool(host) the same, 4 pairs of threads, touched", effort.long_rounds, {},
+  contest.measure("pool(host) 8-4096 B mixed, freed by another thread", effort.long_rounds, 1.2,
+                  [&](auto heap) {
+                    return per_operation(passed_per_round, [&steps, heap] {
+                      pass_blocks(heap, 1, passed_per_round, steps, false);
+                    });
+                  });
+  contest.measure("pool(host) 8-4096 B mixed, 4 pairs of threads", effort.long_rounds, {},
                   [&](auto heap) {
                     return per_operation(passed_per_round, [&steps, heap] {
                       pass_blocks(heap, pair_count, passed_per_round / pair_count, steps, true);
