@@ -8,6 +8,8 @@
 
 namespace bench {
 
+constexpr std::size_t whole = std::size_t{1} << 20; /* RMM's pools begin with multiples of 256 B */
+
 class RmmPool::Impl {
 public:
   explicit Impl(std::size_t initial_bytes)
@@ -34,10 +36,8 @@ void RmmPool::Heap::free(std::uintptr_t address, std::size_t size) const {
   impl->free(reinterpret_cast<void *>(address), size);
 }
 
-RmmPool::RmmPool(std::size_t initial_bytes) {
-  constexpr std::size_t whole = std::size_t{1} << 20;
-  impl_ = std::make_unique<Impl>((initial_bytes / whole + 1) * whole);
-}
+RmmPool::RmmPool(std::size_t initial_bytes)
+    : impl_(std::make_unique<Impl>((initial_bytes / whole + 1) * whole)) {}
 
 RmmPool::~RmmPool() = default;
 void RmmPool::finish() const { impl_->finish(); }

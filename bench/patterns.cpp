@@ -27,7 +27,7 @@ double Sizes::mean() const {
   return logarithmic && low < high ? (high - low) / std::log(high / low) : (low + high) / 2;
 }
 
-std::vector<Step> mixed_steps(std::size_t count, std::size_t live, Sizes sizes) {
+std::vector<Step> mixed_steps(std::size_t count, std::size_t live, Sizes const &sizes) {
   std::mt19937_64 random(1);
   std::uniform_int_distribution<std::size_t> slot(0, live - 1);
   std::vector<Step> steps(count);
@@ -38,7 +38,7 @@ std::vector<Step> mixed_steps(std::size_t count, std::size_t live, Sizes sizes) 
   return steps;
 }
 
-Lives random_lives(std::size_t allocations, Sizes sizes, std::size_t cap) {
+Lives random_lives(std::size_t allocations, Sizes const &sizes, std::size_t cap) {
   using Death = std::pair<double, std::size_t>; /* when, and which slot */
   std::priority_queue<Death, std::vector<Death>, std::greater<Death>> deaths;
   std::mt19937_64 random(1);

@@ -35,7 +35,7 @@ struct Step {
 };
 
 std::vector<Step> mixed_steps(std::size_t count, std::size_t live,
-                              Sizes sizes = {mixed_least, mixed_most});
+                              Sizes const &sizes = {mixed_least, mixed_most});
 
 /* The first byte of a block, as the CPU uses it. */
 inline void write_to(std::uintptr_t address) { *reinterpret_cast<char volatile *>(address) = 1; }
@@ -130,10 +130,10 @@ struct Lives {
 
 /* Random sizes, and lifetimes of 1 to 10000 allocations, as many of each power of two. No more than cap
  * bytes live at once: those that would be the next to go, go first. */
-Lives random_lives(std::size_t allocations, Sizes sizes, std::size_t cap);
+Lives random_lives(std::size_t allocations, Sizes const &sizes, std::size_t cap);
 
 /* touched: the first byte of each block is written. */
-template <typename Heap> void live(Heap heap, Lives const &lives, bool touched) {
+template <typename Heap> void play_lives(Heap heap, Lives const &lives, bool touched) {
   Slots<Heap> blocks(heap, lives.slots);
   for (Lives::Event const &event : lives.events) {
     if (event.size) {

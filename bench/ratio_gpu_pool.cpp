@@ -111,7 +111,7 @@ public:
     return [this, &owner](std::size_t count) {
       std::size_t times = (count + life_allocations - 1) / life_allocations;
       double seconds = seconds_with(owner, [&] {
-        for (std::size_t i = 0; i < times; i++) live(owner.heap(), lives_, false);
+        for (std::size_t i = 0; i < times; i++) play_lives(owner.heap(), lives_, false);
       });
       return seconds * static_cast<double>(count) / static_cast<double>(times * life_allocations);
     };

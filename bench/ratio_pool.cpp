@@ -123,7 +123,7 @@ void measure_lives(Effort const &effort, Contest &contest) {
   Lives lives = random_lives(lives_per_round, life_sizes, life_cap);
   contest.measure(
       "pool(host) lifetimes, 16 B-1 MiB, up to 64 MiB", effort.long_rounds, {}, [&](auto heap) {
-        return per_operation(lives_per_round, [&lives, heap] { live(heap, lives, true); });
+        return per_operation(lives_per_round, [&lives, heap] { play_lives(heap, lives, true); });
       });
 }
 
