@@ -24,6 +24,7 @@
 #include "child.h"
 #include "fake/cudart.h"
 #include "fake/cudart_wrap.h"
+#include "settings.h"
 #include "umem_cuda_staging.h"
 
 /* ---- what may fail untold ---- */
@@ -590,7 +591,7 @@ static void let_contexts_go(void) {
 
 static int begin(void **state) {
   (void)state;
-  on_gpu = getenv("UMEM_TEST_GPU");
+  on_gpu = setting_gpu();
   runtime = on_gpu ? umemCudaRt_get() : fake_cudart();
   if (!runtime) fail_msg("this build has no CUDA");
   umemCudaRt_replace(cudart_wrap(runtime));
