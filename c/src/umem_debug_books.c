@@ -332,6 +332,10 @@ bool umemDebugBooks_tell(umemDebugBooks *books, umemDebugBlock const *block,
   if (first) {
     note->told = true;
     describe(books, note, fault);
+    if (note->state == umemDebugFreeing) { /* the call that tells frees nothing */
+      fault->freed = false;
+      fault->freed_frames = 0;
+    }
     fault->kind = block->offset < 0                          ? umemDebugUnderflow
                   : (uint64_t)block->offset >= block->nbytes ? umemDebugOverflow
                                                              : umemDebugWriteAfterFree;
