@@ -185,8 +185,8 @@ static void alignment_is_kept_with_guards(void **state) {
 
 /* ---- wrong calls ---- */
 
-__attribute__((noinline, noclone)) uintptr_t allocate_here(umemDebug *debug, size_t nbytes);
-__attribute__((noinline, noclone)) void free_here(umemDebug *debug, uintptr_t adr);
+__attribute__((noinline)) uintptr_t allocate_here(umemDebug *debug, size_t nbytes);
+__attribute__((noinline)) void free_here(umemDebug *debug, uintptr_t adr);
 
 uintptr_t allocate_here(umemDebug *debug, size_t nbytes) {
   uintptr_t adr = umem_alloc(debug, nbytes);
