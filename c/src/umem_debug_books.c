@@ -324,25 +324,29 @@ void umemDebugBooks_unpin(umemDebugBooks *books, umemDebugBlock const *blocks, u
   umemLock_release(&books->lock);
 }
 
-bool umemDebugBooks_tell(umemDebugBooks *books, umemDebugBlock const *block,
+static umemDebugKind kind_of(umemDebugBlock const *block, int64_t offset) {
+  if (offset < 0) return umemDebugUnderflow;
+  return (uint64_t)offset < block->nbytes ? umemDebugWriteAfterFree : umemDebugOverflow;
+}
+
+bool umemDebugBooks_tell(umemDebugBooks *books, umemDebugBlock const *block, umemDebugPart part,
                          umemDebugFault *fault) {
+  umemDebugFinding const *finding = &block->finding[part];
   umemLock_acquire(&books->lock);
-  umemDebugNote *note = note_of(books, block);
-  bool first = note && !note->told;
+  umemDebugNote *note = finding->wrong ? note_of(books, block) : NULL;
+  bool first = note && !note->told[part];
   if (first) {
-    note->told = true;
+    note->told[part] = true;
     describe(books, note, fault);
     if (note->state == umemDebugFreeing) { /* the call that tells frees nothing */
       fault->freed = false;
       fault->freed_frames = 0;
     }
-    fault->kind = block->offset < 0                          ? umemDebugUnderflow
-                  : (uint64_t)block->offset >= block->nbytes ? umemDebugOverflow
-                                                             : umemDebugWriteAfterFree;
-    fault->offset = block->offset;
-    fault->wrong = block->wrong;
-    fault->found = block->found;
-    fault->expected = block->expected;
+    fault->kind = kind_of(block, finding->offset);
+    fault->offset = finding->offset;
+    fault->wrong = finding->wrong;
+    fault->found = finding->found;
+    fault->expected = finding->expected;
   }
   umemLock_release(&books->lock);
   return first;

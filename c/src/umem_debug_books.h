@@ -20,19 +20,25 @@
 
 #include <umem/debug.h>
 
-/* What the books say of a block, for work on it without the lock. */
-typedef struct umemDebugBlock {
-  uintptr_t origin; /* where upstream's block begins */
-  size_t extent;    /* its bytes */
-  size_t front;     /* those before the block proper */
-  size_t nbytes;    /* those that were asked for */
-  uint64_t number;  /* of the allocation, from 1 */
-  bool aligned;     /* of umem_aligned_alloc */
-  bool poisoned;    /* filled with UMEM_DEBUG_FREED */
-  /* What umemDebug_inspect has found. */
+/* The bytes of a block that were overwritten: those around it, those inside. */
+typedef enum umemDebugPart { umemDebugAround, umemDebugInside, umemDebugParts } umemDebugPart;
+
+typedef struct umemDebugFinding {
   size_t wrong;   /* bytes; 0: all is well */
   int64_t offset; /* of the first, from the address on */
   unsigned char found, expected;
+} umemDebugFinding;
+
+/* What the books say of a block, for work on it without the lock. */
+typedef struct umemDebugBlock {
+  uintptr_t origin;                         /* where upstream's block begins */
+  size_t extent;                            /* its bytes */
+  size_t front;                             /* those before the block proper */
+  size_t nbytes;                            /* those that were asked for */
+  uint64_t number;                          /* of the allocation, from 1 */
+  bool aligned;                             /* of umem_aligned_alloc */
+  bool poisoned;                            /* filled with UMEM_DEBUG_FREED */
+  umemDebugFinding finding[umemDebugParts]; /* of umemDebug_inspect */
 } umemDebugBlock;
 
 static inline uintptr_t umemDebugBlock_adr(umemDebugBlock const *block) {
@@ -49,8 +55,8 @@ typedef enum umemDebugState {
 typedef struct umemDebugNote {
   umemDebugBlock block;
   umemDebugState state;
-  bool told;     /* what is wrong with it */
-  uint16_t pins; /* how many look at it */
+  bool told[umemDebugParts]; /* what is wrong with it */
+  uint16_t pins;             /* how many look at it */
   uint16_t allocated_frames, freed_frames;
   void **traces; /* owned: of the allocation, then, from books->frames on, of the free */
 } umemDebugNote;
@@ -128,9 +134,10 @@ unsigned umemDebugBooks_pin(umemDebugBooks *books, uintptr_t from, bool all, ume
                             unsigned room);
 void umemDebugBooks_unpin(umemDebugBooks *books, umemDebugBlock const *blocks, unsigned count);
 
-/* Whether what was found wrong with block is still to be told; then *fault is it, and it counts as
- * told. */
-bool umemDebugBooks_tell(umemDebugBooks *books, umemDebugBlock const *block, umemDebugFault *fault);
+/* Whether what was found wrong with a part of block is still to be told; then *fault is it, and it
+ * counts as told. */
+bool umemDebugBooks_tell(umemDebugBooks *books, umemDebugBlock const *block, umemDebugPart part,
+                         umemDebugFault *fault);
 
 /* Whether the nbytes at adr lie inside a live block or touch none at all; else *fault tells what
  * they touch. */

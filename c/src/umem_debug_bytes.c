@@ -60,13 +60,15 @@ static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
 /* Compares the n bytes of block from offset on, which are at bytes now. */
 static void compare(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
                     unsigned char expected, size_t n) {
+  umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugAround : umemDebugInside;
+  umemDebugFinding *finding = &block->finding[part];
   if (is_all(bytes, expected, n)) return;
   for (size_t i = 0; i < n; i++) {
     if (bytes[i] == expected) continue;
-    if (!block->wrong++) {
-      block->offset = offset + (int64_t)i;
-      block->found = bytes[i];
-      block->expected = expected;
+    if (!finding->wrong++) {
+      finding->offset = offset + (int64_t)i;
+      finding->found = bytes[i];
+      finding->expected = expected;
     }
   }
 }
@@ -162,7 +164,7 @@ static void look_directly(umemDebugImpl const *debug, umemDebugBlock *block) {
 
 bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  for (unsigned i = 0; i < count; i++) blocks[i].wrong = 0;
+  for (unsigned i = 0; i < count; i++) memset(blocks[i].finding, 0, sizeof blocks[i].finding);
   if (debug->direct) {
     for (unsigned i = 0; i < count; i++) look_directly(debug, &blocks[i]);
     return true;

@@ -92,13 +92,13 @@ void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *fault) {
 
 bool umemDebug_tell(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count) {
   bool nothing = true;
-  for (unsigned i = 0; i < count; i++) {
-    umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
-    if (!blocks[i].wrong) continue;
-    if (!umemDebugBooks_tell(&umemDebug_impl(ctx)->books, &blocks[i], &fault)) continue;
-    umemDebug_refuse(ctx, &fault);
-    nothing = false;
-  }
+  for (unsigned i = 0; i < count; i++)
+    for (umemDebugPart part = 0; part < umemDebugParts; part++) {
+      umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+      if (!umemDebugBooks_tell(&umemDebug_impl(ctx)->books, &blocks[i], part, &fault)) continue;
+      umemDebug_refuse(ctx, &fault);
+      nothing = false;
+    }
   return nothing;
 }
 

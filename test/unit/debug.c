@@ -108,8 +108,14 @@ static void a_check_finds_them_where_they_are(void **state) {
     assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
     expect_failure(&place.debug, umemIndexError, "2 bytes into the freed block of 60 bytes");
     assert_ok(umemDebug_check(&place.debug)); /* each is told once */
+    poke(&place, adr[50] + 1, 5);
+    poke(&place, adr[3] - 1, 5);
+    assert_ok(umemDebug_check(&place.debug));
+    poke(&place, adr[50] - 1, 5); /* around is not inside */
+    assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
+    expect_failure(&place.debug, umemIndexError, "1 byte before the freed block of 60 bytes");
     umemDebugFigures figures = figures_of(&place.debug);
-    assert_true(figures.faults == 3 && figures.live_blocks == count / 2);
+    assert_true(figures.faults == 4 && figures.live_blocks == count / 2);
     assert_int_equal(figures.kept_blocks, count / 2);
     for (size_t i = 1; i < count; i += 2) umem_free(&place.debug, adr[i]);
   }

@@ -16,8 +16,8 @@
  * - a free or resize of anything but a live block, a second free, one by the wrong function and a
  *   resize with the wrong old size are umemValueError, and change nothing.
  *
- * A byte that was overwritten is a umemIndexError, told once for each block: where it was, what
- * stood there, and, where call sites are kept, who allocated the block and who freed it. It is
+ * A byte that was overwritten is a umemIndexError, told once for what is around a block and once for
+ * its inside: where it was, what stood there, and, where call sites are kept, who allocated the block and who freed it. It is
  * looked for
  *
  * - around a block when it is freed or resized,
@@ -36,7 +36,7 @@
  * live when ctx ends go back to upstream.
  *
  * All threads share one lock, which is held for a look-up and not while upstream works. A block
- * costs about 170 bytes beside its guards, and 16 for each frame.
+ * costs about 180 bytes beside its guards, and 16 for each frame.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemDebug {
