@@ -260,6 +260,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
     ADAPTOR_ROWS(track, backendTellsLeaks),
+    DEBUG_ROWS,
     ADAPTOR_ROWS(retry, 0),
     ADAPTOR_ROWS(fault, 0),
     ADAPTOR_ROWS(log, 0),
