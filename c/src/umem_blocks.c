@@ -100,12 +100,13 @@ static void extend(umemBlocks *blocks, umemBlocksPart *part) {
   __atomic_fetch_add(&blocks->tight, tight ? 1u : -1u, __ATOMIC_SEQ_CST);
 }
 
-/* Gives half of the room back where most blocks have gone, if there is enough without it for twice as
- * many as are left. */
+/* Gives most of the room back where nearly all blocks have gone. Not so often, and not in small tables,
+ * that a free would cost noticeably more. */
 static void shrink(umemBlocks *blocks, umemBlocksPart *part) {
   unsigned slack = __atomic_load_n(&blocks->slack, __ATOMIC_SEQ_CST);
-  size_t half = part->capacity / 2;
-  if (!part->tight && is_ample(half, slack, 2 * count_of(part))) resize(part, half);
+  size_t quarter = part->capacity / 4;
+  if (quarter >= sparse_capacity && !part->tight && is_ample(quarter, slack, 2 * count_of(part)))
+    resize(part, quarter);
 }
 
 /* ---- reservations ---- */
@@ -195,7 +196,7 @@ bool umemBlocks_take(umemBlocks *blocks, uintptr_t adr, size_t *size) {
   if (found) {
     *size = cell->size;
     erase(part, cell);
-    if (8 * count_of(part) < part->capacity) shrink(blocks, part);
+    if (16 * count_of(part) < part->capacity) shrink(blocks, part);
   }
   umemLock_release(&part->lock);
   return found;

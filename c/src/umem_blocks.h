@@ -4,8 +4,8 @@
  * table is in parts, each with a lock of its own, which is held for one look-up and never while a
  * context is called. A part is a hash table with open addressing, at most three quarters full: a
  * look-up costs the lock and mostly one cache miss, however many blocks there are. 16 bytes an entry:
- * 8 KiB for the first block, 64 KiB for a thousand, 21 to 43 bytes a block for many. The table shrinks
- * when blocks go.
+ * 8 KiB for the first block, 64 KiB for a thousand, 21 to 43 bytes a block for many. A table shrinks
+ * when nearly all blocks go.
  */
 #ifndef UMEM_BLOCKS_H
 #define UMEM_BLOCKS_H
