@@ -55,6 +55,26 @@ static void each_scheme_is_opened(void **state) {
   assert_null(umem_scheme(SIZE_MAX));
 }
 
+static void inner_layers_can_be_asked(void **state) {
+  (void)state;
+  umemPool *pool = umem_open("pool+stats+limit+host:?limit=8M");
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  umem_free(pool, umem_alloc(pool, 100));
+  umemStats *stats = umem_get_upstream(pool);
+  assert_ok(umemStats_get(stats, &figures));
+  assert_in_range(figures.current_bytes, 100, 8 << 20);
+  umemLimit *limit = umem_get_upstream(stats);
+  assert_int_equal(umemLimit_used(limit), figures.current_bytes);
+  umemHost *host = umem_get_upstream(limit);
+  assert_string_equal(umem_get_device_name(host), "Host");
+  assert_null(umem_get_upstream(host));
+  assert_int_equal(umem_thread_status(), umemOK);
+  assert_int_equal(umemStats_get((umemStats *)pool, &figures), umemTypeError); /* not this layer */
+  umem_clear_status(pool);
+  umem_thread_clear();
+  assert_ok(umem_close(pool));
+}
+
 /* The capabilities, names and bounds that the constructors give. */
 static void options_reach_the_constructors(void **state) {
   (void)state;
@@ -292,6 +312,7 @@ static void close_tells_what_the_end_reveals(void **state) {
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(each_scheme_is_opened),
+      TEST(inner_layers_can_be_asked),
       TEST(options_reach_the_constructors),
       TEST(fault_knows_groups_of_calls),
       TEST(files_in_their_modes),
