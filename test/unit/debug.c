@@ -91,6 +91,27 @@ static void writes_into_freed_blocks_are_found(void **state) {
   }
 }
 
+/* More than is copied at once, several times over; to the first byte and the last. */
+static void nothing_is_too_long_to_be_looked_at(void **state) {
+  (void)state;
+  enum { nbytes = 1000000 };
+  size_t const at[] = {0, 1, 262111, 262112, 262143, 262144, 600000, nbytes - 1};
+  Place place;
+  FOR_EACH_PLACE(place, NULL) {
+    uintptr_t adr[8];
+    for (size_t i = 0; i < 8; i++) adr[i] = umem_alloc(&place.debug, nbytes);
+    for (size_t i = 0; i < 8; i++) umem_free(&place.debug, adr[i]);
+    for (size_t i = 0; i < 8; i++) {
+      char words[100];
+      poke(&place, adr[i] + at[i], 1);
+      assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
+      snprintf(words, sizeof words, "%zu byte%s into the freed block of 1000000 bytes at 0x%jx",
+               at[i], at[i] == 1 ? "" : "s", (uintmax_t)adr[i]);
+      expect_failure(&place.debug, umemIndexError, words);
+    }
+  }
+}
+
 static void a_check_finds_them_where_they_are(void **state) {
   (void)state;
   enum { count = 200 }; /* several batches */
@@ -245,7 +266,15 @@ static void a_wrong_write_tells_the_sites(void **state) {
     umem_trim(&place.debug, 0);
     assert_non_null(strstr(umem_get_message(&place.debug), "; allocated by allocate_here+0x"));
     expect_failure(&place.debug, umemIndexError, "; freed by free_here+0x");
-    poke(&place, live - 1, 1);
+    poke(&place, live + 100, 1);
+    if (place.direct) { /* refused: it is not free, and nobody has freed it */
+      free_here(&place.debug, live);
+      expect_failure(&place.debug, umemIndexError, "; allocated by allocate_here+0x");
+      umem_set(&place.debug, live, 0, 101);
+      assert_null(strstr(umem_get_message(&place.debug), "freed"));
+      expect_failure(&place.debug, umemIndexError, "; allocated by allocate_here+0x");
+      continue;
+    }
     umemDebug_check(&place.debug);
     assert_null(strstr(umem_get_message(&place.debug), "freed"));
     expect_failure(&place.debug, umemIndexError, "; allocated by allocate_here+0x");
@@ -353,6 +382,9 @@ static void sets_and_copies_stay_inside(void **state) {
     assert_true(fault.adr == adr && fault.offset == 100 && !fault.freed);
     expect_bad_access(&place, umem_set(&place.debug, adr - 2, 2, 5), "2 bytes before the block");
     expect_bad_access(&place, umem_set(&place.debug, adr + 105, 2, 1), "6 bytes past the end");
+    size_t alignment = place.upstream->alignment,
+           guard = (32 + alignment - 1) / alignment * alignment;
+    expect_bad_access(&place, umem_set(&place.debug, adr - guard - 8, 2, 10), "it touches what is");
     expect_bad_access(&place, umem_set(&place.debug, dead + 5, 2, 1),
                       "5 bytes into the freed block");
     expect_bad_access(&place, umem_copy_to(&place.debug, adr, &host, out, 101), "1 byte past");
@@ -455,6 +487,7 @@ int main(void) {
       TEST(writes_before_a_block_are_found),
       TEST(guards_are_as_long_as_they_should_be),
       TEST(writes_into_freed_blocks_are_found),
+      TEST(nothing_is_too_long_to_be_looked_at),
       TEST(a_check_finds_them_where_they_are),
       TEST(the_end_finds_what_is_left),
       TEST(new_and_freed_memory_is_filled),

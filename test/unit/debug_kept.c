@@ -197,6 +197,32 @@ static void each_call_of_upstream_may_fail(void **state) {
   end(&ordered);
 }
 
+/* The bytes are in the new block already: the old one goes unfilled, and is not taken for wrong. */
+static void a_resize_needs_no_filling_of_the_old_block(void **state) {
+  (void)state;
+  umemFault fault;
+  umemDebug debug;
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  plan.calls = umemFaultSet;
+  plan.nth = 4; /* after two guards and the inside of the new block */
+  assert_ok(umemFault_ctor(&fault, &fake, NULL));
+  assert_ok(umemDebug_ctor(&debug, &fault, NULL));
+  uintptr_t adr = umem_calloc(&debug, 1, 100);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  uintptr_t moved = umem_realloc(&debug, adr, 100, 200);
+  assert_int_equal(umemFault_failures(&fault), 1);
+  assert_true(moved != 0 && umem_is_ok(&debug));
+  unsigned char bytes[100], zeros[100] = {0};
+  assert_ok(umem_copy_to(&debug, moved, &host, (uintptr_t)bytes, 100));
+  assert_memory_equal(bytes, zeros, 100);
+  assert_int_equal(figures_of(&debug).kept_blocks, 1);
+  assert_ok(umemDebug_check(&debug));
+  umem_free(&debug, moved);
+  end(&debug);
+  end(&fault);
+  assert_int_equal(blocks_in(&fake), 0);
+}
+
 /* What fails later than its call. */
 static void queued_work_may_fail(void **state) {
   (void)state;
@@ -213,6 +239,49 @@ static void queued_work_may_fail(void **state) {
   assert_ok(umem_trim(&debug, 0));
   assert_int_equal(figures_of(&debug).kept_blocks, 0);
   end(&debug);
+  end(&ordered);
+}
+
+/* ---- one who looks while another does ---- */
+
+static umemDebug *looked_at;
+static umemStatusType in_hook;
+
+static void look_too(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)ctx, (void)type, (void)message, (void)data;
+  in_hook = umemDebug_check(looked_at);
+}
+
+/* The hook is called in the middle of a look. */
+static void two_may_look_at_once(void **state) {
+  (void)state;
+  size_t const at[] = {0, 2047, 2048, 4000, 4999};
+  FakeAsync ordered;
+  umemDebug debug;
+  assert_ok(fake_async_ctor(&ordered));
+  for (size_t i = 0; i < 5; i++) {
+    assert_ok(umemDebug_ctor(&debug, &ordered, NULL));
+    uintptr_t adr = umem_alloc(&debug, 5000), other = umem_alloc(&debug, 10);
+    umem_free(&debug, adr);
+    looked_at = &debug;
+    for (int wrong = 0; wrong < 2; wrong++) {
+      if (wrong) assert_ok(umem_set(&ordered, adr + at[i], 1, 1));
+      assert_ok(umem_synchronize(&ordered));
+      umem_set_failure_hook(look_too, NULL);
+      in_hook = umemAssertError;
+      fake_async_fail_next(&ordered, umemRuntimeError);
+      umemDebug_check(&debug);
+      umem_set_failure_hook(NULL, NULL);
+      assert_int_equal(in_hook, wrong ? umemIndexError : umemOK);
+      if (wrong) assert_true(first_fault(&debug).offset == (int64_t)at[i]);
+      umem_clear_status(&debug);
+      umem_clear_status(&ordered);
+      umem_thread_clear();
+    }
+    assert_ok(umemDebug_check(&debug)); /* it was told */
+    umem_free(&debug, other);
+    end(&debug);
+  }
   end(&ordered);
 }
 
@@ -344,7 +413,7 @@ static void *churn(void *number) {
     }
     uintptr_t adr[6];
     for (size_t k = 0; k < 6; k++) {
-      size_t size = 1 + next_random(&random) % 3000;
+      size_t size = 1 + next_random(&random) % (i % 4 ? 3000 : 40000); /* some do not wait */
       adr[k] =
           k % 2 ? umem_alloc(&shared.debug, size) : umem_aligned_alloc(&shared.debug, 64, size);
       umem_set(&shared.debug, adr[k], (int)i, size);
@@ -402,7 +471,9 @@ int main(void) {
       TEST(none_waits_when_none_may),
       TEST(what_waits_goes_when_memory_is_out),
       TEST(each_call_of_upstream_may_fail),
+      TEST(a_resize_needs_no_filling_of_the_old_block),
       TEST(queued_work_may_fail),
+      TEST(two_may_look_at_once),
       TEST(the_order_of_the_queue_counts),
       TEST(frees_do_not_wait),
       TEST(a_correct_program_is_told_nothing),
