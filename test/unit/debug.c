@@ -382,9 +382,10 @@ static void sets_and_copies_stay_inside(void **state) {
     assert_true(fault.adr == adr && fault.offset == 100 && !fault.freed);
     expect_bad_access(&place, umem_set(&place.debug, adr - 2, 2, 5), "2 bytes before the block");
     expect_bad_access(&place, umem_set(&place.debug, adr + 105, 2, 1), "6 bytes past the end");
-    size_t alignment = place.upstream->alignment,
-           guard = (32 + alignment - 1) / alignment * alignment;
-    expect_bad_access(&place, umem_set(&place.debug, adr - guard - 8, 2, 10), "it touches what is");
+    size_t alignment = place.upstream->alignment;
+    size_t guard = (32 + alignment - 1) / alignment * alignment;
+    if (adr > guard + 8) /* from outside into a guard */
+      expect_bad_access(&place, umem_set(&place.debug, adr - guard - 8, 2, 10), "it touches what");
     expect_bad_access(&place, umem_set(&place.debug, dead + 5, 2, 1),
                       "5 bytes into the freed block");
     expect_bad_access(&place, umem_copy_to(&place.debug, adr, &host, out, 101), "1 byte past");
