@@ -1,6 +1,5 @@
 /* debug.c - umem/debug.h: each kind of wrong write and wrong call, over each kind of memory. */
 #include "debug_help.h"
-#include "fake/doubles.h"
 
 /* ---- wrong writes ---- */
 

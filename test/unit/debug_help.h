@@ -5,6 +5,7 @@
 
 #include "adaptor_help.h"
 #include "backends.h"
+#include "fake/doubles.h"
 
 #include <stdio.h>
 
@@ -48,6 +49,8 @@ static inline void close_place(Place *place) {
   end(&place->debug);
   if (!umem_is_ok(place->upstream)) fail_msg("%s", umem_get_message(place->upstream));
   place->row->close(place->upstream);
+  char const *complaint = doubles_complaint();
+  if (complaint) fail_msg("%s", complaint);
 }
 
 #define FOR_EACH_PLACE(place, options)                                                             \

@@ -1,7 +1,6 @@
 /* debug_kept.c - umem/debug.h: freed blocks that wait, upstreams that fail, programs without a
  * fault, and threads. */
 #include "debug_help.h"
-#include "fake/doubles.h"
 
 /* ---- how many wait ---- */
 
