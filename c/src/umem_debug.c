@@ -2,9 +2,7 @@
 #include "umem_debug.h"
 #include "umem_sites.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static umemDebugBooks *books_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->books; }
 
