@@ -6,6 +6,7 @@
 #define UMEM_TEST_BACKENDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <umem.h>
 
 /* What the tests must know of a context beyond its own capabilities. */
@@ -22,8 +23,11 @@ enum {
 /* What a context counts of itself. */
 typedef struct BackendBooks {
   size_t blocks; /* live now */
-  size_t moves;  /* sets and copies that have reached it, in its life */
+  size_t moves;  /* sets and copies that have reached it, in its life; or BACKEND_MOVES_UNKNOWN */
 } BackendBooks;
+
+/* Of a context that counts its blocks alone. */
+#define BACKEND_MOVES_UNKNOWN SIZE_MAX
 
 typedef struct Backend {
   char const *name;                /* unique: "host", "file", "mmap", "fake", ... */

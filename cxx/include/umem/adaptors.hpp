@@ -258,12 +258,14 @@ private:
   template <class F>
   static bool call(void *user, void *ctx, std::size_t nbytes, std::size_t alignment,
                    unsigned attempt) {
-    std::uint64_t before = umem_thread_failures();
+    detail::
+        forget_thrown(); /* this request's takes its place, and is none of what function calls */
+    std::uint64_t failures = umem_thread_failures();
     try {
       RetryRequest request{borrow(static_cast<umemVirtual *>(ctx)), nbytes, alignment, attempt};
       return static_cast<Kept<F> *>(user)->function(static_cast<RetryRequest const &>(request));
     } catch (...) { /* must not pass through C */
-      detail::keep_thrown(before);
+      detail::keep_thrown(failures);
       return false;
     }
   }
