@@ -6,6 +6,7 @@
 #include "adaptor_help.h"
 #include "backends.h"
 #include "fake/doubles.h"
+#include "settings.h"
 
 #include <stdio.h>
 

@@ -377,7 +377,7 @@ static void step(Place *place, Slot *slot, uint64_t *random) {
 static void a_correct_program_is_told_nothing(void **state) {
   (void)state;
   umemDebugOptions options = few(30, 100000);
-  int const steps = getenv("UMEM_TEST_SMALL") ? 500 : 3000;
+  int const steps = setting_small() ? 500 : 3000;
   uint64_t random = 1;
   Place place;
   FOR_EACH_PLACE(place, &options) {
@@ -402,7 +402,7 @@ static Place shared;
 
 /* The first keeps looking while the others allocate and free. */
 static void *churn(void *number) {
-  int const rounds = getenv("UMEM_TEST_SMALL") ? 100 : 500;
+  int const rounds = setting_small() ? 100 : 500;
   uint64_t random = (uintptr_t)number;
   for (int i = 0; i < rounds; i++) {
     if (!number) {
