@@ -58,6 +58,14 @@ static inline void close_place(Place *place) {
   for (size_t i_ = 0; i_ < place_count && (open_place(&(place), place_names[i_], options), true);  \
        close_place(&(place)), i_++)
 
+/* Options that let few freed blocks wait. */
+static inline umemDebugOptions few(size_t blocks, size_t bytes) {
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.kept_blocks = blocks;
+  options.kept_bytes = bytes;
+  return options;
+}
+
 /* ---- memory, past the decorator ---- */
 
 static inline void poke(Place *place, uintptr_t adr, unsigned char byte) {
