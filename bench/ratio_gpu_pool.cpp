@@ -62,7 +62,7 @@ std::string live_text(std::size_t live) {
 /* One of so many live blocks is replaced by another of a random size. */
 class Replaced {
 public:
-  Replaced(Effort const &effort, Sizes sizes, std::size_t live)
+  Replaced(Effort const &effort, Sizes const &sizes, std::size_t live)
       : sizes_(sizes), live_(fitting(std::min(live, effort.gpu_live))),
         steps_(mixed_steps(drawn_steps, live_, sizes)) {}
 

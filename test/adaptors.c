@@ -39,8 +39,7 @@ BackendBooks debug_books(umemVirtual *ctx) {
   OpenAdaptor *self = (OpenAdaptor *)ctx;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
   umemDebug_get((umemDebug *)ctx, &figures);
-  BackendBooks below = self->inner->books ? self->inner->books(self->upstream) : (BackendBooks){0};
-  return (BackendBooks){figures.live_blocks, below.moves};
+  return (BackendBooks){figures.live_blocks, backend_moves(self->inner, self->upstream)};
 }
 
 /* construct: an expression of ctx and upstream. */

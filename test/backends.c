@@ -279,6 +279,10 @@ Backend const *backend_by_name(char const *name) {
   return NULL;
 }
 
+size_t backend_moves(Backend const *row, umemVirtual *ctx) {
+  return row->books ? row->books(ctx).moves : BACKEND_MOVES_UNKNOWN;
+}
+
 /* ---- constructions that fail ---- */
 
 #define REFUSAL(function, context, ...)                                                            \

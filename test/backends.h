@@ -49,6 +49,9 @@ extern size_t const backend_count;
 /* The row with this name, or NULL. */
 Backend const *backend_by_name(char const *name);
 
+/* The moves of a context of row: for rows that go over it. */
+size_t backend_moves(Backend const *row, umemVirtual *ctx);
+
 /* A construction that fails, and as what. */
 typedef struct BackendRefusal {
   char const *name;

@@ -21,9 +21,7 @@ static void close_ground(Ground *ground) {
   if (ground->upstream) ground->inner->close(ground->upstream);
 }
 
-static size_t moves_below(Ground *ground) {
-  return ground->inner->books ? ground->inner->books(ground->upstream).moves : BACKEND_MOVES_UNKNOWN;
-}
+static size_t moves_below(Ground *ground) { return backend_moves(ground->inner, ground->upstream); }
 
 static size_t blocks_of(umemFixed *fixed) {
   umemFixedStats stats = UMEM_FIXED_STATS_INIT;
