@@ -117,6 +117,24 @@ static void options_reach_the_constructors(void **state) {
   umem_free(track, adr);
   assert_ok(umem_close(track));
 
+  umemDebug *debug = umem_open("debug+host:?guard=100&kept=1K&blocks=2&frames=4");
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  umemDebugFault wrong = UMEM_DEBUG_FAULT_INIT;
+  adr = umem_alloc(debug, 10);
+  ((unsigned char *)adr)[109] = 1; /* the last byte of its guard */
+  assert_int_equal(umemDebug_check(debug), umemIndexError);
+  assert_true(umemDebug_first(debug, &wrong) && wrong.offset == 109);
+  assert_in_range(wrong.allocated_frames, 1, 4);
+  umem_free(debug, adr);
+  umem_free(debug, umem_alloc(debug, 1000));
+  for (int i = 0; i < 3; i++) {
+    assert_ok(umemDebug_get(debug, &figures));
+    assert_int_equal(figures.kept_blocks, i < 1 ? 1 : 2);
+    umem_free(debug, umem_alloc(debug, 10));
+  }
+  umem_thread_clear();
+  assert_ok(umem_close(debug));
+
   umemFault *fault = umem_open("fault+host:?nth=2&times=2&calls=set,free&status=IOError");
   adr = umem_alloc(fault, 10);
   assert_ok(umem_set(fault, adr, 0, 10));
@@ -226,6 +244,10 @@ static void a_failure_leaves_nothing_behind(void **state) {
       {"stats+pool+cuda:1?initial=2M&max=1M", umemValueError, "umem_open: "},
       {"stats+cuda-prefetch+cuda:0", umemTypeError, "umem_open: below is Cuda memory, not managed"},
       {"track+cuda-async:0?frames=33", umemValueError, "umem_open: "},
+      {"debug+host:?frames=33", umemValueError, "umem_open: 33 frames are more than 32"},
+      {"debug+host:?frames=4294967297", umemValueError, "umem_open: "},
+      {"debug+host:?guard=0", umemValueError, "umem_open: a guard of 0 bytes"},
+      {"debug+host:?guard=1M", umemValueError, "umem_open: a guard of 1048576 bytes"},
       {"track+host:?frames=4294967297", umemValueError, "umem_open: "},
   };
   umem_set_failure_hook(count_failures, NULL);
