@@ -147,8 +147,14 @@ static struct {
     {"pool+host:?max=1.5G", "the option \"max\" is \"1.5G\": ..."},
     {"pool+host:?max=-1", "the option \"max\" is \"-1\": ..."},
     {"pool+host:?max= 1", "the option \"max\" is \" 1\": ..."},
-    {"pool+host:?max=16777216T", "the option \"max\" is \"16777216T\": ..."},
-    {"pool+host:?max=18446744073709551616", "the option \"max\" is \"18446744073709551616\": ..."},
+    {"pool+host:?max=16777216T",
+     "the option \"max\" is \"16777216T\": that is more bytes than this "
+     "machine can address"},
+    {"pool+host:?max=18446744073709551616",
+     "the option \"max\" is \"18446744073709551616\": that is more bytes than this machine can "
+     "address"},
+    {"pool+host:?max=18446744073709551616TT",
+     "the option \"max\" is \"18446744073709551616TT\": right would be bytes: digits, ..."},
     {"pool+host:?max=1=2", "the option \"max\" is \"1=2\": ..."},
     {"file:x?mode=q", "the option \"mode\" is \"q\": right would be one of r, r+, w, w+, a, a+"},
     {"file:x?mode=", "the option \"mode\" is \"\": right would be one of r, r+, w, w+, a, a+"},
