@@ -110,14 +110,18 @@ static size_t ordinal_of(umemName const *name, umemNameLayer const *layer, size_
   return ordinal;
 }
 
+char const *umemName_layer(umemName const *name, size_t index, char *text) {
+  umemNameLayer const *layer = &name->layers[index];
+  size_t count, ordinal = ordinal_of(name, layer, &count);
+  snprintf(text, UMEM_LAYER_NAME, count > 1 ? "%s.%zu" : "%s", layer->scheme->name, ordinal);
+  return text;
+}
+
 /* Adds an option under a key that names it in full. */
 static void list_key(List *list, umemName const *name, umemNameLayer const *layer,
                      umemOption const *option) {
-  size_t count, ordinal = ordinal_of(name, layer, &count);
-  if (count > 1)
-    list_add(list, "%s.%zu.%s", layer->scheme->name, ordinal, option->name);
-  else
-    list_add(list, "%s.%s", layer->scheme->name, option->name);
+  char text[UMEM_LAYER_NAME];
+  list_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text), option->name);
 }
 
 /* Whether prefix, "pool" or "pool.2", means layer. */
