@@ -44,7 +44,7 @@ static void refuses_what_is_beyond(void **state) {
   adr = umem_realloc(&limit, adr, 900, 1000); /* all of it */
   assert_int_equal(umemLimit_used(&limit), 1000);
   assert_true(umem_alloc(&limit, 1) == UINTPTR_MAX);
-  expect_failure(&limit, umemMemoryError, "1000 of at most 1000");
+  expect_failure(&limit, umemMemoryError, "1000 of the 1000");
   umem_free(&limit, adr);
   umem_free(&limit, umem_alloc(&limit, 1000));
   end(&limit);
