@@ -52,6 +52,10 @@ static bool unknown_scheme(char const *text) {
   List list = {"", 0};
   umemScheme const *scheme;
   for (size_t i = 0; (scheme = umem_scheme(i)); i++) list_add(&list, "%s", scheme->name);
+  char const *constructor = umem_find_constructor(text);
+  if (constructor)
+    return fail("\"%.60s\" is no scheme, only %s makes it; there are %s", text, constructor,
+                list.text);
   return fail("\"%.60s\" is no scheme; there are %s", text, list.text);
 }
 

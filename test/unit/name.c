@@ -89,6 +89,8 @@ static struct {
     {"pool +host:", "\"pool \" is no scheme; " SCHEMES "..."},
     {"host?max=1:", "\"host?max=1\" is no scheme; " SCHEMES "..."},
     {"po%6fl+host:", "\"po%6fl\" is no scheme; " SCHEMES "..."},
+    {"retry+host:", "\"retry\" is no scheme, only umemRetry_ctor makes it; " SCHEMES "..."},
+    {"binning+host:", "\"binning\" is no scheme, only umemBinning_ctor makes it; " SCHEMES "..."},
     {"pool:", "\"pool\" goes over another context: right would be \"pool+host:\""},
     {"host+pool:", "\"host\" goes over no other context: only the last scheme before \":\" can be "
                    "it..."},
