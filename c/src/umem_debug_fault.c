@@ -119,7 +119,7 @@ static bool check_size(umemDebug *ctx, size_t size, size_t least, char const *na
 
 bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
   UMEM_ENTER();
-  if (!umem_guard(ctx)) return false;
+  if (!umemDebug_of(ctx)) return false;
   if (fault && !check_size(ctx, fault->size, offsetof(umemDebugFault, number), "umemDebugFault"))
     return false;
   umemDebugImpl *debug = ctx->impl;
@@ -133,7 +133,7 @@ bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
 umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
+  if (!umemDebug_of(ctx)) return umem_result(before);
   if (!figures) return umemVirtual_fail(ctx, umemValueError, "figures is NULL");
   size_t const least = offsetof(umemDebugFigures, live_blocks);
   if (!check_size(ctx, figures->size, least, "umemDebugFigures")) return umemValueError;

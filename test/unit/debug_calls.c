@@ -147,6 +147,21 @@ static void a_resize_moves_and_watches_the_old_place(void **state) {
   }
 }
 
+/* What is none is told, and not looked into. */
+static void questions_are_for_its_kind(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  assert_ok(umemLimit_ctor(&limit, &host, 100));
+  assert_int_equal(umemDebug_check((umemDebug *)&limit), umemTypeError);
+  expect_failure(&limit, umemTypeError, "umemDebug_check: this Limit is no umemDebug");
+  assert_int_equal(umemDebug_get((umemDebug *)&limit, &figures), umemTypeError);
+  expect_failure(&limit, umemTypeError, "umemDebug_get: this Limit is no umemDebug");
+  assert_false(umemDebug_first((umemDebug *)&limit, NULL));
+  expect_failure(&limit, umemTypeError, "umemDebug_first: this Limit is no umemDebug");
+  umem_dtor(&limit);
+}
+
 /* ---- sets and copies ---- */
 
 static void expect_bad_access(Place *place, umemStatusType status, char const *words) {
@@ -280,6 +295,7 @@ int main(void) {
       TEST(a_wrong_write_tells_the_sites),
       TEST(wrong_frees_change_nothing),
       TEST(a_resize_moves_and_watches_the_old_place),
+      TEST(questions_are_for_its_kind),
       TEST(sets_and_copies_stay_inside),
       TEST(what_cannot_have_guards_is_refused),
       TEST(options_are_checked),
