@@ -65,10 +65,10 @@ typedef struct umemPoolShape {
 typedef struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in the list of spans with free blocks, or (after) of those
                                           that are not in use */
-  struct umemPoolLane *lane;           /* that all its free blocks belong to; NULL: they are mixed */
-  struct umemPoolLane *home;           /* of whose range it is a part */
-  uint64_t orders; /* of a mixed one: whom to wait for, bits of umemPoolLane_bit */
-  uint32_t room;   /* how many blocks there are bytes and bits for */
+  struct umemPoolLane *lane; /* that all its free blocks belong to; NULL: they are mixed */
+  struct umemPoolLane *home; /* of whose range it is a part */
+  uint64_t orders;           /* of a mixed one: whom to wait for, bits of umemPoolLane_bit */
+  uint32_t room;             /* how many blocks there are bytes and bits for */
   uint32_t free_count;
   uint64_t page;        /* its first; atomic */
   unsigned char live[]; /* atomic, one for each block */
@@ -147,7 +147,7 @@ typedef struct umemPoolLane {
   bool lost;          /* its queue has ended and could not be waited for: nothing of it is used */
   unsigned guests;    /* how many are using its queue */
   unsigned lineage;   /* umem_fork_count() at that time */
-  umemRange *range;   /* owned; of units: what it has free; spans and large blocks are live ranges */
+  umemRange *range; /* owned; of units: what it has free; spans and large blocks are live ranges */
   umemPoolShelf shelves[umemPoolClasses];
   umemPoolCache *caches;
   umemPoolLarge *waiting[umemPoolWaitingSizes]; /* [units]: freed blocks of that size */

@@ -134,9 +134,9 @@ static bool pop(umemPoolSlot *slot, umemPoolEntry *entry) {
 /* Makes sure that the lane has a span with free blocks: of its own, mixed ones, others', a new one. */
 static bool have_span(umemPoolLane *lane, unsigned class, umemPoolLack *lack) {
   if (lane->shelves[class].spans) return true;
-  if (umemPoolLane_has_others(lane) && (umemPool_add_span(lane, class, false, lack) ||
-                                        (umemPool_borrow_spans(lane, class) &&
-                                         lane->shelves[class].spans)))
+  if (umemPoolLane_has_others(lane) &&
+      (umemPool_add_span(lane, class, false, lack) ||
+       (umemPool_borrow_spans(lane, class) && lane->shelves[class].spans)))
     return true;
   return umemPool_add_span(lane, class, true, lack);
 }

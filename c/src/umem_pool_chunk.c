@@ -127,7 +127,8 @@ static void release_if_free(umemPoolCore *core, size_t i) {
     chunk->special = false;
     return;
   }
-  umemRange_remove(core->own->range, chunk->adr >> umemPoolUnitShift, chunk->size >> umemPoolUnitShift);
+  umemRange_remove(core->own->range, chunk->adr >> umemPoolUnitShift,
+                   chunk->size >> umemPoolUnitShift);
   forget_chunk(core, i);
 }
 

@@ -62,8 +62,7 @@ static umemPoolCore *core_of(umemVirtual *ctx, umemPool *pool) {
     return NULL;
   }
   umemPoolCore *core = umemPool_core(&pool->super);
-  if (!core)
-    umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(pool));
+  if (!core) umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(pool));
   return core;
 }
 
@@ -72,10 +71,9 @@ static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
   uint64_t before = umem_thread.failures;
   if (umem_is_same_device(pool, queue)) return true;
   if (umemVirtual_adopt(ctx, before) == umemOK)
-    umemVirtual_fail(ctx, umemValueError,
-                     "this %s is not in the memory of the pool, which stands on %s",
-                     umem_get_device_name(queue),
-                     umem_get_device_name(umemAdaptor_upstream(&pool->super)));
+    umemVirtual_fail(
+        ctx, umemValueError, "this %s is not in the memory of the pool, which stands on %s",
+        umem_get_device_name(queue), umem_get_device_name(umemAdaptor_upstream(&pool->super)));
   return false;
 }
 

@@ -187,8 +187,8 @@ bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class) {
   umemAttempt_begin(&forgotten);
   Lifted lifted = {NULL, 0};
   lift_mixed(lane->core, class, false, blocked, &lifted);
-  bool borrowed = (lifted.spans && take_lifted(lane, &lifted)) ||
-                  borrow_from_one(lane, class, blocked);
+  bool borrowed =
+      (lifted.spans && take_lifted(lane, &lifted)) || borrow_from_one(lane, class, blocked);
   umemAttempt_end(&forgotten);
   return borrowed;
 }
@@ -215,7 +215,8 @@ void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from) {
 void umemPool_gather(umemPoolLane *lane) {
   umemPoolCore *core = lane->core;
   for (umemPoolLane *from = core->lanes; from; from = from->next)
-    if (from != lane && !from->ending && !umemPoolLane_is_blocked(from)) umemPool_gather_from(lane, from);
+    if (from != lane && !from->ending && !umemPoolLane_is_blocked(from))
+      umemPool_gather_from(lane, from);
   Lifted lifted = {NULL, 0};
   uint64_t blocked = umemPool_blocked(core);
   for (unsigned i = 0; i < umemPoolClasses; i++) lift_mixed(core, i, true, blocked, &lifted);

@@ -3,8 +3,7 @@
 
 /* Blocks of the class that wait in the lane's caches or in its depot. Under the lock. */
 static uint64_t waiting(umemPoolLane const *lane, unsigned class) {
-  uint64_t count =
-      (uint64_t)lane->shelves[class].depot_count * lane->core->shapes[class].batch;
+  uint64_t count = (uint64_t)lane->shelves[class].depot_count * lane->core->shapes[class].batch;
   for (umemPoolCache *cache = lane->caches; cache; cache = cache->after)
     count += __atomic_load_n(&cache->slots[class].count, __ATOMIC_RELAXED);
   return count;
