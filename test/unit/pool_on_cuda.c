@@ -213,6 +213,29 @@ static void captured_frees_keep_nobody_waiting(void **state) {
   }
 }
 
+/* Nor does anybody take such a span. */
+static void captured_frees_are_out_of_reach(void **state) {
+  (void)state;
+  uintptr_t adr[in_span];
+  for (size_t k = 0; k < 2; k++) {
+    open_all(upstreams[k], in_span * small);
+    for (int i = 0; i < in_span; i++) adr[i] = block_of(&on_b, small);
+    expect_ok(umem_wait(&a, &b));
+    umem_free(&on_b, adr[0]);
+    expect_ok(umem_trim(&on_b, SIZE_MAX));
+    begin_capture();
+    for (int i = 1; i < in_span - 1; i++) umem_free(&on_a, adr[i]);
+    expect_ok(umem_trim(&pool, 0));
+    expect_told(umem_trim(&on_a, SIZE_MAX), umemNotSupportedError, "captured");
+    umem_clear_status(&on_a);
+    expect_told(umem_alloc(&on_b, small), umemMemoryError, "no room for 4096 bytes");
+    expect_ok(umem_synchronize(&b));
+    end_capture();
+    for (int i = 0; i < in_span - 1; i++) block_of(&on_b, small);
+    close_all();
+  }
+}
+
 /* The pool's own order is that of a, which is captured. */
 static void an_upstream_may_be_captured(void **state) {
   (void)state;
@@ -267,6 +290,7 @@ int main(void) {
       ON_TEST(a_captured_view_gives_what_it_has),
       ON_TEST(nobody_takes_from_a_captured_view),
       ON_TEST(captured_frees_keep_nobody_waiting),
+      ON_TEST(captured_frees_are_out_of_reach),
       ON_TEST(an_upstream_may_be_captured),
       ON_TEST(a_view_may_end_while_it_is_captured),
   };
