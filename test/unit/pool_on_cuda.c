@@ -158,9 +158,10 @@ static void a_captured_view_gives_what_it_has(void **state) {
       umem_free(&on_a, block_of(&on_a, 8 * n));
       assert_true(reserved() > before);
     } else {
-      expect_told(umem_alloc(&on_a, 8 * n), umemNotSupportedError,
-                  "umem_alloc: no 8388608 bytes are free in the order of this stream, which is being "
-                  "captured into a graph");
+      expect_told(
+          umem_alloc(&on_a, 8 * n), umemNotSupportedError,
+          "umem_alloc: no 8388608 bytes are free in the order of this stream, which is being "
+          "captured into a graph");
       assert_int_equal(umem_get_status(&on_a), umemNotSupportedError);
       umem_clear_status(&on_a);
     }
