@@ -1,4 +1,10 @@
-/* heaps.h - allocation by umem and by hand, called in the same way, and the same work for both. */
+/* heaps.h - allocation by umem, by hand and by other libraries over RAM, called in the same way.
+ *
+ * A heap is a handle that is copied. It has
+ *
+ *     static constexpr bool wants_sizes;    // whether free must be told the size that alloc was
+ *     std::uintptr_t alloc(std::size_t size) const;
+ *     void free(std::uintptr_t address, std::size_t size) const; */
 #ifndef UMEM_BENCH_HEAPS_H
 #define UMEM_BENCH_HEAPS_H
 
@@ -7,60 +13,58 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <random>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace bench {
 
 struct Malloc {
+  static constexpr bool wants_sizes = false;
   std::uintptr_t alloc(std::size_t size) const {
     return reinterpret_cast<std::uintptr_t>(std::malloc(size));
   }
-  void free(std::uintptr_t address) const { std::free(reinterpret_cast<void *>(address)); }
+  void free(std::uintptr_t address, std::size_t = 0) const {
+    std::free(reinterpret_cast<void *>(address));
+  }
 };
 
 struct Umem {
+  static constexpr bool wants_sizes = false;
   void *context;
+
   std::uintptr_t alloc(std::size_t size) const { return umem_alloc(context, size); }
-  void free(std::uintptr_t address) const { umem_free(context, address); }
+  void free(std::uintptr_t address, std::size_t = 0) const { umem_free(context, address); }
 };
 
-/* Mixed allocation: of so many live blocks a random one is replaced by one of a random size. */
-constexpr std::size_t mixed_live = 4096, mixed_least = 8, mixed_most = 4096;
+/* The heap of another library, called as malloc and free are. */
+struct Other {
+  static constexpr bool wants_sizes = false;
+  std::string name; /* of the library, with its version */
+  void *(*allocate)(std::size_t);
+  void (*release)(void *);
+  std::optional<double> least_speedup; /* of umem beside it, where a row promises something */
 
-struct Step {
-  std::size_t slot, size;
+  std::uintptr_t alloc(std::size_t size) const {
+    return reinterpret_cast<std::uintptr_t>(allocate(size));
+  }
+  void free(std::uintptr_t address, std::size_t = 0) const {
+    release(reinterpret_cast<void *>(address));
+  }
 };
 
-inline std::vector<Step> mixed_steps(std::size_t count, std::size_t live) {
-  std::mt19937_64 random(1);
-  std::uniform_int_distribution<std::size_t> slot(0, live - 1), size(mixed_least, mixed_most);
-  std::vector<Step> steps(count);
-  for (Step &step : steps) step = {slot(random), size(random)};
-  return steps;
-}
+/* The other libraries that CMake has found; tells those that cannot be loaded. */
+std::vector<Other> others();
 
-/* The live blocks of a heap. */
-template <typename Heap> class Live {
-public:
-  Live(Heap heap, std::size_t count, std::vector<Step> const &steps) : heap_(heap), blocks_(count) {
-    for (std::size_t i = 0; i < count; i++) blocks_[i] = heap_.alloc(steps[i % steps.size()].size);
-  }
-  Live(Live const &) = delete;
-  Live &operator=(Live const &) = delete;
-  ~Live() {
-    for (std::uintptr_t address : blocks_) heap_.free(address);
-  }
+/* Each throws std::runtime_error when it cannot be loaded. Compiled where CMake finds the library. */
+Other mimalloc_heap();
+Other jemalloc_heap();
+Other umf_heap();
 
-  void take(Step const &step) {
-    heap_.free(blocks_[step.slot]);
-    blocks_[step.slot] = heap_.alloc(step.size);
-  }
-
-private:
-  Heap heap_;
-  std::vector<std::uintptr_t> blocks_;
-};
+/* A function of a shared library that is loaded beside the program: its malloc, if it has one, does not
+ * become the program's. Stays loaded. Throws std::runtime_error without library or function. */
+void *function_of(char const *library, char const *function);
+bool has_function(char const *library, char const *function);
 
 } // namespace bench
 

@@ -16,9 +16,15 @@ namespace {
 
 /* The rows, and why others are missing: "cuda: umemCuda_ctor: there is no GPU". */
 struct Survey {
-  std::vector<MeasuredRow> rows;
+  std::vector<MeasuredRow> rows, pools;
   std::string missing;
 };
+
+/* Over something that is not there for tests only. */
+bool is_pool(Backend const &row) {
+  std::string name = row.name;
+  return name.rfind("pool(", 0) == 0 && name.rfind("pool(fake", 0) != 0;
+}
 
 bool is_missing(Backend const &row) {
   umemVirtual *context = row.open();
@@ -31,12 +37,13 @@ Survey look_around() {
   Survey survey;
   for (std::size_t i = 0; i < backend_count; i++) {
     Backend const &row = backends[i];
-    if (row.traits & backendTestOnly) continue;
+    bool pool = is_pool(row);
+    if ((row.traits & backendTestOnly) && !pool) continue;
     if ((row.traits & backendMayLack) && is_missing(row))
       survey.missing += (survey.missing.empty() ? "" : "; ") + std::string(row.name) + ": " +
                         umem_thread_message();
     else
-      survey.rows.push_back({&row, kind_of(Place(row).context())});
+      (pool ? survey.pools : survey.rows).push_back({&row, kind_of(Place(row).context())});
   }
   return survey;
 }
@@ -49,6 +56,7 @@ Survey const &survey() {
 } // namespace
 
 std::vector<MeasuredRow> const &measured_rows() { return survey().rows; }
+std::vector<MeasuredRow> const &measured_pools() { return survey().pools; }
 
 benchmark::internal::Benchmark *add(std::string const &name, Body const &body) {
   auto guarded = [body](benchmark::State &state) {
@@ -83,8 +91,9 @@ constexpr char const *default_sizes = "64,4K,64K,1M,16M,256M,1G";
 
 /* The kind of each row, and what is left out, go into the results. */
 void describe(std::vector<std::size_t> const &skipped) {
-  for (MeasuredRow const &row : measured_rows())
-    benchmark::AddCustomContext(std::string("kind of ") + row.backend->name, name_of(row.kind));
+  for (auto const *rows : {&measured_rows(), &measured_pools()})
+    for (MeasuredRow const &row : *rows)
+      benchmark::AddCustomContext(std::string("kind of ") + row.backend->name, name_of(row.kind));
   std::string const &missing = survey().missing;
   benchmark::AddCustomContext("contexts skipped", missing.empty() ? "none" : missing);
   std::string list;

@@ -25,6 +25,9 @@ struct MeasuredRow {
 /* The rows that are not there for tests only, without those whose hardware is not here. */
 std::vector<MeasuredRow> const &measured_rows();
 
+/* The pools over some of these: what they do other than allocate and free is their upstream's. */
+std::vector<MeasuredRow> const &measured_pools();
+
 /* The kinds that something is done with by hand. */
 constexpr Kind kinds[] = {Kind::memory, Kind::file, Kind::mapping};
 

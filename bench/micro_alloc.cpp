@@ -3,6 +3,7 @@
 
 #include "by_hand.h"
 #include "heaps.h"
+#include "patterns.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -60,6 +61,7 @@ void register_row(Backend const &row, std::vector<std::size_t> const &sizes) {
 
 void register_alloc(std::vector<std::size_t> const &sizes) {
   for (MeasuredRow const &row : measured_rows()) register_row(*row.backend, sizes);
+  for (MeasuredRow const &row : measured_pools()) register_row(*row.backend, {});
   add("alloc-tight/memory/malloc",
       [](benchmark::State &state) { run_pairs(state, Malloc{}, tight_size); });
   add("alloc-mixed/memory/malloc", [](benchmark::State &state) { run_mixed(state, Malloc{}); });

@@ -37,6 +37,7 @@ struct Effort {
   std::size_t block;              /* bytes of a fresh block of RAM */
   std::vector<std::size_t> sizes; /* bytes of the arrays that are copied */
   double gpu_seconds;             /* for each row of a GPU, which has 5 rounds at least */
+  std::size_t gpu_live;           /* blocks of a pool over a GPU, at most */
 };
 
 /* Each measures its part of the rows. */
@@ -54,7 +55,8 @@ struct Group {
   void (*measure)(Effort const &, std::vector<Ratio> &);
 };
 
-/* The groups of GPUs in the order in which they must run; none in a build without CUDA. */
+/* The groups of GPUs, "gpu" and "gpu-pool", in the order in which they must run; none in a build without
+ * CUDA. */
 std::vector<Group> gpu_groups();
 
 /* Why there is no GPU to measure; empty when there is one. */

@@ -30,6 +30,9 @@ constexpr std::size_t kibibyte = std::size_t{1} << 10, mebibyte = kibibyte << 10
 void measure_gpu_alloc(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_copy(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_peer(Effort const &effort, std::vector<Ratio> &rows);
+void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows);
+void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows);
+void measure_gpu_pool_many(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_set(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_small(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_stage(Effort const &effort, std::vector<Ratio> &rows);

@@ -67,7 +67,7 @@ void measure_device(Effort const &effort, std::vector<Ratio> &rows) {
             pair_of(device, size), [size] { allocate_by_hand(size); });
 }
 
-void measure_pool(Effort const &effort, std::vector<Ratio> &rows) {
+void measure_ordered(Effort const &effort, std::vector<Ratio> &rows) {
   Place ordered(row_named("cuda-async"));
   by_hand::CudaStream stream;
   by_hand::CudaPool pool;
@@ -88,7 +88,7 @@ void measure_pool(Effort const &effort, std::vector<Ratio> &rows) {
 void measure_gpu_alloc(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pinned(effort, rows);
   measure_device(effort, rows);
-  measure_pool(effort, rows);
+  measure_ordered(effort, rows);
 }
 
 } // namespace bench

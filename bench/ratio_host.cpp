@@ -2,6 +2,7 @@
 #include "ratio.h"
 
 #include "heaps.h"
+#include "patterns.h"
 #include "sizes.h"
 
 #include <cstring>

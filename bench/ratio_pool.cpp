@@ -1,22 +1,25 @@
-/* ratio_pool.cpp - a pool over RAM beside malloc: one thread, many, blocks freed by another thread, and
+/* ratio_pool.cpp - a pool over RAM beside malloc, and beside the heaps of other libraries, where they are
+ * installed: one size, mixed sizes, random lifetimes, many threads, blocks freed by another thread; and
  * what an operation costs as the live blocks become many. */
 #include "ratio.h"
 
 #include "heaps.h"
+#include "patterns.h"
 
-#include <atomic>
-#include <condition_variable>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <utility>
 
 namespace bench {
 namespace {
 
 constexpr std::size_t steps_per_round = 400'000;
 constexpr std::size_t few = 1'000, many = 1'000'000;
-constexpr unsigned thread_count = 16;
-constexpr std::size_t passed_per_round = 400'000, ring_size = 1024;
+constexpr std::size_t one_size = 256;
+constexpr std::size_t thread_count = 16, steps_per_thread = 100'000;
+constexpr std::size_t passed_per_round = 400'000, pair_count = 4;
+constexpr Sizes life_sizes = {16, std::size_t{1} << 20, true};
+constexpr std::size_t life_cap = std::size_t{64} << 20, lives_per_round = 100'000;
 
 class Pool {
 public:
@@ -31,145 +34,125 @@ public:
     umem_dtor(&host_);
   }
   Umem heap() { return {&pool_}; }
+  void check_all_went_well() { check(umem_get_status(&pool_)); }
 
 private:
   umemHost host_;
   umemPool pool_;
 };
 
-/* ---- one thread ---- */
-
-/* Replaces random blocks of so many by others of random sizes. */
-template <typename Heap> class Mixed {
-public:
-  Mixed(Heap heap, std::size_t blocks)
-      : steps_(mixed_steps(4 * steps_per_round, blocks)), live_(heap, blocks, steps_) {}
-
-  double replace() {
-    return seconds_of([&] {
-      for (std::size_t i = 0; i < steps_per_round; i++) live_.take(steps_[next_++ % steps_.size()]);
-    });
-  }
-
-private:
-  std::vector<Step> steps_;
-  Live<Heap> live_;
-  std::size_t next_ = 0;
-};
-
-/* ---- many threads ---- */
-
-/* Lets threads go all at once. */
-class Gate {
-public:
-  void open() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  void pass() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return open_; });
-  }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-};
-
-/* Each thread replaces blocks of its own. */
-template <typename Heap> double time_threads(Heap heap, std::vector<Step> const &steps) {
-  Gate gate;
-  std::vector<std::unique_ptr<Live<Heap>>> live;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < thread_count; i++)
-    live.push_back(std::make_unique<Live<Heap>>(heap, mixed_live / thread_count, steps));
-  for (unsigned i = 0; i < thread_count; i++)
-    threads.emplace_back([&, i] {
-      gate.pass();
-      for (Step step : steps) {
-        step.slot %= mixed_live / thread_count;
-        live[i]->take(step);
-      }
-    });
-  return seconds_of([&] {
-    gate.open();
-    for (std::thread &thread : threads) thread.join();
-  });
+/* Seconds of each operation, where work does so many. */
+template <typename Work> Timed per_operation(std::size_t operations, Work work) {
+  return [=] { return seconds_of(work) / static_cast<double>(operations); };
 }
 
-/* ---- freed by another thread ---- */
+template <typename Heap>
+Timed replacing(Heap heap, std::size_t live, std::vector<Step> const &steps) {
+  auto blocks = std::make_shared<Replacing<Heap>>(heap, live, steps);
+  return per_operation(steps_per_round, [blocks] { blocks->take(steps_per_round); });
+}
 
-/* Addresses on their way from one thread to another. */
-class Ring {
+/* The pool, and what it is compared with. */
+class Contest {
 public:
-  void put(std::uintptr_t address) {
-    std::size_t at = put_.load(std::memory_order_relaxed);
-    while (at - taken_.load(std::memory_order_acquire) == ring_size) std::this_thread::yield();
-    addresses_[at % ring_size] = address;
-    put_.store(at + 1, std::memory_order_release);
-  }
-  std::uintptr_t take() {
-    std::size_t at = taken_.load(std::memory_order_relaxed);
-    while (put_.load(std::memory_order_acquire) == at) std::this_thread::yield();
-    std::uintptr_t address = addresses_[at % ring_size];
-    taken_.store(at + 1, std::memory_order_release);
-    return address;
+  explicit Contest(std::vector<Ratio> &rows) : rows_(rows), others_(others()) {}
+
+  /* Measures timed_for(heap), a Timed, of each heap. target: beside malloc; with it the row is one that
+   * promises something beside others, too. */
+  template <typename TimedFor>
+  void measure(std::string const &operation, int rounds, std::optional<double> target,
+               TimedFor timed_for) {
+    std::vector<Timed> candidates = {timed_for(pool_.heap()), timed_for(Malloc{})};
+    for (Other const &other : others_) candidates.push_back(timed_for(other));
+    Samples samples = alternate(rounds, candidates);
+    pool_.check_all_went_well();
+    rows_.push_back({operation, "malloc+free", Measure::slowdown, target, samples[0], samples[1]});
+    for (std::size_t i = 0; i < others_.size(); i++) {
+      bool promised = target && others_[i].least_speedup;
+      rows_.push_back({operation, others_[i].name, promised ? Measure::speedup : Measure::slowdown,
+                       promised ? others_[i].least_speedup : std::nullopt, samples[0],
+                       samples[i + 2]});
+    }
   }
 
 private:
-  std::uintptr_t addresses_[ring_size];
-  alignas(64) std::atomic<std::size_t> put_{0};
-  alignas(64) std::atomic<std::size_t> taken_{0};
+  std::vector<Ratio> &rows_;
+  std::vector<Other> others_;
+  Pool pool_;
 };
 
-template <typename Heap> double time_passing(Heap heap, std::vector<Step> const &steps) {
-  auto ring = std::make_unique<Ring>();
-  return seconds_of([&] {
-    std::thread other([&] {
-      for (std::size_t i = 0; i < passed_per_round; i++) heap.free(ring->take());
-    });
-    for (std::size_t i = 0; i < passed_per_round; i++)
-      ring->put(heap.alloc(steps[i % steps.size()].size));
-    other.join();
+void measure_one_size(Effort const &effort, Contest &contest) {
+  contest.measure("pool(host) alloc+free, 256 B, at once", effort.short_rounds, {}, [](auto heap) {
+    return per_operation(steps_per_round, [heap] { take_pairs(heap, one_size, steps_per_round); });
   });
+  std::vector<Step> steps = mixed_steps(4 * steps_per_round, few, {one_size, one_size});
+  contest.measure("pool(host) alloc+free, 256 B, 1000 live", effort.short_rounds, {},
+                  [&](auto heap) { return replacing(heap, few, steps); });
+}
+
+void measure_mixed(Effort const &effort, Contest &contest) {
+  std::vector<Step> steps = mixed_steps(4 * steps_per_round, mixed_live);
+  contest.measure("pool(host) alloc+free, 8-4096 B mixed, 4096 live", effort.short_rounds, 0.7,
+                  [&](auto heap) { return replacing(heap, mixed_live, steps); });
+}
+
+void measure_threads(Effort const &effort, Contest &contest) {
+  std::vector<Step> steps = mixed_steps(steps_per_thread, mixed_live);
+  contest.measure("pool(host) alloc+free, 8-4096 B mixed, 16 threads", effort.long_rounds, 0.8,
+                  [&](auto heap) -> Timed {
+                    return [&steps, heap] {
+                      return time_threads(heap, thread_count, steps, mixed_live / thread_count) /
+                             (thread_count * steps_per_thread);
+                    };
+                  });
+  contest.measure("pool(host) 8-4096 B mixed, freed by another thread", effort.long_rounds, 1.2,
+                  [&](auto heap) {
+                    return per_operation(passed_per_round, [&steps, heap] {
+                      pass_blocks(heap, 1, passed_per_round, steps, false);
+                    });
+                  });
+  contest.measure("pool(host) 8-4096 B mixed, 4 pairs of threads", effort.long_rounds, {},
+                  [&](auto heap) {
+                    return per_operation(passed_per_round, [&steps, heap] {
+                      pass_blocks(heap, pair_count, passed_per_round / pair_count, steps, true);
+                    });
+                  });
+}
+
+void measure_lives(Effort const &effort, Contest &contest) {
+  Lives lives = random_lives(lives_per_round, life_sizes, life_cap);
+  contest.measure(
+      "pool(host) lifetimes, 16 B-1 MiB, up to 64 MiB", effort.long_rounds, {}, [&](auto heap) {
+        return per_operation(lives_per_round, [&lives, heap] { play_lives(heap, lives, true); });
+      });
+}
+
+/* In a pool of its own, and not beside other libraries: each would hold 2 GiB. */
+void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
+  Pool pool;
+  std::vector<Step> steps = mixed_steps(4 * steps_per_round, many),
+                    few_steps = mixed_steps(4 * steps_per_round, few);
+  Samples growth = alternate(effort.short_rounds, {replacing(pool.heap(), many, steps),
+                                                   replacing(pool.heap(), few, few_steps),
+                                                   replacing(Malloc{}, many, steps)});
+  pool.check_all_went_well();
+  rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "the same, 1e3 live", Measure::slowdown,
+                  8, growth[0], growth[1]});
+  rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "malloc+free, 1e6 live",
+                  Measure::slowdown, std::nullopt, growth[0], growth[2]});
 }
 
 } // namespace
 
 void measure_pool(Effort const &effort, std::vector<Ratio> &rows) {
-  Pool pool;
-  Umem ours = pool.heap();
-  Malloc theirs;
   {
-    Mixed<Umem> mine(ours, mixed_live);
-    Mixed<Malloc> other(theirs, mixed_live);
-    Samples mixed = alternate(effort.short_rounds,
-                              {[&] { return mine.replace(); }, [&] { return other.replace(); }});
-    rows.push_back({"pool(host) alloc+free, 8-4096 B mixed, 4096 live", "malloc+free",
-                    Measure::slowdown, 0.7, mixed[0], mixed[1]});
+    Contest contest(rows);
+    measure_one_size(effort, contest);
+    measure_mixed(effort, contest);
+    measure_threads(effort, contest);
+    measure_lives(effort, contest);
   }
-  std::vector<Step> steps = mixed_steps(steps_per_round / 4, mixed_live);
-  Samples threads = alternate(effort.long_rounds, {[&] { return time_threads(ours, steps); },
-                                                   [&] { return time_threads(theirs, steps); }});
-  rows.push_back({"the same, " + std::to_string(thread_count) + " threads", "malloc+free",
-                  Measure::slowdown, 0.8, threads[0], threads[1]});
-
-  Samples passing = alternate(effort.long_rounds, {[&] { return time_passing(ours, steps); },
-                                                   [&] { return time_passing(theirs, steps); }});
-  rows.push_back({"the same, freed by another thread", "malloc+free", Measure::slowdown, 1.2,
-                  passing[0], passing[1]});
-
-  Mixed<Umem> large(ours, many), small(ours, few);
-  Mixed<Malloc> malloc_large(theirs, many);
-  Samples growth = alternate(effort.short_rounds,
-                             {[&] { return large.replace(); }, [&] { return small.replace(); },
-                              [&] { return malloc_large.replace(); }});
-  rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "the same, 1e3 live", Measure::slowdown,
-                  8, growth[0], growth[1]});
-  rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "malloc+free, 1e6 live",
-                  Measure::slowdown, std::nullopt, growth[0], growth[2]});
+  measure_many(effort, rows);
 }
 
 } // namespace bench

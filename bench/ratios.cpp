@@ -2,10 +2,11 @@
  *
  *     umem_ratios [--quick] [--json FILE] [GROUP...]
  *
- * The groups are host, arrays, files, stage, growth, pool, log and gpu; without any, all are measured.
+ * The groups are host, arrays, files, stage, growth, pool, log, gpu and gpu-pool, which is a part of gpu;
+ * without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
- * or not; 1 when something failed; 2 when gpu alone was asked for, and there is none. */
+ * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
 #include "ratio.h"
 
 #include "sizes.h"
@@ -44,9 +45,9 @@ constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_a
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 Effort thorough() {
-  return {31, 15, 256 * mebibyte, {64 * mebibyte, 256 * mebibyte, 1024 * mebibyte}, 1.0};
+  return {31, 15, 256 * mebibyte, {64 * mebibyte, 256 * mebibyte, 1024 * mebibyte}, 1.0, 1'000'000};
 }
-Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}, 0.1}; }
+Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}, 0.1, 4096}; }
 
 /* A duration in the unit that suits it. */
 std::string time_text(double seconds) {
@@ -95,7 +96,7 @@ double least(std::vector<double> const &values) {
 }
 
 void print_head() {
-  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6s %8s %8s\n", "operation",
+  std::printf("%-52s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6s %8s %8s\n", "operation",
               "against", "median", "10 to 90 %", "target", "met", "umem", "least", "other", "least",
               "rounds", "GB/s", "other");
 }
@@ -104,7 +105,7 @@ void print_row(Ratio const &row) {
   std::vector<double> values = row.values();
   std::string spread =
       value_text(row, quantile(values, 0.1)) + " " + value_text(row, quantile(values, 0.9));
-  std::printf("%-46s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu%s\n", row.operation.c_str(),
+  std::printf("%-52s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu%s\n", row.operation.c_str(),
               row.against.c_str(), value_text(row, row.median()).c_str(), spread.c_str(),
               target_text(row).c_str(), met_text(row), time_text(quantile(row.ours, 0.5)).c_str(),
               time_text(least(row.ours)).c_str(), time_text(quantile(row.theirs, 0.5)).c_str(),
@@ -151,7 +152,7 @@ struct Wishes {
   Effort effort = thorough();
   char const *json = nullptr;
   std::vector<Group> groups; /* of the CPU */
-  bool gpu = false;
+  char const *gpu = nullptr; /* "gpu": all groups of GPUs; or the name of some */
 };
 
 bool parse(int argc, char **argv, Wishes &wishes) {
@@ -162,8 +163,8 @@ bool parse(int argc, char **argv, Wishes &wishes) {
       wishes.effort = quick();
     else if (!std::strcmp(argv[i], "--json") && i + 1 < argc)
       wishes.json = argv[++i];
-    else if (!std::strcmp(argv[i], "gpu"))
-      wishes.gpu = true;
+    else if (!std::strcmp(argv[i], "gpu") || !std::strcmp(argv[i], "gpu-pool"))
+      wishes.gpu = wishes.gpu ? "gpu" : argv[i];
     else if (group != std::end(cpu_groups))
       wishes.groups.push_back(*group);
     else
@@ -171,7 +172,7 @@ bool parse(int argc, char **argv, Wishes &wishes) {
   }
   if (wishes.groups.empty() && !wishes.gpu) {
     wishes.groups.assign(std::begin(cpu_groups), std::end(cpu_groups));
-    wishes.gpu = true;
+    wishes.gpu = "gpu";
   }
   return true;
 }
@@ -181,8 +182,9 @@ bool add_gpu_groups(Wishes &wishes) {
   if (!wishes.gpu) return true;
   std::string why = why_no_gpu();
   if (why.empty()) {
-    std::vector<Group> more = gpu_groups();
-    wishes.groups.insert(wishes.groups.end(), more.begin(), more.end());
+    bool all = !std::strcmp(wishes.gpu, "gpu");
+    for (Group const &group : gpu_groups())
+      if (all || !std::strcmp(wishes.gpu, group.name)) wishes.groups.push_back(group);
   } else {
     std::printf("no GPU: %s\n", why.c_str());
   }
@@ -240,7 +242,7 @@ int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
     std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] "
-                         "[host|arrays|files|stage|growth|pool|log|gpu]...\n");
+                         "[host|arrays|files|stage|growth|pool|log|gpu|gpu-pool]...\n");
     return 2;
   }
   try {

@@ -2,9 +2,11 @@
 # with sanitizers, whose options nvcc does not take.
 #
 # umem_find_nvcc() sets UMEM_NVCC, and enables the language CUDA in the calling directory if so.
+option(UMEM_CUDA_PROGRAMS "Build the examples and tests that nvcc compiles, where it is" ON)
+mark_as_advanced(UMEM_CUDA_PROGRAMS)
 macro(umem_find_nvcc)
   set(UMEM_NVCC OFF)
-  if(UMEM_WITH_CUDA AND NOT UMEM_SANITIZE) # which nvcc knows nothing of
+  if(UMEM_WITH_CUDA AND UMEM_CUDA_PROGRAMS AND NOT UMEM_SANITIZE) # which nvcc knows nothing of
     if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
       set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
     endif()

@@ -35,6 +35,13 @@ BackendBooks adaptor_books(umemVirtual *ctx) {
   return self->inner->books(self->upstream);
 }
 
+BackendBooks debug_books(umemVirtual *ctx) {
+  OpenAdaptor *self = (OpenAdaptor *)ctx;
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  umemDebug_get((umemDebug *)ctx, &figures);
+  return (BackendBooks){figures.live_blocks, backend_moves(self->inner, self->upstream)};
+}
+
 /* construct: an expression of ctx and upstream. */
 #define ADAPTOR(name, construct)                                                                   \
   static umemStatusType construct_##name(void *ctx, void *upstream) { return construct; }          \
@@ -49,6 +56,10 @@ BackendBooks adaptor_books(umemVirtual *ctx) {
 ADAPTOR(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
 ADAPTOR(stats, umemStats_ctor(ctx, upstream))
 ADAPTOR(track, umemTrack_ctor(ctx, upstream, NULL))
+ADAPTOR(debug, umemDebug_ctor(ctx, upstream, NULL))
+umemVirtual *open_debug_mmap(void) { return open_over(construct_debug, "mmap-scratch"); }
+umemVirtual *open_debug_pool(void) { return open_over(construct_debug, "pool(host)"); }
+umemVirtual *open_debug_pool_cuda(void) { return open_over(construct_debug, "pool(cuda)"); }
 
 static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
   (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;

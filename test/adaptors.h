@@ -13,6 +13,8 @@
 ADAPTOR_OPENERS(limit)
 ADAPTOR_OPENERS(stats)
 ADAPTOR_OPENERS(track)
+ADAPTOR_OPENERS(debug)
+umemVirtual *open_debug_mmap(void), *open_debug_pool(void), *open_debug_pool_cuda(void);
 ADAPTOR_OPENERS(retry)
 ADAPTOR_OPENERS(fault)
 ADAPTOR_OPENERS(log)
@@ -25,6 +27,9 @@ umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLo
 
 void close_adaptor(umemVirtual *ctx);
 BackendBooks adaptor_books(umemVirtual *ctx);
+
+/* Its own live blocks: those that wait are upstream's still. */
+BackendBooks debug_books(umemVirtual *ctx);
 
 enum {
   adaptor_plain = backendDecorated | backendTestOnly,
@@ -43,6 +48,24 @@ enum {
       ADAPTOR_ROW(#name, open_##name##_async, "fake-async", adaptor_keeps | (more), NULL,          \
                   adaptor_books),                                                                  \
       ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL)
+
+/* It knows its blocks wherever they are; freed ones are not upstream's at once. */
+enum {
+  debug_plain = adaptor_plain | backendChecksFrees,
+  debug_keeps = debug_plain | backendKeepsBooks,
+  debug_gpu = debug_plain | backendMayLack
+};
+#define DEBUG_ROW(over, opener, traits, memory)                                                    \
+  { "debug(" over ")", opener, close_adaptor, traits, memory, debug_books, NULL }
+#define DEBUG_ROWS                                                                                 \
+  DEBUG_ROW("host", open_debug_host, debug_plain, "host"),                                         \
+      DEBUG_ROW("file-scratch", open_debug_file, debug_keeps, NULL),                               \
+      DEBUG_ROW("mmap-scratch", open_debug_mmap, debug_keeps, NULL),                               \
+      DEBUG_ROW("fake", open_debug_fake, debug_keeps, NULL),                                       \
+      DEBUG_ROW("fake-async", open_debug_async, debug_keeps, NULL),                                \
+      DEBUG_ROW("cuda-async", open_debug_cuda, debug_gpu, "gpu 0"),                                \
+      DEBUG_ROW("pool(host)", open_debug_pool, debug_plain, "host"),                               \
+      DEBUG_ROW("pool(cuda)", open_debug_pool_cuda, debug_gpu, "gpu 0")
 
 /* What goes over managed memory only. */
 #define ADAPTOR_ROW_PREFETCH                                                                       \

@@ -260,6 +260,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
     ADAPTOR_ROWS(track, backendTellsLeaks),
+    DEBUG_ROWS,
     ADAPTOR_ROWS(retry, 0),
     ADAPTOR_ROWS(fault, 0),
     ADAPTOR_ROWS(log, 0),
@@ -276,6 +277,10 @@ Backend const *backend_by_name(char const *name) {
   for (size_t i = 0; i < backend_count; i++)
     if (!strcmp(backends[i].name, name)) return &backends[i];
   return NULL;
+}
+
+size_t backend_moves(Backend const *row, umemVirtual *ctx) {
+  return row->books ? row->books(ctx).moves : BACKEND_MOVES_UNKNOWN;
 }
 
 /* ---- constructions that fail ---- */

@@ -6,6 +6,7 @@
 #define UMEM_TEST_BACKENDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <umem.h>
 
 /* What the tests must know of a context beyond its own capabilities. */
@@ -22,8 +23,11 @@ enum {
 /* What a context counts of itself. */
 typedef struct BackendBooks {
   size_t blocks; /* live now */
-  size_t moves;  /* sets and copies that have reached it, in its life */
+  size_t moves;  /* sets and copies that have reached it, in its life; or BACKEND_MOVES_UNKNOWN */
 } BackendBooks;
+
+/* Of a context that counts its blocks alone. */
+#define BACKEND_MOVES_UNKNOWN SIZE_MAX
 
 typedef struct Backend {
   char const *name;                /* unique: "host", "file", "mmap", "fake", ... */
@@ -44,6 +48,9 @@ extern size_t const backend_count;
 
 /* The row with this name, or NULL. */
 Backend const *backend_by_name(char const *name);
+
+/* The moves of a context of row: for rows that go over it. */
+size_t backend_moves(Backend const *row, umemVirtual *ctx);
 
 /* A construction that fails, and as what. */
 typedef struct BackendRefusal {

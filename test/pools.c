@@ -118,7 +118,5 @@ BackendBooks pool_books(umemVirtual *ctx) {
   OpenPool *self = (OpenPool *)ctx;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemPool_stats(&self->pool, &stats);
-  BackendBooks below = {0, 0};
-  if (self->inner->books) below = self->inner->books(self->upstream);
-  return (BackendBooks){stats.blocks, below.moves};
+  return (BackendBooks){stats.blocks, backend_moves(self->inner, self->upstream)};
 }

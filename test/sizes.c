@@ -1,5 +1,6 @@
 /* sizes.c - opens blocks of one size, and bins of sizes, over any row of the table. */
 #include "sizes.h"
+#include "settings.h"
 
 #include <stdlib.h>
 
@@ -20,9 +21,7 @@ static void close_ground(Ground *ground) {
   if (ground->upstream) ground->inner->close(ground->upstream);
 }
 
-static size_t moves_below(Ground *ground) {
-  return ground->inner->books ? ground->inner->books(ground->upstream).moves : 0;
-}
+static size_t moves_below(Ground *ground) { return backend_moves(ground->inner, ground->upstream); }
 
 static size_t blocks_of(umemFixed *fixed) {
   umemFixedStats stats = UMEM_FIXED_STATS_INIT;
@@ -45,7 +44,7 @@ typedef struct OpenFixed {
 } OpenFixed;
 
 /* The largest arrays of the contract, aligned to its largest alignment. */
-static size_t block_size(void) { return (size_t)(getenv("UMEM_TEST_SMALL") ? 4 : 12) << 20; }
+static size_t block_size(void) { return (size_t)(setting_small() ? 4 : 12) << 20; }
 
 static umemVirtual *open_fixed(char const *name) {
   OpenFixed *self = malloc(sizeof *self);

@@ -11,6 +11,7 @@
 
 #include <umem/binning.h>
 #include <umem/cuda.h>
+#include <umem/debug.h>
 #include <umem/fault.h>
 #include <umem/file.h>
 #include <umem/fixed.h>

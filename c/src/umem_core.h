@@ -36,6 +36,17 @@ static inline umemStatusType umem_result(uint64_t before) {
   return umem_thread.failures == before ? umemOK : umem_thread.last;
 }
 
+/* Around a call of a function of the program: what it calls is no part of what is running here. It is
+ * not named in messages, no attempt holds what fails there, and that is no failure of the running
+ * call, whose results and decorators look at umem_thread.failures. */
+static inline umemThread umem_step_aside(void) {
+  umemThread running = umem_thread;
+  umem_thread.function = NULL;
+  umem_thread.attempt = NULL;
+  return running;
+}
+static inline void umem_step_back(umemThread const *running) { umem_thread = *running; }
+
 /* ---- guards and slots ---- */
 
 /* ctx as a constructed context; else NULL, and a status. */

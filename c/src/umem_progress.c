@@ -19,14 +19,12 @@ static bool check_options(umemVirtual *src, umemCopyOptions const *options) {
   return false;
 }
 
-/* Whether to go on. The program's own calls in there are not part of this one: neither their failures
- * nor, in their messages, its name. */
+/* Whether to go on. */
 static bool tell(Progress const *copy, size_t done) {
   umemCopyOptions const *options = copy->options;
-  char const *function = umem_thread.function;
-  umem_thread.function = NULL;
+  umemThread running = umem_step_aside();
   bool go_on = options->progress(options->user, done, copy->nbytes);
-  umem_thread.function = function;
+  umem_step_back(&running);
   return go_on || done == copy->nbytes;
 }
 

@@ -20,13 +20,11 @@ typedef struct Request {
 
 /* ---- trying ---- */
 
-/* What the callback calls is not in the name of the function that failed. */
 static bool is_helped(umemVirtual *ctx, Request const *request, unsigned attempt) {
   Retry *retry = umemAdaptor_impl(ctx);
-  char const *function = umem_thread.function;
-  umem_thread.function = NULL;
+  umemThread running = umem_step_aside();
   bool again = retry->callback(retry->user, ctx, request->nbytes, request->alignment, attempt);
-  umem_thread.function = function;
+  umem_step_back(&running);
   return again;
 }
 

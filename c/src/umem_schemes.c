@@ -6,7 +6,8 @@ umemScheme const *const umem_own_schemes[] = {
     &umem_cuda_scheme,         &umem_cuda_async_scheme,    &umem_cuda_host_scheme,
     &umem_cuda_managed_scheme, &umem_cuda_prefetch_scheme, &umem_pool_scheme,
     &umem_fixed_scheme,        &umem_limit_scheme,         &umem_stats_scheme,
-    &umem_track_scheme,        &umem_fault_scheme,         &umem_log_scheme,
+    &umem_track_scheme,        &umem_debug_scheme,         &umem_fault_scheme,
+    &umem_log_scheme,
 };
 
 size_t const umem_own_scheme_count = sizeof umem_own_schemes / sizeof *umem_own_schemes;

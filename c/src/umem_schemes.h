@@ -16,8 +16,8 @@ extern umemScheme const umem_file_scheme, umem_mmap_scheme;
 extern umemScheme const umem_cuda_scheme, umem_cuda_host_scheme, umem_cuda_managed_scheme,
     umem_cuda_async_scheme, umem_cuda_prefetch_scheme;
 extern umemScheme const umem_pool_scheme, umem_fixed_scheme;
-extern umemScheme const umem_limit_scheme, umem_stats_scheme, umem_track_scheme, umem_fault_scheme,
-    umem_log_scheme;
+extern umemScheme const umem_limit_scheme, umem_stats_scheme, umem_track_scheme, umem_debug_scheme,
+    umem_fault_scheme, umem_log_scheme;
 
 extern umemScheme const *const umem_own_schemes[];
 extern size_t const umem_own_scheme_count;

@@ -97,8 +97,7 @@ static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *te
   append(thread_texts.text, text);
 }
 
-/* What the hook calls is not in the name of the function that failed, and what fails there does not
- * take the place of the failure that it was told of. */
+/* What fails in the hook does not take the place of the failure that it was told of. */
 static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   if (umem_thread.in_hook) return;
   umemLock_acquire_global();
@@ -106,14 +105,12 @@ static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   void *data = failure_hook_data;
   umemLock_release_global();
   if (!hook) return;
-  uint64_t before = umem_thread.failures;
-  char const *function = umem_thread.function;
-  umem_thread.function = NULL;
+  umemThread running = umem_step_aside();
   umem_thread.in_hook = true;
   hook(ctx, type, text, data);
-  umem_thread.in_hook = false;
-  umem_thread.function = function;
-  if (umem_thread.failures != before) note_on_thread(ctx, type, text);
+  bool failed = umem_thread.failures != running.failures;
+  umem_step_back(&running);
+  if (failed) note_on_thread(ctx, type, text);
 }
 
 static void hold(umemAttempt *attempt, umemVirtual *ctx, umemStatusType type, char const *text) {

@@ -1,8 +1,8 @@
 /* umem_track.c - knows every live block of another context. */
 #include "umem_adaptor.h"
 #include "umem_schemes.h"
+#include "umem_sites.h"
 #include "umem_track_books.h"
-#include "umem_track_sites.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -18,6 +18,8 @@ typedef struct Track {
   struct Track *newer, *older; /* in the list of all; under the global lock */
 } Track;
 
+_Static_assert(UMEM_TRACK_FRAMES <= umemSiteFrames, "a site holds all frames");
+
 static Track *newest;
 
 static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
@@ -30,7 +32,7 @@ static bool prepare(umemVirtual *ctx, bool aligned, umemTrackNote *note) {
   *note = (umemTrackNote){.aligned = aligned};
   if (track->frames) note->trace = malloc(track->frames * sizeof *note->trace);
   if ((!track->frames || note->trace) && umemTrackBooks_reserve(&track->books)) {
-    note->frames = (uint16_t)umemTrack_capture(note->trace, track->frames);
+    note->frames = (uint16_t)umemSite_capture(note->trace, track->frames);
     return true;
   }
   free(note->trace);
@@ -153,7 +155,7 @@ static void tell_leaks(umemVirtual *ctx) {
   size_t used = 0;
   for (int i = 0; i < told_leaks && next_by_age(books, block.number, &block); i++) {
     char site[UMEM_MESSAGE_SIZE / told_leaks];
-    umemTrack_name_site(block.trace, block.frames, site, sizeof site);
+    umemSite_name(block.trace, block.frames, site, sizeof site);
     int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s",
                           i ? "," : "", block.nbytes, block.adr, *site ? " by " : "", site);
     if (length < 0 || (size_t)length >= sizeof text - used) break;
@@ -191,7 +193,7 @@ static bool read_options(umemTrack *ctx, umemTrackOptions const *options, unsign
   else if (options->frames > UMEM_TRACK_FRAMES)
     umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
                      UMEM_TRACK_FRAMES);
-  else if (options->frames && !umemTrack_can_capture())
+  else if (options->frames && !umemSite_can_capture())
     umemVirtual_fail(ctx, umemNotSupportedError, "this C library has no backtrace");
   else
     return *frames = options->frames, true;

@@ -160,7 +160,9 @@ static void progress_may_be_left_out(Place const *src, Place const *dst) {
 static void the_program_may_fail_meanwhile(Place const *src, Place const *dst) {
   Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
   blocks.watch.fails = true;
+  uint64_t failures = umem_thread_failures();
   assert_ok(copy(&blocks));
+  assert_true(umem_thread_failures() == failures);
   assert_true(blocks.watch.right);
   assert_int_equal(blocks.watch.calls, 6);
   assert_string_equal(umem_thread_message(), "of the program's own");

@@ -1,5 +1,6 @@
 /* support.c - the helpers of contract.h. */
 #include "contract.h"
+#include "settings.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@ umemHost test_host;
 
 /* ---- sizes ---- */
 
-bool test_is_small(void) { return getenv("UMEM_TEST_SMALL") != NULL; }
+bool test_is_small(void) { return setting_small(); }
 
 size_t test_large_size(void) { return test_is_small() ? (size_t)64 << 10 : (size_t)4 << 20; }
 

@@ -12,7 +12,11 @@
 #include <vector>
 
 /* Arithmetic types, as the loops compute with them. */
+#ifdef UMEM_TEST_FEW_TYPES
+using NumberTypes = testing::Types<std::int8_t, double>;
+#else
 using NumberTypes = testing::Types<std::int8_t, std::int32_t, std::int64_t, float, double>;
+#endif
 
 /* Elements of memory, small numbers none of which is like its neighbours. */
 template <class T> std::vector<T> some_numbers(umem::index count) {

@@ -11,9 +11,11 @@
 #include <umem/context.hpp>
 
 #include <cctype>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <vector>
 
 extern "C" {
 #include "backends.h"
@@ -57,6 +59,12 @@ protected:
     return GetParam()->books ? GetParam()->books(place.c_context()).blocks : 0;
   }
 
+  /* Whether the context counts the sets and copies that reach it, and how many these are. */
+  bool counts_moves() const { return GetParam()->books && moves() != BACKEND_MOVES_UNKNOWN; }
+  std::size_t moves() const {
+    return GetParam()->books ? GetParam()->books(place.c_context()).moves : BACKEND_MOVES_UNKNOWN;
+  }
+
   /* For where a call failed, which the context remembers. */
   void forget_failure() const { umem_clear_status(place.c_context()); }
 
@@ -69,9 +77,18 @@ protected:
   umem::Context place;
 };
 
+/* Every row; in a slow environment without those that decorate others, on which the C library alone is
+ * tested there. */
+inline std::vector<Backend const *> each_place() {
+  bool const small = std::getenv("UMEM_TEST_SMALL") != nullptr;
+  std::vector<Backend const *> places;
+  for (Backend const *row = backends; row != backends + backend_count; row++)
+    if (!small || !(row->traits & backendDecorated)) places.push_back(row);
+  return places;
+}
+
 /* Runs the TEST_Ps of a class made from EachPlace on every row. */
 #define FOR_EACH_PLACE(suite)                                                                      \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::Range(backends, backends + backend_count),          \
-                           place_name)
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(each_place()), place_name)
 
 #endif

@@ -53,6 +53,7 @@ std::vector<std::pair<char const *, Over>> kinds(TempFile const &log) {
       {"Limit", [](Context const &c) { return umem::Limit(c, 4096); }},
       {"Stats", [](Context const &c) { return umem::Stats(c); }},
       {"Track", [](Context const &c) { return umem::Track(c); }},
+      {"Debug", [](Context const &c) { return umem::Debug(c); }},
       {"Retry", [](Context const &c) { return umem::Retry(c, gives_up); }},
       {"Fault", [](Context const &c) { return umem::Fault(c); }},
       {"Log", [&log](Context const &c) { return umem::Log(c, log.path, 65536); }},
@@ -123,6 +124,9 @@ TEST_P(ResourcesTest, that_cannot_be_leave_the_upstream_usable) {
   EXPECT_THROW(umem::Fixed(place, 0), umem::value_error);
   EXPECT_THROW(umem::Binning(place, {{64, place}, {64, place}}), umem::value_error);
   EXPECT_THROW(umem::Track(place, UMEM_TRACK_FRAMES + 1), umem::value_error);
+  umemDebugOptions no_guard = UMEM_DEBUG_OPTIONS_INIT;
+  no_guard.guard = 0;
+  EXPECT_THROW(umem::Debug(place, no_guard), umem::value_error);
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   plan.share = 2;
   EXPECT_THROW(umem::Fault(place, plan), umem::value_error);
@@ -328,6 +332,34 @@ TEST(TrackTest, tells_leaks_to_the_hook_and_the_thread) {
   EXPECT_EQ(umem_thread_status(), umemRuntimeError);
   umem_thread_clear();
   ram.deallocate(leaked); /* still the upstream's */
+}
+
+TEST(DebugTest, finds_wrong_writes_and_frees) {
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.kept_blocks = 4;
+  umem::Host ram;
+  umem::Debug debug(ram, options);
+  EXPECT_FALSE(debug.first());
+  umem::address adr = debug.allocate(10), other = debug.allocate(20);
+  auto *bytes = reinterpret_cast<unsigned char *>(adr);
+  EXPECT_EQ(bytes[0], UMEM_DEBUG_NEW);
+  bytes[10] = 1;
+  EXPECT_THROW(debug.deallocate(adr), umem::index_error);
+  ASSERT_TRUE(debug.first());
+  EXPECT_EQ(debug.first()->kind, umemDebugOverflow);
+  EXPECT_EQ(debug.first()->adr, adr);
+  EXPECT_EQ(debug.first()->offset, 10);
+  EXPECT_EQ(debug.figures().live_blocks, 2u); /* what has thrown has done nothing */
+  debug.deallocate(adr);
+  EXPECT_THROW(debug.deallocate(adr), umem::value_error);
+  EXPECT_EQ(debug.figures().kept_blocks, 1u);
+  debug.check();
+  bytes[3] = 1;
+  EXPECT_THROW(debug.check(), umem::index_error);
+  debug.check(); /* it was told */
+  debug.deallocate(other);
+  EXPECT_EQ(debug.figures().faults, 3u);
+  umem_thread_clear();
 }
 
 TEST(FaultTest, fails_as_planned) {

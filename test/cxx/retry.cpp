@@ -114,6 +114,39 @@ TEST(RetryOnHostTest, may_fail_itself) {
   }
 }
 
+/* Under a pool, which holds what its upstream refuses and then asks for less. */
+TEST(RetryOnHostTest, may_handle_its_own_failures) {
+  umem::Limit limit(umem::Host(), 100);
+  unsigned caught = 0, calls = 0;
+  umem::Pool pool{umem::Retry(limit, [&](RetryRequest const &request) -> bool {
+    calls++;
+    try {
+      umem::Buffer buffer(limit, 102);
+    } catch (umem::memory_error const &error) {
+      caught += std::string(error.what()).find("102") != std::string::npos;
+    }
+    throw Mine{request.attempt};
+  })};
+  EXPECT_THROW(umem::Buffer(pool, 8), Mine);
+  EXPECT_GT(calls, 1u);
+  EXPECT_EQ(caught, calls);
+}
+
+TEST(RetryOnHostTest, may_fail_where_the_request_does_not) {
+  umem::Limit limit(umem::Host(), 100);
+  umem::Buffer cached(limit, 50);
+  umem::Retry retry(limit, [&](RetryRequest const &) {
+    umem_set(limit.c_context(), 0, 0, 8);
+    cached = umem::Buffer();
+    return true;
+  });
+  umem::Stats stats(retry);
+  EXPECT_NO_THROW(umem::Buffer(stats, 90));
+  EXPECT_EQ(umem_get_status(stats.c_context()), umemOK);
+  EXPECT_EQ(umem_get_status(limit.c_context()), umemValueError); /* its own */
+  umem_thread_clear();
+}
+
 TEST(RetryOnHostTest, throws_in_the_thread_that_allocates) {
   umem::Limit limit(umem::Host(), 100);
   umem::Retry retry(limit, throws_mine);

@@ -21,8 +21,12 @@ struct Item {
   }
 };
 
+#ifdef UMEM_TEST_FEW_TYPES
+using ElementTypes = testing::Types<float, Item>;
+#else
 using ElementTypes =
     testing::Types<std::int32_t, std::int64_t, float, double, std::complex<float>, Item>;
+#endif
 
 /* The element number n, different from those of other n. */
 template <class T> T element(umem::index n) {

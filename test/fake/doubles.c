@@ -1,6 +1,7 @@
 #include "doubles.h"
 
 #include "cudart.h"
+#include "settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 static int used;
 
 void doubles_use(void) {
-  if (getenv("UMEM_TEST_GPU")) return;
+  if (setting_gpu()) return;
   umemCudaRt_replace(fake_cudart());
   used = 1;
 }

@@ -25,6 +25,12 @@ static umemStatusType track_borrows(void *ctx, void *upstream) {
 static umemStatusType track_adopts(void *ctx, void *upstream) {
   return umemTrack_adopt(ctx, upstream, NULL);
 }
+static umemStatusType debug_borrows(void *ctx, void *upstream) {
+  return umemDebug_ctor(ctx, upstream, NULL);
+}
+static umemStatusType debug_adopts(void *ctx, void *upstream) {
+  return umemDebug_adopt(ctx, upstream, NULL);
+}
 static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
   (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
   return false;
@@ -55,6 +61,7 @@ static struct {
     {"Limit", limit_borrows, limit_adopts}, {"Stats", stats_borrows, stats_adopts},
     {"Track", track_borrows, track_adopts}, {"Retry", retry_borrows, retry_adopts},
     {"Fault", fault_borrows, fault_adopts}, {"Log", log_borrows, log_adopts},
+    {"Debug", debug_borrows, debug_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 

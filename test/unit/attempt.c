@@ -166,6 +166,43 @@ static void nests(void **state) {
   assert_string_equal(umem_get_message(&host), "inner");
 }
 
+/* ---- functions of the program ---- */
+
+static bool fail_and_look(void *user, uint64_t done, uint64_t total) {
+  bool *seen = user;
+  (void)done, (void)total;
+  uint64_t before = umem_thread_failures();
+  umem_set_status(&other, umemTypeError, "of the program's own");
+  *seen = umem_get_status(&other) == umemTypeError && umem_thread_status() == umemTypeError &&
+          umem_thread_failures() == before + 1;
+  return true;
+}
+
+/* What they call while an attempt is open is told at once, and is nothing that was tried. */
+static void holds_nothing_of_a_progress(void **state) {
+  (void)state;
+  char from[8] = "", to[8] = "";
+  bool seen = false;
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.progress = fail_and_look;
+  options.user = &seen;
+  uint64_t before = umem_thread_failures();
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umemStatusType status =
+      umem_copy_to_with(&host, (uintptr_t)from, &host, (uintptr_t)to, 8, &options);
+  bool counted = umem_thread_failures() != before;
+  umemAttempt_end(&attempt);
+  assert_int_equal(status, umemOK);
+  assert_true(seen);
+  assert_false(counted);
+  assert_false(umemAttempt_failed(&attempt));
+  assert_true(umem_thread_failures() == before);
+  assert_true(umem_is_ok(&host));
+  assert_int_equal(umem_get_status(&other), umemTypeError);
+  assert_true(hook_calls > 0);
+}
+
 static void *fail_in_an_attempt(void *argument) {
   umemAttempt_begin(argument);
   umem_set_status(&host, umemIOError, "of the helper");
@@ -211,6 +248,7 @@ int main(void) {
       TEST(keeps_the_first_failure),
       TEST(leaves_earlier_failures),
       TEST(nests),
+      TEST(holds_nothing_of_a_progress),
       TEST(a_helper_hands_its_failure_over),
       TEST(long_messages_are_cut),
   };

@@ -376,7 +376,7 @@ static void *use(void *number) {
   uint64_t random = (uintptr_t)number;
   Block *blocks = parcels[(uintptr_t)number];
   size_t count = 0;
-  for (int i = 0; i < (is_small() ? 2000 : 50000); i++) {
+  for (int i = 0; i < (setting_small() ? 2000 : 50000); i++) {
     size_t at = below(&random, count + 1);
     if (count < most_live && below(&random, 2)) {
       take(&blocks[count++], &random);

@@ -365,13 +365,13 @@ static void give(Model *model) {
 static void agrees_with_a_model(void **state) {
   (void)state;
   Fake *grounds[] = {&fake, &offsets};
-  for (uint64_t seed = 0; seed < (is_small() ? 4 : 20); seed++) {
+  for (uint64_t seed = 0; seed < (setting_small() ? 4 : 20); seed++) {
     static Model model;
     umemFixedOptions options = {sizeof options, 8, 0, 25 * size, 200 * size};
     model.count = 0;
     model.random = seed;
     assert_ok(umemFixed_ctor(&model.fixed, grounds[seed % 2], size, &options));
-    for (int i = 0; i < (is_small() ? 2000 : 20000); i++) {
+    for (int i = 0; i < (setting_small() ? 2000 : 20000); i++) {
       size_t wanted = (size_t)(i / 500 % 3) * 110; /* tides: 0, 110, 220 */
       if (below(&model.random, 200) == 0)
         assert_ok(umem_trim(&model.fixed, below(&model.random, 3) * 2000));

@@ -3,6 +3,7 @@
 #define UMEM_TEST_FIXED_HELP_H
 
 #include "adaptor_help.h"
+#include "settings.h"
 
 static inline umemFixedStats stats_of(umemFixed *ctx) {
   umemFixedStats stats = UMEM_FIXED_STATS_INIT;
@@ -19,7 +20,5 @@ static inline uint64_t random64(uint64_t *state) {
 }
 
 static inline size_t below(uint64_t *state, size_t n) { return (size_t)(random64(state) % n); }
-
-static inline bool is_small(void) { return getenv("UMEM_TEST_SMALL") != NULL; }
 
 #endif

@@ -10,7 +10,7 @@ static umemFixed shared;
 enum { block_size = 48, box_count = 32 };
 static uintptr_t boxes[box_count]; /* atomic */
 
-static int rounds(void) { return is_small() ? 3000 : 200000; }
+static int rounds(void) { return setting_small() ? 3000 : 200000; }
 
 /* A block is filled with a byte that its first one tells. */
 static uintptr_t new_filled(uint64_t *random) {
@@ -133,7 +133,7 @@ static unsigned refused; /* atomic */
 static pthread_barrier_t barrier;
 
 static void *free_at_once(void *number) {
-  for (int i = 0; i < (is_small() ? 100 : 5000); i++) {
+  for (int i = 0; i < (setting_small() ? 100 : 5000); i++) {
     if (!number) contested = umem_alloc(&shared, 1);
     pthread_barrier_wait(&barrier);
     uint64_t before = umem_thread_failures();
@@ -227,7 +227,7 @@ static void a_child_goes_on(void **state) {
   stop = false;
   for (uintptr_t i = 0; i < worker_count; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)i), 0);
-  for (int i = 0; i < (is_small() ? 5 : 50); i++) {
+  for (int i = 0; i < (setting_small() ? 5 : 50); i++) {
     uintptr_t adr = new_filled(&random);
     assert_true(adr);
     pid_t child = fork();

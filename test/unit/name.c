@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "name_help.h"
+#include "settings.h"
 
 /* ---- good names ---- */
 
@@ -215,7 +216,7 @@ static void long_names(void **state) {
 /* Whatever is done to good names: an answer, one failure at most, and only values that are right. */
 static void mutated_names(void **state) {
   (void)state;
-  size_t const rounds = getenv("UMEM_TEST_SMALL") ? 20000 : 200000;
+  size_t const rounds = setting_small() ? 20000 : 200000;
   size_t passed = 0;
   Random random = {20261121};
   for (size_t i = 0; i < rounds; i++) {

@@ -13,6 +13,8 @@
 
 #include <umem.h>
 
+#include "settings.h"
+
 #define assert_ok(call) assert_int_equal((call), umemOK)
 
 enum { kibi = 1 << 10, mebi = 1 << 20 };
@@ -83,9 +85,6 @@ static inline size_t random_size(uint64_t *state, unsigned bits) {
 }
 
 /* How many operations a random test makes. */
-static inline uint64_t operations(void) {
-  char const *text = getenv("UMEM_TEST_OPERATIONS");
-  return text && *text ? strtoull(text, NULL, 10) : 10000000;
-}
+static inline uint64_t operations(void) { return setting_operations(10000000); }
 
 #endif

@@ -13,8 +13,6 @@ enum { thread_count = 4, box_count = 64 };
 
 static umemHost host;
 
-static bool is_small(void) { return getenv("UMEM_TEST_SMALL") != NULL; }
-
 /* Runs work in so many threads; each returns whether all was right. */
 typedef struct Worker {
   umemPool *pool;
@@ -69,7 +67,7 @@ static bool free_filled(umemPool *pool, uintptr_t adr) {
 static void *exchange(void *argument) {
   Worker *self = argument;
   uintptr_t *boxes = self->shared;
-  uint64_t random = self->number, rounds = operations() / (is_small() ? 100 : 40);
+  uint64_t random = self->number, rounds = operations() / (setting_small() ? 100 : 40);
   self->right = true;
   for (uint64_t i = 0; i < rounds && self->right; i++) {
     uintptr_t mine = below(&random, 8) ? new_filled(self->pool, &random) : 0;
@@ -135,7 +133,7 @@ static void *free_at_once(void *argument) {
   Race *race = self->shared;
   unsigned meeting = 0;
   self->right = true;
-  for (int i = 0; i < (is_small() ? 100 : 5000); i++) {
+  for (int i = 0; i < (setting_small() ? 100 : 5000); i++) {
     if (self->number == 0) {
       race->refused = 0;
       race->adr = umem_alloc(self->pool, race->size);
@@ -246,7 +244,7 @@ static void *use_and_tell(void *argument) {
 
 static void both_may_end_at_once(void **state) {
   (void)state;
-  for (int i = 0; i < (is_small() ? 50 : 1000); i++) {
+  for (int i = 0; i < (setting_small() ? 50 : 1000); i++) {
     umemPool pool;
     pthread_t threads[thread_count];
     Worker workers[thread_count];
@@ -320,7 +318,7 @@ static void a_child_goes_on(void **state) {
   }
   while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < thread_count) sched_yield();
   bool right = true; /* to be asserted when no other thread uses the pool any more */
-  for (int i = 0; i < (is_small() ? 5 : 50) && right; i++) {
+  for (int i = 0; i < (setting_small() ? 5 : 50) && right; i++) {
     uintptr_t adr = new_filled(&pool, &random);
     pid_t child = fork();
     if (child == 0) _exit(works_in_child(&pool, adr) ? 0 : 1);

@@ -1,7 +1,7 @@
 /* range.c - the range allocator against a naive model, and by hand where a case is worth naming.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc so that memory can fail. The number of
- * random operations comes from the environment variable UMEM_TEST_OPERATIONS (1000000 when unset). */
+ * random operations comes from the environment variable UMEM_TEST_OPERATIONS (1000000 when unset or empty). */
 #include "umem_range.h"
 
 #include <setjmp.h>
@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "settings.h"
 
 /* ---- memory that fails ---- */
 
@@ -65,10 +67,7 @@ static uint64_t random_size(unsigned bits) {
   return 1 + random64() % (UINT64_C(1) << bit);
 }
 
-static uint64_t operations(void) {
-  char const *text = getenv("UMEM_TEST_OPERATIONS");
-  return text ? strtoull(text, NULL, 10) : 1000000;
-}
+static uint64_t operations(void) { return setting_operations(1000000); }
 
 /* ---- where a random test fails ---- */
 

@@ -178,6 +178,106 @@ static void the_callback_fails_in_its_own_name(void **state) {
   close_all();
 }
 
+/* ---- a callback that fails itself ---- */
+
+/* What a callback saw of a failure of its own, and how it went on. cmocka must not jump out of it. */
+typedef struct Failing {
+  void *ctx;   /* on which it fails */
+  Cache *room; /* that it then makes, or NULL */
+  bool seen;   /* by the call, the context, the thread, the count and the hook */
+  unsigned calls;
+} Failing;
+
+static bool fail_and_look(void *user, void *ctx, size_t nbytes, size_t alignment,
+                          unsigned attempt) {
+  Failing *self = user;
+  int told = hook_calls;
+  uint64_t before = umem_thread_failures();
+  self->calls++;
+  umemStatusType status = umem_set(self->ctx, umem_null(self->ctx), 0, 8);
+  self->seen = status == umemValueError && umem_get_status(self->ctx) == umemValueError &&
+               umem_thread_status() == umemValueError &&
+               strstr(umem_thread_message(), "umem_set: ") &&
+               umem_thread_failures() == before + 1 && hook_calls == told + 1;
+  return self->room && drop_one(self->room, ctx, nbytes, alignment, attempt);
+}
+
+/* That it saw all, and that nothing of it is a failure of the request on ctx. */
+static void expect_own_failure(Failing *failing, void *ctx, uint64_t failures) {
+  assert_int_equal(failing->calls, 1);
+  assert_true(failing->seen);
+  assert_true(umem_is_ok(ctx));
+  assert_true(umem_thread_failures() == failures);
+  assert_int_equal(umem_thread_status(),
+                   umemValueError); /* the last one, though not the request's */
+  umem_clear_status(failing->ctx);
+  umem_thread_clear();
+}
+
+/* Blocks of 200 bytes leave room for 700 when one of them goes. */
+static void open_failing(umemRetry *over, Failing *failing, void *fails) {
+  open_with(&fake, 2);
+  *failing = (Failing){fails, &cache, false, 0};
+  assert_ok(umemRetry_ctor(over, &cache.room, fail_and_look, failing));
+}
+
+/* Also where what it fails on lies below the contexts that wait for the block. */
+static void the_callbacks_failures_are_not_the_requests(void **state) {
+  (void)state;
+  umemRetry failing_retry;
+  Failing failing;
+  umemStats stats;
+  open_failing(&failing_retry, &failing, &cache.room);
+  assert_ok(umemStats_ctor(&stats, &failing_retry));
+  uint64_t before = umem_thread_failures();
+  uintptr_t adr = umem_alloc(&stats, 700);
+  assert_true(adr != 0);
+  assert_true(umem_is_ok(&failing_retry));
+  expect_own_failure(&failing, &stats, before);
+
+  failing.calls = 0;
+  before = umem_thread_failures();
+  adr = umem_realloc(&stats, adr, 700, 1000);
+  assert_true(adr != 0);
+  assert_true(umem_is_ok(&failing_retry));
+  expect_own_failure(&failing, &stats, before);
+  umem_free(&stats, adr);
+  end(&stats);
+  end(&failing_retry);
+  close_all();
+}
+
+/* A pool holds what its upstream refuses, but not what a callback below it calls. */
+static void attempts_do_not_hold_what_the_callback_calls(void **state) {
+  (void)state;
+  umemRetry failing_retry;
+  Failing failing;
+  umemAttempt attempt;
+  open_failing(&failing_retry, &failing, &offsets);
+  uint64_t before = umem_thread_failures();
+  umemAttempt_begin(&attempt);
+  uintptr_t adr = umem_alloc(&failing_retry, 700);
+  umemAttempt_end(&attempt);
+  assert_true(adr != 0);
+  assert_false(umemAttempt_failed(&attempt));
+  expect_own_failure(&failing, &failing_retry, before);
+  umem_free(&failing_retry, adr);
+
+  umemPool pool;
+  failing = (Failing){&offsets, NULL, false, 0};
+  assert_ok(umemPool_ctor(&pool, &failing_retry, NULL));
+  assert_true(umem_alloc(&pool, 5000) == 0);
+  assert_true(failing.calls > 0 && failing.seen);
+  assert_int_equal(umem_get_status(&offsets), umemValueError);
+  umem_clear_status(&offsets);
+  umem_clear_status(&cache.room);
+  umem_clear_status(&failing_retry);
+  expect_failure(&pool, umemMemoryError, "umem_alloc: ");
+  end(&pool);
+  end(&failing_retry);
+  close_all();
+}
+
 static void a_callback_is_needed(void **state) {
   (void)state;
   assert_int_equal(umemRetry_ctor(&retry, &fake, NULL, NULL), umemValueError);
@@ -228,6 +328,8 @@ int main(void) {
       TEST(attempts_nest),
       TEST(other_failures_are_told_at_once),
       TEST(the_callback_fails_in_its_own_name),
+      TEST(the_callbacks_failures_are_not_the_requests),
+      TEST(attempts_do_not_hold_what_the_callback_calls),
       TEST(a_callback_is_needed),
       TEST(threads_wait_for_each_other),
   };

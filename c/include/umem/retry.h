@@ -9,8 +9,8 @@
  * blocks of its own, trimmed a pool, waited for another thread. false gives up.
  *
  * It runs in the thread that allocates, without a lock of umem's. It may use ctx, the umemRetry, as
- * any thread may; an allocation in it that fails calls it again. user is that of the
- * constructor. */
+ * any thread may; an allocation in it that fails calls it again. What fails in it is told as ever,
+ * on contexts and thread, but is no failure of the request. user is that of the constructor. */
 typedef bool umemRetryCallback(void *user, void *ctx, size_t nbytes, size_t alignment,
                                unsigned attempt);
 

@@ -83,7 +83,9 @@ UMEM_EXTERN umemStatusType umem_thread_status(void);
 UMEM_EXTERN char const *umem_thread_message(void);
 
 /* How many failures this thread has recorded in its life. A call that returns neither a status nor
- * an address (a free) failed exactly when it raises this number. */
+ * an address (a free) failed exactly when it raises this number. In a function of the program that
+ * a call of umem runs (a hook, a callback) the number counts on; when it returns its failures are
+ * taken off again, since they are none of that call's. */
 UMEM_EXTERN uint64_t umem_thread_failures(void);
 
 /* Sets this thread back to umemOK and "". The contexts and the count keep what they have. */

@@ -161,8 +161,10 @@ UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
  *     umemAttempt_end(&attempt);
  *     if (umemAttempt_failed(&attempt)) { recover, or umemAttempt_record(&attempt); }
  *
- * Between begin and end nothing reaches contexts, thread status or hook; attempts nest. After end the
- * struct belongs to whoever holds it: a helper thread hands it to its caller, who records it. */
+ * Between begin and end nothing reaches contexts, thread status or hook; attempts nest. Functions of
+ * the program that umem calls meanwhile (a umemRetryCallback, a progress) are no part of what is
+ * tried: their failures are told as ever. After end the struct belongs to whoever holds it: a helper
+ * thread hands it to its caller, who records it. */
 typedef struct umemAttempt {
   struct umemAttempt *outer;
   uint64_t failures;   /* of the thread, when the attempt began */

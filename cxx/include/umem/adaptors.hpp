@@ -19,6 +19,7 @@
 
 #include <umem/context.hpp>
 
+#include <umem/debug.h>
 #include <umem/fault.h>
 #include <umem/limit.h>
 #include <umem/log.h>
@@ -182,6 +183,38 @@ private:
   umemTrack *c_track() const noexcept { return reinterpret_cast<umemTrack *>(c_context()); }
 };
 
+/* Finds wrong writes and wrong frees: umemDebug. They are umem::index_error and umem::value_error of the
+ * call that finds them, which does nothing else. What is found at its end, where no destructor can
+ * throw, is on the thread, and told to the hook of umem_set_failure_hook. */
+class Debug : public Context {
+public:
+  explicit Debug(Context const &upstream, umemDebugOptions const &options = UMEM_DEBUG_OPTIONS_INIT)
+      : Context(make<umemDebug>(
+            [&](umemDebug *ctx) { return umemDebug_ctor(ctx, upstream.c_context(), &options); },
+            owner(upstream))) {}
+
+  /* Looks at everything: umem::index_error for wrong writes that were not told yet. */
+  void check() const { detail::check(umemDebug_check(c_debug())); }
+
+  /* The first fault that was told; nothing where there was none. */
+  std::optional<umemDebugFault> first() const {
+    umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+    std::uint64_t before = umem_thread_failures();
+    bool any = umemDebug_first(c_debug(), &fault);
+    detail::check_since(before);
+    return any ? std::optional<umemDebugFault>(fault) : std::nullopt;
+  }
+
+  umemDebugFigures figures() const {
+    umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+    detail::check(umemDebug_get(c_debug(), &figures));
+    return figures;
+  }
+
+private:
+  umemDebug *c_debug() const noexcept { return reinterpret_cast<umemDebug *>(c_context()); }
+};
+
 /* A request that was refused for want of memory. */
 struct RetryRequest {
   Context context; /* the Retry, borrowed: good while its function is called */
@@ -225,12 +258,14 @@ private:
   template <class F>
   static bool call(void *user, void *ctx, std::size_t nbytes, std::size_t alignment,
                    unsigned attempt) {
-    std::uint64_t before = umem_thread_failures();
+    detail::
+        forget_thrown(); /* this request's takes its place, and is none of what function calls */
+    std::uint64_t failures = umem_thread_failures();
     try {
       RetryRequest request{borrow(static_cast<umemVirtual *>(ctx)), nbytes, alignment, attempt};
       return static_cast<Kept<F> *>(user)->function(static_cast<RetryRequest const &>(request));
     } catch (...) { /* must not pass through C */
-      detail::keep_thrown(before);
+      detail::keep_thrown(failures);
       return false;
     }
   }

@@ -144,8 +144,7 @@ namespace detail {
 
 struct Thrown {
   std::exception_ptr exception;
-  std::uint64_t before = 0; /* umem_thread_failures() when the function was called */
-  std::uint64_t after = 0;  /* and when it had thrown */
+  std::uint64_t failures = 0; /* umem_thread_failures() when the function was called */
 };
 
 /* Whether there is any: a plain flag, since each allocation looks at it. */
@@ -157,8 +156,8 @@ UMEM_EXCEPTION inline Thrown &thrown() {
 }
 
 /* To be called while the exception is handled. */
-inline void keep_thrown(std::uint64_t before) noexcept {
-  thrown() = {std::current_exception(), before, umem_thread_failures()};
+inline void keep_thrown(std::uint64_t failures) noexcept {
+  thrown() = {std::current_exception(), failures};
   has_thrown = true;
 }
 
@@ -176,10 +175,7 @@ inline void forget_thrown() noexcept {
  * was recorded after it. What is left over from a call of C is forgotten. */
 inline void rethrow_thrown(umemStatusType status) {
   if (!has_thrown) return;
-  Thrown const &kept = thrown();
-  std::uint64_t failures = umem_thread_failures();
-  bool consequence =
-      status == umemMemoryError && failures > kept.before && failures <= kept.after + 1;
+  bool consequence = status == umemMemoryError && umem_thread_failures() == thrown().failures + 1;
   std::exception_ptr exception = take_thrown();
   if (!consequence) return;
   umem_thread_clear();

@@ -1,12 +1,12 @@
-/* umem_track_sites.c - see umem_track_sites.h. */
-#include "umem_track_sites.h"
+/* umem_sites.c - see umem_sites.h. */
+#include "umem_sites.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <umem/track.h>
+#include <umem/status.h>
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
 #define HAS_BACKTRACE 1
@@ -18,12 +18,12 @@
 #pragma weak dladdr
 
 enum {
-  own_frames = 1,  /* umemTrack_capture itself */
+  own_frames = 1,  /* umemSite_capture itself */
   shown_frames = 4 /* of a site */
 };
 
 /* The first call loads the unwinder, which takes memory. */
-bool umemTrack_can_capture(void) {
+bool umemSite_can_capture(void) {
 #if HAS_BACKTRACE
   void *frame;
   return backtrace(&frame, 1) > 0;
@@ -32,9 +32,9 @@ bool umemTrack_can_capture(void) {
 #endif
 }
 
-__attribute__((noinline)) unsigned umemTrack_capture(void **trace, unsigned frames) {
+__attribute__((noinline)) unsigned umemSite_capture(void **trace, unsigned frames) {
 #if HAS_BACKTRACE
-  void *all[UMEM_TRACK_FRAMES + own_frames];
+  void *all[umemSiteFrames + own_frames];
   int count = frames ? backtrace(all, (int)frames + own_frames) : 0;
   if (count <= own_frames) return 0;
   count -= own_frames;
@@ -57,7 +57,7 @@ static Dl_info look_up(void const *frame) {
  * umem's functions have some (a program with a static umem mostly names none: then all count as its
  * own). */
 static bool is_umems(void const *frame) {
-  Dl_info here = look_up((void const *)(uintptr_t)umemTrack_ctor), info = look_up(frame);
+  Dl_info here = look_up((void const *)(uintptr_t)umem_get_status), info = look_up(frame);
   if (!here.dli_sname || info.dli_fbase != here.dli_fbase) return false;
   return !info.dli_sname || !strncmp(info.dli_sname, "umem", 4);
 }
@@ -73,7 +73,7 @@ static int name_frame(void const *frame, char *text, size_t size) {
                   at - (uintptr_t)info.dli_fbase);
 }
 
-void umemTrack_name_site(void *const *trace, unsigned frames, char *text, size_t size) {
+void umemSite_name(void *const *trace, unsigned frames, char *text, size_t size) {
   unsigned first = 0;
   while (first < frames && is_umems(trace[first])) first++;
   if (first == frames) first = 0;

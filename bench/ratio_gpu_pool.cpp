@@ -1,0 +1,210 @@
+/* ratio_gpu_pool.cpp - umem's pools over a GPU beside cudaMallocAsync, RMM's pool and cudaMalloc.
+ *
+ * Nothing is written to the blocks. Where the memory that is free now does not do, fewer are live. */
+#include "ratio_gpu.h"
+
+#include "heaps_gpu.h"
+#include "patterns.h"
+#include "sizes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bench {
+namespace {
+
+constexpr std::size_t gibibyte = 1024 * mebibyte;
+constexpr double most_memory = 60.0 * gibibyte; /* of both sides together */
+constexpr double waste = 1.25; /* what a heap may take for each byte of live blocks */
+constexpr double round_seconds = 5e-3, warm_seconds = 1;
+constexpr std::size_t drawn_steps = std::size_t{1} << 20;
+constexpr std::size_t few = 4096;
+constexpr std::size_t life_allocations = 4'000, life_cap = 4 * gibibyte;
+
+/* What is promised beside each; nothing beside cudaMalloc. */
+struct Targets {
+  std::optional<double> ordered, rmm;
+};
+
+/* Does so many operations and returns the seconds that they take. */
+using Counted = std::function<double(std::size_t)>;
+
+template <typename Owner, typename Work> double seconds_with(Owner const &owner, Work const &work) {
+  return seconds_of([&] {
+    work();
+    owner.finish();
+  });
+}
+
+/* ---- patterns: text() names it, bytes() are live of one side, and a call with the owner of a heap, which
+ * outlives the answer, tells how its operations are done ---- */
+
+/* A block of one size, allocated and freed at once. */
+class Pairs {
+public:
+  std::string text() const { return "256 B, at once"; }
+  double bytes() const { return size; }
+
+  template <typename Owner> Counted operator()(Owner const &owner) const {
+    return [&owner](std::size_t count) {
+      return seconds_with(owner, [&] { take_pairs(owner.heap(), size, count); });
+    };
+  }
+
+private:
+  static constexpr std::size_t size = 256;
+};
+
+std::string live_text(std::size_t live) {
+  return live == 100'000 ? "1e5" : live == 1'000'000 ? "1e6" : std::to_string(live);
+}
+
+/* One of so many live blocks is replaced by another of a random size. */
+class Replaced {
+public:
+  Replaced(Effort const &effort, Sizes const &sizes, std::size_t live)
+      : sizes_(sizes), live_(fitting(std::min(live, effort.gpu_live))),
+        steps_(mixed_steps(drawn_steps, live_, sizes)) {}
+
+  std::string text() const {
+    return size_text(sizes_.least) + "-" + size_text(sizes_.most) + ", " + live_text(live_) +
+           " live";
+  }
+  double bytes() const { return sizes_.mean() * static_cast<double>(live_); }
+
+  /* The first blocks lie in the order of their allocation. Later ones lie as they do in a program that has
+   * run for a while. */
+  template <typename Owner> Counted operator()(Owner const &owner) const {
+    auto blocks = std::make_shared<Replacing<decltype(owner.heap())>>(owner.heap(), live_, steps_);
+    constexpr std::size_t part = 1024;
+    double warm = 0;
+    for (std::size_t i = 0; i < live_ && warm < warm_seconds; i += part)
+      warm += seconds_with(owner, [&] { blocks->take(part); });
+    return [&owner, blocks](std::size_t count) {
+      return seconds_with(owner, [&] { blocks->take(count); });
+    };
+  }
+
+private:
+  /* At most half of what is free. */
+  std::size_t fitting(std::size_t live) const {
+    std::size_t left = 0, all = 0;
+    by_hand::check_cuda(cudaMemGetInfo(&left, &all), "cudaMemGetInfo");
+    double budget = std::min(most_memory, static_cast<double>(left) / 2) / 2 / waste;
+    return std::min(live, static_cast<std::size_t>(budget / sizes_.mean()));
+  }
+
+  Sizes sizes_;
+  std::size_t live_;
+  std::vector<Step> steps_;
+};
+
+/* Random lifetimes, and not more than so many bytes live. */
+class Lifetimes {
+public:
+  Lifetimes() : lives_(random_lives(life_allocations, {256, 64 * mebibyte, true}, life_cap)) {}
+
+  std::string text() const { return "lifetimes, 256 B-64 MiB, up to 4 GiB"; }
+  double bytes() const { return life_cap; }
+
+  template <typename Owner> Counted operator()(Owner const &owner) const {
+    return [this, &owner](std::size_t count) {
+      std::size_t times = (count + life_allocations - 1) / life_allocations;
+      double seconds = seconds_with(owner, [&] {
+        for (std::size_t i = 0; i < times; i++) play_lives(owner.heap(), lives_, false);
+      });
+      return seconds * static_cast<double>(count) / static_cast<double>(times * life_allocations);
+    };
+  }
+
+private:
+  Lives lives_;
+};
+
+/* One thread allocates, another frees. */
+class Passed {
+public:
+  Passed() : steps_(mixed_steps(drawn_steps, 1, {256, 64 * kibibyte})) {}
+
+  std::string text() const { return "256 B-64 KiB, freed by another thread"; }
+  double bytes() const { return 64.0 * mebibyte; }
+
+  template <typename Owner> Counted operator()(Owner const &owner) const {
+    return [this, &owner](std::size_t count) {
+      return seconds_with(owner, [&] { pass_blocks(owner.heap(), 1, count, steps_, false); });
+    };
+  }
+
+private:
+  std::vector<Step> steps_;
+};
+
+/* ---- beside others ---- */
+
+/* How many operations fill a round, so that neither the clock nor a synchronisation counts. Of two tries
+ * the shorter one tells: a pool may get memory from CUDA in the other. */
+std::size_t operations_per_round(Counted const &work) {
+  std::size_t count = 1;
+  auto try_it = [&] { return seconds_of([&] { work(count); }); };
+  while (count < drawn_steps && std::min(try_it(), try_it()) < round_seconds) count *= 2;
+  return count;
+}
+
+/* The two sides take turns, each with as many operations as fill a round; the samples are of one. */
+void add_pair(Effort const &effort, std::vector<Ratio> &rows, Ratio row, Counted const &ours,
+              Counted const &theirs) {
+  auto timed = [](Counted const &work) -> Timed {
+    return [&work, count = operations_per_round(work)] {
+      return work(count) / static_cast<double>(count);
+    };
+  };
+  Timed our_round = timed(ours), their_round = timed(theirs);
+  double both = seconds_of(our_round) + seconds_of(their_round);
+  double rounds = std::clamp(effort.gpu_seconds / both, 5.0, 31.0);
+  Samples samples = alternate(static_cast<int>(rounds), {our_round, their_round});
+  add_row(rows, std::move(row), samples[0], samples[1]);
+}
+
+template <typename Pattern, typename Owner>
+void measure_beside(Effort const &effort, std::vector<Ratio> &rows, Pattern const &pattern,
+                    GpuPool const &pool, Owner const &other, std::optional<double> target) {
+  add_pair(effort, rows,
+           {pool.name() + ", " + pattern.text(), other.name(), Measure::speedup, target, {}, {}},
+           pattern(pool), pattern(other));
+}
+
+/* beside_plain: cudaMalloc too, which takes the time of some thousand calls first. */
+template <typename Pattern>
+void measure_pattern(Effort const &effort, std::vector<Ratio> &rows, Pattern const &pattern,
+                     Targets const &targets, bool beside_plain) {
+  for (char const *upstream : {"cuda", "cuda-async"}) {
+    GpuPool pool(upstream);
+    measure_beside(effort, rows, pattern, pool, OrderedGpu(), targets.ordered);
+#ifdef UMEM_BENCH_RMM
+    RmmPool rmm(static_cast<std::size_t>(waste * pattern.bytes()));
+    measure_beside(effort, rows, pattern, pool, rmm, targets.rmm);
+#endif
+    if (beside_plain) measure_beside(effort, rows, pattern, pool, PlainGpu(), {});
+  }
+}
+
+} // namespace
+
+void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows) {
+  measure_pattern(effort, rows, Pairs(), {}, true);
+  measure_pattern(effort, rows, Replaced(effort, {256, 64 * kibibyte}, few), {10, 5}, true);
+  measure_pattern(effort, rows, Passed(), {}, true);
+  measure_pattern(effort, rows, Lifetimes(), {}, true);
+}
+
+void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {
+  measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, mebibyte}, few), {4, 5}, true);
+  measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, 512 * kibibyte, true}, 100'000),
+                  {4, 5}, false);
+}
+
+void measure_gpu_pool_many(Effort const &effort, std::vector<Ratio> &rows) {
+  measure_pattern(effort, rows, Replaced(effort, {8, 4096}, 1'000'000), {1.3, 5}, false);
+}
+
+} // namespace bench

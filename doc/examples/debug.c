@@ -1,0 +1,42 @@
+/* Who has written past the end of my block, and into one that was free? */
+#include <stdio.h>
+#include <string.h>
+#include <umem.h>
+
+/* [debug] */
+static void tell(umemDebug *watched) {
+  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+  if (!umemDebug_first(watched, &fault)) return;
+  printf("byte %d of the %s block of %zu bytes, allocation %d\n", (int)fault.offset,
+         fault.freed ? "freed" : "live", fault.nbytes, (int)fault.number);
+}
+
+int main(void) {
+  umemHost ram;
+  umemHost_ctor(&ram);
+
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 16; /* of the stack, for each allocation and free: for the messages */
+  umemDebug watched;
+  umemDebug_ctor(&watched, &ram, &options); /* ram is borrowed */
+
+  uintptr_t text = umem_alloc(&watched, 11), other = umem_alloc(&watched, 8);
+  strcpy((char *)text, "hello world"); /* and a zero: one byte too many */
+
+  umem_free(&watched, text); /* umem_free: a wrong write 1 byte past the end of the block ... */
+  tell(&watched);
+  umem_free(&watched, text); /* it is told once, and then the block goes */
+
+  umem_free(&watched, text); /* is free already; allocated by main+..., freed by main+... */
+  printf("%s\n", umem_get_status_name(umem_thread_status()));
+
+  umem_free(&watched, other);
+  *(char *)other = 0;        /* nobody's any more */
+  umemDebug_check(&watched); /* a wrong write 0 bytes into the freed block of 8 bytes ... */
+  printf("%s\n", umem_get_status_name(umem_thread_status()));
+
+  umem_dtor(&watched);
+  umem_dtor(&ram);
+  return 0;
+}
+/* [/debug] */

@@ -1,0 +1,28 @@
+/* settings.h - what the environment asks of the tests. A variable that is empty is as one that is not
+ * set. */
+#ifndef UMEM_TEST_SETTINGS_H
+#define UMEM_TEST_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Whether a variable is set. */
+static inline bool setting_is_on(char const *variable) {
+  char const *text = getenv(variable);
+  return text && *text;
+}
+
+/* UMEM_TEST_SMALL: the environment is slow (a sanitizer, valgrind). */
+static inline bool setting_small(void) { return setting_is_on("UMEM_TEST_SMALL"); }
+
+/* UMEM_TEST_GPU: CUDA's contexts are of the real runtime, not of its double. */
+static inline bool setting_gpu(void) { return setting_is_on("UMEM_TEST_GPU"); }
+
+/* UMEM_TEST_OPERATIONS: how many a random test makes; otherwise when it is not set. */
+static inline uint64_t setting_operations(uint64_t otherwise) {
+  char const *variable = "UMEM_TEST_OPERATIONS";
+  return setting_is_on(variable) ? strtoull(getenv(variable), NULL, 10) : otherwise;
+}
+
+#endif

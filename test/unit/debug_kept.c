@@ -1,0 +1,414 @@
+/* debug_kept.c - umem/debug.h: freed blocks that wait, upstreams that fail, programs without a
+ * fault, and threads. */
+#include "debug_help.h"
+#include "fake/doubles.h"
+
+/* ---- how many wait ---- */
+
+static umemDebugOptions few(size_t blocks, size_t bytes) {
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.kept_blocks = blocks;
+  options.kept_bytes = bytes;
+  return options;
+}
+
+static void no_more_wait_than_may(void **state) {
+  (void)state;
+  enum { most_blocks = 40, most_bytes = 20000 };
+  umemDebugOptions options = few(most_blocks, most_bytes);
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    size_t highest_blocks = 0, highest_bytes = 0;
+    for (size_t i = 0; i < 300; i++) {
+      umem_free(&place.debug, umem_alloc(&place.debug, i < 150 ? 1 : 10 * (i - 149)));
+      umemDebugFigures figures = figures_of(&place.debug);
+      assert_true(figures.kept_blocks > 0 && figures.kept_blocks <= most_blocks);
+      assert_true(figures.kept_bytes <= most_bytes);
+      if (figures.kept_blocks > highest_blocks) highest_blocks = figures.kept_blocks;
+      if (figures.kept_bytes > highest_bytes) highest_bytes = figures.kept_bytes;
+      assert_int_equal(figures.live_bytes, 0);
+    }
+    if (place.upstream->alignment < 512) assert_int_equal(highest_blocks, most_blocks);
+    assert_true(highest_bytes > most_bytes * 3 / 4);
+    umem_free(&place.debug, umem_alloc(&place.debug, most_bytes)); /* too large: others stay */
+    assert_true(figures_of(&place.debug).kept_blocks > 0);
+    assert_ok(umem_trim(&place.debug, 10000));
+    assert_true(figures_of(&place.debug).kept_bytes <= 10000);
+    assert_ok(umem_trim(&place.debug, 0));
+    assert_int_equal(figures_of(&place.debug).kept_bytes, 0);
+    if (place.row->books) assert_int_equal(place.row->books(place.upstream).blocks, 0);
+  }
+}
+
+/* The oldest go first, one by one where memory is looked at at once, else an eighth together. */
+static void the_oldest_go_first(void **state) {
+  (void)state;
+  enum { most = 64 };
+  umemDebugOptions options = few(most, (size_t)1 << 30);
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    uintptr_t adr[most + 2];
+    for (size_t i = 0; i < most + 2; i++) adr[i] = umem_alloc(&place.debug, 100);
+    for (size_t i = 0; i < most; i++) umem_free(&place.debug, adr[i]);
+    poke(&place, adr[0] + 1, 1);
+    assert_int_equal(figures_of(&place.debug).kept_blocks, most);
+    umem_free(&place.debug, adr[most]); /* is refused: it has found something */
+    expect_failure(&place.debug, umemIndexError, "umem_free: a wrong write 1 byte into the freed");
+    size_t left = place.direct ? most - 1 : most - 1 - most / 8;
+    assert_int_equal(figures_of(&place.debug).kept_blocks, left);
+    assert_int_equal(figures_of(&place.debug).live_blocks, 2);
+    umem_free(&place.debug, adr[most]);
+    umem_free(&place.debug, adr[most + 1]);
+    assert_int_equal(figures_of(&place.debug).kept_blocks, place.direct ? most : left + 2);
+    assert_int_equal(figures_of(&place.debug).faults, 1);
+  }
+}
+
+static void none_waits_when_none_may(void **state) {
+  (void)state;
+  umemDebugOptions options = few(0, 0);
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    uintptr_t adr = umem_alloc(&place.debug, 100), other = umem_alloc(&place.debug, 100);
+    poke(&place, adr + 100, 1);
+    umem_free(&place.debug, adr); /* looked at at once, everywhere */
+    expect_failure(&place.debug, umemIndexError, "1 byte past the end of the block of 100 bytes");
+    assert_int_equal(figures_of(&place.debug).live_blocks, 2);
+    umem_free(&place.debug, adr);
+    umem_free(&place.debug, other);
+    assert_int_equal(figures_of(&place.debug).kept_blocks, 0);
+    if (place.row->books) assert_int_equal(place.row->books(place.upstream).blocks, 0);
+  }
+}
+
+/* ---- memory is out ---- */
+
+static void what_waits_goes_when_memory_is_out(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemDebug debug;
+  for (int i = 0; i < 2; i++) {
+    umemVirtual *below = i ? &host.super : &fake.super;
+    assert_ok(umemLimit_ctor(&limit, below, 100000));
+    assert_ok(umemDebug_ctor(&debug, &limit, NULL));
+    for (int k = 0; k < 500; k++) umem_free(&debug, umem_alloc(&debug, 1000));
+    assert_true(umem_is_ok(&debug) && umem_is_ok(&limit) && umem_thread_status() == umemOK);
+    uintptr_t adr = umem_calloc(&debug, 1, 60000);
+    assert_true(adr != 0);
+    adr = umem_realloc(&debug, adr, 60000, 20000);
+    assert_true(adr != 0);
+    uintptr_t aligned = umem_aligned_alloc(&debug, 1024, 60000);
+    assert_true(aligned != 0);
+    assert_true(umem_alloc(&debug, 100000) == 0); /* never */
+    expect_both(&debug, &limit, umemMemoryError, "umem_alloc: 100");
+    umem_aligned_free(&debug, aligned);
+    umem_free(&debug, adr);
+    unsigned char wrong = 1;
+    assert_ok(umem_copy_from(below, adr, &host, (uintptr_t)&wrong, 1));
+    assert_true(umem_alloc(&debug, 90000) == 0); /* the call that finds it does nothing else */
+    expect_failure(&debug, umemIndexError,
+                   "umem_alloc: a wrong write 0 bytes into the freed block");
+    assert_true(umem_is_ok(&limit));
+    adr = umem_alloc(&debug, 90000);
+    assert_true(adr != 0);
+    umem_free(&debug, adr);
+    end(&debug);
+    assert_int_equal(umemLimit_used(&limit), 0);
+    end(&limit);
+  }
+}
+
+/* ---- an upstream that fails ---- */
+
+enum { blocks = 12 };
+
+/* Allocates in every form, resizes, fills; frees until all is free. Whether nothing was refused. */
+static bool use(umemDebug *debug) {
+  uintptr_t adr[blocks], null = umem_null(debug);
+  uint64_t before = umem_thread_failures();
+  for (size_t i = 0; i < blocks; i++) {
+    adr[i] = i % 3 == 0   ? umem_aligned_alloc(debug, 64, 10 + i)
+             : i % 3 == 1 ? umem_calloc(debug, 10 + i, 1)
+                          : umem_alloc(debug, 10 + i);
+    if (adr[i] == null || i % 3 == 0) continue;
+    unsigned char bytes[10];
+    if (umem_set(debug, adr[i], (int)i, 10 + i) != umemOK) continue;
+    uintptr_t moved = umem_realloc(debug, adr[i], 10 + i, 100 + i);
+    adr[i] = moved != null ? moved : adr[i];
+    if (umem_copy_to(debug, adr[i], &host, (uintptr_t)bytes, 10) != umemOK ||
+        umem_synchronize(debug) != umemOK)
+      continue;
+    for (size_t k = 0; k < 10; k++) assert_int_equal(bytes[k], i);
+  }
+  umemDebug_check(debug);
+  for (size_t i = 0; i < blocks; i++) {
+    size_t live = figures_of(debug).live_blocks;
+    uint64_t failures = umem_thread_failures();
+    (i % 3 ? umem_free : umem_aligned_free)(debug, adr[i]);
+    bool refused = umem_thread_failures() != failures;
+    if (adr[i] != null) assert_int_equal(figures_of(debug).live_blocks, live - !refused);
+    if (refused) (i % 3 ? umem_free : umem_aligned_free)(debug, adr[i]); /* once more */
+  }
+  umem_trim(debug, 0);
+  return umem_thread_failures() == before;
+}
+
+/* Whichever call of the upstream fails, in whatever way: it is told, blocks are live or free as the
+ * calls say, nothing counts as a wrong write, and in the end all is given back. */
+static void each_call_of_upstream_may_fail(void **state) {
+  (void)state;
+  FakeAsync ordered;
+  assert_ok(fake_async_ctor(&ordered));
+  Fake *const below[] = {&fake, &offsets, &ordered.super};
+  umemStatusType const types[] = {umemMemoryError, umemRuntimeError};
+  umemDebugOptions options = few(4, 4096);
+  for (size_t i = 0; i < 6; i++) {
+    uint64_t n = 0;
+    for (bool failed = true; failed;) {
+      umemFault fault;
+      umemDebug debug;
+      umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+      plan.calls = umemFaultAll & ~(unsigned)umemFaultTrim;
+      plan.nth = ++n;
+      plan.status = types[i % 2];
+      assert_ok(umemFault_ctor(&fault, below[i / 2], NULL));
+      assert_ok(umemDebug_ctor(&debug, &fault, &options));
+      assert_ok(umemFault_set_plan(&fault, &plan));
+      bool good = use(&debug);
+      failed = umemFault_failures(&fault) > 0;
+      assert_ok(umemFault_set_plan(&fault, NULL));
+      assert_true(good == umem_is_ok(&debug));
+      if (!good) assert_int_equal(umem_get_status(&debug), types[i % 2]);
+      umem_clear_status(&debug);
+      umem_clear_status(&fault);
+      umem_thread_clear();
+      assert_int_equal(figures_of(&debug).faults, 0);
+      assert_int_equal(figures_of(&debug).live_blocks, 0);
+      assert_true(use(&debug)); /* all is well again */
+      assert_int_equal(figures_of(&debug).kept_blocks, 0);
+      end(&debug);
+      end(&fault);
+      assert_ok(umem_synchronize(below[i / 2]));
+      assert_int_equal(blocks_in(below[i / 2]), 0);
+      assert_true(n < 2000);
+    }
+    assert_true(n > 100);
+  }
+  end(&ordered);
+}
+
+/* What fails later than its call. */
+static void queued_work_may_fail(void **state) {
+  (void)state;
+  FakeAsync ordered;
+  umemDebug debug;
+  assert_ok(fake_async_ctor(&ordered));
+  assert_ok(umemDebug_ctor(&debug, &ordered, NULL));
+  umem_free(&debug, umem_alloc(&debug, 100));
+  assert_ok(umem_synchronize(&debug));
+  fake_async_fail_next(&ordered, umemRuntimeError); /* the copy that looks */
+  assert_int_equal(umem_trim(&debug, 0), umemRuntimeError);
+  expect_both(&debug, &ordered, umemRuntimeError, "umem_trim: queued work has failed");
+  assert_int_equal(figures_of(&debug).kept_blocks, 1); /* for longer */
+  assert_ok(umem_trim(&debug, 0));
+  assert_int_equal(figures_of(&debug).kept_blocks, 0);
+  end(&debug);
+  end(&ordered);
+}
+
+/* ---- order ---- */
+
+/* Work that was queued before a free, and is done only when somebody waits, is no wrong write; what
+ * is queued after it is. */
+static void the_order_of_the_queue_counts(void **state) {
+  (void)state;
+  char const *const names[] = {"fake-async", "cuda-async", "pool(cuda-async)"};
+  for (size_t i = 0; i < 3; i++) {
+    Place place;
+    unsigned char bytes[100] = {1};
+    open_place(&place, names[i], NULL);
+    for (int round = 0; round < 10; round++) {
+      uintptr_t adr = umem_alloc(&place.debug, 100);
+      assert_ok(umem_set(&place.debug, adr, 5, 100));
+      assert_ok(umem_copy_from(&place.debug, adr, &host, (uintptr_t)bytes, 100));
+      umem_free(&place.debug, adr);
+    }
+    assert_ok(umemDebug_check(&place.debug));
+    assert_ok(umem_trim(&place.debug, 0));
+    uintptr_t adr = umem_alloc(&place.debug, 100);
+    umem_free(&place.debug, adr);
+    assert_ok(umem_set(place.upstream, adr + 40, 5, 10)); /* not waited for */
+    assert_int_equal(umem_trim(&place.debug, 0), umemIndexError);
+    expect_failure(&place.debug, umemIndexError, "40 bytes into the freed block of 100 bytes");
+    close_place(&place);
+  }
+}
+
+/* Nothing is copied to the host before a batch is full. */
+static void frees_do_not_wait(void **state) {
+  (void)state;
+  umemFault fault; /* counts */
+  umemDebug debug;
+  umemDebugOptions options = few(64, 1 << 20);
+  assert_ok(umemFault_ctor(&fault, &fake, NULL));
+  assert_ok(umemDebug_ctor(&debug, &fault, &options));
+  unsigned const looks = umemFaultCopies | umemFaultSynchronize;
+  for (int i = 0; i < 64; i++) umem_free(&debug, umem_alloc(&debug, 100));
+  assert_int_equal(umemFault_count(&fault, looks), 0);
+  umem_free(&debug, umem_alloc(&debug, 100));
+  assert_int_equal(umemFault_count(&fault, umemFaultCopyTo), 9); /* an eighth, and one more */
+  assert_int_equal(umemFault_count(&fault, umemFaultSynchronize), 1);
+  for (int i = 0; i < 8; i++) umem_free(&debug, umem_alloc(&debug, 100));
+  assert_int_equal(umemFault_count(&fault, looks), 10);
+  end(&debug);
+  end(&fault);
+}
+
+/* ---- programs without a fault ---- */
+
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
+  return *state >> 33;
+}
+
+enum { slots = 50 };
+
+typedef struct Slot {
+  uintptr_t adr;
+  size_t size;
+  bool aligned, used;
+} Slot;
+
+/* Fills, from the first to the last byte, what is there. */
+static void fill_slot(Place *place, Slot *slot, uint64_t *random) {
+  assert_true(slot->adr != umem_null(&place->debug));
+  assert_ok(umem_set(&place->debug, slot->adr, (int)next_random(random), slot->size));
+}
+
+static void step(Place *place, Slot *slot, uint64_t *random) {
+  umemDebug *debug = &place->debug;
+  size_t size = 1 + next_random(random) % (next_random(random) % 50 ? 300 : 100000);
+  if (!slot->used) {
+    slot->aligned = next_random(random) % 3 == 0;
+    size_t alignment = (size_t)1 << next_random(random) % 13;
+    slot->adr = slot->aligned             ? umem_aligned_alloc(debug, alignment, size)
+                : next_random(random) % 3 ? umem_alloc(debug, size)
+                                          : umem_calloc(debug, 1, size);
+    *slot = (Slot){slot->adr, size, slot->aligned, true};
+    fill_slot(place, slot, random);
+  } else if (!slot->aligned && next_random(random) % 4 == 0) {
+    slot->adr = umem_realloc(debug, slot->adr, slot->size, size);
+    slot->size = size;
+    fill_slot(place, slot, random);
+  } else {
+    (slot->aligned ? umem_aligned_free : umem_free)(debug, slot->adr);
+    slot->used = false;
+  }
+}
+
+static void a_correct_program_is_told_nothing(void **state) {
+  (void)state;
+  umemDebugOptions options = few(30, 100000);
+  int const steps = getenv("UMEM_TEST_SMALL") ? 500 : 3000;
+  uint64_t random = 1;
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    Slot all[slots] = {{0}};
+    for (int i = 0; i < steps; i++) {
+      step(&place, &all[next_random(&random) % slots], &random);
+      if (i % 500 == 0) assert_ok(umemDebug_check(&place.debug));
+      if (i % 700 == 0) assert_ok(umem_trim(&place.debug, 0));
+    }
+    size_t used = 0, bytes = 0;
+    for (size_t i = 0; i < slots; i++) used += all[i].used, bytes += all[i].used ? all[i].size : 0;
+    assert_int_equal(figures_of(&place.debug).live_blocks, used);
+    assert_int_equal(figures_of(&place.debug).live_bytes, bytes);
+    assert_int_equal(figures_of(&place.debug).faults, 0);
+    assert_true(umem_thread_status() == umemOK);
+  }
+}
+
+/* ---- threads ---- */
+
+static Place shared;
+
+/* The first keeps looking while the others allocate and free. */
+static void *churn(void *number) {
+  int const rounds = getenv("UMEM_TEST_SMALL") ? 100 : 500;
+  uint64_t random = (uintptr_t)number;
+  for (int i = 0; i < rounds; i++) {
+    if (!number) {
+      umemDebug_check(&shared.debug);
+      if (i % 5 == 0) umem_trim(&shared.debug, 0);
+      continue;
+    }
+    uintptr_t adr[6];
+    for (size_t k = 0; k < 6; k++) {
+      size_t size = 1 + next_random(&random) % 3000;
+      adr[k] =
+          k % 2 ? umem_alloc(&shared.debug, size) : umem_aligned_alloc(&shared.debug, 64, size);
+      umem_set(&shared.debug, adr[k], (int)i, size);
+      if (k == 1) adr[k] = umem_realloc(&shared.debug, adr[k], size, 2 * size);
+    }
+    for (size_t k = 0; k < 6; k++) (k % 2 ? umem_free : umem_aligned_free)(&shared.debug, adr[k]);
+  }
+  return number;
+}
+
+static void threads_share_it(void **state) {
+  (void)state;
+  umemDebugOptions options = few(20, 20000);
+  FOR_EACH_PLACE(shared, &options) {
+    in_threads(churn);
+    assert_true(umem_is_ok(&shared.debug));
+    assert_int_equal(figures_of(&shared.debug).faults, 0);
+    assert_int_equal(figures_of(&shared.debug).live_blocks, 0);
+    assert_ok(umem_trim(&shared.debug, 0));
+    assert_int_equal(figures_of(&shared.debug).kept_blocks, 0);
+  }
+}
+
+/* Each block is freed by all of them: one frees it, the others are told. */
+static uintptr_t contested[200];
+static size_t refused; /* atomic */
+
+static void *free_all(void *unused) {
+  for (size_t i = 0; i < 200; i++) {
+    uint64_t before = umem_thread_failures();
+    umem_free(&shared.debug, contested[i]);
+    if (umem_thread_failures() != before) __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+  }
+  return unused;
+}
+
+static void one_of_many_frees_a_block(void **state) {
+  (void)state;
+  FOR_EACH_PLACE(shared, NULL) {
+    refused = 0;
+    for (size_t i = 0; i < 200; i++) contested[i] = umem_alloc(&shared.debug, 50);
+    in_threads(free_all);
+    assert_int_equal(refused, 200 * (worker_count - 1));
+    assert_int_equal(figures_of(&shared.debug).live_blocks, 0);
+    assert_int_equal(figures_of(&shared.debug).kept_blocks, 200);
+    assert_int_equal(first_fault(&shared.debug).kind, umemDebugDoubleFree);
+    umem_clear_status(&shared.debug);
+  }
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(no_more_wait_than_may),
+      TEST(the_oldest_go_first),
+      TEST(none_waits_when_none_may),
+      TEST(what_waits_goes_when_memory_is_out),
+      TEST(each_call_of_upstream_may_fail),
+      TEST(queued_work_may_fail),
+      TEST(the_order_of_the_queue_counts),
+      TEST(frees_do_not_wait),
+      TEST(a_correct_program_is_told_nothing),
+      TEST(threads_share_it),
+      TEST(one_of_many_frees_a_block),
+  };
+  doubles_use();
+  return cmocka_run_group_tests_name("Debug, blocks that wait", tests, NULL, NULL);
+}
