@@ -102,7 +102,7 @@ BackendBooks pool_on_books(umemVirtual *ctx) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemPool_stats(&self->pool, &stats);
   bool fake = self->queue->type == umemUserDevice;
-  return (BackendBooks){stats.blocks, fake ? ((Fake *)self->queue)->moves : 0};
+  return (BackendBooks){stats.blocks, fake ? ((Fake *)self->queue)->moves : BACKEND_MOVES_UNKNOWN};
 }
 
 /* ---- pools ---- */

@@ -9,8 +9,6 @@
 
 enum { thread_count = 4, box_count = 32 };
 
-static bool is_small(void) { return getenv("UMEM_TEST_SMALL") != NULL; }
-
 /* A live block, and whose queue has used it last. */
 typedef struct Parcel {
   uintptr_t adr;
@@ -56,7 +54,7 @@ static void *exchange_parcels(void *argument) {
   uint64_t random = self->number;
   umemPoolOn view;
   self->right = umemPoolOn_ctor(&view, &s->pool, queue) == umemOK;
-  for (int i = 0; i < (is_small() ? 2000 : 30000) && self->right; i++) {
+  for (int i = 0; i < (setting_small() ? 2000 : 30000) && self->right; i++) {
     size_t size = random_size(&random, below(&random, 10) ? 13 : 18);
     uintptr_t adr = umem_alloc(&view, size);
     if (adr)
@@ -141,7 +139,7 @@ static void *use_all(void *argument) {
 /* While the main thread uses the pool, and then ends the views, whose caches the threads still have. */
 static void caches_outlive_their_views(void **state) {
   (void)state;
-  for (int round = 0; round < (is_small() ? 5 : 50); round++) {
+  for (int round = 0; round < (setting_small() ? 5 : 50); round++) {
     Shared s;
     Crowd crowd = {.shared = &s};
     Worker workers[thread_count];
@@ -206,7 +204,7 @@ static void a_child_goes_on(void **state) {
   stop = false;
   assert_int_equal(pthread_create(&thread, NULL, churn, &plain), 0);
   bool right = true;
-  for (int i = 0; i < (is_small() ? 5 : 50) && right; i++) {
+  for (int i = 0; i < (setting_small() ? 5 : 50) && right; i++) {
     pid_t child = fork();
     if (child == 0) {
       bool works = work_on(&view, &pool, 300);
