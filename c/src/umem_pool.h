@@ -111,6 +111,7 @@ typedef struct umemPoolSlot {
 typedef struct umemPoolCache {
   uint64_t serial;                      /* of the lane; never used again */
   bool ended;                           /* atomic: the lane has left it, empty, to its thread */
+  unsigned lineage;                     /* umem_fork_count() when it was made */
   struct umemPoolCore *core;            /* holds a share of it */
   struct umemPoolLane *lane;            /* until it has ended */
   struct umemPoolCache *next;           /* of the same thread */
@@ -148,6 +149,7 @@ typedef struct umemPoolLane {
   unsigned guests;    /* how many are using its queue */
   unsigned lineage;   /* umem_fork_count() at that time */
   umemRange *range; /* owned; of units: what it has free; spans and large blocks are live ranges */
+  bool has_whole;   /* spans all of which is free, as memory for the books was lacking */
   umemPoolShelf shelves[umemPoolClasses];
   umemPoolCache *caches;
   umemPoolLarge *waiting[umemPoolWaitingSizes]; /* [units]: freed blocks of that size */
@@ -326,6 +328,9 @@ bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolL
 
 /* Makes blocks, of any class, free in their spans, in the order of the lane. */
 void umemPool_put(umemPoolLane *lane, umemPoolEntry const *entries, uint32_t count);
+
+/* Gives spans back that stayed for want of memory. */
+void umemPool_remove_whole(umemPoolLane *lane);
 
 /* Takes a span with free blocks out of its list: then it is mixed, of no orders, and nobody takes of it. */
 void umemPool_lift_span(umemPoolCore *core, umemPoolSpan *span);

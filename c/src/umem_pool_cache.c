@@ -76,9 +76,16 @@ static void drain_cache(umemPoolCache *cache) {
   }
 }
 
-/* Takes what is in the cache, and the cache out of the lane's list. Under the lock. */
+static bool is_mine(umemPoolCache const *cache) {
+  umemPoolCache const *mine = caches_of_thread;
+  while (mine && mine != cache) mine = mine->next;
+  return mine;
+}
+
+/* Takes what is in the cache, and the cache out of the lane's list. Under the lock. In a child of fork what
+ * another thread was doing to its cache is not finished, and never will be. */
 static void leave_lane(umemPoolCache *cache) {
-  drain_cache(cache);
+  if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
   for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += cache->slots[i].served;
   if (cache->before)
     cache->before->after = cache->after;
@@ -92,7 +99,10 @@ static void leave_lane(umemPoolCache *cache) {
 static void end_cache(umemPoolCache *cache) {
   umemPoolCore *core = cache->core;
   umemLock_acquire(&core->lock);
-  if (!cache->ended) leave_lane(cache);
+  if (!cache->ended) {
+    drain_cache(cache);
+    leave_lane(cache);
+  }
   umemLock_release(&core->lock);
   free(cache);
   umemPoolCore_drop(core);
@@ -143,6 +153,7 @@ static umemPoolCache *new_cache(umemPoolLane *lane) {
   cache->serial = lane->serial;
   cache->core = core;
   cache->lane = lane;
+  cache->lineage = umem_fork_count();
   __atomic_add_fetch(&core->shares, 1, __ATOMIC_RELAXED);
   cache->next = caches_of_thread;
   caches_of_thread = cache;
@@ -248,4 +259,5 @@ void umemPool_drain(umemPoolLane *lane) {
   umemPoolCache *cache = known_cache(lane);
   if (cache) drain_cache(cache);
   drain_depot(lane);
+  umemPool_remove_whole(lane);
 }

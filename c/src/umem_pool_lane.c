@@ -93,7 +93,7 @@ static unsigned new_number(umemPoolCore const *core, uint64_t serial) {
 
 /* Of a lane that has ended nothing is left but ranges of live blocks; without memory more may be. */
 static bool is_vacant(umemPoolLane const *lane) {
-  return !lane->alive && !lane->lost && !has_guests(lane) &&
+  return !lane->alive && !lane->lost && !has_guests(lane) && !lane->waiting_units &&
          !umemRange_totals(lane->range).free_count;
 }
 
@@ -171,14 +171,20 @@ static bool finish(umemPoolLane *lane) {
   return finished;
 }
 
+static void see_off_guests(umemPoolLane *lane) {
+  umemPoolCore *core = lane->core;
+  while (has_guests(lane)) pthread_cond_wait(&core->no_guests, &core->lock.mutex);
+}
+
 bool umemPoolLane_end(umemPoolLane *lane) {
   umemPoolCore *core = lane->core;
   lane->ending = true;
-  while (has_guests(lane)) pthread_cond_wait(&core->no_guests, &core->lock.mutex);
+  see_off_guests(lane);
   umemPool_end_caches(lane);
   umemPool_drain(lane);
   umemPool_join_waiting(lane);
   bool finished = finish(lane);
+  see_off_guests(lane); /* there may be some again, for a mixed span */
   lane->alive = false;
   lane->lost = !finished;
   lane->queue = core->own->queue;

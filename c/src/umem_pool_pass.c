@@ -180,9 +180,16 @@ static bool borrow_from_one(umemPoolLane *lane, unsigned class, uint64_t blocked
   return follows;
 }
 
+static bool others_have(umemPoolLane const *lane, unsigned class) {
+  if (lane->core->classes[class].mixed) return true;
+  for (umemPoolLane *other = lane->core->lanes; other; other = other->next)
+    if (other != lane && other->shelves[class].spans) return true;
+  return false;
+}
+
 bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class) {
+  if (!others_have(lane, class) || umemPoolLane_is_blocked(lane)) return false;
   uint64_t blocked = umemPool_blocked(lane->core);
-  if (umemPoolLane_is_blocked(lane)) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   Lifted lifted = {NULL, 0};

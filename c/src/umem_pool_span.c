@@ -159,14 +159,28 @@ bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolL
   return true;
 }
 
-/* Gives a span back to its lane whose blocks are all free. Without memory for the books it stays as it is. */
+/* Gives a span back to its lane whose blocks are all free. Without memory for the books it stays as it is, for
+ * another try. */
 static void remove_span(umemPoolLane *lane, unsigned class, umemPoolSpan *span) {
   umemPoolCore *core = lane->core;
   uint64_t page = span->page;
-  if (!umemPool_unreserve(lane, span->home, (uintptr_t)(page << umemPageShift))) return;
+  if (!umemPool_unreserve(lane, span->home, (uintptr_t)(page << umemPageShift))) {
+    lane->has_whole = true;
+    return;
+  }
   unlink_span(core, class, span);
   umemPageMap_set(&core->map, page, core->shapes[class].pages, 0);
   put_away(&core->classes[class], span);
+}
+
+void umemPool_remove_whole(umemPoolLane *lane) {
+  if (!lane->has_whole) return;
+  lane->has_whole = false;
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    for (umemPoolSpan *span = lane->shelves[i].spans, *after; span; span = after) {
+      after = span->after;
+      if (span->free_count == lane->core->shapes[i].count) remove_span(lane, i, span);
+    }
 }
 
 /* Who has freed a block to a lifted span may have ended since: then the pool's own lane is ordered after it. */
