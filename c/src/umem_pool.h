@@ -13,20 +13,20 @@
  *   umem_pool_stats.c   counts
  *
  * A small block is in one of three states: free in its span (a bit there is set), kept by a thread or
- * waiting in the depot for one, or live. A byte for each block, beside its span's descriptor, says whether
- * it is live; whoever changes it from 1 to 0 owns the block, so that of two threads that free one block,
- * one is refused.
+ * waiting in the depot for one, or live. A byte for each block, beside its span's descriptor, says
+ * whether it is live; whoever changes it from 1 to 0 owns the block, so that of two threads that free one
+ * block, one is refused.
  *
- * The pool is a core: the chunks and the books of what is live. What is free belongs to a lane, which stands
- * for a queue: it was freed in the order of that queue and may be used again in this order without more. The
- * pool has a lane of its own, whose queue is the upstream, and one for each view. A block that is live
- * belongs to no lane: it goes to that of the view that frees it. What a lane has free becomes another's only
- * when the other's queue has been told to wait for its own.
+ * The pool is a core: the chunks and the books of what is live. What is free belongs to a lane, which
+ * stands for a queue: it was freed in the order of that queue and may be used again in this order without
+ * more. The pool has a lane of its own, whose queue is the upstream, and one for each view. A block that
+ * is live belongs to no lane: it goes to that of the view that frees it. What a lane has free becomes
+ * another's only when the other's queue has been told to wait for its own.
  *
- * Threads: the lock guards all members of the core below it, and the lanes. Spans' descriptors and lanes are
- * never given back before the end, as a wrong free may be looking at one; the map tells whether they are what
- * they were. Failures under the lock are held until it is released, because the failure hook may call back.
- * While queues are told to wait it is open. */
+ * Threads: the lock guards all members of the core below it, and the lanes. Spans' descriptors and lanes
+ * are never given back before the end, as a wrong free may be looking at one; the map tells whether they
+ * are what they were. Failures under the lock are held until it is released, because the failure hook may
+ * call back. While queues are told to wait it is open. */
 #ifndef UMEM_POOL_PRIVATE_H
 #define UMEM_POOL_PRIVATE_H
 
@@ -259,16 +259,17 @@ bool umemPool_still_is(umemVirtual *ctx);
 
 /* ---- umem_pool_chunk.c; all under the lock ---- */
 
-/* A new live range in the lane's, of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple of
- * alignment. Where the lane has none, and grows is true, first what waits to be used again is made free, then
- * others' is taken (see umemPool_borrow), then a new chunk (see umemPool_add_chunk). False, and why in *lack,
- * without memory. */
+/* A new live range in the lane's, of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple
+ * of alignment. Where the lane has none, and grows is true, first what waits to be used again is made
+ * free, then others' is taken (see umemPool_borrow), then a new chunk (see umemPool_add_chunk). False,
+ * and why in *lack, without memory. */
 bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, bool grows, uintptr_t *adr,
                       umemPoolLack *lack);
 
-/* Takes a chunk of this size, a multiple of units, for the lane. While the upstream is asked for it the lock
- * is open, so that others need not wait, and what the upstream calls (umemRetry, a function of the program)
- * may use the pool. Nothing that was known of the pool before holds afterwards; but the chunk is all free. */
+/* Takes a chunk of this size, a multiple of units, for the lane. While the upstream is asked for it the
+ * lock is open, so that others need not wait, and what the upstream calls (umemRetry, a function of the
+ * program) may use the pool. Nothing that was known of the pool before holds afterwards; but the chunk is
+ * all free. */
 bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack);
 
 /* Makes a live range of home's free, for the lane. Returns its units; 0, with nothing changed, when none
@@ -278,8 +279,8 @@ uint64_t umemPool_unreserve(umemPoolLane *lane, umemPoolLane *home, uintptr_t ad
 /* The lane whose live range begins at adr, and its units; NULL when there is none. */
 umemPoolLane *umemPool_home_of(umemPoolCore *core, uintptr_t adr, uint64_t *units);
 
-/* Gives chunks back that the pool's own lane has free, as long as no less than keep bytes stay. An attempt
- * must be open. */
+/* Gives chunks back that the pool's own lane has free, as long as no less than keep bytes stay. An
+ * attempt must be open. */
 void umemPool_release_chunks(umemPoolCore *core, size_t keep);
 
 /* The same for special chunks. */
@@ -294,8 +295,9 @@ void umemPool_end_chunks(umemPoolCore *core);
 bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
                           umemPoolLack *lack);
 
-/* umemValueError, with nothing changed, when no such block begins at adr; umemMemoryError likewise when there
- * is no memory for the books, as there may be when the block comes from another lane. Records nothing. */
+/* umemValueError, with nothing changed, when no such block begins at adr; umemMemoryError likewise when
+ * there is no memory for the books, as there may be when the block comes from another lane. Records
+ * nothing. */
 umemStatusType umemPool_free_large(umemPoolLane *lane, uintptr_t adr);
 
 /* The bytes of the live block that begins at adr; 0 when there is none. */
@@ -308,7 +310,8 @@ void umemPool_join_waiting(umemPoolLane *lane);
 
 void umemPool_init_classes(umemPoolCore *core);
 
-/* A place for descriptors, size bytes of zeros at a multiple of 64, until the end. NULL without memory. */
+/* A place for descriptors, size bytes of zeros at a multiple of 64, until the end. NULL without
+ * memory. */
 void *umemPool_new_slab(umemPoolCore *core, size_t size);
 
 /* Frees all descriptors. */
@@ -318,8 +321,8 @@ static inline uint64_t *umemPoolSpan_bits(umemPoolSpan *span) {
   return (uint64_t *)(void *)(span->live + span->room);
 }
 
-/* Takes up to count blocks of class that are free in the lane's spans, the lowest address last. Returns how
- * many; none if there are none. */
+/* Takes up to count blocks of class that are free in the lane's spans, the lowest address last. Returns
+ * how many; none if there are none. */
 uint32_t umemPool_take(umemPoolLane *lane, unsigned class, umemPoolEntry *entries, uint32_t count);
 
 /* Adds a span of the class to the lane's, as umemPool_reserve has one. False, and why in *lack, without
@@ -332,11 +335,12 @@ void umemPool_put(umemPoolLane *lane, umemPoolEntry const *entries, uint32_t cou
 /* Gives spans back that stayed for want of memory. */
 void umemPool_remove_whole(umemPoolLane *lane);
 
-/* Takes a span with free blocks out of its list: then it is mixed, of no orders, and nobody takes of it. */
+/* Takes a span with free blocks out of its list: then it is mixed, of no orders, and nobody takes of
+ * it. */
 void umemPool_lift_span(umemPoolCore *core, umemPoolSpan *span);
 
-/* Puts it into a list: the lane's, to which all its free blocks belong but those that were freed since it was
- * lifted, or the one of mixed spans. */
+/* Puts it into a list: the lane's, to which all its free blocks belong but those that were freed since it
+ * was lifted, or the one of mixed spans. */
 void umemPool_lay_span(umemPoolLane *lane, umemPoolSpan *span);
 
 /* A small block that is, or may be, live. */
@@ -413,8 +417,9 @@ void umemPoolCore_bury(void);
 /* A lane in the order of queue; NULL without memory, or when queue is not constructed. */
 umemPoolLane *umemPoolLane_new(umemPoolCore *core, umemVirtual *queue);
 
-/* The view's queue ends: what is free in its order goes to the pool's own lane. False, with a failure that says
- * why, when that cannot be ordered after it: then it is used no more. An attempt must be open. */
+/* The view's queue ends: what is free in its order goes to the pool's own lane. False, with a failure
+ * that says why, when that cannot be ordered after it: then it is used no more. An attempt must be
+ * open. */
 bool umemPoolLane_end(umemPoolLane *lane);
 
 /* Frees all lanes, which are empty, or whose memory is gone. */
@@ -426,14 +431,14 @@ bool umemPoolLane_is_blocked(umemPoolLane const *lane);
 /* The bits of those that are blocked. */
 uint64_t umemPool_blocked(umemPoolCore const *core);
 
-/* Lanes are told apart by 64 bits. Where there are more, some share one, and whoever waits for one of these
- * waits for all. */
+/* Lanes are told apart by 64 bits. Where there are more, some share one, and whoever waits for one of
+ * these waits for all. */
 static inline uint64_t umemPoolLane_bit(umemPoolLane const *lane) {
   return UINT64_C(1) << lane->number;
 }
 
-/* Tells the queue of lane to wait for what is queued on that of other. Both stay what they are meanwhile; the lock
- * is open. False, with a failure, when that fails. */
+/* Tells the queue of lane to wait for what is queued on that of other. Both stay what they are meanwhile;
+ * the lock is open. False, with a failure, when that fails. */
 bool umemPoolLane_follow(umemPoolLane *lane, umemPoolLane *other);
 
 /* The same for all lanes of these bits. */
@@ -453,8 +458,8 @@ static inline bool umemPoolLane_has_others(umemPoolLane const *lane) {
 
 /* ---- umem_pool_pass.c; all under the lock, which is open while queues are told to wait ---- */
 
-/* Takes free memory from one other lane, the one that has the largest piece: half of that, but as many units
- * as are needed, at a multiple of step. False where there is none to be had. */
+/* Takes free memory from one other lane, the one that has the largest piece: half of that, but as many
+ * units as are needed, at a multiple of step. False where there is none to be had. */
 bool umemPool_borrow(umemPoolLane *lane, uint64_t units, uint64_t step);
 
 /* Takes spans of the class with free blocks from others. False where there are none to be had. */
@@ -466,7 +471,8 @@ void umemPool_move(umemPoolLane *lane, umemPoolLane *from);
 /* Takes all free ranges of the lane from, when it has been waited for. An attempt must be open. */
 void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from);
 
-/* Takes those of all others that are not blocked, and mixed spans that are all free. An attempt must be open. */
+/* Takes those of all others that are not blocked, and mixed spans that are all free. An attempt must be
+ * open. */
 void umemPool_gather(umemPoolLane *lane);
 
 /* Whether a range of the lane's is no block, but on its way. */

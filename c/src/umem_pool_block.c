@@ -13,7 +13,8 @@ bool umemPool_still_is(umemVirtual *ctx) {
   return false;
 }
 
-/* A view does not stand on what fails below its pool, or is another's queue: the failure is its own then. */
+/* A view does not stand on what fails below its pool, or is another's queue: the failure is its own
+ * then. */
 void umemPool_tell_held(umemVirtual *ctx, umemAttempt const *held) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   uint64_t before = umem_thread.failures;
@@ -57,8 +58,8 @@ static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- where memory is lacking ---- */
 
-/* What is not used comes together, but what other threads keep: with the pool's own lane, from which chunks
- * can go; or, where the upstream cannot wait, with the one that needs it. */
+/* What is not used comes together, but what other threads keep: with the pool's own lane, from which
+ * chunks can go; or, where the upstream cannot wait, with the one that needs it. */
 static void collect(umemPoolLane *lane) {
   umemPoolLane *own = lane->core->own;
   umemPool_drain(lane);

@@ -82,8 +82,8 @@ static bool is_mine(umemPoolCache const *cache) {
   return mine;
 }
 
-/* Takes what is in the cache, and the cache out of the lane's list. Under the lock. In a child of fork what
- * another thread was doing to its cache is not finished, and never will be. */
+/* Takes what is in the cache, and the cache out of the lane's list. Under the lock. In a child of fork
+ * what another thread was doing to its cache is not finished, and never will be. */
 static void leave_lane(umemPoolCache *cache) {
   if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
   for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += cache->slots[i].served;

@@ -1,8 +1,9 @@
-/* umem_pool_lane.c - what lies free in the order of a queue: lanes, and how queues wait for each other. See
- * umem_pool.h.
+/* umem_pool_lane.c - what lies free in the order of a queue: lanes, and how queues wait for each other.
+ * See umem_pool.h.
  *
- * Other lanes use a queue without asking whose it is. They are its guests, and it ends when there are none. A
- * lane whose view has ended stays, as live blocks may be ranges of its own, and serves the next view. */
+ * Other lanes use a queue without asking whose it is. They are its guests, and it ends when there are
+ * none. A lane whose view has ended stays, as live blocks may be ranges of its own, and serves the next
+ * view. */
 #include "umem_pool.h"
 
 #include <stdlib.h>
@@ -147,8 +148,8 @@ static void forget_orders(umemPoolLane *lane) {
         span->orders = (span->orders & ~bit) | kept | umemPoolLane_bit(lane->core->own);
 }
 
-/* When the upstream cannot wait, nobody needs to if the work is complete. Tried twice: work that has failed is
- * complete as well, and says so once. */
+/* When the upstream cannot wait, nobody needs to if the work is complete. Tried twice: work that has
+ * failed is complete as well, and says so once. */
 static bool finish(umemPoolLane *lane) {
   umemPoolLane *own = lane->core->own;
   if (umemPoolLane_is_blocked(lane)) {
@@ -171,20 +172,14 @@ static bool finish(umemPoolLane *lane) {
   return finished;
 }
 
-static void see_off_guests(umemPoolLane *lane) {
-  umemPoolCore *core = lane->core;
-  while (has_guests(lane)) pthread_cond_wait(&core->no_guests, &core->lock.mutex);
-}
-
 bool umemPoolLane_end(umemPoolLane *lane) {
   umemPoolCore *core = lane->core;
   lane->ending = true;
-  see_off_guests(lane);
   umemPool_end_caches(lane);
   umemPool_drain(lane);
   umemPool_join_waiting(lane);
   bool finished = finish(lane);
-  see_off_guests(lane); /* there may be some again, for a mixed span */
+  while (has_guests(lane)) pthread_cond_wait(&core->no_guests, &core->lock.mutex);
   lane->alive = false;
   lane->lost = !finished;
   lane->queue = core->own->queue;

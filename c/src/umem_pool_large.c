@@ -1,10 +1,10 @@
 /* umem_pool_large.c - blocks that are too large for spans, and blocks alone. See umem_pool.h.
  *
  * A block is a range of units. Taking and joining ranges costs some ten looks at memory far apart, so
- * blocks of 17 units (more than a page) up to 1024 have a descriptor: when they are freed they stay ranges
- * and wait, by their size, for the next request of that size. No two of them begin in one page, so that the
- * map leads from an address to the descriptor. Before the pool takes a new chunk what waits is joined, if it
- * is a sixteenth of all; before the pool gives any back, or gives up, in any case. */
+ * blocks of 17 units (more than a page) up to 1024 have a descriptor: when they are freed they stay
+ * ranges and wait, by their size, for the next request of that size. No two of them begin in one page, so
+ * that the map leads from an address to the descriptor. Before the pool takes a new chunk what waits is
+ * joined, if it is a sixteenth of all; before the pool gives any back, or gives up, in any case. */
 #include "umem_pool.h"
 
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static bool describe(umemPoolLane *lane, uintptr_t adr, uint64_t units) {
   return true;
 }
 
-/* Makes the range of block, which is not live, free for the lane. False, with nothing changed, without memory
- * for the books. */
+/* Makes the range of block, which is not live, free for the lane. False, with nothing changed, without
+ * memory for the books. */
 static bool join(umemPoolLane *lane, umemPoolLarge *block) {
   if (!umemPool_unreserve(lane, block->home, block->adr)) return false;
   umemPageMap_set(&lane->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);

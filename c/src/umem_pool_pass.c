@@ -1,10 +1,10 @@
 /* umem_pool_pass.c - how what is free passes from lane to lane. See umem_pool.h.
  *
- * What passes is taken out of the lists of its lane first, so that nobody else can have it. Then the lock is
- * opened and the queue of the new lane told to wait for that of the old one: at that moment all that is queued
- * there includes the last use of what passes. Then it enters the lists of the new lane; or, where the queue
- * could not be told, of the old one again. Ranges are live in the meantime, and their starts kept, as a wrong
- * free could take them for blocks. */
+ * What passes is taken out of the lists of its lane first, so that nobody else can have it. Then the lock
+ * is opened and the queue of the new lane told to wait for that of the old one: at that moment all that
+ * is queued there includes the last use of what passes. Then it enters the lists of the new lane; or,
+ * where the queue could not be told, of the old one again. Ranges are live in the meantime, and their
+ * starts kept, as a wrong free could take them for blocks. */
 #include "umem_pool.h"
 
 #include <stdlib.h>
@@ -32,8 +32,8 @@ static umemPoolHeld *new_held(umemPoolLane *home, size_t count) {
   return held;
 }
 
-/* Makes the ranges free: for lane, or where that has no memory for its books, for their home. Whether all are
- * lane's now. */
+/* Makes the ranges free: for lane, or where that has no memory for its books, for their home. Whether all
+ * are lane's now. */
 static bool release_held(umemPoolHeld *held, umemPoolLane *lane) {
   bool all = true;
   for (size_t i = 0; i < held->count; i++)
@@ -135,8 +135,8 @@ static void lift(umemPoolCore *core, Lifted *lifted, umemPoolSpan *span) {
   lifted->spans = span;
 }
 
-/* Mixed spans of the class, with free blocks of nobody who is blocked. With whole, only those all of whose
- * blocks are free. */
+/* Mixed spans of the class, with free blocks of nobody who is blocked. With whole, only those all of
+ * whose blocks are free. */
 static void lift_mixed(umemPoolCore *core, unsigned class, bool whole, uint64_t blocked,
                        Lifted *lifted) {
   uint32_t least = whole ? core->shapes[class].count : 1;

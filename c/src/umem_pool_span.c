@@ -159,8 +159,8 @@ bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolL
   return true;
 }
 
-/* Gives a span back to its lane whose blocks are all free. Without memory for the books it stays as it is, for
- * another try. */
+/* Gives a span back to its lane whose blocks are all free. Without memory for the books it stays as it
+ * is, for another try. */
 static void remove_span(umemPoolLane *lane, unsigned class, umemPoolSpan *span) {
   umemPoolCore *core = lane->core;
   uint64_t page = span->page;
@@ -183,7 +183,8 @@ void umemPool_remove_whole(umemPoolLane *lane) {
     }
 }
 
-/* Who has freed a block to a lifted span may have ended since: then the pool's own lane is ordered after it. */
+/* Who has freed a block to a lifted span may have ended since: then the pool's own lane is ordered after
+ * it. */
 void umemPool_lay_span(umemPoolLane *lane, umemPoolSpan *span) {
   umemPoolCore *core = lane->core;
   unsigned class = class_of(core, span);

@@ -1,5 +1,5 @@
-/* pool_on_threads.c - views of a pool and many threads: each thread with a view of its own, blocks that are
- * freed by others, views that end while others take from them, and fork. */
+/* pool_on_threads.c - views of a pool and many threads: each thread with a view of its own, blocks that
+ * are freed by others, views that end while others take from them, and fork. */
 #include "pool_on_help.h"
 
 #include <pthread.h>
@@ -158,6 +158,90 @@ static void caches_outlive_their_views(void **state) {
   }
 }
 
+/* ---- a queue that takes its time ---- */
+
+/* A decorator of a queue that waits for others only when it is let. */
+typedef struct Slow {
+  umemVirtual super;
+  ClockQueue *queue;
+  bool waits, let; /* atomic */
+} Slow;
+
+static void slow_wait(umemVirtual *ctx, umemVirtual *other) {
+  Slow *self = (Slow *)ctx;
+  __atomic_store_n(&self->waits, true, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&self->let, __ATOMIC_ACQUIRE)) sched_yield();
+  umem_wait(self->queue, other);
+}
+
+static umemVirtual *slow_upstream(umemVirtual *ctx) { return &((Slow *)ctx)->queue->super; }
+
+typedef struct Taker {
+  umemPoolOn view;
+  Slow slow;
+  uintptr_t adr;
+} Taker;
+
+static void *take(void *argument) {
+  Taker *self = argument;
+  self->adr = umem_alloc(&self->view, 4096);
+  return NULL;
+}
+
+typedef struct Leaver {
+  umemPoolOn *view;
+  ClockQueue *queue;
+  bool left; /* atomic */
+} Leaver;
+
+static void *leave(void *argument) {
+  Leaver *self = argument;
+  umem_dtor(self->view);
+  umem_dtor(self->queue);
+  __atomic_store_n(&self->left, true, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* A view ends while another is being told to wait for its queue: of what it has freed alone, and to a span
+ * that is mixed. */
+static void a_view_stays_while_it_is_waited_for(void **state) {
+  (void)state;
+  static struct umemVtbl const vtbl = {.wait = slow_wait, .upstream = slow_upstream};
+  enum { small = 4096, in_span = 16 };
+  for (int mixed = 0; mixed < 2; mixed++) {
+    Shared s;
+    uintptr_t adr[in_span];
+    open_shared(&s, true, 64 * kibi);
+    Taker taker = {.slow = {.queue = &s.queue[3]}};
+    umemVirtual_ctor(&taker.slow.super, NULL);
+    taker.slow.super.vptr = &vtbl;
+    taker.slow.super.capabilities = s.queue[3].super.capabilities;
+    assert_ok(umemPoolOn_ctor(&taker.view, &s.pool, &taker.slow));
+    for (int i = 0; i < in_span; i++) adr[i] = new_used(&s.a, small);
+    for (int i = 1; i < 4; i++) umem_free(&s.a, adr[i]);
+    empty_caches(&s.a);
+    if (mixed) free_elsewhere(&s.a, &s.b, adr[5], small);
+    if (mixed) empty_caches(&s.b);
+    pthread_t taking, leaving;
+    Leaver leaver = {&s.a, &s.queue[0], false};
+    assert_int_equal(pthread_create(&taking, NULL, take, &taker), 0);
+    while (!__atomic_load_n(&taker.slow.waits, __ATOMIC_ACQUIRE)) sched_yield();
+    assert_int_equal(pthread_create(&leaving, NULL, leave, &leaver), 0);
+    for (int i = 0; i < 2000; i++) {
+      assert_false(__atomic_load_n(&leaver.left, __ATOMIC_ACQUIRE));
+      sched_yield();
+    }
+    __atomic_store_n(&taker.slow.let, true, __ATOMIC_RELEASE);
+    pthread_join(taking, NULL);
+    pthread_join(leaving, NULL);
+    assert_true(taker.adr);
+    clock_use(&s.queue[3], taker.adr, small);
+    umem_free(&taker.view, taker.adr);
+    umem_dtor(&taker.view);
+    close_shared(&s);
+  }
+}
+
 /* ---- fork ---- */
 
 static bool stop; /* atomic */
@@ -227,6 +311,7 @@ int main(void) {
       cmocka_unit_test(blocks_pass_between_views),
       cmocka_unit_test(views_run_out_of_memory),
       cmocka_unit_test(caches_outlive_their_views),
+      cmocka_unit_test(a_view_stays_while_it_is_waited_for),
       cmocka_unit_test(a_child_goes_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

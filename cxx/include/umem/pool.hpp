@@ -42,7 +42,8 @@ public:
   }
 };
 
-/* Blocks of a pool in the order of a queue, usually a umem::CudaAsync, whose copies it makes: umemPoolOn. */
+/* Blocks of a pool in the order of a queue, usually a umem::CudaAsync, whose copies it makes:
+ * umemPoolOn. */
 class PoolOn : public Context {
 public:
   /* queue: in the memory of the pool; both are kept alive. */
