@@ -382,6 +382,7 @@ typedef struct Busy {
   umemVirtual super;
   Shared *shared;
   ClockQueue *queue;
+  uintptr_t freed; /* where what passes begins */
   unsigned calls;
 } Busy;
 
@@ -392,6 +393,11 @@ static void busy_wait(umemVirtual *ctx, umemVirtual *other) {
   umem_free(&s->pool, umem_alloc(&s->pool, 100000));
   umem_free(&s->c, umem_alloc(&s->c, 3000));
   assert_int_equal(stats_of(&s->pool).blocks, 0);
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umem_free(&s->pool, self->freed); /* a second time */
+  umemAttempt_end(&attempt);
+  assert_int_equal(attempt.type, umemValueError);
   umem_wait(self->queue, other);
 }
 
@@ -408,7 +414,8 @@ static void waiting_may_use_the_pool(void **state) {
   busy.super.vptr = &vtbl;
   busy.super.capabilities = s.queue[3].super.capabilities;
   assert_ok(umemPoolOn_ctor(&view, &s.pool, &busy));
-  umem_free(&s.a, new_used(&s.a, 6 * mebi));
+  busy.freed = new_used(&s.a, 6 * mebi);
+  umem_free(&s.a, busy.freed);
   uintptr_t adr = umem_alloc(&view, 5000);
   assert_true(adr && busy.calls == 1);
   clock_use(&s.queue[3], adr, 5000);
