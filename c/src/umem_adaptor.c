@@ -63,6 +63,13 @@ void umemAdaptor_dtor(umemVirtual *ctx) {
   free(impl);
 }
 
+umemVirtual *umemAdaptor_of_kind(void *ctx, struct umemVtbl const *vtbl, char const *kind) {
+  umemVirtual *self = umem_guard(ctx);
+  if (!self || self->vptr == vtbl) return self;
+  umemVirtual_fail(self, umemTypeError, "this %s is no %s", umem_get_device_name(self), kind);
+  return NULL;
+}
+
 /* ---- methods that pass on ---- */
 
 uintptr_t umemAdaptor_alloc(umemVirtual *ctx, size_t nbytes) {

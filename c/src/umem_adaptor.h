@@ -32,6 +32,11 @@ static inline bool umemAdaptor_failed(umemVirtual *ctx, uint64_t before) {
   return umem_thread.failures != before && umemVirtual_adopt(ctx, before) != umemOK;
 }
 
+/* ctx as a constructed context of one kind, whose table is vtbl; NULL with a status otherwise:
+ * umemTypeError for another kind than the one called so, "umemLimit". First step of functions that only
+ * this kind has. */
+umemVirtual *umemAdaptor_of_kind(void *ctx, struct umemVtbl const *vtbl, char const *kind);
+
 /* ---- construction and end ---- */
 
 /* Makes *ctx a decorator of upstream, which ends with it when adopts is true: capabilities,

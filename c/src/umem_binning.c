@@ -39,24 +39,21 @@ static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
   return i;
 }
 
-/* An entry for a block that may be asked for, or NULL and a status. */
-static umemBlock *new_entry(umemVirtual *ctx, size_t alignment, size_t size) {
-  umemBlock *block = malloc(sizeof *block);
-  if (block)
-    block->size = bin_for(binning_of(ctx), alignment, size);
-  else
-    umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return block;
+/* A place for the entry of a block; false with a status. */
+static bool reserve(umemVirtual *ctx) {
+  bool reserved = umemBlocks_reserve(&binning_of(ctx)->blocks);
+  if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return reserved;
 }
 
 /* Enters what a bin has answered: a block at adr, or null. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, umemBlock *block, uintptr_t adr) {
-  if (adr == umem_null_of(ctx)) {
-    free(block);
-  } else {
-    block->adr = adr;
-    free(umemBlocks_put(&binning_of(ctx)->blocks, block));
-  }
+static uintptr_t enter(umemVirtual *ctx, size_t bin, uintptr_t adr) {
+  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  size_t none;
+  if (adr == umem_null_of(ctx))
+    umemBlocks_release(blocks);
+  else
+    umemBlocks_put(blocks, adr, bin, &none);
   return adr;
 }
 
@@ -95,32 +92,32 @@ static bool end_call(Call *call) {
 
 static uintptr_t binning_alloc(umemVirtual *ctx, size_t nbytes) {
   Call call;
-  umemBlock *block = new_entry(ctx, 1, nbytes);
-  if (!block) return umem_null_of(ctx);
-  begin_call(&call, ctx, block->size);
-  uintptr_t adr = umem_alloc(child(ctx, block->size), nbytes);
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  size_t bin = bin_for(binning_of(ctx), 1, nbytes);
+  begin_call(&call, ctx, bin);
+  uintptr_t adr = umem_alloc(child(ctx, bin), nbytes);
   end_call(&call);
-  return enter(ctx, block, adr);
+  return enter(ctx, bin, adr);
 }
 
 static uintptr_t binning_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
   Call call;
-  umemBlock *block = new_entry(ctx, 1, nmemb * size);
-  if (!block) return umem_null_of(ctx);
-  begin_call(&call, ctx, block->size);
-  uintptr_t adr = umem_calloc(child(ctx, block->size), nmemb, size);
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  size_t bin = bin_for(binning_of(ctx), 1, nmemb * size);
+  begin_call(&call, ctx, bin);
+  uintptr_t adr = umem_calloc(child(ctx, bin), nmemb, size);
   end_call(&call);
-  return enter(ctx, block, adr);
+  return enter(ctx, bin, adr);
 }
 
 static uintptr_t binning_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   Call call;
-  umemBlock *block = new_entry(ctx, alignment, size);
-  if (!block) return umem_null_of(ctx);
-  begin_call(&call, ctx, block->size);
-  uintptr_t adr = umem_aligned_alloc(child(ctx, block->size), alignment, size);
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  size_t bin = bin_for(binning_of(ctx), alignment, size);
+  begin_call(&call, ctx, bin);
+  uintptr_t adr = umem_aligned_alloc(child(ctx, bin), alignment, size);
   end_call(&call);
-  return enter(ctx, block, adr);
+  return enter(ctx, bin, adr);
 }
 
 /* ---- free ---- */
@@ -132,15 +129,18 @@ static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
 
 static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(void *, uintptr_t)) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;
+  size_t bin, none;
   Call call;
-  umemBlock *block = umemBlocks_take(blocks, adr);
-  if (!block) {
+  if (!umemBlocks_take(blocks, adr, &bin)) {
     refuse(ctx, adr);
     return;
   }
-  begin_call(&call, ctx, block->size);
-  method(child(ctx, block->size), adr);
-  free(end_call(&call) ? umemBlocks_put(blocks, block) : block);
+  begin_call(&call, ctx, bin);
+  method(child(ctx, bin), adr);
+  if (end_call(&call))
+    umemBlocks_put_back(blocks, adr, bin, &none);
+  else
+    umemBlocks_drop(blocks, adr);
 }
 
 static void binning_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, umem_free); }
@@ -159,14 +159,21 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return origin;
 }
 
-/* In its bin. block has left the table: the bin may give the old address to others at once. */
-static uintptr_t resize(umemVirtual *ctx, umemBlock *block, size_t old_size, size_t new_size) {
+/* In its bin. The entry of adr has been taken: the bin may give the address to others at once. A place
+ * for a new one is reserved. */
+static uintptr_t resize(umemVirtual *ctx, size_t bin, uintptr_t adr, size_t old_size,
+                        size_t new_size) {
+  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  size_t none;
   Call call;
-  begin_call(&call, ctx, block->size);
-  uintptr_t moved = umem_realloc(child(ctx, block->size), block->adr, old_size, new_size);
+  begin_call(&call, ctx, bin);
+  uintptr_t moved = umem_realloc(child(ctx, bin), adr, old_size, new_size);
   end_call(&call);
-  if (moved != umem_null_of(ctx)) block->adr = moved;
-  free(umemBlocks_put(&binning_of(ctx)->blocks, block));
+  enter(ctx, bin, moved);
+  if (moved == umem_null_of(ctx))
+    umemBlocks_put_back(blocks, adr, bin, &none);
+  else
+    umemBlocks_drop(blocks, adr);
   return moved;
 }
 
@@ -176,8 +183,11 @@ static uintptr_t binning_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_siz
   size_t bin, wanted = bin_for(binning, 1, new_size);
   if (!umemBlocks_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
   if (bin != wanted) return umem_move_block(ctx, adr, old_size, new_size);
-  umemBlock *block = umemBlocks_take(&binning->blocks, adr);
-  return block ? resize(ctx, block, old_size, new_size) : refuse(ctx, adr);
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  if (umemBlocks_take(&binning->blocks, adr, &bin))
+    return resize(ctx, bin, adr, old_size, new_size);
+  umemBlocks_release(&binning->blocks);
+  return refuse(ctx, adr);
 }
 
 /* ---- all of them ---- */

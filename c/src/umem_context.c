@@ -127,6 +127,16 @@ umemVirtual *umem_innermost(umemVirtual *ctx) {
   }
 }
 
+void *umem_get_upstream(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  if (!self) return NULL;
+  umemVirtual *upstream = upstream_of(self);
+  umemVirtual_adopt(self, before);
+  return upstream;
+}
+
 bool umem_is_same_device(void *one, void *other) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;

@@ -2,9 +2,7 @@
 #include "umem_debug.h"
 #include "umem_sites.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static umemDebugBooks *books_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->books; }
 
@@ -384,6 +382,7 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
   if (!check_options(ctx, options)) return false;
   debug->guard = options->guard;
   debug->fills = options->fill;
+  debug->forks = umem_fork_count();
   debug->direct = umem_cpu_reads(self) && umem_cpu_writes(self) && !umem_can(self, umemOrdered);
   if (!umemDebug_open_buffer(self)) return false;
   if (!umemDebugBooks_init(&debug->books)) {

@@ -20,6 +20,7 @@ typedef struct umemDebugImpl {
   umemDebugBooks books;
   umemHost host; /* the other side of copies that look */
   size_t guard;
+  unsigned forks; /* between the process that loaded the library and the one that made this */
   bool fills;
   bool direct;           /* upstream's memory is the CPU's, and nothing is queued */
   bool buffer_taken;     /* atomic */

@@ -125,6 +125,25 @@ static void fault_dtor(umemVirtual *ctx) {
   umemAdaptor_dtor(ctx);
 }
 
+static struct umemVtbl const fault_vtbl = {
+    .dtor = fault_dtor,
+    .alloc = fault_alloc,
+    .calloc = fault_calloc,
+    .free = fault_free,
+    .aligned_alloc = fault_aligned_alloc,
+    .aligned_free = fault_aligned_free,
+    .set = fault_set,
+    .copy_to = fault_copy_to,
+    .copy_from = fault_copy_from,
+    .copy_direct = fault_copy_direct,
+    .synchronize = fault_synchronize,
+    .wait = fault_wait,
+    .flush = fault_flush,
+    .trim = fault_trim,
+    .realloc = fault_realloc,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
 /* ---- plans ---- */
 
 /* Takes over plan, or what one starts as for NULL. False with a status when it makes no sense. */
@@ -145,11 +164,16 @@ static bool read_plan(umemFault *ctx, umemFaultPlan const *plan, umemFaultPlan *
   return false;
 }
 
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_fault(umemFault *ctx) {
+  return umemAdaptor_of_kind(ctx, &fault_vtbl, "umemFault") != NULL;
+}
+
 umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
   umemFaultPlan read;
-  if (!umem_guard(ctx) || !read_plan(ctx, plan, &read)) return umem_result(before);
+  if (!is_fault(ctx) || !read_plan(ctx, plan, &read)) return umem_result(before);
   Fault *fault = fault_of(&ctx->super);
   umemLock_acquire(&fault->lock);
   fault->plan = read;
@@ -161,7 +185,7 @@ umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
 
 uint64_t umemFault_count(umemFault *ctx, unsigned calls) {
   UMEM_ENTER();
-  if (!umem_guard(ctx)) return 0;
+  if (!is_fault(ctx)) return 0;
   Fault *fault = fault_of(&ctx->super);
   uint64_t count = 0;
   umemLock_acquire(&fault->lock);
@@ -173,7 +197,7 @@ uint64_t umemFault_count(umemFault *ctx, unsigned calls) {
 
 uint64_t umemFault_failures(umemFault *ctx) {
   UMEM_ENTER();
-  if (!umem_guard(ctx)) return 0;
+  if (!is_fault(ctx)) return 0;
   Fault *fault = fault_of(&ctx->super);
   umemLock_acquire(&fault->lock);
   uint64_t failures = fault->failures;
@@ -185,26 +209,8 @@ uint64_t umemFault_failures(umemFault *ctx) {
 
 static umemStatusType construct(umemFault *ctx, void *upstream, umemFaultPlan const *plan,
                                 bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = fault_dtor,
-      .alloc = fault_alloc,
-      .calloc = fault_calloc,
-      .free = fault_free,
-      .aligned_alloc = fault_aligned_alloc,
-      .aligned_free = fault_aligned_free,
-      .set = fault_set,
-      .copy_to = fault_copy_to,
-      .copy_from = fault_copy_from,
-      .copy_direct = fault_copy_direct,
-      .synchronize = fault_synchronize,
-      .wait = fault_wait,
-      .flush = fault_flush,
-      .trim = fault_trim,
-      .realloc = fault_realloc,
-      UMEM_ADAPTOR_ALWAYS,
-  };
   uint64_t before = umem_thread.failures;
-  Fault *fault = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Fault", sizeof *fault);
+  Fault *fault = umemAdaptor_construct(ctx, upstream, adopts, &fault_vtbl, "Fault", sizeof *fault);
   if (!fault) return umem_result(before);
   if (read_plan(ctx, plan, &fault->plan)) {
     umemLock_init(&fault->lock);

@@ -51,18 +51,20 @@ static void limit_info(umemVirtual *ctx, umemInfo *info) {
 
 /* ---- construction ---- */
 
+static struct umemVtbl const limit_vtbl = {
+    .dtor = umemMeter_dtor,
+    .info = limit_info,
+    UMEM_METER_BLOCKS,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
 static umemStatusType construct(umemLimit *ctx, void *upstream, size_t maximum, bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = umemMeter_dtor,
-      .info = limit_info,
-      UMEM_METER_BLOCKS,
-      UMEM_ADAPTOR_BYTES,
-      UMEM_ADAPTOR_ORDER,
-      UMEM_ADAPTOR_ALWAYS,
-  };
   static umemMeterHooks const hooks = {limit_admit, limit_retract, limit_resized};
   uint64_t before = umem_thread.failures;
-  Limit *limit = umemMeter_construct(ctx, upstream, adopts, &vtbl, "Limit", sizeof *limit, &hooks);
+  Limit *limit =
+      umemMeter_construct(ctx, upstream, adopts, &limit_vtbl, "Limit", sizeof *limit, &hooks);
   if (!limit) return umem_result(before);
   limit->maximum = maximum;
   return umemOK;
@@ -80,7 +82,8 @@ umemStatusType umemLimit_adopt(umemLimit *ctx, void *upstream, size_t maximum) {
 
 size_t umemLimit_used(umemLimit *ctx) {
   UMEM_ENTER();
-  return umem_guard(ctx) ? used_by(limit_of(&ctx->super)) : 0;
+  umemVirtual *self = umemAdaptor_of_kind(ctx, &limit_vtbl, "umemLimit");
+  return self ? used_by(limit_of(self)) : 0;
 }
 
 /* ---- by name: "limit+host:?limit=1M" ---- */

@@ -311,7 +311,8 @@ umemStatusType umemLog_adopt(umemLog *ctx, void *upstream, umemLogOptions const 
 
 unsigned umemLog_number(umemLog *ctx) {
   UMEM_ENTER();
-  return umem_guard(ctx) ? log_of(&ctx->super)->number : 0;
+  umemVirtual *self = umemAdaptor_of_kind(ctx, &vtbl, "umemLog");
+  return self ? log_of(self)->number : 0;
 }
 
 /* ---- by name: "log+host:?file=run.umem" ---- */

@@ -1,10 +1,9 @@
 /* umem_meter.c - see umem_meter.h.
  *
  * The entry of a block leaves the table before the block goes back, because the upstream may hand
- * its address to another thread at once; it returns when the free was refused. */
+ * its address to another thread at once; it returns, to the place kept for it, when the free was
+ * refused. */
 #include "umem_meter.h"
-
-#include <stdlib.h>
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
@@ -34,91 +33,120 @@ static void retract(umemVirtual *ctx, size_t more) {
   if (hook) hook(ctx, more);
 }
 
-/* An entry for a block of size bytes that may be asked for, or NULL and a status. */
-static umemBlock *new_entry(umemVirtual *ctx, size_t size) {
-  umemBlock *block = malloc(sizeof *block);
-  if (!block) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-    return NULL;
-  }
-  block->size = size;
-  if (admitted(ctx, size)) return block;
-  free(block);
-  return NULL;
+/* A place for the entry of a block; false with a status. */
+static bool reserve(umemVirtual *ctx) {
+  bool reserved = umemBlocks_reserve(&meter_of(ctx)->blocks);
+  if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return reserved;
 }
 
-static void forget(umemVirtual *ctx, umemBlock *block) {
-  if (!block) return;
-  meter_of(ctx)->hooks->resized(ctx, block->size, 0);
-  free(block);
+/* The same, and whether size more bytes may be asked for. */
+static bool prepare(umemVirtual *ctx, size_t size) {
+  if (!reserve(ctx)) return false;
+  if (admitted(ctx, size)) return true;
+  umemBlocks_release(&meter_of(ctx)->blocks);
+  return false;
+}
+
+/* was: whether an entry of old bytes had to make place. */
+static void forget(umemVirtual *ctx, bool was, size_t old) {
+  if (was) meter_of(ctx)->hooks->resized(ctx, old, 0);
 }
 
 /* Enters what the upstream has answered to a request: a block at adr, or null. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, umemBlock *block, uintptr_t adr, uint64_t before) {
+static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t before) {
   umemMeter *meter = meter_of(ctx);
   if (adr == umem_null_of(ctx)) {
     umemAdaptor_failed(ctx, before);
-    retract(ctx, block->size);
-    free(block);
+    retract(ctx, size);
+    umemBlocks_release(&meter->blocks);
     return adr;
   }
-  block->adr = adr;
-  meter->hooks->resized(ctx, 0, block->size);
-  forget(ctx, umemBlocks_put(&meter->blocks, block));
+  size_t old = 0;
+  meter->hooks->resized(ctx, 0, size);
+  bool was = umemBlocks_put(&meter->blocks, adr, size, &old);
+  forget(ctx, was, old);
   return adr;
 }
 
 /* ---- methods ---- */
 
 uintptr_t umemMeter_alloc(umemVirtual *ctx, size_t nbytes) {
-  umemBlock *block = new_entry(ctx, nbytes);
-  if (!block) return umem_null_of(ctx);
+  if (!prepare(ctx, nbytes)) return umem_null_of(ctx);
   uint64_t before = umem_thread.failures;
-  return enter(ctx, block, umem_alloc(umemAdaptor_upstream(ctx), nbytes), before);
+  return enter(ctx, umem_alloc(umemAdaptor_upstream(ctx), nbytes), nbytes, before);
 }
 
 uintptr_t umemMeter_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  umemBlock *block = new_entry(ctx, nmemb * size);
-  if (!block) return umem_null_of(ctx);
+  if (!prepare(ctx, nmemb * size)) return umem_null_of(ctx);
   uint64_t before = umem_thread.failures;
-  return enter(ctx, block, umem_calloc(umemAdaptor_upstream(ctx), nmemb, size), before);
+  return enter(ctx, umem_calloc(umemAdaptor_upstream(ctx), nmemb, size), nmemb * size, before);
 }
 
 uintptr_t umemMeter_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  umemBlock *block = new_entry(ctx, size);
-  if (!block) return umem_null_of(ctx);
+  if (!prepare(ctx, size)) return umem_null_of(ctx);
   uint64_t before = umem_thread.failures;
-  uintptr_t adr = umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size);
-  return enter(ctx, block, adr, before);
+  return enter(ctx, umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size), size, before);
+}
+
+/* Puts what was taken back: the block of size bytes is still at adr. */
+static void keep(umemVirtual *ctx, uintptr_t adr, size_t size) {
+  size_t old = 0;
+  bool was = umemBlocks_put_back(&meter_of(ctx)->blocks, adr, size, &old);
+  forget(ctx, was, old);
+}
+
+/* The block of size bytes that was at adr, whose entry was taken, has new_size at moved. */
+static void follow(umemVirtual *ctx, uintptr_t adr, size_t size, uintptr_t moved, size_t new_size) {
+  umemMeter *meter = meter_of(ctx);
+  size_t old = 0;
+  meter->hooks->resized(ctx, size, new_size);
+  bool was = umemBlocks_put(&meter->blocks, moved, new_size, &old);
+  umemBlocks_drop(&meter->blocks, adr);
+  forget(ctx, was, old);
+}
+
+/* With the entry of adr taken, and a place reserved for a new one. */
+static uintptr_t resize(umemVirtual *ctx, uintptr_t adr, size_t size, size_t old_size,
+                        size_t new_size) {
+  uintptr_t null = umem_null_of(ctx), moved = null;
+  size_t more = new_size > size ? new_size - size : 0;
+  if (admitted(ctx, more)) {
+    moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
+    if (moved == null) retract(ctx, more);
+  }
+  if (moved != null) {
+    follow(ctx, adr, size, moved, new_size);
+  } else {
+    umemBlocks_release(&meter_of(ctx)->blocks);
+    keep(ctx, adr, size);
+  }
+  return moved;
 }
 
 /* The size that counts is the one that was asked for, not the caller's word. */
 uintptr_t umemMeter_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  umemMeter *meter = meter_of(ctx);
-  umemBlock *block = umemBlocks_take(&meter->blocks, adr);
-  if (!block) return umemAdaptor_realloc(ctx, adr, old_size, new_size);
-  size_t more = new_size > block->size ? new_size - block->size : 0;
-  uintptr_t moved = umem_null_of(ctx);
-  if (admitted(ctx, more)) {
-    moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
-    if (moved == umem_null_of(ctx)) retract(ctx, more);
-  }
-  if (moved != umem_null_of(ctx)) {
-    meter->hooks->resized(ctx, block->size, new_size);
-    block->adr = moved;
-    block->size = new_size;
-  }
-  forget(ctx, umemBlocks_put(&meter->blocks, block));
-  return moved;
+  umemBlocks *blocks = &meter_of(ctx)->blocks;
+  size_t size;
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  if (umemBlocks_take(blocks, adr, &size)) return resize(ctx, adr, size, old_size, new_size);
+  umemBlocks_release(blocks);
+  return umemAdaptor_realloc(ctx, adr, old_size, new_size);
 }
 
 static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(umemVirtual *, uintptr_t)) {
   umemMeter *meter = meter_of(ctx);
-  umemBlock *block = umemBlocks_take(&meter->blocks, adr);
+  size_t size = 0;
+  bool known = umemBlocks_take(&meter->blocks, adr, &size);
   uint64_t before = umem_thread.failures;
   method(ctx, adr);
-  bool refused = umem_thread.failures != before;
-  forget(ctx, block && refused ? umemBlocks_put(&meter->blocks, block) : block);
+  if (!known) return;
+  if (umem_thread.failures != before) {
+    keep(ctx, adr, size);
+  } else {
+    umemBlocks_drop(&meter->blocks, adr);
+    meter->hooks->resized(ctx, size, 0);
+  }
 }
 
 void umemMeter_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, umemAdaptor_free); }

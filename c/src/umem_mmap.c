@@ -38,9 +38,19 @@ static bool is_mapped(umemStore *store, uintptr_t adr, umemStatusType otherwise)
   return false;
 }
 
+static struct umemVtbl const mmap_vtbl; /* below */
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_mmap(umemMMap *ctx) {
+  if (!umem_guard(ctx)) return false;
+  if (ctx->super.vptr == &mmap_vtbl) return true;
+  umemVirtual_fail(ctx, umemTypeError, "this %s is no umemMMap", umem_get_device_name(ctx));
+  return false;
+}
+
 uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
   UMEM_ENTER();
-  if (!umem_guard(ctx)) return UINTPTR_MAX;
+  if (!is_mmap(ctx)) return UINTPTR_MAX;
   umemStore *store = ctx->impl;
   return is_mapped(store, adr, umemIndexError) ? offset_of(store, adr) : UINTPTR_MAX;
 }
@@ -48,7 +58,7 @@ uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
 uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
   UMEM_ENTER();
   uint64_t length;
-  if (!umem_guard(ctx) || !umemStore_measure(ctx->impl, &length)) return 0;
+  if (!is_mmap(ctx) || !umemStore_measure(ctx->impl, &length)) return 0;
   umemStore *store = ctx->impl;
   if (offset < length && offset < store->limit) return pointer_to(store, offset);
   umemVirtual_fail(ctx, umemIndexError,

@@ -56,17 +56,19 @@ static void stats_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
+static struct umemVtbl const stats_vtbl = {
+    .dtor = stats_dtor,
+    UMEM_METER_BLOCKS,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
 static umemStatusType construct(umemStats *ctx, void *upstream, bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = stats_dtor,
-      UMEM_METER_BLOCKS,
-      UMEM_ADAPTOR_BYTES,
-      UMEM_ADAPTOR_ORDER,
-      UMEM_ADAPTOR_ALWAYS,
-  };
   static umemMeterHooks const hooks = {.resized = stats_resized};
   uint64_t before = umem_thread.failures;
-  Stats *stats = umemMeter_construct(ctx, upstream, adopts, &vtbl, "Stats", sizeof *stats, &hooks);
+  Stats *stats =
+      umemMeter_construct(ctx, upstream, adopts, &stats_vtbl, "Stats", sizeof *stats, &hooks);
   if (!stats) return umem_result(before);
   umemLock_init(&stats->lock);
   stats->innermost = &stats->life;
@@ -84,6 +86,11 @@ umemStatusType umemStats_adopt(umemStats *ctx, void *upstream) {
 }
 
 /* ---- telling ---- */
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_stats(umemStats *ctx) {
+  return umemAdaptor_of_kind(ctx, &stats_vtbl, "umemStats") != NULL;
+}
 
 /* Whether figures can be written; false with a status otherwise. */
 static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {
@@ -107,7 +114,7 @@ static void write_figures(umemStatsFigures *to, umemStatsFigures const *from) {
 umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx) || !check_figures(ctx, figures)) return umem_result(before);
+  if (!is_stats(ctx) || !check_figures(ctx, figures)) return umem_result(before);
   Stats *stats = ctx->impl;
   umemLock_acquire(&stats->lock);
   write_figures(figures, &stats->life.figures);
@@ -118,7 +125,7 @@ umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
 umemStatusType umemStats_push(umemStats *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
+  if (!is_stats(ctx)) return umem_result(before);
   Stats *stats = ctx->impl;
   Scope *scope = calloc(1, sizeof *scope);
   if (!scope) return umemVirtual_fail(ctx, umemMemoryError, "no memory for a scope");
@@ -132,7 +139,7 @@ umemStatusType umemStats_push(umemStats *ctx) {
 umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx) || (figures && !check_figures(ctx, figures))) return umem_result(before);
+  if (!is_stats(ctx) || (figures && !check_figures(ctx, figures))) return umem_result(before);
   Stats *stats = ctx->impl;
   umemLock_acquire(&stats->lock);
   Scope *scope = stats->innermost;
@@ -149,7 +156,7 @@ static int64_t not_negative(int64_t n) { return n > 0 ? n : 0; }
 umemStatusType umemStats_reset(umemStats *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
+  if (!is_stats(ctx)) return umem_result(before);
   Stats *stats = ctx->impl;
   umemLock_acquire(&stats->lock);
   for (Scope *scope = stats->innermost; scope; scope = scope->outer) {

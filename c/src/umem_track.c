@@ -215,22 +215,23 @@ static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *options)
   return true;
 }
 
+static struct umemVtbl const track_vtbl = {
+    .dtor = track_dtor,
+    .alloc = track_alloc,
+    .calloc = track_calloc,
+    .aligned_alloc = track_aligned_alloc,
+    .realloc = track_realloc,
+    .free = track_free,
+    .aligned_free = track_aligned_free,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
 static umemStatusType construct(umemTrack *ctx, void *upstream, umemTrackOptions const *options,
                                 bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = track_dtor,
-      .alloc = track_alloc,
-      .calloc = track_calloc,
-      .aligned_alloc = track_aligned_alloc,
-      .realloc = track_realloc,
-      .free = track_free,
-      .aligned_free = track_aligned_free,
-      UMEM_ADAPTOR_BYTES,
-      UMEM_ADAPTOR_ORDER,
-      UMEM_ADAPTOR_ALWAYS,
-  };
   uint64_t before = umem_thread.failures;
-  Track *track = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Track", sizeof *track);
+  Track *track = umemAdaptor_construct(ctx, upstream, adopts, &track_vtbl, "Track", sizeof *track);
   if (!track) return umem_result(before);
   if (start(track, ctx, options)) return umemOK;
   umemAdaptor_abandon(&ctx->super);
@@ -248,6 +249,11 @@ umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream, umemTrackOptions 
 }
 
 /* ---- questions ---- */
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_track(umemTrack *ctx) {
+  return umemAdaptor_of_kind(ctx, &track_vtbl, "umemTrack") != NULL;
+}
 
 /* Whether block can be written; false with a status otherwise. */
 static bool check_block(void *ctx, umemTrackBlock const *block) {
@@ -268,7 +274,7 @@ static void write_block(umemTrackBlock *to, umemTrackBlock *found, umemTrack *ct
 bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
-  if (!umem_guard(ctx) || !check_block(ctx, block)) return false;
+  if (!is_track(ctx) || !check_block(ctx, block)) return false;
   if (!umemTrackBooks_find(&track_of(&ctx->super)->books, adr, &found)) return false;
   write_block(block, &found, ctx);
   return true;
@@ -277,7 +283,7 @@ bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
 bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
-  if (!umem_guard(ctx) || !check_block(ctx, block)) return false;
+  if (!is_track(ctx) || !check_block(ctx, block)) return false;
   if (!umemTrackBooks_next(&track_of(&ctx->super)->books, from, &found)) return false;
   write_block(block, &found, ctx);
   return true;
@@ -286,7 +292,7 @@ bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
 size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
   UMEM_ENTER();
   if (nbytes) *nbytes = 0;
-  if (!umem_guard(ctx)) return 0;
+  if (!is_track(ctx)) return 0;
   umemTrackBooks *books = &track_of(&ctx->super)->books;
   umemLock_acquire(&books->lock);
   size_t count = books->count;

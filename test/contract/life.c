@@ -61,6 +61,31 @@ static void two_contexts_of_a_kind_do_not_touch(Place const *one, Place const *o
   umem_free(other->ctx, b);
 }
 
+/* ---- umem_get_upstream ---- */
+
+/* One that decorates has a context below it, of the same memory; the innermost has none. */
+static void layers_end_at_the_innermost(Place const *place) {
+  umemVirtual *ctx = place->ctx, *upstream;
+  uint64_t before = umem_thread_failures();
+  bool decorated = place->row->traits & backendDecorated;
+  assert_true((umem_get_upstream(ctx) != NULL) == decorated);
+  for (int i = 0; (upstream = umem_get_upstream(ctx)) != NULL; i++) {
+    assert_true(upstream != ctx && i < 16);
+    assert_true(umem_is_same_device(place->ctx, upstream));
+    assert_true(umem_null(upstream) == umem_null(ctx));
+    ctx = upstream;
+  }
+  assert_true(umem_thread_failures() == before);
+}
+
+static void the_upstream_of_none_is_refused(Place const *place) {
+  assert_null(umem_get_upstream(NULL));
+  expect_failure(NULL, umemValueError);
+  umem_dtor(place->ctx);
+  assert_null(umem_get_upstream(place->ctx));
+  expect_failure(place->ctx, umemValueError);
+}
+
 /* ---- umem_get_info ---- */
 
 static void info_tells_what_is_known(Place const *place) {
@@ -120,6 +145,8 @@ ContractTest const life_tests[] = {
     SINGLE_WITH(blocks_end_with_their_context, backendChecksFrees),
     PAIR(one_memory_is_one_device),
     PAIR(two_contexts_of_a_kind_do_not_touch),
+    SINGLE(layers_end_at_the_innermost),
+    SINGLE(the_upstream_of_none_is_refused),
     SINGLE(info_tells_what_is_known),
     SINGLE(info_writes_no_more_than_its_size),
     SINGLE(info_serves_longer_structs),

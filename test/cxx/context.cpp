@@ -1,6 +1,7 @@
 /* context.cpp - handles of contexts, on every context and for each kind of it. */
 #include "places.h"
 
+#include <umem/adaptors.hpp>
 #include <umem/context.hpp>
 #include <umem/place.hpp>
 #include <umem/virtual.h>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -210,6 +212,22 @@ TEST(Handle, that_borrows_ends_nothing) {
   EXPECT_NE(host.super.vptr, nullptr);
   umem_dtor(&host);
   EXPECT_FALSE(Context::borrow(nullptr));
+}
+
+TEST(Handle, of_an_upstream_keeps_what_goes_over_it) {
+  Context limit = umem::Limit(umem::Host(), 100), stats = umem::Stats(limit);
+  EXPECT_TRUE(stats.upstream() == limit);
+  EXPECT_STREQ(stats.upstream().upstream().name(), "Host");
+  EXPECT_FALSE(limit.upstream().upstream());
+  EXPECT_THROW(Context().upstream(), umem::value_error);
+
+  auto token = std::make_shared<int>();
+  Context below =
+      umem::Retry(umem::Host(), [token](umem::RetryRequest const &) { return false; }).upstream();
+  EXPECT_EQ(token.use_count(), 2);
+  below.deallocate(below.allocate(8));
+  below = Context();
+  EXPECT_EQ(token.use_count(), 1);
 }
 
 TEST(Handle, that_is_empty_answers_each_call_with_value_error) {

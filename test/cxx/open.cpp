@@ -3,6 +3,7 @@
 
 #include <umem/array.hpp>
 #include <umem/buffer.hpp>
+#include <umem/limit.h>
 #include <umem/open.hpp>
 #include <umem/pool.hpp>
 
@@ -43,6 +44,13 @@ TEST(OpenTest, ends_with_the_last_handle) {
   EXPECT_EQ(umem_thread_status(), umemRuntimeError); /* the leak: it has ended */
   umem_thread_clear();
   umem::Host().deallocate(leaked);
+}
+
+TEST(OpenTest, leads_to_inner_layers) {
+  Context limit = umem::open("pool+limit+host:?limit=8M").upstream(); /* keeps all layers */
+  EXPECT_STREQ(limit.name(), "Limit");
+  umem::Buffer buffer(limit, 1000);
+  EXPECT_EQ(umemLimit_used(reinterpret_cast<umemLimit *>(limit.c_context())), 1000u);
 }
 
 TEST(OpenTest, throws_what_is_wrong_with_a_name) {

@@ -11,7 +11,6 @@
 #include <umem/context.hpp>
 
 #include <cctype>
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -19,6 +18,7 @@
 
 extern "C" {
 #include "backends.h"
+#include "settings.h"
 }
 
 /* A new context of this row, which closes with its last handle. The empty handle where the machine lacks
@@ -80,10 +80,9 @@ protected:
 /* Every row; in a slow environment without those that decorate others, on which the C library alone is
  * tested there. */
 inline std::vector<Backend const *> each_place() {
-  bool const small = std::getenv("UMEM_TEST_SMALL") != nullptr;
   std::vector<Backend const *> places;
   for (Backend const *row = backends; row != backends + backend_count; row++)
-    if (!small || !(row->traits & backendDecorated)) places.push_back(row);
+    if (!setting_small() || !(row->traits & backendDecorated)) places.push_back(row);
   return places;
 }
 

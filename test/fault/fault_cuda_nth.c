@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <umem.h>
 
@@ -555,7 +554,7 @@ static void sweep(void **state) {
   char const *row = *state;
   static int const errors[] = {umemCudaOutOfMemory, umemCudaLaunchFailure, umemCudaInvalidValue,
                                umemCudaNotSupported};
-  bool few = UNDER_THREAD_SANITIZER || getenv("UMEM_TEST_SMALL");
+  bool few = UNDER_THREAD_SANITIZER || setting_small();
   size_t count = few ? 1 : on_gpu ? 2 : sizeof errors / sizeof *errors;
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
     bool is_long = scenarios[i].run == copy_large || scenarios[i].run == copy_largest;

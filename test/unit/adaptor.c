@@ -24,11 +24,61 @@ static void takes_over_what_upstream_is(void **state) {
     assert_ptr_equal(ctx->host, below[i]->host);
     assert_true(umem_null(ctx) == umem_null(below[i]));
     assert_true(umem_is_same_device(ctx, below[i]));
+    assert_ptr_equal(umem_get_upstream(ctx), below[i]);
     assert_memory_equal(ctx->space, below[i]->space, sizeof ctx->space);
     end(ctx);
     assert_non_null(below[i]->vptr); /* borrowed */
   }
   umem_dtor(&ordered);
+}
+
+/* Functions of one kind, given a context of another. */
+static void each_kind_knows_its_own(void **state) {
+  (void)state;
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  FOR_EACH_KIND {
+    Any any;
+    char const *name = kinds[kind].name;
+    assert_ok(kinds[kind].borrows(&any, &host));
+    for (int k = 0; k < 2; k++) {
+      void *ctx = k ? (void *)&any : &host;
+      umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
+      if (!k || strcmp(name, "Limit") != 0) {
+        assert_int_equal(umemLimit_used(ctx), 0);
+        expect_failure(ctx, umemTypeError, "is no umemLimit");
+      }
+      if (!k || strcmp(name, "Stats") != 0) {
+        assert_int_equal(umemStats_get(ctx, &figures), umemTypeError);
+        assert_int_equal(umemStats_push(ctx), umemTypeError);
+        assert_int_equal(umemStats_pop(ctx, &figures), umemTypeError);
+        assert_int_equal(umemStats_reset(ctx), umemTypeError);
+        expect_failure(ctx, umemTypeError, "is no umemStats");
+      }
+      if (!k || strcmp(name, "Track") != 0) {
+        assert_false(umemTrack_find(ctx, 0, &block));
+        expect_failure(ctx, umemTypeError, "is no umemTrack");
+        assert_false(umemTrack_next(ctx, 0, &block));
+        expect_failure(ctx, umemTypeError, "is no umemTrack");
+        assert_int_equal(umemTrack_count(ctx, NULL), 0);
+        expect_failure(ctx, umemTypeError, "is no umemTrack");
+      }
+      if (!k || strcmp(name, "Fault") != 0) {
+        assert_int_equal(umemFault_set_plan(ctx, NULL), umemTypeError);
+        assert_int_equal(umemFault_count(ctx, umemFaultAll), 0);
+        assert_int_equal(umemFault_failures(ctx), 0);
+        expect_failure(ctx, umemTypeError, "is no umemFault");
+      }
+      if (!k || strcmp(name, "Log") != 0) {
+        assert_int_equal(umemLog_number(ctx), 0);
+        expect_failure(ctx, umemTypeError, "is no umemLog");
+      }
+      if (k) continue;
+      assert_true(umemMMap_offset(ctx, 4096) == UINTPTR_MAX);
+      assert_true(umemMMap_address(ctx, 0) == 0);
+      expect_failure(ctx, umemTypeError, "this Host is no umemMMap");
+    }
+    end(&any);
+  }
 }
 
 static int ends;
@@ -211,9 +261,10 @@ static void a_child_of_fork_goes_on(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(takes_over_what_upstream_is),          TEST(an_adopted_upstream_ends_too),
-      TEST(a_failed_constructor_leaves_upstream), TEST(failures_are_noted_on_all_layers),
-      TEST(bare_contexts_keep_their_routes),      TEST(a_child_of_fork_goes_on),
+      TEST(takes_over_what_upstream_is),      TEST(each_kind_knows_its_own),
+      TEST(an_adopted_upstream_ends_too),     TEST(a_failed_constructor_leaves_upstream),
+      TEST(failures_are_noted_on_all_layers), TEST(bare_contexts_keep_their_routes),
+      TEST(a_child_of_fork_goes_on),
   };
   return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
 }

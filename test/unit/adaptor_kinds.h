@@ -26,7 +26,9 @@ static umemStatusType track_adopts(void *ctx, void *upstream) {
   return umemTrack_adopt(ctx, upstream, NULL);
 }
 static umemStatusType debug_borrows(void *ctx, void *upstream) {
-  return umemDebug_ctor(ctx, upstream, NULL);
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 4;
+  return umemDebug_ctor(ctx, upstream, &options);
 }
 static umemStatusType debug_adopts(void *ctx, void *upstream) {
   return umemDebug_adopt(ctx, upstream, NULL);

@@ -5,6 +5,8 @@
 
 #include "adaptor_help.h"
 #include "backends.h"
+#include "fake/doubles.h"
+#include "settings.h"
 
 #include <stdio.h>
 
@@ -48,11 +50,21 @@ static inline void close_place(Place *place) {
   end(&place->debug);
   if (!umem_is_ok(place->upstream)) fail_msg("%s", umem_get_message(place->upstream));
   place->row->close(place->upstream);
+  char const *complaint = doubles_complaint();
+  if (complaint) fail_msg("%s", complaint);
 }
 
 #define FOR_EACH_PLACE(place, options)                                                             \
   for (size_t i_ = 0; i_ < place_count && (open_place(&(place), place_names[i_], options), true);  \
        close_place(&(place)), i_++)
+
+/* Options that let few freed blocks wait. */
+static inline umemDebugOptions few(size_t blocks, size_t bytes) {
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.kept_blocks = blocks;
+  options.kept_bytes = bytes;
+  return options;
+}
 
 /* ---- memory, past the decorator ---- */
 

@@ -1,16 +1,7 @@
-/* debug_kept.c - umem/debug.h: freed blocks that wait, upstreams that fail, programs without a
- * fault, and threads. */
+/* debug_kept.c - umem/debug.h: freed blocks that wait, upstreams that fail, and the order of queues. */
 #include "debug_help.h"
-#include "fake/doubles.h"
 
 /* ---- how many wait ---- */
-
-static umemDebugOptions few(size_t blocks, size_t bytes) {
-  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
-  options.kept_blocks = blocks;
-  options.kept_bytes = bytes;
-  return options;
-}
 
 static void no_more_wait_than_may(void **state) {
   (void)state;
@@ -197,6 +188,32 @@ static void each_call_of_upstream_may_fail(void **state) {
   end(&ordered);
 }
 
+/* The bytes are in the new block already: the old one goes unfilled, and is not taken for wrong. */
+static void a_resize_needs_no_filling_of_the_old_block(void **state) {
+  (void)state;
+  umemFault fault;
+  umemDebug debug;
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  plan.calls = umemFaultSet;
+  plan.nth = 4; /* after two guards and the inside of the new block */
+  assert_ok(umemFault_ctor(&fault, &fake, NULL));
+  assert_ok(umemDebug_ctor(&debug, &fault, NULL));
+  uintptr_t adr = umem_calloc(&debug, 1, 100);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  uintptr_t moved = umem_realloc(&debug, adr, 100, 200);
+  assert_int_equal(umemFault_failures(&fault), 1);
+  assert_true(moved != 0 && umem_is_ok(&debug));
+  unsigned char bytes[100], zeros[100] = {0};
+  assert_ok(umem_copy_to(&debug, moved, &host, (uintptr_t)bytes, 100));
+  assert_memory_equal(bytes, zeros, 100);
+  assert_int_equal(figures_of(&debug).kept_blocks, 1);
+  assert_ok(umemDebug_check(&debug));
+  umem_free(&debug, moved);
+  end(&debug);
+  end(&fault);
+  assert_int_equal(blocks_in(&fake), 0);
+}
+
 /* What fails later than its call. */
 static void queued_work_may_fail(void **state) {
   (void)state;
@@ -213,6 +230,49 @@ static void queued_work_may_fail(void **state) {
   assert_ok(umem_trim(&debug, 0));
   assert_int_equal(figures_of(&debug).kept_blocks, 0);
   end(&debug);
+  end(&ordered);
+}
+
+/* ---- one who looks while another does ---- */
+
+static umemDebug *looked_at;
+static umemStatusType in_hook;
+
+static void look_too(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)ctx, (void)type, (void)message, (void)data;
+  in_hook = umemDebug_check(looked_at);
+}
+
+/* The hook is called in the middle of a look. */
+static void two_may_look_at_once(void **state) {
+  (void)state;
+  size_t const at[] = {0, 2047, 2048, 4000, 4999};
+  FakeAsync ordered;
+  umemDebug debug;
+  assert_ok(fake_async_ctor(&ordered));
+  for (size_t i = 0; i < 5; i++) {
+    assert_ok(umemDebug_ctor(&debug, &ordered, NULL));
+    uintptr_t adr = umem_alloc(&debug, 5000), other = umem_alloc(&debug, 10);
+    umem_free(&debug, adr);
+    looked_at = &debug;
+    for (int wrong = 0; wrong < 2; wrong++) {
+      if (wrong) assert_ok(umem_set(&ordered, adr + at[i], 1, 1));
+      assert_ok(umem_synchronize(&ordered));
+      umem_set_failure_hook(look_too, NULL);
+      in_hook = umemAssertError;
+      fake_async_fail_next(&ordered, umemRuntimeError);
+      umemDebug_check(&debug);
+      umem_set_failure_hook(NULL, NULL);
+      assert_int_equal(in_hook, wrong ? umemIndexError : umemOK);
+      if (wrong) assert_true(first_fault(&debug).offset == (int64_t)at[i]);
+      umem_clear_status(&debug);
+      umem_clear_status(&ordered);
+      umem_thread_clear();
+    }
+    assert_ok(umemDebug_check(&debug)); /* it was told */
+    umem_free(&debug, other);
+    end(&debug);
+  }
   end(&ordered);
 }
 
@@ -264,150 +324,13 @@ static void frees_do_not_wait(void **state) {
   end(&fault);
 }
 
-/* ---- programs without a fault ---- */
-
-static uint64_t next_random(uint64_t *state) {
-  *state = *state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
-  return *state >> 33;
-}
-
-enum { slots = 50 };
-
-typedef struct Slot {
-  uintptr_t adr;
-  size_t size;
-  bool aligned, used;
-} Slot;
-
-/* Fills, from the first to the last byte, what is there. */
-static void fill_slot(Place *place, Slot *slot, uint64_t *random) {
-  assert_true(slot->adr != umem_null(&place->debug));
-  assert_ok(umem_set(&place->debug, slot->adr, (int)next_random(random), slot->size));
-}
-
-static void step(Place *place, Slot *slot, uint64_t *random) {
-  umemDebug *debug = &place->debug;
-  size_t size = 1 + next_random(random) % (next_random(random) % 50 ? 300 : 100000);
-  if (!slot->used) {
-    slot->aligned = next_random(random) % 3 == 0;
-    size_t alignment = (size_t)1 << next_random(random) % 13;
-    slot->adr = slot->aligned             ? umem_aligned_alloc(debug, alignment, size)
-                : next_random(random) % 3 ? umem_alloc(debug, size)
-                                          : umem_calloc(debug, 1, size);
-    *slot = (Slot){slot->adr, size, slot->aligned, true};
-    fill_slot(place, slot, random);
-  } else if (!slot->aligned && next_random(random) % 4 == 0) {
-    slot->adr = umem_realloc(debug, slot->adr, slot->size, size);
-    slot->size = size;
-    fill_slot(place, slot, random);
-  } else {
-    (slot->aligned ? umem_aligned_free : umem_free)(debug, slot->adr);
-    slot->used = false;
-  }
-}
-
-static void a_correct_program_is_told_nothing(void **state) {
-  (void)state;
-  umemDebugOptions options = few(30, 100000);
-  int const steps = getenv("UMEM_TEST_SMALL") ? 500 : 3000;
-  uint64_t random = 1;
-  Place place;
-  FOR_EACH_PLACE(place, &options) {
-    Slot all[slots] = {{0}};
-    for (int i = 0; i < steps; i++) {
-      step(&place, &all[next_random(&random) % slots], &random);
-      if (i % 500 == 0) assert_ok(umemDebug_check(&place.debug));
-      if (i % 700 == 0) assert_ok(umem_trim(&place.debug, 0));
-    }
-    size_t used = 0, bytes = 0;
-    for (size_t i = 0; i < slots; i++) used += all[i].used, bytes += all[i].used ? all[i].size : 0;
-    assert_int_equal(figures_of(&place.debug).live_blocks, used);
-    assert_int_equal(figures_of(&place.debug).live_bytes, bytes);
-    assert_int_equal(figures_of(&place.debug).faults, 0);
-    assert_true(umem_thread_status() == umemOK);
-  }
-}
-
-/* ---- threads ---- */
-
-static Place shared;
-
-/* The first keeps looking while the others allocate and free. */
-static void *churn(void *number) {
-  int const rounds = getenv("UMEM_TEST_SMALL") ? 100 : 500;
-  uint64_t random = (uintptr_t)number;
-  for (int i = 0; i < rounds; i++) {
-    if (!number) {
-      umemDebug_check(&shared.debug);
-      if (i % 5 == 0) umem_trim(&shared.debug, 0);
-      continue;
-    }
-    uintptr_t adr[6];
-    for (size_t k = 0; k < 6; k++) {
-      size_t size = 1 + next_random(&random) % 3000;
-      adr[k] =
-          k % 2 ? umem_alloc(&shared.debug, size) : umem_aligned_alloc(&shared.debug, 64, size);
-      umem_set(&shared.debug, adr[k], (int)i, size);
-      if (k == 1) adr[k] = umem_realloc(&shared.debug, adr[k], size, 2 * size);
-    }
-    for (size_t k = 0; k < 6; k++) (k % 2 ? umem_free : umem_aligned_free)(&shared.debug, adr[k]);
-  }
-  return number;
-}
-
-static void threads_share_it(void **state) {
-  (void)state;
-  umemDebugOptions options = few(20, 20000);
-  FOR_EACH_PLACE(shared, &options) {
-    in_threads(churn);
-    assert_true(umem_is_ok(&shared.debug));
-    assert_int_equal(figures_of(&shared.debug).faults, 0);
-    assert_int_equal(figures_of(&shared.debug).live_blocks, 0);
-    assert_ok(umem_trim(&shared.debug, 0));
-    assert_int_equal(figures_of(&shared.debug).kept_blocks, 0);
-  }
-}
-
-/* Each block is freed by all of them: one frees it, the others are told. */
-static uintptr_t contested[200];
-static size_t refused; /* atomic */
-
-static void *free_all(void *unused) {
-  for (size_t i = 0; i < 200; i++) {
-    uint64_t before = umem_thread_failures();
-    umem_free(&shared.debug, contested[i]);
-    if (umem_thread_failures() != before) __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
-  }
-  return unused;
-}
-
-static void one_of_many_frees_a_block(void **state) {
-  (void)state;
-  FOR_EACH_PLACE(shared, NULL) {
-    refused = 0;
-    for (size_t i = 0; i < 200; i++) contested[i] = umem_alloc(&shared.debug, 50);
-    in_threads(free_all);
-    assert_int_equal(refused, 200 * (worker_count - 1));
-    assert_int_equal(figures_of(&shared.debug).live_blocks, 0);
-    assert_int_equal(figures_of(&shared.debug).kept_blocks, 200);
-    assert_int_equal(first_fault(&shared.debug).kind, umemDebugDoubleFree);
-    umem_clear_status(&shared.debug);
-  }
-}
-
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(no_more_wait_than_may),
-      TEST(the_oldest_go_first),
-      TEST(none_waits_when_none_may),
-      TEST(what_waits_goes_when_memory_is_out),
-      TEST(each_call_of_upstream_may_fail),
-      TEST(queued_work_may_fail),
-      TEST(the_order_of_the_queue_counts),
-      TEST(frees_do_not_wait),
-      TEST(a_correct_program_is_told_nothing),
-      TEST(threads_share_it),
-      TEST(one_of_many_frees_a_block),
+      TEST(no_more_wait_than_may),          TEST(the_oldest_go_first),
+      TEST(none_waits_when_none_may),       TEST(what_waits_goes_when_memory_is_out),
+      TEST(each_call_of_upstream_may_fail), TEST(a_resize_needs_no_filling_of_the_old_block),
+      TEST(queued_work_may_fail),           TEST(two_may_look_at_once),
+      TEST(the_order_of_the_queue_counts),  TEST(frees_do_not_wait),
   };
   doubles_use();
   return cmocka_run_group_tests_name("Debug, blocks that wait", tests, NULL, NULL);

@@ -55,6 +55,26 @@ static void each_scheme_is_opened(void **state) {
   assert_null(umem_scheme(SIZE_MAX));
 }
 
+static void inner_layers_can_be_asked(void **state) {
+  (void)state;
+  umemPool *pool = umem_open("pool+stats+limit+host:?limit=8M");
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  umem_free(pool, umem_alloc(pool, 100));
+  umemStats *stats = umem_get_upstream(pool);
+  assert_ok(umemStats_get(stats, &figures));
+  assert_in_range(figures.current_bytes, 100, 8 << 20);
+  umemLimit *limit = umem_get_upstream(stats);
+  assert_int_equal(umemLimit_used(limit), figures.current_bytes);
+  umemHost *host = umem_get_upstream(limit);
+  assert_string_equal(umem_get_device_name(host), "Host");
+  assert_null(umem_get_upstream(host));
+  assert_int_equal(umem_thread_status(), umemOK);
+  assert_int_equal(umemStats_get((umemStats *)pool, &figures), umemTypeError); /* not this layer */
+  umem_clear_status(pool);
+  umem_thread_clear();
+  assert_ok(umem_close(pool));
+}
+
 /* The capabilities, names and bounds that the constructors give. */
 static void options_reach_the_constructors(void **state) {
   (void)state;
@@ -96,6 +116,24 @@ static void options_reach_the_constructors(void **state) {
   assert_in_range(block.frames, 1, 4);
   umem_free(track, adr);
   assert_ok(umem_close(track));
+
+  umemDebug *debug = umem_open("debug+host:?guard=100&kept=1K&blocks=2&frames=4");
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  umemDebugFault wrong = UMEM_DEBUG_FAULT_INIT;
+  adr = umem_alloc(debug, 10);
+  ((unsigned char *)adr)[109] = 1; /* the last byte of its guard */
+  assert_int_equal(umemDebug_check(debug), umemIndexError);
+  assert_true(umemDebug_first(debug, &wrong) && wrong.offset == 109);
+  assert_in_range(wrong.allocated_frames, 1, 4);
+  umem_free(debug, adr);
+  umem_free(debug, umem_alloc(debug, 1000));
+  for (int i = 0; i < 3; i++) {
+    assert_ok(umemDebug_get(debug, &figures));
+    assert_int_equal(figures.kept_blocks, i < 1 ? 1 : 2);
+    umem_free(debug, umem_alloc(debug, 10));
+  }
+  umem_thread_clear();
+  assert_ok(umem_close(debug));
 
   umemFault *fault = umem_open("fault+host:?nth=2&times=2&calls=set,free&status=IOError");
   adr = umem_alloc(fault, 10);
@@ -206,6 +244,10 @@ static void a_failure_leaves_nothing_behind(void **state) {
       {"stats+pool+cuda:1?initial=2M&max=1M", umemValueError, "umem_open: "},
       {"stats+cuda-prefetch+cuda:0", umemTypeError, "umem_open: below is Cuda memory, not managed"},
       {"track+cuda-async:0?frames=33", umemValueError, "umem_open: "},
+      {"debug+host:?frames=33", umemValueError, "umem_open: 33 frames are more than 32"},
+      {"debug+host:?frames=4294967297", umemValueError, "umem_open: "},
+      {"debug+host:?guard=0", umemValueError, "umem_open: a guard of 0 bytes"},
+      {"debug+host:?guard=1M", umemValueError, "umem_open: a guard of 1048576 bytes"},
       {"track+host:?frames=4294967297", umemValueError, "umem_open: "},
   };
   umem_set_failure_hook(count_failures, NULL);
@@ -292,6 +334,7 @@ static void close_tells_what_the_end_reveals(void **state) {
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(each_scheme_is_opened),
+      TEST(inner_layers_can_be_asked),
       TEST(options_reach_the_constructors),
       TEST(fault_knows_groups_of_calls),
       TEST(files_in_their_modes),

@@ -98,6 +98,18 @@ UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
  * False, and a status, when either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 
+/* The context that ctx goes over: what a pool, a limit or another decorator was constructed with; of a
+ * context of umem_open the next layer. A pointer to the struct of its kind, for what only that kind can
+ * do:
+ *
+ *     void *ctx = umem_open("pool+stats+host:");
+ *     umemStats_get(umem_get_upstream(ctx), &figures);
+ *
+ * Borrowed: it ends as it would without this call. What is allocated there goes past ctx, which then
+ * neither counts nor frees it. NULL where ctx goes over none; NULL, and a status, when ctx or what it
+ * goes over is not constructed. */
+UMEM_EXTERN void *umem_get_upstream(void *ctx);
+
 /* A number in umemInfo that the context does not know. */
 #define UMEM_UNKNOWN UINT64_MAX
 

@@ -17,8 +17,8 @@
  *   resize with the wrong old size are umemValueError, and change nothing.
  *
  * A byte that was overwritten is a umemIndexError, told once for what is around a block and once for
- * its inside: where it was, what stood there, and, where call sites are kept, who allocated the block and who freed it. It is
- * looked for
+ * its inside: where it was, what stood there, and, where call sites are kept, who allocated the
+ * block and who freed it. It is looked for
  *
  * - around a block when it is freed or resized,
  * - around and in a freed block when it goes back to upstream,
@@ -33,7 +33,8 @@
  * allocation is null, umem_trim keeps the rest. Made again, it succeeds.
  *
  * Blocks larger than the options let wait are guarded, but neither filled nor kept. Blocks that are
- * live when ctx ends go back to upstream.
+ * live when ctx ends go back to upstream. A child of fork leaves alone what it shares with its
+ * parent, as a file: it neither fills it nor looks at it.
  *
  * All threads share one lock, which is held for a look-up and not while upstream works. A block
  * costs about 180 bytes beside its guards, and 16 for each frame.
@@ -69,7 +70,7 @@ typedef struct umemDebugOptions {
 
 /* What umemDebugOptions start as. */
 #define UMEM_DEBUG_OPTIONS_INIT                                                                    \
-  { sizeof(umemDebugOptions), 32, (size_t)16 << 20, 1024, 0, true }
+  { sizeof(umemDebugOptions), 32, 16 << 20, 1024, 0, true }
 
 /* upstream: any context that can be read and written; borrowed, it must live longer than ctx.
  * options: borrowed for the call; NULL for what they start as.
@@ -87,8 +88,8 @@ UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
 
 /* Looks at all guards and at all freed blocks that wait, which stay. On an ordered context what is
  * queued is done first.
- * Errors: umemIndexError for wrong writes that were not told yet; the failures of upstream's
- * copies. */
+ * Errors: umemIndexError for wrong writes that were not told yet, all of them; the failures of
+ * upstream's copies. */
 UMEM_EXTERN umemStatusType umemDebug_check(umemDebug *ctx);
 
 /* What is wrong. */

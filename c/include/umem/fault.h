@@ -67,7 +67,8 @@ UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
                                            umemFaultPlan const *plan);
 
 /* Begins anew with another plan (NULL: nothing fails), all counts 0.
- * Errors: as the constructor; then all stays as it was. */
+ * Errors: as the constructor; then all stays as it was. umemTypeError, here and below, for a context of
+ * another kind. */
 UMEM_EXTERN umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan);
 
 /* How many calls of these kinds have come since the plan began, those that failed included. A copy

@@ -30,7 +30,8 @@ UMEM_EXTERN umemStatusType umemLimit_ctor(umemLimit *ctx, void *upstream, size_t
  * stays the caller's). After a failure upstream is still the caller's. */
 UMEM_EXTERN umemStatusType umemLimit_adopt(umemLimit *ctx, void *upstream, size_t maximum);
 
-/* The bytes that are live now. 0 with a status for a context that is not constructed. */
+/* The bytes that are live now. 0 with a status for a context that is not
+ * constructed, or of another kind: umemTypeError. */
 UMEM_EXTERN size_t umemLimit_used(umemLimit *ctx);
 
 #endif

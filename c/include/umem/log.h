@@ -63,7 +63,7 @@ UMEM_EXTERN umemStatusType umemLog_adopt(umemLog *ctx, void *upstream,
                                          umemLogOptions const *options);
 
 /* The number that ctx has in the records of its file, from 1. 0, and a status, for a context that
- * is not constructed. */
+ * is not constructed, or of another kind: umemTypeError. */
 UMEM_EXTERN unsigned umemLog_number(umemLog *ctx);
 
 #endif

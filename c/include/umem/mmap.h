@@ -30,10 +30,11 @@ UMEM_EXTERN umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, ch
 UMEM_EXTERN umemStatusType umemMMap_adopt(umemMMap *ctx, int fd);
 
 /* The offset in the file of the byte at adr, as umemFile would address it; UINTPTR_MAX, and a status
- * on ctx, for an address outside of the mapping. */
+ * on ctx, for an address outside of the mapping; umemTypeError for another kind of context. */
 UMEM_EXTERN uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr);
 
-/* The pointer to the byte at offset in the file; 0, and umemIndexError, past its end. */
+/* The pointer to the byte at offset in the file; 0, and umemIndexError, past its end;
+ * umemTypeError for another kind of context. */
 UMEM_EXTERN uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset);
 
 #endif

@@ -43,7 +43,8 @@ UMEM_EXTERN umemStatusType umemStats_ctor(umemStats *ctx, void *upstream);
 UMEM_EXTERN umemStatusType umemStats_adopt(umemStats *ctx, void *upstream);
 
 /* Writes the figures since ctx was constructed, at most figures->size bytes of them.
- * Errors: umemValueError when figures is NULL or its size too small to be true. */
+ * Errors: umemValueError when figures is NULL or its size too small to be true; umemTypeError, here and
+ * below, for a context of another kind. */
 UMEM_EXTERN umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures);
 
 /* Begins a scope, whose figures begin at 0. Scopes nest, and belong to ctx: all threads count in

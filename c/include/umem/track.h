@@ -74,7 +74,7 @@ typedef struct umemTrackBlock {
 /* Whether adr lies in a live block of ctx, at its beginning or further inside. If so, and block is
  * not NULL, tells which: at most block->size bytes are written. False without a status where there
  * is none. False with umemValueError for a size that is too small to be true, or a context that is
- * not constructed. */
+ * not constructed; with umemTypeError for one of another kind. */
 UMEM_EXTERN bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block);
 
 /* The same for all umemTracks of the process whose addresses are memory (no umemOffsets), those

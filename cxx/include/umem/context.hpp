@@ -118,6 +118,15 @@ public:
   }
   bool is_cpu_accessible() const noexcept { return can(umemCpuReadable | umemCpuWritable); }
 
+  /* What a pool, a limit or another decorator goes over, and of a context of umem::open the next layer;
+   * empty where there is none. The handle keeps this context alive too. */
+  Context upstream() const {
+    std::uint64_t before = umem_thread_failures();
+    auto *below = static_cast<umemVirtual *>(umem_get_upstream(c_context()));
+    detail::check_since(before);
+    return below ? Context(std::shared_ptr<umemVirtual>(context_, below)) : Context();
+  }
+
   umemInfo info() const {
     umemInfo info = UMEM_INFO_INIT;
     detail::check(umem_get_info(c_context(), &info));

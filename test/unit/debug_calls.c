@@ -1,0 +1,289 @@
+/* debug_calls.c - umem/debug.h: wrong calls over each kind of memory, call sites, construction. */
+#include "debug_help.h"
+
+/* ---- wrong calls ---- */
+
+__attribute__((noinline)) uintptr_t allocate_here(umemDebug *debug, size_t nbytes);
+__attribute__((noinline)) void free_here(umemDebug *debug, uintptr_t adr);
+
+uintptr_t allocate_here(umemDebug *debug, size_t nbytes) {
+  uintptr_t adr = umem_alloc(debug, nbytes);
+  __asm__ volatile("" ::"r"(adr)); /* no tail call */
+  return adr;
+}
+
+void free_here(umemDebug *debug, uintptr_t adr) {
+  umem_free(debug, adr);
+  __asm__ volatile("" ::"r"(adr));
+}
+
+static bool lies_in(void *const *trace, unsigned frames, uintptr_t function) {
+  for (unsigned i = 0; i < frames; i++)
+    if ((uintptr_t)trace[i] > function && (uintptr_t)trace[i] < function + 200) return true;
+  return false;
+}
+
+static void a_second_free_tells_both_sites(void **state) {
+  (void)state;
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 12;
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    uintptr_t adr = allocate_here(&place.debug, 100);
+    free_here(&place.debug, adr);
+    umem_free(&place.debug, adr);
+    char const *message = umem_get_message(&place.debug);
+    assert_non_null(strstr(message, "; allocated by allocate_here+0x"));
+    assert_non_null(strstr(message, "; freed by free_here+0x"));
+    expect_failure(&place.debug, umemValueError, "umem_free: the block of 100 bytes at 0x");
+    umemDebugFault fault = first_fault(&place.debug);
+    assert_int_equal(fault.kind, umemDebugDoubleFree);
+    assert_true(fault.adr == adr && fault.offset == 0 && fault.nbytes == 100);
+    assert_true(lies_in(fault.allocated_at, fault.allocated_frames, (uintptr_t)allocate_here));
+    assert_true(lies_in(fault.freed_at, fault.freed_frames, (uintptr_t)free_here));
+    assert_int_equal(figures_of(&place.debug).kept_blocks, 1);
+  }
+}
+
+static void a_wrong_write_tells_the_sites(void **state) {
+  (void)state;
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 12;
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    uintptr_t adr = allocate_here(&place.debug, 100), live = allocate_here(&place.debug, 100);
+    free_here(&place.debug, adr);
+    poke(&place, adr + 4, 1);
+    umem_trim(&place.debug, 0);
+    assert_non_null(strstr(umem_get_message(&place.debug), "; allocated by allocate_here+0x"));
+    expect_failure(&place.debug, umemIndexError, "; freed by free_here+0x");
+    poke(&place, live + 100, 1);
+    if (place.direct) { /* refused: it is not free, and nobody has freed it */
+      free_here(&place.debug, live);
+      expect_failure(&place.debug, umemIndexError, "; allocated by allocate_here+0x");
+      umem_set(&place.debug, live, 0, 101);
+      assert_null(strstr(umem_get_message(&place.debug), "freed"));
+      expect_failure(&place.debug, umemIndexError, "; allocated by allocate_here+0x");
+      continue;
+    }
+    umemDebug_check(&place.debug);
+    assert_null(strstr(umem_get_message(&place.debug), "freed"));
+    expect_failure(&place.debug, umemIndexError, "; allocated by allocate_here+0x");
+  }
+}
+
+/* The wrong free adr tells kind, and changes nothing. */
+static void refuses(Place *place, void (*give_back)(void *, uintptr_t), uintptr_t adr,
+                    char const *words) {
+  umemDebugFigures before = figures_of(&place->debug);
+  give_back(&place->debug, adr);
+  expect_failure(&place->debug, umemValueError, words);
+  umemDebugFigures after = figures_of(&place->debug);
+  assert_int_equal(after.faults, before.faults + 1);
+  assert_int_equal(after.live_blocks, before.live_blocks);
+  assert_int_equal(after.kept_blocks, before.kept_blocks);
+}
+
+static void wrong_frees_change_nothing(void **state) {
+  (void)state;
+  Place place;
+  FOR_EACH_PLACE(place, NULL) {
+    uintptr_t adr = umem_alloc(&place.debug, 100);
+    uintptr_t aligned = umem_aligned_alloc(&place.debug, 64, 100);
+    refuses(&place, umem_free, adr + 1, "is 1 byte into the block of 100 bytes at 0x");
+    assert_int_equal(first_fault(&place.debug).kind, umemDebugInnerFree);
+    assert_true(first_fault(&place.debug).offset == 1);
+    refuses(&place, umem_free, adr + 100, "is 1 byte past the end of the block of 100 bytes");
+    refuses(&place, umem_free, adr - 32,
+            "is 32 bytes before the block of 100 bytes"); /* upstream's */
+    refuses(&place, umem_free, (uintptr_t)&place, "lies in no block");
+    refuses(&place, umem_free, aligned, "is of umem_aligned_alloc: free it with umem_aligned_free");
+    refuses(&place, umem_aligned_free, adr, "is not of umem_aligned_alloc: free it with umem_free");
+    assert_true(umem_realloc(&place.debug, adr, 99, 10) == umem_null(&place.debug));
+    expect_failure(&place.debug, umemValueError, "umem_realloc: the block of 100 bytes");
+    assert_true(umem_realloc(&place.debug, aligned, 100, 10) == umem_null(&place.debug));
+    expect_failure(&place.debug, umemValueError, "umem_realloc: the block of 100 bytes");
+    umem_free(&place.debug, adr);
+    refuses(&place, umem_free, adr, "is free already");
+    refuses(&place, umem_aligned_free, adr, "is free already");
+    refuses(&place, umem_free, adr + 5, "is 5 bytes into the freed block of 100 bytes");
+    assert_true(umem_realloc(&place.debug, adr, 100, 10) == umem_null(&place.debug));
+    expect_failure(&place.debug, umemValueError, "is free already");
+    umem_aligned_free(&place.debug, aligned);
+    assert_ok(umem_trim(&place.debug, 0));
+    refuses(&place, umem_free, adr, "lies in no block");
+  }
+}
+
+static void a_resize_moves_and_watches_the_old_place(void **state) {
+  (void)state;
+  Place place;
+  FOR_EACH_PLACE(place, NULL) {
+    uintptr_t old = umem_calloc(&place.debug, 1, 100), null = umem_null(&place.debug);
+    poke(&place, old + 99, 7);
+    uintptr_t adr = umem_realloc(&place.debug, old, 100, 200);
+    assert_true(adr != null && adr != old);
+    assert_true(all_are(&place, adr, 0, 99) && all_are(&place, adr + 99, 7, 1));
+    assert_true(all_are(&place, old, UMEM_DEBUG_FREED, 100));
+    poke(&place, old + 50, 7);
+    assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
+    expect_failure(&place.debug, umemIndexError, "50 bytes into the freed block of 100 bytes");
+
+    uintptr_t small = umem_realloc(&place.debug, adr, 200, 1);
+    assert_true(small != null && all_are(&place, small, 0, 1));
+    poke(&place, small + 1, 7);
+    adr = umem_realloc(&place.debug, small, 1, 10);
+    if (place.direct) { /* told, and nothing else done */
+      assert_true(adr == null);
+      expect_failure(&place.debug, umemIndexError, "umem_realloc: a wrong write 1 byte past");
+      assert_int_equal(figures_of(&place.debug).live_blocks, 1);
+      adr = umem_realloc(&place.debug, small, 1, 10);
+    } else {
+      assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
+      expect_failure(&place.debug, umemIndexError,
+                     "1 byte past the end of the freed block of 1 byte");
+    }
+    assert_true(adr != null);
+    umem_free(&place.debug, adr);
+    assert_int_equal(figures_of(&place.debug).live_blocks, 0);
+  }
+}
+
+/* ---- sets and copies ---- */
+
+static void expect_bad_access(Place *place, umemStatusType status, char const *words) {
+  assert_int_equal(status, umemIndexError);
+  expect_failure(&place->debug, umemIndexError, words);
+  assert_ok(umemDebug_check(&place->debug)); /* nothing was touched */
+}
+
+static void sets_and_copies_stay_inside(void **state) {
+  (void)state;
+  Place place;
+  FOR_EACH_PLACE(place, NULL) {
+    unsigned char bytes[200] = {0};
+    uintptr_t out = (uintptr_t)bytes;
+    uintptr_t adr = umem_alloc(&place.debug, 100), dead = umem_alloc(&place.debug, 100);
+    umem_free(&place.debug, dead);
+    assert_ok(umem_set(&place.debug, adr, 1, 100));
+    expect_bad_access(&place, umem_set(&place.debug, adr, 2, 101),
+                      "umem_set: it touches what is 1 byte past the end of the block of 100 bytes");
+    umemDebugFault fault = first_fault(&place.debug);
+    assert_int_equal(fault.kind, umemDebugBadAccess);
+    assert_true(fault.adr == adr && fault.offset == 100 && !fault.freed);
+    expect_bad_access(&place, umem_set(&place.debug, adr - 2, 2, 5), "2 bytes before the block");
+    expect_bad_access(&place, umem_set(&place.debug, adr + 105, 2, 1), "6 bytes past the end");
+    size_t alignment = place.upstream->alignment;
+    size_t guard = (32 + alignment - 1) / alignment * alignment;
+    if (adr > guard + 8) /* from outside into a guard */
+      expect_bad_access(&place, umem_set(&place.debug, adr - guard - 8, 2, 10), "it touches what");
+    expect_bad_access(&place, umem_set(&place.debug, dead + 5, 2, 1),
+                      "5 bytes into the freed block");
+    expect_bad_access(&place, umem_copy_to(&place.debug, adr, &host, out, 101), "1 byte past");
+    expect_bad_access(&place, umem_copy_from(&place.debug, adr + 50, &host, out, 51),
+                      "1 byte past");
+    expect_bad_access(&place, umem_copy_to(&place.debug, dead, &host, out, 10), "into the freed");
+    expect_bad_access(&place, umem_copy_to(&place.debug, adr, &place.debug, dead, 10), "freed");
+    assert_true(all_are(&place, adr, 1, 100));
+
+    size_t const extents[] = {3, 5};
+    ptrdiff_t const strides[] = {-40, 2};
+    umemLayout layout = {sizeof layout, 1, 2, extents, strides, NULL};
+    assert_ok(umem_copy_strided(&place.debug, adr + 80, &host, out, &layout));
+    expect_bad_access(&place, umem_copy_strided(&place.debug, adr + 79, &host, out, &layout),
+                      "umem_copy_strided: it touches what is 1 byte before");
+    expect_bad_access(&place, umem_copy_strided(&place.debug, adr + 92, &host, out, &layout),
+                      "1 byte past");
+    assert_ok(umem_synchronize(&place.debug));
+    umem_free(&place.debug, adr);
+  }
+}
+
+/* ---- construction ---- */
+
+static void what_cannot_have_guards_is_refused(void **state) {
+  (void)state;
+  char path[BACKEND_PATH_SIZE];
+  umemDebug debug;
+  umemFile file;
+  assert_true(backend_temp_file(path));
+  char const *const modes[] = {"r", "w"};
+  for (int i = 0; i < 2; i++) {
+    assert_ok(umemFile_ctor(&file, path, modes[i]));
+    assert_int_equal(umemDebug_adopt(&debug, &file, NULL), umemNotSupportedError);
+    expect_failure(&debug, umemNotSupportedError, "cannot be both read and written");
+    end(&file);
+  }
+  remove(path);
+}
+
+static void options_are_checked(void **state) {
+  (void)state;
+  umemDebug debug;
+  struct {
+    umemDebugOptions options;
+    char const *words;
+  } wrong[] = {{UMEM_DEBUG_OPTIONS_INIT, "33 frames are more than 32"},
+               {UMEM_DEBUG_OPTIONS_INIT, "a guard of 0 bytes is not one of 1 to 65536"},
+               {UMEM_DEBUG_OPTIONS_INIT, "a guard of 65537 bytes"},
+               {UMEM_DEBUG_OPTIONS_INIT, "too small"}};
+  wrong[0].options.frames = UMEM_DEBUG_FRAMES + 1;
+  wrong[1].options.guard = 0;
+  wrong[2].options.guard = UMEM_DEBUG_LARGEST_GUARD + 1;
+  wrong[3].options.size = 8;
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(umemDebug_ctor(&debug, &fake, &wrong[i].options), umemValueError);
+    expect_failure(&debug, umemValueError, wrong[i].words);
+  }
+  assert_non_null(fake.super.vptr);
+}
+
+static void structs_may_be_older(void **state) {
+  (void)state;
+  umemDebug debug;
+  umemDebugFault fault;
+  umemDebugFigures figures;
+  assert_ok(umemDebug_ctor(&debug, &fake, NULL));
+  assert_false(umemDebug_first(&debug, NULL));
+  umem_free(&debug, 4096);
+  expect_failure(&debug, umemValueError, "0x1000 lies in no block");
+  assert_true(umemDebug_first(&debug, NULL));
+  memset(&fault, 0xAA, sizeof fault);
+  fault.size = offsetof(umemDebugFault, number);
+  assert_true(umemDebug_first(&debug, &fault));
+  assert_true(fault.kind == umemDebugUnknownFree && fault.adr == 4096);
+  assert_true(fault.size == offsetof(umemDebugFault, number));
+  assert_int_equal(fault.wrong, 0xAAAAAAAAAAAAAAAAu);
+  fault.size = 4;
+  assert_false(umemDebug_first(&debug, &fault));
+  expect_failure(&debug, umemValueError, "umemDebug_first: the size is 4");
+  memset(&figures, 0xAA, sizeof figures);
+  figures.size = offsetof(umemDebugFigures, live_blocks);
+  assert_ok(umemDebug_get(&debug, &figures));
+  assert_true(figures.faults == 1 && figures.live_blocks == 0xAAAAAAAAAAAAAAAAu);
+  figures.size = 3;
+  assert_int_equal(umemDebug_get(&debug, &figures), umemValueError);
+  expect_failure(&debug, umemValueError, "umemDebug_get: the size is 3");
+  assert_int_equal(umemDebug_get(&debug, NULL), umemValueError);
+  expect_failure(&debug, umemValueError, "NULL");
+  end(&debug);
+  assert_false(umemDebug_first(&debug, NULL));
+  assert_int_equal(umemDebug_check(&debug), umemValueError);
+  assert_int_equal(umemDebug_get(&debug, &figures), umemValueError);
+  expect_failure(&debug, umemValueError, "not constructed");
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(a_second_free_tells_both_sites),
+      TEST(a_wrong_write_tells_the_sites),
+      TEST(wrong_frees_change_nothing),
+      TEST(a_resize_moves_and_watches_the_old_place),
+      TEST(sets_and_copies_stay_inside),
+      TEST(what_cannot_have_guards_is_refused),
+      TEST(options_are_checked),
+      TEST(structs_may_be_older),
+  };
+  doubles_use();
+  return cmocka_run_group_tests_name("Debug, wrong calls", tests, NULL, NULL);
+}
