@@ -63,13 +63,17 @@ static umemPoolLane *richest(umemPoolLane *lane, uint64_t units) {
   return best;
 }
 
-/* What others keep for what comes next is made free, as the lane's own is before a chunk is taken. */
+/* What others keep for what comes next is made free, as the lane's own is before a chunk is taken: large
+ * blocks only if they are a sixteenth of all together. */
 static void drain_others(umemPoolLane *lane) {
-  for (umemPoolLane *other = lane->core->lanes; other; other = other->next) {
+  umemPoolCore *core = lane->core;
+  uint64_t waiting = 0;
+  for (umemPoolLane *other = core->lanes; other; other = other->next)
+    waiting += other->waiting_units << umemPoolUnitShift;
+  for (umemPoolLane *other = core->lanes; other; other = other->next) {
     if (other == lane || other->ending) continue;
     umemPool_drain(other);
-    if (other->waiting_units << umemPoolUnitShift >= lane->core->reserved / 16)
-      umemPool_join_waiting(other);
+    if (waiting >= core->reserved / 16) umemPool_join_waiting(other);
   }
 }
 

@@ -1,4 +1,4 @@
-/* pool_on.c - views of a pool: what they are, what they share, and in whose order. */
+/* pool_on.c - views of a pool: what they are, what they share, and what they leave. */
 #include "pool_on_help.h"
 
 /* ---- construction ---- */
@@ -166,6 +166,27 @@ static void nobody_hoards(void **state) {
   }
 }
 
+/* Of large blocks that wait for the next of their size each has few, but all together have many. */
+static void little_waits_in_many_views(void **state) {
+  (void)state;
+  Shared s;
+  umemPool pool;
+  umemPoolOn views[5];
+  open_shared(&s, false, 0);
+  open_pool(&pool, &s.base, 0, mebi, 0);
+  for (int i = 0; i < 5; i++) assert_ok(umemPoolOn_ctor(&views[i], &pool, &s.queue[i]));
+  uintptr_t live = new_used(&views[4], 40 * mebi), adr[8];
+  for (int i = 0; i < 8; i++) adr[i] = new_used(&views[i / 2], mebi);
+  for (int i = 0; i < 8; i++) umem_free(&views[i / 2], adr[i]);
+  assert_int_equal(stats_of(&pool).chunks, 9);
+  umem_free(&views[4], new_used(&views[4], mebi / 2));
+  assert_int_equal(stats_of(&pool).chunks, 9);
+  umem_free(&views[4], live);
+  for (int i = 0; i < 5; i++) umem_dtor(&views[i]);
+  umem_dtor(&pool);
+  close_shared(&s);
+}
+
 /* A span from which two have taken, and to which two have freed. */
 static void mixed_spans_are_waited_for(void **state) {
   (void)state;
@@ -210,71 +231,6 @@ static void a_range_goes_to_whom_it_is_freed_by(void **state) {
   umem_free(&s.a, new_used(&s.a, 5 * mebi)); /* after b */
   assert_int_equal(clocks_waits(s.clocks), waits + 1);
   close_shared(&s);
-}
-
-/* ---- waits that fail ---- */
-
-static void where_waiting_fails_others_are_tried(void **state) {
-  (void)state;
-  Shared s;
-  open_shared(&s, false, 0);
-  umem_free(&s.a, new_used(&s.a, mebi));
-  clocks_fail_waits(s.clocks, 1);
-  uintptr_t adr = new_used(&s.b, 1000); /* of a chunk of its own */
-  assert_true(umem_is_ok(&s.b) && umem_thread_status() == umemOK);
-  assert_int_equal(stats_of(&s.pool).chunks, 2);
-  unsigned long waits = clocks_waits(s.clocks);
-  umem_free(&s.a, new_used(&s.a, mebi)); /* what could not pass is a's as before */
-  assert_int_equal(clocks_waits(s.clocks), waits);
-  umem_free(&s.b, adr);
-  close_shared(&s);
-}
-
-static void a_failure_of_waiting_is_told(void **state) {
-  (void)state;
-  Shared s;
-  open_shared(&s, true, mebi);
-  clocks_fail_waits(s.clocks, 9);
-  assert_true(umem_alloc(&s.b, 1000) == 0);
-  expect_failure(&s.b, umemRuntimeError, "umem_alloc: waiting has failed");
-  assert_int_equal(clocks_allocated(s.clocks), 0);
-  clocks_fail_waits(s.clocks, 0);
-  umem_free(&s.b, new_used(&s.b, 1000));
-  clocks_fail_waits(s.clocks, 1);
-  assert_int_equal(umem_trim(&s.b, 0), umemRuntimeError);
-  expect_failure(&s.b, umemRuntimeError, "umem_trim: waiting has failed");
-  clocks_fail_waits(s.clocks, 1);
-  assert_int_equal(umem_trim(&s.pool, 0), umemRuntimeError);
-  umem_thread_clear();
-  assert_ok(umem_trim(&s.pool, 0));
-  assert_int_equal(stats_of(&s.pool).reserved, 0);
-  close_shared(&s);
-}
-
-/* Nobody believes that a mixed span was waited for when it was not. */
-static void a_mixed_span_stays_what_it_is(void **state) {
-  (void)state;
-  for (unsigned failing = 1; failing < 4; failing++) {
-    enum { size = 4096, count = 16 };
-    Shared s;
-    uintptr_t adr[count];
-    open_shared(&s, true, 64 * kibi);
-    for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
-    umem_free(&s.a, adr[0]);
-    empty_caches(&s.a);
-    free_elsewhere(&s.a, &s.b, adr[1], size);
-    empty_caches(&s.b);
-    clocks_fail_waits(s.clocks, failing);
-    uintptr_t one = umem_alloc(&s.c, size);
-    clocks_fail_waits(s.clocks, 0);
-    umem_clear_status(&s.c);
-    umem_thread_clear();
-    if (one) clock_use(&s.queue[2], one, size);
-    uintptr_t other = new_used(&s.c, size);
-    assert_true(one || umem_alloc(&s.c, size) != 0);
-    assert_true(other != 0);
-    close_shared(&s);
-  }
 }
 
 /* ---- ends ---- */
@@ -375,55 +331,6 @@ static void a_view_may_outlive_its_pool(void **state) {
   close_shared(&s);
 }
 
-/* ---- a queue that uses the pool while it is told to wait ---- */
-
-/* A decorator of a queue. */
-typedef struct Busy {
-  umemVirtual super;
-  Shared *shared;
-  ClockQueue *queue;
-  uintptr_t freed; /* where what passes begins */
-  unsigned calls;
-} Busy;
-
-static void busy_wait(umemVirtual *ctx, umemVirtual *other) {
-  Busy *self = (Busy *)ctx;
-  Shared *s = self->shared;
-  self->calls++;
-  umem_free(&s->pool, umem_alloc(&s->pool, 100000));
-  umem_free(&s->c, umem_alloc(&s->c, 3000));
-  assert_int_equal(stats_of(&s->pool).blocks, 0);
-  umemAttempt attempt;
-  umemAttempt_begin(&attempt);
-  umem_free(&s->pool, self->freed); /* a second time */
-  umemAttempt_end(&attempt);
-  assert_int_equal(attempt.type, umemValueError);
-  umem_wait(self->queue, other);
-}
-
-static umemVirtual *busy_upstream(umemVirtual *ctx) { return &((Busy *)ctx)->queue->super; }
-
-static void waiting_may_use_the_pool(void **state) {
-  (void)state;
-  static struct umemVtbl const vtbl = {.wait = busy_wait, .upstream = busy_upstream};
-  Shared s;
-  umemPoolOn view;
-  open_shared(&s, true, 8 * mebi);
-  Busy busy = {.shared = &s, .queue = &s.queue[3]};
-  umemVirtual_ctor(&busy.super, NULL);
-  busy.super.vptr = &vtbl;
-  busy.super.capabilities = s.queue[3].super.capabilities;
-  assert_ok(umemPoolOn_ctor(&view, &s.pool, &busy));
-  busy.freed = new_used(&s.a, 6 * mebi);
-  umem_free(&s.a, busy.freed);
-  uintptr_t adr = umem_alloc(&view, 5000);
-  assert_true(adr && busy.calls == 1);
-  clock_use(&s.queue[3], adr, 5000);
-  umem_free(&view, adr);
-  umem_dtor(&view);
-  close_shared(&s);
-}
-
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_view_is_a_context_of_its_queue),
@@ -433,16 +340,13 @@ int main(void) {
       cmocka_unit_test(a_view_that_has_enough_waits_for_nobody),
       cmocka_unit_test(one_wait_is_enough),
       cmocka_unit_test(nobody_hoards),
+      cmocka_unit_test(little_waits_in_many_views),
       cmocka_unit_test(mixed_spans_are_waited_for),
       cmocka_unit_test(a_range_goes_to_whom_it_is_freed_by),
-      cmocka_unit_test(where_waiting_fails_others_are_tried),
-      cmocka_unit_test(a_failure_of_waiting_is_told),
-      cmocka_unit_test(a_mixed_span_stays_what_it_is),
       cmocka_unit_test(a_view_leaves_its_memory_to_the_pool),
       cmocka_unit_test(the_dead_are_waited_for),
       cmocka_unit_test(many_views_come_and_go),
       cmocka_unit_test(a_view_may_outlive_its_pool),
-      cmocka_unit_test(waiting_may_use_the_pool),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

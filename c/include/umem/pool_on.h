@@ -8,17 +8,17 @@
  *     ...                                          // kernels on stream 3
  *     umem_free(&view[3], adr);                    // at once: nobody waits for the kernels
  *
- * A view is a context: its blocks are the pool's, its copies and sets those of its queue. It is cheap: it
- * takes nothing from the pool's upstream, and neither allocation nor free calls the queue, but for what
- * is told here under sharing.
+ * A view is a context: its blocks are the pool's, its copies and sets those of its queue, which
+ * umem_get_upstream tells. It is cheap: it takes nothing from the pool's upstream, and neither allocation
+ * nor free calls the queue, but for what is told here under sharing.
  *
  *   order      A block that is freed through a view may still be used by work that its queue has before
  *              the free. What the view gives out again is used by later work of the same queue.
  *   live       blocks belong to the pool. Any view of the pool may free any of them, and so may the pool
  *              itself. The free is then in the order of the view that it goes through: what other queues
  *              do with the block must be complete, or umem_wait have ordered it before.
- *              A block of more than 64 KiB stays live, and umem_free says umemMemoryError, when there is no
- *              RAM for the books of its passing.
+ *              A block of more than 64 KiB stays live, and umem_free says umemMemoryError, when there is
+ *              no RAM for the books of its passing.
  *   sharing    What is freed is kept for the view. One that has nothing to suit takes from another view,
  *              or from what was freed through the pool, before the pool takes more of its upstream: its
  *              queue is told to wait (umem_wait) for what the other's queue has at that moment. When
