@@ -1,4 +1,4 @@
-/* umem/pool.hpp - many blocks out of few, as handles: Pool, Fixed and Binning.
+/* umem/pool.hpp - many blocks out of few, as handles: Pool, PoolOn, Fixed and Binning.
  *
  *     umem::Pool pool{umem::Cuda()};
  *     umem::Array<double, 2> u({51, 51}, pool);    // no call of the GPU's driver
@@ -14,7 +14,7 @@
  *     umem::Stats stats = umem::Stats::of(place);
  *     umem::Pool pool = umem::Pool::of(place.upstream());
  *
- * Threads: as umem/pool.h, umem/fixed.h and umem/binning.h tell of the contexts. */
+ * Threads: as umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h tell of the contexts. */
 #ifndef UMEM_POOL_HPP
 #define UMEM_POOL_HPP
 
@@ -23,6 +23,7 @@
 #include <umem/binning.h>
 #include <umem/fixed.h>
 #include <umem/pool.h>
+#include <umem/pool_on.h>
 
 #include <cstddef>
 #include <memory>
@@ -55,6 +56,20 @@ public:
 
 private:
   explicit Pool(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+};
+
+/* Blocks of a pool in the order of a queue, usually a umem::CudaAsync, whose copies it makes:
+ * umemPoolOn. */
+class PoolOn : public Context {
+public:
+  /* queue: in the memory of the pool; both are kept alive. */
+  PoolOn(Pool const &pool, Context const &queue)
+      : Context(make<umemPoolOn>(
+            [&](umemPoolOn *ctx) {
+              return umemPoolOn_ctor(ctx, reinterpret_cast<umemPool *>(pool.c_context()),
+                                     queue.c_context());
+            },
+            std::make_shared<std::pair<Pool, Context>>(pool, queue))) {}
 };
 
 /* Blocks of one size, without a lock: umemFixed. */
