@@ -11,7 +11,6 @@
  * upstream() and umem::open return, of() makes a handle of its class, which keeps it alive too:
  *
  *     umem::Context place = umem::open("stats+pool+host:");
- *     umem::Stats stats = umem::Stats::of(place);
  *     umem::Pool pool = umem::Pool::of(place.upstream());
  *
  * Threads: as umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h tell of the contexts. */
