@@ -308,6 +308,7 @@ REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
 REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
 REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
 REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)
+REFUSAL(pool_on_of_nothing, umemPoolOn_ctor, NULL, &(umemHost){.super = {.vptr = NULL}})
 REFUSAL(fixed_of_nothing, umemFixed_ctor, NULL, 100, NULL)
 REFUSAL(binning_of_nothing, umemBinning_ctor, NULL, NULL, 0)
 
@@ -334,6 +335,7 @@ BackendRefusal const backend_refusals[] = {
     {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
     {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
     {"pool, no upstream", pool_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"pool-on, zeros", pool_on_of_nothing, umemValueError, 0, "the context is not constructed"},
     {"fixed, no upstream", fixed_of_nothing, umemValueError, 0, "the upstream is NULL"},
     {"binning, no upstream", binning_of_nothing, umemValueError, 0, "the upstream is NULL"},
 };

@@ -10,10 +10,16 @@ umemVirtual *open_pool_host(void), *open_pool_file(void), *open_pool_mmap(void),
     *open_pool_fake_managed(void), *open_pool_cuda(void), *open_pool_cuda_async(void),
     *open_pool_cuda_host(void), *open_pool_cuda_managed(void);
 
+/* Views of pools. */
+umemVirtual *open_pool_on_async(void), *open_pool_on_cuda_sync(void),
+    *open_pool_on_cuda_async(void);
+
 void close_pool(umemVirtual *ctx);
+void close_pool_on(umemVirtual *ctx);
 
 /* Its own blocks, and what has moved below. */
 BackendBooks pool_books(umemVirtual *ctx);
+BackendBooks pool_on_books(umemVirtual *ctx);
 
 /* It does not see writes outside of a block. */
 enum {
@@ -23,6 +29,9 @@ enum {
 
 #define POOL_ROW(over, opener, traits, memory)                                                     \
   { "pool(" over ")", opener, close_pool, traits, memory, pool_books, NULL }
+
+#define POOL_ON_ROW(over, opener, traits, memory)                                                  \
+  { "pool-on(" over ")", opener, close_pool_on, traits, memory, pool_on_books, NULL }
 
 #define POOL_ROWS                                                                                  \
   POOL_ROW("host", open_pool_host, pool_plain, "host"),                                            \
@@ -35,6 +44,9 @@ enum {
       POOL_ROW("cuda", open_pool_cuda, pool_gpu, "gpu 0"),                                         \
       POOL_ROW("cuda-async", open_pool_cuda_async, pool_gpu, "gpu 0"),                             \
       POOL_ROW("cuda-host", open_pool_cuda_host, pool_gpu, "pinned"),                              \
-      POOL_ROW("cuda-managed", open_pool_cuda_managed, pool_gpu, "managed")
+      POOL_ROW("cuda-managed", open_pool_cuda_managed, pool_gpu, "managed"),                       \
+      POOL_ON_ROW("fake-async", open_pool_on_async, pool_plain, NULL),                             \
+      POOL_ON_ROW("cuda", open_pool_on_cuda_sync, pool_gpu, "gpu 0"),                              \
+      POOL_ON_ROW("cuda-async", open_pool_on_cuda_async, pool_gpu, "gpu 0")
 
 #endif

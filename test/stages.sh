@@ -58,10 +58,14 @@ run_tests() {
 
 stage_gcc() { build_and_test gcc; }
 
-stage_clang() { build_and_test clang; }
-
-# Sanitizers and valgrind make everything several times slower: fewer and smaller repetitions then.
+# GCC's programs run in full length. All others repeat less: it is their second time, and sanitizers and
+# valgrind make everything several times slower.
 small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
+
+stage_clang() {
+  small_tests
+  build_and_test clang
+}
 
 stage_asan() {
   small_tests

@@ -20,6 +20,7 @@
 #include <umem/log.h>
 #include <umem/mmap.h>
 #include <umem/pool.h>
+#include <umem/pool_on.h>
 #include <umem/retry.h>
 #include <umem/stats.h>
 #include <umem/threads.h>

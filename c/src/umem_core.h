@@ -96,6 +96,11 @@ umemVirtual *umem_innermost(umemVirtual *ctx);
  * there is none. */
 uintptr_t umem_stream_of(umemVirtual const *ctx);
 
+/* Whether the work of ctx, which decorates none, is being recorded for later instead of queued: a stream of
+ * CUDA in a capture (umem_cuda_place.c). Nobody outside of it can be ordered after it then, nor it after
+ * others. Records nothing, takes no lock. */
+bool umem_is_captured(umemVirtual *ctx);
+
 /* The default of the method realloc. */
 uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 

@@ -27,6 +27,19 @@ bool umemCudaPlace_is_captured(umemCudaPlace const *place) {
   return capture != umemCudaNoCapture;
 }
 
+bool umem_is_captured(umemVirtual *ctx) {
+  umemCudaPlace const *place = umem_can(ctx, umemOrdered) ? umemCuda_place_of(ctx) : NULL;
+  if (!place) return false;
+  umemAttempt forgotten; /* a GPU that is lost says so in the next call that needs it */
+  umemAttempt_begin(&forgotten);
+  umemCudaScope scope;
+  bool entered = umemCudaScope_enter(&scope, ctx, place->gpu);
+  bool captured = entered && umemCudaPlace_is_captured(place);
+  if (entered) umemCudaScope_leave(&scope);
+  umemAttempt_end(&forgotten);
+  return captured;
+}
+
 bool umemCuda_refuse_capture(umemVirtual *ctx, char const *advice) {
   if (!umemCudaPlace_is_captured(umemCuda_place_of(ctx))) return false;
   umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",

@@ -16,13 +16,23 @@ bool umemPageMap_init(umemPageMap *map) {
   return map->leaves != NULL;
 }
 
+void umemPageMap_clear(umemPageMap *map) {
+  umemPageLeaves *leaves = map->leaves;
+  for (size_t i = 0; i <= leaves->mask; i++) {
+    free(leaves->cells[i].leaf);
+    leaves->cells[i].leaf = NULL;
+  }
+  leaves->count = 0;
+  for (umemPageLeaves *older; (older = leaves->older);) {
+    leaves->older = older->older;
+    free(older);
+  }
+}
+
 void umemPageMap_fini(umemPageMap *map) {
   if (!map->leaves) return;
-  for (size_t i = 0; i <= map->leaves->mask; i++) free(map->leaves->cells[i].leaf);
-  for (umemPageLeaves *leaves = map->leaves, *older; leaves; leaves = older) {
-    older = leaves->older;
-    free(leaves);
-  }
+  umemPageMap_clear(map);
+  free(map->leaves);
   map->leaves = NULL;
 }
 

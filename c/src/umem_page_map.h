@@ -39,6 +39,9 @@ typedef struct umemPageMap {
 bool umemPageMap_init(umemPageMap *map);
 void umemPageMap_fini(umemPageMap *map);
 
+/* Empties the map: nothing was ever prepared. While nobody reads. */
+void umemPageMap_clear(umemPageMap *map);
+
 /* Makes sure that count pages from page on can be set. False without memory. */
 bool umemPageMap_prepare(umemPageMap *map, uint64_t page, uint64_t count);
 

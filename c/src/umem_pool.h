@@ -1,25 +1,36 @@
 /* umem_pool.h - what the files of the pool share.
  *
- *   umem_pool.c         the context: options and methods
+ *   umem_pool.c         the context: options, trim, its end
+ *   umem_pool_on.c      the context of a view, which is bound to a queue
+ *   umem_pool_block.c   the methods that both have: blocks
  *   umem_pool_chunk.c   takes chunks from the upstream, and ranges of them for spans and large blocks
  *   umem_pool_large.c   large blocks, and those that are freed and wait for the next of their size
  *   umem_pool_span.c    cuts spans into small blocks, and knows which of these are free
  *   umem_pool_cache.c   each thread's small blocks, and how they pass between threads
+ *   umem_pool_lane.c    what lies free in the order of one queue, and how queues wait for each other
+ *   umem_pool_pass.c    how what is free passes from lane to lane
  *   umem_page_map.c     finds the span of an address
  *   umem_pool_stats.c   counts
  *
  * A small block is in one of three states: free in its span (a bit there is set), kept by a thread or
- * waiting in the depot for one, or live. A byte for each block, beside its span's descriptor, says whether
- * it is live; whoever changes it from 1 to 0 owns the block, so that of two threads that free one block,
- * one is refused.
+ * waiting in the depot for one, or live. A byte for each block, beside its span's descriptor, says
+ * whether it is live; whoever changes it from 1 to 0 owns the block, so that of two threads that free one
+ * block, one is refused.
  *
- * Threads: the lock guards all members of the core below it. Spans' descriptors are never given back
- * before the end, as a wrong free may be looking at one; the map tells whether they are what they were.
- * Failures under the lock are held until it is released, because the failure hook may call back. */
+ * The pool is a core: the chunks and the books of what is live. What is free belongs to a lane, which
+ * stands for a queue: it was freed in the order of that queue and may be used again in this order without
+ * more. The pool has a lane of its own, whose queue is the upstream, and one for each view. A block that
+ * is live belongs to no lane: it goes to that of the view that frees it. What a lane has free becomes
+ * another's only when the other's queue has been told to wait for its own.
+ *
+ * Threads: the lock guards all members of the core below it, and the lanes. Spans' descriptors and lanes
+ * are never given back before the end, as a wrong free may be looking at one; the map tells whether they
+ * are what they were. Failures under the lock are held until it is released, because the failure hook may
+ * call back. While queues are told to wait it is open. */
 #ifndef UMEM_POOL_PRIVATE_H
 #define UMEM_POOL_PRIVATE_H
 
-#include "umem_core.h"
+#include "umem_adaptor.h"
 #include "umem_lock.h"
 #include "umem_page_map.h"
 #include "umem_range.h"
@@ -54,7 +65,10 @@ typedef struct umemPoolShape {
 typedef struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in the list of spans with free blocks, or (after) of those
                                           that are not in use */
-  uint32_t room;                       /* how many blocks there are bytes and bits for */
+  struct umemPoolLane *lane; /* that all its free blocks belong to; NULL: they are mixed */
+  struct umemPoolLane *home; /* of whose range it is a part */
+  uint64_t orders;           /* of a mixed one: whom to wait for, bits of umemPoolLane_bit */
+  uint32_t room;             /* how many blocks there are bytes and bits for */
   uint32_t free_count;
   uint64_t page;        /* its first; atomic */
   unsigned char live[]; /* atomic, one for each block */
@@ -95,21 +109,61 @@ typedef struct umemPoolSlot {
 } umemPoolSlot;
 
 typedef struct umemPoolCache {
-  uint64_t serial;                      /* of the core; never used again */
+  uint64_t serial;                      /* of the lane; never used again */
+  bool ended;                           /* atomic: the lane has left it, empty, to its thread */
+  unsigned lineage;                     /* umem_fork_count() when it was made */
   struct umemPoolCore *core;            /* holds a share of it */
+  struct umemPoolLane *lane;            /* until it has ended */
   struct umemPoolCache *next;           /* of the same thread */
-  struct umemPoolCache *after, *before; /* of the same core; under its lock */
+  struct umemPoolCache *after, *before; /* of the same lane; under the lock */
   umemPoolSlot slots[umemPoolClasses];
 } umemPoolCache;
 
 /* The class's part of the core that changes. */
 typedef struct umemPoolClass {
-  umemPoolSpan *spans;  /* those with free blocks */
+  umemPoolSpan *mixed;  /* spans with blocks that were freed in several lanes */
   umemPoolSpan *unused; /* descriptors */
+  uint64_t out;         /* blocks that are not free in their span */
+} umemPoolClass;
+
+/* ... and of a lane. */
+typedef struct umemPoolShelf {
+  umemPoolSpan *spans;  /* those with free blocks, all of this lane */
   umemPoolBatch *depot; /* full batches; owned */
   uint32_t depot_count;
-  uint64_t out; /* blocks that are not free in their span */
-} umemPoolClass;
+} umemPoolShelf;
+
+/* ---- lanes ---- */
+
+/* What lies free in the order of one queue. Under the lock, but for what never changes. */
+typedef struct umemPoolLane {
+  struct umemPoolLane *next; /* of the core */
+  struct umemPoolCore *core;
+  uint64_t serial;    /* names it in this process; never 0; another one for each view */
+  umemVirtual *queue; /* borrowed; of one that has ended: the upstream */
+  umemVirtual *place; /* the innermost of queue */
+  unsigned number;    /* see umemPoolLane_bit */
+  bool alive;         /* the pool's own, or a view has it */
+  bool ending;        /* nobody may take from it any more */
+  bool lost;          /* its queue has ended and could not be waited for: nothing of it is used */
+  unsigned guests;    /* how many are using its queue */
+  unsigned lineage;   /* umem_fork_count() at that time */
+  umemRange *range; /* owned; of units: what it has free; spans and large blocks are live ranges */
+  bool has_whole;   /* spans all of which is free, as memory for the books was lacking */
+  umemPoolShelf shelves[umemPoolClasses];
+  umemPoolCache *caches;
+  umemPoolLarge *waiting[umemPoolWaitingSizes]; /* [units]: freed blocks of that size */
+  uint8_t waiting_counts[umemPoolWaitingSizes];
+  uint64_t waiting_units;
+} umemPoolLane;
+
+/* Live ranges of a lane that are no blocks: on their way to another one. */
+typedef struct umemPoolHeld {
+  struct umemPoolHeld *next;
+  umemPoolLane *home;
+  size_t count;
+  uint64_t starts[];
+} umemPoolHeld;
 
 /* ---- the core ---- */
 
@@ -119,10 +173,9 @@ typedef struct umemPoolChunk {
   bool special; /* of an alignment that made it costly: given back as soon as it is empty */
 } umemPoolChunk;
 
-/* Lives as long as the pool, and as the last thread that has a cache of it. */
+/* Lives as long as the pool, as its views, and as the last thread that has a cache of it. */
 typedef struct umemPoolCore {
-  uint64_t serial; /* names the pool in this process; never 0 */
-  uint32_t shares; /* atomic: of the pool and of the caches */
+  uint32_t shares; /* atomic: of the pool, of views and of caches */
   bool ended;      /* atomic; changes under the lock: the pool is gone */
   struct umemPoolCore *next_grave;
   umemVirtual *upstream; /* borrowed */
@@ -132,17 +185,16 @@ typedef struct umemPoolCore {
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
   umemLock lock;
-  umemRange *range; /* owned; of units, in all chunks: spans and large blocks are its live ranges */
-  umemPoolChunk *chunks; /* owned */
+  pthread_cond_t no_guests; /* of some lane */
+  umemPoolLane *own;        /* the pool's; owned, as all are */
+  umemPoolLane *lanes;      /* all, own last */
+  umemPoolHeld *held;       /* owned */
+  umemPoolChunk *chunks;    /* owned */
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];
-  umemPoolCache *caches;
   umemPoolSlab *slabs;          /* all descriptors; owned */
   umemPoolBatch *empty_batches; /* owned */
   umemPoolLarge *unused_large;
-  umemPoolLarge *waiting[umemPoolWaitingSizes]; /* [units]: freed blocks of that size */
-  uint8_t waiting_counts[umemPoolWaitingSizes];
-  uint64_t waiting_units;
   uint64_t large_count, large_units, small_out; /* small_out: bytes that are not free in spans */
   uint64_t served;                              /* allocations that no living cache counts */
   uint64_t reserved, reserved_peak, used_peak;
@@ -150,10 +202,26 @@ typedef struct umemPoolCore {
 
 /* Why there is no memory. */
 typedef struct umemPoolLack {
-  enum { umemPoolUpstream, umemPoolMaximum, umemPoolBooks } why;
+  enum {
+    umemPoolUpstream, /* it has none */
+    umemPoolMaximum,
+    umemPoolBooks,
+    umemPoolOrder,  /* the lane's queue could not be told to wait for the upstream */
+    umemPoolCapture /* the lane's queue is being captured: it can wait for nothing */
+  } why;
   uint64_t reserved;   /* umemPoolMaximum: bytes that the pool has */
-  umemAttempt attempt; /* umemPoolUpstream: what it said */
+  umemAttempt attempt; /* umemPoolUpstream, umemPoolOrder: what was said */
 } umemPoolLack;
+
+/* What impl of a pool and of a view points to. */
+typedef struct umemPoolImpl {
+  umemAdaptor adaptor; /* of a view: of its queue */
+  umemPoolCore *core;  /* a share of it */
+  umemPoolLane *lane;
+  uint64_t serial; /* of the lane */
+} umemPoolImpl;
+
+static inline umemPoolImpl *umemPoolImpl_of(umemVirtual *ctx) { return ((umemPool *)ctx)->impl; }
 
 /* Notes the bytes in use now, when they have become more. */
 static inline void umemPool_note_peak(umemPoolCore *core) {
@@ -161,29 +229,61 @@ static inline void umemPool_note_peak(umemPoolCore *core) {
   if (used > core->used_peak) core->used_peak = used;
 }
 
+/* ---- umem_pool.c ---- */
+
+/* The core of ctx, which is constructed; NULL when it is no pool. */
+umemPoolCore *umemPool_core(umemVirtual *ctx);
+
+/* ---- umem_pool_block.c ---- */
+
+uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
+uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
+uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr);
+uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
+void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
+
+#define UMEM_POOL_BLOCKS                                                                           \
+  .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
+  .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
+  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .info = umemPoolBlock_info
+
+/* Records why there are no nbytes; without the lock. */
+void umemPool_tell_lack(umemVirtual *ctx, umemPoolLack const *lack, size_t nbytes);
+
+/* Records what was held while the lock was. */
+void umemPool_tell_held(umemVirtual *ctx, umemAttempt const *held);
+
+/* Whether the pool of ctx has not ended; else a status. */
+bool umemPool_still_is(umemVirtual *ctx);
+
 /* ---- umem_pool_chunk.c; all under the lock ---- */
 
-/* A new live range of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple of alignment.
- * Where there is none, first what waits to be used again is made free, then a new chunk taken (see
- * umemPool_add_chunk). False, and why in *lack, without memory. */
-bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+/* A new live range in the lane's, of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple
+ * of alignment. Where the lane has none, and grows is true, first what waits to be used again is made
+ * free, then others' is taken (see umemPool_borrow), then a new chunk (see umemPool_add_chunk). False,
+ * and why in *lack, without memory. */
+bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, bool grows, uintptr_t *adr,
                       umemPoolLack *lack);
 
-/* Takes a chunk of this size, a multiple of units. While the upstream is asked for it the lock is open, so
- * that others need not wait, and what the upstream calls (umemRetry, a function of the program) may use the
- * pool. Nothing that was known of the pool before holds afterwards; but the chunk is all free. */
-bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack);
+/* Takes a chunk of this size, a multiple of units, for the lane. While the upstream is asked for it the
+ * lock is open, so that others need not wait, and what the upstream calls (umemRetry, a function of the
+ * program) may use the pool. Nothing that was known of the pool before holds afterwards; but the chunk is
+ * all free. */
+bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack);
 
-/* Makes a live range free. Returns its units; 0, with nothing changed, when none begins at adr. */
-uint64_t umemPool_unreserve(umemPoolCore *core, uintptr_t adr);
+/* Makes a live range of home's free, for the lane. Returns its units; 0, with nothing changed, when none
+ * begins at adr or there is no memory for the books: never when lane is home. */
+uint64_t umemPool_unreserve(umemPoolLane *lane, umemPoolLane *home, uintptr_t adr);
 
-/* The bytes of the live range that begins at adr; 0 when there is none. */
-uint64_t umemPool_extent(umemPoolCore *core, uintptr_t adr);
+/* The lane whose live range begins at adr, and its units; NULL when there is none. */
+umemPoolLane *umemPool_home_of(umemPoolCore *core, uintptr_t adr, uint64_t *units);
 
-/* Gives free chunks back as long as no less than keep bytes stay. An attempt must be open. */
+/* Gives chunks back that the pool's own lane has free, as long as no less than keep bytes stay. An
+ * attempt must be open. */
 void umemPool_release_chunks(umemPoolCore *core, size_t keep);
 
-/* The same for special chunks that are free. */
+/* The same for special chunks. */
 void umemPool_release_special_chunks(umemPoolCore *core);
 
 /* Gives all chunks back, whatever is in them. */
@@ -192,23 +292,26 @@ void umemPool_end_chunks(umemPoolCore *core);
 /* ---- umem_pool_large.c; all under the lock ---- */
 
 /* A live block that is no part of a span. False, and why in *lack, without memory. */
-bool umemPool_alloc_large(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
                           umemPoolLack *lack);
 
-/* False, with nothing changed, when no such block begins at adr. */
-bool umemPool_free_large(umemPoolCore *core, uintptr_t adr);
+/* umemValueError, with nothing changed, when no such block begins at adr; umemMemoryError likewise when
+ * there is no memory for the books, as there may be when the block comes from another lane. Records
+ * nothing. */
+umemStatusType umemPool_free_large(umemPoolLane *lane, uintptr_t adr);
 
 /* The bytes of the live block that begins at adr; 0 when there is none. */
 uint64_t umemPool_large_extent(umemPoolCore *core, uintptr_t adr);
 
 /* Makes the ranges free whose blocks wait. */
-void umemPool_join_waiting(umemPoolCore *core);
+void umemPool_join_waiting(umemPoolLane *lane);
 
 /* ---- umem_pool_span.c; all but umemPool_locate under the lock ---- */
 
 void umemPool_init_classes(umemPoolCore *core);
 
-/* A place for descriptors, size bytes of zeros at a multiple of 64, until the end. NULL without memory. */
+/* A place for descriptors, size bytes of zeros at a multiple of 64, until the end. NULL without
+ * memory. */
 void *umemPool_new_slab(umemPoolCore *core, size_t size);
 
 /* Frees all descriptors. */
@@ -218,15 +321,27 @@ static inline uint64_t *umemPoolSpan_bits(umemPoolSpan *span) {
   return (uint64_t *)(void *)(span->live + span->room);
 }
 
-/* Takes up to count blocks of class that are free in spans, the lowest address last. Returns how many;
- * none if there are none. */
-uint32_t umemPool_take(umemPoolCore *core, unsigned class, umemPoolEntry *entries, uint32_t count);
+/* Takes up to count blocks of class that are free in the lane's spans, the lowest address last. Returns
+ * how many; none if there are none. */
+uint32_t umemPool_take(umemPoolLane *lane, unsigned class, umemPoolEntry *entries, uint32_t count);
 
-/* Adds a span of the class. False, and why in *lack, without memory. */
-bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack);
+/* Adds a span of the class to the lane's, as umemPool_reserve has one. False, and why in *lack, without
+ * memory. */
+bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolLack *lack);
 
-/* Makes blocks, of any class, free in their spans. */
-void umemPool_put(umemPoolCore *core, umemPoolEntry const *entries, uint32_t count);
+/* Makes blocks, of any class, free in their spans, in the order of the lane. */
+void umemPool_put(umemPoolLane *lane, umemPoolEntry const *entries, uint32_t count);
+
+/* Gives spans back that stayed for want of memory. */
+void umemPool_remove_whole(umemPoolLane *lane);
+
+/* Takes a span with free blocks out of its list: then it is mixed, of no orders, and nobody takes of
+ * it. */
+void umemPool_lift_span(umemPoolCore *core, umemPoolSpan *span);
+
+/* Puts it into a list: the lane's, to which all its free blocks belong but those that were freed since it
+ * was lifted, or the one of mixed spans. */
+void umemPool_lay_span(umemPoolLane *lane, umemPoolSpan *span);
 
 /* A small block that is, or may be, live. */
 typedef struct umemPoolPlace {
@@ -272,29 +387,96 @@ void umemPool_measure(umemPoolCore *core, umemPoolStats *stats);
 /* The cache that the calling thread has used last; never NULL. */
 extern _Thread_local umemPoolCache *umem_pool_last_cache __attribute__((visibility("hidden")));
 
-/* The calling thread's cache of core, made if need be; NULL without memory. */
-umemPoolCache *umemPoolCache_mine(umemPoolCore *core);
+/* The calling thread's cache of the lane, made if need be; NULL without memory. */
+umemPoolCache *umemPoolCache_mine(umemPoolLane *lane);
 
-/* Makes free what the calling thread keeps, and what is in the depot. Under the lock. */
-void umemPool_drain(umemPoolCore *core);
+/* Makes free what the calling thread keeps of the lane, and what is in the depot. Under the lock. */
+void umemPool_drain(umemPoolLane *lane);
 
-/* Moves a batch from the depot to the empty slot. False when there is none. */
-bool umemPool_fetch(umemPoolCore *core, unsigned class, umemPoolSlot *slot);
+/* Moves a batch from the depot to the empty slot. False when there is none. Under the lock. */
+bool umemPool_fetch(umemPoolLane *lane, unsigned class, umemPoolSlot *slot);
 
-/* Moves a batch from slot, which is full, to the depot, or where that has enough to the spans. */
-void umemPool_hand_over(umemPoolCore *core, unsigned class, umemPoolSlot *slot);
+/* Moves a batch from slot, which is full, to the depot, or where that has enough to the spans. Under the
+ * lock. */
+void umemPool_hand_over(umemPoolLane *lane, unsigned class, umemPoolSlot *slot);
 
 /* Gives the slot of this class its stack. False without memory. */
 bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned class);
 
-/* The pool ends: takes everything from all caches, and the calling thread's own away. */
-void umemPool_end_caches(umemPoolCore *core);
+/* The lane ends: makes free what all threads keep of it, and leaves the caches to them. */
+void umemPool_end_caches(umemPoolLane *lane);
 
 /* Gives up a share of core, which is dead with the last. Whatever locks are held. */
 void umemPoolCore_drop(umemPoolCore *core);
 
 /* Frees dead cores. While no lock is held. */
 void umemPoolCore_bury(void);
+
+/* ---- umem_pool_lane.c; all under the lock ---- */
+
+/* A lane in the order of queue; NULL without memory, or when queue is not constructed. */
+umemPoolLane *umemPoolLane_new(umemPoolCore *core, umemVirtual *queue);
+
+/* The view's queue ends: what is free in its order goes to the pool's own lane. False, with a failure
+ * that says why, when that cannot be ordered after it: then it is used no more. An attempt must be
+ * open. */
+bool umemPoolLane_end(umemPoolLane *lane);
+
+/* Frees all lanes, which are empty, or whose memory is gone. */
+void umemPool_end_lanes(umemPoolCore *core);
+
+/* Whether nothing can be ordered after the lane's queue, nor it after others, as it is being captured. */
+bool umemPoolLane_is_blocked(umemPoolLane const *lane);
+
+/* The bits of those that are blocked. */
+uint64_t umemPool_blocked(umemPoolCore const *core);
+
+/* Lanes are told apart by 64 bits. Where there are more, some share one, and whoever waits for one of
+ * these waits for all. */
+static inline uint64_t umemPoolLane_bit(umemPoolLane const *lane) {
+  return UINT64_C(1) << lane->number;
+}
+
+/* Tells the queue of lane to wait for what is queued on that of other. Both stay what they are meanwhile;
+ * the lock is open. False, with a failure, when that fails. */
+bool umemPoolLane_follow(umemPoolLane *lane, umemPoolLane *other);
+
+/* The same for all lanes of these bits. */
+bool umemPoolLane_follow_all(umemPoolLane *lane, uint64_t bits);
+
+/* Whether the queue of lane is ordered, and another than the upstream, which is ordered too. */
+bool umemPoolLane_must_follow_upstream(umemPoolLane const *lane);
+
+static inline bool umemPoolLane_is_ordered(umemPoolLane const *lane) {
+  return umem_can(lane->queue, umemOrdered);
+}
+
+/* Whether there are lanes but this one. */
+static inline bool umemPoolLane_has_others(umemPoolLane const *lane) {
+  return lane->core->lanes->next != NULL;
+}
+
+/* ---- umem_pool_pass.c; all under the lock, which is open while queues are told to wait ---- */
+
+/* Takes free memory from one other lane, the one that has the largest piece: half of that, but as many
+ * units as are needed, at a multiple of step. False where there is none to be had. */
+bool umemPool_borrow(umemPoolLane *lane, uint64_t units, uint64_t step);
+
+/* Takes spans of the class with free blocks from others. False where there are none to be had. */
+bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class);
+
+/* Takes all free ranges of the lane from, and its spans, without waiting. An attempt must be open. */
+void umemPool_move(umemPoolLane *lane, umemPoolLane *from);
+
+/* Takes all free ranges of the lane from, when it has been waited for. An attempt must be open. */
+void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from);
+
+/* Takes those of all others that are not blocked, and mixed spans that are all free. An attempt must be
+ * open. */
+void umemPool_gather(umemPoolLane *lane);
+
+/* Whether a range of the lane's is no block, but on its way. */
+bool umemPool_is_held(umemPoolLane const *home, uint64_t start);
 
 static inline void umemPoolSlot_push(umemPoolSlot *slot, umemPoolEntry entry) {
   uint32_t count = __atomic_load_n(&slot->count, __ATOMIC_RELAXED);

@@ -5,7 +5,7 @@
  * hands over a whole batch, at the cost of one lock; batches wait in the depot (J. Bonwick, J. Adams:
  * "Magazines and Vmem", USENIX 2001). What the depot has no room for goes back to the spans.
  *
- * A cache belongs to its thread, which frees it; the pool may end earlier, and then takes the blocks. */
+ * A cache belongs to its thread, which frees it; the lane may end earlier, and then takes the blocks. */
 #include "umem_pool.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { depot_most = 16 };
 
 /* ---- the caches of a thread ---- */
 
-static umemPoolCache no_cache; /* has serial 0, which no pool has */
+static umemPoolCache no_cache; /* has serial 0, which no lane has */
 _Thread_local umemPoolCache *umem_pool_last_cache = &no_cache;
 static _Thread_local umemPoolCache *caches_of_thread;
 
@@ -44,6 +44,12 @@ void umemPoolCore_bury(void) {
   umemLock_release_global();
   while (core) {
     umemPoolCore *next = core->next_grave;
+    for (umemPoolLane *lane = core->lanes, *after; lane; lane = after) {
+      after = lane->next;
+      free(lane);
+    }
+    umemPageMap_fini(&core->map);
+    pthread_cond_destroy(&core->no_guests);
     umemLock_destroy(&core->lock);
     free(core);
     core = next;
@@ -54,7 +60,10 @@ static void free_slots(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
     umemPoolSlot *slot = &cache->slots[i];
     free(slot->entries);
-    *slot = (umemPoolSlot){0};
+    slot->entries = NULL;
+    slot->limit = 0;
+    slot->served = 0;
+    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED); /* its thread may be looking at it */
   }
 }
 
@@ -62,32 +71,39 @@ static void free_slots(umemPoolCache *cache) {
 static void drain_cache(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
     umemPoolSlot *slot = &cache->slots[i];
-    umemPool_put(cache->core, slot->entries, slot->count);
+    umemPool_put(cache->lane, slot->entries, slot->count);
     __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
   }
 }
 
-/* Takes cache, which is empty, out of the core's list. Under the lock. */
-static void unlink_from_core(umemPoolCache *cache) {
-  umemPoolCore *core = cache->core;
-  for (unsigned i = 0; i < umemPoolClasses; i++) core->served += cache->slots[i].served;
+static bool is_mine(umemPoolCache const *cache) {
+  umemPoolCache const *mine = caches_of_thread;
+  while (mine && mine != cache) mine = mine->next;
+  return mine;
+}
+
+/* Takes what is in the cache, and the cache out of the lane's list. Under the lock. In a child of fork
+ * what another thread was doing to its cache is not finished, and never will be. */
+static void leave_lane(umemPoolCache *cache) {
+  if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
+  for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += cache->slots[i].served;
   if (cache->before)
     cache->before->after = cache->after;
   else
-    core->caches = cache->after;
+    cache->lane->caches = cache->after;
   if (cache->after) cache->after->before = cache->before;
+  free_slots(cache);
 }
 
 /* Ends a cache of the calling thread, which is in its list no more. */
 static void end_cache(umemPoolCache *cache) {
   umemPoolCore *core = cache->core;
   umemLock_acquire(&core->lock);
-  if (!core->ended) {
+  if (!cache->ended) {
     drain_cache(cache);
-    unlink_from_core(cache);
+    leave_lane(cache);
   }
   umemLock_release(&core->lock);
-  free_slots(cache);
   free(cache);
   umemPoolCore_drop(core);
 }
@@ -111,13 +127,14 @@ __attribute__((destructor)) static void delete_key(void) {
   umemPoolCore_bury();
 }
 
-/* Frees the caches whose pools have ended before, and have taken all that was in them. Takes no lock but
+/* Frees the caches whose lanes have ended before, and have taken all that was in them. Takes no lock but
  * the global one: other pools' may be held, whose upstream this thread is using. */
 static void sweep(void) {
   for (umemPoolCache **link = &caches_of_thread; *link;) {
     umemPoolCache *cache = *link;
-    if (__atomic_load_n(&cache->core->ended, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&cache->ended, __ATOMIC_ACQUIRE)) {
       *link = cache->next;
+      if (umem_pool_last_cache == cache) umem_pool_last_cache = &no_cache;
       umemPoolCore_drop(cache->core);
       free(cache);
     } else {
@@ -126,58 +143,50 @@ static void sweep(void) {
   }
 }
 
-static umemPoolCache *new_cache(umemPoolCore *core) {
+static umemPoolCache *new_cache(umemPoolLane *lane) {
+  umemPoolCore *core = lane->core;
   pthread_once(&key_once, make_key);
   if (!has_key || pthread_setspecific(key, &key) != 0) return NULL;
-  umem_pool_last_cache = &no_cache;
   sweep();
   umemPoolCache *cache = calloc(1, sizeof *cache);
   if (!cache) return NULL;
-  cache->serial = core->serial;
+  cache->serial = lane->serial;
   cache->core = core;
+  cache->lane = lane;
+  cache->lineage = umem_fork_count();
   __atomic_add_fetch(&core->shares, 1, __ATOMIC_RELAXED);
   cache->next = caches_of_thread;
   caches_of_thread = cache;
   umemLock_acquire(&core->lock);
-  cache->after = core->caches;
-  if (core->caches) core->caches->before = cache;
-  core->caches = cache;
+  cache->after = lane->caches;
+  if (lane->caches) lane->caches->before = cache;
+  lane->caches = cache;
   umemLock_release(&core->lock);
   return cache;
 }
 
-/* The calling thread's cache of core; NULL if it has none. */
-static umemPoolCache *known_cache(umemPoolCore const *core) {
+/* The calling thread's cache of the lane; NULL if it has none. */
+static umemPoolCache *known_cache(umemPoolLane const *lane) {
   umemPoolCache *cache = caches_of_thread;
-  while (cache && cache->serial != core->serial) cache = cache->next;
+  while (cache && cache->serial != lane->serial) cache = cache->next;
   return cache;
 }
 
-umemPoolCache *umemPoolCache_mine(umemPoolCore *core) {
-  if (umem_pool_last_cache->serial == core->serial) return umem_pool_last_cache;
-  umemPoolCache *cache = known_cache(core);
-  if (!cache) cache = new_cache(core);
+umemPoolCache *umemPoolCache_mine(umemPoolLane *lane) {
+  if (umem_pool_last_cache->serial == lane->serial) return umem_pool_last_cache;
+  umemPoolCache *cache = known_cache(lane);
+  if (!cache) cache = new_cache(lane);
   if (cache) umem_pool_last_cache = cache;
   return cache;
 }
 
-void umemPool_end_caches(umemPoolCore *core) {
-  for (umemPoolCache **link = &caches_of_thread; *link; link = &(*link)->next)
-    if ((*link)->core == core) {
-      umemPoolCache *mine = *link;
-      *link = mine->next;
-      if (umem_pool_last_cache == mine) umem_pool_last_cache = &no_cache;
-      end_cache(mine);
-      break;
-    }
-  umemLock_acquire(&core->lock);
-  for (umemPoolCache *cache = core->caches, *after; cache; cache = after) {
-    after = cache->after;
-    free_slots(cache);
+void umemPool_end_caches(umemPoolLane *lane) {
+  while (lane->caches) {
+    umemPoolCache *cache = lane->caches;
+    leave_lane(cache);
+    __atomic_store_n(&cache->ended, true, __ATOMIC_RELEASE); /* its thread's from here on */
   }
-  __atomic_store_n(&core->ended, true,
-                   __ATOMIC_RELEASE); /* the caches are their threads' from here on */
-  umemLock_release(&core->lock);
+  sweep();
 }
 
 /* ---- slots ---- */
@@ -192,8 +201,9 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
 
 /* ---- the depot ---- */
 
-bool umemPool_fetch(umemPoolCore *core, unsigned class, umemPoolSlot *slot) {
-  umemPoolClass *self = &core->classes[class];
+bool umemPool_fetch(umemPoolLane *lane, unsigned class, umemPoolSlot *slot) {
+  umemPoolCore *core = lane->core;
+  umemPoolShelf *self = &lane->shelves[class];
   umemPoolBatch *batch = self->depot;
   if (!batch) return false;
   self->depot = batch->next;
@@ -206,8 +216,9 @@ bool umemPool_fetch(umemPoolCore *core, unsigned class, umemPoolSlot *slot) {
 }
 
 /* An empty batch, where the depot has room for one more; or NULL. */
-static umemPoolBatch *room_in_depot(umemPoolCore *core, unsigned class) {
-  if (core->classes[class].depot_count == depot_most) return NULL;
+static umemPoolBatch *room_in_depot(umemPoolLane *lane, unsigned class) {
+  umemPoolCore *core = lane->core;
+  if (lane->shelves[class].depot_count == depot_most) return NULL;
   umemPoolBatch *batch = core->empty_batches;
   if (!batch) return malloc(sizeof *batch);
   core->empty_batches = batch->next;
@@ -215,27 +226,28 @@ static umemPoolBatch *room_in_depot(umemPoolCore *core, unsigned class) {
 }
 
 /* The batch that has been in the slot for longest goes. */
-void umemPool_hand_over(umemPoolCore *core, unsigned class, umemPoolSlot *slot) {
-  uint32_t count = core->shapes[class].batch;
-  umemPoolBatch *batch = room_in_depot(core, class);
+void umemPool_hand_over(umemPoolLane *lane, unsigned class, umemPoolSlot *slot) {
+  uint32_t count = lane->core->shapes[class].batch;
+  umemPoolBatch *batch = room_in_depot(lane, class);
   if (batch) {
     memcpy(batch->entries, slot->entries, count * sizeof *slot->entries);
-    batch->next = core->classes[class].depot;
-    core->classes[class].depot = batch;
-    core->classes[class].depot_count++;
+    batch->next = lane->shelves[class].depot;
+    lane->shelves[class].depot = batch;
+    lane->shelves[class].depot_count++;
   } else {
-    umemPool_put(core, slot->entries, count);
+    umemPool_put(lane, slot->entries, count);
   }
   memmove(slot->entries, slot->entries + count, (slot->count - count) * sizeof *slot->entries);
   __atomic_store_n(&slot->count, slot->count - count, __ATOMIC_RELAXED);
 }
 
-static void drain_depot(umemPoolCore *core) {
+static void drain_depot(umemPoolLane *lane) {
+  umemPoolCore *core = lane->core;
   for (unsigned i = 0; i < umemPoolClasses; i++) {
-    umemPoolClass *self = &core->classes[i];
+    umemPoolShelf *self = &lane->shelves[i];
     for (umemPoolBatch *batch; (batch = self->depot);) {
       self->depot = batch->next;
-      umemPool_put(core, batch->entries, core->shapes[i].batch);
+      umemPool_put(lane, batch->entries, core->shapes[i].batch);
       batch->next = core->empty_batches;
       core->empty_batches = batch;
     }
@@ -243,8 +255,9 @@ static void drain_depot(umemPoolCore *core) {
   }
 }
 
-void umemPool_drain(umemPoolCore *core) {
-  umemPoolCache *cache = known_cache(core);
+void umemPool_drain(umemPoolLane *lane) {
+  umemPoolCache *cache = known_cache(lane);
   if (cache) drain_cache(cache);
-  drain_depot(core);
+  drain_depot(lane);
+  umemPool_remove_whole(lane);
 }

@@ -33,9 +33,10 @@ static bool is_allowed(umemPoolCore const *core, size_t size, umemPoolLack *lack
   return false;
 }
 
-/* Writes a new chunk down. False without memory. */
-static bool note_chunk(umemPoolCore *core, umemPoolChunk chunk) {
-  if (!has_room_for_chunk(core) || !umemRange_add(core->range, chunk.adr >> umemPoolUnitShift,
+/* Writes a new chunk down, all free for the lane. False without memory. */
+static bool note_chunk(umemPoolLane *lane, umemPoolChunk chunk) {
+  umemPoolCore *core = lane->core;
+  if (!has_room_for_chunk(core) || !umemRange_add(lane->range, chunk.adr >> umemPoolUnitShift,
                                                   chunk.size >> umemPoolUnitShift, false))
     return false;
   core->chunks[core->chunk_count++] = chunk;
@@ -44,7 +45,16 @@ static bool note_chunk(umemPoolCore *core, umemPoolChunk chunk) {
   return true;
 }
 
-bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
+/* Memory of an ordered upstream is free in its order. Whether the lane may use it; else why not. */
+static bool follow_upstream(umemPoolLane *lane, umemPoolLack *lack) {
+  if (!umemPoolLane_must_follow_upstream(lane)) return true;
+  if (umem_wait(lane->queue, lane->core->upstream) == umemOK) return true;
+  lack->why = umemPoolOrder;
+  return false;
+}
+
+bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack) {
+  umemPoolCore *core = lane->core;
   if (!is_allowed(core, size, lack)) return false;
   bool special = alignment > umemPoolPage;
   lack->why = umemPoolUpstream;
@@ -52,16 +62,17 @@ bool umemPool_add_chunk(umemPoolCore *core, size_t size, size_t alignment, umemP
   umemLock_release(&core->lock);
   umemAttempt_begin(&lack->attempt);
   uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
+  bool had = adr != umem_null_of(core->upstream), follows = had && follow_upstream(lane, lack);
   umemAttempt_end(&lack->attempt);
   umemLock_acquire(&core->lock);
-  bool had = adr != umem_null_of(core->upstream);
-  if (had && note_chunk(core, (umemPoolChunk){adr, size, special})) return true;
+  if (follows && note_chunk(lane, (umemPoolChunk){adr, size, special})) return true;
   core->reserved -= size;
   if (!had) return false;
-  umemAttempt_begin(&lack->attempt);
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
   umem_aligned_free(core->upstream, adr);
-  umemAttempt_end(&lack->attempt);
-  return lacks_books(lack);
+  umemAttempt_end(&forgotten);
+  return follows ? lacks_books(lack) : false;
 }
 
 /* How large a chunk for size bytes would best be. */
@@ -76,13 +87,18 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
 
 /* Takes a chunk that holds size bytes, a multiple of units: as large as it should be, or if that is not
  * to be had as small as it may be. */
-static bool grow(umemPoolCore *core, size_t size, size_t alignment, umemPoolLack *lack) {
+static bool grow(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack) {
+  umemPoolCore *core = lane->core;
   if (!is_allowed(core, size, lack)) return false;
+  if (umemPoolLane_must_follow_upstream(lane) && umemPoolLane_is_blocked(lane)) {
+    lack->why = umemPoolCapture;
+    return false;
+  }
   size_t best = best_size(core, size, alignment);
   uint64_t allowed = core->maximum ? core->maximum - core->reserved : UINT64_MAX;
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
-  if (umemPool_add_chunk(core, best, alignment, lack)) return true;
-  return best > size && umemPool_add_chunk(core, size, alignment, lack);
+  if (umemPool_add_chunk(lane, best, alignment, lack)) return true;
+  return best > size && umemPool_add_chunk(lane, size, alignment, lack);
 }
 
 /* Takes chunk i out of the books. */
@@ -95,7 +111,7 @@ static void forget_chunk(umemPoolCore *core, size_t i) {
 
 static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
   umemRangeItem item;
-  bool found = umemRange_find(core->range, chunk->adr >> umemPoolUnitShift, &item);
+  bool found = umemRange_find(core->own->range, chunk->adr >> umemPoolUnitShift, &item);
   return found && !item.live && item.extent == chunk->size >> umemPoolUnitShift;
 }
 
@@ -111,7 +127,8 @@ static void release_if_free(umemPoolCore *core, size_t i) {
     chunk->special = false;
     return;
   }
-  umemRange_remove(core->range, chunk->adr >> umemPoolUnitShift, chunk->size >> umemPoolUnitShift);
+  umemRange_remove(core->own->range, chunk->adr >> umemPoolUnitShift,
+                   chunk->size >> umemPoolUnitShift);
   forget_chunk(core, i);
 }
 
@@ -129,42 +146,59 @@ void umemPool_end_chunks(umemPoolCore *core) {
   for (size_t i = core->chunk_count; i-- > 0;)
     umem_aligned_free(core->upstream, core->chunks[i].adr);
   free(core->chunks);
-  umemRange_destroy(core->range);
   core->chunks = NULL;
-  core->range = NULL;
+  core->chunk_count = 0;
 }
 
 /* ---- ranges ---- */
 
-bool umemPool_reserve(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+/* The lane's own, that waits, is made free. */
+static void join_own(umemPoolLane *lane) {
+  umemPool_drain(lane);
+  if (lane->waiting_units << umemPoolUnitShift >= lane->core->reserved / 16)
+    umemPool_join_waiting(lane);
+}
+
+/* A range where the lane has none at hand; UMEM_RANGE_NONE, and why in *lack, without memory. */
+static uint64_t find_more(umemPoolLane *lane, uint64_t units, size_t alignment, uint64_t step,
+                          umemPoolLack *lack) {
+  uint64_t start = UMEM_RANGE_NONE;
+  if (lane->core->chunk_count) {
+    join_own(lane);
+    start = umemRange_alloc(lane->range, units, step);
+  }
+  if (start == UMEM_RANGE_NONE && umemPoolLane_has_others(lane) &&
+      umemPool_borrow(lane, units, step))
+    start = umemRange_alloc(lane->range, units, step);
+  if (start != UMEM_RANGE_NONE) return start;
+  if (!grow(lane, (size_t)units << umemPoolUnitShift, alignment, lack)) return UMEM_RANGE_NONE;
+  start = umemRange_alloc(lane->range, units, step);
+  if (start == UMEM_RANGE_NONE) lacks_books(lack); /* the chunk stays for another try */
+  return start;
+}
+
+bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, bool grows, uintptr_t *adr,
                       umemPoolLack *lack) {
   uint64_t units = ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
   uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
-  uint64_t start = umemRange_alloc(core->range, units, step);
-  if (start == UMEM_RANGE_NONE && core->chunk_count) {
-    umemPool_drain(core);
-    if (core->waiting_units << umemPoolUnitShift >= core->reserved / 16)
-      umemPool_join_waiting(core);
-    start = umemRange_alloc(core->range, units, step);
-  }
-  if (start == UMEM_RANGE_NONE) {
-    if (!grow(core, (size_t)units << umemPoolUnitShift, alignment, lack)) return false;
-    start = umemRange_alloc(core->range, units, step);
-    if (start == UMEM_RANGE_NONE) return lacks_books(lack); /* the chunk stays for another try */
-  }
+  uint64_t start = umemRange_alloc(lane->range, units, step);
+  if (start == UMEM_RANGE_NONE && grows) start = find_more(lane, units, alignment, step, lack);
   *adr = (uintptr_t)(start << umemPoolUnitShift);
-  return true;
+  return start != UMEM_RANGE_NONE;
 }
 
-uint64_t umemPool_unreserve(umemPoolCore *core, uintptr_t adr) {
-  if (adr & (umemPoolUnit - 1)) return 0;
-  return umemRange_free(core->range, adr >> umemPoolUnitShift);
+uint64_t umemPool_unreserve(umemPoolLane *lane, umemPoolLane *home, uintptr_t adr) {
+  return umemRange_hand(home->range, adr >> umemPoolUnitShift, lane->range);
 }
 
-uint64_t umemPool_extent(umemPoolCore *core, uintptr_t adr) {
+umemPoolLane *umemPool_home_of(umemPoolCore *core, uintptr_t adr, uint64_t *units) {
+  uint64_t start = adr >> umemPoolUnitShift;
   umemRangeItem item;
-  if (adr & (umemPoolUnit - 1)) return 0;
-  bool found = umemRange_find(core->range, adr >> umemPoolUnitShift, &item);
-  bool begins = found && item.live && item.start == adr >> umemPoolUnitShift;
-  return begins ? item.extent << umemPoolUnitShift : 0;
+  if (adr & (umemPoolUnit - 1)) return NULL;
+  for (umemPoolLane *lane = core->lanes; lane; lane = lane->next)
+    if (umemRange_find(lane->range, start, &item) && item.live && item.start == start) {
+      *units = item.extent;
+      return umemPool_is_held(lane, start) ? NULL : lane;
+    }
+  return NULL;
 }

@@ -1,10 +1,10 @@
 /* umem_pool_large.c - blocks that are too large for spans, and blocks alone. See umem_pool.h.
  *
  * A block is a range of units. Taking and joining ranges costs some ten looks at memory far apart, so
- * blocks of 17 units (more than a page) up to 1024 have a descriptor: when they are freed they stay ranges
- * and wait, by their size, for the next request of that size. No two of them begin in one page, so that the
- * map leads from an address to the descriptor. Before the pool takes a new chunk what waits is joined, if it
- * is a sixteenth of all; before the pool gives any back, or gives up, in any case. */
+ * blocks of 17 units (more than a page) up to 1024 have a descriptor: when they are freed they stay
+ * ranges and wait, by their size, for the next request of that size. No two of them begin in one page, so
+ * that the map leads from an address to the descriptor. Before the pool takes a new chunk what waits is
+ * joined, if it is a sixteenth of all; before the pool gives any back, or gives up, in any case. */
 #include "umem_pool.h"
 
 #include <stdlib.h>
@@ -19,10 +19,11 @@ enum {
 
 struct umemPoolLarge {
   struct umemPoolLarge *next; /* that waits, or is not in use */
+  umemPoolLane *home;         /* of whose range it is a part */
   uintptr_t adr;
   uint64_t units;
   bool live;
-  char pad[line - 3 * sizeof(uint64_t) - sizeof(bool)];
+  char pad[line - 4 * sizeof(uint64_t) - sizeof(bool)];
 };
 _Static_assert(sizeof(umemPoolLarge) == line, "its address leaves room for the class");
 
@@ -52,11 +53,13 @@ static umemPoolLarge *new_descriptor(umemPoolCore *core) {
   return block;
 }
 
-/* Writes down the new range at adr. False without memory. */
-static bool describe(umemPoolCore *core, uintptr_t adr, uint64_t units) {
+/* Writes down the lane's new range at adr. False without memory. */
+static bool describe(umemPoolLane *lane, uintptr_t adr, uint64_t units) {
+  umemPoolCore *core = lane->core;
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolLarge *block = umemPageMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
   if (!block) return false;
+  block->home = lane;
   block->adr = adr;
   block->units = units;
   block->live = true;
@@ -64,11 +67,13 @@ static bool describe(umemPoolCore *core, uintptr_t adr, uint64_t units) {
   return true;
 }
 
-/* Makes the range of block, which is not live, free. */
-static void join(umemPoolCore *core, umemPoolLarge *block) {
-  umemPageMap_set(&core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
-  umemPool_unreserve(core, block->adr);
-  put_away(core, block);
+/* Makes the range of block, which is not live, free for the lane. False, with nothing changed, without
+ * memory for the books. */
+static bool join(umemPoolLane *lane, umemPoolLarge *block) {
+  if (!umemPool_unreserve(lane, block->home, block->adr)) return false;
+  umemPageMap_set(&lane->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
+  put_away(lane->core, block);
+  return true;
 }
 
 /* The descriptor of the block that begins at adr; NULL where there is none. */
@@ -80,55 +85,57 @@ static umemPoolLarge *block_at(umemPoolCore *core, uintptr_t adr) {
 
 /* ---- blocks that wait ---- */
 
-static umemPoolLarge *take_waiting(umemPoolCore *core, uint64_t units) {
-  umemPoolLarge *block = core->waiting[units];
+static umemPoolLarge *take_waiting(umemPoolLane *lane, uint64_t units) {
+  umemPoolLarge *block = lane->waiting[units];
   if (!block) return NULL;
-  core->waiting[units] = block->next;
-  core->waiting_counts[units]--;
-  core->waiting_units -= units;
+  lane->waiting[units] = block->next;
+  lane->waiting_counts[units]--;
+  lane->waiting_units -= units;
   return block;
 }
 
-static void let_wait(umemPoolCore *core, umemPoolLarge *block) {
-  if (core->waiting_counts[block->units] == waiting_most) {
-    join(core, block);
-    return;
-  }
-  block->next = core->waiting[block->units];
-  core->waiting[block->units] = block;
-  core->waiting_counts[block->units]++;
-  core->waiting_units += block->units;
+static void let_wait(umemPoolLane *lane, umemPoolLarge *block) {
+  block->next = lane->waiting[block->units];
+  lane->waiting[block->units] = block;
+  lane->waiting_counts[block->units]++;
+  lane->waiting_units += block->units;
 }
 
-void umemPool_join_waiting(umemPoolCore *core) {
-  for (uint64_t units = 0; core->waiting_units && units < umemPoolWaitingSizes; units++)
-    for (umemPoolLarge *block; (block = take_waiting(core, units));) join(core, block);
+/* What cannot be joined waits on. */
+void umemPool_join_waiting(umemPoolLane *lane) {
+  for (uint64_t units = 0; lane->waiting_units && units < umemPoolWaitingSizes; units++)
+    for (umemPoolLarge *block; (block = take_waiting(lane, units));)
+      if (!join(lane, block)) {
+        let_wait(lane, block);
+        break;
+      }
 }
 
 /* ---- blocks ---- */
 
-static bool find_block(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+static bool find_block(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
                        umemPoolLack *lack) {
   uint64_t units = units_of(size);
-  bool usual = alignment <= umemPoolUnit || alignment <= core->alignment;
+  bool usual = alignment <= umemPoolUnit || alignment <= lane->core->alignment;
   bool described =
       units >= units_least && units < umemPoolWaitingSizes && alignment <= umemPoolPage;
-  umemPoolLarge *block = described && usual ? take_waiting(core, units) : NULL;
+  umemPoolLarge *block = described && usual ? take_waiting(lane, units) : NULL;
   if (block) {
     block->live = true;
     *adr = block->adr;
     return true;
   }
-  if (!umemPool_reserve(core, size, alignment, adr, lack)) return false;
-  if (!described || describe(core, *adr, units)) return true;
-  umemPool_unreserve(core, *adr);
+  if (!umemPool_reserve(lane, size, alignment, true, adr, lack)) return false;
+  if (!described || describe(lane, *adr, units)) return true;
+  umemPool_unreserve(lane, lane, *adr);
   lack->why = umemPoolBooks;
   return false;
 }
 
-bool umemPool_alloc_large(umemPoolCore *core, size_t size, size_t alignment, uintptr_t *adr,
+bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
                           umemPoolLack *lack) {
-  if (!find_block(core, size, alignment, adr, lack)) return false;
+  umemPoolCore *core = lane->core;
+  if (!find_block(lane, size, alignment, adr, lack)) return false;
   core->large_count++;
   core->large_units += units_of(size);
   core->served++;
@@ -142,23 +149,39 @@ static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
   return !word || umemPoolClass_of(word) == umemPoolLargeClass;
 }
 
-bool umemPool_free_large(umemPoolCore *core, uintptr_t adr) {
+static umemStatusType count_free(umemPoolCore *core, uint64_t units) {
+  core->large_count--;
+  core->large_units -= units;
+  return umemOK;
+}
+
+static umemStatusType free_described(umemPoolLane *lane, umemPoolLarge *block) {
+  uint64_t units = block->units;
+  if (!block->live) return umemValueError;
+  block->live = false;
+  if (lane->waiting_counts[units] < waiting_most) {
+    let_wait(lane, block);
+  } else if (!join(lane, block)) {
+    block->live = true;
+    return umemMemoryError;
+  }
+  return count_free(lane->core, units);
+}
+
+umemStatusType umemPool_free_large(umemPoolLane *lane, uintptr_t adr) {
+  umemPoolCore *core = lane->core;
   umemPoolLarge *block = block_at(core, adr);
   uint64_t units = 0;
-  if (block && block->live) {
-    units = block->units;
-    block->live = false;
-    let_wait(core, block);
-  } else if (!block && outside_spans(core, adr)) {
-    units = umemPool_unreserve(core, adr);
-  }
-  core->large_count -= units != 0;
-  core->large_units -= units;
-  return units != 0;
+  if (block) return free_described(lane, block);
+  umemPoolLane *home = outside_spans(core, adr) ? umemPool_home_of(core, adr, &units) : NULL;
+  if (!home) return umemValueError;
+  return umemPool_unreserve(lane, home, adr) ? count_free(core, units) : umemMemoryError;
 }
 
 uint64_t umemPool_large_extent(umemPoolCore *core, uintptr_t adr) {
   umemPoolLarge *block = block_at(core, adr);
+  uint64_t units = 0;
   if (block) return block->live ? block->units << umemPoolUnitShift : 0;
-  return outside_spans(core, adr) ? umemPool_extent(core, adr) : 0;
+  if (!outside_spans(core, adr) || !umemPool_home_of(core, adr, &units)) return 0;
+  return units << umemPoolUnitShift;
 }

@@ -96,21 +96,38 @@ void umemPool_end_spans(umemPoolCore *core) {
   }
 }
 
-/* ---- the list of a class ---- */
+/* ---- the lists of a class ---- */
 
-static void link_span(umemPoolClass *class, umemPoolSpan *span) {
-  span->before = NULL;
-  span->after = class->spans;
-  if (class->spans) class->spans->before = span;
-  class->spans = span;
+/* Where a span with free blocks is. */
+static umemPoolSpan **list_of(umemPoolCore *core, unsigned class, umemPoolSpan const *span) {
+  return span->lane ? &span->lane->shelves[class].spans : &core->classes[class].mixed;
 }
 
-static void unlink_span(umemPoolClass *class, umemPoolSpan *span) {
+static void link_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
+  umemPoolSpan **list = list_of(core, class, span);
+  span->before = NULL;
+  span->after = *list;
+  if (*list) (*list)->before = span;
+  *list = span;
+}
+
+static void unlink_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
   if (span->before)
     span->before->after = span->after;
   else
-    class->spans = span->after;
+    *list_of(core, class, span) = span->after;
   if (span->after) span->after->before = span->before;
+}
+
+static unsigned class_of(umemPoolCore *core, umemPoolSpan const *span) {
+  uintptr_t adr = (uintptr_t)(span->page << umemPageShift);
+  return umemPoolClass_of(umemPageMap_find(&core->map, adr));
+}
+
+void umemPool_lift_span(umemPoolCore *core, umemPoolSpan *span) {
+  unlink_span(core, class_of(core, span), span);
+  span->lane = NULL;
+  span->orders = 0;
 }
 
 static void free_all_bits(umemPoolSpan *span, uint32_t count) {
@@ -119,34 +136,64 @@ static void free_all_bits(umemPoolSpan *span, uint32_t count) {
   if (count % 64) bits[count / 64] = (UINT64_C(1) << count % 64) - 1;
 }
 
-bool umemPool_add_span(umemPoolCore *core, unsigned class, umemPoolLack *lack) {
+bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolLack *lack) {
+  umemPoolCore *core = lane->core;
   umemPoolShape const *shape = &core->shapes[class];
+  size_t size = (size_t)shape->pages << umemPageShift;
   uintptr_t adr;
-  if (!umemPool_reserve(core, (size_t)shape->pages << umemPageShift, umemPoolPage, &adr, lack))
-    return false;
+  if (!umemPool_reserve(lane, size, umemPoolPage, grows, &adr, lack)) return false;
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolSpan *span = NULL;
   if (umemPageMap_prepare(&core->map, page, shape->pages)) span = new_descriptor(core, class);
   if (!span) {
     lack->why = umemPoolBooks;
-    umemPool_unreserve(core, adr);
+    umemPool_unreserve(lane, lane, adr);
     return false;
   }
   free_all_bits(span, shape->count);
   span->free_count = shape->count;
+  span->lane = span->home = lane;
   __atomic_store_n(&span->page, page, __ATOMIC_RELEASE);
   umemPageMap_set(&core->map, page, shape->pages, (uintptr_t)span | class);
-  link_span(&core->classes[class], span);
+  link_span(core, class, span);
   return true;
 }
 
-/* Gives a span back whose blocks are all free. */
-static void remove_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
+/* Gives a span back to its lane whose blocks are all free. Without memory for the books it stays as it
+ * is, for another try. */
+static void remove_span(umemPoolLane *lane, unsigned class, umemPoolSpan *span) {
+  umemPoolCore *core = lane->core;
   uint64_t page = span->page;
-  unlink_span(&core->classes[class], span);
+  if (!umemPool_unreserve(lane, span->home, (uintptr_t)(page << umemPageShift))) {
+    lane->has_whole = true;
+    return;
+  }
+  unlink_span(core, class, span);
   umemPageMap_set(&core->map, page, core->shapes[class].pages, 0);
   put_away(&core->classes[class], span);
-  umemPool_unreserve(core, (uintptr_t)(page << umemPageShift));
+}
+
+void umemPool_remove_whole(umemPoolLane *lane) {
+  if (!lane->has_whole) return;
+  lane->has_whole = false;
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    for (umemPoolSpan *span = lane->shelves[i].spans, *after; span; span = after) {
+      after = span->after;
+      if (span->free_count == lane->core->shapes[i].count) remove_span(lane, i, span);
+    }
+}
+
+/* Who has freed a block to a lifted span may have ended since: then the pool's own lane is ordered after
+ * it. */
+void umemPool_lay_span(umemPoolLane *lane, umemPoolSpan *span) {
+  umemPoolCore *core = lane->core;
+  unsigned class = class_of(core, span);
+  if (span->orders)
+    span->orders |= umemPoolLane_bit(lane) | umemPoolLane_bit(core->own);
+  else
+    span->lane = lane;
+  link_span(core, class, span);
+  if (span->lane && span->free_count == core->shapes[class].count) remove_span(lane, class, span);
 }
 
 /* ---- blocks ---- */
@@ -175,36 +222,51 @@ static void reverse(umemPoolEntry *entries, uint32_t count) {
   }
 }
 
-uint32_t umemPool_take(umemPoolCore *core, unsigned class, umemPoolEntry *entries, uint32_t count) {
-  umemPoolClass *self = &core->classes[class];
+uint32_t umemPool_take(umemPoolLane *lane, unsigned class, umemPoolEntry *entries, uint32_t count) {
+  umemPoolCore *core = lane->core;
   umemPoolShape const *shape = &core->shapes[class];
   uint32_t taken = 0;
-  while (taken < count && self->spans) {
-    umemPoolSpan *span = self->spans;
+  for (umemPoolSpan *span; taken < count && (span = lane->shelves[class].spans);) {
     taken += take_from(shape, span, entries + taken, count - taken);
-    if (!span->free_count) unlink_span(self, span);
+    if (!span->free_count) unlink_span(core, class, span);
   }
   reverse(entries, taken);
-  self->out += taken;
+  core->classes[class].out += taken;
   core->small_out += (uint64_t)taken * shape->size;
   umemPool_note_peak(core);
   return taken;
 }
 
-static void put_one(umemPoolCore *core, umemPoolEntry const *entry) {
+/* Blocks of the span are free for others than lane: from now on nobody takes any without waiting. */
+static void mix(umemPoolLane *lane, unsigned class, umemPoolSpan *span) {
+  if (span->lane) {
+    unlink_span(lane->core, class, span);
+    span->orders = umemPoolLane_bit(span->lane);
+    span->lane = NULL;
+    link_span(lane->core, class, span);
+  }
+  span->orders |= umemPoolLane_bit(lane);
+}
+
+static void put_one(umemPoolLane *lane, umemPoolEntry const *entry) {
+  umemPoolCore *core = lane->core;
   uintptr_t word = umemPageMap_find(&core->map, entry->adr);
   umemPoolSpan *span = umemPoolSpan_of(word);
   unsigned class = umemPoolClass_of(word);
   umemPoolShape const *shape = &core->shapes[class];
-  umemPoolClass *self = &core->classes[class];
   uint32_t index = (uint32_t)(entry->live - span->live);
   umemPoolSpan_bits(span)[index / 64] |= UINT64_C(1) << index % 64;
-  self->out--;
+  core->classes[class].out--;
   core->small_out -= shape->size;
-  if (!span->free_count++) link_span(self, span);
-  if (span->free_count == shape->count) remove_span(core, class, span);
+  if (!span->free_count++) {
+    span->lane = lane;
+    link_span(core, class, span);
+  } else if (span->lane != lane) {
+    mix(lane, class, span);
+  }
+  if (span->lane && span->free_count == shape->count) remove_span(lane, class, span);
 }
 
-void umemPool_put(umemPoolCore *core, umemPoolEntry const *entries, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) put_one(core, &entries[i]);
+void umemPool_put(umemPoolLane *lane, umemPoolEntry const *entries, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) put_one(lane, &entries[i]);
 }

@@ -1,20 +1,40 @@
 /* umem_pool_stats.c - what a pool holds, and how it lies there. See umem_pool.h. */
 #include "umem_pool.h"
 
-/* Blocks of the class that wait in caches or in the depot. Under the lock. */
-static uint64_t waiting(umemPoolCore *core, unsigned class) {
-  uint64_t count = (uint64_t)core->classes[class].depot_count * core->shapes[class].batch;
-  for (umemPoolCache *cache = core->caches; cache; cache = cache->after)
+/* Blocks of the class that wait in the lane's caches or in its depot. Under the lock. */
+static uint64_t waiting(umemPoolLane const *lane, unsigned class) {
+  uint64_t count = (uint64_t)lane->shelves[class].depot_count * lane->core->shapes[class].batch;
+  for (umemPoolCache *cache = lane->caches; cache; cache = cache->after)
     count += __atomic_load_n(&cache->slots[class].count, __ATOMIC_RELAXED);
   return count;
 }
 
-static uint64_t served(umemPoolCore *core) {
+/* Those in caches and depots of all lanes. A stack may change while it is counted. */
+static uint64_t live(umemPoolCore const *core, unsigned class) {
+  uint64_t kept = 0, out = core->classes[class].out;
+  for (umemPoolLane const *lane = core->lanes; lane; lane = lane->next)
+    kept += waiting(lane, class);
+  return out > kept ? out - kept : 0;
+}
+
+static uint64_t served(umemPoolCore const *core) {
   uint64_t count = core->served;
-  for (umemPoolCache *cache = core->caches; cache; cache = cache->after)
-    for (unsigned i = 0; i < umemPoolClasses; i++)
-      count += __atomic_load_n(&cache->slots[i].served, __ATOMIC_RELAXED);
+  for (umemPoolLane const *lane = core->lanes; lane; lane = lane->next)
+    for (umemPoolCache *cache = lane->caches; cache; cache = cache->after)
+      for (unsigned i = 0; i < umemPoolClasses; i++)
+        count += __atomic_load_n(&cache->slots[i].served, __ATOMIC_RELAXED);
   return count;
+}
+
+/* Of one lane, when all that waits is joined. */
+static uint64_t largest_free(umemPoolCore *core) {
+  uint64_t largest = 0;
+  for (umemPoolLane *lane = core->lanes; lane; lane = lane->next) {
+    umemPool_join_waiting(lane);
+    uint64_t units = umemRange_totals(lane->range).largest_free;
+    if (units > largest) largest = units;
+  }
+  return largest << umemPoolUnitShift;
 }
 
 void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
@@ -22,16 +42,14 @@ void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->blocks = core->large_count;
   stats->used = core->large_units << umemPoolUnitShift;
   for (unsigned i = 0; i < umemPoolClasses; i++) {
-    uint64_t out = core->classes[i].out, kept = waiting(core, i);
-    uint64_t live = out > kept ? out - kept : 0; /* a stack may change while it is counted */
-    stats->blocks += live;
-    stats->used += live * core->shapes[i].size;
+    uint64_t blocks = live(core, i);
+    stats->blocks += blocks;
+    stats->used += blocks * core->shapes[i].size;
   }
   stats->used_peak = core->used_peak;
   stats->reserved = core->reserved;
   stats->reserved_peak = core->reserved_peak;
-  umemPool_join_waiting(core);
-  stats->largest_free = umemRange_totals(core->range).largest_free << umemPoolUnitShift;
+  stats->largest_free = largest_free(core);
   stats->allocations = served(core);
   stats->chunks = core->chunk_count;
   umemLock_release(&core->lock);

@@ -285,6 +285,37 @@ uint64_t umemRange_free(umemRange *range, uint64_t start) {
   return size;
 }
 
+/* ---- from hand to hand ---- */
+
+uint64_t umemRange_claim(umemRange *range, uint64_t start) {
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan *self = &range->index.spans[span];
+  if (!span || self->live) return 0;
+  unlink_free(range, span);
+  self->live = true;
+  range->totals.live_count += 1;
+  range->totals.live_bytes += self->size;
+  return self->size;
+}
+
+uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to) {
+  if (range == to) return umemRange_free(range, start);
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan const self = range->index.spans[span];
+  if (!span || !self.live || !umemIndex_reserve(&to->index, 1)) return 0;
+  uint64_t extent = extent_of(range, &self);
+  umemIndex_erase(&range->index, span);
+  range->totals.live_count -= 1;
+  range->totals.live_bytes -= extent;
+  uint32_t handed = umemIndex_insert(&to->index, umemIndex_floor(&to->index, start), start);
+  umemSpan *there = &to->index.spans[handed];
+  there->size = extent;
+  there->wall_below = self.wall_below;
+  there->wall_above = self.wall_above;
+  release(to, handed);
+  return self.size;
+}
+
 /* ---- questions ---- */
 
 static void describe(umemRange const *range, uint32_t span, umemRangeItem *item) {

@@ -71,6 +71,16 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment);
  * size, or 0, with nothing changed, when no live range begins there. Needs no memory: cannot fail. */
 uint64_t umemRange_free(umemRange *range, uint64_t start);
 
+/* Makes the free range that begins at start live, all of it. Returns its size, or 0, with nothing
+ * changed, when no free range begins there. Needs no memory: cannot fail. */
+uint64_t umemRange_claim(umemRange *range, uint64_t start);
+
+/* Frees the live range that begins at start into to, an allocator of the same granule that knows nothing
+ * of these numbers: there it joins its free neighbours, but across no border of a region that never
+ * joins. to may be range itself. Returns its requested size; 0, with nothing changed, when no live range
+ * begins there, or to has no memory. */
+uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to);
+
 /* Tells the range, live or free, that contains the number at. False when no region does. */
 bool umemRange_find(umemRange const *range, uint64_t at, umemRangeItem *item);
 

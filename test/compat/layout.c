@@ -54,6 +54,7 @@ static void contexts(void **state) {
   CONTEXT(umemCudaManaged);
   CONTEXT(umemCudaAsync);
   CONTEXT(umemPool);
+  CONTEXT(umemPoolOn);
   CONTEXT(umemFixed);
   CONTEXT(umemBinning);
   CONTEXT(umemCudaPrefetch);

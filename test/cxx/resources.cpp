@@ -44,6 +44,7 @@ using Over = std::function<Context(Context const &)>;
 std::vector<std::pair<char const *, Over>> kinds(TempFile const &log) {
   return {
       {"Pool", [](Context const &c) { return umem::Pool(c); }},
+      {"PoolOn", [](Context const &c) { return umem::PoolOn(umem::Pool(c), c); }},
       {"Fixed", [](Context const &c) { return umem::Fixed(c, 4096); }},
       {"Binning",
        [](Context const &c) {
@@ -148,6 +149,45 @@ TEST(PoolTest, tells_what_it_holds) {
   umem::Buffer buffer(pool, 100000);
   EXPECT_GE(pool.stats().used, 100000u);
   EXPECT_EQ(pool.stats().blocks, 1u);
+}
+
+TEST(PoolTest, views_share_it) {
+  umem::Host ram;
+  umem::Pool pool(ram);
+  umem::PoolOn one(pool, ram), other(pool, umem::Host());
+  EXPECT_EQ(umem::PoolOn(one), one);
+  {
+    umem::Buffer a(one, 1000), b(other, 2000);
+    EXPECT_EQ(pool.stats().blocks, 2u);
+    EXPECT_TRUE(one.is_same_device(other));
+  }
+  EXPECT_EQ(pool.stats().blocks, 0u);
+  EXPECT_EQ(pool.stats().chunks, 1u);
+}
+
+TEST(PoolTest, views_keep_pool_and_queue) {
+  int ended = 0;
+  umem::Host below, order;
+  auto ends = [&ended](umemVirtual *) { ended++; };
+  Context upstream(std::shared_ptr<umemVirtual>(below.c_context(), ends));
+  Context queue(std::shared_ptr<umemVirtual>(order.c_context(), ends));
+  {
+    umem::PoolOn view(umem::Pool(upstream), queue);
+    upstream = Context();
+    queue = Context();
+    umem::Buffer buffer(view, 100);
+    view = umem::PoolOn(umem::Pool(below), order);
+    EXPECT_EQ(ended, 0);
+  }
+  EXPECT_EQ(ended, 2);
+}
+
+TEST(PoolTest, views_of_other_memory_cannot_be) {
+  umem::Pool pool{umem::Host()};
+  EXPECT_THROW(umem::PoolOn(pool, umem::File::scratch()), umem::value_error);
+  EXPECT_THROW(umem::PoolOn(pool, Context()), umem::value_error);
+  umem_thread_clear();
+  EXPECT_EQ(pool.stats().blocks, 0u);
 }
 
 TEST(PoolTest, fixed_tells_what_it_holds) {

@@ -44,9 +44,13 @@ bool fake_host_is_genuine(umemVirtual *ctx, umemVirtual *that);
 typedef struct FakeAsync {
   Fake super;
   struct FakeQueue *queue; /* owned */
+  FakeStore *own;          /* owned; the one in use may be another's */
 } FakeAsync;
 
 umemStatusType fake_async_ctor(FakeAsync *ctx);
+
+/* Another queue of the same device, which must outlive it: in its memory. */
+umemStatusType fake_async_ctor_on(FakeAsync *ctx, FakeAsync *device);
 
 /* The same with addresses that the CPU can use, like managed memory. */
 umemStatusType fake_managed_ctor(FakeAsync *ctx);

@@ -246,6 +246,7 @@ static void async_dtor(umemVirtual *ctx) {
   pthread_join(queue->worker, NULL);
   timeline_leave(queue->timeline);
   free(queue);
+  ((Fake *)ctx)->store = ((FakeAsync *)ctx)->own;
   fake_vtbl->dtor(ctx);
 }
 
@@ -269,6 +270,7 @@ static umemStatusType make_ordered(FakeAsync *ctx, char const *name) {
     umem_dtor(ctx);
     return status;
   }
+  ctx->own = ctx->super.store;
   fake_vtbl = base->vptr;
   base->vptr = &vtbl;
   base->name = name;
@@ -279,6 +281,14 @@ static umemStatusType make_ordered(FakeAsync *ctx, char const *name) {
 umemStatusType fake_async_ctor(FakeAsync *ctx) {
   umemStatusType status = fake_ctor(&ctx->super);
   return status == umemOK ? make_ordered(ctx, "FakeAsync") : status;
+}
+
+umemStatusType fake_async_ctor_on(FakeAsync *ctx, FakeAsync *device) {
+  umemStatusType status = fake_async_ctor(ctx);
+  if (status != umemOK) return status;
+  ctx->super.store = device->super.store;
+  memcpy(ctx->super.super.space, device->super.super.space, sizeof ctx->super.super.space);
+  return umemOK;
 }
 
 umemStatusType fake_managed_ctor(FakeAsync *ctx) {

@@ -36,6 +36,23 @@ static void finds_what_was_set(void **state) {
   umemPageMap_fini(&map);
 }
 
+/* As if it were new; and it can be used again. */
+static void finds_nothing_when_it_is_cleared(void **state) {
+  (void)state;
+  umemPageMap map;
+  assert_true(umemPageMap_init(&map));
+  for (int round = 0; round < 2; round++) {
+    for (uint64_t i = 0; i < count; i++) { /* a leaf each */
+      assert_true(!umemPageMap_word(&map, (uintptr_t)(i << 30)));
+      assert_true(umemPageMap_prepare(&map, i << 14, 1));
+      umemPageMap_set(&map, i << 14, 1, 4711);
+    }
+    umemPageMap_clear(&map);
+  }
+  assert_true(!umemPageMap_word(&map, 0));
+  umemPageMap_fini(&map);
+}
+
 /* A span of several pages may lie in two leaves. */
 static void sets_runs(void **state) {
   (void)state;
@@ -85,6 +102,7 @@ static void readers_need_no_lock(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(finds_what_was_set),
+      cmocka_unit_test(finds_nothing_when_it_is_cleared),
       cmocka_unit_test(sets_runs),
       cmocka_unit_test(readers_need_no_lock),
   };

@@ -20,7 +20,8 @@
  *   the books  lie in RAM beside the memory and never in it. A free of what is no live block of the pool
  *              is umemValueError, and nothing is freed. So are umem_realloc and umem_aligned_origin.
  *              Writing outside of a block, but inside the upstream's, is not noticed.
- *   order      On an ordered upstream blocks are freed, and given out again, in the order of its queue.
+ *   order      On an ordered upstream blocks are freed, and given out again, in the order of its queue. For
+ *              many queues there are views: umem/pool_on.h.
  *   upstream   Chunks are asked for with umem_aligned_alloc, at multiples of 64 KiB; small blocks need one
  *              of 64 KiB. Where umem_aligned_alloc is umemVirtual's own, that takes 128 KiB.
  *   fork       A child may use the pool as far as it may use the upstream. What other threads of the

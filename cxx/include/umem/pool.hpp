@@ -1,4 +1,4 @@
-/* umem/pool.hpp - many blocks out of few, as handles: Pool, Fixed and Binning.
+/* umem/pool.hpp - many blocks out of few, as handles: Pool, PoolOn, Fixed and Binning.
  *
  *     umem::Pool pool{umem::Cuda()};
  *     umem::Array<double, 2> u({51, 51}, pool);    // no call of the GPU's driver
@@ -9,7 +9,7 @@
  * A handle that is made from one of its own class is a copy, another handle of the same context. To go
  * over one's own kind, hand it over as what it is to others, a umem::Context.
  *
- * Threads: as umem/pool.h, umem/fixed.h and umem/binning.h tell of the contexts. */
+ * Threads: as umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h tell of the contexts. */
 #ifndef UMEM_POOL_HPP
 #define UMEM_POOL_HPP
 
@@ -18,9 +18,11 @@
 #include <umem/binning.h>
 #include <umem/fixed.h>
 #include <umem/pool.h>
+#include <umem/pool_on.h>
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace umem {
@@ -38,6 +40,20 @@ public:
     detail::check(umemPool_stats(reinterpret_cast<umemPool *>(c_context()), &stats));
     return stats;
   }
+};
+
+/* Blocks of a pool in the order of a queue, usually a umem::CudaAsync, whose copies it makes:
+ * umemPoolOn. */
+class PoolOn : public Context {
+public:
+  /* queue: in the memory of the pool; both are kept alive. */
+  PoolOn(Pool const &pool, Context const &queue)
+      : Context(make<umemPoolOn>(
+            [&](umemPoolOn *ctx) {
+              return umemPoolOn_ctor(ctx, reinterpret_cast<umemPool *>(pool.c_context()),
+                                     queue.c_context());
+            },
+            std::make_shared<std::pair<Pool, Context>>(pool, queue))) {}
 };
 
 /* Blocks of one size, without a lock: umemFixed. */

@@ -1,0 +1,352 @@
+/* pool_on.c - views of a pool: what they are, what they share, and what they leave. */
+#include "pool_on_help.h"
+
+/* ---- construction ---- */
+
+static void a_view_is_a_context_of_its_queue(void **state) {
+  (void)state;
+  for (int ordered = 0; ordered < 2; ordered++) {
+    Shared s;
+    open_shared(&s, ordered, 0);
+    assert_string_equal(umem_get_device_name(&s.a), "PoolOn");
+    assert_true(s.a.super.capabilities & umemOrdered);
+    assert_true(s.a.super.capabilities & umemConcurrent);
+    assert_int_equal(s.a.super.alignment, clockGrain);
+    assert_ptr_equal(queue_under(&s.a), &s.queue[0]);
+    assert_true(umem_is_same_device(&s.a, &s.b) && umem_is_same_device(&s.pool, &s.a));
+    assert_int_equal(clocks_allocated(s.clocks), 0); /* and it costs nothing */
+    assert_int_equal(clocks_waits(s.clocks), 0);
+    umemInfo info = UMEM_INFO_INIT;
+    assert_ok(umem_get_info(&s.a, &info));
+    assert_int_equal(info.alignment, clockGrain);
+    assert_ok(umem_set(&s.a, umem_alloc(&s.a, 100), 0, 100)); /* by its own queue */
+    close_shared(&s);
+  }
+}
+
+static void what_cannot_be_constructed(void **state) {
+  (void)state;
+  Shared s;
+  umemHost host;
+  umemPool pool;
+  umemPoolOn view;
+  open_shared(&s, true, 0);
+  assert_ok(umemHost_ctor(&host));
+  assert_int_equal(umemPoolOn_ctor(NULL, &s.pool, &s.queue[0]), umemValueError);
+  assert_int_equal(umemPoolOn_ctor(&view, NULL, &s.queue[0]), umemValueError);
+  expect_failure(&view, umemValueError, "umemPoolOn_ctor: the pool is NULL");
+  assert_int_equal(umemPoolOn_ctor(&view, &s.pool, NULL), umemValueError);
+  expect_failure(&view, umemValueError, "umemPoolOn_ctor: ");
+  assert_int_equal(umemPoolOn_ctor(&view, (umemPool *)(void *)&s.a, &s.queue[0]), umemTypeError);
+  expect_failure(&view, umemTypeError, "umemPoolOn_ctor: this PoolOn is no pool");
+  assert_int_equal(umemPoolOn_ctor(&view, &s.pool, &host), umemValueError);
+  expect_failure(
+      &view, umemValueError,
+      "umemPoolOn_ctor: this Host is not in the memory of the pool, which stands on ClockQueue");
+  assert_true(umem_alloc(&view, 1) == 0);
+  umem_dtor(&view);
+  assert_int_equal(umemPoolOn_ctor((umemPoolOn *)(void *)&s.pool, &s.pool, &host), umemValueError);
+  open_pool(&pool, &s.base, 0, 0, 0);
+  umem_dtor(&pool);
+  assert_int_equal(umemPoolOn_ctor(&view, &pool, &s.queue[0]), umemValueError);
+  expect_failure(&view, umemValueError, "the pool is not constructed");
+  umem_thread_clear();
+  assert_true(umem_is_ok(&s.pool));
+  close_shared(&s);
+}
+
+static void a_queue_need_not_be_ordered(void **state) {
+  (void)state;
+  umemHost host, other;
+  umemPool pool;
+  umemPoolOn view;
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemHost_ctor(&other));
+  open_pool(&pool, &host, 0, 0, 0);
+  assert_ok(umemPoolOn_ctor(&view, &pool, &other));
+  assert_false(view.super.capabilities & umemOrdered);
+  for (size_t i = 0; i < some; i++) {
+    uintptr_t adr = umem_calloc(&view, 1, some_sizes[i]);
+    assert_true(adr);
+    assert_true(*(char *)adr == 0);
+    memset((void *)adr, 7, some_sizes[i]);
+    adr = umem_realloc(&view, adr, some_sizes[i], 2 * some_sizes[i]);
+    assert_true(*(char *)adr == 7);
+    umem_free(&pool, adr);
+  }
+  assert_true(umem_is_ok(&view) && umem_is_ok(&pool));
+  umem_dtor(&view);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* ---- live blocks ---- */
+
+static void live_blocks_belong_to_the_pool(void **state) {
+  (void)state;
+  Shared s;
+  open_shared(&s, true, 0);
+  for (size_t i = 0; i < some; i++) {
+    uintptr_t adr = new_used(&s.a, some_sizes[i]);
+    assert_true(umem_aligned_origin(&s.b, adr) == adr);
+    assert_int_equal(stats_of(&s.pool).blocks, 1);
+    umem_free(&s.c, adr + 8);
+    expect_failure(&s.c, umemValueError, "is not a live block of the pool");
+    free_elsewhere(&s.a, &s.b, adr, some_sizes[i]);
+    umem_free(&s.a, adr);
+    expect_failure(&s.a, umemValueError, "is not a live block of the pool");
+    assert_true(umem_aligned_origin(&s.c, adr) == 0);
+    expect_failure(&s.c, umemValueError, "is not a live block of the pool");
+    assert_int_equal(stats_of(&s.pool).blocks, 0);
+  }
+  umem_dtor(&s.a);
+  umem_dtor(&s.b);
+  umem_dtor(&s.c);
+  expect_nothing_left(&s.pool);
+  close_shared(&s);
+}
+
+/* ---- sharing ---- */
+
+static void a_view_that_has_enough_waits_for_nobody(void **state) {
+  (void)state;
+  Shared s;
+  open_shared(&s, true, 0);
+  for (int round = 0; round < 100; round++) {
+    for (size_t i = 0; i < some; i++) umem_free(&s.a, new_used(&s.a, some_sizes[i]));
+    if (round == 2) {
+      unsigned long waits = clocks_waits(s.clocks);
+      for (size_t i = 0; i < some; i++) umem_free(&s.a, new_used(&s.a, some_sizes[i]));
+      assert_int_equal(clocks_waits(s.clocks), waits);
+    }
+  }
+  assert_true(clocks_waits(s.clocks) <= 4); /* one for each chunk, for the upstream */
+  close_shared(&s);
+}
+
+/* What one frees another gets, with one wait, and no second chunk. */
+static void one_wait_is_enough(void **state) {
+  (void)state;
+  for (size_t i = 0; i < some; i++) {
+    Shared s;
+    open_shared(&s, false, 0);
+    umem_free(&s.a, new_used(&s.a, 4 * mebi));
+    umem_free(&s.a, new_used(&s.a, some_sizes[i]));
+    for (size_t k = 0; k < 20 && (k + 1) * some_sizes[i] < mebi; k++)
+      umem_free(&s.b, new_used(&s.b, some_sizes[i]));
+    assert_int_equal(clocks_waits(s.clocks), some_sizes[i] < mebi ? 1 : 0);
+    assert_int_equal(stats_of(&s.pool).chunks, 1);
+    close_shared(&s);
+  }
+}
+
+/* With a maximum: as many blocks as the first, whoever had them before and in whatever sizes. */
+static void nobody_hoards(void **state) {
+  (void)state;
+  enum { most = 4000 };
+  static uintptr_t adr[most];
+  for (int ordered = 0; ordered < 2; ordered++) {
+    Shared s;
+    open_shared(&s, ordered, 4 * mebi);
+    void *views[] = {&s.a, &s.b, &s.c, &s.pool};
+    size_t const sizes[] = {256, 5000, 300, 60000, 100000, mebi, 4 * mebi, 2000};
+    for (size_t i = 0; i < 32; i++) {
+      void *view = views[i % 4];
+      size_t size = sizes[(i * 3) % 8], n = 0;
+      while (n < most && (adr[n] = umem_alloc(view, size)) != 0) {
+        clock_use(queue_under(view), adr[n], size);
+        n++;
+      }
+      if (n < most) expect_failure(view, umemMemoryError, "at most 4194304");
+      assert_true(n == most || n * size > 3000 * kibi);
+      if (!ordered && view == &s.pool) assert_true(umem_is_ok(&s.pool));
+      while (n) umem_free(view, adr[--n]);
+    }
+    close_shared(&s);
+  }
+}
+
+/* Of large blocks that wait for the next of their size each has few, but all together have many. */
+static void little_waits_in_many_views(void **state) {
+  (void)state;
+  Shared s;
+  umemPool pool;
+  umemPoolOn views[5];
+  open_shared(&s, false, 0);
+  open_pool(&pool, &s.base, 0, mebi, 0);
+  for (int i = 0; i < 5; i++) assert_ok(umemPoolOn_ctor(&views[i], &pool, &s.queue[i]));
+  uintptr_t live = new_used(&views[4], 40 * mebi), adr[8];
+  for (int i = 0; i < 8; i++) adr[i] = new_used(&views[i / 2], mebi);
+  for (int i = 0; i < 8; i++) umem_free(&views[i / 2], adr[i]);
+  assert_int_equal(stats_of(&pool).chunks, 9);
+  umem_free(&views[4], new_used(&views[4], mebi / 2));
+  assert_int_equal(stats_of(&pool).chunks, 9);
+  umem_free(&views[4], live);
+  for (int i = 0; i < 5; i++) umem_dtor(&views[i]);
+  umem_dtor(&pool);
+  close_shared(&s);
+}
+
+/* A span from which two have taken, and to which two have freed. */
+static void mixed_spans_are_waited_for(void **state) {
+  (void)state;
+  enum { size = 4096, count = 16 }; /* a span of one page */
+  for (int ordered = 0; ordered < 2; ordered++) {
+    Shared s;
+    uintptr_t adr[count];
+    open_shared(&s, ordered, 64 * kibi);
+    for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
+    for (int i = 0; i < 8; i++) umem_free(&s.a, adr[i]);
+    empty_caches(&s.a);
+    for (int i = 8; i < 14; i++) free_elsewhere(&s.a, &s.b, adr[i], size);
+    empty_caches(&s.b);
+    unsigned long waits = clocks_waits(s.clocks);
+    for (int i = 0; i < 14; i++) adr[i] = new_used(&s.c, size);
+    assert_int_equal(clocks_waits(s.clocks), waits + 2);
+    assert_true(umem_alloc(&s.b, size) == 0);
+    expect_failure(&s.b, umemMemoryError, "no room for 4096 bytes");
+    for (int i = 0; i < 14; i++) umem_free(&s.c, adr[i]);
+    umem_free(&s.a, adr[14]);
+    umem_free(&s.a, adr[15]);
+    empty_caches(&s.c);
+    empty_caches(&s.a); /* all of it is free, of a and of c */
+    assert_ok(umem_trim(&s.pool, 0));
+    assert_int_equal(stats_of(&s.pool).reserved, 0);
+    close_shared(&s);
+  }
+}
+
+/* The large block of one, too large to have a descriptor of its own, freed by another. */
+static void a_range_goes_to_whom_it_is_freed_by(void **state) {
+  (void)state;
+  Shared s;
+  open_shared(&s, true, 6 * mebi);
+  uintptr_t adr = new_used(&s.a, 5 * mebi);
+  free_elsewhere(&s.a, &s.b, adr, 5 * mebi);
+  umem_free(&s.c, adr);
+  expect_failure(&s.c, umemValueError, "is not a live block");
+  unsigned long waits = clocks_waits(s.clocks);
+  umem_free(&s.b, new_used(&s.b, 5 * mebi)); /* for nothing */
+  assert_int_equal(clocks_waits(s.clocks), waits);
+  umem_free(&s.a, new_used(&s.a, 5 * mebi)); /* after b */
+  assert_int_equal(clocks_waits(s.clocks), waits + 1);
+  close_shared(&s);
+}
+
+/* ---- ends ---- */
+
+static void a_view_leaves_its_memory_to_the_pool(void **state) {
+  (void)state;
+  for (int ordered = 0; ordered < 2; ordered++) {
+    Shared s;
+    uintptr_t live[some];
+    open_shared(&s, ordered, 4 * mebi);
+    for (size_t i = 0; i < some; i++) {
+      uintptr_t adr = new_used(&s.a, some_sizes[i]);
+      live[i] = new_used(&s.a, some_sizes[i]);
+      umem_free(&s.a, adr);
+    }
+    umem_dtor(&s.a);
+    umem_dtor(&s.queue[0]);
+    assert_int_equal(stats_of(&s.pool).blocks, some);
+    for (size_t i = 0; i < some; i++) { /* for the next ones */
+      uintptr_t adr = umem_alloc(&s.pool, some_sizes[i]);
+      clock_use(&s.base, adr, some_sizes[i]);
+      umem_free(&s.pool, adr);
+      umem_free(&s.b, new_used(&s.b, some_sizes[i]));
+    }
+    for (size_t i = 0; i < some; i++) umem_free(&s.pool, live[i]);
+    assert_ok(umem_trim(&s.pool, 0));
+    assert_int_equal(stats_of(&s.pool).reserved, 0);
+    close_shared(&s);
+  }
+}
+
+/* Another view gets the name of one that has ended, but not its order. */
+static void the_dead_are_waited_for(void **state) {
+  (void)state;
+  enum { size = 4096, count = 16 };
+  Shared s;
+  uintptr_t adr[count];
+  umemPoolOn next;
+  open_shared(&s, true, 64 * kibi);
+  for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
+  umem_free(&s.a, adr[0]);
+  empty_caches(&s.a);
+  free_elsewhere(&s.a, &s.b, adr[1], size);
+  umem_dtor(&s.b); /* to a span that is mixed by that */
+  assert_ok(umemPoolOn_ctor(&next, &s.pool, &s.queue[3]));
+  new_used(&s.c, size);
+  new_used(&s.c, size);
+  umem_dtor(&next);
+  close_shared(&s);
+}
+
+static void many_views_come_and_go(void **state) {
+  (void)state;
+  enum { count = 150 };
+  Shared s;
+  static umemPoolOn views[count];
+  static uintptr_t adr[count];
+  open_shared(&s, true, 0);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < count; i++)
+      assert_ok(umemPoolOn_ctor(&views[i], &s.pool, &s.queue[(i + round) % 5]));
+    for (int i = 0; i < count; i++) adr[i] = new_used(&views[i], 3000);
+    for (int i = 0; i < count; i++)
+      free_elsewhere(&views[i], &views[(i * 7 + 1) % count], adr[i], 3000);
+    for (int i = 0; i < count; i++) empty_caches(&views[i]);
+    for (int i = 0; i < count; i++) adr[i] = new_used(&views[count - 1 - i], 3000);
+    for (int i = 0; i < count; i++) umem_free(&views[count - 1 - i], adr[i]);
+    for (int i = 0; i < count; i++) umem_dtor(&views[i]);
+    assert_true(stats_of(&s.pool).reserved <= 4 * mebi);
+  }
+  close_shared(&s);
+}
+
+static void a_view_may_outlive_its_pool(void **state) {
+  (void)state;
+  Shared s;
+  open_shared(&s, true, 0);
+  char const *words = "the pool of this view was destructed before it";
+  uintptr_t small = new_used(&s.a, 100), large = new_used(&s.a, mebi);
+  umem_free(&s.a, new_used(&s.a, 100));
+  assert_ok(umem_wait(&s.base, &s.queue[0]));
+  umem_dtor(&s.pool);
+  assert_true(umem_alloc(&s.a, 100) == 0);
+  expect_failure(&s.a, umemValueError, words);
+  assert_true(umem_alloc(&s.a, mebi) == 0);
+  expect_failure(&s.a, umemValueError, words);
+  umem_free(&s.a, small);
+  expect_failure(&s.a, umemValueError, words);
+  umem_free(&s.b, large);
+  expect_failure(&s.b, umemValueError, words);
+  assert_true(umem_realloc(&s.a, small, 100, 50) == 0);
+  expect_failure(&s.a, umemValueError, "is not a live block");
+  assert_int_equal(umem_trim(&s.a, 0), umemValueError);
+  expect_failure(&s.a, umemValueError, words);
+  umemInfo info = UMEM_INFO_INIT;
+  assert_int_equal(umem_get_info(&s.a, &info), umemValueError);
+  expect_failure(&s.a, umemValueError, words);
+  close_shared(&s);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(a_view_is_a_context_of_its_queue),
+      cmocka_unit_test(what_cannot_be_constructed),
+      cmocka_unit_test(a_queue_need_not_be_ordered),
+      cmocka_unit_test(live_blocks_belong_to_the_pool),
+      cmocka_unit_test(a_view_that_has_enough_waits_for_nobody),
+      cmocka_unit_test(one_wait_is_enough),
+      cmocka_unit_test(nobody_hoards),
+      cmocka_unit_test(little_waits_in_many_views),
+      cmocka_unit_test(mixed_spans_are_waited_for),
+      cmocka_unit_test(a_range_goes_to_whom_it_is_freed_by),
+      cmocka_unit_test(a_view_leaves_its_memory_to_the_pool),
+      cmocka_unit_test(the_dead_are_waited_for),
+      cmocka_unit_test(many_views_come_and_go),
+      cmocka_unit_test(a_view_may_outlive_its_pool),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

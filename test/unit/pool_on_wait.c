@@ -1,0 +1,175 @@
+/* pool_on_wait.c - views of a pool and waiting: queues that are late, that cannot be told to wait, and
+ * that use the pool while they are told. */
+#include "pool_on_help.h"
+
+#include "fake/fake.h"
+
+/* ---- on queues that do work, as late as they may ---- */
+
+/* The byte in the middle of the block when all is done, the last queue first. */
+static int middle_byte(FakeAsync *last, FakeAsync *first, uintptr_t adr, size_t nbytes) {
+  assert_ok(umem_synchronize(last));
+  assert_ok(umem_synchronize(first));
+  return *fake_store_at(last->super.store, adr + nbytes / 2, 1);
+}
+
+static void late_work_comes_first(void **state) {
+  (void)state;
+  size_t const sizes[] = {4096, mebi, 8 * mebi};
+  FakeAsync base, a, b;
+  assert_ok(fake_async_ctor(&base));
+  assert_ok(fake_async_ctor_on(&a, &base));
+  assert_ok(fake_async_ctor_on(&b, &base));
+  for (size_t i = 0; i < 3; i++) {
+    umemPool pool;
+    umemPoolOn on_a, on_b;
+    open_pool(&pool, &base, 0, 0, sizes[i] < mebi ? 64 * kibi : sizes[i]);
+    assert_ok(umemPoolOn_ctor(&on_a, &pool, &a));
+    assert_ok(umemPoolOn_ctor(&on_b, &pool, &b));
+    uintptr_t adr = umem_alloc(&on_a, sizes[i]), got = 0;
+    assert_true(adr);
+    assert_ok(umem_set(&a, adr, 1, sizes[i])); /* what happens to those who do not wait */
+    assert_ok(umem_set(&b, adr, 2, sizes[i]));
+    assert_int_equal(middle_byte(&b, &a, adr, sizes[i]), 1);
+    assert_ok(umem_set(&on_a, adr, 3, sizes[i]));
+    umem_free(&on_a, adr);
+    while (got != adr) {
+      got = umem_alloc(&on_b, sizes[i]);
+      assert_true(got);
+      assert_ok(umem_set(&on_b, got, 4, sizes[i]));
+    }
+    assert_int_equal(middle_byte(&b, &a, adr, sizes[i]), 4);
+    umem_dtor(&on_a);
+    umem_dtor(&on_b);
+    umem_dtor(&pool);
+  }
+  umem_dtor(&b);
+  umem_dtor(&a);
+  umem_dtor(&base);
+  assert_int_equal(umem_thread_status(), umemOK);
+}
+
+/* ---- waits that fail ---- */
+
+static void where_waiting_fails_others_are_tried(void **state) {
+  (void)state;
+  Shared s;
+  open_shared(&s, false, 0);
+  umem_free(&s.a, new_used(&s.a, mebi));
+  clocks_fail_waits(s.clocks, 1);
+  uintptr_t adr = new_used(&s.b, 1000); /* of a chunk of its own */
+  assert_true(umem_is_ok(&s.b) && umem_thread_status() == umemOK);
+  assert_int_equal(stats_of(&s.pool).chunks, 2);
+  unsigned long waits = clocks_waits(s.clocks);
+  umem_free(&s.a, new_used(&s.a, mebi)); /* what could not pass is a's as before */
+  assert_int_equal(clocks_waits(s.clocks), waits);
+  umem_free(&s.b, adr);
+  close_shared(&s);
+}
+
+static void a_failure_of_waiting_is_told(void **state) {
+  (void)state;
+  Shared s;
+  open_shared(&s, true, mebi);
+  clocks_fail_waits(s.clocks, 9);
+  assert_true(umem_alloc(&s.b, 1000) == 0);
+  expect_failure(&s.b, umemRuntimeError, "umem_alloc: waiting has failed");
+  assert_int_equal(clocks_allocated(s.clocks), 0);
+  clocks_fail_waits(s.clocks, 0);
+  umem_free(&s.b, new_used(&s.b, 1000));
+  clocks_fail_waits(s.clocks, 1);
+  assert_int_equal(umem_trim(&s.b, 0), umemRuntimeError);
+  expect_failure(&s.b, umemRuntimeError, "umem_trim: waiting has failed");
+  clocks_fail_waits(s.clocks, 1);
+  assert_int_equal(umem_trim(&s.pool, 0), umemRuntimeError);
+  umem_thread_clear();
+  assert_ok(umem_trim(&s.pool, 0));
+  assert_int_equal(stats_of(&s.pool).reserved, 0);
+  close_shared(&s);
+}
+
+/* Nobody believes that a mixed span was waited for when it was not. */
+static void a_mixed_span_stays_what_it_is(void **state) {
+  (void)state;
+  for (unsigned failing = 1; failing < 4; failing++) {
+    enum { size = 4096, count = 16 };
+    Shared s;
+    uintptr_t adr[count];
+    open_shared(&s, true, 64 * kibi);
+    for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
+    umem_free(&s.a, adr[0]);
+    empty_caches(&s.a);
+    free_elsewhere(&s.a, &s.b, adr[1], size);
+    empty_caches(&s.b);
+    clocks_fail_waits(s.clocks, failing);
+    uintptr_t one = umem_alloc(&s.c, size);
+    clocks_fail_waits(s.clocks, 0);
+    umem_clear_status(&s.c);
+    umem_thread_clear();
+    if (one) clock_use(&s.queue[2], one, size);
+    uintptr_t other = new_used(&s.c, size);
+    assert_true(one || umem_alloc(&s.c, size) != 0);
+    assert_true(other != 0);
+    close_shared(&s);
+  }
+}
+
+/* ---- a queue that uses the pool while it is told to wait ---- */
+
+/* A decorator of a queue. */
+typedef struct Busy {
+  umemVirtual super;
+  Shared *shared;
+  ClockQueue *queue;
+  uintptr_t freed; /* where what passes begins */
+  unsigned calls;
+} Busy;
+
+static void busy_wait(umemVirtual *ctx, umemVirtual *other) {
+  Busy *self = (Busy *)ctx;
+  Shared *s = self->shared;
+  self->calls++;
+  umem_free(&s->pool, umem_alloc(&s->pool, 100000));
+  umem_free(&s->c, umem_alloc(&s->c, 3000));
+  assert_int_equal(stats_of(&s->pool).blocks, 0);
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umem_free(&s->pool, self->freed); /* a second time */
+  umemAttempt_end(&attempt);
+  assert_int_equal(attempt.type, umemValueError);
+  umem_wait(self->queue, other);
+}
+
+static umemVirtual *busy_upstream(umemVirtual *ctx) { return &((Busy *)ctx)->queue->super; }
+
+static void waiting_may_use_the_pool(void **state) {
+  (void)state;
+  static struct umemVtbl const vtbl = {.wait = busy_wait, .upstream = busy_upstream};
+  Shared s;
+  umemPoolOn view;
+  open_shared(&s, true, 8 * mebi);
+  Busy busy = {.shared = &s, .queue = &s.queue[3]};
+  umemVirtual_ctor(&busy.super, NULL);
+  busy.super.vptr = &vtbl;
+  busy.super.capabilities = s.queue[3].super.capabilities;
+  assert_ok(umemPoolOn_ctor(&view, &s.pool, &busy));
+  busy.freed = new_used(&s.a, 6 * mebi);
+  umem_free(&s.a, busy.freed);
+  uintptr_t adr = umem_alloc(&view, 5000);
+  assert_true(adr && busy.calls == 1);
+  clock_use(&s.queue[3], adr, 5000);
+  umem_free(&view, adr);
+  umem_dtor(&view);
+  close_shared(&s);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(late_work_comes_first),
+      cmocka_unit_test(where_waiting_fails_others_are_tried),
+      cmocka_unit_test(a_failure_of_waiting_is_told),
+      cmocka_unit_test(a_mixed_span_stays_what_it_is),
+      cmocka_unit_test(waiting_may_use_the_pool),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
