@@ -15,11 +15,10 @@
 
 namespace bench {
 
-/* A pool of umem over cuda or cuda-async, with the options that it has by default. */
+/* A pool of umem, or a view of one, by the row of the table; with the options that it has by default. */
 class GpuPool {
 public:
-  explicit GpuPool(char const *upstream)
-      : name_(std::string("pool(") + upstream + ")"), place_(row_named(name_.c_str())) {}
+  explicit GpuPool(char const *row) : name_(row), place_(row_named(row)) {}
 
   std::string const &name() const { return name_; }
   Umem heap() const { return {place_.context()}; }

@@ -177,8 +177,8 @@ void measure_beside(Effort const &effort, std::vector<Ratio> &rows, Pattern cons
 template <typename Pattern>
 void measure_pattern(Effort const &effort, std::vector<Ratio> &rows, Pattern const &pattern,
                      Targets const &targets, bool beside_plain) {
-  for (char const *upstream : {"cuda", "cuda-async"}) {
-    GpuPool pool(upstream);
+  for (char const *row : {"pool(cuda)", "pool(cuda-async)", "pool-on(cuda)"}) {
+    GpuPool pool(row);
     measure_beside(effort, rows, pattern, pool, OrderedGpu(), targets.ordered);
 #ifdef UMEM_BENCH_RMM
     RmmPool rmm(static_cast<std::size_t>(waste * pattern.bytes()));

@@ -166,8 +166,8 @@ static bool finish(umemPoolLane *lane) {
     if (follows) return true;
   }
   umemLock_release(&lane->core->lock);
-  bool finished =
-      umem_synchronize(lane->queue) == umemOK || umem_synchronize(lane->queue) == umemOK;
+  bool finished = umem_synchronize(lane->queue) == umemOK;
+  if (!finished) finished = umem_synchronize(lane->queue) == umemOK;
   umemLock_acquire(&lane->core->lock);
   return finished;
 }

@@ -20,7 +20,7 @@ SOURCE_SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 OF_NVCC = {".cu", ".cuh"}
 
 # Private modules that a family of contexts shares: module -> contexts.
-SHARED = {"store": {"file", "mmap"}}
+SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
 
 STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (
@@ -90,10 +90,8 @@ class Tree:
         prefix, _, stem = Path(name).stem.partition("_")
         if prefix != "umem":
             return None
-        for module in self.contexts | set(SHARED):
-            if stem == module or stem.startswith(module + "_"):
-                return module
-        return None
+        modules = sorted(self.contexts | set(SHARED), key=len, reverse=True)
+        return next((m for m in modules if stem == m or stem.startswith(m + "_")), None)
 
     def family(self, module):
         """The modules whose private headers the files of module may include."""

@@ -207,10 +207,10 @@ static void upstream_runs_out(void **state) {
   umemLimit limit;
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 64, 0, 1024, 0};
-  uintptr_t adr[16], count = 0;
+  uintptr_t adr[16] = {0}, count = 0;
   assert_ok(umemLimit_ctor(&limit, &offsets, 1024 + 3 * 128));
   assert_ok(umemFixed_ctor(&fixed, &limit, 128, &options));
-  while (umem_is_ok(&fixed)) adr[count++] = umem_alloc(&fixed, 1);
+  while (umem_is_ok(&fixed) && count < 16) adr[count++] = umem_alloc(&fixed, 1);
   expect_both(&fixed, &limit, umemMemoryError, "umem_alloc: 128 more bytes: 1408 of at most 1408");
   assert_int_equal(count, 8 + 3 + 1); /* a whole chunk, then blocks alone */
   assert_true(adr[11] == UINTPTR_MAX);

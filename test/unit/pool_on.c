@@ -177,8 +177,8 @@ static void little_waits_in_many_views(void **state) {
   for (int i = 0; i < 5; i++) assert_ok(umemPoolOn_ctor(&views[i], &pool, &s.queue[i]));
   uintptr_t live = new_used(&views[4], 40 * mebi), adr[8];
   for (int i = 0; i < 8; i++) adr[i] = new_used(&views[i / 2], mebi);
-  for (int i = 0; i < 8; i++) umem_free(&views[i / 2], adr[i]);
   assert_int_equal(stats_of(&pool).chunks, 9);
+  for (int i = 0; i < 8; i++) umem_free(&views[i / 2], adr[i]);
   umem_free(&views[4], new_used(&views[4], mebi / 2));
   assert_int_equal(stats_of(&pool).chunks, 9);
   umem_free(&views[4], live);

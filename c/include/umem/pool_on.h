@@ -38,7 +38,9 @@
 #ifndef UMEM_POOL_ON_H
 #define UMEM_POOL_ON_H
 
-#include <umem/pool.h>
+#include <umem/base.h>
+
+struct umemPool; /* umem/pool.h */
 
 /* A view of a pool. */
 typedef struct umemPoolOn {
@@ -56,6 +58,6 @@ typedef struct umemPoolOn {
  * constructed, or ordered is in other memory; umemMemoryError.
  * At the end of ctx: umemNotSupportedError when the queue is being captured: what is free in its order is
  * of no use then until the pool ends. */
-UMEM_EXTERN umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered);
+UMEM_EXTERN umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, struct umemPool *pool, void *ordered);
 
 #endif
