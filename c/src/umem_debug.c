@@ -314,7 +314,7 @@ static uintptr_t debug_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 umemStatusType umemDebug_check(umemDebug *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umemDebug_of(ctx);
   if (!self) return umem_result(before);
   umemDebugBlock blocks[umemDebugBatch];
   unsigned count;
@@ -397,29 +397,32 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
   return true;
 }
 
+static struct umemVtbl const debug_vtbl = {
+    .dtor = debug_dtor,
+    .alloc = debug_alloc,
+    .calloc = debug_calloc,
+    .free = debug_free,
+    .aligned_alloc = debug_aligned_alloc,
+    .aligned_origin = debug_aligned_origin,
+    .aligned_free = debug_aligned_free,
+    .realloc = debug_realloc,
+    .set = debug_set,
+    .copy_to = debug_copy_to,
+    .copy_from = debug_copy_from,
+    .copy_direct = debug_copy_direct,
+    .trim = debug_trim,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_ADAPTOR_ORDER,
+};
+
+umemVirtual *umemDebug_of(void *ctx) { return umemAdaptor_of_kind(ctx, &debug_vtbl, "umemDebug"); }
+
 static umemStatusType construct(umemDebug *ctx, void *upstream, umemDebugOptions const *options,
                                 bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = debug_dtor,
-      .alloc = debug_alloc,
-      .calloc = debug_calloc,
-      .free = debug_free,
-      .aligned_alloc = debug_aligned_alloc,
-      .aligned_origin = debug_aligned_origin,
-      .aligned_free = debug_aligned_free,
-      .realloc = debug_realloc,
-      .set = debug_set,
-      .copy_to = debug_copy_to,
-      .copy_from = debug_copy_from,
-      .copy_direct = debug_copy_direct,
-      .trim = debug_trim,
-      .upstream = umemAdaptor_upstream_method,
-      UMEM_ADAPTOR_ORDER,
-  };
   umemDebugOptions const usual = UMEM_DEBUG_OPTIONS_INIT;
   uint64_t before = umem_thread.failures;
   umemDebugImpl *debug =
-      umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Debug", sizeof *debug);
+      umemAdaptor_construct(ctx, upstream, adopts, &debug_vtbl, "Debug", sizeof *debug);
   if (!debug) return umem_result(before);
   if (start(ctx, options ? options : &usual)) return umemOK;
   umemAdaptor_abandon(&ctx->super);

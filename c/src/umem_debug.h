@@ -29,6 +29,9 @@ typedef struct umemDebugImpl {
   umemDebugFault first;
 } umemDebugImpl;
 
+/* umem_debug.c: ctx as a umemDebug, from the program; else NULL, and a status. */
+umemVirtual *umemDebug_of(void *ctx);
+
 static inline umemDebugImpl *umemDebug_impl(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- umem_debug_bytes.c ---- */

@@ -8,46 +8,46 @@
 
 _Static_assert(UMEM_DEBUG_FRAMES <= umemSiteFrames, "a site holds all frames");
 
-typedef char Words[100];
+typedef char BlockWords[100], ByteWords[150];
 
-/* "3 bytes past the end of": where the wrong byte is, as people say it. The byte right behind a
- * block is 1 byte past its end, that right before it 1 byte before. */
-static char const *place(umemDebugFault const *fault, Words words) {
-  int64_t offset = fault->offset, size = (int64_t)fault->nbytes;
-  int64_t n = offset < 0 ? -offset : offset < size ? offset : offset - size + 1;
-  char const *where = offset < 0 ? "before" : offset < size ? "into" : "past the end of";
-  snprintf(words, sizeof(Words), "%" PRIi64 " byte%s %s", n, n == 1 ? "" : "s", where);
+/* "the block of 100 bytes at 0x...". */
+static char const *name_block(umemDebugFault const *fault, BlockWords words) {
+  bool freed = fault->freed && fault->kind != umemDebugDoubleFree;
+  snprintf(words, sizeof(BlockWords), "the %sblock of %zu byte%s at 0x%" PRIxPTR,
+           freed ? "freed " : "", fault->nbytes, fault->nbytes == 1 ? "" : "s", fault->adr);
   return words;
 }
 
-/* "the block of 100 bytes at 0x...". */
-static char const *name_block(umemDebugFault const *fault, Words words) {
-  bool freed = fault->freed && fault->kind != umemDebugDoubleFree;
-  snprintf(words, sizeof(Words), "the %sblock of %zu byte%s at 0x%" PRIxPTR, freed ? "freed " : "",
-           fault->nbytes, fault->nbytes == 1 ? "" : "s", fault->adr);
+/* "byte 100 of the block of 100 bytes at 0x..., past its end": where the wrong byte is, counted from 0,
+ * as in the fault. */
+static char const *name_byte(umemDebugFault const *fault, char const *block, ByteWords words) {
+  int64_t offset = fault->offset, size = (int64_t)fault->nbytes;
+  char const *where = offset < 0 ? ", before it" : offset < size ? "" : ", past its end";
+  snprintf(words, sizeof(ByteWords), "byte %" PRIi64 " of %s%s", offset, block, where);
   return words;
 }
 
 static void say(umemDebugFault const *fault, char *text, size_t size) {
-  Words where, block;
-  place(fault, where);
+  BlockWords block;
+  ByteWords byte;
   name_block(fault, block);
+  name_byte(fault, block, byte);
   uintptr_t adr = fault->adr + (uintptr_t)fault->offset;
   switch (fault->kind) {
   case umemDebugUnderflow:
   case umemDebugOverflow:
   case umemDebugWriteAfterFree:
-    snprintf(text, size, "a wrong write %s %s: 0x%02x instead of 0x%02x, %zu byte%s in all", where,
-             block, fault->found, fault->expected, fault->wrong, fault->wrong == 1 ? "" : "s");
+    snprintf(text, size, "a wrong write to %s: 0x%02x instead of 0x%02x, %zu byte%s in all", byte,
+             fault->found, fault->expected, fault->wrong, fault->wrong == 1 ? "" : "s");
     return;
   case umemDebugBadAccess:
-    snprintf(text, size, "it touches what is %s %s", where, block);
+    snprintf(text, size, "it touches %s", byte);
     return;
   case umemDebugDoubleFree:
     snprintf(text, size, "%s is free already", block);
     return;
   case umemDebugInnerFree:
-    snprintf(text, size, "0x%" PRIxPTR " is %s %s", adr, where, block);
+    snprintf(text, size, "0x%" PRIxPTR " is %s", adr, byte);
     return;
   case umemDebugWrongFunction:
     snprintf(text, size, "%s is %sof umem_aligned_alloc: free it with %s", block,
@@ -119,7 +119,7 @@ static bool check_size(umemDebug *ctx, size_t size, size_t least, char const *na
 
 bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
   UMEM_ENTER();
-  if (!umem_guard(ctx)) return false;
+  if (!umemDebug_of(ctx)) return false;
   if (fault && !check_size(ctx, fault->size, offsetof(umemDebugFault, number), "umemDebugFault"))
     return false;
   umemDebugImpl *debug = ctx->impl;
@@ -133,7 +133,7 @@ bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
 umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
+  if (!umemDebug_of(ctx)) return umem_result(before);
   if (!figures) return umemVirtual_fail(ctx, umemValueError, "figures is NULL");
   size_t const least = offsetof(umemDebugFigures, live_blocks);
   if (!check_size(ctx, figures->size, least, "umemDebugFigures")) return umemValueError;

@@ -73,7 +73,7 @@ static umemOpened *open_on(umemName *name, int device, Slot *slot) {
 }
 
 static umemOpened *open_for_process(umemName *name, char const *text) {
-  if (!umemName_parse(name, text ? text : umem_first_default)) return NULL;
+  if (!umemName_parse(name, text)) return NULL;
   int device = device_of(name);
   umemOpened *opened;
   if (device < 0) {
@@ -88,20 +88,27 @@ static umemOpened *open_for_process(umemName *name, char const *text) {
   return opened;
 }
 
-static umemOpened *open_for_device(umemName *name, char const *text, int device) {
-  if (text && !umemName_parse(name, text)) return NULL;
-  if (!text || device_of(name) < 0) umemName_parse(name, umem_first_default_of_device);
+/* *text, that of the variable, becomes NULL where it does not matter. */
+static umemOpened *open_for_device(umemName *name, char const **text, int device) {
+  if (*text && !umemName_parse(name, *text)) return NULL;
+  if (!*text || device_of(name) < 0) {
+    *text = NULL;
+    umemName_parse(name, umem_first_default_of_device);
+  }
   return open_on(name, device, &slots[1 + device]);
 }
 
-/* Records what was held, with the variable that is to blame. */
-static void tell(umemAttempt const *attempt, char const *text) {
-  size_t said = umem_thread.function ? strlen(umem_thread.function) + strlen(": ") : 0;
-  char const *reason = attempt->text + (strlen(attempt->text) < said ? 0 : said);
+/* Records what was held, with the name that is to blame: the variable's text, or without it what the
+ * default of the process, device -1, or of a GPU begins as. */
+static void tell(umemAttempt const *attempt, char const *text, int device) {
+  char const *reason = umemOpened_reason(attempt);
   if (text)
     umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
+  else if (device < 0)
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umem_first_default, reason);
   else
-    umemAttempt_record(attempt);
+    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", umem_first_default_of_device, device,
+                     reason);
 }
 
 /* The library's own for a slot, opened now if that has not happened; device -1: for the process. */
@@ -120,11 +127,13 @@ static umemOpened *open_own(Slot *slot, int device) {
   claim();
   umemOpened *opened = own_of(slot);
   char const *text = text_of_environment();
-  if (!opened)
-    opened = device < 0 ? open_for_process(name, text) : open_for_device(name, text, device);
+  if (!opened && device < 0)
+    opened = open_for_process(name, text ? text : umem_first_default);
+  else if (!opened)
+    opened = open_for_device(name, &text, device);
   unclaim();
   umemAttempt_end(&attempt);
-  if (!opened) tell(&attempt, text);
+  if (!opened) tell(&attempt, text, device);
   free(name);
   return opened;
 }

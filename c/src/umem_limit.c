@@ -21,8 +21,10 @@ static bool limit_admit(umemVirtual *ctx, size_t more) {
   size_t used = used_by(limit);
   do {
     if (more > limit->maximum - used) {
-      umemVirtual_fail(ctx, umemMemoryError, "%zu more bytes: %zu of at most %zu are in use", more,
-                       used, limit->maximum);
+      umemVirtual_fail(
+          ctx, umemMemoryError,
+          "no room for %zu more bytes: %zu of the %zu that the limit allows are in use", more, used,
+          limit->maximum);
       return false;
     }
   } while (!__atomic_compare_exchange_n(&limit->used, &used, used + more, true, __ATOMIC_RELAXED,

@@ -99,7 +99,7 @@ uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext c
 static bool fail_with_words(umemVirtual *ctx, char const *what, char const *filename, int error) {
   char words[128];
   bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
-  umemVirtual_fail(ctx, full ? umemMemoryError : umemIOError, "cannot %s the log '%s': %s", what,
+  umemVirtual_fail(ctx, full ? umemMemoryError : umemIOError, "cannot %s the log \"%s\": %s", what,
                    filename, umem_system_words(error, words, sizeof words));
   return false;
 }
@@ -111,7 +111,7 @@ static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) 
       length <= limit.rlim_cur)
     return true;
   umemVirtual_fail(ctx, umemMemoryError,
-                   "the %" PRIu64 " bytes of the log '%s' pass the %" PRIu64
+                   "the %" PRIu64 " bytes of the log \"%s\" pass the %" PRIu64
                    " that this process may write to (RLIMIT_FSIZE)",
                    length, filename, (uint64_t)limit.rlim_cur);
   return false;
@@ -124,7 +124,7 @@ static bool is_log(int fd, umemVirtual *ctx, char const *filename) {
   if (length < 0) return fail_with_words(ctx, "read", filename, errno);
   if (!length || (length == sizeof magic && !memcmp(magic, UMEM_LOG_MAGIC, sizeof magic)))
     return true;
-  umemVirtual_fail(ctx, umemValueError, "'%s' is there and is no log: it is not overwritten",
+  umemVirtual_fail(ctx, umemValueError, "\"%s\" is there and is no log: it is not overwritten",
                    filename);
   return false;
 }
@@ -142,7 +142,7 @@ static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   if (!is_allowed(ctx, filename, file->length)) return false;
   if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
     return errno == EWOULDBLOCK
-               ? (umemVirtual_fail(ctx, umemIOError, "another process is writing the log '%s'",
+               ? (umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"",
                                    filename),
                   false)
                : fail_with_words(ctx, "lock", filename, errno);
@@ -232,7 +232,7 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
     return NULL;
   }
   if (!S_ISREG(about.st_mode)) {
-    umemVirtual_fail(ctx, umemIOError, "cannot write the log '%s': it is no regular file",
+    umemVirtual_fail(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
                      filename);
     close(fd);
     return NULL;

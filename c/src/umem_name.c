@@ -52,6 +52,10 @@ static bool unknown_scheme(char const *text) {
   List list = {"", 0};
   umemScheme const *scheme;
   for (size_t i = 0; (scheme = umem_scheme(i)); i++) list_add(&list, "%s", scheme->name);
+  char const *constructor = umem_find_constructor(text);
+  if (constructor)
+    return fail("\"%.60s\" is no scheme, only %s makes it; there are %s", text, constructor,
+                list.text);
   return fail("\"%.60s\" is no scheme; there are %s", text, list.text);
 }
 
@@ -110,14 +114,18 @@ static size_t ordinal_of(umemName const *name, umemNameLayer const *layer, size_
   return ordinal;
 }
 
+char const *umemName_layer(umemName const *name, size_t index, char *text) {
+  umemNameLayer const *layer = &name->layers[index];
+  size_t count, ordinal = ordinal_of(name, layer, &count);
+  snprintf(text, UMEM_LAYER_NAME, count > 1 ? "%s.%zu" : "%s", layer->scheme->name, ordinal);
+  return text;
+}
+
 /* Adds an option under a key that names it in full. */
 static void list_key(List *list, umemName const *name, umemNameLayer const *layer,
                      umemOption const *option) {
-  size_t count, ordinal = ordinal_of(name, layer, &count);
-  if (count > 1)
-    list_add(list, "%s.%zu.%s", layer->scheme->name, ordinal, option->name);
-  else
-    list_add(list, "%s.%s", layer->scheme->name, option->name);
+  char text[UMEM_LAYER_NAME];
+  list_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text), option->name);
 }
 
 /* Whether prefix, "pool" or "pool.2", means layer. */

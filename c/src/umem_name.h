@@ -12,6 +12,9 @@
 
 enum { umemNameLayers = 16 };
 
+/* Bytes of what a layer is called in messages. */
+#define UMEM_LAYER_NAME 64
+
 typedef struct umemNameLayer {
   umemScheme const *scheme;
   umemOptionValue place;
@@ -27,6 +30,10 @@ typedef struct umemName {
 /* Takes text apart; the schemes' options are all checked, but by no constructor. False with a status
  * of the thread when something is wrong. */
 bool umemName_parse(umemName *name, char const *text);
+
+/* What the layer at index is called where its options are named: "pool"; where there are several of its
+ * scheme, "pool.2" for the second one. Into text, of UMEM_LAYER_NAME bytes. */
+char const *umemName_layer(umemName const *name, size_t index, char *text);
 
 /* Sets *value to what text says, which is decoded in place. label names the option in messages. */
 bool umemName_value(umemOption const *option, char const *label, char *text,

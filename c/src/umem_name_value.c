@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Each stands for 1024 times the one before. */
+static char const size_units[] = "KMGT";
+
 /* ---- what would be right ---- */
 
 /* "r, w+" of "r w+". */
@@ -40,10 +43,22 @@ char const *umemName_right(umemOption const *option, char *buffer) {
   return buffer;
 }
 
+/* Whether text is digits and a unit, however large. */
+static bool is_size(char const *text) {
+  size_t digits = strspn(text, "0123456789");
+  char const *unit = text + digits;
+  return digits && (!*unit || (strchr(size_units, *unit) && !unit[1]));
+}
+
 static bool refuse(umemOption const *option, char const *label, char const *text) {
   char buffer[UMEM_MESSAGE_SIZE];
-  umemVirtual_fail(NULL, umemValueError, "%s is \"%.60s\": right would be %s", label, text,
-                   umemName_right(option, buffer));
+  if (option->kind == umemSizeOption && is_size(text))
+    umemVirtual_fail(NULL, umemValueError,
+                     "%s is \"%.60s\": that is more bytes than this machine can address", label,
+                     text);
+  else
+    umemVirtual_fail(NULL, umemValueError, "%s is \"%.60s\": right would be %s", label, text,
+                     umemName_right(option, buffer));
   return false;
 }
 
@@ -97,9 +112,8 @@ static bool read_number(char const *text, uint64_t most, uint64_t *number) {
 
 static bool read_size(char const *text, uint64_t *bytes) {
   if (!read_digits(&text, bytes)) return false;
-  static char const units[] = "KMGT";
-  char const *unit = *text ? strchr(units, *text) : NULL;
-  unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+  char const *unit = *text ? strchr(size_units, *text) : NULL;
+  unsigned shift = unit ? 10 * (unsigned)(unit - size_units + 1) : 0;
   if (unit) text++;
   if (*text || *bytes > SIZE_MAX >> shift) return false;
   *bytes <<= shift;

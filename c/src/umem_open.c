@@ -7,6 +7,7 @@
 #include "umem_lock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static umemOpened *all_opened; /* of umem_open; under the global lock */
 
@@ -48,10 +49,28 @@ static void record_on_thread(umemAttempt *attempt) {
   umemAttempt_record(attempt);
 }
 
+char const *umemOpened_reason(umemAttempt const *attempt) {
+  size_t length = umem_thread.function ? strlen(umem_thread.function) : 0;
+  bool said = length && !strncmp(attempt->text, umem_thread.function, length) &&
+              !strncmp(attempt->text + length, ": ", 2);
+  return attempt->text + (said ? length + 2 : 0);
+}
+
+/* Records on the thread alone why the index-th layer could not be constructed, and which one it is
+ * where there are more. */
+static void tell(umemAttempt const *attempt, umemName const *name, size_t index) {
+  char layer[UMEM_LAYER_NAME];
+  char const *reason = umemOpened_reason(attempt);
+  if (name->count > 1)
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umemName_layer(name, index, layer), reason);
+  else
+    umemVirtual_fail(NULL, attempt->type, "%s", reason);
+}
+
 /* Constructs one layer. Whether it now is a context; if not, that is recorded. */
-static bool construct(umemNameLayer const *layer, umemVirtual *ctx, umemVirtual *upstream) {
+static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umemVirtual *upstream) {
+  umemNameLayer const *layer = &name->layers[index];
   umemScheme const *scheme = layer->scheme;
-  uint64_t before = umem_thread.failures;
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
   umemStatusType status =
@@ -61,8 +80,10 @@ static bool construct(umemNameLayer const *layer, umemVirtual *ctx, umemVirtual 
     return true;
   }
   umem_dtor(ctx);
-  record_on_thread(&attempt);
-  if (umem_thread.failures == before)
+  umemAttempt_end(&attempt);
+  if (umemAttempt_failed(&attempt))
+    tell(&attempt, name, index);
+  else
     umemVirtual_fail(NULL, status == umemOK ? umemValueError : status,
                      "the scheme \"%s\" has constructed nothing", scheme->name);
   return false;
@@ -72,7 +93,7 @@ umemOpened *umemOpened_new(umemName const *name) {
   umemOpened *opened = make_room(name);
   for (size_t i = opened ? name->count : 0; i-- > 0;) {
     umemVirtual *upstream = i + 1 < name->count ? opened->layers[i + 1] : NULL;
-    if (construct(&name->layers[i], opened->layers[i], upstream)) continue;
+    if (construct(name, i, opened->layers[i], upstream)) continue;
     umemAttempt forgotten; /* what the others say at their end must not hide why there is none */
     umemAttempt_begin(&forgotten);
     umemOpened_delete(opened);

@@ -14,6 +14,9 @@ typedef struct umemOpened {
 /* Constructs all layers. NULL with a status of the thread, on nothing else, when one fails. */
 umemOpened *umemOpened_new(umemName const *name);
 
+/* What attempt has held, without the function that is running, which stands before every message. */
+char const *umemOpened_reason(umemAttempt const *attempt);
+
 /* Destructs all layers, outermost first, and frees them. Failures are the thread's. */
 void umemOpened_delete(umemOpened *opened);
 

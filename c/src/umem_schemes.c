@@ -1,6 +1,8 @@
 /* umem_schemes.c - the table of the library's own schemes: a line for each kind of context. */
 #include "umem_schemes.h"
 
+#include <string.h>
+
 umemScheme const *const umem_own_schemes[] = {
     &umem_host_scheme,         &umem_file_scheme,          &umem_mmap_scheme,
     &umem_cuda_scheme,         &umem_cuda_async_scheme,    &umem_cuda_host_scheme,
@@ -11,6 +13,15 @@ umemScheme const *const umem_own_schemes[] = {
 };
 
 size_t const umem_own_scheme_count = sizeof umem_own_schemes / sizeof *umem_own_schemes;
+
+char const *umem_find_constructor(char const *name) {
+  static struct {
+    char const *name, *constructor;
+  } const kinds[] = {{"retry", "umemRetry_ctor"}, {"binning", "umemBinning_ctor"}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(kinds[i].name, name)) return kinds[i].constructor;
+  return NULL;
+}
 
 char const umem_first_default[] = "host:";
 char const umem_first_default_of_device[] = "cuda:";

@@ -26,6 +26,10 @@ extern size_t const umem_own_scheme_count;
  * for its number. */
 extern char const umem_first_default[], umem_first_default_of_device[];
 
+/* The constructor of a kind of context of this name that is no scheme, as it takes what no text can
+ * hold: a function, or several contexts. NULL where there is none. */
+char const *umem_find_constructor(char const *name);
+
 /* The scheme of this name, or NULL. */
 umemScheme const *umem_find_scheme(char const *name);
 

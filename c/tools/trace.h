@@ -16,7 +16,10 @@ typedef struct Trace {
   umemLogRecord *records;                         /* owned; those that are complete, in order */
   size_t count;
   uint64_t overwritten; /* records that newer ones have taken the place of */
+  uint64_t latest;      /* no record can be later */
   uint64_t incomplete;  /* places whose record was not completed, or makes no sense */
+  unsigned only;        /* for the caller to set: the context that is wanted; 0 for all */
+  char const *file;     /* its name without folders, borrowed; NULL of bytes */
   char why[256];        /* what was wrong with it */
 } Trace;
 
@@ -32,6 +35,11 @@ char const *trace_name(Trace const *trace, unsigned ctx, TraceName text);
 
 /* Nanoseconds since the log was begun. */
 uint64_t trace_time(Trace const *trace, uint64_t time);
+
+/* Whether this context is wanted. */
+static inline bool trace_wants(Trace const *trace, unsigned ctx) {
+  return !trace->only || trace->only == ctx;
+}
 
 /* ---- a walk over it ---- */
 
@@ -54,7 +62,8 @@ typedef struct TraceStep {
   size_t blocks;                        /* how many indices there have been */
 } TraceStep;
 
-/* Shows visit every record in order, also failures. False without memory, or when visit returns
+/* Shows visit every record of what is wanted in order, also failures: of one context, also its copies
+ * to and from others, whose blocks are not known then. False without memory, or when visit returns
  * false. */
 bool trace_walk(Trace const *trace, bool (*visit)(void *user, TraceStep const *step), void *user);
 
@@ -62,8 +71,7 @@ bool trace_walk(Trace const *trace, bool (*visit)(void *user, TraceStep const *s
 
 /* Each writes to out; whether that worked is for the caller to ask out. False without memory. */
 bool trace_write_chrome(Trace const *trace, FILE *out, bool flows);
-/* ctx: the context whose records are wanted; 0 for all. */
-bool trace_write_csv(Trace const *trace, FILE *out, unsigned ctx);
+bool trace_write_csv(Trace const *trace, FILE *out);
 bool trace_write_summary(Trace const *trace, FILE *out);
 
 /* The operations of a log, without their addresses. */

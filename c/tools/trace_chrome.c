@@ -5,6 +5,7 @@
 #include "trace.h"
 
 #include <inttypes.h>
+#include <umem/status.h>
 
 typedef struct Chrome {
   Trace const *trace;
@@ -21,7 +22,7 @@ static void write_string(FILE *out, char const *text) {
     unsigned char c = (unsigned char)*text;
     if (c == '"' || c == '\\')
       fprintf(out, "\\%c", c);
-    else if (c < 0x20 || c > 0x7e) /* names are ASCII unless the file was damaged */
+    else if (c < 0x20 || c > 0x7e) /* may be no UTF-8 */
       fprintf(out, "\\u%04x", c);
     else
       fputc(c, out);
@@ -40,6 +41,11 @@ static void begin(Chrome *chrome, char phase, uint32_t thread, uint64_t time) {
           chrome->comma ? "," : "", phase, chrome->trace->header.process, thread);
   write_us(chrome->out, "ts", trace_time(chrome->trace, time));
   chrome->comma = true;
+}
+
+static void write_status(Chrome *chrome, umemLogRecord const *r) {
+  fprintf(chrome->out, ",\"status\":");
+  write_string(chrome->out, umem_get_status_name((umemStatusType)r->status));
 }
 
 static void write_name(Chrome *chrome, char const *name) {
@@ -65,9 +71,9 @@ static void write_failure(Chrome *chrome, umemLogRecord const *r) {
   TraceName text;
   begin(chrome, 'i', r->thread, r->time);
   write_name(chrome, names[r->kind]);
-  fprintf(chrome->out,
-          ",\"s\":\"t\",\"args\":{\"bytes\":%" PRIu64 ",\"status\":%u,\"context\":", r->size,
-          r->status);
+  fprintf(chrome->out, ",\"s\":\"t\",\"args\":{\"bytes\":%" PRIu64, r->size);
+  write_status(chrome, r);
+  fprintf(chrome->out, ",\"context\":");
   write_string(chrome->out, trace_name(chrome->trace, r->ctx, text));
   fprintf(chrome->out, "}}");
 }
@@ -90,7 +96,7 @@ static void write_slice(Chrome *chrome, umemLogRecord const *r) {
   fprintf(chrome->out, ",\"cat\":\"%s\",\"args\":{\"bytes\":%" PRIu64 ",\"%s\":\"0x%" PRIx64 "\"",
           copies ? "copy" : "set", r->size, copies ? "from" : "at", r->adr);
   if (copies) fprintf(chrome->out, ",\"to\":\"0x%" PRIx64 "\"", r->other_adr);
-  if (r->status) fprintf(chrome->out, ",\"status\":%u", r->status);
+  if (r->status) write_status(chrome, r);
   if (r->flags & umemLogUnfinished) fprintf(chrome->out, ",\"unfinished\":true");
   fprintf(chrome->out, "}}");
 }
@@ -129,11 +135,13 @@ bool trace_write_chrome(Trace const *trace, FILE *out, bool flows) {
   fprintf(out,
           "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"overwritten\":%" PRIu64
           ",\"incomplete\":%" PRIu64 "},\"traceEvents\":[\n"
-          "{\"ph\":\"M\",\"pid\":%" PRIu32
-          ",\"name\":\"process_name\",\"args\":{\"name\":\"umem\"}}",
+          "{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"name\":\"process_name\",\"args\":{\"name\":",
           trace->overwritten, trace->incomplete, trace->header.process);
+  write_string(out, trace->file ? trace->file : "umem");
+  fprintf(out, "}}");
   for (unsigned ctx = 1; ctx <= trace->header.contexts; ctx++)
-    if (!trace->overwritten) write_counter(&chrome, ctx, trace->contexts[ctx].begun, 0);
+    if (!trace->overwritten && trace_wants(trace, ctx))
+      write_counter(&chrome, ctx, trace->contexts[ctx].begun, 0);
   bool walked = trace_walk(trace, visit, &chrome);
   fprintf(out, "\n]}\n");
   return walked;

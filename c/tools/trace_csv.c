@@ -13,7 +13,6 @@
 typedef struct Csv {
   Trace const *trace;
   FILE *out;
-  unsigned ctx;
 } Csv;
 
 static void write_line(Csv *csv, umemLogRecord const *r, char const *action, uint64_t adr,
@@ -32,7 +31,6 @@ static bool visit(void *user, TraceStep const *step) {
   Csv *csv = user;
   umemLogRecord const *r = step->record;
   uint64_t size = step->block ? step->block->size : 0;
-  if (csv->ctx && r->ctx != csv->ctx) return true;
   bool allocates = r->kind == umemLogAlloc || r->kind == umemLogResizeEnd;
   if (allocates && r->status)
     write_line(csv, r, "allocate failure", 0, r->size);
@@ -47,8 +45,8 @@ static bool visit(void *user, TraceStep const *step) {
   return true;
 }
 
-bool trace_write_csv(Trace const *trace, FILE *out, unsigned ctx) {
-  Csv csv = {trace, out, ctx};
+bool trace_write_csv(Trace const *trace, FILE *out) {
+  Csv csv = {trace, out};
   fprintf(out, "Thread,Time,Action,Pointer,Size,Stream\n");
   return trace_walk(trace, visit, &csv);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- the header ---- */
@@ -24,7 +25,8 @@ static bool check_header(Trace *trace, size_t nbytes) {
            umemLog_version);
   if (header->record_size != sizeof(umemLogRecord) ||
       header->context_size != sizeof(umemLogContext) || header->contexts >= umemLog_context_count ||
-      !header->capacity || (header->capacity & (header->capacity - 1)))
+      !header->capacity || (header->capacity & (header->capacity - 1)) ||
+      (header->ended && header->ended < header->begun))
     REFUSE("its header is damaged");
   if ((nbytes - umemLog_ring_at) / sizeof(umemLogRecord) < header->capacity)
     REFUSE("it is truncated: %" PRIu64 " records do not fit into its %zu bytes", header->capacity,
@@ -34,9 +36,34 @@ static bool check_header(Trace *trace, size_t nbytes) {
 
 /* ---- the records ---- */
 
+/* When the log ends, at the latest. Of one that is not complete, a year from now: clocks differ, and
+ * that of the calendar may have been set since the log was begun. */
+static uint64_t latest_time(umemLogHeader const *header) {
+  uint64_t const second = 1000000000, year = 366 * 24 * 3600 * second;
+  time_t seconds = time(NULL);
+  uint64_t now = seconds > 0 ? (uint64_t)seconds * second : 0;
+  uint64_t span = (now > header->begun_calendar ? now - header->begun_calendar : 0) + year;
+  if (header->ended) return header->ended;
+  return header->begun < UINT64_MAX - span ? header->begun + span : UINT64_MAX;
+}
+
+/* Contexts whose beginning cannot be right begin with the log. */
+static void correct_contexts(Trace *trace) {
+  for (unsigned ctx = 1; ctx <= trace->header.contexts; ctx++) {
+    uint64_t *begun = &trace->contexts[ctx].begun;
+    if (*begun < trace->header.begun || *begun > trace->latest) *begun = trace->header.begun;
+  }
+}
+
+/* Whether it can be of this log. Those of different threads may be out of order. */
+static bool is_time(Trace const *trace, umemLogRecord const *record) {
+  return record->time >= trace->header.begun && record->time <= trace->latest &&
+         record->duration <= trace->latest - record->time;
+}
+
 static bool is_sound(Trace const *trace, umemLogRecord const *record) {
   bool has_size = record->kind != umemLogFree;
-  return record->kind > 0 && record->kind < umemLog_kinds &&
+  return record->kind > 0 && record->kind < umemLog_kinds && is_time(trace, record) &&
          record->ctx <= trace->header.contexts && record->other_ctx <= trace->header.contexts &&
          record->log2_alignment < 64 && (record->size != 0) == has_size &&
          record->size <= UINT64_MAX - (record->status ? 0 : record->adr) &&
@@ -73,8 +100,10 @@ bool trace_parse(Trace *trace, void const *bytes, size_t nbytes) {
   memcpy(trace->contexts, (char const *)bytes + umemLog_contexts_at, sizeof trace->contexts);
   for (int i = 0; i < umemLog_context_count; i++)
     trace->contexts[i].name[sizeof trace->contexts[i].name - 1] = 0;
-  return check_header(trace, nbytes) &&
-         collect(trace, (umemLogRecord const *)((char const *)bytes + umemLog_ring_at));
+  if (!check_header(trace, nbytes)) return false;
+  trace->latest = latest_time(&trace->header);
+  correct_contexts(trace);
+  return collect(trace, (umemLogRecord const *)((char const *)bytes + umemLog_ring_at));
 }
 
 /* ---- the file ---- */
@@ -105,6 +134,7 @@ static bool parse_file(Trace *trace, FILE *file, size_t length) {
 
 bool trace_read(Trace *trace, char const *path) {
   memset(trace, 0, sizeof *trace);
+  char const *slash = strrchr(path, '/');
   FILE *file = fopen(path, "rb");
   struct stat about;
   bool read = false;
@@ -115,6 +145,7 @@ bool trace_read(Trace *trace, char const *path) {
   else
     read = parse_file(trace, file, (size_t)about.st_size);
   if (file) fclose(file);
+  trace->file = slash ? slash + 1 : path;
   return read;
 }
 

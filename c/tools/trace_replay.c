@@ -25,7 +25,7 @@ struct Replay {
   Place *places;         /* owned; one for each index */
   size_t count, places_count;
   size_t left_out;     /* operations on blocks that the log does not know */
-  uint64_t peak_bytes; /* of all contexts together */
+  uint64_t peak_bytes; /* of all contexts that are wanted together */
 };
 
 /* ---- preparing ---- */

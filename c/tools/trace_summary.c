@@ -48,7 +48,9 @@ static void write_header(Trace const *trace, FILE *out) {
   char text[64] = "an unknown time";
   if (gmtime_r(&seconds, &tm)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm);
   fprintf(out, "process %" PRIu32 ", begun %s, %s\n", header->process, text,
-          header->ended ? "complete" : "not completed: the program runs, or was killed");
+          header->ended
+              ? "complete"
+              : "not completed: the program runs, was killed, or did not end its contexts");
   fprintf(out, "%zu records", trace->count);
   if (trace->overwritten) fprintf(out, ", after %" PRIu64 " overwritten ones", trace->overwritten);
   if (trace->incomplete) fprintf(out, ", %" PRIu64 " incomplete", trace->incomplete);
@@ -60,7 +62,7 @@ bool trace_write_summary(Trace const *trace, FILE *out) {
   bool walked = figures && trace_walk(trace, visit, figures);
   write_header(trace, out);
   for (unsigned ctx = 1; walked && ctx <= trace->header.contexts; ctx++)
-    write_context(trace, out, ctx, &figures[ctx]);
+    if (trace_wants(trace, ctx)) write_context(trace, out, ctx, &figures[ctx]);
   free(figures);
   return walked;
 }

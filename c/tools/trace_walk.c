@@ -162,10 +162,15 @@ static void clear(void **tree) {
   while (*tree) drop(tree, **(TraceBlock ***)tree);
 }
 
+static bool wants(Trace const *trace, umemLogRecord const *r) {
+  return trace_wants(trace, r->ctx) || (r->kind == umemLogCopy && trace_wants(trace, r->other_ctx));
+}
+
 bool trace_walk(Trace const *trace, bool (*visit)(void *user, TraceStep const *step), void *user) {
   Walk walk = {.visit = visit, .user = user};
   bool goes_on = true;
-  for (size_t i = 0; i < trace->count && goes_on; i++) goes_on = take(&walk, &trace->records[i]);
+  for (size_t i = 0; i < trace->count && goes_on; i++)
+    if (wants(trace, &trace->records[i])) goes_on = take(&walk, &trace->records[i]);
   clear(&walk.live);
   clear(&walk.moving);
   return goes_on;

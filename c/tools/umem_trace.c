@@ -7,18 +7,19 @@
 #include <umem.h>
 
 static char const usage[] =
-    "Usage: umem-trace FILE [--chrome OUT] [--flows] [--csv OUT] [--context N]\n"
-    "                  [--replay] [--on NAME]\n"
+    "Usage: umem-trace FILE [--chrome OUT [--flows]] [--csv OUT] [--replay [--on NAME]]\n"
+    "                  [--context N]\n"
     "\n"
-    "Reads FILE, a log written by umemLog. Without options, tells what it holds.\n"
+    "Reads FILE, a log written by umemLog. Without --chrome, --csv and --replay, tells what\n"
+    "it holds.\n"
     "\n"
     "  --chrome OUT  writes JSON for Perfetto (https://ui.perfetto.dev) and chrome://tracing:\n"
     "                live bytes of each context, copies and sets, failures\n"
     "  --flows       with arrows from each copy into a block to those that then read from it\n"
     "  --csv OUT     writes allocations and frees as CSV in the columns of RMM\n"
-    "  --context N   of the context with this number only\n"
     "  --replay      runs the log again, in one thread; tells time and peak\n"
     "  --on NAME     on the context that umem_open makes of this name; host: without it\n"
+    "  --context N   any of these, and what is told, of the context with this number only\n"
     "\n"
     "OUT may be - for the standard output.\n";
 
@@ -70,6 +71,7 @@ static bool read_arguments(Arguments *arguments, int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     char const **value = value_of(arguments, argv[i], &number);
     if (value && i + 1 == argc) return complain("no value after ", argv[i], ""), false;
+    if (value && *value) return complain("given twice: ", argv[i], ""), false;
     if (value)
       *value = argv[++i];
     else if (!read_word(arguments, argv[i]))
@@ -78,6 +80,10 @@ static bool read_arguments(Arguments *arguments, int argc, char **argv) {
   if (!arguments->file) return complain("no FILE is given", "", ""), false;
   if (number && !read_number(number, &arguments->ctx))
     return complain("no number of a context: ", number, ""), false;
+  if (arguments->flows && !arguments->chrome)
+    return complain("--flows is of --chrome, which is not given", "", ""), false;
+  if (arguments->on && !arguments->replay)
+    return complain("--on is of --replay, which is not given", "", ""), false;
   return true;
 }
 
@@ -89,7 +95,8 @@ static bool write_chrome(Trace const *trace, FILE *out, Arguments const *argumen
   return trace_write_chrome(trace, out, arguments->flows);
 }
 static bool write_csv(Trace const *trace, FILE *out, Arguments const *arguments) {
-  return trace_write_csv(trace, out, arguments->ctx);
+  (void)arguments;
+  return trace_write_csv(trace, out);
 }
 static bool write_summary(Trace const *trace, FILE *out, Arguments const *arguments) {
   (void)arguments;
@@ -128,6 +135,18 @@ static int replay(Trace const *trace, Arguments const *arguments) {
   return status;
 }
 
+/* Whether the log has the context that is wanted. */
+static bool select_context(Trace *trace, unsigned ctx) {
+  char what[40], why[80];
+  trace->only = ctx;
+  if (ctx <= trace->header.contexts) return true;
+  snprintf(why, sizeof why, "its contexts are numbered from 1 to %u", trace->header.contexts);
+  if (!trace->header.contexts) snprintf(why, sizeof why, "it has none");
+  snprintf(what, sizeof what, "there is no context %u in ", ctx);
+  complain(what, trace->file, why);
+  return false;
+}
+
 int main(int argc, char **argv) {
   Arguments arguments = {.file = NULL};
   if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
@@ -139,6 +158,10 @@ int main(int argc, char **argv) {
   Trace trace;
   if (!trace_read(&trace, arguments.file))
     return complain("cannot read ", arguments.file, trace.why);
+  if (!select_context(&trace, arguments.ctx)) {
+    trace_close(&trace);
+    return misuse;
+  }
   int status = 0;
   if (arguments.chrome) status |= write_to(arguments.chrome, write_chrome, &trace, &arguments);
   if (arguments.csv) status |= write_to(arguments.csv, write_csv, &trace, &arguments);

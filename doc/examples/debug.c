@@ -23,7 +23,7 @@ int main(void) {
   uintptr_t text = umem_alloc(&watched, 11), other = umem_alloc(&watched, 8);
   strcpy((char *)text, "hello world"); /* and a zero: one byte too many */
 
-  umem_free(&watched, text); /* umem_free: a wrong write 1 byte past the end of the block ... */
+  umem_free(&watched, text); /* umem_free: a wrong write to byte 11 of the block of 11 ... */
   tell(&watched);
   umem_free(&watched, text); /* it is told once, and then the block goes */
 
@@ -32,7 +32,7 @@ int main(void) {
 
   umem_free(&watched, other);
   *(char *)other = 0;        /* nobody's any more */
-  umemDebug_check(&watched); /* a wrong write 0 bytes into the freed block of 8 bytes ... */
+  umemDebug_check(&watched); /* a wrong write to byte 0 of the freed block of 8 bytes ... */
   printf("%s\n", umem_get_status_name(umem_thread_status()));
 
   umem_dtor(&watched);

@@ -11,7 +11,7 @@ umem-trace run.umem --chrome run.json
 umem-trace run.umem --chrome run.json --flows
 # in the columns of RMM's logs
 umem-trace run.umem --csv run.csv
-# of one context only
+# of one context only: any of these
 umem-trace run.umem --csv run.csv --context 2
 # runs it again, and tells time and peak
 umem-trace run.umem --replay --on pool+host:

@@ -1,12 +1,16 @@
 /* open.cpp - contexts by name, and the default ones, as handles. */
 #include "places.h"
 
+#include <umem/adaptors.hpp>
 #include <umem/array.hpp>
 #include <umem/buffer.hpp>
+#include <umem/limit.h>
 #include <umem/limit.h>
 #include <umem/open.hpp>
 #include <umem/pool.hpp>
 
+#include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,7 +54,58 @@ TEST(OpenTest, leads_to_inner_layers) {
   Context limit = umem::open("pool+limit+host:?limit=8M").upstream(); /* keeps all layers */
   EXPECT_STREQ(limit.name(), "Limit");
   umem::Buffer buffer(limit, 1000);
-  EXPECT_EQ(umemLimit_used(reinterpret_cast<umemLimit *>(limit.c_context())), 1000u);
+  EXPECT_EQ(umem::Limit::of(limit).used(), 1000u);
+}
+
+/* A layer of the class is found, as what ask(handle) tells, and others are none of it. */
+template <class Handle, class Ask> void expect_of(std::string const &name, Ask &&ask) {
+  SCOPED_TRACE(name);
+  Context outer = umem::open(name), host = umem::open("host:");
+  Handle layer = Handle::of(outer);
+  EXPECT_EQ(layer, outer);
+  outer = Context();
+  ask(layer); /* which keeps it alive */
+  std::uint64_t before = umem_thread_failures();
+  EXPECT_THROW(Handle::of(host), umem::type_error);
+  EXPECT_THROW(Handle::of(layer.upstream()), umem::type_error);
+  EXPECT_THROW(Handle::of(Context()), umem::value_error);
+  EXPECT_TRUE(umem_is_ok(host.c_context())); /* only thrown */
+  EXPECT_EQ(umem_thread_failures(), before);
+}
+
+TEST(OpenTest, gives_layers_their_class_again) {
+  expect_of<umem::Stats>("stats+pool+host:",
+                         [](auto const &h) { EXPECT_EQ(h.figures().current_count, 0u); });
+  expect_of<umem::Pool>("pool+host:?initial=1M",
+                        [](auto const &h) { EXPECT_EQ(h.stats().reserved, 1u << 20); });
+  expect_of<umem::Fixed>("fixed+host:?block=64",
+                         [](auto const &h) { EXPECT_EQ(h.stats().block_size, 64u); });
+  expect_of<umem::Limit>("limit+host:?limit=1K", [](auto const &h) { EXPECT_EQ(h.used(), 0u); });
+  expect_of<umem::Track>("track+host:", [](auto const &h) { EXPECT_EQ(h.count(), 0u); });
+  expect_of<umem::Debug>("debug+host:",
+                         [](auto const &h) { EXPECT_EQ(h.figures().live_blocks, 0u); });
+  expect_of<umem::Fault>("fault+host:", [](auto const &h) { EXPECT_EQ(h.failures(), 0u); });
+  char log[BACKEND_PATH_SIZE];
+  ASSERT_TRUE(backend_temp_file(log));
+  expect_of<umem::Log>(std::string("log+host:?file=") + log,
+                       [](auto const &h) { EXPECT_EQ(h.number(), 1u); });
+  std::remove(log);
+}
+
+TEST(OpenTest, tells_what_its_layers_count) {
+  Context place = umem::open("stats+pool+host:");
+  umem::Stats stats = umem::Stats::of(place);
+  umem::Pool pool = umem::Pool::of(stats.upstream());
+  place = Context();
+  umem::Buffer buffer(pool, 1000), other(stats, 1000);
+  EXPECT_EQ(stats.figures().current_bytes, 1000u);
+  EXPECT_EQ(pool.stats().blocks, 2u);
+  try {
+    umem::Stats::of(pool);
+    ADD_FAILURE() << "a pool is none";
+  } catch (umem::type_error const &error) {
+    EXPECT_STREQ(error.what(), "umemStats_get: this Pool is no umemStats");
+  }
 }
 
 TEST(OpenTest, throws_what_is_wrong_with_a_name) {

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   if (!sink || !trace_parse(&trace, log_bytes, sizeof log_bytes)) return 0;
   if (trace.count > capacity) abort();
   Replay *replay = replay_make(&trace);
-  if (!replay || !trace_write_chrome(&trace, sink, true) || !trace_write_csv(&trace, sink, 1) ||
+  if (!replay || !trace_write_chrome(&trace, sink, true) || !trace_write_csv(&trace, sink) ||
       !trace_write_summary(&trace, sink))
     abort();
   replay_free(replay);

@@ -145,10 +145,10 @@ static void failures_of_bins_are_its_own(void **state) {
   uint64_t failures = umem_thread_failures();
   assert_true(umem_alloc(&ctx, 90) == UINTPTR_MAX); /* not from offsets, which has room */
   assert_true(umem_thread_failures() == failures + 1);
-  expect_failure(&ctx, umemMemoryError, "umem_alloc: 90 more bytes: 100 of at most 150");
+  expect_failure(&ctx, umemMemoryError, "umem_alloc: no room for 90 more bytes: 100 of the 150");
   assert_true(umem_is_ok(&limit));
   assert_true(umem_calloc(&ctx, 9, 10) == UINTPTR_MAX);
-  expect_failure(&ctx, umemMemoryError, "umem_calloc: 90 more bytes");
+  expect_failure(&ctx, umemMemoryError, "umem_calloc: no room for 90 more bytes");
   assert_true(umem_aligned_alloc(&ctx, 16, 60) == UINTPTR_MAX);
   expect_failure(&ctx, umemMemoryError, "umem_aligned_alloc: ");
   assert_true(umem_alloc(&ctx, SIZE_MAX / 2) == UINTPTR_MAX);

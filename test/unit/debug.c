@@ -15,8 +15,10 @@ static void one_byte_past_the_end_is_found(void **state) {
       uintptr_t before = umem_alloc(&place.debug, 50), adr = umem_alloc(&place.debug, sizes[i]);
       poke(&place, adr + sizes[i] - 1, 0x42); /* the last one of its own */
       poke(&place, adr + sizes[i], 0x41);
-      snprintf(words, sizeof words, "1 byte past the end of the %sblock of %zu byte%s at 0x%jx",
-               place.direct ? "" : "freed ", sizes[i], sizes[i] == 1 ? "" : "s", (uintmax_t)adr);
+      snprintf(words, sizeof words,
+               "a wrong write to byte %zu of the %sblock of %zu byte%s at 0x%jx, past its end: ",
+               sizes[i], place.direct ? "" : "freed ", sizes[i], sizes[i] == 1 ? "" : "s",
+               (uintmax_t)adr);
       free_is_told(&place, adr, words);
       umemDebugFault fault = first_fault(&place.debug);
       assert_int_equal(fault.kind, umemDebugOverflow);
@@ -37,7 +39,7 @@ static void writes_before_a_block_are_found(void **state) {
     poke(&place, adr, 0x42);
     poke(&place, adr - 1, 0x41);
     poke(&place, adr - 3, 0x40);
-    free_is_told(&place, adr, "a wrong write 3 bytes before the");
+    free_is_told(&place, adr, "a wrong write to byte -3 of the");
     umemDebugFault fault = first_fault(&place.debug);
     assert_int_equal(fault.kind, umemDebugUnderflow);
     assert_true(fault.adr == adr && fault.offset == -3 && fault.wrong == 2);
@@ -56,10 +58,10 @@ static void guards_are_as_long_as_they_should_be(void **state) {
     FOR_EACH_PLACE(place, &options) {
       uintptr_t adr = umem_alloc(&place.debug, 10);
       poke(&place, adr - guards[i], 1);
-      free_is_told(&place, adr, "before the");
+      free_is_told(&place, adr, ", before it: ");
       adr = umem_alloc(&place.debug, 10);
       poke(&place, adr + 9 + guards[i], 1);
-      free_is_told(&place, adr, "past the end of the");
+      free_is_told(&place, adr, ", past its end: ");
       assert_true(first_fault(&place.debug).offset == -(int64_t)guards[i]);
       assert_int_equal(figures_of(&place.debug).faults, 2);
     }
@@ -78,7 +80,7 @@ static void writes_into_freed_blocks_are_found(void **state) {
     poke(&place, adr + 99, 1);
     assert_int_equal(umem_trim(&place.debug, 0), umemIndexError);
     snprintf(words, sizeof words,
-             "umem_trim: a wrong write 12 bytes into the freed block of 100 "
+             "umem_trim: a wrong write to byte 12 of the freed block of 100 "
              "bytes at 0x%jx: 0x00 instead of 0xdd, 2 bytes in all",
              (uintmax_t)adr);
     expect_failure(&place.debug, umemIndexError, words);
@@ -104,8 +106,8 @@ static void nothing_is_too_long_to_be_looked_at(void **state) {
       char words[100];
       poke(&place, adr[i] + at[i], 1);
       assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-      snprintf(words, sizeof words, "%zu byte%s into the freed block of 1000000 bytes at 0x%jx",
-               at[i], at[i] == 1 ? "" : "s", (uintmax_t)adr[i]);
+      snprintf(words, sizeof words,
+               "byte %zu of the freed block of 1000000 bytes at 0x%jx: ", at[i], (uintmax_t)adr[i]);
       expect_failure(&place.debug, umemIndexError, words);
     }
   }
@@ -122,18 +124,19 @@ static void a_check_finds_them_where_they_are(void **state) {
     assert_ok(umemDebug_check(&place.debug));
     poke(&place, adr[151] + 161, 5);
     assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "umemDebug_check: a wrong write 1 byte past the");
+    expect_failure(&place.debug, umemIndexError,
+                   "umemDebug_check: a wrong write to byte 161 of the");
     poke(&place, adr[50] + 2, 5);
     poke(&place, adr[3] - 2, 5);
     assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "2 bytes into the freed block of 60 bytes");
+    expect_failure(&place.debug, umemIndexError, "byte 2 of the freed block of 60 bytes");
     assert_ok(umemDebug_check(&place.debug)); /* each is told once */
     poke(&place, adr[50] + 1, 5);
     poke(&place, adr[3] - 1, 5);
     assert_ok(umemDebug_check(&place.debug));
     poke(&place, adr[50] - 1, 5); /* around is not inside */
     assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "1 byte before the freed block of 60 bytes");
+    expect_failure(&place.debug, umemIndexError, "byte -1 of the freed block of 60 bytes");
     umemDebugFigures figures = figures_of(&place.debug);
     assert_true(figures.faults == 4 && figures.live_blocks == count / 2);
     assert_int_equal(figures.kept_blocks, count / 2);
@@ -151,7 +154,7 @@ static void the_end_finds_what_is_left(void **state) {
     poke(&place, adr + 100, 5);
     poke(&place, other + 7, 5);
     umem_dtor(&place.debug);
-    assert_non_null(strstr(umem_get_message(&place.debug), "7 bytes into the freed block of 100"));
+    assert_non_null(strstr(umem_get_message(&place.debug), "byte 7 of the freed block of 100"));
     expect_failure(&place.debug, umemIndexError, "umem_dtor: a wrong write ");
     assert_true(umem_is_ok(place.upstream));
     if (place.row->books) assert_int_equal(place.row->books(place.upstream).blocks, 0);
@@ -202,7 +205,7 @@ static void alignment_is_kept_with_guards(void **state) {
     }
     if (!place.direct && alignment == 65536) {
       assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-      expect_failure(&place.debug, umemIndexError, "4096 bytes before the freed block of 77");
+      expect_failure(&place.debug, umemIndexError, "byte -4096 of the freed block of 77");
     }
     if (alignment == 65536) assert_true(first_fault(&place.debug).aligned);
     assert_int_equal(figures_of(&place.debug).live_blocks, 0);

@@ -90,12 +90,11 @@ static void wrong_frees_change_nothing(void **state) {
   FOR_EACH_PLACE(place, NULL) {
     uintptr_t adr = umem_alloc(&place.debug, 100);
     uintptr_t aligned = umem_aligned_alloc(&place.debug, 64, 100);
-    refuses(&place, umem_free, adr + 1, "is 1 byte into the block of 100 bytes at 0x");
+    refuses(&place, umem_free, adr + 1, "is byte 1 of the block of 100 bytes at 0x");
     assert_int_equal(first_fault(&place.debug).kind, umemDebugInnerFree);
     assert_true(first_fault(&place.debug).offset == 1);
-    refuses(&place, umem_free, adr + 100, "is 1 byte past the end of the block of 100 bytes");
-    refuses(&place, umem_free, adr - 32,
-            "is 32 bytes before the block of 100 bytes"); /* upstream's */
+    refuses(&place, umem_free, adr + 100, "is byte 100 of the block of 100 bytes");
+    refuses(&place, umem_free, adr - 32, "is byte -32 of the block of 100 bytes"); /* upstream's */
     refuses(&place, umem_free, (uintptr_t)&place, "lies in no block");
     refuses(&place, umem_free, aligned, "is of umem_aligned_alloc: free it with umem_aligned_free");
     refuses(&place, umem_aligned_free, adr, "is not of umem_aligned_alloc: free it with umem_free");
@@ -106,7 +105,7 @@ static void wrong_frees_change_nothing(void **state) {
     umem_free(&place.debug, adr);
     refuses(&place, umem_free, adr, "is free already");
     refuses(&place, umem_aligned_free, adr, "is free already");
-    refuses(&place, umem_free, adr + 5, "is 5 bytes into the freed block of 100 bytes");
+    refuses(&place, umem_free, adr + 5, "is byte 5 of the freed block of 100 bytes");
     assert_true(umem_realloc(&place.debug, adr, 100, 10) == umem_null(&place.debug));
     expect_failure(&place.debug, umemValueError, "is free already");
     umem_aligned_free(&place.debug, aligned);
@@ -127,7 +126,7 @@ static void a_resize_moves_and_watches_the_old_place(void **state) {
     assert_true(all_are(&place, old, UMEM_DEBUG_FREED, 100));
     poke(&place, old + 50, 7);
     assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "50 bytes into the freed block of 100 bytes");
+    expect_failure(&place.debug, umemIndexError, "byte 50 of the freed block of 100 bytes");
 
     uintptr_t small = umem_realloc(&place.debug, adr, 200, 1);
     assert_true(small != null && all_are(&place, small, 0, 1));
@@ -135,18 +134,32 @@ static void a_resize_moves_and_watches_the_old_place(void **state) {
     adr = umem_realloc(&place.debug, small, 1, 10);
     if (place.direct) { /* told, and nothing else done */
       assert_true(adr == null);
-      expect_failure(&place.debug, umemIndexError, "umem_realloc: a wrong write 1 byte past");
+      expect_failure(&place.debug, umemIndexError, "umem_realloc: a wrong write to byte 1 of");
       assert_int_equal(figures_of(&place.debug).live_blocks, 1);
       adr = umem_realloc(&place.debug, small, 1, 10);
     } else {
       assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-      expect_failure(&place.debug, umemIndexError,
-                     "1 byte past the end of the freed block of 1 byte");
+      expect_failure(&place.debug, umemIndexError, "byte 1 of the freed block of 1 byte");
     }
     assert_true(adr != null);
     umem_free(&place.debug, adr);
     assert_int_equal(figures_of(&place.debug).live_blocks, 0);
   }
+}
+
+/* What is none is told, and not looked into. */
+static void questions_are_for_its_kind(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  assert_ok(umemLimit_ctor(&limit, &host, 100));
+  assert_int_equal(umemDebug_check((umemDebug *)&limit), umemTypeError);
+  expect_failure(&limit, umemTypeError, "umemDebug_check: this Limit is no umemDebug");
+  assert_int_equal(umemDebug_get((umemDebug *)&limit, &figures), umemTypeError);
+  expect_failure(&limit, umemTypeError, "umemDebug_get: this Limit is no umemDebug");
+  assert_false(umemDebug_first((umemDebug *)&limit, NULL));
+  expect_failure(&limit, umemTypeError, "umemDebug_first: this Limit is no umemDebug");
+  umem_dtor(&limit);
 }
 
 /* ---- sets and copies ---- */
@@ -167,22 +180,25 @@ static void sets_and_copies_stay_inside(void **state) {
     umem_free(&place.debug, dead);
     assert_ok(umem_set(&place.debug, adr, 1, 100));
     expect_bad_access(&place, umem_set(&place.debug, adr, 2, 101),
-                      "umem_set: it touches what is 1 byte past the end of the block of 100 bytes");
+                      "umem_set: it touches byte 100 of the block of 100 bytes");
     umemDebugFault fault = first_fault(&place.debug);
     assert_int_equal(fault.kind, umemDebugBadAccess);
     assert_true(fault.adr == adr && fault.offset == 100 && !fault.freed);
-    expect_bad_access(&place, umem_set(&place.debug, adr - 2, 2, 5), "2 bytes before the block");
-    expect_bad_access(&place, umem_set(&place.debug, adr + 105, 2, 1), "6 bytes past the end");
+    expect_bad_access(&place, umem_set(&place.debug, adr - 2, 2, 5),
+                      "it touches byte -2 of the block");
+    expect_bad_access(&place, umem_set(&place.debug, adr + 105, 2, 1),
+                      "byte 105 of the block of 100 bytes");
     size_t alignment = place.upstream->alignment;
     size_t guard = (32 + alignment - 1) / alignment * alignment;
     if (adr > guard + 8) /* from outside into a guard */
-      expect_bad_access(&place, umem_set(&place.debug, adr - guard - 8, 2, 10), "it touches what");
-    expect_bad_access(&place, umem_set(&place.debug, dead + 5, 2, 1),
-                      "5 bytes into the freed block");
-    expect_bad_access(&place, umem_copy_to(&place.debug, adr, &host, out, 101), "1 byte past");
+      expect_bad_access(&place, umem_set(&place.debug, adr - guard - 8, 2, 10), "it touches byte");
+    expect_bad_access(&place, umem_set(&place.debug, dead + 5, 2, 1), "byte 5 of the freed block");
+    expect_bad_access(&place, umem_copy_to(&place.debug, adr, &host, out, 101),
+                      "byte 100 of the block of 100 bytes");
     expect_bad_access(&place, umem_copy_from(&place.debug, adr + 50, &host, out, 51),
-                      "1 byte past");
-    expect_bad_access(&place, umem_copy_to(&place.debug, dead, &host, out, 10), "into the freed");
+                      "byte 100 of the block of 100 bytes");
+    expect_bad_access(&place, umem_copy_to(&place.debug, dead, &host, out, 10),
+                      "byte 0 of the freed");
     expect_bad_access(&place, umem_copy_to(&place.debug, adr, &place.debug, dead, 10), "freed");
     assert_true(all_are(&place, adr, 1, 100));
 
@@ -191,9 +207,9 @@ static void sets_and_copies_stay_inside(void **state) {
     umemLayout layout = {sizeof layout, 1, 2, extents, strides, NULL};
     assert_ok(umem_copy_strided(&place.debug, adr + 80, &host, out, &layout));
     expect_bad_access(&place, umem_copy_strided(&place.debug, adr + 79, &host, out, &layout),
-                      "umem_copy_strided: it touches what is 1 byte before");
+                      "umem_copy_strided: it touches byte -1 of");
     expect_bad_access(&place, umem_copy_strided(&place.debug, adr + 92, &host, out, &layout),
-                      "1 byte past");
+                      "byte 100 of the block of 100 bytes");
     assert_ok(umem_synchronize(&place.debug));
     umem_free(&place.debug, adr);
   }
@@ -279,6 +295,7 @@ int main(void) {
       TEST(a_wrong_write_tells_the_sites),
       TEST(wrong_frees_change_nothing),
       TEST(a_resize_moves_and_watches_the_old_place),
+      TEST(questions_are_for_its_kind),
       TEST(sets_and_copies_stay_inside),
       TEST(what_cannot_have_guards_is_refused),
       TEST(options_are_checked),

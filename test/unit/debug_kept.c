@@ -44,7 +44,7 @@ static void the_oldest_go_first(void **state) {
     poke(&place, adr[0] + 1, 1);
     assert_int_equal(figures_of(&place.debug).kept_blocks, most);
     umem_free(&place.debug, adr[most]); /* is refused: it has found something */
-    expect_failure(&place.debug, umemIndexError, "umem_free: a wrong write 1 byte into the freed");
+    expect_failure(&place.debug, umemIndexError, "umem_free: a wrong write to byte 1 of the freed");
     size_t left = place.direct ? most - 1 : most - 1 - most / 8;
     assert_int_equal(figures_of(&place.debug).kept_blocks, left);
     assert_int_equal(figures_of(&place.debug).live_blocks, 2);
@@ -63,7 +63,7 @@ static void none_waits_when_none_may(void **state) {
     uintptr_t adr = umem_alloc(&place.debug, 100), other = umem_alloc(&place.debug, 100);
     poke(&place, adr + 100, 1);
     umem_free(&place.debug, adr); /* looked at at once, everywhere */
-    expect_failure(&place.debug, umemIndexError, "1 byte past the end of the block of 100 bytes");
+    expect_failure(&place.debug, umemIndexError, "byte 100 of the block of 100 bytes");
     assert_int_equal(figures_of(&place.debug).live_blocks, 2);
     umem_free(&place.debug, adr);
     umem_free(&place.debug, other);
@@ -91,14 +91,14 @@ static void what_waits_goes_when_memory_is_out(void **state) {
     uintptr_t aligned = umem_aligned_alloc(&debug, 1024, 60000);
     assert_true(aligned != 0);
     assert_true(umem_alloc(&debug, 100000) == 0); /* never */
-    expect_both(&debug, &limit, umemMemoryError, "umem_alloc: 100");
+    expect_both(&debug, &limit, umemMemoryError, "umem_alloc: no room for 100");
     umem_aligned_free(&debug, aligned);
     umem_free(&debug, adr);
     unsigned char wrong = 1;
     assert_ok(umem_copy_from(below, adr, &host, (uintptr_t)&wrong, 1));
     assert_true(umem_alloc(&debug, 90000) == 0); /* the call that finds it does nothing else */
     expect_failure(&debug, umemIndexError,
-                   "umem_alloc: a wrong write 0 bytes into the freed block");
+                   "umem_alloc: a wrong write to byte 0 of the freed block");
     assert_true(umem_is_ok(&limit));
     adr = umem_alloc(&debug, 90000);
     assert_true(adr != 0);
@@ -299,7 +299,7 @@ static void the_order_of_the_queue_counts(void **state) {
     umem_free(&place.debug, adr);
     assert_ok(umem_set(place.upstream, adr + 40, 5, 10)); /* not waited for */
     assert_int_equal(umem_trim(&place.debug, 0), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "40 bytes into the freed block of 100 bytes");
+    expect_failure(&place.debug, umemIndexError, "byte 40 of the freed block of 100 bytes");
     close_place(&place);
   }
 }

@@ -211,7 +211,8 @@ static void upstream_runs_out(void **state) {
   assert_ok(umemLimit_ctor(&limit, &offsets, 1024 + 3 * 128));
   assert_ok(umemFixed_ctor(&fixed, &limit, 128, &options));
   while (umem_is_ok(&fixed) && count < 16) adr[count++] = umem_alloc(&fixed, 1);
-  expect_both(&fixed, &limit, umemMemoryError, "umem_alloc: 128 more bytes: 1408 of at most 1408");
+  expect_both(&fixed, &limit, umemMemoryError,
+              "umem_alloc: no room for 128 more bytes: 1408 of the 1408");
   assert_int_equal(count, 8 + 3 + 1); /* a whole chunk, then blocks alone */
   assert_true(adr[11] == UINTPTR_MAX);
   umem_free(&fixed, adr[4]);
@@ -223,7 +224,7 @@ static void upstream_runs_out(void **state) {
 
   options.initial = 2048;
   assert_int_equal(umemFixed_ctor(&fixed, &limit, 128, &options), umemMemoryError);
-  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: 128 more bytes");
+  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: no room for 128 more bytes");
   assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&fixed);
   end(&limit);

@@ -29,21 +29,22 @@ static void refuses_what_is_beyond(void **state) {
   assert_ok(umemLimit_ctor(&limit, &offsets, 1000));
   uintptr_t adr = umem_alloc(&limit, 900);
   assert_true(umem_alloc(&limit, 101) == UINTPTR_MAX);
-  expect_failure(&limit, umemMemoryError,
-                 "umem_alloc: 101 more bytes: 900 of at most 1000 are in use");
+  expect_failure(
+      &limit, umemMemoryError,
+      "umem_alloc: no room for 101 more bytes: 900 of the 1000 that the limit allows are in use");
   assert_true(umem_is_ok(&offsets)); /* was never asked */
   assert_true(umem_calloc(&limit, 51, 2) == UINTPTR_MAX);
-  expect_failure(&limit, umemMemoryError, "umem_calloc: 102 more bytes");
+  expect_failure(&limit, umemMemoryError, "umem_calloc: no room for 102 more bytes");
   assert_true(umem_aligned_alloc(&limit, 64, 101) == UINTPTR_MAX);
-  expect_failure(&limit, umemMemoryError, "umem_aligned_alloc: 101 more bytes");
+  expect_failure(&limit, umemMemoryError, "umem_aligned_alloc: no room for 101 more bytes");
   assert_true(umem_realloc(&limit, adr, 900, 1001) == UINTPTR_MAX);
-  expect_failure(&limit, umemMemoryError, "umem_realloc: 101 more bytes");
+  expect_failure(&limit, umemMemoryError, "umem_realloc: no room for 101 more bytes");
   assert_int_equal(blocks_in(&offsets), 1);
   assert_int_equal(umemLimit_used(&limit), 900);
   adr = umem_realloc(&limit, adr, 900, 1000); /* all of it */
   assert_int_equal(umemLimit_used(&limit), 1000);
   assert_true(umem_alloc(&limit, 1) == UINTPTR_MAX);
-  expect_failure(&limit, umemMemoryError, "1000 of at most 1000");
+  expect_failure(&limit, umemMemoryError, "1000 of the 1000");
   umem_free(&limit, adr);
   umem_free(&limit, umem_alloc(&limit, 1000));
   end(&limit);

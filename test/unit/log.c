@@ -265,7 +265,7 @@ static void bad_options_are_refused(void **state) {
   options.filename = "";
   expect_refusal(umemValueError, "no file name");
   options.filename = "/nonexistent/log";
-  expect_refusal(umemIOError, "cannot open the log '/nonexistent/log': No such file");
+  expect_refusal(umemIOError, "cannot open the log \"/nonexistent/log\": No such file");
   options.filename = "/dev/null";
   expect_refusal(umemIOError, "no regular file");
 }

@@ -212,7 +212,7 @@ static void an_unwritable_file_is_a_status(void **state) {
   (void)state;
   options.filename = "/proc/self/exe";
   assert_int_equal(umemLog_ctor(&shared, &host, &options), umemIOError);
-  expect_failure(&shared, umemIOError, "cannot open the log '/proc/self/exe': Text file busy");
+  expect_failure(&shared, umemIOError, "cannot open the log \"/proc/self/exe\": Text file busy");
 }
 
 int main(void) {

@@ -117,6 +117,55 @@ static void incomplete_records_are_left_out(void **state) {
   assert_int_equal(trace.records[3].number, 5);
 }
 
+/* Of a log that is complete, or is not. */
+static void expect_left_out(size_t count, size_t left_out) {
+  uint64_t const ended = header()->ended;
+  for (int i = 0; i < 2; i++) {
+    header()->ended = i ? 0 : ended;
+    assert_true(trace_parse(&trace, bytes, length));
+    assert_int_equal(trace.count, count - left_out);
+    assert_int_equal(trace.incomplete, left_out);
+    trace_close(&trace);
+  }
+  header()->ended = ended;
+}
+
+static void records_of_another_time_are_left_out(void **state) {
+  (void)state;
+  umemLogRecord *ring = (umemLogRecord *)(bytes + umemLog_ring_at);
+  assert_true(trace_parse(&trace, bytes, length));
+  size_t count = trace.count;
+  trace_close(&trace);
+  assert_true(header()->ended > header()->begun);
+  expect_left_out(count, 0);
+  ring[3].time = 6365907626747261806;
+  expect_left_out(count, 1);
+  ring[4].time = header()->begun - 1;
+  expect_left_out(count, 2);
+  ring[5].time = UINT64_MAX;
+  expect_left_out(count, 3);
+  ring[6].duration = UINT64_MAX;
+  expect_left_out(count, 4);
+  ring[7].time = header()->begun;
+  expect_left_out(count, 4);
+  ring[7].time = header()->ended + 1; /* only a log that is complete tells that it is wrong */
+  assert_true(trace_parse(&trace, bytes, length));
+  assert_int_equal(trace.incomplete, 5);
+  trace_close(&trace);
+  header()->ended = header()->begun - 1;
+  expect_refusal(length, "its header is damaged");
+}
+
+static void contexts_of_another_time_begin_with_the_log(void **state) {
+  (void)state;
+  umemLogContext *contexts = (umemLogContext *)(bytes + umemLog_contexts_at);
+  uint64_t right = contexts[1].begun;
+  contexts[2].begun = UINT64_MAX / 2;
+  assert_true(trace_parse(&trace, bytes, length));
+  assert_true(trace.contexts[1].begun == right && right > header()->begun);
+  assert_int_equal(trace.contexts[2].begun, header()->begun);
+}
+
 /* ---- damaged logs ---- */
 
 static uint64_t seed = 1;
@@ -134,7 +183,7 @@ static void use(FILE *sink) {
   }
   assert_true(trace.count <= trace.header.capacity);
   assert_true(trace_write_chrome(&trace, sink, true));
-  assert_true(trace_write_csv(&trace, sink, 0));
+  assert_true(trace_write_csv(&trace, sink));
   assert_true(trace_write_summary(&trace, sink));
   Replay *replay = replay_make(&trace);
   assert_non_null(replay);
@@ -221,9 +270,14 @@ static void a_replay_tells_what_fails(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      READ_TEST(what_is_no_log_is_told),          READ_TEST(files_that_cannot_be_read_are_told),
-      READ_TEST(incomplete_records_are_left_out), READ_TEST(damaged_logs_do_no_harm),
-      READ_TEST(a_replay_does_the_same),          READ_TEST(a_replay_tells_what_fails),
+      READ_TEST(what_is_no_log_is_told),
+      READ_TEST(files_that_cannot_be_read_are_told),
+      READ_TEST(incomplete_records_are_left_out),
+      READ_TEST(damaged_logs_do_no_harm),
+      READ_TEST(records_of_another_time_are_left_out),
+      READ_TEST(contexts_of_another_time_begin_with_the_log),
+      READ_TEST(a_replay_does_the_same),
+      READ_TEST(a_replay_tells_what_fails),
   };
   return cmocka_run_group_tests_name("Reading logs", tests, NULL, NULL);
 }

@@ -49,6 +49,20 @@ class Trace(unittest.TestCase):
         self.assertIn("2 File\n  1 allocations, 0 frees, 1 sets, 2 copies\n"
                       "  live at the end: 2000 bytes; peak: 2000 bytes\n", text)
 
+    def test_summary_of_one_context(self):
+        text = run(self.log, "--context", "2")
+        self.assertIn("9 records\n\n2 File\n  1 allocations, 0 frees, 1 sets, 2 copies\n"
+                      "  live at the end: 2000 bytes; peak: 2000 bytes\n", text)
+        self.assertNotIn("Limit", text)
+
+    def test_summary_of_what_did_not_end(self):
+        log = Path(self.folder.name) / "unended"
+        content = bytearray(Path(self.log).read_bytes())
+        content[48:56] = bytes(8)  # when it ended
+        log.write_bytes(content)
+        self.assertIn(" UTC, not completed: the program runs, was killed, or did not end its contexts\n",
+                      run(str(log)))
+
     def test_csv(self):
         text = self.write("--csv")
         self.assertTrue(text.startswith("Thread,Time,Action,Pointer,Size,Stream\n"))
@@ -82,6 +96,19 @@ class Trace(unittest.TestCase):
         self.assertEqual(counters["1 Limit over Host"], [0, 1000, 4000, 4000, 0])
         self.assertEqual(counters["2 File"], [0, 2000])
 
+    def test_events_of_one_context(self):
+        events = self.events("--context", "2")
+        self.assertEqual([e["args"]["live bytes"] for e in events if e["ph"] == "C"], [0, 2000])
+        self.assertEqual({e["name"] for e in events if e["ph"] == "C"}, {"2 File"})
+        self.assertEqual(len([e for e in events if e["ph"] == "X"]), 3)
+        self.assertFalse([e for e in events if e["ph"] == "i"])
+        slices = [e["name"] for e in self.events("--context", "1") if e["ph"] == "X"]
+        self.assertEqual(slices, ["copy 2 File to 1 Limit over Host", "copy 1 Limit over Host to 2 File"])
+
+    def test_the_process_is_called_as_the_file(self):
+        names = [event["args"]["name"] for event in self.events() if event["ph"] == "M"]
+        self.assertEqual(names, ["run.umem"])
+
     def test_slices(self):
         slices = [event for event in self.events() if event["ph"] == "X"]
         self.assertEqual([(event["name"], event["args"]["bytes"]) for event in slices], [
@@ -98,8 +125,9 @@ class Trace(unittest.TestCase):
 
     def test_failures(self):
         failures = [event for event in self.events() if event["ph"] == "i"]
-        self.assertEqual([(event["name"], event["args"]["bytes"]) for event in failures],
-                         [("allocation failed", 20000)])
+        self.assertEqual([(event["name"], event["args"]) for event in failures], [
+            ("allocation failed",
+             {"bytes": 20000, "status": "MemoryError", "context": "1 Limit over Host"})])
 
     def test_flows(self):
         self.assertFalse([event for event in self.events() if event["ph"] in "sf"])
@@ -115,6 +143,12 @@ class Trace(unittest.TestCase):
             text = run(self.log, "--replay", "--on", place)
             self.assertRegex(text, r"^7 operations in \d+\.\d{6} s, \d+ ns each\n"
                                    r"peak of live bytes: 6000\n$")
+
+    def test_replay_of_one_context(self):
+        for number, count, peak, left_out in (1, 3, 4000, 2), (2, 2, 2000, 2):
+            text = run(self.log, "--context", str(number), "--replay")
+            self.assertRegex(text, rf"^{count} operations in .*\npeak of live bytes: {peak}\n"
+                                   rf"left out, of unknown blocks: {left_out}\n$")
 
     def test_what_the_documentation_shows(self):
         script = Path(__file__).parents[2] / "doc/examples/log.sh"
@@ -138,6 +172,17 @@ class Trace(unittest.TestCase):
                       [self.log, "--context", "256"], [self.log, "--context", "-1"]):
             self.assertIn("Usage: umem-trace FILE", run(*words, expect=2))
         self.assertIn("--replay", run("--help"))
+        for words, why in [
+                (["--flows"], "--flows is of --chrome, which is not given"),
+                (["--flows", "--csv", "-"], "--flows is of --chrome, which is not given"),
+                (["--on", "host:"], "--on is of --replay, which is not given"),
+                (["--csv", "-", "--csv", "-"], "given twice: --csv"),
+                (["--context", "1", "--context", "2"], "given twice: --context")]:
+            self.assertIn(f"umem-trace: {why}\nUsage: ", run(self.log, *words, expect=2))
+        for words in [], ["--csv", "-"], ["--chrome", "-"], ["--replay"]:
+            self.assertEqual(run(self.log, "--context", "3", *words, expect=2),
+                             "umem-trace: there is no context 3 in run.umem: "
+                             "its contexts are numbered from 1 to 2\n")
 
 
 if __name__ == "__main__":

@@ -89,6 +89,8 @@ static struct {
     {"pool +host:", "\"pool \" is no scheme; " SCHEMES "..."},
     {"host?max=1:", "\"host?max=1\" is no scheme; " SCHEMES "..."},
     {"po%6fl+host:", "\"po%6fl\" is no scheme; " SCHEMES "..."},
+    {"retry+host:", "\"retry\" is no scheme, only umemRetry_ctor makes it; " SCHEMES "..."},
+    {"binning+host:", "\"binning\" is no scheme, only umemBinning_ctor makes it; " SCHEMES "..."},
     {"pool:", "\"pool\" goes over another context: right would be \"pool+host:\""},
     {"host+pool:", "\"host\" goes over no other context: only the last scheme before \":\" can be "
                    "it..."},
@@ -147,8 +149,14 @@ static struct {
     {"pool+host:?max=1.5G", "the option \"max\" is \"1.5G\": ..."},
     {"pool+host:?max=-1", "the option \"max\" is \"-1\": ..."},
     {"pool+host:?max= 1", "the option \"max\" is \" 1\": ..."},
-    {"pool+host:?max=16777216T", "the option \"max\" is \"16777216T\": ..."},
-    {"pool+host:?max=18446744073709551616", "the option \"max\" is \"18446744073709551616\": ..."},
+    {"pool+host:?max=16777216T",
+     "the option \"max\" is \"16777216T\": that is more bytes than this "
+     "machine can address"},
+    {"pool+host:?max=18446744073709551616",
+     "the option \"max\" is \"18446744073709551616\": that is more bytes than this machine can "
+     "address"},
+    {"pool+host:?max=18446744073709551616TT",
+     "the option \"max\" is \"18446744073709551616TT\": right would be bytes: digits, ..."},
     {"pool+host:?max=1=2", "the option \"max\" is \"1=2\": ..."},
     {"file:x?mode=q", "the option \"mode\" is \"q\": right would be one of r, r+, w, w+, a, a+"},
     {"file:x?mode=", "the option \"mode\" is \"\": right would be one of r, r+, w, w+, a, a+"},

@@ -128,13 +128,14 @@ static void with_bad_name(void) {
 static void with_missing_file(void) {
   EXPECT(!umem_default());
   EXPECT(said(umemIOError,
-              "umem_default: UMEM_DEFAULT is \"pool+file:/nonexistent/x\": cannot open "
+              "umem_default: UMEM_DEFAULT is \"pool+file:/nonexistent/x\": \"file\": cannot open "
               "\"/nonexistent/x\": No such file or directory"));
 }
 
 static void with_missing_gpu(void) {
   EXPECT(!umem_default_of(9));
-  EXPECT(said(umemValueError, "umem_default_of: there is no GPU 9: this machine has 0 to 2"));
+  EXPECT(said(umemValueError,
+              "umem_default_of: \"cuda:9\": there is no GPU 9: this machine has 0 to 2"));
   static int const odd[] = {-1, 64, 1 << 30};
   for (int i = 0; i < 3; i++) {
     EXPECT(!umem_default_of(odd[i]) && umem_thread_status() == umemValueError);
@@ -143,11 +144,28 @@ static void with_missing_gpu(void) {
   EXPECT(said(umemValueError, "umem_set_default_of: device 1073741824: right would be 0 to 63"));
 }
 
+/* The variable, which names no GPU, is not to blame. */
+static void with_missing_gpu_and_host(void) {
+  EXPECT(!umem_default_of(9));
+  EXPECT(said(umemValueError,
+              "umem_default_of: \"cuda:9\": there is no GPU 9: this machine has 0 to 2"));
+}
+
+static void with_missing_gpu_of_pool(void) {
+  EXPECT(!umem_default_of(9));
+  EXPECT(said(umemValueError,
+              "umem_default_of: UMEM_DEFAULT is \"pool+cuda:0\": \"cuda\": there is no GPU 9: this "
+              "machine has 0 to 2"));
+}
+
 static void what_goes_wrong_is_told(void **state) {
   (void)state;
   in_process("stats+host", with_bad_name);
   in_process("pool+file:/nonexistent/x", with_missing_file);
   in_process(NULL, with_missing_gpu);
+  in_process("stats+host:", with_missing_gpu_and_host);
+  in_process("file:/nonexistent/x", with_missing_gpu_and_host);
+  in_process("pool+cuda:0", with_missing_gpu_of_pool);
 }
 
 /* ---- those of the program ---- */

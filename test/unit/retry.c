@@ -111,12 +111,13 @@ static void the_last_refusal_is_told_once(void **state) {
   assert_int_equal(cache.calls, 3); /* two that helped, one that gave up */
   assert_true(umem_thread_failures() == before + 1);
   assert_int_equal(hook_calls, 1);
-  expect_both(&retry, &cache.room, umemMemoryError,
-              "umem_alloc: 1001 more bytes: 0 of at most 1000 are in use");
+  expect_both(
+      &retry, &cache.room, umemMemoryError,
+      "umem_alloc: no room for 1001 more bytes: 0 of the 1000 that the limit allows are in use");
 
   uintptr_t adr = umem_alloc(&retry, 100);
   assert_true(umem_realloc(&retry, adr, 100, 2000) == 0);
-  expect_both(&retry, &cache.room, umemMemoryError, "umem_realloc: 1900 more bytes");
+  expect_both(&retry, &cache.room, umemMemoryError, "umem_realloc: no room for 1900 more bytes");
   assert_int_equal(umemLimit_used(&cache.room), 100); /* as it was */
   umem_free(&retry, adr);
   close_all();
@@ -173,7 +174,7 @@ static void the_callback_fails_in_its_own_name(void **state) {
   assert_int_equal(umem_get_status(&offsets), umemValueError);
   assert_int_equal(strncmp(umem_get_message(&offsets), "umem_free: ", 11), 0);
   umem_clear_status(&offsets);
-  expect_both(&failing, &cache.room, umemMemoryError, "umem_calloc: 5000 more bytes");
+  expect_both(&failing, &cache.room, umemMemoryError, "umem_calloc: no room for 5000 more bytes");
   end(&failing);
   close_all();
 }

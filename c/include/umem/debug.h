@@ -90,7 +90,7 @@ UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
 /* Looks at all guards and at all freed blocks that wait, which stay. On an ordered context what is
  * queued is done first.
  * Errors: umemIndexError for wrong writes that were not told yet, all of them; the failures of
- * upstream's copies. */
+ * upstream's copies; umemTypeError, here and below, when ctx is no umemDebug. */
 UMEM_EXTERN umemStatusType umemDebug_check(umemDebug *ctx);
 
 /* What is wrong. */
@@ -138,8 +138,8 @@ typedef struct umemDebugFault {
   }
 
 /* Whether ctx has told anything since it was constructed; the first of it goes to *fault, at most
- * fault->size bytes, if fault is not NULL. False with umemValueError for a size that is too small to
- * be true, or a context that is not constructed. */
+ * fault->size bytes, if fault is not NULL. False with a status for a size that is too small to be true
+ * (umemValueError), and for a context that is not constructed or no umemDebug. */
 UMEM_EXTERN bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault);
 
 /* Figures of a umemDebug. Bytes are those that were asked for, but of kept_bytes. */

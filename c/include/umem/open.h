@@ -33,7 +33,8 @@
  * umemLimit. NULL, with a status of the thread, when that fails; then nothing is left behind.
  *
  * Errors: umemValueError for a malformed name, unknown schemes, options and words, with those that are
- * known; umemMemoryError; what the constructors say.
+ * known; umemMemoryError; what the constructors say, and in front of it which layer it is of where there
+ * are several.
  *
  * Threads: any, at any time. The context itself is as concurrent as its layers. */
 UMEM_EXTERN void *umem_open(char const *name);

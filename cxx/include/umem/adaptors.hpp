@@ -11,7 +11,12 @@
  * dropped first. A constructor that fails throws, and the upstream can be used as before.
  *
  * A handle that is made from one of its own class is a copy, another handle of the same context. To go
- * over one's own kind, hand it over as what it is to others, a umem::Context.
+ * over one's own kind, hand it over as what it is to others, a umem::Context. From a Context, such as
+ * upstream() and umem::open return, of() makes a handle of its class, which keeps it alive too:
+ *
+ *     umem::Context place = umem::open("stats+pool+host:");
+ *     umem::Stats stats = umem::Stats::of(place);
+ *     umem::Pool pool = umem::Pool::of(place.upstream());
  *
  * Threads: as the headers of the contexts tell: umem/limit.h, umem/stats.h, ... */
 #ifndef UMEM_ADAPTORS_HPP
@@ -46,6 +51,12 @@ public:
             [&](umemLimit *ctx) { return umemLimit_ctor(ctx, upstream.c_context(), maximum); },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemLimit; umem::type_error for others. */
+  static Limit of(Context const &context) {
+    return Limit(probed(
+        context, [](umemVirtual *ctx) { umemLimit_used(reinterpret_cast<umemLimit *>(ctx)); }));
+  }
+
   /* The bytes that are live now. */
   std::size_t used() const {
     std::uint64_t before = umem_thread_failures();
@@ -53,6 +64,9 @@ public:
     detail::check_since(before);
     return used;
   }
+
+private:
+  explicit Limit(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Counts blocks and bytes: umemStats. */
@@ -62,6 +76,14 @@ public:
       : Context(make<umemStats>(
             [&](umemStats *ctx) { return umemStats_ctor(ctx, upstream.c_context()); },
             owner(upstream))) {}
+
+  /* Another handle of a context that is a umemStats; umem::type_error for others. */
+  static Stats of(Context const &context) {
+    return Stats(probed(context, [](umemVirtual *ctx) {
+      umemStatsFigures out = UMEM_STATS_FIGURES_INIT;
+      umemStats_get(reinterpret_cast<umemStats *>(ctx), &out);
+    }));
+  }
 
   /* Since it was constructed, or reset. */
   umemStatsFigures figures() const {
@@ -85,6 +107,8 @@ public:
   void reset() const { detail::check(umemStats_reset(c_stats())); }
 
 private:
+  explicit Stats(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
   umemStats *c_stats() const noexcept { return reinterpret_cast<umemStats *>(c_context()); }
 };
 
@@ -128,6 +152,13 @@ public:
             },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemTrack; umem::type_error for others. */
+  static Track of(Context const &context) {
+    return Track(probed(context, [](umemVirtual *ctx) {
+      umemTrack_count(reinterpret_cast<umemTrack *>(ctx), nullptr);
+    }));
+  }
+
   /* The live block in which adr lies, at its beginning or further inside; nothing where there is
    * none. */
   std::optional<umemTrackBlock> find(address adr) const {
@@ -160,6 +191,8 @@ public:
   }
 
 private:
+  explicit Track(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
   /* ask(block): whether there is one. */
   template <class Ask> static std::optional<umemTrackBlock> asked(Ask &&ask) {
     umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
@@ -194,6 +227,13 @@ public:
             [&](umemDebug *ctx) { return umemDebug_ctor(ctx, upstream.c_context(), &options); },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemDebug; umem::type_error for others. */
+  static Debug of(Context const &context) {
+    return Debug(probed(context, [](umemVirtual *ctx) {
+      umemDebug_first(reinterpret_cast<umemDebug *>(ctx), nullptr);
+    }));
+  }
+
   /* Looks at everything: umem::index_error for wrong writes that were not told yet. */
   void check() const { detail::check(umemDebug_check(c_debug())); }
 
@@ -213,6 +253,8 @@ public:
   }
 
 private:
+  explicit Debug(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
   umemDebug *c_debug() const noexcept { return reinterpret_cast<umemDebug *>(c_context()); }
 };
 
@@ -280,6 +322,12 @@ public:
             [&](umemFault *ctx) { return umemFault_ctor(ctx, upstream.c_context(), &plan); },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemFault; umem::type_error for others. */
+  static Fault of(Context const &context) {
+    return Fault(probed(
+        context, [](umemVirtual *ctx) { umemFault_failures(reinterpret_cast<umemFault *>(ctx)); }));
+  }
+
   /* Begins anew, all counts 0. */
   void set_plan(umemFaultPlan const &plan) const {
     detail::check(umemFault_set_plan(c_fault(), &plan));
@@ -302,6 +350,8 @@ public:
   }
 
 private:
+  explicit Fault(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
   umemFault *c_fault() const noexcept { return reinterpret_cast<umemFault *>(c_context()); }
 };
 
@@ -319,6 +369,12 @@ public:
             },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemLog; umem::type_error for others. */
+  static Log of(Context const &context) {
+    return Log(probed(context,
+                      [](umemVirtual *ctx) { umemLog_number(reinterpret_cast<umemLog *>(ctx)); }));
+  }
+
   /* The number that the context has in the records of its file, from 1. */
   unsigned number() const {
     std::uint64_t before = umem_thread_failures();
@@ -326,6 +382,9 @@ public:
     detail::check_since(before);
     return number;
   }
+
+private:
+  explicit Log(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Lets new blocks of managed memory begin on the GPU: umemCudaPrefetch. */

@@ -233,6 +233,18 @@ protected:
     return {held, &context->super};
   }
 
+  /* For handles of a class that C can tell from others: context, of which probe(its C context) has not
+   * failed. Nothing is recorded on it when that fails: it is thrown. */
+  template <class Probe>
+  static std::shared_ptr<umemVirtual> probed(Context const &context, Probe &&probe) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    probe(context.c_context());
+    umemAttempt_end(&attempt);
+    if (umemAttempt_failed(&attempt)) raise(attempt.type, attempt.text);
+    return context.context_;
+  }
+
   /* A share in what keeps a context alive; empty for an empty handle and a borrowed context. */
   static std::shared_ptr<void> owner(Context const &context) noexcept { return context.context_; }
 

@@ -7,7 +7,12 @@
  * dropped first. A constructor that fails throws, and the upstream can be used as before.
  *
  * A handle that is made from one of its own class is a copy, another handle of the same context. To go
- * over one's own kind, hand it over as what it is to others, a umem::Context.
+ * over one's own kind, hand it over as what it is to others, a umem::Context. From a Context, such as
+ * upstream() and umem::open return, of() makes a handle of its class, which keeps it alive too:
+ *
+ *     umem::Context place = umem::open("stats+pool+host:");
+ *     umem::Stats stats = umem::Stats::of(place);
+ *     umem::Pool pool = umem::Pool::of(place.upstream());
  *
  * Threads: as umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h tell of the contexts. */
 #ifndef UMEM_POOL_HPP
@@ -35,11 +40,22 @@ public:
             [&](umemPool *ctx) { return umemPool_ctor(ctx, upstream.c_context(), &options); },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemPool; umem::type_error for others. */
+  static Pool of(Context const &context) {
+    return Pool(probed(context, [](umemVirtual *ctx) {
+      umemPoolStats out = UMEM_POOL_STATS_INIT;
+      umemPool_stats(reinterpret_cast<umemPool *>(ctx), &out);
+    }));
+  }
+
   umemPoolStats stats() const {
     umemPoolStats stats = UMEM_POOL_STATS_INIT;
     detail::check(umemPool_stats(reinterpret_cast<umemPool *>(c_context()), &stats));
     return stats;
   }
+
+private:
+  explicit Pool(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Blocks of a pool in the order of a queue, usually a umem::CudaAsync, whose copies it makes:
@@ -68,11 +84,22 @@ public:
             },
             owner(upstream))) {}
 
+  /* Another handle of a context that is a umemFixed; umem::type_error for others. */
+  static Fixed of(Context const &context) {
+    return Fixed(probed(context, [](umemVirtual *ctx) {
+      umemFixedStats out = UMEM_FIXED_STATS_INIT;
+      umemFixed_stats(reinterpret_cast<umemFixed *>(ctx), &out);
+    }));
+  }
+
   umemFixedStats stats() const {
     umemFixedStats stats = UMEM_FIXED_STATS_INIT;
     detail::check(umemFixed_stats(reinterpret_cast<umemFixed *>(c_context()), &stats));
     return stats;
   }
+
+private:
+  explicit Fixed(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Where requests of at most largest bytes go. */

@@ -104,9 +104,8 @@ int main() {
   for (umem::Context layer = place; layer; layer = layer.upstream())
     std::printf("%s\n", layer.name());
 
-  umemPoolStats held = UMEM_POOL_STATS_INIT;
-  umemPool_stats(reinterpret_cast<umemPool *>(place.upstream().c_context()), &held);
-  std::printf("%d chunk\n", static_cast<int>(held.chunks));
+  umem::Pool below = umem::Pool::of(place.upstream());
+  std::printf("%d chunk\n", static_cast<int>(below.stats().chunks));
   /* [/upstream] */
 
   /* [default] */
