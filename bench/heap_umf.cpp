@@ -42,7 +42,7 @@ void release(void *address) { umfPoolFree(pool, address); }
 
 Other umf_heap() {
   if (!pool) create_pool();
-  return {std::string("UMF ") + UMEM_BENCH_UMF + " disjoint pool", allocate, release, 10};
+  return {std::string("UMF ") + UMEM_BENCH_UMF + " disjoint pool", allocate, release};
 }
 
 } // namespace bench

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,6 @@ struct Other {
   std::string name; /* of the library, with its version */
   void *(*allocate)(std::size_t);
   void (*release)(void *);
-  std::optional<double> least_speedup; /* of umem beside it, where a row promises something */
 
   std::uintptr_t alloc(std::size_t size) const {
     return reinterpret_cast<std::uintptr_t>(allocate(size));

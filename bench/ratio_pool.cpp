@@ -57,8 +57,8 @@ class Contest {
 public:
   explicit Contest(std::vector<Ratio> &rows) : rows_(rows), others_(others()) {}
 
-  /* Measures timed_for(heap), a Timed, of each heap. target: beside malloc; with it the row is one that
-   * promises something beside others, too. */
+  /* Measures timed_for(heap), a Timed, of each heap. target: beside malloc. Beside other libraries
+   * nothing is promised. */
   template <typename TimedFor>
   void measure(std::string const &operation, int rounds, std::optional<double> target,
                TimedFor timed_for) {
@@ -67,12 +67,9 @@ public:
     Samples samples = alternate(rounds, candidates);
     pool_.check_all_went_well();
     rows_.push_back({operation, "malloc+free", Measure::slowdown, target, samples[0], samples[1]});
-    for (std::size_t i = 0; i < others_.size(); i++) {
-      bool promised = target && others_[i].least_speedup;
-      rows_.push_back({operation, others_[i].name, promised ? Measure::speedup : Measure::slowdown,
-                       promised ? others_[i].least_speedup : std::nullopt, samples[0],
+    for (std::size_t i = 0; i < others_.size(); i++)
+      rows_.push_back({operation, others_[i].name, Measure::slowdown, std::nullopt, samples[0],
                        samples[i + 2]});
-    }
   }
 
 private:

@@ -29,6 +29,14 @@ int main(void) {
   umem_set_default(NULL); /* as before */
   use_the_default();
   umem_dtor(&scratch);
+  /* [/default] */
+
+  /* [end] */
+  void *place = umem_open("track+pool+host:"); /* or what a variable of the program says */
+  umem_set_default(place);
+  umem_alloc(umem_default(), 100); /* never freed */
+  umem_set_default(NULL);
+  printf("%s\n", umem_get_status_name(umem_close(place))); /* 1 block, 100 bytes ... */
+  /* [/end] */
   return 0;
 }
-/* [/default] */

@@ -33,7 +33,8 @@
  * allocation is null, umem_trim keeps the rest. Made again, it succeeds.
  *
  * Blocks larger than the options let wait are guarded, but neither filled nor kept. Blocks that are
- * live when ctx ends go back to upstream. A child of fork leaves alone what it shares with its
+ * live when ctx ends go back to upstream: a umemTrack goes over it, not under it. What UMEM_DEFAULT
+ * names has no end; umemDebug_check looks there. A child of fork leaves alone what it shares with its
  * parent, as a file: it neither fills it nor looks at it.
  *
  * All threads share one lock, which is held for a look-up and not while upstream works. A block

@@ -16,8 +16,11 @@
  *   status, and is tried again at the next call. Programs that run with more rights than their user
  *   (setuid) do not read it.
  * - What the library opened stays the library's and lives as long as the process: it is not to be
- *   destructed or closed. A context that the program sets stays the program's: it must live until
- *   another one is set, and until nobody uses it any more.
+ *   destructed or closed. So it tells nothing that is told at an end: a umemTrack no leaks, a umemDebug
+ *   not what it finds there, and a umemLog does not complete its file. Where that matters, set a context
+ *   of umem_open, and close it.
+ * - A context that the program sets stays the program's: it must live until another one is set, and
+ *   until nobody uses it any more.
  * - A child of fork has the same defaults; it may use them as far as their kind may be used there.
  * - A change is seen by the next call of any thread.
  *

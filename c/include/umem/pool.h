@@ -22,6 +22,8 @@
  *              Writing outside of a block, but inside the upstream's, is not noticed.
  *   order      On an ordered upstream blocks are freed, and given out again, in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
+ *   upstream   Chunks are asked for with umem_aligned_alloc, at multiples of 64 KiB; small blocks need one
+ *              of 64 KiB. Where umem_aligned_alloc is umemVirtual's own, that takes 128 KiB.
  *   fork       A child may use the pool as far as it may use the upstream. What other threads of the
  *              parent had kept for themselves stays unused in the child.
  */
@@ -76,7 +78,8 @@ typedef struct umemPoolStats {
                              out spans in use */
   double
       fragmentation; /* 1 - largest_free / (reserved - used): 0 when all that is free is in one piece,
-                             near 1 when it is in small ones */
+                             near 1 when it is in small ones. Each chunk is a piece of its own, so
+                             that an empty pool of several is above 0 */
   uint64_t blocks;   /* live now */
   uint64_t allocations; /* that the pool has served in its life */
   uint64_t chunks;      /* held now */

@@ -32,7 +32,8 @@
  * the defaults (umemVirtual.vtbl_size). */
 struct umemVtbl {
   /* Releases what the constructor took, once. What it owns is lost for good if it does not. The base
-   * is cleaned up afterwards by the library, or earlier by calling umemVirtual_dtor from here.
+   * is cleaned up afterwards by the library, or earlier by calling umemVirtual_dtor from here: before
+   * its host ends, if that ends here.
    * Default: nothing. */
   void (*dtor)(umemVirtual *ctx);
 

@@ -217,8 +217,9 @@ private:
 };
 
 /* Finds wrong writes and wrong frees: umemDebug. They are umem::index_error and umem::value_error of the
- * call that finds them, which does nothing else. What is found at its end, where no destructor can
- * throw, is on the thread, and told to the hook of umem_set_failure_hook. */
+ * call that finds them, which does nothing else. No destructor can throw: what is found when a Buffer
+ * or an Array ends, or at the end of the Debug, is on the thread, and told to the hook of
+ * umem_set_failure_hook. check() throws it before. */
 class Debug : public Context {
 public:
   explicit Debug(Context const &upstream, umemDebugOptions const &options = UMEM_DEBUG_OPTIONS_INIT)

@@ -53,10 +53,11 @@ public:
   /* An empty array: every access throws umem::moved_from_error. */
   Array() noexcept = default;
 
-  /* Uninitialised elements; on a file, those that it has. umem::value_error where an extent or a
-   * number of ghost cells is negative, or all together exceed the address space; umem::memory_error
-   * without room. Extents may be 0: without elements nothing is allocated, and the other extents
-   * need only be such that their product is an index. */
+  /* Uninitialised elements; on a file, those that it has. Without device they are in RAM, on a Host,
+   * here and below: umem::default_context() is taken only where it is handed over.
+   * umem::value_error where an extent or a number of ghost cells is negative, or all together exceed
+   * the address space; umem::memory_error without room. Extents may be 0: without elements nothing
+   * is allocated, and the other extents need only be such that their product is an index. */
   explicit Array(Extents<N> const &extents, Context device = detail::pointers(),
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}

@@ -1,5 +1,7 @@
 /* A pool, what goes over it, and contexts by name. */
 #include <cstdio>
+#include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <umem.hpp>
@@ -11,6 +13,13 @@
 static void work(umem::Context const &place) {
   for (int step = 0; step < 1000; step++) umem::Buffer buffer(place, 800);
 }
+
+/* [hook] */
+/* The message, left out here, says which byte of which block. */
+static void tell(void *, umemStatusType type, char const *, void *) {
+  std::printf("hook: %s\n", umem_get_status_name(type));
+}
+/* [/hook] */
 
 int main() {
   /* [pool] */
@@ -45,6 +54,26 @@ int main() {
   std::printf("inside of a block: %d\n", track.find(buffer.adr() + 50).has_value());
   /* [/track] */
 
+  /* [debug] */
+  umem::Debug debug{umem::Host()};
+  umem_set_failure_hook(tell, nullptr);
+  {
+    umem::Buffer name(debug, 5);
+    std::strcpy(static_cast<char *>(name.data()), "hello"); /* and a zero: one byte too many */
+  } /* the destructor throws nothing; the hook is told */
+  umem_set_failure_hook(nullptr, nullptr);
+
+  umem::Buffer name(debug, 5);
+  std::strcpy(static_cast<char *>(name.data()), "world");
+  try {
+    debug.check(); /* looks at all blocks, here and now */
+  } catch (umem::index_error const &) {
+    std::printf("%d faults\n", static_cast<int>(debug.figures().faults));
+  }
+  if (std::optional<umemDebugFault> fault = debug.first())
+    std::printf("the first: byte %d of %zu\n", static_cast<int>(fault->offset), fault->nbytes);
+  /* [/debug] */
+
   /* [retry] */
   umem::Buffer spare;
   umem::Retry retry(umem::Limit(umem::Host(), 1000), [&](umem::RetryRequest const &request) {
@@ -70,6 +99,14 @@ int main() {
     std::printf("%s\n", error.what());
   }
   /* [/open] */
+
+  /* [upstream] */
+  for (umem::Context layer = place; layer; layer = layer.upstream())
+    std::printf("%s\n", layer.name());
+
+  umem::Pool below = umem::Pool::of(place.upstream());
+  std::printf("%d chunk\n", static_cast<int>(below.stats().chunks));
+  /* [/upstream] */
 
   /* [default] */
   umem::set_default_context(place); /* keeps it alive */
