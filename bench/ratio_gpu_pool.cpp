@@ -21,9 +21,13 @@ constexpr std::size_t drawn_steps = std::size_t{1} << 20;
 constexpr std::size_t few = 4096;
 constexpr std::size_t life_allocations = 4'000, life_cap = 4 * gibibyte;
 
-/* What is promised beside each; nothing beside cudaMalloc. */
-struct Targets {
-  std::optional<double> ordered, rmm;
+/* What umem's pools stand beside, and what is promised there. */
+struct Others {
+  std::optional<double> ordered; /* the target beside cudaMallocAsync */
+  std::optional<double> rmm;     /* beside RMM's pool, for the first of umem's */
+  /* Beside RMM and cudaMalloc at all: RMM looks at its free blocks one by one, cudaMalloc takes the time of
+   * some thousand other calls, and with very many blocks either takes minutes. */
+  bool slow;
 };
 
 /* Does so many operations and returns the seconds that they take. */
@@ -173,38 +177,39 @@ void measure_beside(Effort const &effort, std::vector<Ratio> &rows, Pattern cons
            pattern(pool), pattern(other));
 }
 
-/* beside_plain: cudaMalloc too, which takes the time of some thousand calls first. */
 template <typename Pattern>
 void measure_pattern(Effort const &effort, std::vector<Ratio> &rows, Pattern const &pattern,
-                     Targets const &targets, bool beside_plain) {
+                     Others const &others) {
   for (char const *row : {"pool(cuda)", "pool(cuda-async)", "pool-on(cuda)"}) {
     GpuPool pool(row);
-    measure_beside(effort, rows, pattern, pool, OrderedGpu(), targets.ordered);
-#ifdef UMEM_BENCH_RMM
-    RmmPool rmm(static_cast<std::size_t>(waste * pattern.bytes()));
-    measure_beside(effort, rows, pattern, pool, rmm, targets.rmm);
-#endif
-    if (beside_plain) measure_beside(effort, rows, pattern, pool, PlainGpu(), {});
+    measure_beside(effort, rows, pattern, pool, OrderedGpu(), others.ordered);
+    if (others.slow) measure_beside(effort, rows, pattern, pool, PlainGpu(), {});
   }
+#ifdef UMEM_BENCH_RMM
+  if (!others.slow) return;
+  GpuPool pool("pool(cuda)");
+  RmmPool rmm(static_cast<std::size_t>(waste * pattern.bytes()));
+  measure_beside(effort, rows, pattern, pool, rmm, others.rmm);
+#endif
 }
 
 } // namespace
 
 void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows) {
-  measure_pattern(effort, rows, Pairs(), {}, true);
-  measure_pattern(effort, rows, Replaced(effort, {256, 64 * kibibyte}, few), {10, 5}, true);
-  measure_pattern(effort, rows, Passed(), {}, true);
-  measure_pattern(effort, rows, Lifetimes(), {}, true);
+  measure_pattern(effort, rows, Pairs(), {{}, {}, true});
+  measure_pattern(effort, rows, Replaced(effort, {256, 64 * kibibyte}, few), {10, 5, true});
+  measure_pattern(effort, rows, Passed(), {{}, {}, true});
+  measure_pattern(effort, rows, Lifetimes(), {{}, {}, true});
 }
 
 void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {
-  measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, mebibyte}, few), {4, 5}, true);
+  measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, mebibyte}, few), {4, 5, true});
   measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, 512 * kibibyte, true}, 100'000),
-                  {4, 5}, false);
+                  {4, {}, false});
 }
 
 void measure_gpu_pool_many(Effort const &effort, std::vector<Ratio> &rows) {
-  measure_pattern(effort, rows, Replaced(effort, {8, 4096}, 1'000'000), {1.3, 5}, false);
+  measure_pattern(effort, rows, Replaced(effort, {8, 4096}, 1'000'000), {1.3, {}, false});
 }
 
 } // namespace bench

@@ -1,6 +1,8 @@
 /* adaptors.c - opens the small decorators, each over any row of the table. */
 #include "adaptors.h"
 
+#include "settings.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,6 +22,14 @@ static umemVirtual *open_over(umemStatusType (*construct)(void *ctx, void *upstr
   if (self->upstream && construct(self, self->upstream) == umemOK) return &self->place.super;
   if (self->upstream) self->inner->close(self->upstream);
   free(self);
+  return NULL;
+}
+
+/* Over more of CUDA's contexts where these are real; one of the double is enough. */
+static umemVirtual *open_on_gpu(umemStatusType (*construct)(void *ctx, void *upstream),
+                                char const *name) {
+  if (setting_gpu()) return open_over(construct, name);
+  umemVirtual_fail(NULL, umemNotSupportedError, "this row is tested on a GPU only");
   return NULL;
 }
 
@@ -49,7 +59,10 @@ BackendBooks debug_books(umemVirtual *ctx) {
   umemVirtual *open_##name##_file(void) { return open_over(construct_##name, "file-scratch"); }    \
   umemVirtual *open_##name##_fake(void) { return open_over(construct_##name, "fake"); }            \
   umemVirtual *open_##name##_async(void) { return open_over(construct_##name, "fake-async"); }     \
-  umemVirtual *open_##name##_cuda(void) { return open_over(construct_##name, "cuda-async"); }
+  umemVirtual *open_##name##_cuda(void) { return open_over(construct_##name, "cuda-async"); }      \
+  umemVirtual *open_##name##_gpu(void) { return open_on_gpu(construct_##name, "cuda"); }           \
+  umemVirtual *open_##name##_pinned(void) { return open_on_gpu(construct_##name, "cuda-host"); }   \
+  umemVirtual *open_##name##_managed(void) { return open_on_gpu(construct_##name, "cuda-managed"); }
 
 /* More than any test needs; less than what no memory has, which would leave nothing to other
  * threads while it is being asked for. */

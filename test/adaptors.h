@@ -1,5 +1,5 @@
 /* adaptors.h - the rows of backends.c for the small decorators: each over RAM, a file, a device
- * that the CPU cannot address, an ordered one, and CUDA's. */
+ * that the CPU cannot address, an ordered one, and CUDA's; over all four of these on a GPU. */
 #ifndef UMEM_TEST_ADAPTORS_H
 #define UMEM_TEST_ADAPTORS_H
 
@@ -8,7 +8,8 @@
 /* The functions that open one decorator over each of the contexts. */
 #define ADAPTOR_OPENERS(name)                                                                      \
   umemVirtual *open_##name##_host(void), *open_##name##_file(void), *open_##name##_fake(void),     \
-      *open_##name##_async(void), *open_##name##_cuda(void);
+      *open_##name##_async(void), *open_##name##_cuda(void), *open_##name##_gpu(void),             \
+      *open_##name##_pinned(void), *open_##name##_managed(void);
 
 ADAPTOR_OPENERS(limit)
 ADAPTOR_OPENERS(stats)
@@ -47,7 +48,11 @@ enum {
       ADAPTOR_ROW(#name, open_##name##_fake, "fake", adaptor_keeps | (more), NULL, adaptor_books), \
       ADAPTOR_ROW(#name, open_##name##_async, "fake-async", adaptor_keeps | (more), NULL,          \
                   adaptor_books),                                                                  \
-      ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL)
+      ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL),   \
+      ADAPTOR_ROW(#name, open_##name##_gpu, "cuda", adaptor_gpu | (more), "gpu 0", NULL),          \
+      ADAPTOR_ROW(#name, open_##name##_pinned, "cuda-host", adaptor_gpu | (more), "pinned", NULL), \
+      ADAPTOR_ROW(#name, open_##name##_managed, "cuda-managed", adaptor_gpu | (more), "managed",   \
+                  NULL)
 
 /* It knows its blocks wherever they are; freed ones are not upstream's at once. */
 enum {
@@ -64,6 +69,9 @@ enum {
       DEBUG_ROW("fake", open_debug_fake, debug_keeps, NULL),                                       \
       DEBUG_ROW("fake-async", open_debug_async, debug_keeps, NULL),                                \
       DEBUG_ROW("cuda-async", open_debug_cuda, debug_gpu, "gpu 0"),                                \
+      DEBUG_ROW("cuda", open_debug_gpu, debug_gpu, "gpu 0"),                                       \
+      DEBUG_ROW("cuda-host", open_debug_pinned, debug_gpu, "pinned"),                              \
+      DEBUG_ROW("cuda-managed", open_debug_managed, debug_gpu, "managed"),                         \
       DEBUG_ROW("pool(host)", open_debug_pool, debug_plain, "host"),                               \
       DEBUG_ROW("pool(cuda)", open_debug_pool_cuda, debug_gpu, "gpu 0")
 
