@@ -1,9 +1,11 @@
 /* log.c - logs for umem-trace, as libFuzzer damages them. The input is what differs from a sound
- * log: three bytes tell a place and what is added to the byte there. */
+ * log: three bytes tell a place and what is added to the byte there; two that are left at the end, how
+ * many bytes of the file are missing. */
 #include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <umem.h>
 
 enum {
   contexts = 2,
@@ -51,21 +53,46 @@ static unsigned char *byte_at(size_t place) {
   return log_bytes + umemLog_ring_at + (place - context_bytes) % ring_bytes;
 }
 
+/* On a context that has room for little, whatever sizes the log tells; nothing may stay. */
+static void run(Replay *replay, FILE *sink) {
+  umemHost host;
+  umemLimit limit;
+  if (umemHost_ctor(&host) != umemOK || umemLimit_ctor(&limit, &host, 1 << 16) != umemOK) abort();
+  replay_run(replay, &limit, sink);
+  if (umemLimit_used(&limit)) abort();
+  umem_dtor(&limit);
+  umem_dtor(&host);
+  umem_thread_clear();
+}
+
+/* From memory that ends where the file does. */
+static bool parse(Trace *trace, size_t nbytes) {
+  unsigned char *file = malloc(nbytes);
+  if (!file) abort();
+  memcpy(file, log_bytes, nbytes);
+  bool parsed = trace_parse(trace, file, nbytes);
+  free(file);
+  return parsed;
+}
+
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   static FILE *sink;
   Trace trace;
+  size_t nbytes = sizeof log_bytes;
   if (!sink) sink = fopen("/dev/null", "w");
   make_sound();
   for (; size >= 3; data += 3, size -= 3) {
     unsigned char *byte = byte_at(data[0] + 256u * data[1]);
     *byte = (unsigned char)(*byte + data[2]);
   }
-  if (!sink || !trace_parse(&trace, log_bytes, sizeof log_bytes)) return 0;
+  if (size == 2) nbytes -= (data[0] + 256u * data[1]) % sizeof log_bytes;
+  if (!sink || !parse(&trace, nbytes)) return 0;
   if (trace.count > capacity) abort();
   Replay *replay = replay_make(&trace);
   if (!replay || !trace_write_chrome(&trace, sink, true) || !trace_write_csv(&trace, sink) ||
       !trace_write_summary(&trace, sink))
     abort();
+  run(replay, sink);
   replay_free(replay);
   trace_close(&trace);
   return 0;
