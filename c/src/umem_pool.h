@@ -238,8 +238,9 @@ static inline bool umemPoolLack_is_of_memory(umemPoolLack const *lack) {
 /* How a lane that has not enough may grow. */
 typedef enum umemPoolGrowth {
   umemPoolGrowNot,
-  umemPoolGrowLeast, /* by what is needed */
-  umemPoolGrowWell   /* by a chunk of ordinary size, of which one is asked for at a time; else so */
+  umemPoolGrowByOthers, /* by what other lanes have free */
+  umemPoolGrowLeast,    /* or by a chunk of what is needed */
+  umemPoolGrowWell /* or by a chunk of ordinary size, of which one is asked for at a time; else so */
 } umemPoolGrowth;
 
 /* A block that is looked for. */
@@ -308,7 +309,7 @@ bool umemPool_find(umemPoolRequest *request);
 /* A new live range in the lane's, of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple
  * of alignment. Where the lane has none, first what waits to be used again is made free, then others' is
  * taken (see umemPool_borrow), then a new chunk (see umemPool_add_chunk), as growth allows. False, and why in
- * *lack, without memory; with umemPoolGrowNot *lack is left as it was. */
+ * *lack, without memory; with umemPoolGrowNot and umemPoolGrowByOthers *lack is left as it was. */
 bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
                       uintptr_t *adr, umemPoolLack *lack);
 

@@ -243,7 +243,7 @@ static uint64_t find_more(umemPoolLane *lane, uint64_t units, size_t alignment, 
   if (start == UMEM_RANGE_NONE && umemPoolLane_has_others(lane) &&
       umemPool_borrow(lane, units, step))
     start = umemRange_alloc(lane->range, units, step);
-  if (start != UMEM_RANGE_NONE) return start;
+  if (start != UMEM_RANGE_NONE || growth == umemPoolGrowByOthers) return start;
   if (!grow(lane, (size_t)units << umemPoolUnitShift, alignment, growth, lack))
     return UMEM_RANGE_NONE;
   start = umemRange_alloc(lane->range, units, step);

@@ -56,7 +56,7 @@ static bool keep_looking(umemPoolRequest *request, umemPoolGrowth growth, umemPo
     } else {
       bool waited = umemPoolLack_is_of_memory(lack) && umemPool_await_chunk(request->lane->core);
       if (!waited) return false;
-      if (lack->why == umemPoolUpstream) growth = alone = umemPoolGrowNot;
+      if (lack->why == umemPoolUpstream) growth = alone = umemPoolGrowByOthers;
     }
   }
 }
@@ -74,7 +74,7 @@ static void collect(umemPoolLane *lane) {
   if (!umemPoolLane_is_blocked(to)) umemPool_gather(to);
 }
 
-/* Gives back what is not used. How the lane may grow then: not at all, where that was nothing. */
+/* Gives back what is not used. How the lane may grow then: by the upstream's, if it was given any. */
 static umemPoolGrowth reclaim(umemPoolLane *lane, umemPoolLack const *lack) {
   umemPoolCore *core = lane->core;
   umemAttempt forgotten;
@@ -83,13 +83,13 @@ static umemPoolGrowth reclaim(umemPoolLane *lane, umemPoolLack const *lack) {
   uint64_t before = core->reserved;
   umemPool_release_chunks(core, 0);
   umemAttempt_end(&forgotten);
-  if (core->reserved == before) return umemPoolGrowNot;
+  if (core->reserved == before) return umemPoolGrowByOthers;
   return lack->why == umemPoolMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
 }
 
 bool umemPool_find(umemPoolRequest *request) {
   request->lack.why = umemPoolBooks;
-  if (keep_looking(request, umemPoolGrowWell, umemPoolGrowNot)) return true;
+  if (keep_looking(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
   if (!umemPoolLack_is_of_memory(&request->lack)) return false;
   return keep_looking(request, reclaim(request->lane, &request->lack), umemPoolGrowLeast);
 }
