@@ -1,5 +1,5 @@
-/* pool_grow.c - many threads, and an upstream that takes its time: none may fail while memory is on its way, and
- * none asks for what another one is asking for. */
+/* pool_grow.c - many threads, and an upstream that takes its time: none may fail while memory is on its
+ * way, and none asks for what another one is asking for. */
 #include "pool_help.h"
 
 #include <pthread.h>
