@@ -215,10 +215,11 @@ static void upstreams_may_use_each_others_pools(void **state) {
 
 /* ---- fork ---- */
 
-/* What is on its way comes to the parent alone, and only there somebody waits for it. */
+/* What is on its way comes to the parent alone, and only there somebody waits for it. The blocks are so large
+ * that no thread keeps any: then the books end with the pool. */
 static bool works_in_child(Gate *gate, umemPool *pool) {
   gate->open = true;
-  uintptr_t adr = umem_alloc(pool, 100);
+  uintptr_t adr = umem_alloc(pool, 100 * kibi);
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   if (!adr || umemPool_stats(pool, &stats) != umemOK) return false;
   if (stats.reserved != mebi || stats.reserved_peak != mebi || stats.chunks != 1) return false;
@@ -237,9 +238,9 @@ static void a_child_does_not_wait(void **state) {
   int status = -1;
   open_gate(&gate, &host);
   open_pool(&pool, &gate, 0, 0, mebi);
-  start(&takers[0], &pool, 100, &begun);
+  start(&takers[0], &pool, 100 * kibi, &begun);
   await_asked(&gate, 1);
-  for (int i = 1; i < 4; i++) start(&takers[i], &pool, 100, &begun);
+  for (int i = 1; i < 4; i++) start(&takers[i], &pool, 100 * kibi, &begun);
   let_them_come(&begun, 4);
   pid_t child = fork();
   if (child == 0) _exit(works_in_child(&gate, &pool) ? 0 : 1);
