@@ -4,6 +4,7 @@
  *   umem_pool_on.c      the context of a view, which is bound to a queue
  *   umem_pool_block.c   the methods that both have: blocks
  *   umem_pool_find.c    finds a block where the calling thread keeps none
+ *   umem_pool_lack.h    why there is no memory, and what is on its way
  *   umem_pool_chunk.c   takes chunks from the upstream, and ranges of them for spans and large blocks
  *   umem_pool_large.c   large blocks, and those that are freed and wait for the next of their size
  *   umem_pool_span.c    cuts spans into small blocks, and knows which of these are free
@@ -37,6 +38,7 @@
 #include "umem_adaptor.h"
 #include "umem_lock.h"
 #include "umem_page_map.h"
+#include "umem_pool_lack.h"
 #include "umem_range.h"
 
 #include <umem/pool.h>
@@ -177,14 +179,6 @@ typedef struct umemPoolChunk {
   bool special; /* of an alignment that made it costly: given back as soon as it is empty */
 } umemPoolChunk;
 
-/* What the upstream is being asked for. */
-typedef struct umemPoolComing {
-  uint64_t bytes;   /* not in reserved yet */
-  unsigned count;   /* chunks */
-  unsigned ample;   /* of these: larger than what they are taken for */
-  unsigned lineage; /* umem_fork_count() at that time: those of before a fork come to the parent */
-} umemPoolComing;
-
 /* Lives as long as the pool, as its views, and as the last thread that has a cache of it. */
 typedef struct umemPoolCore {
   uint32_t shares; /* atomic: of the pool, of views and of caches */
@@ -214,34 +208,6 @@ typedef struct umemPoolCore {
   uint64_t served;                              /* allocations that no living cache counts */
   uint64_t reserved, reserved_peak, used_peak;
 } umemPoolCore;
-
-/* Why there is no memory. */
-typedef struct umemPoolLack {
-  enum {
-    umemPoolUpstream, /* it has none */
-    umemPoolMaximum,
-    umemPoolBooks,
-    umemPoolOrder,   /* the lane's queue could not be told to wait for the upstream */
-    umemPoolCapture, /* the lane's queue is being captured: it can wait for nothing */
-    umemPoolLanded   /* there may be some: others' chunk, which was waited for, has come */
-  } why;
-  uint64_t reserved;   /* umemPoolMaximum: bytes that the pool has */
-  umemAttempt attempt; /* umemPoolUpstream, umemPoolOrder: what was said */
-} umemPoolLack;
-
-/* Whether memory is lacking, and nothing else. */
-static inline bool umemPoolLack_is_of_memory(umemPoolLack const *lack) {
-  return lack->why == umemPoolMaximum ||
-         (lack->why == umemPoolUpstream && lack->attempt.type == umemMemoryError);
-}
-
-/* How a lane that has not enough may grow. */
-typedef enum umemPoolGrowth {
-  umemPoolGrowNot,
-  umemPoolGrowByOthers, /* by what other lanes have free */
-  umemPoolGrowLeast,    /* or by a chunk of what is needed */
-  umemPoolGrowWell /* or by a chunk of ordinary size, of which one is asked for at a time; else so */
-} umemPoolGrowth;
 
 /* A block that is looked for. */
 typedef struct umemPoolRequest {
