@@ -32,6 +32,12 @@ static inline bool umemAdaptor_failed(umemVirtual *ctx, uint64_t before) {
   return umem_thread.failures != before && umemVirtual_adopt(ctx, before) != umemOK;
 }
 
+/* Records on ctx what was held while its upstream was asked, if there was anything. */
+static inline void umemAdaptor_tell_held(umemVirtual *ctx, umemAttempt const *held) {
+  uint64_t before = umem_thread.failures;
+  if (umemAttempt_record(held) != umemOK) umemVirtual_adopt(ctx, before);
+}
+
 /* ctx as a constructed context of one kind, whose table is vtbl; NULL with a status otherwise:
  * umemTypeError for another kind than the one called so, "umemLimit". First step of functions that only
  * this kind has. */

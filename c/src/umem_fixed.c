@@ -18,15 +18,10 @@ static umemFixedStore *store_of(umemVirtual *ctx) {
 
 /* ---- failures; without the lock ---- */
 
-static void tell_held(umemVirtual *ctx, umemAttempt const *held) {
-  uint64_t before = umem_thread.failures;
-  if (umemAttempt_record(held) != umemOK) umemVirtual_adopt(ctx, before);
-}
-
 static void tell_lack(umemVirtual *ctx, umemFixedLack const *lack) {
   umemFixedStore *store = store_of(ctx);
   if (lack->why == umemFixedUpstream)
-    tell_held(ctx, &lack->attempt);
+    umemAdaptor_tell_held(ctx, &lack->attempt);
   else if (lack->why == umemFixedMaximum)
     umemVirtual_fail(ctx, umemMemoryError, "no block is free of the %zu that %zu bytes hold",
                      store->maximum / store->block_size, store->maximum);
@@ -71,7 +66,7 @@ static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
 static void fixed_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
   umemFixedStore_trim(store_of(ctx), keep, &held);
-  tell_held(ctx, &held);
+  umemAdaptor_tell_held(ctx, &held);
   uint64_t before = umem_thread.failures;
   umem_trim(umemAdaptor_upstream(ctx), keep);
   umemAdaptor_failed(ctx, before);

@@ -67,6 +67,8 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   if (!core) return NULL;
   umemLock_init(&core->lock);
   pthread_cond_init(&core->no_guests, NULL);
+  pthread_cond_init(&core->landed, NULL);
+  core->waits_lineage = umem_fork_count();
   core->shares = 1;
   core->upstream = upstream;
   core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
@@ -102,7 +104,7 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
                     ? (options->initial + umemPoolUnit - 1) & ~(size_t)(umemPoolUnit - 1)
                     : most;
   umemLock_acquire(&core->lock);
-  bool taken = size && umemPool_add_chunk(core->own, size, umemPoolPage, &lack);
+  bool taken = size && umemPool_add_chunk(core->own, size, umemPoolPage, true, &lack);
   umemLock_release(&core->lock);
   if (!taken) umemPool_tell_lack(ctx, &lack, options->initial);
   return taken;
@@ -156,7 +158,7 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
                             "stats->size is %zu: set it to sizeof(umemPoolStats) before the call",
                             size);
   umemPoolStats known = UMEM_POOL_STATS_INIT;
-  umemPool_measure(umemPool_core(&ctx->super), &known);
+  umemPool_measure_free(umemPool_core(&ctx->super), &known);
   memcpy(stats, &known, size < sizeof known ? size : sizeof known);
   stats->size = size;
   return umemOK;

@@ -3,6 +3,8 @@
  *   umem_pool.c         the context: options, trim, its end
  *   umem_pool_on.c      the context of a view, which is bound to a queue
  *   umem_pool_block.c   the methods that both have: blocks
+ *   umem_pool_find.c    finds a block where the calling thread keeps none
+ *   umem_pool_lack.h    why there is no memory, and what is on its way
  *   umem_pool_chunk.c   takes chunks from the upstream, and ranges of them for spans and large blocks
  *   umem_pool_large.c   large blocks, and those that are freed and wait for the next of their size
  *   umem_pool_span.c    cuts spans into small blocks, and knows which of these are free
@@ -26,13 +28,17 @@
  * Threads: the lock guards all members of the core below it, and the lanes. Spans' descriptors and lanes
  * are never given back before the end, as a wrong free may be looking at one; the map tells whether they
  * are what they were. Failures under the lock are held until it is released, because the failure hook may
- * call back. While queues are told to wait it is open. */
+ * call back. While queues are told to wait it is open, and while the upstream is asked for a chunk. Other
+ * threads may wait for that, on the condition `landed`. Of pools that stand on each other, or whose upstreams'
+ * callbacks use each other, a thread waits only for one that is older than all whose upstream it is in: so
+ * that none waits in a circle. */
 #ifndef UMEM_POOL_PRIVATE_H
 #define UMEM_POOL_PRIVATE_H
 
 #include "umem_adaptor.h"
 #include "umem_lock.h"
 #include "umem_page_map.h"
+#include "umem_pool_lack.h"
 #include "umem_range.h"
 
 #include <umem/pool.h>
@@ -186,10 +192,13 @@ typedef struct umemPoolCore {
 
   umemLock lock;
   pthread_cond_t no_guests; /* of some lane */
+  pthread_cond_t landed;    /* a chunk, or the upstream has refused it */
+  unsigned waits_lineage;   /* umem_fork_count() when the conditions were made */
   umemPoolLane *own;        /* the pool's; owned, as all are */
   umemPoolLane *lanes;      /* all, own last */
   umemPoolHeld *held;       /* owned */
   umemPoolChunk *chunks;    /* owned */
+  umemPoolComing coming;
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];
   umemPoolSlab *slabs;          /* all descriptors; owned */
@@ -200,18 +209,16 @@ typedef struct umemPoolCore {
   uint64_t reserved, reserved_peak, used_peak;
 } umemPoolCore;
 
-/* Why there is no memory. */
-typedef struct umemPoolLack {
-  enum {
-    umemPoolUpstream, /* it has none */
-    umemPoolMaximum,
-    umemPoolBooks,
-    umemPoolOrder,  /* the lane's queue could not be told to wait for the upstream */
-    umemPoolCapture /* the lane's queue is being captured: it can wait for nothing */
-  } why;
-  uint64_t reserved;   /* umemPoolMaximum: bytes that the pool has */
-  umemAttempt attempt; /* umemPoolUpstream, umemPoolOrder: what was said */
-} umemPoolLack;
+/* A block that is looked for. */
+typedef struct umemPoolRequest {
+  umemPoolLane *lane;
+  unsigned class;      /* umemPoolClasses: of none, but a range */
+  umemPoolSlot *slot;  /* the calling thread's, empty; gets more blocks. NULL: cannot be had */
+  size_t size;         /* at most PTRDIFF_MAX / 2. Of a block of class: where it is a range */
+  size_t alignment;    /* likewise */
+  umemPoolEntry entry; /* what was found; live is NULL when it is a range */
+  umemPoolLack lack;   /* why nothing was */
+} umemPoolRequest;
 
 /* What impl of a pool and of a view points to. */
 typedef struct umemPoolImpl {
@@ -257,20 +264,36 @@ void umemPool_tell_held(umemVirtual *ctx, umemAttempt const *held);
 /* Whether the pool of ctx has not ended; else a status. */
 bool umemPool_still_is(umemVirtual *ctx);
 
+/* ---- umem_pool_find.c ---- */
+
+/* Looks for the block, under the lock, which may be open meanwhile. False, and why in request->lack, without
+ * memory. */
+bool umemPool_find(umemPoolRequest *request);
+
 /* ---- umem_pool_chunk.c; all under the lock ---- */
 
 /* A new live range in the lane's, of size bytes, at most PTRDIFF_MAX, rounded up to units, at a multiple
- * of alignment. Where the lane has none, and grows is true, first what waits to be used again is made
- * free, then others' is taken (see umemPool_borrow), then a new chunk (see umemPool_add_chunk). False,
- * and why in *lack, without memory. */
-bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, bool grows, uintptr_t *adr,
-                      umemPoolLack *lack);
+ * of alignment. Where the lane has none, first what waits to be used again is made free, then others' is
+ * taken (see umemPool_borrow), then a new chunk (see umemPool_add_chunk), as growth allows. False, and why in
+ * *lack, without memory; with umemPoolGrowNot and umemPoolGrowByOthers *lack is left as it was. */
+bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
+                      uintptr_t *adr, umemPoolLack *lack);
 
-/* Takes a chunk of this size, a multiple of units, for the lane. While the upstream is asked for it the
- * lock is open, so that others need not wait, and what the upstream calls (umemRetry, a function of the
- * program) may use the pool. Nothing that was known of the pool before holds afterwards; but the chunk is
- * all free. */
-bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack);
+/* Takes a chunk of this size, a multiple of units, for the lane; ample: of which others will have a part.
+ * While the upstream is asked for it the lock is open, so that others need not wait, and what the upstream
+ * calls (umemRetry, a function of the program) may use the pool. Nothing that was known of the pool before
+ * holds afterwards; but the chunk is all free. */
+bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, bool ample,
+                        umemPoolLack *lack);
+
+/* Waits until the upstream has answered some other thread that is asking it, or has woken up by chance. False
+ * at once, when there is none that this thread may wait for. Nothing that was known of the pool before holds
+ * afterwards. */
+bool umemPool_await_chunk(umemPoolCore *core);
+
+/* Before the conditions of core are used, or end: in a child of fork nobody waits for them, whatever they
+ * say. */
+void umemPool_renew_waits(umemPoolCore *core);
 
 /* Makes a live range of home's free, for the lane. Returns its units; 0, with nothing changed, when none
  * begins at adr or there is no memory for the books: never when lane is home. */
@@ -291,9 +314,9 @@ void umemPool_end_chunks(umemPoolCore *core);
 
 /* ---- umem_pool_large.c; all under the lock ---- */
 
-/* A live block that is no part of a span. False, and why in *lack, without memory. */
-bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
-                          umemPoolLack *lack);
+/* A live block that is no part of a span. False, and why in *lack, without memory: see umemPool_reserve. */
+bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
+                          uintptr_t *adr, umemPoolLack *lack);
 
 /* umemValueError, with nothing changed, when no such block begins at adr; umemMemoryError likewise when
  * there is no memory for the books, as there may be when the block comes from another lane. Records
@@ -327,7 +350,8 @@ uint32_t umemPool_take(umemPoolLane *lane, unsigned class, umemPoolEntry *entrie
 
 /* Adds a span of the class to the lane's, as umemPool_reserve has one. False, and why in *lack, without
  * memory. */
-bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolLack *lack);
+bool umemPool_add_span(umemPoolLane *lane, unsigned class, umemPoolGrowth growth,
+                       umemPoolLack *lack);
 
 /* Makes blocks, of any class, free in their spans, in the order of the lane. */
 void umemPool_put(umemPoolLane *lane, umemPoolEntry const *entries, uint32_t count);
@@ -379,8 +403,11 @@ static inline bool umemPool_is_still(umemPoolPlace const *place) {
 
 /* ---- umem_pool_stats.c ---- */
 
-/* Fills in all of *stats but its size. Takes the lock. */
+/* Fills in all of *stats but its size, largest_free and fragmentation. Takes the lock. */
 void umemPool_measure(umemPoolCore *core, umemPoolStats *stats);
+
+/* Fills in these two as well, for which all that waits is joined. Takes the lock. */
+void umemPool_measure_free(umemPoolCore *core, umemPoolStats *stats);
 
 /* ---- umem_pool_cache.c ---- */
 
@@ -477,6 +504,15 @@ void umemPool_gather(umemPoolLane *lane);
 
 /* Whether a range of the lane's is no block, but on its way. */
 bool umemPool_is_held(umemPoolLane const *home, uint64_t start);
+
+/* False when it is empty. */
+static inline bool umemPoolSlot_pop(umemPoolSlot *slot, umemPoolEntry *entry) {
+  if (!slot->count) return false;
+  uint32_t count = slot->count - 1;
+  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  *entry = slot->entries[count];
+  return true;
+}
 
 static inline void umemPoolSlot_push(umemPoolSlot *slot, umemPoolEntry entry) {
   uint32_t count = __atomic_load_n(&slot->count, __ATOMIC_RELAXED);

@@ -17,9 +17,8 @@ bool umemPool_still_is(umemVirtual *ctx) {
  * then. */
 void umemPool_tell_held(umemVirtual *ctx, umemAttempt const *held) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
-  uint64_t before = umem_thread.failures;
   if (impl->lane == impl->core->own) {
-    if (umemAttempt_record(held) != umemOK) umemVirtual_adopt(ctx, before);
+    umemAdaptor_tell_held(ctx, held);
   } else if (umemAttempt_failed(held)) {
     umemAttempt mine = *held;
     mine.ctx = ctx;
@@ -44,6 +43,7 @@ void umemPool_tell_lack(umemVirtual *ctx, umemPoolLack const *lack, size_t nbyte
                      "into a graph: others cannot be waited for",
                      nbytes);
     break;
+  case umemPoolLanded: /* is looked for again */
   case umemPoolUpstream:
   case umemPoolOrder:
     umemPool_tell_held(ctx, &lack->attempt);
@@ -54,32 +54,6 @@ void umemPool_tell_lack(umemVirtual *ctx, umemPoolLack const *lack, size_t nbyte
 static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the pool", adr);
   return umem_null_of(ctx);
-}
-
-/* ---- where memory is lacking ---- */
-
-/* What is not used comes together, but what other threads keep: with the pool's own lane, from which
- * chunks can go; or, where the upstream cannot wait, with the one that needs it. */
-static void collect(umemPoolLane *lane) {
-  umemPoolLane *own = lane->core->own;
-  umemPool_drain(lane);
-  umemPool_join_waiting(lane);
-  if (!umemPoolLane_has_others(lane)) return;
-  umemPoolLane *to = umemPoolLane_is_blocked(own) ? lane : own;
-  if (!umemPoolLane_is_blocked(to)) umemPool_gather(to);
-}
-
-/* Makes room for a second try. False where that is useless. */
-static bool reclaim(umemPoolLane *lane, umemPoolLack const *lack) {
-  bool lacks_memory = lack->why == umemPoolMaximum ||
-                      (lack->why == umemPoolUpstream && lack->attempt.type == umemMemoryError);
-  if (!lacks_memory) return false;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  collect(lane);
-  umemPool_release_chunks(lane->core, 0);
-  umemAttempt_end(&forgotten);
-  return true;
 }
 
 /* ---- large blocks ---- */
@@ -93,15 +67,16 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
     return umem_null_of(ctx);
   }
   if (alignment < core->alignment) alignment = core->alignment;
-  uintptr_t adr;
-  umemPoolLack lack;
+  umemPoolRequest request;
+  request.lane = impl->lane;
+  request.class = umemPoolClasses;
+  request.size = size;
+  request.alignment = alignment;
   umemLock_acquire(&core->lock);
-  bool found = umemPool_alloc_large(impl->lane, size, alignment, &adr, &lack);
-  if (!found && reclaim(impl->lane, &lack))
-    found = umemPool_alloc_large(impl->lane, size, alignment, &adr, &lack);
+  bool found = umemPool_find(&request);
   umemLock_release(&core->lock);
-  if (found) return adr;
-  umemPool_tell_lack(ctx, &lack, size);
+  if (found) return request.entry.adr;
+  umemPool_tell_lack(ctx, &request.lack, size);
   return umem_null_of(ctx);
 }
 
@@ -124,47 +99,6 @@ static void free_large(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- small blocks ---- */
 
-static bool pop(umemPoolSlot *slot, umemPoolEntry *entry) {
-  if (!slot || !slot->count) return false;
-  uint32_t count = slot->count - 1;
-  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
-  *entry = slot->entries[count];
-  return true;
-}
-
-/* Makes sure that the lane has a span with free blocks: of its own, mixed ones, others', a new one. */
-static bool have_span(umemPoolLane *lane, unsigned class, umemPoolLack *lack) {
-  if (lane->shelves[class].spans) return true;
-  if (umemPoolLane_has_others(lane) &&
-      (umemPool_add_span(lane, class, false, lack) ||
-       (umemPool_borrow_spans(lane, class) && lane->shelves[class].spans)))
-    return true;
-  return umemPool_add_span(lane, class, true, lack);
-}
-
-/* A block of class, whose slot is empty (NULL: cannot be had) and gets more of them. While a span is
- * added, a function that the upstream calls may have freed blocks to the slot; but a new span must not
- * stay without a live block, as it goes back when its last one is freed. */
-static bool find_small(umemPoolLane *lane, unsigned class, umemPoolSlot *slot, umemPoolEntry *entry,
-                       umemPoolLack *lack) {
-  if (slot && umemPool_fetch(lane, class, slot)) return pop(slot, entry);
-  if (!have_span(lane, class, lack)) return false;
-  if (!slot || slot->count) return umemPool_take(lane, class, entry, 1) == 1;
-  uint32_t count = umemPool_take(lane, class, slot->entries, lane->core->shapes[class].batch);
-  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
-  return pop(slot, entry);
-}
-
-/* Where there is no room for a span there may be some for a block alone, at what the blocks of a span
- * are multiples of. */
-static bool find_any(umemPoolLane *lane, unsigned class, umemPoolSlot *slot, umemPoolEntry *entry,
-                     umemPoolLack *lack) {
-  if (find_small(lane, class, slot, entry, lack)) return true;
-  entry->live = NULL;
-  size_t size = lane->core->shapes[class].size;
-  return umemPool_alloc_large(lane, size, size & -size, &entry->adr, lack);
-}
-
 static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned class) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
@@ -172,25 +106,28 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
   umemPoolCache *cache = umemPoolCache_mine(impl->lane);
   umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
   umemPoolEntry entry;
-  if (pop(slot, &entry)) { /* the thread had used another pool or view last */
+  if (slot && umemPoolSlot_pop(slot, &entry)) { /* the thread had used another pool or view last */
     __atomic_store_n(&slot->served, slot->served + 1, __ATOMIC_RELAXED);
     __atomic_store_n(entry.live, 1, __ATOMIC_RELAXED);
     return entry.adr;
   }
-  if (slot && !umemPoolCache_prepare(core, slot, class)) slot = NULL;
-  umemPoolLack lack;
+  size_t size = core->shapes[class].size;
+  umemPoolRequest request;
+  request.lane = impl->lane;
+  request.class = class;
+  request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
+  request.size = size;
+  request.alignment = size & -size; /* what the blocks of a span are multiples of */
   umemLock_acquire(&core->lock);
-  bool found = find_any(impl->lane, class, slot, &entry, &lack);
-  if (!found && reclaim(impl->lane, &lack))
-    found = find_any(impl->lane, class, slot, &entry, &lack);
-  if (found && entry.live) core->served++;
+  bool found = umemPool_find(&request);
+  if (found && request.entry.live) core->served++;
   umemLock_release(&core->lock);
   if (!found) {
-    umemPool_tell_lack(ctx, &lack, core->shapes[class].size);
+    umemPool_tell_lack(ctx, &request.lack, size);
     return umem_null_of(ctx);
   }
-  if (entry.live) __atomic_store_n(entry.live, 1, __ATOMIC_RELAXED);
-  return entry.adr;
+  if (request.entry.live) __atomic_store_n(request.entry.live, 1, __ATOMIC_RELAXED);
+  return request.entry.adr;
 }
 
 static inline uintptr_t alloc_small(umemVirtual *ctx, umemPoolImpl const *impl, unsigned class) {

@@ -49,6 +49,8 @@ void umemPoolCore_bury(void) {
       free(lane);
     }
     umemPageMap_fini(&core->map);
+    umemPool_renew_waits(core);
+    pthread_cond_destroy(&core->landed);
     pthread_cond_destroy(&core->no_guests);
     umemLock_destroy(&core->lock);
     free(core);

@@ -8,6 +8,67 @@
 
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 
+/* ---- what is coming ---- */
+
+/* A chunk that the upstream is being asked for. */
+typedef struct Question {
+  size_t size;
+  bool ample;
+  unsigned lineage; /* umem_fork_count() when it was asked */
+  uint64_t outer;   /* asks_for before */
+} Question;
+
+/* The serial of the oldest pool whose upstream the calling thread is in. */
+static _Thread_local uint64_t asks_for = UINT64_MAX;
+
+void umemPool_renew_waits(umemPoolCore *core) {
+  unsigned lineage = umem_fork_count();
+  if (core->waits_lineage == lineage) return;
+  core->waits_lineage = lineage;
+  pthread_cond_init(&core->no_guests, NULL);
+  pthread_cond_init(&core->landed, NULL);
+}
+
+static bool is_coming(umemPoolCore const *core) {
+  return core->coming.count && core->coming.lineage == umem_fork_count();
+}
+
+static bool is_ample_coming(umemPoolCore const *core) {
+  return is_coming(core) && core->coming.ample;
+}
+
+static uint64_t bytes_coming(umemPoolCore const *core) {
+  return is_coming(core) ? core->coming.bytes : 0;
+}
+
+static void ask(umemPoolCore *core, Question *question, size_t size, bool ample) {
+  unsigned lineage = umem_fork_count();
+  uint64_t serial = core->own->serial;
+  if (core->coming.lineage != lineage) core->coming = (umemPoolComing){.lineage = lineage};
+  core->coming.bytes += size;
+  core->coming.count++;
+  core->coming.ample += ample;
+  *question = (Question){size, ample, lineage, asks_for};
+  if (serial < asks_for) asks_for = serial;
+}
+
+static void be_answered(umemPoolCore *core, Question const *question) {
+  asks_for = question->outer;
+  if (core->coming.lineage != question->lineage) return; /* forgotten since, after a fork */
+  core->coming.bytes -= question->size;
+  core->coming.count--;
+  core->coming.ample -= question->ample;
+  umemPool_renew_waits(core);
+  pthread_cond_broadcast(&core->landed);
+}
+
+bool umemPool_await_chunk(umemPoolCore *core) {
+  if (!is_coming(core) || core->own->serial >= asks_for) return false;
+  umemPool_renew_waits(core);
+  pthread_cond_wait(&core->landed, &core->lock.mutex);
+  return true;
+}
+
 /* ---- chunks ---- */
 
 static bool has_room_for_chunk(umemPoolCore *core) {
@@ -27,7 +88,7 @@ static bool lacks_books(umemPoolLack *lack) {
 
 /* Whether the maximum allows size bytes more. */
 static bool is_allowed(umemPoolCore const *core, size_t size, umemPoolLack *lack) {
-  if (!core->maximum || size <= core->maximum - core->reserved) return true;
+  if (!core->maximum || size <= core->maximum - core->reserved - bytes_coming(core)) return true;
   lack->why = umemPoolMaximum;
   lack->reserved = core->reserved;
   return false;
@@ -41,6 +102,7 @@ static bool note_chunk(umemPoolLane *lane, umemPoolChunk chunk) {
     return false;
   core->chunks[core->chunk_count++] = chunk;
   core->special_count += chunk.special;
+  core->reserved += chunk.size;
   if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
   return true;
 }
@@ -53,20 +115,22 @@ static bool follow_upstream(umemPoolLane *lane, umemPoolLack *lack) {
   return false;
 }
 
-bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack) {
+bool umemPool_add_chunk(umemPoolLane *lane, size_t size, size_t alignment, bool ample,
+                        umemPoolLack *lack) {
   umemPoolCore *core = lane->core;
   if (!is_allowed(core, size, lack)) return false;
   bool special = alignment > umemPoolPage;
+  Question question;
   lack->why = umemPoolUpstream;
-  core->reserved += size;
+  ask(core, &question, size, ample);
   umemLock_release(&core->lock);
   umemAttempt_begin(&lack->attempt);
   uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
   bool had = adr != umem_null_of(core->upstream), follows = had && follow_upstream(lane, lack);
   umemAttempt_end(&lack->attempt);
   umemLock_acquire(&core->lock);
+  be_answered(core, &question);
   if (follows && note_chunk(lane, (umemPoolChunk){adr, size, special})) return true;
-  core->reserved -= size;
   if (!had) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
@@ -86,19 +150,28 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
 }
 
 /* Takes a chunk that holds size bytes, a multiple of units: as large as it should be, or if that is not
- * to be had as small as it may be. */
-static bool grow(umemPoolLane *lane, size_t size, size_t alignment, umemPoolLack *lack) {
+ * to be had as small as it may be. Where another thread is asking for one that may do for both, it waits for
+ * that instead. */
+static bool grow(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
+                 umemPoolLack *lack) {
   umemPoolCore *core = lane->core;
   if (!is_allowed(core, size, lack)) return false;
   if (umemPoolLane_must_follow_upstream(lane) && umemPoolLane_is_blocked(lane)) {
     lack->why = umemPoolCapture;
     return false;
   }
-  size_t best = best_size(core, size, alignment);
-  uint64_t allowed = core->maximum ? core->maximum - core->reserved : UINT64_MAX;
+  size_t best = growth == umemPoolGrowWell ? best_size(core, size, alignment) : size;
+  uint64_t allowed =
+      core->maximum ? core->maximum - core->reserved - bytes_coming(core) : UINT64_MAX;
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
-  if (umemPool_add_chunk(lane, best, alignment, lack)) return true;
-  return best > size && umemPool_add_chunk(lane, size, alignment, lack);
+  if (best > size && is_ample_coming(core) && !umemPoolLane_is_blocked(lane) &&
+      umemPool_await_chunk(core)) {
+    lack->why = umemPoolLanded;
+    return false;
+  }
+  if (umemPool_add_chunk(lane, best, alignment, best > size, lack)) return true;
+  return best > size && umemPoolLack_is_of_memory(lack) &&
+         umemPool_add_chunk(lane, size, alignment, false, lack);
 }
 
 /* Takes chunk i out of the books. */
@@ -161,7 +234,7 @@ static void join_own(umemPoolLane *lane) {
 
 /* A range where the lane has none at hand; UMEM_RANGE_NONE, and why in *lack, without memory. */
 static uint64_t find_more(umemPoolLane *lane, uint64_t units, size_t alignment, uint64_t step,
-                          umemPoolLack *lack) {
+                          umemPoolGrowth growth, umemPoolLack *lack) {
   uint64_t start = UMEM_RANGE_NONE;
   if (lane->core->chunk_count) {
     join_own(lane);
@@ -170,19 +243,21 @@ static uint64_t find_more(umemPoolLane *lane, uint64_t units, size_t alignment, 
   if (start == UMEM_RANGE_NONE && umemPoolLane_has_others(lane) &&
       umemPool_borrow(lane, units, step))
     start = umemRange_alloc(lane->range, units, step);
-  if (start != UMEM_RANGE_NONE) return start;
-  if (!grow(lane, (size_t)units << umemPoolUnitShift, alignment, lack)) return UMEM_RANGE_NONE;
+  if (start != UMEM_RANGE_NONE || growth == umemPoolGrowByOthers) return start;
+  if (!grow(lane, (size_t)units << umemPoolUnitShift, alignment, growth, lack))
+    return UMEM_RANGE_NONE;
   start = umemRange_alloc(lane->range, units, step);
   if (start == UMEM_RANGE_NONE) lacks_books(lack); /* the chunk stays for another try */
   return start;
 }
 
-bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, bool grows, uintptr_t *adr,
-                      umemPoolLack *lack) {
+bool umemPool_reserve(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
+                      uintptr_t *adr, umemPoolLack *lack) {
   uint64_t units = ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
   uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
   uint64_t start = umemRange_alloc(lane->range, units, step);
-  if (start == UMEM_RANGE_NONE && grows) start = find_more(lane, units, alignment, step, lack);
+  if (start == UMEM_RANGE_NONE && growth != umemPoolGrowNot)
+    start = find_more(lane, units, alignment, step, growth, lack);
   *adr = (uintptr_t)(start << umemPoolUnitShift);
   return start != UMEM_RANGE_NONE;
 }

@@ -35,7 +35,9 @@ static void invite(umemPoolLane *lane) {
 }
 
 static void dismiss(umemPoolLane *lane) {
-  if (!--lane->guests) pthread_cond_broadcast(&lane->core->no_guests);
+  if (--lane->guests) return;
+  umemPool_renew_waits(lane->core);
+  pthread_cond_broadcast(&lane->core->no_guests);
 }
 
 static bool has_guests(umemPoolLane const *lane) {
@@ -179,6 +181,7 @@ bool umemPoolLane_end(umemPoolLane *lane) {
   umemPool_drain(lane);
   umemPool_join_waiting(lane);
   bool finished = finish(lane);
+  umemPool_renew_waits(core);
   while (has_guests(lane)) pthread_cond_wait(&core->no_guests, &core->lock.mutex);
   lane->alive = false;
   lane->lost = !finished;

@@ -113,8 +113,8 @@ void umemPool_join_waiting(umemPoolLane *lane) {
 
 /* ---- blocks ---- */
 
-static bool find_block(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
-                       umemPoolLack *lack) {
+static bool find_block(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
+                       uintptr_t *adr, umemPoolLack *lack) {
   uint64_t units = units_of(size);
   bool usual = alignment <= umemPoolUnit || alignment <= lane->core->alignment;
   bool described =
@@ -125,17 +125,17 @@ static bool find_block(umemPoolLane *lane, size_t size, size_t alignment, uintpt
     *adr = block->adr;
     return true;
   }
-  if (!umemPool_reserve(lane, size, alignment, true, adr, lack)) return false;
+  if (!umemPool_reserve(lane, size, alignment, growth, adr, lack)) return false;
   if (!described || describe(lane, *adr, units)) return true;
   umemPool_unreserve(lane, lane, *adr);
   lack->why = umemPoolBooks;
   return false;
 }
 
-bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, uintptr_t *adr,
-                          umemPoolLack *lack) {
+bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
+                          uintptr_t *adr, umemPoolLack *lack) {
   umemPoolCore *core = lane->core;
-  if (!find_block(lane, size, alignment, adr, lack)) return false;
+  if (!find_block(lane, size, alignment, growth, adr, lack)) return false;
   core->large_count++;
   core->large_units += units_of(size);
   core->served++;

@@ -136,12 +136,13 @@ static void free_all_bits(umemPoolSpan *span, uint32_t count) {
   if (count % 64) bits[count / 64] = (UINT64_C(1) << count % 64) - 1;
 }
 
-bool umemPool_add_span(umemPoolLane *lane, unsigned class, bool grows, umemPoolLack *lack) {
+bool umemPool_add_span(umemPoolLane *lane, unsigned class, umemPoolGrowth growth,
+                       umemPoolLack *lack) {
   umemPoolCore *core = lane->core;
   umemPoolShape const *shape = &core->shapes[class];
   size_t size = (size_t)shape->pages << umemPageShift;
   uintptr_t adr;
-  if (!umemPool_reserve(lane, size, umemPoolPage, grows, &adr, lack)) return false;
+  if (!umemPool_reserve(lane, size, umemPoolPage, growth, &adr, lack)) return false;
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolSpan *span = NULL;
   if (umemPageMap_prepare(&core->map, page, shape->pages)) span = new_descriptor(core, class);

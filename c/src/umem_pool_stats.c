@@ -37,8 +37,8 @@ static uint64_t largest_free(umemPoolCore *core) {
   return largest << umemPoolUnitShift;
 }
 
-void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
-  umemLock_acquire(&core->lock);
+/* Under the lock. */
+static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->blocks = core->large_count;
   stats->used = core->large_units << umemPoolUnitShift;
   for (unsigned i = 0; i < umemPoolClasses; i++) {
@@ -49,9 +49,20 @@ void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->used_peak = core->used_peak;
   stats->reserved = core->reserved;
   stats->reserved_peak = core->reserved_peak;
-  stats->largest_free = largest_free(core);
   stats->allocations = served(core);
   stats->chunks = core->chunk_count;
+}
+
+void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
+  umemLock_acquire(&core->lock);
+  measure(core, stats);
+  umemLock_release(&core->lock);
+}
+
+void umemPool_measure_free(umemPoolCore *core, umemPoolStats *stats) {
+  umemLock_acquire(&core->lock);
+  measure(core, stats);
+  stats->largest_free = largest_free(core);
   umemLock_release(&core->lock);
   uint64_t idle = stats->reserved > stats->used ? stats->reserved - stats->used : 0;
   stats->fragmentation = idle ? 1 - (double)stats->largest_free / (double)idle : 0;

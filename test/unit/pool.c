@@ -150,6 +150,25 @@ static void info_respects_the_maximum(void **state) {
   umem_dtor(&pool);
 }
 
+/* It may be asked often: freed blocks go on waiting for the next of their size. Of two that lie side by side and
+ * were joined, the next one would be the first, whichever was freed last. */
+static void info_joins_nothing(void **state) {
+  (void)state;
+  umemPool pool;
+  umemInfo info = UMEM_INFO_INIT;
+  open_pool(&pool, &host, mebi, 0, 0);
+  uintptr_t one = new_block(&pool, 100000), other = new_block(&pool, 100000);
+  uintptr_t last = one < other ? other : one;
+  umem_free(&pool, last == one ? other : one);
+  umem_free(&pool, last);
+  assert_ok(umem_get_info(&pool, &info));
+  assert_true(new_block(&pool, 100000) == last);
+  umem_free(&pool, last);
+  assert_true(stats_of(&pool).largest_free == mebi); /* as here */
+  assert_true(new_block(&pool, 100000) != last);
+  umem_dtor(&pool);
+}
+
 /* ---- refusals ---- */
 
 /* Wherever a freed block waits: with the thread, in the depot, in its span, with the upstream. */
@@ -343,6 +362,7 @@ int main(void) {
       cmocka_unit_test(counts),
       cmocka_unit_test(statistics_refuse_wrong_arguments),
       cmocka_unit_test(info_respects_the_maximum),
+      cmocka_unit_test(info_joins_nothing),
       cmocka_unit_test(refuses_second_frees),
       cmocka_unit_test(refuses_what_is_no_block),
       cmocka_unit_test(takes_over_the_alignment),

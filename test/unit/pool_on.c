@@ -331,6 +331,25 @@ static void a_view_may_outlive_its_pool(void **state) {
   close_shared(&s);
 }
 
+/* What waits with another view, too little to be looked for before the pool would grow, is had when it may not;
+ * though no chunk can go back. */
+static void the_last_of_others_is_had_at_the_maximum(void **state) {
+  (void)state;
+  Shared self;
+  open_shared(&self, true, 4 * mebi);
+  uintptr_t waits = new_used(&self.a, 200 * kibi), stays = new_used(&self.a, 100 * kibi);
+  uintptr_t large = new_used(&self.b, 3 * mebi), rest = new_used(&self.b, 724 * kibi);
+  assert_true(stats_of(&self.pool).reserved == 4 * mebi);
+  umem_free(&self.a, waits);
+  uintptr_t again = new_used(&self.b, 200 * kibi);
+  assert_true(again == waits && umem_is_ok(&self.pool));
+  umem_free(&self.b, again);
+  umem_free(&self.b, rest);
+  umem_free(&self.b, large);
+  umem_free(&self.a, stays);
+  close_shared(&self);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_view_is_a_context_of_its_queue),
@@ -347,6 +366,7 @@ int main(void) {
       cmocka_unit_test(the_dead_are_waited_for),
       cmocka_unit_test(many_views_come_and_go),
       cmocka_unit_test(a_view_may_outlive_its_pool),
+      cmocka_unit_test(the_last_of_others_is_had_at_the_maximum),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,12 +138,45 @@ static void other_failures_are_told_at_once(void **state) {
   assert_true(umem_alloc(&pool, 2 * mebi) == 0);
   expect_failure(&pool, umemMemoryError, "umem_alloc: ");
   assert_true(umemFault_count(&fault, umemFaultFree) == 1);
+  umem_clear_status(&fault);
+  plan.times = 0;
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  umem_free(&pool, new_block(&pool, 1000)); /* there is something to give back again */
   plan.times = 1; /* the second try succeeds, and nobody hears of the first */
   assert_ok(umemFault_set_plan(&fault, &plan));
-  umem_clear_status(&fault);
   umem_free(&pool, new_block(&pool, 2 * mebi));
   assert_true(umemFault_failures(&fault) == 1);
   assert_true(umem_is_ok(&fault) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
+  umem_dtor(&pool);
+  umem_dtor(&fault);
+}
+
+static void expect_asks(umemFault *fault, umemPool *pool, size_t nbytes, uint64_t asks) {
+  umemFaultPlan plan = plan_of(umemFaultAligned, umemMemoryError, 100);
+  assert_ok(umemFault_set_plan(fault, &plan)); /* counts from 0 */
+  assert_true(umem_alloc(pool, nbytes) == 0);
+  expect_failure(pool, umemMemoryError, "umem_alloc: ");
+  umem_clear_status(fault);
+  assert_int_equal(umemFault_count(fault, umemFaultAligned), asks);
+  plan.times = 0;
+  assert_ok(umemFault_set_plan(fault, &plan));
+}
+
+/* A request is refused only when all was tried; but nothing is tried twice in vain. */
+static void an_upstream_is_asked_a_few_times(void **state) {
+  (void)state;
+  umemFault fault;
+  umemPool pool;
+  assert_ok(umemFault_ctor(&fault, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &fault, NULL));
+  expect_asks(&fault, &pool, 100, 3); /* 1 MiB, a span, a block alone */
+  expect_asks(&fault, &pool, 100 * kibi, 2);
+  expect_asks(&fault, &pool, 2 * mebi, 1);
+  uintptr_t adr = new_block(&pool, 3000 * kibi);
+  umem_free(&pool, adr);
+  expect_asks(&fault, &pool, 4 * mebi, 2); /* once more with 3 MiB less */
+  assert_true(stats_of(&pool).reserved == 0);
+  expect_nothing_left(&pool);
   umem_dtor(&pool);
   umem_dtor(&fault);
 }
@@ -429,6 +462,7 @@ int main(void) {
       cmocka_unit_test(an_upstream_without_memory_is_asked_again),
       cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
       cmocka_unit_test(other_failures_are_told_at_once),
+      cmocka_unit_test(an_upstream_is_asked_a_few_times),
       cmocka_unit_test(the_upstream_may_use_the_pool),
       cmocka_unit_test(refused_chunks_stay),
       cmocka_unit_test(little_is_kept_for_threads),

@@ -13,8 +13,12 @@
  *              hold blocks of one class; larger ones in units of 4 KiB.
  *   threads    Each thread keeps some freed blocks of up to 64 KiB for itself (at most 64 of a class, and
  *              not more than 64 KiB or four of them), so that threads seldom meet at the pool's lock. They
- *              go back when the thread ends. A block may be freed by any thread. As concurrent as the
- *              upstream.
+ *              go back when the thread ends, and not before: what other threads keep counts for the
+ *              maximum, and neither umem_trim nor a lack of memory takes it from them. A block may be freed
+ *              by any thread. As concurrent as the upstream.
+ *   waiting    A thread that finds no memory waits while another one asks the upstream for some. So what the
+ *              upstream calls meanwhile (a function of umemRetry) may use the pool, but must not wait for
+ *              another thread that allocates from it.
  *   alignment  Natural is that of the upstream, 16 bytes at least. umem_aligned_alloc takes any power of
  *              two; more than 64 KiB costs a chunk of its own, which goes back when it is freed.
  *   the books  lie in RAM beside the memory and never in it. A free of what is no live block of the pool
@@ -23,7 +27,8 @@
  *   order      On an ordered upstream blocks are freed, and given out again, in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
  *   upstream   Chunks are asked for with umem_aligned_alloc, at multiples of 64 KiB; small blocks need one
- *              of 64 KiB. Where umem_aligned_alloc is umemVirtual's own, that takes 128 KiB.
+ *              of 64 KiB. Where umem_aligned_alloc is umemVirtual's own, that takes 128 KiB. A request that
+ *              fails has asked four times at most, for different sizes or after chunks were given back.
  *   fork       A child may use the pool as far as it may use the upstream. What other threads of the
  *              parent had kept for themselves stays unused in the child.
  */
@@ -89,7 +94,9 @@ typedef struct umemPoolStats {
 #define UMEM_POOL_STATS_INIT                                                                       \
   { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Fills *stats; at most stats->size bytes are written. Errors: umemTypeError when ctx is no pool,
+/* Fills *stats; at most stats->size bytes are written. For largest_free all large blocks that were freed and
+ * wait for the next of their size are joined, so that the next ones cost more: not for every frame. (What
+ * umem_get_info tells costs no such thing.) Errors: umemTypeError when ctx is no pool,
  * umemValueError when stats is NULL or its size too small to be true. */
 UMEM_EXTERN umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats);
 

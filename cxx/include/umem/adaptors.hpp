@@ -272,7 +272,8 @@ public:
   /* function(RetryRequest const &) returns true to try again, false to give up; it lives as long as the
    * context. It runs in the thread that allocates, in several at once if the upstream allows that. What
    * it throws ends the request, and comes out of the call of C++ that made it in place of
-   * umem::memory_error; C code sees umemMemoryError. A function that holds a handle of this context
+   * umem::memory_error; C code sees umemMemoryError. A pool over it then makes another request, for
+   * less, up to three times: what is thrown last comes out. A function that holds a handle of this context
    * keeps it alive for ever: the request has one. */
   template <class F, class = std::enable_if_t<
                          std::is_invocable_r_v<bool, std::decay_t<F> &, RetryRequest const &>>>
