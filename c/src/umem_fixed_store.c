@@ -166,9 +166,13 @@ static void offer(umemFixedStore *store, umemFixedChunk *chunk, uint32_t but) {
   push(store, chunk->first + but, &chunk->links[chunk->count - 1]);
 }
 
-/* Gives chunk back, none of whose blocks is in the stack or needed. */
+/* Gives chunk back, all of whose blocks are free. Where the upstream refuses, as one may whose stream
+ * is being captured, the chunk stays for another day. */
 static void release(umemFixedStore *store, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
+  uint64_t before = umem_thread.failures;
+  umem_aligned_free(store->upstream, adr);
+  if (umem_thread.failures != before) return;
   size_t size = chunk->count * store->block_size;
   umemPageMap_set(&store->map, (uint64_t)adr >> umemPageShift, pages_of(adr, size), 0);
   __atomic_store_n(&chunk->adr, umem_null_of(store->upstream), __ATOMIC_RELEASE);
@@ -176,7 +180,6 @@ static void release(umemFixedStore *store, umemFixedChunk *chunk) {
   store->held_chunks--;
   store->held_blocks -= chunk->count;
   shelve(store, chunk);
-  umem_aligned_free(store->upstream, adr);
 }
 
 /* ---- taking ---- */

@@ -230,7 +230,7 @@ static void upstream_runs_out(void **state) {
   end(&limit);
 }
 
-/* A trim and an end that the upstream refuses. */
+/* A trim and an end that the upstream refuses. What was not given back stays in use. */
 static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemIOError, "not now: %zu", (size_t)adr);
 }
@@ -242,12 +242,22 @@ static void failing_frees_are_told(void **state) {
   struct umemVtbl stubborn = *methods;
   stubborn.aligned_free = refuse_free;
   assert_ok(umemFixed_ctor(&fixed, &fake, 100, NULL));
-  umem_free(&fixed, umem_alloc(&fixed, 1));
+  uintptr_t adr = umem_alloc(&fixed, 1);
+  umem_free(&fixed, adr);
   fake.super.vptr = &stubborn;
   assert_int_equal(umem_trim(&fixed, 0), umemIOError);
   expect_both(&fixed, &fake, umemIOError, "umem_trim: not now");
+  assert_int_equal(stats_of(&fixed).chunks, 1);
+  assert_int_equal(blocks_in(&fake), 1);
+  assert_true(umem_alloc(&fixed, 1) == adr);
+  umem_free(&fixed, adr);
+  expect_refused_free(&fixed, adr);
+  fake.super.vptr = methods;
+  assert_ok(umem_trim(&fixed, 0));
   assert_int_equal(stats_of(&fixed).chunks, 0);
+  assert_int_equal(blocks_in(&fake), 0);
   assert_true(umem_alloc(&fixed, 1));
+  fake.super.vptr = &stubborn;
   umem_dtor(&fixed);
   expect_both(&fixed, &fake, umemIOError, "umem_dtor: not now");
   fake.super.vptr = methods;
