@@ -69,6 +69,29 @@ static uint32_t pop_all(umemFixedStore *store) {
   return (uint32_t)head;
 }
 
+/* ---- growing; under the lock ---- */
+
+/* In a child of fork nobody grows: threads of the parent, who wait or are asked for, are not here. */
+static void leave_parent(umemFixedStore *store) {
+  if (store->lineage == umem_fork_count()) return;
+  store->lineage = umem_fork_count();
+  store->growth = (umemFixedGrowth){0};
+  pthread_cond_init(&store->grown, NULL);
+}
+
+/* Whether this is the thread that grows: here in a function of the program that the upstream calls. */
+static bool grows_here(umemFixedStore const *store) {
+  return store->growth.running && pthread_equal(store->growth.thread, pthread_self());
+}
+
+/* Waits for another thread that grows. Whether there was one: then there may be blocks. */
+static bool wait_for_growth(umemFixedStore *store) {
+  leave_parent(store);
+  if (!store->growth.running || grows_here(store)) return false;
+  pthread_cond_wait(&store->grown, &store->lock.mutex);
+  return true;
+}
+
 /* ---- chunks; under the lock ---- */
 
 static bool lacks(umemFixedLack *lack, umemFixedWhy why) {
@@ -117,41 +140,57 @@ static uint64_t pages_of(uintptr_t adr, size_t size) {
   return ((uint64_t)(adr + size - 1) >> umemPageShift) - ((uint64_t)adr >> umemPageShift) + 1;
 }
 
-/* Asks the upstream for the chunk, and enters it in the map. */
-static bool fetch(umemFixedStore *store, umemFixedChunk *chunk, umemFixedLack *lack) {
-  size_t size = chunk->count * store->block_size;
-  size_t alignment = store->alignment > map_page ? store->alignment : map_page;
-  umemAttempt_begin(&lack->attempt);
-  uintptr_t adr = umem_aligned_alloc(store->upstream, alignment, size);
-  umemAttempt_end(&lack->attempt);
-  if (adr == umem_null_of(store->upstream)) return lacks(lack, umemFixedUpstream);
+/* Writes a chunk of count blocks at adr down. NULL without memory. */
+static umemFixedChunk *note(umemFixedStore *store, uintptr_t adr, uint32_t count) {
+  size_t size = count * store->block_size;
   uint64_t page = (uint64_t)adr >> umemPageShift, pages = pages_of(adr, size);
-  if (!umemPageMap_prepare(&store->map, page, pages)) {
-    umemAttempt_begin(&lack->attempt);
-    umem_aligned_free(store->upstream, adr);
-    umemAttempt_end(&lack->attempt);
-    return lacks(lack, umemFixedBooks);
-  }
+  if (!umemPageMap_prepare(&store->map, page, pages)) return NULL;
+  umemFixedChunk *chunk = new_chunk(store, count);
+  if (!chunk) return NULL;
   __atomic_store_n(&chunk->adr, adr, __ATOMIC_RELEASE);
   chunk->held = true;
   umemPageMap_set(&store->map, page, pages, (uintptr_t)chunk);
   store->held_chunks++;
   store->held_blocks += chunk->count;
   if (store->held_blocks > store->held_peak) store->held_peak = store->held_blocks;
-  return true;
+  return chunk;
+}
+
+/* Asks the upstream, with the lock open. */
+static uintptr_t ask(umemFixedStore *store, uint32_t count, umemFixedLack *lack) {
+  size_t alignment = store->alignment > map_page ? store->alignment : map_page;
+  umemFixedGrowth around = {0};
+  if (grows_here(store)) around = store->growth;
+  unsigned lineage = store->lineage;
+  store->growth = (umemFixedGrowth){true, pthread_self(), around.blocks + count};
+  umemLock_release(&store->lock);
+  umemAttempt_begin(&lack->attempt);
+  uintptr_t adr = umem_aligned_alloc(store->upstream, alignment, count * store->block_size);
+  umemAttempt_end(&lack->attempt);
+  umemLock_acquire(&store->lock);
+  leave_parent(store);
+  if (store->lineage == lineage && grows_here(store)) store->growth = around;
+  if (!store->growth.running) pthread_cond_broadcast(&store->grown);
+  return adr;
 }
 
 static umemFixedChunk *add_chunk(umemFixedStore *store, uint32_t count, umemFixedLack *lack) {
-  umemFixedChunk *chunk = new_chunk(store, count);
-  if (!chunk) return lacks(lack, umemFixedBooks), NULL;
-  if (fetch(store, chunk, lack)) return chunk;
-  shelve(store, chunk);
-  return NULL;
+  uintptr_t adr = ask(store, count, lack);
+  if (adr == umem_null_of(store->upstream)) return lacks(lack, umemFixedUpstream), NULL;
+  umemFixedChunk *chunk = note(store, adr, count);
+  if (chunk) return chunk;
+  umemAttempt_begin(&lack->attempt);
+  umem_aligned_free(store->upstream, adr);
+  umemAttempt_end(&lack->attempt);
+  return lacks(lack, umemFixedBooks), NULL;
 }
 
-/* A new chunk: as large as it should be, or if that is not to be had a single block. */
+/* A new chunk: as large as it should be, or if that is not to be had a single block. The lock is open
+ * meanwhile. */
 static umemFixedChunk *grow(umemFixedStore *store, umemFixedLack *lack) {
-  size_t allowed = store->maximum / store->block_size - (size_t)store->held_blocks;
+  uint64_t most = store->maximum / store->block_size;
+  uint64_t taken = store->held_blocks + store->growth.blocks;
+  uint64_t allowed = taken < most ? most - taken : 0;
   uint32_t count = allowed < store->per_chunk ? (uint32_t)allowed : store->per_chunk;
   if (!count) return lacks(lack, umemFixedMaximum), NULL;
   umemFixedChunk *chunk = add_chunk(store, count, lack);
@@ -188,12 +227,11 @@ static void release(umemFixedStore *store, umemFixedChunk *chunk) {
 static __attribute__((noinline)) uint32_t take_slowly(umemFixedStore *store, umemFixedLack *lack) {
   umemLock_acquire(&store->lock);
   uint32_t number = pop(store);
+  while (number == nobody && wait_for_growth(store)) number = pop(store);
   if (number == nobody) {
     umemFixedChunk *chunk = grow(store, lack);
-    if (chunk) {
-      number = chunk->first;
-      offer(store, chunk, 1);
-    }
+    if (chunk) offer(store, chunk, 1);
+    number = chunk ? chunk->first : pop(store); /* freed meanwhile */
   }
   umemLock_release(&store->lock);
   return number;
@@ -333,6 +371,8 @@ bool umemFixedStore_init(umemFixedStore *store) {
   }
   store->table->room = first_room;
   umemLock_init(&store->lock);
+  pthread_cond_init(&store->grown, NULL);
+  store->lineage = umem_fork_count();
   return true;
 }
 
@@ -347,5 +387,7 @@ void umemFixedStore_fini(umemFixedStore *store) {
     free(table);
   }
   umemPageMap_fini(&store->map);
+  leave_parent(store);
+  pthread_cond_destroy(&store->grown);
   umemLock_destroy(&store->lock);
 }

@@ -6,8 +6,10 @@
  * is a link: the number of the block below it in the stack, or that it is live. Whoever changes a
  * link from live owns the block, so that of two threads that free one block, one is refused.
  *
- * Threads: take and put need no lock. The lock guards the set of chunks. Descriptors of chunks and
- * outgrown tables stay until the end, since an overtaken thread may be looking at them. A chunk
+ * Threads: take and put need no lock. The lock guards the set of chunks, and is open while the
+ * upstream is asked for one, since that may call functions of the program (umemRetry): these may use
+ * the store. Other threads that lack a block wait meanwhile, and look again. Descriptors of chunks
+ * and outgrown tables stay until the end, since an overtaken thread may be looking at them. A chunk
  * begins at a page of the map, and no other chunk shares one with it. */
 #ifndef UMEM_FIXED_STORE_H
 #define UMEM_FIXED_STORE_H
@@ -40,6 +42,13 @@ typedef struct umemFixedLack {
   umemAttempt attempt; /* umemFixedUpstream: what it said */
 } umemFixedLack;
 
+/* The thread that asks the upstream for a chunk, with the lock open. */
+typedef struct umemFixedGrowth {
+  bool running;
+  pthread_t thread;
+  uint64_t blocks; /* asked for, also by calls of this thread around the last one */
+} umemFixedGrowth;
+
 /* Must not move: it holds a lock. */
 typedef struct umemFixedStore {
   umemVirtual *upstream; /* borrowed */
@@ -52,6 +61,9 @@ typedef struct umemFixedStore {
   umemFixedTable *table; /* atomic; owned */
   uint64_t head;         /* atomic */
   umemLock lock;
+  umemFixedGrowth growth; /* under the lock */
+  pthread_cond_t grown;   /* growth has ended */
+  unsigned lineage;       /* umem_fork_count() to which growth and grown belong */
   umemFixedChunk *unused; /* descriptors */
   size_t chunk_count;     /* descriptors in all */
   uint64_t held_chunks, held_blocks, held_peak;

@@ -17,7 +17,10 @@
  *   the books  lie in RAM beside the memory and never in it: 4 bytes for a block. A free of what is
  *              no live block is umemValueError, and nothing is freed.
  *   threads    As many as the upstream allows. Allocation and free take no lock unless a chunk is
- *              needed. A block may be freed by any thread.
+ *              needed. A block may be freed by any thread. While a thread asks the upstream for a
+ *              chunk, others that need one wait for it; all else goes on. What the upstream calls
+ *              meanwhile, as umemRetry does, may use ctx, but waits in vain for a thread that needs
+ *              a chunk.
  *   order      On an ordered upstream blocks are freed, and given out again, in the order of its
  *              queue.
  *   fork       A child may use it as far as it may use the upstream. A block that another thread of
