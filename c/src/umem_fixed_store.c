@@ -185,16 +185,26 @@ static umemFixedChunk *add_chunk(umemFixedStore *store, uint32_t count, umemFixe
   return lacks(lack, umemFixedBooks), NULL;
 }
 
-/* A new chunk: as large as it should be, or if that is not to be had a single block. The lock is open
- * meanwhile. */
-static umemFixedChunk *grow(umemFixedStore *store, umemFixedLack *lack) {
+/* How many blocks more the maximum allows. */
+static uint64_t allowed(umemFixedStore const *store) {
   uint64_t most = store->maximum / store->block_size;
   uint64_t taken = store->held_blocks + store->growth.blocks;
-  uint64_t allowed = taken < most ? most - taken : 0;
-  uint32_t count = allowed < store->per_chunk ? (uint32_t)allowed : store->per_chunk;
-  if (!count) return lacks(lack, umemFixedMaximum), NULL;
-  umemFixedChunk *chunk = add_chunk(store, count, lack);
-  return chunk || count == 1 ? chunk : add_chunk(store, 1, lack);
+  return taken < most ? most - taken : 0;
+}
+
+/* A new chunk: as large as it should be, or if that is not to be had half of it, and so on. The next
+ * one is tried at most twice as large, lest each asks for all sizes where little is left. The lock is
+ * open meanwhile. */
+static umemFixedChunk *grow(umemFixedStore *store, umemFixedLack *lack) {
+  for (uint32_t count = store->next_count;; count /= 2) {
+    uint64_t most = allowed(store);
+    if (count > most) count = (uint32_t)most;
+    if (!count) return lacks(lack, umemFixedMaximum), NULL;
+    umemFixedChunk *chunk = add_chunk(store, count, lack);
+    if (!chunk && count > 1) continue;
+    store->next_count = count < store->per_chunk / 2 ? 2 * count : store->per_chunk;
+    return chunk;
+  }
 }
 
 /* Makes the blocks of chunk free, but for the first ones. */
@@ -348,6 +358,7 @@ static void restore(umemFixedStore *store, uint32_t top) {
 void umemFixedStore_trim(umemFixedStore *store, size_t keep, umemAttempt *held) {
   umemLock_acquire(&store->lock);
   umemAttempt_begin(held);
+  store->next_count = store->per_chunk;
   uint32_t top = pop_all(store);
   count_free(store, top);
   for (size_t i = store->chunk_count; i-- > 0;)
@@ -363,6 +374,7 @@ enum { first_room = 16 };
 
 bool umemFixedStore_init(umemFixedStore *store) {
   store->head = nobody;
+  store->next_count = store->per_chunk;
   if (!umemPageMap_init(&store->map)) return false;
   store->table = calloc(1, sizeof *store->table + first_room * sizeof *store->table->chunks);
   if (!store->table) {

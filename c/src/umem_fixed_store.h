@@ -64,6 +64,7 @@ typedef struct umemFixedStore {
   umemFixedGrowth growth; /* under the lock */
   pthread_cond_t grown;   /* growth has ended */
   unsigned lineage;       /* umem_fork_count() to which growth and grown belong */
+  uint32_t next_count;    /* blocks to ask for next; per_chunk unless that was refused */
   umemFixedChunk *unused; /* descriptors */
   size_t chunk_count;     /* descriptors in all */
   uint64_t held_chunks, held_blocks, held_peak;

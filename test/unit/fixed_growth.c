@@ -225,11 +225,53 @@ static void a_callback_may_fork(void **state) {
   take_down();
 }
 
+/* ---- memory that is nearly out ---- */
+
+/* A chunk takes pages of its own, whatever it holds: there must be few. */
+static void the_last_memory_comes_in_few_chunks(void **state) {
+  (void)state;
+  enum { blocks = 64000 };
+  static uintptr_t adr[blocks];
+  assert_ok(umemLimit_ctor(&limit, &host, 16 * blocks));
+  assert_ok(umemFixed_ctor(&fixed, &limit, 16, NULL));
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < blocks; i++) assert_true((adr[i] = umem_alloc(&fixed, 16)));
+    assert_in_range(stats_of(&fixed).chunks, 2, 16);
+    assert_int_equal(umem_alloc(&fixed, 16), 0);
+    expect_both(&fixed, &limit, umemMemoryError, "umem_alloc: no room for 16 more bytes");
+    for (int i = 0; i < blocks; i++) umem_free(&fixed, adr[i]);
+    assert_ok(umem_trim(&fixed, 0));
+    assert_int_equal(umemLimit_used(&limit), 0);
+  }
+  end(&fixed);
+  end(&limit);
+}
+
+/* Once there is memory again, chunks become large without a trim, too. */
+static void chunks_grow_again(void **state) {
+  (void)state;
+  umemFixedOptions options = {sizeof options, 0, 0, 64 * block_size, 0};
+  assert_ok(umemLimit_ctor(&limit, &host, 1000 * block_size));
+  assert_ok(umemFixed_ctor(&fixed, &limit, block_size, &options));
+  uintptr_t rest = umem_alloc(&limit, 999 * block_size);
+  assert_true(umem_alloc(&fixed, 1));
+  umem_free(&limit, rest);
+  for (int i = 1; i < 64 + 63; i++) assert_true(umem_alloc(&fixed, 1));
+  assert_int_equal(stats_of(&fixed).chunks, 7); /* 1, 2, 4 ... 64 */
+  end(&fixed);
+  end(&limit);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(a_callback_may_trim_it),          TEST(a_block_that_a_callback_frees_is_given_out),
-      TEST(a_callback_may_allocate_from_it), TEST(others_wait_for_the_chunk),
-      TEST(others_go_on_meanwhile),          TEST(a_callback_may_fork),
+      TEST(a_callback_may_trim_it),
+      TEST(a_block_that_a_callback_frees_is_given_out),
+      TEST(a_callback_may_allocate_from_it),
+      TEST(others_wait_for_the_chunk),
+      TEST(others_go_on_meanwhile),
+      TEST(a_callback_may_fork),
+      TEST(the_last_memory_comes_in_few_chunks),
+      TEST(chunks_grow_again),
   };
   return cmocka_run_group_tests_name("Fixed and its growth", tests, NULL, NULL);
 }

@@ -44,7 +44,8 @@ typedef struct umemFixedOptions {
   size_t alignment; /* of every block, a power of two. Default: that of the upstream */
   size_t initial;   /* taken at construction, in whole chunks. Default: nothing before the first
                        allocation */
-  size_t growth;    /* of each chunk, about; at least a block. Default: 1 MiB */
+  size_t growth;    /* of each chunk, about; at least a block. Default: 1 MiB. Where that is not to
+                       be had, less will do */
   size_t maximum;   /* that is ever held at once. Default: no bound */
 } umemFixedOptions;
 
