@@ -30,6 +30,9 @@ static void tell_lack(umemVirtual *ctx, umemFixedLack const *lack) {
   else if (lack->why == umemFixedMaximum)
     umemVirtual_fail(ctx, umemMemoryError, "no block is free of the %zu that %zu bytes hold",
                      store->maximum / store->block_size, store->maximum);
+  else if (lack->why == umemFixedNumbers)
+    umemVirtual_fail(ctx, umemMemoryError, "more blocks of %zu bytes than can be counted",
+                     store->block_size);
   else
     umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the blocks");
 }
@@ -177,17 +180,18 @@ static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *op
   return true;
 }
 
-/* Takes the initial bytes: as many as there may be, where the last block would be cut by the
- * maximum. */
+/* Takes the initial bytes in one piece, so that the upstream says at once whether they are to be had:
+ * as many blocks as there may be, where the last one would be cut by the maximum. */
 static bool begin(umemVirtual *ctx, size_t initial) {
   umemFixedStore *store = store_of(ctx);
-  size_t most = store->maximum / store->block_size * store->block_size;
+  size_t most = store->maximum / store->block_size;
+  size_t count = initial / store->block_size + (initial % store->block_size != 0);
   umemFixedLack lack;
   if (!umemFixedStore_init(store)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the blocks");
     return false;
   }
-  if (umemFixedStore_reserve(store, initial < most ? initial : most, &lack)) return true;
+  if (umemFixedStore_reserve(store, count < most ? count : most, &lack)) return true;
   tell_lack(ctx, &lack);
   umemFixedStore_fini(store);
   return false;

@@ -99,11 +99,12 @@ static bool lacks(umemFixedLack *lack, umemFixedWhy why) {
   return false;
 }
 
-/* Room in the table for one more descriptor. */
-static bool has_room(umemFixedStore *store) {
+/* Room in the table for count more slots. */
+static bool has_room(umemFixedStore *store, uint64_t count) {
   umemFixedTable *table = store->table;
-  if (store->chunk_count < table->room) return true;
-  size_t room = 2 * table->room;
+  size_t room = table->room, needed = store->slot_count + (size_t)count;
+  if (needed <= room) return true;
+  while (room < needed) room *= 2;
   umemFixedTable *larger = malloc(sizeof *larger + room * sizeof *larger->chunks);
   if (!larger) return false;
   memcpy(larger->chunks, table->chunks, table->room * sizeof *table->chunks);
@@ -113,6 +114,15 @@ static bool has_room(umemFixedStore *store) {
   return true;
 }
 
+/* How many slots of the table count blocks take up. */
+static uint64_t slots_for(umemFixedStore const *store, uint64_t count) {
+  return (count + ((uint64_t)1 << store->shift) - 1) >> store->shift;
+}
+
+static bool has_numbers(umemFixedStore const *store, uint64_t count) {
+  return slots_for(store, count) <= (nobody >> store->shift) - store->slot_count;
+}
+
 /* A descriptor for so many blocks that is not in use; NULL without memory or numbers. */
 static umemFixedChunk *new_chunk(umemFixedStore *store, uint32_t count) {
   for (umemFixedChunk **link = &store->unused, *chunk; (chunk = *link); link = &chunk->next_unused)
@@ -120,15 +130,17 @@ static umemFixedChunk *new_chunk(umemFixedStore *store, uint32_t count) {
       *link = chunk->next_unused;
       return chunk;
     }
-  if (store->chunk_count == nobody >> store->shift || !has_room(store)) return NULL;
+  uint64_t slots = slots_for(store, count);
+  if (!has_numbers(store, count) || !has_room(store, slots)) return NULL;
   umemFixedChunk *chunk = malloc(sizeof *chunk + count * sizeof *chunk->links);
   if (!chunk) return NULL;
   memset(chunk, 0, sizeof *chunk);
-  chunk->first = (uint32_t)store->chunk_count << store->shift;
+  chunk->first = (uint32_t)store->slot_count << store->shift;
   chunk->count = count;
   for (uint32_t i = 0; i < count; i++) chunk->links[i] = between;
-  store->table->chunks[store->chunk_count++] = chunk;
-  return chunk;
+  while (slots-- > 0) store->table->chunks[store->slot_count++] = chunk;
+  chunk->older = store->newest;
+  return store->newest = chunk;
 }
 
 static void shelve(umemFixedStore *store, umemFixedChunk *chunk) {
@@ -258,25 +270,24 @@ uintptr_t umemFixedStore_take(umemFixedStore *store, umemFixedLack *lack) {
   return start_of(store, chunk, number);
 }
 
-bool umemFixedStore_reserve(umemFixedStore *store, size_t nbytes, umemFixedLack *lack) {
-  umemFixedChunk *chunk = NULL;
+bool umemFixedStore_reserve(umemFixedStore *store, uint64_t count, umemFixedLack *lack) {
+  if (!count) return true;
   umemLock_acquire(&store->lock);
-  do {
-    chunk = store->held_blocks * store->block_size < nbytes ? grow(store, lack) : NULL;
-    if (chunk) offer(store, chunk, 0);
-  } while (chunk);
-  bool enough = store->held_blocks * store->block_size >= nbytes;
+  umemFixedChunk *chunk = NULL;
+  if (has_numbers(store, count))
+    chunk = add_chunk(store, (uint32_t)count, lack);
+  else
+    lacks(lack, umemFixedNumbers);
+  if (chunk) offer(store, chunk, 0);
   umemLock_release(&store->lock);
-  return enough;
+  return chunk;
 }
 
 uint64_t umemFixedStore_count(umemFixedStore *store) {
   uint64_t count = 0;
-  for (size_t i = 0; i < store->chunk_count; i++) {
-    umemFixedChunk *chunk = store->table->chunks[i];
-    for (uint32_t k = 0; chunk->held && k < chunk->count; k++)
-      count += __atomic_load_n(&chunk->links[k], __ATOMIC_RELAXED) == live_link;
-  }
+  for (umemFixedChunk *chunk = store->newest; chunk; chunk = chunk->older)
+    for (uint32_t i = 0; chunk->held && i < chunk->count; i++)
+      count += __atomic_load_n(&chunk->links[i], __ATOMIC_RELAXED) == live_link;
   return count;
 }
 
@@ -338,7 +349,7 @@ static bool may_go(umemFixedStore *store, umemFixedChunk *chunk, size_t keep) {
 }
 
 static void count_free(umemFixedStore *store, uint32_t top) {
-  for (size_t i = 0; i < store->chunk_count; i++) store->table->chunks[i]->free_count = 0;
+  for (umemFixedChunk *chunk = store->newest; chunk; chunk = chunk->older) chunk->free_count = 0;
   for (; top != nobody; top = below(store, top)) chunk_of(store, top)->free_count++;
 }
 
@@ -361,8 +372,8 @@ void umemFixedStore_trim(umemFixedStore *store, size_t keep, umemAttempt *held) 
   store->next_count = store->per_chunk;
   uint32_t top = pop_all(store);
   count_free(store, top);
-  for (size_t i = store->chunk_count; i-- > 0;)
-    if (may_go(store, store->table->chunks[i], keep)) release(store, store->table->chunks[i]);
+  for (umemFixedChunk *chunk = store->newest; chunk; chunk = chunk->older)
+    if (may_go(store, chunk, keep)) release(store, chunk);
   restore(store, top);
   umemAttempt_end(held);
   umemLock_release(&store->lock);
@@ -389,8 +400,8 @@ bool umemFixedStore_init(umemFixedStore *store) {
 }
 
 void umemFixedStore_fini(umemFixedStore *store) {
-  for (size_t i = 0; i < store->chunk_count; i++) {
-    umemFixedChunk *chunk = store->table->chunks[i];
+  for (umemFixedChunk *chunk = store->newest, *older; chunk; chunk = older) {
+    older = chunk->older;
     if (chunk->held) umem_aligned_free(store->upstream, chunk->adr);
     free(chunk);
   }

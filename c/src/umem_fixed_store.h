@@ -19,6 +19,7 @@
 #include "umem_page_map.h"
 
 typedef struct umemFixedChunk {
+  struct umemFixedChunk *older;       /* in the order of creation; constant */
   struct umemFixedChunk *next_unused; /* under the lock */
   uintptr_t adr;                      /* atomic; changes under the lock */
   bool held;                          /* is there now; under the lock */
@@ -27,14 +28,19 @@ typedef struct umemFixedChunk {
   uint32_t links[];                   /* atomic */
 } umemFixedChunk;
 
-/* From blocks' numbers to chunks. */
+/* From blocks' numbers to chunks: a slot for each 2^shift numbers. A chunk has one or more. */
 typedef struct umemFixedTable {
   struct umemFixedTable *older; /* the one that this has outgrown; owned */
   size_t room;
   umemFixedChunk *chunks[]; /* owned by the store */
 } umemFixedTable;
 
-typedef enum umemFixedWhy { umemFixedUpstream, umemFixedMaximum, umemFixedBooks } umemFixedWhy;
+typedef enum umemFixedWhy {
+  umemFixedUpstream,
+  umemFixedMaximum,
+  umemFixedNumbers,
+  umemFixedBooks
+} umemFixedWhy;
 
 /* Why there is no block. */
 typedef struct umemFixedLack {
@@ -56,7 +62,7 @@ typedef struct umemFixedStore {
   size_t alignment;
   size_t maximum;     /* bytes; SIZE_MAX for no bound */
   uint32_t per_chunk; /* blocks of a chunk */
-  unsigned shift;     /* a chunk takes up 2^shift numbers, per_chunk at least */
+  unsigned shift; /* a chunk takes up multiples of 2^shift numbers, which are per_chunk at least */
   umemPageMap map;
   umemFixedTable *table; /* atomic; owned */
   uint64_t head;         /* atomic */
@@ -66,7 +72,8 @@ typedef struct umemFixedStore {
   unsigned lineage;       /* umem_fork_count() to which growth and grown belong */
   uint32_t next_count;    /* blocks to ask for next; per_chunk unless that was refused */
   umemFixedChunk *unused; /* descriptors */
-  size_t chunk_count;     /* descriptors in all */
+  umemFixedChunk *newest; /* of all descriptors; owned */
+  size_t slot_count;      /* of the table, in use */
   uint64_t held_chunks, held_blocks, held_peak;
 } umemFixedStore;
 
@@ -90,8 +97,9 @@ uint64_t umemFixedStore_count(umemFixedStore *store);
 /* Whether a live block begins at adr. */
 bool umemFixedStore_has(umemFixedStore *store, uintptr_t adr);
 
-/* Makes sure that at least nbytes are held. False, and why in *lack, without memory. */
-bool umemFixedStore_reserve(umemFixedStore *store, size_t nbytes, umemFixedLack *lack);
+/* Takes count blocks in one chunk, of a store that nobody else knows. False, and why in *lack, without
+ * memory. */
+bool umemFixedStore_reserve(umemFixedStore *store, uint64_t count, umemFixedLack *lack);
 
 /* Gives chunks in which no block is live back as long as no less than keep bytes stay. Failures go
  * to *held, an attempt that is open meanwhile. */

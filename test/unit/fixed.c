@@ -177,7 +177,8 @@ static void takes_initial_bytes_and_no_more_than_the_maximum(void **state) {
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 128, 2500, 1024, 4000};
   assert_ok(umemFixed_ctor(&fixed, &fake, 256, &options));
-  assert_int_equal(stats_of(&fixed).reserved, 3 * 1024);
+  assert_int_equal(stats_of(&fixed).reserved, 10 * 256); /* in whole blocks */
+  assert_int_equal(stats_of(&fixed).chunks, 1);
   uintptr_t adr[16];
   for (int i = 0; i < 15; i++) assert_true((adr[i] = umem_alloc(&fixed, 200)));
   assert_int_equal(stats_of(&fixed).reserved, 15 * 256); /* as much as fits */
@@ -224,7 +225,7 @@ static void upstream_runs_out(void **state) {
 
   options.initial = 2048;
   assert_int_equal(umemFixed_ctor(&fixed, &limit, 128, &options), umemMemoryError);
-  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: no room for 128 more bytes");
+  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: no room for 2048 more bytes");
   assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&fixed);
   end(&limit);

@@ -262,6 +262,50 @@ static void chunks_grow_again(void **state) {
   end(&limit);
 }
 
+/* ---- initial bytes ---- */
+
+/* However many, the upstream is asked for all of them at once, and never for more than there are
+ * numbers. */
+static void initial_bytes_are_asked_for_at_once(void **state) {
+  (void)state;
+  umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
+  options.initial = (size_t)100 << 40;
+  assert_ok(umemLimit_ctor(&limit, &fake, 8 << 20));
+  assert_int_equal(umemFixed_ctor(&fixed, &limit, 1 << 20, &options), umemMemoryError);
+  expect_both(&fixed, &limit, umemMemoryError, "no room for 109951162777600 more bytes");
+  assert_int_equal(umemFixed_ctor(&fixed, &limit, 16, &options), umemMemoryError);
+  expect_failure(&fixed, umemMemoryError, "more blocks of 64 bytes than can be counted");
+  assert_true(umem_is_ok(&limit));
+  options.initial = SIZE_MAX;
+  assert_int_equal(umemFixed_ctor(&fixed, &limit, (size_t)1 << 40, &options), umemMemoryError);
+  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: ");
+  end(&limit);
+}
+
+/* Which has many times the numbers of a chunk that is asked for later. */
+static void an_initial_chunk_may_be_large(void **state) {
+  (void)state;
+  enum { blocks = 100 };
+  uintptr_t adr[blocks];
+  umemFixedOptions options = {sizeof options, 64, 77 * 64 - 1, 8 * 64, 0};
+  assert_ok(umemFixed_ctor(&fixed, &offsets, 64, &options));
+  assert_int_equal(blocks_in(&offsets), 1);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < blocks; i++) {
+      adr[i] = umem_alloc(&fixed, 64);
+      assert_true(adr[i] != UINTPTR_MAX);
+      for (int k = 0; k < i; k++) assert_true(adr[k] != adr[i]);
+      assert_ok(umem_set(&fixed, adr[i], i, 64));
+    }
+    assert_int_equal(stats_of(&fixed).blocks, blocks);
+    assert_int_equal(stats_of(&fixed).chunks, round ? 13 : 1 + 3);
+    for (int i = 0; i < blocks; i++) umem_free(&fixed, adr[i]);
+    assert_ok(umem_trim(&fixed, 0));
+    assert_int_equal(blocks_in(&offsets), 0);
+  }
+  end(&fixed);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(a_callback_may_trim_it),
@@ -272,6 +316,8 @@ int main(void) {
       TEST(a_callback_may_fork),
       TEST(the_last_memory_comes_in_few_chunks),
       TEST(chunks_grow_again),
+      TEST(initial_bytes_are_asked_for_at_once),
+      TEST(an_initial_chunk_may_be_large),
   };
   return cmocka_run_group_tests_name("Fixed and its growth", tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ typedef struct umemFixed {
 typedef struct umemFixedOptions {
   size_t size;      /* sizeof(umemFixedOptions) as the caller was compiled */
   size_t alignment; /* of every block, a power of two. Default: that of the upstream */
-  size_t initial;   /* taken at construction, in whole chunks. Default: nothing before the first
+  size_t initial;   /* taken at construction, as one chunk. Default: nothing before the first
                        allocation */
   size_t growth;    /* of each chunk, about; at least a block. Default: 1 MiB. Where that is not to
                        be had, less will do */
