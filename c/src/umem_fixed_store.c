@@ -4,9 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands for no number of a block: the end of the stack; in links, a live block, and one that
- * is neither live nor in the stack. */
-static uint32_t const live_link = UINT32_MAX, between = UINT32_MAX - 1, nobody = UINT32_MAX - 2;
+/* What stands for no number of a block: the end of the stack; in links, a block that is neither live
+ * nor in the stack, and above that live ones: at their first multiple of 2^shift. */
+static uint32_t const between = UINT32_MAX - 64, nobody = UINT32_MAX - 65;
+
+static uint32_t live_link(unsigned shift) { return UINT32_MAX - shift; }
+static bool is_live(uint32_t link) { return link > between; }
+
+/* Where a block that begins at start is live. */
+static uintptr_t live_at(uintptr_t start, uint32_t link) {
+  uintptr_t mask = ((uintptr_t)1 << (UINT32_MAX - link)) - 1;
+  return (start + mask) & ~mask;
+}
 
 enum { map_page = 1 << umemPageShift };
 
@@ -168,16 +177,20 @@ static umemFixedChunk *note(umemFixedStore *store, uintptr_t adr, uint32_t count
   return chunk;
 }
 
+static size_t chunk_alignment(umemFixedStore const *store) {
+  return store->alignment > map_page ? store->alignment : map_page;
+}
+
 /* Asks the upstream, with the lock open. */
 static uintptr_t ask(umemFixedStore *store, uint32_t count, umemFixedLack *lack) {
-  size_t alignment = store->alignment > map_page ? store->alignment : map_page;
   umemFixedGrowth around = {0};
   if (grows_here(store)) around = store->growth;
   unsigned lineage = store->lineage;
   store->growth = (umemFixedGrowth){true, pthread_self(), around.blocks + count};
   umemLock_release(&store->lock);
   umemAttempt_begin(&lack->attempt);
-  uintptr_t adr = umem_aligned_alloc(store->upstream, alignment, count * store->block_size);
+  uintptr_t adr =
+      umem_aligned_alloc(store->upstream, chunk_alignment(store), count * store->block_size);
   umemAttempt_end(&lack->attempt);
   umemLock_acquire(&store->lock);
   leave_parent(store);
@@ -259,15 +272,22 @@ static __attribute__((noinline)) uint32_t take_slowly(umemFixedStore *store, ume
   return number;
 }
 
-uintptr_t umemFixedStore_take(umemFixedStore *store, umemFixedLack *lack) {
+size_t umemFixedStore_pad(umemFixedStore const *store, size_t alignment) {
+  size_t step = store->block_size & -store->block_size, chunk = chunk_alignment(store);
+  if (step > chunk) step = chunk; /* blocks begin at its multiples */
+  return alignment > step ? alignment - step : 0;
+}
+
+uintptr_t umemFixedStore_take(umemFixedStore *store, unsigned shift, umemFixedLack *lack) {
   uint32_t number = pop(store);
   if (__builtin_expect(number == nobody, 0)) {
     number = take_slowly(store, lack);
     if (number == nobody) return umem_null_of(store->upstream);
   }
   umemFixedChunk *chunk = chunk_of(store, number);
-  __atomic_store_n(link_in(chunk, number), live_link, __ATOMIC_RELEASE);
-  return start_of(store, chunk, number);
+  uint32_t link = live_link(shift);
+  __atomic_store_n(link_in(chunk, number), link, __ATOMIC_RELEASE);
+  return live_at(start_of(store, chunk, number), link);
 }
 
 bool umemFixedStore_reserve(umemFixedStore *store, uint64_t count, umemFixedLack *lack) {
@@ -287,28 +307,33 @@ uint64_t umemFixedStore_count(umemFixedStore *store) {
   uint64_t count = 0;
   for (umemFixedChunk *chunk = store->newest; chunk; chunk = chunk->older)
     for (uint32_t i = 0; chunk->held && i < chunk->count; i++)
-      count += __atomic_load_n(&chunk->links[i], __ATOMIC_RELAXED) == live_link;
+      count += is_live(__atomic_load_n(&chunk->links[i], __ATOMIC_RELAXED));
   return count;
 }
 
 /* ---- giving back ---- */
 
-/* Where a block could begin at adr. */
+/* The block in which adr lies. */
 typedef struct Place {
   umemFixedChunk *chunk;
   uintptr_t base; /* of the chunk */
-  uint32_t number;
+  uintptr_t start;
+  uint32_t number, link;
 } Place;
 
+/* Whether adr is where a block is, or just was, live. */
 static bool locate(umemFixedStore *store, uintptr_t adr, Place *place) {
   umemFixedChunk *chunk = (umemFixedChunk *)umemPageMap_find(&store->map, adr);
   if (!chunk) return false;
   uintptr_t base = __atomic_load_n(&chunk->adr, __ATOMIC_ACQUIRE);
-  size_t offset = adr - base;
-  if (adr < base || offset % store->block_size) return false;
-  if (offset / store->block_size >= chunk->count) return false;
-  *place = (Place){chunk, base, chunk->first + (uint32_t)(offset / store->block_size)};
-  return true;
+  size_t index = (adr - base) / store->block_size;
+  if (adr < base || index >= chunk->count) return false;
+  place->chunk = chunk;
+  place->base = base;
+  place->start = base + index * store->block_size;
+  place->number = chunk->first + (uint32_t)index;
+  place->link = __atomic_load_n(&chunk->links[index], __ATOMIC_ACQUIRE);
+  return is_live(place->link) && live_at(place->start, place->link) == adr;
 }
 
 /* Whether the chunk lies where it lay when place was found: a trim may have overtaken a free of
@@ -317,23 +342,22 @@ static bool is_still(Place const *place) {
   return __atomic_load_n(&place->chunk->adr, __ATOMIC_ACQUIRE) == place->base;
 }
 
-bool umemFixedStore_has(umemFixedStore *store, uintptr_t adr) {
+bool umemFixedStore_find(umemFixedStore *store, uintptr_t adr, uintptr_t *start) {
   Place place;
-  if (!locate(store, adr, &place)) return false;
-  uint32_t link = __atomic_load_n(link_in(place.chunk, place.number), __ATOMIC_ACQUIRE);
-  return link == live_link && is_still(&place);
+  if (!locate(store, adr, &place) || !is_still(&place)) return false;
+  *start = place.start;
+  return true;
 }
 
 bool umemFixedStore_put(umemFixedStore *store, uintptr_t adr) {
   Place place;
-  uint32_t expected = live_link;
   if (!locate(store, adr, &place)) return false;
-  uint32_t *link = link_in(place.chunk, place.number);
+  uint32_t *link = link_in(place.chunk, place.number), expected = place.link;
   if (!__atomic_compare_exchange_n(link, &expected, between, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return false;
   if (__builtin_expect(!is_still(&place), 0)) {
-    __atomic_store_n(link, live_link, __ATOMIC_RELEASE);
+    __atomic_store_n(link, place.link, __ATOMIC_RELEASE);
     return false;
   }
   push(store, place.number, link);

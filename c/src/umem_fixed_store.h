@@ -3,7 +3,7 @@
  * Free blocks are a stack (R. K. Treiber: "Systems Programming: Coping with Parallelism", IBM RJ
  * 5118, 1986) of their numbers. Its head is one word: the number of the uppermost block, and a tag
  * that every change counts up, so that a thread which was overtaken notices. For each block there
- * is a link: the number of the block below it in the stack, or that it is live. Whoever changes a
+ * is a link: the number of the block below it in the stack, or that it is live, and how aligned. Whoever changes a
  * link from live owns the block, so that of two threads that free one block, one is refused.
  *
  * Threads: take and put need no lock. The lock guards the set of chunks, and is open while the
@@ -84,18 +84,22 @@ bool umemFixedStore_init(umemFixedStore *store);
 /* Gives all chunks back, whatever is in them. */
 void umemFixedStore_fini(umemFixedStore *store);
 
-/* Takes a block. The upstream's null, and why in *lack, where there is none. */
-uintptr_t umemFixedStore_take(umemFixedStore *store, umemFixedLack *lack);
+/* The most bytes of a block that lie before its first multiple of alignment. */
+size_t umemFixedStore_pad(umemFixedStore const *store, size_t alignment);
 
-/* Takes back the live block that begins at adr; false, with nothing changed, where none does. */
+/* Takes a block, and returns its first address, within it, that is a multiple of 2^shift. The
+ * upstream's null, and why in *lack, where there is none. */
+uintptr_t umemFixedStore_take(umemFixedStore *store, unsigned shift, umemFixedLack *lack);
+
+/* Takes back the live block that was given out as adr; false, with nothing changed, where none was. */
 bool umemFixedStore_put(umemFixedStore *store, uintptr_t adr);
 
 /* How many blocks are live, about, while other threads take and put. Under the lock. A look at each
  * block: what counted them at each call would be one more thing that threads meet at. */
 uint64_t umemFixedStore_count(umemFixedStore *store);
 
-/* Whether a live block begins at adr. */
-bool umemFixedStore_has(umemFixedStore *store, uintptr_t adr);
+/* Whether a live block was given out as adr; then where it begins. */
+bool umemFixedStore_find(umemFixedStore *store, uintptr_t adr, uintptr_t *start);
 
 /* Takes count blocks in one chunk, of a store that nobody else knows. False, and why in *lack, without
  * memory. */

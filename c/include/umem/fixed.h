@@ -12,8 +12,8 @@
  *              cannot hold what is asked for, and never reaches the upstream. umem_realloc stays
  *              where it is.
  *   alignment  Natural is that of the options; a block's size is rounded up to a multiple of it.
- *              umem_aligned_alloc takes larger ones as far as size + alignment - 1 bytes fit into a
- *              block.
+ *              umem_aligned_alloc takes larger ones: up to 64 KiB those that a block's size is a
+ *              multiple of, and any as far as size + alignment - 1 bytes fit into a block.
  *   the books  lie in RAM beside the memory and never in it: 4 bytes for a block. A free of what is
  *              no live block is umemValueError, and nothing is freed.
  *   threads    As many as the upstream allows. Allocation and free take no lock unless a chunk is
