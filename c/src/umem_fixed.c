@@ -109,8 +109,6 @@ static void measure(umemFixedStore *store, umemFixedStats *stats) {
   umemLock_release(&store->lock);
 }
 
-static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
-
 /* The upstream's figures, as far as they can be used. */
 static void fixed_info(umemVirtual *ctx, umemInfo *info) {
   umemFixedStore *store = store_of(ctx);
@@ -125,8 +123,8 @@ static void fixed_info(umemVirtual *ctx, umemInfo *info) {
     info->available += stats.reserved - used;
   if (store->maximum == SIZE_MAX) return;
   uint64_t most = store->maximum / store->block_size * store->block_size;
-  info->capacity = lesser(info->capacity, most);
-  info->available = lesser(info->available, most - lesser(used, most));
+  info->capacity = umem_lesser(info->capacity, most);
+  info->available = umem_lesser(info->available, most - umem_lesser(used, most));
 }
 
 /* ---- construction and end ---- */
@@ -200,8 +198,8 @@ static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *op
   return true;
 }
 
-/* Takes the initial bytes in one piece, so that the upstream says at once whether they are to be had:
- * as many blocks as there may be, where the last one would be cut by the maximum. */
+/* Takes the initial bytes in one piece, so that the upstream says at once whether they are to be
+ * had: as many blocks as there may be, where the last one would be cut by the maximum. */
 static bool begin(umemVirtual *ctx, size_t initial) {
   umemFixedStore *store = store_of(ctx);
   size_t most = store->maximum / store->block_size;

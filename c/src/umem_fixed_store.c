@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands for no number of a block: the end of the stack; in links, a block that is neither live
- * nor in the stack, and above that live ones: at their first multiple of 2^shift. */
+/* What stands for no number of a block: the end of the stack; in links, a block that is neither
+ * live nor in the stack, and above that live ones: at their first multiple of 2^shift. */
 static uint32_t const between = UINT32_MAX - 64, nobody = UINT32_MAX - 65;
 
 static uint32_t live_link(unsigned shift) { return UINT32_MAX - shift; }
@@ -80,7 +80,8 @@ static uint32_t pop_all(umemFixedStore *store) {
 
 /* ---- growing; under the lock ---- */
 
-/* In a child of fork nobody grows: threads of the parent, who wait or are asked for, are not here. */
+/* In a child of fork nobody grows or waits: the parent's other threads are not here. What they left
+ * in the condition variable would hold up its end. */
 static void leave_parent(umemFixedStore *store) {
   if (store->lineage == umem_fork_count()) return;
   store->lineage = umem_fork_count();
@@ -88,7 +89,7 @@ static void leave_parent(umemFixedStore *store) {
   pthread_cond_init(&store->grown, NULL);
 }
 
-/* Whether this is the thread that grows: here in a function of the program that the upstream calls. */
+/* Whether this is the thread that grows: in a function of the program that the upstream calls. */
 static bool grows_here(umemFixedStore const *store) {
   return store->growth.running && pthread_equal(store->growth.thread, pthread_self());
 }
@@ -217,9 +218,9 @@ static uint64_t allowed(umemFixedStore const *store) {
   return taken < most ? most - taken : 0;
 }
 
-/* A new chunk: as large as it should be, or if that is not to be had half of it, and so on. The next
- * one is tried at most twice as large, lest each asks for all sizes where little is left. The lock is
- * open meanwhile. */
+/* A new chunk: as large as it should be, or if that is not to be had half of it, and so on. The
+ * next one is tried at most twice as large, lest each asks for all sizes where little is left. The
+ * lock is open meanwhile. */
 static umemFixedChunk *grow(umemFixedStore *store, umemFixedLack *lack) {
   for (uint32_t count = store->next_count;; count /= 2) {
     uint64_t most = allowed(store);
@@ -240,8 +241,8 @@ static void offer(umemFixedStore *store, umemFixedChunk *chunk, uint32_t but) {
   push(store, chunk->first + but, &chunk->links[chunk->count - 1]);
 }
 
-/* Gives chunk back, all of whose blocks are free. Where the upstream refuses, as one may whose stream
- * is being captured, the chunk stays for another day. */
+/* Gives chunk back, all of whose blocks are free. Where the upstream refuses, as one may whose
+ * stream is being captured, the chunk stays for another day. */
 static void release(umemFixedStore *store, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   uint64_t before = umem_thread.failures;

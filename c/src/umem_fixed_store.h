@@ -3,14 +3,15 @@
  * Free blocks are a stack (R. K. Treiber: "Systems Programming: Coping with Parallelism", IBM RJ
  * 5118, 1986) of their numbers. Its head is one word: the number of the uppermost block, and a tag
  * that every change counts up, so that a thread which was overtaken notices. For each block there
- * is a link: the number of the block below it in the stack, or that it is live, and how aligned. Whoever changes a
- * link from live owns the block, so that of two threads that free one block, one is refused.
+ * is a link: the number of the block below it in the stack, or that it is live, and how aligned.
+ * Whoever changes a link from live owns the block, so that of two threads that free one block, one
+ * is refused.
  *
  * Threads: take and put need no lock. The lock guards the set of chunks, and is open while the
- * upstream is asked for one, since that may call functions of the program (umemRetry): these may use
- * the store. Other threads that lack a block wait meanwhile, and look again. Descriptors of chunks
- * and outgrown tables stay until the end, since an overtaken thread may be looking at them. A chunk
- * begins at a page of the map, and no other chunk shares one with it. */
+ * upstream is asked for one, since that may call functions of the program (umemRetry): these may
+ * use the store. Other threads that lack a block wait meanwhile, and look again. Descriptors of
+ * chunks and outgrown tables stay until the end, since an overtaken thread may be looking at them.
+ * A chunk begins at a page of the map, and no other chunk shares one with it. */
 #ifndef UMEM_FIXED_STORE_H
 #define UMEM_FIXED_STORE_H
 
@@ -91,7 +92,8 @@ size_t umemFixedStore_pad(umemFixedStore const *store, size_t alignment);
  * upstream's null, and why in *lack, where there is none. */
 uintptr_t umemFixedStore_take(umemFixedStore *store, unsigned shift, umemFixedLack *lack);
 
-/* Takes back the live block that was given out as adr; false, with nothing changed, where none was. */
+/* Takes back the live block that was given out as adr; false, with nothing changed, where none
+ * was. */
 bool umemFixedStore_put(umemFixedStore *store, uintptr_t adr);
 
 /* How many blocks are live, about, while other threads take and put. Under the lock. A look at each
@@ -101,8 +103,8 @@ uint64_t umemFixedStore_count(umemFixedStore *store);
 /* Whether a live block was given out as adr; then where it begins. */
 bool umemFixedStore_find(umemFixedStore *store, uintptr_t adr, uintptr_t *start);
 
-/* Takes count blocks in one chunk, of a store that nobody else knows. False, and why in *lack, without
- * memory. */
+/* Takes count blocks in one chunk, of a store that nobody else knows. False, and why in *lack,
+ * without memory. */
 bool umemFixedStore_reserve(umemFixedStore *store, uint64_t count, umemFixedLack *lack);
 
 /* Gives chunks in which no block is live back as long as no less than keep bytes stay. Failures go

@@ -1,5 +1,5 @@
-/* fixed_growth.c - blocks of one size, and an upstream that is asked for more: it calls functions of
- * the program, other threads go on meanwhile, and memory is nearly out. */
+/* fixed_growth.c - blocks of one size, and an upstream that is asked for more: it calls functions
+ * of the program, other threads go on meanwhile, and memory is nearly out. */
 #include "fixed_help.h"
 
 #include <sys/wait.h>
@@ -264,8 +264,7 @@ static void chunks_grow_again(void **state) {
 
 /* ---- initial bytes ---- */
 
-/* However many, the upstream is asked for all of them at once, and never for more than there are
- * numbers. */
+/* However many. The upstream is never asked for more than there are numbers. */
 static void initial_bytes_are_asked_for_at_once(void **state) {
   (void)state;
   umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
