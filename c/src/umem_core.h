@@ -80,6 +80,10 @@ static inline bool umem_is_plain_host(umemVirtual const *ctx) { return ctx->host
 
 static inline bool umem_is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
 
+static inline uint64_t umem_lesser(uint64_t one, uint64_t other) {
+  return one < other ? one : other;
+}
+
 /* Whether umem itself may read or write through ctx's addresses. */
 static inline bool umem_cpu_reads(umemVirtual const *ctx) {
   return (ctx->capabilities & (umemCpuReadable | umemFaultable)) == umemCpuReadable;

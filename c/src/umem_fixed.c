@@ -25,11 +25,14 @@ static void tell_lack(umemVirtual *ctx, umemFixedLack const *lack) {
   else if (lack->why == umemFixedMaximum)
     umemVirtual_fail(ctx, umemMemoryError, "no block is free of the %zu that %zu bytes hold",
                      store->maximum / store->block_size, store->maximum);
+  else if (lack->why == umemFixedNumbers)
+    umemVirtual_fail(ctx, umemMemoryError, "more blocks of %zu bytes than can be counted",
+                     store->block_size);
   else
     umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the blocks");
 }
 
-/* Whether so many bytes fit into a block; false with a status otherwise. */
+/* Whether so many bytes of a block fit into it; false with a status otherwise. */
 static bool fits(umemVirtual *ctx, size_t nbytes) {
   size_t most = store_of(ctx)->block_size;
   if (nbytes <= most) return true;
@@ -44,23 +47,41 @@ static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- methods ---- */
 
-static uintptr_t fixed_alloc(umemVirtual *ctx, size_t nbytes) {
+static uintptr_t take(umemVirtual *ctx, unsigned shift) {
   uintptr_t null = umem_null_of(ctx);
   umemFixedLack lack;
-  if (!fits(ctx, nbytes)) return null;
-  uintptr_t adr = umemFixedStore_take(store_of(ctx), &lack);
+  uintptr_t adr = umemFixedStore_take(store_of(ctx), shift, &lack);
   if (adr == null) tell_lack(ctx, &lack);
   return adr;
 }
 
+static uintptr_t fixed_alloc(umemVirtual *ctx, size_t nbytes) {
+  return fits(ctx, nbytes) ? take(ctx, 0) : umem_null_of(ctx);
+}
+
+/* A block of no bytes has one, lest it be at the address of the next. */
+static uintptr_t fixed_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  size_t pad = umemFixedStore_pad(store_of(ctx), alignment);
+  if (!fits(ctx, size + !size + pad)) return umem_null_of(ctx);
+  return take(ctx, pad ? (unsigned)__builtin_ctzll(alignment) : 0);
+}
+
+static uintptr_t fixed_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  uintptr_t start;
+  return umemFixedStore_find(store_of(ctx), adr, &start) ? start : refuse(ctx, adr);
+}
+
+/* Also of aligned blocks. */
 static void fixed_free(umemVirtual *ctx, uintptr_t adr) {
   if (!umemFixedStore_put(store_of(ctx), adr)) refuse(ctx, adr);
 }
 
 static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  uintptr_t start;
   (void)old_size;
-  if (!umemFixedStore_has(store_of(ctx), adr)) return refuse(ctx, adr);
-  return fits(ctx, new_size) ? adr : umem_null_of(ctx);
+  if (!umemFixedStore_find(store_of(ctx), adr, &start)) return refuse(ctx, adr);
+  size_t before = adr - start, all = new_size + before;
+  return fits(ctx, all < before ? SIZE_MAX : all) ? adr : umem_null_of(ctx);
 }
 
 static void fixed_trim(umemVirtual *ctx, size_t keep) {
@@ -83,8 +104,6 @@ static void measure(umemFixedStore *store, umemFixedStats *stats) {
   umemLock_release(&store->lock);
 }
 
-static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
-
 /* The upstream's figures, as far as they can be used. */
 static void fixed_info(umemVirtual *ctx, umemInfo *info) {
   umemFixedStore *store = store_of(ctx);
@@ -99,8 +118,8 @@ static void fixed_info(umemVirtual *ctx, umemInfo *info) {
     info->available += stats.reserved - used;
   if (store->maximum == SIZE_MAX) return;
   uint64_t most = store->maximum / store->block_size * store->block_size;
-  info->capacity = lesser(info->capacity, most);
-  info->available = lesser(info->available, most - lesser(used, most));
+  info->capacity = umem_lesser(info->capacity, most);
+  info->available = umem_lesser(info->available, most - umem_lesser(used, most));
 }
 
 /* ---- construction and end ---- */
@@ -112,11 +131,13 @@ static void fixed_dtor(umemVirtual *ctx) {
   umemAdaptor_dtor(ctx);
 }
 
-/* Aligned blocks are the default's: of size + alignment - 1 bytes. */
 static struct umemVtbl const fixed_vtbl = {
     .dtor = fixed_dtor,
     .alloc = fixed_alloc,
     .free = fixed_free,
+    .aligned_alloc = fixed_aligned_alloc,
+    .aligned_origin = fixed_aligned_origin,
+    .aligned_free = fixed_free,
     .realloc = fixed_realloc,
     .trim = fixed_trim,
     .info = fixed_info,
@@ -172,17 +193,18 @@ static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *op
   return true;
 }
 
-/* Takes the initial bytes: as many as there may be, where the last block would be cut by the
- * maximum. */
+/* Takes the initial bytes in one piece, so that the upstream says at once whether they are to be
+ * had: as many blocks as there may be, where the last one would be cut by the maximum. */
 static bool begin(umemVirtual *ctx, size_t initial) {
   umemFixedStore *store = store_of(ctx);
-  size_t most = store->maximum / store->block_size * store->block_size;
+  size_t most = store->maximum / store->block_size;
+  size_t count = initial / store->block_size + (initial % store->block_size != 0);
   umemFixedLack lack;
   if (!umemFixedStore_init(store)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the blocks");
     return false;
   }
-  if (umemFixedStore_reserve(store, initial < most ? initial : most, &lack)) return true;
+  if (umemFixedStore_reserve(store, count < most ? count : most, &lack)) return true;
   tell_lack(ctx, &lack);
   umemFixedStore_fini(store);
   return false;

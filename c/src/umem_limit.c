@@ -42,13 +42,11 @@ static void limit_resized(umemVirtual *ctx, size_t old_size, size_t new_size) {
 
 /* ---- methods ---- */
 
-static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
-
 static void limit_info(umemVirtual *ctx, umemInfo *info) {
   Limit *limit = limit_of(ctx);
   if (umem_get_info(umemAdaptor_upstream(ctx), info) != umemOK) return;
-  info->capacity = lesser(info->capacity, limit->maximum);
-  info->available = lesser(info->available, limit->maximum - used_by(limit));
+  info->capacity = umem_lesser(info->capacity, limit->maximum);
+  info->available = umem_lesser(info->available, limit->maximum - used_by(limit));
 }
 
 /* ---- construction ---- */

@@ -80,15 +80,20 @@ static void aligns_as_far_as_blocks_go(void **state) {
   umemFixed fixed;
   umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
   options.alignment = 256;
-  assert_ok(umemFixed_ctor(&fixed, &offsets, 1024, &options));
-  uintptr_t natural = umem_aligned_alloc(&fixed, 256, 1024);
-  uintptr_t inner = umem_aligned_alloc(&fixed, 512, 1024 - 511);
+  assert_ok(umemFixed_ctor(&fixed, &offsets, 1280, &options));
+  uintptr_t natural = umem_aligned_alloc(&fixed, 256, 1280);
+  uintptr_t inner = umem_aligned_alloc(&fixed, 512, 1280 - 256);
   assert_true(natural != UINTPTR_MAX && inner != UINTPTR_MAX && inner % 512 == 0);
-  assert_true(umem_aligned_alloc(&fixed, 512, 1024 - 510) == UINTPTR_MAX);
-  expect_failure(&fixed, umemMemoryError, "1025 bytes exceed a block");
+  assert_true(umem_aligned_alloc(&fixed, 512, 1280 - 255) == UINTPTR_MAX);
+  expect_failure(&fixed, umemMemoryError, "1281 bytes exceed a block");
   umem_aligned_free(&fixed, natural);
   umem_aligned_free(&fixed, inner);
   assert_int_equal(stats_of(&fixed).blocks, 0);
+  end(&fixed);
+
+  options.alignment = 0; /* blocks that are pages: all of them are aligned */
+  assert_ok(umemFixed_ctor(&fixed, &offsets, 4096, &options));
+  for (int i = 0; i < 20; i++) assert_true(umem_aligned_alloc(&fixed, 4096, 4096) % 4096 == 0);
   end(&fixed);
 
   options.alignment = 1 << 20; /* more than the pages of chunks */
@@ -100,6 +105,48 @@ static void aligns_as_far_as_blocks_go(void **state) {
   assert_ok(umemFixed_ctor(&fixed, &fake, 3, &options));
   uintptr_t one = umem_alloc(&fixed, 3), other = umem_alloc(&fixed, 3);
   assert_int_equal(other - one, 3);
+  end(&fixed);
+}
+
+/* Each is live at the address that was given out, and nowhere else. */
+static void aligned_blocks_are_blocks(void **state) {
+  (void)state;
+  enum { count = 12, room = 3 * 64 };
+  umemFixed fixed;
+  umemFixedOptions options = {sizeof options, 64, 0, 0, count * room};
+  uintptr_t adr[count];
+  unsigned moved = 0;
+  assert_ok(umemFixed_ctor(&fixed, &offsets, room, &options));
+  for (int i = 0; i < count; i++) {
+    adr[i] = umem_aligned_alloc(&fixed, 128, i ? room - 64 : 0);
+    assert_true(adr[i] != UINTPTR_MAX && adr[i] % 128 == 0);
+    for (int k = 0; k < i; k++) assert_true(adr[i] != adr[k]);
+  }
+  assert_int_equal(stats_of(&fixed).blocks, count);
+  assert_true(umem_aligned_alloc(&fixed, 128, 1) == UINTPTR_MAX);
+  expect_failure(&fixed, umemMemoryError, "umem_aligned_alloc: no block is free of the 12");
+  for (int i = 0; i < count; i++) {
+    uintptr_t start = umem_aligned_origin(&fixed, adr[i]);
+    assert_true(start == adr[i] || start + 64 == adr[i]);
+    assert_true(umem_realloc(&fixed, adr[i], 1, room - (adr[i] - start)) == adr[i]);
+    assert_true(umem_realloc(&fixed, adr[i], 1, room - (adr[i] - start) + 1) == UINTPTR_MAX);
+    expect_failure(&fixed, umemMemoryError, "193 bytes exceed a block");
+    assert_true(umem_realloc(&fixed, adr[i], 1, SIZE_MAX) == UINTPTR_MAX);
+    expect_failure(&fixed, umemMemoryError, "exceed a block");
+    if (start == adr[i]) continue;
+    expect_refused_free(&fixed, start);
+    assert_true(umem_aligned_origin(&fixed, start) == UINTPTR_MAX);
+    expect_failure(&fixed, umemValueError, "is not a live block");
+    moved++;
+  }
+  assert_int_equal(moved, count / 2);
+  for (int i = 0; i < count; i++) {
+    expect_refused_free(&fixed, adr[i] + 64);
+    (i % 2 ? umem_free : umem_aligned_free)(&fixed, adr[i]);
+    expect_refused_free(&fixed, adr[i]);
+  }
+  assert_ok(umem_trim(&fixed, 0));
+  assert_int_equal(stats_of(&fixed).reserved, 0);
   end(&fixed);
 }
 
@@ -177,7 +224,8 @@ static void takes_initial_bytes_and_no_more_than_the_maximum(void **state) {
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 128, 2500, 1024, 4000};
   assert_ok(umemFixed_ctor(&fixed, &fake, 256, &options));
-  assert_int_equal(stats_of(&fixed).reserved, 3 * 1024);
+  assert_int_equal(stats_of(&fixed).reserved, 10 * 256); /* in whole blocks */
+  assert_int_equal(stats_of(&fixed).chunks, 1);
   uintptr_t adr[16];
   for (int i = 0; i < 15; i++) assert_true((adr[i] = umem_alloc(&fixed, 200)));
   assert_int_equal(stats_of(&fixed).reserved, 15 * 256); /* as much as fits */
@@ -224,13 +272,13 @@ static void upstream_runs_out(void **state) {
 
   options.initial = 2048;
   assert_int_equal(umemFixed_ctor(&fixed, &limit, 128, &options), umemMemoryError);
-  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: no room for 128 more bytes");
+  expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: no room for 2048 more bytes");
   assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&fixed);
   end(&limit);
 }
 
-/* A trim and an end that the upstream refuses. */
+/* A trim and an end that the upstream refuses. What was not given back stays in use. */
 static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemIOError, "not now: %zu", (size_t)adr);
 }
@@ -242,12 +290,22 @@ static void failing_frees_are_told(void **state) {
   struct umemVtbl stubborn = *methods;
   stubborn.aligned_free = refuse_free;
   assert_ok(umemFixed_ctor(&fixed, &fake, 100, NULL));
-  umem_free(&fixed, umem_alloc(&fixed, 1));
+  uintptr_t adr = umem_alloc(&fixed, 1);
+  umem_free(&fixed, adr);
   fake.super.vptr = &stubborn;
   assert_int_equal(umem_trim(&fixed, 0), umemIOError);
   expect_both(&fixed, &fake, umemIOError, "umem_trim: not now");
+  assert_int_equal(stats_of(&fixed).chunks, 1);
+  assert_int_equal(blocks_in(&fake), 1);
+  assert_true(umem_alloc(&fixed, 1) == adr);
+  umem_free(&fixed, adr);
+  expect_refused_free(&fixed, adr);
+  fake.super.vptr = methods;
+  assert_ok(umem_trim(&fixed, 0));
   assert_int_equal(stats_of(&fixed).chunks, 0);
+  assert_int_equal(blocks_in(&fake), 0);
   assert_true(umem_alloc(&fixed, 1));
+  fake.super.vptr = &stubborn;
   umem_dtor(&fixed);
   expect_both(&fixed, &fake, umemIOError, "umem_dtor: not now");
   fake.super.vptr = methods;
@@ -410,13 +468,21 @@ static void holds_many_chunks(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(gives_blocks_of_one_size), TEST(larger_requests_are_refused),
-      TEST(resizes_in_place),         TEST(aligns_as_far_as_blocks_go),
-      TEST(wrong_frees_are_refused),  TEST(frees_behind_a_chunk_are_refused),
-      TEST(trims_to_what_is_kept),    TEST(takes_initial_bytes_and_no_more_than_the_maximum),
-      TEST(upstream_runs_out),        TEST(failing_frees_are_told),
-      TEST(options_that_cannot_be),   TEST(an_adopted_upstream_ends_too),
-      TEST(stats_are_checked),        TEST(agrees_with_a_model),
+      TEST(gives_blocks_of_one_size),
+      TEST(larger_requests_are_refused),
+      TEST(resizes_in_place),
+      TEST(aligns_as_far_as_blocks_go),
+      TEST(aligned_blocks_are_blocks),
+      TEST(wrong_frees_are_refused),
+      TEST(frees_behind_a_chunk_are_refused),
+      TEST(trims_to_what_is_kept),
+      TEST(takes_initial_bytes_and_no_more_than_the_maximum),
+      TEST(upstream_runs_out),
+      TEST(failing_frees_are_told),
+      TEST(options_that_cannot_be),
+      TEST(an_adopted_upstream_ends_too),
+      TEST(stats_are_checked),
+      TEST(agrees_with_a_model),
       TEST(holds_many_chunks),
   };
   return cmocka_run_group_tests_name("Fixed", tests, NULL, NULL);

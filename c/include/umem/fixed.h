@@ -12,12 +12,15 @@
  *              cannot hold what is asked for, and never reaches the upstream. umem_realloc stays
  *              where it is.
  *   alignment  Natural is that of the options; a block's size is rounded up to a multiple of it.
- *              umem_aligned_alloc takes larger ones as far as size + alignment - 1 bytes fit into a
- *              block.
+ *              umem_aligned_alloc takes larger ones: up to 64 KiB those that a block's size is a
+ *              multiple of, and any as far as size + alignment - 1 bytes fit into a block.
  *   the books  lie in RAM beside the memory and never in it: 4 bytes for a block. A free of what is
  *              no live block is umemValueError, and nothing is freed.
  *   threads    As many as the upstream allows. Allocation and free take no lock unless a chunk is
- *              needed. A block may be freed by any thread.
+ *              needed. A block may be freed by any thread. While a thread asks the upstream for a
+ *              chunk, others that need one wait for it; all else goes on. What the upstream calls
+ *              meanwhile, as umemRetry does, may use ctx, but waits in vain for a thread that needs
+ *              a chunk.
  *   order      On an ordered upstream blocks are freed, and given out again, in the order of its
  *              queue.
  *   fork       A child may use it as far as it may use the upstream. A block that another thread of
@@ -39,9 +42,10 @@ typedef struct umemFixed {
 typedef struct umemFixedOptions {
   size_t size;      /* sizeof(umemFixedOptions) as the caller was compiled */
   size_t alignment; /* of every block, a power of two. Default: that of the upstream */
-  size_t initial;   /* taken at construction, in whole chunks. Default: nothing before the first
+  size_t initial;   /* taken at construction, as one chunk. Default: nothing before the first
                        allocation */
-  size_t growth;    /* of each chunk, about; at least a block. Default: 1 MiB */
+  size_t growth;    /* of each chunk, about; at least a block. Default: 1 MiB. Where that is not to
+                       be had, less will do */
   size_t maximum;   /* that is ever held at once. Default: no bound */
 } umemFixedOptions;
 
