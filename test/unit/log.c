@@ -285,6 +285,21 @@ static void other_files_are_left_alone(void **state) {
   assert_string_equal(text, "important");
 }
 
+/* The file is made where the link points to. */
+static void a_link_is_followed(void **state) {
+  (void)state;
+  char other[BACKEND_PATH_SIZE + 8];
+  snprintf(other, sizeof other, "%s-link", path);
+  unlink(path);
+  assert_int_equal(symlink(path, other), 0);
+  options.filename = other;
+  open_small(&one, &host);
+  end(&one);
+  unlink(other);
+  read_back();
+  assert_int_equal(trace.count, 0);
+}
+
 static void a_log_is_opened_by_name(void **state) {
   (void)state;
   char name[BACKEND_PATH_SIZE + 64];
@@ -327,6 +342,7 @@ int main(void) {
       LOG_TEST(a_file_is_shared_and_then_begun_anew),
       LOG_TEST(bad_options_are_refused),
       LOG_TEST(other_files_are_left_alone),
+      LOG_TEST(a_link_is_followed),
       LOG_TEST(a_log_is_opened_by_name),
       LOG_TEST(a_log_has_room_for_255_contexts),
   };
