@@ -180,7 +180,7 @@ umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   if (layer) layer->vptr->info(layer, &known);
   memcpy(info, &known, size < sizeof known ? size : sizeof known);
   info->size = size;
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }
 
 /* ---- order and durability ---- */
@@ -191,7 +191,7 @@ umemStatusType umem_synchronize(void *ctx) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *layer = self ? LAYER_WITH(self, synchronize) : NULL;
   if (layer) layer->vptr->synchronize(layer);
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }
 
 umemStatusType umem_wait(void *ctx, void *other) {
@@ -217,7 +217,7 @@ umemStatusType umem_flush(void *ctx) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *layer = self ? LAYER_WITH(self, flush) : NULL;
   if (layer) layer->vptr->flush(layer);
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }
 
 umemStatusType umem_trim(void *ctx, size_t keep) {
@@ -226,5 +226,5 @@ umemStatusType umem_trim(void *ctx, size_t keep) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *layer = self ? LAYER_WITH(self, trim) : NULL;
   if (layer) layer->vptr->trim(layer, keep);
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }

@@ -92,6 +92,10 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
  * stops, at an upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 
+/* umemVirtual_adopt for ctx and each layer between it and from, innermost first. from: what has done
+ * the work for them, ctx itself or what it decorates; NULL: nobody, all the way down. */
+umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before);
+
 /* The stream of CUDA on which ctx, which decorates none, queues its work (umem_cuda_place.c); 0 where
  * there is none. */
 uintptr_t umem_stream_of(umemVirtual const *ctx);

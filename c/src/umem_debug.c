@@ -329,11 +329,9 @@ umemStatusType umemDebug_check(umemDebug *ctx) {
   return umem_result(before);
 }
 
+/* A failure of upstream's becomes ctx's in the public function. */
 static void debug_trim(umemVirtual *ctx, size_t keep) {
-  if (!let_all_go(ctx, keep)) return;
-  uint64_t before = umem_thread.failures;
-  umem_trim(umemAdaptor_upstream(ctx), keep);
-  umemAdaptor_failed(ctx, before);
+  if (let_all_go(ctx, keep)) umem_trim(umemAdaptor_upstream(ctx), keep);
 }
 
 /* ---- construction and end ---- */
