@@ -44,6 +44,21 @@ static void close_base(umemVirtual *ctx) {
   ctx->capabilities &= umemOffsets;
 }
 
+bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type) {
+  size_t size;
+  if (!given) return true;
+  memcpy(&size, given, sizeof size);
+  if (size < sizeof size) {
+    umemVirtual_fail(ctx, umemValueError,
+                     "the size in the %s is %zu, too small: set it to sizeof(%s)", type, size,
+                     type);
+    return false;
+  }
+  memcpy(full, given, size < full_size ? size : full_size);
+  memcpy(full, &full_size, sizeof full_size);
+  return true;
+}
+
 void umem_construct_failed(umemVirtual *ctx) { close_base(ctx); }
 
 void umem_dtor(void *ctx) {

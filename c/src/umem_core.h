@@ -144,6 +144,13 @@ void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
                         size_t nbytes);
 void umem_ram_info(umemVirtual *ctx, umemInfo *info);
 
+/* ---- options of programs that were compiled against an older umem ---- */
+
+/* Puts what is given over the defaults in full, a struct of full_size bytes that begins with its
+ * size. given: one that may be shorter or longer by its own word; NULL: nothing. False, and a status
+ * on ctx, for a size that cannot be true; type is the name of the struct. */
+bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type);
+
 /* ---- constructors ---- */
 
 /* For constructors of the library: makes *ctx the base of a context of this kind. */

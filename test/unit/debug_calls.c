@@ -246,7 +246,7 @@ static void options_are_checked(void **state) {
   wrong[0].options.frames = UMEM_DEBUG_FRAMES + 1;
   wrong[1].options.guard = 0;
   wrong[2].options.guard = UMEM_DEBUG_LARGEST_GUARD + 1;
-  wrong[3].options.size = 8;
+  wrong[3].options.size = 7;
   for (int i = 0; i < 4; i++) {
     assert_int_equal(umemDebug_ctor(&debug, &fake, &wrong[i].options), umemValueError);
     expect_failure(&debug, umemValueError, wrong[i].words);
@@ -257,6 +257,11 @@ static void options_are_checked(void **state) {
 static void structs_may_be_older(void **state) {
   (void)state;
   umemDebug debug;
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.size = offsetof(umemDebugOptions, frames);
+  options.frames = UMEM_DEBUG_FRAMES + 1;
+  assert_ok(umemDebug_ctor(&debug, &fake, &options));
+  end(&debug);
   umemDebugFault fault;
   umemDebugFigures figures;
   assert_ok(umemDebug_ctor(&debug, &fake, NULL));
