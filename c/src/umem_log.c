@@ -327,6 +327,7 @@ static umemOption const named_options[] = {
 static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,
                                umemOptionValue const *given, void *user) {
   (void)place, (void)user;
+  if (!umem_not_zero(&named_options[1], &given[1])) return umemValueError;
   umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
   options.filename = given[0].text;
   options.max_bytes = given[1].number;
