@@ -11,6 +11,7 @@
  * library, its texts too, would need room in static TLS, and dlopen of it would fail. */
 typedef struct umemThread {
   char const *function; /* the outermost public function that is running: stands before messages */
+  void const *caller;   /* where that returns to: the program's code */
   uint64_t failures;    /* recorded or held in the life of the thread */
   umemStatusType last;  /* type of the last of them */
   umemAttempt *attempt; /* the innermost open one */
@@ -18,17 +19,21 @@ typedef struct umemThread {
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 
-static inline char const *umem_enter(char const *function) {
+static inline char const *umem_enter(char const *function, void const *caller) {
   char const *outer = umem_thread.function;
-  if (!outer) umem_thread.function = function;
-  return outer;
+  if (outer) return outer;
+  umem_thread.function = function;
+  umem_thread.caller = caller;
+  return NULL;
 }
 static inline void umem_leave(char const **outer) { umem_thread.function = *outer; }
 
 /* First line of every public function that can fail. */
-#define UMEM_ENTER() UMEM_ENTER_AS(__func__)
-#define UMEM_ENTER_AS(function)                                                                    \
-  __attribute__((cleanup(umem_leave), unused)) char const *umem_outer_ = umem_enter(function)
+#define UMEM_ENTER() UMEM_ENTER_AS(__func__, __builtin_return_address(0))
+/* The same for what a public function goes on with, which says for itself where it returns to. */
+#define UMEM_ENTER_AS(function, caller)                                                            \
+  __attribute__((cleanup(umem_leave), unused)) char const *umem_outer_ =                           \
+      umem_enter(function, caller)
 
 /* The status of what this thread did since before, an earlier umem_thread.failures: umemOK, or the
  * type of its last failure. */

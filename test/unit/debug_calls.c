@@ -45,6 +45,24 @@ static void a_second_free_tells_both_sites(void **state) {
   }
 }
 
+/* One frame is enough: umem's own are not kept. */
+static void call_sites_are_the_programs(void **state) {
+  (void)state;
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 1;
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    uintptr_t adr = allocate_here(&place.debug, 100);
+    free_here(&place.debug, adr);
+    umem_free(&place.debug, adr);
+    umemDebugFault fault = first_fault(&place.debug);
+    assert_true(fault.allocated_frames == 1 && fault.freed_frames == 1);
+    assert_true(lies_in(fault.allocated_at, 1, (uintptr_t)allocate_here));
+    assert_true(lies_in(fault.freed_at, 1, (uintptr_t)free_here));
+    expect_failure(&place.debug, umemValueError, "; freed by free_here+0x");
+  }
+}
+
 static void a_wrong_write_tells_the_sites(void **state) {
   (void)state;
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
@@ -298,6 +316,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(a_second_free_tells_both_sites),
       TEST(a_wrong_write_tells_the_sites),
+      TEST(call_sites_are_the_programs),
       TEST(wrong_frees_change_nothing),
       TEST(a_resize_moves_and_watches_the_old_place),
       TEST(questions_are_for_its_kind),
