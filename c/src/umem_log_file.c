@@ -141,15 +141,17 @@ static bool mark(int fd, umemVirtual *ctx, char const *filename) {
          fail_with_words(ctx, "write", filename, written < 0 ? errno : ENOSPC);
 }
 
+static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, errno);
+  umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
+  return false;
+}
+
 /* A new file of this descriptor. Its space is reserved: a full disk found while writing to the
  * mapping would kill. */
 static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
-  if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK
-               ? (umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"",
-                                   filename),
-                  false)
-               : fail_with_words(ctx, "lock", filename, errno);
+  if (!lock_file(file->fd, ctx, filename)) return false;
   if (!is_log(file->fd, ctx, filename) || !is_allowed(ctx, filename, file->length)) return false;
   if (ftruncate(file->fd, 0) != 0) return fail_with_words(ctx, "empty", filename, errno);
   if (!mark(file->fd, ctx, filename)) return false;
