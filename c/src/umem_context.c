@@ -44,6 +44,21 @@ static void close_base(umemVirtual *ctx) {
   ctx->capabilities &= umemOffsets;
 }
 
+bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type) {
+  size_t size;
+  if (!given) return true;
+  memcpy(&size, given, sizeof size);
+  if (size < sizeof size) {
+    umemVirtual_fail(ctx, umemValueError,
+                     "the size in the %s is %zu, too small: set it to sizeof(%s)", type, size,
+                     type);
+    return false;
+  }
+  memcpy(full, given, size < full_size ? size : full_size);
+  memcpy(full, &full_size, sizeof full_size);
+  return true;
+}
+
 void umem_construct_failed(umemVirtual *ctx) { close_base(ctx); }
 
 void umem_dtor(void *ctx) {
@@ -180,7 +195,7 @@ umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   if (layer) layer->vptr->info(layer, &known);
   memcpy(info, &known, size < sizeof known ? size : sizeof known);
   info->size = size;
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }
 
 /* ---- order and durability ---- */
@@ -191,7 +206,7 @@ umemStatusType umem_synchronize(void *ctx) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *layer = self ? LAYER_WITH(self, synchronize) : NULL;
   if (layer) layer->vptr->synchronize(layer);
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }
 
 umemStatusType umem_wait(void *ctx, void *other) {
@@ -217,7 +232,7 @@ umemStatusType umem_flush(void *ctx) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *layer = self ? LAYER_WITH(self, flush) : NULL;
   if (layer) layer->vptr->flush(layer);
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }
 
 umemStatusType umem_trim(void *ctx, size_t keep) {
@@ -226,5 +241,5 @@ umemStatusType umem_trim(void *ctx, size_t keep) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *layer = self ? LAYER_WITH(self, trim) : NULL;
   if (layer) layer->vptr->trim(layer, keep);
-  return umemVirtual_adopt(self, before);
+  return umem_adopt_from(layer, self, before);
 }

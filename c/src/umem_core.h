@@ -11,6 +11,7 @@
  * library, its texts too, would need room in static TLS, and dlopen of it would fail. */
 typedef struct umemThread {
   char const *function; /* the outermost public function that is running: stands before messages */
+  void const *caller;   /* where that returns to: the program's code */
   uint64_t failures;    /* recorded or held in the life of the thread */
   umemStatusType last;  /* type of the last of them */
   umemAttempt *attempt; /* the innermost open one */
@@ -18,17 +19,21 @@ typedef struct umemThread {
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 
-static inline char const *umem_enter(char const *function) {
+static inline char const *umem_enter(char const *function, void const *caller) {
   char const *outer = umem_thread.function;
-  if (!outer) umem_thread.function = function;
-  return outer;
+  if (outer) return outer;
+  umem_thread.function = function;
+  umem_thread.caller = caller;
+  return NULL;
 }
 static inline void umem_leave(char const **outer) { umem_thread.function = *outer; }
 
 /* First line of every public function that can fail. */
-#define UMEM_ENTER() UMEM_ENTER_AS(__func__)
-#define UMEM_ENTER_AS(function)                                                                    \
-  __attribute__((cleanup(umem_leave), unused)) char const *umem_outer_ = umem_enter(function)
+#define UMEM_ENTER() UMEM_ENTER_AS(__func__, __builtin_return_address(0))
+/* The same for what a public function goes on with, which says for itself where it returns to. */
+#define UMEM_ENTER_AS(function, caller)                                                            \
+  __attribute__((cleanup(umem_leave), unused)) char const *umem_outer_ =                           \
+      umem_enter(function, caller)
 
 /* The status of what this thread did since before, an earlier umem_thread.failures: umemOK, or the
  * type of its last failure. */
@@ -96,6 +101,10 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
  * stops, at an upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 
+/* umemVirtual_adopt for ctx and each layer between it and from, innermost first. from: what has done
+ * the work for them, ctx itself or what it decorates; NULL: nobody, all the way down. */
+umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before);
+
 /* The stream of CUDA on which ctx, which decorates none, queues its work (umem_cuda_place.c); 0 where
  * there is none. */
 uintptr_t umem_stream_of(umemVirtual const *ctx);
@@ -143,6 +152,13 @@ void umem_ram_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, ui
 void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
                         size_t nbytes);
 void umem_ram_info(umemVirtual *ctx, umemInfo *info);
+
+/* ---- options of programs that were compiled against an older umem ---- */
+
+/* Puts what is given over the defaults in full, a struct of full_size bytes that begins with its
+ * size. given: one that may be shorter or longer by its own word; NULL: nothing. False, and a status
+ * on ctx, for a size that cannot be true; type is the name of the struct. */
+bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type);
 
 /* ---- constructors ---- */
 

@@ -245,14 +245,13 @@ umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stre
 umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
                                        umemCudaAsyncOptions const *options) {
   UMEM_ENTER();
-  static umemCudaAsyncOptions const defaults = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  uint64_t before = umem_thread.failures;
+  umemCudaAsyncOptions full = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  if (!options) options = &defaults;
-  if (options->size >= sizeof *options) return construct(ctx, device, stream, options);
   umem_construct(&ctx->super, NULL, umemCudaAsyncDevice, "CudaAsync", 0, 1, NULL);
-  return umemVirtual_fail(ctx, umemValueError,
-                          "the options are too small: set their size to "
-                          "sizeof(umemCudaAsyncOptions)");
+  return umem_read_sized(ctx, &full, sizeof full, options, "umemCudaAsyncOptions")
+             ? construct(ctx, device, stream, &full)
+             : umem_result(before);
 }
 
 uintptr_t umemCudaAsync_stream(void *ctx) {

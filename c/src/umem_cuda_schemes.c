@@ -43,6 +43,7 @@ static umemOption const async_options[] = {
 static umemStatusType open_cuda_async(void *ctx, void *upstream, umemOptionValue const *place,
                                       umemOptionValue const *options, void *user) {
   (void)upstream, (void)user;
+  if (!umem_not_zero(&async_options[async_max], &options[async_max])) return umemValueError;
   umemCudaAsyncOptions with = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   with.maximum_size = options[async_max].number;
   if (options[async_keep].given) with.release_threshold = options[async_keep].number;

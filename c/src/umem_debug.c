@@ -329,11 +329,9 @@ umemStatusType umemDebug_check(umemDebug *ctx) {
   return umem_result(before);
 }
 
+/* A failure of upstream's becomes ctx's in the public function. */
 static void debug_trim(umemVirtual *ctx, size_t keep) {
-  if (!let_all_go(ctx, keep)) return;
-  uint64_t before = umem_thread.failures;
-  umem_trim(umemAdaptor_upstream(ctx), keep);
-  umemAdaptor_failed(ctx, before);
+  if (let_all_go(ctx, keep)) umem_trim(umemAdaptor_upstream(ctx), keep);
 }
 
 /* ---- construction and end ---- */
@@ -356,10 +354,7 @@ static void debug_dtor(umemVirtual *ctx) {
 }
 
 static bool check_options(umemDebug *ctx, umemDebugOptions const *options) {
-  if (options->size < sizeof *options)
-    umemVirtual_fail(ctx, umemValueError,
-                     "the options are too small: set their size to sizeof(umemDebugOptions)");
-  else if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD)
+  if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD)
     umemVirtual_fail(ctx, umemValueError, "a guard of %zu bytes is not one of 1 to %d",
                      options->guard, UMEM_DEBUG_LARGEST_GUARD);
   else if (options->frames > UMEM_DEBUG_FRAMES)
@@ -419,12 +414,13 @@ umemVirtual *umemDebug_of(void *ctx) { return umemAdaptor_of_kind(ctx, &debug_vt
 
 static umemStatusType construct(umemDebug *ctx, void *upstream, umemDebugOptions const *options,
                                 bool adopts) {
-  umemDebugOptions const usual = UMEM_DEBUG_OPTIONS_INIT;
+  umemDebugOptions full = UMEM_DEBUG_OPTIONS_INIT;
   uint64_t before = umem_thread.failures;
   umemDebugImpl *debug =
       umemAdaptor_construct(ctx, upstream, adopts, &debug_vtbl, "Debug", sizeof *debug);
   if (!debug) return umem_result(before);
-  if (start(ctx, options ? options : &usual)) return umemOK;
+  if (umem_read_sized(ctx, &full, sizeof full, options, "umemDebugOptions") && start(ctx, &full))
+    return umemOK;
   umemAdaptor_abandon(&ctx->super);
   return umem_result(before);
 }

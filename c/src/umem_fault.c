@@ -146,21 +146,18 @@ static struct umemVtbl const fault_vtbl = {
 
 /* ---- plans ---- */
 
-/* Takes over plan, or what one starts as for NULL. False with a status when it makes no sense. */
-static bool read_plan(umemFault *ctx, umemFaultPlan const *plan, umemFaultPlan *read) {
-  *read = (umemFaultPlan)UMEM_FAULT_PLAN_INIT;
-  if (!plan) return true;
-  if (plan->size < sizeof *plan)
-    umemVirtual_fail(ctx, umemValueError,
-                     "the plan is too small: set its size to sizeof(umemFaultPlan)");
-  else if (!plan->calls || plan->calls & ~(unsigned)umemFaultAll)
+/* The caller's plan in full; false, and a status on ctx, when it makes no sense. */
+static bool read_plan(umemFault *ctx, umemFaultPlan const *given, umemFaultPlan *plan) {
+  *plan = (umemFaultPlan)UMEM_FAULT_PLAN_INIT;
+  if (!umem_read_sized(ctx, plan, sizeof *plan, given, "umemFaultPlan")) return false;
+  if (!plan->calls || plan->calls & ~(unsigned)umemFaultAll)
     umemVirtual_fail(ctx, umemValueError, "the calls 0x%x are none of umemFaultCalls", plan->calls);
   else if (plan->status == umemOK)
     umemVirtual_fail(ctx, umemValueError, "umemOK is no failure");
   else if (!(plan->share >= 0 && plan->share <= 1))
     umemVirtual_fail(ctx, umemValueError, "a share of %g is not from 0 to 1", plan->share);
   else
-    return *read = *plan, true;
+    return true;
   return false;
 }
 

@@ -152,11 +152,7 @@ static size_t const growth_default = 1 << 20, size_most = PTRDIFF_MAX / 2, block
 static bool read_options(umemVirtual *ctx, umemFixedOptions const *given,
                          umemFixedOptions *options) {
   *options = (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT;
-  if (given && given->size < sizeof given->size) {
-    umemVirtual_fail(ctx, umemValueError, "options->size is %zu: too small", given->size);
-    return false;
-  }
-  if (given) memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFixedOptions")) return false;
   if (!options->alignment) options->alignment = ctx->alignment;
   if (!options->growth) options->growth = growth_default;
   if (!options->maximum) options->maximum = SIZE_MAX;

@@ -22,6 +22,10 @@ static umemOption const options[] = {
 static umemStatusType open_fixed(void *ctx, void *upstream, umemOptionValue const *place,
                                  umemOptionValue const *given, void *user) {
   (void)place, (void)user;
+  if (!umem_not_zero(&options[alignment], &given[alignment]) ||
+      !umem_not_zero(&options[growth], &given[growth]) ||
+      !umem_not_zero(&options[max], &given[max]))
+    return umemValueError;
   umemFixedOptions with = UMEM_FIXED_OPTIONS_INIT;
   with.alignment = given[alignment].number;
   with.initial = given[initial].number;

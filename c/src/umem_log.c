@@ -241,13 +241,12 @@ static void log_dtor(umemVirtual *ctx) {
   umemAdaptor_dtor(ctx);
 }
 
-/* Whether they can be right. False with a status otherwise. */
-static bool check_options(umemLog *ctx, umemLogOptions const *options) {
-  if (!options)
+/* The caller's options in full; false, and a status on ctx, when they cannot be. */
+static bool read_options(umemLog *ctx, umemLogOptions const *given, umemLogOptions *options) {
+  *options = (umemLogOptions)UMEM_LOG_OPTIONS_INIT;
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemLogOptions")) return false;
+  if (!given)
     umemVirtual_fail(ctx, umemValueError, "the options are NULL");
-  else if (options->size < sizeof *options)
-    umemVirtual_fail(ctx, umemValueError,
-                     "the options are too small: set their size to sizeof(umemLogOptions)");
   else if (!options->filename || !*options->filename)
     umemVirtual_fail(ctx, umemValueError, "the log has no file name");
   else if (options->max_bytes && options->max_bytes < least_bytes)
@@ -261,10 +260,11 @@ static bool check_options(umemLog *ctx, umemLogOptions const *options) {
   return false;
 }
 
-static bool start(Log *log, umemLog *ctx, umemLogOptions const *options) {
-  if (!check_options(ctx, options)) return false;
-  umemLogFile *file = umemLogFile_open(&ctx->super, options->filename,
-                                       options->max_bytes ? options->max_bytes : UMEM_LOG_BYTES);
+static bool start(Log *log, umemLog *ctx, umemLogOptions const *given) {
+  umemLogOptions options;
+  if (!read_options(ctx, given, &options)) return false;
+  umemLogFile *file = umemLogFile_open(&ctx->super, options.filename,
+                                       options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES);
   if (!file) return false;
   log->file = file;
   log->number = enter(&ctx->super, file);
@@ -327,6 +327,7 @@ static umemOption const named_options[] = {
 static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,
                                umemOptionValue const *given, void *user) {
   (void)place, (void)user;
+  if (!umem_not_zero(&named_options[1], &given[1])) return umemValueError;
   umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
   options.filename = given[0].text;
   options.max_bytes = given[1].number;

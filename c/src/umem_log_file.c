@@ -16,9 +16,14 @@
 
 enum { least_page = 4096 };
 
-/* All files that this process writes; under the global lock, so that two threads which open one
- * file get one umemLogFile. */
+/* All files that this process writes; under a lock of their own, which is held while one is opened
+ * and closed, so that two threads which open one file get one umemLogFile. The disk is waited for
+ * under it, which under the global lock would stop whoever asks for a message. Older than the locks
+ * of all contexts, as what is there from the beginning. */
 static umemLogFile *newest;
+static umemLock opening;
+
+__attribute__((constructor(102))) static void begin_lock(void) { umemLock_init(&opening); }
 
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec t = {0, 0};
@@ -136,17 +141,18 @@ static bool mark(int fd, umemVirtual *ctx, char const *filename) {
          fail_with_words(ctx, "write", filename, written < 0 ? errno : ENOSPC);
 }
 
+static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, errno);
+  umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
+  return false;
+}
+
 /* A new file of this descriptor. Its space is reserved: a full disk found while writing to the
  * mapping would kill. */
 static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
-  if (!is_allowed(ctx, filename, file->length)) return false;
-  if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK
-               ? (umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"",
-                                   filename),
-                  false)
-               : fail_with_words(ctx, "lock", filename, errno);
-  if (!is_log(file->fd, ctx, filename)) return false;
+  if (!lock_file(file->fd, ctx, filename)) return false;
+  if (!is_log(file->fd, ctx, filename) || !is_allowed(ctx, filename, file->length)) return false;
   if (ftruncate(file->fd, 0) != 0) return fail_with_words(ctx, "empty", filename, errno);
   if (!mark(file->fd, ctx, filename)) return false;
   int error = posix_fallocate(file->fd, 0, (off_t)file->length);
@@ -159,9 +165,23 @@ static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
 }
 
 /* The first write to a page of a file costs a microsecond or more: here, and not in the first
- * records. */
+ * records. The first page begins with what mark has written, and is left to the header. */
 static void touch_pages(char volatile *base, size_t length) {
-  for (size_t at = 0; at < length; at += least_page) base[at] = 0;
+  for (size_t at = least_page; at < length; at += least_page) base[at] = 0;
+}
+
+/* All but the magic, which is there, and is not to be missing for a moment. */
+static void write_header(umemLogFile *file) {
+  umemLogHeader const header = {.version = umemLog_version,
+                                .byte_order = umemLog_byte_order,
+                                .record_size = sizeof(umemLogRecord),
+                                .context_size = sizeof(umemLogContext),
+                                .capacity = file->mask + 1,
+                                .begun = umemLog_now(),
+                                .begun_calendar = clock_ns(CLOCK_REALTIME),
+                                .process = (uint32_t)getpid()};
+  size_t const magic = sizeof header.magic;
+  memcpy((char *)file->header + magic, (char const *)&header + magic, sizeof header - magic);
 }
 
 static bool map(umemLogFile *file, umemVirtual *ctx, char const *filename) {
@@ -171,15 +191,7 @@ static bool map(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   file->header = (umemLogHeader *)base;
   file->contexts = (umemLogContext *)(base + umemLog_contexts_at);
   file->ring = (umemLogPlace *)(base + umemLog_ring_at);
-  *file->header = (umemLogHeader){.version = umemLog_version,
-                                  .byte_order = umemLog_byte_order,
-                                  .record_size = sizeof(umemLogRecord),
-                                  .context_size = sizeof(umemLogContext),
-                                  .capacity = file->mask + 1,
-                                  .begun = umemLog_now(),
-                                  .begun_calendar = clock_ns(CLOCK_REALTIME),
-                                  .process = (uint32_t)getpid()};
-  memcpy(file->header->magic, UMEM_LOG_MAGIC, sizeof file->header->magic);
+  write_header(file);
   return true;
 }
 
@@ -223,28 +235,59 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, struct
   return NULL;
 }
 
-umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
-  int fd = open(filename, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+/* Opens the file, and makes an empty one where there is none. *created: it is this call's. -1 and
+ * errno otherwise. */
+static int open_file(char const *filename, bool *created) {
+  int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK;
+  *created = false;
+  int fd = open(filename, flags);
+  if (fd >= 0 || errno != ENOENT) return fd;
+  fd = open(filename, flags | O_CREAT | O_EXCL, 0666);
+  *created = fd >= 0;
+  /* a link to what is not there, or another process was faster */
+  return fd < 0 && errno == EEXIST ? open(filename, flags | O_CREAT, 0666) : fd;
+}
+
+/* What fd is of this process, or becomes; NULL with a status otherwise. fd is owned by it only where
+ * *is_new. */
+static umemLogFile *find_or_begin(umemVirtual *ctx, char const *filename, int fd,
+                                  uint64_t max_bytes, bool *is_new) {
   struct stat about;
+  *is_new = false;
   if (fd < 0 || fstat(fd, &about) != 0) {
     fail_with_words(ctx, "open", filename, errno);
-    if (fd >= 0) close(fd);
     return NULL;
   }
   if (!S_ISREG(about.st_mode)) {
     umemVirtual_fail(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
                      filename);
-    close(fd);
     return NULL;
   }
+  umemLogFile *file = find(&about);
+  if (file) return file;
+  file = begin(ctx, filename, fd, &about, max_bytes);
+  *is_new = file != NULL;
+  return file;
+}
+
+static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
+  bool created, is_new;
+  int fd = open_file(filename, &created);
+  umemLogFile *file = find_or_begin(ctx, filename, fd, max_bytes, &is_new);
+  if (fd < 0 || is_new) return file;
+  /* an empty file is left to nobody, but to another process that has begun its log in it since */
+  if (created && flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(filename);
+  close(fd);
+  return file;
+}
+
+umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
   umemAttempt held; /* a failure is told after the lock: a hook may take others */
   umemAttempt_begin(&held);
-  umemLock_acquire_global();
-  umemLogFile *found = find(&about);
-  umemLogFile *file = found ? found : begin(ctx, filename, fd, &about, max_bytes);
-  umemLock_release_global();
+  umemLock_acquire(&opening);
+  umemLogFile *file = open_under_lock(ctx, filename, max_bytes);
+  umemLock_release(&opening);
   umemAttempt_end(&held);
-  if (!file || found) close(fd);
   umemAttempt_record(&held);
   return file;
 }
@@ -264,7 +307,7 @@ static void complete(umemLogFile *file) {
 }
 
 void umemLogFile_close(umemLogFile *file) {
-  umemLock_acquire_global();
+  umemLock_acquire(&opening);
   if (--file->users == 0) complete(file);
-  umemLock_release_global();
+  umemLock_release(&opening);
 }

@@ -24,7 +24,7 @@ typedef struct umemLogFile {
   int fd;         /* owned; holds the lock of the file */
   dev_t device;   /* which file it is */
   ino_t inode;
-  unsigned users; /* under the global lock, as is older */
+  unsigned users; /* under the lock of all files, as is older */
   struct umemLogFile *older;
 } umemLogFile;
 

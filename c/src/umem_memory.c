@@ -20,8 +20,8 @@ static uintptr_t lacks(umemVirtual *ctx, char const *method) {
 /* ---- allocation ---- */
 
 static __attribute__((noinline)) uintptr_t alloc_told(void *ctx, size_t nbytes,
-                                                      char const *function) {
-  UMEM_ENTER_AS(function);
+                                                      char const *function, void const *caller) {
+  UMEM_ENTER_AS(function, caller);
   uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_guard(ctx);
   if (!self) return umem_null(ctx);
@@ -38,7 +38,7 @@ uintptr_t umem_alloc(void *ctx, size_t nbytes) {
     uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
     if (__builtin_expect(adr != 0, 1)) return adr;
   }
-  return alloc_told(ctx, nbytes, __func__);
+  return alloc_told(ctx, nbytes, __func__, __builtin_return_address(0));
 }
 
 uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
@@ -66,8 +66,9 @@ uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size) {
   return adr != umem_null_of(self) ? adr : refused(self, before, nbytes);
 }
 
-static __attribute__((noinline)) void free_told(void *ctx, uintptr_t adr, char const *function) {
-  UMEM_ENTER_AS(function);
+static __attribute__((noinline)) void free_told(void *ctx, uintptr_t adr, char const *function,
+                                                void const *caller) {
+  UMEM_ENTER_AS(function, caller);
   umemVirtual *self = umem_guard(ctx);
   if (!self || adr == umem_null_of(self)) return;
   if (self->vptr->free)
@@ -81,7 +82,7 @@ void umem_free(void *ctx, uintptr_t adr) {
   if (__builtin_expect(self && umem_can(self, umemSilent) && adr, 1))
     self->vptr->free(self, adr);
   else
-    free_told(ctx, adr, __func__);
+    free_told(ctx, adr, __func__, __builtin_return_address(0));
 }
 
 uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {

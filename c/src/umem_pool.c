@@ -84,12 +84,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
 /* The caller's options in full; false, and a status on ctx, when they cannot be true. */
 static bool read_options(void *ctx, umemPoolOptions const *given, umemPoolOptions *options) {
   *options = (umemPoolOptions)UMEM_POOL_OPTIONS_INIT;
-  if (!given) return true;
-  if (given->size < sizeof given->size) {
-    umemVirtual_fail(ctx, umemValueError, "options->size is %zu: too small", given->size);
-    return false;
-  }
-  memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemPoolOptions")) return false;
   if (!options->maximum || options->initial <= options->maximum) return true;
   umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
                    options->initial, options->maximum);

@@ -20,6 +20,9 @@ static umemOption const options[] = {
 static umemStatusType open_pool(void *ctx, void *upstream, umemOptionValue const *place,
                                 umemOptionValue const *given, void *user) {
   (void)place, (void)user;
+  if (!umem_not_zero(&options[growth], &given[growth]) ||
+      !umem_not_zero(&options[max], &given[max]))
+    return umemValueError;
   umemPoolOptions with = UMEM_POOL_OPTIONS_INIT;
   with.initial = given[initial].number;
   with.growth = given[growth].number;

@@ -13,12 +13,6 @@ typedef struct Progress {
   umemCopyOptions const *options;
 } Progress;
 
-static bool check_options(umemVirtual *src, umemCopyOptions const *options) {
-  if (!options || options->size >= sizeof(umemCopyOptions)) return true;
-  umemVirtual_fail(src, umemValueError, "the options are too small: %zu bytes", options->size);
-  return false;
-}
-
 /* Whether to go on. */
 static bool tell(Progress const *copy, size_t done) {
   umemCopyOptions const *options = copy->options;
@@ -67,10 +61,12 @@ umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst, uintpt
   uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_guard(src);
   umemVirtual *to = umem_guard(dst);
-  if (!from || !to || !check_options(from, options)) return umem_result(before);
-  if (!options || !options->progress) return umem_copy_to(src, src_adr, dst, dst_adr, nbytes);
+  umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
+  if (!from || !to || !umem_read_sized(from, &full, sizeof full, options, "umemCopyOptions"))
+    return umem_result(before);
+  if (!full.progress) return umem_copy_to(src, src_adr, dst, dst_adr, nbytes);
   if (nbytes && !(umem_validate(from, src_adr, nbytes, umemReadable) &&
                   umem_validate(to, dst_adr, nbytes, umemWritable)))
     return umem_result(before);
-  return copy_in_steps(&(Progress){from, to, src_adr, dst_adr, nbytes, options});
+  return copy_in_steps(&(Progress){from, to, src_adr, dst_adr, nbytes, &full});
 }

@@ -9,8 +9,9 @@
 enum { longest_name = 31, most_words = 64 };
 
 typedef struct Added {
-  umemScheme const *scheme; /* borrowed */
+  umemScheme const *scheme; /* borrowed, or full */
   struct Added *next;       /* atomic */
+  umemScheme full;          /* of one that was compiled against an older umem */
 } Added;
 
 static Added *first_added; /* atomic; written under the global lock */
@@ -94,18 +95,19 @@ static bool append(Added *added) {
 
 umemStatusType umem_register_scheme(umemScheme const *scheme) {
   UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemScheme full = {.size = sizeof full};
   if (!scheme) return umemVirtual_fail(NULL, umemValueError, "the scheme is NULL");
-  if (scheme->size < sizeof *scheme)
-    return umemVirtual_fail(NULL, umemValueError,
-                            "scheme->size is %zu: set it to sizeof(umemScheme)", scheme->size);
-  char const *wrong = wrong_scheme(scheme);
+  if (!umem_read_sized(NULL, &full, sizeof full, scheme, "umemScheme")) return umem_result(before);
+  char const *wrong = wrong_scheme(&full);
   if (wrong)
     return umemVirtual_fail(NULL, umemValueError, "the scheme \"%.60s\" cannot be right: %s",
-                            scheme->name ? scheme->name : "NULL", wrong);
+                            full.name ? full.name : "NULL", wrong);
   Added *added = malloc(sizeof *added);
   if (!added) return umemVirtual_fail(NULL, umemMemoryError, "no memory for a scheme");
-  *added = (Added){scheme, NULL};
+  *added = (Added){.scheme = scheme, .full = full};
+  if (scheme->size < sizeof full) added->scheme = &added->full;
   if (append(added)) return umemOK;
   free(added);
-  return umemVirtual_fail(NULL, umemValueError, "there is a scheme \"%s\" already", scheme->name);
+  return umemVirtual_fail(NULL, umemValueError, "there is a scheme \"%s\" already", full.name);
 }

@@ -23,5 +23,12 @@ char const *umem_find_constructor(char const *name) {
   return NULL;
 }
 
+bool umem_not_zero(umemOption const *option, umemOptionValue const *given) {
+  if (!given->given || given->number) return true;
+  umemVirtual_fail(NULL, umemValueError, "%s=0 is of no use: without %s it is the default",
+                   option->name, option->name);
+  return false;
+}
+
 char const umem_first_default[] = "host:";
 char const umem_first_default_of_device[] = "cuda:";

@@ -33,4 +33,8 @@ char const *umem_find_constructor(char const *name);
 /* The scheme of this name, or NULL. */
 umemScheme const *umem_find_scheme(char const *name);
 
+/* Whether an option, whose default a constructor knows as 0, is left out or above 0. False with a
+ * status otherwise: who writes "max=0" does not mean the default. */
+bool umem_not_zero(umemOption const *option, umemOptionValue const *given);
+
 #endif

@@ -1,5 +1,6 @@
 /* umem_sites.c - see umem_sites.h. */
 #include "umem_sites.h"
+#include "umem_core.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -18,8 +19,9 @@
 #pragma weak dladdr
 
 enum {
-  own_frames = 1,  /* umemSite_capture itself */
-  shown_frames = 4 /* of a site */
+  own_frames = 8,        /* umem's of most calls */
+  most_own_frames = 100, /* those through many layers */
+  shown_frames = 4       /* of a site */
 };
 
 /* The first call loads the unwinder, which takes memory. */
@@ -32,14 +34,29 @@ bool umemSite_can_capture(void) {
 #endif
 }
 
-__attribute__((noinline)) unsigned umemSite_capture(void **trace, unsigned frames) {
 #if HAS_BACKTRACE
-  void *all[umemSiteFrames + own_frames];
-  int count = frames ? backtrace(all, (int)frames + own_frames) : 0;
-  if (count <= own_frames) return 0;
-  count -= own_frames;
-  memcpy(trace, all + own_frames, (size_t)count * sizeof *trace);
-  return (unsigned)count;
+/* The index of the program's first frame in all; count where it is further out. */
+static int first_of_program(void *const *all, int count) {
+  int first = 0;
+  while (first < count && all[first] != umem_thread.caller) first++;
+  return first;
+}
+#endif
+
+unsigned umemSite_capture(void **trace, unsigned frames) {
+#if HAS_BACKTRACE
+  void *all[umemSiteFrames + most_own_frames];
+  if (!frames) return 0;
+  int count = backtrace(all, (int)frames + own_frames), first = first_of_program(all, count);
+  if (count - first < (int)frames && count == (int)frames + own_frames) {
+    count = backtrace(all, (int)frames + most_own_frames);
+    first = first_of_program(all, count);
+  }
+  if (first == count) first = 0; /* a call that is not umem's alone */
+  unsigned rest = (unsigned)(count - first);
+  if (rest > frames) rest = frames;
+  memcpy(trace, all + first, rest * sizeof *trace);
+  return rest;
 #else
   (void)trace, (void)frames;
   return 0;

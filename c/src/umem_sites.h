@@ -12,8 +12,8 @@ enum { umemSiteFrames = 32 };
  * look at the stack. */
 bool umemSite_can_capture(void);
 
-/* Writes up to frames (at most umemSiteFrames) return addresses of the caller's stack to trace,
- * innermost first. Returns how many. */
+/* Writes up to frames (at most umemSiteFrames) return addresses to trace, from what has called the
+ * public function that is running outwards. Returns how many. */
 unsigned umemSite_capture(void **trace, unsigned frames);
 
 /* Writes the names of some frames, the first that is not umem's own before those that called it, to

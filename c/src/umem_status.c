@@ -179,6 +179,13 @@ umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
   return umem_thread.last;
 }
 
+umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before) {
+  if (umem_thread.failures == before) return umemOK;
+  umemVirtual *layer = ctx && ctx != from ? below(ctx) : NULL;
+  if (layer) umem_adopt_from(from, layer, before);
+  return umemVirtual_adopt(ctx, before);
+}
+
 /* What adopt put off while the failure was held: notes it on all layers above the one that failed. */
 static void adopt_held(umemAttempt const *attempt) {
   if (umem_thread.attempt) { /* now held by an outer one, if that has nothing older */

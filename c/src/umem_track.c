@@ -183,29 +183,28 @@ static void track_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
-/* How many frames options ask for; UINT_MAX, with a status, when they cannot be. */
-static bool read_options(umemTrack *ctx, umemTrackOptions const *options, unsigned *frames) {
-  *frames = 0;
-  if (!options) return true;
-  if (options->size < sizeof *options)
-    umemVirtual_fail(ctx, umemValueError,
-                     "the options are too small: set their size to sizeof(umemTrackOptions)");
-  else if (options->frames > UMEM_TRACK_FRAMES)
+/* The caller's options in full; false, and a status on ctx, when they cannot be. */
+static bool read_options(umemTrack *ctx, umemTrackOptions const *given, umemTrackOptions *options) {
+  *options = (umemTrackOptions)UMEM_TRACK_OPTIONS_INIT;
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemTrackOptions")) return false;
+  if (options->frames > UMEM_TRACK_FRAMES)
     umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
                      UMEM_TRACK_FRAMES);
   else if (options->frames && !umemSite_can_capture())
     umemVirtual_fail(ctx, umemNotSupportedError, "this C library has no backtrace");
   else
-    return *frames = options->frames, true;
+    return true;
   return false;
 }
 
-static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *options) {
-  if (!read_options(ctx, options, &track->frames)) return false;
+static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
+  umemTrackOptions options;
+  if (!read_options(ctx, given, &options)) return false;
   if (!umemTrackBooks_init(&track->books)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
   }
+  track->frames = options.frames;
   track->ctx = ctx;
   umemLock_acquire_global();
   track->older = newest;

@@ -170,6 +170,66 @@ static bool count_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, 
 }
 
 /* However many layers there are on either side, the innermost meet. */
+static void fail_info(umemVirtual *ctx, umemInfo *info) {
+  (void)info;
+  umemVirtual_fail(ctx, umemIOError, "cannot tell");
+}
+static void fail_order(umemVirtual *ctx) { umemVirtual_fail(ctx, umemIOError, "cannot order"); }
+static void fail_trim(umemVirtual *ctx, size_t keep) {
+  umemVirtual_fail(ctx, umemIOError, "cannot give back %zu", keep);
+}
+static umemStatusType get_info(void *ctx) {
+  umemInfo info = UMEM_INFO_INIT;
+  return umem_get_info(ctx, &info);
+}
+static umemStatusType trim(void *ctx) { return umem_trim(ctx, 5); }
+
+/* What no layer has a method for goes to the one that has, and comes back through all. */
+static void failures_of_what_is_inherited_are_noted_on_all_layers(void **state) {
+  (void)state;
+  static struct umemVtbl const methods = {
+      .info = fail_info, .synchronize = fail_order, .flush = fail_order, .trim = fail_trim};
+  umemStatusType (*const calls[])(void *) = {get_info, umem_synchronize, umem_flush, trim};
+  char const *const words[] = {"tell", "order", "order", "give back 5"};
+  FOR_EACH_KIND {
+    umemVirtual device;
+    Any one, two, three;
+    umemVirtual_ctor(&device, &host);
+    device.vptr = &methods;
+    assert_ok(kinds[kind].borrows(&one, &device));
+    assert_ok(kinds[(kind + 1) % kind_count].borrows(&two, &one));
+    assert_ok(kinds[kind].borrows(&three, &two));
+    for (int i = 0; i < 8; i++) {
+      umemAttempt attempt;
+      if (i % 2) umemAttempt_begin(&attempt);
+      assert_int_equal(calls[i / 2](&three), umemIOError);
+      if (i % 2) umemAttempt_end(&attempt), umemAttempt_record(&attempt);
+      assert_non_null(strstr(umem_get_message(&one), words[i / 2]));
+      assert_string_equal(umem_get_message(&one), umem_get_message(&device));
+      assert_string_equal(umem_get_message(&two), umem_get_message(&one));
+      assert_int_equal(umem_get_status(&one), umemIOError);
+      expect_both(&three, &two, umemIOError, words[i / 2]);
+      umem_clear_status(&one), umem_clear_status(&device);
+    }
+    end(&three), end(&two), end(&one), end(&device);
+  }
+}
+
+/* So is what fails because a layer below is gone. */
+static void an_ended_upstream_is_noted_on_all_layers(void **state) {
+  (void)state;
+  umemHost gone;
+  umemLimit one, two;
+  assert_ok(umemHost_ctor(&gone));
+  assert_ok(umemLimit_ctor(&one, &gone, 1000));
+  assert_ok(umemLimit_ctor(&two, &one, 1000));
+  umem_dtor(&gone);
+  assert_int_equal(umem_flush(&two), umemValueError);
+  expect_both(&two, &one, umemValueError, "the context is not constructed");
+  umem_clear_status(&gone);
+  end(&two), end(&one);
+}
+
 static void bare_contexts_keep_their_routes(void **state) {
   (void)state;
   fake_methods = fake.super.vptr;
@@ -261,10 +321,15 @@ static void a_child_of_fork_goes_on(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(takes_over_what_upstream_is),      TEST(each_kind_knows_its_own),
-      TEST(an_adopted_upstream_ends_too),     TEST(a_failed_constructor_leaves_upstream),
-      TEST(failures_are_noted_on_all_layers), TEST(bare_contexts_keep_their_routes),
+      TEST(takes_over_what_upstream_is),
+      TEST(each_kind_knows_its_own),
+      TEST(an_adopted_upstream_ends_too),
+      TEST(a_failed_constructor_leaves_upstream),
+      TEST(failures_are_noted_on_all_layers),
+      TEST(bare_contexts_keep_their_routes),
       TEST(a_child_of_fork_goes_on),
+      TEST(failures_of_what_is_inherited_are_noted_on_all_layers),
+      TEST(an_ended_upstream_is_noted_on_all_layers),
   };
   return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
 }

@@ -135,6 +135,13 @@ static void pools_have_the_size_they_are_given(void **state) {
   umem_free(&ctx, adr);
   block_of(&ctx, 1000);
   umem_dtor(&ctx);
+  options.size = offsetof(umemCudaAsyncOptions, maximum_size); /* of an older program */
+  expect_ok(umemCudaAsync_ctor_with(&ctx, 0, UMEM_STREAM_NEW, &options));
+  umem_free(&ctx, block_of(&ctx, 1001));
+  umem_dtor(&ctx);
+  options.size = 7;
+  expect_failure(umemCudaAsync_ctor_with(&ctx, 0, UMEM_STREAM_NEW, &options), umemValueError,
+                 "the size in the umemCudaAsyncOptions is 7");
 }
 
 static uint64_t available(void *ctx) {

@@ -45,6 +45,24 @@ static void a_second_free_tells_both_sites(void **state) {
   }
 }
 
+/* One frame is enough: umem's own are not kept. */
+static void call_sites_are_the_programs(void **state) {
+  (void)state;
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 1;
+  Place place;
+  FOR_EACH_PLACE(place, &options) {
+    uintptr_t adr = allocate_here(&place.debug, 100);
+    free_here(&place.debug, adr);
+    umem_free(&place.debug, adr);
+    umemDebugFault fault = first_fault(&place.debug);
+    assert_true(fault.allocated_frames == 1 && fault.freed_frames == 1);
+    assert_true(lies_in(fault.allocated_at, 1, (uintptr_t)allocate_here));
+    assert_true(lies_in(fault.freed_at, 1, (uintptr_t)free_here));
+    expect_failure(&place.debug, umemValueError, "; freed by free_here+0x");
+  }
+}
+
 static void a_wrong_write_tells_the_sites(void **state) {
   (void)state;
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
@@ -246,7 +264,7 @@ static void options_are_checked(void **state) {
   wrong[0].options.frames = UMEM_DEBUG_FRAMES + 1;
   wrong[1].options.guard = 0;
   wrong[2].options.guard = UMEM_DEBUG_LARGEST_GUARD + 1;
-  wrong[3].options.size = 8;
+  wrong[3].options.size = 7;
   for (int i = 0; i < 4; i++) {
     assert_int_equal(umemDebug_ctor(&debug, &fake, &wrong[i].options), umemValueError);
     expect_failure(&debug, umemValueError, wrong[i].words);
@@ -257,6 +275,11 @@ static void options_are_checked(void **state) {
 static void structs_may_be_older(void **state) {
   (void)state;
   umemDebug debug;
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.size = offsetof(umemDebugOptions, frames);
+  options.frames = UMEM_DEBUG_FRAMES + 1;
+  assert_ok(umemDebug_ctor(&debug, &fake, &options));
+  end(&debug);
   umemDebugFault fault;
   umemDebugFigures figures;
   assert_ok(umemDebug_ctor(&debug, &fake, NULL));
@@ -293,6 +316,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(a_second_free_tells_both_sites),
       TEST(a_wrong_write_tells_the_sites),
+      TEST(call_sites_are_the_programs),
       TEST(wrong_frees_change_nothing),
       TEST(a_resize_moves_and_watches_the_old_place),
       TEST(questions_are_for_its_kind),

@@ -297,8 +297,14 @@ static void plans_are_checked(void **state) {
   (void)state;
   umemFaultPlan const good = UMEM_FAULT_PLAN_INIT;
   umemFaultPlan plan = good;
-  plan.size = 8;
-  refuse(plan, "the plan is too small");
+  plan.size = 7;
+  refuse(plan, "the size in the umemFaultPlan is 7, too small");
+  plan.size = offsetof(umemFaultPlan, status); /* an older one */
+  plan.calls = umemFaultFlush;
+  plan.status = umemOK;
+  umemFault older;
+  assert_ok(umemFault_ctor(&older, &fake, &plan));
+  end(&older);
   plan = good, plan.calls = 0;
   refuse(plan, "the calls 0x0 are none");
   plan = good, plan.calls = 1 << 12;

@@ -323,7 +323,7 @@ static void options_that_cannot_be(void **state) {
   } const wrong[] = {
       {0, UMEM_FIXED_OPTIONS_INIT, "blocks cannot have 0 bytes"},
       {SIZE_MAX, UMEM_FIXED_OPTIONS_INIT, "blocks cannot have"},
-      {1, {3, 0, 0, 0, 0}, "options->size is 3"},
+      {1, {3, 0, 0, 0, 0}, "size in the umemFixedOptions is 3"},
       {1, {sizeof(umemFixedOptions), 48, 0, 0, 0}, "alignment 48"},
       {1, {sizeof(umemFixedOptions), (size_t)1 << 63, 0, 0, 0}, "or too large"},
       {1, {sizeof(umemFixedOptions), 0, 1001, 0, 1000}, "initial bytes (1001)"},

@@ -252,8 +252,10 @@ static void bad_options_are_refused(void **state) {
   umemLog log;
   assert_int_equal(umemLog_ctor(&log, &host, NULL), umemValueError);
   expect_failure(&log, umemValueError, "the options are NULL");
-  options.size = 8;
-  expect_refusal(umemValueError, "too small");
+  options.size = 7;
+  expect_refusal(umemValueError, "the size in the umemLogOptions is 7, too small");
+  options.size = sizeof options.size;
+  expect_refusal(umemValueError, "no file name");
   options.size = sizeof options;
   options.max_bytes = 65535;
   expect_refusal(umemValueError, "65535 bytes are too few");
@@ -270,6 +272,16 @@ static void bad_options_are_refused(void **state) {
   expect_refusal(umemIOError, "no regular file");
 }
 
+static void options_may_be_older(void **state) {
+  (void)state;
+  options.max_bytes = 1; /* not there, for who is so short */
+  options.size = offsetof(umemLogOptions, max_bytes);
+  assert_ok(umemLog_ctor(&one, &host, &options));
+  end(&one);
+  read_back();
+  assert_int_equal(trace.header.capacity, 1 << 18);
+}
+
 /* A name given by mistake costs no data. */
 static void other_files_are_left_alone(void **state) {
   (void)state;
@@ -283,6 +295,21 @@ static void other_files_are_left_alone(void **state) {
   assert_non_null(fgets(text, sizeof text, file));
   fclose(file);
   assert_string_equal(text, "important");
+}
+
+/* The file is made where the link points to. */
+static void a_link_is_followed(void **state) {
+  (void)state;
+  char other[BACKEND_PATH_SIZE + 8];
+  snprintf(other, sizeof other, "%s-link", path);
+  unlink(path);
+  assert_int_equal(symlink(path, other), 0);
+  options.filename = other;
+  open_small(&one, &host);
+  end(&one);
+  unlink(other);
+  read_back();
+  assert_int_equal(trace.count, 0);
 }
 
 static void a_log_is_opened_by_name(void **state) {
@@ -326,7 +353,9 @@ int main(void) {
       LOG_TEST(failures_are_in_their_records),
       LOG_TEST(a_file_is_shared_and_then_begun_anew),
       LOG_TEST(bad_options_are_refused),
+      LOG_TEST(options_may_be_older),
       LOG_TEST(other_files_are_left_alone),
+      LOG_TEST(a_link_is_followed),
       LOG_TEST(a_log_is_opened_by_name),
       LOG_TEST(a_log_has_room_for_255_contexts),
   };

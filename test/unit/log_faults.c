@@ -1,13 +1,16 @@
-/* log_faults.c - a log whose file the system refuses in one way after the other. The linker sends the
- * calls here. */
+/* log_faults.c - a log whose file the system refuses in one way after the other, or whose program is
+ * killed or looked at between two calls. The linker sends the calls here. */
 #include "log_help.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 /* Which call fails next, once, and how. */
 typedef enum Call {
@@ -20,17 +23,12 @@ typedef enum Call {
   ftruncateCall,
   fallocateCall,
   mmapCall,
+  munmapCall,
+  clockCall,
   callocCall
 } Call;
 static Call failing;
 static int with;
-
-static bool fails(Call call) {
-  if (failing != call) return false;
-  failing = none;
-  errno = with;
-  return true;
-}
 
 int __real_open(char const *name, int flags, mode_t mode);
 int __real_fstat(int fd, struct stat *about);
@@ -50,6 +48,37 @@ int __wrap_ftruncate(int fd, off_t length);
 int __wrap_posix_fallocate(int fd, off_t at, off_t length);
 void *__wrap_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset);
 void *__wrap_calloc(size_t count, size_t size);
+int __real_munmap(void *at, size_t length);
+int __wrap_munmap(void *at, size_t length);
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+static int calls, last_call; /* how many there were; the one that kills, or 0 */
+static bool watched;
+
+static void *ask(void *ctx) {
+  umem_get_message(ctx);
+  return NULL;
+}
+
+/* Whoever wants to know a message need not wait for the disk. */
+static void another_thread_asks(void) {
+  pthread_t thread;
+  struct timespec until;
+  assert_int_equal(pthread_create(&thread, NULL, ask, &host), 0);
+  __real_clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 20;
+  if (pthread_timedjoin_np(thread, NULL, &until) != 0) fail_msg("umem_get_message waits");
+}
+
+static bool fails(Call call) {
+  if (++calls == last_call) raise(SIGKILL);
+  if (watched && call != callocCall) another_thread_asks();
+  if (failing != call) return false;
+  failing = none;
+  errno = with;
+  return true;
+}
 
 int __wrap_open(char const *name, int flags, mode_t mode) {
   return fails(openCall) ? -1 : __real_open(name, flags, mode);
@@ -76,6 +105,12 @@ int __wrap_posix_fallocate(int fd, off_t at, off_t length) {
 }
 void *__wrap_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
   return fails(mmapCall) ? MAP_FAILED : __real_mmap(at, length, protection, flags, fd, offset);
+}
+int __wrap_munmap(void *at, size_t length) {
+  return fails(munmapCall) ? -1 : __real_munmap(at, length);
+}
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t) {
+  return fails(clockCall) ? -1 : __real_clock_gettime(clock, t);
 }
 void *__wrap_calloc(size_t count, size_t size) {
   return fails(callocCall) ? NULL : __real_calloc(count, size);
@@ -112,8 +147,11 @@ static void each_refusal_is_a_status(void **state) {
       {mmapCall, ENOMEM, umemMemoryError, "cannot map the log"},
       {callocCall, ENOMEM, umemMemoryError, "no memory"},
   };
-  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+  for (size_t k = 0; k < 2 * sizeof refusals / sizeof *refusals; k++) {
     umemLog log;
+    size_t i = k / 2;
+    bool is_new = k % 2;
+    if (is_new) unlink(path);
     int files = open_files();
     options.max_bytes = 1 << 16;
     with = refusals[i].error;
@@ -123,6 +161,7 @@ static void each_refusal_is_a_status(void **state) {
     expect_failure(&log, refusals[i].type, refusals[i].text);
     assert_int_equal(open_files(), files);
     umem_dtor(&log);
+    assert_int_equal(access(path, F_OK), is_new ? -1 : 0); /* no empty file is left behind */
 
     open_small(&log, &host); /* the next one works, as if nothing had been */
     umem_free(&log, umem_alloc(&log, 10));
@@ -133,7 +172,60 @@ static void each_refusal_is_a_status(void **state) {
   }
 }
 
+/* Whether a child is killed at this call of the constructor. */
+static bool dies_at(int call) {
+  int how;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    umemLog log;
+    calls = 0;
+    last_call = call;
+    _exit(umemLog_ctor(&log, &host, &options) != umemOK);
+  }
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_true(WIFSIGNALED(how) || (WIFEXITED(how) && !WEXITSTATUS(how)));
+  return WIFSIGNALED(how);
+}
+
+/* The file is a log or empty at any moment, new or begun anew, and can be opened. */
+static void killed_while_it_begins(void **state) {
+  (void)state;
+  int call = 1;
+  options.max_bytes = 1 << 16;
+  for (bool killed = true; killed; call++)
+    for (int is_new = 0; is_new < 2; is_new++) {
+      umemLog log;
+      if (is_new) unlink(path);
+      killed = dies_at(call);
+      open_small(&log, &host);
+      umem_free(&log, umem_alloc(&log, 10));
+      end(&log);
+      read_back();
+      assert_int_equal(trace.count, 2);
+    }
+  assert_true(call > 8);
+}
+
+static void nobody_waits_for_the_disk(void **state) {
+  (void)state;
+  umemLog log;
+  unlink(path);
+  umem_set_status(&host, umemIOError, "something to tell");
+  calls = 0;
+  watched = true;
+  open_small(&log, &host);
+  end(&log);
+  watched = false;
+  assert_true(calls > 8);
+  umem_clear_status(&host);
+}
+
 int main(void) {
-  static struct CMUnitTest const tests[] = {LOG_TEST(each_refusal_is_a_status)};
+  static struct CMUnitTest const tests[] = {
+      LOG_TEST(each_refusal_is_a_status),
+      LOG_TEST(killed_while_it_begins),
+      LOG_TEST(nobody_waits_for_the_disk),
+  };
   return cmocka_run_group_tests_name("Log without a file", tests, NULL, NULL);
 }

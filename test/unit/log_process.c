@@ -115,6 +115,31 @@ static void the_last_copy_is_there(void **state) {
   assert_true(trace.records[1].other_adr == 4100);
 }
 
+/* Wherever the constructor is when it happens, the next one opens the file. */
+static void it_begins_again_after_a_kill(void **state) {
+  (void)state;
+  for (int round = 0; round < 40; round++) {
+    int told[2], how;
+    char byte;
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+      CHECK(write(told[1], "x", 1) == 1);
+      CHECK(!umemLog_ctor(&shared, &host, &options));
+      for (;;) pause();
+    }
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    usleep((useconds_t)(250 * round));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    close(told[0]), close(told[1]);
+    assert_ok(umemLog_ctor(&shared, &host, &options));
+    end(&shared);
+    unlink(path);
+  }
+}
+
 /* ---- children of fork ---- */
 
 static void a_child_writes_nothing(void **state) {
@@ -184,7 +209,9 @@ static void the_limit_of_file_size_is_a_status(void **state) {
     CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
     CHECK(umemLog_ctor(&shared, &host, &options) == umemMemoryError);
     CHECK(strstr(umem_get_message(&shared), "RLIMIT_FSIZE"));
-    options.max_bytes = 100000; /* a smaller one goes */
+    CHECK(!unlink(path) && umemLog_ctor(&shared, &host, &options) == umemMemoryError);
+    CHECK(access(path, F_OK) != 0); /* a new one is not left behind */
+    options.max_bytes = 100000;     /* a smaller one goes */
     CHECK(!umemLog_ctor(&shared, &host, &options));
     for (int i = 0; i < 2000; i++) umem_free(&shared, umem_alloc(&shared, 1));
     umem_dtor(&shared);
@@ -217,13 +244,10 @@ static void an_unwritable_file_is_a_status(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      LOG_TEST(nothing_is_lost_when_killed),
-      LOG_TEST(the_last_copy_is_there),
-      LOG_TEST(a_child_writes_nothing),
-      LOG_TEST(a_child_holds_no_lock),
-      LOG_TEST(the_limit_of_file_size_is_a_status),
-      LOG_TEST(a_full_disk_is_a_status),
-      LOG_TEST(an_unwritable_file_is_a_status),
+      LOG_TEST(nothing_is_lost_when_killed),  LOG_TEST(the_last_copy_is_there),
+      LOG_TEST(it_begins_again_after_a_kill), LOG_TEST(a_child_writes_nothing),
+      LOG_TEST(a_child_holds_no_lock),        LOG_TEST(the_limit_of_file_size_is_a_status),
+      LOG_TEST(a_full_disk_is_a_status),      LOG_TEST(an_unwritable_file_is_a_status),
   };
   return cmocka_run_group_tests_name("Log and processes", tests, NULL, NULL);
 }

@@ -288,7 +288,7 @@ static void the_lowest_failure_is_the_callers(void **state) {
     Fallible job = {.log.meeting = 4, .ctx = &host.super, .fails = fails};
     char message[40];
     uint64_t before = umem_thread_failures();
-    UMEM_ENTER_AS("umem_test");
+    UMEM_ENTER_AS("umem_test", NULL);
     umem_parallel(4, fail_from, &job);
     snprintf(message, sizeof message, "umem_test: piece %u", fails);
     assert_true(umem_thread_failures() == before + 1);

@@ -101,7 +101,8 @@ static void wrong_schemes_are_refused(void **state) {
     umemScheme scheme;
     char const *words;
   } const bad[] = {
-      {{.size = 8}, "scheme->size is 8"},
+      {{.size = 7}, "the size in the umemScheme is 7"},
+      {{.size = 8}, "its name is not"},
       {NAMED(NULL), "\"NULL\" cannot be right: its name is not"},
       {NAMED(""), "its name is not"},
       {NAMED("Test"), "its name is not"},
@@ -135,6 +136,20 @@ static void wrong_schemes_are_refused(void **state) {
   assert_ok(umem_register_scheme(&huge));
   assert_null(umem_open("test-huge:"));
   assert_int_equal(umem_thread_status(), umemMemoryError);
+}
+
+/* Of a program that knew no user and help: what lies behind its scheme is not looked at. */
+static void schemes_may_be_older(void **state) {
+  (void)state;
+  static umemScheme older = NAMED("test-older");
+  older.size = offsetof(umemScheme, user);
+  older.help = "not there";
+  size_t count = 0;
+  while (umem_scheme(count)) count++;
+  assert_ok(umem_register_scheme(&older));
+  umemScheme const *known = umem_scheme(count);
+  assert_string_equal(known->name, "test-older");
+  assert_true(known->size == sizeof(umemScheme) && known->construct == open_fake && !known->help);
 }
 
 /* ---- threads ---- */
@@ -179,6 +194,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(a_program_adds_schemes),
       TEST(wrong_schemes_are_refused),
+      TEST(schemes_may_be_older),
       TEST(threads_open_and_register),
   };
   return cmocka_run_group_tests_name("schemes", tests, NULL, NULL);

@@ -298,6 +298,44 @@ static void call_sites_are_kept_when_asked_for(void **state) {
   umem_free(&host, adr);
 }
 
+__attribute__((noinline)) static uintptr_t allocate_as(void *ctx, int way) {
+  uintptr_t volatile adr = umem_null(ctx);
+  if (way == 0) adr = umem_alloc(ctx, 100);
+  if (way == 1) adr = umem_calloc(ctx, 10, 10);
+  if (way == 2) adr = umem_aligned_alloc(ctx, 64, 100);
+  if (way == 3) adr = umem_realloc(ctx, adr, 0, 100);
+  return adr;
+}
+
+static bool returns_into(void const *at, uintptr_t function) {
+  return (uintptr_t)at > function && (uintptr_t)at < function + 1000; /* sanitizers make it long */
+}
+
+/* umem's own do not count, however many layers there are: one frame tells who has called. */
+static void call_sites_are_the_programs(void **state) {
+  (void)state;
+  enum { layer_count = 12 };
+  umemStats layers[layer_count];
+  umemTrack track;
+  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
+  for (options.frames = 1; options.frames <= 3; options.frames++) {
+    assert_ok(umemTrack_ctor(&track, &host, &options));
+    for (int i = 0; i <= layer_count; i++) {
+      void *top = i ? (void *)&layers[i - 1] : &track;
+      for (int way = 0; way < 4; way++) {
+        uintptr_t adr = allocate_as(top, way);
+        umemTrackBlock block = block_at(&track, adr);
+        assert_int_equal(block.frames, options.frames);
+        assert_true(returns_into(block.trace[0], (uintptr_t)allocate_as));
+        (way == 2 ? umem_aligned_free : umem_free)(top, adr);
+      }
+      if (i < layer_count) assert_ok(umemStats_ctor(&layers[i], top));
+    }
+    for (int i = layer_count; i-- > 0;) end(&layers[i]);
+    end(&track);
+  }
+}
+
 /* Long sites are cut, and the rest of the message is still there. */
 static void deep_call_sites_fit_the_message(void **state) {
   (void)state;
@@ -320,7 +358,10 @@ static void options_are_checked(void **state) {
   options.frames = UMEM_TRACK_FRAMES + 1;
   assert_int_equal(umemTrack_ctor(&track, &fake, &options), umemValueError);
   expect_failure(&track, umemValueError, "33 frames are more than 32");
-  options = (umemTrackOptions){.size = 8};
+  options.size = offsetof(umemTrackOptions, frames); /* an older one */
+  assert_ok(umemTrack_ctor(&track, &fake, &options));
+  end(&track);
+  options.size = 7;
   assert_int_equal(umemTrack_adopt(&track, &fake, &options), umemValueError);
   expect_failure(&track, umemValueError, "too small");
   assert_non_null(fake.super.vptr);
@@ -395,6 +436,7 @@ int main(void) {
       TEST(an_address_that_comes_back_at_once_is_another_block),
       TEST(leaks_are_a_failure_at_the_end),
       TEST(call_sites_are_kept_when_asked_for),
+      TEST(call_sites_are_the_programs),
       TEST(deep_call_sites_fit_the_message),
       TEST(options_are_checked),
       TEST(structs_may_be_older),

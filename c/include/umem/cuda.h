@@ -129,10 +129,9 @@ typedef struct umemCudaAsync {
 
 /* What umemCudaAsync_ctor_with is told. */
 typedef struct umemCudaAsyncOptions {
-  size_t size;         /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
-  size_t maximum_size; /* bytes that the pool may hold; 0: as many as there are */
-  uint64_t
-      release_threshold; /* bytes that the pool keeps at a synchronisation; the rest goes back */
+  size_t size;                /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
+  size_t maximum_size;        /* bytes that the pool may hold; 0: as many as there are */
+  uint64_t release_threshold; /* bytes that it keeps at a synchronisation; the rest goes back */
 } umemCudaAsyncOptions;
 
 /* What umemCudaAsyncOptions start as, and umemCudaAsync_ctor uses: no bound, everything is kept. */

@@ -123,7 +123,8 @@ typedef struct umemDebugFault {
   bool freed;                /* it was free when this was found */
   unsigned allocated_frames; /* how many of the following there are */
   unsigned freed_frames;     /* the same of the free */
-  /* return addresses, innermost first, as of backtrace(3); the first ones lie in umem itself */
+  /* return addresses, as of backtrace(3), from what called umem outwards; where that called a pool
+   * above ctx, the first ones may lie in umem itself */
   void *allocated_at[UMEM_DEBUG_FRAMES];
   void *freed_at[UMEM_DEBUG_FRAMES];
 } umemDebugFault;

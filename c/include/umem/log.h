@@ -47,7 +47,8 @@ typedef struct umemLogOptions {
 /* upstream: any context; borrowed, it must live longer than ctx. The file holds as many records, a
  * power of two, as max_bytes have room for; its space on disk is reserved here. max_bytes is not
  * looked at when another umemLog has opened the file already. The first takes some milliseconds for
- * 16 MiB: no record has to wait for a page then.
+ * 16 MiB: no record has to wait for a page then. Meanwhile a fork in another thread waits. After a
+ * failure no new file is left behind.
  *
  * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or a file that is
  * there and neither empty nor a log; umemIOError, with the system's words, for a file that cannot be

@@ -78,14 +78,12 @@ typedef struct umemPoolStats {
   uint64_t used_peak; /* the most there ever were; what waits in caches of threads counts as used */
   uint64_t reserved;  /* bytes taken from the upstream */
   uint64_t reserved_peak; /* the most there ever were */
-  uint64_t
-      largest_free; /* bytes of the largest block that could be had without the upstream, leaving
-                             out spans in use */
-  double
-      fragmentation; /* 1 - largest_free / (reserved - used): 0 when all that is free is in one piece,
-                             near 1 when it is in small ones. Each chunk is a piece of its own, so
-                             that an empty pool of several is above 0 */
-  uint64_t blocks;   /* live now */
+  /* Bytes of the largest block that could be had without the upstream, leaving out spans in use. */
+  uint64_t largest_free;
+  /* 1 - largest_free / (reserved - used): 0 when all that is free is in one piece, near 1 when it is in
+   * small ones. Each chunk is a piece of its own, so that an empty pool of several is above 0. */
+  double fragmentation;
+  uint64_t blocks;      /* live now */
   uint64_t allocations; /* that the pool has served in its life */
   uint64_t chunks;      /* held now */
 } umemPoolStats;

@@ -81,7 +81,8 @@ typedef struct umemScheme {
 } umemScheme;
 
 /* Makes scheme known to umem_open, for the rest of the process. It is borrowed, with all it points to,
- * and must stay as it is.
+ * and must stay as it is; one of fewer bytes, of a program that was compiled against an older umem, is
+ * copied.
  *
  * Errors: umemValueError for a name that is taken or malformed, and for a scheme that cannot be right;
  * umemMemoryError.

@@ -22,8 +22,7 @@ typedef struct umemStatsFigures {
   size_t size; /* sizeof(umemStatsFigures) as the caller was compiled; set it before the call */
   int64_t current_bytes; /* live now */
   int64_t peak_bytes;    /* the most that current_bytes has been; not less than 0 */
-  int64_t
-      total_bytes; /* of all allocations; a block that is resized counts again, with its new size */
+  int64_t total_bytes;   /* of all allocations, and of all resized blocks as they became */
   int64_t current_count; /* the same three of blocks */
   int64_t peak_count;
   int64_t total_count;

@@ -61,7 +61,8 @@ typedef struct umemTrackBlock {
   size_t nbytes;   /* as many as were asked for */
   uint64_t number; /* counts the allocations of ctx, from 1 */
   unsigned frames; /* how many of the following there are */
-  /* return addresses, innermost first, as of backtrace(3); the first ones lie in umem itself */
+  /* return addresses, as of backtrace(3), from what called umem outwards; where that called a pool
+   * above ctx, the first ones may lie in umem itself */
   void *trace[UMEM_TRACK_FRAMES];
 } umemTrackBlock;
 
