@@ -217,7 +217,7 @@ static void small_options_are_refused(Place const *src, Place const *dst) {
   assert_int_equal(blocks.watch.calls, 0);
   check_destination(&blocks, 0);
   blocks.options.size = offsetof(umemCopyOptions, progress); /* of an earlier version */
-  assert_ok(copy(&blocks)); /* as umem_copy_to: queued */
+  assert_ok(copy(&blocks));                                  /* as umem_copy_to: queued */
   assert_ok(umem_synchronize(src->ctx));
   assert_ok(umem_synchronize(dst->ctx));
   assert_int_equal(blocks.watch.calls, 0);

@@ -189,7 +189,8 @@ static void failures_of_what_is_inherited_are_noted_on_all_layers(void **state) 
   (void)state;
   static struct umemVtbl const methods = {
       .info = fail_info, .synchronize = fail_order, .flush = fail_order, .trim = fail_trim};
-  umemStatusType (*const calls[])(void *) = {get_info, umem_synchronize, umem_flush, trim};
+  typedef umemStatusType Call(void *ctx);
+  Call *const calls[] = {get_info, umem_synchronize, umem_flush, trim};
   char const *const words[] = {"tell", "order", "order", "give back 5"};
   FOR_EACH_KIND {
     umemVirtual device;
