@@ -127,7 +127,7 @@ static void merge(Normal *n) {
 
 /* Copies the arrays of a layout whose numbers are known not to overflow, and reduces it. */
 static void normalise(Normal *n, umemLayout const *layout, uintptr_t *src_adr, uintptr_t *dst_adr) {
-  size_t count = (size_t)layout->rank;
+  size_t count = layout->rank > 0 ? (size_t)layout->rank : 0; /* GCC 14 warns of negative ones */
   n->layout =
       (umemLayout){sizeof(umemLayout), layout->item_size, layout->rank, n->extents, n->src, n->dst};
   if (count) memcpy(n->extents, layout->extents, count * sizeof *n->extents);
