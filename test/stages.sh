@@ -18,7 +18,7 @@ declare -A stage_needs=(
   [format]="python"
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
-  [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
+  [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python3 venv"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
@@ -128,6 +128,7 @@ stage_cuda() {
   run_tests "$build/cuda-off" ctest --tests-regex '^contract\.refusal$'
   check "examples say that the build is without CUDA" example_tells_of_no_cuda
   check "test/run --gpu says that there is no GPU" gpu_tests_need_a_gpu
+  python3 test/cuda_versions.py "$build/cuda-versions"
 
   if ! find_nvcc; then
     echo "skipped - a build with CUDA: there is no nvcc"

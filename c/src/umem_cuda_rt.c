@@ -72,6 +72,20 @@ SAME(umemCudaMapped, cudaHostAllocMapped);
 SAME(umemCudaWriteCombined, cudaHostAllocWriteCombined);
 SAME(umemCudaPortable, cudaHostRegisterPortable);
 SAME(umemCudaMapped, cudaHostRegisterMapped);
+SAME(2, cudaStreamCaptureModeRelaxed); /* exchange_capture_mode */
+
+/* The errors of the driver's functions that umem calls. */
+SAME(umemCudaInvalidValue, CUDA_ERROR_INVALID_VALUE);
+SAME(umemCudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(umemCudaInitializationError, CUDA_ERROR_NOT_INITIALIZED);
+SAME(umemCudaUnloading, CUDA_ERROR_DEINITIALIZED);
+SAME(umemCudaNoGpu, CUDA_ERROR_NO_DEVICE);
+SAME(umemCudaInvalidOrdinal, CUDA_ERROR_INVALID_DEVICE);
+SAME(umemCudaInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
+SAME(umemCudaInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
+SAME(umemCudaContextDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+SAME(umemCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED);
+SAME(umemCudaCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 
 /* ---- the driver's functions ---- */
 
@@ -86,6 +100,18 @@ static struct {
   CUresult (*release)(CUdevice);
   CUresult (*stream_context)(CUstream, CUcontext *);
 } driver = {.once = PTHREAD_ONCE_INIT};
+
+/* They are called by their types here, and found by their names. */
+#define CALLED_AS(pointer, function)                                                               \
+  _Static_assert(__builtin_types_compatible_p(__typeof__(driver.pointer), __typeof__(&function)),  \
+                 #function)
+CALLED_AS(get_current, cuCtxGetCurrent);
+CALLED_AS(push, cuCtxPushCurrent);
+CALLED_AS(pop, cuCtxPopCurrent);
+CALLED_AS(get_device, cuCtxGetDevice);
+CALLED_AS(retain, cuDevicePrimaryCtxRetain);
+CALLED_AS(release, cuDevicePrimaryCtxRelease);
+CALLED_AS(stream_context, cuStreamGetCtx);
 
 static void find_one(char const *name, void **function) {
   if (driver.found != cudaSuccess) return;

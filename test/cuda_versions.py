@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Compares what umem declares of CUDA with each version of CUDA's runtime that it claims to serve.
+
+The runtimes, headers and shared library, come from PyPI; what is in FOLDER is not downloaded again. For each of
+them umem_cuda_rt.c must compile without a warning, which checks the numbers and types that umem declares
+against the headers, and every function of CUDA that it names must be in the library. Within a major version
+the structs and values that it uses must not change, and what was compiled for the oldest minor version must
+run on all of them: the installed package relies on that.
+
+Prints a line "ok - ", "not ok - " or "skipped - " for each version. A version that cannot be downloaded is
+skipped.
+
+Usage: cuda_versions.py FOLDER_TO_BUILD_IN
+"""
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# The last release of each minor version; there is no 12.7.
+RELEASES = {
+    "nvidia-cuda-runtime-cu12": ["12.2.140", "12.3.101", "12.4.127", "12.5.82", "12.6.77", "12.8.90", "12.9.79"],
+    "nvidia-cuda-runtime": ["13.0.96", "13.1.80", "13.2.86", "13.3.29", "13.4.92", "13.5.37"],
+}
+# host_defines.h, which the packages of 12 leave to the compiler's, of 20 MB. It is the same for GCC.
+COMMON = ("nvidia-cuda-crt", "13.0.88")
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+
+
+def run(*command, **options):
+    """Runs a command; its output, or None where it fails, after what it says was printed."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, **options)
+    if done.returncode:
+        print(*command, done.stdout, sep="\n    ")
+        return None
+    return done.stdout
+
+
+def venv(folder):
+    """The Python of a virtual environment, for its pip: the system's may refuse to be used."""
+    python = folder / "pip" / "bin" / "python"
+    if not python.exists() and run(sys.executable, "-m", "venv", folder / "pip") is None:
+        sys.exit("not ok - a virtual environment for pip")
+    return python
+
+
+def unpacked(folder, package, release):
+    """The folder of a package's files, downloaded if it is not there; None if it cannot be."""
+    target = folder / f"{package}-{release}"
+    if target.is_dir():
+        return target
+    wheels = folder / "wheels"
+    if run(venv(folder), "-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps",
+           "--only-binary=:all:", "--dest", wheels, f"{package}=={release}") is None:
+        return None
+    [wheel] = wheels.glob(f"{package.replace('-', '_')}-{release}-*.whl")
+    partial = folder / f"{package}-{release}.partial"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(partial)
+    partial.rename(target)
+    wheel.unlink()
+    return target
+
+
+class Version:
+    """The files of one version of the runtime and what was built for it."""
+
+    def __init__(self, folder, package, release, common):
+        self.name = ".".join(release.split(".")[:2])
+        self.major = self.name.split(".")[0]
+        self.build = folder / f"built-{self.name}"
+        files = unpacked(folder, package, release)
+        self.found = files is not None
+        if self.found:
+            self.build.mkdir(exist_ok=True)
+            self.library = next(files.rglob("libcudart.so.*"))
+            include = next(files.rglob("cuda_runtime_api.h")).parent
+            self.flags = ["-std=c11", "-D_GNU_SOURCE", "-DUMEM_WITH_CUDA=1", *WARNINGS,
+                          "-isystem", include, "-isystem", common, f"-I{ROOT / 'c/src'}"]
+
+    def compile(self):
+        """The object of umem_cuda_rt.c; None if it does not compile."""
+        target = self.build / "umem_cuda_rt.o"
+        made = run("gcc", "-O2", "-fPIC", *self.flags, "-c", ROOT / "c/src/umem_cuda_rt.c", "-o", target)
+        return None if made is None else target
+
+    def layout(self):
+        """What cuda_layout.c prints."""
+        program = self.build / "layout"
+        source = ROOT / "test/compile/cuda_layout.c"
+        return run("gcc", *self.flags, source, "-o", program) is not None and run(program)
+
+    def serves(self, table):
+        """Whether a program with this object runs on the version's library, and all that it needs is there."""
+        program = self.build / "table"
+        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table, self.library, "-lpthread",
+                   "-Wl,-z,now", f"-Wl,-rpath,{self.library.parent}", "-o", program)
+        return made is not None and run(program) == f"{self.name}\n"
+
+
+def report(passed, name):
+    print(f"{'ok' if passed else 'not ok'} - {name}")
+    return passed
+
+
+def check(version, oldest, oldest_table):
+    """Whether all is right with a version, whose major version begins with oldest."""
+    name = f"CUDA {version.name}"
+    table = oldest_table if version is oldest else version.compile()
+    passed = report(table is not None, f"{name}: declared as in its headers")
+    if table is not None:
+        passed &= report(version.serves(table), f"{name}: the library has every function")
+    if version is not oldest and oldest_table is not None:
+        passed &= report(version.serves(oldest_table), f"{name}: serves what was compiled for {oldest.name}")
+        same = version.layout() == oldest.layout() != None
+        passed &= report(same, f"{name}: structs and values as in {oldest.name}")
+    return passed
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = Path(sys.argv[1]).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    common = unpacked(folder, *COMMON)
+    if common is None:
+        print("skipped - the versions of CUDA: PyPI cannot be reached")
+        return 0
+    include = next(common.rglob("crt/host_defines.h")).parent.parent
+    failed = False
+    for package, releases in RELEASES.items():
+        with ThreadPoolExecutor(4) as pool: # what takes long is the network
+            versions = list(pool.map(lambda release: Version(folder, package, release, include), releases))
+        for version in versions:
+            if not version.found:
+                print(f"skipped - CUDA {version.name}: PyPI does not give {package}")
+        versions = [version for version in versions if version.found]
+        oldest_table = versions[0].compile() if versions else None
+        for version in versions:
+            failed |= not check(version, versions[0], oldest_table)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
