@@ -98,7 +98,7 @@ bool hop(Route *route, Block from, Block to, unsigned char const *original, size
     ok = spoil(to, &ram, original, size, why) && check(to, &ram, original, size, WRONG, why) &&
          timed_copy(from, to, size, options, &seconds[i], why) &&
          check(to, &ram, original, size, RIGHT, why);
-    if (ok && seconds[0] < 1e-3 * HOP_SHORT_MS) times = HOP_TIMES;
+    if (ok && seconds[0] < 1e-3 * (double)HOP_SHORT_MS) times = HOP_TIMES;
   }
   umem_dtor(&ram);
   route->failed = !ok;

@@ -186,7 +186,7 @@ enum { PARTS = 1000 }; /* of a hop, for the eye */
 static bool show_step(void *user, uint64_t done, uint64_t total) {
   Step const *step = user;
   if (done && done < total) {
-    uint64_t part = (uint64_t)((double)done / (double)total * PARTS);
+    uint64_t part = (uint64_t)((double)done / (double)total * (double)PARTS);
     report_progress(step->route->from, step->route->to, step->hops_done * PARTS + part,
                     step->hops * PARTS);
   }

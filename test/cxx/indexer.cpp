@@ -37,7 +37,7 @@ TYPED_TEST(IndexerOf, reaches_its_largest_number) {
   EXPECT_EQ(line.size(), most);
   EXPECT_EQ(line.indices(most - 1), Extents(most - 1));
 
-  TypeParam const half = sizeof(TypeParam) == 4 ? 46340 : 3037000499;
+  auto const half = static_cast<TypeParam>(sizeof(TypeParam) == 4 ? 46340 : 3037000499);
   Indexer<2, TypeParam> square(Extents<2>{half, half});
   EXPECT_EQ(square.offset(half - 1, half - 1), half * half - 1);
   EXPECT_EQ(square.indices(half * half - 1), Extents(half - 1, half - 1));
