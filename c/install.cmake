@@ -1,5 +1,6 @@
 # The package, which works from wherever it is moved to: nothing in it is an absolute path but, for who links
-# the static library by pkg-config, that of the CUDA toolkit.
+# the static library by pkg-config, that of the CUDA toolkit. Absolute CMAKE_INSTALL_LIBDIR and
+# CMAKE_INSTALL_INCLUDEDIR are the exception: the package then stays where it was configured for.
 include(CMakePackageConfigHelpers)
 
 set(umem_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/umem")
@@ -29,12 +30,19 @@ if(UMEM_WITH_CUDA)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-cuda.cmake" DESTINATION "${umem_config_dir}")
 endif()
 
-# pkg-config. Directories are written relative to the file itself.
-set(pc_dir "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
-  message(FATAL_ERROR "CMAKE_INSTALL_LIBDIR and CMAKE_INSTALL_INCLUDEDIR must be relative")
+# pkg-config. Directories are written relative to the file itself, unless they were given as absolute ones.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(umem_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH umem_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+  string(PREPEND umem_pc_prefix "\${pcfiledir}/")
 endif()
-file(RELATIVE_PATH umem_pc_prefix "${pc_dir}" "/prefix")
+foreach(directory IN ITEMS LIBDIR INCLUDEDIR)
+  set(umem_pc_${directory} "${CMAKE_INSTALL_${directory}}")
+  if(NOT IS_ABSOLUTE "${umem_pc_${directory}}")
+    string(PREPEND umem_pc_${directory} "\${prefix}/")
+  endif()
+endforeach()
 set(umem_pc_private "-lpthread")
 if(UMEM_WITH_CUDA)
   get_filename_component(umem_pc_cuda "${umem_cuda_runtime}" DIRECTORY)
