@@ -18,6 +18,8 @@ typedef enum InjectCall {
   callMap,       /* mmap */
   callAdvise,    /* madvise */
   callOpen,      /* open, openat */
+  callNameless,  /* the same with O_TMPFILE */
+  callLink,      /* link, linkat */
   callTemporary, /* mkostemp */
   callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
   callRead,      /* pread */
