@@ -128,7 +128,6 @@ static bool is_due(Plan const *of, InjectCall call, unsigned long count) {
 static bool can_be_interrupted(InjectCall call) {
   switch (call) {
   case callOpen:
-  case callNameless:
   case callRead:
   case callWrite:
   case callReserve:
@@ -268,18 +267,20 @@ int __real_unlink(char const *path);
     va_end(rest);                                                                                  \
   }
 
-static InjectCall opening(int flags) {
-  return (flags & O_TMPFILE) == O_TMPFILE ? callNameless : callOpen;
+static bool cannot_open(int flags) {
+  if ((flags & O_TMPFILE) == O_TMPFILE && lacking.call == callNameless && fails(callNameless))
+    return true;
+  return fails(callOpen);
 }
 
 int __wrap_open(char const *path, int flags, ...) {
   READ_MODE(mode, flags)
-  return fails(opening(flags)) ? -1 : __real_open(path, flags, mode);
+  return cannot_open(flags) ? -1 : __real_open(path, flags, mode);
 }
 
 int __wrap_open64(char const *path, int flags, ...) {
   READ_MODE(mode, flags)
-  return fails(opening(flags)) ? -1 : __real_open64(path, flags, mode);
+  return cannot_open(flags) ? -1 : __real_open64(path, flags, mode);
 }
 
 int __wrap_openat(int folder, char const *path, int flags, ...) {
