@@ -336,22 +336,38 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
   return file;
 }
 
-/* In a child of fork the lock and the header are the parent's. */
+/* No context writes any more: the file has its end, and may be begun anew. In a child of fork the lock and
+ * the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
   *link = file->older;
-  if (umemLogFile_is_ours(file)) {
-    file->header->ended = umemLog_now();
-    flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
-  }
-  munmap(file->header, file->length);
-  close(file->fd);
-  free(file);
+  file->complete = true;
+  if (!umemLogFile_is_ours(file)) return;
+  __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
+  flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
 }
 
-void umemLogFile_close(umemLogFile *file) {
+void umemLogFile_close(umemLogFile *file, bool left) {
   umemLock_acquire(&opening);
-  if (--file->users == 0) complete(file);
+  file->users--;
+  file->left -= left;
+  if (file->users == file->left && !file->complete) complete(file);
+  if (file->users == 0) {
+    munmap(file->header, file->length);
+    close(file->fd);
+    free(file);
+  }
   umemLock_release(&opening);
+}
+
+bool umemLogFile_leave(umemLogFile *file) {
+  enum { most_tries = 1000 };
+  struct timespec const nap = {0, 1000000};
+  int tries = 0;
+  while (!umemLock_try(&opening))
+    if (++tries == most_tries || nanosleep(&nap, NULL) < 0) return false;
+  if (++file->left == file->users) complete(file);
+  umemLock_release(&opening);
+  return true;
 }
