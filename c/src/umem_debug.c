@@ -311,11 +311,7 @@ static uintptr_t debug_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- looking at everything ---- */
 
-umemStatusType umemDebug_check(umemDebug *ctx) {
-  UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umemDebug_of(ctx);
-  if (!self) return umem_result(before);
+static void check_all(umemVirtual *self) {
   umemDebugBlock blocks[umemDebugBatch];
   unsigned count;
   bool looked = true;
@@ -326,7 +322,19 @@ umemStatusType umemDebug_check(umemDebug *ctx) {
     if (looked) umemDebug_tell(self, blocks, count);
     umemDebugBooks_unpin(books_of(self), blocks, count);
   }
+}
+
+umemStatusType umemDebug_check(umemDebug *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umemDebug_of(ctx);
+  if (self) check_all(self);
   return umem_result(before);
+}
+
+/* Memory of a runtime that may be gone is left alone. */
+static void debug_finish(umemVirtual *ctx) {
+  if (umem_is_plain_host(umem_innermost(ctx))) check_all(ctx);
 }
 
 /* A failure of upstream's becomes ctx's in the public function. */
@@ -394,6 +402,7 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
 
 static struct umemVtbl const debug_vtbl = {
     .dtor = debug_dtor,
+    .finish = debug_finish,
     .alloc = debug_alloc,
     .calloc = debug_calloc,
     .free = debug_free,

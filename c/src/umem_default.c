@@ -5,6 +5,7 @@
  * would wait for ever for a thread of its parent. */
 #include "umem_lock.h"
 #include "umem_open.h"
+#include "umem_report.h"
 
 #include <umem/default.h>
 
@@ -144,6 +145,29 @@ static void *default_in(Slot *slot, int device) {
   umemOpened *own = own_of(slot);
   if (!own) own = open_own(slot, device);
   return own ? own->layers[0] : NULL;
+}
+
+/* ---- the end ---- */
+
+static void report_end(umemAttempt *attempt) {
+  char text[UMEM_MESSAGE_SIZE + 64];
+  snprintf(text, sizeof text, "umem: at the end of a default context: %s", attempt->text);
+  umem_report(text);
+}
+
+/* The last thing in the process: functions of atexit and destructors of C++ objects have run, and, by the
+ * priority, the destructors of a program that this is linked into. Other threads may be using the defaults
+ * and some library may still have blocks of them: they finish and stay. So they do when the library is
+ * closed (dlclose), which cannot be told from exit here. Nobody is waited for who is opening one. */
+__attribute__((destructor(101))) static void finish_defaults(void) {
+  umemThread running = umem_step_aside(); /* of a call in which exit was called */
+  umemOpened *first = own_of(&slots[0]);
+  if (first) umemOpened_finish(first, report_end);
+  for (int i = 1; i <= UMEM_DEFAULT_DEVICES; i++) {
+    umemOpened *opened = own_of(&slots[i]);
+    if (opened && opened != first) umemOpened_finish(opened, report_end);
+  }
+  umem_step_back(&running);
 }
 
 /* ---- the calls ---- */

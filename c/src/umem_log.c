@@ -14,14 +14,19 @@ typedef struct Log {
   umemAdaptor adaptor;
   umemLogFile *file; /* a share of it is owned */
   uint16_t number;
+  bool finished; /* atomic: it writes no more */
+  bool left;     /* and the file knows that */
 } Log;
 
 static Log *log_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- records ---- */
 
-/* Whether ctx writes at all: not in a child of fork. */
-static bool writes(umemVirtual *ctx) { return umemLogFile_is_ours(log_of(ctx)->file); }
+/* Whether ctx writes at all: not in a child of fork, and not after it has finished. */
+static bool writes(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  return umemLogFile_is_ours(log->file) && !__atomic_load_n(&log->finished, __ATOMIC_RELAXED);
+}
 
 static void put(umemVirtual *ctx, umemLogRecord *record) {
   umemLogFile_put(log_of(ctx)->file, record);
@@ -234,10 +239,24 @@ static uint16_t enter(umemVirtual *ctx, umemLogFile *file) {
   return umemLogFile_enter(file, ctx, &context);
 }
 
+static void stop(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  if (!writes(ctx)) return;
+  __atomic_store_n(&log->finished, true, __ATOMIC_RELAXED);
+  log->file->contexts[log->number].ended = umemLog_now();
+}
+
+/* Threads that are still running put nothing after the end, but for what they are in the middle of. */
+static void log_finish(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  stop(ctx);
+  if (!log->left) log->left = umemLogFile_leave(log->file);
+}
+
 static void log_dtor(umemVirtual *ctx) {
   Log *log = log_of(ctx);
-  if (writes(ctx)) log->file->contexts[log->number].ended = umemLog_now();
-  umemLogFile_close(log->file);
+  stop(ctx);
+  umemLogFile_close(log->file, log->left);
   umemAdaptor_dtor(ctx);
 }
 
@@ -269,12 +288,13 @@ static bool start(Log *log, umemLog *ctx, umemLogOptions const *given) {
   log->file = file;
   log->number = enter(&ctx->super, file);
   if (log->number) return true;
-  umemLogFile_close(file);
+  umemLogFile_close(file, false);
   return false;
 }
 
 static struct umemVtbl const vtbl = {
     .dtor = log_dtor,
+    .finish = log_finish,
     .alloc = log_alloc,
     .calloc = log_calloc,
     .aligned_alloc = log_aligned_alloc,

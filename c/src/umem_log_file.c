@@ -1,8 +1,8 @@
 /* umem_log_file.c - see umem_log_file.h. */
 #include "umem_log_file.h"
+#include "umem_log_disk.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { least_page = 4096 };
 
 /* All files that this process writes; under a lock of their own, which is held while one is opened
  * and closed, so that two threads which open one file get one umemLogFile. The disk is waited for
@@ -122,77 +120,83 @@ static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) 
   return false;
 }
 
-/* Whether the file may be begun anew: empty, or a log. */
-static bool is_log(int fd, umemVirtual *ctx, char const *filename) {
-  char magic[sizeof UMEM_LOG_MAGIC];
-  ssize_t length = pread(fd, magic, sizeof magic, 0);
-  if (length < 0) return fail_with_words(ctx, "read", filename, errno);
-  if (!length || (length == sizeof magic && !memcmp(magic, UMEM_LOG_MAGIC, sizeof magic)))
-    return true;
+static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
+  int error = umemLogDisk_lock(fd);
+  if (!error) return true;
+  if (error != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, error);
+  umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
+  return false;
+}
+
+/* Tells what the file was, if it may be begun anew. */
+static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
+  int error = umemLogDisk_look(fd, before);
+  if (error) return fail_with_words(ctx, "read", filename, error);
+  if (umemLogDisk_is_log(before)) return true;
   umemVirtual_fail(ctx, umemValueError, "\"%s\" is there and is no log: it is not overwritten",
                    filename);
   return false;
 }
 
-/* Makes the empty file one that is_log, whatever ends the program before the rest is written. */
-static bool mark(int fd, umemVirtual *ctx, char const *filename) {
-  ssize_t written = pwrite(fd, UMEM_LOG_MAGIC, sizeof UMEM_LOG_MAGIC, 0);
-  return written == sizeof UMEM_LOG_MAGIC ||
-         fail_with_words(ctx, "write", filename, written < 0 ? errno : ENOSPC);
-}
-
-static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
-  if (errno != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, errno);
-  umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
-  return false;
-}
-
-/* A new file of this descriptor. Its space is reserved: a full disk found while writing to the
- * mapping would kill. */
-static bool reserve(umemLogFile *file, umemVirtual *ctx, char const *filename) {
-  if (!lock_file(file->fd, ctx, filename)) return false;
-  if (!is_log(file->fd, ctx, filename) || !is_allowed(ctx, filename, file->length)) return false;
-  if (ftruncate(file->fd, 0) != 0) return fail_with_words(ctx, "empty", filename, errno);
-  if (!mark(file->fd, ctx, filename)) return false;
-  int error = posix_fallocate(file->fd, 0, (off_t)file->length);
-  if (error) {
-    /* What was reserved of it is of no use to anyone; that this fails too changes nothing. */
-    if (ftruncate(file->fd, 0) != 0) error = errno;
-    return fail_with_words(ctx, "reserve the space of", filename, error);
-  }
-  return true;
-}
-
-/* The first write to a page of a file costs a microsecond or more: here, and not in the first
- * records. The first page begins with what mark has written, and is left to the header. */
-static void touch_pages(char volatile *base, size_t length) {
-  for (size_t at = least_page; at < length; at += least_page) base[at] = 0;
-}
-
-/* All but the magic, which is there, and is not to be missing for a moment. */
-static void write_header(umemLogFile *file) {
-  umemLogHeader const header = {.version = umemLog_version,
-                                .byte_order = umemLog_byte_order,
-                                .record_size = sizeof(umemLogRecord),
-                                .context_size = sizeof(umemLogContext),
-                                .capacity = file->mask + 1,
-                                .begun = umemLog_now(),
-                                .begun_calendar = clock_ns(CLOCK_REALTIME),
-                                .process = (uint32_t)getpid()};
-  size_t const magic = sizeof header.magic;
-  memcpy((char *)file->header + magic, (char const *)&header + magic, sizeof header - magic);
-}
-
 static bool map(umemLogFile *file, umemVirtual *ctx, char const *filename) {
   char *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
   if (base == MAP_FAILED) return fail_with_words(ctx, "map", filename, errno);
-  touch_pages(base, file->length);
   file->header = (umemLogHeader *)base;
   file->contexts = (umemLogContext *)(base + umemLog_contexts_at);
   file->ring = (umemLogPlace *)(base + umemLog_ring_at);
-  write_header(file);
   return true;
+}
+
+static umemLogHeader new_header(umemLogFile const *file) {
+  return (umemLogHeader){.magic = UMEM_LOG_MAGIC,
+                         .version = umemLog_version,
+                         .byte_order = umemLog_byte_order,
+                         .record_size = sizeof(umemLogRecord),
+                         .context_size = sizeof(umemLogContext),
+                         .capacity = file->mask + 1,
+                         .begun = umemLog_now(),
+                         .begun_calendar = clock_ns(CLOCK_REALTIME),
+                         .process = (uint32_t)getpid()};
+}
+
+/* Its space is reserved before: a full disk that is found while writing to the mapping would kill. */
+static bool write_header(umemLogFile *file, umemVirtual *ctx, char const *filename,
+                         umemLogBefore const *before) {
+  char const *what = "write";
+  int error = umemLogDisk_mark(file->fd, before);
+  if (!error) {
+    error = umemLogDisk_reserve(file->fd, file->length, before);
+    if (error) what = "reserve the space of";
+  }
+  if (!error) {
+    umemLogHeader const header = new_header(file);
+    error = umemLogDisk_begin(file->fd, &header, file->length, before);
+  }
+  if (!error) return true;
+  umemLogDisk_give_back(file->fd, file->length, before);
+  return fail_with_words(ctx, what, filename, error);
+}
+
+/* All behind the header. The first write to a page costs a microsecond or more: here, and not in the first
+ * records. */
+static void clear(umemLogFile *file) {
+  memset((char *)file->header + sizeof *file->header, 0, file->length - sizeof *file->header);
+}
+
+/* Makes the file of the descriptor, which is locked, a log without records. */
+static bool begin_log(umemLogFile *file, umemVirtual *ctx, char const *filename) {
+  umemLogBefore before;
+  if (!look(file->fd, ctx, filename, &before) || !is_allowed(ctx, filename, file->length))
+    return false;
+  if (!umemLogDisk_has_room(file->fd, file->length))
+    return fail_with_words(ctx, "reserve the space of", filename, ENOSPC);
+  if (!map(file, ctx, filename)) return false;
+  if (write_header(file, ctx, filename, &before)) {
+    clear(file);
+    return true;
+  }
+  munmap(file->header, file->length);
+  return false;
 }
 
 /* The umemLogFile of that file in this process, with a user more; or NULL. */
@@ -216,6 +220,7 @@ static uint64_t capacity_of(uint64_t max_bytes) {
 /* A new umemLogFile for fd, which it owns from then on; or NULL. */
 static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, struct stat const *about,
                           uint64_t max_bytes) {
+  if (!lock_file(fd, ctx, filename)) return NULL;
   umemLogFile *file = calloc(1, sizeof *file);
   if (!file) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a log");
@@ -228,57 +233,96 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, struct
                         .fd = fd,
                         .device = about->st_dev,
                         .inode = about->st_ino,
-                        .users = 1,
-                        .older = newest};
-  if (reserve(file, ctx, filename) && map(file, ctx, filename)) return newest = file;
+                        .users = 1};
+  if (begin_log(file, ctx, filename)) return file;
   free(file);
   return NULL;
 }
 
-/* Opens the file, and makes an empty one where there is none. *created: it is this call's. -1 and
- * errno otherwise. */
-static int open_file(char const *filename, bool *created) {
-  int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK;
-  *created = false;
-  int fd = open(filename, flags);
-  if (fd >= 0 || errno != ENOENT) return fd;
-  fd = open(filename, flags | O_CREAT | O_EXCL, 0666);
-  *created = fd >= 0;
-  /* a link to what is not there, or another process was faster */
-  return fd < 0 && errno == EEXIST ? open(filename, flags | O_CREAT, 0666) : fd;
+/* Of a file that is open: what kind of file, and which. */
+static bool examine(int fd, umemVirtual *ctx, char const *filename, struct stat *about) {
+  if (fstat(fd, about) != 0) return fail_with_words(ctx, "open", filename, errno);
+  if (S_ISREG(about->st_mode)) return true;
+  umemVirtual_fail(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
+                   filename);
+  return false;
 }
 
-/* What fd is of this process, or becomes; NULL with a status otherwise. fd is owned by it only where
- * *is_new. */
-static umemLogFile *find_or_begin(umemVirtual *ctx, char const *filename, int fd,
-                                  uint64_t max_bytes, bool *is_new) {
+static umemLogFile *keep(umemLogFile *file) {
+  if (!file) return NULL;
+  file->older = newest;
+  return newest = file;
+}
+
+/* What fd, a file that was there, is of this process, or becomes; NULL with a status otherwise. fd is owned
+ * by it, or closed. */
+static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
+                                   uint64_t max_bytes) {
   struct stat about;
-  *is_new = false;
-  if (fd < 0 || fstat(fd, &about) != 0) {
-    fail_with_words(ctx, "open", filename, errno);
-    return NULL;
+  bool known = examine(fd, ctx, filename, &about);
+  umemLogFile *file = known ? find(&about) : NULL;
+  if (known && !file) {
+    file = begin(ctx, filename, fd, &about, max_bytes);
+    if (file) return keep(file);
   }
-  if (!S_ISREG(about.st_mode)) {
-    umemVirtual_fail(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
-                     filename);
-    return NULL;
-  }
-  umemLogFile *file = find(&about);
-  if (file) return file;
-  file = begin(ctx, filename, fd, &about, max_bytes);
-  *is_new = file != NULL;
+  close(fd);
   return file;
+}
+
+static void discard(umemLogFile *file) {
+  munmap(file->header, file->length);
+  free(file);
+}
+
+/* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by
+ * now. */
+static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool *taken) {
+  umemLogDraft draft;
+  struct stat about;
+  umemLogFile *file = NULL;
+  int error = umemLogDraft_open(&draft, filename);
+  if (error)
+    fail_with_words(ctx, "open", filename, error);
+  else if (examine(draft.fd, ctx, filename, &about))
+    file = begin(ctx, filename, draft.fd, &about, max_bytes);
+  error = file ? umemLogDraft_publish(&draft, filename) : 0;
+  *taken = error == EEXIST;
+  if (error) {
+    if (!*taken) fail_with_words(ctx, "make", filename, error);
+    discard(file);
+    file = NULL;
+  }
+  if (!file) umemLogDraft_abandon(&draft);
+  return keep(file);
+}
+
+/* A link to nothing is not made the way to something: who set it may be anybody. */
+static bool is_link(umemVirtual *ctx, char const *filename) {
+  struct stat about;
+  if (lstat(filename, &about) != 0 || !S_ISLNK(about.st_mode)) return false;
+  umemVirtual_fail(ctx, umemIOError,
+                   "cannot make the log \"%s\": it is a symbolic link to a file that is not there",
+                   filename);
+  return true;
 }
 
 static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
-  bool created, is_new;
-  int fd = open_file(filename, &created);
-  umemLogFile *file = find_or_begin(ctx, filename, fd, max_bytes, &is_new);
-  if (fd < 0 || is_new) return file;
-  /* an empty file is left to nobody, but to another process that has begun its log in it since */
-  if (created && flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(filename);
-  close(fd);
-  return file;
+  enum { most_tries = 100 }; /* each time somebody has made the file meanwhile, or removed it */
+  int error = EEXIST;
+  for (int i = 0; i < most_tries; i++) {
+    bool taken;
+    int fd = umemLogDisk_open(filename);
+    if (fd >= 0) return share_or_begin(ctx, filename, fd, max_bytes);
+    if (errno != ENOENT) {
+      error = errno;
+      break;
+    }
+    if (is_link(ctx, filename)) return NULL;
+    umemLogFile *file = make(ctx, filename, max_bytes, &taken);
+    if (file || !taken) return file;
+  }
+  fail_with_words(ctx, "open", filename, error);
+  return NULL;
 }
 
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
@@ -292,22 +336,38 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
   return file;
 }
 
-/* In a child of fork the lock and the header are the parent's. */
+/* No context writes any more: the file has its end, and may be begun anew. In a child of fork the lock and
+ * the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
   *link = file->older;
-  if (umemLogFile_is_ours(file)) {
-    file->header->ended = umemLog_now();
-    flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
-  }
-  munmap(file->header, file->length);
-  close(file->fd);
-  free(file);
+  file->complete = true;
+  if (!umemLogFile_is_ours(file)) return;
+  __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
+  flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
 }
 
-void umemLogFile_close(umemLogFile *file) {
+void umemLogFile_close(umemLogFile *file, bool left) {
   umemLock_acquire(&opening);
-  if (--file->users == 0) complete(file);
+  file->users--;
+  file->left -= left;
+  if (file->users == file->left && !file->complete) complete(file);
+  if (file->users == 0) {
+    munmap(file->header, file->length);
+    close(file->fd);
+    free(file);
+  }
   umemLock_release(&opening);
+}
+
+bool umemLogFile_leave(umemLogFile *file) {
+  enum { most_tries = 1000 };
+  struct timespec const nap = {0, 1000000};
+  int tries = 0;
+  while (!umemLock_try(&opening))
+    if (++tries == most_tries || nanosleep(&nap, NULL) < 0) return false;
+  if (++file->left == file->users) complete(file);
+  umemLock_release(&opening);
+  return true;
 }

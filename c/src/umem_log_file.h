@@ -24,7 +24,10 @@ typedef struct umemLogFile {
   int fd;         /* owned; holds the lock of the file */
   dev_t device;   /* which file it is */
   ino_t inode;
-  unsigned users; /* under the lock of all files, as is older */
+  /* under the lock of all files: */
+  unsigned users; /* contexts */
+  unsigned left;  /* those of them that write no more */
+  bool complete;
   struct umemLogFile *older;
 } umemLogFile;
 
@@ -32,11 +35,16 @@ typedef struct umemLogFile {
  * NULL, with a status on ctx, when it cannot be. */
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes);
 
-/* Gives back what umemLogFile_open gave. Completes the file with the last user. */
-void umemLogFile_close(umemLogFile *file);
+/* Gives back what umemLogFile_open gave. left: umemLogFile_leave was true before. The last context that
+ * writes completes the file. */
+void umemLogFile_close(umemLogFile *file, bool left);
 
 /* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
 uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context);
+
+/* A context that stays will write no more: the file is completed where it is the last one. Waits at most a
+ * moment for other threads; false, with nothing done, when they keep the lock longer. */
+bool umemLogFile_leave(umemLogFile *file);
 
 /* Whether this process is the one that writes the file, and not a child of it. */
 static inline bool umemLogFile_is_ours(umemLogFile const *file) {

@@ -33,6 +33,7 @@ static umemOpened *make_room(umemName const *name) {
     return NULL;
   }
   opened->count = name->count;
+  opened->forks = umem_fork_count();
   char *place = (char *)(opened + 1);
   for (size_t i = 0; i < name->count; i++) {
     place += -(uintptr_t)place % layer_alignment;
@@ -111,6 +112,20 @@ void umemOpened_delete(umemOpened *opened) {
     record_on_thread(&attempt);
   }
   free(opened);
+}
+
+void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt)) {
+  if (opened->forks != umem_fork_count()) return;
+  for (size_t i = 0; i < opened->count; i++) {
+    umemVirtual *layer = opened->layers[i];
+    void (*finish)(umemVirtual *) = layer->vptr ? UMEM_SLOT(layer, finish) : NULL;
+    umemAttempt attempt;
+    if (!finish) continue;
+    umemAttempt_begin(&attempt);
+    finish(layer);
+    umemAttempt_end(&attempt);
+    if (umemAttempt_failed(&attempt)) report(&attempt);
+  }
 }
 
 /* ---- open and close ---- */

@@ -8,6 +8,7 @@
 typedef struct umemOpened {
   struct umemOpened *next; /* for whoever keeps it */
   size_t count;
+  unsigned forks;                      /* umem_fork_count of the process that has constructed it */
   umemVirtual *layers[umemNameLayers]; /* outermost first */
 } umemOpened;
 
@@ -19,5 +20,9 @@ char const *umemOpened_reason(umemAttempt const *attempt);
 
 /* Destructs all layers, outermost first, and frees them. Failures are the thread's. */
 void umemOpened_delete(umemOpened *opened);
+
+/* Calls the method finish of all layers, outermost first, and report with the first failure of each; does
+ * nothing in a child of the process that has constructed them. */
+void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt));
 
 #endif

@@ -148,8 +148,13 @@ static bool next_by_age(umemTrackBooks *books, uint64_t number, umemTrackBlock *
   return found;
 }
 
+/* Records the blocks that are live, if there are any. Other threads may be using ctx. */
 static void tell_leaks(umemVirtual *ctx) {
   umemTrackBooks *books = &track_of(ctx)->books;
+  umemLock_acquire(&books->lock);
+  size_t const count = books->count, nbytes = books->nbytes;
+  umemLock_release(&books->lock);
+  if (!count) return;
   char text[UMEM_MESSAGE_SIZE] = "";
   umemTrackBlock block = {.number = 0};
   size_t used = 0;
@@ -161,10 +166,9 @@ static void tell_leaks(umemVirtual *ctx) {
     if (length < 0 || (size_t)length >= sizeof text - used) break;
     used += (size_t)length;
   }
-  umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s, %zu bytes in all, %s not freed:%s%s",
-                   books->count, books->count == 1 ? "" : "s", books->nbytes,
-                   books->count == 1 ? "was" : "were", text,
-                   books->count > told_leaks ? ", ..." : "");
+  umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s, %zu bytes in all, %s not freed:%s%s", count,
+                   count == 1 ? "" : "s", nbytes, count == 1 ? "was" : "were", text,
+                   count > told_leaks ? ", ..." : "");
 }
 
 static void track_dtor(umemVirtual *ctx) {
@@ -176,7 +180,7 @@ static void track_dtor(umemVirtual *ctx) {
     newest = track->older;
   if (track->older) track->older->newer = track->newer;
   umemLock_release_global();
-  if (track->books.count) tell_leaks(ctx);
+  tell_leaks(ctx);
   umemTrackBooks_fini(&track->books);
   umemAdaptor_dtor(ctx);
 }
@@ -216,6 +220,7 @@ static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
 
 static struct umemVtbl const track_vtbl = {
     .dtor = track_dtor,
+    .finish = tell_leaks,
     .alloc = track_alloc,
     .calloc = track_calloc,
     .aligned_alloc = track_aligned_alloc,

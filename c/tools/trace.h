@@ -29,9 +29,16 @@ bool trace_read(Trace *trace, char const *path);
 bool trace_parse(Trace *trace, void const *bytes, size_t nbytes);
 void trace_close(Trace *trace);
 
-/* What a context is called: "1 Pool over Host"; "elsewhere" for 0. Uses text. */
+/* What a context is called: "1 Pool over Host"; "elsewhere" for 0. The name is as it stands in the file:
+ * any bytes, for the two functions below. Uses text. */
 typedef char TraceName[128];
 char const *trace_name(Trace const *trace, unsigned ctx, TraceName text);
+
+/* Write text of which nothing is believed. The first shows it to people: what is no printable character of
+ * the locale, would move the cursor or turn the direction of writing is \xNN, byte by byte, and a
+ * backslash is two. The second writes a JSON string in ASCII; what is no UTF-8 is U+FFFD. */
+void trace_write_text(FILE *out, char const *text);
+void trace_write_json(FILE *out, char const *text);
 
 /* Nanoseconds since the log was begun. */
 uint64_t trace_time(Trace const *trace, uint64_t time);

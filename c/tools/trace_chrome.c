@@ -16,20 +16,6 @@ typedef struct Chrome {
 
 /* ---- pieces ---- */
 
-static void write_string(FILE *out, char const *text) {
-  fputc('"', out);
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      fprintf(out, "\\%c", c);
-    else if (c < 0x20 || c > 0x7e) /* may be no UTF-8 */
-      fprintf(out, "\\u%04x", c);
-    else
-      fputc(c, out);
-  }
-  fputc('"', out);
-}
-
 /* Times are microseconds. */
 static void write_us(FILE *out, char const *key, uint64_t ns) {
   fprintf(out, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
@@ -45,12 +31,12 @@ static void begin(Chrome *chrome, char phase, uint32_t thread, uint64_t time) {
 
 static void write_status(Chrome *chrome, umemLogRecord const *r) {
   fprintf(chrome->out, ",\"status\":");
-  write_string(chrome->out, umem_get_status_name((umemStatusType)r->status));
+  trace_write_json(chrome->out, umem_get_status_name((umemStatusType)r->status));
 }
 
 static void write_name(Chrome *chrome, char const *name) {
   fprintf(chrome->out, ",\"name\":");
-  write_string(chrome->out, name);
+  trace_write_json(chrome->out, name);
 }
 
 /* ---- events ---- */
@@ -74,7 +60,7 @@ static void write_failure(Chrome *chrome, umemLogRecord const *r) {
   fprintf(chrome->out, ",\"s\":\"t\",\"args\":{\"bytes\":%" PRIu64, r->size);
   write_status(chrome, r);
   fprintf(chrome->out, ",\"context\":");
-  write_string(chrome->out, trace_name(chrome->trace, r->ctx, text));
+  trace_write_json(chrome->out, trace_name(chrome->trace, r->ctx, text));
   fprintf(chrome->out, "}}");
 }
 
@@ -137,7 +123,7 @@ bool trace_write_chrome(Trace const *trace, FILE *out, bool flows) {
           ",\"incomplete\":%" PRIu64 "},\"traceEvents\":[\n"
           "{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"name\":\"process_name\",\"args\":{\"name\":",
           trace->overwritten, trace->incomplete, trace->header.process);
-  write_string(out, trace->file ? trace->file : "umem");
+  trace_write_json(out, trace->file ? trace->file : "umem");
   fprintf(out, "}}");
   for (unsigned ctx = 1; ctx <= trace->header.contexts; ctx++)
     if (!trace->overwritten && trace_wants(trace, ctx))

@@ -32,11 +32,13 @@ static bool visit(void *user, TraceStep const *step) {
 
 static void write_context(Trace const *trace, FILE *out, unsigned ctx, Figures const *figures) {
   TraceName text;
+  fputc('\n', out);
+  trace_write_text(out, trace_name(trace, ctx, text));
   fprintf(out,
-          "\n%s\n  %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " sets, %" PRIu64
+          "\n  %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " sets, %" PRIu64
           " copies\n  live at the end: %" PRIu64 " bytes; peak: %" PRIu64 " bytes\n",
-          trace_name(trace, ctx, text), figures->allocations, figures->frees, figures->sets,
-          figures->copies, figures->live, figures->peak);
+          figures->allocations, figures->frees, figures->sets, figures->copies, figures->live,
+          figures->peak);
   if (figures->failures) fprintf(out, "  failed: %" PRIu64 "\n", figures->failures);
   if (figures->unfinished) fprintf(out, "  not finished: %" PRIu64 "\n", figures->unfinished);
 }

@@ -2,6 +2,7 @@
 #include "trace.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <umem.h>
@@ -32,7 +33,11 @@ typedef struct Arguments {
 } Arguments;
 
 static int complain(char const *what, char const *about, char const *why) {
-  fprintf(stderr, "umem-trace: %s%s%s%s\n", what, about, *why ? ": " : "", why);
+  fprintf(stderr, "umem-trace: %s", what);
+  trace_write_text(stderr, about);
+  if (*why) fputs(": ", stderr);
+  trace_write_text(stderr, why);
+  fputc('\n', stderr);
   return failure;
 }
 
@@ -149,6 +154,7 @@ static bool select_context(Trace *trace, unsigned ctx) {
 
 int main(int argc, char **argv) {
   Arguments arguments = {.file = NULL};
+  setlocale(LC_CTYPE, ""); /* that of the C language stays where it cannot be had */
   if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
     return fputs(usage, stdout) < 0 || fflush(stdout) ? failure : 0;
   if (!read_arguments(&arguments, argc, argv)) {

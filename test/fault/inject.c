@@ -54,6 +54,7 @@ char const *inject_call_name(InjectCall call) {
   static char const *const names[inject_call_count] = {
       [callHeap] = "malloc",          [callMap] = "mmap",
       [callAdvise] = "madvise",       [callOpen] = "open",
+      [callNameless] = "open",        [callLink] = "link",
       [callTemporary] = "mkostemp",   [callUnlink] = "unlink",
       [callRead] = "pread",           [callWrite] = "pwrite",
       [callReserve] = "fallocate",    [callLength] = "ftruncate",
@@ -266,14 +267,20 @@ int __real_unlink(char const *path);
     va_end(rest);                                                                                  \
   }
 
+static bool cannot_open(int flags) {
+  if ((flags & O_TMPFILE) == O_TMPFILE && lacking.call == callNameless && fails(callNameless))
+    return true;
+  return fails(callOpen);
+}
+
 int __wrap_open(char const *path, int flags, ...) {
   READ_MODE(mode, flags)
-  return fails(callOpen) ? -1 : __real_open(path, flags, mode);
+  return cannot_open(flags) ? -1 : __real_open(path, flags, mode);
 }
 
 int __wrap_open64(char const *path, int flags, ...) {
   READ_MODE(mode, flags)
-  return fails(callOpen) ? -1 : __real_open64(path, flags, mode);
+  return cannot_open(flags) ? -1 : __real_open64(path, flags, mode);
 }
 
 int __wrap_openat(int folder, char const *path, int flags, ...) {
@@ -300,6 +307,17 @@ int __wrap_unlink(char const *path) {
   if (!error) return result;
   errno = error;
   return -1;
+}
+
+int __real_link(char const *path, char const *name);
+int __real_linkat(int folder, char const *path, int other, char const *name, int flags);
+
+int __wrap_link(char const *path, char const *name) {
+  return fails(callLink) ? -1 : __real_link(path, name);
+}
+
+int __wrap_linkat(int folder, char const *path, int other, char const *name, int flags) {
+  return fails(callLink) ? -1 : __real_linkat(folder, path, other, name, flags);
 }
 
 int __wrap_close(int fd) {

@@ -18,6 +18,8 @@ typedef enum InjectCall {
   callMap,       /* mmap */
   callAdvise,    /* madvise */
   callOpen,      /* open, openat */
+  callNameless,  /* those with O_TMPFILE, for inject_lacking alone */
+  callLink,      /* link, linkat */
   callTemporary, /* mkostemp */
   callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
   callRead,      /* pread */

@@ -7,8 +7,13 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <umem.h>
+#include <unistd.h>
 
 #include "tasks.h"
 
@@ -59,7 +64,57 @@ static void opens_and_closes(void **state) {
   }
 }
 
+static char path[] = "/tmp/umem-dlopen-XXXXXX";
+
+static uint64_t word_of_log(off_t at) {
+  uint64_t word = 0;
+  int fd = open(path, O_RDONLY);
+  if (fd < 0 || pread(fd, &word, sizeof word, at) != sizeof word) _exit(2);
+  close(fd);
+  return word;
+}
+
+/* In a process of its own: what a default has stays until that ends, and no address of it is left. */
+static void use_default(void) {
+  void *(*get_default)(void);
+  uintptr_t (*alloc)(void *, size_t);
+  for (int i = 0; i < 2; i++) {
+    void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) _exit(3);
+    find(library, "umem_default", &get_default);
+    find(library, "umem_alloc", &alloc);
+    void *ctx = get_default();
+    if (!ctx || !alloc(ctx, 10)) _exit(4);
+    if (i && !alloc(ctx, 10)) _exit(5);
+    if (word_of_log(48)) _exit(6); /* when it ended: doc/contexts/log.rst */
+    if (dlclose(library) || dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD)) _exit(7);
+    if (!word_of_log(48) || word_of_log(128) != (uint64_t)(1 + i)) _exit(8);
+  }
+  _exit(0);
+}
+
+/* Closing the library completes the log of a default; the library that is opened again begins it anew. */
+static void defaults_end_with_the_library(void **state) {
+  (void)state;
+  char name[sizeof path + 20];
+  int status, fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  snprintf(name, sizeof name, "log+host:?file=%s", path);
+  assert_int_equal(setenv("UMEM_DEFAULT", name, 1), 0);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) use_default();
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  unsetenv("UMEM_DEFAULT");
+  unlink(path);
+}
+
 int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(opens_and_closes)};
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(opens_and_closes),
+      cmocka_unit_test(defaults_end_with_the_library),
+  };
   return cmocka_run_group_tests_name("dlopen", tests, NULL, NULL);
 }

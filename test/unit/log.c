@@ -2,6 +2,7 @@
 #include "log_help.h"
 #include "fake/doubles.h"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 static umemLog one, two;
@@ -297,19 +298,60 @@ static void other_files_are_left_alone(void **state) {
   assert_string_equal(text, "important");
 }
 
-/* The file is made where the link points to. */
-static void a_link_is_followed(void **state) {
+/* People link logs to other disks: what is there is begun anew. */
+static void a_link_to_a_file_is_followed(void **state) {
   (void)state;
-  char other[BACKEND_PATH_SIZE + 8];
-  snprintf(other, sizeof other, "%s-link", path);
+  char link_name[BACKEND_PATH_SIZE + 8];
+  struct stat about;
+  snprintf(link_name, sizeof link_name, "%s-link", path);
+  assert_int_equal(symlink(path, link_name), 0);
+  options.filename = link_name;
+  for (int i = 0; i < 2; i++) { /* an empty file, then a log */
+    open_small(&one, &host);
+    umem_free(&one, umem_alloc(&one, 10));
+    end(&one);
+    read_back();
+    assert_int_equal(trace.count, 2);
+    assert_int_equal(lstat(link_name, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+  }
+  unlink(link_name);
+}
+
+/* Through a link to nothing, whoever has set it would choose where a file is made. */
+static void a_link_to_nothing_is_refused(void **state) {
+  (void)state;
+  char link_name[BACKEND_PATH_SIZE + 8];
+  snprintf(link_name, sizeof link_name, "%s-link", path);
   unlink(path);
-  assert_int_equal(symlink(path, other), 0);
-  options.filename = other;
+  assert_int_equal(symlink(path, link_name), 0);
+  options.filename = link_name;
+  expect_refusal(umemIOError, "-link\": it is a symbolic link to a file that is not there");
+  assert_int_equal(access(path, F_OK), -1);
+  assert_int_equal(unlink(link_name), 0);
+  assert_int_equal(symlink(link_name, link_name), 0);
+  expect_refusal(umemIOError, "Too many levels of symbolic links");
+  unlink(link_name);
+}
+
+/* Owner, permissions and names of a log that is there stay; those of a new one are as of any new file. */
+static void the_file_stays_the_same(void **state) {
+  (void)state;
+  struct stat before, after;
+  assert_int_equal(chmod(path, 0640), 0);
+  assert_int_equal(stat(path, &before), 0);
   open_small(&one, &host);
   end(&one);
-  unlink(other);
-  read_back();
-  assert_int_equal(trace.count, 0);
+  assert_int_equal(stat(path, &after), 0);
+  assert_true(before.st_ino == after.st_ino && after.st_mode == before.st_mode);
+  unlink(path);
+  mode_t mask = umask(027);
+  open_small(&one, &host);
+  umask(mask);
+  end(&one);
+  assert_int_equal(stat(path, &after), 0);
+  assert_int_equal(after.st_mode & 0777, 0640);
+  assert_int_equal(after.st_nlink, 1);
 }
 
 static void a_log_is_opened_by_name(void **state) {
@@ -355,7 +397,9 @@ int main(void) {
       LOG_TEST(bad_options_are_refused),
       LOG_TEST(options_may_be_older),
       LOG_TEST(other_files_are_left_alone),
-      LOG_TEST(a_link_is_followed),
+      LOG_TEST(a_link_to_a_file_is_followed),
+      LOG_TEST(a_link_to_nothing_is_refused),
+      LOG_TEST(the_file_stays_the_same),
       LOG_TEST(a_log_is_opened_by_name),
       LOG_TEST(a_log_has_room_for_255_contexts),
   };

@@ -9,6 +9,8 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -22,6 +24,8 @@ typedef enum Call {
   pwriteCall,
   ftruncateCall,
   fallocateCall,
+  statvfsCall,
+  linkCall,
   mmapCall,
   munmapCall,
   clockCall,
@@ -35,7 +39,9 @@ int __real_fstat(int fd, struct stat *about);
 int __real_flock(int fd, int operation);
 ssize_t __real_pread(int fd, void *to, size_t n, off_t at);
 int __real_ftruncate(int fd, off_t length);
-int __real_posix_fallocate(int fd, off_t at, off_t length);
+int __real_fallocate(int fd, int mode, off_t at, off_t length);
+int __real_fstatvfs(int fd, struct statvfs *disk);
+int __real_linkat(int folder, char const *path, int other, char const *name, int flags);
 void *__real_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset);
 void *__real_calloc(size_t count, size_t size);
 int __wrap_open(char const *name, int flags, mode_t mode);
@@ -45,7 +51,9 @@ ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at);
 ssize_t __real_pwrite(int fd, void const *from, size_t n, off_t at);
 ssize_t __wrap_pwrite(int fd, void const *from, size_t n, off_t at);
 int __wrap_ftruncate(int fd, off_t length);
-int __wrap_posix_fallocate(int fd, off_t at, off_t length);
+int __wrap_fallocate(int fd, int mode, off_t at, off_t length);
+int __wrap_fstatvfs(int fd, struct statvfs *disk);
+int __wrap_linkat(int folder, char const *path, int other, char const *name, int flags);
 void *__wrap_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset);
 void *__wrap_calloc(size_t count, size_t size);
 int __real_munmap(void *at, size_t length);
@@ -71,8 +79,22 @@ static void another_thread_asks(void) {
   if (pthread_timedjoin_np(thread, NULL, &until) != 0) fail_msg("umem_get_message waits");
 }
 
+/* At this call another file comes to the path of the log; 0 for none. */
+static int rename_at;
+static char const important[] = "important";
+static char another[BACKEND_PATH_SIZE];
+
+static void rename_other(void) {
+  rename_at = 0;
+  FILE *file = fopen(another, "w");
+  assert_non_null(file);
+  assert_true(fputs(important, file) >= 0 && !fclose(file));
+  assert_int_equal(rename(another, path), 0);
+}
+
 static bool fails(Call call) {
   if (++calls == last_call) raise(SIGKILL);
+  if (calls == rename_at) rename_other();
   if (watched && call != callocCall) another_thread_asks();
   if (failing != call) return false;
   failing = none;
@@ -80,7 +102,28 @@ static bool fails(Call call) {
   return true;
 }
 
+/* A file system without files that have no name, and one without renaming over nothing. */
+static bool no_nameless, no_rename;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+  long word[5];
+  va_list rest;
+  va_start(rest, number);
+  for (int i = 0; i < 5; i++) word[i] = va_arg(rest, long);
+  va_end(rest);
+  if (number != SYS_renameat2 || !no_rename)
+    return __real_syscall(number, word[0], word[1], word[2], word[3], word[4]);
+  errno = EINVAL;
+  return -1;
+}
+
 int __wrap_open(char const *name, int flags, mode_t mode) {
+  if (no_nameless && (flags & O_TMPFILE) == O_TMPFILE) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   return fails(openCall) ? -1 : __real_open(name, flags, mode);
 }
 int __wrap_fstat(int fd, struct stat *about) {
@@ -99,9 +142,14 @@ ssize_t __wrap_pwrite(int fd, void const *from, size_t n, off_t at) {
 int __wrap_ftruncate(int fd, off_t length) {
   return fails(ftruncateCall) ? -1 : __real_ftruncate(fd, length);
 }
-/* This one returns its error. */
-int __wrap_posix_fallocate(int fd, off_t at, off_t length) {
-  return fails(fallocateCall) ? with : __real_posix_fallocate(fd, at, length);
+int __wrap_fallocate(int fd, int mode, off_t at, off_t length) {
+  return fails(fallocateCall) ? -1 : __real_fallocate(fd, mode, at, length);
+}
+int __wrap_fstatvfs(int fd, struct statvfs *disk) {
+  return fails(statvfsCall) ? -1 : __real_fstatvfs(fd, disk);
+}
+int __wrap_linkat(int folder, char const *at, int other, char const *name, int flags) {
+  return fails(linkCall) ? -1 : __real_linkat(folder, at, other, name, flags);
 }
 void *__wrap_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
   return fails(mmapCall) ? MAP_FAILED : __real_mmap(at, length, protection, flags, fd, offset);
@@ -125,52 +173,123 @@ static int open_files(void) {
   return count;
 }
 
-static void each_refusal_is_a_status(void **state) {
-  (void)state;
-  static struct {
-    Call call;
-    int error;
-    umemStatusType type;
-    char const *text;
-  } const refusals[] = {
-      {openCall, EMFILE, umemIOError, "cannot open the log"},
-      {fstatCall, EIO, umemIOError, "cannot open the log"},
-      {flockCall, ENOLCK, umemIOError, "cannot lock the log"},
-      {flockCall, EWOULDBLOCK, umemIOError, "another process is writing the log"},
-      {preadCall, EIO, umemIOError, "cannot read the log"},
-      {ftruncateCall, EIO, umemIOError, "cannot empty the log"},
-      {pwriteCall, EIO, umemIOError, "cannot write the log"},
-      {pwriteCall, 0, umemMemoryError, "cannot write the log"},
-      {fallocateCall, ENOSPC, umemMemoryError, "cannot reserve the space of the log"},
-      {fallocateCall, EDQUOT, umemMemoryError, "cannot reserve the space of the log"},
-      {fallocateCall, EIO, umemIOError, "cannot reserve the space of the log"},
-      {mmapCall, ENOMEM, umemMemoryError, "cannot map the log"},
-      {callocCall, ENOMEM, umemMemoryError, "no memory"},
-  };
-  for (size_t k = 0; k < 2 * sizeof refusals / sizeof *refusals; k++) {
-    umemLog log;
-    size_t i = k / 2;
-    bool is_new = k % 2;
-    if (is_new) unlink(path);
-    int files = open_files();
-    options.max_bytes = 1 << 16;
-    with = refusals[i].error;
-    failing = refusals[i].call;
-    assert_int_equal(umemLog_ctor(&log, &host, &options), refusals[i].type);
-    assert_int_equal(failing, none);
-    expect_failure(&log, refusals[i].type, refusals[i].text);
-    assert_int_equal(open_files(), files);
-    umem_dtor(&log);
-    assert_int_equal(access(path, F_OK), is_new ? -1 : 0); /* no empty file is left behind */
+/* What is where the log is to be. */
+enum { nothing = 0, empty = 1 };
+static char before[1 << 18];
+static size_t length;
 
-    open_small(&log, &host); /* the next one works, as if nothing had been */
+static size_t read_bytes(char *bytes) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  size_t count = fread(bytes, 1, sizeof before, file);
+  assert_int_equal(fclose(file), 0);
+  return count;
+}
+
+/* Nothing, an empty file, or a log of so many bytes that has two records. */
+static void prepare(uint64_t bytes) {
+  umemLog log;
+  unlink(path);
+  if (bytes == nothing) return;
+  if (bytes == empty) {
+    FILE *file = fopen(path, "w");
+    assert_true(file && !fclose(file));
+  } else {
+    options.max_bytes = bytes;
+    assert_ok(umemLog_ctor(&log, &host, &options));
     umem_free(&log, umem_alloc(&log, 10));
     end(&log);
+  }
+  length = read_bytes(before);
+}
+
+static bool is_as_before(void) {
+  static char now[sizeof before];
+  return read_bytes(now) == length && !memcmp(now, before, length);
+}
+
+static struct {
+  Call call;
+  int error;
+  umemStatusType type; /* umemOK: that the call fails is no failure */
+  char const *text;
+  enum { always, ifNew, ifThere, ifLarger } when;
+} const refusals[] = {
+    {openCall, EMFILE, umemIOError, "cannot open the log", always},
+    {fstatCall, EIO, umemIOError, "cannot open the log", always},
+    {flockCall, ENOLCK, umemIOError, "cannot lock the log", always},
+    {flockCall, EWOULDBLOCK, umemIOError, "another process is writing the log", ifThere},
+    {preadCall, EIO, umemIOError, "cannot read the log", always},
+    {ftruncateCall, EIO, umemIOError, "cannot write the log", ifLarger},
+    {pwriteCall, EIO, umemIOError, "cannot write the log", always},
+    {pwriteCall, 0, umemMemoryError, "cannot write the log", always},
+    {fallocateCall, ENOSPC, umemMemoryError, "cannot reserve the space of the log", always},
+    {fallocateCall, EDQUOT, umemMemoryError, "cannot reserve the space of the log", always},
+    {fallocateCall, EIO, umemIOError, "cannot reserve the space of the log", always},
+    {fallocateCall, EOPNOTSUPP, umemOK, "", always},
+    {statvfsCall, EIO, umemOK, "", always},
+    {mmapCall, ENOMEM, umemMemoryError, "cannot map the log", always},
+    {linkCall, EACCES, umemIOError, "cannot make the log", ifNew},
+    {linkCall, EDQUOT, umemMemoryError, "cannot make the log", ifNew},
+    {callocCall, ENOMEM, umemMemoryError, "no memory", always},
+};
+
+static void refuse(size_t i, uint64_t bytes) {
+  umemLog log;
+  bool is_new = bytes == nothing;
+  prepare(bytes);
+  int files = open_files();
+  options.max_bytes = 1 << 16;
+  with = refusals[i].error;
+  failing = refusals[i].call;
+  assert_int_equal(umemLog_ctor(&log, &host, &options), refusals[i].type);
+  assert_int_equal(failing, none);
+  if (refusals[i].type) {
+    expect_failure(&log, refusals[i].type, refusals[i].text);
     assert_int_equal(open_files(), files);
-    read_back();
-    assert_int_equal(trace.count, 2);
+    if (is_new) assert_int_equal(access(path, F_OK), -1); /* no empty file is left behind */
+    if (!is_new) assert_true(is_as_before());
+  }
+  umem_dtor(&log);
+  open_small(&log, &host); /* the next one works, as if nothing had been */
+  umem_free(&log, umem_alloc(&log, 10));
+  end(&log);
+  assert_int_equal(open_files(), files);
+  read_back();
+  assert_int_equal(trace.count, 2);
+}
+
+static void each_refusal_is_a_status(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    if (refusals[i].when == always || refusals[i].when == ifNew) refuse(i, nothing);
+    if (refusals[i].when == always || refusals[i].when == ifThere) {
+      refuse(i, empty);
+      refuse(i, 1 << 16);
+    }
+    if (refusals[i].when != ifNew) refuse(i, 1 << 18);
   }
 }
+
+/* A signal without SA_RESTART may come at each of them. */
+static void interrupted_calls_are_made_again(void **state) {
+  (void)state;
+  static Call const interruptible[] = {openCall,      flockCall,     preadCall,  pwriteCall,
+                                       ftruncateCall, fallocateCall, statvfsCall};
+  for (size_t i = 0; i < sizeof interruptible / sizeof *interruptible; i++)
+    for (int is_new = 0; is_new < 2; is_new++) {
+      umemLog log;
+      if (is_new && interruptible[i] == ftruncateCall) continue;
+      prepare(is_new ? nothing : 1 << 18);
+      with = EINTR;
+      failing = interruptible[i];
+      open_small(&log, &host);
+      assert_int_equal(failing, none);
+      end(&log);
+    }
+}
+
+/* ---- killed ---- */
 
 /* Whether a child is killed at this call of the constructor. */
 static bool dies_at(int call) {
@@ -188,23 +307,109 @@ static bool dies_at(int call) {
   return WIFSIGNALED(how);
 }
 
-/* The file is a log or empty at any moment, new or begun anew, and can be opened. */
+/* What a child that was killed has left: the log as it was, or a new one. Whether it is the first. */
+static bool read_what_is_left(void) {
+  read_back();
+  bool is_old = trace.header.process == (uint32_t)getpid();
+  assert_int_equal(trace.count, is_old ? 2 : 0);
+  assert_int_equal(trace.header.ended != 0, is_old);
+  return is_old;
+}
+
+/* Whatever the moment, a log that was there is there, or a new one, and a name that was free has none or a
+ * whole one. The next one begins. */
 static void killed_while_it_begins(void **state) {
   (void)state;
-  int call = 1;
-  options.max_bytes = 1 << 16;
-  for (bool killed = true; killed; call++)
-    for (int is_new = 0; is_new < 2; is_new++) {
+  static uint64_t const kinds[] = {nothing, empty, 1 << 16, 1 << 17, 1 << 18};
+  for (int i = 0; i < 5; i++) {
+    int call = 1, old = 0;
+    for (bool killed = true; killed; call++) {
       umemLog log;
-      if (is_new) unlink(path);
+      prepare(kinds[i]);
+      options.max_bytes = 1 << 17;
       killed = dies_at(call);
+      if (kinds[i] == nothing ? access(path, F_OK) == 0 : kinds[i] != empty)
+        old += read_what_is_left();
       open_small(&log, &host);
       umem_free(&log, umem_alloc(&log, 10));
       end(&log);
       read_back();
       assert_int_equal(trace.count, 2);
     }
-  assert_true(call > 8);
+    assert_true(call > 8);
+    assert_int_equal(old > 5, kinds[i] > empty);
+  }
+}
+
+/* ---- beside others ---- */
+
+/* Another file that comes to the path at any moment is left alone, whether the log is then begun in the file
+ * that was there before, or is refused. */
+static void another_file_takes_the_name(void **state) {
+  (void)state;
+  snprintf(another, sizeof another, "%.*s-new", (int)sizeof another - 5, path);
+  for (int is_new = 0; is_new < 2; is_new++)
+    for (int fault = 0; fault < 3; fault++) {
+      bool renamed = true;
+      for (int at = 1; renamed; at++) {
+        umemLog log;
+        static Call const faults[] = {none, fallocateCall, linkCall};
+        prepare(is_new ? nothing : 1 << 16);
+        options.max_bytes = 1 << 16;
+        with = ENOSPC;
+        failing = faults[fault];
+        calls = 0;
+        rename_at = at;
+        umemStatusType status = umemLog_ctor(&log, &host, &options);
+        failing = none;
+        renamed = rename_at == 0;
+        rename_at = 0;
+        umem_dtor(&log);
+        umem_thread_clear();
+        if (renamed) {
+          char text[sizeof important] = "";
+          FILE *file = fopen(path, "r");
+          assert_non_null(file);
+          assert_non_null(fgets(text, sizeof text, file));
+          fclose(file);
+          assert_string_equal(text, important);
+        }
+        if (!renamed && !fault) assert_int_equal(status, umemOK);
+      }
+    }
+}
+
+/* The name for the time being does not stay, whatever becomes of the log. */
+static void a_file_system_that_has_less_will_do(void **state) {
+  (void)state;
+  char folder[BACKEND_PATH_SIZE + 8], whole[BACKEND_PATH_SIZE];
+  memcpy(whole, path, sizeof whole);
+  snprintf(folder, sizeof folder, "%s-dir", path);
+  assert_int_equal(mkdir(folder, 0700), 0);
+  snprintf(path, sizeof path, "%.*s/a", (int)sizeof path - 3, folder);
+  no_nameless = true;
+  for (int i = 0; i < 4; i++) {
+    umemLog log;
+    no_rename = i % 2;
+    if (i < 2) {
+      failing = mmapCall;
+      with = ENOMEM;
+      options.max_bytes = 1 << 16;
+      assert_int_equal(umemLog_ctor(&log, &host, &options), umemMemoryError);
+      umem_dtor(&log);
+      umem_thread_clear();
+    } else {
+      open_small(&log, &host);
+      end(&log);
+      read_back();
+      assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(folder), 0); /* it is empty */
+    assert_int_equal(mkdir(folder, 0700), 0);
+  }
+  no_nameless = no_rename = false;
+  assert_int_equal(rmdir(folder), 0);
+  memcpy(path, whole, sizeof whole);
 }
 
 static void nobody_waits_for_the_disk(void **state) {
@@ -224,7 +429,10 @@ static void nobody_waits_for_the_disk(void **state) {
 int main(void) {
   static struct CMUnitTest const tests[] = {
       LOG_TEST(each_refusal_is_a_status),
+      LOG_TEST(interrupted_calls_are_made_again),
       LOG_TEST(killed_while_it_begins),
+      LOG_TEST(another_file_takes_the_name),
+      LOG_TEST(a_file_system_that_has_less_will_do),
       LOG_TEST(nobody_waits_for_the_disk),
   };
   return cmocka_run_group_tests_name("Log without a file", tests, NULL, NULL);

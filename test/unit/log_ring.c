@@ -153,7 +153,7 @@ static void late_records_are_dropped(void **state) {
   record.size = 4;
   umemLogFile_amend(file, &record);
   assert_int_equal(file->ring[2].words[3], 4);
-  umemLogFile_close(file);
+  umemLogFile_close(file, false);
 }
 
 static void *read_all_the_time(void *over) {

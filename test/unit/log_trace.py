@@ -63,6 +63,62 @@ class Trace(unittest.TestCase):
         self.assertIn(" UTC, not completed: the program runs, was killed, or did not end its contexts\n",
                       run(str(log)))
 
+    def hostile(self, name, locale="C"):
+        """What umem-trace says of a log whose first context has that name, as bytes: each output."""
+        log = Path(self.folder.name) / "hostile"
+        content = bytearray(Path(self.log).read_bytes())
+        content[4096 + 128 + 40:4096 + 256] = name.ljust(88, b"\0")
+        log.write_bytes(content)
+        environment = dict(os.environ, LC_ALL=locale)
+        return [subprocess.run([TRACE, str(log), *words], capture_output=True, check=True, env=environment).stdout
+                for words in ([], ["--csv", "-"], ["--chrome", "-", "--flows"])]
+
+    def test_names_that_act_on_a_terminal(self):
+        name = b'\x1b]0;owned\x07\x1b[2J\r\n\t,"x\\y",\x7f\xc2\x9b31m\x9b\xff\xc0\x80\xe2\x80\xae\xed\xa0\x80\xe4\xb8'
+        for locale in "C", "C.UTF-8":
+            summary, text, chrome = self.hostile(name, locale)
+            for out in summary, text, chrome:
+                self.assertFalse(set(out) - set(range(0x20, 0x7f)) - {10}, out)
+            self.assertIn(b'\n1 \\x1b]0;owned\\x07\\x1b[2J\\x0d\\x0a\\x09,"x\\\\y",\\x7f\\xc2\\x9b31m\\x9b\\xff'
+                          b'\\xc0\\x80\\xe2\\x80\\xae\\xed\\xa0\\x80\\xe4\\xb8\n  2 allocations', summary)
+            names = {e["name"] for e in json.loads(chrome)["traceEvents"] if e["ph"] == "C"}
+            self.assertIn('1 \x1b]0;owned\x07\x1b[2J\r\n\t,"x\\y",\x7f\x9b31m\ufffd\ufffd\ufffd\ufffd\u202e'
+                          '\ufffd\ufffd\ufffd\ufffd\ufffd', names)
+            self.assertEqual({len(row) for row in csv.reader(text.decode().splitlines())}, {6})
+
+    def test_names_in_other_languages(self):
+        name = "Блок €😀"
+        summary, _, chrome = self.hostile(name.encode(), "C.UTF-8")
+        self.assertIn(f"\n1 {name}\n", summary.decode())
+        self.assertIn(f"1 {name}", {e["name"] for e in json.loads(chrome.decode("ascii"))["traceEvents"]})
+        summary, _, _ = self.hostile("é".encode(), "C")
+        self.assertIn(b"\n1 \\xc3\\xa9\n", summary)
+
+    def test_complaints_about_names_that_act(self):
+        done = subprocess.run([TRACE, "/nonexistent/\x1b[2J"], capture_output=True)
+        self.assertIn(b"cannot read /nonexistent/\\x1b[2J: No such file", done.stderr)
+
+    def test_the_memory_is_that_of_what_a_log_holds(self):
+        log = Path(self.folder.name) / "sparse"
+        content = bytearray(Path(self.log).read_bytes())
+        count = 1 << 25  # records, of which the file has the first nine and the last one
+        with open(log, "wb") as out:
+            out.truncate(36864 + 64 * count + (1 << 30))
+            content[24:32] = content[128:136] = count.to_bytes(8, sys.byteorder)
+            out.write(content[:36864 + 64 * 9])
+            out.seek(36864 + 64 * (count - 1))
+            out.write(count.to_bytes(8, sys.byteorder) + content[36864 + 8:36864 + 64])
+        for words in [], ["--csv", "-"], ["--chrome", "-"], ["--replay"]:
+            with subprocess.Popen([TRACE, str(log), *words], stdout=subprocess.PIPE) as child:
+                text = child.stdout.read().decode()
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = status
+            self.assertEqual(status, 0)
+            self.assertLess(usage.ru_maxrss, 100000)  # KiB
+            if not words:
+                self.assertIn(f"\n10 records, {count - 10} incomplete\n", text)
+        log.unlink()
+
     def test_csv(self):
         text = self.write("--csv")
         self.assertTrue(text.startswith("Thread,Time,Action,Pointer,Size,Stream\n"))

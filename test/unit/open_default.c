@@ -1,6 +1,7 @@
 /* open_default.c - umem/default.h: the default contexts. Each case is a process of its own, because
  * what is opened first stays for good. */
 #include "open_help.h"
+#include "umem_log_format.h"
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -338,6 +339,30 @@ static void a_scheme_may_not_ask_for_it(void **state) {
   in_process("again:", ask_while_opening);
 }
 
+/* ---- the end ---- */
+
+/* At the end of the process CUDA may be gone: a call of it crashes here. */
+static void log_a_gpu(void) {
+  void *gpu = umem_default();
+  EXPECT(is_of_kind(gpu, "Log") && umem_default_of(0) == gpu);
+  use(gpu);
+  static umemCudaRt const gone;
+  umemCudaRt_replace(&gone);
+}
+
+static void a_log_of_a_gpu_is_completed(void **state) {
+  (void)state;
+  char text[BACKEND_PATH_SIZE + 40];
+  umemLogHeader header;
+  snprintf(text, sizeof text, "log+debug+track+cuda:0?file=%s", scratch);
+  in_process(text, log_a_gpu);
+  FILE *file = fopen(scratch, "rb");
+  assert_non_null(file);
+  assert_int_equal(fread(&header, sizeof header, 1, file), 1);
+  fclose(file);
+  assert_true(header.ended && header.contexts == 1 && header.next == 3);
+}
+
 static int find_file(void **state) {
   (void)state;
   return backend_temp_file(scratch) ? 0 : -1;
@@ -355,6 +380,7 @@ int main(void) {
       cmocka_unit_test(a_program_sets_its_own),
       cmocka_unit_test_setup_teardown(threads_get_the_same, find_file, remove_file),
       cmocka_unit_test(a_child_of_fork_opens_its_own),
+      cmocka_unit_test_setup_teardown(a_log_of_a_gpu_is_completed, find_file, remove_file),
       cmocka_unit_test(a_scheme_may_not_ask_for_it),
   };
   return cmocka_run_group_tests_name("defaults", tests, NULL, NULL);

@@ -16,9 +16,17 @@
  *   status, and is tried again at the next call. Programs that run with more rights than their user
  *   (setuid) do not read it.
  * - What the library opened stays the library's and lives as long as the process: it is not to be
- *   destructed or closed. So it tells nothing that is told at an end: a umemTrack no leaks, a umemDebug
- *   not what it finds there, and a umemLog does not complete its file. Where that matters, set a context
- *   of umem_open, and close it.
+ *   destructed or closed.
+ * - When the process ends by exit or by a return from main, the library finishes what it opened: a
+ *   umemLog completes its file, a umemTrack looks for blocks that are live, and a umemDebug over RAM looks
+ *   for wrong writes. This comes after all functions of atexit and all destructors of C++ objects; they
+ *   and the threads that still run may use the defaults. It frees nothing, calls no CUDA, and changes no
+ *   exit status. After it a umemLog records no more.
+ * - What it finds then goes to the standard error output, one line that begins with "umem: ", because no
+ *   call is there to return it. The hook for failures is not called: what it uses may be gone.
+ * - _exit, quick_exit, abort and signals finish nothing. A child of fork finishes only what it has opened
+ *   itself. dlclose of the library finishes the defaults too, and does not free them. To end a context
+ *   earlier, or to see its status, set a context of umem_open, and close it.
  * - A context that the program sets stays the program's: it must live until another one is set, and
  *   until nobody uses it any more.
  * - A child of fork has the same defaults; it may use them as far as their kind may be used there.

@@ -47,13 +47,19 @@ typedef struct umemLogOptions {
 /* upstream: any context; borrowed, it must live longer than ctx. The file holds as many records, a
  * power of two, as max_bytes have room for; its space on disk is reserved here. max_bytes is not
  * looked at when another umemLog has opened the file already. The first takes some milliseconds for
- * 16 MiB: no record has to wait for a page then. Meanwhile a fork in another thread waits. After a
- * failure no new file is left behind.
+ * 16 MiB: no record has to wait for a page then. Meanwhile a fork in another thread waits.
+ *
+ * A log that is there keeps its file, with its owner and permissions; a new one appears under its name
+ * as a whole. After a failure the log that was there is as it was, and no new file is left behind. When
+ * the process is killed meanwhile, the file is the old log or a new one without records.
+ *
+ * A symbolic link to a file is followed: what it points to must be empty or a log as well. A link to a
+ * file that is not there is umemIOError: the log is not created through it.
  *
  * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or a file that is
  * there and neither empty nor a log; umemIOError, with the system's words, for a file that cannot be
- * opened, is not a regular one or is a log that another process is writing; umemMemoryError for a
- * full disk, the limit of file size (RLIMIT_FSIZE), or the 256th context of one file; the status of
+ * opened or made, is not a regular one or is a log that another process is writing; umemMemoryError for
+ * a full disk, the limit of file size (RLIMIT_FSIZE), or the 256th context of one file; the status of
  * an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemLog_ctor(umemLog *ctx, void *upstream,
                                         umemLogOptions const *options);

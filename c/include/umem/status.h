@@ -11,7 +11,8 @@
  *                look once at the end.
  *
  * Operations are attempted whatever the earlier status. Recording a failure allocates nothing and
- * cannot fail. The library never prints, aborts or exits.
+ * cannot fail. The library never aborts or exits, and prints only what the contexts of UMEM_DEFAULT find
+ * when the process ends (default.h).
  *
  * Threads: every function here may be called from any thread at any time.
  */

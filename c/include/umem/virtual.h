@@ -109,6 +109,13 @@ struct umemVtbl {
   /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was.
    * Default: a new block, a copy, a free. */
   uintptr_t (*realloc)(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+
+  /* The process exits, and ctx is a layer of a default context (default.h) that the library has opened:
+   * nobody will call dtor. Completes what others will read, and records as failures what dtor would.
+   * ctx must stay usable: other threads may be running, and be in one of its methods. Must neither wait
+   * for what may never come, nor use what the exit may have ended, as CUDA. Called once, of each layer
+   * from the outermost on; not in a child of fork, of what its parent has opened. Default: nothing. */
+  void (*finish)(umemVirtual *ctx);
 };
 
 /* ---- construction ---- */
