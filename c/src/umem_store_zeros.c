@@ -88,11 +88,20 @@ bool umemStore_lengthen(umemStore *store, uint64_t to, uint64_t *length) {
 
 /* ---- holes ---- */
 
-/* Without a map of the file, for find_hole: no hole where the file has blocks for all its bytes; else all
- * of what this context has added counts as one, and where the others are is not known: EOPNOTSUPP. */
-static int guess_hole(umemStore *store, uint64_t to, uint64_t *start) {
+/* find_hole where the file system gives no map. One that reports a hole anywhere in the file reports all
+ * of them. Otherwise the file may have blocks for all its bytes; or else all that this context has added
+ * counts as a hole, and where the others are is not known: EOPNOTSUPP. */
+static int seek_hole(umemStore *store, uint64_t to, uint64_t *start, uint64_t *end) {
   struct stat st;
   if (fstat(store->fd, &st) != 0) return errno;
+  off_t first = store->adopted ? -1 : lseek(store->fd, 0, SEEK_HOLE);
+  if (first >= 0 && first < st.st_size) {
+    off_t hole = lseek(store->fd, (off_t)*start, SEEK_HOLE);
+    *start = hole < 0 ? to : umem_lesser((uint64_t)hole, to);
+    off_t data = lseek(store->fd, (off_t)*start, SEEK_DATA);
+    *end = data < 0 ? to : umem_lesser((uint64_t)data, to);
+    return 0;
+  }
   bool full = (uint64_t)st.st_blocks >= ((uint64_t)st.st_size + 511) / 512;
   if (full) *start = to;
   return full || *start >= store->original ? 0 : EOPNOTSUPP;
@@ -128,7 +137,7 @@ static int find_hole(umemStore *store, uint64_t from, uint64_t to, uint64_t *sta
     uint64_t extent, length;
     int error = find_extent(store, *start, to, &extent, &length);
     if (umemStore_lacks(error) || error == ENOTTY || error == EBADR)
-      return guess_hole(store, to, start);
+      return seek_hole(store, to, start, end);
     if (error || !length) return error;
     if (extent > *start) {
       *end = umem_lesser(extent, to);
