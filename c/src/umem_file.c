@@ -87,9 +87,10 @@ static bool begin(umemFile *ctx) {
   return true;
 }
 
-/* Takes over store, which is NULL when opening it has failed. */
-static umemStatusType finish(umemFile *ctx, umemStore *store, uint64_t before) {
-  if (store && umemStore_identify(store, ctx->super.space) && umemStore_start(store)) {
+/* Takes over store, which is NULL when opening it has failed. commits: the context stands alone. */
+static umemStatusType finish(umemFile *ctx, umemStore *store, bool commits, uint64_t before) {
+  if (store && umemStore_identify(store, ctx->super.space) && umemStore_start(store) &&
+      (!commits || umemStore_commit(store))) {
     ctx->super.capabilities |= umemStore_capabilities(store);
     ctx->super.host = &store->host;
     ctx->impl = store;
@@ -100,16 +101,47 @@ static umemStatusType finish(umemFile *ctx, umemStore *store, uint64_t before) {
   return umem_result(before);
 }
 
-umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode) {
-  UMEM_ENTER();
+static umemStatusType construct(umemFile *ctx, char const *filename, char const *mode,
+                                umemFileOptions const *options, bool commits) {
   uint64_t before = umem_thread.failures;
   if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_open(&ctx->super, filename, mode, false), before);
+  return finish(ctx, umemStore_open(&ctx->super, filename, mode, options, false), commits, before);
+}
+
+umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, NULL, true);
+}
+
+umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
+                                  umemFileOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, options, true);
+}
+
+umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
+                              umemFileOptions const *options) {
+  return construct(ctx, filename, mode, options, false);
+}
+
+umemStatusType umemFile_commit(void *ctx) {
+  uint64_t before = umem_thread.failures;
+  umemStore_commit(store_of(ctx));
+  return umem_result(before);
+}
+
+static umemStatusType adopt(umemFile *ctx, int fd, umemFileOptions const *options) {
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_adopt(&ctx->super, fd, options, false), true, before);
 }
 
 umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_adopt(&ctx->super, fd, false), before);
+  return adopt(ctx, fd, NULL);
+}
+
+umemStatusType umemFile_adopt_with(umemFile *ctx, int fd, umemFileOptions const *options) {
+  UMEM_ENTER();
+  return adopt(ctx, fd, options);
 }

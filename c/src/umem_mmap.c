@@ -78,10 +78,11 @@ static void mmap_dtor(umemVirtual *ctx) { unmap_and_close(store_of(ctx)); }
 
 static uintptr_t mmap_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   umemStore *store = store_of(ctx);
-  if (!((uintptr_t)store->base & (alignment - 1)))
+  if (alignment <= store->alignment)
     return pointer_to(store, umemStore_alloc(store, size, alignment, false));
-  umemVirtual_fail(ctx, umemMemoryError, "%s is not mapped at a multiple of %zu", store->label,
-                   alignment);
+  umemVirtual_fail(ctx, umemMemoryError,
+                   "%s is mapped at a multiple of %" PRIu64 ", which blocks at one of %zu exceed",
+                   store->label, store->alignment, alignment);
   return 0;
 }
 
@@ -137,7 +138,8 @@ static void mmap_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *tha
 static void mmap_flush(umemVirtual *ctx) {
   umemStore *store = store_of(ctx);
   uint64_t length;
-  if (!umem_can(ctx, umemWritable) || !umemStore_measure(store, &length)) return;
+  if (!umem_can(ctx, umemWritable) || !umemStore_settle(store)) return;
+  if (!umemStore_measure(store, &length)) return;
   if (length > store->limit) length = store->limit;
   if (length && msync(store->base, length, MS_SYNC) != 0)
     umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
@@ -199,7 +201,8 @@ static bool map(umemStore *store) {
   uint64_t needed = (store->empties ? 0 : length & ~(room_spare - 1)) + 2 * room_spare;
   uint64_t room = needed > room_wanted / 2 ? 2 * needed : room_wanted;
   for (; !store->base && room >= needed; room = room / 2 & ~(room_spare - 1)) {
-    store->base = map_aligned(store, room, room < base_alignment ? room_spare : base_alignment);
+    store->alignment = room < base_alignment ? room_spare : base_alignment;
+    store->base = map_aligned(store, room, store->alignment);
     store->limit = room;
   }
   if (store->base) return true;
@@ -219,10 +222,10 @@ static bool begin(umemMMap *ctx) {
   return true;
 }
 
-/* Takes over store, which is NULL when opening it has failed. The space stays the context's own: two
- * mappings of one file have different addresses for one byte. */
-static umemStatusType finish(umemMMap *ctx, umemStore *store, uint64_t before) {
-  if (store && map(store) && umemStore_start(store)) {
+/* Takes over store, which is NULL when opening it has failed. commits: the context stands alone. The
+ * space stays the context's own: two mappings of one file have different addresses for one byte. */
+static umemStatusType finish(umemMMap *ctx, umemStore *store, bool commits, uint64_t before) {
+  if (store && map(store) && umemStore_start(store) && (!commits || umemStore_commit(store))) {
     ctx->super.capabilities = umemStore_capabilities(store) | umemFaultable | umemCpuReadable |
                               (store->writable ? umemCpuWritable : 0u);
     ctx->super.host = &store->host;
@@ -234,16 +237,47 @@ static umemStatusType finish(umemMMap *ctx, umemStore *store, uint64_t before) {
   return umem_result(before);
 }
 
-umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode) {
-  UMEM_ENTER();
+static umemStatusType construct(umemMMap *ctx, char const *filename, char const *mode,
+                                umemFileOptions const *options, bool commits) {
   uint64_t before = umem_thread.failures;
   if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_open(&ctx->super, filename, mode, true), before);
+  return finish(ctx, umemStore_open(&ctx->super, filename, mode, options, true), commits, before);
+}
+
+umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, NULL, true);
+}
+
+umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char const *mode,
+                                  umemFileOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, options, true);
+}
+
+umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
+                              umemFileOptions const *options) {
+  return construct(ctx, filename, mode, options, false);
+}
+
+umemStatusType umemMMap_commit(void *ctx) {
+  uint64_t before = umem_thread.failures;
+  umemStore_commit(store_of(ctx));
+  return umem_result(before);
+}
+
+static umemStatusType adopt(umemMMap *ctx, int fd, umemFileOptions const *options) {
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_adopt(&ctx->super, fd, options, true), true, before);
 }
 
 umemStatusType umemMMap_adopt(umemMMap *ctx, int fd) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_adopt(&ctx->super, fd, true), before);
+  return adopt(ctx, fd, NULL);
+}
+
+umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd, umemFileOptions const *options) {
+  UMEM_ENTER();
+  return adopt(ctx, fd, options);
 }

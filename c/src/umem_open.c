@@ -90,18 +90,42 @@ static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umem
   return false;
 }
 
+/* Lets each layer carry out what it has held back, the innermost last: a file is emptied when nothing
+ * else can fail. */
+static bool commit(umemName const *name, umemOpened *opened) {
+  for (size_t i = 0; i < name->count; i++) {
+    umemScheme const *scheme = name->layers[i].scheme;
+    if (!scheme->commit) continue;
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umemStatusType status = scheme->commit(opened->layers[i], scheme->user);
+    umemAttempt_end(&attempt);
+    if (status == umemOK) continue;
+    if (umemAttempt_failed(&attempt))
+      tell(&attempt, name, i);
+    else
+      umemVirtual_fail(NULL, status, "the scheme \"%s\" has not committed", scheme->name);
+    return false;
+  }
+  return true;
+}
+
+/* What the layers say at their end must not hide why there is no context. */
+static umemOpened *give_up(umemOpened *opened) {
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemOpened_delete(opened);
+  umemAttempt_end(&forgotten);
+  return NULL;
+}
+
 umemOpened *umemOpened_new(umemName const *name) {
   umemOpened *opened = make_room(name);
   for (size_t i = opened ? name->count : 0; i-- > 0;) {
     umemVirtual *upstream = i + 1 < name->count ? opened->layers[i + 1] : NULL;
-    if (construct(name, i, opened->layers[i], upstream)) continue;
-    umemAttempt forgotten; /* what the others say at their end must not hide why there is none */
-    umemAttempt_begin(&forgotten);
-    umemOpened_delete(opened);
-    umemAttempt_end(&forgotten);
-    return NULL;
+    if (!construct(name, i, opened->layers[i], upstream)) return give_up(opened);
   }
-  return opened;
+  return !opened || commit(name, opened) ? opened : give_up(opened);
 }
 
 void umemOpened_delete(umemOpened *opened) {

@@ -1,12 +1,11 @@
 /* umem_store.c - opens, locks, measures and closes the file behind a File or MMap context.
  *
- * Nothing that exists is changed before umemStore_start: the descriptor is opened without O_TRUNC, and
+ * Nothing that exists is changed before umemStore_commit: the descriptor is opened without O_TRUNC, and
  * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
 #include "umem_store.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(off_t) == 8 && sizeof(uintptr_t) == 8, "umem needs 64-bit offsets");
@@ -71,19 +71,22 @@ static bool parse_mode(char const *text, Mode *mode) {
   return true;
 }
 
-static int access_flags(Mode const *mode) {
-  return mode->read && mode->write ? O_RDWR : mode->write ? O_WRONLY : O_RDONLY;
-}
+/* What is only written is opened for reading too where that is allowed: to see what others appended. */
+static int access_flags(Mode const *mode) { return mode->write ? O_RDWR : O_RDONLY; }
 
 /* ---- opening ---- */
 
 enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
+/* A file that somebody holds a lease on (umemStore_isolate does, for a few calls) refuses O_NONBLOCK
+ * until the lease is given back. */
 static int open_retrying(char const *path, int flags, mode_t permissions) {
-  int fd;
-  do fd = open(path, flags, permissions);
-  while (fd < 0 && errno == EINTR);
-  return fd;
+  struct timespec const nap = {0, 1000000};
+  for (int naps = 0;;) {
+    int fd = open(path, flags, permissions);
+    if (fd >= 0 || (errno != EINTR && (errno != EWOULDBLOCK || naps++ == 1000))) return fd;
+    if (errno == EWOULDBLOCK) nanosleep(&nap, NULL);
+  }
 }
 
 /* The directory that holds the new file at path, symbolic links followed; NULL when it cannot be
@@ -95,16 +98,30 @@ static char *directory_of(char const *path) {
   return whole;
 }
 
+/* Creates the file. created: by this call, and not by somebody else at the same time. */
+static int create_file(umemStore *store, int flags) {
+  int fd = open_retrying(store->path, flags | O_CREAT | O_EXCL, 0666);
+  store->created = fd >= 0;
+  if (fd >= 0 || errno != EEXIST) return fd;
+  return open_retrying(store->path, flags | O_CREAT, 0666); /* also behind a symbolic link */
+}
+
+static int open_or_create(umemStore *store, int flags, bool creates) {
+  int fd = open_retrying(store->path, flags, 0);
+  if (fd >= 0 || errno != ENOENT || !creates) return fd;
+  fd = create_file(store, flags);
+  if (fd < 0) return fd;
+  store->unsynced_name = true;
+  store->directory = directory_of(store->path);
+  return fd;
+}
+
 static bool open_named(umemStore *store, Mode const *mode) {
   int flags = open_flags | access_flags(mode);
-  store->fd = open_retrying(store->path, flags, 0);
-  if (store->fd < 0 && errno == ENOENT && mode->create) {
-    store->fd = open_retrying(store->path, flags | O_CREAT, 0666);
-    if (store->fd >= 0) {
-      store->unsynced_name = true;
-      store->directory = directory_of(store->path);
-    }
-  }
+  if (!umemStore_check_place(store, store->path)) return false;
+  store->fd = open_or_create(store, flags, mode->create);
+  if (store->fd < 0 && errno == EACCES && mode->write && !mode->read)
+    store->fd = open_or_create(store, (flags & ~O_ACCMODE) | O_WRONLY, mode->create);
   return store->fd >= 0 || fail_open(store, errno, "cannot open");
 }
 
@@ -139,18 +156,21 @@ static bool open_scratch(umemStore *store) {
   return store->fd >= 0 || fail_open(store, errno, "cannot open");
 }
 
-static bool check_regular(umemStore *store) {
-  struct stat st;
-  if (fstat(store->fd, &st) != 0) return fail_open(store, errno, "cannot examine");
-  if (S_ISREG(st.st_mode)) return true;
-  umemVirtual_fail(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
-                   S_ISDIR(st.st_mode) ? "a directory" : "a device, a pipe or a socket");
+/* ---- construction and its undoing ---- */
+
+static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFileOptions *options) {
+  *options = (umemFileOptions)UMEM_FILE_OPTIONS_INIT;
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFileOptions")) return false;
+  if (options->reserve == umemReserveAuto || options->reserve == umemReserveNone) return true;
+  umemVirtual_fail(ctx, umemValueError,
+                   "reserve is %d: neither umemReserveAuto nor umemReserveNone",
+                   (int)options->reserve);
   return false;
 }
 
-/* ---- construction and its undoing ---- */
-
-static umemStore *create(umemVirtual *ctx, char const *path) {
+static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions const *given) {
+  umemFileOptions options;
+  if (!read_options(ctx, given, &options)) return NULL;
   umemStore *store = calloc(1, sizeof *store);
   if (!store) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
@@ -159,6 +179,7 @@ static umemStore *create(umemVirtual *ctx, char const *path) {
   store->ctx = ctx;
   store->fd = -1;
   store->limit = store_end;
+  store->sparse = options.reserve == umemReserveNone;
   store->owner = getpid();
   umemHost_ctor(&store->host);
   umemLock_init(&store->lock);
@@ -178,7 +199,7 @@ static umemStore *kept_if(bool good, umemStore *store) {
 }
 
 umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode_text,
-                          bool mapped) {
+                          umemFileOptions const *options, bool mapped) {
   Mode mode;
   if (!parse_mode(mode_text, &mode)) {
     umemVirtual_fail(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
@@ -192,7 +213,7 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
     return NULL;
   }
   if (mapped) mode.read = true;
-  umemStore *store = create(ctx, filename);
+  umemStore *store = create(ctx, filename, options);
   if (!store) return NULL;
   store->readable = mode.read;
   store->writable = mode.write;
@@ -200,7 +221,8 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
   store->empties = mode.empty;
   store->scratch = scratch;
   if (!scratch) set_label(store, "", filename);
-  return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) && check_regular(store),
+  return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) &&
+                     umemStore_check_kind(store),
                  store);
 }
 
@@ -225,13 +247,13 @@ static bool check_access(umemStore *store, bool mapped) {
   return !refusal;
 }
 
-umemStore *umemStore_adopt(umemVirtual *ctx, int fd, bool mapped) {
-  umemStore *store = create(ctx, NULL);
+umemStore *umemStore_adopt(umemVirtual *ctx, int fd, umemFileOptions const *options, bool mapped) {
+  umemStore *store = create(ctx, NULL, options);
   if (!store) return NULL;
   store->fd = fd;
   store->adopted = true;
   snprintf(store->label, sizeof store->label, "descriptor %d", fd);
-  return kept_if(check_access(store, mapped) && check_regular(store), store);
+  return kept_if(check_access(store, mapped) && umemStore_check_kind(store), store);
 }
 
 /* Where the file system cannot lock, nobody else's lock can be hurt. */
@@ -250,29 +272,37 @@ static bool lock_file(umemStore *store) {
 /* Keeps blocks off the first length bytes. */
 static bool skip(umemStore *store, uint64_t length) {
   uint64_t first = (length + umemStoreGranule - 1) & ~(uint64_t)(umemStoreGranule - 1);
+  store->first = first;
   if (!first || umemRange_remove(store->range, 0, first)) return true;
   umemVirtual_fail(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
   return false;
 }
 
+/* Whether all bytes of the file have their disk space. Asked of descriptors of our own only, because it
+ * moves the file offset. Two sources must agree, since a file system may know neither. */
+static bool is_dense(umemStore *store, struct stat const *st) {
+  return !store->adopted && st->st_blocks >= st->st_size / 512 &&
+         lseek(store->fd, 0, SEEK_HOLE) == st->st_size;
+}
+
 bool umemStore_start(umemStore *store) {
-  uint64_t length;
+  struct stat st;
   if (store->writable && !lock_file(store)) return false;
-  if (!umemStore_measure(store, &length)) return false;
-  if (store->appends && !skip(store, length)) return false;
-  if (store->empties) {
-    int error = umemStore_resize(store, 0);
-    if (error) return fail_open(store, error, "cannot empty");
-    length = 0;
-  }
-  store->original = store->length = store->reserved = store->used = length;
-  store->started = true;
+  if (fstat(store->fd, &st) != 0) return fail_open(store, errno, "cannot measure");
+  if (store->appends && !skip(store, (uint64_t)st.st_size)) return false;
+  uint64_t length = store->empties ? 0 : (uint64_t)st.st_size; /* as it will be */
+  store->original = store->length = store->used = length;
+  store->reserved = store->first;
+  if (length && store->writable && !store->appends && is_dense(store, &st))
+    store->reserved = length;
+  store->building = store->started = true;
   return true;
 }
 
 void umemStore_close(umemStore *store) {
   if (!store) return;
   bool ours = store->fd >= 0 && (store->started || !store->adopted);
+  if (store->created) umemStore_remove(store);
   /* EINTR comes after the descriptor is gone: closing again could hit somebody else's. */
   if (ours && close(store->fd) != 0 && errno != EINTR)
     umemStore_fail(store, umemIOError, errno, "closing");

@@ -1,8 +1,17 @@
 /* umem_store.h - the engine that File and MMap share: bytes of one regular file, at offsets.
  *
- *   umem_store.c        opens, locks and closes the file
- *   umem_store_space.c  allocates, frees, reserves and trims ranges of it
- *   umem_store_io.c     reads, writes, fills, makes durable
+ *   umem_store.c         opens, locks and closes the file
+ *   umem_store_kind.c    refuses what is no regular file of a storage
+ *   umem_store_space.c   allocates, frees and trims ranges of it
+ *   umem_store_room.c    the length of the file and the disk space behind it
+ *   umem_store_zeros.c   the same where the file system has no fallocate
+ *   umem_store_commit.c  the last step of construction; undoes a file that was created in vain
+ *   umem_store_io.c      reads, writes, fills, makes durable
+ *
+ * Others may add bytes at the end of the file at any time: a process that asks for no lock, a context
+ * on a duplicate of the descriptor. No system call cuts a file only if it still has the length that was
+ * measured. So nothing here cuts a file, or punches into it, but umemStore_trim and the emptying of mode
+ * w; see umemStore_isolate.
  *
  * All functions speak of offsets in the file, whatever the addresses of the context are. One that
  * fails records it on store->ctx and returns false, NULL or UMEM_STORE_NONE.
@@ -17,12 +26,18 @@
 #include "umem_lock.h"
 #include "umem_range.h"
 
+#include <errno.h>
 #include <sys/types.h>
+#include <umem/file.h>
 #include <umem/host.h>
 
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
 
 enum { umemStoreGranule = 16 }; /* bytes: the natural alignment of blocks */
+
+static inline uint64_t umem_greater(uint64_t one, uint64_t other) {
+  return one > other ? one : other;
+}
 
 typedef struct umemStore {
   umemVirtual *ctx; /* borrowed: where failures are recorded */
@@ -32,38 +47,51 @@ typedef struct umemStore {
   bool appends; /* blocks start at the end of the file */
   bool empties; /* the file is cut to nothing at the start */
   bool scratch; /* nobody else can want its bytes: frees punch holes */
+  bool sparse;  /* blocks reserve no disk space */
   bool adopted, started;
+  bool created;  /* this context made the file, and may remove it while it is not committed */
+  bool leased;   /* see umemStore_isolate */
+  bool building; /* atomic; until the commit, nothing changes the file. See umemStore_commit */
   pid_t owner; /* the process that constructed it; a forked child gives no space of the file back */
   bool unsynced_name; /* the file is new, and its name not yet durable; atomic */
   char *path;         /* owned; as given, NULL where there is none */
   char *directory;    /* owned; of a new file, absolute; NULL when unknown */
   char label[200];    /* names the file in messages */
 
-  char *base;     /* MMap's: where the file is mapped, NULL without a mapping */
-  uint64_t limit; /* blocks must end here; MMap sets its own before the start */
+  char *base;         /* MMap's: where the file is mapped, NULL without a mapping */
+  uint64_t alignment; /* MMap's: base is surely a multiple of it */
+  uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
 
   umemLock lock;
-  umemRange *range;  /* owned: who has which bytes; the same in all modes */
-  uint64_t original; /* the file's length when it was opened: below it bytes are sacred */
-  uint64_t length;   /* as this context knows it */
-  uint64_t reserved; /* disk space for [original, reserved) is surely there */
+  umemRange *range; /* owned: who has which bytes; the same in all modes */
+  uint64_t
+      original;    /* bytes below are not this context's to give back: the file's length when it was
+                        opened, and later when others were seen to have made it longer */
+  uint64_t length; /* as this context knows it */
+  uint64_t first;  /* where the first block can begin */
+  uint64_t reserved; /* disk space for [first, reserved) is surely there */
   uint64_t used;     /* from here on no byte was ever handed out, so that they read as zero */
+  uint64_t wanted;   /* while building: blocks were placed in [wanted_from, wanted) */
+  uint64_t wanted_from;
+  bool leftover; /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
 /* ---- umem_store.c ---- */
 
-/* Opens filename, or a scratch file for NULL, in mode as told in umem/file.h. mapped: the descriptor
- * can be read in all modes. The file is not locked, and no byte of it changed, before the start. */
-umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode, bool mapped);
+/* Opens filename, or a scratch file for NULL, in mode as umem/file.h says; options NULL: the defaults.
+ * mapped: the descriptor can be read in all modes. The file is not locked before the start, and no byte
+ * of it changed before the commit. */
+umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode,
+                          umemFileOptions const *options, bool mapped);
 
 /* Takes over fd. It stays the caller's until the start. */
-umemStore *umemStore_adopt(umemVirtual *ctx, int fd, bool mapped);
+umemStore *umemStore_adopt(umemVirtual *ctx, int fd, umemFileOptions const *options, bool mapped);
 
-/* The last step of construction: locks the file against other writers, measures it, empties it where
- * the mode says so. */
+/* Locks the file against other writers and measures it. The context can be used from now on. */
 bool umemStore_start(umemStore *store);
 
-/* Closes the file and frees store; NULL is ignored. Reports a failing close on the context. */
+/* Closes the file and frees store; NULL is ignored. Removes a file that was created and is not
+ * committed. Reports a failing close on the context. */
 void umemStore_close(umemStore *store);
 
 /* What of capabilities and identity comes from the file. */
@@ -77,6 +105,44 @@ void umemStore_info(umemStore *store, umemInfo *info);
 
 /* Records "what LABEL: the system's words for error". Returns false. */
 bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what);
+
+/* ---- umem_store_kind.c ---- */
+
+/* Whether the open file is a regular file of a file system that stores files; else an umemIOError. */
+bool umemStore_check_kind(umemStore *store);
+
+/* Whether path, or where it does not exist the folder that it would be created in, is on such a file
+ * system; else an umemIOError. Opens nothing. What cannot be examined passes: opening it says why. */
+bool umemStore_check_place(umemStore *store, char const *path);
+
+/* ---- umem_store_commit.c ---- */
+
+/* The last step of construction, of a context alone or of all contexts over it. Until then blocks are
+ * placed, and the file stays as it is; now it is emptied where the mode says so, and made to hold the
+ * blocks. When this fails the file has its old bytes. Does nothing later. */
+bool umemStore_commit(umemStore *store);
+
+/* umemStore_commit for calls that need the file before all layers are there. */
+static inline bool umemStore_settle(umemStore *store) {
+  return __builtin_expect(!__atomic_load_n(&store->building, __ATOMIC_ACQUIRE), 1) ||
+         umemStore_commit(store);
+}
+
+/* What umemStore_commit does under the lock. */
+bool umemStore_carry_out(umemStore *store);
+
+/* Removes the file that store has created, unless another one has its name by now. */
+void umemStore_remove(umemStore *store);
+
+/* ---- umem_file.c and umem_mmap.c ---- */
+
+/* The constructors without the commit, and the commit, for those who construct something over it first. */
+umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
+                              umemFileOptions const *options);
+umemStatusType umemFile_commit(void *ctx);
+umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
+                              umemFileOptions const *options);
+umemStatusType umemMMap_commit(void *ctx);
 
 /* ---- umem_store_space.c ---- */
 
@@ -93,8 +159,54 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 
 void umemStore_trim(umemStore *store, size_t keep);
 
+/* ---- umem_store_room.c: all under the lock ---- */
+
+/* Makes the file hold [from, to), with disk space unless it is sparse; changes no bytes, and never makes
+ * the file shorter. */
+bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to);
+
+/* Whether the disk may have room for [from, to). False with a umemMemoryError when it surely has not. */
+bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to);
+
+/* Measures the file and notes what others have added to it. */
+bool umemStore_look(umemStore *store, uint64_t *length);
+
+/* Whether nobody else can have the file open from now until umemStore_share: nobody loses bytes that are
+ * cut off or overwritten meanwhile. Only a context that opened the file itself can say so: an adopted
+ * descriptor may have duplicates. */
+bool umemStore_isolate(umemStore *store);
+void umemStore_share(umemStore *store);
+
+/* Gives the disk space of [from, to), which reads as zero from now on, back to the system. */
+bool umemStore_punch(umemStore *store, uint64_t from, uint64_t to);
+
+/* Cuts the file to length if nobody else can have added bytes; else leaves it as it is. */
+bool umemStore_cut(umemStore *store, uint64_t length);
+
+/* Frees the disk space behind the end that a failed reservation left, if nobody else can have the file
+ * open. */
+void umemStore_drop_leftover(umemStore *store);
+
 /* Changes the length of the file. Returns an errno, recording nothing. */
 int umemStore_resize(umemStore *store, uint64_t length);
+
+/* fallocate of [from, to). Returns an errno, recording nothing. */
+int umemStore_change_space(umemStore *store, int how, uint64_t from, uint64_t to);
+
+/* Records that space cannot be reserved. Returns false. */
+bool umemStore_fail_space(umemStore *store, int error);
+
+/* Whether error says that the file system does not know the call. */
+static inline bool umemStore_lacks(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
+
+/* ---- umem_store_zeros.c: under the lock ---- */
+
+/* As umemStore_reserve, by writing zeros: into holes, and behind the end of the file, at *length, which
+ * becomes the new one. */
+bool umemStore_fill_up(umemStore *store, uint64_t from, uint64_t to, uint64_t *length);
+
+/* Makes the file, now of *length bytes, at least `to` bytes long without fallocate. */
+bool umemStore_lengthen(umemStore *store, uint64_t to, uint64_t *length);
 
 /* ---- umem_store_io.c ---- */
 

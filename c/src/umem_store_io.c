@@ -79,6 +79,7 @@ static void read_part(void *job, unsigned k) {
 }
 
 bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
+  if (!umemStore_settle(store)) return false;
   Read read = {store, offset, bytes, size, size};
   uint64_t before = umem_thread.failures;
   if (offset > INT64_MAX || size > INT64_MAX - offset) {
@@ -112,7 +113,8 @@ static bool write_all(umemStore *store, uint64_t offset, char const *bytes, size
 }
 
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
-  return umemStore_owns(store, offset, size) && write_all(store, offset, bytes, size);
+  return umemStore_owns(store, offset, size) && umemStore_settle(store) &&
+         write_all(store, offset, bytes, size);
 }
 
 /* ---- buffers ---- */
@@ -139,6 +141,7 @@ static bool zero_range(umemStore *store, uint64_t offset, size_t size) {
 }
 
 bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
+  if (!umemStore_settle(store)) return false;
   if (!(unsigned char)c && size >= zero_range_from && zero_range(store, offset, size)) return true;
   char small[least_fill];
   char *large = size > sizeof small ? take_buffer(store, least(size, fill_chunk)) : NULL;
@@ -193,6 +196,7 @@ static bool sync_name(umemStore *store) {
 
 bool umemStore_flush(umemStore *store) {
   if (!store->writable) return true;
+  if (!umemStore_settle(store)) return false;
   if (sync_retrying(fdatasync, store->fd) != 0)
     return umemStore_fail(store, umemIOError, errno, "cannot flush");
   if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;

@@ -11,27 +11,53 @@ static umemOption const path = {.name = "path",
 
 static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
 
+enum { mode, reserve };
+
 static umemOption const options[] = {
-    {.name = "mode",
-     .kind = umemWordOption,
-     .words = "r r+ w w+ a a+",
-     .help = "as of umemFile_ctor; default: r+, for a scratch file w+"},
+    [mode] = {.name = "mode",
+              .kind = umemWordOption,
+              .words = "r r+ w w+ a a+",
+              .help = "as of umemFile_ctor; default: r+, for a scratch file w+"},
+    [reserve] = {.name = "reserve",
+                 .kind = umemWordOption,
+                 .words = "auto none",
+                 .help =
+                     "disk space when a block is allocated, or when it is written; default: auto"},
 };
 
 static char const *mode_of(umemOptionValue const *place, umemOptionValue const *given) {
-  return given->given ? modes[given->number] : place->given ? "r+" : "w+";
+  if (given[mode].given) return modes[given[mode].number];
+  return place->given ? "r+" : "w+";
+}
+
+static umemFileOptions options_of(umemOptionValue const *given) {
+  umemFileOptions with = UMEM_FILE_OPTIONS_INIT;
+  if (given[reserve].number) with.reserve = umemReserveNone;
+  return with;
 }
 
 static umemStatusType open_file(void *ctx, void *upstream, umemOptionValue const *place,
                                 umemOptionValue const *given, void *user) {
   (void)upstream, (void)user;
-  return umemFile_ctor(ctx, place->text, mode_of(place, given));
+  umemFileOptions with = options_of(given);
+  return umemFile_begin(ctx, place->text, mode_of(place, given), &with);
+}
+
+static umemStatusType commit_file(void *ctx, void *user) {
+  (void)user;
+  return umemFile_commit(ctx);
 }
 
 static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const *place,
                                 umemOptionValue const *given, void *user) {
   (void)upstream, (void)user;
-  return umemMMap_ctor(ctx, place->text, mode_of(place, given));
+  umemFileOptions with = options_of(given);
+  return umemMMap_begin(ctx, place->text, mode_of(place, given), &with);
+}
+
+static umemStatusType commit_mmap(void *ctx, void *user) {
+  (void)user;
+  return umemMMap_commit(ctx);
 }
 
 umemScheme const umem_file_scheme = {
@@ -42,6 +68,7 @@ umemScheme const umem_file_scheme = {
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .construct = open_file,
+    .commit = commit_file,
     .help = "a file, read and written by calls",
 };
 
@@ -53,5 +80,6 @@ umemScheme const umem_mmap_scheme = {
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .construct = open_mmap,
+    .commit = commit_mmap,
     .help = "a file, mapped into memory",
 };

@@ -1,22 +1,16 @@
-/* umem_store_space.c - which bytes of the file belong to whom, and the disk space behind them.
+/* umem_store_space.c - which bytes of the file belong to whom.
  *
  * Placement is the range allocator's alone and knows nothing of the file, so that it is the same in
- * all modes. What the file must provide for a block is asked for afterwards; when it cannot, the
- * block is given back.
- *
- * Disk space is reserved past the length that the file had when it was opened; below it nothing but a
- * write ever touches the file. [original, reserved) is known to be there, so that reusing a freed
- * block asks the system for nothing. */
+ * all modes. What the file must provide for a block is asked for afterwards (umem_store_room.c); when it
+ * cannot, the block is given back. */
 #include "umem_store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static inline uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint64_t least(uint64_t a, uint64_t b) { return umem_lesser(a, b); }
+static inline uint64_t most(uint64_t a, uint64_t b) { return umem_greater(a, b); }
 
 /* ---- the lock ---- */
 
@@ -31,7 +25,7 @@ static void end(umemStore *store, umemAttempt *held) {
   umemAttempt_record(held);
 }
 
-/* ---- reserving ---- */
+/* ---- what the file must provide ---- */
 
 /* Passing RLIMIT_FSIZE sends SIGXFSZ, which kills. */
 static bool within_limit(umemStore *store, uint64_t to) {
@@ -60,51 +54,14 @@ static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
   return false;
 }
 
-int umemStore_resize(umemStore *store, uint64_t length) {
-  int result;
-  do result = ftruncate(store->fd, (off_t)length);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-
-/* fallocate of [from, to). Returns an errno. */
-static int change_space(umemStore *store, int how, uint64_t from, uint64_t to) {
-  int result;
-  do result = fallocate(store->fd, how, (off_t)from, (off_t)(to - from));
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-
-/* Makes the file, now of length bytes, reach to `to`, with disk space behind [from, to) where the file
- * system can. Returns an errno. */
-static int make_room(umemStore *store, uint64_t length, uint64_t from, uint64_t to) {
-  int error = change_space(store, 0, from, to);
-  if (error != EOPNOTSUPP && error != ENOSYS) return error;
-  return to > length ? umemStore_resize(store, to) : 0;
-}
-
-/* Takes back what a failed make_room has made of a file of length bytes. A file that cannot be cut
- * is only longer than it was. */
-static void undo_room(umemStore *store, uint64_t length) {
-  uint64_t now;
-  if (umemStore_measure(store, &now) && now > length) umemStore_resize(store, length);
-}
-
-static bool reserve(umemStore *store, uint64_t from, uint64_t to) {
-  if (to <= store->reserved) return true;
-  bool adjacent = from < store->reserved + umemStoreGranule;
-  if (adjacent) from = store->reserved;
-  uint64_t length;
-  if (!umemStore_measure(store, &length)) return false;
-  int error = make_room(store, length, from, to);
-  if (error) {
-    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
-    undo_room(store, length);
-    return umemStore_fail(store, full ? umemMemoryError : umemIOError, error,
-                          "cannot reserve space in");
-  }
-  if (adjacent) store->reserved = to;
-  store->length = most(store->length, to);
+/* While the context is being built its blocks are only noted, and what can be known to be impossible is
+ * refused. */
+static bool note(umemStore *store, uint64_t from, uint64_t to) {
+  uint64_t start = store->wanted ? least(store->wanted_from, from) : from;
+  uint64_t end = most(store->wanted, to);
+  if (!store->sparse && !umemStore_may_fit(store, start, end)) return false;
+  store->wanted_from = start;
+  store->wanted = end;
   return true;
 }
 
@@ -113,12 +70,22 @@ static bool provide(umemStore *store, uint64_t from, uint64_t to) {
   if (to > store->limit) {
     umemVirtual_fail(store->ctx, umemMemoryError,
                      "a block up to %" PRIu64 " of %s is beyond the %" PRIu64
-                     " bytes of address space that were to be had",
+                     " bytes of address space that the mapping has",
                      to, store->label, store->limit);
     return false;
   }
   if (!store->writable) return within_file(store, from, to);
-  return within_limit(store, to) && reserve(store, from, to);
+  if (!within_limit(store, to)) return false;
+  return store->building ? note(store, from, to) : umemStore_reserve(store, from, to);
+}
+
+bool umemStore_commit(umemStore *store) {
+  umemAttempt held;
+  begin(store, &held);
+  bool done = !store->building || umemStore_carry_out(store);
+  if (done) __atomic_store_n(&store->building, false, __ATOMIC_RELEASE);
+  end(store, &held);
+  return done;
 }
 
 /* ---- allocate ---- */
@@ -186,14 +153,6 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
 
 /* ---- free, trim ---- */
 
-/* Gives the disk space of [from, to), which reads as zero from now on, back to the system. */
-static bool punch(umemStore *store, uint64_t from, uint64_t to) {
-  store->reserved = least(store->reserved, from);
-  int error = change_space(store, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to);
-  if (!error || error == EOPNOTSUPP || error == ENOSYS) return true; /* the space just stays */
-  return umemStore_fail(store, umemIOError, error, "cannot punch a hole into");
-}
-
 /* What a forked child has freed may still be in use by its parent, and the other way round. */
 static bool may_give_back(umemStore *store) { return store->writable && store->owner == getpid(); }
 
@@ -204,26 +163,14 @@ bool umemStore_free(umemStore *store, uint64_t offset) {
   begin(store, &held);
   bool freed = find_block(store, offset, &block);
   if (freed && store->scratch && may_give_back(store))
-    punch(store, block.start, block.start + block.extent);
+    umemStore_punch(store, block.start, block.start + block.extent);
   if (freed) umemRange_free(store->range, offset);
   end(store, &held);
   return freed;
 }
 
-/* Cuts the file to length, unless others have made it longer meanwhile: their bytes are not ours. */
-static bool cut(umemStore *store, uint64_t length) {
-  uint64_t now;
-  if (!umemStore_measure(store, &now)) return false;
-  if (now != store->length) return true;
-  int error = umemStore_resize(store, length);
-  if (error) return umemStore_fail(store, umemIOError, error, "cannot cut");
-  store->length = length;
-  store->reserved = least(store->reserved, length);
-  store->used = least(store->used, length);
-  return true;
-}
-
-/* Walks over what is free between the original length and the end; *keep bytes of it stay. */
+/* Gives back what is free in [from, to), which is neither below what others have added nor past the end
+ * that the context knows; *keep bytes of it stay. */
 static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *keep) {
   bool last = to >= store->length;
   from = most(from, store->original);
@@ -232,14 +179,15 @@ static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *ke
   uint64_t kept = least(*keep, to - from);
   *keep -= kept;
   if (from + kept == to) return true;
-  return last ? cut(store, from + kept) : punch(store, from + kept, to);
+  return umemStore_punch(store, from + kept, to) && (!last || umemStore_cut(store, from + kept));
 }
 
 void umemStore_trim(umemStore *store, size_t keep) {
   umemAttempt held;
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
-  if (!may_give_back(store)) return;
+  bool shared = store->adopted; /* by contexts on duplicates, whose blocks are free in this table */
+  if (shared || !may_give_back(store) || !umemStore_settle(store)) return;
   begin(store, &held);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
     if (item.live)
@@ -247,6 +195,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
     else if (!give_back(store, live_end, item.start + item.extent, &left))
       break;
   }
+  umemStore_drop_leftover(store);
   end(store, &held);
 }
 

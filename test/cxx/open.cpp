@@ -11,8 +11,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 namespace {
@@ -119,6 +121,23 @@ TEST(OpenTest, throws_what_is_wrong_with_a_name) {
   } catch (umem::value_error const &error) {
     EXPECT_NE(std::string(error.what()).find("limt"), std::string::npos) << error.what();
   }
+}
+
+TEST(OpenTest, changes_no_file_when_it_throws) {
+  std::string path = testing::TempDir() + "umem-open-" + std::to_string(getpid());
+  std::ofstream(path) << "what was there";
+  for (std::string const kind : {"file", "mmap"}) {
+    std::string end = kind + ":" + path + "?mode=w&";
+    EXPECT_THROW(umem::open("log+" + end + "log.file=/nonexistent/log"), umem::io_error);
+    EXPECT_THROW(umem::open("pool+" + end + "max=0"), umem::value_error);
+    EXPECT_THROW(umem::open("pool+" + end + "initial=4000T"), umem::memory_error);
+    std::string text;
+    std::getline(std::ifstream(path), text);
+    EXPECT_EQ(text, "what was there");
+  }
+  std::remove(path.c_str());
+  EXPECT_THROW(umem::open("pool+file:" + path + "?mode=w&max=0"), umem::value_error);
+  EXPECT_FALSE(std::ifstream(path).good());
 }
 
 TEST(OpenTest, is_the_struct_of_its_scheme) {

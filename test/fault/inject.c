@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* ---- what is armed ---- */
@@ -39,6 +41,8 @@ static struct {
   InjectCall call;
   int error;
 } lacking;
+
+static _Atomic uint64_t free_space = UINT64_MAX;
 
 /* For the calling thread alone. */
 static _Thread_local struct {
@@ -109,7 +113,10 @@ unsigned long inject_calls(InjectCall call) { return atomic_load(&calls[call]); 
 void inject_pause(void) { atomic_fetch_add(&paused, 1); }
 void inject_resume(void) { atomic_fetch_sub(&paused, 1); }
 
+void inject_free_space(uint64_t bytes) { atomic_store(&free_space, bytes); }
+
 void inject_reset(void) {
+  inject_free_space(UINT64_MAX);
   inject_off();
   inject_off_here();
   inject_lacking(callHeap, 0);
@@ -336,6 +343,14 @@ typedef int Reserve(int fd, int mode, off_t offset, off_t size);
 typedef int Length(int fd, off_t size);
 typedef int Stat(int fd, struct stat *status);
 typedef int StatFs(int fd, struct statvfs *status);
+typedef ssize_t WritePieces(int fd, struct iovec const *pieces, int count, off_t offset, int flags);
+typedef ssize_t ReadPieces(int fd, struct iovec const *pieces, int count, off_t offset);
+ReadPieces __real_preadv, __real_preadv64, __wrap_preadv, __wrap_preadv64;
+typedef int DiskOf(int fd, struct statfs *disk);
+typedef int DiskAt(char const *path, struct statfs *disk);
+WritePieces __real_pwritev2, __real_pwritev64v2, __wrap_pwritev2, __wrap_pwritev64v2;
+DiskOf __real_fstatfs, __real_fstatfs64, __wrap_fstatfs, __wrap_fstatfs64;
+DiskAt __real_statfs, __real_statfs64, __wrap_statfs, __wrap_statfs64;
 Read __real_pread, __real_pread64, __wrap_pread, __wrap_pread64;
 Write __real_pwrite, __real_pwrite64, __wrap_pwrite, __wrap_pwrite64;
 Reserve __real_fallocate, __real_fallocate64, __wrap_fallocate, __wrap_fallocate64;
@@ -363,6 +378,31 @@ ssize_t __wrap_pwrite64(int fd, void const *buffer, size_t size, off_t offset) {
   return fails(callWrite) ? -1 : __real_pwrite64(fd, buffer, portion(size), offset);
 }
 
+ssize_t __wrap_preadv(int fd, struct iovec const *pieces, int count, off_t offset) {
+  return fails(callPeek) ? -1 : __real_preadv(fd, pieces, count, offset);
+}
+
+ssize_t __wrap_preadv64(int fd, struct iovec const *pieces, int count, off_t offset) {
+  return fails(callPeek) ? -1 : __real_preadv64(fd, pieces, count, offset);
+}
+
+/* A part of them is a part of the first. */
+static ssize_t write_pieces(WritePieces *real, int fd, struct iovec const *pieces, int count,
+                            off_t offset, int flags) {
+  if (fails(callWrite)) return -1;
+  size_t size = portion(pieces->iov_len);
+  if (size == pieces->iov_len) return real(fd, pieces, count, offset, flags);
+  return real(fd, &(struct iovec){pieces->iov_base, size}, 1, offset, flags);
+}
+
+ssize_t __wrap_pwritev2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
+  return write_pieces(__real_pwritev2, fd, pieces, count, offset, flags);
+}
+
+ssize_t __wrap_pwritev64v2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
+  return write_pieces(__real_pwritev64v2, fd, pieces, count, offset, flags);
+}
+
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size) {
   return fails(callReserve) ? -1 : __real_fallocate(fd, mode, offset, size);
 }
@@ -387,12 +427,40 @@ int __wrap_fstat64(int fd, struct stat *status) {
   return fails(callStat) ? -1 : __real_fstat64(fd, status);
 }
 
+/* In units that leave room for all numbers. */
+static int space_of(StatFs *real, int fd, struct statvfs *status) {
+  if (fails(callStat)) return -1;
+  int result = real(fd, status);
+  uint64_t bytes = atomic_load(&free_space);
+  if (!result && bytes != UINT64_MAX) {
+    status->f_frsize = 1;
+    status->f_bavail = bytes;
+  }
+  return result;
+}
+
 int __wrap_fstatvfs(int fd, struct statvfs *status) {
-  return fails(callStat) ? -1 : __real_fstatvfs(fd, status);
+  return space_of(__real_fstatvfs, fd, status);
 }
 
 int __wrap_fstatvfs64(int fd, struct statvfs *status) {
-  return fails(callStat) ? -1 : __real_fstatvfs64(fd, status);
+  return space_of(__real_fstatvfs64, fd, status);
+}
+
+int __wrap_fstatfs(int fd, struct statfs *disk) {
+  return fails(callStat) ? -1 : __real_fstatfs(fd, disk);
+}
+
+int __wrap_fstatfs64(int fd, struct statfs *disk) {
+  return fails(callStat) ? -1 : __real_fstatfs64(fd, disk);
+}
+
+int __wrap_statfs(char const *path, struct statfs *disk) {
+  return fails(callStat) ? -1 : __real_statfs(path, disk);
+}
+
+int __wrap_statfs64(char const *path, struct statfs *disk) {
+  return fails(callStat) ? -1 : __real_statfs64(path, disk);
 }
 
 int __wrap_fdatasync(int fd) { return fails(callDataSync) ? -1 : __real_fdatasync(fd); }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Calls that are counted together. */
 typedef enum InjectCall {
@@ -23,7 +24,8 @@ typedef enum InjectCall {
   callTemporary, /* mkostemp */
   callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
   callRead,      /* pread */
-  callWrite,     /* pwrite */
+  callWrite,     /* pwrite, pwritev2 */
+  callPeek,      /* preadv: looks whether others have appended */
   callReserve,   /* fallocate */
   callLength,    /* ftruncate */
   callDataSync,  /* fdatasync */
@@ -31,7 +33,7 @@ typedef enum InjectCall {
   callMapSync,   /* msync */
   callClose,     /* close: the descriptor is closed and the failure told, as Linux does it */
   callLock,      /* flock */
-  callStat,      /* fstat, fstatvfs */
+  callStat,      /* fstat, fstatvfs, statfs, fstatfs */
   callThread,    /* pthread_create */
   inject_call_count,
   callNone = inject_call_count
@@ -60,6 +62,9 @@ void inject_storm(void);
 /* Every call fails with error whatever is armed, as on a system that lacks the function; error 0 ends
  * it. One such call at a time. Only while something is armed. */
 void inject_lacking(InjectCall call, int error);
+
+/* fstatvfs says that so many bytes are free, whatever is armed; UINT64_MAX: what is true. */
+void inject_free_space(uint64_t bytes);
 
 /* Disarms. Returns how many calls were made to fail, or to transfer less, since it was armed. */
 unsigned long inject_off(void);

@@ -66,6 +66,7 @@ typedef struct Trial {
   umemVirtual *peer;
   size_t peer_blocks;    /* live in the peer, where it counts them */
   umemStatusType result; /* of the first step that failed */
+  bool unsure;           /* the context could not see whether others have appended */
   uint64_t failures;     /* of this thread, after the last step */
   long descriptors;
   size_t mapped;
@@ -82,7 +83,8 @@ void trial_finish(Trial *trial);
 /* Whether the file, if the place has one, is byte for byte what it was. */
 bool trial_file_is_untouched(Trial *trial);
 
-/* Whether no block of the context is live: what it then gives back is all that it took. */
+/* Whether no block of the context is live: what it then gives back is all that it took, unless others may
+ * have added some. */
 bool trial_holds_nothing(Trial *trial);
 
 /* Fails the test with a message of where it was. */

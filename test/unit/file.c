@@ -165,6 +165,37 @@ static void only_regular_files_are_taken(void **state) {
   expect_failure(&ctx, umemIOError, "not a regular file");
 }
 
+/* Regular by name; root may open them, and what is written there changes the machine. Only looked at. */
+static void files_of_the_kernel_are_refused(void **state) {
+  (void)state;
+  static char const *const names[] = {"/proc/self/status", "/proc/self/comm", "/proc/version",
+                                      "/sys/kernel/mm/transparent_hugepage/enabled",
+                                      "/proc/self/nonexistent"};
+  static char const *const modes[] = {"r", "r+", "a"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+      Any ctx;
+      bool missing = access(names[i], F_OK) != 0;
+      if (missing && strstr(names[i], "/sys/")) continue;
+      assert_int_equal(any_ctor(&ctx, names[i], modes[k]), umemIOError);
+      expect_failure(&ctx, umemIOError, "is on a file system that stores nothing (");
+    }
+  Any ctx;
+  int fd = open("/proc/self/status", O_RDONLY);
+  assert_true(fd >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemIOError);
+  expect_failure(&ctx, umemIOError, "is on a file system that stores nothing (proc)");
+  close(fd);
+
+  make_file(10); /* the name is the kernel's, the file is not */
+  fd = open(path, O_RDWR);
+  char name[64];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  assert_int_equal(any_ctor(&ctx, name, "r+"), umemOK);
+  close_any(&ctx);
+  close(fd);
+}
+
 static void symbolic_links_are_followed(void **state) {
   (void)state;
   Any ctx;
@@ -554,6 +585,7 @@ int main(void) {
       TEST(w_and_a_create_with_the_users_mask),
       TEST(missing_files_tell_the_systems_words),
       TEST(only_regular_files_are_taken),
+      TEST(files_of_the_kernel_are_refused),
       TEST(symbolic_links_are_followed),
       TEST(messages_stay_one_bounded_line),
       TEST(too_many_descriptors),

@@ -49,6 +49,24 @@ static inline umemStatusType any_adopt(Any *ctx, int fd) {
   return kind == kindFile ? umemFile_adopt(&ctx->file, fd) : umemMMap_adopt(&ctx->mmap, fd);
 }
 
+static inline umemStatusType any_ctor_with(Any *ctx, char const *name, char const *mode,
+                                           umemFileOptions const *options) {
+  return kind == kindFile ? umemFile_ctor_with(&ctx->file, name, mode, options)
+                          : umemMMap_ctor_with(&ctx->mmap, name, mode, options);
+}
+
+static inline umemStatusType any_adopt_with(Any *ctx, int fd, umemFileOptions const *options) {
+  return kind == kindFile ? umemFile_adopt_with(&ctx->file, fd, options)
+                          : umemMMap_adopt_with(&ctx->mmap, fd, options);
+}
+
+/* Opens path without reserving disk space, which must succeed. */
+static inline void open_sparse(Any *ctx, char const *mode) {
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = umemReserveNone;
+  if (any_ctor_with(ctx, path, mode, &options) != umemOK) fail_msg("%s", umem_thread_message());
+}
+
 /* Opens path, which must succeed. */
 static inline void open_any(Any *ctx, char const *mode) {
   if (any_ctor(ctx, path, mode) != umemOK) fail_msg("%s", umem_thread_message());

@@ -143,7 +143,7 @@ static void offsets_beyond_4_GiB(void **state) {
   uint64_t far = 5 * GiB + 3;
   make_file(1000);
   assert_int_equal(truncate(path, (off_t)(6 * GiB)), 0);
-  open_any(&ctx, "r+");
+  open_sparse(&ctx, "r+");
   assert_int_equal(alloc(&ctx, 6 * GiB), 0);
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = pattern(far + i);
   put(&ctx, far, bytes, sizeof bytes);

@@ -326,14 +326,70 @@ static void what_alignment_skips_is_reserved_when_it_is_used(void **state) {
   close_any(&ctx);
 }
 
-static void holes_of_an_existing_file_stay_holes(void **state) {
+static void holes_of_an_existing_file_are_filled(void **state) {
   (void)state;
   Any ctx;
   make_file(10);
-  assert_int_equal(truncate(path, 64 * MiB), 0);
+  assert_int_equal(truncate(path, 8 * MiB), 0);
   open_any(&ctx, "r+");
-  assert_int_equal(alloc(&ctx, 64 * MiB), 0);
   assert_true(disk_of(path) < MiB);
+  assert_int_equal(alloc(&ctx, 4 * MiB), 0);
+  assert_in_range(disk_of(path), 4 * MiB, 5 * MiB);
+  assert_int_equal(alloc(&ctx, 5 * MiB), 4 * MiB); /* across the end */
+  assert_true(disk_of(path) >= 9 * MiB);
+  close_any(&ctx);
+  assert_int_equal(length_of(path), 9 * MiB);
+  expect_pattern(0, 10);
+}
+
+/* A file that is only read needs no room for what it does not hold. */
+static void holes_stay_holes_for_readers(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(10);
+  assert_int_equal(truncate(path, 8 * MiB), 0);
+  open_any(&ctx, "r");
+  assert_int_equal(alloc(&ctx, 8 * MiB), 0);
+  close_any(&ctx);
+  assert_true(disk_of(path) < MiB);
+}
+
+static void without_reservation_a_file_stays_sparse(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(10);
+  assert_int_equal(truncate(path, 8 * MiB), 0);
+  open_sparse(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 8 * MiB), 0);
+  assert_int_equal(alloc(&ctx, 256 * GiB), 8 * MiB);
+  assert_int_equal(length_of(path), 8 * MiB + 256 * GiB);
+  assert_true(disk_of(path) < MiB);
+  put(&ctx, 8 * MiB + GiB, "abc", 3);
+  umem_free(&ctx, at(&ctx, 8 * MiB));
+  assert_int_equal(umem_trim(&ctx, 0), umemOK);
+  assert_int_equal(length_of(path), 8 * MiB);
+  close_any(&ctx);
+  expect_pattern(0, 10);
+}
+
+static void options_are_checked(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(10);
+  int fd = open(path, O_RDWR);
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = (umemReserve)2;
+  assert_int_equal(any_ctor_with(&ctx, path, "w", &options), umemValueError);
+  expect_failure(&ctx, umemValueError, "reserve is 2: neither umemReserveAuto nor ");
+  assert_int_equal(any_adopt_with(&ctx, fd, &options), umemValueError);
+  expect_failure(&ctx, umemValueError, "reserve is 2");
+  options = (umemFileOptions){.size = 1};
+  assert_int_equal(any_ctor_with(&ctx, path, "w", &options), umemValueError);
+  expect_failure(&ctx, umemValueError, "the size in the umemFileOptions is 1");
+  expect_pattern(0, 10);
+  assert_int_equal(any_adopt_with(&ctx, fd, NULL), umemOK);
+  close_any(&ctx);
+  assert_int_equal(any_ctor_with(&ctx, path, "r+", NULL), umemOK);
   close_any(&ctx);
 }
 
@@ -563,7 +619,10 @@ int main(void) {
       TEST(alignments_up_to_a_gibibyte),
       TEST(space_is_reserved_when_allocated),
       TEST(what_alignment_skips_is_reserved_when_it_is_used),
-      TEST(holes_of_an_existing_file_stay_holes),
+      TEST(holes_of_an_existing_file_are_filled),
+      TEST(holes_stay_holes_for_readers),
+      TEST(without_reservation_a_file_stays_sparse),
+      TEST(options_are_checked),
       TEST(calloc_reads_as_zero_wherever_it_lies),
       TEST(calloc_zeroes_nothing_but_its_block),
       TEST(calloc_of_fresh_space_writes_nothing),

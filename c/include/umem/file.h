@@ -39,6 +39,22 @@ typedef struct umemFile {
   uintptr_t reserved[7];
 } umemFile;
 
+/* Whether a block gets disk space when it is allocated. */
+typedef enum umemReserve {
+  umemReserveAuto = 0, /* yes; by writing zeros where the file system has no fallocate */
+  umemReserveNone      /* no: the file stays sparse, and a write may find the disk full */
+} umemReserve;
+
+/* What the constructors are told. */
+typedef struct umemFileOptions {
+  size_t size; /* sizeof(umemFileOptions) as the caller was compiled */
+  umemReserve reserve;
+} umemFileOptions;
+
+/* What umemFileOptions start as: the defaults. */
+#define UMEM_FILE_OPTIONS_INIT                                                                     \
+  { sizeof(umemFileOptions), umemReserveAuto }
+
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
  *   "r"   read. Blocks are laid over the bytes of the file, up to its end, also one that its writer
@@ -55,6 +71,10 @@ typedef struct umemFile {
  * file that cannot be opened, is not a regular file, or has a writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
+/* The same with options; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
+                                              umemFileOptions const *options);
+
 /* Takes over an open descriptor of a regular file (for example one received from another process, or
  * a memfd): as mode "r" when it was opened for reading, "r+" when for both, and like "r+" without
  * reads when for writing only. The file offset is neither used nor changed. ctx owns fd from now on
@@ -63,5 +83,9 @@ UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, ch
  * descriptor share its lock: two contexts that adopt them are both writers.
  * Errors: umemValueError for a descriptor with O_APPEND, O_DIRECT or O_PATH; umemIOError as above. */
 UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
+
+/* The same with options; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
+                                               umemFileOptions const *options);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <umem/base.h>
 
+struct umemFileOptions; /* umem/file.h */
+
 /* A file as umemFile has it (all that umem/file.h says of modes, placement, reservation, locks and
  * existing bytes holds), mapped into memory: addresses are pointers, so that a file can be worked on
  * as an array, and shared with other processes that map it. A block lies at the same offset as it
@@ -26,8 +28,16 @@ typedef struct umemMMap {
 /* As umemFile_ctor. Modes w and a open the file for reading too, because a mapping needs it. */
 UMEM_EXTERN umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode);
 
+/* The same with options; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char const *mode,
+                                              struct umemFileOptions const *options);
+
 /* As umemFile_adopt; a descriptor opened for writing only cannot be mapped (umemValueError). */
 UMEM_EXTERN umemStatusType umemMMap_adopt(umemMMap *ctx, int fd);
+
+/* The same with options; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd,
+                                               struct umemFileOptions const *options);
 
 /* The offset in the file of the byte at adr, as umemFile would address it; UINTPTR_MAX, and a status
  * on ctx, for an address outside of the mapping; umemTypeError for another kind of context. */

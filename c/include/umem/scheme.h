@@ -59,9 +59,19 @@ typedef struct umemOptionValue {
 /* Constructs a context at ctx, context_size bytes that are zero, over upstream (NULL for schemes that
  * go over nothing), which is borrowed: it outlives ctx. options: the values in the order of the
  * scheme's options. Returns umemOK; or a type that it has recorded, and then has undone its work.
- * Called from any thread, by several at once. */
+ * Called from any thread, by several at once.
+ *
+ * It may allocate from upstream. A file below changes only when all layers are constructed (commit):
+ * until then blocks of it are not to be accessed through pointers. Copies and sets of umem work; the file
+ * is then emptied, and made longer, at once, also if a layer above refuses later. */
 typedef umemStatusType umemSchemeConstruct(void *ctx, void *upstream, umemOptionValue const *place,
                                            umemOptionValue const *options, void *user);
+
+/* Carries out what construct has held back on ctx, which it constructed: what changes something outside
+ * of the process, and could not be undone if a layer above refused. umem_open calls it when all layers
+ * are constructed, outermost first. Returns umemOK; or a type that it has recorded: then umem_open fails,
+ * all layers are destructed, and nothing may have changed. */
+typedef umemStatusType umemSchemeCommit(void *ctx, void *user);
 
 /* The most options of a scheme. */
 #define UMEM_SCHEME_OPTIONS 16
@@ -76,8 +86,9 @@ typedef struct umemScheme {
   umemOption const *options; /* of distinct names; may be NULL when there are none */
   size_t option_count;
   umemSchemeConstruct *construct;
-  void *user;       /* handed to construct */
-  char const *help; /* what it is, for people; NULL: nothing */
+  void *user;               /* handed to construct and commit */
+  char const *help;         /* what it is, for people; NULL: nothing */
+  umemSchemeCommit *commit; /* NULL: construct has done everything */
 } umemScheme;
 
 /* Makes scheme known to umem_open, for the rest of the process. It is borrowed, with all it points to,

@@ -287,9 +287,10 @@ inline char const *c_path(std::string const &path) {
 /* A file, whose addresses are byte offsets. The modes are those of umemFile_ctor. */
 class File : public Context {
 public:
-  File(std::string const &path, char const *mode)
-      : Context(make<umemFile>([path = detail::c_path(path), mode](umemFile *ctx) {
-          return umemFile_ctor(ctx, path, mode);
+  File(std::string const &path, char const *mode,
+       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT)
+      : Context(make<umemFile>([path = detail::c_path(path), mode, &options](umemFile *ctx) {
+          return umemFile_ctor_with(ctx, path, mode, &options);
         })) {}
 
   /* A nameless one that vanishes at the end. */
@@ -298,8 +299,9 @@ public:
   }
 
   /* Takes over an open descriptor: umemFile_adopt. When this throws, fd is still the caller's. */
-  static File adopt(int fd) {
-    return File(make<umemFile>([fd](umemFile *ctx) { return umemFile_adopt(ctx, fd); }));
+  static File adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
+    return File(make<umemFile>(
+        [fd, &options](umemFile *ctx) { return umemFile_adopt_with(ctx, fd, &options); }));
   }
 
 private:
@@ -309,9 +311,10 @@ private:
 /* A file mapped into memory, whose addresses are pointers. */
 class MMap : public Context {
 public:
-  MMap(std::string const &path, char const *mode)
-      : Context(make<umemMMap>([path = detail::c_path(path), mode](umemMMap *ctx) {
-          return umemMMap_ctor(ctx, path, mode);
+  MMap(std::string const &path, char const *mode,
+       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT)
+      : Context(make<umemMMap>([path = detail::c_path(path), mode, &options](umemMMap *ctx) {
+          return umemMMap_ctor_with(ctx, path, mode, &options);
         })) {}
 
   /* A nameless one that vanishes at the end. */
@@ -320,8 +323,9 @@ public:
   }
 
   /* Takes over an open descriptor: umemMMap_adopt. When this throws, fd is still the caller's. */
-  static MMap adopt(int fd) {
-    return MMap(make<umemMMap>([fd](umemMMap *ctx) { return umemMMap_adopt(ctx, fd); }));
+  static MMap adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
+    return MMap(make<umemMMap>(
+        [fd, &options](umemMMap *ctx) { return umemMMap_adopt_with(ctx, fd, &options); }));
   }
 
   /* The offset in the file of the byte at adr; umem::index_error outside of the mapping. */

@@ -1,0 +1,94 @@
+/* umem_store_commit.c - the last step of construction, and the removal of what was created in vain.
+ *
+ * umem_open constructs a file first and then what goes over it, which may refuse. So the file stays as
+ * it is until all of them are there. What mode w drops is dropped by one call, which is the last that
+ * can fail where no block was placed before; where some were, the disk space for them is sure. */
+#include "umem_store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- emptying ---- */
+
+/* Takes the disk space for the blocks beside and behind the old bytes. It is free again, and taken anew,
+ * when these go. */
+static bool try_space(umemStore *store) {
+  uint64_t end = store->wanted;
+  if (!end || store->sparse) return true;
+  if (!umemStore_may_fit(store, 0, end)) return false;
+  int error = umemStore_change_space(store, FALLOC_FL_KEEP_SIZE, 0, end);
+  if (!error || umemStore_lacks(error)) return true;
+  store->leftover = true;
+  umemStore_drop_leftover(store);
+  return umemStore_fail_space(store, error);
+}
+
+/* The old bytes are gone: a file that cannot hold the blocks with their disk space gets their length. */
+static bool hold_blocks(umemStore *store) {
+  uint64_t end = store->wanted;
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  bool done = umemStore_reserve(store, store->wanted_from, end);
+  umemAttempt_end(&held);
+  if (done) return true;
+  if (umemStore_resize(store, end) != 0) {
+    umemAttempt_record(&held);
+    return false;
+  }
+  store->length = end;
+  return true;
+}
+
+static bool empty(umemStore *store) {
+  if (!try_space(store)) return false;
+  int error = umemStore_resize(store, 0);
+  if (error) return umemStore_fail(store, umemIOError, error, "cannot empty");
+  store->empties = false;
+  return !store->wanted || hold_blocks(store);
+}
+
+bool umemStore_carry_out(umemStore *store) {
+  bool done = store->empties  ? empty(store)
+              : store->wanted ? umemStore_reserve(store, store->wanted_from, store->wanted)
+                              : true;
+  if (done) store->created = false;
+  return done;
+}
+
+/* ---- removal ---- */
+
+static bool is_ours(umemStore const *store, int folder, char const *name) {
+  struct stat mine, there;
+  return fstat(store->fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/* Removes the file called name in folder if it is ours. Between a look and an unlink another file could
+ * get the name, so it is moved to a name that nobody else uses before the look that counts. */
+static void remove_ours(umemStore *store, int folder, char const *name) {
+  unsigned long long number;
+  char aside[40];
+  if (!is_ours(store, folder, name)) return;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) return;
+  snprintf(aside, sizeof aside, ".umem-%016llx", number);
+  if (renameat2(folder, name, folder, aside, RENAME_NOREPLACE) != 0) return;
+  if (is_ours(store, folder, aside))
+    unlinkat(folder, aside, 0);
+  else
+    renameat2(folder, aside, folder, name, RENAME_NOREPLACE);
+}
+
+void umemStore_remove(umemStore *store) {
+  char const *slash = strrchr(store->path, '/');
+  char const *name = slash ? slash + 1 : store->path;
+  if (store->owner != getpid() || !store->directory) return;
+  int folder = open(store->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  remove_ours(store, folder, name);
+  close(folder);
+}
