@@ -478,6 +478,12 @@ static inline bool umemPoolLane_is_ordered(umemPoolLane const *lane) {
   return umem_can(lane->queue, umemOrdered);
 }
 
+/* Whether work with what was freed in the lane may go on after the free: its queue is ordered, or a GPU may
+ * use the memory by itself, as when the last bytes of a short copy are on their way. */
+static inline bool umemPoolLane_leaves_work(umemPoolLane const *lane) {
+  return lane->queue->capabilities & (umemOrdered | umemDeviceShared);
+}
+
 /* Whether there are lanes but this one. */
 static inline bool umemPoolLane_has_others(umemPoolLane const *lane) {
   return lane->core->lanes->next != NULL;

@@ -79,7 +79,7 @@ static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
 
 /* What pool and queue both can do; it is the queue that is ordered, or not. */
 static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
-  uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered);
+  uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
   return both | (pool->capabilities & umemFaultable);
 }
 

@@ -13,7 +13,6 @@ enum {
   cudartPeerUnsupported = 217,
   cudartCaptureUnmatched = 903,
   cudartCaptureUnjoined = 904,
-  cudartCapturedEvent = 907,
   cudartCaptureWrongThread = 908
 };
 

@@ -181,7 +181,7 @@ int cudart_event_synchronize(void *event) {
   Event *one = error ? NULL : event_of(event, &error);
   if (one && one->capture) {
     if (!one->capture->ended) one->capture->broken = true;
-    error = cudartCapturedEvent;
+    error = umemCudaCapturedEvent;
   } else if (one && one->stream) {
     cudart_demand(one->stream, one->until);
     cudart_pools_shrink(one->stream->device);
