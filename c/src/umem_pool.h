@@ -501,8 +501,9 @@ bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class);
 /* Takes all free ranges of the lane from, and its spans, without waiting. An attempt must be open. */
 void umemPool_move(umemPoolLane *lane, umemPoolLane *from);
 
-/* Takes all free ranges of the lane from, when it has been waited for. An attempt must be open. */
-void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from);
+/* Takes all free ranges of the lane from, when it has been waited for. False, with nothing recorded, where it
+ * is being captured by now. An attempt must be open. */
+bool umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from);
 
 /* Takes those of all others that are not blocked, and mixed spans that are all free. An attempt must be
  * open. */

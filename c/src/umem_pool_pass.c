@@ -232,20 +232,42 @@ void umemPool_move(umemPoolLane *lane, umemPoolLane *from) {
   if (held) release_held(held, lane);
 }
 
-void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from) {
+bool umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from) {
   umemPool_drain(from);
   umemPool_join_waiting(from);
   umemPoolHeld *held = umemRange_totals(from->range).free_count ? hold_all(from) : NULL;
-  if (held) release_held(held, umemPoolLane_follow(lane, from) ? lane : from);
+  if (!held) return true;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  bool follows = umemPoolLane_follow(lane, from);
+  umemAttempt_end(&attempt);
+  bool captured = !follows && umemPoolLane_is_blocked(from);
+  if (!captured) umemAttempt_record(&attempt);
+  release_held(held, follows ? lane : from);
+  return !captured;
+}
+
+/* Mixed spans that are all free, of nobody who is blocked. Whether somebody is by now who was not. */
+static bool gather_mixed(umemPoolLane *lane) {
+  Lifted lifted = {NULL, 0};
+  umemPoolCore *core = lane->core;
+  uint64_t blocked = umemPool_blocked(core);
+  for (unsigned i = 0; i < umemPoolClasses; i++) lift_mixed(core, i, true, blocked, &lifted);
+  if (!lifted.spans) return false;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  bool taken = take_lifted(lane, &lifted);
+  umemAttempt_end(&attempt);
+  bool captured = !taken && umemPool_blocked(core) & ~blocked;
+  if (!captured) umemAttempt_record(&attempt);
+  return captured;
 }
 
 void umemPool_gather(umemPoolLane *lane) {
   umemPoolCore *core = lane->core;
   for (umemPoolLane *from = core->lanes; from; from = from->next)
     if (from != lane && !from->ending && !umemPoolLane_is_blocked(from))
-      umemPool_gather_from(lane, from);
-  Lifted lifted = {NULL, 0};
-  uint64_t blocked = umemPool_blocked(core);
-  for (unsigned i = 0; i < umemPoolClasses; i++) lift_mixed(core, i, true, blocked, &lifted);
-  if (lifted.spans) take_lifted(lane, &lifted);
+      umemPool_gather_from(lane, from); /* one that is captured by now keeps what it has */
+  for (int tries = 0; tries < most_tries && gather_mixed(lane); tries++) {
+  }
 }
