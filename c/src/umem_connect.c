@@ -67,12 +67,15 @@ static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t ds
   if (src_adr != dst_adr || !(one_memory(from, to) || one_memory(to, from)))
     return umem_copy_to(from, src_adr, to, dst_adr, nbytes);
   if (!nbytes || !umem_validate(from, src_adr, nbytes, umemReadable) ||
-      !umem_validate(to, dst_adr, nbytes, umemWritable) || !umem_can(to, umemOrdered))
+      !umem_validate(to, dst_adr, nbytes, umemWritable))
     return umem_result(before);
-  if (umem_can(from, umemOrdered))
+  if (!umem_can(to, umemOrdered)) {
+    if (umem_settle(from)) umem_settle(to);
+  } else if (umem_can(from, umemOrdered)) {
     umem_wait(to, from);
-  else
+  } else {
     umem_synchronize(from);
+  }
   return umem_result(before);
 }
 

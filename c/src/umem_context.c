@@ -215,7 +215,7 @@ umemStatusType umem_wait(void *ctx, void *other) {
   umemVirtual *self = umem_guard(ctx);
   umemVirtual *that = umem_guard(other);
   if (!self || !that) return umem_result(before);
-  if (!umem_can(that, umemOrdered)) return umemOK;
+  if (!(that->capabilities & (umemOrdered | umemDeviceShared))) return umemOK;
   bool one = umem_innermost(self) == umem_innermost(that);
   if (one || umem_thread.failures != before) return umem_result(before);
   void (*slot)(umemVirtual *, umemVirtual *) = UMEM_SLOT(self, wait);
@@ -224,6 +224,22 @@ umemStatusType umem_wait(void *ctx, void *other) {
   else
     umem_synchronize(that);
   return umem_result(before);
+}
+
+umemStatusType umem_wait_apart(umemVirtual *ctx, umemVirtual *other) {
+  bool outer = umem_thread.apart;
+  umem_thread.apart = true;
+  umemStatusType status = umem_wait(ctx, other);
+  umem_thread.apart = outer;
+  return status;
+}
+
+umemStatusType umem_synchronize_apart(umemVirtual *ctx) {
+  bool outer = umem_thread.apart;
+  umem_thread.apart = true;
+  umemStatusType status = umem_synchronize(ctx);
+  umem_thread.apart = outer;
+  return status;
 }
 
 umemStatusType umem_flush(void *ctx) {

@@ -48,12 +48,13 @@ static bool direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemV
   return slot && slot(self, src, src_adr, dst, dst_adr, layout);
 }
 
-/* dst's addresses are pointers: src reads into them, in the order of both queues. */
+/* dst's addresses are pointers: src reads into them, in the order of both queues, and after what a GPU may
+ * still be doing there. */
 static void read_into(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                       size_t nbytes) {
   umemVirtual *host = umem_host_between(src, dst);
   bool ordered = umem_can(dst, umemOrdered);
-  if (!host || (ordered && umem_wait(src, dst) != umemOK)) return;
+  if (!host || (ordered && umem_wait(src, dst) != umemOK) || !umem_settle(dst)) return;
   umem_read_run(src, src_adr, host, (void *)dst_adr, nbytes);
   if (ordered) umem_wait(dst, src);
 }
@@ -62,7 +63,7 @@ static void write_from(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, ui
                        size_t nbytes) {
   umemVirtual *host = umem_host_between(src, dst);
   bool ordered = umem_can(src, umemOrdered);
-  if (!host || (ordered && umem_wait(dst, src) != umemOK)) return;
+  if (!host || (ordered && umem_wait(dst, src) != umemOK) || !umem_settle(src)) return;
   umem_write_run(dst, dst_adr, host, (void const *)src_adr, nbytes);
   if (ordered) umem_wait(src, dst);
 }

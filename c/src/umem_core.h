@@ -16,6 +16,7 @@ typedef struct umemThread {
   umemStatusType last;  /* type of the last of them */
   umemAttempt *attempt; /* the innermost open one */
   bool in_hook;
+  bool apart; /* see umem_wait_apart */
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 
@@ -48,6 +49,7 @@ static inline umemThread umem_step_aside(void) {
   umemThread running = umem_thread;
   umem_thread.function = NULL;
   umem_thread.attempt = NULL;
+  umem_thread.apart = false;
   return running;
 }
 static inline void umem_step_back(umemThread const *running) { umem_thread = *running; }
@@ -96,6 +98,19 @@ static inline bool umem_cpu_reads(umemVirtual const *ctx) {
 static inline bool umem_cpu_writes(umemVirtual const *ctx) {
   return (ctx->capabilities & (umemCpuWritable | umemFaultable)) == umemCpuWritable;
 }
+
+/* Before the CPU touches memory of ctx for umem: returns when the work of a GPU that may use it is done. False
+ * with a status when that fails. */
+static inline bool umem_settle(umemVirtual *ctx) {
+  bool cpu = ctx->capabilities & (umemCpuReadable | umemCpuWritable);
+  return !cpu || !umem_can(ctx, umemDeviceShared) || umem_synchronize(ctx) == umemOK;
+}
+
+/* umem_wait and umem_synchronize for contexts that the program has not named in this call. A capture into a
+ * graph, which another thread may have begun by now, is left alone: ctx does not become a part of it, and
+ * nobody waits for what it records. That is umemNotSupportedError. */
+umemStatusType umem_wait_apart(umemVirtual *ctx, umemVirtual *other);
+umemStatusType umem_synchronize_apart(umemVirtual *ctx);
 
 /* The innermost context that ctx decorates; ctx itself where it decorates none. Records a failure, and
  * stops, at an upstream that is not constructed any more. */

@@ -16,6 +16,7 @@ static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
 struct umemVtbl const umemCuda_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
+    .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
 };
 
@@ -27,7 +28,7 @@ umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
                                       umemCudaDevice,
                                       "Cuda",
                                       umemDeviceAccessible | umemReadable | umemWritable |
-                                          umemConcurrent,
+                                          umemConcurrent | umemDeviceShared,
                                       cuda_alignment,
                                       sizeof(umemCudaPlace)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");

@@ -8,8 +8,7 @@ enum { async_alignment = 256 };
 
 typedef struct {
   umemCudaPlace place;
-  void *pool;  /* NULL: the driver has none */
-  void *event; /* the last point of the stream that others were told to wait for */
+  void *pool; /* NULL: the driver has none */
   bool owns_stream;
   size_t maximum_size; /* of the pool; 0: none */
   uint64_t allowed;    /* bit d: device d may use the pool's blocks; atomic */
@@ -88,7 +87,8 @@ void umemCudaAsync_allow(umemVirtual *ctx, int device) {
 
 /* ---- order ---- */
 
-/* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. */
+/* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. Asked when the
+ * event is recorded that is to be waited for: another thread may begin a capture at any time. */
 static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
   umemCudaRt const *rt = place->gpu->rt;
   umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
@@ -96,37 +96,73 @@ static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *othe
   if (rt->stream_capture(place->stream, &mine, &my_id) ||
       rt->stream_capture(other->stream, &theirs, &their_id))
     rt->last_error();
-  if (mine == umemCudaNoCapture || (theirs != umemCudaNoCapture && my_id == their_id)) return true;
+  bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
+  if (inside || (mine == umemCudaNoCapture && !(umem_thread.apart && theirs != umemCudaNoCapture)))
+    return true;
   umemVirtual_fail(ctx, umemNotSupportedError,
-                   "the stream is being captured into a graph: it cannot wait for work outside");
+                   "%s stream is being captured into a graph: it cannot wait for work outside",
+                   mine == umemCudaNoCapture ? "the other" : "the");
   return false;
 }
 
-/* Records the point up to which other's work is queued. Another thread may move it on at once: whoever
- * waits then waits for more of the same stream. */
-static bool mark(umemVirtual *ctx, Async *other) {
+/* Records the point up to which the work of place is queued, in an event of its GPU. */
+static bool mark(umemVirtual *ctx, umemCudaPlace *place, void *event) {
   umemCudaScope scope;
-  umemCudaGpu *gpu = other->place.gpu;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return false;
-  bool marked = umemCuda_check(ctx, gpu, gpu->rt->event_record(other->event, other->place.stream),
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return false;
+  bool marked = umemCuda_check(ctx, place->gpu, place->gpu->rt->event_record(event, place->stream),
                                "cannot record an event");
   umemCudaScope_leave(&scope);
   return marked;
 }
 
+/* Again, where the event was recorded in a capture that is over by now. */
+static void wait_for_event(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other,
+                           void *event) {
+  umemCudaRt const *rt = place->gpu->rt;
+  int error = umemCudaCaptureIsolation;
+  for (int tries = 0; tries < umemCudaCaptureTries && error == umemCudaCaptureIsolation; tries++) {
+    if (tries) rt->last_error();
+    if (!mark(ctx, other, event) || !can_wait(ctx, place, other)) return;
+    error = rt->stream_wait(place->stream, event);
+  }
+  umemCuda_check(ctx, place->gpu, error, "cannot wait for another stream");
+}
+
+static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return NULL;
+  void *event = umemCudaGpu_take_event(gpu, ctx);
+  umemCudaScope_leave(&scope);
+  return event;
+}
+
+/* For memory that belongs to no stream: kernels, and copies that are still under way, are on the legacy
+ * one. A capture cannot wait for them. */
+static void wait_for_legacy(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
+  if (place->gpu == other->gpu && !place->stream) return;
+  if (!umemCudaPlace_is_captured(place))
+    umemCudaGpu_precedes(other->gpu, ctx, place->stream);
+  else if (umem_thread.apart)
+    umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
+}
+
 static void async_wait(umemVirtual *ctx, umemVirtual *other) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   other = umem_innermost(other);
-  if (other->vptr != &umemCudaAsync_vtbl) {
+  umemCudaPlace *that = umemCuda_place_of(other);
+  if (!that) {
     umem_synchronize(other);
     return;
   }
-  Async *that = async_of(other);
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
-  if (can_wait(ctx, place, &that->place) && mark(ctx, that))
-    umemCuda_check(ctx, place->gpu, place->gpu->rt->stream_wait(place->stream, that->event),
-                   "cannot wait for another stream");
+  void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
+  if (event) {
+    wait_for_event(ctx, place, that, event);
+    umemCudaGpu_give_event(that->gpu, event);
+  } else if (!umem_can(other, umemOrdered)) {
+    wait_for_legacy(ctx, place, that);
+  }
   umemCudaScope_leave(&scope);
 }
 
@@ -135,8 +171,8 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 static void async_dtor(umemVirtual *ctx);
 
 struct umemVtbl const umemCudaAsync_vtbl = {
-    UMEM_CUDA_METHODS,  .dtor = async_dtor, .wait = async_wait,
-    .trim = async_trim, .info = async_info,
+    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize,
+    .wait = async_wait, .trim = async_trim, .info = async_info,
 };
 
 /* Whether the stream could be had; records why not. In the scope. */
@@ -184,7 +220,6 @@ static void close_all(Async *async) {
   umemCudaRt const *rt = async->place.gpu->rt;
   int error = 0;
   if (async->pool) error |= rt->pool_destroy(async->pool);
-  if (async->event) error |= rt->event_destroy(async->event);
   if (async->owns_stream) error |= rt->stream_destroy(async->place.stream);
   if (error) rt->last_error();
 }
@@ -223,9 +258,7 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
   uint64_t before = umem_thread.failures;
   bool opened = false;
   if (umemCudaScope_enter(&scope, self, gpu)) {
-    opened =
-        open_stream(self, async, stream) && open_pool(self, async, options) &&
-        umemCuda_check(self, gpu, gpu->rt->event_create(&async->event), "cannot create an event");
+    opened = open_stream(self, async, stream) && open_pool(self, async, options);
     if (!opened) close_all(async);
     umemCudaScope_leave(&scope);
   }

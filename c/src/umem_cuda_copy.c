@@ -52,6 +52,7 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes, ume
   bool staged =
       is_long && pageable && !captured && umemCuda_stage(ctx, place, adr, host, nbytes, kind);
   if (!staged) {
+    if (pageable && ordered && !captured) captured = umemCudaPlace_is_captured(place); /* by now */
     int error = copy_straight(ctx, dst, src, nbytes, kind, pageable && !to_device && !captured);
     umemCuda_check(ctx, place->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
                    to_device ? "to" : "from", (uintmax_t)adr);
@@ -76,8 +77,11 @@ void umemCuda_synchronize(umemVirtual *ctx) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
-  if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for"))
-    umemCuda_check(ctx, place->gpu, umemCudaPlace_finish(place), "work on the stream has failed");
+  if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for")) {
+    int error =
+        umem_thread.apart ? umemCudaPlace_finish_apart(place, ctx) : umemCudaPlace_finish(place);
+    umemCuda_check(ctx, place->gpu, error, "work on the stream has failed");
+  }
   umemCudaScope_leave(&scope);
 }
 

@@ -141,11 +141,11 @@ static bool may_go_on(Copy const *copy, umemVirtual *src, umemVirtual *dst, int 
          ((pinned && !error) || umemCudaPlace_is_captured(copy->place));
 }
 
-/* Copies to device memory that was not queued on a stream can still be under way, on the legacy one: the
- * copy comes after them. A capture cannot wait for what is outside of it. */
+/* What uses memory that belongs to no stream, kernels and copies that are still under way, is on the legacy
+ * one: the copy comes after it. A capture cannot wait for what is outside of it. */
 static bool follow_legacy(Copy const *copy, umemVirtual *other) {
   umemCudaPlace const *mine = copy->place, *place = umemCuda_place_of(other);
-  if (!place || umem_can(other, umemOrdered) || umem_can(other, umemCpuReadable)) return true;
+  if (!place || !umem_can(other, umemDeviceShared)) return true;
   if (place->gpu == mine->gpu && !mine->stream) return true;
   return umemCudaPlace_is_captured(mine) ||
          umemCudaGpu_precedes(place->gpu, copy->leader, mine->stream);
@@ -197,7 +197,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   umemCudaPlace *place = umemCuda_place_of(leader);
   Copy copy = {leader, place, kind_of(src, dst), device_of(src, place), device_of(dst, place)};
 
-  if (umem_wait(leader, other) != umemOK) return true;
+  if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, leader, place->gpu)) return true;
   if (!follow_legacy(&copy, other)) {

@@ -53,6 +53,7 @@ umemStatusType umemCuda_status_of(int error) {
   case umemCudaCaptureUnsupported:
   case umemCudaCaptureInvalidated:
   case umemCudaCaptureIsolation:
+  case umemCudaCapturedEvent:
   case umemCudaCaptureImplicit:
     return umemNotSupportedError;
   default:
@@ -173,30 +174,54 @@ __attribute__((constructor(101))) static void watch_fork(void) {
 
 /* ---- the legacy stream ---- */
 
-/* The event of gpu in whose scope this is; NULL with a status. */
-static void *event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
-  void *event = __atomic_load_n(&gpu->event, __ATOMIC_ACQUIRE);
+void *umemCudaGpu_take_event(umemCudaGpu *gpu, umemVirtual *ctx) {
+  void *event = NULL;
+  for (int i = 0; i < umemCudaIdleEvents && !event; i++)
+    event = __atomic_exchange_n(&gpu->events[i], NULL, __ATOMIC_ACQ_REL);
   if (event) return event;
-  pthread_mutex_lock(&lock);
-  event = gpu->event;
-  int error = event ? umemCudaSuccess : gpu->rt->event_create(&event);
-  if (error) event = NULL;
-  __atomic_store_n(&gpu->event, event, __ATOMIC_RELEASE);
-  pthread_mutex_unlock(&lock);
-  umemCuda_check(ctx, gpu, error, "cannot create an event");
-  return event;
+  int error = gpu->rt->event_create(&event);
+  return umemCuda_check(ctx, gpu, error, "cannot create an event") ? event : NULL;
 }
 
-/* Another thread may record the event anew at once: whoever waits then waits for more. */
+void umemCudaGpu_give_event(umemCudaGpu *gpu, void *event) {
+  for (int i = 0; i < umemCudaIdleEvents && event; i++) {
+    void *none = NULL;
+    if (__atomic_compare_exchange_n(&gpu->events[i], &none, event, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+      event = NULL;
+  }
+  if (event && gpu->rt->event_destroy(event)) gpu->rt->last_error();
+}
+
+/* An event that stands for all that precedes the end of the legacy stream; NULL with a status. */
+static void *mark_legacy(umemCudaGpu *gpu, umemVirtual *ctx) {
+  void *event = umemCudaGpu_take_event(gpu, ctx);
+  if (!event || umemCuda_check(ctx, gpu, gpu->rt->event_record(event, NULL),
+                               "cannot record an event on the legacy stream"))
+    return event;
+  umemCudaGpu_give_event(gpu, event);
+  return NULL;
+}
+
+/* An event, since to wait for the stream itself is to wait for its own work: CUDA promises nothing there of
+ * the streams that it waits for. */
+bool umemCudaGpu_settle(umemCudaGpu *gpu, umemVirtual *ctx) {
+  void *event = mark_legacy(gpu, ctx);
+  if (!event) return false;
+  int error = gpu->rt->event_synchronize(event);
+  umemCudaGpu_give_event(gpu, event);
+  return umemCuda_check(ctx, gpu, error, "work on the legacy stream has failed");
+}
+
 bool umemCudaGpu_precedes(umemCudaGpu *gpu, umemVirtual *ctx, void *stream) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, gpu)) return false;
-  void *event = event_of(ctx, gpu);
-  bool recorded = event && umemCuda_check(ctx, gpu, gpu->rt->event_record(event, NULL),
-                                          "cannot record an event");
+  void *event = mark_legacy(gpu, ctx);
   umemCudaScope_leave(&scope);
-  return recorded && umemCuda_check(ctx, gpu, gpu->rt->stream_wait(stream, event),
-                                    "cannot wait for the legacy stream");
+  if (!event) return false;
+  int error = gpu->rt->stream_wait(stream, event);
+  umemCudaGpu_give_event(gpu, event);
+  return umemCuda_check(ctx, gpu, error, "cannot wait for the legacy stream");
 }
 
 /* ---- opening and closing ---- */
@@ -280,14 +305,17 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   return opened && in_table ? &table[device] : NULL;
 }
 
-/* So that it goes before the context does. */
-static void destroy_event(umemCudaGpu *gpu) {
+/* So that they go before the context does. */
+static void destroy_events(umemCudaGpu *gpu) {
   umemCudaScope scope;
-  if (!gpu->event || umemCudaGpu_is_inherited(gpu)) return;
+  bool has_some = false;
+  for (int i = 0; i < umemCudaIdleEvents; i++) has_some = has_some || gpu->events[i];
+  if (!has_some || umemCudaGpu_is_inherited(gpu)) return;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   if (umemCudaScope_enter(&scope, NULL, gpu)) {
-    if (gpu->rt->event_destroy(gpu->event)) gpu->rt->last_error();
+    for (int i = 0; i < umemCudaIdleEvents; i++)
+      if (gpu->events[i] && gpu->rt->event_destroy(gpu->events[i])) gpu->rt->last_error();
     umemCudaScope_leave(&scope);
   }
   umemAttempt_end(&forgotten);
@@ -307,7 +335,7 @@ void umemCudaGpu_close(umemCudaGpu *gpu) {
   pthread_mutex_lock(&lock);
   if (!--gpu->users) {
     umemCuda_release_staging(gpu);
-    destroy_event(gpu);
+    destroy_events(gpu);
     forget_peer(gpu);
     if (!umemCudaGpu_is_inherited(gpu) && gpu->rt->primary_release(gpu->device))
       gpu->rt->last_error();

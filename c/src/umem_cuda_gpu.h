@@ -13,18 +13,21 @@
 
 /* ---- a GPU ---- */
 
-enum { umemCudaMostDevices = 64 };
+enum {
+  umemCudaMostDevices = 64,
+  umemCudaIdleEvents = 8,
+  umemCudaCaptureTries = 8 /* how often what a capture has come between is done again */
+};
 
 /* One GPU of this process: one struct for each, which stays in its place while a context of umem uses it,
  * so that pointers to it can be compared. */
 typedef struct umemCudaGpu {
   umemCudaRt const *rt;
   int device;
-  void *context;     /* its primary context, retained */
-  void *event;       /* the last point of the legacy stream that others were told to wait for; made
-                        when first wanted; atomic */
-  unsigned users;    /* guarded by the lock of umem_cuda_gpu.c */
-  unsigned lineage;  /* umem_fork_count() when it was opened */
+  void *context;                    /* its primary context, retained */
+  void *events[umemCudaIdleEvents]; /* that nobody is using; NULL: none; atomic */
+  unsigned users;                   /* guarded by the lock of umem_cuda_gpu.c */
+  unsigned lineage;                 /* umem_fork_count() when it was opened */
   uint64_t peers;    /* bit d: copies reach the memory of device d directly; atomic */
   uint64_t no_peers; /* bit d: they do not; atomic. Neither bit: not asked yet */
   uint64_t managed;  /* bytes of live managed memory of all contexts; atomic */
@@ -44,6 +47,17 @@ bool umemCudaGpu_is_inherited(umemCudaGpu const *gpu);
 /* Whether copies of gpu reach the memory of device peer directly; enables that the first time it is
  * asked. Called in gpu's scope. */
 bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer);
+
+/* An event of gpu for the caller alone: nobody else records it, also not in a capture. NULL, with a status on
+ * ctx, when there is none. Called in gpu's scope. */
+void *umemCudaGpu_take_event(umemCudaGpu *gpu, umemVirtual *ctx);
+
+/* Takes it back: who waits for it has been told. In the scope of any GPU. */
+void umemCudaGpu_give_event(umemCudaGpu *gpu, void *event);
+
+/* Returns when all is done that precedes the end of the legacy stream of gpu: what is queued on it, and on the
+ * streams that it waits for. False, with a status on ctx, when that fails. Called in gpu's scope. */
+bool umemCudaGpu_settle(umemCudaGpu *gpu, umemVirtual *ctx);
 
 /* Orders later work of stream, of whatever GPU, after what is queued on the legacy stream of gpu. False,
  * with a status on ctx, when that fails. Called in the scope of stream's GPU. */
@@ -98,10 +112,11 @@ typedef struct umemCudaSource {
 typedef struct umemCudaPlace {
   umemCudaGpu *gpu;
   umemCudaSource const *source;
-  void *stream;     /* that its work is ordered on; NULL: the legacy default stream */
-  umemHost buffers; /* for intermediate buffers: RAM that is pinned where it pays */
-  umemLock lock;    /* guards blocks */
-  umemTable blocks; /* live: address to bytes */
+  void *stream;               /* that its work is ordered on; NULL: the legacy default stream */
+  umemHost buffers;           /* for intermediate buffers: RAM that is pinned where it pays */
+  umemLock lock;              /* guards blocks */
+  umemTable blocks;           /* live: address to bytes */
+  struct umemCudaPlace *next; /* of managed memory (umem_cuda_room.c) */
 } umemCudaPlace;
 
 /* The place of a constructed CUDA context; NULL for all other contexts. */
@@ -146,6 +161,10 @@ bool umemCudaPlace_is_captured(umemCudaPlace const *place);
 /* Returns when the work on the stream of place is done, and the runtime's error. Called in a scope. */
 int umemCudaPlace_finish(umemCudaPlace const *place);
 
+/* The same where another thread may begin a capture of the stream at any time: then
+ * umemCudaCaptureUnsupported, and the capture is whole. ctx: whose failure it is that there is no event. */
+int umemCudaPlace_finish_apart(umemCudaPlace const *place, umemVirtual *ctx);
+
 /* Whether the stream of ctx is being captured; then umemNotSupportedError is recorded with this advice. In a
  * scope. */
 bool umemCuda_refuse_capture(umemVirtual *ctx, char const *advice);
@@ -166,11 +185,25 @@ void umemCuda_info(umemVirtual *ctx, umemInfo *info);
 #define UMEM_CUDA_METHODS                                                                          \
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
-  .copy_direct = umemCuda_copy_direct, .synchronize = umemCuda_synchronize,                        \
-  .realloc = umemCuda_realloc
+  .copy_direct = umemCuda_copy_direct, .realloc = umemCuda_realloc
 
 /* Lets device use the blocks of ctx, if it is a umemCudaAsync: those of pools need it said. */
 void umemCudaAsync_allow(umemVirtual *ctx, int device);
+
+/* ---- room for managed memory (umem_cuda_room.c) ---- */
+
+/* From enter on, until leave, the blocks of place, which is of managed memory, may be looked at: they leave
+ * its table before they are freed. */
+void umemCudaRoom_enter(umemCudaPlace *place);
+void umemCudaRoom_leave(umemCudaPlace *place);
+
+/* Counts nbytes more, for a block of managed memory that is about to be allocated. Returns the runtime's error:
+ * umemCudaOutOfMemory when the live blocks of the process would not all fit on gpu together. Prefetches live
+ * blocks where it takes that to know. Called in gpu's scope. */
+int umemCudaRoom_take(umemCudaGpu *gpu, size_t nbytes);
+
+/* Counts nbytes less. */
+void umemCudaRoom_give(umemCudaGpu *gpu, size_t nbytes);
 
 /* ---- moving pageable memory (umem_cuda_stage.c, umem_cuda_lane.c, ...) ---- */
 

@@ -12,21 +12,6 @@ typedef struct {
   unsigned flags;
 } Managed;
 
-/* Takes nbytes of what the GPU has free, which all blocks of managed memory share: a driver that must
- * give out more than the card holds can stop the whole machine. Blocks count in full, though pages that
- * are on the GPU already are missing from what is free. */
-static int reserve(umemCudaGpu *gpu, size_t nbytes) {
-  size_t available = 0, capacity = 0;
-  int error = gpu->rt->memory_info(&available, &capacity);
-  if (error) return error;
-  uint64_t live = __atomic_load_n(&gpu->managed, __ATOMIC_RELAXED);
-  do {
-    if (nbytes > available || live > available - nbytes) return umemCudaOutOfMemory;
-  } while (!__atomic_compare_exchange_n(&gpu->managed, &live, live + nbytes, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED));
-  return umemCudaSuccess;
-}
-
 /* What the constructor's flags ask for; drivers without concurrent access know no such hints. */
 static int give_hints(Managed *managed, void *adr, size_t nbytes) {
   umemCudaGpu *gpu = managed->place.gpu;
@@ -46,26 +31,42 @@ static int give_hints(Managed *managed, void *adr, size_t nbytes) {
 
 static int managed_get(umemCudaPlace *place, void **adr, size_t nbytes) {
   umemCudaGpu *gpu = place->gpu;
-  int error = reserve(gpu, nbytes);
+  int error = umemCudaRoom_take(gpu, nbytes);
   if (error) return error;
   error = gpu->rt->malloc_managed(adr, nbytes);
   if (!error) {
     error = give_hints((Managed *)place, *adr, nbytes);
     if (error) gpu->rt->free(*adr);
   }
-  if (error) __atomic_fetch_sub(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+  if (error) umemCudaRoom_give(gpu, nbytes);
   return error;
 }
 
 static int managed_give(umemCudaPlace *place, void *adr, size_t nbytes) {
   int error = place->gpu->rt->free(adr);
-  if (!error) __atomic_fetch_sub(&place->gpu->managed, nbytes, __ATOMIC_RELAXED);
+  if (!error) umemCudaRoom_give(place->gpu, nbytes);
   return error;
+}
+
+/* Kernels may use the memory, on the legacy stream or on one that it waits for. */
+static void managed_synchronize(umemVirtual *ctx) {
+  umemCudaGpu *gpu = umemCuda_place_of(ctx)->gpu;
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return;
+  if (!umemCuda_refuse_capture(ctx, "kernels cannot be waited for")) umemCudaGpu_settle(gpu, ctx);
+  umemCudaScope_leave(&scope);
+}
+
+/* Nobody looks at blocks any more when they go. */
+static void managed_dtor(umemVirtual *ctx) {
+  umemCudaRoom_leave(umemCuda_place_of(ctx));
+  umemCuda_dtor(ctx);
 }
 
 struct umemVtbl const umemCudaManaged_vtbl = {
     UMEM_CUDA_METHODS,
-    .dtor = umemCuda_dtor,
+    .synchronize = managed_synchronize,
+    .dtor = managed_dtor,
     .info = umemCuda_info,
 };
 
@@ -77,7 +78,7 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
                                       umemCudaManagedDevice,
                                       "CudaManaged",
                                       umemDeviceAccessible | umemReadable | umemWritable |
-                                          umemConcurrent,
+                                          umemConcurrent | umemDeviceShared,
                                       managed_alignment,
                                       sizeof(Managed)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
@@ -93,6 +94,7 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
   else {
     /* Without it the CPU may touch the memory only while no kernel runs: copies are safe always. */
     if (gpu->concurrent_managed) ctx->super.capabilities |= umemCpuReadable | umemCpuWritable;
+    umemCudaRoom_enter(&managed->place);
     return umemOK;
   }
   return umemCuda_construct_failed(&ctx->super);

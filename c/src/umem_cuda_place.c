@@ -56,6 +56,24 @@ int umemCudaPlace_finish(umemCudaPlace const *place) {
   return error;
 }
 
+/* Whether the stream is captured is asked when the event is recorded: one of before a capture waits for
+ * nothing in it. One that was recorded in a capture that is over by now is recorded anew. */
+int umemCudaPlace_finish_apart(umemCudaPlace const *place, umemVirtual *ctx) {
+  umemCudaRt const *rt = place->gpu->rt;
+  if (!place->stream) return umemCudaPlace_finish(place);
+  void *event = umemCudaGpu_take_event(place->gpu, ctx);
+  if (!event) return umemCudaSuccess; /* it was told */
+  int error = umemCudaCapturedEvent;
+  for (int tries = 0; tries < umemCudaCaptureTries && error == umemCudaCapturedEvent; tries++) {
+    if (tries) rt->last_error();
+    error = rt->event_record(event, place->stream);
+    if (!error && umemCudaPlace_is_captured(place)) error = umemCudaCaptureUnsupported;
+    if (!error) error = rt->event_synchronize(event);
+  }
+  umemCudaGpu_give_event(place->gpu, event);
+  return error;
+}
+
 /* Device memory is one for all contexts of a device; pinned and managed memory for all of its kind. */
 bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {
   umemCudaPlace *one = umemCuda_place_of(ctx), *two = umemCuda_place_of(other);

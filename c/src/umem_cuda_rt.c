@@ -56,6 +56,7 @@ SAME(umemCudaCaptureUnsupported, cudaErrorStreamCaptureUnsupported);
 SAME(umemCudaCaptureInvalidated, cudaErrorStreamCaptureInvalidated);
 SAME(umemCudaCaptureIsolation, cudaErrorStreamCaptureIsolation);
 SAME(umemCudaCaptureImplicit, cudaErrorStreamCaptureImplicit);
+SAME(umemCudaCapturedEvent, cudaErrorCapturedEvent);
 SAME(umemCudaToDevice, cudaMemcpyHostToDevice);
 SAME(umemCudaToHost, cudaMemcpyDeviceToHost);
 SAME(umemCudaWithinDevice, cudaMemcpyDeviceToDevice);

@@ -47,7 +47,8 @@ enum {
   umemCudaCaptureUnsupported = 900,
   umemCudaCaptureInvalidated = 901,
   umemCudaCaptureIsolation = 905,
-  umemCudaCaptureImplicit = 906
+  umemCudaCaptureImplicit = 906,
+  umemCudaCapturedEvent = 907
 };
 
 /* What can be asked of a device. */

@@ -102,12 +102,14 @@ static void copy_pieces(void *job, unsigned i) {
 
 /* ---- all lanes ---- */
 
-/* Makes the lanes' streams wait for what is queued on stream. Waits see an event as it was recorded
- * last before them, so that a lane's own will do. */
-static bool follow(Stage *stage, void *stream) {
+/* Makes the lanes' streams wait for what is queued on the stream of place. Waits see an event as it was
+ * recorded last before them, so that a lane's own will do. Lanes must not be drawn into a capture that
+ * another thread has begun by now. */
+static bool follow(Stage *stage, umemCudaPlace const *place) {
   umemCudaRt const *rt = stage->gpu->rt;
   void *event = stage->lanes[0]->events[0];
-  int error = rt->event_record(event, stream);
+  int error = rt->event_record(event, place->stream);
+  if (!error && umem_can(stage->ctx, umemOrdered) && umemCudaPlace_is_captured(place)) return false;
   for (unsigned i = 0; i < stage->count && !error; i++) {
     error = rt->stream_wait(stage->lanes[i]->stream, event);
     stage->lanes[i]->broken = error;
@@ -150,7 +152,7 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaPlace *place, uintptr_t device_adr
                  .host = host_adr,
                  .nbytes = nbytes};
   take_lanes(&stage);
-  bool staged = stage.count >= least_lanes(kind) && follow(&stage, place->stream);
+  bool staged = stage.count >= least_lanes(kind) && follow(&stage, place);
   if (staged) {
     stage.piece = piece_size(&stage);
     umem_parallel(stage.count, copy_pieces, &stage);

@@ -386,7 +386,8 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
   debug->guard = options->guard;
   debug->fills = options->fill;
   debug->forks = umem_fork_count();
-  debug->direct = umem_cpu_reads(self) && umem_cpu_writes(self) && !umem_can(self, umemOrdered);
+  bool waits = self->capabilities & (umemOrdered | umemDeviceShared);
+  debug->direct = umem_cpu_reads(self) && umem_cpu_writes(self) && !waits;
   if (!umemDebug_open_buffer(self)) return false;
   if (!umemDebugBooks_init(&debug->books)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");

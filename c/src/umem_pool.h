@@ -478,6 +478,12 @@ static inline bool umemPoolLane_is_ordered(umemPoolLane const *lane) {
   return umem_can(lane->queue, umemOrdered);
 }
 
+/* Whether work with what was freed in the lane may go on after the free: its queue is ordered, or a GPU may
+ * use the memory by itself, as when the last bytes of a short copy are on their way. */
+static inline bool umemPoolLane_leaves_work(umemPoolLane const *lane) {
+  return lane->queue->capabilities & (umemOrdered | umemDeviceShared);
+}
+
 /* Whether there are lanes but this one. */
 static inline bool umemPoolLane_has_others(umemPoolLane const *lane) {
   return lane->core->lanes->next != NULL;
@@ -495,8 +501,9 @@ bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class);
 /* Takes all free ranges of the lane from, and its spans, without waiting. An attempt must be open. */
 void umemPool_move(umemPoolLane *lane, umemPoolLane *from);
 
-/* Takes all free ranges of the lane from, when it has been waited for. An attempt must be open. */
-void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from);
+/* Takes all free ranges of the lane from, when it has been waited for. False, with nothing recorded, where it
+ * is being captured by now. An attempt must be open. */
+bool umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from);
 
 /* Takes those of all others that are not blocked, and mixed spans that are all free. An attempt must be
  * open. */

@@ -110,7 +110,7 @@ static bool note_chunk(umemPoolLane *lane, umemPoolChunk chunk) {
 /* Memory of an ordered upstream is free in its order. Whether the lane may use it; else why not. */
 static bool follow_upstream(umemPoolLane *lane, umemPoolLack *lack) {
   if (!umemPoolLane_must_follow_upstream(lane)) return true;
-  if (umem_wait(lane->queue, lane->core->upstream) == umemOK) return true;
+  if (umem_wait_apart(lane->queue, lane->core->upstream) == umemOK) return true;
   lack->why = umemPoolOrder;
   return false;
 }

@@ -47,18 +47,16 @@ static bool has_guests(umemPoolLane const *lane) {
 /* Where lane is not ordered its blocks are used at once. */
 static bool order_after(umemPoolLane *lane, umemPoolLane *other) {
   uint64_t before = umem_thread.failures;
-  if (umemPoolLane_is_ordered(other)) {
-    if (umemPoolLane_is_ordered(lane))
-      umem_wait(lane->queue, other->queue);
-    else
-      umem_synchronize(other->queue);
-  }
+  if (umemPoolLane_is_ordered(lane))
+    umem_wait_apart(lane->queue, other->queue);
+  else
+    umem_synchronize_apart(other->queue);
   return umem_thread.failures == before;
 }
 
 bool umemPoolLane_follow(umemPoolLane *lane, umemPoolLane *other) {
   umemPoolCore *core = lane->core;
-  if (lane->place == other->place || !umemPoolLane_is_ordered(other)) return true;
+  if (lane->place == other->place || !umemPoolLane_leaves_work(other)) return true;
   invite(other);
   umemLock_release(&core->lock);
   bool follows = order_after(lane, other);
@@ -168,8 +166,8 @@ static bool finish(umemPoolLane *lane) {
     if (follows) return true;
   }
   umemLock_release(&lane->core->lock);
-  bool finished = umem_synchronize(lane->queue) == umemOK;
-  if (!finished) finished = umem_synchronize(lane->queue) == umemOK;
+  bool finished = umem_synchronize_apart(lane->queue) == umemOK;
+  if (!finished) finished = umem_synchronize_apart(lane->queue) == umemOK;
   umemLock_acquire(&lane->core->lock);
   return finished;
 }

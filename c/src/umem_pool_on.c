@@ -16,11 +16,12 @@ static void on_trim(umemVirtual *ctx, size_t keep) {
   umemPool_drain(impl->lane);
   umemPool_join_waiting(impl->lane);
   uint64_t units = umemRange_totals(impl->lane->range).free_bytes;
-  if (umemPoolLane_is_blocked(impl->lane) || umemPoolLane_is_blocked(core->own))
+  bool blocked = umemPoolLane_is_blocked(impl->lane) || umemPoolLane_is_blocked(core->own);
+  if (!blocked && units << umemPoolUnitShift > keep)
+    blocked = !umemPool_gather_from(core->own, impl->lane);
+  if (blocked)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "a stream is being captured into a graph: trim before or after it");
-  else if (units << umemPoolUnitShift > keep)
-    umemPool_gather_from(core->own, impl->lane);
   umemLock_release(&core->lock);
   umemAttempt_end(&held);
   umemPool_tell_held(ctx, &held);
@@ -79,7 +80,7 @@ static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
 
 /* What pool and queue both can do; it is the queue that is ordered, or not. */
 static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
-  uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered);
+  uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
   return both | (pool->capabilities & umemFaultable);
 }
 

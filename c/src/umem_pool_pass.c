@@ -11,7 +11,10 @@
 
 /* ---- ranges ---- */
 
-enum { piece_least = 1 << 20 >> umemPoolUnitShift }; /* units that are not halved */
+enum {
+  piece_least = 1 << 20 >> umemPoolUnitShift, /* units that are not halved */
+  most_tries = 8 /* how often others are tried where one is being captured by now */
+};
 
 bool umemPool_is_held(umemPoolLane const *home, uint64_t start) {
   for (umemPoolHeld *held = home->core->held; held; held = held->next)
@@ -87,7 +90,9 @@ static uint64_t take_piece(umemPoolLane *from, uint64_t units, uint64_t step) {
   return start == UMEM_RANGE_NONE ? umemRange_alloc(from->range, units, step) : start;
 }
 
-static bool borrow(umemPoolLane *lane, uint64_t units, uint64_t step) {
+/* From the richest one; *captured: that one is being captured by now, so that another one may do. */
+static bool borrow(umemPoolLane *lane, uint64_t units, uint64_t step, bool *captured) {
+  *captured = false;
   umemPoolLane *from = richest(lane, units);
   if (!from) {
     drain_others(lane);
@@ -98,6 +103,7 @@ static bool borrow(umemPoolLane *lane, uint64_t units, uint64_t step) {
   held->starts[0] = take_piece(from, units, step);
   held->count = held->starts[0] != UMEM_RANGE_NONE;
   bool follows = held->count && umemPoolLane_follow(lane, from);
+  *captured = held->count && !follows && umemPoolLane_is_blocked(from);
   return release_held(held, follows ? lane : from) && follows;
 }
 
@@ -106,7 +112,9 @@ bool umemPool_borrow(umemPoolLane *lane, uint64_t units, uint64_t step) {
   umemAttempt forgotten;
   if (umemPoolLane_is_blocked(lane)) return false;
   umemAttempt_begin(&forgotten);
-  bool borrowed = borrow(lane, units, step);
+  bool borrowed = false, again = true;
+  for (int tries = 0; tries < most_tries && again && !borrowed; tries++)
+    borrowed = borrow(lane, units, step, &again);
   umemAttempt_end(&forgotten);
   return borrowed;
 }
@@ -191,15 +199,23 @@ static bool others_have(umemPoolLane const *lane, unsigned class) {
   return false;
 }
 
-bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class) {
-  if (!others_have(lane, class) || umemPoolLane_is_blocked(lane)) return false;
-  uint64_t blocked = umemPool_blocked(lane->core);
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+static bool borrow_spans(umemPoolLane *lane, unsigned class, uint64_t blocked) {
   Lifted lifted = {NULL, 0};
   lift_mixed(lane->core, class, false, blocked, &lifted);
-  bool borrowed =
-      (lifted.spans && take_lifted(lane, &lifted)) || borrow_from_one(lane, class, blocked);
+  return (lifted.spans && take_lifted(lane, &lifted)) || borrow_from_one(lane, class, blocked);
+}
+
+/* Again, while there are more that are being captured than before. */
+bool umemPool_borrow_spans(umemPoolLane *lane, unsigned class) {
+  bool borrowed = false, again = true;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  for (int tries = 0; tries < most_tries && again && !borrowed; tries++) {
+    if (!others_have(lane, class) || umemPoolLane_is_blocked(lane)) break;
+    uint64_t blocked = umemPool_blocked(lane->core);
+    borrowed = borrow_spans(lane, class, blocked);
+    again = !borrowed && umemPool_blocked(lane->core) & ~blocked;
+  }
   umemAttempt_end(&forgotten);
   return borrowed;
 }
@@ -216,20 +232,42 @@ void umemPool_move(umemPoolLane *lane, umemPoolLane *from) {
   if (held) release_held(held, lane);
 }
 
-void umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from) {
+bool umemPool_gather_from(umemPoolLane *lane, umemPoolLane *from) {
   umemPool_drain(from);
   umemPool_join_waiting(from);
   umemPoolHeld *held = umemRange_totals(from->range).free_count ? hold_all(from) : NULL;
-  if (held) release_held(held, umemPoolLane_follow(lane, from) ? lane : from);
+  if (!held) return true;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  bool follows = umemPoolLane_follow(lane, from);
+  umemAttempt_end(&attempt);
+  bool captured = !follows && umemPoolLane_is_blocked(from);
+  if (!captured) umemAttempt_record(&attempt);
+  release_held(held, follows ? lane : from);
+  return !captured;
+}
+
+/* Mixed spans that are all free, of nobody who is blocked. Whether somebody is by now who was not. */
+static bool gather_mixed(umemPoolLane *lane) {
+  Lifted lifted = {NULL, 0};
+  umemPoolCore *core = lane->core;
+  uint64_t blocked = umemPool_blocked(core);
+  for (unsigned i = 0; i < umemPoolClasses; i++) lift_mixed(core, i, true, blocked, &lifted);
+  if (!lifted.spans) return false;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  bool taken = take_lifted(lane, &lifted);
+  umemAttempt_end(&attempt);
+  bool captured = !taken && umemPool_blocked(core) & ~blocked;
+  if (!captured) umemAttempt_record(&attempt);
+  return captured;
 }
 
 void umemPool_gather(umemPoolLane *lane) {
   umemPoolCore *core = lane->core;
   for (umemPoolLane *from = core->lanes; from; from = from->next)
     if (from != lane && !from->ending && !umemPoolLane_is_blocked(from))
-      umemPool_gather_from(lane, from);
-  Lifted lifted = {NULL, 0};
-  uint64_t blocked = umemPool_blocked(core);
-  for (unsigned i = 0; i < umemPoolClasses; i++) lift_mixed(core, i, true, blocked, &lifted);
-  if (lifted.spans) take_lifted(lane, &lifted);
+      umemPool_gather_from(lane, from); /* one that is captured by now keeps what it has */
+  for (int tries = 0; tries < most_tries && gather_mixed(lane); tries++) {
+  }
 }

@@ -17,12 +17,21 @@ typedef struct {
   int error;
 } Plan;
 
+/* Something to do before a call. */
+typedef struct {
+  char const *function; /* a string literal; NULL: nothing */
+  unsigned long left;   /* calls until then */
+  void (*run)(void *argument);
+  void *argument;
+} Interlude;
+
 enum { mostPlans = 80 };
 
 static struct {
   pthread_mutex_t mutex; /* recursive: kernels look at memory while it is held */
   Plan plans[mostPlans]; /* the first is that of all functions */
   size_t plan_count;
+  Interlude interlude;
   atomic_bool unloading;
   atomic_long process; /* the one that has called the runtime; 0: none yet */
 } gate;
@@ -79,17 +88,10 @@ static int error_of_machine(void) {
   return machine->devices ? umemCudaSuccess : umemCudaNoGpu;
 }
 
-static bool is_capturing(void) {
-  for (Graph *g = cudart_books.graphs; g; g = g->next)
-    if (!g->ended && !g->broken) return true;
-  return false;
-}
-
 static int error_of_needs(int needs) {
   int error = needs & needDriver ? error_of_machine() : umemCudaSuccess;
   if (!error && (needs & needContext) == needContext) cudart_current(&error);
-  if (!error && (needs & needNoCapture) && cudart_thread()->capture_mode != 2 && is_capturing())
-    error = cudart_break_captures(umemCudaCaptureUnsupported);
+  if (!error && (needs & needNoCapture)) error = cudart_forbid_unsafe();
   return error;
 }
 
@@ -102,9 +104,21 @@ bool cudart_is_inherited(void) {
 
 static _Thread_local bool refused; /* this call has not come in */
 
+static void run_interlude(char const *function) {
+  cudart_lock();
+  Interlude *next = &gate.interlude, now = {0};
+  if (next->function && !strcmp(next->function, function) && --next->left == 0) {
+    now = *next;
+    *next = (Interlude){0};
+  }
+  cudart_unlock();
+  if (now.function) now.run(now.argument);
+}
+
 int cudart_enter(char const *function, int needs) {
   refused = cudart_is_inherited();
   if (refused) return umemCudaInitializationError;
+  run_interlude(function);
   cudart_lock();
   if (needs & needDriver) atomic_store(&gate.process, (long)getpid());
   Thread *thread = cudart_thread();
@@ -143,6 +157,13 @@ void fake_cudart_fail_in(char const *function, unsigned long nth, int error) {
   Plan *plan = plan_of(function);
   plan->fail_at = nth ? plan->calls + nth : 0;
   plan->error = error;
+  cudart_unlock();
+}
+
+void fake_cudart_before(char const *function, unsigned long nth, void (*run)(void *argument),
+                        void *argument) {
+  cudart_lock();
+  gate.interlude = (Interlude){function, nth, run, argument};
   cudart_unlock();
 }
 
@@ -198,7 +219,8 @@ static FakeCudartLive live(void) {
     if (block->kind == umemCudaPinned && block->registered) sum.registered++;
     if (block->kind == umemCudaPinned && !block->registered) sum.pinned++;
   }
-  for (Stream *s = cudart_books.streams; s; s = s->next) sum.streams += !s->destroyed && !s->legacy;
+  for (Stream *s = cudart_books.streams; s; s = s->next)
+    sum.streams += !s->destroyed && !s->legacy && !s->per_thread;
   for (Event *e = cudart_books.events; e; e = e->next) sum.events += !e->destroyed;
   for (Pool *p = cudart_books.pools; p; p = p->next) sum.pools += !p->destroyed;
   for (int d = 0; d < fakeCudartMost; d++) {
@@ -241,6 +263,7 @@ static void settle(void) {
     books->machine.device[d].capacity = 1 << 30;
   }
   gate.plan_count = 1;
+  gate.interlude = (Interlude){0};
   gate.plans[0] = (Plan){0};
   atomic_store(&gate.unloading, false);
   atomic_store(&gate.process, 0);
@@ -272,6 +295,7 @@ static void clear(void) {
   cudart_pools_destroy();
   for (int d = 0; d < fakeCudartMost; d++) fake_store_destroy(books->device[d].store);
   fake_store_destroy(books->real);
+  for (size_t i = 0; i < books->block_count; i++) free(books->blocks[i].resident);
   free(books->blocks);
 }
 

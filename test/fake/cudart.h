@@ -2,7 +2,8 @@
  *
  * It is as unhelpful as CUDA's documents allow. Nothing that is queued on a stream is done before
  * somebody demands it: by waiting for the stream or for an event after it, by a blocking copy, or
- * by cudaFree of plain device memory. Addresses of device memory mean nothing to the CPU, are never
+ * by cudaFree of plain device memory. The legacy stream and blocking streams wait for each other as the
+ * manual says ("Stream synchronization behavior"), and for no more. Addresses of device memory mean nothing to the CPU, are never
  * handed out twice, and every use outside of a live block is found; new memory is full of junk.
  * What a program must not do, though a real runtime may let it pass, is kept as misuse.
  *
@@ -54,6 +55,11 @@ void fake_cudart_fail(unsigned long nth, int error);
 
 /* The same for calls of one function, a member of the table. */
 void fake_cudart_fail_in(char const *function, unsigned long nth, int error);
+
+/* Before the nth call of function from now (1: the next) runs run(argument) once, in the calling thread, with
+ * no lock held: there another thread may do what comes in between. NULL: nothing. */
+void fake_cudart_before(char const *function, unsigned long nth, void (*run)(void *argument),
+                        void *argument);
 
 /* Calls so far, of any function or of one. */
 unsigned long fake_cudart_calls(void);
@@ -119,13 +125,34 @@ int fake_cudart_launch(void *stream, void (*run)(void *argument), void *argument
 /* Whether work queued on stream is not done yet. Demands nothing. */
 bool fake_cudart_is_late(void *stream);
 
+/* Handles of cudaStreamLegacy, which is NULL's too, and of cudaStreamPerThread: a blocking stream of the
+ * calling thread for the device that is current. */
+#define FAKE_STREAM_LEGACY ((void *)1)
+#define FAKE_STREAM_PER_THREAD ((void *)2)
+
+/* A stream as of cudaStreamCreate, without cudaStreamNonBlocking: the legacy stream and it wait for each
+ * other. Returns an error of the table's. */
+int fake_cudart_create_blocking(void **stream);
+
+/* ---- managed memory ---- */
+
+/* A kernel that runs now, or the CPU, uses pages of managed memory: they go there. Else only what is queued
+ * moves pages: sets, copies and prefetches. */
+void fake_cudart_use_managed(uintptr_t adr, size_t nbytes);
+void fake_cudart_touch_managed(uintptr_t adr, size_t nbytes);
+
+/* Bytes of managed memory that are on the device. */
+uint64_t fake_cudart_resident(int device);
+
 /* ---- graphs ---- */
 
-/* Captures stream in global mode. */
+/* Captures stream in global mode, or in a cudaStreamCaptureMode: 0 global, 1 thread-local, 2 relaxed. */
 int fake_cudart_begin_capture(void *stream);
+int fake_cudart_begin_capture_in(void *stream, int mode);
 
 /* *graph is what has been captured, or NULL when the capture is broken, which is answered with
- * umemCudaCaptureInvalidated. */
+ * umemCudaCaptureInvalidated; or where another stream was drawn into it, which stream does not wait for
+ * in the end; or in another thread than the one that began it, unless in relaxed mode. */
 int fake_cudart_end_capture(void *stream, void **graph);
 
 /* Queues the work of graph, which may be done repeatedly. */

@@ -12,7 +12,8 @@ enum {
   cudartInvalidPitch = 12,
   cudartPeerUnsupported = 217,
   cudartCaptureUnmatched = 903,
-  cudartCapturedEvent = 907
+  cudartCaptureUnjoined = 904,
+  cudartCaptureWrongThread = 908
 };
 
 /* ---- kinds of things; handles are pointers to them ---- */
@@ -36,6 +37,7 @@ typedef struct Block {
   Pool *pool;      /* NULL: of none */
   bool ready;      /* its stream has come to the allocation */
   bool freed;      /* its stream has not come to the free yet */
+  bool *resident;  /* owned; of managed memory, for each page: it takes memory of the device */
 } Block;
 
 /* One end of a copy: a range of addresses that has been checked. */
@@ -53,6 +55,7 @@ typedef enum WorkKind {
   workReady,
   workFree,
   workWait,
+  workPrefetch,
   workKernel
 } WorkKind;
 
@@ -62,8 +65,8 @@ typedef struct Work {
   Side to, from;
   umemCudaBox box;       /* of a copy: its shape; the addresses are those of the sides */
   unsigned char *staged; /* owned; what a copy writes in place of from's bytes */
-  int value;
-  struct Stream *other; /* what to wait for */
+  int value;             /* of a set; of a prefetch: the device, or -1 */
+  struct Stream *other;  /* what to wait for */
   uint64_t until;
   void (*run)(void *argument);
   void *argument;
@@ -74,16 +77,24 @@ typedef struct Graph {
   Work *first, **last; /* owned */
   bool broken, ended;
   uint64_t id;
+  int mode;         /* cudaStreamCaptureMode */
+  pthread_t thread; /* that has begun the capture */
+  struct Stream *origin;
 } Graph;
 
 /* Streams and events stay in memory until the reset, so that stale handles are known for such. */
 typedef struct Stream {
   struct Stream *next;
-  bool legacy, destroyed;
+  bool legacy, per_thread, destroyed;
+  bool blocking; /* it and the legacy stream wait for each other */
   int device;
   uint64_t queued, done; /* counts of work */
   Work *first, **last;   /* owned; queued and not done */
   Graph *capture;        /* NULL: it is not being captured */
+  uint64_t captured;     /* counts what it has recorded and waited for in the capture */
+  struct Stream
+      *joined; /* the stream of the same capture that waits for all of this one; NULL: none */
+  uint64_t joined_at; /* captured, then */
 } Stream;
 
 typedef struct Event {
@@ -92,7 +103,8 @@ typedef struct Event {
   int device;
   Stream *stream; /* where it was recorded; NULL: nowhere */
   uint64_t until;
-  Graph *capture; /* it was recorded while being captured */
+  Graph *capture;    /* it was recorded while being captured */
+  uint64_t captured; /* of the stream, then */
 } Event;
 
 typedef struct Device {
@@ -103,6 +115,7 @@ typedef struct Device {
   int broken;       /* the sticky error of its context */
   unsigned peers;   /* bit d: may access device d */
   uint64_t plain;   /* bytes in use that belong to no pool */
+  uint64_t managed; /* bytes of managed memory that are on the device */
   FakeStore *store; /* owned */
   Stream *legacy;
 } Device;
@@ -116,6 +129,7 @@ typedef struct Thread {
   int device; /* of the runtime, where no context is current */
   int last_error;
   int capture_mode;
+  struct Stream *own[fakeCudartMost]; /* cudaStreamPerThread of each device; NULL: not used yet */
 } Thread;
 
 typedef struct Books {
@@ -195,6 +209,10 @@ int cudart_side(Side *side, void const *adr, size_t nbytes);
 /* The bytes of a range when its turn comes; NULL, and a misuse, when they are gone. */
 unsigned char *cudart_side_bytes(Side const *side);
 
+/* Puts pages of managed memory on the device, or takes them off it, like a use there or by the CPU. Keeps
+ * a misuse where the device has no room. */
+void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device);
+
 /* ---- pools (cudart_pool.c) ---- */
 
 /* What synchronising a device does to its pools. */
@@ -214,13 +232,24 @@ Stream *cudart_stream(void *handle, int *error);
  * the graph. */
 int cudart_push(Stream *stream, Work const *work);
 
+/* What any use of a stream begins with: the legacy stream waits for what is queued on the blocking streams
+ * of its device, and they for what is queued on it. An error, which breaks the capture, where one of these
+ * streams is being captured. */
+int cudart_join(Stream *stream);
+
+/* Whether a blocking stream of the legacy stream's device is being captured. */
+bool cudart_is_legacy_barred(Stream const *legacy);
+
 /* Does the first until pieces of work of stream, and what they wait for. */
 void cudart_demand(Stream *stream, uint64_t until);
 void cudart_demand_device(int device);
 
-/* Breaks the captures that are going on, or one of them. Returns error; of one that is broken
- * already, umemCudaCaptureInvalidated. */
-int cudart_break_captures(int error);
+/* Breaks the captures that forbid the calling thread what is "potentially unsafe", and returns
+ * umemCudaCaptureUnsupported; success where none does. */
+int cudart_forbid_unsafe(void);
+
+/* Breaks the capture of stream. Returns error; of one that is broken already,
+ * umemCudaCaptureInvalidated. */
 int cudart_break_capture(Stream *stream, int error);
 
 void cudart_work_destroy(Work *work);

@@ -93,7 +93,7 @@ static size_t left_behind(int device) {
   for (size_t i = 0; i < cudart_books.block_count; i++)
     count += cudart_books.blocks[i].device == device;
   for (Stream *s = cudart_books.streams; s; s = s->next)
-    count += s->device == device && !s->destroyed && !s->legacy;
+    count += s->device == device && !s->destroyed && !s->legacy && !s->per_thread;
   for (Event *e = cudart_books.events; e; e = e->next)
     count += e->device == device && !e->destroyed;
   for (Pool *p = cudart_books.pools; p; p = p->next) count += p->device == device && !p->destroyed;
@@ -119,6 +119,7 @@ static void context_end(Device *device) {
       p->reserved = p->used = 0;
     }
   device->legacy = NULL;
+  device->managed = 0;
   device->peers = 0;
   for (int d = 0; d < fakeCudartMost; d++) cudart_books.device[d].peers &= ~(1U << device->ordinal);
 }

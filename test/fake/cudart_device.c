@@ -46,7 +46,7 @@ static struct {
      "dependency created on uncaptured work in another stream"},
     {umemCudaCaptureImplicit, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
-    {cudartCapturedEvent, "cudaErrorCapturedEvent",
+    {umemCudaCapturedEvent, "cudaErrorCapturedEvent",
      "operation not permitted on an event last recorded in a capturing stream"},
 };
 

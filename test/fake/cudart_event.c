@@ -11,16 +11,33 @@ int cudart_break_capture(Stream *stream, int error) {
   return error;
 }
 
-int cudart_break_captures(int error) {
+enum { global_mode, thread_local_mode, relaxed_mode };
+
+/* "Thread-local" and "global" captures of the thread itself forbid it; of other threads, global ones forbid a
+ * thread of global mode (cudaThreadExchangeStreamCaptureMode). */
+static bool forbids(Graph const *graph, int mode) {
+  if (graph->ended || graph->mode == relaxed_mode || mode == relaxed_mode) return false;
+  bool mine = pthread_equal(graph->thread, pthread_self());
+  return mine || (graph->mode == global_mode && mode == global_mode);
+}
+
+int cudart_forbid_unsafe(void) {
+  int error = umemCudaSuccess, mode = cudart_thread()->capture_mode;
   for (Graph *g = cudart_books.graphs; g; g = g->next)
-    if (!g->ended) g->broken = true;
+    if (forbids(g, mode)) {
+      if (!g->broken) error = umemCudaCaptureUnsupported;
+      g->broken = true;
+    }
   return error;
 }
 
 int cudart_stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
   int error = cudart_enter("stream_capture", needContext);
   Stream const *one = error ? NULL : cudart_stream(stream, &error);
-  if (one) {
+  if (one && one->legacy && cudart_is_legacy_barred(one)) { /* what is asked breaks nothing */
+    *capture = umemCudaCapturing;
+    error = umemCudaCaptureImplicit;
+  } else if (one) {
     Graph const *graph = one->capture;
     *capture = !graph          ? umemCudaNoCapture
                : graph->broken ? umemCudaCaptureBroken
@@ -30,24 +47,51 @@ int cudart_stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) 
   return cudart_leave(error);
 }
 
-static int begin_capture(Stream *stream) {
+static int begin_capture(Stream *stream, int mode) {
   if (stream->legacy || stream->capture) return umemCudaCaptureUnsupported;
   Graph *graph = calloc(1, sizeof *graph);
   if (!graph) return umemCudaOutOfMemory;
   graph->last = &graph->first;
+  graph->mode = mode;
+  graph->thread = pthread_self();
+  graph->origin = stream;
   graph->id = cudart_books.graphs ? cudart_books.graphs->id + 1 : 1;
   graph->next = cudart_books.graphs;
   cudart_books.graphs = stream->capture = graph;
+  stream->captured = 0;
   return umemCudaSuccess;
 }
 
-int fake_cudart_begin_capture(void *stream) {
+int fake_cudart_begin_capture_in(void *stream, int mode) {
   cudart_lock();
   int error = umemCudaSuccess;
   Stream *one = cudart_stream(stream, &error);
-  if (one) error = begin_capture(one);
+  if (one) error = begin_capture(one, mode);
   cudart_unlock();
   return error;
+}
+
+int fake_cudart_begin_capture(void *stream) {
+  return fake_cudart_begin_capture_in(stream, global_mode);
+}
+
+/* Whether the origin of the capture comes, in the end, after all that stream has recorded. */
+static bool is_joined(Stream const *stream) {
+  Stream const *origin = stream->capture->origin;
+  for (int hops = 0; stream != origin && hops < 64; hops++) {
+    if (!stream->joined || stream->joined_at != stream->captured) return false;
+    stream = stream->joined;
+  }
+  return stream == origin;
+}
+
+/* The error that ends a whole capture. */
+static int error_of_end(Graph const *graph) {
+  if (graph->mode != relaxed_mode && !pthread_equal(graph->thread, pthread_self()))
+    return cudartCaptureWrongThread;
+  for (Stream const *s = cudart_books.streams; s; s = s->next)
+    if (s->capture == graph && !is_joined(s)) return cudartCaptureUnjoined;
+  return umemCudaSuccess;
 }
 
 int fake_cudart_end_capture(void *stream, void **graph) {
@@ -55,8 +99,9 @@ int fake_cudart_end_capture(void *stream, void **graph) {
   int error = umemCudaSuccess;
   Stream *one = cudart_stream(stream, &error);
   Graph *ended = one ? one->capture : NULL;
-  *graph = ended && !ended->broken ? ended : NULL;
-  if (!error && !*graph) error = ended ? umemCudaCaptureInvalidated : cudartCaptureUnmatched;
+  if (!error && !ended) error = cudartCaptureUnmatched;
+  if (!error) error = ended->broken ? umemCudaCaptureInvalidated : error_of_end(ended);
+  *graph = error ? NULL : ended;
   if (ended) ended->ended = true;
   for (Stream *s = cudart_books.streams; ended && s; s = s->next)
     if (s->capture == ended) s->capture = NULL;
@@ -114,9 +159,12 @@ static int record(Event *event, Stream *stream) {
     return umemCudaInvalidHandle;
   }
   if (stream->capture && stream->capture->broken) return umemCudaCaptureInvalidated;
+  int error = stream->capture ? umemCudaSuccess : cudart_join(stream);
+  if (error) return error;
   event->stream = stream;
   event->until = stream->queued;
   event->capture = stream->capture;
+  event->captured = stream->captured;
   return umemCudaSuccess;
 }
 
@@ -132,8 +180,8 @@ int cudart_event_synchronize(void *event) {
   int error = cudart_enter("event_synchronize", needContext);
   Event *one = error ? NULL : event_of(event, &error);
   if (one && one->capture) {
-    one->capture->broken = true;
-    error = cudartCapturedEvent;
+    if (!one->capture->ended) one->capture->broken = true;
+    error = umemCudaCapturedEvent;
   } else if (one && one->stream) {
     cudart_demand(one->stream, one->until);
     cudart_pools_shrink(one->stream->device);
@@ -143,14 +191,22 @@ int cudart_event_synchronize(void *event) {
 
 /* A stream that waits for captured work is captured with it. */
 static int wait_captured(Stream *stream, Event const *event) {
-  if (event->capture == stream->capture) return umemCudaSuccess;
-  if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
   if (event->capture->ended) return umemCudaCaptureIsolation;
+  if (event->capture == stream->capture) {
+    stream->captured++;
+    if (event->stream == stream) return umemCudaSuccess;
+    event->stream->joined = stream;
+    event->stream->joined_at = event->captured;
+    return umemCudaSuccess;
+  }
+  if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
   if (stream->legacy) {
     event->capture->broken = true;
     return umemCudaCaptureImplicit;
   }
   stream->capture = event->capture;
+  stream->captured = 0;
+  stream->joined = NULL;
   return umemCudaSuccess;
 }
 

@@ -2,10 +2,14 @@
 #include "cudart_books.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 enum { page = 4096 };
 
 static uint64_t const most = UINT64_C(16) << 30;
+
+/* The pages of a block of managed memory; the last one may be short. */
+static size_t pages_of(size_t nbytes) { return (nbytes + page - 1) / page; }
 
 /* New memory at real addresses. */
 static int real_alloc(void **adr, size_t nbytes, umemCudaMemory kind, int device) {
@@ -13,20 +17,69 @@ static int real_alloc(void **adr, size_t nbytes, umemCudaMemory kind, int device
   if (!books->real) books->real = fake_store_create(FAKE_REAL_POINTERS, most);
   uintptr_t start = books->real ? fake_store_alloc(books->real, nbytes, page) : FAKE_NOWHERE;
   if (start == FAKE_NOWHERE) return umemCudaOutOfMemory;
+  bool managed = kind == umemCudaManagedMemory;
   Block block = {.start = start,
                  .size = nbytes,
                  .bytes = (unsigned char *)start,
                  .kind = kind,
                  .device = device,
-                 .ready = true};
+                 .ready = true,
+                 .resident = managed ? calloc(pages_of(nbytes), sizeof(bool)) : NULL};
   *adr = (void *)start;
-  if (cudart_block_add(&block)) return umemCudaSuccess;
+  if ((block.resident || !managed) && cudart_block_add(&block)) return umemCudaSuccess;
+  free(block.resident);
   FakeBlock taken = fake_store_take(books->real, start);
   fake_block_release(&taken);
   return umemCudaOutOfMemory;
 }
 
 /* ---- managed memory ---- */
+
+void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device) {
+  Device *device = &cudart_books.device[block->device];
+  size_t first = (adr - block->start) / page, last = (adr - block->start + nbytes - 1) / page;
+  for (size_t i = first; i <= last; i++) {
+    size_t size = block->size - i * page < page ? block->size - i * page : page;
+    if (block->resident[i] == on_device) continue;
+    if (on_device && size > cudart_available(device))
+      cudart_misuse("device %d has no room for pages of managed memory", device->ordinal);
+    block->resident[i] = on_device;
+    device->managed = on_device ? device->managed + size : device->managed - size;
+  }
+}
+
+static void move_pages(uintptr_t adr, size_t nbytes, bool on_device) {
+  cudart_lock();
+  Block *block = cudart_block_at(adr);
+  if (block && block->resident && nbytes <= block->size - (adr - block->start))
+    cudart_populate(block, adr, nbytes, on_device);
+  else
+    cudart_misuse("0x%" PRIxPTR " is not managed memory", adr);
+  cudart_unlock();
+}
+
+void fake_cudart_use_managed(uintptr_t adr, size_t nbytes) { move_pages(adr, nbytes, true); }
+void fake_cudart_touch_managed(uintptr_t adr, size_t nbytes) { move_pages(adr, nbytes, false); }
+
+uint64_t fake_cudart_resident(int device) {
+  cudart_lock();
+  uint64_t resident = cudart_books.device[device].managed;
+  cudart_unlock();
+  return resident;
+}
+
+/* A driver that must give out more than the card holds can stop the machine: live blocks may not exceed
+ * what nobody else has, wherever their pages are. */
+static void check_room(Device const *device) {
+  uint64_t room = cudart_available(device) + device->managed, live = 0;
+  for (size_t i = 0; i < cudart_books.block_count; i++) {
+    Block const *block = &cudart_books.blocks[i];
+    if (block->resident && block->device == device->ordinal) live += block->size;
+  }
+  if (live > room)
+    cudart_misuse("device %d has %ju bytes for %ju of managed memory", device->ordinal,
+                  (uintmax_t)room, (uintmax_t)live);
+}
 
 int cudart_malloc_managed(void **adr, size_t nbytes) {
   int error = cudart_enter("malloc_managed", needContext | needNoCapture);
@@ -36,6 +89,7 @@ int cudart_malloc_managed(void **adr, size_t nbytes) {
   else if (device)
     error = nbytes ? real_alloc(adr, nbytes, umemCudaManagedMemory, device->ordinal)
                    : umemCudaInvalidValue;
+  if (device && !error) check_room(device);
   return cudart_leave(error);
 }
 
@@ -59,7 +113,9 @@ int cudart_prefetch(void const *adr, size_t nbytes, int device, void *stream) {
   int error = cudart_enter("prefetch", needContext);
   Stream *on = error ? NULL : cudart_stream(stream, &error);
   if (on) error = advisable(adr, nbytes, device);
-  if (on && !error) error = cudart_push(on, &(Work){.kind = workNothing});
+  Work work = {.kind = workPrefetch, .value = device};
+  if (on && !error) error = cudart_side(&work.to, adr, nbytes);
+  if (on && !error) error = cudart_push(on, &work);
   return cudart_leave(error);
 }
 

@@ -59,6 +59,8 @@ bool cudart_block_add(Block const *block) {
 
 void cudart_block_remove(Block *block) {
   Books *books = &cudart_books;
+  if (block->resident) cudart_populate(block, block->start, block->size, false);
+  free(block->resident);
   if (!block->registered) {
     bool on_device = block->kind == umemCudaDeviceMemory;
     FakeStore *store = on_device ? books->device[block->device].store : books->real;
@@ -100,9 +102,10 @@ int cudart_side(Side *side, void const *adr, size_t nbytes) {
 
 unsigned char *cudart_side_bytes(Side const *side) {
   if (side->kind == umemCudaUnregistered) return (unsigned char *)side->adr;
-  Block const *block = cudart_block_at(side->adr);
+  Block *block = cudart_block_at(side->adr);
   bool live = block && block->kind == side->kind &&
               side->nbytes <= block->size - (side->adr - block->start);
+  if (live && block->resident) cudart_populate(block, side->adr, side->nbytes, true);
   if (live && block->ready) return block->bytes + (side->adr - block->start);
   cudart_misuse("queued work uses %zu bytes at 0x%" PRIxPTR " %s", side->nbytes, side->adr,
                 live ? "before their allocation" : "after they were freed");
@@ -148,7 +151,8 @@ int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device) {
 /* ---- device memory ---- */
 
 uint64_t cudart_available(Device const *device) {
-  uint64_t capacity = cudart_books.machine.device[device->ordinal].capacity, used = device->plain;
+  uint64_t capacity = cudart_books.machine.device[device->ordinal].capacity;
+  uint64_t used = device->plain + device->managed;
   for (Pool const *p = cudart_books.pools; p; p = p->next)
     if (p->device == device->ordinal) used += p->reserved;
   return used < capacity ? capacity - used : 0;

@@ -47,6 +47,12 @@ static void perform(Work const *work) {
   case workWait:
     cudart_demand(work->other, work->until);
     break;
+  case workPrefetch: {
+    Block *block = cudart_block_at(work->to.adr);
+    if (block && block->kind == umemCudaManagedMemory)
+      cudart_populate(block, work->to.adr, work->to.nbytes, work->value == block->device);
+    break;
+  }
   case workKernel:
     work->run(work->argument);
     break;
@@ -92,9 +98,49 @@ static int push_late(Stream *stream, Work const *work) {
   return umemCudaSuccess;
 }
 
+/* ---- implicit synchronisation ---- */
+
+static int push_wait(Stream *stream, Stream *other) {
+  if (other->done >= other->queued) return umemCudaSuccess;
+  return push_late(stream, &(Work){.kind = workWait, .other = other, .until = other->queued});
+}
+
+static bool is_blocking_of(Stream const *stream, Stream const *legacy) {
+  return stream->blocking && stream->device == legacy->device;
+}
+
+bool cudart_is_legacy_barred(Stream const *legacy) {
+  for (Stream const *s = cudart_books.streams; s; s = s->next)
+    if (is_blocking_of(s, legacy) && s->capture) return true;
+  return false;
+}
+
+static int break_blocking_captures(Stream const *legacy) {
+  for (Stream *s = cudart_books.streams; s; s = s->next)
+    if (is_blocking_of(s, legacy) && s->capture) s->capture->broken = true;
+  return umemCudaCaptureImplicit;
+}
+
+int cudart_join(Stream *stream) {
+  Stream *legacy = cudart_books.device[stream->device].legacy;
+  if (stream->blocking) return legacy ? push_wait(stream, legacy) : umemCudaSuccess;
+  if (!stream->legacy) return umemCudaSuccess;
+  if (cudart_is_legacy_barred(stream)) return break_blocking_captures(stream);
+  int error = umemCudaSuccess;
+  for (Stream *s = cudart_books.streams; s && !error; s = s->next)
+    if (is_blocking_of(s, stream)) error = push_wait(stream, s);
+  return error;
+}
+
 int cudart_push(Stream *stream, Work const *work) {
   Graph *graph = stream->capture;
-  if (!graph) return push_late(stream, work);
+  if (!graph) {
+    int error = cudart_join(stream);
+    if (!error) return push_late(stream, work);
+    free(work->staged);
+    return error;
+  }
+  stream->captured++;
   Work *copy = graph->broken ? NULL : work_clone(work);
   if (!copy) {
     free(work->staged);
@@ -107,11 +153,10 @@ int cudart_push(Stream *stream, Work const *work) {
 
 /* ---- the streams there are ---- */
 
-static Stream *stream_make(int device, bool legacy) {
+static Stream *stream_make(int device) {
   Stream *stream = calloc(1, sizeof *stream);
   if (!stream) return NULL;
   stream->device = device;
-  stream->legacy = legacy;
   stream->last = &stream->first;
   stream->next = cudart_books.streams;
   cudart_books.streams = stream;
@@ -121,13 +166,29 @@ static Stream *stream_make(int device, bool legacy) {
 static Stream *legacy_stream(int *error) {
   Device *device = cudart_current(error);
   if (!device) return NULL;
-  if (!device->legacy) device->legacy = stream_make(device->ordinal, true);
-  if (!device->legacy) *error = umemCudaOutOfMemory;
+  if (!device->legacy) device->legacy = stream_make(device->ordinal);
+  if (device->legacy)
+    device->legacy->legacy = true;
+  else
+    *error = umemCudaOutOfMemory;
   return device->legacy;
 }
 
+static Stream *per_thread_stream(int *error) {
+  Device const *device = cudart_current(error);
+  if (!device) return NULL;
+  Stream **own = &cudart_thread()->own[device->ordinal];
+  if (!*own || (*own)->destroyed) *own = stream_make(device->ordinal);
+  if (*own)
+    (*own)->per_thread = (*own)->blocking = true;
+  else
+    *error = umemCudaOutOfMemory;
+  return *own;
+}
+
 Stream *cudart_stream(void *handle, int *error) {
-  if (!handle) return legacy_stream(error);
+  if (!handle || handle == FAKE_STREAM_LEGACY) return legacy_stream(error);
+  if (handle == FAKE_STREAM_PER_THREAD) return per_thread_stream(error);
   Stream *stream = cudart_books.streams;
   while (stream && stream != handle) stream = stream->next;
   if (!stream || stream->destroyed) {
@@ -144,7 +205,7 @@ int cudart_stream_create(void **stream) {
   int error = cudart_enter("stream_create", needContext);
   Device *device = error ? NULL : cudart_current(&error);
   if (device) {
-    *stream = stream_make(device->ordinal, false);
+    *stream = stream_make(device->ordinal);
     if (!*stream) error = umemCudaOutOfMemory;
   }
   return cudart_leave(error);
@@ -154,7 +215,8 @@ int cudart_stream_create(void **stream) {
 int cudart_stream_destroy(void *stream) {
   int error = cudart_enter("stream_destroy", needContext);
   Stream *one = NULL;
-  if (!error && !stream) error = umemCudaInvalidHandle;
+  bool is_default = !stream || stream == FAKE_STREAM_LEGACY || stream == FAKE_STREAM_PER_THREAD;
+  if (!error && is_default) error = umemCudaInvalidHandle;
   if (!error) one = cudart_stream(stream, &error);
   if (one && one->capture) cudart_break_capture(one, umemCudaCaptureUnsupported);
   if (one) one->destroyed = true;
@@ -173,6 +235,8 @@ int cudart_stream_synchronize(void *stream) {
   Stream *one = error ? NULL : cudart_stream(stream, &error);
   if (one && one->capture) {
     error = cudart_break_capture(one, umemCudaCaptureUnsupported);
+  } else if (one && one->legacy && cudart_is_legacy_barred(one)) {
+    error = break_blocking_captures(one);
   } else if (one) {
     cudart_demand(one, one->queued);
     cudart_pools_shrink(one->device);
@@ -181,6 +245,20 @@ int cudart_stream_synchronize(void *stream) {
 }
 
 /* ---- for tests ---- */
+
+int fake_cudart_create_blocking(void **stream) {
+  cudart_lock();
+  int error = umemCudaSuccess;
+  Device const *device = cudart_current(&error);
+  Stream *one = device ? stream_make(device->ordinal) : NULL;
+  if (one)
+    one->blocking = true;
+  else if (!error)
+    error = umemCudaOutOfMemory;
+  *stream = one;
+  cudart_unlock();
+  return error;
+}
 
 int fake_cudart_launch(void *stream, void (*run)(void *argument), void *argument) {
   cudart_lock();

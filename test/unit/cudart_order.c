@@ -358,6 +358,8 @@ static void captured_work_is_done_when_launched(void **state) {
   ok(rt->stream_wait(other, event));
   expect_capture(other, umemCudaCapturing);
   ok(fake_cudart_launch(other, increment, adr));
+  ok(rt->event_record(event, other));
+  ok(rt->stream_wait(stream, event));
   ok(fake_cudart_end_capture(stream, &graph));
   expect_capture(other, umemCudaNoCapture);
   ok(rt->memset_async(adr, 9, 1, stream));

@@ -137,6 +137,54 @@ static void copies_are_those_of_the_queue(void **state) {
   umem_dtor(&host);
 }
 
+/* ---- what is on the legacy stream ---- */
+
+/* The last bytes of a short copy may arrive when it has returned. */
+static void late_bytes_come_before_who_gets_the_block(void **state) {
+  (void)state;
+  umemHost host;
+  unsigned char bytes[small];
+  size_t const sizes[] = {small, n, 8 * n};
+  fake_cudart_machine()->late_pageable = true;
+  expect_ok(umemHost_ctor(&host));
+  memset(bytes, 1, small);
+  for (size_t k = 0; k < 3; k++) {
+    open_all(&gpu, k ? sizes[k] : 64 << 10);
+    uintptr_t adr = block_of(&pool, sizes[k]);
+    expect_ok(umem_copy_from(&pool, adr, &host, (uintptr_t)bytes, small));
+    umem_free(&pool, adr);
+    for (uintptr_t got = 0; got != adr;) {
+      got = block_of(&on_b, sizes[k]);
+      expect_ok(umem_set(&on_b, got, 2, small));
+    }
+    expect_ok(umem_synchronize(&b));
+    expect_ok(umem_synchronize(&gpu));
+    assert_int_equal(last_byte(adr), 2);
+    close_all();
+  }
+  umem_dtor(&host);
+}
+
+static void write_threes(void *adr) { memset(fake_cudart_at((uintptr_t)adr, small), 3, small); }
+
+/* Kernels too, whose blocks may be freed when they are queued. */
+static void kernels_come_before_who_gets_the_block(void **state) {
+  (void)state;
+  open_all(&gpu, n);
+  uintptr_t adr = block_of(&pool, n);
+  enter(0);
+  ok(fake_cudart_launch(NULL, write_threes, (void *)adr));
+  leave(0);
+  umem_free(&pool, adr);
+  assert_int_equal(block_of(&on_b, n), adr);
+  assert_true(fake_cudart_is_late(stream_of(&b))); /* and the program has not waited */
+  expect_ok(umem_set(&on_b, adr, 2, small));
+  assert_int_equal(last_byte(adr), 2);
+  expect_ok(umem_synchronize(&gpu));
+  assert_int_equal(last_byte(adr), 2);
+  close_all();
+}
+
 /* ---- captures ---- */
 
 static void a_captured_view_gives_what_it_has(void **state) {
@@ -288,6 +336,8 @@ int main(void) {
       ON_TEST(a_block_changes_streams_in_order),
       ON_TEST(a_chunk_changes_streams_in_order),
       ON_TEST(copies_are_those_of_the_queue),
+      ON_TEST(late_bytes_come_before_who_gets_the_block),
+      ON_TEST(kernels_come_before_who_gets_the_block),
       ON_TEST(a_captured_view_gives_what_it_has),
       ON_TEST(nobody_takes_from_a_captured_view),
       ON_TEST(captured_frees_keep_nobody_waiting),

@@ -55,7 +55,11 @@ typedef enum umemCapability {
                                     copies go through methods */
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
-  umemSeesHost = 1 << 10 /* the GPU can use the addresses of all host memory, pinned or not */
+  umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
+  umemDeviceShared =
+      1 << 11 /* work of a GPU that umem has not queued, or not waited for, may still use
+                                the memory: umem_synchronize waits for it, and umem calls that before the
+                                CPU touches the memory in a copy; umem_wait orders others after it */
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who

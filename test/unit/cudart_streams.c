@@ -1,0 +1,370 @@
+/* cudart_streams.c - the double of the CUDA runtime: how the legacy stream, blocking streams and those of
+ * threads wait for each other, what captures draw in and forbid, and where pages of managed memory are.
+ * The rest of what is queued is in cudart_order.c. */
+#include "cudart_help.h"
+
+#include <pthread.h>
+
+static void *blocking, *other, *alone, *event;
+static unsigned char *adr; /* bytes of device memory */
+
+static int streams_set_up(void **state) {
+  set_up(state);
+  enter(0);
+  ok(fake_cudart_create_blocking(&blocking));
+  ok(fake_cudart_create_blocking(&other));
+  ok(rt->stream_create(&alone));
+  ok(rt->event_create(&event));
+  ok(rt->malloc((void **)&adr, 8));
+  ok(rt->memset_async(adr, 0, 8, NULL));
+  ok(rt->stream_synchronize(NULL));
+  return 0;
+}
+
+static int streams_tear_down(void **state) {
+  expect_no_misuse();
+  ok(rt->free(adr));
+  ok(rt->event_destroy(event));
+  void *const all[] = {blocking, other, alone};
+  for (size_t i = 0; i < 3; i++) ok(rt->stream_destroy(all[i]));
+  leave(0);
+  return tear_down(state);
+}
+
+/* A slow kernel. */
+static void increment(void *argument) {
+  unsigned char *byte = fake_cudart_at((uintptr_t)argument, 1);
+  ++*byte;
+}
+
+static void launch(void *stream, unsigned char *at) {
+  ok(fake_cudart_launch(stream, increment, at));
+}
+
+/* ---- implicit synchronisation ---- */
+
+static void the_legacy_stream_waits_for_blocking_ones(void **state) {
+  (void)state;
+  launch(blocking, adr);
+  launch(FAKE_STREAM_PER_THREAD, adr + 1);
+  launch(alone, adr + 2);
+  ok(rt->memset_async(adr + 3, 1, 1, NULL));
+  ok(rt->stream_synchronize(NULL));
+  assert_int_equal(byte_at(adr), 1);
+  assert_int_equal(byte_at(adr + 1), 1);
+  assert_int_equal(byte_at(adr + 2), 0); /* takes no part */
+  assert_int_equal(byte_at(adr + 3), 1);
+  assert_true(fake_cudart_is_late(alone));
+}
+
+static void blocking_streams_wait_for_the_legacy_one(void **state) {
+  (void)state;
+  void *const streams[] = {blocking, FAKE_STREAM_PER_THREAD, alone};
+  for (size_t i = 0; i < 3; i++) {
+    launch(NULL, adr + i);
+    ok(rt->memset_async(adr + 7, 1, 1, streams[i]));
+    ok(rt->stream_synchronize(streams[i]));
+    assert_int_equal(byte_at(adr + i), streams[i] != alone);
+  }
+}
+
+/* By way of the legacy stream only. */
+static void blocking_streams_are_free_of_each_other(void **state) {
+  (void)state;
+  launch(blocking, adr);
+  launch(other, adr + 1);
+  ok(rt->stream_synchronize(other));
+  assert_int_equal(byte_at(adr), 0);
+  launch(NULL, adr + 2);
+  launch(other, adr + 1);
+  ok(rt->stream_synchronize(other));
+  assert_int_equal(byte_at(adr) * 100 + byte_at(adr + 1) * 10 + byte_at(adr + 2), 121);
+}
+
+/* To wait for it is no work: what blocking streams do was not asked for. */
+static void waiting_for_the_legacy_stream_is_for_its_own_work(void **state) {
+  (void)state;
+  launch(blocking, adr);
+  ok(rt->stream_synchronize(NULL));
+  assert_int_equal(byte_at(adr), 0);
+  ok(rt->event_record(event, FAKE_STREAM_LEGACY)); /* but an event is of all before it */
+  ok(rt->event_synchronize(event));
+  assert_int_equal(byte_at(adr), 1);
+}
+
+static void an_event_of_a_blocking_stream_is_after_the_legacy_one(void **state) {
+  (void)state;
+  launch(NULL, adr);
+  ok(rt->event_record(event, blocking));
+  ok(rt->stream_wait(alone, event));
+  ok(rt->stream_synchronize(alone));
+  assert_int_equal(byte_at(adr), 1);
+}
+
+static void blocking_copies_follow_blocking_streams(void **state) {
+  (void)state;
+  unsigned char byte = 9;
+  launch(blocking, adr);
+  ok(rt->memcpy(&byte, adr, 1, umemCudaToHost));
+  assert_int_equal(byte, 1);
+}
+
+static void *launch_on_own_stream(void *at) {
+  enter(0);
+  launch(FAKE_STREAM_PER_THREAD, at);
+  ok(rt->stream_synchronize(FAKE_STREAM_PER_THREAD));
+  leave(0);
+  return NULL;
+}
+
+static void each_thread_has_a_stream(void **state) {
+  (void)state;
+  pthread_t thread;
+  launch(FAKE_STREAM_PER_THREAD, adr);
+  assert_int_equal(pthread_create(&thread, NULL, launch_on_own_stream, adr + 1), 0);
+  pthread_join(thread, NULL);
+  assert_int_equal(byte_at(adr), 0);
+  assert_int_equal(byte_at(adr + 1), 1);
+  int device = -1;
+  ok(rt->stream_device(FAKE_STREAM_PER_THREAD, &device));
+  assert_int_equal(device, 0);
+  refused(rt->stream_destroy(FAKE_STREAM_PER_THREAD), umemCudaInvalidHandle);
+  refused(rt->stream_destroy(FAKE_STREAM_LEGACY), umemCudaInvalidHandle);
+  assert_int_equal(fake_cudart_live().streams, 3); /* it counts as none */
+}
+
+/* Contexts do not wait for each other. */
+static void each_device_has_its_legacy_stream(void **state) {
+  (void)state;
+  unsigned char *there;
+  launch(blocking, adr);
+  enter(1);
+  ok(rt->malloc((void **)&there, 1));
+  ok(rt->memset_async(there, 3, 1, NULL));
+  ok(rt->stream_synchronize(NULL));
+  assert_int_equal(byte_at(there), 3);
+  ok(rt->free(there));
+  leave(1);
+  assert_int_equal(byte_at(adr), 0);
+}
+
+/* ---- captures ---- */
+
+static void expect_capture(void *stream, umemCudaCapture expected) {
+  umemCudaCapture capture;
+  uint64_t id;
+  int error = rt->stream_capture(stream, &capture, &id);
+  assert_true(!error || error == umemCudaCaptureImplicit);
+  assert_int_equal(capture, expected);
+}
+
+static void expect_end(void *stream, int error) {
+  void *graph;
+  refused(fake_cudart_end_capture(stream, &graph), error);
+  assert_true(!graph == (error != 0));
+}
+
+static void a_captured_blocking_stream_bars_the_legacy_one(void **state) {
+  (void)state;
+  for (int way = 0; way < 4; way++)
+    for (int mode = 0; mode < 3; mode++) {
+      ok(fake_cudart_begin_capture_in(blocking, mode));
+      uint64_t id;
+      umemCudaCapture capture = umemCudaNoCapture;
+      refused(rt->stream_capture(NULL, &capture, &id), umemCudaCaptureImplicit);
+      assert_int_equal(capture, umemCudaCapturing);
+      expect_capture(blocking, umemCudaCapturing); /* it was only asked */
+      unsigned char byte;
+      int error = way == 0   ? rt->memset_async(adr, 1, 1, NULL)
+                  : way == 1 ? rt->memcpy(&byte, adr, 1, umemCudaToHost)
+                  : way == 2 ? rt->event_record(event, NULL)
+                             : rt->stream_synchronize(NULL);
+      refused(error, umemCudaCaptureImplicit);
+      expect_capture(blocking, umemCudaCaptureBroken);
+      expect_end(blocking, umemCudaCaptureInvalidated);
+    }
+  ok(fake_cudart_begin_capture(alone)); /* that of no blocking stream does not */
+  expect_capture(NULL, umemCudaNoCapture);
+  ok(rt->memset_async(adr, 1, 1, NULL));
+  expect_end(alone, umemCudaSuccess);
+}
+
+static void who_waits_for_a_capture_is_drawn_in(void **state) {
+  (void)state;
+  ok(fake_cudart_begin_capture(alone));
+  launch(alone, adr);
+  ok(rt->event_record(event, alone));
+  ok(rt->stream_wait(other, event));
+  expect_capture(other, umemCudaCapturing);
+  expect_end(alone, 904); /* cudaErrorStreamCaptureUnjoined */
+  expect_capture(other, umemCudaNoCapture);
+  refused(rt->stream_wait(other, event), umemCudaCaptureIsolation); /* of a capture that is over */
+  expect_capture(other, umemCudaNoCapture);
+
+  ok(fake_cudart_begin_capture(alone));
+  ok(rt->event_record(event, alone));
+  ok(rt->stream_wait(other, event));
+  ok(rt->event_record(event, other));
+  ok(rt->stream_wait(blocking, event)); /* and on */
+  launch(blocking, adr);
+  ok(rt->event_record(event, blocking));
+  ok(rt->stream_wait(other, event));
+  ok(rt->event_record(event, other));
+  ok(rt->stream_wait(alone, event));
+  expect_end(alone, umemCudaSuccess);
+
+  ok(fake_cudart_begin_capture(alone));
+  ok(rt->event_record(event, alone));
+  ok(rt->stream_wait(other, event));
+  ok(rt->event_record(event, other));
+  ok(rt->stream_wait(alone, event));
+  launch(other, adr); /* after it was waited for */
+  expect_end(alone, 904);
+}
+
+static int malloc_one(void) {
+  void *block = NULL;
+  int error = rt->malloc(&block, 1);
+  if (!error) ok(rt->free(block));
+  return error;
+}
+
+static void *try_malloc(void *mode) {
+  enter(0);
+  ok(rt->exchange_capture_mode(mode));
+  *(int *)mode = malloc_one();
+  leave(0);
+  return NULL;
+}
+
+/* What cudaMalloc answers in another thread of this mode. */
+static int malloc_in_thread(int mode) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, try_malloc, &mode), 0);
+  pthread_join(thread, NULL);
+  return mode;
+}
+
+static void captures_forbid_what_is_unsafe_by_their_mode(void **state) {
+  (void)state;
+  static int const forbidden[3][4] = {
+      /* in the thread itself, and in others of mode global, thread-local, relaxed */
+      {1, 1, 0, 0},
+      {1, 0, 0, 0},
+      {0, 0, 0, 0},
+  };
+  for (int mode = 0; mode < 3; mode++)
+    for (int way = 0; way < 4; way++) {
+      ok(fake_cudart_begin_capture_in(alone, mode));
+      int error = way ? malloc_in_thread(way - 1) : malloc_one();
+      assert_int_equal(error, forbidden[mode][way] ? umemCudaCaptureUnsupported : 0);
+      expect_end(alone, forbidden[mode][way] ? umemCudaCaptureInvalidated : 0);
+    }
+}
+
+static void *end_in_thread(void *error) {
+  void *graph;
+  *(int *)error = fake_cudart_end_capture(alone, &graph);
+  return NULL;
+}
+
+static void captures_end_in_their_thread(void **state) {
+  (void)state;
+  for (int mode = 0; mode < 3; mode++) {
+    pthread_t thread;
+    int error = -1;
+    ok(fake_cudart_begin_capture_in(alone, mode));
+    assert_int_equal(pthread_create(&thread, NULL, end_in_thread, &error), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(error, mode == 2 ? 0 : 908); /* cudaErrorStreamCaptureWrongThread */
+  }
+}
+
+/* ---- what comes in between ---- */
+
+static void begin_capture(void *mode) { ok(fake_cudart_begin_capture_in(alone, *(int *)mode)); }
+
+static void an_interlude_comes_before_its_call(void **state) {
+  (void)state;
+  int mode = 2;
+  fake_cudart_before("event_record", 2, begin_capture, &mode);
+  ok(rt->event_record(event, alone));
+  expect_capture(alone, umemCudaNoCapture);
+  ok(rt->event_record(event, alone));
+  expect_capture(alone, umemCudaCapturing);
+  expect_end(alone, umemCudaSuccess);
+  ok(rt->event_record(event, alone)); /* once */
+  expect_capture(alone, umemCudaNoCapture);
+}
+
+/* ---- managed memory ---- */
+
+enum { page = 4096 };
+
+static void pages_are_where_they_were_used(void **state) {
+  (void)state;
+  unsigned char *managed;
+  size_t available, capacity, before;
+  fake_cudart_machine()->device[0].capacity = 10 * page;
+  ok(rt->memory_info(&before, &capacity));
+  ok(rt->malloc_managed((void **)&managed, 4 * page));
+  uintptr_t at = (uintptr_t)managed;
+  ok(rt->memory_info(&available, &capacity));
+  assert_int_equal(available, before); /* none is anywhere */
+  ok(rt->memset_async(managed + page, 1, page + 1, NULL));
+  assert_int_equal(fake_cudart_resident(0), 0);
+  ok(rt->stream_synchronize(NULL));
+  assert_int_equal(fake_cudart_resident(0), 2 * page);
+  ok(rt->memory_info(&available, &capacity));
+  assert_int_equal(available, before - 2 * page);
+  fake_cudart_touch_managed(at + page, 1);
+  fake_cudart_use_managed(at + 3 * page, 1);
+  assert_int_equal(fake_cudart_resident(0), 2 * page);
+  ok(rt->prefetch(managed, 4 * page, 0, NULL));
+  ok(rt->stream_synchronize(NULL));
+  assert_int_equal(fake_cudart_resident(0), 4 * page);
+  ok(rt->prefetch(managed, 2 * page, -1, NULL));
+  ok(rt->stream_synchronize(NULL));
+  assert_int_equal(fake_cudart_resident(0), 2 * page);
+  ok(rt->free(managed));
+  assert_int_equal(fake_cudart_resident(0), 0);
+}
+
+static void managed_memory_beyond_the_device_is_misuse(void **state) {
+  (void)state;
+  void *managed, *more, *device;
+  fake_cudart_machine()->device[0].capacity = 10 * page;
+  ok(rt->malloc_managed(&managed, 6 * page));
+  fake_cudart_use_managed((uintptr_t)managed, 6 * page);
+  ok(rt->malloc_managed(&more, 5 * page)); /* as cudaMallocManaged allows it */
+  expect_misuse("of managed memory");
+  ok(rt->malloc(&device, 3 * page));
+  fake_cudart_use_managed((uintptr_t)more, 2 * page);
+  expect_misuse("has no room for pages");
+  ok(rt->free(managed));
+  ok(rt->free(more));
+  ok(rt->free(device));
+}
+
+#define STREAMS_TEST(name) cmocka_unit_test_setup_teardown(name, streams_set_up, streams_tear_down)
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      STREAMS_TEST(the_legacy_stream_waits_for_blocking_ones),
+      STREAMS_TEST(blocking_streams_wait_for_the_legacy_one),
+      STREAMS_TEST(blocking_streams_are_free_of_each_other),
+      STREAMS_TEST(waiting_for_the_legacy_stream_is_for_its_own_work),
+      STREAMS_TEST(an_event_of_a_blocking_stream_is_after_the_legacy_one),
+      STREAMS_TEST(blocking_copies_follow_blocking_streams),
+      STREAMS_TEST(each_thread_has_a_stream),
+      STREAMS_TEST(each_device_has_its_legacy_stream),
+      STREAMS_TEST(a_captured_blocking_stream_bars_the_legacy_one),
+      STREAMS_TEST(who_waits_for_a_capture_is_drawn_in),
+      STREAMS_TEST(captures_forbid_what_is_unsafe_by_their_mode),
+      STREAMS_TEST(captures_end_in_their_thread),
+      STREAMS_TEST(an_interlude_comes_before_its_call),
+      STREAMS_TEST(pages_are_where_they_were_used),
+      STREAMS_TEST(managed_memory_beyond_the_device_is_misuse),
+  };
+  return cmocka_run_group_tests_name("CUDA double, streams", tests, NULL, NULL);
+}
