@@ -141,6 +141,13 @@ stage_cuda() {
   python3 test/style/cuda_symbols.py "$build/cuda-on/c/libumem.a" with
   run_tests "$build/cuda-on" ctest --tests-regex '^contract\.refusal$|^unit\.dlopen$'
 
+  # An option that programs may be compiled with changes nothing in the library.
+  cmake --preset gcc -B "$build/cuda-per-thread" -DUMEM_CUDA=ON -DUMEM_BUILD_TESTS=OFF \
+    -DCMAKE_C_FLAGS=-DCUDA_API_PER_THREAD_DEFAULT_STREAM
+  check "the library builds with a default stream per thread" \
+    cmake --build "$build/cuda-per-thread" --parallel "$jobs" --target umem_static
+  python3 test/style/cuda_symbols.py "$build/cuda-per-thread/c/libumem.a" with
+
   local architecture door=$build/cuda-on/door.cu kernel=$build/cuda-on/kernel
   echo '#include <umem.h>' > "$door"
   for architecture in sm_80 sm_90; do
