@@ -159,6 +159,13 @@ stage_cuda() {
       compile_program faults "$build/cuda-on/faults.o" -arch=$architecture
   done
   check "they link" "$nvcc" "$kernel.o" "$build/cuda-on/c/libumem.a" -o "$kernel"
+  check "nvcc compiles them for a default stream per thread" \
+    compile_program kernel "$kernel.o" -arch=sm_90 --default-stream per-thread
+  local program
+  for program in calls pairs captures loops device; do
+    check "nvcc compiles order_$program" compile_order_program "$program" \
+      "$build/cuda-on/order_$program.o" -arch=sm_90 --default-stream per-thread
+  done
 }
 
 # Writes a C++ file that includes all C++ headers, which only become code where something includes them.
