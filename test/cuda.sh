@@ -40,3 +40,8 @@ compile_with_nvcc() {
 
 # The programs of test/compile: kernel or faults, object, further options.
 compile_program() { compile_with_nvcc "$root/test/compile/$1.cu" "${@:2}"; }
+
+# The programs of the part `order` of the GPU tests: calls, pairs, ...; object, further options.
+compile_order_program() {
+  compile_with_nvcc "$root/test/gpu/order_$1.cu" "$2" -I"$root/cxx/include" "${@:3}"
+}

@@ -2,7 +2,7 @@
 # Builds umem and tests it on a GPU of this machine, which needs no network: nothing is installed.
 #
 #     test/run --gpu           all parts
-#     test/run --gpu PART...   some: contract fault unit cxx examples kernel memcheck
+#     test/run --gpu PART...   some: contract fault unit cxx examples kernel order memcheck
 #
 # Needs the CUDA toolkit, gcc and g++, CMake, Ninja or make, Python 3, GoogleTest, found by CMake, and
 # CMocka, found by pkg-config (PKG_CONFIG_PATH) or as include/cmocka.h and lib/libcmocka.so below a folder
@@ -20,10 +20,10 @@ results=${UMEM_GPU_RESULTS:-$root/bench/results}
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 
-all_parts=(contract fault unit cxx examples kernel memcheck)
+all_parts=(contract fault unit cxx examples kernel order memcheck)
 # Seconds after which a part has hung.
 declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
-  [kernel]=120 [memcheck]=1200)
+  [kernel]=180 [order]=600 [memcheck]=1200)
 
 export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
 jobs=$(nproc)
@@ -121,6 +121,52 @@ part_kernel() {
   check "faults of a real GPU are told" "$build/faults"
   check "kernels on memory of umem, static library" "$build/kernel_static"
   check "kernels on memory of umem, shared library" "$build/kernel_shared"
+  check "compiles for a default stream per thread" \
+    compile_program kernel "$build/kernel_per_thread.o" -arch=native --default-stream per-thread
+  check "links it" "$nvcc" -arch=native "$build/kernel_per_thread.o" "$build/c/libumem.a" \
+    -o "$build/kernel_per_thread"
+  check "kernels on memory of umem, default stream per thread" "$build/kernel_per_thread"
+}
+
+# Compiles and links test/gpu/order_$1.cu for the default stream $2.
+build_order_program() {
+  compile_order_program "$1" "$build/order_$1_$2.o" -arch=native --default-stream "$2" &&
+    "$nvcc" -arch=native "$build/order_$1_$2.o" "$build/c/libumem.a" -o "$build/order_$1_$2"
+}
+
+# Slow kernels in front of every kind of call: order_loops and order_device for both default streams, as they
+# have the kernels of the C++ headers. Each program tells its results itself.
+part_order() {
+  find_nvcc || {
+    echo "skipped - order: there is no nvcc"
+    return
+  }
+  local program programs=(calls_legacy pairs_legacy captures_legacy loops_legacy loops_per-thread
+    device_legacy device_per-thread) builds=() status=0
+  for program in "${programs[@]}"; do
+    build_order_program "${program%_*}" "${program#*_}" > "$build/order_$program.out" 2>&1 &
+    builds+=($!)
+  done
+  for program in "${!programs[@]}"; do
+    check "order_${programs[program]} compiles" wait "${builds[program]}" || {
+      cat "$build/order_${programs[program]}.out"
+      status=1
+    }
+  done
+  [ $status = 0 ] || return
+  for program in "${programs[@]}"; do
+    echo "-- order_$program, at $SECONDS s"
+    check "order_$program runs to its end" ends timeout -k 10 200 "$build/order_$program" || status=1
+  done
+  echo "-- the end, at $SECONDS s"
+  return $status
+}
+
+# The program came to its end: what it tests may have failed, and it has said so.
+ends() {
+  local result=0
+  "$@" || result=$?
+  [ $result -le 1 ]
 }
 
 # The rows of the contract's contexts of CUDA; those that end in -1 are of a second GPU.

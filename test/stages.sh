@@ -142,6 +142,13 @@ stage_cuda() {
   python3 test/style/cuda_symbols.py "$build/cuda-on/c/libumem.a" with
   run_tests "$build/cuda-on" ctest --tests-regex '^contract\.refusal$|^unit\.dlopen$'
 
+  # An option that programs may be compiled with changes nothing in the library.
+  cmake --preset gcc -B "$build/cuda-per-thread" -DUMEM_CUDA=ON -DUMEM_BUILD_TESTS=OFF \
+    -DCMAKE_C_FLAGS=-DCUDA_API_PER_THREAD_DEFAULT_STREAM
+  check "the library builds with a default stream per thread" \
+    cmake --build "$build/cuda-per-thread" --parallel "$jobs" --target umem_static
+  python3 test/style/cuda_symbols.py "$build/cuda-per-thread/c/libumem.a" with
+
   local architecture door=$build/cuda-on/door.cu kernel=$build/cuda-on/kernel
   echo '#include <umem.h>' > "$door"
   for architecture in sm_80 sm_90; do
@@ -153,6 +160,13 @@ stage_cuda() {
       compile_program faults "$build/cuda-on/faults.o" -arch=$architecture
   done
   check "they link" "$nvcc" "$kernel.o" "$build/cuda-on/c/libumem.a" -o "$kernel"
+  check "nvcc compiles them for a default stream per thread" \
+    compile_program kernel "$kernel.o" -arch=sm_90 --default-stream per-thread
+  local program
+  for program in calls pairs captures loops device; do
+    check "nvcc compiles order_$program" compile_order_program "$program" \
+      "$build/cuda-on/order_$program.o" -arch=sm_90 --default-stream per-thread
+  done
 }
 
 # Writes a C++ file that includes all C++ headers, which only become code where something includes them.

@@ -151,6 +151,40 @@ static bool follow_legacy(Copy const *copy, umemVirtual *other) {
          umemCudaGpu_precedes(place->gpu, copy->leader, mine->stream);
 }
 
+/* Lets the legacy stream of gpu wait for what is queued on the stream of place. Returns the runtime's error.
+ * In the scope of place's GPU. */
+static int lead_legacy(umemCudaPlace const *place, umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaRt const *rt = place->gpu->rt;
+  void *event = NULL;
+  umemCudaScope scope;
+  int error = rt->event_create(&event);
+  if (error) return error;
+  error = rt->event_record(event, place->stream);
+  bool captured = umemCudaPlace_is_captured(place); /* by now: the event is of no use outside */
+  if (!error && !captured && umemCudaScope_enter(&scope, ctx, gpu)) {
+    error = rt->stream_wait(NULL, event);
+    umemCudaScope_leave(&scope);
+  }
+  if (rt->event_destroy(
+          event)) { /* who waits for it goes on waiting; tried twice, as it would stay */
+    rt->last_error();
+    if (rt->event_destroy(event)) rt->last_error();
+  }
+  return error;
+}
+
+/* A copy may still be queued on the leader's stream. What uses the memory of the other side later, on the
+ * legacy stream if it belongs to no other, comes after the copy. A capture leads nothing outside of it. */
+static void lead(Copy const *copy, umemVirtual *other) {
+  umemCudaPlace const *mine = copy->place, *place = umemCuda_place_of(other);
+  if (!place || umem_can(other, umemOrdered) || other->vptr == &umemCudaHost_vtbl) return;
+  if ((place->gpu == mine->gpu && !mine->stream) || umemCudaPlace_is_captured(mine)) return;
+  if (!lead_legacy(mine, copy->leader, place->gpu)) return;
+  mine->gpu->rt->last_error();
+  if (!umemCudaPlace_is_captured(mine))
+    umemCudaPlace_finish(mine); /* then nothing is left to wait for */
+}
+
 /* A copy that is not ours goes by way of buffers that live no longer than the call. In a capture it would
  * be recorded with them: it is refused. */
 static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
@@ -209,6 +243,8 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   if (!may_go_on(&copy, src, dst, error)) {
     int last = umemCudaPlace_finish(place);
     if (!error) error = last;
+  } else if (!error) {
+    lead(&copy, other);
   }
   bool done = umemCuda_check(leader, place->gpu, error, "cannot copy from 0x%jx to 0x%jx",
                              (uintmax_t)src_adr, (uintmax_t)dst_adr);

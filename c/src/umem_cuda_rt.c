@@ -14,6 +14,11 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 
 #else
 
+/* Stream NULL is the legacy default stream, whatever the build is compiled with: CUDA's headers would
+ * replace the functions by those of a default stream per thread. */
+#undef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#undef __CUDA_API_PER_THREAD_DEFAULT_STREAM
+
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -119,9 +124,9 @@ static void find_one(char const *name, void **function) {
   enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
 #if CUDART_VERSION >= 12050
   driver.found =
-      cudaGetDriverEntryPointByVersion(name, function, 12020, cudaEnableDefault, &result);
+      cudaGetDriverEntryPointByVersion(name, function, 12020, cudaEnableLegacyStream, &result);
 #else
-  driver.found = cudaGetDriverEntryPoint(name, function, cudaEnableDefault, &result);
+  driver.found = cudaGetDriverEntryPoint(name, function, cudaEnableLegacyStream, &result);
 #endif
   if (driver.found == cudaSuccess && result != cudaDriverEntryPointSuccess)
     driver.found = cudaErrorInsufficientDriver;

@@ -165,6 +165,7 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemFixedStats, reserved_peak, 40);
   OFFSET(umemFixedStats, chunks, 48);
   assert_true(sizeof(umemFixedStats) >= 56);
+  SIZE(umemCudaEntry, 64);
   SIZE(umemBin, 16);
   OFFSET(umemBin, largest, 0);
   OFFSET(umemBin, ctx, 8);

@@ -29,6 +29,13 @@ bool launch(uintptr_t adr, cudaStream_t stream) {
   return succeeded(cudaGetLastError());
 }
 
+bool launch_on(int device, uintptr_t adr, cudaStream_t stream) {
+  umemCudaEntry gpu;
+  if (umemCuda_enter(&gpu, device) != umemOK) return false;
+  bool launched = launch(adr, stream);
+  return umemCuda_leave(&gpu) == umemOK && launched;
+}
+
 /* Ones go to the context, the kernel adds to each its index, and the sums come back. What the context
  * does is ordered on stream; finish is for those whose calls wait for no kernel. */
 bool is_right(void *ctx, umemHost *host, cudaStream_t stream, bool finish) {
@@ -39,7 +46,8 @@ bool is_right(void *ctx, umemHost *host, cudaStream_t stream, bool finish) {
 
   bool right =
       umem_copy_from(ctx, adr, host, reinterpret_cast<uintptr_t>(numbers), nbytes) == umemOK;
-  right = right && launch(adr, stream) && (!finish || succeeded(cudaStreamSynchronize(stream)));
+  right =
+      right && launch_on(0, adr, stream) && (!finish || succeeded(cudaStreamSynchronize(stream)));
   right = right &&
           umem_copy_to(ctx, adr, host, reinterpret_cast<uintptr_t>(numbers), nbytes) == umemOK &&
           umem_synchronize(ctx) == umemOK;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks on the objects of the static library that CUDA is called through the table umemCudaRt alone:
 umem_cuda_rt.c refers to functions of CUDA, and no other file to one of them or to the dynamic linker,
-which could find them. That the sources name none, include_rules.py checks.
+which could find them. None of them is one of a default stream per thread. That the sources name none, include_rules.py checks.
 
 Usage: cuda_symbols.py LIBUMEM_A [with|without]     whether the build is one with CUDA, if it is known
 """
@@ -14,6 +14,7 @@ from report import Report
 TABLE = "umem_cuda_rt.c.o"
 CUDA = r"_*cuda\w+|_*cu[A-Z]\w+"
 LINKER = r"dlm?open|dlv?sym"
+PER_THREAD = r"\w+_pt(?:sz|ds)" # as CUDA names what takes stream 0 for that of the thread
 
 
 def references(library):
@@ -52,6 +53,8 @@ def check(report, library, build):
     report.check(f"the library holds {TABLE} and others",
                  [] if TABLE in found and len(found) > 1 else [f"found {sorted(found)}"])
     report.check(f"no object but {TABLE} refers to CUDA", past_the_table(found))
+    report.check(f"{TABLE} means the legacy stream by stream 0",
+                 [name for name in of_the_table(found) if re.fullmatch(PER_THREAD, name)])
     if build == "with":
         report.check(f"{TABLE} refers to CUDA", [] if of_the_table(found) else ["to no function of it"])
     if build == "without":

@@ -27,6 +27,9 @@ BAD = [
     ("no table", {"umem_copy.c": PLAIN, "umem_host.c": PLAIN.replace("g", "h")}, None, 1),
     ("a table without CUDA", {**GOOD, "umem_cuda_rt.c": PLAIN.replace("g", "f")}, "with", 1),
     ("a table with CUDA", GOOD, "without", 1),
+    ("a table of a default stream per thread",
+     {**GOOD, "umem_cuda_rt.c": TABLE + "int cudaMemcpy_ptds(void);\nint g2(void) { return cudaMemcpy_ptds(); }\n"},
+     "with", 1),
 ]
 
 

@@ -151,6 +151,31 @@ UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int devic
  * 0 with umemTypeError for contexts that are none of CUDA's. */
 UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
+/* ---- your own kernels ---- */
+
+/* The way back from umemCuda_enter; the caller's, and not to be copied. */
+typedef struct umemCudaEntry {
+  uintptr_t reserved[8];
+} umemCudaEntry;
+
+/* Makes the primary context of a GPU the current one of this thread until umemCuda_leave, as
+ * cudaSetDevice would: kernels may be launched there, and CUDA called. No other GPU gets a context, and
+ * afterwards the caller has the context that it had before, also if that is none.
+ *
+ * device: the ordinal of the GPU; -1 for the caller's current context, or if it has none, that of its
+ * current GPU. entry: written; each is left once, by the thread that entered, the last one first. What a
+ * capture into a graph forbids meanwhile (allocations, waiting) is allowed between the two, as by
+ * cudaStreamCaptureModeRelaxed.
+ *
+ * umem holds the primary context between the two calls only. While memory or queued work is left there, a
+ * umem context of the GPU, or CUDA's runtime, must hold it.
+ * Errors: as umemCuda_ctor, recorded for the thread; then nothing is entered, and umemCuda_leave does
+ * nothing. */
+UMEM_EXTERN umemStatusType umemCuda_enter(umemCudaEntry *entry, int device);
+
+/* Goes back to what was current before. Does nothing for an entry that is all zero or has been left. */
+UMEM_EXTERN umemStatusType umemCuda_leave(umemCudaEntry *entry);
+
 /* ---- the pinned chunks of the process ---- */
 
 /* Sets how large the pinned chunks are that copies of pageable memory go through, and how many of them

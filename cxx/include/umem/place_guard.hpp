@@ -14,6 +14,7 @@
 #include <umem/place.hpp>
 #include <umem/view.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -61,9 +62,14 @@ inline void check_device_accessible(Context const &context) {
                       ": name umem::on_host, or copy it to a context of the GPU first");
 }
 
+/* The legacy default stream has two names: 0 and, in CUDA's headers, cudaStreamLegacy, which is 1. */
+inline bool is_same_stream(std::uintptr_t one, std::uintptr_t two) noexcept {
+  return one == two || (one <= 1 && two <= 1);
+}
+
 /* Whether work at a place comes, without more ado, after what is queued at home. */
 inline bool is_in_order(DevicePlace const &place, Place const &home) {
-  if (!home.is_device() || home.device().stream != place.stream) return false;
+  if (!home.is_device() || !is_same_stream(home.device().stream, place.stream)) return false;
   return place.device < 0 || home.device().device == place.device;
 }
 

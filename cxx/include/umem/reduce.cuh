@@ -40,7 +40,7 @@ R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, 
   };
   reduce(nullptr, nullptr); /* tells nbytes */
   constexpr std::size_t result_bytes = (sizeof(R) + 255) / 256 * 256;
-  Scratch scratch(work.device(), result_bytes + nbytes);
+  Scratch scratch(place, work.device(), result_bytes + nbytes);
   reduce(scratch.as<unsigned char>() + result_bytes, scratch.as<R>());
   R result;
   scratch.download(place, &result, sizeof result);

@@ -148,7 +148,8 @@ void device_along(DevicePlace const &place, Op const &op, F const &f, R const &i
              first, outputs, pieces, nullptr);
     return work.finish();
   }
-  Scratch scratch(work.device(), sizeof(Partial<R>) * static_cast<std::size_t>(outputs * pieces));
+  Scratch scratch(place, work.device(),
+                  sizeof(Partial<R>) * static_cast<std::size_t>(outputs * pieces));
   Partial<R> *parts = scratch.as<Partial<R>>();
   launch(place, along_by_block<N, R, Along>, static_cast<unsigned>(outputs * pieces), block_threads,
          call, index(0), outputs, pieces, parts);

@@ -3,12 +3,15 @@
 #ifndef UMEM_DETAIL_CUDA_CALL_CUH
 #define UMEM_DETAIL_CUDA_CALL_CUH
 
+#include <umem/context.hpp>
 #include <umem/error.hpp>
 #include <umem/extents.hpp>
 #include <umem/place.hpp>
 
 #include <cstdint>
 #include <cuda_runtime.h>
+#include <map>
+#include <mutex>
 #include <string>
 
 namespace umem {
@@ -23,29 +26,75 @@ inline void check_cuda(cudaError_t error, char const *what) {
   throw runtime_error(text);
 }
 
-/* Makes a GPU the current one for as long as it lives. */
+/* A context of each GPU that loops have used. They never end: at the end of a program CUDA may have
+ * ended before. So the primary contexts, in which kernels may still run, stay. */
+class GpuContexts {
+public:
+  static Context const &of(int device) {
+    static GpuContexts &all = *new GpuContexts;
+    std::lock_guard<std::mutex> lock(all.mutex_);
+    auto found = all.contexts_.find(device);
+    if (found == all.contexts_.end()) found = all.contexts_.emplace(device, Cuda(device)).first;
+    return found->second;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<int, Context> contexts_;
+};
+
+/* Makes a GPU the current one for as long as it lives, and then what was current before. */
 class CurrentDevice {
 public:
   /* device: -1 for the one that is current already. */
-  explicit CurrentDevice(int device) {
-    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
-    device_ = device < 0 ? before_ : device;
-    if (device_ != before_) check_cuda(cudaSetDevice(device_), "cudaSetDevice");
+  explicit CurrentDevice(int device) : device_(device) {
+    if (device_ >= 0) {
+      GpuContexts::of(device_);
+      check(umemCuda_enter(&entry_, device_));
+    } else {
+      enter_current();
+    }
   }
   CurrentDevice(CurrentDevice const &) = delete;
   CurrentDevice &operator=(CurrentDevice const &) = delete;
-  ~CurrentDevice() {
-    if (device_ != before_) static_cast<void>(cudaSetDevice(before_)); /* it was current before */
-  }
+  ~CurrentDevice() { umemCuda_leave(&entry_); } /* its failures are recorded for the thread */
 
   int device() const noexcept { return device_; }
 
 private:
-  int before_ = 0, device_ = 0;
+  /* A umem that was built without CUDA knows of no GPU: then the launch makes one current. */
+  void enter_current() {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umemCuda_enter(&entry_, -1);
+    umemAttempt_end(&attempt);
+    if (attempt.type != umemNotSupportedError) check(umemAttempt_record(&attempt));
+    cudaError_t error = cudaGetDevice(&device_);
+    if (error != cudaSuccess) umemCuda_leave(&entry_);
+    check_cuda(error, "cudaGetDevice");
+  }
+
+  umemCudaEntry entry_ = {};
+  int device_;
 };
 
+/* By name: 0 is another stream in files that are compiled for a default stream per thread. */
 inline cudaStream_t stream_of(DevicePlace const &place) noexcept {
-  return reinterpret_cast<cudaStream_t>(place.stream);
+  return place.stream ? reinterpret_cast<cudaStream_t>(place.stream) : cudaStreamLegacy;
+}
+
+/* Throws where the stream is being captured into a graph, before a call that has to wait breaks the
+ * capture. */
+inline void refuse_capture(DevicePlace const &place) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaError_t error = cudaStreamIsCapturing(stream_of(place), &status);
+  if (error == cudaErrorStreamCaptureImplicit) /* the legacy stream would have to wait for it */
+    static_cast<void>(cudaGetLastError());
+  else
+    check_cuda(error, "cudaStreamIsCapturing");
+  if (error == cudaSuccess && status == cudaStreamCaptureStatusNone) return;
+  throw not_supported_error("the stream is being captured into a graph: a loop that waits until it "
+                            "is done cannot be recorded");
 }
 
 /* Queues kernel(arguments...). */
@@ -67,7 +116,9 @@ inline void synchronize(DevicePlace const &place) {
  * calls wait, one that throws waits as well: what it has launched may still use memory. */
 class Work {
 public:
-  explicit Work(DevicePlace const &place) : place_(place), current_(place.device) {}
+  explicit Work(DevicePlace const &place) : place_(place), current_(place.device) {
+    if (place_.wait) refuse_capture(place_);
+  }
   ~Work() {
     if (place_.wait && cudaStreamSynchronize(stream_of(place_)) != cudaSuccess)
       static_cast<void>(cudaGetLastError()); /* another failure is on its way out */

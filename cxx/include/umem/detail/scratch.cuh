@@ -33,9 +33,7 @@ public:
         blocks.pop_back();
         return found;
       }
-    auto context = contexts_.find(device);
-    if (context == contexts_.end()) context = contexts_.emplace(device, Cuda(device)).first;
-    return Buffer(context->second, nbytes < least_bytes ? least_bytes : nbytes);
+    return Buffer(GpuContexts::of(device), nbytes < least_bytes ? least_bytes : nbytes);
   }
 
   void give(int device, Buffer &&block) noexcept {
@@ -50,15 +48,15 @@ private:
   static constexpr std::size_t least_bytes = 256 * 1024;
 
   std::mutex mutex_;
-  std::map<int, Context> contexts_;
   std::map<int, std::vector<Buffer>> blocks_;
 };
 
-/* nbytes of a GPU for the time of a call, which ends with download() or finish(). */
+/* nbytes of a GPU for the time of a call, which ends with download() or finish() and cannot be captured
+ * into a graph. */
 class Scratch {
 public:
-  Scratch(int device, std::size_t nbytes)
-      : device_(device), block_(ScratchStock::get().take(device, nbytes)) {}
+  Scratch(DevicePlace const &place, int device, std::size_t nbytes)
+      : device_(device), block_(take(place, device, nbytes)) {}
   Scratch(Scratch const &) = delete;
   Scratch &operator=(Scratch const &) = delete;
   ~Scratch() { /* a block that kernels may still use is freed, which waits for them */
@@ -87,6 +85,11 @@ public:
   }
 
 private:
+  static Buffer take(DevicePlace const &place, int device, std::size_t nbytes) {
+    refuse_capture(place);
+    return ScratchStock::get().take(device, nbytes);
+  }
+
   int device_;
   Buffer block_;
   bool finished_ = false;

@@ -140,7 +140,7 @@ R launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to,
   });
   if (most == 0) return init;
 
-  Scratch scratch(work.device(), sizeof(Partial<R>) * (1 + most + block_threads));
+  Scratch scratch(place, work.device(), sizeof(Partial<R>) * (1 + most + block_threads));
   Partial<R> *all = scratch.as<Partial<R>>(), *results = all + 1, *some = results + most;
   Partial<R> result{init, true};
   scratch.upload(place, &result, sizeof result); /* the first one that the next are joined with */

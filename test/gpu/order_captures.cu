@@ -1,0 +1,314 @@
+/* order_captures.cu - calls of umem while a stream is captured into a graph: what is recorded, what is
+ * refused, and what another thread does meanwhile. The capture stays whole, and no foreign work is in the
+ * graph. */
+#include "order.cuh"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace {
+
+using namespace order;
+
+constexpr std::size_t n = 50'000;
+
+struct Mode {
+  char const *name;
+  cudaStreamCaptureMode mode;
+};
+Mode const modes[] = {{"relaxed", cudaStreamCaptureModeRelaxed},
+                      {"thread-local", cudaStreamCaptureModeThreadLocal},
+                      {"global", cudaStreamCaptureModeGlobal}};
+
+cudaStream_t handle_of(umem::CudaAsync const &context) {
+  return reinterpret_cast<cudaStream_t>(context.stream());
+}
+
+/* ---- graphs ---- */
+
+class Graph {
+public:
+  Graph(cudaStream_t stream, cudaStreamCaptureMode mode) : stream_(stream) {
+    CUDA(cudaStreamBeginCapture(stream, mode));
+  }
+  Graph(Graph const &) = delete;
+  Graph &operator=(Graph const &) = delete;
+  ~Graph() {
+    if (!ended_) cudaStreamEndCapture(stream_, &graph_);
+    if (exec_) cudaGraphExecDestroy(exec_);
+    if (graph_) cudaGraphDestroy(graph_);
+    static_cast<void>(cudaGetLastError());
+  }
+
+  bool is_whole() const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(stream_, &status) == cudaSuccess &&
+           status == cudaStreamCaptureStatusActive;
+  }
+
+  /* What is wrong with the capture, which has so many nodes. */
+  std::string end(std::size_t expected) {
+    ended_ = true;
+    cudaError_t error = cudaStreamEndCapture(stream_, &graph_);
+    if (error != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return std::string("the capture is broken: ") + cudaGetErrorString(error);
+    }
+    std::size_t count = 0;
+    CUDA(cudaGraphGetNodes(graph_, nullptr, &count));
+    if (count == expected) return {};
+    return std::to_string(count) + " nodes in the graph instead of " + std::to_string(expected);
+  }
+
+  void launch() {
+    if (!exec_) CUDA(cudaGraphInstantiate(&exec_, graph_, 0));
+    CUDA(cudaGraphLaunch(exec_, stream_));
+  }
+
+private:
+  cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+  bool ended_ = false;
+};
+
+/* ---- another thread ---- */
+
+/* Allocates, sets, copies and frees on every kind of context until it ends. */
+class Others {
+public:
+  Others() : thread_([this] { work(); }) {
+    while (rounds_ < 1 && !failed_) std::this_thread::yield();
+  }
+  Others(Others const &) = delete;
+  Others &operator=(Others const &) = delete;
+  ~Others() {
+    if (thread_.joinable()) end();
+  }
+
+  /* After more rounds; what went wrong. */
+  std::string end() {
+    unsigned const begin = rounds_;
+    while (rounds_ < begin + 3 && !failed_) std::this_thread::yield();
+    ended_ = true;
+    thread_.join();
+    return problem_;
+  }
+
+private:
+  void work() {
+    try {
+      umem::Cuda cuda;
+      umem::CudaAsync async, queue;
+      umem::Pool pool(cuda);
+      umem::Context const contexts[] = {
+          cuda, umem::CudaManaged(),      umem::CudaHost(), async, umem::CudaAsync(0, 0),
+          pool, umem::PoolOn(pool, queue)};
+      for (; !ended_; rounds_++)
+        for (umem::Context const &context : contexts) use(context);
+    } catch (std::exception const &error) {
+      problem_ = std::string("in the other thread: ") + error.what();
+      failed_ = true;
+    }
+  }
+
+  void use(umem::Context const &context) {
+    umem::Buffer block(context, n), more = umem::Buffer::zeroed(context, 9 * n);
+    std::vector<Byte> bytes(n);
+    block.set(new_byte);
+    umem::copy(context, block.adr(), context, more.adr(), n);
+    umem::copy(context, more.adr(), bytes.data(), n);
+    if (problem_.empty()) problem_ = differ(bytes.data(), n, new_byte, context.name());
+    umem::copy(bytes.data(), context, block.adr(), n);
+    context.synchronize();
+  }
+
+  std::atomic<bool> ended_{false}, failed_{false};
+  std::atomic<unsigned> rounds_{0};
+  std::string problem_; /* read when the thread has ended */
+  std::thread thread_;
+};
+
+/* ---- one capture of everything ---- */
+
+/* f, which a capture does not allow, is refused and leaves it whole. */
+template <class F>
+std::string refusal(Graph const &graph, std::string const &wrong, char const *name, F const &f) {
+  if (!wrong.empty()) return wrong;
+  try {
+    f();
+    return std::string(name) + " is not refused";
+  } catch (umem::not_supported_error const &) {
+    return graph.is_whole() ? "" : std::string(name) + " has broken the capture";
+  }
+}
+
+std::string capture_all(Mode const &mode, Log &log) {
+  umem::CudaAsync context, joined, outside;
+  umem::CudaHost pinned;
+  umem::CudaManaged managed;
+  umem::Host host;
+  umem::File file = umem::File::scratch();
+  umem::Buffer a(context, n), b(context, n), c(joined, n), other(outside, n);
+  umem::Buffer p(pinned, n), m(managed, n), h(host, n), f(file, n);
+  Stream const stream = stream_of(context, 0);
+  for (umem::Buffer const *block : {&a, &b, &c, &other, &p, &m, &h, &f})
+    block->context().set(block->adr(), old_byte, n);
+  for (umem::Context const &one :
+       {umem::Context(context), umem::Context(joined), umem::Context(outside)})
+    one.synchronize();
+  finish_all();
+  umem::address const live = context.allocate(n);
+
+  Others others;
+  Graph graph(stream.handle, mode.mode);
+  slow_set(stream, a.adr(), n, new_byte);            /* 1 */
+  umem::copy(context, a.adr(), context, b.adr(), n); /* 2 */
+  umem::copy(context, b.adr(), pinned, p.adr(), n);  /* 3 */
+  umem::copy(context, b.adr(), host, h.adr(), n);    /* 4 */
+  umem::copy(context, b.adr(), managed, m.adr(), n); /* 5 */
+  context.set(a.adr(), stale_byte, n);               /* 6 */
+  joined.wait(context);
+  umem::copy(joined, b.adr(), joined, c.adr(), n); /* 7 */
+  context.wait(joined);
+  umem::copy(host, h.adr(), context, a.adr(), n); /* 8 */
+  std::string wrong;
+  wrong = refusal(graph, wrong, "an allocation", [&] { context.allocate(n); });
+  wrong = refusal(graph, wrong, "a resize", [&] { context.reallocate(live, n, 2 * n); });
+  wrong = refusal(graph, wrong, "a free", [&] { context.deallocate(live); });
+  wrong = refusal(graph, wrong, "synchronize", [&] { context.synchronize(); });
+  wrong = refusal(graph, wrong, "waiting for another stream", [&] { context.wait(outside); });
+  wrong = refusal(graph, wrong, "a copy to a file",
+                  [&] { umem::copy(context, a.adr(), file, f.adr(), n); });
+  wrong = refusal(graph, wrong, "a copy from a file",
+                  [&] { umem::copy(file, f.adr(), context, a.adr(), n); });
+  wrong = refusal(graph, wrong, "connect", [&] {
+    if (umem_connect(context.c_context(), a.adr(), n, host.c_context(), 0) == host.null())
+      umem::detail::raise_recorded(umem_thread_status());
+  });
+  /* What other streams do, in this thread too, is no part of it. */
+  outside.set(other.adr(), new_byte, n);
+  outside.synchronize();
+  umem::Buffer more(outside, n), on_gpu(umem::Cuda(), n);
+  on_gpu.set(new_byte);
+  wrong = first_of(wrong, differ(outside, other.adr(), n, new_byte, "the work outside"));
+  std::string const busy = others.end();
+  wrong = first_of(wrong, graph.end(8));
+  wrong = first_of(wrong, busy);
+  context.deallocate(live);
+  if (!wrong.empty()) return wrong;
+
+  wrong = differ(context, b.adr(), n, old_byte, "a block before the graph is launched");
+  log.clear();
+  launch(stream, a.adr(), n, log.data(), stale_byte, slow_ns);
+  graph.launch();
+  context.synchronize();
+  auto const *bytes = reinterpret_cast<Byte const *>(p.adr());
+  wrong = first_of(wrong, differ(log.data(), n, old_byte, "the kernel before the graph"));
+  wrong = first_of(wrong, differ(bytes, n, new_byte, "the pinned block"));
+  wrong = first_of(wrong, differ(context, b.adr(), n, new_byte, "the second block"));
+  wrong = first_of(wrong, differ(managed, m.adr(), n, new_byte, "the managed block"));
+  wrong = first_of(wrong, differ(joined, c.adr(), n, new_byte, "the block of the joined stream"));
+  wrong = first_of(wrong, differ(host, h.adr(), n, new_byte, "the host's block"));
+  return first_of(wrong, differ(context, a.adr(), n, new_byte, "the first block"));
+}
+
+/* ---- views of a pool ---- */
+
+/* In a capture a view gives out what it has free itself, and new memory of a context that is not
+ * ordered. */
+std::string capture_of_a_view(Mode const &mode) {
+  umem::Cuda gpu;
+  umem::Pool pool(gpu);
+  umem::CudaAsync queue, other_queue;
+  umem::PoolOn view(pool, queue), other(pool, other_queue);
+  view.deallocate(view.allocate(n));
+  other.deallocate(other.allocate(100 * n));
+  view.synchronize();
+  Others others;
+  Graph graph(handle_of(queue), mode.mode);
+  umem::address const block = view.allocate(n), large = view.allocate(200 * n);
+  view.set(block, new_byte, n);
+  view.set(large, new_byte, n);
+  umem::Buffer beside(other, n);
+  beside.set(new_byte);
+  std::string const busy = others.end();
+  std::string wrong = first_of(graph.end(2), busy);
+  if (wrong.empty()) {
+    graph.launch();
+    view.synchronize();
+    wrong = first_of(differ(view, block, n, new_byte, "the block"),
+                     differ(view, large, n, new_byte, "the large block"));
+  }
+  view.deallocate(block);
+  view.deallocate(large);
+  return wrong;
+}
+
+/* A thread captures the queue of a view again and again; another takes from that view meanwhile. Taking
+ * waits for the queue, and must not be drawn into the capture. */
+std::string captures_beside_takers() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t least = 8 << 20;
+  umem::Cuda gpu;
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  options.maximum = 7 * least;
+  umem::Pool pool(gpu, options);
+  umem::CudaAsync queue, other_queue;
+  umem::PoolOn view(pool, queue), other(pool, other_queue);
+  umem::Buffer live(view, 100);
+  view.synchronize();
+  std::atomic<bool> ended{false};
+  std::atomic<unsigned> taken{0};
+  std::string taker_problem;
+  auto take = [&] {
+    for (unsigned round = 0; !ended; round++) try {
+        umem::Buffer block(other, (1 + round % 4) * least);
+        block.set(new_byte);
+        taken++;
+      } catch (umem::memory_error const &) { /* the other has it */
+      } catch (
+          umem::not_supported_error const &) { /* the other captures, and has all that is free */
+      } catch (std::exception const &error) {
+        taker_problem = std::string("in the other thread: ") + error.what();
+        return;
+      }
+  };
+  std::thread taker(take);
+  std::string wrong;
+  unsigned captures = 0;
+  auto const end = Clock::now() + std::chrono::seconds(4);
+  while (wrong.empty() && Clock::now() < end) {
+    try {
+      umem::Buffer block(view, (1 + captures % 4) * least); /* and is free at once */
+    } catch (umem::memory_error const &) {
+    }
+    Graph graph(handle_of(queue), cudaStreamCaptureModeRelaxed);
+    view.set(live.adr(), new_byte, 100);
+    for (int pause = captures % 50; pause > 0; pause--) std::this_thread::yield();
+    wrong = graph.end(1);
+    captures++;
+  }
+  ended = true;
+  taker.join();
+  wrong = first_of(wrong, taker_problem);
+  if (!wrong.empty()) wrong += ", after " + std::to_string(captures) + " captures";
+  if (wrong.empty() && taken < 100) return "only " + std::to_string(taken) + " blocks were taken";
+  return wrong;
+}
+
+} // namespace
+
+int main() {
+  return run([](int) {
+    Log log(n);
+    for (Mode const &mode : modes) {
+      test(std::string("calls while a stream is captured, ") + mode.name,
+           [&] { return capture_all(mode, log); });
+      test(std::string("a view while its stream is captured, ") + mode.name,
+           [&] { return capture_of_a_view(mode); });
+    }
+    test("captures of a view's stream while another view takes", captures_beside_takers);
+  });
+}

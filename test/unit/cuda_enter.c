@@ -1,0 +1,156 @@
+/* cuda_enter.c - umemCuda_enter and umemCuda_leave: what is current between them, and afterwards. On a
+ * double of the runtime. */
+#include "cuda_help.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int current_device(void) {
+  int device = -1;
+  ok(rt->get_device(&device));
+  return device;
+}
+
+static void a_gpu_is_current_between_the_two(void **state) {
+  (void)state;
+  umemCudaEntry entry;
+  expect_ok(umemCuda_enter(&entry, 1));
+  assert_non_null(current_context());
+  assert_int_equal(current_device(), 1);
+  void *adr = NULL;
+  ok(rt->malloc(&adr, 100));
+  ok(rt->free(adr));
+  expect_ok(umemCuda_leave(&entry));
+  assert_null(current_context());
+  assert_false(fake_cudart_had_context(0));
+  expect_ok(umemCuda_leave(&entry)); /* once is enough */
+}
+
+static void the_callers_gpu_comes_back(void **state) {
+  (void)state;
+  fake_cudart_set_device(2);
+  void *before = current_context();
+  for (int device = 0; device < 3; device++) {
+    umemCudaEntry outer, inner;
+    expect_ok(umemCuda_enter(&outer, device));
+    expect_ok(umemCuda_enter(&inner, 1));
+    assert_int_equal(current_device(), 1);
+    expect_ok(umemCuda_leave(&inner));
+    assert_int_equal(current_device(), device);
+    expect_ok(umemCuda_leave(&outer));
+    assert_ptr_equal(current_context(), before);
+  }
+  forget_all(); /* the caller's GPU, which nothing gives back */
+}
+
+static void the_current_gpu_has_a_name(void **state) {
+  (void)state;
+  umemCudaEntry entry;
+  expect_ok(umemCuda_enter(&entry, -1)); /* the first one, as nothing was chosen */
+  assert_int_equal(current_device(), 0);
+  expect_ok(umemCuda_leave(&entry));
+  assert_null(current_context());
+  fake_cudart_set_device(2);
+  void *before = current_context();
+  expect_ok(umemCuda_enter(&entry, -1));
+  assert_ptr_equal(current_context(), before);
+  expect_ok(umemCuda_leave(&entry));
+  assert_ptr_equal(current_context(), before);
+  assert_false(fake_cudart_had_context(1));
+  forget_all();
+}
+
+static void captures_of_the_program_forbid_nothing(void **state) {
+  (void)state;
+  int const before = fake_cudart_capture_mode();
+  for (int device = -1; device < 2; device++) {
+    fake_cudart_set_device(0);
+    umemCudaEntry entry;
+    expect_ok(umemCuda_enter(&entry, device));
+    assert_int_equal(fake_cudart_capture_mode(), 2);
+    expect_ok(umemCuda_leave(&entry));
+    assert_int_equal(fake_cudart_capture_mode(), before);
+  }
+  forget_all();
+}
+
+static void what_is_not_there_is_not_entered(void **state) {
+  (void)state;
+  umemCudaEntry entry;
+  expect_failure(umemCuda_enter(NULL, 0), umemValueError, "umemCuda_enter: the entry is NULL");
+  expect_failure(umemCuda_leave(NULL), umemValueError, "umemCuda_leave: the entry is NULL");
+  static int const none[] = {-2, 3, 64, INT32_MIN, INT32_MAX};
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+    memset(&entry, 0xff, sizeof entry);
+    expect_failure(umemCuda_enter(&entry, none[i]), umemValueError, "there is no GPU");
+    expect_ok(umemCuda_leave(&entry));
+  }
+  umemCudaRt_replace(NULL); /* CUDA's own, or none */
+  if (!umemCudaRt_get())
+    expect_failure(umemCuda_enter(&entry, -1), umemNotSupportedError, "was built without CUDA");
+  umemCudaRt_replace(fake_cudart());
+}
+
+/* Every call of the runtime fails in turn, once and from then on. */
+static void failures_leave_all_as_it_was(void **state) {
+  (void)state;
+  static struct {
+    int device;
+    bool has_current;
+  } const cases[] = {{1, false}, {1, true}, {-1, false}, {-1, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    bool failed = true;
+    for (unsigned long nth = 1; failed; nth++) {
+      if (cases[i].has_current) fake_cudart_set_device(0);
+      void *before = current_context();
+      int const mode = fake_cudart_capture_mode();
+      umemCudaEntry entry;
+      unsigned long const calls = fake_cudart_calls();
+      fake_cudart_fail(nth, umemCudaLaunchFailure);
+      bool entered = umemCuda_enter(&entry, cases[i].device) == umemOK;
+      umemCuda_leave(&entry);
+      unsigned long const made = fake_cudart_calls() - calls;
+      failed = made >= nth;
+      fake_cudart_fail(0, 0);
+      assert_ptr_equal(current_context(), before);
+      assert_int_equal(fake_cudart_capture_mode(), mode);
+      size_t const kept = fake_cudart_live().primaries;
+      assert_true(kept == 0 || made == nth); /* giving it back has failed */
+      assert_true(entered || umem_thread_status() != umemOK);
+      umem_thread_clear();
+      forget_all();
+    }
+  }
+}
+
+static void a_child_of_fork_enters_nothing(void **state) {
+  (void)state;
+  umemCuda ctx;
+  expect_ok(umemCuda_ctor(&ctx, 0));
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    umemCudaEntry entry;
+    _exit(umemCuda_enter(&entry, 0) == umemNotSupportedError &&
+                  strstr(umem_thread_message(), "fork") && umemCuda_leave(&entry) == umemOK
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  umem_dtor(&ctx);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      CUDA_TEST(a_gpu_is_current_between_the_two),
+      CUDA_TEST(the_callers_gpu_comes_back),
+      CUDA_TEST(the_current_gpu_has_a_name),
+      CUDA_TEST(captures_of_the_program_forbid_nothing),
+      CUDA_TEST(what_is_not_there_is_not_entered),
+      CUDA_TEST(failures_leave_all_as_it_was),
+      CUDA_TEST(a_child_of_fork_enters_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

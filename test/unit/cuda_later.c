@@ -1,0 +1,124 @@
+/* cuda_later.c - a copy on a stream, between its memory and memory that belongs to none, comes before what
+ * uses the latter later: on the legacy stream, which its context, and kernels beside it, are in the order
+ * of. On a double of the runtime that does nothing before it is demanded. */
+#include "cuda_help.h"
+
+enum { n = 5000 };
+
+static umemCudaAsync stream;
+static unsigned char bytes[n];
+
+static int later_set_up(void **state) {
+  cuda_set_up(state);
+  expect_ok(umemCudaAsync_ctor(&stream, 0, UMEM_STREAM_NEW));
+  return 0;
+}
+
+static int later_tear_down(void **state) {
+  umem_dtor(&stream);
+  return cuda_tear_down(state);
+}
+
+static bool is_late(void) { return fake_cudart_is_late((void *)umemCudaAsync_stream(&stream)); }
+
+static void expect_bytes(void *ctx, uintptr_t adr, int value, char const *what) {
+  umemHost host;
+  expect_ok(umemHost_ctor(&host));
+  expect_ok(umem_copy_to(ctx, adr, &host, (uintptr_t)bytes, n));
+  for (size_t i = 0; i < n; i++)
+    if (bytes[i] != value) fail_msg("%s: byte %zu is %d, not %d", what, i, bytes[i], value);
+  umem_dtor(&host);
+}
+
+/* ctx: a umemCuda or umemCudaManaged, of the GPU of the stream or of another one. */
+static void expect_order(void *ctx, char const *what) {
+  uintptr_t there = block_of(ctx, n), mine = block_of(&stream, n);
+  expect_ok(umem_set(ctx, there, 1, n));
+  expect_ok(umem_copy_to(ctx, there, &stream, mine, n));
+  assert_true(is_late()); /* it is queued, nobody has waited */
+  expect_ok(umem_set(ctx, there, 2, n));
+  expect_ok(umem_synchronize(&stream));
+  expect_bytes(&stream, mine, 1, what);
+
+  expect_ok(umem_set(&stream, mine, 3, n));
+  expect_ok(umem_copy_to(&stream, mine, ctx, there, n));
+  expect_ok(umem_set(ctx, there, 4, n));
+  expect_ok(umem_synchronize(&stream));
+  expect_bytes(ctx, there, 4, what);
+
+  expect_ok(umem_set(&stream, mine, 5, n));
+  expect_ok(umem_copy_to(&stream, mine, ctx, there, n));
+  expect_bytes(ctx, there, 5, what); /* a copy on the legacy stream waits for it */
+  expect_ok(umem_synchronize(&stream));
+  umem_free(&stream, mine);
+  umem_free(ctx, there);
+}
+
+static void what_uses_the_memory_later_comes_later(void **state) {
+  (void)state;
+  for (int device = 0; device < 2; device++) {
+    umemCuda cuda;
+    umemCudaManaged managed;
+    expect_ok(umemCuda_ctor(&cuda, device));
+    expect_order(&cuda, "Cuda");
+    umem_dtor(&cuda);
+    fake_cudart_machine()->device[device].no_concurrent_managed = true; /* it is as device memory */
+    expect_ok(umemCudaManaged_ctor(&managed, device, 0));
+    expect_order(&managed, "CudaManaged");
+    umem_dtor(&managed);
+  }
+}
+
+/* Whichever call of the runtime fails: the order holds, or the copy has failed. */
+static void failures_keep_the_order(void **state) {
+  (void)state;
+  static char const *const functions[] = {"event_create", "event_record", "stream_wait"};
+  umemCuda cuda;
+  expect_ok(umemCuda_ctor(&cuda, 0));
+  uintptr_t there = block_of(&cuda, n), mine = block_of(&stream, n);
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    for (unsigned long nth = 1; nth < 4; nth++) {
+      expect_ok(umem_set(&cuda, there, 1, n));
+      fake_cudart_fail_in(functions[i], nth, umemCudaNotSupported);
+      umemStatusType status = umem_copy_to(&cuda, there, &stream, mine, n);
+      fake_cudart_fail(0, 0);
+      umem_thread_clear();
+      umem_clear_status(&stream);
+      expect_ok(umem_set(&cuda, there, 2, n));
+      expect_ok(umem_synchronize(&stream));
+      if (status == umemOK) expect_bytes(&stream, mine, 1, functions[i]);
+    }
+  umem_free(&stream, mine);
+  umem_dtor(&cuda);
+}
+
+/* A copy that is recorded is not done before the graph is launched: nobody waits for it. */
+static void a_recorded_copy_is_waited_for_by_nobody(void **state) {
+  (void)state;
+  umemCuda cuda;
+  void *graph = NULL;
+  expect_ok(umemCuda_ctor(&cuda, 0));
+  uintptr_t there = block_of(&cuda, n), mine = block_of(&stream, n);
+  expect_ok(umem_set(&cuda, there, 1, n));
+  void *captured = (void *)umemCudaAsync_stream(&stream);
+  ok(fake_cudart_begin_capture(captured));
+  expect_ok(umem_copy_to(&cuda, there, &stream, mine, n));
+  expect_ok(umem_set(&cuda, there, 2, n));
+  ok(fake_cudart_end_capture(captured, &graph));
+  ok(fake_cudart_launch_graph(graph, captured));
+  expect_ok(umem_synchronize(&stream));
+  expect_bytes(&stream, mine, 2, "the graph");
+  umem_free(&stream, mine);
+  umem_dtor(&cuda);
+}
+
+#define LATER_TEST(name) cmocka_unit_test_setup_teardown(name, later_set_up, later_tear_down)
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      LATER_TEST(what_uses_the_memory_later_comes_later),
+      LATER_TEST(failures_keep_the_order),
+      LATER_TEST(a_recorded_copy_is_waited_for_by_nobody),
+  };
+  return cmocka_run_group_tests_name("CUDA, later work", tests, NULL, NULL);
+}
