@@ -3,6 +3,7 @@
  * Addresses are the offsets of the engine in umem_store.h, whose UMEM_STORE_NONE is the null of a
  * context with umemOffsets. Nothing but the translation of slots stands here. */
 #include "umem_store.h"
+#include "umem_store_replace.h"
 
 #include <string.h>
 #include <umem/file.h>
@@ -112,4 +113,24 @@ umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
   uint64_t before = umem_thread.failures;
   if (!begin(ctx)) return umem_result(before);
   return finish(ctx, umemStore_adopt(&ctx->super, fd, false), before);
+}
+
+umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_replace(&ctx->super, filename), before);
+}
+
+umemStatusType umemFile_commit(umemFile *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!ctx)
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  else if (ctx->super.vptr != &file_vtbl)
+    umemVirtual_fail(&ctx->super, umemTypeError, "this %s is no umemFile",
+                     umem_get_device_name(ctx));
+  else
+    umemReplace_commit(ctx->impl);
+  return umem_result(before);
 }

@@ -3,6 +3,7 @@
  *   umem_store.c        opens, locks and closes the file
  *   umem_store_space.c  allocates, frees, reserves and trims ranges of it
  *   umem_store_io.c     reads, writes, fills, makes durable
+ *   umem_store_replace.c  opens a new file that takes the name of another one
  *
  * All functions speak of offsets in the file, whatever the addresses of the context are. One that
  * fails records it on store->ctx and returns false, NULL or UMEM_STORE_NONE.
@@ -34,10 +35,11 @@ typedef struct umemStore {
   bool scratch; /* nobody else can want its bytes: frees punch holes */
   bool adopted, started;
   pid_t owner; /* the process that constructed it; a forked child gives no space of the file back */
-  bool unsynced_name; /* the file is new, and its name not yet durable; atomic */
-  char *path;         /* owned; as given, NULL where there is none */
-  char *directory;    /* owned; of a new file, absolute; NULL when unknown */
-  char label[200];    /* names the file in messages */
+  bool unsynced_name;          /* the file is new, and its name not yet durable; atomic */
+  char *path;                  /* owned; as given, NULL where there is none */
+  char *directory;             /* owned; of a new file, absolute; NULL when unknown */
+  char label[200];             /* names the file in messages */
+  struct umemReplace *replace; /* owned; NULL but for umemStore_replace */
 
   char *base;     /* MMap's: where the file is mapped, NULL without a mapping */
   uint64_t limit; /* blocks must end here; MMap sets its own before the start */
@@ -55,6 +57,9 @@ typedef struct umemStore {
 /* Opens filename, or a scratch file for NULL, in mode as told in umem/file.h. mapped: the descriptor
  * can be read in all modes. The file is not locked, and no byte of it changed, before the start. */
 umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode, bool mapped);
+
+/* Opens a new file that is to take the place of filename: umem_store_replace.h. */
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename);
 
 /* Takes over fd. It stays the caller's until the start. */
 umemStore *umemStore_adopt(umemVirtual *ctx, int fd, bool mapped);
