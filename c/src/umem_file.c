@@ -3,6 +3,7 @@
  * Addresses are the offsets of the engine in umem_store.h, whose UMEM_STORE_NONE is the null of a
  * context with umemOffsets. Nothing but the translation of slots stands here. */
 #include "umem_store.h"
+#include "umem_store_replace.h"
 
 #include <string.h>
 #include <umem/file.h>
@@ -124,7 +125,7 @@ umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
   return construct(ctx, filename, mode, options, false);
 }
 
-umemStatusType umemFile_commit(void *ctx) {
+umemStatusType umemFile_complete(void *ctx) {
   uint64_t before = umem_thread.failures;
   umemStore_commit(store_of(ctx));
   return umem_result(before);
@@ -144,4 +145,24 @@ umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
 umemStatusType umemFile_adopt_with(umemFile *ctx, int fd, umemFileOptions const *options) {
   UMEM_ENTER();
   return adopt(ctx, fd, options);
+}
+
+umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_replace(&ctx->super, filename), true, before);
+}
+
+umemStatusType umemFile_commit(umemFile *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!ctx)
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  else if (ctx->super.vptr != &file_vtbl)
+    umemVirtual_fail(&ctx->super, umemTypeError, "this %s is no umemFile",
+                     umem_get_device_name(ctx));
+  else
+    umemReplace_commit(ctx->impl);
+  return umem_result(before);
 }

@@ -260,7 +260,7 @@ umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
   return construct(ctx, filename, mode, options, false);
 }
 
-umemStatusType umemMMap_commit(void *ctx) {
+umemStatusType umemMMap_complete(void *ctx) {
   uint64_t before = umem_thread.failures;
   umemStore_commit(store_of(ctx));
   return umem_result(before);

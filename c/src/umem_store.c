@@ -5,6 +5,7 @@
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
 #include "umem_store.h"
+#include "umem_store_replace.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -226,6 +227,18 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
                  store);
 }
 
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
+  if (!filename || !*filename) {
+    umemVirtual_fail(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
+    return NULL;
+  }
+  umemStore *store = create(ctx, filename, NULL);
+  if (!store) return NULL;
+  store->readable = store->writable = true;
+  set_label(store, "", filename);
+  return kept_if(umemReplace_begin(store), store);
+}
+
 /* What fd was opened for. */
 static bool check_access(umemStore *store, bool mapped) {
   int flags = fcntl(store->fd, F_GETFL);
@@ -301,6 +314,7 @@ bool umemStore_start(umemStore *store) {
 
 void umemStore_close(umemStore *store) {
   if (!store) return;
+  umemReplace_end(store);
   bool ours = store->fd >= 0 && (store->started || !store->adopted);
   if (store->created) umemStore_remove(store);
   /* EINTR comes after the descriptor is gone: closing again could hit somebody else's. */

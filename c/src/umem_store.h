@@ -7,6 +7,7 @@
  *   umem_store_zeros.c   the same where the file system has no fallocate
  *   umem_store_commit.c  the last step of construction; undoes a file that was created in vain
  *   umem_store_io.c      reads, writes, fills, makes durable
+ *   umem_store_replace.c opens a new file that takes the name of another one
  *
  * Others may add bytes at the end of the file at any time: a process that asks for no lock, a context
  * on a duplicate of the descriptor. No system call cuts a file only if it still has the length that was
@@ -53,10 +54,11 @@ typedef struct umemStore {
   bool leased;   /* see umemStore_isolate */
   bool building; /* atomic; until the commit, nothing changes the file. See umemStore_commit */
   pid_t owner; /* the process that constructed it; a forked child gives no space of the file back */
-  bool unsynced_name; /* the file is new, and its name not yet durable; atomic */
-  char *path;         /* owned; as given, NULL where there is none */
-  char *directory;    /* owned; of a new file, absolute; NULL when unknown */
-  char label[200];    /* names the file in messages */
+  bool unsynced_name;          /* the file is new, and its name not yet durable; atomic */
+  char *path;                  /* owned; as given, NULL where there is none */
+  char *directory;             /* owned; of a new file, absolute; NULL when unknown */
+  char label[200];             /* names the file in messages */
+  struct umemReplace *replace; /* owned; NULL but for umemStore_replace */
 
   char *base;         /* MMap's: where the file is mapped, NULL without a mapping */
   uint64_t alignment; /* MMap's: base is surely a multiple of it */
@@ -83,6 +85,9 @@ typedef struct umemStore {
  * of it changed before the commit. */
 umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode,
                           umemFileOptions const *options, bool mapped);
+
+/* Opens a new file that is to take the place of filename: umem_store_replace.h. */
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename);
 
 /* Takes over fd. It stays the caller's until the start. */
 umemStore *umemStore_adopt(umemVirtual *ctx, int fd, umemFileOptions const *options, bool mapped);
@@ -139,10 +144,10 @@ void umemStore_remove(umemStore *store);
 /* The constructors without the commit, and the commit, for those who construct something over it first. */
 umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
                               umemFileOptions const *options);
-umemStatusType umemFile_commit(void *ctx);
+umemStatusType umemFile_complete(void *ctx);
 umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
                               umemFileOptions const *options);
-umemStatusType umemMMap_commit(void *ctx);
+umemStatusType umemMMap_complete(void *ctx);
 
 /* ---- umem_store_space.c ---- */
 

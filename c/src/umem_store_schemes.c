@@ -45,7 +45,7 @@ static umemStatusType open_file(void *ctx, void *upstream, umemOptionValue const
 
 static umemStatusType commit_file(void *ctx, void *user) {
   (void)user;
-  return umemFile_commit(ctx);
+  return umemFile_complete(ctx);
 }
 
 static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const *place,
@@ -57,7 +57,7 @@ static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const
 
 static umemStatusType commit_mmap(void *ctx, void *user) {
   (void)user;
-  return umemMMap_commit(ctx);
+  return umemMMap_complete(ctx);
 }
 
 umemScheme const umem_file_scheme = {

@@ -2,6 +2,7 @@
  * seem. */
 #include "arrays.hpp"
 
+#include <umem/buffer.hpp>
 #include <umem/npy.hpp>
 
 #include <complex>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -189,6 +191,66 @@ TEST(Npy, names_types_as_numpy_does) {
   EXPECT_EQ(type_written<double>(), "<f8");
   EXPECT_EQ(type_written<std::complex<float>>(), "<c8");
   EXPECT_EQ(type_written<std::complex<double>>(), "<c16");
+}
+
+/* ---- padding ---- */
+
+/* Elements of two numbers each, 1, 2, ..., in memory whose other bytes are all this one. */
+template <class T> std::vector<T> in_dirty_memory(std::size_t count, int byte) {
+  std::vector<T> elements(count);
+  std::memset(static_cast<void *>(elements.data()), byte, count * sizeof(T));
+  constexpr std::size_t in_use = std::numeric_limits<long double>::digits == 64 ? 10 : 16;
+  auto *bytes = reinterpret_cast<unsigned char *>(elements.data());
+  for (std::size_t i = 0; i < count * sizeof(T) / sizeof(long double); i++) {
+    long double value = static_cast<long double>(i + 1);
+    std::memcpy(bytes + i * sizeof value, &value, in_use);
+  }
+  return elements;
+}
+
+/* The bytes of the file of 3 * count elements, transposed, that a device has as they are. */
+template <class T> std::string saved(umem::Context const &device, umem::index count, int byte) {
+  TempFile file;
+  auto const elements = in_dirty_memory<T>(static_cast<std::size_t>(3 * count), byte);
+  umem::Buffer buffer(device, elements.size() * sizeof(T));
+  umem::copy(elements.data(), device, buffer.adr(), buffer.size());
+  umem::Part<T const, 2> part(device, buffer.adr(), {count, 3});
+  save_npy(file.path, part.transpose());
+  auto back = load_npy<T, 2>(file.path);
+  for (umem::index i = 0; i < 3; i++)
+    for (umem::index j = 0; j < count; j += count - 1)
+      EXPECT_EQ(back.get(i, j), elements[static_cast<std::size_t>(3 * j + i)]);
+  return bytes_of(file.path);
+}
+
+template <class T> void expect_zero_padding(umem::Context const &device, umem::index count) {
+  std::string const bytes = saved<T>(device, count, 0xa5);
+  EXPECT_TRUE(bytes == saved<T>(device, count, 0x5a)) << "files of equal arrays are equal";
+  std::size_t const numbers = static_cast<std::size_t>(3 * count) * sizeof(T) / sizeof(long double);
+  ASSERT_EQ(bytes.size(), 128 + numbers * sizeof(long double));
+  if (std::numeric_limits<long double>::digits != 64) return;
+  std::size_t padded = 0;
+  for (std::size_t i = 0; i < numbers; i++)
+    for (std::size_t k = 10; k < sizeof(long double); k++)
+      padded += bytes[128 + i * sizeof(long double) + k] == 0;
+  EXPECT_EQ(padded, numbers * (sizeof(long double) - 10));
+}
+
+TEST_P(NpyTest, writes_zeros_as_padding) {
+  for (umem::index count : {2, 7}) {
+    expect_zero_padding<long double>(place, count);
+    expect_zero_padding<std::complex<long double>>(place, count);
+  }
+}
+
+TEST(Npy, writes_zeros_as_padding_of_large_arrays) {
+  expect_zero_padding<long double>(umem::Host(), 70000);
+  expect_zero_padding<std::complex<long double>>(umem::Host(), 20000);
+  TempFile file;
+  save_npy(file.path, Array<long double, 2>::zeros({0, 5}));
+  EXPECT_EQ(bytes_of(file.path).size(), 128u);
+  save_npy(file.path, Array<long double, 0>::full({}, 7.0L));
+  EXPECT_EQ((load_npy<long double, 0>(file.path).get()), 7.0L);
 }
 
 TEST(Npy, reads_all_versions_and_ways_to_write_the_text) {

@@ -88,4 +88,32 @@ UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
                                                umemFileOptions const *options);
 
+/* Opens a new, empty file that is to take the place of filename, as with mode "w+". At every instant
+ * filename leads to what was there before, complete, or to the new file, complete: umemFile_commit
+ * changes that at once, also where the process is killed or the power fails. Without a commit,
+ * destructing ctx drops the new file.
+ *
+ * - Symbolic links stay and their target is replaced, also one that is not there yet. Other hard links
+ *   of the old file, and whoever has it open or mapped, keep the old one: it may be the source of the
+ *   copies.
+ * - The new file has the access permissions (rwx, POSIX access list) that the old one has when this is
+ *   called, and its owner and group where the process may give files away. Where there is no old file,
+ *   those that the umask leaves. Other extended attributes are not kept.
+ * - The new file is made in the folder of the old one, so the disk holds both for a while and the
+ *   folder must be writable. Where the file system has nameless files (O_TMPFILE), a process that is
+ *   killed leaves nothing but, between two calls of a commit, a complete ".umem-..." beside; elsewhere
+ *   an unfinished one.
+ *
+ * Errors: as umemFile_ctor; umemIOError too for a filename that may not be written, and for a folder
+ * in which no file can be made. */
+UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename);
+
+/* Makes all that was written durable, then gives the file its name, then makes that durable. ctx goes
+ * on as a context of the file, locked as by mode "w+". Not to be called while other threads write to
+ * ctx: what they write may be in the file or not.
+ * Errors: umemIOError; what was at filename is unharmed then, or the message says that the new file is
+ * there but its name may not survive a power cut. umemValueError for a context that umemFile_replace
+ * has not made, or that has been committed already. umemTypeError for what is no umemFile. */
+UMEM_EXTERN umemStatusType umemFile_commit(umemFile *ctx);
+
 #endif

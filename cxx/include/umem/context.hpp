@@ -304,6 +304,16 @@ public:
         [fd, &options](umemFile *ctx) { return umemFile_adopt_with(ctx, fd, &options); }));
   }
 
+  /* A new file that takes the place of the one at path when commit() is called, at one instant:
+   * umemFile_replace. Without a commit it is dropped, and the old file stays as it is. */
+  static File replace(std::string const &path) {
+    return File(make<umemFile>(
+        [path = detail::c_path(path)](umemFile *ctx) { return umemFile_replace(ctx, path); }));
+  }
+
+  /* Makes a file of replace() durable and gives it its name. */
+  void commit() const { detail::check(umemFile_commit(reinterpret_cast<umemFile *>(c_context()))); }
+
 private:
   explicit File(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };

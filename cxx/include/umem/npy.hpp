@@ -14,26 +14,95 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 namespace umem {
 
-/* Writes the elements, without ghost cells, to a file that is created or emptied, and makes it
- * durable. umem::io_error where it cannot be written, umem::memory_error when the disk is full. A
- * file that is there stays as it is where the elements cannot be had, since the array is locked or
- * what was queued on its context has failed. */
+namespace detail {
+
+/* A number of type T holds this many bytes; what follows of sizeof(T) is padding. x86 keeps the 80
+ * bits of a long double in 12 or 16 bytes. */
+template <class T>
+inline constexpr std::size_t number_bytes =
+    std::is_same_v<T, long double> &&std::numeric_limits<T>::digits == 64 ? 10 : sizeof(T);
+
+/* The type of the numbers that an element of type T is made of. */
+template <class T> using number_of = std::conditional_t<is_complex<T>, complex_part_t<T>, T>;
+
+/* Writes elements to a file piece by piece, with zeros as padding: what stands there in memory is
+ * anything, also what the program would not have others read. */
+template <class T> class PaddingSaver {
+public:
+  PaddingSaver(File const &file, address adr)
+      : file_(file), adr_(adr), buffer_(new unsigned char[most * sizeof(T)]) {}
+
+  /* In C order. */
+  template <int N> void save(Part<T const, N> const &part) {
+    if (part.size() == 0) return;
+    if constexpr (N == 0) {
+      save_piece(part);
+    } else {
+      index row = part.size() / part.extent(0), rows = row > most ? 0 : most / row;
+      for (index i = 0; i < part.extent(0); i += rows ? rows : 1)
+        if (rows)
+          save_piece(part.slice(0, i, part.extent(0) - i < rows ? part.extent(0) : i + rows));
+        else
+          save(part.select(0, i));
+    }
+  }
+
+private:
+  using Number = number_of<T>;
+  static constexpr index most = 65536; /* elements of a piece */
+
+  template <int N> void save_piece(Part<T const, N> const &part) {
+    std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
+    copy(part, Part<T, N>(pointers(), reinterpret_cast<address>(buffer_.get()), part.extents()));
+    for (std::size_t at = 0; at < nbytes; at += sizeof(Number))
+      std::memset(buffer_.get() + at + number_bytes<Number>, 0,
+                  sizeof(Number) - number_bytes<Number>);
+    copy(buffer_.get(), file_, adr_, nbytes);
+    adr_ += nbytes;
+  }
+
+  File const &file_;
+  address adr_;
+  std::unique_ptr<unsigned char[]> buffer_;
+};
+
+} // namespace detail
+
+/* Writes the elements, without ghost cells, to a new file that replaces the one at path, if there is
+ * one, and makes it durable. At every instant path leads to the complete old file or to the complete
+ * new one, also when the process is killed or the power fails meanwhile; an exception leaves the old
+ * one as it is. So the array may be a view of the file that it replaces.
+ *
+ * Permissions stay, and the owner where that is permitted; symbolic links are followed and stay; other
+ * hard links, and whoever has the old file open, keep the old one: see umemFile_replace. The disk holds
+ * both files for a while, and the folder must be writable.
+ *
+ * Exceptions: umem::io_error where path cannot be written or is no regular file, umem::memory_error
+ * when the disk is full, and those of the array: it is locked, or what was queued on its context has
+ * failed. */
 template <class T, int N> void save_npy(std::string const &path, Part<T, N> const &part) {
   using Value = std::remove_const_t<T>;
   std::string header = detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()));
   std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
   part.check_source();
-  File file(path, "w");
-  address adr = file.allocate(header.size() + nbytes);
+  File file = File::replace(path);
+  address adr = file.allocate(header.size() + nbytes), data = adr + header.size();
   copy(header.data(), file, adr, header.size());
-  copy(part, Part<Value, N>(file, adr + header.size(), part.extents()));
-  file.flush();
+  using Number = detail::number_of<Value>;
+  if constexpr (detail::number_bytes<Number> < sizeof(Number))
+    detail::PaddingSaver<Value>(file, data).save(Part<Value const, N>(part));
+  else
+    copy(part, Part<Value, N>(file, data, part.extents()));
+  file.commit();
 }
 template <class T, int N> void save_npy(std::string const &path, ArrayAccess<T, N> const &array) {
   save_npy(path, array.part());

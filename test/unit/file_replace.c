@@ -1,0 +1,307 @@
+/* file_replace.c - files that take the name of another one: umemFile_replace and umemFile_commit, where
+ * the file system has nameless files and where it has none. What names, links and permissions mean is
+ * tested with save_npy (test/cxx/npy_save.cpp), that nothing comes in between with npy_kill.cpp. */
+#include "file_help.h"
+
+#include <errno.h>
+#include <sys/file.h>
+
+/* ---- file systems that lack something ---- */
+
+static bool lacks_nameless, lacks_proc;
+
+typedef int OpenAt(int, char const *, int, ...);
+OpenAt __real_openat, __real_openat64, __wrap_openat, __wrap_openat64;
+int __real_access(char const *name, int how);
+int __wrap_access(char const *name, int how);
+
+static int open_at(OpenAt *real, int at_folder, char const *name, int flags, mode_t mode) {
+  if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE)
+    return real(at_folder, name, flags, mode);
+  errno = EOPNOTSUPP;
+  return -1;
+}
+
+/* The mode is given at every call of the library. */
+#define OPEN_AT(real, at_folder, name, flags)                                                      \
+  va_list rest;                                                                                    \
+  va_start(rest, flags);                                                                           \
+  mode_t mode = va_arg(rest, mode_t);                                                              \
+  va_end(rest);                                                                                    \
+  return open_at(real, at_folder, name, flags, mode)
+
+int __wrap_openat(int at_folder, char const *name, int flags, ...) {
+  OPEN_AT(__real_openat, at_folder, name, flags);
+}
+
+int __wrap_openat64(int at_folder, char const *name, int flags, ...) {
+  OPEN_AT(__real_openat64, at_folder, name, flags);
+}
+
+int __wrap_access(char const *name, int how) {
+  if (!lacks_proc || strncmp(name, "/proc/", 6)) return __real_access(name, how);
+  errno = ENOENT;
+  return -1;
+}
+
+/* ---- looking ---- */
+
+/* How many files there are whose names begin so. */
+static size_t count_files(char const *beginning) {
+  size_t count = 0;
+  DIR *opened = opendir(folder);
+  assert_non_null(opened);
+  for (struct dirent const *entry; (entry = readdir(opened));)
+    count += entry->d_name[0] == '.' && !entry->d_name[strspn(entry->d_name, ".")]
+                 ? 0
+                 : !strncmp(entry->d_name, beginning, strlen(beginning));
+  closedir(opened);
+  return count;
+}
+
+/* The file at path is this text; NULL: there is none. */
+static void expect_text(char const *text) {
+  char found[64] = {0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  assert_int_equal(fd >= 0, text != NULL);
+  if (fd < 0) return;
+  ssize_t length = read(fd, found, sizeof found - 1);
+  close(fd);
+  assert_int_equal(length, strlen(text));
+  assert_string_equal(found, text);
+}
+
+static void write_text(char const *text) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+  close(fd);
+}
+
+/* ---- replacing ---- */
+
+static void begin(umemFile *file, char const *text) {
+  umemHost host;
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  if (umemFile_replace(file, path) != umemOK) fail_msg("%s", umem_thread_message());
+  uintptr_t adr = umem_alloc(file, strlen(text));
+  assert_int_equal(adr, 0);
+  assert_int_equal(umem_copy_from(file, adr, &host, (uintptr_t)text, strlen(text)), umemOK);
+  umem_dtor(&host);
+}
+
+static void a_commit_gives_the_name(void **state) {
+  (void)state;
+  umemFile file;
+  for (int exists = 0; exists < 2; exists++) {
+    if (exists) write_text("older");
+    begin(&file, "new");
+    expect_text(exists ? "older" : NULL);
+    assert_int_equal(umem_flush(&file), umemOK);
+    expect_text(exists ? "older" : NULL);
+    assert_int_equal(umemFile_commit(&file), umemOK);
+    expect_text("new");
+    assert_int_equal(count_files(""), 1);
+    umem_dtor(&file);
+    expect_text("new");
+    unlink(path);
+  }
+}
+
+static void without_a_commit_nothing_happens(void **state) {
+  (void)state;
+  umemFile file;
+  begin(&file, "new");
+  umem_dtor(&file);
+  assert_int_equal(count_files(""), 0);
+  write_text("older");
+  begin(&file, "new");
+  umem_dtor(&file);
+  umem_dtor(&file);
+  expect_text("older");
+  assert_int_equal(count_files(""), 1);
+}
+
+static void the_context_goes_on_after_a_commit(void **state) {
+  (void)state;
+  umemFile file, second;
+  umemHost host;
+  umemInfo info = UMEM_INFO_INIT;
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  begin(&file, "new");
+  assert_int_equal(umem_get_info(&file, &info), umemOK);
+  assert_string_equal(info.name, path);
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_int_equal(umem_copy_from(&file, 0, &host, (uintptr_t) "old", 3), umemOK);
+  uintptr_t more = umem_alloc(&file, 3);
+  assert_int_equal(more, 16);
+  assert_int_equal(umem_set(&file, more, 'x', 3), umemOK);
+  assert_int_equal(umemFile_ctor(&second, path, "r+"), umemIOError);
+  assert_non_null(strstr(umem_thread_message(), "has another writer"));
+  umem_thread_clear();
+  umem_dtor(&second);
+  assert_int_equal(umemFile_commit(&file), umemValueError);
+  assert_non_null(strstr(umem_get_message(&file), "has been replaced already"));
+  umem_dtor(&file);
+  umem_dtor(&host);
+  umem_thread_clear();
+  assert_int_equal(count_files(""), 1);
+}
+
+static void only_such_files_are_committed(void **state) {
+  (void)state;
+  umemFile file;
+  umemHost host;
+  umemLimit limit;
+  assert_int_equal(umemFile_commit(NULL), umemValueError);
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  assert_int_equal(umemFile_commit((umemFile *)&host), umemTypeError);
+  umem_dtor(&host);
+  assert_int_equal(umemFile_ctor(&file, path, "w"), umemOK);
+  assert_int_equal(umemFile_commit(&file), umemValueError);
+  assert_non_null(strstr(umem_get_message(&file), "was not opened to replace a file"));
+  assert_int_equal(umemLimit_ctor(&limit, &file, 100), umemOK);
+  assert_int_equal(umemFile_commit((umemFile *)&limit), umemTypeError);
+  umem_dtor(&limit);
+  umem_dtor(&file);
+  assert_int_not_equal(umemFile_commit(&file), umemOK); /* destructed */
+  memset(&file, 0, sizeof file);
+  assert_int_not_equal(umemFile_commit(&file), umemOK);
+  umem_thread_clear();
+}
+
+static void names_that_cannot_be(void **state) {
+  (void)state;
+  umemFile file;
+  assert_int_equal(umemFile_replace(NULL, path), umemValueError);
+  assert_int_equal(umemFile_replace(&file, NULL), umemValueError);
+  assert_non_null(strstr(umem_get_message(&file), "umemFile_replace: the file name is NULL"));
+  assert_int_equal(umemFile_replace(&file, ""), umemValueError);
+  assert_int_equal(umemFile_replace(&file, folder), umemIOError);
+  assert_non_null(strstr(umem_get_message(&file), "is a directory"));
+  assert_int_equal(umemFile_replace(&file, "/nonexistent/x"), umemIOError);
+  assert_int_equal(umem_alloc(&file, 1), umem_null(&file));
+  umem_dtor(&file);
+  umem_thread_clear();
+}
+
+static void the_folder_is_the_one_of_the_beginning(void **state) {
+  (void)state;
+  umemFile file;
+  char before[4096], moved[320];
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(folder), 0);
+  assert_int_equal(umemFile_replace(&file, strrchr(path, '/') + 1), umemOK);
+  assert_int_equal(umem_set(&file, umem_alloc(&file, 3), 'x', 3), umemOK);
+  assert_int_equal(chdir(before), 0);
+  snprintf(moved, sizeof moved, "%s-moved", folder);
+  assert_int_equal(rename(folder, moved), 0);
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  umem_dtor(&file);
+  assert_int_equal(rename(moved, folder), 0);
+  expect_text("xxx");
+}
+
+static void a_file_that_appears_meanwhile_is_replaced(void **state) {
+  (void)state;
+  umemFile file;
+  begin(&file, "new");
+  write_text("made by others");
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  umem_dtor(&file);
+  expect_text("new");
+  assert_int_equal(count_files(""), 1);
+}
+
+static void a_folder_that_appears_meanwhile_is_not(void **state) {
+  (void)state;
+  umemFile file;
+  begin(&file, "new");
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_int_equal(umemFile_commit(&file), umemIOError);
+  assert_non_null(strstr(umem_get_message(&file), strerror(EISDIR)));
+  umem_dtor(&file);
+  umem_thread_clear();
+  assert_int_equal(count_files(""), 1);
+  assert_int_equal(rmdir(path), 0);
+}
+
+static void a_childs_destructor_leaves_the_parents_file(void **state) {
+  (void)state;
+  umemFile file;
+  int status;
+  write_text("older");
+  begin(&file, "new");
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    umem_dtor(&file);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  umem_dtor(&file);
+  expect_text("new");
+}
+
+/* Where the new file has a name at once, nobody may read it who may not read the old one. */
+static void a_hidden_file_is_as_closed_as_the_old_one(void **state) {
+  (void)state;
+  umemFile file;
+  struct stat found;
+  write_text("older");
+  begin(&file, "new");
+  if (lacks_nameless || lacks_proc) {
+    assert_int_equal(count_files(".umem-"), 1);
+    DIR *opened = opendir(folder);
+    assert_non_null(opened);
+    for (struct dirent const *entry; (entry = readdir(opened));)
+      if (!strncmp(entry->d_name, ".umem-", 6)) {
+        assert_int_equal(fstatat(dirfd(opened), entry->d_name, &found, 0), 0);
+        assert_int_equal(found.st_mode & 07777, 0600);
+      }
+    closedir(opened);
+  } else {
+    assert_int_equal(count_files(".umem-"), 0);
+  }
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  umem_dtor(&file);
+  assert_int_equal(count_files(".umem-"), 0);
+}
+
+static void two_at_a_time_have_names_of_their_own(void **state) {
+  (void)state;
+  umemFile one, two;
+  begin(&one, "one");
+  begin(&two, "two");
+  assert_int_equal(umemFile_commit(&two), umemOK);
+  expect_text("two");
+  assert_int_equal(umemFile_commit(&one), umemOK);
+  expect_text("one");
+  umem_dtor(&one);
+  umem_dtor(&two);
+  assert_int_equal(count_files(""), 1);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(a_commit_gives_the_name),
+      TEST(without_a_commit_nothing_happens),
+      TEST(the_context_goes_on_after_a_commit),
+      TEST(only_such_files_are_committed),
+      TEST(names_that_cannot_be),
+      TEST(the_folder_is_the_one_of_the_beginning),
+      TEST(a_file_that_appears_meanwhile_is_replaced),
+      TEST(a_folder_that_appears_meanwhile_is_not),
+      TEST(a_childs_destructor_leaves_the_parents_file),
+      TEST(a_hidden_file_is_as_closed_as_the_old_one),
+      TEST(two_at_a_time_have_names_of_their_own),
+  };
+  int failed = cmocka_run_group_tests_name("replacing files", tests, NULL, NULL);
+  lacks_nameless = true;
+  failed += cmocka_run_group_tests_name("replacing files without O_TMPFILE", tests, NULL, NULL);
+  lacks_nameless = false;
+  lacks_proc = true;
+  return failed + cmocka_run_group_tests_name("replacing files without /proc", tests, NULL, NULL);
+}
