@@ -122,9 +122,33 @@ TEST_P(ArrayTest, aligns_both_sides) {
   Array<char, 1> page(5, place, options);
   EXPECT_EQ(page.adr() % 4096, 0u);
   EXPECT_EQ(reinterpret_cast<umem::address>(page.host(umem::discard)->data) % 4096, 0u);
-  options.alignment = 24;
-  EXPECT_THROWS((Array<char, 1>(5, place, options)), umem::value_error,
-                "the alignment of 24 is no power of two");
+}
+
+TEST_P(ArrayTest, has_an_alignment_that_is_a_power_of_two) {
+  umem::Buffer block(place, 64);
+  std::size_t before = blocks();
+  bool deleted = false;
+  umem::ArrayOptions<1> options;
+  for (std::size_t alignment : {3u, 5u, 6u, 7u, 12u, 24u, 4097u}) {
+    options.alignment = alignment;
+    std::string words = "the alignment of " + std::to_string(alignment) + " is no power of two";
+    auto refuse = [&](umem::index n) {
+      EXPECT_THROWS((Array<double, 1>(n, place, options)), umem::value_error, words.c_str());
+      EXPECT_THROWS((Array<double, 1>::zeros(n, place, options)), umem::value_error, words.c_str());
+      EXPECT_THROWS((Array<double, 1>::wrap(block.adr(), n, place, [&] { deleted = true; },
+                                            options)),
+                    umem::value_error, words.c_str());
+    };
+    refuse(5);
+    refuse(0);
+    EXPECT_EQ(blocks(), before);
+  }
+  EXPECT_FALSE(deleted);
+  for (std::size_t alignment : {0u, 1u, 2u, 4u}) { /* less than double needs: it has that */
+    options.alignment = alignment;
+    Array<double, 1> array(5, place, options);
+    EXPECT_EQ(array.adr() % alignof(double), 0u);
+  }
 }
 
 TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {

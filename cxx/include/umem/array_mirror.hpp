@@ -294,8 +294,7 @@ private:
       : device_(std::move(device)), host_(options.host ? options.host : pointers()),
         nbytes_(nbytes), alignment_(std::max(options.type_alignment, options.alignment)) {
     if (!device_) throw value_error("an array on an empty context handle");
-    if (alignment_ & (alignment_ - 1))
-      throw value_error("the alignment of " + std::to_string(alignment_) + " is no power of two");
+    check_alignment(options.alignment);
     pointer_to(host_, 0, umemCpuReadable | umemCpuWritable);
     is_shared_ = device_.can(umemCpuReadable);
     current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
