@@ -135,8 +135,8 @@ TEST_P(ArrayTest, has_an_alignment_that_is_a_power_of_two) {
     auto refuse = [&](umem::index n) {
       EXPECT_THROWS((Array<double, 1>(n, place, options)), umem::value_error, words.c_str());
       EXPECT_THROWS((Array<double, 1>::zeros(n, place, options)), umem::value_error, words.c_str());
-      EXPECT_THROWS((Array<double, 1>::wrap(block.adr(), n, place, [&] { deleted = true; },
-                                            options)),
+      EXPECT_THROWS((Array<double, 1>::wrap(
+                        block.adr(), n, place, [&] { deleted = true; }, options)),
                     umem::value_error, words.c_str());
     };
     refuse(5);
