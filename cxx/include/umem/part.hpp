@@ -168,6 +168,17 @@ private:
                         detail::in_words(dst.extents_));
     if (size() == 0) return;
     detail::MirrorPlace from = source(), to = dst.destination();
+    try {
+      copy_between(from, to, dst);
+    } catch (...) {
+      if (dst.mirror_) dst.mirror_->undo_overwrite(to.side);
+      throw;
+    }
+  }
+
+  template <class U>
+  void copy_between(detail::MirrorPlace const &from, detail::MirrorPlace const &to,
+                    Part<U, N> const &dst) const {
     std::size_t extents[N + 1] = {};
     std::ptrdiff_t src_strides[N + 1] = {}, dst_strides[N + 1] = {};
     for (int k = 0; k < N; k++) {
