@@ -21,7 +21,6 @@ using umem::Side;
 using Doubles = Array<double, 2>;
 
 static_assert(std::is_nothrow_move_constructible_v<Doubles>);
-static_assert(std::is_nothrow_move_assignable_v<Doubles>);
 static_assert(std::is_nothrow_swappable_v<Doubles>);
 static_assert(std::is_nothrow_default_constructible_v<Doubles>);
 static_assert(std::is_copy_constructible_v<Doubles> && std::is_copy_assignable_v<Doubles>);
@@ -248,72 +247,6 @@ TEST_P(ArrayTest, copies_deeply) {
     }
   }
   EXPECT_FALSE(Doubles(Doubles()));
-}
-
-TEST_P(ArrayTest, is_assigned_into_its_own_storage) {
-  Doubles source({2, 3}), target({2, 3}, place), empty, self({2, 3}, place);
-  number(source);
-  umem::address adr = target.adr();
-  target = source;
-  EXPECT_EQ(target.context(), place);
-  EXPECT_EQ(target.adr(), adr);
-  expect_numbered(target);
-
-  target = Doubles({4, 1}, place);
-  Doubles other({1, 4});
-  number(other, 7);
-  target = other;
-  EXPECT_EQ(target.context(), place);
-  EXPECT_EQ(target.extents(), other.extents());
-  expect_numbered(target, 7);
-
-  empty = target;
-  EXPECT_EQ(empty.context(), place);
-  expect_numbered(empty, 7);
-  target = Doubles();
-  EXPECT_FALSE(target);
-
-  number(self);
-  Doubles const &same = self;
-  self = same;
-  expect_numbered(self);
-}
-
-TEST_P(ArrayTest, is_not_assigned_while_somebody_has_it) {
-  Doubles target({2, 3}, place), other({4, 1}), ghosts({2, 3}, umem::Host(), with_ghosts(1, 0));
-  Doubles const empty;
-  number(target);
-  auto refuse_all = [&] {
-    EXPECT_THROW(target = other, umem::locked_error);
-    EXPECT_THROW(target = ghosts, umem::locked_error);
-    EXPECT_THROW(target = empty, umem::locked_error);
-  };
-  {
-    auto lock = target.lock();
-    refuse_all();
-  }
-  {
-    auto guard = target.host(umem::read);
-    refuse_all();
-  }
-  expect_numbered(target);
-  Array<double const, 2> finished(std::move(target)), another({4, 1});
-  {
-    auto lock = finished.lock();
-    EXPECT_THROW(finished = another, umem::locked_error);
-  }
-  finished = another;
-  EXPECT_EQ(finished.extents(), another.extents());
-}
-
-TEST_P(ArrayTest, moves_onto_one_that_somebody_has) {
-  Doubles target({2, 3}, place), other({4, 1}, place);
-  number(target);
-  number(other, 20);
-  auto guard = target.host(umem::write);
-  target = std::move(other);
-  guard(0, 0) = -1;
-  expect_numbered(target, 20);
 }
 
 TEST_P(ArrayTest, copies_its_elements_to_another) {

@@ -123,6 +123,7 @@ public:
   address adr() const noexcept { return adr_; }
   std::size_t nbytes() const noexcept { return nbytes_; }
   std::size_t alignment() const noexcept { return alignment_; }
+  bool is_foreign() const noexcept { return is_foreign_; }
   Side current() const noexcept { return current_; }
 
   /* ---- locks: key 0 is nobody's ---- */

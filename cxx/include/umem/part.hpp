@@ -42,6 +42,14 @@ public:
   Part(Context context, address adr, Extents<N> const &extents)
       : Part(std::move(context), adr, extents, c_strides(extents)) {}
 
+  /* Handles of the same elements: umem::copy copies what they stand for. A temporary one, such as
+   * array.part(), is not assigned to. */
+  Part(Part const &) = default;
+  Part(Part &&) noexcept = default;
+  Part &operator=(Part const &) & = default;
+  Part &operator=(Part &&) &noexcept = default;
+  ~Part() = default;
+
   /* From elements that may be written to those that are only read. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
   Part(Part<U, N> const &other)
