@@ -46,7 +46,7 @@ public:
 
   /* Of the interior: ghost cells are not counted. */
   Extents<N> const &extents() const noexcept { return extents_; }
-  index extent(int k) const noexcept { return extents_[k]; }
+  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
   index size() const noexcept { return mirror_ ? extents_.product() : 0; }
 
   Extents<N> const &ghosts() const noexcept { return ghosts_; }

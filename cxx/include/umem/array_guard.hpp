@@ -89,8 +89,8 @@ public:
   }
 
   /* As those of View. */
-  template <class... I> T &operator()(I... i) const noexcept { return view_(i...); }
-  T &operator[](index i) const noexcept { return view_[i]; }
+  template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view_(i...); }
+  UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
   /* Where the elements are. umem::moved_from_error after release(). */
@@ -99,7 +99,7 @@ public:
     return side == Side::host ? mirror_->host() : mirror_->device();
   }
 
-  index extent(int k) const noexcept { return view_.extent(k); }
+  UMEM_CHECKED index extent(int k) const noexcept { return view_.extent(k); }
   index size() const noexcept { return view_.size(); }
 
 private:

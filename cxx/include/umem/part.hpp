@@ -60,7 +60,7 @@ public:
   Extents<N> const &extents() const noexcept { return extents_; }
   Extents<N> const &strides() const noexcept { return strides_; }
   Extents<N> const &ghosts() const noexcept { return ghosts_; }
-  index extent(int k) const noexcept { return extents_[k]; }
+  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
   index size() const noexcept { return extents_.product(); }
 
   /* ---- parts and other orders, as those of View ---- */
