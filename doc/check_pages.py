@@ -25,6 +25,7 @@ def has_text(element):
 # Macros that the C++ headers define for each other.
 PRIVATE_MACROS = {
     "UMEM_CHECK",
+    "UMEM_CHECKED",
     "UMEM_DEVICE_FUNCTION",
     "UMEM_EXCEPTION",
     "UMEM_LAUNCH_NAMESPACE",

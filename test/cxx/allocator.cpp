@@ -167,6 +167,15 @@ TEST_P(AllocatorTest, resources_serve_polymorphic_containers) {
   EXPECT_EQ(misalignment(wide.data()), 0u);
 }
 
+TEST_P(AllocatorTest, resources_refuse_alignments_that_are_no_power_of_two) {
+  std::size_t before = blocks();
+  umem::MemoryResource resource(place);
+  for (std::size_t alignment : {3u, 6u, 7u, 24u, 4097u})
+    EXPECT_THROW(static_cast<void>(resource.allocate(10, alignment)), umem::value_error);
+  EXPECT_EQ(blocks(), before);
+  forget_failure();
+}
+
 TEST_P(AllocatorTest, resources_honour_alignments) {
   MemoryResource resource(place);
   for (std::size_t alignment = 1; alignment <= 8192; alignment *= 2) {

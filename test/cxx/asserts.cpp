@@ -1,9 +1,15 @@
-/* asserts.cpp - without NDEBUG, unchecked access asserts. */
+/* asserts.cpp - with UMEM_CHECKS, unchecked access is checked: also where NDEBUG is defined and with
+ * optimisation. */
+#include <umem/array.hpp>
 #include <umem/indexer.hpp>
 #include <umem/shape.hpp>
 #include <umem/view.hpp>
 
 #include <gtest/gtest.h>
+
+#if !UMEM_CHECKS
+#error "this test needs UMEM_CHECKS"
+#endif
 
 using umem::Extents;
 using umem::View;
@@ -17,6 +23,15 @@ TEST(AssertsDeathTest, indices_are_in_range) {
   EXPECT_DEATH(view[12] = 1, "size");
   EXPECT_DEATH(view.transpose()[0] = 1, "is_contiguous");
   EXPECT_DEATH((View<int, 1>()(0) = 1), "contains");
+  EXPECT_DEATH(view(3, 0) = 1,
+               "view.hpp:[0-9]+: operator\\(\\): the check 'contains.*' of umem failed");
+}
+
+TEST(AssertsDeathTest, indices_of_guards_are_in_range) {
+  umem::Array<int, 2> array({3, 4});
+  auto guard = array.host(umem::write);
+  EXPECT_DEATH(guard(3, 0) = 1, "contains");
+  EXPECT_DEATH(guard[12] = 1, "size");
 }
 
 TEST(AssertsDeathTest, ghost_cells_are_in_range) {

@@ -50,6 +50,16 @@ TEST_P(BufferTest, has_what_was_asked_for) {
   EXPECT_NE(buffer.adr(), place.null());
 }
 
+TEST_P(BufferTest, refuses_alignments_that_are_no_power_of_two) {
+  std::size_t before = blocks();
+  for (std::size_t alignment : {3u, 5u, 6u, 7u, 24u, 4097u}) {
+    EXPECT_THROW(Buffer(place, 100, alignment), umem::value_error);
+    EXPECT_THROW(Buffer::zeroed(place, 100, alignment), umem::value_error);
+  }
+  EXPECT_EQ(blocks(), before);
+  forget_failure();
+}
+
 TEST_P(BufferTest, honours_alignments) {
   for (std::size_t alignment : {1u, 64u, 4096u}) {
     Buffer buffer(place, 100, alignment);

@@ -82,7 +82,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
     )
   endforeach()
 
-  # All of them and those of kernels together under nvcc, with assertions and without. Calls of every
+  # All of them and those of kernels together under nvcc, with checks and without. Calls of every
   # algorithm are compiled as C++20; as C++17 they are programs, cxx.kernels_units.
   find_program(UMEM_NVCC_PROGRAM nvcc HINTS "${CUDAToolkit_BIN_DIR}" /usr/local/cuda/bin)
   mark_as_advanced(UMEM_NVCC_PROGRAM)
@@ -97,12 +97,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
            "#if __cplusplus > 201703L\n#include <kernels_units.cu>\n#endif\n"
     )
     file(GENERATE OUTPUT "${together_cu}" CONTENT "${cuda_lines}")
-    foreach(standard_and_assertions IN ITEMS "17 -UNDEBUG" "20 -DNDEBUG")
-      separate_arguments(standard_and_assertions)
-      list(POP_FRONT standard_and_assertions standard)
+    foreach(standard_and_checks IN ITEMS "17 -DUMEM_CHECKS=1" "20 -DUMEM_CHECKS=0")
+      separate_arguments(standard_and_checks)
+      list(POP_FRONT standard_and_checks standard)
       umem_command_test(
         cxx.nvcc.together.c++${standard} cxx_compilers
-        "${UMEM_NVCC_PROGRAM}" -std=c++${standard} ${standard_and_assertions} -Werror all-warnings
+        "${UMEM_NVCC_PROGRAM}" -std=c++${standard} ${standard_and_checks} -Werror all-warnings
         -Xcompiler -Wall,-Wextra,-Werror ${cxx_flags} "-I${CMAKE_CURRENT_SOURCE_DIR}"
         -c "${together_cu}" -o together.c++${standard}.o
       )
@@ -146,31 +146,59 @@ foreach(header IN ITEMS umem.hpp umem/reduce.hpp)
   )
 endforeach()
 
+# What UMEM_CHECKS is by default. nvcc hands an option on to the compiler of the host, and optimises kernels
+# without any.
+function(umem_checks_test name expected compiler)
+  umem_command_test(
+    "cxx.checks.${name}" cxx_compilers
+    ${compiler} ${cxx_flags} ${ARGN} -DEXPECTED=${expected}
+    "${CMAKE_CURRENT_SOURCE_DIR}/checks_default.cu"
+  )
+endfunction()
+set(cxx_compiler "${CMAKE_CXX_COMPILER}" -std=c++17 -fsyntax-only)
+set(number 0)
+foreach(expected_and_options IN ITEMS "1" "1 -O0 -g" "0 -O1" "0 -O2" "0 -O3" "0 -Os" "0 -O0 -DNDEBUG"
+                             "0 -O2 -DNDEBUG" "1 -O2 -DUMEM_CHECKS=1" "1 -O3 -DNDEBUG -DUMEM_CHECKS=1"
+                             "1 -O2 -DUMEM_CHECKS" "0 -O0 -DUMEM_CHECKS=0")
+  math(EXPR number "${number} + 1")
+  separate_arguments(expected_and_options)
+  list(POP_FRONT expected_and_options expected)
+  umem_checks_test(${number} ${expected} "${cxx_compiler}" ${expected_and_options} -x c++)
+endforeach()
+if(UMEM_NVCC_PROGRAM)
+  set(nvcc "${UMEM_NVCC_PROGRAM}" -std=c++17 -c -o checks_default.o)
+  umem_checks_test(nvcc 1 "${nvcc}" -DEXPECTED_ON_DEVICE=0)
+  umem_checks_test(nvcc.O2 0 "${nvcc}" -O2 -DEXPECTED_ON_DEVICE=0)
+  umem_checks_test(nvcc.G 1 "${nvcc}" -G -DEXPECTED_ON_DEVICE=1)
+  umem_checks_test(nvcc.asked 1 "${nvcc}" -O2 -DNDEBUG -DUMEM_CHECKS=1 -DEXPECTED_ON_DEVICE=1)
+  umem_checks_test(nvcc.NDEBUG 0 "${nvcc}" -G -DNDEBUG -DEXPECTED_ON_DEVICE=0)
+endif()
+
 # Access through views and loops of generic calls are the machine code of raw pointers; of loops, where
-# the compiler vectorises those.
+# the compiler vectorises those. That takes nothing but the optimisation: no NDEBUG.
 set(machine_code python3 "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.py")
 set(machine_code_compiler "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_flags})
 foreach(level IN ITEMS 2 3)
   umem_command_test(
     cxx.machine_code.O${level} cxx_compilers
     ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
-    ${machine_code_compiler} -O${level} -DNDEBUG
+    ${machine_code_compiler} -O${level}
   )
   if(level EQUAL 3 OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     umem_command_test(
       cxx.machine_loops.O${level} cxx_compilers
       ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_loops.cpp"
-      ${machine_code_compiler} -O${level} -DNDEBUG
+      ${machine_code_compiler} -O${level}
     )
   endif()
 endforeach()
 umem_command_test(
   cxx.machine_code.finds_more cxx_compilers
   ${machine_code} --must-fail "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
-  ${machine_code_compiler} -O2 -UNDEBUG
+  ${machine_code_compiler} -O2 -DUMEM_CHECKS=1
 )
 umem_command_test(
   cxx.machine_loops.finds_worse cxx_compilers
   ${machine_code} --must-fail "${CMAKE_CURRENT_SOURCE_DIR}/machine_loops.cpp"
-  ${machine_code_compiler} -O3 -DNDEBUG -DSPOILED
+  ${machine_code_compiler} -O3 -DSPOILED
 )

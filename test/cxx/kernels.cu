@@ -349,17 +349,19 @@ void check_complex() {
 
 /* ---- further ---- */
 
+template <class Index, int N> void check_index_reduce(umem::Range<N> const &range) {
+  auto reduce = [&](auto place) {
+    return umem::for_each_index_reduce<Index>(place, range, index(7), umem::plus(), IndexSum());
+  };
+  expect(reduce(umem::on_device()) == reduce(umem::on_host), "for_each_index_reduce");
+}
+
 void check_indices() {
   kind = "over indices";
-  umem::Range<3> range({-3, 5, 100}, {40, 77, 101});
-  expect(
-      umem::for_each_index_reduce(umem::on_device(), range, index(7), umem::plus(), IndexSum()) ==
-          umem::for_each_index_reduce(umem::on_host, range, index(7), umem::plus(), IndexSum()),
-      "for_each_index_reduce");
-  umem::Range<1> none({5}, {5});
-  expect(umem::for_each_index_reduce(umem::on_device(), none, index(7), umem::plus(), IndexSum()) ==
-             7,
-         "for_each_index_reduce of nothing");
+  check_index_reduce<index>(umem::Range<3>({-3, 5, 100}, {40, 77, 101}));
+  check_index_reduce<index>(umem::Range<1>({5}, {5}));
+  check_index_reduce<std::int8_t>(umem::Range<2>({-128, -128}, {127, 127}));
+  check_index_reduce<std::int16_t>(umem::Range<1>({-32768}, {32767}));
 }
 
 void check_sweeps() {

@@ -5,6 +5,10 @@
 
 #include <cstdio>
 
+extern "C" {
+#include "fake/doubles.h"
+}
+
 Outcome call_from_cpp(umem::Place const &place, Numbers &numbers) {
   return call_all(place, numbers);
 }
@@ -56,5 +60,10 @@ int main() {
   std::vector<int> const results = {2 * (3 + 8 + 15), 0, 30};
   check(call_at_home_from_cpp() == results, "C++", "other results where arrays live");
   check(call_at_home_from_cu() == results, "nvcc", "other results where arrays live");
+  doubles_use(); /* umem's own calls of CUDA succeed; the launches are the real runtime's */
+  std::string lost = outputs_of_failed_launches();
+  check(lost.empty(), "nvcc", lost.c_str());
+  char const *complaint = doubles_complaint();
+  check(!complaint, "the double of CUDA", complaint);
   return wrong;
 }

@@ -32,6 +32,7 @@
 #include <umem/part.hpp>
 
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -127,22 +128,6 @@ public:
     swap(copy);
   }
 
-  /* Copies the elements of other into the storage that this array has; where the extents or ghosts
-   * differ, or this array is empty, it becomes a deep copy of other, on its own context if it has
-   * one. umem::locked_error while a lock or a guard of this array lives. After a failure it is what
-   * it was, or holds unspecified values. */
-  Array &operator=(Array const &other) {
-    if (this == &other) return *this;
-    if (*this) this->mirror().check_free(this->key_);
-    if constexpr (!Base::is_read_only)
-      if (*this && other && has_layout_of(other)) {
-        this->mirror().copy_from(other.mirror(), other.key_, this->key_);
-        return *this;
-      }
-    Array(other, *this ? this->context() : other ? other.context() : Context()).swap(*this);
-    return *this;
-  }
-
   /* Copies the elements to dst, which has the same extents, else umem::value_error; and the ghost
    * cells too, if dst has as many. */
   void copy_to(Array<value_type, N> &dst) const {
@@ -158,21 +143,49 @@ public:
 
   Array(Array &&other) noexcept = default;
 
-  /* Ends what this array was, also while a lock or guards of it live: they keep the old elements
-   * alive, and their writes do not reach the new ones. */
-  Array &operator=(Array &&other) noexcept {
-    Array(std::move(other)).swap(*this);
-    return *this;
-  }
-
   /* A read-only array that takes over the elements of other. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
   Array(Array<U, N> &&other) noexcept : Base(other.mirror_, other.extents(), other.ghosts()) {
-    other = Array<U, N>();
+    Array<U, N>().swap(other);
   }
 
+  /* Exchanges everything: elements, places, ghost cells. */
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
+
+  /* ---- assignment: of elements. An array keeps its context, its ghost cells, its alignment and the
+   * context of its mirror for life; swap exchanges them, and an empty array takes those of other ---- */
+
+  /* Copies the elements of other into the memory of this array. Where both have as many ghost cells
+   * these are copied too; else those of this array keep their values. Where the extents differ, this
+   * array gets new memory for those of other, on its own context; that needs the same ghost cells, and
+   * no foreign memory. A read-only array always gets new memory, with the same ghost cells. From an
+   * empty array it becomes empty.
+   *
+   * What cannot be is umem::value_error, and umem::locked_error while a lock or a guard of this array
+   * lives, or a lock of other: both are what they were. Where a copy fails for another reason and the
+   * elements were current on one side alone, they may have been written in part. The two must not
+   * overlap in foreign memory. */
+  Array &operator=(Array const &other) {
+    if (this != &other) assign(other);
+    return *this;
+  }
+
+  /* Takes over the memory of other where nothing of the above changes by that: both have one context,
+   * the same ghost cells and the same context of the mirror, and the alignment suffices. Then nothing is
+   * copied or thrown, foreign memory goes back, and locks and guards of this array keep the old elements
+   * alive. Elsewhere the elements are copied as above, with those failures. other is empty afterwards,
+   * but after a failure. Array().swap(*this) first takes over in any case. */
+  Array &operator=(Array &&other) {
+    if (this == &other) return *this;
+    if (*this && other && !can_take(other)) {
+      assign(other);
+      Array().swap(other);
+    } else {
+      Array(std::move(other)).swap(*this);
+    }
+    return *this;
+  }
 
   /* ---- locks ---- */
 
@@ -222,8 +235,42 @@ private:
                       " exceeds the address space");
   }
 
-  bool has_layout_of(Array const &other) const noexcept {
-    return this->extents() == other.extents() && this->ghosts() == other.ghosts();
+  [[noreturn]] void raise_ghosts(Array const &other) const {
+    std::string text = "an array of extents " + detail::in_words(other.extents()) + " with " +
+                       detail::in_words(other.ghosts()) + " ghost cells cannot be assigned to ";
+    std::string ghosts = " with " + detail::in_words(this->ghosts());
+    if (Base::is_read_only)
+      throw value_error(text + "a read-only one" + ghosts + ": its ghost cells are not written");
+    throw value_error(text + "one of extents " + detail::in_words(this->extents()) + ghosts +
+                      ": extents or ghost cells must be the same");
+  }
+
+  /* Whether the memory of other is what this array's may become. */
+  bool can_take(Array const &other) const {
+    return this->context() == other.context() && this->host_context() == other.host_context() &&
+           this->ghosts() == other.ghosts() &&
+           this->mirror().alignment() <= other.mirror().alignment();
+  }
+
+  void assign(Array const &other) {
+    if (*this) this->mirror().check_free(this->key_);
+    if (!*this || !other) return Array(other).swap(*this);
+    bool same_ghosts = this->ghosts() == other.ghosts();
+    if constexpr (!Base::is_read_only) {
+      if (this->extents() == other.extents()) {
+        if (same_ghosts) return this->mirror().copy_from(other.mirror(), other.key_, this->key_);
+        return copy(other.part(), this->part());
+      }
+      if (this->mirror().is_foreign())
+        throw value_error("an array of extents " + detail::in_words(other.extents()) +
+                          " cannot be assigned to one of extents " +
+                          detail::in_words(this->extents()) + " around foreign memory");
+    }
+    if (!same_ghosts) raise_ghosts(other);
+    Options options{this->ghosts(), this->mirror().mirror_context(), this->mirror().alignment()};
+    Array copy(other.extents(), this->context(), options);
+    copy.mirror().copy_from(other.mirror(), other.key_, 0);
+    swap(copy);
   }
 };
 

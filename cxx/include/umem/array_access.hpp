@@ -25,8 +25,9 @@ template <class T, int N> class ArrayLock;
 template <int N> struct ArrayOptions {
   Extents<N> ghosts = {}; /* cells below and above the interior of each dimension; not negative */
   Context host = {}; /* of the mirror, where the CPU cannot use the memory itself; empty: Host */
-  std::size_t alignment = 0; /* in bytes, of the first element in memory, a power of two, on both
-                                sides; 0: what T needs and the context has */
+  std::size_t alignment =
+      0; /* in bytes, of the first element in memory on both sides, a power of two,
+                                else umem::value_error; what T needs where that is more, or for 0 */
 };
 
 /* T const: the elements are only read. Checked functions throw umem::moved_from_error for an array
@@ -45,7 +46,7 @@ public:
 
   /* Of the interior: ghost cells are not counted. */
   Extents<N> const &extents() const noexcept { return extents_; }
-  index extent(int k) const noexcept { return extents_[k]; }
+  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
   index size() const noexcept { return mirror_ ? extents_.product() : 0; }
 
   Extents<N> const &ghosts() const noexcept { return ghosts_; }

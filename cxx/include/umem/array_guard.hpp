@@ -37,6 +37,16 @@ inline constexpr read_t read{};       /* look only */
 inline constexpr write_t write{};     /* read and write */
 inline constexpr discard_t discard{}; /* write everything: the old contents are not needed */
 
+namespace detail {
+
+/* Ends a guard, of whichever kind, after what was to write the elements has failed: the other side is
+ * current again, if it was before. For loops of umem's own: what a program has written stays. */
+struct FailedGuard {
+  template <class G> static void end(G &guard) noexcept { guard.abandon(); }
+};
+
+} // namespace detail
+
 /* Access to the elements on one side; move-only. T const: to read. */
 template <class T, int N, Side side> class Guard {
 public:
@@ -79,8 +89,8 @@ public:
   }
 
   /* As those of View. */
-  template <class... I> T &operator()(I... i) const noexcept { return view_(i...); }
-  T &operator[](index i) const noexcept { return view_[i]; }
+  template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view_(i...); }
+  UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
   /* Where the elements are. umem::moved_from_error after release(). */
@@ -89,11 +99,18 @@ public:
     return side == Side::host ? mirror_->host() : mirror_->device();
   }
 
-  index extent(int k) const noexcept { return view_.extent(k); }
+  UMEM_CHECKED index extent(int k) const noexcept { return view_.extent(k); }
   index size() const noexcept { return view_.size(); }
 
 private:
   template <class, int> friend class ArrayAccess;
+  friend struct detail::FailedGuard;
+
+  /* Ends it after what was to write the elements has failed. */
+  void abandon() noexcept {
+    if (mirror_ && access_ != detail::Access::read) mirror_->undo_overwrite(side);
+    release();
+  }
 
   /* Takes over what acquire has counted. */
   Guard(std::shared_ptr<detail::Mirror> mirror, detail::Access access,

@@ -123,6 +123,7 @@ public:
   address adr() const noexcept { return adr_; }
   std::size_t nbytes() const noexcept { return nbytes_; }
   std::size_t alignment() const noexcept { return alignment_; }
+  bool is_foreign() const noexcept { return is_foreign_; }
   Side current() const noexcept { return current_; }
 
   /* ---- locks: key 0 is nobody's ---- */
@@ -158,12 +159,20 @@ public:
     bring(side, access != Access::discard, device_);
     settle(side);
     count(side).of(writes) += 1;
-    if (writes) make_current(side);
+    if (writes) overwrite(side);
     if (nbytes_ == 0) return 0;
     return side == Side::host && !is_shared_ ? host_block_.adr() : adr_;
   }
 
   void release(Side side, Access access) noexcept { count(side).of(access != Access::read) -= 1; }
+
+  /* What was to overwrite side has failed: if the other side was current until then it is again, now
+   * alone, since side may have been written in part. */
+  void undo_overwrite(Side side) noexcept {
+    if (is_shared_ || nbytes_ == 0 || before_.current == side) return;
+    current_ = other_of(side);
+    transferred_ = before_.transferred == side ? side : Side::both;
+  }
 
   /* ---- transfers ---- */
 
@@ -247,17 +256,16 @@ public:
   /* Where to copy from. */
   MirrorPlace source(std::uint64_t key) {
     check_lock(key);
-    return place();
+    return place(current_);
   }
 
   /* Where to copy to; that side alone is current from now on. all: every byte is going to be
-   * written. */
+   * written. A copy that fails is followed by undo_overwrite. */
   MirrorPlace destination(std::uint64_t key, bool all) {
     check_free(key);
     check_writable();
-    if (all) make_current(Side::device);
-    MirrorPlace to = place();
-    make_current(to.side);
+    MirrorPlace to = place(all ? Side::device : current_);
+    overwrite(to.side);
     return to;
   }
 
@@ -265,9 +273,14 @@ public:
   void copy_from(Mirror &src, std::uint64_t src_key, std::uint64_t key) {
     if (nbytes_ == 0) return;
     MirrorPlace from = src.source(src_key), to = destination(key, true);
-    copy(*from.context, from.adr, *to.context, to.adr, nbytes_);
-    wait_for(to.side, *from.context);
-    src.wait_for(from.side, *to.context);
+    try {
+      copy(*from.context, from.adr, *to.context, to.adr, nbytes_);
+      wait_for(to.side, *from.context);
+      src.wait_for(from.side, *to.context);
+    } catch (...) {
+      undo_overwrite(to.side);
+      throw;
+    }
   }
 
   /* Later use of that side of this waits for a copy between it and context, which may be queued.
@@ -294,8 +307,7 @@ private:
       : device_(std::move(device)), host_(options.host ? options.host : pointers()),
         nbytes_(nbytes), alignment_(std::max(options.type_alignment, options.alignment)) {
     if (!device_) throw value_error("an array on an empty context handle");
-    if (alignment_ & (alignment_ - 1))
-      throw value_error("the alignment of " + std::to_string(alignment_) + " is no power of two");
+    check_alignment(options.alignment);
     pointer_to(host_, 0, umemCpuReadable | umemCpuWritable);
     is_shared_ = device_.can(umemCpuReadable);
     current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
@@ -308,6 +320,9 @@ private:
   }
 
   address host_adr() const noexcept { return is_shared_ ? adr_ : host_block_.adr(); }
+  static Side other_of(Side side) noexcept {
+    return side == Side::host ? Side::device : Side::host;
+  }
   Guards &count(Side side) noexcept { return side == Side::host ? hosts_ : devices_; }
   bool is_guarded() const noexcept {
     return hosts_.readers || hosts_.writers || devices_.readers || devices_.writers;
@@ -319,6 +334,12 @@ private:
     transferred_ = Side::both;
   }
 
+  /* The same for what may fail yet. */
+  void overwrite(Side side) noexcept {
+    before_ = {current_, transferred_};
+    make_current(side);
+  }
+
   /* ---- who stands against it ---- */
 
   void check_lock(std::uint64_t key) const {
@@ -327,7 +348,7 @@ private:
 
   void check_guards(Side side, bool writes) {
     Guards const &same = count(side);
-    Guards const &other = count(side == Side::host ? Side::device : Side::host);
+    Guards const &other = count(other_of(side));
     if (other.writers) throw locked_error("a guard to write the other side of the array is alive");
     if (!writes) return;
     if (same.writers) throw locked_error("a guard to write the array is alive");
@@ -397,8 +418,9 @@ private:
     if (device_.can(umemOrdered)) device_.synchronize();
   }
 
-  MirrorPlace place() {
-    Side side = current_ == Side::host ? Side::host : Side::device;
+  /* Both stands for the device. */
+  MirrorPlace place(Side side) {
+    if (side == Side::both) side = Side::device;
     settle(side);
     return side == Side::host ? MirrorPlace{&host_, host_block_.adr(), side}
                               : MirrorPlace{&device_, adr_, side};
@@ -417,6 +439,9 @@ private:
   Side current_ = Side::both;
   Side transferred_ = Side::both; /* whence, by a transfer that may be queued still and that nobody
                                      has written after; both: there is none */
+  struct {
+    Side current, transferred;
+  } before_ = {Side::both, Side::both}; /* of what overwrites a side, or did last */
   Guards hosts_, devices_;
   std::uint64_t lock_ = 0; /* the key of who has it locked */
   std::uint64_t last_key_ = 0;

@@ -34,6 +34,13 @@ inline void check_range(std::size_t offset, std::size_t count, std::size_t size,
   if (offset > size || count > size - offset) raise_range(offset, count, size, what);
 }
 
+/* Refuses what is no power of two, before anything is allocated: a context sees only alignments beyond
+ * its natural one. 0 is the default. */
+inline void check_alignment(std::size_t alignment) {
+  if (alignment & (alignment - 1))
+    throw value_error("the alignment of " + std::to_string(alignment) + " is no power of two");
+}
+
 /* adr as a pointer, where the CPU may use it so: all of capabilities. */
 inline void *pointer_to(Context const &context, address adr, unsigned capabilities) {
   if (!context.can(capabilities))

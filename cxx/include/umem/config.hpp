@@ -1,4 +1,4 @@
-/* umem/config.hpp - what all C++ headers of umem share: marks of functions, assertions, the type of
+/* umem/config.hpp - what all C++ headers of umem share: marks of functions, checks, the type of
  * indices. */
 #ifndef UMEM_CONFIG_HPP
 #define UMEM_CONFIG_HPP
@@ -7,8 +7,9 @@
 #error "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
 #endif
 
-#include <cassert>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 
 /* Marks a function that runs on the host and, compiled for CUDA, on the device. Call operators of
  * functors that kernels take carry it. */
@@ -18,11 +19,46 @@
 #define UMEM_FUNCTION
 #endif
 
-/* Checks what unchecked access relies on, on host and device; nothing where NDEBUG is defined. */
+/* Whether unchecked access, such as view(i, j), is checked all the same: 1 or 0. A program defines it,
+ * -DUMEM_CHECKS=1, or leaves it to what the compiler is asked for: 1 without optimisation, 0 with any
+ * (-Og is one) or where NDEBUG is defined. nvcc optimises kernels unless told -G, whatever it does with
+ * code of the host; so they have checks with -G. Checks cost several times what access costs.
+ *
+ * Files of one program may differ in it: each file's own accesses are checked, or not, as it says. */
+#if !defined(UMEM_CHECKS)
 #if defined(NDEBUG)
-#define UMEM_ASSERT(...) static_cast<void>(0)
+#define UMEM_CHECKS 0
+#elif defined(__CUDA_ARCH__) && defined(__NVCC__)
+#if defined(__CUDACC_DEBUG__)
+#define UMEM_CHECKS 1
 #else
-#define UMEM_ASSERT(...) assert((__VA_ARGS__))
+#define UMEM_CHECKS 0
+#endif
+#elif defined(__OPTIMIZE__)
+#define UMEM_CHECKS 0
+#else
+#define UMEM_CHECKS 1
+#endif
+#elif UMEM_CHECKS != 0 && UMEM_CHECKS != 1
+#error "UMEM_CHECKS is 1, for bounds checks, or 0"
+#endif
+
+/* Marks functions for elements and indices that UMEM_ASSERT checks. They are part of their callers
+ * always: else the linker would keep one of two functions with the same name, from files with and
+ * without checks. */
+#define UMEM_CHECKED __attribute__((always_inline))
+
+/* Where UMEM_CHECKS is 1: without the condition the program ends, with a line on stderr, and a kernel as
+ * with assert (cudaErrorAssert). Else nothing. */
+#if !UMEM_CHECKS
+#define UMEM_ASSERT(...) static_cast<void>(0)
+#elif defined(__CUDA_ARCH__)
+#define UMEM_ASSERT(...)                                                                           \
+  ((__VA_ARGS__) ? static_cast<void>(0) : __assert_fail(#__VA_ARGS__, __FILE__, __LINE__, __func__))
+#else
+#define UMEM_ASSERT(...)                                                                           \
+  ((__VA_ARGS__) ? static_cast<void>(0)                                                            \
+                 : ::umem::detail::fail_check(#__VA_ARGS__, __FILE__, __LINE__, __func__))
 #endif
 
 /* Checks what a caller gave in a function of both sides: on the host, `otherwise` throws; the
@@ -38,6 +74,18 @@ namespace umem {
 /* Indices, extents, strides and offsets, all in elements. Signed: strides may be negative, and so
  * are indices of ghost cells. */
 using index = std::ptrdiff_t;
+
+namespace detail {
+
+/* As a failing assert, which NDEBUG does not switch off. */
+[[noreturn, gnu::noinline, gnu::cold]] inline void
+fail_check(char const *condition, char const *file, unsigned line, char const *function) noexcept {
+  std::fprintf(stderr, "%s:%u: %s: the check '%s' of umem failed\n", file, line, function,
+               condition);
+  std::abort();
+}
+
+} // namespace detail
 
 } // namespace umem
 

@@ -25,7 +25,9 @@ public:
   CpuMemory(CpuMemory const &) noexcept = default;
   CpuMemory &operator=(CpuMemory const &) noexcept = default;
 
+  /* Throws umem::value_error for an alignment that is no power of two. */
   void *allocate(std::size_t nbytes, std::size_t alignment) const {
+    check_alignment(alignment);
     if (context_.can(umemOrdered)) {
       /* The CPU may not touch the block before what the queue still does with those bytes. */
       Buffer block(context_, nbytes, beyond_natural(alignment));

@@ -53,11 +53,11 @@ template <int N> struct Extents {
   UMEM_FUNCTION static constexpr int size() noexcept { return N; }
 
   /* k in [0, N) */
-  UMEM_FUNCTION constexpr index &operator[](int k) noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr index &operator[](int k) noexcept {
     UMEM_ASSERT(detail::is_dimension(k, N));
     return at[k];
   }
-  UMEM_FUNCTION constexpr index const &operator[](int k) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr index const &operator[](int k) const noexcept {
     UMEM_ASSERT(detail::is_dimension(k, N));
     return at[k];
   }

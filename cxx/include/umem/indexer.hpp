@@ -34,7 +34,7 @@ public:
   UMEM_FUNCTION constexpr Indexer() noexcept : Indexer(Extents<N>()) {}
 
   /* The extents are those of checked_product, and fit. */
-  UMEM_FUNCTION explicit constexpr Indexer(Extents<N> const &extents) noexcept {
+  UMEM_FUNCTION UMEM_CHECKED explicit constexpr Indexer(Extents<N> const &extents) noexcept {
     UMEM_ASSERT(fits(extents));
     std::make_unsigned_t<Int> size = 1; /* wraps around where there is no element in the end */
     for (int k = N - 1; k >= 0; k--) {
@@ -64,18 +64,18 @@ public:
   UMEM_FUNCTION constexpr Int size() const noexcept { return size_; }
 
   /* k in [0, N) */
-  UMEM_FUNCTION constexpr Int extent(int k) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr Int extent(int k) const noexcept {
     UMEM_ASSERT(detail::is_dimension(k, N));
     return extents_[k];
   }
 
   /* The number of the element at N indices. */
-  template <class... I> UMEM_FUNCTION constexpr Int offset(I... i) const noexcept {
+  template <class... I> UMEM_FUNCTION UMEM_CHECKED constexpr Int offset(I... i) const noexcept {
     static_assert(sizeof...(I) == N, "Indexer: there must be one index per dimension");
     static_assert((detail::is_index<I> && ...), "Indexer: indices must be integers");
     return sum(std::make_integer_sequence<int, N>(), static_cast<Int>(i)...);
   }
-  UMEM_FUNCTION constexpr Int offset(Extents<N> const &i) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr Int offset(Extents<N> const &i) const noexcept {
     Int result = 0;
     for (int k = 0; k < N; k++) {
       UMEM_ASSERT(i.at[k] >= 0 && i.at[k] < extents_[k]);
@@ -85,7 +85,7 @@ public:
   }
 
   /* The indices of element number offset, which is in [0, size()). */
-  UMEM_FUNCTION constexpr Extents<N> indices(Int offset) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr Extents<N> indices(Int offset) const noexcept {
     UMEM_ASSERT(offset >= 0 && offset < size_);
     Extents<N> result;
     for (int k = N - 1; k > 0; k--) {
@@ -99,7 +99,8 @@ public:
 
 private:
   template <int... K, class... I>
-  UMEM_FUNCTION constexpr Int sum(std::integer_sequence<int, K...>, I... i) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr Int sum(std::integer_sequence<int, K...>,
+                                               I... i) const noexcept {
     UMEM_ASSERT(((i >= 0 && i < extents_[K]) && ...));
     return static_cast<Int>(((i * strides_[K]) + ... + Int(0)));
   }

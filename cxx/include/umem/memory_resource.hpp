@@ -5,7 +5,7 @@
  *     std::pmr::vector<double> values(1000, &pinned);
  *
  * As umem::Allocator, which see, without the context in the container's type; the resource is to
- * outlive the containers. */
+ * outlive the containers. An alignment that is no power of two is umem::value_error. */
 #ifndef UMEM_MEMORY_RESOURCE_HPP
 #define UMEM_MEMORY_RESOURCE_HPP
 

@@ -42,6 +42,14 @@ public:
   Part(Context context, address adr, Extents<N> const &extents)
       : Part(std::move(context), adr, extents, c_strides(extents)) {}
 
+  /* Handles of the same elements: umem::copy copies what they stand for. A temporary one, such as
+   * array.part(), is not assigned to. */
+  Part(Part const &) = default;
+  Part(Part &&) noexcept = default;
+  Part &operator=(Part const &) & = default;
+  Part &operator=(Part &&) &noexcept = default;
+  ~Part() = default;
+
   /* From elements that may be written to those that are only read. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
   Part(Part<U, N> const &other)
@@ -52,7 +60,7 @@ public:
   Extents<N> const &extents() const noexcept { return extents_; }
   Extents<N> const &strides() const noexcept { return strides_; }
   Extents<N> const &ghosts() const noexcept { return ghosts_; }
-  index extent(int k) const noexcept { return extents_[k]; }
+  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
   index size() const noexcept { return extents_.product(); }
 
   /* ---- parts and other orders, as those of View ---- */
@@ -168,6 +176,17 @@ private:
                         detail::in_words(dst.extents_));
     if (size() == 0) return;
     detail::MirrorPlace from = source(), to = dst.destination();
+    try {
+      copy_between(from, to, dst);
+    } catch (...) {
+      if (dst.mirror_) dst.mirror_->undo_overwrite(to.side);
+      throw;
+    }
+  }
+
+  template <class U>
+  void copy_between(detail::MirrorPlace const &from, detail::MirrorPlace const &to,
+                    Part<U, N> const &dst) const {
     std::size_t extents[N + 1] = {};
     std::ptrdiff_t src_strides[N + 1] = {}, dst_strides[N + 1] = {};
     for (int k = 0; k < N; k++) {

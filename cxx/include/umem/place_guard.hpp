@@ -49,6 +49,13 @@ public:
   }
 
 private:
+  friend struct detail::FailedGuard;
+
+  void abandon() noexcept {
+    if (host_) detail::FailedGuard::end(*host_);
+    if (device_) detail::FailedGuard::end(*device_);
+  }
+
   std::optional<HostGuard<T, N>> host_; /* one of the two */
   std::optional<DeviceGuard<T, N>> device_;
 };
@@ -87,7 +94,12 @@ PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
   if (!is_device(place)) return PlaceGuard<T, N>(array.host(access));
   check_device_accessible(array.context());
   PlaceGuard<T, N> guard(array.device(access));
-  queue_before(place, array.context()); /* the transfer, too */
+  try {
+    queue_before(place, array.context()); /* the transfer, too */
+  } catch (...) {
+    FailedGuard::end(guard);
+    throw;
+  }
   return guard;
 }
 

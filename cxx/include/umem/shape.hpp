@@ -63,11 +63,11 @@ public:
   const_iterator begin() const noexcept { return data(); }
   const_iterator end() const noexcept { return data() + size_; }
 
-  index &operator[](std::size_t k) noexcept {
+  UMEM_CHECKED index &operator[](std::size_t k) noexcept {
     UMEM_ASSERT(k < size_);
     return data()[k];
   }
-  index const &operator[](std::size_t k) const noexcept {
+  UMEM_CHECKED index const &operator[](std::size_t k) const noexcept {
     UMEM_ASSERT(k < size_);
     return data()[k];
   }

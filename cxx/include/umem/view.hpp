@@ -61,20 +61,20 @@ public:
 
   /* ---- elements ---- */
 
-  /* The element at N indices. Unchecked but by UMEM_ASSERT. */
-  template <class... I> UMEM_FUNCTION constexpr T &operator()(I... i) const noexcept {
+  /* The element at N indices. Checked where UMEM_CHECKS is 1. */
+  template <class... I> UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(I... i) const noexcept {
     check_indices<I...>();
     UMEM_ASSERT(contains(i...));
     return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
   }
-  UMEM_FUNCTION constexpr T &operator()(Extents<N> const &i) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(Extents<N> const &i) const noexcept {
     UMEM_ASSERT(contains(i));
     return data[distance(i, strides)];
   }
 
-  /* Element i of the interior in C order; only where is_contiguous(). Unchecked but by
-   * UMEM_ASSERT. */
-  UMEM_FUNCTION constexpr T &operator[](index i) const noexcept {
+  /* Element i of the interior in C order; only where is_contiguous(). Checked where
+   * UMEM_CHECKS is 1. */
+  UMEM_FUNCTION UMEM_CHECKED constexpr T &operator[](index i) const noexcept {
     UMEM_ASSERT(is_contiguous() && i >= 0 && i < size());
     return data[i];
   }
@@ -109,9 +109,9 @@ public:
   /* ---- questions ---- */
 
   /* k in [0, N) */
-  UMEM_FUNCTION constexpr index extent(int k) const noexcept { return extents[k]; }
-  UMEM_FUNCTION constexpr index stride(int k) const noexcept { return strides[k]; }
-  UMEM_FUNCTION constexpr index ghost(int k) const noexcept { return ghosts[k]; }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index extent(int k) const noexcept { return extents[k]; }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index stride(int k) const noexcept { return strides[k]; }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index ghost(int k) const noexcept { return ghosts[k]; }
 
   /* Elements of the interior; 1 for N == 0. */
   UMEM_FUNCTION constexpr index size() const noexcept { return extents.product(); }

@@ -7,6 +7,6 @@ cmake --build first/build
 
 # [pkg-config]
 export PKG_CONFIG_PATH="$HOME/opt/umem/lib/pkgconfig"
-c++ -std=c++17 first/first.cpp -o first/first $(pkg-config --cflags --libs umem) \
+c++ -std=c++17 -O2 first/first.cpp -o first/first $(pkg-config --cflags --libs umem) \
   -Wl,-rpath,"$HOME/opt/umem/lib"
 # [/pkg-config]

@@ -140,15 +140,17 @@ Partial<R> host_reduce(HostPlace place, Op &op, F &f, View<T, N> const &view,
 /* ---- over indices ---- */
 
 /* The values of f are stored for a strip of indices and then reduced: the compiler vectorises the
- * one loop and the other, even where f itself stores. */
-inline constexpr index reduce_strip = 256;
+ * one loop and the other, even where f itself stores. Index counts the indices of a strip, so a strip
+ * is no longer than its largest number. */
+template <class Index> inline constexpr index reduce_strip = largest<Index> < 256 ? 64 : 256;
 
 template <class R, class Index, class Op, class F, class... I>
 R host_reduce_strips(Op &op, F &f, index begin, index end, I... before) {
-  R value[reduce_strip];
+  constexpr index strip = reduce_strip<Index>;
+  R value[strip];
   R result{};
-  for (index first = begin; first < end; first += reduce_strip) {
-    index n = end - first < reduce_strip ? end - first : reduce_strip;
+  for (index first = begin; first < end; first += strip) {
+    index n = end - first < strip ? end - first : strip;
     Index const low = static_cast<Index>(first), count = static_cast<Index>(n);
     for (Index i = 0; i < count; i++)
       value[i] = static_cast<R>(f(before..., static_cast<Index>(low + i)));

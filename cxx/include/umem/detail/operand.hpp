@@ -8,6 +8,7 @@
 #include <umem/place_guard.hpp>
 #include <umem/view.hpp>
 
+#include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -36,17 +37,32 @@ OpenView<T, N> open(P const &place, PlaceGuard<T, N> const &guard, Access) {
 
 /* ---- arrays ---- */
 
-/* Access to an array for the time of a call. */
-template <class T, int N> struct OpenArray {
+/* Access to an array for the time of a call. Where an exception ends a call that was to write all
+ * elements, or any on a GPU, the side that the array was current on before is current again, unless it
+ * is the one that the call worked on. What a function on the host has changed in place stays. */
+template <class T, int N> class OpenArray {
+public:
+  OpenArray(PlaceGuard<T, N> &&guard_, bool undoes)
+      : guard(std::move(guard_)), view(guard.view()), undoes_(undoes),
+        exceptions_(std::uncaught_exceptions()) {}
+  OpenArray(OpenArray const &) = delete;
+  OpenArray &operator=(OpenArray const &) = delete;
+  ~OpenArray() {
+    if (undoes_ && std::uncaught_exceptions() > exceptions_) FailedGuard::end(guard);
+  }
+
   PlaceGuard<T, N> guard;
   View<T, N> view;
+
+private:
+  bool undoes_;
+  int exceptions_; /* on their way out when this was opened */
 };
 
 template <class T, int N, class A, class P, class Access>
-OpenArray<T, N> open_array(P const &place, A &array, Access access) {
-  auto guard = make_place_guard<T, N>(place, array, access);
-  View<T, N> view = guard.view();
-  return {std::move(guard), view};
+OpenArray<T, N> open_array(P const &place, A &array, Access access, bool writes_all = false) {
+  return OpenArray<T, N>(make_place_guard<T, N>(place, array, access),
+                         writes_all || is_device(place));
 }
 
 /* To read. */
@@ -71,7 +87,8 @@ template <class P, class T, int N>
 OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, discard_t) {
   static_assert(!std::is_const_v<T>, "the elements of a read-only array cannot be written");
   bool all = array.ghosts() == Extents<N>();
-  return all ? open_array<T, N>(place, array, discard) : open_array<T, N>(place, array, write);
+  return all ? open_array<T, N>(place, array, discard, true)
+             : open_array<T, N>(place, array, write, true);
 }
 
 /* ---- extents, before anything is opened ---- */

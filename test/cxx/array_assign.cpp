@@ -1,0 +1,342 @@
+/* array_assign.cpp - assignment of arrays, on every context: the target keeps its place, its ghost cells
+ * and its memory's properties; elements are assigned, or nothing is. */
+#include "arrays.hpp"
+
+#include <umem/array.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using umem::Array;
+using umem::Extents;
+using umem::Side;
+using Doubles = Array<double, 2>;
+
+static_assert(std::is_copy_assignable_v<Doubles> && std::is_move_assignable_v<Doubles>);
+static_assert(!std::is_nothrow_move_assignable_v<Doubles>, "the elements may have to be copied");
+static_assert(std::is_nothrow_swappable_v<Doubles>);
+
+umem::ArrayOptions<2> with_ghosts(umem::index below, umem::index left) {
+  umem::ArrayOptions<2> options;
+  options.ghosts = {below, left};
+  return options;
+}
+
+/* The ways to write an assignment; after the second the source is empty. */
+void copy_assign(Doubles &target, Doubles &source) {
+  Doubles const &same = source;
+  target = same;
+}
+void move_assign(Doubles &target, Doubles &source) { target = std::move(source); }
+constexpr void (*each_way[])(Doubles &, Doubles &) = {copy_assign, move_assign};
+
+class ArrayAssign : public EachPlace {
+protected:
+  /* Contexts of sources: another one, one of another kind, and the target's own. */
+  std::vector<umem::Context> others() const {
+    return {umem::Host(), umem::File::scratch(), place, open_place(*GetParam())};
+  }
+};
+FOR_EACH_PLACE(ArrayAssign);
+
+/* Expects the elements of the interior to be those of expected, and ghost cells as number made them. */
+void expect_interior(Doubles const &array, Doubles const &expected, umem::index first) {
+  for_each_cell(array, [&](Extents<2> const &at, umem::index n) {
+    bool inside = at[0] >= 0 && at[0] < array.extent(0) && at[1] >= 0 && at[1] < array.extent(1);
+    EXPECT_EQ(array.get(at), inside ? expected.get(at) : element<double>(first + n));
+  });
+}
+
+TEST_P(ArrayAssign, keeps_ghost_cells_place_and_memory) {
+  for (auto assign : each_way)
+    for (umem::Context const &there : others())
+      for (bool host_is_newer : {false, true})
+        for (auto const &[target_ghosts, source_ghosts] :
+             {std::pair(with_ghosts(1, 2), with_ghosts(0, 0)),
+              std::pair(with_ghosts(1, 1), with_ghosts(2, 1)),
+              std::pair(with_ghosts(0, 0), with_ghosts(1, 1))}) {
+          Doubles target({2, 3}, place, target_ghosts), source({2, 3}, there, source_ghosts);
+          number(target, 100);
+          number(source);
+          if (!host_is_newer) target.release_host();
+          umem::address adr = target.adr();
+          Doubles const expected(source);
+          assign(target, source);
+          EXPECT_EQ(target.ghosts(), target_ghosts.ghosts);
+          EXPECT_EQ(target.context(), place);
+          EXPECT_EQ(target.adr(), adr);
+          expect_interior(target, expected, 100);
+          EXPECT_EQ(static_cast<bool>(source), assign == copy_assign);
+        }
+}
+
+TEST_P(ArrayAssign, assigns_ghost_cells_where_both_have_the_same) {
+  for (auto assign : each_way)
+    for (umem::Context const &there : others()) {
+      Doubles target({2, 3}, place, with_ghosts(1, 2)), source({2, 3}, there, with_ghosts(1, 2));
+      number(target, 100);
+      number(source);
+      assign(target, source);
+      EXPECT_EQ(target.context(), place);
+      expect_numbered(target);
+    }
+}
+
+TEST_P(ArrayAssign, copies_into_the_memory_of_the_target) {
+  Doubles source({2, 3}), target({2, 3}, place);
+  number(source);
+  umem::address adr = target.adr();
+  std::size_t before = blocks();
+  target = static_cast<Doubles const &>(source);
+  EXPECT_EQ(target.adr(), adr);
+  EXPECT_EQ(blocks(), before);
+  expect_numbered(target);
+  expect_numbered(source);
+}
+
+TEST_P(ArrayAssign, takes_other_extents_with_the_same_ghost_cells) {
+  umem::ArrayOptions<2> options = with_ghosts(1, 0);
+  options.alignment = 4096;
+  options.host = umem::Host();
+  for (auto assign : each_way)
+    for (umem::Context const &there : others()) {
+      Doubles target({2, 3}, place, options), source({1, 5}, there, with_ghosts(1, 0));
+      umem::Context const host = target.host_context();
+      number(target, 100);
+      number(source, 7);
+      assign(target, source);
+      EXPECT_EQ(target.context(), place);
+      EXPECT_EQ(target.host_context(), host);
+      EXPECT_EQ(target.extents(), (Extents<2>{1, 5}));
+      EXPECT_EQ(target.adr() % 4096, 0u);
+      expect_numbered(target, 7);
+    }
+}
+
+TEST_P(ArrayAssign, refuses_other_extents_with_other_ghost_cells) {
+  for (auto assign : each_way)
+    for (umem::Context const &there : others()) {
+      Doubles target({2, 3}, place, with_ghosts(1, 1)), source({4, 1}, there);
+      number(target, 100);
+      number(source);
+      umem::address adr = target.adr();
+      EXPECT_THROWS(
+          assign(target, source), umem::value_error,
+          "an array of extents (4, 1) with (0, 0) ghost cells cannot be assigned to one of "
+          "extents (2, 3) with (1, 1): extents or ghost cells must be the same");
+      EXPECT_EQ(target.adr(), adr);
+      expect_numbered(target, 100);
+      expect_numbered(source);
+    }
+}
+
+TEST_P(ArrayAssign, writes_to_foreign_memory_and_never_replaces_it) {
+  umem::Buffer block(place, 6 * sizeof(double));
+  bool deleted = false;
+  {
+    auto target = Doubles::wrap(block.adr(), {2, 3}, place, [&] { deleted = true; });
+    Doubles source({2, 3}), other({4, 1});
+    number(source);
+    target = static_cast<Doubles const &>(source);
+    EXPECT_EQ(target.adr(), block.adr());
+    target = Doubles(source, umem::Host()); /* of another place: its elements */
+    EXPECT_EQ(target.adr(), block.adr());
+    for (auto assign : each_way)
+      EXPECT_THROWS(assign(target, other), umem::value_error,
+                    "an array of extents (4, 1) cannot be assigned to one of extents (2, 3) around "
+                    "foreign memory");
+    EXPECT_FALSE(deleted);
+    expect_numbered(target);
+    target = Doubles();
+    EXPECT_TRUE(deleted);
+  }
+  double values[6];
+  block.copy_to(values, sizeof values);
+  for (int i = 0; i < 6; i++) EXPECT_EQ(values[i], i + 1);
+}
+
+TEST_P(ArrayAssign, from_nothing_and_to_nothing) {
+  for (auto assign : each_way) {
+    Doubles target({2, 3}, place, with_ghosts(1, 0)), nothing, taken;
+    number(target);
+    assign(taken, target);
+    EXPECT_EQ(taken.context(), place);
+    EXPECT_EQ(taken.ghosts(), (Extents<2>{1, 0}));
+    expect_numbered(taken);
+    assign(taken, nothing);
+    EXPECT_FALSE(taken);
+    assign(taken, nothing);
+    EXPECT_FALSE(taken);
+  }
+  for (Extents<2> extents : {Extents<2>{0, 3}, Extents<2>{0, 0}}) {
+    Doubles target(extents, place, with_ghosts(1, 1)), source(extents);
+    number(target);
+    target = source;
+    expect_numbered(target);
+    EXPECT_EQ(target.ghosts(), (Extents<2>{1, 1}));
+  }
+}
+
+TEST_P(ArrayAssign, to_itself_changes_nothing) {
+  Doubles array({2, 3}, place, with_ghosts(0, 1));
+  number(array);
+  for (auto assign : each_way) {
+    assign(array, array);
+    expect_numbered(array);
+  }
+}
+
+TEST_P(ArrayAssign, is_refused_while_somebody_has_the_target) {
+  Doubles target({2, 3}, place, with_ghosts(1, 0)), same({2, 3}),
+      longer({4, 1}, umem::Host(), with_ghosts(1, 0));
+  Doubles const empty;
+  number(target, 100);
+  number(same);
+  number(longer);
+  auto refuse_all = [&] {
+    for (auto assign : each_way) {
+      EXPECT_THROW(assign(target, same), umem::locked_error);
+      EXPECT_THROW(assign(target, longer), umem::locked_error);
+    }
+    EXPECT_THROW(target = empty, umem::locked_error);
+  };
+  {
+    auto lock = target.lock();
+    refuse_all();
+  }
+  {
+    auto guard = target.host(umem::read);
+    refuse_all();
+  }
+  if (!place.can(umemOffsets)) {
+    auto guard = target.device(umem::write);
+    refuse_all();
+  }
+  expect_numbered(target, 100);
+  expect_numbered(same);
+  expect_numbered(longer);
+}
+
+TEST_P(ArrayAssign, from_a_locked_array_is_refused) {
+  Doubles target({2, 3}, place, with_ghosts(1, 0)), source({2, 3});
+  number(target, 100);
+  number(source);
+  {
+    auto lock = source.lock();
+    for (auto assign : each_way) EXPECT_THROW(assign(target, source), umem::locked_error);
+  }
+  expect_numbered(target, 100);
+  expect_numbered(source);
+}
+
+TEST_P(ArrayAssign, of_a_moved_array_takes_its_memory_where_nothing_is_lost) {
+  Doubles target({2, 3}, place, with_ghosts(1, 1)), source({4, 1}, place, with_ghosts(1, 1));
+  number(target, 100);
+  number(source);
+  umem::address adr = source.adr();
+  std::size_t blocks_before = blocks(), moves_before = moves();
+  {
+    auto guard = target.host(umem::write); /* of the old elements, which it keeps alive */
+    if (place.can(umemCpuReadable)) {
+      EXPECT_EQ(moves(), moves_before);
+    }
+    target = std::move(source);
+    guard(0, 0) = -1;
+  }
+  EXPECT_FALSE(source);
+  EXPECT_EQ(target.adr(), adr);
+  EXPECT_EQ(blocks(), blocks_before == 0 ? 0 : blocks_before - 1);
+  expect_numbered(target);
+
+  umem::ArrayOptions<2> options = with_ghosts(1, 1);
+  options.alignment = 8192;
+  Doubles aligned({4, 1}, place, options);
+  adr = aligned.adr();
+  aligned = std::move(target); /* whose memory may be less aligned */
+  EXPECT_EQ(aligned.adr(), adr);
+  expect_numbered(aligned);
+}
+
+/* What algorithms and containers of the standard library do. */
+TEST_P(ArrayAssign, serves_the_standard_library) {
+  std::vector<Doubles> levels;
+  for (umem::index n = 5; n > 0; n--) {
+    levels.emplace_back(Extents<2>{n, 2}, place, with_ghosts(1, 0));
+    number(levels.back(), n);
+  }
+  std::swap(levels[0], levels[4]);
+  std::sort(levels.begin(), levels.end(),
+            [](Doubles const &one, Doubles const &two) { return one.size() < two.size(); });
+  levels.erase(levels.begin());
+  ASSERT_EQ(levels.size(), 4u);
+  for (umem::index n = 2; n <= 5; n++) {
+    Doubles const &level = levels[static_cast<std::size_t>(n - 2)];
+    EXPECT_EQ(level.extents(), (Extents<2>{n, 2}));
+    expect_numbered(level, n);
+  }
+  Doubles here({1, 1}, place), there({2, 2}, umem::Host(), with_ghosts(1, 1));
+  number(here);
+  number(there, 10);
+  std::swap(here, there); /* everything, also what assignment keeps */
+  EXPECT_EQ(here.extents(), (Extents<2>{2, 2}));
+  EXPECT_EQ(there.context(), place);
+  expect_numbered(here, 10);
+  expect_numbered(there);
+}
+
+TEST_P(ArrayAssign, replaces_a_read_only_array_in_its_place) {
+  using Finished = Array<double const, 2>;
+  Doubles first({2, 3}, place, with_ghosts(0, 1)), next({2, 3}, umem::Host(), with_ghosts(0, 1));
+  Doubles without({2, 3}), longer({4, 1}, umem::Host(), with_ghosts(0, 1));
+  number(first);
+  number(next, 20);
+  number(without);
+  number(longer, 30);
+  Finished finished(std::move(first)), other(std::move(next)), bare(std::move(without));
+  Finished const &same = other;
+  finished = same;
+  EXPECT_EQ(finished.context(), place);
+  expect_numbered(finished, 20);
+  EXPECT_THROWS(
+      finished = static_cast<Finished const &>(bare), umem::value_error,
+      "an array of extents (2, 3) with (0, 0) ghost cells cannot be assigned to a read-only "
+      "one with (0, 1): its ghost cells are not written");
+  EXPECT_THROW(finished = std::move(bare), umem::value_error);
+  expect_numbered(finished, 20);
+  finished = Finished(std::move(longer));
+  EXPECT_EQ(finished.context(), place);
+  expect_numbered(finished, 30);
+  {
+    auto lock = finished.lock();
+    EXPECT_THROW(finished = same, umem::locked_error);
+  }
+  finished = same;
+  expect_numbered(finished, 20);
+}
+
+/* A part of an array is a handle: assigning copies nothing, and to a temporary one it does not compile. */
+static_assert(std::is_copy_assignable_v<umem::Part<int, 2>>);
+static_assert(!std::is_assignable_v<umem::Part<int, 2>, umem::Part<int, 2>>);
+
+TEST(ArrayAssignFile, reaches_the_file_that_the_target_is_on) {
+  char path[BACKEND_PATH_SIZE];
+  ASSERT_TRUE(backend_temp_file(path));
+  {
+    Doubles on_file({2, 3}, umem::File(path, "w+"));
+    Doubles source({2, 3}, umem::Host(), with_ghosts(1, 1));
+    number(source);
+    on_file = std::move(source);
+  }
+  Array<double const, 2> found({2, 3}, umem::File(path, "r"));
+  EXPECT_EQ(found.get(0, 0), 7);
+  EXPECT_EQ(found.get(1, 2), 14);
+  std::remove(path);
+}
+
+} // namespace
