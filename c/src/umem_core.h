@@ -54,11 +54,14 @@ static inline void umem_step_back(umemThread const *running) { umem_thread = *ru
 
 /* ---- guards and slots ---- */
 
+/* Whether ctx, which is not NULL, stands where it was constructed: false for a copy by value. */
+static inline bool umem_is_in_place(umemVirtual const *ctx) { return ctx->self == ctx; }
+
 /* ctx as a constructed context; else NULL, and a status. */
 umemVirtual *umem_guard_failed(void const *ctx);
 static inline umemVirtual *umem_guard(void const *ctx) {
   umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
-  return __builtin_expect(self && self->vptr, 1) ? self : umem_guard_failed(ctx);
+  return __builtin_expect(self && self->vptr && umem_is_in_place(self), 1) ? self : umem_guard_failed(ctx);
 }
 
 static inline bool umem_can(umemVirtual const *ctx, unsigned capabilities) {

@@ -46,7 +46,7 @@ static void append_separated(char *text, char const *more) {
 static char const *keep(char const *text) {
   char *copy = thread_texts.kept[thread_texts.next++ % kept_messages];
   *copy = 0;
-  append(copy, text ? text : "");
+  append(copy, text);
   return copy;
 }
 
@@ -220,11 +220,14 @@ umemStatusType umem_get_status(void const *ctx) {
 
 bool umem_is_ok(void const *ctx) { return umem_get_status(ctx) == umemOK; }
 
+/* Its own, also where ctx is a copy by value, whose message points into what was copied. */
+static char const *text_of(umemVirtual const *ctx) { return ctx->status.message ? ctx->text : ""; }
+
 char const *umem_get_message(void const *ctx) {
   umemVirtual const *self = ctx;
   if (!self) return "";
   umemLock_acquire_global();
-  char const *text = keep(self->status.message);
+  char const *text = keep(text_of(self));
   umemLock_release_global();
   return text;
 }
@@ -232,7 +235,7 @@ char const *umem_get_message(void const *ctx) {
 void umem_copy_message(umemVirtual const *ctx, char *text) {
   text[0] = 0;
   umemLock_acquire_global();
-  if (ctx->status.message) append(text, ctx->status.message);
+  append(text, text_of(ctx));
   umemLock_release_global();
 }
 

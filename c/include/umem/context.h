@@ -10,8 +10,10 @@
  *     umem_dtor(&file);
  *
  * Every function takes contexts as void *, so that a pointer to any of these structs will do.
- * A context must stay where it was constructed: it is never copied or moved. A context that is all
- * zero, whose constructor failed, or that was destructed answers every call with a status.
+ * A context must stay where it was constructed. A copy by value (f = g, a struct that is returned, an
+ * array that realloc has moved) is no context: every call on it, umem_dtor too, is umemValueError and
+ * touches nothing but the status of the copy. A context that is all zero, whose constructor failed, or
+ * that was destructed answers every call with a status.
  *
  * Addresses are uintptr_t. Where a context's memory can be addressed by this process they are
  * pointers; for a File they are byte offsets. Adding to an address is valid inside its block.
@@ -72,7 +74,8 @@ typedef struct umemVirtual {
   size_t alignment;      /* bytes: every address of umem_alloc and umem_calloc is a multiple */
   uint64_t space[2];     /* names the address space: equal (and one vptr) means the same memory */
   void *base;            /* owned by the library */
-  uintptr_t reserved[5]; /* zero */
+  void const *self;      /* where it was constructed: what stands elsewhere is a copy */
+  uintptr_t reserved[4]; /* zero */
   char text[UMEM_MESSAGE_SIZE]; /* where status.message points */
 } umemVirtual;
 
