@@ -31,6 +31,7 @@ void(umemVirtual_ctor)(umemVirtual *ctx, void *host) {
 void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
                     char const *name, uint32_t capabilities, size_t alignment, void *host) {
   umemVirtual_ctor_sized(ctx, host, sizeof *vtbl);
+  if (!(capabilities & umemPrompt)) umem_defer_cancel(); /* what the constructor takes is not lost */
   ctx->vptr = vtbl;
   ctx->type = type;
   ctx->name = name;
@@ -72,8 +73,12 @@ void umem_dtor(void *ctx) {
   self->vtbl_size = 0; /* tells the destructed from those whose constructor failed */
 }
 
-umemVirtual *umem_guard_failed(void const *ctx) {
+umemVirtual *umem_guard_slowly(void const *ctx) {
   umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
+  if (self && self->vptr && umem_is_in_place(self)) {
+    umem_defer_cancel();
+    return self;
+  }
   if (!self) {
     umemVirtual_fail(NULL, umemValueError, "the context is NULL");
     return NULL;

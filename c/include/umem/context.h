@@ -57,7 +57,9 @@ typedef enum umemCapability {
                                     copies go through methods */
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
-  umemSeesHost = 1 << 10 /* the GPU can use the addresses of all host memory, pinned or not */
+  umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
+  umemPrompt = 1 << 11    /* no method of it reaches a point where pthread_cancel may end the thread
+                             (I/O, waiting): umem does without putting cancellation off */
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who
