@@ -57,7 +57,7 @@ void umemVirtual_aligned_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 void umemVirtual_dtor(umemVirtual *ctx) {
-  if (!ctx || !ctx->base) return;
+  if (!ctx || !ctx->base || !umem_is_in_place(ctx)) return;
   umemTable_clear(ctx->base);
   free(ctx->base);
   ctx->base = NULL;

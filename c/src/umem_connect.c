@@ -1,7 +1,8 @@
 /* umem_connect.c - paired addresses and their syncs. */
 #include "umem_core.h"
 
-/* Whether an address of src can serve as one of dst. */
+/* Whether an address of src can serve as one of dst. False as well where that cannot be told, which is
+ * recorded: no caller may then take them for two memories. */
 static bool one_memory(umemVirtual *src, umemVirtual *dst) {
   return umem_is_same_device(src, dst) ||
          (umem_can(src, umemCpuReadable) && umem_is_plain_host(dst));
@@ -25,8 +26,11 @@ uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
   if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_null(dst);
   uintptr_t null = umem_null_of(to);
   if (!umem_validate(from, src_adr, nbytes, umemReadable)) return null;
+  uint64_t before = umem_thread.failures;
+  bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
+  if (umem_thread.failures != before) return null;
   if (umem_synchronize(from) != umemOK || umem_synchronize(to) != umemOK) return null;
-  if (one_memory(from, to) && suffices(src_adr, dst_alignment)) return src_adr;
+  if (shared) return src_adr;
 
   uintptr_t adr = umem_aligned_alloc(to, dst_alignment, nbytes);
   if (adr == null) return null;
@@ -44,15 +48,16 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   umemVirtual *from = umem_guard(src);
   umemVirtual *to = umem_guard(dst);
   if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_result(before);
-  umem_synchronize(from);
+  if (dst_adr == umem_null_of(to)) return umemOK;
+  bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
+  if (umem_thread.failures != before) return umem_result(before);
+  if (shared && src_adr != dst_adr)
+    return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
+                            (uintmax_t)dst_adr, (uintmax_t)src_adr);
+  umem_synchronize(
+      from); /* whatever becomes of these: a block that nobody names any more is lost */
   umem_synchronize(to);
-  if (dst_adr == umem_null_of(to)) return umem_result(before);
-  if (one_memory(from, to) && suffices(src_adr, dst_alignment)) {
-    if (src_adr != dst_adr)
-      umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
-                       (uintmax_t)dst_adr, (uintmax_t)src_adr);
-  } else
-    umem_aligned_free(to, dst_adr);
+  if (!shared) umem_aligned_free(to, dst_adr);
   return umem_result(before);
 }
 

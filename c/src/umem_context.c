@@ -21,6 +21,7 @@ void umemVirtual_ctor_sized(umemVirtual *ctx, void *host, size_t vtbl_size) {
   ctx->capabilities = umemReadable | umemWritable;
   ctx->alignment = 1;
   ctx->space[0] = (uintptr_t)ctx;
+  ctx->self = ctx;
 }
 
 void(umemVirtual_ctor)(umemVirtual *ctx, void *host) {
@@ -30,6 +31,8 @@ void(umemVirtual_ctor)(umemVirtual *ctx, void *host) {
 void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
                     char const *name, uint32_t capabilities, size_t alignment, void *host) {
   umemVirtual_ctor_sized(ctx, host, sizeof *vtbl);
+  if (!(capabilities & umemPrompt))
+    umem_defer_cancel(); /* what the constructor takes is not lost */
   ctx->vptr = vtbl;
   ctx->type = type;
   ctx->name = name;
@@ -64,17 +67,27 @@ void umem_construct_failed(umemVirtual *ctx) { close_base(ctx); }
 void umem_dtor(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = ctx;
-  if (!self || !self->vptr) return;
+  if (!self || !self->vptr || !umem_guard(self)) return;
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);
   close_base(self);
   self->vtbl_size = 0; /* tells the destructed from those whose constructor failed */
 }
 
-umemVirtual *umem_guard_failed(void const *ctx) {
+umemVirtual *umem_guard_slowly(void const *ctx) {
   umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
+  if (self && self->vptr && umem_is_in_place(self)) {
+    umem_defer_cancel();
+    return self;
+  }
   if (!self) {
     umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+    return NULL;
+  }
+  if (self->vptr) {
+    umemVirtual_fail(self, umemValueError,
+                     "a context must not be copied or moved: this %s was constructed elsewhere",
+                     umem_get_device_name(self));
     return NULL;
   }
   umemStatusType known = umem_get_status(self);

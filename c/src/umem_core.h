@@ -16,24 +16,49 @@ typedef struct umemThread {
   umemStatusType last;  /* type of the last of them */
   umemAttempt *attempt; /* the innermost open one */
   bool in_hook;
-  bool apart; /* see umem_wait_apart */
+  bool apart;       /* see umem_wait_apart */
+  bool in_texts;    /* the global lock is held for a text: a signal handler must not wait for it */
+  bool deferred;    /* the outermost function has put off cancellation */
+  int cancel_state; /* what that was before */
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 
-static inline char const *umem_enter(char const *function, void const *caller) {
-  char const *outer = umem_thread.function;
-  if (outer) return outer;
+/* ---- cancellation (umem_cancel.c) ---- */
+
+/* Until the outermost function that is running returns, pthread_cancel does not end this thread: a thread
+ * that ended inside of umem would leave locks held, and its stack to helpers that still use it. Does
+ * nothing where no function is running. */
+void umem_defer_cancel(void);
+void umem_end_deferral(void);
+
+/* ---- running functions ---- */
+
+/* What the thread's state was when a function began. */
+typedef struct umemEntry {
+  char const *outer;    /* the outermost function; NULL: this one is */
+  umemAttempt *attempt; /* the innermost open one */
+} umemEntry;
+
+static inline umemEntry umem_enter(char const *function, void const *caller) {
+  umemEntry entry = {umem_thread.function, umem_thread.attempt};
+  if (entry.outer) return entry;
   umem_thread.function = function;
   umem_thread.caller = caller;
-  return NULL;
+  return entry;
 }
-static inline void umem_leave(char const **outer) { umem_thread.function = *outer; }
+
+/* Also when an exception of C++ passes: attempts that it has left are then closed here. */
+static inline void umem_leave(umemEntry const *entry) {
+  umem_thread.function = entry->outer;
+  umem_thread.attempt = entry->attempt;
+  if (__builtin_expect(umem_thread.deferred, 0) && !entry->outer) umem_end_deferral();
+}
 
 /* First line of every public function that can fail. */
 #define UMEM_ENTER() UMEM_ENTER_AS(__func__, __builtin_return_address(0))
 /* The same for what a public function goes on with, which says for itself where it returns to. */
 #define UMEM_ENTER_AS(function, caller)                                                            \
-  __attribute__((cleanup(umem_leave), unused)) char const *umem_outer_ =                           \
+  __attribute__((cleanup(umem_leave), unused)) umemEntry const umem_entry_ =                       \
       umem_enter(function, caller)
 
 /* The status of what this thread did since before, an earlier umem_thread.failures: umemOK, or the
@@ -44,27 +69,41 @@ static inline umemStatusType umem_result(uint64_t before) {
 
 /* Around a call of a function of the program: what it calls is no part of what is running here. It is
  * not named in messages, no attempt holds what fails there, and that is no failure of the running
- * call, whose results and decorators look at umem_thread.failures. */
+ * call, whose results and decorators look at umem_thread.failures. Until the end of the block, also when
+ * an exception passes:
+ *
+ *     UMEM_STEP_ASIDE(running);
+ *     hook(...);
+ */
 static inline umemThread umem_step_aside(void) {
+  umem_defer_cancel(); /* what passes through umem is its own to decide, and no cancellation may */
   umemThread running = umem_thread;
   umem_thread.function = NULL;
   umem_thread.attempt = NULL;
   umem_thread.apart = false;
+  umem_thread.deferred = false;
   return running;
 }
 static inline void umem_step_back(umemThread const *running) { umem_thread = *running; }
+#define UMEM_STEP_ASIDE(running)                                                                   \
+  __attribute__((cleanup(umem_step_back), unused)) umemThread const running = umem_step_aside()
 
 /* ---- guards and slots ---- */
 
-/* ctx as a constructed context; else NULL, and a status. */
-umemVirtual *umem_guard_failed(void const *ctx);
-static inline umemVirtual *umem_guard(void const *ctx) {
-  umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
-  return __builtin_expect(self && self->vptr, 1) ? self : umem_guard_failed(ctx);
-}
+/* Whether ctx, which is not NULL, stands where it was constructed: false for a copy by value. */
+static inline bool umem_is_in_place(umemVirtual const *ctx) { return ctx->self == ctx; }
 
 static inline bool umem_can(umemVirtual const *ctx, unsigned capabilities) {
   return (ctx->capabilities & capabilities) == capabilities;
+}
+
+/* ctx as a constructed context; else NULL, and a status. From here on cancellation is put off, but for
+ * contexts that say that they need it not. */
+umemVirtual *umem_guard_slowly(void const *ctx);
+static inline umemVirtual *umem_guard(void const *ctx) {
+  umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
+  bool good = self && self->vptr && umem_is_in_place(self) && umem_can(self, umemPrompt);
+  return __builtin_expect(good, 1) ? self : umem_guard_slowly(ctx);
 }
 
 static inline uintptr_t umem_null_of(umemVirtual const *ctx) {

@@ -429,6 +429,7 @@ static umemStatusType construct(umemDebug *ctx, void *upstream, umemDebugOptions
   umemDebugImpl *debug =
       umemAdaptor_construct(ctx, upstream, adopts, &debug_vtbl, "Debug", sizeof *debug);
   if (!debug) return umem_result(before);
+  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
   if (umem_read_sized(ctx, &full, sizeof full, options, "umemDebugOptions") && start(ctx, &full))
     return umemOK;
   umemAdaptor_abandon(&ctx->super);

@@ -42,7 +42,9 @@ static void claim(void) {
   claiming = true;
 }
 
-static void unclaim(void) {
+/* At the end of a block; an exception that leaves a scheme's construct must not keep the claim. */
+static void unclaim(bool const *ignored) {
+  (void)ignored;
   claiming = false;
   __atomic_store_n(&claimed, 0, __ATOMIC_RELEASE);
 }
@@ -112,30 +114,31 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
                      reason);
 }
 
+/* As open_own, with the claim; *text is the variable's where that matters. */
+static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
+  claim();
+  bool const mine __attribute__((cleanup(unclaim), unused)) = true;
+  umemOpened *opened = own_of(slot);
+  *text = text_of_environment();
+  if (opened) return opened;
+  if (device < 0) return open_for_process(name, *text ? *text : umem_first_default);
+  return open_for_device(name, text, device);
+}
+
 /* The library's own for a slot, opened now if that has not happened; device -1: for the process. */
 static umemOpened *open_own(Slot *slot, int device) {
   if (claiming) {
     umemVirtual_fail(NULL, umemValueError, "the default context is being opened by this thread");
     return NULL;
   }
-  umemName *name = malloc(sizeof *name);
-  if (!name) {
-    umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
-    return NULL;
-  }
+  UMEM_NAME(name);
+  if (!name) return NULL;
   umemAttempt attempt;
+  char const *text;
   umemAttempt_begin(&attempt);
-  claim();
-  umemOpened *opened = own_of(slot);
-  char const *text = text_of_environment();
-  if (!opened && device < 0)
-    opened = open_for_process(name, text ? text : umem_first_default);
-  else if (!opened)
-    opened = open_for_device(name, &text, device);
-  unclaim();
+  umemOpened *opened = open_claimed(slot, name, &text, device);
   umemAttempt_end(&attempt);
   if (!opened) tell(&attempt, text, device);
-  free(name);
   return opened;
 }
 

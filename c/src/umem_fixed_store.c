@@ -98,7 +98,7 @@ static bool grows_here(umemFixedStore const *store) {
 static bool wait_for_growth(umemFixedStore *store) {
   leave_parent(store);
   if (!store->growth.running || grows_here(store)) return false;
-  pthread_cond_wait(&store->grown, &store->lock.mutex);
+  umemLock_wait(&store->lock, &store->grown);
   return true;
 }
 

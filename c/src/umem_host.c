@@ -89,7 +89,7 @@ umemStatusType umemHost_ctor(umemHost *ctx) {
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   umem_construct(&ctx->super, &host_vtbl, umemHostDevice, "Host",
                  umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent |
-                     umemSilent,
+                     umemSilent | umemPrompt,
                  host_alignment, ctx);
   return umemOK;
 }

@@ -1,6 +1,8 @@
 /* umem_lock.c - see umem_lock.h. All locks form a list, newest first; its own mutex is `list_mutex`. */
 #include "umem_lock.h"
 
+#include "umem_core.h"
+
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;
 static umemLock *newest;
@@ -56,5 +58,9 @@ void umemLock_destroy(umemLock *lock) {
 void umemLock_acquire(umemLock *lock) { pthread_mutex_lock(&lock->mutex); }
 void umemLock_release(umemLock *lock) { pthread_mutex_unlock(&lock->mutex); }
 bool umemLock_try(umemLock *lock) { return pthread_mutex_trylock(&lock->mutex) == 0; }
+void umemLock_wait(umemLock *lock, pthread_cond_t *condition) {
+  umem_defer_cancel();
+  pthread_cond_wait(condition, &lock->mutex);
+}
 void umemLock_acquire_global(void) { pthread_mutex_lock(&global_mutex); }
 void umemLock_release_global(void) { pthread_mutex_unlock(&global_mutex); }

@@ -25,6 +25,9 @@ void umemLock_release(umemLock *lock);
 /* Acquires lock if nobody holds it. Whether it did. */
 bool umemLock_try(umemLock *lock);
 
+/* Waits for condition with lock, as pthread_cond_wait, for a thread that is not cancelled meanwhile. */
+void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
+
 /* A lock for the library's few process-wide tables, older than all others: under it no context is
  * called and no lock waited for but malloc's. */
 void umemLock_acquire_global(void);

@@ -314,6 +314,7 @@ static umemStatusType construct(umemLog *ctx, void *upstream, umemLogOptions con
   uint64_t before = umem_thread.failures;
   Log *log = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Log", sizeof *log);
   if (!log) return umem_result(before);
+  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* it writes to a file */
   if (start(log, ctx, options)) return umemOK;
   umemAdaptor_abandon(&ctx->super);
   return umem_result(before);

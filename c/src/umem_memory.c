@@ -30,11 +30,11 @@ static __attribute__((noinline)) uintptr_t alloc_told(void *ctx, size_t nbytes,
   return adr != umem_null_of(self) ? adr : refused(self, before, nbytes);
 }
 
-/* The two functions whose cost shows. A context that has umemSilent is constructed, needs no name for
- * messages, and null is 0; all else, and what failed, takes the long way. */
+/* The two functions whose cost shows. A context that has umemSilent is constructed, or a copy of
+ * one, needs no name for messages, and null is 0; all else, and what failed, takes the long way. */
 uintptr_t umem_alloc(void *ctx, size_t nbytes) {
   umemVirtual *self = ctx;
-  if (__builtin_expect(self && umem_can(self, umemSilent), 1)) {
+  if (__builtin_expect(self && umem_can(self, umemSilent) && umem_is_in_place(self), 1)) {
     uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
     if (__builtin_expect(adr != 0, 1)) return adr;
   }
@@ -79,7 +79,7 @@ static __attribute__((noinline)) void free_told(void *ctx, uintptr_t adr, char c
 
 void umem_free(void *ctx, uintptr_t adr) {
   umemVirtual *self = ctx;
-  if (__builtin_expect(self && umem_can(self, umemSilent) && adr, 1))
+  if (__builtin_expect(self && umem_can(self, umemSilent) && umem_is_in_place(self) && adr, 1))
     self->vptr->free(self, adr);
   else
     free_told(ctx, adr, __func__, __builtin_return_address(0));

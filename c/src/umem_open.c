@@ -68,6 +68,20 @@ static void tell(umemAttempt const *attempt, umemName const *name, size_t index)
     umemVirtual_fail(NULL, attempt->type, "%s", reason);
 }
 
+/* Whatever the destructors say is forgotten: it must not hide why they are called. */
+static void end_silently(umemOpened *opened) {
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemOpened_delete(opened);
+  umemAttempt_end(&forgotten);
+}
+
+/* A half-constructed context, until all its layers are there. At the end of a block: an exception that
+ * leaves a scheme's construct undoes it, too. */
+static void give_up(umemOpened **opened) {
+  if (*opened) end_silently(*opened);
+}
+
 /* Constructs one layer. Whether it now is a context; if not, that is recorded. */
 static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umemVirtual *upstream) {
   umemNameLayer const *layer = &name->layers[index];
@@ -110,22 +124,16 @@ static bool commit(umemName const *name, umemOpened *opened) {
   return true;
 }
 
-/* What the layers say at their end must not hide why there is no context. */
-static umemOpened *give_up(umemOpened *opened) {
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  umemOpened_delete(opened);
-  umemAttempt_end(&forgotten);
-  return NULL;
-}
-
 umemOpened *umemOpened_new(umemName const *name) {
-  umemOpened *opened = make_room(name);
+  umemOpened *opened __attribute__((cleanup(give_up))) = make_room(name);
   for (size_t i = opened ? name->count : 0; i-- > 0;) {
     umemVirtual *upstream = i + 1 < name->count ? opened->layers[i + 1] : NULL;
-    if (!construct(name, i, opened->layers[i], upstream)) return give_up(opened);
+    if (!construct(name, i, opened->layers[i], upstream)) return NULL;
   }
-  return !opened || commit(name, opened) ? opened : give_up(opened);
+  if (!opened || !commit(name, opened)) return NULL;
+  umemOpened *whole = opened;
+  opened = NULL;
+  return whole;
 }
 
 void umemOpened_delete(umemOpened *opened) {
@@ -154,15 +162,20 @@ void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt))
 
 /* ---- open and close ---- */
 
+void umemOpened_free_name(umemName *const *name) { free(*name); }
+
+umemName *umemOpened_new_name(void) {
+  umem_defer_cancel();
+  umemName *name = malloc(sizeof *name);
+  if (!name) umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
+  return name;
+}
+
 void *umem_open(char const *text) {
   UMEM_ENTER();
-  umemName *name = malloc(sizeof *name);
-  if (!name) {
-    umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
-    return NULL;
-  }
-  umemOpened *opened = umemName_parse(name, text) ? umemOpened_new(name) : NULL;
-  free(name);
+  UMEM_NAME(name);
+  if (!name || !umemName_parse(name, text)) return NULL;
+  umemOpened *opened = umemOpened_new(name);
   if (!opened) return NULL;
   umemLock_acquire_global();
   opened->next = all_opened;
@@ -185,6 +198,7 @@ static umemOpened *take_out(void *ctx) {
 umemStatusType umem_close(void *ctx) {
   UMEM_ENTER();
   if (!ctx) return umemOK;
+  umem_defer_cancel();
   umemOpened *opened = take_out(ctx);
   if (!opened)
     return umemVirtual_fail(NULL, umemValueError,

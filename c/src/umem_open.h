@@ -12,6 +12,13 @@ typedef struct umemOpened {
   umemVirtual *layers[umemNameLayers]; /* outermost first */
 } umemOpened;
 
+/* Room for a name, until the end of the block; NULL with a status of the thread. Cancellation is put off
+ * from here on. */
+#define UMEM_NAME(name)                                                                            \
+  umemName *const name __attribute__((cleanup(umemOpened_free_name))) = umemOpened_new_name()
+umemName *umemOpened_new_name(void);
+void umemOpened_free_name(umemName *const *name);
+
 /* Constructs all layers. NULL with a status of the thread, on nothing else, when one fails. */
 umemOpened *umemOpened_new(umemName const *name);
 

@@ -269,7 +269,7 @@ __attribute__((destructor)) static void close_pool(void) { umem_parallel_set(1);
 /* Called with the lock; returns when no worker is at a piece of job. */
 static void wait_for_helpers(Job *job) {
   while (job->helped && job->forks == umem_fork_count())
-    pthread_cond_wait(&job->helpers_done, &pool.lock.mutex);
+    umemLock_wait(&pool.lock, &job->helpers_done);
 }
 
 static void record_failure(Job const *job) {
@@ -285,6 +285,7 @@ void umem_parallel(unsigned pieces, umemPiece *work, void *data) {
     work(data, 0);
     return;
   }
+  umem_defer_cancel(); /* the helpers use this thread's stack */
   unsigned threads = umem_parallel_threads();
   Job job = {.work = work,
              .argument = data,

@@ -65,7 +65,7 @@ static void be_answered(umemPoolCore *core, Question const *question) {
 bool umemPool_await_chunk(umemPoolCore *core) {
   if (!is_coming(core) || core->own->serial >= asks_for) return false;
   umemPool_renew_waits(core);
-  pthread_cond_wait(&core->landed, &core->lock.mutex);
+  umemLock_wait(&core->lock, &core->landed);
   return true;
 }
 

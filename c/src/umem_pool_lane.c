@@ -180,7 +180,7 @@ bool umemPoolLane_end(umemPoolLane *lane) {
   umemPool_join_waiting(lane);
   bool finished = finish(lane);
   umemPool_renew_waits(core);
-  while (has_guests(lane)) pthread_cond_wait(&core->no_guests, &core->lock.mutex);
+  while (has_guests(lane)) umemLock_wait(&core->lock, &core->no_guests);
   lane->alive = false;
   lane->lost = !finished;
   lane->queue = core->own->queue;

@@ -16,10 +16,8 @@ typedef struct Progress {
 /* Whether to go on. */
 static bool tell(Progress const *copy, size_t done) {
   umemCopyOptions const *options = copy->options;
-  umemThread running = umem_step_aside();
-  bool go_on = options->progress(options->user, done, copy->nbytes);
-  umem_step_back(&running);
-  return go_on || done == copy->nbytes;
+  UMEM_STEP_ASIDE(running);
+  return options->progress(options->user, done, copy->nbytes) || done == copy->nbytes;
 }
 
 /* Returns when what is queued on both sides is done. */

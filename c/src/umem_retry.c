@@ -22,10 +22,8 @@ typedef struct Request {
 
 static bool is_helped(umemVirtual *ctx, Request const *request, unsigned attempt) {
   Retry *retry = umemAdaptor_impl(ctx);
-  umemThread running = umem_step_aside();
-  bool again = retry->callback(retry->user, ctx, request->nbytes, request->alignment, attempt);
-  umem_step_back(&running);
-  return again;
+  UMEM_STEP_ASIDE(running);
+  return retry->callback(retry->user, ctx, request->nbytes, request->alignment, attempt);
 }
 
 static uintptr_t keep_asking(umemVirtual *ctx, Request const *request) {

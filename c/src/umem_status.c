@@ -46,7 +46,7 @@ static void append_separated(char *text, char const *more) {
 static char const *keep(char const *text) {
   char *copy = thread_texts.kept[thread_texts.next++ % kept_messages];
   *copy = 0;
-  append(copy, text ? text : "");
+  append(copy, text);
   return copy;
 }
 
@@ -73,8 +73,25 @@ char const *umem_system_words(int error, char *buffer, size_t size) {
 
 /* ---- recording ---- */
 
-static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *text) {
+/* Takes the global lock for texts. False in a signal handler that has interrupted this thread while it
+ * holds that lock: it would wait for itself. */
+static bool open_texts(void) {
+  if (umem_thread.in_texts) return false;
+  umem_thread.in_texts = true;
   umemLock_acquire_global();
+  return true;
+}
+
+static void close_texts(void) {
+  umemLock_release_global();
+  umem_thread.in_texts = false;
+}
+
+static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *text) {
+  if (!open_texts()) { /* the type is known at least */
+    __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
+    return;
+  }
   umemStatusType old = ctx->status.type;
   if (!ctx->status.message) ctx->text[0] = 0;
   if (old != umemOK && type != umemOK && old != type) {
@@ -86,7 +103,7 @@ static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *t
   append_separated(ctx->text, text);
   ctx->status.message = ctx->text;
   __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
-  umemLock_release_global();
+  close_texts();
 }
 
 static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *text) {
@@ -100,16 +117,18 @@ static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *te
 /* What fails in the hook does not take the place of the failure that it was told of. */
 static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   if (umem_thread.in_hook) return;
-  umemLock_acquire_global();
+  if (!open_texts()) return;
   umemFailureHook *hook = failure_hook;
   void *data = failure_hook_data;
-  umemLock_release_global();
+  close_texts();
   if (!hook) return;
-  umemThread running = umem_step_aside();
-  umem_thread.in_hook = true;
-  hook(ctx, type, text, data);
-  bool failed = umem_thread.failures != running.failures;
-  umem_step_back(&running);
+  bool failed;
+  {
+    UMEM_STEP_ASIDE(running);
+    umem_thread.in_hook = true;
+    hook(ctx, type, text, data);
+    failed = umem_thread.failures != running.failures;
+  }
   if (failed) note_on_thread(ctx, type, text);
 }
 
@@ -220,31 +239,36 @@ umemStatusType umem_get_status(void const *ctx) {
 
 bool umem_is_ok(void const *ctx) { return umem_get_status(ctx) == umemOK; }
 
+/* Its own, also where ctx is a copy by value, whose message points into what was copied. */
+static char const *text_of(umemVirtual const *ctx) { return ctx->status.message ? ctx->text : ""; }
+
 char const *umem_get_message(void const *ctx) {
   umemVirtual const *self = ctx;
   if (!self) return "";
-  umemLock_acquire_global();
-  char const *text = keep(self->status.message);
-  umemLock_release_global();
+  if (!open_texts()) return "";
+  char const *text = keep(text_of(self));
+  close_texts();
   return text;
 }
 
 void umem_copy_message(umemVirtual const *ctx, char *text) {
   text[0] = 0;
-  umemLock_acquire_global();
-  if (ctx->status.message) append(text, ctx->status.message);
-  umemLock_release_global();
+  if (!open_texts()) return;
+  append(text, text_of(ctx));
+  close_texts();
 }
 
 umemStatusType umem_clear_status(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = ctx;
   if (!self) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  umemLock_acquire_global();
-  self->status.message = NULL;
-  self->text[0] = 0;
+  bool texts = open_texts();
+  if (texts) {
+    self->status.message = NULL;
+    self->text[0] = 0;
+  }
   __atomic_store_n(&self->status.type, umemOK, __ATOMIC_RELEASE);
-  umemLock_release_global();
+  if (texts) close_texts();
   return umemOK;
 }
 
@@ -258,10 +282,10 @@ void umem_thread_clear(void) {
 }
 
 void umem_set_failure_hook(umemFailureHook *hook, void *data) {
-  umemLock_acquire_global();
+  if (!open_texts()) return;
   failure_hook = hook;
   failure_hook_data = data;
-  umemLock_release_global();
+  close_texts();
 }
 
 /* ---- attempts ---- */

@@ -11,6 +11,7 @@ umemStatusType umem_set_threads(unsigned count) {
   if (count > UMEM_MAX_THREADS)
     return umemVirtual_fail(NULL, umemValueError, "%u threads are more than %d", count,
                             UMEM_MAX_THREADS);
+  umem_defer_cancel();
   umem_parallel_set(count);
   return umemOK;
 }

@@ -237,6 +237,7 @@ static umemStatusType construct(umemTrack *ctx, void *upstream, umemTrackOptions
   uint64_t before = umem_thread.failures;
   Track *track = umemAdaptor_construct(ctx, upstream, adopts, &track_vtbl, "Track", sizeof *track);
   if (!track) return umem_result(before);
+  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
   if (start(track, ctx, options)) return umemOK;
   umemAdaptor_abandon(&ctx->super);
   return umem_result(before);

@@ -30,7 +30,8 @@ static void the_base_of_a_context(void **state) {
   OFFSET(umemVirtual, alignment, 56);
   OFFSET(umemVirtual, space, 64);
   OFFSET(umemVirtual, base, 80);
-  OFFSET(umemVirtual, reserved, 88);
+  OFFSET(umemVirtual, self, 88);
+  OFFSET(umemVirtual, reserved, 96);
   OFFSET(umemVirtual, text, 128);
 }
 

@@ -125,6 +125,12 @@ static void refuses_the_rest(Refused *refused) {
   assert_false(same);
 }
 
+/* That ctx has this status alone; clears it. */
+static void expect_context_of(umemVirtual *ctx, umemStatusType type) {
+  assert_int_equal(umem_get_status(ctx), type);
+  assert_ok(umem_clear_status(ctx));
+}
+
 static void refuses_everything(void *ctx, int wanted) {
   Refused refused = {ctx, wanted, 0};
   assert_non_null(umem_get_device_name(ctx));
@@ -196,6 +202,68 @@ static void constructors_refuse_NULL(void) {
   expect_failure(NULL, umemValueError);
 }
 
+/* ---- copies by value ---- */
+
+/* What was copied goes on as if there were no copy, and the copy speaks of itself alone. */
+static void a_copy_is_no_context(Place const *place) {
+  umemVirtual *ctx = place->ctx, copy;
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 3);
+  uintptr_t adr = new_filled_block(ctx, 100, 3);
+  umem_set_status(ctx, umemIOError, "of its life");
+  umem_thread_clear();
+  memcpy(&copy, ctx, sizeof copy);
+  assert_string_equal(umem_get_message(&copy), "of its life");
+  umem_clear_status(&copy);
+  refuses_everything(&copy, umemValueError);
+  assert_non_null(strstr(umem_get_message(&copy), "must not be copied or moved"));
+  Refused refusal = {&copy, umemValueError, 0}, *refused = &refusal;
+  REFUSES_SILENTLY(umem_free(&copy, adr));
+  REFUSES(umem_copy_to(&copy, adr, &test_host, (uintptr_t)bytes, 100));
+  REFUSES(umem_disconnect(&copy, adr, &test_host, (uintptr_t)bytes, 1));
+  REFUSES_SILENTLY(umem_get_upstream(&copy));
+  REFUSES_SILENTLY(umem_dtor(&copy));
+  assert_string_equal(umem_get_message(ctx), "of its life");
+  expect_context_of(ctx, umemIOError);
+  assert_holds(ctx, adr, bytes, 100);
+  umem_free(ctx, adr);
+}
+
+/* The message of a copy outlives what was copied. */
+static void a_copy_outlives_its_source(void) {
+  umemHost *host = malloc(sizeof *host), copy;
+  assert_non_null(host);
+  assert_ok(umemHost_ctor(host));
+  umem_set_status(host, umemIOError, "of its life");
+  umem_thread_clear();
+  memcpy(&copy, host, sizeof copy);
+  umem_dtor(host);
+  memset(host, 'x', sizeof *host);
+  free(host);
+  assert_string_equal(umem_get_message(&copy), "of its life");
+  umem_dtor(&copy);
+  expect_failure(&copy.super, umemValueError);
+}
+
+/* As in a struct of the program that is returned by value: neither it nor its members are good. */
+static void a_moved_member_is_no_context(void) {
+  struct {
+    umemHost host;
+    umemLimit limit;
+  } one, other;
+  assert_ok(umemHost_ctor(&one.host));
+  assert_ok(umemLimit_ctor(&one.limit, &one.host, 1000));
+  memcpy(&other, &one, sizeof other);
+  assert_true(umem_alloc(&other.host, 10) == 0);
+  expect_failure(&other.host.super, umemValueError);
+  assert_true(umem_alloc(&other.limit, 10) == 0);
+  expect_failure(&other.limit.super, umemValueError);
+  assert_true(umemLimit_used(&other.limit) == 0);
+  expect_failure(&other.limit.super, umemValueError);
+  umem_dtor(&one.limit);
+  umem_dtor(&one.host);
+}
+
 /* ---- failed constructors ---- */
 
 static void check_refusal(BackendRefusal const *row) {
@@ -224,6 +292,9 @@ ContractTest const refusal_tests[] = {
     SINGLE(a_destructed_context_refuses_no_ops_too),
     APART(the_end_of_nothing_does_nothing),
     APART(constructors_refuse_NULL),
+    SINGLE(a_copy_is_no_context),
+    APART(a_copy_outlives_its_source),
+    APART(a_moved_member_is_no_context),
     APART(a_failed_constructor_makes_no_context),
     {.name = NULL},
 };

@@ -24,10 +24,16 @@
 UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
                                    size_t dst_alignment);
 
-/* Frees what umem_connect allocated for dst_adr, and nothing else. src, src_adr and dst_alignment are
- * those given to umem_connect; src_adr may be freed only after. Moves no data. Waits for the queued
- * work of ordered sides. dst_adr null is ignored. Errors: umemValueError, and nothing is freed, when
- * both are one memory and dst_adr is not src_adr; as umem_aligned_free. */
+/* Ends a connection: waits for the queued work of ordered sides, then frees what umem_connect allocated
+ * for dst_adr, and nothing else. src, src_adr and dst_alignment are those given to umem_connect; src_adr
+ * may be freed only after. Moves no data. dst_adr null is ignored.
+ *
+ * A call that is refused for its arguments does nothing, and waits for nothing: a context that is not
+ * constructed, or goes over one that has ended; an alignment that is no power of two; both sides one
+ * memory, and dst_adr not src_adr (umemValueError). After any other call the connection has ended, also
+ * when a wait has failed: the returned status is then that of the wait, and the block is freed all the same.
+ * Only where the context refuses to free the block (see umem_free) does it stay allocated; the status is
+ * the one that umem_aligned_free records. */
 UMEM_EXTERN umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst,
                                            uintptr_t dst_adr, size_t dst_alignment);
 

@@ -10,8 +10,10 @@
  *     umem_dtor(&file);
  *
  * Every function takes contexts as void *, so that a pointer to any of these structs will do.
- * A context must stay where it was constructed: it is never copied or moved. A context that is all
- * zero, whose constructor failed, or that was destructed answers every call with a status.
+ * A context must stay where it was constructed. A copy by value (f = g, a struct that is returned, an
+ * array that realloc has moved) is no context: every call on it, umem_dtor too, is umemValueError and
+ * touches nothing but the status of the copy. A context that is all zero, whose constructor failed, or
+ * that was destructed answers every call with a status.
  *
  * Addresses are uintptr_t. Where a context's memory can be addressed by this process they are
  * pointers; for a File they are byte offsets. Adding to an address is valid inside its block.
@@ -57,9 +59,11 @@ typedef enum umemCapability {
                                     is 0, means that memory is out, and umem says so */
   umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
   umemDeviceShared =
-      1 << 11 /* work of a GPU that umem has not queued, or not waited for, may still use
+      1 << 11,         /* work of a GPU that umem has not queued, or not waited for, may still use
                                 the memory: umem_synchronize waits for it, and umem calls that before the
                                 CPU touches the memory in a copy; umem_wait orders others after it */
+  umemPrompt = 1 << 12 /* no method of it reaches a point where pthread_cancel may end the thread
+                             (I/O, waiting): umem does without putting cancellation off */
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who
@@ -76,7 +80,8 @@ typedef struct umemVirtual {
   size_t alignment;      /* bytes: every address of umem_alloc and umem_calloc is a multiple */
   uint64_t space[2];     /* names the address space: equal (and one vptr) means the same memory */
   void *base;            /* owned by the library */
-  uintptr_t reserved[5]; /* zero */
+  void const *self;      /* where it was constructed: what stands elsewhere is a copy */
+  uintptr_t reserved[4]; /* zero */
   char text[UMEM_MESSAGE_SIZE]; /* where status.message points */
 } umemVirtual;
 

@@ -1,0 +1,166 @@
+/* thrown.cpp - exceptions that leave a function of the program which umem calls: what may pass comes out of
+ * umem's function, and nothing of the interrupted call is left. */
+#include <umem/context.hpp>
+#include <umem/open.hpp>
+
+#include <umem.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+struct Mine {
+  int number;
+};
+
+/* ---- schemes ---- */
+
+umemStatusType throws_first(void *, void *, umemOptionValue const *, umemOptionValue const *,
+                            void *) {
+  throw Mine{1};
+}
+
+/* Throws when it is a context already. */
+umemStatusType throws_last(void *ctx, void *upstream, umemOptionValue const *,
+                           umemOptionValue const *, void *) {
+  umemStats_ctor(static_cast<umemStats *>(ctx), upstream);
+  throw Mine{2};
+}
+
+umemScheme scheme_of(char const *name, umemSchemeConstruct *construct, bool decorates) {
+  umemScheme scheme = {};
+  scheme.size = sizeof scheme;
+  scheme.name = name;
+  scheme.context_size = sizeof(umemStats);
+  scheme.decorates = decorates;
+  scheme.construct = construct;
+  return scheme;
+}
+
+void register_schemes() {
+  static umemScheme const schemes[] = {scheme_of("throws", throws_first, false),
+                                       scheme_of("throws-over", throws_first, true),
+                                       scheme_of("throws-late", throws_last, true)};
+  static bool const done = [] {
+    for (umemScheme const &scheme : schemes)
+      EXPECT_EQ(umem_register_scheme(&scheme), umemOK) << umem_thread_message();
+    return true;
+  }();
+  (void)done;
+}
+
+/* ---- what must hold afterwards ---- */
+
+/* A failure is recorded, under the name of its own function, and nothing else is held. */
+void expect_whole_thread() {
+  EXPECT_EQ(umem_thread_status(), umemOK) << umem_thread_message();
+  umem::Host host;
+  EXPECT_EQ(umem_set(host.c_context(), 0, 1, 1), umemValueError);
+  EXPECT_STREQ(umem_thread_message(), "umem_set: the address in Host is null");
+  umem_thread_clear();
+}
+
+class Thrown : public testing::Test {
+protected:
+  Thrown() { register_schemes(); }
+  ~Thrown() override { expect_whole_thread(); }
+};
+
+template <class F> int number_thrown_by(F &&f) {
+  try {
+    f();
+  } catch (Mine const &mine) {
+    return mine.number;
+  }
+  return 0;
+}
+
+TEST_F(Thrown, by_a_scheme_comes_out_of_open) {
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(number_thrown_by([] { umem::open("throws:"); }), 1);
+    EXPECT_EQ(number_thrown_by([] { umem::open("pool+stats+throws:"); }), 1);
+    EXPECT_EQ(number_thrown_by([] { umem_open("throws-over+host:"); }), 1);
+    EXPECT_EQ(number_thrown_by([] { umem_open("pool+throws-late+pool+host:"); }), 2);
+    expect_whole_thread();
+    umem::Context good = umem::open("pool+stats+host:");
+    EXPECT_NE(umem_alloc(good.c_context(), 100), 0u);
+  }
+}
+
+/* The writer's lock of a file goes with its context. */
+TEST_F(Thrown, by_a_scheme_ends_the_layers_below) {
+  char path[] = "/tmp/umem-thrown-XXXXXX";
+  int fd = mkstemp(path);
+  ASSERT_GE(fd, 0);
+  close(fd);
+  std::string below = std::string("pool+file:") + path + "?mode=r%2B";
+  for (char const *over : {"throws-over+", "throws-late+stats+"}) {
+    EXPECT_NE(number_thrown_by([&] { umem::open(over + below); }), 0);
+    EXPECT_TRUE(umem::open(below));
+  }
+  unlink(path);
+}
+
+TEST_F(Thrown, by_a_scheme_comes_out_of_the_default) {
+  setenv("UMEM_DEFAULT", "throws-late+throws:", 1);
+  EXPECT_EQ(number_thrown_by([] { umem_default(); }), 1);
+  EXPECT_EQ(number_thrown_by([] { umem::default_context(); }), 1);
+  EXPECT_EQ(number_thrown_by([] { umem_default_of(0); }), 0);
+  umem_thread_clear();
+  setenv("UMEM_DEFAULT", "stats+host:", 1);
+  std::thread([] { EXPECT_NE(umem_default(), nullptr) << umem_thread_message(); }).join();
+  EXPECT_NE(umem_default(), nullptr) << umem_thread_message();
+  unsetenv("UMEM_DEFAULT");
+}
+
+/* ---- callbacks ---- */
+
+bool throws_in_the_middle(void *, std::uint64_t done, std::uint64_t) {
+  if (done) throw Mine{3};
+  return true;
+}
+
+TEST_F(Thrown, by_progress_comes_out_of_the_copy) {
+  umem::Host host;
+  char from[100] = "bytes", to[100] = "";
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.step = 50;
+  options.progress = throws_in_the_middle;
+  EXPECT_EQ(number_thrown_by([&] {
+              umem_copy_to_with(host.c_context(), reinterpret_cast<std::uintptr_t>(from),
+                                host.c_context(), reinterpret_cast<std::uintptr_t>(to), sizeof to,
+                                &options);
+            }),
+            3);
+  EXPECT_STREQ(to, "bytes");
+}
+
+int told;
+
+void throws_when_told(void *, umemStatusType, char const *, void *) {
+  told++;
+  throw Mine{4};
+}
+
+/* A hook must not throw; one that does is called again all the same, and holds nothing. */
+TEST_F(Thrown, by_a_hook_does_not_silence_it) {
+  umem::Host host;
+  umem_set_failure_hook(throws_when_told, nullptr);
+  for (int i = 1; i <= 3; i++) {
+    EXPECT_EQ(number_thrown_by([&] { umem_set(host.c_context(), 0, 1, 1); }), 4);
+    EXPECT_EQ(told, i);
+    std::thread([&] {
+      EXPECT_EQ(number_thrown_by([&] { umem_set(host.c_context(), 0, 1, 1); }), 4);
+    }).join();
+    EXPECT_EQ(told--, i + 1);
+  }
+  umem_set_failure_hook(nullptr, nullptr);
+  umem_thread_clear();
+}
+
+} // namespace
