@@ -58,12 +58,13 @@ typedef enum umemCapability {
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
   umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
-  umemDeviceShared =
-      1 << 11,         /* work of a GPU that umem has not queued, or not waited for, may still use
-                                the memory: umem_synchronize waits for it, and umem calls that before the
-                                CPU touches the memory in a copy; umem_wait orders others after it */
-  umemPrompt = 1 << 12 /* no method of it reaches a point where pthread_cancel may end the thread
-                             (I/O, waiting): umem does without putting cancellation off */
+  /* A GPU may use the memory in work that umem has not queued, or not waited for: umem_synchronize
+   * waits for it, and umem calls that before the CPU touches the memory in a copy; umem_wait orders
+   * others after it. */
+  umemDeviceShared = 1 << 11,
+  /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
+   * put cancellation off. */
+  umemPrompt = 1 << 12
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who
