@@ -315,7 +315,7 @@ static void exit_beside_threads(void) {
 /* What they record until the end is in the log, and that is complete. */
 static void threads_may_go_on(void **state) {
   (void)state;
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 5; i++) {
     assert_int_equal(run(log_of_host, exit_beside_threads), 0);
     read_log();
     assert_true(trace.header.ended != 0);
