@@ -280,7 +280,7 @@ static void use_in_layers(void) {
   options.filename = path;
   EXPECT(!umemPool_ctor(&pool, umem_default(), NULL));
   EXPECT(umem_alloc(&pool, 10)); /* which takes a chunk */
-  EXPECT(!umemLog_ctor(&log, umem_default(), &options) || strcmp(path, options.filename));
+  EXPECT(!umemLog_ctor(&log, umem_default(), &options));
 }
 
 static void those_who_end_later_may_use_it(void **state) {
