@@ -16,8 +16,14 @@
 typedef struct Source {
   int fd; /* -1: memory */
   unsigned char const *bytes;
-  uint64_t length;
+  uint64_t length; /* of memory */
 } Source;
+
+static uint64_t length_of(Source const *source) {
+  struct stat about;
+  if (source->fd < 0) return source->length;
+  return fstat(source->fd, &about) == 0 ? (uint64_t)about.st_size : 0;
+}
 
 /* Reads up to nbytes, fewer only where the source ends. -1 and errno when it cannot. */
 static ssize_t read_at(Source const *source, void *to, size_t nbytes, uint64_t at) {
@@ -172,18 +178,20 @@ static bool collect(Trace *trace, Source const *source) {
   return true;
 }
 
+/* The length is asked after the header: a file grows before it gets that of a longer log. */
 static bool read_header(Trace *trace, Source const *source) {
   umemLogHeader *header = &trace->header;
   ssize_t got = read_at(source, header, sizeof *header, 0);
   if (got < 0) REFUSE("%s", strerror(errno));
-  if (source->length < umemLog_ring_at || got < (ssize_t)sizeof *header) {
+  uint64_t length = length_of(source);
+  if (length < umemLog_ring_at || got < (ssize_t)sizeof *header) {
     bool begins = got >= (ssize_t)sizeof header->magic &&
                   memcmp(header->magic, UMEM_LOG_MAGIC, sizeof header->magic) == 0;
     REFUSE(begins ? "it is truncated: %" PRIu64 " bytes"
                   : "it is no log of umem: %" PRIu64 " bytes",
-           source->length);
+           length);
   }
-  return check_header(trace, source->length);
+  return check_header(trace, length);
 }
 
 static bool read_contexts(Trace *trace, Source const *source) {
@@ -233,10 +241,10 @@ static bool parse_file(Trace *trace, Source const *source) {
   enum { most_tries = 3 };
   for (int i = 0; i < most_tries; i++) {
     umemLogHeader now = {.next = 0};
-    if (!parse(trace, source)) return false;
-    if (read_at(source, &now, sizeof now, 0) == sizeof now && is_still(trace, &now)) {
-      forget_overwritten(trace, now.next);
-      return true;
+    bool parsed = parse(trace, source);
+    if (read_at(source, &now, sizeof now, 0) >= 0 && is_still(trace, &now)) {
+      if (parsed) forget_overwritten(trace, now.next);
+      return parsed;
     }
     trace_close(trace);
   }
@@ -247,7 +255,7 @@ static bool read_fd(Trace *trace, int fd) {
   struct stat about;
   if (fd < 0 || fstat(fd, &about) != 0) REFUSE("%s", strerror(errno));
   if (!S_ISREG(about.st_mode)) REFUSE("it is no regular file");
-  return parse_file(trace, &(Source){.fd = fd, .length = (uint64_t)about.st_size});
+  return parse_file(trace, &(Source){.fd = fd});
 }
 
 bool trace_read(Trace *trace, char const *path) {

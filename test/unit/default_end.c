@@ -280,7 +280,7 @@ static void use_in_layers(void) {
   options.filename = path;
   EXPECT(!umemPool_ctor(&pool, umem_default(), NULL));
   EXPECT(umem_alloc(&pool, 10)); /* which takes a chunk */
-  EXPECT(!umemLog_ctor(&log, umem_default(), &options) || strcmp(path, options.filename));
+  EXPECT(!umemLog_ctor(&log, umem_default(), &options));
 }
 
 static void those_who_end_later_may_use_it(void **state) {
@@ -315,7 +315,7 @@ static void exit_beside_threads(void) {
 /* What they record until the end is in the log, and that is complete. */
 static void threads_may_go_on(void **state) {
   (void)state;
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 5; i++) {
     assert_int_equal(run(log_of_host, exit_beside_threads), 0);
     read_log();
     assert_true(trace.header.ended != 0);

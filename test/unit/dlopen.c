@@ -88,7 +88,7 @@ static void use_default(void) {
     if (i && !alloc(ctx, 10)) _exit(5);
     if (word_of_log(48)) _exit(6); /* when it ended: doc/contexts/log.rst */
     if (dlclose(library) || dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD)) _exit(7);
-    if (!word_of_log(48) || word_of_log(128) != (uint64_t)(1 + i)) _exit(8);
+    if (!word_of_log(48) || word_of_log(128) != (i ? 2 : 1)) _exit(8);
   }
   _exit(0);
 }

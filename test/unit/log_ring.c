@@ -185,6 +185,49 @@ static void a_log_can_be_read_while_it_is_written(void **state) {
   end(&one);
 }
 
+/* What is complete has all of its records: they are of the log that the header is of. */
+static void *read_one_of_many(void *over) {
+  Trace live;
+  size_t whole = 0;
+  while (!__atomic_load_n((bool *)over, __ATOMIC_ACQUIRE)) {
+    if (!trace_read(&live, path)) {
+      if (strcmp(live.why, "it was begun anew while it was read") != 0) abort();
+      continue;
+    }
+    bool is_complete = live.header.ended != 0;
+    if (is_complete && (live.count != 100 || live.incomplete)) abort();
+    for (size_t i = 1; i < live.count; i++)
+      if (is_complete && live.records[i].size && live.records[i].size != live.records[0].size)
+        abort();
+    whole += is_complete;
+    trace_close(&live);
+  }
+  return (void *)whole;
+}
+
+/* Each is of another size, and its blocks are. */
+static void a_log_can_be_read_while_others_are_begun(void **state) {
+  (void)state;
+  pthread_t reader;
+  bool over = false;
+  void *whole;
+  options.max_bytes = 1 << 16;
+  assert_ok(umemLog_ctor(&one, &host, &options));
+  for (int i = 0; i < 50; i++) umem_free(&one, umem_alloc(&one, 1));
+  end(&one);
+  assert_int_equal(pthread_create(&reader, NULL, read_one_of_many, &over), 0);
+  for (size_t k = 1; k <= 300; k++) {
+    options.max_bytes = (uint64_t)1 << (16 + k % 3);
+    assert_ok(umemLog_ctor(&one, &host, &options));
+    for (int i = 0; i < 50; i++) umem_free(&one, umem_alloc(&one, k));
+    end(&one);
+    usleep(200);
+  }
+  __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+  assert_int_equal(pthread_join(reader, &whole), 0);
+  assert_true((size_t)whole > 10);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       LOG_TEST(the_oldest_are_overwritten),
@@ -193,6 +236,7 @@ int main(void) {
       LOG_TEST(threads_overwrite_each_other),
       LOG_TEST(late_records_are_dropped),
       LOG_TEST(a_log_can_be_read_while_it_is_written),
+      LOG_TEST(a_log_can_be_read_while_others_are_begun),
   };
   return cmocka_run_group_tests_name("The ring of a log", tests, NULL, NULL);
 }
