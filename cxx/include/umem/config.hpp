@@ -18,6 +18,9 @@
 #define UMEM_FUNCTION
 #endif
 
+/* Marks a function of the host that is always a part of its caller. */
+#define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
+
 /* Checks what unchecked access relies on, on host and device; nothing where NDEBUG is defined. */
 #if defined(NDEBUG)
 #define UMEM_ASSERT(...) static_cast<void>(0)
