@@ -43,6 +43,7 @@ struct Effort {
 /* Each measures its part of the rows. */
 void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_arrays(Effort const &effort, std::vector<Ratio> &rows);
+void measure_indexed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);

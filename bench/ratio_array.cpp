@@ -13,7 +13,6 @@
 
 #include <cmath>
 #include <string>
-#include <time.h>
 
 namespace bench {
 namespace {
@@ -173,18 +172,6 @@ Square new_square(index n) {
 Raw raw_of(Square &square) {
   auto guard = square.host(umem::write);
   return {guard->data, guard->extent(0), guard->stride(0)};
-}
-
-/* Seconds that work takes on the processor. */
-template <typename Work> double processor_seconds_of(Work &&work) {
-  auto now = [] {
-    timespec time;
-    check_system(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0, "clock_gettime");
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  double begin = now();
-  work();
-  return now() - begin;
 }
 
 /* Arrays of n * n elements, which the loop goes through several times at once. */

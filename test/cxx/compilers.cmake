@@ -16,6 +16,39 @@ foreach(standard IN ITEMS 17 20 2b)
   )
 endforeach()
 
+# Under the warnings that programs turn on for themselves and, with CMake's add_subdirectory, for umem: the
+# headers, and what templates become where they are used.
+set(cxx_users -fsyntax-only -Werror -Wall -Wextra -Wpedantic -Wcast-align -Wcast-qual -Wconversion
+    -Wdouble-promotion -Wextra-semi -Wformat=2 -Wold-style-cast -Wshadow -Wsign-conversion -Wundef
+)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND cxx_users -Wduplicated-branches -Wduplicated-cond -Wlogical-op -Wuseless-cast)
+else()
+  list(APPEND cxx_users -Wcomma -Wshadow-all -Wshorten-64-to-32)
+endif()
+foreach(file IN ITEMS "${together}" plain.cpp kernels_units.cpp)
+  get_filename_component(file "${file}" ABSOLUTE)
+  get_filename_component(name "${file}" NAME_WE)
+  umem_command_test(
+    cxx.users_warnings.${name} cxx_compilers
+    "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_users} ${cxx_flags} "-I${PROJECT_SOURCE_DIR}/test" "${file}"
+  )
+endforeach()
+umem_command_test(
+  cxx.users_warnings.of_optimiser cxx_compilers
+  "${CMAKE_CXX_COMPILER}" -std=c++17 -Werror -O2 -Wall -Wextra -Waddress -Wnull-dereference ${cxx_flags}
+  "-I${PROJECT_SOURCE_DIR}/test" -S -o - "${CMAKE_CURRENT_SOURCE_DIR}/plain.cpp"
+)
+
+# In an older standard there is one error, which says what to do.
+foreach(header IN LISTS cxx_headers)
+  umem_command_test(
+    "cxx.too_old.${header}" cxx_compilers
+    python3 "${CMAKE_CURRENT_SOURCE_DIR}/too_old.py" "${cxx_include}/${header}"
+    "${CMAKE_CXX_COMPILER}" -fsyntax-only ${cxx_flags}
+  )
+endforeach()
+
 # With the standard library libc++, which Clang can use. The installed GoogleTest is built with the
 # other one, so programs of GoogleTest get one of their own from its sources, where they are.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

@@ -41,7 +41,7 @@ template <class F> void for_each_half(F const &f) {
   f(Type<__half>());
   f(Type<__nv_bfloat16>());
 #endif
-#ifdef __FLT16_MANT_DIG__
+#ifdef UMEM_HAS_FLOAT16
   f(Type<_Float16>());
 #endif
   static_cast<void>(f);
@@ -253,7 +253,7 @@ TEST(Bfloat16, has_a_smallest_and_a_largest_one) { expect_min_and_max<__nv_bfloa
 TEST(Half, is_left_out) { GTEST_SKIP() << "__half, __nv_bfloat16: there are no headers of CUDA"; }
 
 #endif
-#ifdef __FLT16_MANT_DIG__
+#ifdef UMEM_HAS_FLOAT16
 
 TEST(Float16, is_printed) { expect_text_of_half<_Float16>(); }
 TEST(Float16, goes_to_files_and_back) { expect_files_of_half<_Float16>(); }

@@ -11,7 +11,8 @@ raw_X has none, nor lose the vectors of raw_X.
 call_X does its work in other functions, and has loops for operands of other layouts besides. raw_X must
 have loops over vectors, and for each of them call_X, or a function that it calls, must have one with the
 same arithmetic on vectors; for the same amount of that, no more accesses to memory and at most one more
-instruction, for an index of its own; without calls and divisions of integers.
+instruction, for an index of its own; without calls and divisions of integers. With for_each in its name,
+no function with such arithmetic is called in a loop: it would read what it needs from memory for each row.
 
 Usage: machine_code.py [--must-fail] FILE COMPILER [OPTION...]
 
@@ -56,15 +57,21 @@ def functions(assembly):
     return found
 
 
-def loops(body):
-    """The loops of body that contain no other, the longest first."""
+def spans(body):
+    """Where the loops of body begin and end."""
     at = {item[1]: n for n, item in enumerate(body) if item[0] == "label"}
-    spans = set()
+    found = set()
     for n, item in enumerate(body):
         target = item[2].split(", ")[-1] if item[0] == "code" else None
         if target in at and at[target] < n:
-            spans.add((at[target], n))
-    inner = [s for s in spans if not any(t != s and s[0] <= t[0] and t[1] <= s[1] for t in spans)]
+            found.add((at[target], n))
+    return found
+
+
+def loops(body):
+    """The loops of body that contain no other, the longest first."""
+    every = spans(body)
+    inner = [s for s in every if not any(t != s and s[0] <= t[0] and t[1] <= s[1] for t in every)]
     return sorted((body[a : b + 1] for a, b in inner), key=count, reverse=True)
 
 
@@ -97,6 +104,11 @@ def differences(raw, view):
     return found, f"{of_view} for {of_raw}"
 
 
+def called(part):
+    """The names of the functions that are called from there."""
+    return {i[2].split("@")[0].strip() for i in part if i[0] == "code"}
+
+
 def reached(bodies, name):
     """The names of the functions that are called from this one, and its own."""
     found, todo = set(), [name]
@@ -105,8 +117,14 @@ def reached(bodies, name):
         if current in found or current not in bodies:
             continue
         found.add(current)
-        todo += [i[2].split("@")[0].strip() for i in bodies[current] if i[0] == "code"]
+        todo += called(bodies[current])
     return found
+
+
+def called_in_loops(bodies, names):
+    """Those of the functions that one of them calls in a loop."""
+    parts = [bodies[name][a : b + 1] for name in names for a, b in spans(bodies[name])]
+    return {callee for part in parts for callee in called(part)}
 
 
 def vector_work(part):
@@ -116,11 +134,16 @@ def vector_work(part):
     return found
 
 
+def does_as_much(part, raw):
+    """Whether a loop of a generic call has the arithmetic of one of raw pointers."""
+    return vector_work(part).keys() == vector_work(raw).keys()
+
+
 def is_as_good(part, raw):
     """Whether a loop of a generic call does what one of raw pointers does, with no more effort."""
     work, raw_work = vector_work(part), vector_work(raw)
     amount, raw_amount = sum(work.values()), sum(raw_work.values())
-    if work.keys() != raw_work.keys() or has(part, CALL) or has(part, DIVISION):
+    if not does_as_much(part, raw) or has(part, CALL) or has(part, DIVISION):
         return False
     if any(work[what] * raw_amount != raw_work[what] * amount for what in work):
         return False
@@ -135,9 +158,14 @@ def worse_loops(bodies, name):
     wanted = [loop for loop in loops(bodies["raw_" + name]) if sum(vector_work(loop).values())]
     if not wanted:
         return ["no vectors in the loops over raw pointers"], "0 loops"
-    there = [loop for body in reached(bodies, "call_" + name) for loop in loops(bodies[body])]
-    missing = [raw for raw in wanted if not any(is_as_good(part, raw) for part in there)]
-    found = [f"nothing like the loop with {dict(vector_work(raw))}" for raw in missing]
+    names = reached(bodies, "call_" + name)
+    by_rows = called_in_loops(bodies, names) if name.startswith("for_each") else set()
+    found = []
+    for raw in wanted:
+        if not any(is_as_good(part, raw) for n in names for part in loops(bodies[n])):
+            found.append(f"nothing like the loop with {dict(vector_work(raw))}")
+        elif any(does_as_much(part, raw) for n in names & by_rows for part in loops(bodies[n])):
+            found.append(f"a call for each row of the loop with {dict(vector_work(raw))}")
     return found, f"{[count(raw) for raw in wanted]} in loops over vectors"
 
 

@@ -55,6 +55,15 @@ struct Jacobi {
 
 } // namespace
 
+/* As in a header of a program: other files may have it too, so that compilers inline less of it. */
+struct SevenPoints {
+  View<double const, 3> u;
+  OPERATION void operator()(double &x, ptrdiff_t i, ptrdiff_t j, ptrdiff_t k) const {
+    x = 0.5 * u(i, j, k) + 0.1 * (u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) +
+                                  u(i, j + 1, k) + u(i, j, k - 1) + u(i, j, k + 1));
+  }
+};
+
 extern "C" {
 
 void raw_for_each(float *x, ptrdiff_t n) {
@@ -81,6 +90,19 @@ void raw_for_each_indexed(float *x, int nx, int ny) {
 }
 void call_for_each_indexed(View<float, 2> const &x) {
   umem::for_each_indexed<std::int32_t>(on_host, x, AddColumn());
+}
+void raw_for_each_indexed_3d(double *x, double const *u, ptrdiff_t n, ptrdiff_t plane,
+                             ptrdiff_t row) {
+  for (ptrdiff_t i = 1; i < n - 1; i++)
+    for (ptrdiff_t j = 1; j < n - 1; j++)
+      for (ptrdiff_t k = 1; k < n - 1; k++) {
+        double const *at = u + i * plane + j * row + k;
+        x[i * plane + j * row + k] =
+            0.5 * at[0] + 0.1 * (at[-plane] + at[plane] + at[-row] + at[row] + at[-1] + at[1]);
+      }
+}
+void call_for_each_indexed_3d(View<double, 3> const &x, View<double const, 3> const &u) {
+  umem::for_each_indexed(on_host, x, umem::interior(x), SevenPoints{u});
 }
 void raw_for_each_index(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
   for (ptrdiff_t i = 1; i < nx - 1; i++)

@@ -43,10 +43,21 @@ struct Deleter {
 };
 using AnyDeleter = std::unique_ptr<Deleter>; /* null: nothing is to be done */
 
+/* Whether F says itself that it is empty, as std::function does. A lambda without captures converts to bool
+ * too, by way of a pointer that is never null. */
+template <class F, class = void> inline constexpr bool can_be_empty = false;
+template <class F>
+inline constexpr bool
+    can_be_empty<F, std::void_t<decltype(std::declval<F const &>().operator bool())>> = true;
+
 /* An empty std::function, a null pointer. */
 template <class F> bool is_empty_function(F const &f) {
-  if constexpr (std::is_constructible_v<bool, F const &>) return !static_cast<bool>(f);
-  return false;
+  if constexpr (std::is_pointer_v<F>)
+    return f == nullptr;
+  else if constexpr (can_be_empty<F>)
+    return !f;
+  else
+    return false;
 }
 
 template <class F> AnyDeleter make_deleter(F f) {

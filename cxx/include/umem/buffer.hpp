@@ -87,7 +87,8 @@ public:
         size_(std::exchange(other.size_, 0)), alignment_(std::exchange(other.alignment_, 0)) {}
 
   Buffer &operator=(Buffer &&other) noexcept {
-    Buffer(std::move(other)).swap(*this);
+    Buffer moved = std::move(other);
+    moved.swap(*this);
     return *this;
   }
 

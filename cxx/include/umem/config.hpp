@@ -3,8 +3,11 @@
 #ifndef UMEM_CONFIG_HPP
 #define UMEM_CONFIG_HPP
 
+/* A file that is missing ends the compiler's work, where an #error would be the first of hundreds. Each
+ * public header includes this one before what is C++17. */
 #if __cplusplus < 201703L
-#error "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
+#define UMEM_NEEDS "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
+#include UMEM_NEEDS
 #endif
 
 #include <cstddef>
@@ -18,6 +21,9 @@
 #else
 #define UMEM_FUNCTION
 #endif
+
+/* Marks a function of the host that is always a part of its caller. */
+#define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
 /* Whether unchecked access, such as view(i, j), is checked all the same: 1 or 0. A program defines it,
  * -DUMEM_CHECKS=1, or leaves it to what the compiler is asked for: 1 without optimisation, 0 with any

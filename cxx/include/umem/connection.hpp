@@ -32,7 +32,8 @@ public:
   Connection(Connection &&other) noexcept = default;
 
   Connection &operator=(Connection &&other) noexcept {
-    Connection(std::move(other)).swap(*this);
+    Connection moved = std::move(other);
+    moved.swap(*this);
     return *this;
   }
 

@@ -2,6 +2,8 @@
 #ifndef UMEM_ELEMENT_HPP
 #define UMEM_ELEMENT_HPP
 
+#include <umem/config.hpp>
+
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -29,8 +31,10 @@ template <class T> using complex_part_t = typename complex_part<T>::type;
 
 template <class T> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<T>>;
 
-/* _Float16 where the compiler has it, which not every standard library knows. */
-#ifdef __FLT16_MANT_DIG__
+/* _Float16 where C++ has it, which not every standard library knows. GCC has it in C++ since version 13,
+ * on x86 since 12, and in C before: the macro of its precision is there all the same. */
+#if defined(__FLT16_MANT_DIG__) && (defined(__clang__) || __GNUC__ >= 13 || defined(__SSE2__))
+#define UMEM_HAS_FLOAT16
 using Float16 = _Float16;
 #else
 using Float16 = void;

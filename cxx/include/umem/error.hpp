@@ -19,6 +19,7 @@
 #error "umem.hpp reports failures by exceptions: compile without -fno-exceptions, or use umem.h"
 #endif
 
+#include <umem/config.hpp>
 #include <umem/status.h>
 
 #include <cstdint>

@@ -63,7 +63,8 @@ void map(P const &place, F f, View<T, N> const &target, View<A, N> const &...inp
 
 /* f(element, i, j, ...) for the indices of a range. */
 template <class Index, class P, class F, class T, int N>
-void map_indexed(P const &place, F f, View<T, N> const &view, Range<N> const &range) {
+UMEM_ALWAYS_INLINE void map_indexed(P const &place, F f, View<T, N> const &view,
+                                    Range<N> const &range) {
   check_index_type<Index>(range);
   if constexpr (may_be_device<P>)
     if (is_device(place))
@@ -115,7 +116,7 @@ void for_each(A &&array, detail::range_of<A> const &range, F f) {
  * umem::value_error where it is too narrow. */
 template <class Index = index, class P, class A, class F,
           class = std::enable_if_t<detail::is_place<P>>>
-void for_each_indexed(P const &place, A &&elements, F f) {
+UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
@@ -130,7 +131,8 @@ void for_each_indexed(A &&array, F f) {
 /* The same for the elements whose indices are in range, as for for_each. */
 template <class Index = index, class P, class A, class F,
           class = std::enable_if_t<detail::is_place<P>>>
-void for_each_indexed(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
+UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements,
+                                         detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each_indexed");
   auto where = detail::settled(place, elements);
   auto open = detail::open(where, elements, write);
@@ -148,7 +150,7 @@ void for_each_indexed(A &&array, detail::range_of<A> const &range, F f) {
 /* f(i, j, ...) for all indices of a range, or all below extents. For what f touches, its views must
  * be of memory that the place can use. */
 template <class Index = index, class P, int N, class F>
-void for_each_index(P const &place, Range<N> const &range, F f) {
+UMEM_ALWAYS_INLINE void for_each_index(P const &place, Range<N> const &range, F f) {
   UMEM_TRACE("umem::for_each_index");
   auto where = detail::as_place(place);
   using Where = decltype(where);
@@ -162,11 +164,12 @@ void for_each_index(P const &place, Range<N> const &range, F f) {
   }
 }
 template <class Index = index, class P, int N, class F>
-void for_each_index(P const &place, Extents<N> const &extents, F f) {
+UMEM_ALWAYS_INLINE void for_each_index(P const &place, Extents<N> const &extents, F f) {
   for_each_index<Index>(place, Range<N>(extents), f);
 }
 template <class Index = index, class P, int N, class F>
-void for_each_index(P const &place, Extents<N> const &begin, Extents<N> const &end, F f) {
+UMEM_ALWAYS_INLINE void for_each_index(P const &place, Extents<N> const &begin,
+                                       Extents<N> const &end, F f) {
   for_each_index<Index>(place, Range<N>(begin, end), f);
 }
 

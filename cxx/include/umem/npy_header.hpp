@@ -184,9 +184,8 @@ private:
 inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
   unsigned char start[12] = {};
   if (file_size == 0) throw io_error("it is empty");
-  copy(file, 0, start,
-       file_size < sizeof start ? static_cast<std::size_t>(file_size) : sizeof start);
-  if (std::memcmp(start, "\x93NUMPY", file_size < 6 ? static_cast<std::size_t>(file_size) : 6) != 0)
+  copy(file, 0, start, file_size < sizeof start ? file_size : sizeof start);
+  if (std::memcmp(start, "\x93NUMPY", file_size < 6 ? file_size : 6) != 0)
     throw value_error("it is no .npy file: it does not start with \\x93NUMPY");
   if (file_size < 10) throw io_error("it is truncated: it ends inside of its header");
   if (start[6] < 1 || start[6] > 3 || start[7] != 0)

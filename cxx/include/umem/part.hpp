@@ -187,8 +187,9 @@ private:
   template <class U>
   void copy_between(detail::MirrorPlace const &from, detail::MirrorPlace const &to,
                     Part<U, N> const &dst) const {
-    std::size_t extents[N + 1] = {};
-    std::ptrdiff_t src_strides[N + 1] = {}, dst_strides[N + 1] = {};
+    constexpr std::size_t dimensions = static_cast<std::size_t>(N) + 1; /* an array has some */
+    std::size_t extents[dimensions] = {};
+    std::ptrdiff_t src_strides[dimensions] = {}, dst_strides[dimensions] = {};
     for (int k = 0; k < N; k++) {
       extents[k] = static_cast<std::size_t>(extents_[k]);
       src_strides[k] = strides_[k] * static_cast<index>(sizeof(T));

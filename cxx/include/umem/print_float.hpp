@@ -68,9 +68,10 @@ template <class T> Decimal shortest(T value) {
 /* ---- one number, without its sign ---- */
 
 /* What printf makes of the magnitude. */
-inline std::string rounded(char const *format, int precision, Decimal const &number) {
+inline std::string rounded(bool scientific, int precision, Decimal const &number) {
   char text[5200]; /* the largest long double has 4933 digits before the point */
-  std::snprintf(text, sizeof text, format, precision, std::fabs(number.value));
+  std::snprintf(text, sizeof text, scientific ? "%#.*Le" : "%#.*Lf", precision,
+                std::fabs(number.value));
   return text;
 }
 
@@ -83,7 +84,7 @@ inline std::string without_zeros(std::string text) {
  * point. */
 inline std::string positional(Decimal const &number, int precision) {
   if (number.fraction() - number.exponent > precision)
-    return without_zeros(rounded("%#.*Lf", precision, number));
+    return without_zeros(rounded(false, precision, number));
   std::string text;
   for (int k = std::min(0, number.exponent); k <= number.exponent; k++) text += number.digit(k);
   if (number.exponent < 0) text = "0";
@@ -101,7 +102,7 @@ struct Scientific {
 inline Scientific scientific(Decimal const &number, int precision) {
   if (number.fraction() == precision)
     return {number.digits.substr(0, 1) + "." + number.digits.substr(1), number.exponent};
-  std::string text = rounded("%#.*Le", precision, number);
+  std::string text = rounded(true, precision, number);
   std::size_t e = text.find('e');
   return {text.substr(0, e), std::atoi(text.c_str() + e + 1)};
 }

@@ -70,9 +70,12 @@ void host_map(HostPlace place, F &f, View<T, N> const &view, View<A, N> const &.
 
 /* ---- indices ---- */
 
-/* Loops K to N - 1 over [begin, end), in C order, with the indices of the outer loops before. */
+/* Loops K to N - 1 over [begin, end), in C order, with the indices of the outer loops before. All of
+ * them become one function, as loops that are written out: a compiler that calls the inner ones reads
+ * the functor from memory again for each row. */
 template <int K, int N, class Index, class F, class... I>
-void host_index_nest(F &f, Extents<N> const &begin, Extents<N> const &end, I... before) {
+UMEM_ALWAYS_INLINE void host_index_nest(F &f, Extents<N> const &begin, Extents<N> const &end,
+                                        I... before) {
   if constexpr (K == N) {
     f(before...);
   } else {
@@ -82,9 +85,26 @@ void host_index_nest(F &f, Extents<N> const &begin, Extents<N> const &end, I... 
   }
 }
 
-/* Calls f(i, j, ...) for begin <= (i, j, ...) < end. Threads get copies of f. */
-template <class Index, int N, class F>
-void host_indices(HostPlace place, F &f, Extents<N> const &begin, Extents<N> const &end) {
+/* The same for f(element, i, j, ...); row: the element with the indices before, and 0 from K on. */
+template <bool unit, int K, class Index, class F, class T, int N, class... I>
+UMEM_ALWAYS_INLINE void host_element_nest(F &f, T *row, Extents<N> const &strides,
+                                          Extents<N> const &begin, Extents<N> const &end,
+                                          I... before) {
+  if constexpr (K == N) {
+    f(*row, before...);
+  } else {
+    index const stride = unit && K == N - 1 ? 1 : strides.at[K];
+    Index const last = static_cast<Index>(end.at[K]);
+    for (Index i = static_cast<Index>(begin.at[K]); i < last; i++)
+      host_element_nest<unit, K + 1, Index>(f, row + static_cast<index>(i) * stride, strides, begin,
+                                            end, before..., i);
+  }
+}
+
+/* Calls run(begin, end) for [begin, end) as a whole, or for the parts of threads. */
+template <int N, class Run>
+UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Extents<N> const &end,
+                                   Run const &run) {
   Extents<N> extents;
   for (int k = 0; k < N; k++) {
     extents.at[k] = end.at[k] - begin.at[k];
@@ -97,13 +117,25 @@ void host_indices(HostPlace place, F &f, Extents<N> const &begin, Extents<N> con
         Extents<N> low = begin, high = end;
         low.at[k] = begin.at[k] + first;
         high.at[k] = begin.at[k] + last;
-        F own = f;
-        host_index_nest<0, N, Index>(own, low, high);
+        run(low, high);
       });
       return;
     }
   }
-  host_index_nest<0, N, Index>(f, begin, end);
+  run(begin, end);
+}
+
+/* Calls f(i, j, ...) for begin <= (i, j, ...) < end, with a copy of f for each thread: nothing else can
+ * see it, so that it may be in registers. */
+template <class Index, int N, class F>
+UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> const &begin,
+                                     Extents<N> const &end) {
+  host_share(
+      place, begin,
+      end, [&](Extents<N> const low, Extents<N> const high) __attribute__((always_inline)) {
+        F own = f;
+        host_index_nest<0, N, Index>(own, low, high);
+      });
 }
 
 /* Calls f(element, i, j, ...) for the elements of a view; unit: that the stride of the last
@@ -127,17 +159,27 @@ private:
   }
 };
 
+template <bool unit, class Index, class T, int N, class F>
+UMEM_ALWAYS_INLINE void host_indexed_rows(HostPlace place, F const &f, View<T, N> const &view,
+                                          Extents<N> const &begin, Extents<N> const &end) {
+  host_share(
+      place, begin,
+      end, [&](Extents<N> const low, Extents<N> const high) __attribute__((always_inline)) {
+        F own = f;
+        Extents<N> const strides = view.strides;
+        host_element_nest<unit, 0, Index>(own, view.data, strides, low, high);
+      });
+}
+
+/* Calls f(element, i, j, ...) for the elements of a view with begin <= (i, j, ...) < end. */
 template <class Index, class T, int N, class F>
-void host_indexed(HostPlace place, F &f, View<T, N> const &view, Extents<N> const &begin,
-                  Extents<N> const &end) {
+UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, F const &f, View<T, N> const &view,
+                                     Extents<N> const &begin, Extents<N> const &end) {
   if constexpr (N > 0) {
-    if (view.strides.at[N - 1] == 1) {
-      CallWithElement<true, T, N, F> call{f, view};
-      return host_indices<Index>(place, call, begin, end);
-    }
+    if (view.strides.at[N - 1] == 1)
+      return host_indexed_rows<true, Index>(place, f, view, begin, end);
   }
-  CallWithElement<false, T, N, F> call{f, view};
-  host_indices<Index>(place, call, begin, end);
+  host_indexed_rows<false, Index>(place, f, view, begin, end);
 }
 
 } // namespace detail

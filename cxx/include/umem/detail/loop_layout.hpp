@@ -6,6 +6,7 @@
 #include <umem/extents.hpp>
 #include <umem/view.hpp>
 
+#include <cstddef>
 #include <string>
 
 namespace umem {
@@ -16,7 +17,7 @@ namespace detail {
 template <int N, int M> struct LoopLayout {
   static_assert(N > 0 && M > 0);
   Extents<N> extents;
-  Extents<N> strides[M];
+  Extents<N> strides[static_cast<std::size_t>(M)];
 
   /* Elements follow each other in all operands: one loop with stride 1. */
   bool is_contiguous() const noexcept {
