@@ -58,7 +58,8 @@ uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
 uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
   UMEM_ENTER();
   uint64_t length;
-  if (!is_mmap(ctx) || !umemStore_measure(ctx->impl, &length)) return 0;
+  if (!is_mmap(ctx) || !umemStore_settle(ctx->impl)) return 0;
+  if (!umemStore_measure(ctx->impl, &length)) return 0;
   umemStore *store = ctx->impl;
   if (offset < length && offset < store->limit) return pointer_to(store, offset);
   umemVirtual_fail(ctx, umemIndexError,

@@ -73,8 +73,6 @@ typedef struct umemStore {
   uint64_t first;  /* where the first block can begin */
   uint64_t reserved; /* disk space for [first, reserved) is surely there */
   uint64_t used;     /* from here on no byte was ever handed out, so that they read as zero */
-  uint64_t wanted;   /* while building: blocks were placed in [wanted_from, wanted) */
-  uint64_t wanted_from;
   bool leftover; /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
@@ -132,6 +130,9 @@ static inline bool umemStore_settle(umemStore *store) {
   return __builtin_expect(!__atomic_load_n(&store->building, __ATOMIC_ACQUIRE), 1) ||
          umemStore_commit(store);
 }
+
+/* The bytes from the first live block to the end of the last one; both 0 without any. Under the lock. */
+void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
 
 /* What umemStore_commit does under the lock. */
 bool umemStore_carry_out(umemStore *store);

@@ -15,47 +15,49 @@
 
 /* ---- emptying ---- */
 
-/* Takes the disk space for the blocks beside and behind the old bytes. It is free again, and taken anew,
- * when these go. */
-static bool try_space(umemStore *store) {
-  uint64_t end = store->wanted;
-  if (!end || store->sparse) return true;
-  if (!umemStore_may_fit(store, 0, end)) return false;
-  int error = umemStore_change_space(store, FALLOC_FL_KEEP_SIZE, 0, end);
+/* Takes the disk space for blocks up to `to` beside and behind the old bytes. It is free again, and taken
+ * anew, when these go. */
+static bool try_space(umemStore *store, uint64_t to) {
+  if (!to || store->sparse) return true;
+  if (!umemStore_may_fit(store, 0, to)) return false;
+  int error = umemStore_change_space(store, FALLOC_FL_KEEP_SIZE, 0, to);
   if (!error || umemStore_lacks(error)) return true;
   store->leftover = true;
   umemStore_drop_leftover(store);
   return umemStore_fail_space(store, error);
 }
 
-/* The old bytes are gone: a file that cannot hold the blocks with their disk space gets their length. */
-static bool hold_blocks(umemStore *store) {
-  uint64_t end = store->wanted;
+/* The old bytes are gone. A file that cannot hold the blocks with their disk space after all gets their
+ * length. */
+static bool hold_blocks(umemStore *store, uint64_t from, uint64_t to) {
   umemAttempt held;
   umemAttempt_begin(&held);
-  bool done = umemStore_reserve(store, store->wanted_from, end);
+  bool done = umemStore_reserve(store, from, to);
   umemAttempt_end(&held);
   if (done) return true;
-  if (umemStore_resize(store, end) != 0) {
+  if (umemStore_resize(store, to) == 0)
+    store->length = to;
+  else
     umemAttempt_record(&held);
-    return false;
-  }
-  store->length = end;
-  return true;
+  return store->length == to;
 }
 
-static bool empty(umemStore *store) {
-  if (!try_space(store)) return false;
+static bool empty(umemStore *store, uint64_t from, uint64_t to) {
+  if (!try_space(store, to)) return false;
   int error = umemStore_resize(store, 0);
   if (error) return umemStore_fail(store, umemIOError, error, "cannot empty");
   store->empties = false;
-  return !store->wanted || hold_blocks(store);
+  return !to || hold_blocks(store, from, to);
 }
 
 bool umemStore_carry_out(umemStore *store) {
-  bool done = store->empties  ? empty(store)
-              : store->wanted ? umemStore_reserve(store, store->wanted_from, store->wanted)
-                              : true;
+  uint64_t from, to;
+  umemStore_span(store, &from, &to);
+  bool done = true;
+  if (store->empties)
+    done = empty(store, from, to);
+  else if (store->writable && to)
+    done = umemStore_reserve(store, from, to);
   if (done) store->created = false;
   return done;
 }

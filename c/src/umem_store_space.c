@@ -54,15 +54,21 @@ static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
   return false;
 }
 
-/* While the context is being built its blocks are only noted, and what can be known to be impossible is
- * refused. */
-static bool note(umemStore *store, uint64_t from, uint64_t to) {
-  uint64_t start = store->wanted ? least(store->wanted_from, from) : from;
-  uint64_t end = most(store->wanted, to);
-  if (!store->sparse && !umemStore_may_fit(store, start, end)) return false;
-  store->wanted_from = start;
-  store->wanted = end;
-  return true;
+void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {
+  umemRangeItem item;
+  *from = *to = 0;
+  for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
+    if (!item.live) continue;
+    if (!*to) *from = item.start;
+    *to = item.start + item.size;
+  }
+}
+
+/* While the context is being built, what cannot be had is refused, and the rest waits for the commit. */
+static bool may_have_all(umemStore *store) {
+  uint64_t from, to;
+  umemStore_span(store, &from, &to); /* the new block is one of them */
+  return store->sparse || umemStore_may_fit(store, from, to);
 }
 
 /* Makes the file hold a block that the allocator has placed at [from, to). */
@@ -76,7 +82,7 @@ static bool provide(umemStore *store, uint64_t from, uint64_t to) {
   }
   if (!store->writable) return within_file(store, from, to);
   if (!within_limit(store, to)) return false;
-  return store->building ? note(store, from, to) : umemStore_reserve(store, from, to);
+  return store->building ? may_have_all(store) : umemStore_reserve(store, from, to);
 }
 
 bool umemStore_commit(umemStore *store) {

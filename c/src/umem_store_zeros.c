@@ -107,35 +107,39 @@ static int seek_hole(umemStore *store, uint64_t to, uint64_t *start, uint64_t *e
   return full || *start >= store->original ? 0 : EOPNOTSUPP;
 }
 
-/* Where the first piece of disk space in [from, to) lies; its length is 0 where there is none. Returns an
- * errno. */
-static int find_extent(umemStore *store, uint64_t from, uint64_t to, uint64_t *start,
+/* Where the first piece of disk space in [from, to) lies; its length is 0 where there is none. exact: what
+ * was written through mappings and has no space yet gets it now. Returns an errno. */
+static int find_extent(umemStore *store, uint64_t from, uint64_t to, bool exact, uint64_t *start,
                        uint64_t *length) {
-  struct {
+  union {
     struct fiemap head;
-    struct fiemap_extent extent;
+    char room[sizeof(struct fiemap) + sizeof(struct fiemap_extent)];
   } map;
+  struct fiemap_extent extent = {.fe_length = 0};
   int result;
   do {
     memset(&map, 0, sizeof map);
     map.head.fm_start = from;
     map.head.fm_length = to - from;
-    map.head.fm_flags = FIEMAP_FLAG_SYNC;
+    map.head.fm_flags = exact ? FIEMAP_FLAG_SYNC : 0;
     map.head.fm_extent_count = 1;
     result = ioctl(store->fd, FS_IOC_FIEMAP, &map);
   } while (result != 0 && errno == EINTR);
-  *start = map.extent.fe_logical;
-  *length = map.head.fm_mapped_extents ? map.extent.fe_length : 0;
+  if (result == 0 && map.head.fm_mapped_extents)
+    memcpy(&extent, map.room + sizeof(struct fiemap), sizeof extent);
+  *start = extent.fe_logical;
+  *length = extent.fe_length;
   return result == 0 ? 0 : errno;
 }
 
 /* Sets [*start, *end) to the first hole in [from, to); *start is `to` where there is none. Returns an
  * errno. */
-static int find_hole(umemStore *store, uint64_t from, uint64_t to, uint64_t *start, uint64_t *end) {
+static int find_hole(umemStore *store, uint64_t from, uint64_t to, bool exact, uint64_t *start,
+                     uint64_t *end) {
   *end = to;
   for (*start = from; *start < to;) {
     uint64_t extent, length;
-    int error = find_extent(store, *start, to, &extent, &length);
+    int error = find_extent(store, *start, to, exact, &extent, &length);
     if (umemStore_lacks(error) || error == ENOTTY || error == EBADR)
       return seek_hole(store, to, start, end);
     if (error || !length) return error;
@@ -151,7 +155,7 @@ static int find_hole(umemStore *store, uint64_t from, uint64_t to, uint64_t *sta
 /* Fills a chunk of the first hole in [*from, to) and moves *from behind it. Returns an errno. */
 static int fill_hole(umemStore *store, uint64_t *from, uint64_t to) {
   uint64_t start, end;
-  int error = find_hole(store, *from, to, &start, &end);
+  int error = find_hole(store, *from, to, true, &start, &end);
   if (error) return error;
   ssize_t n = start < to ? write_zeros(store, start, end - start) : 0;
   if (n < 0) return errno;
@@ -167,10 +171,11 @@ static bool refuse_holes(umemStore *store) {
   return false;
 }
 
+/* What is no hole at first sight is none. */
 static bool fill_holes(umemStore *store, uint64_t from, uint64_t to) {
   for (;;) {
     uint64_t end;
-    int error = find_hole(store, from, to, &from, &end);
+    int error = find_hole(store, from, to, false, &from, &end);
     if (umemStore_lacks(error)) return refuse_holes(store);
     if (error) return umemStore_fail_space(store, error);
     if (from >= to) return true;

@@ -152,6 +152,9 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemCopyOptions, step, 24);
   assert_true(sizeof(umemCopyOptions) >= 32);
 
+  OFFSET(umemFileOptions, size, 0);
+  OFFSET(umemFileOptions, reserve, 8);
+  assert_true(sizeof(umemFileOptions) >= 16);
   OFFSET(umemFixedOptions, size, 0);
   OFFSET(umemFixedOptions, alignment, 8);
   OFFSET(umemFixedOptions, initial, 16);

@@ -13,6 +13,8 @@
  *   (umemIndexError outside of them). umem_alloc and umem_free change none. Reads may touch any byte
  *   of the file.
  * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
+ * - A call that fails never makes the file shorter, whoever else appends to it meanwhile. It may leave
+ *   the file longer.
  * - One writer: a file opened for writing is locked (flock) against others who ask, until the context
  *   is destructed, also in children of fork that still have it. Such a child may use the context and
  *   gives no space back, but only one of the two should go on allocating: both would hand out the
@@ -22,17 +24,25 @@
  * program that wrote a file finds the same addresses when it runs again with mode "r". Blocks start
  * at multiples of 16; the first starts at 0 (modes a and a+: at the end of the file, rounded up).
  *
- * Space is reserved when a block is allocated past the end that the file had when it was opened: a
- * full disk is a umemMemoryError there and not a half-written array later. (A hole inside an existing
- * file is not filled; writing there can still find the disk full, which is umemIOError.) A block that
- * would pass the process's limit of file size (RLIMIT_FSIZE) is umemMemoryError too; a limit that is
- * lowered later is not looked at.
+ * A block gets its disk space when it is allocated, also over a hole of an existing file: a full disk is
+ * a umemMemoryError there and not a half-written array later. First umem asks how much is free (statvfs):
+ * a request for more takes nothing. Then fallocate decides. Where the file system has none, umem writes
+ * zeros: behind the end, and into holes while nobody else has the file open. With others there, or a
+ * descriptor that was adopted, a block over such a hole is umemNotSupportedError. umemReserveNone
+ * reserves nothing: writing can then find the disk full, which is umemIOError (with umemMMap and a
+ * pointer: SIGBUS). Mode r needs no space. No reservation helps where a write takes new space: on file
+ * systems that copy on write, for bytes that a snapshot or another file shares.
+ *
+ * A block that would pass the process's limit of file size (RLIMIT_FSIZE) is umemMemoryError too; a limit
+ * that is lowered later is not looked at.
  *
  * umem_get_info tells the size and the free bytes of the disk; with mode "r" the length of the file as
  * capacity, and what is left of it.
  *
  * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where
- * no block is and cuts the end, but never into what was there when the file was opened. */
+ * no block is, but never into what was there when the file was opened, nor into what others were seen to
+ * have added. It also cuts the end, if nobody else has the file open: others could append at that
+ * instant. Of an adopted descriptor there may be duplicates, so that umem_trim does nothing there. */
 typedef struct umemFile {
   umemVirtual super;
   void *impl; /* owned */
@@ -41,8 +51,8 @@ typedef struct umemFile {
 
 /* Whether a block gets disk space when it is allocated. */
 typedef enum umemReserve {
-  umemReserveAuto = 0, /* yes; by writing zeros where the file system has no fallocate */
-  umemReserveNone      /* no: the file stays sparse, and a write may find the disk full */
+  umemReserveAuto = 0, /* yes: a full disk is an error of the allocation */
+  umemReserveNone      /* no: the file stays sparse, and a full disk is an error of the write */
 } umemReserve;
 
 /* What the constructors are told. */
@@ -67,11 +77,16 @@ typedef struct umemFileOptions {
  * filename NULL with mode "w+" is a scratch file without a name, in $TMPDIR or /tmp: it vanishes with
  * the context, and frees give the disk back at once.
  *
+ * A constructor that fails changes no byte and no length of an existing file: it is emptied last. A file
+ * that it has created it removes. What fails later, such as the constructor of an adaptor over this
+ * context, comes too late for that; umem_open constructs the whole stack before it empties the file.
+ *
  * Errors: umemValueError for a bad mode or an empty name; umemIOError with the system's words for a
- * file that cannot be opened, is not a regular file, or has a writer already; umemMemoryError. */
+ * file that cannot be opened, is not a regular file, is on a file system that stores nothing (/proc, /sys,
+ * and others by which the kernel is talked to), or has a writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
-/* The same with options; NULL: the defaults. */
+/* The same with options; NULL: the defaults. Error: umemValueError for options that cannot be. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);
 

@@ -13,10 +13,12 @@ struct umemFileOptions; /* umem/file.h */
  *
  * - Blocks never move while the context lives: address space for growth is reserved at the start.
  *   umem_alloc beyond it is umemMemoryError.
- * - Alignments are honoured up to 1 GiB (64 KiB where address space is short); more is umemMemoryError.
+ * - Alignments are honoured up to 1 GiB. Where there is less than 1 GiB of address space for the mapping,
+ *   it is 64 KiB. More is always umemMemoryError, also where the mapping happens to lie well.
  * - With mode "r" the memory is read-only for the CPU too.
  * - umem's own copies and sets go through the file descriptor. Only the program's own use of a
- *   pointer can be hit by SIGBUS, namely when another process cuts the file (umemFaultable).
+ *   pointer can be hit by SIGBUS (umemFaultable): when another process cuts the file, or when the disk is
+ *   full and no space was reserved (umemReserveNone, and what umem/file.h says of copying on write).
  * - Two mappings of one file are two devices: their addresses differ.
  * - umem_dtor unmaps: all addresses end with the context. */
 typedef struct umemMMap {

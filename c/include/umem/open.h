@@ -30,7 +30,9 @@
 
 /* Constructs the context with this name (borrowed for the call) on the heap, with all its layers, and
  * returns the outermost: a pointer to the struct of that scheme, so that "limit+host:?limit=1M" is a
- * umemLimit. NULL, with a status of the thread, when that fails; then nothing is left behind.
+ * umemLimit. NULL, with a status of the thread, when that fails; then nothing is left behind: a file that
+ * exists has its bytes and its length, whatever its mode, and one that was created is removed. (A layer
+ * of a program's own scheme that writes to the file while it is constructed makes the exception.)
  *
  * Errors: umemValueError for a malformed name, unknown schemes, options and words, with those that are
  * known; umemMemoryError; what the constructors say, and in front of it which layer it is of where there
