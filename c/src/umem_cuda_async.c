@@ -119,8 +119,9 @@ static bool mark(umemVirtual *ctx, umemCudaPlace *place, void *event) {
 static void wait_for_event(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other,
                            void *event) {
   umemCudaRt const *rt = place->gpu->rt;
-  int error = umemCudaCaptureIsolation;
-  for (int tries = 0; tries < umemCudaCaptureTries && error == umemCudaCaptureIsolation; tries++) {
+  int error = umemCudaCapturedEvent;
+  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
+       tries++) {
     if (tries) rt->last_error();
     if (!mark(ctx, other, event) || !can_wait(ctx, place, other)) return;
     error = rt->stream_wait(place->stream, event);

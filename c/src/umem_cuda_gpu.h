@@ -92,6 +92,13 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
 /* The status that an error is told as. */
 umemStatusType umemCuda_status_of(int error);
 
+/* Whether error is what using an event gives that was recorded in a capture into a graph, be it over: then it
+ * can be recorded anew. */
+static inline bool umemCuda_is_of_captured_event(int error) {
+  return error == umemCudaInvalidValue || error == umemCudaCaptureIsolation ||
+         error == umemCudaCapturedEvent;
+}
+
 /* Whether nothing works any more in this process after error. */
 bool umemCuda_is_fatal(int error);
 

@@ -64,7 +64,8 @@ int umemCudaPlace_finish_apart(umemCudaPlace const *place, umemVirtual *ctx) {
   void *event = umemCudaGpu_take_event(place->gpu, ctx);
   if (!event) return umemCudaSuccess; /* it was told */
   int error = umemCudaCapturedEvent;
-  for (int tries = 0; tries < umemCudaCaptureTries && error == umemCudaCapturedEvent; tries++) {
+  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
+       tries++) {
     if (tries) rt->last_error();
     error = rt->event_record(event, place->stream);
     if (!error && umemCudaPlace_is_captured(place)) error = umemCudaCaptureUnsupported;

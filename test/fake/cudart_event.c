@@ -75,9 +75,10 @@ int fake_cudart_begin_capture(void *stream) {
   return fake_cudart_begin_capture_in(stream, global_mode);
 }
 
-/* Whether the origin of the capture comes, in the end, after all that stream has recorded. */
+/* Whether the origin of the capture comes, in the end, after all that stream has recorded, if anything. */
 static bool is_joined(Stream const *stream) {
   Stream const *origin = stream->capture->origin;
+  if (!stream->captured) return true;
   for (int hops = 0; stream != origin && hops < 64; hops++) {
     if (!stream->joined || stream->joined_at != stream->captured) return false;
     stream = stream->joined;
@@ -180,8 +181,8 @@ int cudart_event_synchronize(void *event) {
   int error = cudart_enter("event_synchronize", needContext);
   Event *one = error ? NULL : event_of(event, &error);
   if (one && one->capture) {
+    error = one->capture->ended ? umemCudaInvalidValue : umemCudaCapturedEvent;
     if (!one->capture->ended) one->capture->broken = true;
-    error = umemCudaCapturedEvent;
   } else if (one && one->stream) {
     cudart_demand(one->stream, one->until);
     cudart_pools_shrink(one->stream->device);
@@ -191,7 +192,7 @@ int cudart_event_synchronize(void *event) {
 
 /* A stream that waits for captured work is captured with it. */
 static int wait_captured(Stream *stream, Event const *event) {
-  if (event->capture->ended) return umemCudaCaptureIsolation;
+  if (event->capture->ended) return umemCudaInvalidValue; /* as on an H100, CUDA 13.0 */
   if (event->capture == stream->capture) {
     stream->captured++;
     if (event->stream == stream) return umemCudaSuccess;

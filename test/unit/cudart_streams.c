@@ -196,10 +196,17 @@ static void who_waits_for_a_capture_is_drawn_in(void **state) {
   ok(rt->event_record(event, alone));
   ok(rt->stream_wait(other, event));
   expect_capture(other, umemCudaCapturing);
+  launch(other, adr);
   expect_end(alone, 904); /* cudaErrorStreamCaptureUnjoined */
   expect_capture(other, umemCudaNoCapture);
-  refused(rt->stream_wait(other, event), umemCudaCaptureIsolation); /* of a capture that is over */
+  refused(rt->stream_wait(other, event), umemCudaInvalidValue); /* of a capture that is over */
+  refused(rt->event_synchronize(event), umemCudaInvalidValue);
   expect_capture(other, umemCudaNoCapture);
+
+  ok(fake_cudart_begin_capture(alone));
+  ok(rt->event_record(event, alone));
+  ok(rt->stream_wait(other, event));
+  expect_end(alone, umemCudaSuccess); /* it has recorded nothing */
 
   ok(fake_cudart_begin_capture(alone));
   ok(rt->event_record(event, alone));

@@ -58,9 +58,8 @@ typedef enum umemCapability {
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
   umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
-  /* A GPU may use the memory in work that umem has not queued, or not waited for: umem_synchronize
-   * waits for it, and umem calls that before the CPU touches the memory in a copy; umem_wait orders
-   * others after it. */
+  /* A GPU may use the memory while no call of umem runs, as kernels of the program do: umem_synchronize
+   * waits for it, as umem does before its CPU touches the memory, and umem_wait orders others after it. */
   umemDeviceShared = 1 << 11,
   /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
    * put cancellation off. */
@@ -146,11 +145,11 @@ UMEM_EXTERN umemStatusType umem_get_info(void *ctx, umemInfo *info);
 /* ---- order and durability ---- */
 
 /* Returns when all work queued on ctx is complete, telling its failures. At once where nothing is
- * ever queued (no umemOrdered). */
+ * ever queued (neither umemOrdered nor umemDeviceShared). */
 UMEM_EXTERN umemStatusType umem_synchronize(void *ctx);
 
-/* Later work of ctx starts only after what other has queued so far. At once when other is not
- * ordered. */
+/* Later work of ctx starts only after what other has queued so far. At once when other is neither
+ * umemOrdered nor umemDeviceShared. */
 UMEM_EXTERN umemStatusType umem_wait(void *ctx, void *other);
 
 /* Returns when everything written so far survives a power cut (files), or at once (memory). */

@@ -29,12 +29,14 @@
 
 /* ---- device memory ---- */
 
-/* Device memory of one GPU; calls finish before they return, in the order of CUDA's legacy default
- * stream. Its blocks come from cudaMalloc, at multiples of 256 bytes.
+/* Device memory of one GPU, in the order of CUDA's legacy default stream. Its blocks come from
+ * cudaMalloc, at multiples of 256 bytes. Calls finish before they return, but for copies from and to a
+ * umemCudaAsync, which are queued on its stream.
  *
  * One thing is as with cudaMemcpy: bytes of host memory that is not pinned may arrive on the GPU just
  * after the call. What follows on the legacy stream comes after them, and all copies and sets of umem
- * between device memories do; for kernels on streams that do not wait for it, call umem_synchronize. */
+ * between device memories do; for kernels on streams that do not wait for it, call umem_synchronize, or
+ * umem_wait for a umemCudaAsync of that stream. */
 typedef struct umemCuda {
   umemVirtual super;
   void *impl; /* owned */
@@ -46,7 +48,8 @@ UMEM_EXTERN umemStatusType umemCuda_ctor(umemCuda *ctx, int device);
 
 /* ---- pinned host memory ---- */
 
-/* Page-locked (pinned) host memory, which all GPUs copy at the speed of the link and can address. Large
+/* Page-locked (pinned) host memory, which all GPUs copy at the speed of the link and can address. For the
+ * CPU it is RAM: sets, and copies from and to RAM and files, wait for no kernel and no queued copy. Large
  * blocks are made of huge pages, touched by several threads and then registered, which is several
  * times faster than cudaMallocHost. */
 typedef struct umemCudaHost {
@@ -65,9 +68,12 @@ UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
 /* ---- managed memory ---- */
 
 /* Managed memory: one address for the CPU and all GPUs, moved on demand. Where the hardware lets the CPU
- * use it while kernels run, it is umemCpuReadable and umemCpuWritable. Kernels that still run are the
- * caller's to wait for. No more is given out than the GPU has free, where every live block of managed
- * memory counts in full: umemMemoryError beyond. */
+ * use it while kernels run, it is umemCpuReadable and umemCpuWritable. Copies and sets are in the order of
+ * the legacy default stream of the GPU, those by the CPU too. Before the program follows a pointer it
+ * calls umem_synchronize, if kernels may be running.
+ *
+ * All live blocks of the process together never exceed what nothing else has on the GPU:
+ * umemMemoryError beyond. To know that, an allocation may prefetch live blocks to the GPU. */
 typedef struct umemCudaManaged {
   umemVirtual super;
   void *impl; /* owned */

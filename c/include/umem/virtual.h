@@ -83,10 +83,12 @@ struct umemVtbl {
                       uintptr_t dst_adr, umemLayout const *layout);
 
   /* Returns when all work queued on ctx is complete. Obligatory for umemOrdered contexts: without it
-   * umem frees buffers that are still in use. Default: nothing to do. */
+   * umem frees buffers that are still in use; and for umemDeviceShared ones: without it umem reads
+   * what a GPU has not written yet. Default: nothing to do. */
   void (*synchronize)(umemVirtual *ctx);
 
-  /* Orders later work of ctx after what other, an ordered context of whatever kind, has queued.
+  /* Orders later work of ctx after what other, umemOrdered or umemDeviceShared, of whatever kind, has
+   * queued.
    * Default: synchronises other. */
   void (*wait)(umemVirtual *ctx, umemVirtual *other);
 
