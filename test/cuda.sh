@@ -43,5 +43,5 @@ compile_program() { compile_with_nvcc "$root/test/compile/$1.cu" "${@:2}"; }
 
 # The programs of the part `order` of the GPU tests: calls, pairs, ...; object, further options.
 compile_order_program() {
-  compile_with_nvcc "$root/test/gpu/order_$1.cu" "$2" -I"$root/cxx/include" "${@:3}"
+  compile_with_nvcc "$root/test/gpu/order_$1.cu" "$2" -I"$root/cxx/include" -I"$root/c/src" "${@:3}"
 }

@@ -23,7 +23,7 @@ source "$root/test/cuda.sh"
 all_parts=(contract fault unit cxx examples kernel order memcheck)
 # Seconds after which a part has hung.
 declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
-  [kernel]=180 [order]=600 [memcheck]=1200)
+  [kernel]=180 [order]=900 [memcheck]=1200)
 
 export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
 jobs=$(nproc)
@@ -166,7 +166,7 @@ part_order() {
 ends() {
   local result=0
   "$@" || result=$?
-  [ $result -le 1 ]
+  [ $result -le 1 ] || return $result
 }
 
 # The rows of the contract's contexts of CUDA; those that end in -1 are of a second GPU.

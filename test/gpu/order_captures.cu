@@ -5,7 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <mutex>
 #include <thread>
+
+extern "C" {
+#include "umem_cuda_rt.h"
+}
 
 namespace {
 
@@ -246,55 +252,192 @@ std::string capture_of_a_view(Mode const &mode) {
   return wrong;
 }
 
-/* A thread captures the queue of a view again and again; another takes from that view meanwhile. Taking
- * waits for the queue, and must not be drawn into the capture. */
+/* A pool with three views: one whose queue is captured, one that takes from it, and memory to take. */
+struct Views {
+  static constexpr std::size_t least = 8 << 20;
+
+  umem::Pool pool{umem::Cuda(), options()};
+  umem::CudaAsync queue, other_queue;
+  umem::PoolOn view{pool, queue}, other{pool, other_queue};
+  umem::Buffer live{view, 100};
+
+  Views() { view.synchronize(); }
+
+  static umemPoolOptions options() {
+    umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+    options.maximum = 7 * least;
+    return options;
+  }
+};
+
+/* A thread captures the queue of a view again and again; another takes from that view meanwhile. It does not
+ * while the capture begins or ends: a driver (580.159.04) crashed when one thread called
+ * cudaStreamEndCapture and another asked for the state of the stream, or recorded an event on it. */
 std::string captures_beside_takers() {
   using Clock = std::chrono::steady_clock;
-  constexpr std::size_t least = 8 << 20;
-  umem::Cuda gpu;
-  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
-  options.maximum = 7 * least;
-  umem::Pool pool(gpu, options);
-  umem::CudaAsync queue, other_queue;
-  umem::PoolOn view(pool, queue), other(pool, other_queue);
-  umem::Buffer live(view, 100);
-  view.synchronize();
+  Views views;
+  std::mutex edge;
   std::atomic<bool> ended{false};
   std::atomic<unsigned> taken{0};
-  std::string taker_problem;
-  auto take = [&] {
+  std::string taker_problem, wrong;
+  std::thread taker([&] {
     for (unsigned round = 0; !ended; round++) try {
-        umem::Buffer block(other, (1 + round % 4) * least);
+        std::lock_guard<std::mutex> lock(edge);
+        umem::Buffer block(views.other, (1 + round % 4) * Views::least);
         block.set(new_byte);
         taken++;
-      } catch (umem::memory_error const &) { /* the other has it */
-      } catch (
-          umem::not_supported_error const &) { /* the other captures, and has all that is free */
+      } catch (umem::memory_error const &) {        /* the other has it */
+      } catch (umem::not_supported_error const &) { /* what is free belongs to the capture */
       } catch (std::exception const &error) {
         taker_problem = std::string("in the other thread: ") + error.what();
         return;
       }
-  };
-  std::thread taker(take);
-  std::string wrong;
+  });
   unsigned captures = 0;
   auto const end = Clock::now() + std::chrono::seconds(4);
-  while (wrong.empty() && Clock::now() < end) {
-    try {
-      umem::Buffer block(view, (1 + captures % 4) * least); /* and is free at once */
-    } catch (umem::memory_error const &) {
+  try {
+    while (wrong.empty() && Clock::now() < end) {
+      try { /* so that there is something free */
+        umem::Buffer block(views.view, (1 + captures % 4) * Views::least);
+      } catch (umem::memory_error const &) {
+      }
+      std::unique_lock<std::mutex> lock(edge);
+      Graph graph(handle_of(views.queue), cudaStreamCaptureModeRelaxed);
+      lock.unlock();
+      views.view.set(views.live.adr(), new_byte, 100);
+      std::this_thread::sleep_for(std::chrono::microseconds(captures % 100));
+      lock.lock();
+      wrong = graph.end(1);
+      captures++;
     }
-    Graph graph(handle_of(queue), cudaStreamCaptureModeRelaxed);
-    view.set(live.adr(), new_byte, 100);
-    for (int pause = captures % 50; pause > 0; pause--) std::this_thread::yield();
-    wrong = graph.end(1);
-    captures++;
+  } catch (std::exception const &error) {
+    wrong = error.what();
   }
   ended = true;
   taker.join();
   wrong = first_of(wrong, taker_problem);
   if (!wrong.empty()) wrong += ", after " + std::to_string(captures) + " captures";
   if (wrong.empty() && taken < 100) return "only " + std::to_string(taken) + " blocks were taken";
+  return wrong;
+}
+
+/* ---- captures that begin and end between two calls of CUDA ---- */
+
+/* The runtime as umem calls it, with a capture of a stream that begins before one of its calls and ends before
+ * a later one, as another thread may do it. */
+struct Between {
+  umemCudaRt real;
+  cudaStream_t stream;
+  int begin, end; /* before which calls */
+  int calls;      /* since the test was armed; negative: it is not */
+  std::unique_ptr<Graph> graph;
+  std::string problem;
+
+  void step() {
+    if (calls < 0) return;
+    int const call = calls;
+    calls = -1; /* what begins and ends captures is no call of umem */
+    if (call == begin) graph = std::make_unique<Graph>(stream, cudaStreamCaptureModeRelaxed);
+    if (call == end && graph) finish(0);
+    calls = call + 1;
+  }
+  void finish(std::size_t nodes) {
+    problem = first_of(problem, graph->end(nodes));
+    graph.reset();
+  }
+};
+Between between;
+
+int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  between.step();
+  return between.real.stream_capture(stream, capture, id);
+}
+int event_record(void *event, void *stream) {
+  between.step();
+  return between.real.event_record(event, stream);
+}
+int stream_wait(void *stream, void *event) {
+  between.step();
+  return between.real.stream_wait(stream, event);
+}
+int event_synchronize(void *event) {
+  between.step();
+  return between.real.event_synchronize(event);
+}
+int stream_synchronize(void *stream) {
+  between.step();
+  return between.real.stream_synchronize(stream);
+}
+int context_current(void **context) {
+  between.step();
+  return between.real.context_current(context);
+}
+
+/* One view takes what another, whose queue still uses it, has free. The capture of that queue stays whole
+ * and without foreign work; who got the memory is in order. reached: that call `begin` was made; a negative
+ * one is no capture. */
+std::string take_between(bool through_pool, int begin, int end, bool &reached) {
+  Views views;
+  umem::Context const taker = through_pool ? umem::Context(views.pool) : views.other;
+  std::size_t const most = 5 * Views::least;
+  between.stream = handle_of(views.queue);
+  umem::address adr = views.view.allocate(most);
+  prepare(views.view, adr, n, old_byte);
+  launch(stream_of(views.queue, 0), adr, n, nullptr, stale_byte, 2'000'000);
+  views.view.deallocate(adr);
+  between.begin = begin;
+  between.end = end;
+  between.calls = 0;
+  between.problem.clear();
+  adr = 0;
+  try {
+    adr = taker.allocate(most);
+  } catch (umem::not_supported_error const &) { /* the other captures */
+  } catch (umem::memory_error const &) {        /* and has all that is free */
+  } catch (umem::error const &error) {
+    between.problem = first_of(between.problem, error.message());
+  }
+  reached = between.calls > begin;
+  between.calls = -1;
+  if (between.graph) {
+    views.view.set(views.live.adr(), new_byte, 100);
+    between.finish(1);
+  }
+  std::string wrong = between.problem;
+  if (adr) {
+    taker.set(adr, new_byte, n);
+    taker.synchronize();
+    finish_all();
+    wrong = first_of(wrong, differ(taker, adr, n, new_byte, "the block that was taken"));
+    taker.deallocate(adr);
+  } else if (begin < 0) {
+    wrong = first_of(wrong, "nothing was taken");
+  }
+  finish_all();
+  return wrong;
+}
+
+/* For every two calls on the way. */
+std::string captures_between_calls(bool through_pool) {
+  between.real = *umemCudaRt_get();
+  between.calls = -1;
+  umemCudaRt table = between.real;
+  table.stream_capture = stream_capture;
+  table.event_record = event_record;
+  table.stream_wait = stream_wait;
+  table.event_synchronize = event_synchronize;
+  table.stream_synchronize = stream_synchronize;
+  table.context_current = context_current;
+  umemCudaRt_replace(&table);
+  bool reached = true;
+  std::string wrong = take_between(through_pool, -1, -1, reached);
+  for (int begin = 0; reached && wrong.empty(); begin++)
+    for (int end = begin + 1; reached && end < begin + 12 && wrong.empty(); end++) {
+      wrong = take_between(through_pool, begin, end, reached);
+      if (!wrong.empty())
+        wrong += ", a capture from call " + std::to_string(begin) + " to " + std::to_string(end);
+    }
+  umemCudaRt_replace(nullptr);
   return wrong;
 }
 
@@ -310,5 +453,8 @@ int main() {
            [&] { return capture_of_a_view(mode); });
     }
     test("captures of a view's stream while another view takes", captures_beside_takers);
+    test("captures that begin while another view takes",
+         [] { return captures_between_calls(false); });
+    test("captures that begin while the pool takes", [] { return captures_between_calls(true); });
   });
 }
