@@ -24,6 +24,9 @@ has() {
       rm -f "$linked"
       return $status
       ;;
+    arm64-gcc) aarch64-linux-gnu-gcc -x c -o /dev/null - <<< $'#include <stdio.h>\nint main(void) { return 0; }' ;;
+    arm64-g++) aarch64-linux-gnu-g++ -x c++ -o /dev/null - <<< $'#include <string>\nint main() { return 0; }' ;;
+    gtest-source) [ -e /usr/src/googletest/CMakeLists.txt ] ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
     *) command -v "$1" ;;
   esac > /dev/null 2>&1
@@ -39,6 +42,10 @@ package_of() {
     llvm-symbolizer) echo llvm ;;
     clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
     libc++) echo libc++-dev libc++abi-dev ;;
+    arm64-gcc) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+    arm64-g++) echo g++-aarch64-linux-gnu ;;
+    qemu-aarch64) echo qemu-user ;;
+    gtest-source) echo googletest ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) echo "$1" ;;
   esac

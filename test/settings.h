@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Whether a variable is set. */
 static inline bool setting_is_on(char const *variable) {
@@ -18,6 +19,12 @@ static inline bool setting_small(void) { return setting_is_on("UMEM_TEST_SMALL")
 
 /* UMEM_TEST_GPU: CUDA's contexts are of the real runtime, not of its double. */
 static inline bool setting_gpu(void) { return setting_is_on("UMEM_TEST_GPU"); }
+
+/* UMEM_TEST_WITHOUT: a word; rows of the table of contexts that have it in their names are left out. */
+static inline bool setting_leaves_out(char const *row) {
+  char const *variable = "UMEM_TEST_WITHOUT";
+  return setting_is_on(variable) && strstr(row, getenv(variable));
+}
 
 /* UMEM_TEST_OPERATIONS: how many a random test makes; otherwise when it is not set. */
 static inline uint64_t setting_operations(uint64_t otherwise) {

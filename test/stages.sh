@@ -5,8 +5,9 @@
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
+source "$root/test/arm64/stage.sh"
 
-all_stages=(gcc clang asan tsan valgrind format includes symbols cuda tidy cppcheck docs examples install bench)
+all_stages=(gcc clang asan tsan valgrind format includes symbols cuda arm64 tidy cppcheck docs examples install bench)
 quick_stages=(gcc format includes symbols)
 
 declare -A stage_needs=(
@@ -19,6 +20,7 @@ declare -A stage_needs=(
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python3 venv"
+  [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
@@ -86,7 +88,9 @@ stage_tsan() {
 stage_valgrind() {
   build_preset gcc
   small_tests
-  python3 test/under_valgrind.py "$build/gcc" "$jobs"
+  # A wrong access, a use of undefined bytes or a leak fails the suite.
+  python3 test/contract_single.py "$build/gcc" "$jobs" valgrind --quiet --error-exitcode=99 \
+    --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all --suppressions=test/valgrind.supp
 }
 
 stage_format() { "$python/bin/python" test/style/format.py "$python/bin/clang-format"; }
@@ -202,9 +206,18 @@ stage_examples() {
     sed -E 's/^(.*) \.\.\. ok$/ok - \1/; s/^(.*) \.\.\. (FAIL|ERROR)$/not ok - \1/'
 }
 
+# What the README has users install is what this stage needs; g++ brings gcc along.
+readme_installs_needs() {
+  local need
+  for need in ${stage_needs[install]#gcc}; do
+    grep -F 'apt-get install ' doc/examples/packages.sh | grep -qF -- " $(package_of "$need")" || return
+  done
+}
+
 # As it comes, with CUDA where the toolkit is; then without.
 stage_install() {
   local status=0
+  check "the packages of the README suffice" readme_installs_needs || status=1
   test/install/run "$build/install" || status=$?
   test/install/run "$build/install" -DUMEM_CUDA=OFF || status=$?
   return $status

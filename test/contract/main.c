@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "fake/doubles.h"
+#include "settings.h"
 
 static struct {
   char const *name;
@@ -101,7 +102,7 @@ typedef struct Cases {
   size_t count, room;
 } Cases;
 
-static unsigned *row_capabilities; /* 0: a row that this machine lacks */
+static unsigned *row_capabilities; /* 0: a row that this machine lacks or that is left out */
 
 static void *checked(void *memory) {
   if (memory) return memory;
@@ -171,6 +172,7 @@ static bool is_lacking(umemStatusType status) {
 static bool open_all_rows(void) {
   row_capabilities = checked(calloc(backend_count, sizeof *row_capabilities));
   for (size_t i = 0; i < backend_count; i++) {
+    if (setting_leaves_out(backends[i].name)) continue;
     umemVirtual *ctx = backends[i].open();
     if (!ctx && (backends[i].traits & backendMayLack) && is_lacking(umem_thread_status())) {
       printf("without %s: %s\n", backends[i].name, umem_thread_message());

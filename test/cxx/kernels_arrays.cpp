@@ -299,6 +299,7 @@ protected:
   /* Calls f(context) for every row of the table. */
   template <class F> void for_each_other(F const &f) {
     for (std::size_t n = 0; n < backend_count; n++) {
+      if (setting_leaves_out(backends[n].name)) continue;
       SCOPED_TRACE(std::string("and ") + backends[n].name);
       umem::Context other = open_place(backends[n]);
       if (other) f(other);

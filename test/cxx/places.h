@@ -82,7 +82,8 @@ protected:
 inline std::vector<Backend const *> each_place() {
   std::vector<Backend const *> places;
   for (Backend const *row = backends; row != backends + backend_count; row++)
-    if (!setting_small() || !(row->traits & backendDecorated)) places.push_back(row);
+    if (!setting_leaves_out(row->name) && (!setting_small() || !(row->traits & backendDecorated)))
+      places.push_back(row);
   return places;
 }
 

@@ -24,7 +24,8 @@ typedef enum Lie {
   TAKES_LONG     /* and is honest otherwise */
 } Lie;
 
-enum { LONG_US = 200000 }; /* microseconds */
+enum { LONG_US = 200000 };                          /* microseconds */
+static double const delay = 1e-6 * (double)LONG_US; /* seconds */
 
 typedef struct Liar {
   umemVirtual super;
@@ -159,7 +160,8 @@ static void test_right_by_chance_does_not_pass(void **state) {
 /* As hop_to. A copy of SIZE bytes is short and so repeated, but a busy machine may make it long. */
 static bool repeated_hop_to(Lie lie, int honest_copies, Route *route, char *why) {
   for (int tries = 0; tries < 100; ++tries)
-    if (!hop_to(lie, honest_copies, 0x40, route, why) || route->seconds < 1e-3 * HOP_SHORT_MS)
+    if (!hop_to(lie, honest_copies, 0x40, route, why) ||
+        route->seconds < 1e-3 * (double)HOP_SHORT_MS)
       return !route->failed;
   fail_msg("no copy took less than %d ms", HOP_SHORT_MS);
   return false;
@@ -183,7 +185,7 @@ static void test_the_median_counts(void **state) {
   Route route;
   int last = (HOP_TIMES - 1) * (COPIES_BEFORE + 1) + COPIES_BEFORE;
   assert_true(hop_to(TAKES_LONG, last, 0x40, &route, why));
-  assert_true(route.seconds < 1e-6 * LONG_US / (2 * HOP_TIMES)); /* the mean would be larger */
+  assert_true(route.seconds < delay / (2 * (double)HOP_TIMES)); /* the mean would be larger */
   assert_int_equal(route.bytes, SIZE);
 }
 
@@ -192,7 +194,7 @@ static void test_long_copies_are_not_repeated(void **state) {
   char why[HOP_WHY_SIZE] = "";
   Route route;
   assert_true(hop_to(TAKES_LONG, COPIES_BEFORE, 0x40, &route, why));
-  assert_true(route.seconds >= 1e-6 * LONG_US && route.seconds < 1e-6 * LONG_US * HOP_TIMES);
+  assert_true(route.seconds >= delay && route.seconds < delay * (double)HOP_TIMES);
 }
 
 static void test_the_wrong_byte_is_named(void **state) {
