@@ -153,7 +153,14 @@ uintptr_t umem_stream_of(umemVirtual const *ctx);
  * others. Records nothing, takes no lock. */
 bool umem_is_captured(umemVirtual *ctx);
 
+/* Whether a block at adr with at least size bytes may have the old_size that realloc was given: umemValueError
+ * on ctx when that is more. */
+bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size);
+
 /* The default of the method realloc. */
+uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+
+/* realloc by a new block, a copy and a free, for those who know that adr is a block of old_size bytes. */
 uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 
 /* ---- copies: the router and its two helpers ---- */

@@ -106,8 +106,12 @@ struct umemVtbl {
    * Default: NULL, it decorates none. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
-  /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was.
-   * Default: a new block, a copy, a free. */
+  /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was. An address
+   * that is not live, and an old_size that is larger than the block, should be umemValueError where ctx can
+   * tell: whoever reads old_size bytes reads what is behind the block, or crashes.
+   * Default: a new block, a copy, a free. It looks before it reads: copy_to of the last of the old_size
+   * bytes, for contexts that check their copies (umemIndexError), and where ctx is umemCpuReadable whether
+   * these bytes are mapped at all. */
   uintptr_t (*realloc)(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 };
 
