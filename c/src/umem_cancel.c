@@ -13,7 +13,8 @@
 void umem_defer_cancel(void) {
   if (umem_thread.deferred || !umem_thread.function) return;
   int before;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* fails for no argument but a wrong one */
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                         &before); /* fails for no argument but a wrong one */
   umem_thread.cancel_state = before;
   umem_thread.deferred = true;
 }

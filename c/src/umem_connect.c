@@ -54,7 +54,8 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   if (shared && src_adr != dst_adr)
     return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
                             (uintmax_t)dst_adr, (uintmax_t)src_adr);
-  umem_synchronize(from); /* whatever becomes of these: a block that nobody names any more is lost */
+  umem_synchronize(
+      from); /* whatever becomes of these: a block that nobody names any more is lost */
   umem_synchronize(to);
   if (!shared) umem_aligned_free(to, dst_adr);
   return umem_result(before);

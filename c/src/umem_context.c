@@ -31,7 +31,8 @@ void(umemVirtual_ctor)(umemVirtual *ctx, void *host) {
 void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
                     char const *name, uint32_t capabilities, size_t alignment, void *host) {
   umemVirtual_ctor_sized(ctx, host, sizeof *vtbl);
-  if (!(capabilities & umemPrompt)) umem_defer_cancel(); /* what the constructor takes is not lost */
+  if (!(capabilities & umemPrompt))
+    umem_defer_cancel(); /* what the constructor takes is not lost */
   ctx->vptr = vtbl;
   ctx->type = type;
   ctx->name = name;

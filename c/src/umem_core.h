@@ -32,6 +32,11 @@ void umem_end_deferral(void);
 
 /* ---- running functions ---- */
 
+/* Makes the calling thread as one that is in no function of umem. For test programs, which leave a call by
+ * longjmp when a check or a signal ends a test: no other may. What the call held, locks of its contexts
+ * too, it holds for ever. Whether a call was left. */
+bool umem_leave_all(void);
+
 /* What the thread's state was when a function began. */
 typedef struct umemEntry {
   char const *outer;    /* the outermost function; NULL: this one is */

@@ -378,7 +378,8 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
   debug->guard = options->guard;
   debug->fills = options->fill;
   debug->forks = umem_fork_count();
-  debug->at_once = umem_can(self, umemCpuReadable | umemCpuWritable) && !umem_can(self, umemOrdered);
+  debug->at_once =
+      umem_can(self, umemCpuReadable | umemCpuWritable) && !umem_can(self, umemOrdered);
   debug->direct = debug->at_once && !umem_can(self, umemFaultable);
   if (!umemDebug_open_buffer(self)) return false;
   if (!umemDebugBooks_init(&debug->books)) {

@@ -1,4 +1,5 @@
 /* umem_log_file.c - see umem_log_file.h. */
+#include "umem_allowed.h"
 #include "umem_log_file.h"
 
 #include <errno.h>
@@ -240,12 +241,12 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, struct
 static int open_file(char const *filename, bool *created) {
   int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK;
   *created = false;
-  int fd = open(filename, flags);
+  int fd = umem_open_path(filename, flags, 0);
   if (fd >= 0 || errno != ENOENT) return fd;
-  fd = open(filename, flags | O_CREAT | O_EXCL, 0666);
+  fd = umem_open_path(filename, flags | O_CREAT | O_EXCL, 0666);
   *created = fd >= 0;
   /* a link to what is not there, or another process was faster */
-  return fd < 0 && errno == EEXIST ? open(filename, flags | O_CREAT, 0666) : fd;
+  return fd < 0 && errno == EEXIST ? umem_open_path(filename, flags | O_CREAT, 0666) : fd;
 }
 
 /* What fd is of this process, or becomes; NULL with a status otherwise. fd is owned by it only where

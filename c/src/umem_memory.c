@@ -92,8 +92,9 @@ void umem_free(void *ctx, uintptr_t adr) {
 
 bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size) {
   if (old_size <= size) return true;
-  umemVirtual_fail(ctx, umemValueError, "the block at %ju of %s has not the %zu bytes that it should",
-                   (uintmax_t)adr, umem_get_device_name(ctx), old_size);
+  umemVirtual_fail(ctx, umemValueError,
+                   "the block at %ju of %s has not the %zu bytes that it should", (uintmax_t)adr,
+                   umem_get_device_name(ctx), old_size);
   return false;
 }
 

@@ -6,6 +6,8 @@
  * forked child shares it and must not take it from its parent. */
 #include "umem_store.h"
 
+#include "umem_allowed.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -81,7 +83,8 @@ enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 static int open_retrying(char const *path, int flags, mode_t permissions) {
   int fd;
-  do fd = open(path, flags, permissions);
+  bool unnamed = (flags & O_TMPFILE) == O_TMPFILE; /* in whatever folder */
+  do fd = unnamed ? open(path, flags, permissions) : umem_open_path(path, flags, permissions);
   while (fd < 0 && errno == EINTR);
   return fd;
 }

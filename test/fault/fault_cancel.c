@@ -18,7 +18,7 @@ enum { rounds = 40, size = 20000 };
 
 static char log_name[64];
 static char const *const names[] = {
-    "file:",      "mmap:",      "pool+file:",         "fixed+file:?block=20000",
+    "file:",       "mmap:",       "pool+file:",       "fixed+file:?block=20000",
     "debug+mmap:", "track+host:", "debug+pool+host:", "limit+stats+file:?limit=1G",
 };
 
@@ -220,7 +220,7 @@ static void calls_leave_the_setting(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      cmocka_unit_test(every_context_survives),  cmocka_unit_test(a_log_survives),
+      cmocka_unit_test(every_context_survives),       cmocka_unit_test(a_log_survives),
       cmocka_unit_test(opening_leaves_no_descriptor), cmocka_unit_test(callbacks_put_it_off),
       cmocka_unit_test(calls_leave_the_setting),
   };

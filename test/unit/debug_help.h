@@ -33,7 +33,7 @@ typedef struct Place {
   umemVirtual *upstream;
   umemDebug debug;
   bool batched; /* blocks that go back are looked at together */
-  bool direct; /* the program writes through pointers, which is looked at when a block is freed */
+  bool direct;  /* the program writes through pointers, which is looked at when a block is freed */
 } Place;
 
 static inline void open_place(Place *place, char const *name, umemDebugOptions const *options) {
@@ -45,8 +45,7 @@ static inline void open_place(Place *place, char const *name, umemDebugOptions c
   unsigned const of_cpu = umemCpuReadable | umemCpuWritable;
   place->batched =
       (place->upstream->capabilities & (of_cpu | umemFaultable | umemOrdered)) != of_cpu;
-  place->direct =
-      (place->upstream->capabilities & (of_cpu | umemOrdered)) == of_cpu;
+  place->direct = (place->upstream->capabilities & (of_cpu | umemOrdered)) == of_cpu;
 }
 
 static inline void close_place(Place *place) {

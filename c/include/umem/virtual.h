@@ -19,7 +19,9 @@
  * adr + n or nmemb * size, alignment a power of two, n > 0, readable or writable as needed.
  *
  * A method that fails records it with umemVirtual_fail (or umem_set_status) on its own context,
- * in the thread that called it, and returns umem_null(ctx) where it returns an address.
+ * in the thread that called it, and returns umem_null(ctx) where it returns an address. No exception may
+ * leave a method, and none is cancelled: pthread_cancel is put off while it runs, unless ctx has umemPrompt
+ * (see doc/concepts/callbacks.rst).
  */
 #ifndef UMEM_VIRTUAL_H
 #define UMEM_VIRTUAL_H
