@@ -10,6 +10,7 @@
 #include "fake/decorated.h"
 #include "fake/fake.h"
 #include "fake/plain11.h"
+#include "fake/pointers.h"
 #include "mymem.h"
 #include "named.h"
 #include "pools.h"
@@ -155,6 +156,11 @@ static umemVirtual *open_mymem(void) {
   return opened(ctx, ctx ? umemMyMem_ctor(ctx, arena_size) : umemMemoryError);
 }
 
+static umemVirtual *open_pointers(void) {
+  Pointers *ctx = malloc(sizeof *ctx);
+  return opened(ctx, ctx ? pointers_ctor(ctx) : umemMemoryError);
+}
+
 static umemVirtual *open_plain11(void) {
   umemMyMem *ctx = malloc(sizeof *ctx);
   return opened(ctx, ctx ? plain11_ctor(ctx, arena_size) : umemMemoryError);
@@ -224,6 +230,7 @@ static umemVirtual *open_decorated_cuda(void) { return open_decorated("cuda-asyn
 
 enum {
   books = backendKeepsBooks | backendChecksFrees,
+  trusting = backendTestOnly | backendTrustsSizes,
   test_books = books | backendTestOnly,
   decorated = backendDecorated | backendTestOnly,
   gpu = backendChecksFrees | backendMayLack
@@ -246,9 +253,10 @@ Backend const backends[] = {
     {"fake", open_fake, close_plain, test_books, NULL, fake_books, NULL},
     {"fake-offset", open_fake_offset, close_plain, test_books, NULL, fake_books, NULL},
     {"fake-async", open_fake_async, close_plain, test_books, NULL, fake_books, NULL},
-    {"fake-managed", open_fake_managed, close_plain, backendTestOnly, NULL, fake_books, NULL},
+    {"fake-managed", open_fake_managed, close_plain, trusting, NULL, fake_books, NULL},
     {"mymem", open_mymem, close_plain, test_books, NULL, NULL, NULL},
     {"plain11", open_plain11, close_plain, test_books, NULL, NULL, NULL},
+    {"pointers", open_pointers, close_plain, trusting | backendChecksFrees, NULL, NULL, NULL},
     {"decorated(host)", open_decorated_host, close_decorated, decorated, "host", NULL, NULL},
     {"decorated(file)", open_decorated_file, close_decorated, decorated | books, NULL, NULL, NULL},
     {"decorated(fake)", open_decorated_fake, close_decorated, decorated | books, NULL,

@@ -13,11 +13,12 @@
 enum {
   backendChecksFrees = 1 << 0, /* every free of what is no live block is umemValueError */
   backendKeepsBooks = 1 << 1,  /* every write outside of a live block is umemIndexError as well */
-  backendDecorated = 1 << 2, /* decorates another: paired with the host and the fake device only */
-  backendTestOnly = 1 << 3,  /* exists in the tests only: no benchmarks */
-  backendMayLack = 1 << 4,   /* needs hardware: where open says umemNotSupportedError or
+  backendDecorated = 1 << 2,  /* decorates another: paired with the host and the fake device only */
+  backendTestOnly = 1 << 3,   /* exists in the tests only: no benchmarks */
+  backendMayLack = 1 << 4,    /* needs hardware: where open says umemNotSupportedError or
                                 umemValueError there is no such row */
-  backendTellsLeaks = 1 << 5 /* blocks that are live at its end are a umemRuntimeError */
+  backendTellsLeaks = 1 << 5, /* blocks that are live at its end are a umemRuntimeError */
+  backendTrustsSizes = 1 << 6 /* knows no sizes: takes the old one of umem_realloc as it is */
 };
 
 /* What a context counts of itself. */

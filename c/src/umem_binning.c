@@ -182,7 +182,9 @@ static uintptr_t binning_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_siz
   Binning *binning = binning_of(ctx);
   size_t bin, wanted = bin_for(binning, 1, new_size);
   if (!umemBlocks_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
-  if (bin != wanted) return umem_move_block(ctx, adr, old_size, new_size);
+  uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
+  if (!umem_has_size(ctx, adr, largest, old_size)) return umem_null_of(ctx);
+  if (bin != wanted) return umem_move_unknown(ctx, adr, old_size, new_size);
   if (!reserve(ctx)) return umem_null_of(ctx);
   if (umemBlocks_take(&binning->blocks, adr, &bin))
     return resize(ctx, bin, adr, old_size, new_size);

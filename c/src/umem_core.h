@@ -33,6 +33,11 @@ void umem_end_deferral(void);
 
 /* ---- running functions ---- */
 
+/* Makes the calling thread as one that is in no function of umem. For test programs, which leave a call by
+ * longjmp when a check or a signal ends a test: no other may. What the call held, locks of its contexts
+ * too, it holds for ever. Whether a call was left. */
+bool umem_leave_all(void);
+
 /* What the thread's state was when a function began. */
 typedef struct umemEntry {
   char const *outer;    /* the outermost function; NULL: this one is */
@@ -168,7 +173,14 @@ uintptr_t umem_stream_of(umemVirtual const *ctx);
  * others. Records nothing, takes no lock. */
 bool umem_is_captured(umemVirtual *ctx);
 
+/* Whether a block at adr with at least size bytes may have the old_size that realloc was given: umemValueError
+ * on ctx when that is more. */
+bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size);
+
 /* The default of the method realloc. */
+uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+
+/* realloc by a new block, a copy and a free, for those who know that adr is a block of old_size bytes. */
 uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 
 /* ---- copies: the router and its two helpers ---- */

@@ -199,5 +199,6 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
 
 uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   size_t nbytes = find(ctx, umemCuda_place_of(ctx), adr, false);
-  return nbytes ? umem_move_block(ctx, adr, nbytes < old_size ? nbytes : old_size, new_size) : 0;
+  if (!nbytes || !umem_has_size(ctx, adr, nbytes, old_size)) return 0;
+  return umem_move_block(ctx, adr, old_size, new_size);
 }

@@ -179,7 +179,7 @@ static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
  * something is wrong. */
 static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
   umemDebugImpl const *debug = umemDebug_impl(ctx);
-  if (!debug->direct && waits(debug, block)) return true;
+  if (!debug->at_once && waits(debug, block)) return true;
   return umemDebug_inspect(ctx, block, 1) && umemDebug_tell(ctx, block, 1);
 }
 
@@ -386,8 +386,9 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
   debug->guard = options->guard;
   debug->fills = options->fill;
   debug->forks = umem_fork_count();
-  bool waits = self->capabilities & (umemOrdered | umemDeviceShared);
-  debug->direct = umem_cpu_reads(self) && umem_cpu_writes(self) && !waits;
+  debug->at_once = umem_can(self, umemCpuReadable | umemCpuWritable) &&
+                   !(self->capabilities & (umemOrdered | umemDeviceShared));
+  debug->direct = debug->at_once && !umem_can(self, umemFaultable);
   if (!umemDebug_open_buffer(self)) return false;
   if (!umemDebugBooks_init(&debug->books)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");

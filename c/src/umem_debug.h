@@ -23,6 +23,7 @@ typedef struct umemDebugImpl {
   unsigned forks; /* between the process that loaded the library and the one that made this */
   bool fills;
   bool direct;           /* upstream's memory is the CPU's, and nothing is queued */
+  bool at_once;          /* the program can write through pointers, so that each free looks */
   bool buffer_taken;     /* atomic */
   unsigned char *buffer; /* owned; NULL when direct */
   uint64_t faults;       /* with first, under the lock of the books */

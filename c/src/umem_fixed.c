@@ -78,8 +78,9 @@ static void fixed_free(umemVirtual *ctx, uintptr_t adr) {
 
 static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t start;
-  (void)old_size;
   if (!umemFixedStore_find(store_of(ctx), adr, &start)) return refuse(ctx, adr);
+  uint64_t size = store_of(ctx)->block_size - (adr - start);
+  if (!umem_has_size(ctx, adr, size, old_size)) return umem_null_of(ctx);
   size_t before = adr - start, all = new_size + before;
   return fits(ctx, all < before ? SIZE_MAX : all) ? adr : umem_null_of(ctx);
 }

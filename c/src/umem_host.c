@@ -6,6 +6,7 @@
 #include "umem_core.h"
 #include "umem_schemes.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <umem/host.h>
@@ -52,7 +53,7 @@ static void host_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 static uintptr_t host_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  (void)ctx, (void)old_size;
+  if (!umem_has_size(ctx, adr, malloc_usable_size((void *)adr), old_size)) return 0;
   return (uintptr_t)advised(realloc((void *)adr, new_size), new_size);
 }
 

@@ -339,7 +339,7 @@ unsigned umemLog_number(umemLog *ctx) {
 /* ---- by name: "log+host:?file=run.umem" ---- */
 
 static umemOption const named_options[] = {
-    {.name = "file", .kind = umemTextOption, .required = true, .help = "its name"},
+    {.name = "file", .kind = umemPathOption, .required = true, .help = "its name"},
     {.name = "max",
      .kind = umemSizeOption,
      .help = "bytes of the file, at most; default: 16 MiB of records"},

@@ -1,5 +1,6 @@
 /* umem_log_disk.c - see umem_log_disk.h. */
 #include "umem_log_disk.h"
+#include "umem_allowed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,8 @@
 
 int umemLogDisk_open(char const *filename) {
   int fd;
-  AGAIN(fd, open(filename, O_RDWR | O_CLOEXEC | O_NONBLOCK)); /* no waiting at a FIFO */
+  AGAIN(fd,
+        umem_open_path(filename, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0)); /* no waiting at a FIFO */
   return fd;
 }
 
@@ -151,7 +153,7 @@ void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before)
 
 /* ---- a new file ---- */
 
-enum { suffix_bytes = 64, proc_bytes = 32, most_tries = 1000 };
+enum { proc_bytes = 32, most_tries = 1000 };
 
 /* The name by which a file without one can be linked. */
 static char const *name_of(int fd, char text[proc_bytes]) {
@@ -159,20 +161,11 @@ static char const *name_of(int fd, char text[proc_bytes]) {
   return text;
 }
 
-/* A file without a name in the folder of filename. EOPNOTSUPP where there is no such thing, or it could
- * not be given a name later. path: room for filename, and more. */
-static int open_nameless(char *path, char const *filename) {
+/* A file without a name. EOPNOTSUPP where there is no such thing, or it could not be given a name later. */
+static int open_nameless(int folder) {
   char proc[proc_bytes];
   int fd;
-  char const *slash = strrchr(filename, '/');
-  if (!slash) {
-    strcpy(path, ".");
-  } else {
-    size_t length = slash == filename ? 1 : (size_t)(slash - filename);
-    memcpy(path, filename, length);
-    path[length] = 0;
-  }
-  AGAIN(fd, open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+  AGAIN(fd, openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
   if (fd >= 0 && access(name_of(fd, proc), F_OK) == 0) return fd;
   if (fd >= 0 || errno == EISDIR || errno == EINVAL) { /* older systems say so */
     if (fd >= 0) close(fd);
@@ -181,57 +174,54 @@ static int open_nameless(char *path, char const *filename) {
   return -1;
 }
 
-/* A file with a name beside filename that nothing has. */
-static int open_beside(char *path, char const *filename) {
+/* A file with a name that nothing has. */
+static int open_beside(umemLogDraft *draft) {
   int fd = -1;
   errno = EEXIST;
   for (int i = 0; fd < 0 && errno == EEXIST && i < most_tries; i++) {
-    snprintf(path, strlen(filename) + suffix_bytes, "%s.new-%ld-%d", filename, (long)getpid(), i);
-    AGAIN(fd, open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    snprintf(draft->beside, sizeof draft->beside, "%s.new-%ld-%d", draft->name, (long)getpid(), i);
+    AGAIN(fd, openat(draft->folder, draft->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   }
+  if (fd < 0) draft->beside[0] = 0;
   return fd;
 }
 
 int umemLogDraft_open(umemLogDraft *draft, char const *filename) {
-  char *path = malloc(strlen(filename) + suffix_bytes);
-  *draft = (umemLogDraft){.fd = -1};
-  if (!path) return ENOMEM;
-  int fd = open_nameless(path, filename);
-  bool has_name = fd < 0 && errno == EOPNOTSUPP;
-  if (has_name) fd = open_beside(path, filename);
-  int error = fd < 0 ? errno : 0;
-  draft->fd = fd;
-  if (has_name && !error)
-    draft->path = path;
-  else
-    free(path);
-  return error;
+  draft->fd = -1;
+  draft->beside[0] = 0;
+  AGAIN(draft->folder, umem_open_folder(filename, draft->name));
+  if (draft->folder < 0) return errno;
+  draft->fd = open_nameless(draft->folder);
+  if (draft->fd < 0 && errno == EOPNOTSUPP) draft->fd = open_beside(draft);
+  return draft->fd < 0 ? errno : 0;
 }
 
 /* Moves the file from its name for the time being, over nothing. */
-static int move(char const *path, char const *filename) {
-  if (syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, filename, RENAME_NOREPLACE) == 0) return 0;
+static int move(int folder, char const *beside, char const *name) {
+  if (syscall(SYS_renameat2, folder, beside, folder, name, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (link(path, filename) != 0) return errno;
-  unlink(path); /* if that fails, the log has a second name, and is there all the same */
+  if (linkat(folder, beside, folder, name, 0) != 0) return errno;
+  unlinkat(folder, beside,
+           0); /* if that fails, the log has a second name, and is there all the same */
   return 0;
 }
 
-int umemLogDraft_publish(umemLogDraft *draft, char const *filename) {
+int umemLogDraft_publish(umemLogDraft *draft) {
   char proc[proc_bytes];
-  if (draft->path) {
-    int error = move(draft->path, filename);
-    if (error) return error;
-    free(draft->path);
-    draft->path = NULL;
-  } else if (linkat(AT_FDCWD, name_of(draft->fd, proc), AT_FDCWD, filename, AT_SYMLINK_FOLLOW)) {
-    return errno;
-  }
+  int error = 0;
+  if (draft->beside[0])
+    error = move(draft->folder, draft->beside, draft->name);
+  else if (linkat(AT_FDCWD, name_of(draft->fd, proc), draft->folder, draft->name,
+                  AT_SYMLINK_FOLLOW))
+    error = errno;
+  if (error) return error;
+  draft->beside[0] = 0;
+  draft->fd = -1;
   return 0;
 }
 
-void umemLogDraft_abandon(umemLogDraft *draft) {
-  if (draft->path) unlink(draft->path); /* a name of this process's, that nothing else has */
-  free(draft->path);
+void umemLogDraft_end(umemLogDraft *draft) {
+  if (draft->beside[0]) unlinkat(draft->folder, draft->beside, 0); /* nothing else has that name */
   if (draft->fd >= 0) close(draft->fd);
+  if (draft->folder >= 0) close(draft->folder);
 }

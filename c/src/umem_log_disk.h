@@ -13,6 +13,7 @@
 
 #include "umem_log_format.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -59,17 +60,19 @@ int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
 /* ---- a new file, which nobody sees before it is whole ---- */
 
 typedef struct umemLogDraft {
-  int fd;     /* owned, until it is published */
-  char *path; /* owned; its name for the time being, NULL for none */
+  int fd;                         /* owned, until it is published; -1: there is none */
+  int folder;                     /* owned: where it is, and where it is to have its name */
+  char name[NAME_MAX + 1];        /* that name */
+  char beside[NAME_MAX + 1 + 64]; /* its name for the time being; empty for none */
 } umemLogDraft;
 
-/* Makes an empty file in the folder of filename. */
+/* Makes an empty file in the folder of filename. To be ended in each case. */
 int umemLogDraft_open(umemLogDraft *draft, char const *filename);
 
 /* Gives it its name, as the last step. EEXIST, with nothing changed, where something has that name. */
-int umemLogDraft_publish(umemLogDraft *draft, char const *filename);
+int umemLogDraft_publish(umemLogDraft *draft);
 
-/* Removes it. */
-void umemLogDraft_abandon(umemLogDraft *draft);
+/* Removes what is not published. */
+void umemLogDraft_end(umemLogDraft *draft);
 
 #endif

@@ -285,14 +285,14 @@ static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_by
     fail_with_words(ctx, "open", filename, error);
   else if (examine(draft.fd, ctx, filename, &about))
     file = begin(ctx, filename, draft.fd, &about, max_bytes);
-  error = file ? umemLogDraft_publish(&draft, filename) : 0;
+  error = file ? umemLogDraft_publish(&draft) : 0;
   *taken = error == EEXIST;
   if (error) {
     if (!*taken) fail_with_words(ctx, "make", filename, error);
     discard(file);
     file = NULL;
   }
-  if (!file) umemLogDraft_abandon(&draft);
+  umemLogDraft_end(&draft);
   return keep(file);
 }
 

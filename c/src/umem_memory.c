@@ -1,7 +1,10 @@
 /* umem_memory.c - dispatch of allocation, free and set, and their defaults. */
 #include "umem_core.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* What a failed allocation returns; makes sure that it left a status, which old methods may forget. */
 static uintptr_t refused(umemVirtual *ctx, uint64_t before, size_t nbytes) {
@@ -85,14 +88,61 @@ void umem_free(void *ctx, uintptr_t adr) {
     free_told(ctx, adr, __func__, __builtin_return_address(0));
 }
 
-uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+/* ---- realloc ---- */
+
+bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size) {
+  if (old_size <= size) return true;
+  umemVirtual_fail(ctx, umemValueError,
+                   "the block at %ju of %s has not the %zu bytes that it should", (uintmax_t)adr,
+                   umem_get_device_name(ctx), old_size);
+  return false;
+}
+
+/* With probe the last of the old_size bytes is read first, where the copy does not reach that far: contexts
+ * that know their blocks refuse it. */
+static uintptr_t move(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size,
+                      bool probe) {
   uintptr_t moved = umem_alloc(ctx, new_size);
   if (moved == umem_null_of(ctx)) return moved;
   size_t kept = old_size < new_size ? old_size : new_size;
   uint64_t before = umem_thread.failures;
-  if (umem_copy_to(ctx, adr, ctx, moved, kept) == umemOK) umem_free(ctx, adr);
+  bool read = !probe || kept == old_size ||
+              umem_copy_to(ctx, adr + (old_size - 1), ctx, moved, 1) == umemOK;
+  if (read && umem_copy_to(ctx, adr, ctx, moved, kept) == umemOK) umem_free(ctx, adr);
   if (umem_thread.failures == before) return moved;
   umem_free(ctx, moved); /* the old block is as it was */
+  return umem_null_of(ctx);
+}
+
+uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  return move(ctx, adr, old_size, new_size, false);
+}
+
+/* Whether reading the bytes at adr cannot end the program. What is mapped is asked of the kernel by msync,
+ * which otherwise does nothing with MS_ASYNC. */
+static bool is_mapped(uintptr_t adr, size_t nbytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = adr & ~(page - 1);
+  return msync((void *)first, adr + nbytes - first, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+/* What is known of the block is what free and the copies of ctx say. So that it is not read before they
+ * refuse it, and not behind its end, as much as can be told is asked first. */
+uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  uintptr_t moved = umem_null_of(ctx);
+  if (adr > UINTPTR_MAX - old_size ||
+      (umem_can(ctx, umemCpuReadable) && !is_mapped(adr, old_size))) {
+    umem_has_size(ctx, adr, 0, old_size);
+    return moved;
+  }
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  moved = move(ctx, adr, old_size, new_size, true);
+  umemAttempt_end(&held);
+  if (!umemAttempt_failed(&held)) return moved;
+  if (held.type == umemIndexError)
+    umem_has_size(ctx, adr, 0, old_size);
+  else
+    umemAttempt_record(&held);
   return umem_null_of(ctx);
 }
 
@@ -104,7 +154,7 @@ uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_siz
   if (adr == umem_null_of(self)) return umem_alloc(self, new_size);
   uintptr_t (*slot)(umemVirtual *, uintptr_t, size_t, size_t) = UMEM_SLOT(self, realloc);
   uintptr_t moved =
-      (slot ? slot : umem_move_block)(self, adr, old_size + !old_size, new_size + !new_size);
+      (slot ? slot : umem_move_unknown)(self, adr, old_size + !old_size, new_size + !new_size);
   return moved != umem_null_of(self) ? moved : refused(self, before, new_size);
 }
 

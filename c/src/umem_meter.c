@@ -111,7 +111,7 @@ static uintptr_t resize(umemVirtual *ctx, uintptr_t adr, size_t size, size_t old
                         size_t new_size) {
   uintptr_t null = umem_null_of(ctx), moved = null;
   size_t more = new_size > size ? new_size - size : 0;
-  if (admitted(ctx, more)) {
+  if (umem_has_size(ctx, adr, size, old_size) && admitted(ctx, more)) {
     moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
     if (moved == null) retract(ctx, more);
   }

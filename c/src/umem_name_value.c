@@ -24,6 +24,7 @@ char const *umemName_right(umemOption const *option, char *buffer) {
   char words[300];
   switch (option->kind) {
   case umemTextOption:
+  case umemPathOption:
     return "a text that is not empty";
   case umemNumberOption:
     return "a whole number from 0 to 18446744073709551615";
@@ -169,6 +170,7 @@ static bool read_value(umemOption const *option, umemOptionValue *value) {
   char const *text = value->text;
   switch (option->kind) {
   case umemTextOption:
+  case umemPathOption:
     return *text != 0;
   case umemNumberOption:
     return read_number(text, UINT64_MAX, &value->number);

@@ -4,6 +4,7 @@
  * to end them, whoever wrote the scheme. What fails here is recorded on the thread alone: the context
  * that it happened on is freed before anybody could look. */
 #include "umem_open.h"
+#include "umem_allowed.h"
 #include "umem_lock.h"
 
 #include <stdlib.h>
@@ -173,8 +174,16 @@ umemName *umemOpened_new_name(void) {
 
 void *umem_open(char const *text) {
   UMEM_ENTER();
+  return umem_open_with(text, NULL);
+}
+
+void *umem_open_with(char const *text, umemOpenOptions const *options) {
+  UMEM_ENTER();
   UMEM_NAME(name);
-  if (!name || !umemName_parse(name, text)) return NULL;
+  umemAllowed allowed __attribute__((cleanup(umemAllowed_end)));
+  bool good = umemAllowed_read(&allowed, options);
+  if (!good || !name || !umemName_parse(name, text) || !umemAllowed_begin(&allowed, name))
+    return NULL;
   umemOpened *opened = umemOpened_new(name);
   if (!opened) return NULL;
   umemLock_acquire_global();

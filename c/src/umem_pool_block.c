@@ -241,8 +241,9 @@ uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
   uint64_t extent = extent_of(core, adr), least = core->shapes[core->class_of[1]].size;
   if (!extent) return fail_wrong(ctx, adr);
+  if (!umem_has_size(ctx, adr, extent, old_size)) return umem_null_of(ctx);
   if (new_size <= extent && (new_size > extent / 2 || extent == least)) return adr;
-  return umem_move_block(ctx, adr, old_size < extent ? old_size : (size_t)extent, new_size);
+  return umem_move_block(ctx, adr, old_size, new_size);
 }
 
 /* The upstream's, as far as the pool lets it be used. */

@@ -46,7 +46,7 @@ static bool is_name(char const *name) {
 
 /* What is wrong with the kind of an option or a place; NULL: nothing. */
 static char const *wrong_kind(umemOption const *option) {
-  if (option->kind > umemDeviceOption) return "an option or its place is of no known kind";
+  if (option->kind > umemPathOption) return "an option or its place is of no known kind";
   if (option->kind != umemWordOption && option->kind != umemWordsOption) return NULL;
   size_t count = option->words && *option->words;
   for (char const *c = option->words; count && *c; c++) count += *c == ' ';

@@ -13,6 +13,16 @@
 
 _Thread_local umemThread umem_thread;
 
+bool umem_leave_all(void) {
+  bool left = umem_thread.function || umem_thread.attempt || umem_thread.in_hook;
+  int ignored;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &ignored); /* as threads begin */
+  if (umem_thread.in_texts) umemLock_release_global();
+  uint64_t failures = umem_thread.failures;
+  umem_thread = (umemThread){.failures = failures};
+  return left;
+}
+
 enum { kept_messages = 4 }; /* the one just returned and three further calls */
 
 static _Thread_local struct {

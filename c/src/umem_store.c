@@ -4,6 +4,7 @@
  * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
+#include "umem_allowed.h"
 #include "umem_store.h"
 #include "umem_store_replace.h"
 
@@ -83,8 +84,9 @@ enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
  * until the lease is given back. */
 static int open_retrying(char const *path, int flags, mode_t permissions) {
   struct timespec const nap = {0, 1000000};
+  bool unnamed = (flags & O_TMPFILE) == O_TMPFILE; /* in whatever folder */
   for (int naps = 0;;) {
-    int fd = open(path, flags, permissions);
+    int fd = unnamed ? open(path, flags, permissions) : umem_open_path(path, flags, permissions);
     if (fd >= 0 || (errno != EINTR && (errno != EWOULDBLOCK || naps++ == 1000))) return fd;
     if (errno == EWOULDBLOCK) nanosleep(&nap, NULL);
   }

@@ -6,7 +6,7 @@
 #include <umem/mmap.h>
 
 static umemOption const path = {.name = "path",
-                                .kind = umemTextOption,
+                                .kind = umemPathOption,
                                 .help = "of the file; without one it is a scratch file"};
 
 static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};

@@ -5,10 +5,10 @@
 /* What a value looks like. */
 static void print_kind(umemOption const *option) {
   static char const *const kinds[] = {
-      [umemTextOption] = "TEXT",    [umemNumberOption] = "NUMBER",
-      [umemSizeOption] = "SIZE",    [umemShareOption] = "SHARE",
-      [umemWordOption] = "WORD",    [umemWordsOption] = "WORD[,WORD]...",
-      [umemDeviceOption] = "NUMBER"};
+      [umemTextOption] = "TEXT",     [umemNumberOption] = "NUMBER",
+      [umemSizeOption] = "SIZE",     [umemShareOption] = "SHARE",
+      [umemWordOption] = "WORD",     [umemWordsOption] = "WORD[,WORD]...",
+      [umemDeviceOption] = "NUMBER", [umemPathOption] = "PATH"};
   fputs(kinds[option->kind], stdout);
 }
 

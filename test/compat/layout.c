@@ -100,6 +100,7 @@ static void names_of_contexts(void **state) {
   assert_int_equal(umemWordOption, 4);
   assert_int_equal(umemWordsOption, 5);
   assert_int_equal(umemDeviceOption, 6);
+  assert_int_equal(umemPathOption, 7);
 }
 
 static void the_table_of_methods(void **state) {

@@ -250,6 +250,27 @@ static void later_methods_have_their_defaults(void **state) {
   close_old(&old);
 }
 
+/* What is no block is refused by the default before its bytes are read, where addresses are pointers. */
+static void resizing_what_is_no_block_is_refused(void **state) {
+  (void)state;
+  Old old;
+  open_old(&old);
+  uintptr_t adr = umem_alloc(&old, 100);
+  assert_int_equal(umem_set(&old, adr, 3, 100), umemOK);
+  old.super.capabilities |= umemCpuReadable; /* of a 11-method binary that says so */
+  old.super.alignment = 16;
+  assert_int_equal(umem_realloc(&old, adr, 100, 200), 0); /* KEY makes it an address of nobody's */
+  assert_int_equal(umem_get_status(&old), umemValueError);
+  assert_int_equal(umem_realloc(&old, 4096, SIZE_MAX, 200), 0);
+  assert_int_equal(umem_get_status(&old), umemValueError);
+  umem_clear_status(&old);
+  old.super.capabilities &= ~(uint32_t)umemCpuReadable;
+  adr = umem_realloc(&old, adr, 100, 200);
+  assert_int_equal(pointer(adr)[99], 3);
+  umem_free(&old, adr);
+  close_old(&old);
+}
+
 /* Of every length between the first header's and one that is newer than this library. */
 static void tables_of_other_lengths(void **state) {
   (void)state;
@@ -269,6 +290,7 @@ int main(void) {
       cmocka_unit_test(copies_strided),
       cmocka_unit_test(connects_and_syncs),
       cmocka_unit_test(later_methods_have_their_defaults),
+      cmocka_unit_test(resizing_what_is_no_block_is_refused),
       cmocka_unit_test(tables_of_other_lengths),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,26 @@ static void of_what_is_no_block_is_refused(Place const *place) {
   umem_free(ctx, adr);
 }
 
+/* A size that the block cannot have. Whoever took it at its word would read what is behind the block. */
+static void a_size_larger_than_the_block_is_refused(Place const *place) {
+  if (place->row->traits & backendTrustsSizes) return;
+  umemVirtual *ctx = place->ctx;
+  size_t const wrong[] = {(size_t)1 << 30, (size_t)1 << 40, SIZE_MAX};
+  size_t const sizes[] = {50, 100, 200, (size_t)1 << 22};
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 5);
+  uintptr_t adr = new_filled_block(ctx, 100, 5);
+  size_t blocks = books_of(place).blocks;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+      assert_true(umem_realloc(ctx, adr, wrong[i], sizes[k]) == umem_null(ctx));
+      expect_failure(ctx, umemValueError);
+      assert_int_equal(books_of(place).blocks, blocks);
+      assert_holds(ctx, adr, bytes, 100);
+    }
+  umem_free(ctx, adr);
+}
+
 ContractTest const realloc_tests[] = {
     SINGLE(keeps_what_fits),
     SINGLE(leaves_other_blocks_alone),
@@ -106,6 +126,7 @@ ContractTest const realloc_tests[] = {
     SINGLE(to_zero_is_to_one_byte),
     SINGLE(of_a_calloc_block_works),
     SINGLE(a_failure_leaves_the_block),
+    SINGLE(a_size_larger_than_the_block_is_refused),
     SINGLE_WITH(of_what_is_no_block_is_refused, backendChecksFrees),
     {.name = NULL},
 };

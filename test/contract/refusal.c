@@ -245,25 +245,6 @@ static void a_copy_outlives_its_source(void) {
   expect_failure(&copy.super, umemValueError);
 }
 
-/* As in a struct of the program that is returned by value: neither it nor its members are good. */
-static void a_moved_member_is_no_context(void) {
-  struct {
-    umemHost host;
-    umemLimit limit;
-  } one, other;
-  assert_ok(umemHost_ctor(&one.host));
-  assert_ok(umemLimit_ctor(&one.limit, &one.host, 1000));
-  memcpy(&other, &one, sizeof other);
-  assert_true(umem_alloc(&other.host, 10) == 0);
-  expect_failure(&other.host.super, umemValueError);
-  assert_true(umem_alloc(&other.limit, 10) == 0);
-  expect_failure(&other.limit.super, umemValueError);
-  assert_true(umemLimit_used(&other.limit) == 0);
-  expect_failure(&other.limit.super, umemValueError);
-  umem_dtor(&one.limit);
-  umem_dtor(&one.host);
-}
-
 /* ---- failed constructors ---- */
 
 static void check_refusal(BackendRefusal const *row) {
@@ -294,7 +275,6 @@ ContractTest const refusal_tests[] = {
     APART(constructors_refuse_NULL),
     SINGLE(a_copy_is_no_context),
     APART(a_copy_outlives_its_source),
-    APART(a_moved_member_is_no_context),
     APART(a_failed_constructor_makes_no_context),
     {.name = NULL},
 };

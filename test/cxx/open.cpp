@@ -140,6 +140,24 @@ TEST(OpenTest, changes_no_file_when_it_throws) {
   EXPECT_FALSE(std::ifstream(path).good());
 }
 
+TEST(OpenTest, keeps_to_schemes_and_folders) {
+  umem::OpenOptions options;
+  options.schemes = {"host", "pool", "file"};
+  EXPECT_TRUE(umem::open("pool+host:", options));
+  EXPECT_THROW(umem::open("stats+host:", options), umem::value_error);
+  options.folders = {"/proc/self"};
+  EXPECT_THROW(umem::open("file:/tmp/umem-not-here?mode=w", options), umem::value_error);
+  EXPECT_TRUE(umem::open("pool+host:", options));
+  options.folders->clear();
+  EXPECT_THROW(umem::open("file:/tmp/umem-not-here?mode=w", options), umem::value_error);
+  options.folders = {"/nonexistent"};
+  EXPECT_THROW(umem::open("host:", options), umem::io_error);
+  options = {};
+  options.schemes.emplace();
+  EXPECT_THROW(umem::open("host:", options), umem::value_error);
+  EXPECT_TRUE(umem::open("host:", umem::OpenOptions()));
+}
+
 TEST(OpenTest, is_the_struct_of_its_scheme) {
   Context place = umem::open("limit+host:?limit=1M");
   umem::Buffer buffer(place, 100);

@@ -84,6 +84,10 @@ static uintptr_t fake_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 static uintptr_t fake_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   size_t kept = old_size < new_size ? old_size : new_size;
+  if (!fake_store_at(fake_of(ctx)->store, adr, old_size)) {
+    umemVirtual_fail(ctx, umemValueError, "there is no block of %zu bytes", old_size);
+    return umem_null(ctx);
+  }
   unsigned char *old_bytes = fake_access(ctx, adr, kept);
   uintptr_t moved = old_bytes ? fake_alloc(ctx, new_size) : umem_null(ctx);
   if (moved == umem_null(ctx)) return moved;

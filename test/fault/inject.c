@@ -292,12 +292,12 @@ int __wrap_open64(char const *path, int flags, ...) {
 
 int __wrap_openat(int folder, char const *path, int flags, ...) {
   READ_MODE(mode, flags)
-  return fails(callOpen) ? -1 : __real_openat(folder, path, flags, mode);
+  return cannot_open(flags) ? -1 : __real_openat(folder, path, flags, mode);
 }
 
 int __wrap_openat64(int folder, char const *path, int flags, ...) {
   READ_MODE(mode, flags)
-  return fails(callOpen) ? -1 : __real_openat64(folder, path, flags, mode);
+  return cannot_open(flags) ? -1 : __real_openat64(folder, path, flags, mode);
 }
 
 int __wrap_mkostemp(char *path, int flags) {

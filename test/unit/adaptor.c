@@ -322,6 +322,57 @@ static void a_child_of_fork_goes_on(void **state) {
   }
 }
 
+/* ---- ended and moved ---- */
+
+/* Whether both are one memory cannot be told any more: the address may be the source's own. */
+static void an_ended_upstream_frees_nothing(void **state) {
+  (void)state;
+  umemHost below, other;
+  umemStats src, dst;
+  assert_ok(umemHost_ctor(&below));
+  assert_ok(umemHost_ctor(&other));
+  assert_ok(umemStats_ctor(&src, &below));
+  assert_ok(umemStats_ctor(&dst, &other));
+  uintptr_t adr = umem_calloc(&other, 1, 5000);
+  assert_true(umem_connect(&src, adr, 5000, &dst, 0) == adr);
+  umem_dtor(&below);
+  umemFault counting;
+  assert_ok(umemFault_ctor(&counting, &dst, NULL));
+  assert_int_equal(umem_disconnect(&src, adr, &counting, adr, 0), umemValueError);
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+  assert_true(umemFault_count(&counting, umemFaultAll) == 0);
+  assert_true(umem_connect(&src, adr, 5000, &counting, 0) == 0);
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+  assert_true(umemFault_count(&counting, umemFaultAllocations) == 0);
+  umem_dtor(&counting);
+  umem_dtor(&dst);
+  umem_dtor(&src);
+  umem_free(&other, adr);
+  umem_dtor(&other);
+}
+
+/* As in a struct of the program that is returned by value: neither it nor its members are good. */
+static void a_moved_member_is_no_context(void **state) {
+  (void)state;
+  struct {
+    umemHost host;
+    umemLimit limit;
+  } one, copied;
+  assert_ok(umemHost_ctor(&one.host));
+  assert_ok(umemLimit_ctor(&one.limit, &one.host, 1000));
+  memcpy(&copied, &one, sizeof copied);
+  assert_true(umem_alloc(&copied.host, 10) == 0);
+  expect_failure(&copied.host, umemValueError, "must not be copied or moved");
+  assert_true(umem_alloc(&copied.limit, 10) == 0);
+  expect_failure(&copied.limit, umemValueError, "must not be copied or moved");
+  assert_true(umemLimit_used(&copied.limit) == 0);
+  expect_failure(&copied.limit, umemValueError, "must not be copied or moved");
+  umem_dtor(&one.limit);
+  umem_dtor(&one.host);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(takes_over_what_upstream_is),
@@ -331,6 +382,8 @@ int main(void) {
       TEST(failures_are_noted_on_all_layers),
       TEST(bare_contexts_keep_their_routes),
       TEST(a_child_of_fork_goes_on),
+      TEST(an_ended_upstream_frees_nothing),
+      TEST(a_moved_member_is_no_context),
       TEST(failures_of_what_is_inherited_are_noted_on_all_layers),
       TEST(an_ended_upstream_is_noted_on_all_layers),
   };

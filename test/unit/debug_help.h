@@ -32,7 +32,8 @@ typedef struct Place {
   Backend const *row;
   umemVirtual *upstream;
   umemDebug debug;
-  bool direct; /* looks at once */
+  bool batched; /* blocks that go back are looked at together */
+  bool direct;  /* the program writes through pointers, which is looked at when a block is freed */
 } Place;
 
 static inline void open_place(Place *place, char const *name, umemDebugOptions const *options) {
@@ -42,8 +43,9 @@ static inline void open_place(Place *place, char const *name, umemDebugOptions c
   assert_non_null(place->upstream);
   assert_ok(umemDebug_ctor(&place->debug, place->upstream, options));
   unsigned const of_cpu = umemCpuReadable | umemCpuWritable;
-  place->direct =
-      (place->upstream->capabilities & (of_cpu | umemFaultable | umemOrdered)) == of_cpu;
+  place->batched =
+      (place->upstream->capabilities & (of_cpu | umemFaultable | umemOrdered)) != of_cpu;
+  place->direct = (place->upstream->capabilities & (of_cpu | umemOrdered)) == of_cpu;
 }
 
 static inline void close_place(Place *place) {

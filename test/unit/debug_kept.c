@@ -45,12 +45,12 @@ static void the_oldest_go_first(void **state) {
     assert_int_equal(figures_of(&place.debug).kept_blocks, most);
     umem_free(&place.debug, adr[most]); /* is refused: it has found something */
     expect_failure(&place.debug, umemIndexError, "umem_free: a wrong write to byte 1 of the freed");
-    size_t left = place.direct ? most - 1 : most - 1 - most / 8;
+    size_t left = place.batched ? most - 1 - most / 8 : most - 1;
     assert_int_equal(figures_of(&place.debug).kept_blocks, left);
     assert_int_equal(figures_of(&place.debug).live_blocks, 2);
     umem_free(&place.debug, adr[most]);
     umem_free(&place.debug, adr[most + 1]);
-    assert_int_equal(figures_of(&place.debug).kept_blocks, place.direct ? most : left + 2);
+    assert_int_equal(figures_of(&place.debug).kept_blocks, place.batched ? left + 2 : most);
     assert_int_equal(figures_of(&place.debug).faults, 1);
   }
 }

@@ -45,6 +45,8 @@ int __real_linkat(int folder, char const *at, int other, char const *name, int f
 void *__real_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset);
 void *__real_calloc(size_t count, size_t size);
 int __wrap_open(char const *name, int flags, mode_t mode);
+int __real_openat(int folder, char const *name, int flags, mode_t mode);
+int __wrap_openat(int folder, char const *name, int flags, mode_t mode);
 int __wrap_fstat(int fd, struct stat *about);
 int __wrap_flock(int fd, int operation);
 ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at);
@@ -120,11 +122,14 @@ long __wrap_syscall(long number, ...) {
 }
 
 int __wrap_open(char const *name, int flags, mode_t mode) {
+  return fails(openCall) ? -1 : __real_open(name, flags, mode);
+}
+int __wrap_openat(int folder, char const *name, int flags, mode_t mode) {
   if (no_nameless && (flags & O_TMPFILE) == O_TMPFILE) {
     errno = EOPNOTSUPP;
     return -1;
   }
-  return fails(openCall) ? -1 : __real_open(name, flags, mode);
+  return fails(openCall) ? -1 : __real_openat(folder, name, flags, mode);
 }
 int __wrap_fstat(int fd, struct stat *about) {
   return fails(fstatCall) ? -1 : __real_fstat(fd, about);

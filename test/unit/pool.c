@@ -222,8 +222,8 @@ static void refuses_what_is_no_block(void **state) {
 
 static void takes_over_the_alignment(void **state) {
   (void)state;
-  umemHost coarse = host; /* as a GPU's memory */
-  coarse.super.host = &coarse;
+  umemHost coarse; /* as a GPU's memory */
+  assert_ok(umemHost_ctor(&coarse));
   size_t const alignments[] = {1, 16, 64, 256, 4096, 16384, 65536, 131072};
   for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
     umemPool pool;

@@ -81,7 +81,7 @@ static void a_program_adds_schemes(void **state) {
 static void wrong_schemes_are_refused(void **state) {
   (void)state;
   static umemOption const twice[] = {{.name = "a"}, {.name = "b"}, {.name = "a"}};
-  static umemOption const odd[] = {{.name = "A"}}, unknown[] = {{.name = "a", .kind = 7}};
+  static umemOption const odd[] = {{.name = "A"}}, unknown[] = {{.name = "a", .kind = 8}};
   static umemOption const wordless[] = {{.name = "a", .kind = umemWordsOption}};
   static umemOption const many[] = {
       {.name = "a",

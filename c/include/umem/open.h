@@ -18,10 +18,16 @@
  *   %XX      in a place or a value is the byte with that hexadecimal number: "%3F" for "?", "%26" for
  *            "&", "%25" for "%" itself. All other characters stand for themselves, "+" and " " too.
  *
+ * A name can create, overwrite and empty any file that the process may write ("file:PATH?mode=w", a log's
+ * file=PATH), and take any memory. One that does not come from the user of the program is for
+ * umem_open_with, which keeps it to some schemes and folders.
+ *
  * umem/scheme.h is for those who add schemes; umem_scheme there tells what schemes there are. */
 #ifndef UMEM_OPEN_H
 #define UMEM_OPEN_H
 
+#include <stddef.h>
+#include <stdint.h>
 #include <umem/config.h>
 #include <umem/status.h>
 
@@ -40,6 +46,34 @@
  *
  * Threads: any, at any time. The context itself is as concurrent as its layers. */
 UMEM_EXTERN void *umem_open(char const *name);
+
+/* What a name may reach. */
+typedef struct umemOpenOptions {
+  size_t size;         /* sizeof(umemOpenOptions) as the caller was compiled */
+  char const *schemes; /* those that it may use, separated by spaces; NULL: all */
+  /* The folders that its files must be in, or in folders of which, however deep; relative ones are seen
+   * from the working directory now. NULL: files may be anywhere. Not NULL with a count of 0: nowhere. */
+  char const *const *folders;
+  size_t folder_count;
+  uintptr_t reserved[4]; /* zero */
+} umemOpenOptions;
+
+/* Everything is allowed. */
+#define UMEM_OPEN_OPTIONS_INIT                                                                     \
+  {                                                                                                \
+    sizeof(umemOpenOptions), NULL, NULL, 0, { 0, 0, 0, 0 }                                         \
+  }
+
+/* As umem_open, for a name that may use some schemes and folders only (options: borrowed for the call; NULL:
+ * all). Whatever a path says ("..", symbolic links), a file is opened or created only in an allowed folder,
+ * and links to it are followed only there; a refused name changes no file. A hard link in an allowed folder to a file elsewhere is in that folder.
+ * Scratch files, which have no name, are in no folder: allow no scheme that makes them, if they must not
+ * be. With folders, schemes that the program has registered must stand in schemes: what they open, but for
+ * their options of the kind umemPathOption, is theirs to check.
+ *
+ * Errors: as umem_open; umemValueError for what is not allowed and for options whose size is too small to be
+ * true; umemIOError for a folder that cannot be opened. */
+UMEM_EXTERN void *umem_open_with(char const *name, umemOpenOptions const *options);
 
 /* Destructs all layers of ctx, a context of umem_open, outermost first, and frees them. Failures that
  * only the end reveals (a failing close, leaks that a umemTrack knows) are told by the status and the

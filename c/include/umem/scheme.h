@@ -31,7 +31,8 @@ typedef enum umemOptionKind {
   umemShareOption,    /* a number from 0 to 1, such as 0.25 */
   umemWordOption,     /* one of words */
   umemWordsOption,    /* some of words, joined by "," */
-  umemDeviceOption    /* the number of a device, from 0 */
+  umemDeviceOption,   /* the number of a device, from 0 */
+  umemPathOption      /* the path of a file: a text that umem_open_with keeps to its folders */
 } umemOptionKind;
 
 /* An option, or a place, that a scheme knows. */
@@ -59,7 +60,8 @@ typedef struct umemOptionValue {
 /* Constructs a context at ctx, context_size bytes that are zero, over upstream (NULL for schemes that
  * go over nothing), which is borrowed: it outlives ctx. options: the values in the order of the
  * scheme's options. Returns umemOK; or a type that it has recorded, and then has undone its work.
- * Called from any thread, by several at once.
+ * Called from any thread, by several at once. An exception of C++ may leave it: umem_open then ends what
+ * stands at ctx and the layers below it, and lets it pass. (See doc/concepts/callbacks.rst.)
  *
  * It may allocate from upstream. A file below changes only when all layers are constructed (commit):
  * until then blocks of it are not to be accessed through pointers. Copies and sets of umem work; the file

@@ -19,7 +19,9 @@
  * adr + n or nmemb * size, alignment a power of two, n > 0, readable or writable as needed.
  *
  * A method that fails records it with umemVirtual_fail (or umem_set_status) on its own context,
- * in the thread that called it, and returns umem_null(ctx) where it returns an address.
+ * in the thread that called it, and returns umem_null(ctx) where it returns an address. No exception may
+ * leave a method, and none is cancelled: pthread_cancel is put off while it runs, unless ctx has umemPrompt
+ * (see doc/concepts/callbacks.rst).
  */
 #ifndef UMEM_VIRTUAL_H
 #define UMEM_VIRTUAL_H
@@ -108,8 +110,12 @@ struct umemVtbl {
    * Default: NULL, it decorates none. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
-  /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was.
-   * Default: a new block, a copy, a free. */
+  /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was. An address
+   * that is not live, and an old_size that is larger than the block, should be umemValueError where ctx can
+   * tell: whoever reads old_size bytes reads what is behind the block, or crashes.
+   * Default: a new block, a copy, a free. It looks before it reads: copy_to of the last of the old_size
+   * bytes, for contexts that check their copies (umemIndexError), and where ctx is umemCpuReadable whether
+   * these bytes are mapped at all. */
   uintptr_t (*realloc)(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 
   /* The process exits, and ctx is a layer of a default context (default.h) that the library has opened:

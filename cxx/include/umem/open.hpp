@@ -18,21 +18,55 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace umem {
+
+namespace detail {
+
+inline Context opened(std::string const &name, umemOpenOptions const *options) {
+  if (name.find('\0') != std::string::npos) throw value_error("the name holds a zero byte");
+  void *ctx = options ? umem_open_with(name.c_str(), options) : umem_open(name.c_str());
+  if (!ctx) raise_recorded(umem_thread_status());
+  forget_thrown();
+  return Context(std::shared_ptr<umemVirtual>(static_cast<umemVirtual *>(ctx),
+                                              [](umemVirtual *context) { umem_close(context); }));
+}
+
+} // namespace detail
 
 /* The context with this name, and all its layers, which end with its last handle, the outermost first.
  * Throws umem::value_error for what is wrong with the name, and says what would be right; otherwise what
  * the constructors throw. */
-inline Context open(std::string const &name) {
-  if (name.find('\0') != std::string::npos) throw value_error("the name holds a zero byte");
-  void *ctx = umem_open(name.c_str());
-  if (!ctx) detail::raise_recorded(umem_thread_status());
-  detail::forget_thrown();
-  return Context(std::shared_ptr<umemVirtual>(static_cast<umemVirtual *>(ctx),
-                                              [](umemVirtual *opened) { umem_close(opened); }));
+inline Context open(std::string const &name) { return detail::opened(name, nullptr); }
+
+/* What a name may reach: umemOpenOptions. */
+struct OpenOptions {
+  std::optional<std::vector<std::string>> schemes{}; /* those that it may use; without: all */
+  std::optional<std::vector<std::string>>
+      folders{}; /* where its files must be; without: anywhere */
+};
+
+/* As the first, for a name that may use some schemes and folders only, as one that does not come from the
+ * user of the program: umem_open_with. Throws umem::value_error for what is not allowed. */
+inline Context open(std::string const &name, OpenOptions const &options) {
+  std::string schemes;
+  std::vector<char const *> folders;
+  if (options.schemes)
+    for (std::string const &scheme : *options.schemes) schemes += scheme + ' ';
+  folders.reserve(options.folders ? options.folders->size() + 1 : 0);
+  if (options.folders)
+    for (std::string const &folder : *options.folders) folders.push_back(folder.c_str());
+  std::size_t count = folders.size();
+  if (options.folders) folders.push_back(nullptr); /* no folders are an array too */
+  umemOpenOptions full = UMEM_OPEN_OPTIONS_INIT;
+  full.schemes = options.schemes ? schemes.c_str() : nullptr;
+  full.folders = options.folders ? folders.data() : nullptr;
+  full.folder_count = count;
+  return detail::opened(name, &full);
 }
 
 namespace detail {

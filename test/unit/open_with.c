@@ -1,0 +1,228 @@
+/* open_with.c - umem_open_with: names that are kept to some schemes and folders. */
+#include "open_help.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[300]; /* with the folders in, in/deep and out */
+static char in[320], out[320];
+
+static char const *path_of(char const *rest) {
+  static char paths[4][512];
+  static unsigned next;
+  char *path = paths[next++ % 4];
+  snprintf(path, sizeof paths[0], "%s/%s", root, rest);
+  return path;
+}
+
+static void write_text(char const *path, char const *text) {
+  FILE *stream = fopen(path, "wb");
+  assert_non_null(stream);
+  fputs(text, stream);
+  assert_int_equal(fclose(stream), 0);
+}
+
+static long length_of(char const *path) {
+  struct stat st;
+  return stat(path, &st) == 0 ? (long)st.st_size : -1;
+}
+
+static int make_folders(void **state) {
+  (void)state;
+  umem_thread_clear();
+  char const *folder = getenv("TMPDIR");
+  snprintf(root, sizeof root, "%s/umem-open-with-XXXXXX", folder && *folder ? folder : "/tmp");
+  assert_non_null(mkdtemp(root));
+  snprintf(in, sizeof in, "%s/in", root);
+  snprintf(out, sizeof out, "%s/out", root);
+  assert_int_equal(mkdir(in, 0700) | mkdir(out, 0700) | mkdir(path_of("in/deep"), 0700), 0);
+  write_text(path_of("in/a"), "inside");
+  write_text(path_of("out/a"), "outside");
+  assert_int_equal(symlink("../out/a", path_of("in/to-out")), 0);
+  assert_int_equal(symlink("../out/new", path_of("in/to-new")), 0);
+  assert_int_equal(symlink("../out", path_of("in/folder-out")), 0);
+  assert_int_equal(symlink("deep/../a", path_of("in/to-a")), 0);
+  assert_int_equal(symlink("loop", path_of("in/loop")), 0);
+  assert_int_equal(symlink("../in/a", path_of("out/to-in")), 0);
+  return 0;
+}
+
+static int remove_folders(void **state) {
+  (void)state;
+  char command[400];
+  snprintf(command, sizeof command, "rm -rf '%s'", root);
+  return system(command); /* NOLINT(cert-env33-c): a folder of this test */
+}
+
+#define WITH_FOLDERS(test) cmocka_unit_test_setup_teardown(test, make_folders, remove_folders)
+
+static void *open_in(char const *pattern, char const *rest) {
+  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
+  char const *folders[] = {in};
+  char name[1024];
+  options.folders = folders;
+  options.folder_count = 1;
+  snprintf(name, sizeof name, pattern, path_of(rest));
+  return umem_open_with(name, &options);
+}
+
+static char const *const patterns[] = {
+    "file:%s?mode=w",       "file:%s?mode=r+",       "mmap:%s?mode=w+",
+    "pool+file:%s?mode=a+", "log+host:?log.file=%s", "stats+log+pool+host:?log.file=%s",
+};
+enum { pattern_count = sizeof patterns / sizeof *patterns };
+
+static void what_leads_outside_is_refused(void **state) {
+  (void)state;
+  char const *const paths[] = {
+      "out/a",     "out/new",   "in/../out/a",     "in/../out/new",     "in/deep/../../out/a",
+      "in/to-out", "in/to-new", "in/folder-out/a", "in/folder-out/new", "new",
+      "in/../new", "out/to-in",
+  };
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    for (size_t k = 0; k < pattern_count; k++) {
+      assert_null(open_in(patterns[k], paths[i]));
+      assert_int_equal(umem_thread_status(), umemValueError);
+      assert_non_null(strstr(umem_thread_message(), "not in a folder that is allowed here"));
+      umem_thread_clear();
+    }
+  assert_int_equal(length_of(path_of("out/a")), 7);
+  assert_int_equal(length_of(path_of("out/new")), -1);
+  assert_int_equal(length_of(path_of("new")), -1);
+}
+
+static void what_stays_inside_is_opened(void **state) {
+  (void)state;
+  char const *const paths[] = {"in/a",           "in/new",  "in/deep/new",   "in/deep/../new2",
+                               "out/../in/new3", "in/to-a", "in/./deep//new"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    void *ctx = open_in("pool+file:%s?mode=w%%2B", paths[i]);
+    if (!ctx) fail_msg("%s: %s", paths[i], umem_thread_message());
+    use(ctx);
+    assert_int_equal(umem_close(ctx), umemOK);
+    assert_true(length_of(path_of(paths[i])) >= 0);
+  }
+  void *ctx = open_in("log+file:?log.file=%s", "in/log");
+  use(ctx);
+  assert_int_equal(umem_close(ctx), umemOK);
+}
+
+/* Refused by the constructor: it is no question of folders. */
+static void other_errors_stay_what_they_are(void **state) {
+  (void)state;
+  char const *const paths[] = {"in/loop", "in/deep", "in/none/a", "in/deep/"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    assert_null(open_in("file:%s?mode=w%%2B", paths[i]));
+    assert_int_equal(umem_thread_status(), umemIOError);
+    umem_thread_clear();
+  }
+}
+
+/* What held for one name holds for no other. */
+static void others_are_not_kept_to_them(void **state) {
+  (void)state;
+  char name[1024];
+  assert_null(open_in("file:%s?mode=w", "out/a"));
+  umem_thread_clear();
+  void *inside = open_in("file:%s?mode=w", "in/a");
+  snprintf(name, sizeof name, "file:%s?mode=r+", path_of("out/a"));
+  void *ctx = umem_open(name);
+  assert_non_null(ctx);
+  assert_ok(umem_close(ctx));
+  ctx = umem_open_with(name, NULL);
+  assert_non_null(ctx);
+  assert_ok(umem_close(ctx));
+  assert_ok(umem_close(inside));
+}
+
+static void no_folder_is_no_file(void **state) {
+  (void)state;
+  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
+  char const *folders[] = {NULL};
+  char name[1024];
+  options.folders = folders;
+  snprintf(name, sizeof name, "file:%s?mode=w", path_of("in/a"));
+  assert_null(umem_open_with(name, &options));
+  assert_int_equal(umem_thread_status(), umemValueError);
+  void *ctx = umem_open_with("pool+host:", &options);
+  use(ctx);
+  assert_ok(umem_close(ctx));
+  options.folder_count = 1; /* and that is none */
+  assert_null(umem_open_with("host:", &options));
+  assert_int_equal(umem_thread_status(), umemIOError);
+  folders[0] = "/nonexistent/folder";
+  assert_null(umem_open_with("host:", &options));
+  assert_int_equal(umem_thread_status(), umemIOError);
+  umem_thread_clear();
+  assert_int_equal(length_of(path_of("in/a")), 6);
+}
+
+/* ---- schemes ---- */
+
+static umemStatusType construct(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *options, void *user) {
+  (void)upstream, (void)place, (void)options, (void)user;
+  return umemHost_ctor(ctx);
+}
+
+static umemOption const place = {.name = "path", .kind = umemPathOption};
+static umemScheme const mine = {.size = sizeof mine,
+                                .name = "with-path",
+                                .context_size = sizeof(umemHost),
+                                .place = &place,
+                                .construct = construct};
+
+static void *open_schemes(char const *name, char const *schemes, bool folders) {
+  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
+  char const *all[] = {in};
+  options.schemes = schemes;
+  if (folders) options.folders = all, options.folder_count = 1;
+  return umem_open_with(name, &options);
+}
+
+static void expect_opened(void *ctx, bool opened) {
+  if (opened != (ctx != NULL)) fail_msg("%s", umem_thread_message());
+  if (!opened) assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+  assert_ok(umem_close(ctx));
+}
+
+static void schemes_are_those_that_are_named(void **state) {
+  (void)state;
+  assert_ok(umem_register_scheme(&mine));
+  expect_opened(open_schemes("pool+host:", "host pool", false), true);
+  expect_opened(open_schemes("pool+host:", "  pool  host ", true), true);
+  expect_opened(open_schemes("pool+host:", "host", false), false);
+  expect_opened(open_schemes("host:", "hos host2 ost", false), false);
+  expect_opened(open_schemes("host:", "", false), false);
+  expect_opened(open_schemes("with-path:x", NULL, false), true);
+  expect_opened(open_schemes("with-path:", NULL, true), false);
+  expect_opened(open_schemes("with-path:", "with-path", true), true);
+  char name[1024];
+  snprintf(name, sizeof name, "with-path:%s", path_of("out/a"));
+  expect_opened(open_schemes(name, "with-path", true), false);
+  snprintf(name, sizeof name, "with-path:%s", path_of("in/a"));
+  expect_opened(open_schemes(name, "with-path", true), true);
+}
+
+static void small_options_are_refused(void **state) {
+  (void)state;
+  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
+  options.size = 3;
+  assert_null(umem_open_with("host:", &options));
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      WITH_FOLDERS(what_leads_outside_is_refused),
+      WITH_FOLDERS(what_stays_inside_is_opened),
+      WITH_FOLDERS(other_errors_stay_what_they_are),
+      WITH_FOLDERS(others_are_not_kept_to_them),
+      WITH_FOLDERS(no_folder_is_no_file),
+      WITH_FOLDERS(schemes_are_those_that_are_named),
+      WITH_FOLDERS(small_options_are_refused),
+  };
+  return cmocka_run_group_tests_name("umem_open_with", tests, NULL, NULL);
+}
