@@ -6,6 +6,7 @@
  * programs take less part in. */
 #include "ratio.h"
 
+#include "array_loops.h"
 #include "place.h"
 
 #include <umem.hpp>
@@ -18,15 +19,8 @@ namespace bench {
 namespace {
 
 using umem::index;
-using Square = umem::Array<double, 2>;
 using Reader = umem::View<double const, 2>;
 using Writer = umem::View<double, 2>;
-
-/* The elements of an array with ghost cells, as a program without umem has them. */
-struct Raw {
-  double *data; /* element (0, 0) */
-  index n, row; /* extents of the interior, elements from one row to the next */
-};
 
 /* ---- v += a u ---- */
 
@@ -159,6 +153,12 @@ constexpr Loop loops[] = {
     {"array stencil, unit stride", stencil_unit_stride, raw_stencil, 1.02, 2},
     {"array stencil, for_each_index", stencil_for_each_index, raw_stencil, std::nullopt, 2},
     {"array stencil with change, sweep", jacobi_sweep, raw_jacobi, std::nullopt, 2},
+    {"array elements, plain -O2", plain::elements, plain::raw_elements, 1.02, 2},
+    {"array stencil, plain -O2", plain::stencil, plain::raw_stencil, 1.02, 2},
+    {"array elements, -O2 with UMEM_CHECKS=1", checked::elements, plain::raw_elements, std::nullopt,
+     2},
+    {"array stencil, -O2 with UMEM_CHECKS=1", checked::stencil, plain::raw_stencil, std::nullopt,
+     2},
 };
 
 Square new_square(index n) {
