@@ -69,9 +69,10 @@ inline umem::Array<double, 1> full_of(double value, umem::index size = 1000) {
 inline double value_in(std::string const &path, umem::index size = 1000) {
   auto array = umem::load_npy<double, 1>(path);
   if (array.extent(0) != size) throw std::runtime_error("the array has another size");
-  double value = array.get(0);
+  auto guard = array.host(umem::read);
+  double const *elements = guard->data, value = elements[0];
   for (umem::index i = 0; i < size; i++)
-    if (array.get(i) != value) throw std::runtime_error("the array is a mixture");
+    if (elements[i] != value) throw std::runtime_error("the array is a mixture");
   return value;
 }
 

@@ -177,6 +177,15 @@ void exceptions() {
   umem_thread_clear();
 }
 
+/* Whatever is called at the end: a lambda, which is never null, or a pointer that is. */
+void foreign_memory() {
+  double values[] = {1, 2};
+  auto adr = reinterpret_cast<umem::address>(values);
+  void (*nothing)() = nullptr;
+  EXPECT((Array<double, 1>::wrap(adr, {2}, umem::Host(), [] {}).get(1) == 2));
+  EXPECT((Array<double, 1>::wrap(adr, {2}, umem::Host(), nothing).get(1) == 2));
+}
+
 } // namespace
 
 int main() {
@@ -187,6 +196,7 @@ int main() {
     views();
     guards();
     copies_and_moves();
+    foreign_memory();
     parts();
     files();
     loops();
