@@ -71,7 +71,7 @@ typedef struct umemStore {
   uint64_t first;  /* where the first block can begin */
   uint64_t reserved; /* disk space for [first, reserved) is surely there */
   uint64_t used;     /* from here on no byte was ever handed out, so that they read as zero */
-  bool leftover; /* a reservation that failed may have left disk space behind the end */
+  bool leftover;     /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
 /* ---- umem_store.c ---- */
