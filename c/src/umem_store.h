@@ -137,7 +137,8 @@ void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
 /* What umemStore_commit does under the lock. */
 bool umemStore_carry_out(umemStore *store);
 
-/* Removes the file that store has created, unless another one has its name by now. */
+/* Removes the file that store has created, unless another one has its name by now, or somebody else has
+ * opened it or written to it. */
 void umemStore_remove(umemStore *store);
 
 /* ---- umem_file.c and umem_mmap.c ---- */

@@ -7,8 +7,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,10 +64,18 @@ bool umemStore_carry_out(umemStore *store) {
 
 /* ---- removal ---- */
 
+/* Whether the file called name in folder is ours, and still empty. */
 static bool is_ours(umemStore const *store, int folder, char const *name) {
   struct stat mine, there;
   return fstat(store->fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino && mine.st_size == 0;
+}
+
+/* Whether somebody else has opened the file meanwhile: as a writer who has locked it, or otherwise as far
+ * as the system says. */
+static bool is_visited(umemStore *store) {
+  if (flock(store->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
+  return !umemStore_isolate(store) && errno == EAGAIN;
 }
 
 /* Removes the file called name in folder if it is ours. Between a look and an unlink another file could
@@ -75,7 +83,7 @@ static bool is_ours(umemStore const *store, int folder, char const *name) {
 static void remove_ours(umemStore *store, int folder, char const *name) {
   unsigned long long number;
   char aside[40];
-  if (!is_ours(store, folder, name)) return;
+  if (!is_ours(store, folder, name) || is_visited(store)) return;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return;
   snprintf(aside, sizeof aside, ".umem-%016llx", number);
   if (renameat2(folder, name, folder, aside, RENAME_NOREPLACE) != 0) return;
@@ -92,5 +100,6 @@ void umemStore_remove(umemStore *store) {
   int folder = open(store->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   remove_ours(store, folder, name);
+  umemStore_share(store);
   close(folder);
 }

@@ -197,7 +197,7 @@ static void full_filesystem(void **state) {
     }
 }
 
-/* A hole in an existing file has no room of its own: writing there may fail, and tells. */
+/* A hole in an existing file gets its room when a block is laid over it. */
 static void in_hole(void *argument) {
   static Case c;
   char folder[200];
@@ -207,6 +207,32 @@ static void in_hole(void *argument) {
   int fd = open(c.path, O_RDWR | O_CREAT, 0600);
   EXPECT(fd >= 0 && ftruncate(fd, too_much) == 0 && close(fd) == 0);
   open_case(&c);
+  expect_refused(&c, umem_alloc(&c.own, too_much), too_much, strerror(ENOSPC));
+  uintptr_t adr = umem_alloc(&c.own, room / 2);
+  EXPECT(adr != umem_null(&c.own));
+  expect_refused(&c, umem_alloc(&c.own, room), too_much, strerror(ENOSPC));
+  put(&c, adr, room / 2);
+  expect_bytes(&c, adr, room / 2);
+  umem_dtor(&c.own);
+  unlink(c.path);
+  unmount_small(folder);
+}
+
+/* Without reservation, writing there may fail, and says so. */
+static void in_sparse_hole(void *argument) {
+  static Case c;
+  char folder[200];
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = umemReserveNone;
+  mount_small(folder, sizeof folder);
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  int fd = open(c.path, O_RDWR | O_CREAT, 0600);
+  EXPECT(fd >= 0 && ftruncate(fd, too_much) == 0 && close(fd) == 0);
+  EXPECT(umemHost_ctor(&c.host) == umemOK);
+  EXPECT((c.place->kind == kindFile
+              ? umemFile_ctor_with(&c.own.file, c.path, "r+", &options)
+              : umemMMap_ctor_with(&c.own.mmap, c.path, "r+", &options)) == umemOK);
   uintptr_t adr = umem_alloc(&c.own, too_much);
   EXPECT(adr != umem_null(&c.own));
   put(&c, adr, block);
@@ -226,7 +252,7 @@ static void full_filesystem_and_a_hole(void **state) {
   (void)state;
   for (size_t i = 0; i < place_count; i++)
     if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "r+") &&
-        !child_run(in_hole, (void *)&places[i]))
+        !(child_run(in_hole, (void *)&places[i]) && child_run(in_sparse_hole, (void *)&places[i])))
       skip();
 }
 

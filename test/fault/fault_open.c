@@ -203,6 +203,51 @@ static void a_file_of_others_is_not_removed(void **state) {
   umem_thread_clear();
 }
 
+/* Finds the file that was created, opens it, and refuses; writes to it where user says so. */
+static int visitor_fd;
+static umemStatusType visit(void *ctx, void *upstream, umemOptionValue const *place,
+                            umemOptionValue const *options, void *user) {
+  (void)ctx, (void)upstream, (void)place, (void)options;
+  visitor_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  assert_true(visitor_fd >= 0);
+  if (user) {
+    assert_int_equal(write(visitor_fd, user, 1), 1);
+    assert_int_equal(close(visitor_fd), 0);
+  }
+  return umemRuntimeError;
+}
+
+static umemScheme const visit_schemes[] = {
+    {.size = sizeof(umemScheme),
+     .name = "visit",
+     .context_size = sizeof(umemStats),
+     .decorates = true,
+     .construct = visit},
+    {.size = sizeof(umemScheme),
+     .name = "visit-and-write",
+     .context_size = sizeof(umemStats),
+     .decorates = true,
+     .construct = visit,
+     .user = "x"},
+};
+
+static void a_file_that_others_use_is_not_removed(void **state) {
+  (void)state;
+  char name[600];
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(umem_register_scheme(&visit_schemes[i]), umemOK);
+    for (int kind = 0; kind < kind_count; kind++) {
+      snprintf(name, sizeof name, "%s+%s:%s?mode=w", visit_schemes[i].name, kinds[kind], path);
+      assert_null(umem_open(name));
+      assert_int_equal(file_length(path), i);
+      if (!i) assert_int_equal(close(visitor_fd), 0);
+      assert_int_equal(unlink(path), 0);
+      assert_int_equal(count_entries(), 0);
+    }
+  }
+  umem_thread_clear();
+}
+
 /* ---- what can be opened ---- */
 
 static void expect_zeros(size_t length) {
@@ -297,6 +342,7 @@ int main(void) {
       TEST(a_file_created_in_vain_goes_again),
       TEST(default_contexts),
       TEST(a_file_of_others_is_not_removed),
+      TEST(a_file_that_others_use_is_not_removed),
       TEST(what_is_opened_is_emptied_and_holds_its_blocks),
       TEST(a_call_that_fails_changes_no_file),
   };
