@@ -72,16 +72,24 @@ void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
   move(ctx, dst_adr, (void *)src_adr, nbytes, umemCudaToDevice);
 }
 
-/* Contexts that are not ordered have nothing queued but what cudaMemcpy leaves: see cuda.h. */
+/* What is queued on a stream; for memory that belongs to none, what may use it: all that precedes the end of
+ * the legacy stream. */
+static void finish_all(umemVirtual *ctx, umemCudaPlace *place) {
+  if (umem_can(ctx, umemDeviceShared)) {
+    umemCudaGpu_settle(place->gpu, ctx);
+    return;
+  }
+  int error =
+      umem_thread.apart ? umemCudaPlace_finish_apart(place, ctx) : umemCudaPlace_finish(place);
+  umemCuda_check(ctx, place->gpu, error, "work on the stream has failed");
+}
+
 void umemCuda_synchronize(umemVirtual *ctx) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
-  if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for")) {
-    int error =
-        umem_thread.apart ? umemCudaPlace_finish_apart(place, ctx) : umemCudaPlace_finish(place);
-    umemCuda_check(ctx, place->gpu, error, "work on the stream has failed");
-  }
+  if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for"))
+    finish_all(ctx, place);
   umemCudaScope_leave(&scope);
 }
 

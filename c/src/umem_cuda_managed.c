@@ -48,15 +48,6 @@ static int managed_give(umemCudaPlace *place, void *adr, size_t nbytes) {
   return error;
 }
 
-/* Kernels may use the memory, on the legacy stream or on one that it waits for. */
-static void managed_synchronize(umemVirtual *ctx) {
-  umemCudaGpu *gpu = umemCuda_place_of(ctx)->gpu;
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return;
-  if (!umemCuda_refuse_capture(ctx, "kernels cannot be waited for")) umemCudaGpu_settle(gpu, ctx);
-  umemCudaScope_leave(&scope);
-}
-
 /* Nobody looks at blocks any more when they go. */
 static void managed_dtor(umemVirtual *ctx) {
   umemCudaRoom_leave(umemCuda_place_of(ctx));
@@ -65,7 +56,7 @@ static void managed_dtor(umemVirtual *ctx) {
 
 struct umemVtbl const umemCudaManaged_vtbl = {
     UMEM_CUDA_METHODS,
-    .synchronize = managed_synchronize,
+    .synchronize = umemCuda_synchronize,
     .dtor = managed_dtor,
     .info = umemCuda_info,
 };

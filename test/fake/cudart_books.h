@@ -141,6 +141,7 @@ typedef struct Books {
   Block *blocks;   /* by rising address */
   size_t block_count, block_room;
   Stream *streams;
+  bool has_blocking; /* one of them is, or was, blocking */
   Event *events;
   Pool *pools;
   Graph *graphs;

@@ -110,6 +110,7 @@ static bool is_blocking_of(Stream const *stream, Stream const *legacy) {
 }
 
 bool cudart_is_legacy_barred(Stream const *legacy) {
+  if (!cudart_books.has_blocking) return false;
   for (Stream const *s = cudart_books.streams; s; s = s->next)
     if (is_blocking_of(s, legacy) && s->capture) return true;
   return false;
@@ -124,7 +125,7 @@ static int break_blocking_captures(Stream const *legacy) {
 int cudart_join(Stream *stream) {
   Stream *legacy = cudart_books.device[stream->device].legacy;
   if (stream->blocking) return legacy ? push_wait(stream, legacy) : umemCudaSuccess;
-  if (!stream->legacy) return umemCudaSuccess;
+  if (!stream->legacy || !cudart_books.has_blocking) return umemCudaSuccess;
   if (cudart_is_legacy_barred(stream)) return break_blocking_captures(stream);
   int error = umemCudaSuccess;
   for (Stream *s = cudart_books.streams; s && !error; s = s->next)
@@ -180,7 +181,7 @@ static Stream *per_thread_stream(int *error) {
   Stream **own = &cudart_thread()->own[device->ordinal];
   if (!*own || (*own)->destroyed) *own = stream_make(device->ordinal);
   if (*own)
-    (*own)->per_thread = (*own)->blocking = true;
+    (*own)->per_thread = (*own)->blocking = cudart_books.has_blocking = true;
   else
     *error = umemCudaOutOfMemory;
   return *own;
@@ -252,7 +253,7 @@ int fake_cudart_create_blocking(void **stream) {
   Device const *device = cudart_current(&error);
   Stream *one = device ? stream_make(device->ordinal) : NULL;
   if (one)
-    one->blocking = true;
+    one->blocking = cudart_books.has_blocking = true;
   else if (!error)
     error = umemCudaOutOfMemory;
   *stream = one;

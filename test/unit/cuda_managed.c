@@ -231,6 +231,33 @@ static void synchronizing_waits_for_kernels(void **state) {
   }
 }
 
+/* Device memory is like managed memory in that kernels use it while no call of umem runs. */
+static void others_wait_for_kernels_on_device_memory(void **state) {
+  (void)state;
+  umemCuda cuda;
+  umemCudaAsync alone;
+  expect_ok(umemCuda_ctor(&cuda, 0));
+  expect_ok(umemCudaAsync_ctor(&alone, 0, UMEM_STREAM_NEW));
+  uintptr_t adr = block_of(&cuda, n);
+  for (int stream = 0; stream < streams; stream++) {
+    unsigned char byte = 0;
+    expect_ok(umem_set(&cuda, adr, 9, n));
+    queue_kernel(stream, adr);
+    expect_ok(umem_synchronize(&cuda));
+    assert_true(fake_cudart_peek(adr, &byte, 1));
+    assert_int_equal(byte, 1);
+    queue_kernel(stream, adr);
+    expect_ok(umem_wait(&alone, &cuda));
+    expect_ok(umem_set(&alone, adr, 2, n));
+    expect_ok(umem_synchronize(&alone));
+    finish_kernels();
+    if (!all_are(&cuda, adr, 2)) fail_msg("stream %d", stream);
+  }
+  umem_free(&cuda, adr);
+  umem_dtor(&alone);
+  umem_dtor(&cuda);
+}
+
 /* Neither side's pages may move under it. */
 static void streams_copy_after_kernels(void **state) {
   (void)state;
@@ -358,6 +385,7 @@ int main(void) {
       MANAGED_TEST(copies_come_after_kernels),
       MANAGED_TEST(syncs_of_one_address_come_after_kernels),
       MANAGED_TEST(synchronizing_waits_for_kernels),
+      MANAGED_TEST(others_wait_for_kernels_on_device_memory),
       MANAGED_TEST(streams_copy_after_kernels),
       MANAGED_TEST(another_gpu_copies_after_kernels),
       MANAGED_TEST(guards_come_after_kernels),
