@@ -454,7 +454,7 @@ void check_failures() {
   int device = -1;
   try {
     umem::fill(umem::on_device(0, 4711), View<int, 1>(nullptr, {16}), 1);
-  } catch (umem::runtime_error const &) {
+  } catch (umem::value_error const &) {
     thrown = true;
   }
   expect(thrown, "a GPU that is not there");
