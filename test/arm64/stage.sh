@@ -37,7 +37,7 @@ fetch_cmocka() {
   local archives
   describe_sources
   arm64_apt update
-  (cd "$arm64/apt" && arm64_apt source --download-only cmocka)
+  (cd "$arm64/apt" && arm64_apt source --download-only --tar-only cmocka)
   archives=("$arm64"/apt/cmocka_*.orig.tar.*z*)
   (cd "$arm64/apt" && cmake -E tar xf "${archives[0]}")
   cmocka_source=$(find "$arm64/apt" -maxdepth 1 -type d -name 'cmocka-*')
