@@ -2,8 +2,9 @@
 """Makes cell.npy, which ships beside this script; cell.txt tells its origin. Not needed to run
 anything: it is here so that everybody can make the file again.
 
-    pip install numpy scikit-image==0.26.0
-    python3 make_cell.py [OUTPUT.npy]
+    python3 -m venv venv
+    venv/bin/pip install numpy scikit-image==0.26.0
+    venv/bin/python make_cell.py [OUTPUT.npy]
 """
 
 import pathlib
