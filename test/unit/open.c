@@ -33,7 +33,7 @@ static void name_of(umemScheme const *scheme, char *text, size_t size) {
   char const *before = "?";
   for (size_t i = 0; i < scheme->option_count; i++, before = "&") {
     if (!scheme->options[i].required) continue;
-    char const *value = scheme->options[i].kind == umemTextOption ? scratch : "1M";
+    char const *value = scheme->options[i].kind == umemPathOption ? scratch : "1M";
     used += snprintf(text + used, size - (size_t)used, "%s%s.%s=%s", before, scheme->name,
                      scheme->options[i].name, value);
   }
