@@ -17,6 +17,9 @@ static inline bool setting_is_on(char const *variable) {
 /* UMEM_TEST_SMALL: the environment is slow (a sanitizer, valgrind). */
 static inline bool setting_small(void) { return setting_is_on("UMEM_TEST_SMALL"); }
 
+/* UMEM_TEST_QEMU: qemu's user mode runs the program. */
+static inline bool setting_qemu(void) { return setting_is_on("UMEM_TEST_QEMU"); }
+
 /* UMEM_TEST_GPU: CUDA's contexts are of the real runtime, not of its double. */
 static inline bool setting_gpu(void) { return setting_is_on("UMEM_TEST_GPU"); }
 

@@ -140,7 +140,7 @@ stage_arm64() {
   configure_arm64 "$arm64/umem" -DUMEM_TEST_CXX_ALL=OFF
   cmake --build "$arm64/umem" --parallel "$jobs" --target test/all
   small_tests
-  export UMEM_TEST_OPERATIONS=20000
+  export UMEM_TEST_OPERATIONS=20000 UMEM_TEST_QEMU=1
   if qemu_reserves_slowly; then
     echo "skipped - contexts over umemMMap and what left_out_before_qemu_8.txt names: qemu is older than 8"
     export UMEM_TEST_WITHOUT=mmap

@@ -60,7 +60,7 @@ static void opens_and_closes(void **state) {
     use(library);
     assert_int_equal(dlclose(library), 0);
     assert_null(dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD));
-    assert_true(task_count_becomes(tasks_alone));
+    assert_true(task_count_becomes(tasks_alone()));
   }
 }
 

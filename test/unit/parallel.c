@@ -112,7 +112,7 @@ static void threads_are_kept(void **state) {
     run_log(&log, 4, 4);
     for (unsigned i = 0; i < 4; i++) assert_true(is_among(log.thread[i], first.thread, 4));
   }
-  assert_true(task_count_becomes(tasks_alone + 3));
+  assert_true(task_count_becomes(tasks_alone() + 3));
 }
 
 static void one_thread_does_all(void **state) {
@@ -131,7 +131,7 @@ static void helpers_come_and_go(void **state) {
     assert_int_equal(umem_set_threads(counts[i]), umemOK);
     assert_int_equal(umem_get_threads(), counts[i]);
     run_log(&log, counts[i], counts[i]);
-    assert_true(task_count_becomes(tasks_alone + counts[i] - 1));
+    assert_true(task_count_becomes(tasks_alone() + counts[i] - 1));
   }
 }
 
@@ -149,7 +149,7 @@ static void busy_helpers_leave_later(void **state) {
     umem_parallel(4, set_one, &log);
     assert_int_equal(umem_get_threads(), 1);
   }
-  assert_true(task_count_becomes(tasks_alone));
+  assert_true(task_count_becomes(tasks_alone()));
 }
 
 static void the_default_is_that_of_the_processors(void **state) {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "../settings.h"
+
 #if defined __has_feature
 #define UNDER(sanitizer) __has_feature(sanitizer)
 #else
@@ -17,8 +19,10 @@ enum { under_thread_sanitizer = 1 };
 enum { under_thread_sanitizer = 0 };
 #endif
 
-/* Of a program that has started and joined others. The sanitizer has one of its own then. */
-enum { tasks_alone = 1 + under_thread_sanitizer };
+/* Of a program that has started and joined others. The sanitizer has one of its own then, and so has qemu. */
+static inline unsigned tasks_alone(void) {
+  return 1 + under_thread_sanitizer + (setting_qemu() ? 1 : 0);
+}
 
 enum { seconds = 60 }; /* after which something is taken to hang */
 
