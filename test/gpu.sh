@@ -23,7 +23,7 @@ source "$root/test/cuda.sh"
 all_parts=(contract fault unit cxx examples kernel order memcheck)
 # Seconds after which a part has hung.
 declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
-  [kernel]=180 [order]=900 [memcheck]=1200)
+  [kernel]=180 [order]=420 [memcheck]=1200)
 
 export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
 jobs=$(nproc)
@@ -156,7 +156,7 @@ part_order() {
   [ $status = 0 ] || return
   for program in "${programs[@]}"; do
     echo "-- order_$program, at $SECONDS s"
-    check "order_$program runs to its end" ends timeout -k 10 200 "$build/order_$program" || status=1
+    check "order_$program runs to its end" ends timeout -k 10 120 "$build/order_$program" || status=1
   done
   echo "-- the end, at $SECONDS s"
   return $status

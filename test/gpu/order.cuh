@@ -23,9 +23,9 @@ namespace order {
 
 using Byte = unsigned char;
 
-/* How long a slow kernel waits before it touches memory: much longer than any call takes that it must not
- * overtake. */
-inline constexpr long long slow_ns = 50'000'000;
+/* How long a slow kernel waits before it touches memory: much longer than any call takes that must not
+ * overtake it. There are thousands of them. */
+inline constexpr long long slow_ns = 30'000'000;
 
 /* Bytes before a test, those that are right after it, and those that came too late or too early. */
 enum : int { old_byte = 1, new_byte = 2, stale_byte = 3 };
@@ -268,7 +268,11 @@ inline int run(std::function<void(int devices)> const &all) {
     return 3;
   }
   try {
-    for (int device = 0; device < devices; device++) warm_up(device);
+    std::vector<umem::Context> held; /* so that streams of the program stay while they are used */
+    for (int device = 0; device < devices; device++) {
+      held.push_back(umem::Cuda(device));
+      warm_up(device);
+    }
     all(devices);
   } catch (umem::error const &error) {
     report("the program", error.message());

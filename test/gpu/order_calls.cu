@@ -234,19 +234,23 @@ void test_calls(Bed const &bed, Log &log) {
 
 /* ---- umem_wait ---- */
 
-/* Later work of the one comes after what the other has queued. */
+/* Later work of the one comes after what the other has queued. The kernels meet in pinned memory: the device
+ * memory of one GPU is not mapped on another. */
 void test_wait(Bed const &one, Bed const &other, Log &log) {
-  for (Stream const &stream : other.streams)
+  Log block(n);
+  for (Stream const &stream : other.streams) {
+    if (one.streams[0].device != stream.device && &stream != &other.streams[0]) break;
     test(one.name + " waits for " + other.name + ", stream " + stream.name, [&] {
-      umem::Buffer block(other.context, n);
-      prepare(other.context, block.adr(), n, old_byte);
+      block.clear();
       log.clear();
-      slow_set(stream, block.adr(), n, new_byte);
+      auto const adr = reinterpret_cast<umem::address>(block.data());
+      slow_set(stream, adr, n, new_byte);
       one.context.wait(other.context);
-      launch(one.streams[0], block.adr(), n, log.data(), -1, 0);
+      launch(one.streams[0], adr, n, log.data(), -1, 0);
       finish_all();
       return differ(log.data(), n, new_byte, "a kernel that waits");
     });
+  }
 }
 
 /* ---- the end of a context ---- */
