@@ -168,7 +168,8 @@ static int lead_legacy(umemCudaPlace const *place, umemVirtual *ctx, umemCudaGpu
       umemCudaScope_leave(&scope);
     }
   }
-  if (rt->event_destroy(event)) { /* tried twice, as it would stay. Who waits for it goes on waiting */
+  if (rt->event_destroy(
+          event)) { /* tried twice, as it would stay. Who waits for it goes on waiting */
     rt->last_error();
     if (rt->event_destroy(event)) rt->last_error();
   }

@@ -23,7 +23,8 @@ static void takes_over_what_upstream_is(void **state) {
     assert_ok(kinds[kind].borrows(ctx, below[i]));
     assert_string_equal(umem_get_device_name(ctx), kinds[kind].name);
     unsigned own = umemSilent | umemPrompt; /* what an adaptor may lack */
-    assert_false(ctx->capabilities & umemPromptBlocks); /* its methods are not those of a pool below */
+    assert_false(ctx->capabilities &
+                 umemPromptBlocks); /* its methods are not those of a pool below */
     own |= umemPromptBlocks;
     assert_int_equal(ctx->capabilities & ~own, below[i]->capabilities & ~own);
     assert_false(ctx->capabilities & own & ~below[i]->capabilities);
