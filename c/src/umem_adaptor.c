@@ -39,7 +39,8 @@ void *umemAdaptor_construct(void *ctx, void *upstream, bool adopts, struct umemV
     umemVirtual_fail(self, umemValueError, "the upstream is NULL");
   } else {
     *impl = (umemAdaptor){below, adopts};
-    self->capabilities = below->capabilities & ~(uint32_t)umemSilent; /* alloc and free record */
+    /* alloc and free record, and are its own */
+    self->capabilities = below->capabilities & ~(uint32_t)(umemSilent | umemPromptBlocks);
     self->alignment = below->alignment;
     self->host = below->host;
     memcpy(self->space, below->space, sizeof self->space);

@@ -239,20 +239,20 @@ umemStatusType umem_wait(void *ctx, void *other) {
   return umem_result(before);
 }
 
+/* Until the end of the block, also when an exception of a hook passes. */
+static void end_apart(bool const *outer) { umem_thread.apart = *outer; }
+#define APART()                                                                                    \
+  __attribute__((cleanup(end_apart), unused)) bool const outer_ = umem_thread.apart;               \
+  umem_thread.apart = true
+
 umemStatusType umem_wait_apart(umemVirtual *ctx, umemVirtual *other) {
-  bool outer = umem_thread.apart;
-  umem_thread.apart = true;
-  umemStatusType status = umem_wait(ctx, other);
-  umem_thread.apart = outer;
-  return status;
+  APART();
+  return umem_wait(ctx, other);
 }
 
 umemStatusType umem_synchronize_apart(umemVirtual *ctx) {
-  bool outer = umem_thread.apart;
-  umem_thread.apart = true;
-  umemStatusType status = umem_synchronize(ctx);
-  umem_thread.apart = outer;
-  return status;
+  APART();
+  return umem_synchronize(ctx);
 }
 
 umemStatusType umem_flush(void *ctx) {

@@ -111,6 +111,14 @@ static inline umemVirtual *umem_guard(void const *ctx) {
   return __builtin_expect(good, 1) ? self : umem_guard_slowly(ctx);
 }
 
+/* The same for methods alloc and free. */
+static inline umemVirtual *umem_guard_blocks(void const *ctx) {
+  umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
+  bool good = self && self->vptr && umem_is_in_place(self) &&
+              (self->capabilities & (umemPrompt | umemPromptBlocks));
+  return __builtin_expect(good, 1) ? self : umem_guard_slowly(ctx);
+}
+
 static inline uintptr_t umem_null_of(umemVirtual const *ctx) {
   return umem_can(ctx, umemOffsets) ? UINTPTR_MAX : 0;
 }

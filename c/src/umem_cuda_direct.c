@@ -161,12 +161,15 @@ static int lead_legacy(umemCudaPlace const *place, umemVirtual *ctx, umemCudaGpu
   if (error) return error;
   error = rt->event_record(event, place->stream);
   bool captured = umemCudaPlace_is_captured(place); /* by now: the event is of no use outside */
-  if (!error && !captured && umemCudaScope_enter(&scope, ctx, gpu)) {
-    error = rt->stream_wait(NULL, event);
-    umemCudaScope_leave(&scope);
+  if (!error && !captured) {
+    error = umemCudaInvalidHandle; /* which enter has told */
+    if (umemCudaScope_enter(&scope, ctx, gpu)) {
+      error = rt->stream_wait(NULL, event);
+      umemCudaScope_leave(&scope);
+    }
   }
   if (rt->event_destroy(
-          event)) { /* who waits for it goes on waiting; tried twice, as it would stay */
+          event)) { /* tried twice, as it would stay. Who waits for it goes on waiting */
     rt->last_error();
     if (rt->event_destroy(event)) rt->last_error();
   }

@@ -164,6 +164,7 @@ bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
+static unsigned users_of[umemCudaMostDevices]; /* atomic; from and to 0 under the lock */
 
 /* In a child nobody holds it; what the table says of GPUs means nothing there. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
@@ -281,6 +282,18 @@ static bool is_of_this_process(umemVirtual *ctx, umemCudaGpu const *gpu) {
   return false;
 }
 
+/* One user more of a GPU that has some, or one less where others stay: what loops do each time. False where
+ * that takes the lock. */
+static bool change_users(int device, int by) {
+  unsigned *count = &users_of[device], least = by > 0 ? 1 : 2;
+  unsigned users = __atomic_load_n(count, __ATOMIC_ACQUIRE);
+  while (users >= least)
+    if (__atomic_compare_exchange_n(count, &users, users + (unsigned)by, true, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+      return true;
+  return false;
+}
+
 umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   umemCudaRt const *rt = umemCudaRt_get();
   if (!rt) {
@@ -290,15 +303,20 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
                      umem_version());
     return NULL;
   }
+  bool in_table = device >= 0 && device < umemCudaMostDevices;
+  if (in_table && change_users(device, 1)) {
+    if (!umemCudaGpu_is_inherited(&table[device])) return &table[device];
+    umemCudaGpu_close(&table[device]);
+  }
   umemAttempt attempt; /* the program's hook must not be called under the lock */
   umemAttempt_begin(&attempt);
   pthread_mutex_lock(&lock);
   umemCudaGpu fresh = {.rt = rt, .device = device, .lineage = umem_fork_count()};
-  bool in_table = device >= 0 && device < umemCudaMostDevices;
   umemCudaGpu *gpu = in_table ? &table[device] : &fresh; /* that no GPU has, for the report */
-  if (!gpu->users) *gpu = fresh;
-  bool opened = gpu->users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
-  if (opened) gpu->users++;
+  unsigned users = in_table ? __atomic_load_n(&users_of[device], __ATOMIC_ACQUIRE) : 0;
+  if (!users) *gpu = fresh;
+  bool opened = users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
+  if (opened && in_table) __atomic_add_fetch(&users_of[device], 1, __ATOMIC_ACQ_REL);
   pthread_mutex_unlock(&lock);
   umemAttempt_end(&attempt);
   umemAttempt_record(&attempt);
@@ -332,8 +350,9 @@ static void forget_peer(umemCudaGpu const *gpu) {
 
 /* What staging keeps lives in the primary context and goes before it; others wait at the lock. */
 void umemCudaGpu_close(umemCudaGpu *gpu) {
+  if (change_users(gpu->device, -1)) return;
   pthread_mutex_lock(&lock);
-  if (!--gpu->users) {
+  if (!__atomic_sub_fetch(&users_of[gpu->device], 1, __ATOMIC_ACQ_REL)) {
     umemCuda_release_staging(gpu);
     destroy_events(gpu);
     forget_peer(gpu);

@@ -26,7 +26,6 @@ typedef struct umemCudaGpu {
   int device;
   void *context;                    /* its primary context, retained */
   void *events[umemCudaIdleEvents]; /* that nobody is using; NULL: none; atomic */
-  unsigned users;                   /* guarded by the lock of umem_cuda_gpu.c */
   unsigned lineage;                 /* umem_fork_count() when it was opened */
   uint64_t peers;    /* bit d: copies reach the memory of device d directly; atomic */
   uint64_t no_peers; /* bit d: they do not; atomic. Neither bit: not asked yet */

@@ -30,6 +30,7 @@ bool umemCudaPlace_is_captured(umemCudaPlace const *place) {
 bool umem_is_captured(umemVirtual *ctx) {
   umemCudaPlace const *place = umem_can(ctx, umemOrdered) ? umemCuda_place_of(ctx) : NULL;
   if (!place) return false;
+  umem_defer_cancel();   /* pools ask here beside the public functions */
   umemAttempt forgotten; /* a GPU that is lost says so in the next call that needs it */
   umemAttempt_begin(&forgotten);
   umemCudaScope scope;

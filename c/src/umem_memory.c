@@ -26,7 +26,7 @@ static __attribute__((noinline)) uintptr_t alloc_told(void *ctx, size_t nbytes,
                                                       char const *function, void const *caller) {
   UMEM_ENTER_AS(function, caller);
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_guard_blocks(ctx);
   if (!self) return umem_null(ctx);
   if (!self->vptr->alloc) return lacks(self, "alloc");
   uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
@@ -72,7 +72,7 @@ uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size) {
 static __attribute__((noinline)) void free_told(void *ctx, uintptr_t adr, char const *function,
                                                 void const *caller) {
   UMEM_ENTER_AS(function, caller);
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_guard_blocks(ctx);
   if (!self || adr == umem_null_of(self)) return;
   if (self->vptr->free)
     self->vptr->free(self, adr);

@@ -120,6 +120,7 @@ static umemStatusType construct(umemPool *ctx, void *upstream, umemPoolOptions c
       impl->lane = impl->core->own;
       impl->serial = impl->lane->serial;
       ctx->super.alignment = impl->core->alignment;
+      ctx->super.capabilities |= umemPromptBlocks;
       if (take_initial(&ctx->super, impl->core, &options)) return umemOK;
       free_core(impl->core);
     }

@@ -81,7 +81,7 @@ static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
 /* What pool and queue both can do; it is the queue that is ordered, or not. */
 static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
   uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
-  return both | (pool->capabilities & umemFaultable);
+  return both | (pool->capabilities & (umemFaultable | umemPromptBlocks));
 }
 
 static bool open_lane(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) {

@@ -10,15 +10,22 @@
 static void takes_over_what_upstream_is(void **state) {
   (void)state;
   FakeAsync ordered;
+  umemPool pool;
   assert_ok(fake_async_ctor(&ordered));
-  umemVirtual *const below[] = {&host.super, &fake.super, &offsets.super, &ordered.super.super};
-  FOR_EACH_KIND for (size_t i = 0; i < 4; i++) {
+  assert_ok(umemPool_ctor(&pool, &fake, NULL));
+  assert_true(pool.super.capabilities & umemPromptBlocks);
+  umemVirtual *const below[] = {&host.super, &fake.super, &offsets.super, &ordered.super.super,
+                                &pool.super};
+  FOR_EACH_KIND for (size_t i = 0; i < 5; i++) {
     Any any;
     umemVirtual *ctx = &any.super;
     memset(&any, 0xA5, sizeof any);
     assert_ok(kinds[kind].borrows(ctx, below[i]));
     assert_string_equal(umem_get_device_name(ctx), kinds[kind].name);
     unsigned own = umemSilent | umemPrompt; /* what an adaptor may lack */
+    assert_false(ctx->capabilities &
+                 umemPromptBlocks); /* its methods are not those of a pool below */
+    own |= umemPromptBlocks;
     assert_int_equal(ctx->capabilities & ~own, below[i]->capabilities & ~own);
     assert_false(ctx->capabilities & own & ~below[i]->capabilities);
     assert_int_equal(ctx->alignment, below[i]->alignment);
@@ -31,6 +38,7 @@ static void takes_over_what_upstream_is(void **state) {
     end(ctx);
     assert_non_null(below[i]->vptr); /* borrowed */
   }
+  umem_dtor(&pool);
   umem_dtor(&ordered);
 }
 

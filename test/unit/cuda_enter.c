@@ -2,6 +2,7 @@
  * double of the runtime. */
 #include "cuda_help.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +73,51 @@ static void captures_of_the_program_forbid_nothing(void **state) {
     assert_int_equal(fake_cudart_capture_mode(), before);
   }
   forget_all();
+}
+
+/* What each launch of the C++ headers pays: two calls to enter, one to leave. */
+static void where_the_gpu_is_current_it_is_cheap(void **state) {
+  (void)state;
+  umemCuda ctx;
+  umemCudaEntry entry;
+  fake_cudart_set_device(1);
+  expect_ok(umemCuda_ctor(&ctx, 1));
+  for (int device = -1; device < 2; device += 2) {
+    unsigned long const calls = fake_cudart_calls();
+    expect_ok(umemCuda_enter(&entry, device));
+    expect_ok(umemCuda_leave(&entry));
+    assert_int_equal(fake_cudart_calls() - calls, 3);
+  }
+  umem_dtor(&ctx);
+  forget_all();
+}
+
+static void *enter_often(void *is_right) {
+  for (int i = 0; i < 2000; i++) {
+    umemCuda ctx;
+    umemCudaEntry entry;
+    bool right = umemCuda_enter(&entry, 1) == umemOK && current_device() == 1;
+    right = umemCuda_leave(&entry) == umemOK && right;
+    if (i % 8 == 0) {
+      right = umemCuda_ctor(&ctx, 1) == umemOK && right;
+      umem_dtor(&ctx);
+    }
+    if (!right) __atomic_store_n((bool *)is_right, false, __ATOMIC_RELAXED);
+  }
+  return NULL;
+}
+
+/* Whoever is the last one ends the context, and the next one makes it anew. */
+static void threads_enter_and_leave(void **state) {
+  (void)state;
+  enum { many = 4 };
+  pthread_t threads[many];
+  bool right = true;
+  for (int i = 0; i < many; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, enter_often, &right), 0);
+  for (int i = 0; i < many; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  assert_true(right);
+  assert_int_equal(fake_cudart_live().primaries, 0);
 }
 
 static void what_is_not_there_is_not_entered(void **state) {
@@ -148,6 +194,8 @@ int main(void) {
       CUDA_TEST(the_callers_gpu_comes_back),
       CUDA_TEST(the_current_gpu_has_a_name),
       CUDA_TEST(captures_of_the_program_forbid_nothing),
+      CUDA_TEST(where_the_gpu_is_current_it_is_cheap),
+      CUDA_TEST(threads_enter_and_leave),
       CUDA_TEST(what_is_not_there_is_not_entered),
       CUDA_TEST(failures_leave_all_as_it_was),
       CUDA_TEST(a_child_of_fork_enters_nothing),

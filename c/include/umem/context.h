@@ -63,7 +63,9 @@ typedef enum umemCapability {
   umemDeviceShared = 1 << 11,
   /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
    * put cancellation off. */
-  umemPrompt = 1 << 12
+  umemPrompt = 1 << 12,
+  /* Methods alloc and free reach such a point only in calls of umem on another context: a pool's. */
+  umemPromptBlocks = 1 << 13
 } umemCapability;
 
 /* The base of every context, its first member. Read-only for users; virtual.h is for those who

@@ -30,8 +30,8 @@
  *              and new memory where the upstream is not ordered; else it fails with
  *              umemNotSupportedError. Nobody takes from it. A block that the graph uses must live as long
  *              as the graph. Begin and end the capture while no other thread allocates from the pool or
- *              its views: CUDA's driver is not safe where one thread does so and another asks for the
- *              state of the stream.
+ *              its views, trims or ends one of them: CUDA's driver is not safe where one thread does
+ *              so and another asks for the state of the stream.
  *   threads    As concurrent as the pool and the queue both are. Views that stand on what is not
  *              concurrent take turns with their pool.
  *   trim       of a view gives what is free in it to the pool's own order; of the pool, all that is free

@@ -31,6 +31,17 @@ inline void check_cuda(cudaError_t error, char const *what) {
 class GpuContexts {
 public:
   static Context const &of(int device) {
+    thread_local int last = -1; /* of this thread: it costs no lock */
+    thread_local Context const *context = nullptr;
+    if (device != last) {
+      context = &find(device);
+      last = device;
+    }
+    return *context;
+  }
+
+private:
+  static Context const &find(int device) {
     static GpuContexts &all = *new GpuContexts;
     std::lock_guard<std::mutex> lock(all.mutex_);
     auto found = all.contexts_.find(device);
@@ -38,7 +49,6 @@ public:
     return found->second;
   }
 
-private:
   std::mutex mutex_;
   std::map<int, Context> contexts_;
 };
