@@ -3,8 +3,8 @@
 #ifndef UMEM_CONFIG_HPP
 #define UMEM_CONFIG_HPP
 
-/* A file that is missing ends the compiler's work, where an #error would be the first of hundreds. Each
- * public header includes this one before what is C++17. */
+/* A missing file stops the compiler at once; the directive "error" would be the first of hundreds of
+ * messages. Each public header includes this one before it uses C++17. */
 #if __cplusplus < 201703L
 #define UMEM_NEEDS "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
 #include UMEM_NEEDS
