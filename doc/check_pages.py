@@ -24,6 +24,7 @@ def has_text(element):
 
 # Macros that the C++ headers define for each other.
 PRIVATE_MACROS = {
+    "UMEM_ALWAYS_INLINE",
     "UMEM_CHECK",
     "UMEM_CHECKED",
     "UMEM_DEVICE_FUNCTION",
