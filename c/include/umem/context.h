@@ -80,7 +80,7 @@ typedef struct umemVirtual {
   size_t alignment;      /* bytes: every address of umem_alloc and umem_calloc is a multiple */
   uint64_t space[2];     /* names the address space: equal (and one vptr) means the same memory */
   void *base;            /* owned by the library */
-  void const *self;      /* where it was constructed: what stands elsewhere is a copy */
+  void const *self;      /* where it was constructed; at any other address it is a copy */
   uintptr_t reserved[4]; /* zero */
   char text[UMEM_MESSAGE_SIZE]; /* where status.message points */
 } umemVirtual;

@@ -89,9 +89,8 @@ struct umemVtbl {
    * that a GPU has not written yet. Default: nothing to do. */
   void (*synchronize)(umemVirtual *ctx);
 
-  /* Orders later work of ctx after what other, umemOrdered or umemDeviceShared, of whatever kind, has
-   * queued.
-   * Default: synchronises other. */
+  /* Orders later work of ctx after the work that other has queued. other is umemOrdered or
+   * umemDeviceShared, and may be of any kind. Default: synchronises other. */
   void (*wait)(umemVirtual *ctx, umemVirtual *other);
 
   /* Makes what was written durable. Default: nothing to do. */
