@@ -24,12 +24,14 @@ def has_text(element):
 
 # Macros that the C++ headers define for each other.
 PRIVATE_MACROS = {
+    "UMEM_ALWAYS_INLINE",
     "UMEM_CHECK",
     "UMEM_CHECKED",
     "UMEM_DEVICE_FUNCTION",
     "UMEM_EXCEPTION",
     "UMEM_LAUNCH_NAMESPACE",
     "UMEM_MDSPAN_NAMESPACE",
+    "UMEM_NEEDS",
     "UMEM_STD",
 }
 

@@ -93,8 +93,8 @@ void umem_free(void *ctx, uintptr_t adr) {
 bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size) {
   if (old_size <= size) return true;
   umemVirtual_fail(ctx, umemValueError,
-                   "the block at %ju of %s has not the %zu bytes that it should", (uintmax_t)adr,
-                   umem_get_device_name(ctx), old_size);
+                   "old_size is %zu, but the block at %ju of %s has at most %ju bytes", old_size,
+                   (uintmax_t)adr, umem_get_device_name(ctx), (uintmax_t)size);
   return false;
 }
 

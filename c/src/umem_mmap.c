@@ -82,7 +82,7 @@ static uintptr_t mmap_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t s
   if (alignment <= store->alignment)
     return pointer_to(store, umemStore_alloc(store, size, alignment, false));
   umemVirtual_fail(ctx, umemMemoryError,
-                   "%s is mapped at a multiple of %" PRIu64 ", which blocks at one of %zu exceed",
+                   "%s is mapped at a multiple of %" PRIu64 ": the alignment of %zu is too large",
                    store->label, store->alignment, alignment);
   return 0;
 }

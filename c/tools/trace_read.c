@@ -127,7 +127,7 @@ static bool make_room(Trace *trace, size_t *room, size_t count) {
   if (trace->count + count <= *room) return true;
   size_t more = 2 * *room + piece;
   umemLogRecord *records = realloc(trace->records, more * sizeof *records);
-  if (!records) REFUSE("there is no memory for its more than %zu records", trace->count);
+  if (!records) REFUSE("there is no memory for more than %zu records", trace->count);
   trace->records = records;
   *room = more;
   return true;

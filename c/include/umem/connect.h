@@ -28,12 +28,11 @@ UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, 
  * for dst_adr, and nothing else. src, src_adr and dst_alignment are those given to umem_connect; src_adr
  * may be freed only after. Moves no data. dst_adr null is ignored.
  *
- * A call that is refused for its arguments does nothing, and waits for nothing: a context that is not
- * constructed, or goes over one that has ended; an alignment that is no power of two; both sides one
- * memory, and dst_adr not src_adr (umemValueError). After any other call the connection has ended, also
- * when a wait has failed: the returned status is then that of the wait, and the block is freed all the same.
- * Only where the context refuses to free the block (see umem_free) does it stay allocated; the status is
- * the one that umem_aligned_free records. */
+ * A call with wrong arguments does nothing and does not wait: a context that is not constructed, or is
+ * over one that has ended; an alignment that is no power of two; both sides one memory, and dst_adr not
+ * src_adr (umemValueError). Any other call ends the connection, also if a wait fails: it then frees the
+ * block and returns the status of the wait. The block stays allocated only if the context refuses to free
+ * it (see umem_free); the status is then that of umem_aligned_free. */
 UMEM_EXTERN umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst,
                                            uintptr_t dst_adr, size_t dst_alignment);
 

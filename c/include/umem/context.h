@@ -12,8 +12,8 @@
  * Every function takes contexts as void *, so that a pointer to any of these structs will do.
  * A context must stay where it was constructed. A copy by value (f = g, a struct that is returned, an
  * array that realloc has moved) is no context: every call on it, umem_dtor too, is umemValueError and
- * touches nothing but the status of the copy. A context that is all zero, whose constructor failed, or
- * that was destructed answers every call with a status.
+ * changes only the status of the copy. A context that is all zero, whose constructor failed, or that was
+ * destructed answers every call with a status.
  *
  * Addresses are uintptr_t. Where a context's memory can be addressed by this process they are
  * pointers; for a File they are byte offsets. Adding to an address is valid inside its block.
@@ -58,8 +58,8 @@ typedef enum umemCapability {
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
   umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
-  /* A GPU may use the memory while no call of umem runs, as kernels of the program do: umem_synchronize
-   * waits for it, as umem does before its CPU touches the memory, and umem_wait orders others after it. */
+  /* A GPU may use the memory while no call of umem runs: kernels of the program do. umem_synchronize waits
+   * for it, umem_wait orders other contexts after it, and umem waits before the CPU uses the memory. */
   umemDeviceShared = 1 << 11,
   /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
    * put cancellation off. */
@@ -82,7 +82,7 @@ typedef struct umemVirtual {
   size_t alignment;      /* bytes: every address of umem_alloc and umem_calloc is a multiple */
   uint64_t space[2];     /* names the address space: equal (and one vptr) means the same memory */
   void *base;            /* owned by the library */
-  void const *self;      /* where it was constructed: what stands elsewhere is a copy */
+  void const *self;      /* where it was constructed; at any other address it is a copy */
   uintptr_t reserved[4]; /* zero */
   char text[UMEM_MESSAGE_SIZE]; /* where status.message points */
 } umemVirtual;
@@ -146,11 +146,11 @@ UMEM_EXTERN umemStatusType umem_get_info(void *ctx, umemInfo *info);
 
 /* ---- order and durability ---- */
 
-/* Returns when all work queued on ctx is complete, telling its failures. At once where nothing is
- * ever queued (neither umemOrdered nor umemDeviceShared). */
+/* Returns when all work queued on ctx is complete, and records its failures. Returns at once where nothing
+ * is ever queued (neither umemOrdered nor umemDeviceShared). */
 UMEM_EXTERN umemStatusType umem_synchronize(void *ctx);
 
-/* Later work of ctx starts only after what other has queued so far. At once when other is neither
+/* Later work of ctx starts only after what other has queued so far. Returns at once when other is neither
  * umemOrdered nor umemDeviceShared. */
 UMEM_EXTERN umemStatusType umem_wait(void *ctx, void *other);
 

@@ -72,8 +72,8 @@ typedef struct umemCopyOptions {
   /* Called in the calling thread: with done 0 before the first byte, then after every step bytes, at
    * last with done equal to total. The done first bytes are in the destination, also where a context
    * is ordered. What it returns is whether to go on; false cancels the copy, or, when all is done,
-   * changes nothing. It may call umem; its failures are not those of the copy. An exception of C++ may
-   * leave it and passes through the copy (see doc/concepts/callbacks.rst). NULL for none. */
+   * changes nothing. It may call umem; its failures are not those of the copy. A C++ exception may leave
+   * it and ends the copy (see doc/concepts/callbacks.rst). NULL for none. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;  /* borrowed, handed to progress */
   size_t step; /* bytes from call to call; 0 lets umem choose (64 MiB) */

@@ -30,13 +30,13 @@
 /* ---- device memory ---- */
 
 /* Device memory of one GPU, in the order of CUDA's legacy default stream. Its blocks come from
- * cudaMalloc, at multiples of 256 bytes. Calls finish before they return, but for copies from and to a
- * umemCudaAsync, which are queued on its stream.
+ * cudaMalloc, at multiples of 256 bytes. Calls finish before they return, except copies from and to a
+ * umemCudaAsync, which are queued on its stream; later work on the legacy stream comes after them.
  *
  * One thing is as with cudaMemcpy: bytes of host memory that is not pinned may arrive on the GPU just
  * after the call. What follows on the legacy stream comes after them, and all copies and sets of umem
- * between device memories do; for kernels on streams that do not wait for it, call umem_synchronize, or
- * umem_wait for a umemCudaAsync of that stream. */
+ * between device memories do. Before kernels on streams that do not wait for it, call umem_synchronize, or
+ * let a umemCudaAsync of that stream wait for ctx (umem_wait). */
 typedef struct umemCuda {
   umemVirtual super;
   void *impl; /* owned */
@@ -69,11 +69,11 @@ UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
 
 /* Managed memory: one address for the CPU and all GPUs, moved on demand. Where the hardware lets the CPU
  * use it while kernels run, it is umemCpuReadable and umemCpuWritable. Copies and sets are in the order of
- * the legacy default stream of the GPU, those by the CPU too. Before the program follows a pointer it
- * calls umem_synchronize, if kernels may be running.
+ * the legacy default stream of the GPU, also where the CPU does them. If kernels may be running, call
+ * umem_synchronize before you follow a pointer.
  *
- * All live blocks of the process together never exceed what nothing else has on the GPU:
- * umemMemoryError beyond. To know that, an allocation may prefetch live blocks to the GPU. */
+ * All live blocks of the process together fit on the GPU, beside what other memory of any program takes
+ * there; else umemMemoryError. To know that, an allocation may prefetch live blocks to the GPU. */
 typedef struct umemCudaManaged {
   umemVirtual super;
   void *impl; /* owned */
@@ -159,27 +159,28 @@ UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
 /* ---- your own kernels ---- */
 
-/* The way back from umemCuda_enter; the caller's, and not to be copied. */
+/* What umemCuda_enter saves for umemCuda_leave. The caller owns it and must not copy it. */
 typedef struct umemCudaEntry {
   uintptr_t reserved[8];
 } umemCudaEntry;
 
 /* Makes the primary context of a GPU the current one of this thread until umemCuda_leave, as
- * cudaSetDevice would: kernels may be launched there, and CUDA called. No other GPU gets a context, and
- * afterwards the caller has the context that it had before, also if that is none.
+ * cudaSetDevice would, so that the program can launch kernels there and call CUDA. It makes no context on
+ * another GPU. umemCuda_leave restores the context that was current before, or none.
  *
  * device: the ordinal of the GPU; -1 for the caller's current context, or if it has none, that of its
- * current GPU. entry: written; each is left once, by the thread that entered, the last one first. What a
- * capture into a graph forbids meanwhile (allocations, waiting) is allowed between the two, as by
- * cudaStreamCaptureModeRelaxed.
+ * current GPU. entry: written. Calls may nest: leave each entry once, in the thread that entered, the last
+ * one first. Calls that a capture into a graph would forbid (allocations, waiting) are allowed between the
+ * two, as by cudaStreamCaptureModeRelaxed.
  *
- * umem holds the primary context between the two calls only. While memory or queued work is left there, a
- * umem context of the GPU, or CUDA's runtime, must hold it.
+ * umem holds the primary context only until umemCuda_leave. If memory or queued work stays there, a umem
+ * context of the GPU, or CUDA's runtime, must hold it.
  * Errors: as umemCuda_ctor, recorded for the thread; then nothing is entered, and umemCuda_leave does
  * nothing. */
 UMEM_EXTERN umemStatusType umemCuda_enter(umemCudaEntry *entry, int device);
 
-/* Goes back to what was current before. Does nothing for an entry that is all zero or has been left. */
+/* Restores what was current before umemCuda_enter. Does nothing for an entry that is all zero or was left
+ * already. */
 UMEM_EXTERN umemStatusType umemCuda_leave(umemCudaEntry *entry);
 
 /* ---- the pinned chunks of the process ---- */

@@ -33,9 +33,9 @@
  * allocation is null, umem_trim keeps the rest. Made again, it succeeds.
  *
  * Blocks larger than the options let wait are guarded, but neither filled nor kept. Blocks that are
- * live when ctx ends go back to upstream: a umemTrack goes over it, not under it. What UMEM_DEFAULT
- * names, if it is over RAM, looks at the end of the process as umemDebug_check does (default.h). A child of fork leaves alone what it shares with its
- * parent, as a file: it neither fills it nor looks at it.
+ * live when ctx ends go back to upstream: a umemTrack goes over it, not under it. A umemDebug of
+ * UMEM_DEFAULT, if it is over RAM, looks at the end of the process as umemDebug_check does (default.h). A
+ * child of fork leaves alone what it shares with its parent, as a file: it neither fills it nor looks at it.
  *
  * All threads share one lock, which is held for a look-up and not while upstream works. A block
  * costs about 180 bytes beside its guards, and 16 for each frame.

@@ -15,15 +15,15 @@
  * - Each is opened when it is first asked for; UMEM_DEFAULT is read then. What cannot be opened is a
  *   status, and is tried again at the next call. Programs that run with more rights than their user
  *   (setuid) do not read it.
- * - What the library opened stays the library's and lives as long as the process: it is not to be
- *   destructed or closed.
+ * - The library owns what it opened, which lives as long as the process: do not destruct or close it.
  * - When the process ends by exit or by a return from main, the library finishes what it opened: a
  *   umemLog completes its file, a umemTrack looks for blocks that are live, and a umemDebug over RAM looks
- *   for wrong writes. This comes after all functions of atexit and all destructors of C++ objects; they
- *   and the threads that still run may use the defaults. It frees nothing, calls no CUDA, and changes no
- *   exit status. After it a umemLog records no more.
- * - What it finds then goes to the standard error output, one line that begins with "umem: ", because no
- *   call is there to return it. The hook for failures is not called: what it uses may be gone.
+ *   for wrong writes. This comes after all functions of atexit and all destructors of C++ objects; these,
+ *   and threads that still run, may use the defaults. The library frees nothing, calls no CUDA, and does
+ *   not change the exit status. After that a umemLog records nothing.
+ * - The library writes each finding to the standard error output, as a line that begins with "umem: ",
+ *   because no call is there to return it. It does not call the hook for failures: what the hook uses may
+ *   have ended.
  * - _exit, quick_exit, abort and signals finish nothing. A child of fork finishes only what it has opened
  *   itself. dlclose of the library finishes the defaults too, and does not free them. To end a context
  *   earlier, or to see its status, set a context of umem_open, and close it.

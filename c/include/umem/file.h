@@ -26,12 +26,12 @@
  *
  * A block gets its disk space when it is allocated, also over a hole of an existing file: a full disk is
  * a umemMemoryError there and not a half-written array later. First umem asks how much is free (statvfs):
- * a request for more takes nothing. Then fallocate decides. Where the file system has none, umem writes
- * zeros: behind the end, and into holes while nobody else has the file open. With others there, or a
- * descriptor that was adopted, a block over such a hole is umemNotSupportedError. umemReserveNone
- * reserves nothing: writing can then find the disk full, which is umemIOError (with umemMMap and a
- * pointer: SIGBUS). Mode r needs no space. No reservation helps where a write takes new space: on file
- * systems that copy on write, for bytes that a snapshot or another file shares.
+ * a request for more takes nothing. Then it calls fallocate. On a file system without fallocate it writes
+ * zeros: behind the end, and into holes while nobody else has the file open. If others have it open, or
+ * the descriptor was adopted, a block over such a hole is umemNotSupportedError. With umemReserveNone umem
+ * reserves nothing: a write can then find the disk full, which is umemIOError (with umemMMap and a pointer:
+ * SIGBUS). Mode r needs no space. A reservation cannot help where a write takes new space: on file systems
+ * that copy on write, for bytes that a snapshot or another file shares.
  *
  * A block that would pass the process's limit of file size (RLIMIT_FSIZE) is umemMemoryError too; a limit
  * that is lowered later is not looked at.
@@ -40,9 +40,9 @@
  * capacity, and what is left of it.
  *
  * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where
- * no block is, but never into what was there when the file was opened, nor into what others were seen to
- * have added. It also cuts the end, if nobody else has the file open: others could append at that
- * instant. Of an adopted descriptor there may be duplicates, so that umem_trim does nothing there. */
+ * no block is, but never into bytes that were there when the file was opened, nor into bytes that umem has
+ * seen others append. It also cuts the end if nobody else has the file open, because others could append
+ * at that instant. It does nothing on an adopted descriptor, which may have duplicates. */
 typedef struct umemFile {
   umemVirtual super;
   void *impl; /* owned */
@@ -55,7 +55,7 @@ typedef enum umemReserve {
   umemReserveNone      /* no: the file stays sparse, and a full disk is an error of the write */
 } umemReserve;
 
-/* What the constructors are told. */
+/* Options of umemFile_ctor_with, umemMMap_ctor_with and the functions ..._adopt_with. */
 typedef struct umemFileOptions {
   size_t size; /* sizeof(umemFileOptions) as the caller was compiled */
   umemReserve reserve;
@@ -77,16 +77,17 @@ typedef struct umemFileOptions {
  * filename NULL with mode "w+" is a scratch file without a name, in $TMPDIR or /tmp: it vanishes with
  * the context, and frees give the disk back at once.
  *
- * A constructor that fails changes no byte and no length of an existing file: it is emptied last. A file
- * that it has created it removes. What fails later, such as the constructor of an adaptor over this
- * context, comes too late for that; umem_open constructs the whole stack before it empties the file.
+ * A constructor that fails changes no byte and no length of an existing file, because it empties the file
+ * last, and removes a file that it has created. If a later call fails, such as the constructor of an adaptor
+ * over this context, the file stays empty; umem_open constructs the whole stack before it empties the file.
  *
  * Errors: umemValueError for a bad mode or an empty name; umemIOError with the system's words for a
- * file that cannot be opened, is not a regular file, is on a file system that stores nothing (/proc, /sys,
- * and others by which the kernel is talked to), or has a writer already; umemMemoryError. */
+ * file that cannot be opened, is not a regular file, is on a file system that stores nothing (/proc, /sys
+ * and other interfaces of the kernel), or has a writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
-/* The same with options; NULL: the defaults. Error: umemValueError for options that cannot be. */
+/* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong size or an
+ * unknown reserve. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);
 
@@ -103,32 +104,31 @@ UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
                                                umemFileOptions const *options);
 
-/* Opens a new, empty file that is to take the place of filename, as with mode "w+". At every instant
- * filename leads to what was there before, complete, or to the new file, complete: umemFile_commit
- * changes that at once, also where the process is killed or the power fails. Without a commit,
- * destructing ctx drops the new file.
+/* Opens a new, empty file, as with mode "w+", which umemFile_commit puts in the place of filename. At every
+ * instant filename leads to the complete old file or to the complete new one, even if the process is killed
+ * or the power fails. Without a commit, destructing ctx removes the new file.
  *
- * - Symbolic links stay and their target is replaced, also one that is not there yet. Other hard links
- *   of the old file, and whoever has it open or mapped, keep the old one: it may be the source of the
- *   copies.
- * - The new file has the access permissions (rwx, POSIX access list) that the old one has when this is
- *   called, and its owner and group where the process may give files away. Where there is no old file,
- *   those that the umask leaves. Other extended attributes are not kept.
- * - The new file is made in the folder of the old one, so the disk holds both for a while and the
- *   folder must be writable. Where the file system has nameless files (O_TMPFILE), a process that is
- *   killed leaves nothing but, between two calls of a commit, a complete ".umem-..." beside; elsewhere
- *   an unfinished one.
+ * - A symbolic link stays, and its target is replaced or, if it does not exist, created. Other hard links
+ *   of the old file, and whoever has it open or mapped, keep the old one. So the old file may be the source
+ *   of the copies.
+ * - The new file has the access permissions (rwx, POSIX access list) that the old one has at this call, and
+ *   its owner and group where the process may give files away. Without an old file, the umask decides. Other
+ *   extended attributes are not kept.
+ * - umem makes the new file in the folder of the old one, so the disk holds both for a while and the folder
+ *   must be writable. On a file system with nameless files (O_TMPFILE), a killed process leaves nothing
+ *   behind, except a complete file ".umem-..." if it is killed inside of the commit. On others it may leave
+ *   an incomplete ".umem-...".
  *
  * Errors: as umemFile_ctor; umemIOError too for a filename that may not be written, and for a folder
  * in which no file can be made. */
 UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename);
 
-/* Makes all that was written durable, then gives the file its name, then makes that durable. ctx goes
- * on as a context of the file, locked as by mode "w+". Not to be called while other threads write to
- * ctx: what they write may be in the file or not.
- * Errors: umemIOError; what was at filename is unharmed then, or the message says that the new file is
- * there but its name may not survive a power cut. umemValueError for a context that umemFile_replace
- * has not made, or that has been committed already. umemTypeError for what is no umemFile. */
+/* Makes all that was written durable, then gives the file its name, then makes the name durable. ctx stays
+ * a context of the file, locked as by mode "w+". Do not call it while other threads write to ctx: the file
+ * may lack what they write.
+ * Errors: umemIOError: filename then leads to the old file as it was, or the message says that the new file
+ * is there but its name may not survive a power cut. umemValueError for a context that umemFile_replace
+ * has not opened, or that was committed already. umemTypeError for what is no umemFile. */
 UMEM_EXTERN umemStatusType umemFile_commit(umemFile *ctx);
 
 #endif

@@ -49,12 +49,12 @@ typedef struct umemLogOptions {
  * looked at when another umemLog has opened the file already. The first takes some milliseconds for
  * 16 MiB: no record has to wait for a page then. Meanwhile a fork in another thread waits.
  *
- * A log that is there keeps its file, with its owner and permissions; a new one appears under its name
- * as a whole. After a failure the log that was there is as it was, and no new file is left behind. When
- * the process is killed meanwhile, the file is the old log or a new one without records.
+ * A new log replaces an old one in the same file, which keeps its owner and permissions. A log in a new file
+ * gets its name when it is complete. A constructor that fails leaves the old log as it was, and no new file.
+ * If the process is killed in it, the file is the old log or a new one without records.
  *
- * A symbolic link to a file is followed: what it points to must be empty or a log as well. A link to a
- * file that is not there is umemIOError: the log is not created through it.
+ * The constructor follows a symbolic link to a file that is empty or a log. It refuses a link to a file that
+ * does not exist (umemIOError), and does not create that file.
  *
  * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or a file that is
  * there and neither empty nor a log; umemIOError, with the system's words, for a file that cannot be

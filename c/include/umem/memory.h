@@ -29,9 +29,9 @@ UMEM_EXTERN void umem_free(void *ctx, uintptr_t adr);
  * freed by umem_free. May move the block, then the old address is dead.
  * Errors: as umem_alloc and umem_copy_to; umemValueError when the block cannot have old_size bytes. Then
  * the old block is untouched and still the caller's. All contexts of the library refuse an old_size that is
- * larger than the block, as far as they know its size: a Track, Debug, Limit or Stats, a file and CUDA's
- * contexts to the byte; Host, pools and Fixed up to what they have rounded the block to. Of a smaller one
- * only so many bytes are kept; Track and Debug refuse that too. */
+ * larger than the block, as far as they know its size: Track, Debug, Limit, Stats, files and CUDA's contexts
+ * know it to the byte; Host, pools and Fixed know to what size they have rounded it. Track and Debug also
+ * refuse an old_size that is smaller; others keep only that many bytes. */
 UMEM_EXTERN uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 
 /* Like umem_alloc, at a multiple of alignment, any power of two.

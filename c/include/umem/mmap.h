@@ -13,8 +13,8 @@ struct umemFileOptions; /* umem/file.h */
  *
  * - Blocks never move while the context lives: address space for growth is reserved at the start.
  *   umem_alloc beyond it is umemMemoryError.
- * - Alignments are honoured up to 1 GiB. Where there is less than 1 GiB of address space for the mapping,
- *   it is 64 KiB. More is always umemMemoryError, also where the mapping happens to lie well.
+ * - The largest alignment is 1 GiB, or 64 KiB where less than 1 GiB of address space can be mapped. A
+ *   larger one is umemMemoryError, also if the address of the mapping would happen to be a multiple.
  * - With mode "r" the memory is read-only for the CPU too.
  * - umem's own copies and sets go through the file descriptor. Only the program's own use of a
  *   pointer can be hit by SIGBUS (umemFaultable): when another process cuts the file, or when the disk is

@@ -19,8 +19,8 @@
  *            "&", "%25" for "%" itself. All other characters stand for themselves, "+" and " " too.
  *
  * A name can create, overwrite and empty any file that the process may write ("file:PATH?mode=w", a log's
- * file=PATH), and take any memory. One that does not come from the user of the program is for
- * umem_open_with, which keeps it to some schemes and folders.
+ * file=PATH), and take any memory. For a name that does not come from the user of the program use
+ * umem_open_with, which allows only some schemes and folders.
  *
  * umem/scheme.h is for those who add schemes; umem_scheme there tells what schemes there are. */
 #ifndef UMEM_OPEN_H
@@ -36,9 +36,9 @@
 
 /* Constructs the context with this name (borrowed for the call) on the heap, with all its layers, and
  * returns the outermost: a pointer to the struct of that scheme, so that "limit+host:?limit=1M" is a
- * umemLimit. NULL, with a status of the thread, when that fails; then nothing is left behind: a file that
- * exists has its bytes and its length, whatever its mode, and one that was created is removed. (A layer
- * of a program's own scheme that writes to the file while it is constructed makes the exception.)
+ * umemLimit. NULL, with a status of the thread, when that fails; then nothing is left behind: an existing
+ * file keeps its bytes and its length, whatever the mode, and a file that umem_open has created is removed.
+ * (The exception is a scheme of the program that writes to the file while it is constructed.)
  *
  * Errors: umemValueError for a malformed name, unknown schemes, options and words, with those that are
  * known; umemMemoryError; what the constructors say, and in front of it which layer it is of where there
@@ -47,12 +47,12 @@
  * Threads: any, at any time. The context itself is as concurrent as its layers. */
 UMEM_EXTERN void *umem_open(char const *name);
 
-/* What a name may reach. */
+/* What a name of umem_open_with may use. */
 typedef struct umemOpenOptions {
   size_t size;         /* sizeof(umemOpenOptions) as the caller was compiled */
-  char const *schemes; /* those that it may use, separated by spaces; NULL: all */
-  /* The folders that its files must be in, or in folders of which, however deep; relative ones are seen
-   * from the working directory now. NULL: files may be anywhere. Not NULL with a count of 0: nowhere. */
+  char const *schemes; /* the allowed ones, separated by spaces; NULL: all */
+  /* The folders that its files must be below, at any depth; a relative path starts at the working directory
+   * of the call. NULL: files may be anywhere. Not NULL, with folder_count 0: no file is allowed. */
   char const *const *folders;
   size_t folder_count;
   uintptr_t reserved[4]; /* zero */
@@ -64,15 +64,17 @@ typedef struct umemOpenOptions {
     sizeof(umemOpenOptions), NULL, NULL, 0, { 0, 0, 0, 0 }                                         \
   }
 
-/* As umem_open, for a name that may use some schemes and folders only (options: borrowed for the call; NULL:
- * all). Whatever a path says ("..", symbolic links), a file is opened or created only in an allowed folder,
- * and links to it are followed only there; a refused name changes no file. A hard link in an allowed folder to a file elsewhere is in that folder.
- * Scratch files, which have no name, are in no folder: allow no scheme that makes them, if they must not
- * be. With folders, schemes that the program has registered must stand in schemes: what they open, but for
- * their options of the kind umemPathOption, is theirs to check.
+/* As umem_open, for a name that may use only some schemes and folders (options: borrowed for the call; NULL:
+ * all). Whatever a path says ("..", symbolic links), umem opens or creates a file only in an allowed folder,
+ * and follows a link only to a file in an allowed folder. A refused name changes no file.
  *
- * Errors: as umem_open; umemValueError for what is not allowed and for options whose size is too small to be
- * true; umemIOError for a folder that cannot be opened. */
+ * - A hard link in an allowed folder is allowed, also if the file has another name elsewhere.
+ * - Scratch files have no name and are in no folder. To forbid them, do not allow their schemes.
+ * - If folders is not NULL, schemes that the program has registered are allowed only if schemes names them.
+ *   umem checks their options of the kind umemPathOption; they check other files that they open.
+ *
+ * Errors: as umem_open; umemValueError for a scheme or a file that is not allowed, and for options with a
+ * wrong size; umemIOError for a folder that cannot be opened. */
 UMEM_EXTERN void *umem_open_with(char const *name, umemOpenOptions const *options);
 
 /* Destructs all layers of ctx, a context of umem_open, outermost first, and frees them. Failures that

@@ -23,9 +23,9 @@
  *              or from what was freed through the pool, before the pool takes more of its upstream: its
  *              queue is told to wait (umem_wait) for what the other's queue has at that moment. When
  *              memory is out it takes whatever all others have free.
- *   the pool   itself is in the order of its upstream. Where that is not ordered (Cuda), work may be left
- *              on a block that is freed through the pool on the legacy default stream alone, which a view
- *              that takes it waits for; and what the pool takes from a view it waits for.
+ *   the pool   itself is in the order of its upstream. If that is not ordered (Cuda), work on the legacy
+ *              default stream, and no other, may still use a block that is freed through the pool: a view
+ *              that takes the block waits for it. The pool waits for the queue of a view that it takes from.
  *   captures   While a CUDA stream is captured into a graph, its view gives out what it has free itself,
  *              and new memory where the upstream is not ordered; else it fails with
  *              umemNotSupportedError. Nobody takes from it. A block that the graph uses must live as long

@@ -11,7 +11,7 @@
  * It runs in the thread that allocates, without a lock of umem's. It may use ctx, the umemRetry, as
  * any thread may; an allocation in it that fails calls it again. What fails in it is told as ever,
  * on contexts and thread, but is no failure of the request. user is that of the constructor. No exception
- * may leave it (see doc/concepts/callbacks.rst), and pthread_cancel acts after the call that it helps. */
+ * may leave it, and pthread_cancel does not end the thread in it (see doc/concepts/callbacks.rst). */
 typedef bool umemRetryCallback(void *user, void *ctx, size_t nbytes, size_t alignment,
                                unsigned attempt);
 

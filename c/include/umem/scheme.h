@@ -60,19 +60,20 @@ typedef struct umemOptionValue {
 /* Constructs a context at ctx, context_size bytes that are zero, over upstream (NULL for schemes that
  * go over nothing), which is borrowed: it outlives ctx. options: the values in the order of the
  * scheme's options. Returns umemOK; or a type that it has recorded, and then has undone its work.
- * Called from any thread, by several at once. An exception of C++ may leave it: umem_open then ends what
- * stands at ctx and the layers below it, and lets it pass. (See doc/concepts/callbacks.rst.)
+ * Called from any thread, by several at once. A C++ exception may leave it: umem_open then destructs the
+ * context at ctx, if it is constructed, and the layers below it, and lets the exception pass (see
+ * doc/concepts/callbacks.rst).
  *
- * It may allocate from upstream. A file below changes only when all layers are constructed (commit):
- * until then blocks of it are not to be accessed through pointers. Copies and sets of umem work; the file
- * is then emptied, and made longer, at once, also if a layer above refuses later. */
+ * It may allocate from upstream. A file below changes only when all layers are constructed (commit): until
+ * then do not access blocks of it through pointers. Copies and sets of umem are allowed, but they empty the
+ * file and make it longer at once, also if a layer above refuses later. */
 typedef umemStatusType umemSchemeConstruct(void *ctx, void *upstream, umemOptionValue const *place,
                                            umemOptionValue const *options, void *user);
 
-/* Carries out what construct has held back on ctx, which it constructed: what changes something outside
- * of the process, and could not be undone if a layer above refused. umem_open calls it when all layers
- * are constructed, outermost first. Returns umemOK; or a type that it has recorded: then umem_open fails,
- * all layers are destructed, and nothing may have changed. */
+/* Carries out what construct has held back on ctx: changes outside of the process that could not be undone
+ * if a layer above refused. umem_open calls it when all layers are constructed, outermost first. Returns
+ * umemOK; or a type that it has recorded, and then must have changed nothing: umem_open fails and destructs
+ * all layers. */
 typedef umemStatusType umemSchemeCommit(void *ctx, void *user);
 
 /* The most options of a scheme. */

@@ -96,8 +96,8 @@ UMEM_EXTERN void umem_thread_clear(void);
 
 /* Called with each failure as it is recorded, in the thread that failed. ctx may be NULL and must
  * not be destructed here; message is valid during the call. Failures inside a hook are recorded but
- * do not call it again, and the thread's last failure stays the one that the hook was told of. No exception
- * may leave it: declare it noexcept in C++ (see doc/concepts/callbacks.rst). */
+ * do not call it again, and the thread's last failure stays the one that the hook was called with. No
+ * exception may leave it: declare it noexcept in C++ (see doc/concepts/callbacks.rst). */
 typedef void umemFailureHook(void *ctx, umemStatusType type, char const *message, void *data);
 
 /* Sets the process-wide hook; NULL, the default, for none. data is borrowed and handed back with

@@ -13,7 +13,7 @@
  *   umemValueError, and upstream never hears of them.
  * - Blocks that are live when ctx ends are a umemRuntimeError, which umem_dtor leaves on ctx and
  *   the thread: how many, how many bytes, and where the oldest of them were allocated. They stay
- *   upstream's. That of UMEM_DEFAULT reports them at the end of the process (default.h).
+ *   upstream's. A umemTrack of UMEM_DEFAULT reports them at the end of the process (default.h).
  * - It can be asked which block an address lies in.
  *
  * For debugging: all threads share one lock, which is held for a look-up and not while upstream

@@ -20,8 +20,8 @@
  *
  * A method that fails records it with umemVirtual_fail (or umem_set_status) on its own context,
  * in the thread that called it, and returns umem_null(ctx) where it returns an address. No exception may
- * leave a method, and none is cancelled: pthread_cancel is put off while it runs, unless ctx has umemPrompt
- * (see doc/concepts/callbacks.rst).
+ * leave a method. pthread_cancel does not end the thread in one: umem puts cancellation off, unless ctx has
+ * umemPrompt (see doc/concepts/callbacks.rst).
  */
 #ifndef UMEM_VIRTUAL_H
 #define UMEM_VIRTUAL_H
@@ -84,14 +84,13 @@ struct umemVtbl {
   bool (*copy_direct)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
-  /* Returns when all work queued on ctx is complete. Obligatory for umemOrdered contexts: without it
-   * umem frees buffers that are still in use; and for umemDeviceShared ones: without it umem reads
-   * what a GPU has not written yet. Default: nothing to do. */
+  /* Returns when all work queued on ctx is complete. Obligatory for umemOrdered contexts, because umem
+   * would free buffers that are still in use, and for umemDeviceShared ones, because umem would read bytes
+   * that a GPU has not written yet. Default: nothing to do. */
   void (*synchronize)(umemVirtual *ctx);
 
-  /* Orders later work of ctx after what other, umemOrdered or umemDeviceShared, of whatever kind, has
-   * queued.
-   * Default: synchronises other. */
+  /* Orders later work of ctx after the work that other has queued. other is umemOrdered or
+   * umemDeviceShared, and may be of any kind. Default: synchronises other. */
   void (*wait)(umemVirtual *ctx, umemVirtual *other);
 
   /* Makes what was written durable. Default: nothing to do. */
@@ -112,17 +111,17 @@ struct umemVtbl {
 
   /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was. An address
    * that is not live, and an old_size that is larger than the block, should be umemValueError where ctx can
-   * tell: whoever reads old_size bytes reads what is behind the block, or crashes.
-   * Default: a new block, a copy, a free. It looks before it reads: copy_to of the last of the old_size
-   * bytes, for contexts that check their copies (umemIndexError), and where ctx is umemCpuReadable whether
-   * these bytes are mapped at all. */
+   * tell: otherwise the copy of old_size bytes reads past the block, or crashes.
+   * Default: a new block, a copy, a free. Before the copy it checks the old block: it calls copy_to for the
+   * last of the old_size bytes, which fails on contexts that check their copies (umemIndexError), and where
+   * ctx is umemCpuReadable it checks that these bytes are mapped. */
   uintptr_t (*realloc)(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 
   /* The process exits, and ctx is a layer of a default context (default.h) that the library has opened:
-   * nobody will call dtor. Completes what others will read, and records as failures what dtor would.
-   * ctx must stay usable: other threads may be running, and be in one of its methods. Must neither wait
-   * for what may never come, nor use what the exit may have ended, as CUDA. Called once, of each layer
-   * from the outermost on; not in a child of fork, of what its parent has opened. Default: nothing. */
+   * nobody will call dtor. Completes what others will read (a file), and records the failures that dtor
+   * would record. ctx must stay usable: other threads may still run one of its methods. Must neither wait
+   * for other threads, nor use libraries that may have ended, such as CUDA. Called once for each layer, from
+   * the outermost on; not in a child of fork for a context that its parent has opened. Default: nothing. */
   void (*finish)(umemVirtual *ctx);
 };
 

@@ -153,29 +153,29 @@ public:
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
 
-  /* ---- assignment: of elements. An array keeps its context, its ghost cells, its alignment and the
-   * context of its mirror for life; swap exchanges them, and an empty array takes those of other ---- */
+  /* ---- assignment copies elements. An array keeps its context, its ghost cells, its alignment and the
+   * context of its mirror; swap exchanges them, and an empty array takes those of other ---- */
 
-  /* Copies the elements of other into the memory of this array. Where both have as many ghost cells
-   * these are copied too; else those of this array keep their values. Where the extents differ, this
-   * array gets new memory for those of other, on its own context; that needs the same ghost cells, and
-   * no foreign memory. A read-only array always gets new memory, with the same ghost cells. From an
-   * empty array it becomes empty.
+  /* Copies the elements of other into the memory of this array. If both have the same ghost cells, it
+   * copies their values too; else the ghost cells of this array keep their values. If the extents
+   * differ, this array gets new memory for those of other, on its own context; both must then have the
+   * same ghost cells, and the memory of this array must not be foreign. A read-only array always gets
+   * new memory, and needs the same ghost cells. Assigning an empty array makes this one empty.
    *
-   * What cannot be is umem::value_error, and umem::locked_error while a lock or a guard of this array
-   * lives, or a lock of other: both are what they were. Where a copy fails for another reason and the
-   * elements were current on one side alone, they may have been written in part. The two must not
-   * overlap in foreign memory. */
+   * Throws umem::value_error where these rules do not allow the assignment, and umem::locked_error while
+   * a lock or a guard of this array lives, or a lock of other: both arrays are then what they were. If
+   * a copy fails for another reason and only the written side was current, some elements may have been
+   * written. The two must not overlap in foreign memory. */
   Array &operator=(Array const &other) {
     if (this != &other) assign(other);
     return *this;
   }
 
-  /* Takes over the memory of other where nothing of the above changes by that: both have one context,
-   * the same ghost cells and the same context of the mirror, and the alignment suffices. Then nothing is
-   * copied or thrown, foreign memory goes back, and locks and guards of this array keep the old elements
-   * alive. Elsewhere the elements are copied as above, with those failures. other is empty afterwards,
-   * but after a failure. Array().swap(*this) first takes over in any case. */
+  /* Takes over the memory of other if both have one context, the same ghost cells and the same context of
+   * the mirror, and the alignment suffices. Then it copies and throws nothing, foreign memory of this
+   * array goes to its deleter, and locks and guards of this array keep the old elements alive. Otherwise
+   * it copies the elements as above, and fails as above. other is empty afterwards, except after a
+   * failure. An empty array always takes over: Array().swap(*this) makes this one empty first. */
   Array &operator=(Array &&other) {
     if (this == &other) return *this;
     if (*this && other && !can_take(other)) {

@@ -39,8 +39,8 @@ inline constexpr discard_t discard{}; /* write everything: the old contents are 
 
 namespace detail {
 
-/* Ends a guard, of whichever kind, after what was to write the elements has failed: the other side is
- * current again, if it was before. For loops of umem's own: what a program has written stays. */
+/* Ends a guard of any kind after a failed write of the elements: the other side is current again, if it
+ * was before. Only for loops of umem: elements that a program has written stay. */
 struct FailedGuard {
   template <class G> static void end(G &guard) noexcept { guard.abandon(); }
 };
@@ -106,7 +106,7 @@ private:
   template <class, int> friend class ArrayAccess;
   friend struct detail::FailedGuard;
 
-  /* Ends it after what was to write the elements has failed. */
+  /* Ends it after a failed write of the elements. */
   void abandon() noexcept {
     if (mirror_ && access_ != detail::Access::read) mirror_->undo_overwrite(side);
     release();

@@ -177,8 +177,8 @@ public:
 
   void release(Side side, Access access) noexcept { count(side).of(access != Access::read) -= 1; }
 
-  /* What was to overwrite side has failed: if the other side was current until then it is again, now
-   * alone, since side may have been written in part. */
+  /* For a failed call that was to overwrite side: if the other side was current before, it is again, and
+   * it alone, because side may have been written in part. */
   void undo_overwrite(Side side) noexcept {
     if (is_shared_ || nbytes_ == 0 || before_.current == side) return;
     current_ = other_of(side);
@@ -345,7 +345,7 @@ private:
     transferred_ = Side::both;
   }
 
-  /* The same for what may fail yet. */
+  /* The same for a write that may still fail: undo_overwrite takes it back. */
   void overwrite(Side side) noexcept {
     before_ = {current_, transferred_};
     make_current(side);
@@ -452,7 +452,7 @@ private:
                                      has written after; both: there is none */
   struct {
     Side current, transferred;
-  } before_ = {Side::both, Side::both}; /* of what overwrites a side, or did last */
+  } before_ = {Side::both, Side::both}; /* before the last overwrite of a side */
   Guards hosts_, devices_;
   std::uint64_t lock_ = 0; /* the key of who has it locked */
   std::uint64_t last_key_ = 0;

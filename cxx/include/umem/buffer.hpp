@@ -34,8 +34,8 @@ inline void check_range(std::size_t offset, std::size_t count, std::size_t size,
   if (offset > size || count > size - offset) raise_range(offset, count, size, what);
 }
 
-/* Refuses what is no power of two, before anything is allocated: a context sees only alignments beyond
- * its natural one. 0 is the default. */
+/* Throws for an alignment that is no power of two, before anything is allocated: a context sees only
+ * alignments beyond its natural one. 0 is the default. */
 inline void check_alignment(std::size_t alignment) {
   if (alignment & (alignment - 1))
     throw value_error("the alignment of " + std::to_string(alignment) + " is no power of two");

@@ -3,8 +3,8 @@
 #ifndef UMEM_CONFIG_HPP
 #define UMEM_CONFIG_HPP
 
-/* A file that is missing ends the compiler's work, where an #error would be the first of hundreds. Each
- * public header includes this one before what is C++17. */
+/* A missing file stops the compiler at once; the directive "error" would be the first of hundreds of
+ * messages. Each public header includes this one before it uses C++17. */
 #if __cplusplus < 201703L
 #define UMEM_NEEDS "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
 #include UMEM_NEEDS
@@ -22,15 +22,15 @@
 #define UMEM_FUNCTION
 #endif
 
-/* Marks a function of the host that is always a part of its caller. */
+/* Marks a function of the host that the compiler always inlines. */
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
-/* Whether unchecked access, such as view(i, j), is checked all the same: 1 or 0. A program defines it,
- * -DUMEM_CHECKS=1, or leaves it to what the compiler is asked for: 1 without optimisation, 0 with any
- * (-Og is one) or where NDEBUG is defined. nvcc optimises kernels unless told -G, whatever it does with
- * code of the host; so they have checks with -G. Checks cost several times what access costs.
+/* Whether access by indices, such as view(i, j), is checked: 1 or 0. A program may define it
+ * (-DUMEM_CHECKS=1). Its default is 1 without optimisation, and 0 with any optimisation (also -Og) or
+ * with NDEBUG. nvcc optimises kernels except with -G, so kernels have checks with -G by default. A checked
+ * access costs several times as much as an unchecked one.
  *
- * Files of one program may differ in it: each file's own accesses are checked, or not, as it says. */
+ * Files of one program may have different values: each decides for its own accesses. */
 #if !defined(UMEM_CHECKS)
 #if defined(NDEBUG)
 #define UMEM_CHECKS 0
@@ -49,13 +49,13 @@
 #error "UMEM_CHECKS is 1, for bounds checks, or 0"
 #endif
 
-/* Marks functions for elements and indices that UMEM_ASSERT checks. They are part of their callers
- * always: else the linker would keep one of two functions with the same name, from files with and
- * without checks. */
+/* Marks functions for elements and indices that UMEM_ASSERT checks. The compiler always inlines them:
+ * otherwise the linker would keep one of two functions with the same name, from files with and without
+ * checks. */
 #define UMEM_CHECKED __attribute__((always_inline))
 
-/* Where UMEM_CHECKS is 1: without the condition the program ends, with a line on stderr, and a kernel as
- * with assert (cudaErrorAssert). Else nothing. */
+/* If UMEM_CHECKS is 1 and the condition is false, ends the program with a line on stderr, or a kernel as
+ * assert does (cudaErrorAssert). Does nothing if UMEM_CHECKS is 0. */
 #if !UMEM_CHECKS
 #define UMEM_ASSERT(...) static_cast<void>(0)
 #elif defined(__CUDA_ARCH__)
@@ -83,7 +83,7 @@ using index = std::ptrdiff_t;
 
 namespace detail {
 
-/* As a failing assert, which NDEBUG does not switch off. */
+/* What a failing assert does; NDEBUG does not switch it off. */
 [[noreturn, gnu::noinline, gnu::cold]] inline void
 fail_check(char const *condition, char const *file, unsigned line, char const *function) noexcept {
   std::fprintf(stderr, "%s:%u: %s: the check '%s' of umem failed\n", file, line, function,

@@ -304,14 +304,14 @@ public:
         [fd, &options](umemFile *ctx) { return umemFile_adopt_with(ctx, fd, &options); }));
   }
 
-  /* A new file that takes the place of the one at path when commit() is called, at one instant:
-   * umemFile_replace. Without a commit it is dropped, and the old file stays as it is. */
+  /* A new file that commit() puts in the place of the one at path, at one instant: umemFile_replace.
+   * Without a commit it is removed, and the old file stays as it is. */
   static File replace(std::string const &path) {
     return File(make<umemFile>(
         [path = detail::c_path(path)](umemFile *ctx) { return umemFile_replace(ctx, path); }));
   }
 
-  /* Makes a file of replace() durable and gives it its name. */
+  /* Makes a file of replace() durable and gives it its name: umemFile_commit. */
   void commit() const { detail::check(umemFile_commit(reinterpret_cast<umemFile *>(c_context()))); }
 
 private:

@@ -31,8 +31,8 @@ template <class T> using complex_part_t = typename complex_part<T>::type;
 
 template <class T> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<T>>;
 
-/* _Float16 where C++ has it, which not every standard library knows. GCC has it in C++ since version 13,
- * on x86 since 12, and in C before: the macro of its precision is there all the same. */
+/* _Float16, if the compiler has it in C++; not every standard library knows it. GCC has it in C++ since
+ * version 13, on x86 since 12. The macro of its precision exists earlier, for C. */
 #if defined(__FLT16_MANT_DIG__) && (defined(__clang__) || __GNUC__ >= 13 || defined(__SSE2__))
 #define UMEM_HAS_FLOAT16
 using Float16 = _Float16;

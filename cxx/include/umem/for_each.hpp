@@ -19,8 +19,8 @@
  * order.
  *
  * What f throws on the host comes out of the call. Failed launches of kernels are
- * umem::runtime_error with CUDA's words, a GPU that is not there umem::value_error; a kernel that
- * crashes is told by a later call that waits for it. */
+ * umem::runtime_error with CUDA's words, a GPU that does not exist is umem::value_error. If a kernel
+ * crashes, a later call that waits for it throws. */
 #ifndef UMEM_FOR_EACH_HPP
 #define UMEM_FOR_EACH_HPP
 

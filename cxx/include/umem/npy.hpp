@@ -25,7 +25,7 @@ namespace umem {
 
 namespace detail {
 
-/* A number of type T holds this many bytes; what follows of sizeof(T) is padding. x86 keeps the 80
+/* How many bytes of a number of type T hold its value; the rest of sizeof(T) is padding. x86 keeps the 80
  * bits of a long double in 12 or 16 bytes. */
 template <class T>
 inline constexpr std::size_t number_bytes =
@@ -34,8 +34,8 @@ inline constexpr std::size_t number_bytes =
 /* The type of the numbers that an element of type T is made of. */
 template <class T> using number_of = std::conditional_t<is_complex<T>, complex_part_t<T>, T>;
 
-/* Writes elements to a file piece by piece, with zeros as padding: what stands there in memory is
- * anything, also what the program would not have others read. */
+/* Writes elements to a file piece by piece, with zeros as padding: in memory the padding may hold any
+ * bytes, also secrets of the program. */
 template <class T> class PaddingSaver {
 public:
   PaddingSaver(File const &file, address adr)
@@ -79,12 +79,12 @@ private:
 
 /* Writes the elements, without ghost cells, to a new file that replaces the one at path, if there is
  * one, and makes it durable. At every instant path leads to the complete old file or to the complete
- * new one, also when the process is killed or the power fails meanwhile; an exception leaves the old
- * one as it is. So the array may be a view of the file that it replaces.
+ * new one, even if the process is killed or the power fails; an exception leaves the old one as it is.
+ * So the array may be on a mapping of the file that it replaces.
  *
- * Permissions stay, and the owner where that is permitted; symbolic links are followed and stay; other
- * hard links, and whoever has the old file open, keep the old one: see umemFile_replace. The disk holds
- * both files for a while, and the folder must be writable.
+ * The new file gets the permissions of the old one, and its owner where that is permitted. A symbolic link
+ * stays, and its target is replaced. Other hard links, and whoever has the old file open, keep the old
+ * one: see umemFile_replace. The disk holds both files for a while, and the folder must be writable.
  *
  * Exceptions: umem::io_error where path cannot be written or is no regular file, umem::memory_error
  * when the disk is full, and those of the array: it is locked, or what was queued on its context has

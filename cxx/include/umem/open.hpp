@@ -43,15 +43,15 @@ inline Context opened(std::string const &name, umemOpenOptions const *options) {
  * the constructors throw. */
 inline Context open(std::string const &name) { return detail::opened(name, nullptr); }
 
-/* What a name may reach: umemOpenOptions. */
+/* What a name may use: umemOpenOptions. */
 struct OpenOptions {
-  std::optional<std::vector<std::string>> schemes{}; /* those that it may use; without: all */
+  std::optional<std::vector<std::string>> schemes{}; /* the allowed ones; nullopt: all */
   std::optional<std::vector<std::string>>
-      folders{}; /* where its files must be; without: anywhere */
+      folders{}; /* that its files must be below; nullopt: anywhere */
 };
 
-/* As the first, for a name that may use some schemes and folders only, as one that does not come from the
- * user of the program: umem_open_with. Throws umem::value_error for what is not allowed. */
+/* The same for a name that does not come from the user of the program: it may use only the schemes and
+ * folders of options, as of umem_open_with. Throws umem::value_error for a name that uses others. */
 inline Context open(std::string const &name, OpenOptions const &options) {
   std::string schemes;
   std::vector<char const *> folders;

@@ -42,8 +42,8 @@ public:
   Part(Context context, address adr, Extents<N> const &extents)
       : Part(std::move(context), adr, extents, c_strides(extents)) {}
 
-  /* Handles of the same elements: umem::copy copies what they stand for. A temporary one, such as
-   * array.part(), is not assigned to. */
+  /* Copies of a part stand for the same elements; umem::copy copies the elements. A temporary part, such
+   * as array.part(), cannot be assigned to. */
   Part(Part const &) = default;
   Part(Part &&) noexcept = default;
   Part &operator=(Part const &) & = default;

@@ -44,8 +44,8 @@ inline constexpr HostPlace on_host{};
  * out of it. Worth it from some hundred thousand elements on. */
 constexpr HostPlace on_host_threads(unsigned threads = 0) noexcept { return HostPlace{threads}; }
 
-/* The stream (a cudaStream_t as std::uintptr_t, or itself); 0 is CUDA's legacy default stream, also in
- * files that nvcc compiles for a default stream per thread, which is cudaStreamPerThread.
+/* The stream: a cudaStream_t, or one as std::uintptr_t. 0 is CUDA's legacy default stream, also in files
+ * that nvcc compiles for a default stream per thread; there, cudaStreamPerThread names the thread's.
  * Calls return when the kernel is queued, those with a result when it is there. */
 template <class Stream = std::uintptr_t>
 DevicePlace on_device(Stream stream = Stream(), int device = -1) noexcept {

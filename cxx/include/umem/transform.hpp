@@ -5,8 +5,8 @@
  *
  * Places, elements, order and failures as in for_each.hpp. All extents are equal, else
  * umem::value_error. An input may be the output itself, but not overlap it otherwise. What is
- * refused leaves the output as it was. Where another failure ends the call, the side of an output array
- * that was current before is current again, unless the call worked on that side alone.
+ * refused leaves the output as it was. If the call fails for another reason, the side of an output array
+ * that was current before is current again, unless it is the side that the call has written.
  *
  * Without a place the work is done where the output, an array, lives. Where that is a GPU whose
  * kernels cannot use an input (an array in plain memory, in a file or on another GPU, or a guard of

@@ -26,8 +26,8 @@ inline void check_cuda(cudaError_t error, char const *what) {
   throw runtime_error(text);
 }
 
-/* A context of each GPU that loops have used. They never end: at the end of a program CUDA may have
- * ended before. So the primary contexts, in which kernels may still run, stay. */
+/* A context of each GPU that loops have used. They are never destructed, because CUDA may end before the
+ * program. So the primary contexts, in which kernels may still run, stay. */
 class GpuContexts {
 public:
   static Context const &of(int device) {
@@ -53,7 +53,7 @@ private:
   std::map<int, Context> contexts_;
 };
 
-/* Makes a GPU the current one for as long as it lives, and then what was current before. */
+/* Makes a GPU the current one for as long as the object lives; then restores what was current before. */
 class CurrentDevice {
 public:
   /* device: -1 for the one that is current already. */
@@ -72,7 +72,7 @@ public:
   int device() const noexcept { return device_; }
 
 private:
-  /* A umem that was built without CUDA knows of no GPU: then the launch makes one current. */
+  /* If umem was built without CUDA it knows no GPU; the launch then makes one current. */
   void enter_current() {
     umemAttempt attempt;
     umemAttempt_begin(&attempt);
@@ -88,7 +88,7 @@ private:
   int device_;
 };
 
-/* By name: 0 is another stream in files that are compiled for a default stream per thread. */
+/* The legacy stream by name: 0 is another stream in files compiled for a default stream per thread. */
 inline cudaStream_t stream_of(DevicePlace const &place) noexcept {
   return place.stream ? reinterpret_cast<cudaStream_t>(place.stream) : cudaStreamLegacy;
 }

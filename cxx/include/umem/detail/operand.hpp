@@ -37,9 +37,9 @@ OpenView<T, N> open(P const &place, PlaceGuard<T, N> const &guard, Access) {
 
 /* ---- arrays ---- */
 
-/* Access to an array for the time of a call. Where an exception ends a call that was to write all
- * elements, or any on a GPU, the side that the array was current on before is current again, unless it
- * is the one that the call worked on. What a function on the host has changed in place stays. */
+/* Access to an array for the time of a call. If an exception ends a call that writes all elements, or any
+ * on a GPU, the side that was current before is current again, unless it is the side that the call has
+ * written. Elements that a function on the host has changed in place stay changed. */
 template <class T, int N> class OpenArray {
 public:
   OpenArray(PlaceGuard<T, N> &&guard_, bool undoes)
@@ -56,7 +56,7 @@ public:
 
 private:
   bool undoes_;
-  int exceptions_; /* on their way out when this was opened */
+  int exceptions_; /* that were uncaught when this was opened */
 };
 
 template <class T, int N, class A, class P, class Access>
