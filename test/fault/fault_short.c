@@ -1,13 +1,19 @@
 /* fault_short.c - transfers that move only a part, and calls that signals interrupt: all data is
  * identical and nobody learns of it. */
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "child.h"
 #include "inject.h"
 #include "scenarios.h"
+#include "small_disk.h"
 
 /* Runs all scenarios on the place in *state with what arm arms. Returns how often it struck. */
 static unsigned long run_all(Place const *place, char const *fault, void (*arm)(unsigned),
@@ -52,6 +58,56 @@ static void interrupted_calls(void **state) {
   if (place->kind == kindFile) assert_true(struck > 100);
 }
 
+/* Opening, flushing and removing, on a system without files that have no name. */
+static void interrupted_beginnings(void **state) {
+  (void)state;
+  char path[256];
+  umemFile file;
+  umemMMap mapping;
+  temporary_name(path, sizeof path);
+  for (int i = 0; i < 8; i++) {
+    inject_storm();
+    inject_lacking(callNameless, EOPNOTSUPP);
+    assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
+    umem_dtor(&file);
+    inject_lacking(callHeap, 0);
+    assert_int_equal(umemMMap_ctor(&mapping, path, "w+"), umemOK);
+    assert_int_not_equal(umem_alloc(&mapping, 10000), 0);
+    assert_int_equal(umem_flush(&mapping), umemOK);
+    umem_dtor(&mapping);
+    assert_true(inject_off() > 3);
+    inject_reset();
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
+static void take_note(int signal) { (void)signal; }
+
+/* The kernel undoes what an interrupted reservation on tmpfs has done, so that one in a single piece would
+ * never end. */
+static void reserve_in_storm(void *unused) {
+  (void)unused;
+  struct sigaction const action = {.sa_handler = take_note}; /* no SA_RESTART */
+  struct itimerval const often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+  SmallDisk disk;
+  char path[256];
+  umemFile file;
+  if (!small_disk_mount(&disk, "tmpfs", 64)) _exit(child_not_permitted);
+  snprintf(path, sizeof path, "%s/file", disk.folder);
+  EXPECT(umemFile_ctor(&file, path, "w+") == umemOK);
+  EXPECT(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+  uintptr_t adr = umem_calloc(&file, 1, 48 << 20);
+  EXPECT(setitimer(ITIMER_REAL, &never, NULL) == 0);
+  EXPECT(adr != umem_null(&file) && umem_is_ok(&file));
+  umem_dtor(&file);
+  small_disk_unmount(&disk);
+}
+
+static void signals_do_not_keep_space_from_being_reserved(void **state) {
+  (void)state;
+  if (!child_run(reserve_in_storm, NULL)) skip();
+}
+
 int main(void) {
   static char names[64][64];
   struct CMUnitTest tests[64];
@@ -65,5 +121,8 @@ int main(void) {
     tests[count] = (struct CMUnitTest){names[count], interrupted_calls, NULL, NULL, place};
     count++;
   }
+  tests[count++] = (struct CMUnitTest)cmocka_unit_test(interrupted_beginnings);
+  tests[count++] =
+      (struct CMUnitTest)cmocka_unit_test(signals_do_not_keep_space_from_being_reserved);
   return _cmocka_run_group_tests("fault_short", tests, count, NULL, NULL);
 }

@@ -135,12 +135,14 @@ static bool is_due(Plan const *of, InjectCall call, unsigned long count) {
 static bool can_be_interrupted(InjectCall call) {
   switch (call) {
   case callOpen:
+  case callTemporary:
   case callRead:
   case callWrite:
   case callReserve:
   case callLength:
   case callDataSync:
   case callSync:
+  case callMapSync:
     return true;
   default:
     return false;
@@ -434,7 +436,7 @@ static int space_of(StatFs *real, int fd, struct statvfs *status) {
   uint64_t bytes = atomic_load(&free_space);
   if (!result && bytes != UINT64_MAX) {
     status->f_frsize = 1;
-    status->f_bavail = bytes;
+    status->f_bfree = status->f_bavail = bytes;
   }
   return result;
 }
