@@ -2,10 +2,9 @@
  * identical and nobody learns of it. */
 #include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -13,7 +12,6 @@
 #include "child.h"
 #include "inject.h"
 #include "scenarios.h"
-#include "small_disk.h"
 
 /* Runs all scenarios on the place in *state with what arm arms. Returns how often it struck. */
 static unsigned long run_all(Place const *place, char const *fault, void (*arm)(unsigned),
@@ -81,31 +79,40 @@ static void interrupted_beginnings(void **state) {
   }
 }
 
-static void take_note(int signal) { (void)signal; }
-
-/* The kernel undoes what an interrupted reservation on tmpfs has done, so that one in a single piece would
- * never end. */
-static void reserve_in_storm(void *unused) {
+/* A timer interrupts whatever takes longer than a short piece. */
+static void reserve_in_pieces(void *unused) {
   (void)unused;
-  struct sigaction const action = {.sa_handler = take_note}; /* no SA_RESTART */
-  struct itimerval const often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
-  SmallDisk disk;
-  char path[256];
+  enum { size = (3 << 20) + 100 };
   umemFile file;
-  if (!small_disk_mount(&disk, "tmpfs", 64)) _exit(child_not_permitted);
-  snprintf(path, sizeof path, "%s/file", disk.folder);
+  struct stat st;
+  char path[256];
+  temporary_name(path, sizeof path);
   EXPECT(umemFile_ctor(&file, path, "w+") == umemOK);
-  EXPECT(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
-  uintptr_t adr = umem_calloc(&file, 1, 48 << 20);
-  EXPECT(setitimer(ITIMER_REAL, &never, NULL) == 0);
-  EXPECT(adr != umem_null(&file) && umem_is_ok(&file));
+  inject_longest_reserve(100000);
+  uintptr_t first = umem_alloc(&file, 100), adr = umem_calloc(&file, 1, size);
+  EXPECT(adr != umem_null(&file) && stat(path, &st) == 0);
+  EXPECT(st.st_size >= size && st.st_blocks * 512 >= size);
+  umem_free(&file, adr);
+  EXPECT(umem_calloc(&file, 1, size) == adr); /* zeroed by the file system */
+  umem_free(&file, adr);
+  EXPECT(umem_trim(&file, 0) == umemOK && stat(path, &st) == 0 && st.st_blocks * 512 < size);
+  umem_free(&file, first);
   umem_dtor(&file);
-  small_disk_unmount(&disk);
+  umemHost host;
+  umemLog log;
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = path;
+  EXPECT(unlink(path) == 0 && umemHost_ctor(&host) == umemOK);
+  EXPECT(umemLog_ctor(&log, &host, &options) == umemOK);
+  umem_dtor(&log);
+  umem_dtor(&host);
+  inject_reset();
+  EXPECT(unlink(path) == 0);
 }
 
 static void signals_do_not_keep_space_from_being_reserved(void **state) {
   (void)state;
-  if (!child_run(reserve_in_storm, NULL)) skip();
+  child_run(reserve_in_pieces, NULL); /* killed when it does not end */
 }
 
 int main(void) {
