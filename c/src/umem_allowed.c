@@ -249,3 +249,11 @@ void umemAllowed_end(umemAllowed *allowed) {
   current = allowed->outer;
   free(allowed->folders);
 }
+
+umemAllowed const *umemAllowed_lift(void) {
+  umemAllowed const *lifted = current;
+  current = NULL;
+  return lifted;
+}
+
+void umemAllowed_put_back(umemAllowed const *const *lifted) { current = *lifted; }

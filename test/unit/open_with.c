@@ -246,6 +246,37 @@ static void schemes_are_those_that_are_named(void **state) {
   expect_opened(open_schemes(name, "with-path", true), true);
 }
 
+/* Goes over the default. */
+static umemStatusType construct_over_default(void *ctx, void *upstream,
+                                             umemOptionValue const *given,
+                                             umemOptionValue const *options, void *user) {
+  (void)upstream, (void)given, (void)options, (void)user;
+  void *below = umem_default();
+  return below ? umemStats_ctor(ctx, below) : umem_thread_status();
+}
+
+static umemScheme const over_default = {.size = sizeof over_default,
+                                        .name = "over-default",
+                                        .context_size = sizeof(umemStats),
+                                        .construct = construct_over_default};
+
+/* The name of the default is not the one that is kept to folders; what is opened after it is. */
+static void the_default_is_where_the_user_wants_it(void **state) {
+  (void)state;
+  char name[1024];
+  assert_ok(umem_register_scheme(&over_default));
+  snprintf(name, sizeof name, "file:%s?mode=w+", path_of("out/default"));
+  assert_int_equal(setenv(UMEM_DEFAULT, name, 1), 0);
+  snprintf(name, sizeof name, "log+over-default:?log.file=%s", path_of("in/log"));
+  void *ctx = open_schemes(name, "log over-default", true);
+  if (!ctx) fail_msg("%s", umem_thread_message());
+  use(ctx);
+  assert_ok(umem_close(ctx));
+  assert_int_equal(length_of(path_of("out/default")), 1000);
+  snprintf(name, sizeof name, "log+over-default:?log.file=%s", path_of("out/log"));
+  expect_opened(open_schemes(name, "log over-default", true), false);
+}
+
 static void small_options_are_refused(void **state) {
   (void)state;
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
@@ -265,6 +296,7 @@ int main(void) {
       WITH_FOLDERS(others_are_not_kept_to_them),
       WITH_FOLDERS(no_folder_is_no_file),
       WITH_FOLDERS(schemes_are_those_that_are_named),
+      WITH_FOLDERS(the_default_is_where_the_user_wants_it),
       WITH_FOLDERS(small_options_are_refused),
   };
   return cmocka_run_group_tests_name("umem_open_with", tests, NULL, NULL);
