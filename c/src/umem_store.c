@@ -249,7 +249,7 @@ umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
   if (!store) return NULL;
   store->readable = store->writable = true;
   set_label(store, "", filename);
-  return kept_if(umemStore_check_place(store, filename) && umemReplace_begin(store), store);
+  return kept_if(umemReplace_begin(store), store);
 }
 
 /* What fd was opened for. */
