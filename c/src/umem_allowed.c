@@ -37,13 +37,21 @@ static bool is_listed(umemAllowed const *allowed, umemFolder folder) {
   return false;
 }
 
+/* As openat of a folder; signals do not keep it from ending. */
+static int open_at(int at, char const *path) {
+  int fd;
+  do fd = openat(at, path, folder_flags);
+  while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
 /* Whether the folder fd is one of the allowed, or below one. What cannot be looked at is not. */
 static bool is_inside(umemAllowed const *allowed, int fd) {
   umemFolder here, above;
-  int at = openat(fd, ".", folder_flags);
+  int at = open_at(fd, ".");
   bool inside = false;
   while (at >= 0 && identify(at, &here) && !(inside = is_listed(allowed, here))) {
-    int up = openat(at, "..", folder_flags);
+    int up = open_at(at, "..");
     close(at);
     at = up;
     if (at < 0 || !identify(at, &above) || is_same(here, above)) break; /* the root is its own */
@@ -69,7 +77,7 @@ static bool split(char *text, char const **folder, char **name) {
 static int open_folder(umemAllowed const *allowed, int at, char *text, char **name) {
   char const *folder;
   bool is_file = split(text, &folder, name);
-  int fd = is_file ? openat(at, folder, folder_flags) : -1;
+  int fd = is_file ? open_at(at, folder) : -1;
   int error = is_file ? errno : EISDIR;
   if (at != AT_FDCWD) close(at);
   if (fd >= 0 && (!allowed->limits_files || is_inside(allowed, fd))) return fd;
@@ -200,7 +208,7 @@ static bool allows_layer(umemAllowed const *allowed, umemNameLayer const *layer)
 
 static bool read_folder(umemAllowed *allowed, char const *path) {
   char words[128];
-  int fd = path ? open(path, folder_flags) : -1;
+  int fd = path ? open_at(AT_FDCWD, path) : -1;
   if (fd >= 0 && identify(fd, &allowed->folders[allowed->folder_count])) {
     allowed->folder_count++;
     close(fd);
@@ -241,3 +249,11 @@ void umemAllowed_end(umemAllowed *allowed) {
   current = allowed->outer;
   free(allowed->folders);
 }
+
+umemAllowed const *umemAllowed_lift(void) {
+  umemAllowed const *lifted = current;
+  current = NULL;
+  return lifted;
+}
+
+void umemAllowed_put_back(umemAllowed const *const *lifted) { current = *lifted; }

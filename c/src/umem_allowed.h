@@ -31,6 +31,10 @@ void umemAllowed_end(umemAllowed *allowed);
  * thread otherwise. From here to the end umem_open_path keeps this thread to the folders. */
 bool umemAllowed_begin(umemAllowed *allowed, umemName const *name);
 
+/* Lifts what holds for the thread, for what the program opens itself, and puts it back. */
+umemAllowed const *umemAllowed_lift(void);
+void umemAllowed_put_back(umemAllowed const *const *lifted);
+
 /* As open, where the calling thread is kept to folders: -1, and EACCES, for a file that is in none of them,
  * symbolic links followed. Nothing outside is created or changed. */
 int umem_open_path(char const *path, int flags, mode_t permissions);

@@ -3,6 +3,7 @@
  * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread claims
  * the right to open, others who need it sleep. The claim names the process, because a child of fork
  * would wait for ever for a thread of its parent. */
+#include "umem_allowed.h"
 #include "umem_lock.h"
 #include "umem_open.h"
 #include "umem_report.h"
@@ -114,10 +115,13 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
                      reason);
 }
 
-/* As open_own, with the claim; *text is the variable's where that matters. */
+/* As open_own, with the claim; *text is the variable's where that matters. A scheme that asks for a default
+ * while it is kept to folders gets what the user of the program has chosen. */
 static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
   claim();
   bool const mine __attribute__((cleanup(unclaim), unused)) = true;
+  umemAllowed const *const lifted __attribute__((cleanup(umemAllowed_put_back), unused)) =
+      umemAllowed_lift();
   umemOpened *opened = own_of(slot);
   *text = text_of_environment();
   if (opened) return opened;

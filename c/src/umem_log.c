@@ -243,7 +243,7 @@ static void stop(umemVirtual *ctx) {
   Log *log = log_of(ctx);
   if (!writes(ctx)) return;
   __atomic_store_n(&log->finished, true, __ATOMIC_RELAXED);
-  log->file->contexts[log->number].ended = umemLog_now();
+  umemLogFile_note_end(log->file, log->number);
 }
 
 /* Threads that are still running put nothing after the end, but for what they are in the middle of. */
@@ -279,11 +279,11 @@ static bool read_options(umemLog *ctx, umemLogOptions const *given, umemLogOptio
   return false;
 }
 
-static bool start(Log *log, umemLog *ctx, umemLogOptions const *given) {
+static bool start(Log *log, umemLog *ctx, umemLogOptions const *given, bool commits) {
   umemLogOptions options;
   if (!read_options(ctx, given, &options)) return false;
-  umemLogFile *file = umemLogFile_open(&ctx->super, options.filename,
-                                       options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES);
+  uint64_t max_bytes = options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES;
+  umemLogFile *file = umemLogFile_open(&ctx->super, options.filename, max_bytes, commits);
   if (!file) return false;
   log->file = file;
   log->number = enter(&ctx->super, file);
@@ -309,25 +309,26 @@ static struct umemVtbl const vtbl = {
     UMEM_ADAPTOR_ALWAYS,
 };
 
+/* commits: the file is begun now. */
 static umemStatusType construct(umemLog *ctx, void *upstream, umemLogOptions const *options,
-                                bool adopts) {
+                                bool adopts, bool commits) {
   uint64_t before = umem_thread.failures;
   Log *log = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Log", sizeof *log);
   if (!log) return umem_result(before);
   ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* it writes to a file */
-  if (start(log, ctx, options)) return umemOK;
+  if (start(log, ctx, options, commits)) return umemOK;
   umemAdaptor_abandon(&ctx->super);
   return umem_result(before);
 }
 
 umemStatusType umemLog_ctor(umemLog *ctx, void *upstream, umemLogOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, false);
+  return construct(ctx, upstream, options, false, true);
 }
 
 umemStatusType umemLog_adopt(umemLog *ctx, void *upstream, umemLogOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, true);
+  return construct(ctx, upstream, options, true, true);
 }
 
 unsigned umemLog_number(umemLog *ctx) {
@@ -352,7 +353,14 @@ static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const 
   umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
   options.filename = given[0].text;
   options.max_bytes = given[1].number;
-  return umemLog_ctor(ctx, upstream, &options);
+  return construct(ctx, upstream, &options, false, false);
+}
+
+static umemStatusType commit_log(void *ctx, void *user) {
+  (void)user;
+  uint64_t before = umem_thread.failures;
+  umemLogFile_commit(log_of(ctx)->file, ctx);
+  return umem_result(before);
 }
 
 umemScheme const umem_log_scheme = {
@@ -363,5 +371,6 @@ umemScheme const umem_log_scheme = {
     .options = named_options,
     .option_count = sizeof named_options / sizeof *named_options,
     .construct = open_log,
+    .commit = commit_log,
     .help = "writes what is done into a file",
 };

@@ -1,6 +1,7 @@
 /* umem_log_disk.c - see umem_log_disk.h. */
 #include "umem_log_disk.h"
 #include "umem_allowed.h"
+#include "umem_disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,12 +83,10 @@ bool umemLogDisk_is_log(umemLogBefore const *before) {
 /* True also where the disk does not say. */
 bool umemLogDisk_has_room(int fd, uint64_t length) {
   struct stat about;
-  struct statvfs disk;
-  int result;
-  AGAIN(result, fstatvfs(fd, &disk));
-  if (result || fstat(fd, &about) != 0 || !disk.f_blocks || !disk.f_frsize) return true;
+  uint64_t available;
+  if (umem_free_on_disk(fd, &available) || fstat(fd, &about) != 0) return true;
   uint64_t has = (uint64_t)about.st_blocks * 512;
-  return has >= length || (length - has) / disk.f_frsize <= disk.f_bfree;
+  return has >= length || length - has <= available;
 }
 
 /* For file systems that cannot reserve: writes what is there once more, and zeros behind it. */
@@ -106,29 +104,12 @@ static int write_everything(int fd, uint64_t length, uint64_t old_length) {
   return 0;
 }
 
-/* In one call, if signals let it end: some file systems give all back that a call has reserved when one
- * comes (tmpfs). Then in ever smaller pieces. */
-static int reserve_all(int fd, uint64_t length) {
-  enum { least_piece = 1 << 16 };
-  uint64_t piece = length;
-  for (uint64_t at = 0; at < length;) {
-    uint64_t nbytes = length - at < piece ? length - at : piece;
-    if (fallocate(fd, 0, (off_t)at, (off_t)nbytes) == 0)
-      at += nbytes;
-    else if (errno != EINTR)
-      return errno;
-    else if (piece > least_piece)
-      piece = piece / 2 > least_piece ? piece / 2 & ~(uint64_t)(least_piece - 1) : least_piece;
-  }
-  return 0;
-}
-
 int umemLogDisk_mark(int fd, umemLogBefore const *before) {
   return before->length ? 0 : write_all(fd, UMEM_LOG_MAGIC, sizeof UMEM_LOG_MAGIC, 0);
 }
 
 int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before) {
-  int error = reserve_all(fd, length);
+  int error = umem_change_space(fd, 0, 0, length);
   if (error != EOPNOTSUPP && error != ENOSYS) return error;
   return write_everything(fd, length, before->length ? before->length : sizeof UMEM_LOG_MAGIC);
 }
@@ -224,4 +205,6 @@ void umemLogDraft_end(umemLogDraft *draft) {
   if (draft->beside[0]) unlinkat(draft->folder, draft->beside, 0); /* nothing else has that name */
   if (draft->fd >= 0) close(draft->fd);
   if (draft->folder >= 0) close(draft->folder);
+  draft->beside[0] = 0;
+  draft->fd = draft->folder = -1;
 }

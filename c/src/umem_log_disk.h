@@ -72,7 +72,7 @@ int umemLogDraft_open(umemLogDraft *draft, char const *filename);
 /* Gives it its name, as the last step. EEXIST, with nothing changed, where something has that name. */
 int umemLogDraft_publish(umemLogDraft *draft);
 
-/* Removes what is not published. */
+/* Removes what is not published. The draft is then one with neither file nor folder. */
 void umemLogDraft_end(umemLogDraft *draft);
 
 #endif

@@ -19,9 +19,9 @@
  * under it, which under the global lock would stop whoever asks for a message. Older than the locks
  * of all contexts, as what is there from the beginning. */
 static umemLogFile *newest;
-static umemLock opening;
+umemLock umem_log_lock;
 
-__attribute__((constructor(102))) static void begin_lock(void) { umemLock_init(&opening); }
+__attribute__((constructor(102))) static void begin_lock(void) { umemLock_init(&umem_log_lock); }
 
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec t = {0, 0};
@@ -31,73 +31,7 @@ static uint64_t clock_ns(clockid_t clock) {
 
 uint64_t umemLog_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
-/* ---- records ---- */
-
-/* The number of the calling thread. A child of fork, where it would be wrong, writes nothing
- * through the files of its parent; its own ask again. */
-static uint32_t thread_number(umemLogFile const *file) {
-  static _Thread_local struct {
-    unsigned forks;
-    uint32_t number;
-  } self;
-  if (__builtin_expect(!self.number || self.forks != file->forks, 0)) {
-    self.number = (uint32_t)syscall(SYS_gettid);
-    self.forks = file->forks;
-  }
-  return self.number;
-}
-
-/* All but the first word, and then that: each store is seen after those before it, so that whoever
- * reads the number before and after the rest has read one record. */
-static void fill(umemLogPlace *place, umemLogRecord const *record) {
-  for (size_t i = 1; i < sizeof place->words / sizeof *place->words; i++) {
-    uint64_t word;
-    memcpy(&word, (char const *)record + i * sizeof word, sizeof word);
-    __atomic_store_n(&place->words[i], word, __ATOMIC_RELEASE);
-  }
-  __atomic_store_n(&place->words[0], record->number, __ATOMIC_RELEASE);
-}
-
-static bool take(umemLogPlace *place, uint64_t seen) {
-  return __atomic_compare_exchange_n(&place->words[0], &seen, UMEM_LOG_BUSY, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-/* A place that holds a later record, or is being written by a thread that has slept for a whole
- * round of the ring, is left alone: this record is older than all that the ring holds. */
-void umemLogFile_put(umemLogFile *file, umemLogRecord *record) {
-  record->time = umemLog_now();
-  uint64_t before = __atomic_fetch_add(&file->header->next, 1, __ATOMIC_RELAXED);
-  umemLogPlace *place = &file->ring[before & file->mask];
-  record->number = before + 1;
-  uint64_t seen = __atomic_load_n(&place->words[0], __ATOMIC_RELAXED);
-  record->thread = thread_number(file);
-  if (seen <= before && take(place, seen)) fill(place, record);
-}
-
-void umemLogFile_amend(umemLogFile *file, umemLogRecord *record) {
-  umemLogPlace *place = &file->ring[(record->number - 1) & file->mask];
-  if (take(place, record->number)) fill(place, record);
-}
-
-/* ---- contexts ---- */
-
-uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context) {
-  uint32_t *count = &file->header->contexts;
-  uint32_t before = __atomic_load_n(count, __ATOMIC_RELAXED);
-  do
-    if (before + 1 >= umemLog_context_count) {
-      umemVirtual_fail(ctx, umemMemoryError, "the log has had its %d contexts",
-                       umemLog_context_count - 1);
-      return 0;
-    }
-  while (!__atomic_compare_exchange_n(count, &before, before + 1, false, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED));
-  file->contexts[before + 1] = *context;
-  return (uint16_t)(before + 1);
-}
-
-/* ---- opening and closing ---- */
+/* ---- beginning ---- */
 
 static bool fail_with_words(umemVirtual *ctx, char const *what, char const *filename, int error) {
   char words[128];
@@ -138,13 +72,33 @@ static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *
   return false;
 }
 
-static bool map(umemLogFile *file, umemVirtual *ctx, char const *filename) {
-  char *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
-  if (base == MAP_FAILED) return fail_with_words(ctx, "map", filename, errno);
-  file->header = (umemLogHeader *)base;
-  file->contexts = (umemLogContext *)(base + umemLog_contexts_at);
-  file->ring = (umemLogPlace *)(base + umemLog_ring_at);
+/* Where header, contexts and ring are: in the bytes from base on. */
+static void set_places(umemLogFile *file, void *base) {
+  file->header = base;
+  file->contexts = (umemLogContext *)((char *)base + umemLog_contexts_at);
+  file->ring = (umemLogPlace *)((char *)base + umemLog_ring_at);
+}
+
+static bool map(umemLogFile *file, umemVirtual *ctx) {
+  void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+  if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
+  set_places(file, base);
   return true;
+}
+
+/* Header, contexts and ring lie in memory until the commit: the file that is there stays as it is. */
+static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
+  int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, how, -1, 0);
+  if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
+  file->there = file->header;
+  set_places(file, base);
+  return true;
+}
+
+static void unmap(umemLogFile *file) {
+  munmap(file->header, file->length);
+  if (file->there) munmap(file->there, file->length);
 }
 
 static umemLogHeader new_header(umemLogFile const *file) {
@@ -159,51 +113,118 @@ static umemLogHeader new_header(umemLogFile const *file) {
                          .process = (uint32_t)getpid()};
 }
 
-/* Its space is reserved before: a full disk that is found while writing to the mapping would kill. */
-static bool write_header(umemLogFile *file, umemVirtual *ctx, char const *filename,
-                         umemLogBefore const *before) {
+/* The space is there before the first record: a full disk that is found while writing to the mapping would
+ * kill. */
+static bool reserve(umemLogFile *file, umemVirtual *ctx) {
   char const *what = "write";
-  int error = umemLogDisk_mark(file->fd, before);
+  int error = umemLogDisk_mark(file->fd, &file->before);
   if (!error) {
-    error = umemLogDisk_reserve(file->fd, file->length, before);
-    if (error) what = "reserve the space of";
-  }
-  if (!error) {
-    umemLogHeader const header = new_header(file);
-    error = umemLogDisk_begin(file->fd, &header, file->length, before);
+    what = "reserve the space of";
+    error = umemLogDisk_reserve(file->fd, file->length, &file->before);
   }
   if (!error) return true;
-  umemLogDisk_give_back(file->fd, file->length, before);
-  return fail_with_words(ctx, what, filename, error);
+  umemLogDisk_give_back(file->fd, file->length, &file->before);
+  return fail_with_words(ctx, what, file->filename, error);
 }
 
 /* All behind the header. The first write to a page costs a microsecond or more: here, and not in the first
  * records. */
-static void clear(umemLogFile *file) {
-  memset((char *)file->header + sizeof *file->header, 0, file->length - sizeof *file->header);
+static void clear(umemLogFile const *file, umemLogHeader *header) {
+  memset((char *)header + sizeof *header, 0, file->length - sizeof *header);
 }
 
-/* Makes the file of the descriptor, which is locked, a log without records. */
-static bool begin_log(umemLogFile *file, umemVirtual *ctx, char const *filename) {
-  umemLogBefore before;
-  if (!look(file->fd, ctx, filename, &before) || !is_allowed(ctx, filename, file->length))
-    return false;
-  if (!umemLogDisk_has_room(file->fd, file->length))
-    return fail_with_words(ctx, "reserve the space of", filename, ENOSPC);
-  if (!map(file, ctx, filename)) return false;
-  if (write_header(file, ctx, filename, &before)) {
-    clear(file);
+/* Prepares the file of the descriptor, which is locked, for a log without records. One that is new is
+ * written now; one that is there, at the commit. */
+static bool prepare(umemLogFile *file, umemVirtual *ctx) {
+  bool is_new = file->draft.folder >= 0;
+  if (!map(file, ctx)) return false;
+  if ((is_new || put_aside(file, ctx)) && reserve(file, ctx)) {
+    if (is_new) clear(file, file->header);
+    *file->header = new_header(file);
     return true;
   }
-  munmap(file->header, file->length);
+  unmap(file);
   return false;
 }
+
+static bool begin_log(umemLogFile *file, umemVirtual *ctx) {
+  if (!look(file->fd, ctx, file->filename, &file->before) ||
+      !is_allowed(ctx, file->filename, file->length))
+    return false;
+  if (!umemLogDisk_has_room(file->fd, file->length))
+    return fail_with_words(ctx, "reserve the space of", file->filename, ENOSPC);
+  return prepare(file, ctx);
+}
+
+/* ---- the commit ---- */
+
+/* Begins the log that is there anew, with the contexts and records that there are by now. Whoever reads it
+ * meanwhile finds the old one, or a new one with fewer of them. Returns an errno. */
+static int begin_anew(umemLogFile *file) {
+  umemLogHeader header = *file->header, *there = file->there;
+  uint64_t next = header.next, places = next <= file->mask ? next : file->mask + 1;
+  uint32_t contexts = header.contexts;
+  header.next = header.contexts = 0;
+  int error = umemLogDisk_begin(file->fd, &header, file->length, &file->before);
+  if (error) return error;
+  clear(file, there);
+  memcpy((char *)there + umemLog_contexts_at, file->contexts,
+         (contexts + 1) * sizeof *file->contexts);
+  memcpy((char *)there + umemLog_ring_at, file->ring, places * sizeof *file->ring);
+  __atomic_store_n(&there->contexts, contexts, __ATOMIC_RELEASE);
+  __atomic_store_n(&there->next, next, __ATOMIC_RELEASE);
+  munmap(file->header, file->length);
+  file->there = NULL;
+  set_places(file, there);
+  return 0;
+}
+
+/* Under the lock. Returns an errno; the file is as it was then. */
+static int commit(umemLogFile *file) {
+  if (!file->building || !umemLogFile_is_ours(file)) return 0;
+  int error = file->there ? begin_anew(file) : umemLogDraft_publish(&file->draft);
+  if (error) return error;
+  umemLogDraft_end(&file->draft);
+  __atomic_store_n(&file->building, false, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static bool fail_commit(umemLogFile const *file, umemVirtual *ctx, int error) {
+  return fail_with_words(ctx, file->there ? "write" : "make", file->filename, error);
+}
+
+bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx) {
+  umemLock_acquire(&umem_log_lock);
+  int error = commit(file);
+  umemLock_release(&umem_log_lock);
+  return !error || fail_commit(file, ctx, error);
+}
+
+/* ---- opening and closing ---- */
 
 /* The umemLogFile of that file in this process, with a user more; or NULL. */
 static umemLogFile *find(struct stat const *about) {
   for (umemLogFile *file = newest; file; file = file->older)
     if (file->device == about->st_dev && file->inode == about->st_ino &&
         umemLogFile_is_ours(file)) {
+      file->users++;
+      return file;
+    }
+  return NULL;
+}
+
+static bool is_same_folder(int one, int other) {
+  struct stat here, there;
+  return fstat(one, &here) == 0 && fstat(other, &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
+}
+
+/* That which is to have the name of draft in this process, with a user more; or NULL. */
+static umemLogFile *find_draft(umemLogDraft const *draft) {
+  for (umemLogFile *file = newest; file; file = file->older)
+    if (file->draft.folder >= 0 && umemLogFile_is_ours(file) &&
+        !strcmp(file->draft.name, draft->name) &&
+        is_same_folder(file->draft.folder, draft->folder)) {
       file->users++;
       return file;
     }
@@ -217,11 +238,13 @@ static uint64_t capacity_of(uint64_t max_bytes) {
   return capacity;
 }
 
-/* A new umemLogFile for fd, which it owns from then on; or NULL. */
-static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, struct stat const *about,
-                          uint64_t max_bytes) {
+/* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that is there; or
+ * NULL. */
+static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemLogDraft const *draft,
+                          struct stat const *about, uint64_t max_bytes) {
   if (!lock_file(fd, ctx, filename)) return NULL;
-  umemLogFile *file = calloc(1, sizeof *file);
+  size_t name_size = strlen(filename) + 1;
+  umemLogFile *file = calloc(1, sizeof *file + name_size);
   if (!file) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a log");
     return NULL;
@@ -233,8 +256,12 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, struct
                         .fd = fd,
                         .device = about->st_dev,
                         .inode = about->st_ino,
-                        .users = 1};
-  if (begin_log(file, ctx, filename)) return file;
+                        .users = 1,
+                        .building = true,
+                        .draft = {.fd = -1, .folder = -1}};
+  if (draft) file->draft = *draft;
+  memcpy(file->filename, filename, name_size);
+  if (begin_log(file, ctx)) return file;
   free(file);
   return NULL;
 }
@@ -254,46 +281,53 @@ static umemLogFile *keep(umemLogFile *file) {
   return newest = file;
 }
 
+/* Takes a user away; the last one ends the file. */
+static void leave_file(umemLogFile *file, bool left);
+
+/* file, committed if that is wanted now; else NULL with a status. taken: as of make. */
+static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits, bool *taken) {
+  int error = file && commits ? commit(file) : 0;
+  if (!error) return file;
+  *taken = !file->there && error == EEXIST;
+  if (!*taken) fail_commit(file, ctx, error);
+  leave_file(file, false);
+  return NULL;
+}
+
 /* What fd, a file that was there, is of this process, or becomes; NULL with a status otherwise. fd is owned
  * by it, or closed. */
 static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
-                                   uint64_t max_bytes) {
+                                   uint64_t max_bytes, bool commits) {
   struct stat about;
-  bool known = examine(fd, ctx, filename, &about);
+  bool taken, known = examine(fd, ctx, filename, &about);
   umemLogFile *file = known ? find(&about) : NULL;
   if (known && !file) {
-    file = begin(ctx, filename, fd, &about, max_bytes);
-    if (file) return keep(file);
+    file = begin(ctx, filename, fd, NULL, &about, max_bytes);
+    if (file) return committed(keep(file), ctx, commits, &taken);
   }
   close(fd);
-  return file;
-}
-
-static void discard(umemLogFile *file) {
-  munmap(file->header, file->length);
-  free(file);
+  return committed(file, ctx, commits, &taken);
 }
 
 /* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by
  * now. */
-static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool *taken) {
+static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool commits,
+                         bool *taken) {
   umemLogDraft draft;
   struct stat about;
   umemLogFile *file = NULL;
+  *taken = false;
   int error = umemLogDraft_open(&draft, filename);
-  if (error)
-    fail_with_words(ctx, "open", filename, error);
-  else if (examine(draft.fd, ctx, filename, &about))
-    file = begin(ctx, filename, draft.fd, &about, max_bytes);
-  error = file ? umemLogDraft_publish(&draft) : 0;
-  *taken = error == EEXIST;
   if (error) {
-    if (!*taken) fail_with_words(ctx, "make", filename, error);
-    discard(file);
-    file = NULL;
+    fail_with_words(ctx, "open", filename, error);
+  } else if ((file = find_draft(&draft))) {
+    umemLogDraft_end(&draft);
+    return committed(file, ctx, commits, taken);
+  } else if (examine(draft.fd, ctx, filename, &about)) {
+    file = begin(ctx, filename, draft.fd, &draft, &about, max_bytes);
   }
-  umemLogDraft_end(&draft);
-  return keep(file);
+  if (!file) umemLogDraft_end(&draft);
+  return committed(keep(file), ctx, commits, taken);
 }
 
 /* A link to nothing is not made the way to something: who set it may be anybody. */
@@ -306,68 +340,80 @@ static bool is_link(umemVirtual *ctx, char const *filename) {
   return true;
 }
 
-static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
+static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
+                                    bool commits) {
   enum { most_tries = 100 }; /* each time somebody has made the file meanwhile, or removed it */
   int error = EEXIST;
   for (int i = 0; i < most_tries; i++) {
     bool taken;
     int fd = umemLogDisk_open(filename);
-    if (fd >= 0) return share_or_begin(ctx, filename, fd, max_bytes);
+    if (fd >= 0) return share_or_begin(ctx, filename, fd, max_bytes, commits);
     if (errno != ENOENT) {
       error = errno;
       break;
     }
     if (is_link(ctx, filename)) return NULL;
-    umemLogFile *file = make(ctx, filename, max_bytes, &taken);
+    umemLogFile *file = make(ctx, filename, max_bytes, commits, &taken);
     if (file || !taken) return file;
   }
   fail_with_words(ctx, "open", filename, error);
   return NULL;
 }
 
-umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes) {
+umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
+                              bool commits) {
   umemAttempt held; /* a failure is told after the lock: a hook may take others */
   umemAttempt_begin(&held);
-  umemLock_acquire(&opening);
-  umemLogFile *file = open_under_lock(ctx, filename, max_bytes);
-  umemLock_release(&opening);
+  umemLock_acquire(&umem_log_lock);
+  umemLogFile *file = open_under_lock(ctx, filename, max_bytes, commits);
+  umemLock_release(&umem_log_lock);
   umemAttempt_end(&held);
   umemAttempt_record(&held);
   return file;
 }
 
-/* No context writes any more: the file has its end, and may be begun anew. In a child of fork the lock and
- * the header are the parent's. */
+/* No context writes any more: the file has its end, and may be begun anew; what was not committed is undone
+ * before. In a child of fork the lock, the header and the draft are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
   *link = file->older;
   file->complete = true;
-  if (!umemLogFile_is_ours(file)) return;
+  if (!umemLogFile_is_ours(file)) {
+    file->draft.beside[0] = 0;
+    return;
+  }
   __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
+  if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
   flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
 }
 
-void umemLogFile_close(umemLogFile *file, bool left) {
-  umemLock_acquire(&opening);
+static void leave_file(umemLogFile *file, bool left) {
   file->users--;
   file->left -= left;
   if (file->users == file->left && !file->complete) complete(file);
-  if (file->users == 0) {
-    munmap(file->header, file->length);
+  if (file->users) return;
+  unmap(file);
+  if (file->draft.folder >= 0)
+    umemLogDraft_end(&file->draft); /* closes the descriptor too */
+  else
     close(file->fd);
-    free(file);
-  }
-  umemLock_release(&opening);
+  free(file);
+}
+
+void umemLogFile_close(umemLogFile *file, bool left) {
+  umemLock_acquire(&umem_log_lock);
+  leave_file(file, left);
+  umemLock_release(&umem_log_lock);
 }
 
 bool umemLogFile_leave(umemLogFile *file) {
   enum { most_tries = 1000 };
   struct timespec const nap = {0, 1000000};
   int tries = 0;
-  while (!umemLock_try(&opening))
+  while (!umemLock_try(&umem_log_lock))
     if (++tries == most_tries || nanosleep(&nap, NULL) < 0) return false;
   if (++file->left == file->users) complete(file);
-  umemLock_release(&opening);
+  umemLock_release(&umem_log_lock);
   return true;
 }

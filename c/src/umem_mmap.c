@@ -142,7 +142,11 @@ static void mmap_flush(umemVirtual *ctx) {
   if (!umem_can(ctx, umemWritable) || !umemStore_settle(store)) return;
   if (!umemStore_measure(store, &length)) return;
   if (length > store->limit) length = store->limit;
-  if (length && msync(store->base, length, MS_SYNC) != 0)
+  int result = 0;
+  if (length) do
+      result = msync(store->base, length, MS_SYNC);
+    while (result != 0 && errno == EINTR);
+  if (result != 0)
     umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
   else
     umemStore_flush(store);

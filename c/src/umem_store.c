@@ -101,6 +101,14 @@ static char *directory_of(char const *path) {
   return whole;
 }
 
+int umemStore_open_directory(umemStore const *store, int access) {
+  int fd = -1;
+  if (!store->directory) return fd;
+  do fd = open(store->directory, access | O_DIRECTORY | O_CLOEXEC);
+  while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
 /* Creates the file. created: by this call, and not by somebody else at the same time. */
 static int create_file(umemStore *store, int flags) {
   int fd = open_retrying(store->path, flags | O_CREAT | O_EXCL, 0666);
@@ -135,8 +143,11 @@ static int open_unlinked(char const *directory) {
   char *path = malloc(length + sizeof name);
   if (!path) return -1;
   memcpy(path, directory, length);
-  memcpy(path + length, name, sizeof name);
-  int fd = mkostemp(path, O_CLOEXEC);
+  int fd;
+  do {
+    memcpy(path + length, name, sizeof name);
+    fd = mkostemp(path, O_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
   if (fd >= 0 && unlink(path) != 0) {
     int error = errno;
     close(fd);

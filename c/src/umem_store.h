@@ -101,6 +101,9 @@ void umemStore_close(umemStore *store);
 uint32_t umemStore_capabilities(umemStore const *store);
 bool umemStore_identify(umemStore const *store, uint64_t space[2]);
 
+/* Opens the directory of a new file; -1 where it is unknown, or cannot be opened. */
+int umemStore_open_directory(umemStore const *store, int access);
+
 /* The length of the file now. */
 bool umemStore_measure(umemStore const *store, uint64_t *length);
 

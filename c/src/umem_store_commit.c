@@ -96,8 +96,8 @@ static void remove_ours(umemStore *store, int folder, char const *name) {
 void umemStore_remove(umemStore *store) {
   char const *slash = strrchr(store->path, '/');
   char const *name = slash ? slash + 1 : store->path;
-  if (store->owner != getpid() || !store->directory) return;
-  int folder = open(store->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (store->owner != getpid()) return;
+  int folder = umemStore_open_directory(store, O_PATH);
   if (folder < 0) return;
   remove_ours(store, folder, name);
   umemStore_share(store);

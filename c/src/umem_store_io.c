@@ -132,12 +132,8 @@ static char *take_buffer(umemStore *store, size_t nbytes) {
 
 /* Lets the file system zero the range without writing; false where it cannot. */
 static bool zero_range(umemStore *store, uint64_t offset, size_t size) {
-  int result;
-  do
-    result = fallocate(store->fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-                       (off_t)size);
-  while (result != 0 && errno == EINTR);
-  return result == 0;
+  return umemStore_change_space(store, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, offset,
+                                offset + size) == 0;
 }
 
 bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
@@ -187,7 +183,7 @@ static int sync_retrying(int sync(int fd), int fd) {
 /* The name of a new file is durable when its directory is; where that cannot be opened any more, the
  * whole file system's state is written. */
 static bool sync_name(umemStore *store) {
-  int fd = store->directory ? open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  int fd = umemStore_open_directory(store, O_RDONLY);
   int result = fd >= 0 ? sync_retrying(fsync, fd) : sync_retrying(syncfs, store->fd);
   int error = errno;
   if (fd >= 0) close(fd); /* read-only: nothing to lose */

@@ -221,7 +221,8 @@ bool umemReplace_begin(umemStore *store) {
   replace->store = store;
   replace->folder = AT_FDCWD;
   store->replace = replace;
-  if (find(replace, &old)) store->fd = open_new(replace, old.st_mode != 0);
+  if (find(replace, &old) && umemStore_check_place(store, store->path))
+    store->fd = open_new(replace, old.st_mode != 0);
   return store->fd >= 0 && (!old.st_mode || keep_attributes(replace, store->fd, &old));
 }
 

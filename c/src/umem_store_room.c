@@ -8,13 +8,13 @@
  *
  * Space is reserved in whole pages: [first, reserved) is known to be there, so that small blocks, and
  * those that were freed, ask the system for little or nothing. */
+#include "umem_disk.h"
 #include "umem_store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -31,10 +31,7 @@ int umemStore_resize(umemStore *store, uint64_t length) {
 }
 
 int umemStore_change_space(umemStore *store, int how, uint64_t from, uint64_t to) {
-  int result;
-  do result = fallocate(store->fd, how, (off_t)from, (off_t)(to - from));
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
+  return umem_change_space(store->fd, how, from, to);
 }
 
 bool umemStore_fail_space(umemStore *store, int error) {
@@ -117,20 +114,11 @@ static bool lengthen(umemStore *store, uint64_t to, uint64_t *length) {
 
 /* ---- whether there is room ---- */
 
-/* The free bytes of the disk; UINT64_MAX where it does not say. */
+/* UINT64_MAX where the disk does not say. */
 static bool free_on_disk(umemStore *store, uint64_t *bytes) {
-  struct statvfs disk;
-  int result;
-  do result = fstatvfs(store->fd, &disk);
-  while (result != 0 && errno == EINTR);
-  *bytes = UINT64_MAX;
-  if (result != 0)
-    return errno == ENOSYS ||
-           umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
-  bool known = disk.f_blocks && (disk.f_bfree || disk.f_bavail);
-  if (known && __builtin_mul_overflow((uint64_t)disk.f_bavail, (uint64_t)disk.f_frsize, bytes))
-    *bytes = UINT64_MAX;
-  return true;
+  int error = umem_free_on_disk(store->fd, bytes);
+  return !error || error == ENOSYS ||
+         umemStore_fail(store, umemIOError, error, "cannot examine the disk of");
 }
 
 /* How many bytes of [from, to) may have their disk space already: all that the file has, but for what is

@@ -42,7 +42,7 @@ static struct {
   int error;
 } lacking;
 
-static _Atomic uint64_t free_space = UINT64_MAX;
+static _Atomic uint64_t free_space = UINT64_MAX, longest_reserve = UINT64_MAX;
 
 /* For the calling thread alone. */
 static _Thread_local struct {
@@ -115,7 +115,10 @@ void inject_resume(void) { atomic_fetch_sub(&paused, 1); }
 
 void inject_free_space(uint64_t bytes) { atomic_store(&free_space, bytes); }
 
+void inject_longest_reserve(uint64_t bytes) { atomic_store(&longest_reserve, bytes); }
+
 void inject_reset(void) {
+  inject_longest_reserve(UINT64_MAX);
   inject_free_space(UINT64_MAX);
   inject_off();
   inject_off_here();
@@ -135,12 +138,14 @@ static bool is_due(Plan const *of, InjectCall call, unsigned long count) {
 static bool can_be_interrupted(InjectCall call) {
   switch (call) {
   case callOpen:
+  case callTemporary:
   case callRead:
   case callWrite:
   case callReserve:
   case callLength:
   case callDataSync:
   case callSync:
+  case callMapSync:
     return true;
   default:
     return false;
@@ -403,12 +408,19 @@ ssize_t __wrap_pwritev64v2(int fd, struct iovec const *pieces, int count, off_t 
   return write_pieces(__real_pwritev64v2, fd, pieces, count, offset, flags);
 }
 
+static int reserve(Reserve *real, int fd, int mode, off_t offset, off_t size) {
+  if (fails(callReserve)) return -1;
+  if ((uint64_t)size <= atomic_load(&longest_reserve)) return real(fd, mode, offset, size);
+  errno = EINTR;
+  return -1;
+}
+
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size) {
-  return fails(callReserve) ? -1 : __real_fallocate(fd, mode, offset, size);
+  return reserve(__real_fallocate, fd, mode, offset, size);
 }
 
 int __wrap_fallocate64(int fd, int mode, off_t offset, off_t size) {
-  return fails(callReserve) ? -1 : __real_fallocate64(fd, mode, offset, size);
+  return reserve(__real_fallocate64, fd, mode, offset, size);
 }
 
 int __wrap_ftruncate(int fd, off_t size) {
@@ -434,7 +446,7 @@ static int space_of(StatFs *real, int fd, struct statvfs *status) {
   uint64_t bytes = atomic_load(&free_space);
   if (!result && bytes != UINT64_MAX) {
     status->f_frsize = 1;
-    status->f_bavail = bytes;
+    status->f_bfree = status->f_bavail = bytes;
   }
   return result;
 }

@@ -66,6 +66,10 @@ void inject_lacking(InjectCall call, int error);
 /* fstatvfs says that so many bytes are free, whatever is armed; UINT64_MAX: what is true. */
 void inject_free_space(uint64_t bytes);
 
+/* A signal interrupts each fallocate of more bytes, and what it had done is undone, as on tmpfs of many
+ * kernels; whatever is armed. UINT64_MAX: none. */
+void inject_longest_reserve(uint64_t bytes);
+
 /* Disarms. Returns how many calls were made to fail, or to transfer less, since it was armed. */
 unsigned long inject_off(void);
 

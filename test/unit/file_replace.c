@@ -226,6 +226,16 @@ static void a_folder_that_appears_meanwhile_is_not(void **state) {
   assert_int_equal(rmdir(path), 0);
 }
 
+/* Nothing is tried there: in some of them a new file is a request to the kernel. */
+static void not_where_nothing_is_stored(void **state) {
+  (void)state;
+  umemFile file;
+  assert_int_equal(umemFile_replace(&file, "/proc/self/new"), umemIOError);
+  assert_non_null(strstr(umem_get_message(&file), "on a file system that stores nothing (proc)"));
+  umem_dtor(&file);
+  umem_thread_clear();
+}
+
 static void a_childs_destructor_leaves_the_parents_file(void **state) {
   (void)state;
   umemFile file;
@@ -294,6 +304,7 @@ int main(void) {
       TEST(the_folder_is_the_one_of_the_beginning),
       TEST(a_file_that_appears_meanwhile_is_replaced),
       TEST(a_folder_that_appears_meanwhile_is_not),
+      TEST(not_where_nothing_is_stored),
       TEST(a_childs_destructor_leaves_the_parents_file),
       TEST(a_hidden_file_is_as_closed_as_the_old_one),
       TEST(two_at_a_time_have_names_of_their_own),

@@ -134,7 +134,7 @@ static void threads_overwrite_each_other(void **state) {
 /* A record that is older than the ring, or whose place is being written, is dropped. */
 static void late_records_are_dropped(void **state) {
   (void)state;
-  umemLogFile *file = umemLogFile_open(&host.super, path, 1 << 16);
+  umemLogFile *file = umemLogFile_open(&host.super, path, 1 << 16, true);
   assert_non_null(file);
   umemLogRecord old = {.kind = umemLogSet, .size = 1}, record = {.kind = umemLogSet, .size = 2};
   umemLogFile_put(file, &old);

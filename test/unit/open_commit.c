@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "open_help.h"
+#include "trace.h"
 
 enum { old_length = 5000 };
 
@@ -91,6 +92,9 @@ SCHEME(outer, "outer", construct, commit, "a");
 SCHEME(inner, "inner", construct, commit, "b");
 SCHEME(telling, "telling", construct, commit_and_tell, "c");
 SCHEME(early, "early", write_early, NULL, "d");
+static umemSchemeConstruct allocate_early, open_another;
+SCHEME(allocating, "allocating", allocate_early, NULL, "f");
+SCHEME(opening, "opening", open_another, NULL, "g");
 
 static void *open_over(char const *layers, char const *kind) {
   char name[BACKEND_PATH_SIZE + 80];
@@ -163,15 +167,158 @@ static void a_scheme_without_the_member_is_known(void **state) {
   assert_ok(umem_close(ctx));
 }
 
+/* ---- logs ---- */
+
+static char log_path[BACKEND_PATH_SIZE + 8];
+
+static void *open_log(char const *pattern) {
+  char name[3 * BACKEND_PATH_SIZE];
+  snprintf(log_path, sizeof log_path, "%s.log", scratch);
+  snprintf(name, sizeof name, pattern, log_path);
+  return umem_open(name);
+}
+
+static size_t read_log(char **bytes) {
+  struct stat st;
+  int fd = open(log_path, O_RDONLY);
+  assert_true(fd >= 0 && fstat(fd, &st) == 0);
+  *bytes = malloc((size_t)st.st_size + 1);
+  assert_true(*bytes && read(fd, *bytes, (size_t)st.st_size) == st.st_size);
+  assert_int_equal(close(fd), 0);
+  return (size_t)st.st_size;
+}
+
+static void expect_log(size_t records, uint32_t contexts) {
+  Trace trace;
+  assert_true(trace_read(&trace, log_path));
+  assert_true(trace.header.ended != 0);
+  assert_int_equal(trace.count, records);
+  assert_int_equal(trace.header.contexts, contexts);
+  trace_close(&trace);
+}
+
+static int names_beside(void) {
+  char command[2 * BACKEND_PATH_SIZE];
+  int count = -1;
+  snprintf(command, sizeof command, "ls -d '%s'* | wc -l", log_path);
+  FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): files of this test */
+  assert_true(pipe && fscanf(pipe, "%d", &count) == 1 && pclose(pipe) == 0);
+  return count;
+}
+
+static char const *const refused[] = {
+    "pool+log+host:?log.file=%s&pool.max=0",
+    "telling+log+host:?log.file=%s&log.max=1M",
+    "telling+pool+log+host:?log.file=%s&log.max=64K&pool.initial=1M",
+    "telling+log+log+host:?log.1.file=%1$s&log.2.file=%1$s",
+};
+enum { refused_count = sizeof refused / sizeof *refused };
+
+static void a_name_that_fails_leaves_the_log_that_was_there(void **state) {
+  (void)state;
+  char *old, *now;
+  void *ctx = open_log("log+host:?log.file=%s&log.max=256K");
+  assert_non_null(ctx);
+  use(ctx);
+  assert_ok(umem_close(ctx));
+  size_t size = read_log(&old);
+  for (int i = 0; i < refused_count; i++) {
+    assert_null(open_log(refused[i]));
+    assert_int_equal(read_log(&now), size);
+    assert_memory_equal(now, old, size);
+    free(now);
+    umem_thread_clear();
+  }
+  expect_log(3, 1);
+  ctx = open_log("log+host:?log.file=%s"); /* nobody has it locked */
+  assert_non_null(ctx);
+  assert_ok(umem_close(ctx));
+  expect_log(0, 1);
+  free(old);
+  assert_int_equal(unlink(log_path), 0);
+}
+
+static void a_name_that_fails_makes_no_log(void **state) {
+  (void)state;
+  for (int i = 0; i < refused_count; i++) {
+    assert_null(open_log(refused[i]));
+    assert_int_equal(names_beside(), 0);
+    umem_thread_clear();
+  }
+}
+
+/* Allocates while the stack is built. */
+static umemStatusType allocate_early(void *ctx, void *upstream, umemOptionValue const *place,
+                                     umemOptionValue const *options, void *user) {
+  (void)place, (void)options, (void)user;
+  uintptr_t adr = umem_alloc(upstream, 100);
+  assert_ok(umem_set(upstream, adr, 9, 100));
+  umem_free(upstream, adr);
+  return umemStats_ctor(ctx, upstream);
+}
+
+static void what_was_done_before_the_commit_is_recorded(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) { /* new, then begun anew */
+    void *ctx = open_log("allocating+log+host:?log.file=%s");
+    assert_non_null(ctx);
+    assert_int_equal(access(log_path, F_OK), 0);
+    use(ctx);
+    assert_ok(umem_close(ctx));
+    expect_log(6, 1);
+  }
+  assert_int_equal(unlink(log_path), 0);
+}
+
+/* Two layers, and another context of the program, write one log. */
+static void *other;
+static umemLog by_hand;
+static umemHost ram;
+
+static umemStatusType open_another(void *ctx, void *upstream, umemOptionValue const *place,
+                                   umemOptionValue const *options, void *user) {
+  (void)place, (void)options, (void)user;
+  use(upstream);
+  other = open_log("log+host:?log.file=%s");
+  if (!other) return umem_thread_status();
+  use(other);
+  umemLogOptions with = UMEM_LOG_OPTIONS_INIT;
+  with.filename = log_path;
+  umemHost_ctor(&ram);
+  assert_ok(umemLog_ctor(&by_hand, &ram, &with));
+  return umemStats_ctor(ctx, upstream);
+}
+
+static void several_share_a_log_that_is_not_committed(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    void *ctx = open_log("opening+log+log+host:?log.1.file=%1$s&log.2.file=%1$s");
+    assert_non_null(ctx);
+    use(&by_hand);
+    umem_dtor(&by_hand);
+    assert_ok(umem_close(other));
+    use(ctx);
+    assert_ok(umem_close(ctx));
+    expect_log(2 * 6 + 3 + 3, 4);
+    umem_dtor(&ram);
+  }
+  assert_int_equal(names_beside(), 1);
+  assert_int_equal(unlink(log_path), 0);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(all_are_constructed_before_any_commits),
       TEST(a_commit_that_fails_changes_no_file),
       TEST(a_layer_may_write_while_it_is_constructed),
       TEST(a_scheme_without_the_member_is_known),
+      TEST(a_name_that_fails_leaves_the_log_that_was_there),
+      TEST(a_name_that_fails_makes_no_log),
+      TEST(what_was_done_before_the_commit_is_recorded),
+      TEST(several_share_a_log_that_is_not_committed),
   };
-  umemScheme const *const schemes[] = {&outer, &inner, &telling, &early};
-  for (int i = 0; i < 4; i++)
+  umemScheme const *const schemes[] = {&outer, &inner, &telling, &early, &allocating, &opening};
+  for (int i = 0; i < 6; i++)
     if (umem_register_scheme(schemes[i]) != umemOK) return 1;
   return cmocka_run_group_tests_name("open_commit", tests, NULL, NULL);
 }

@@ -102,9 +102,50 @@ static void what_stays_inside_is_opened(void **state) {
     assert_int_equal(umem_close(ctx), umemOK);
     assert_true(length_of(path_of(paths[i])) >= 0);
   }
-  void *ctx = open_in("log+file:?log.file=%s", "in/log");
-  use(ctx);
-  assert_int_equal(umem_close(ctx), umemOK);
+}
+
+/* A draft of a new log is made in the folder that was looked at. */
+static void logs_stay_inside(void **state) {
+  (void)state;
+  char const *const paths[] = {"in/log",          "in/deep/log",          "in/deep/../log2",
+                               "out/../in/log3",  "in/folder-in/log4",    "in/to-deep/log5",
+                               "in/./deep//log6", "in/folder-in/../log7", "in/deep/log"};
+  assert_int_equal(symlink("../in/deep", path_of("in/folder-in")), 0);
+  assert_int_equal(symlink(path_of("in/deep"), path_of("in/to-deep")), 0);
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    void *ctx = open_in("log+file:?log.file=%s", paths[i]);
+    if (!ctx) fail_msg("%s: %s", paths[i], umem_thread_message());
+    use(ctx);
+    assert_int_equal(umem_close(ctx), umemOK);
+    assert_true(length_of(path_of(paths[i])) > 0);
+  }
+}
+
+/* A name without a slash is in the working directory. */
+static void a_bare_name_is_in_the_working_directory(void **state) {
+  (void)state;
+  char before[1024];
+  char const *folders[] = {in};
+  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
+  options.folders = folders;
+  options.folder_count = 1;
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(path_of("in/deep")), 0);
+  for (int i = 0; i < 2; i++) { /* a new one, then it is there */
+    void *ctx = umem_open_with("log+file:bare?mode=w%2B&log.file=bare.umem", &options);
+    if (!ctx) fail_msg("%s", umem_thread_message());
+    use(ctx);
+    assert_ok(umem_close(ctx));
+  }
+  assert_int_equal(chdir(out), 0);
+  assert_null(umem_open_with("log+host:?log.file=bare.umem", &options));
+  assert_null(umem_open_with("file:bare?mode=w", &options));
+  umem_thread_clear();
+  assert_int_equal(chdir(before), 0);
+  assert_true(length_of(path_of("in/deep/bare.umem")) > 0 &&
+              length_of(path_of("in/deep/bare")) > 0);
+  assert_int_equal(length_of(path_of("out/bare.umem")), -1);
+  assert_int_equal(length_of(path_of("out/bare")), -1);
 }
 
 /* Refused by the constructor: it is no question of folders. */
@@ -205,6 +246,37 @@ static void schemes_are_those_that_are_named(void **state) {
   expect_opened(open_schemes(name, "with-path", true), true);
 }
 
+/* Goes over the default. */
+static umemStatusType construct_over_default(void *ctx, void *upstream,
+                                             umemOptionValue const *given,
+                                             umemOptionValue const *options, void *user) {
+  (void)upstream, (void)given, (void)options, (void)user;
+  void *below = umem_default();
+  return below ? umemStats_ctor(ctx, below) : umem_thread_status();
+}
+
+static umemScheme const over_default = {.size = sizeof over_default,
+                                        .name = "over-default",
+                                        .context_size = sizeof(umemStats),
+                                        .construct = construct_over_default};
+
+/* The name of the default is not the one that is kept to folders; what is opened after it is. */
+static void the_default_is_where_the_user_wants_it(void **state) {
+  (void)state;
+  char name[1024];
+  assert_ok(umem_register_scheme(&over_default));
+  snprintf(name, sizeof name, "file:%s?mode=w+", path_of("out/default"));
+  assert_int_equal(setenv(UMEM_DEFAULT, name, 1), 0);
+  snprintf(name, sizeof name, "log+over-default:?log.file=%s", path_of("in/log"));
+  void *ctx = open_schemes(name, "log over-default", true);
+  if (!ctx) fail_msg("%s", umem_thread_message());
+  use(ctx);
+  assert_ok(umem_close(ctx));
+  assert_int_equal(length_of(path_of("out/default")), 1000);
+  snprintf(name, sizeof name, "log+over-default:?log.file=%s", path_of("out/log"));
+  expect_opened(open_schemes(name, "log over-default", true), false);
+}
+
 static void small_options_are_refused(void **state) {
   (void)state;
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
@@ -218,10 +290,13 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       WITH_FOLDERS(what_leads_outside_is_refused),
       WITH_FOLDERS(what_stays_inside_is_opened),
+      WITH_FOLDERS(logs_stay_inside),
+      WITH_FOLDERS(a_bare_name_is_in_the_working_directory),
       WITH_FOLDERS(other_errors_stay_what_they_are),
       WITH_FOLDERS(others_are_not_kept_to_them),
       WITH_FOLDERS(no_folder_is_no_file),
       WITH_FOLDERS(schemes_are_those_that_are_named),
+      WITH_FOLDERS(the_default_is_where_the_user_wants_it),
       WITH_FOLDERS(small_options_are_refused),
   };
   return cmocka_run_group_tests_name("umem_open_with", tests, NULL, NULL);
