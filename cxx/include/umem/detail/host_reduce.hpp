@@ -6,6 +6,7 @@
 
 #include <umem/detail/host_loops.hpp>
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -147,7 +148,7 @@ template <class Index> inline constexpr index reduce_strip = largest<Index> < 25
 template <class R, class Index, class Op, class F, class... I>
 R host_reduce_strips(Op &op, F &f, index begin, index end, I... before) {
   constexpr index strip = reduce_strip<Index>;
-  R value[strip];
+  R value[static_cast<std::size_t>(strip)];
   R result{};
   for (index first = begin; first < end; first += strip) {
     index n = end - first < strip ? end - first : strip;
