@@ -153,14 +153,13 @@ public:
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
 
-  /* ---- assignment: of elements. An array keeps its context, its ghost cells, its alignment and the
-   * context of its mirror for life; swap exchanges them, and an empty array takes those of other ---- */
+  /* ---- assignment: an array that is not empty keeps its ghost cells and its alignment ---- */
 
-  /* Copies the elements of other into the memory of this array. Where both have as many ghost cells
-   * these are copied too; else those of this array keep their values. Where the extents differ, this
-   * array gets new memory for those of other, on its own context; that needs the same ghost cells, and
-   * no foreign memory. A read-only array always gets new memory, with the same ghost cells. From an
-   * empty array it becomes empty.
+  /* Copies the elements of other into the memory of this array, which keeps its context and that of its
+   * mirror. Where both have as many ghost cells these are copied too; else those of this array keep their
+   * values. Where the extents differ, this array gets new memory for those of other, on its own context;
+   * that needs the same ghost cells, and no foreign memory. A read-only array always gets new memory, with
+   * the same ghost cells. From an empty array it becomes empty; an empty one becomes a copy of other.
    *
    * What cannot be is umem::value_error, and umem::locked_error while a lock or a guard of this array
    * lives, or a lock of other: both are what they were. Where a copy fails for another reason and the
@@ -171,11 +170,11 @@ public:
     return *this;
   }
 
-  /* Takes over the memory of other where nothing of the above changes by that: both have one context,
-   * the same ghost cells and the same context of the mirror, and the alignment suffices. Then nothing is
-   * copied or thrown, foreign memory goes back, and locks and guards of this array keep the old elements
-   * alive. Elsewhere the elements are copied as above, with those failures. other is empty afterwards,
-   * but after a failure. Array().swap(*this) first takes over in any case. */
+  /* Becomes what other is: with its memory, its context and that of its mirror. Nothing is allocated,
+   * copied or thrown, what this array had is not written to, and locks and guards of it keep its old
+   * elements alive. But where other has other ghost cells or less alignment, neither of them empty, the
+   * elements are copied as above, with those failures; Array().swap(*this) before it avoids that. other is
+   * empty afterwards, but after a failure. */
   Array &operator=(Array &&other) {
     if (this == &other) return *this;
     if (*this && other && !can_take(other)) {
@@ -245,10 +244,9 @@ private:
                       ": extents or ghost cells must be the same");
   }
 
-  /* Whether the memory of other is what this array's may become. */
+  /* Whether this array keeps its ghost cells and its alignment with the memory of other. */
   bool can_take(Array const &other) const {
-    return this->context() == other.context() && this->host_context() == other.host_context() &&
-           this->ghosts() == other.ghosts() &&
+    return this->ghosts() == other.ghosts() &&
            this->mirror().alignment() <= other.mirror().alignment();
   }
 

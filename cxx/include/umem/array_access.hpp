@@ -25,9 +25,9 @@ template <class T, int N> class ArrayLock;
 template <int N> struct ArrayOptions {
   Extents<N> ghosts = {}; /* cells below and above the interior of each dimension; not negative */
   Context host = {}; /* of the mirror, where the CPU cannot use the memory itself; empty: Host */
-  std::size_t alignment =
-      0; /* in bytes, of the first element in memory on both sides, a power of two,
-                                else umem::value_error; what T needs where that is more, or for 0 */
+  std::size_t alignment = 0; /* in bytes, of the first element in memory on both sides, a power of
+                                two, else umem::value_error; what T needs where that is more, or
+                                for 0 */
 };
 
 /* T const: the elements are only read. Checked functions throw umem::moved_from_error for an array
