@@ -1,5 +1,6 @@
-/* array_assign.cpp - assignment of arrays, on every context: the target keeps its place, its ghost cells
- * and its memory's properties; elements are assigned, or nothing is. */
+/* array_assign.cpp - assignment of arrays, on every context. A copy assigns elements: the target keeps its
+ * place, its ghost cells and its memory's properties. A move takes over the memory of the source, unless
+ * the target lost ghost cells or alignment by that. */
 #include "arrays.hpp"
 
 #include <umem/array.hpp>
@@ -83,7 +84,7 @@ TEST_P(ArrayAssign, assigns_ghost_cells_where_both_have_the_same) {
       number(target, 100);
       number(source);
       assign(target, source);
-      EXPECT_EQ(target.context(), place);
+      EXPECT_EQ(target.context(), assign == copy_assign ? place : there);
       expect_numbered(target);
     }
 }
@@ -141,24 +142,43 @@ TEST_P(ArrayAssign, writes_to_foreign_memory_and_never_replaces_it) {
   bool deleted = false;
   {
     auto target = Doubles::wrap(block.adr(), {2, 3}, place, [&] { deleted = true; });
-    Doubles source({2, 3}), other({4, 1});
+    Doubles source({2, 3}), other({4, 1}), with_more({2, 3}, place, with_ghosts(1, 1));
     number(source);
+    number(with_more, -6);
     target = static_cast<Doubles const &>(source);
     EXPECT_EQ(target.adr(), block.adr());
-    target = Doubles(source, umem::Host()); /* of another place: its elements */
-    EXPECT_EQ(target.adr(), block.adr());
-    for (auto assign : each_way)
-      EXPECT_THROWS(assign(target, other), umem::value_error,
-                    "an array of extents (4, 1) cannot be assigned to one of extents (2, 3) around "
-                    "foreign memory");
-    EXPECT_FALSE(deleted);
+    EXPECT_THROWS(target = static_cast<Doubles const &>(other), umem::value_error,
+                  "an array of extents (4, 1) cannot be assigned to one of extents (2, 3) around "
+                  "foreign memory");
     expect_numbered(target);
+    target = std::move(with_more); /* whose ghost cells have no room there */
+    EXPECT_EQ(target.adr(), block.adr());
+    EXPECT_FALSE(deleted);
+    EXPECT_EQ(target.get(0, 0), 0);
     target = Doubles();
     EXPECT_TRUE(deleted);
   }
   double values[6];
   block.copy_to(values, sizeof values);
-  for (int i = 0; i < 6; i++) EXPECT_EQ(values[i], i + 1);
+  for (int i = 0; i < 6; i++) EXPECT_EQ(values[i], i % 3 + i / 3 * 5);
+}
+
+/* One variable for one block after the other. */
+TEST_P(ArrayAssign, of_another_wrapped_block_leaves_the_first_alone) {
+  umem::Context const other = open_place(*GetParam());
+  umem::Buffer blocks[] = {umem::Buffer(place, 6 * sizeof(double)),
+                           umem::Buffer(other, 6 * sizeof(double))};
+  Doubles array;
+  for (umem::Buffer &block : blocks) {
+    array = Doubles::wrap_unowned(block.adr(), {2, 3}, block.context());
+    EXPECT_EQ(array.adr(), block.adr());
+    EXPECT_EQ(array.context(), block.context());
+    number(array, &block == blocks ? 1 : 100);
+  }
+  array = Doubles();
+  for (umem::Buffer &block : blocks)
+    expect_numbered(Doubles::wrap_unowned(block.adr(), {2, 3}, block.context()),
+                    &block == blocks ? 1 : 100);
 }
 
 TEST_P(ArrayAssign, from_nothing_and_to_nothing) {
@@ -200,10 +220,8 @@ TEST_P(ArrayAssign, is_refused_while_somebody_has_the_target) {
   number(same);
   number(longer);
   auto refuse_all = [&] {
-    for (auto assign : each_way) {
-      EXPECT_THROW(assign(target, same), umem::locked_error);
-      EXPECT_THROW(assign(target, longer), umem::locked_error);
-    }
+    for (auto assign : each_way) EXPECT_THROW(assign(target, same), umem::locked_error);
+    EXPECT_THROW(copy_assign(target, longer), umem::locked_error);
     EXPECT_THROW(target = empty, umem::locked_error);
   };
   {
@@ -263,6 +281,24 @@ TEST_P(ArrayAssign, of_a_moved_array_takes_its_memory_where_nothing_is_lost) {
   expect_numbered(aligned);
 }
 
+TEST_P(ArrayAssign, of_a_moved_array_takes_its_place) {
+  for (umem::Context const &there : others()) {
+    Doubles target({2, 3}, place), source({2, 3}, there);
+    number(source);
+    umem::address adr = source.adr();
+    std::size_t blocks_before = blocks();
+    target = std::move(source);
+    EXPECT_FALSE(source);
+    EXPECT_EQ(target.context(), there);
+    EXPECT_EQ(target.adr(), adr);
+    EXPECT_LE(blocks(), blocks_before);
+    expect_numbered(target);
+    target = Doubles(target, place); /* and so an array goes to another place */
+    EXPECT_EQ(target.context(), place);
+    expect_numbered(target);
+  }
+}
+
 /* What algorithms and containers of the standard library do. */
 TEST_P(ArrayAssign, serves_the_standard_library) {
   std::vector<Doubles> levels;
@@ -280,6 +316,19 @@ TEST_P(ArrayAssign, serves_the_standard_library) {
     EXPECT_EQ(level.extents(), (Extents<2>{n, 2}));
     expect_numbered(level, n);
   }
+  std::vector<Doubles> places; /* the first to go is one that is assigned to */
+  places.emplace_back(Extents<2>{2, 3});
+  places.emplace_back(Extents<2>{2, 3}, place);
+  places.emplace_back(Extents<2>{4, 1}, umem::File::scratch());
+  number(places[1]);
+  number(places[2], 10);
+  umem::Context const last = places[2].context();
+  places.erase(places.begin());
+  EXPECT_EQ(places[0].context(), place);
+  EXPECT_EQ(places[1].context(), last);
+  expect_numbered(places[0]);
+  expect_numbered(places[1], 10);
+
   Doubles here({1, 1}, place), there({2, 2}, umem::Host(), with_ghosts(1, 1));
   number(here);
   number(there, 10);
@@ -309,8 +358,9 @@ TEST_P(ArrayAssign, replaces_a_read_only_array_in_its_place) {
       "one with (0, 1): its ghost cells are not written");
   EXPECT_THROW(finished = std::move(bare), umem::value_error);
   expect_numbered(finished, 20);
+  umem::Context const there = longer.context();
   finished = Finished(std::move(longer));
-  EXPECT_EQ(finished.context(), place);
+  EXPECT_EQ(finished.context(), there);
   expect_numbered(finished, 30);
   {
     auto lock = finished.lock();
@@ -331,12 +381,31 @@ TEST(ArrayAssignFile, reaches_the_file_that_the_target_is_on) {
     Doubles on_file({2, 3}, umem::File(path, "w+"));
     Doubles source({2, 3}, umem::Host(), with_ghosts(1, 1));
     number(source);
-    on_file = std::move(source);
+    on_file = source;
   }
   Array<double const, 2> found({2, 3}, umem::File(path, "r"));
   EXPECT_EQ(found.get(0, 0), 7);
   EXPECT_EQ(found.get(1, 2), 14);
   std::remove(path);
+}
+
+/* One variable for one file after the other. */
+TEST(ArrayAssignFile, of_an_array_on_another_file_leaves_the_first_alone) {
+  char paths[2][BACKEND_PATH_SIZE];
+  Doubles array;
+  for (int n = 0; n < 2; n++) {
+    ASSERT_TRUE(backend_temp_file(paths[n]));
+    array = Doubles({2, 3}, umem::File(paths[n], "w+"));
+    number(array, n == 0 ? 1 : 100);
+  }
+  Array<double const, 2> found;
+  for (int n = 0; n < 2; n++) {
+    array = Doubles({2, 3}, umem::File(paths[n], "r+"));
+    expect_numbered(array, n == 0 ? 1 : 100);
+    found = Array<double const, 2>({2, 3}, umem::File(paths[n], "r"));
+    expect_numbered(found, n == 0 ? 1 : 100);
+  }
+  for (char const *path : paths) std::remove(path);
 }
 
 } // namespace

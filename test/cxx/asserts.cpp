@@ -1,6 +1,7 @@
 /* asserts.cpp - with UMEM_CHECKS, unchecked access is checked: also where NDEBUG is defined and with
  * optimisation. */
 #include <umem/array.hpp>
+#include <umem/dynamic_view.hpp>
 #include <umem/indexer.hpp>
 #include <umem/shape.hpp>
 #include <umem/view.hpp>
@@ -48,6 +49,11 @@ TEST(AssertsDeathTest, dimensions_are_in_range) {
   EXPECT_DEATH(extents[2] = 1, "is_dimension");
   EXPECT_DEATH(extents[-1] = 1, "is_dimension");
   EXPECT_DEATH(shape[2] = 1, "size_");
+  int memory[12] = {};
+  umem::DynamicView<int> const view(memory, shape);
+  EXPECT_DEATH(view.extent(2), "is_dimension");
+  EXPECT_DEATH(view.stride(2), "is_dimension");
+  EXPECT_DEATH(view.ghost(-1), "is_dimension");
 }
 
 TEST(AssertsDeathTest, numbers_of_elements_are_in_range) {

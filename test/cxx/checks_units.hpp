@@ -3,6 +3,7 @@
 #define TEST_CXX_CHECKS_UNITS_HPP
 
 #include <umem/array.hpp>
+#include <umem/dynamic_view.hpp>
 #include <umem/indexer.hpp>
 #include <umem/shape.hpp>
 #include <umem/view.hpp>
@@ -15,6 +16,7 @@ struct Subject {
   umem::Array<int, 1> array = umem::Array<int, 1>::wrap_unowned(memory, {5});
   umem::View<int, 1> view{memory, {5}};
   umem::View<int, 2> square{memory, {2, 2}};
+  umem::DynamicView<int> dynamic = square;
   umem::Extents<2> extents{1, 2};
   umem::Shape shape{1, 2, 3};
   umem::Indexer<1, std::int32_t> indexer{umem::Extents<1>{5}};

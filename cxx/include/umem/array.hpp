@@ -153,14 +153,14 @@ public:
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
 
-  /* ---- assignment copies elements. An array keeps its context, its ghost cells, its alignment and the
-   * context of its mirror; swap exchanges them, and an empty array takes those of other ---- */
+  /* ---- assignment: an array that is not empty keeps its ghost cells and its alignment ---- */
 
-  /* Copies the elements of other into the memory of this array. If both have the same ghost cells, it
-   * copies their values too; else the ghost cells of this array keep their values. If the extents
-   * differ, this array gets new memory for those of other, on its own context; both must then have the
-   * same ghost cells, and the memory of this array must not be foreign. A read-only array always gets
-   * new memory, and needs the same ghost cells. Assigning an empty array makes this one empty.
+  /* Copies the elements of other into the memory of this array, which keeps its context and that of its
+   * mirror. If both have the same ghost cells, it copies their values too; else the ghost cells of this
+   * array keep their values. If the extents differ, this array gets new memory for those of other, on
+   * its own context; both must then have the same ghost cells, and the memory of this array must not be
+   * foreign. A read-only array always gets new memory, and needs the same ghost cells. Assigning an empty
+   * array makes this one empty; an empty one becomes a copy of other.
    *
    * Throws umem::value_error where these rules do not allow the assignment, and umem::locked_error while
    * a lock or a guard of this array lives, or a lock of other: both arrays are then what they were. If
@@ -171,11 +171,11 @@ public:
     return *this;
   }
 
-  /* Takes over the memory of other if both have one context, the same ghost cells and the same context of
-   * the mirror, and the alignment suffices. Then it copies and throws nothing, foreign memory of this
-   * array goes to its deleter, and locks and guards of this array keep the old elements alive. Otherwise
-   * it copies the elements as above, and fails as above. other is empty afterwards, except after a
-   * failure. An empty array always takes over: Array().swap(*this) makes this one empty first. */
+  /* Becomes what other is: with its memory, its context and that of its mirror. This allocates, copies
+   * and throws nothing and does not write to the memory that this array had; locks and guards of that
+   * keep it alive. But if other has other ghost cells or less alignment, and neither is empty, it copies
+   * the elements as above, and fails as above; Array().swap(*this) before it avoids that. other is empty
+   * afterwards, except after a failure. */
   Array &operator=(Array &&other) {
     if (this == &other) return *this;
     if (*this && other && !can_take(other)) {
@@ -245,10 +245,9 @@ private:
                       ": extents or ghost cells must be the same");
   }
 
-  /* Whether the memory of other is what this array's may become. */
+  /* Whether this array keeps its ghost cells and its alignment with the memory of other. */
   bool can_take(Array const &other) const {
-    return this->context() == other.context() && this->host_context() == other.host_context() &&
-           this->ghosts() == other.ghosts() &&
+    return this->ghosts() == other.ghosts() &&
            this->mirror().alignment() <= other.mirror().alignment();
   }
 

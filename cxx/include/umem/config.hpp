@@ -75,6 +75,9 @@
 #define UMEM_CHECK(condition, otherwise) ((condition) ? static_cast<void>(0) : (otherwise))
 #endif
 
+/* The preprocessor takes a word, such as -DUMEM_CHECKS=ON, for 0. */
+static_assert(UMEM_CHECKS == 0 || UMEM_CHECKS == 1, "UMEM_CHECKS is 1, for bounds checks, or 0");
+
 namespace umem {
 
 /* Indices, extents, strides and offsets, all in elements. Signed: strides may be negative, and so

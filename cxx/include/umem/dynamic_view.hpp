@@ -65,9 +65,9 @@ public:
   int rank() const noexcept { return rank_; }
 
   /* k in [0, rank()) */
-  index extent(int k) const noexcept { return extents[k]; }
-  index stride(int k) const noexcept { return strides[k]; }
-  index ghost(int k) const noexcept { return ghosts[k]; }
+  UMEM_CHECKED index extent(int k) const noexcept { return number(extents, k); }
+  UMEM_CHECKED index stride(int k) const noexcept { return number(strides, k); }
+  UMEM_CHECKED index ghost(int k) const noexcept { return number(ghosts, k); }
 
   Shape shape() const { return Shape(extents.begin(), extents.begin() + rank_); }
 
@@ -113,6 +113,11 @@ public:
   }
 
 private:
+  UMEM_CHECKED index number(Extents<max_rank> const &numbers, int k) const noexcept {
+    UMEM_ASSERT(detail::is_dimension(k, rank_));
+    return numbers.at[k];
+  }
+
   /* shape, which is that of an array of at most max_rank dimensions. */
   static Shape const &checked(Shape const &shape) {
     if (shape.size() > static_cast<std::size_t>(max_rank))

@@ -6,6 +6,7 @@
 
 #include <umem/detail/host_loops.hpp>
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 

@@ -1,0 +1,5 @@
+// refused: ON
+#ifdef REFUSED
+#define UMEM_CHECKS ON
+#endif
+#include <umem/config.hpp>
