@@ -188,6 +188,15 @@ static void lead(Copy const *copy, umemVirtual *other) {
     umemCudaPlace_finish(mine); /* then nothing is left to wait for */
 }
 
+/* After a failure the blocks of a copy may go at once: it is done then. One that is recorded is not under way. */
+static void cut_short(Copy const *copy) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, copy->leader, copy->place->gpu)) return;
+  if (!umemCudaPlace_is_captured(copy->place) && umemCudaPlace_finish(copy->place))
+    copy->place->gpu->rt->last_error();
+  umemCudaScope_leave(&scope);
+}
+
 /* A copy that is not ours goes by way of buffers that live no longer than the call. In a capture it would
  * be recorded with them: it is refused. */
 static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
@@ -252,6 +261,6 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   bool done = umemCuda_check(leader, place->gpu, error, "cannot copy from 0x%jx to 0x%jx",
                              (uintmax_t)src_adr, (uintmax_t)dst_adr);
   umemCudaScope_leave(&scope);
-  if (done && umem_can(other, umemOrdered)) umem_wait(other, leader);
+  if (done && umem_can(other, umemOrdered) && umem_wait(other, leader) != umemOK) cut_short(&copy);
   return true;
 }

@@ -121,7 +121,8 @@ UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *u
  * umem_synchronize. Further streams are further contexts; umem_wait orders one after another.
  *
  * While the stream is being captured into a graph, copies and sets are recorded; allocations, frees
- * and umem_synchronize answer umemNotSupportedError and leave the capture whole.
+ * and umem_synchronize answer umemNotSupportedError and leave the capture whole. Begin and end it while
+ * no other thread is in a call that touches the stream: a call on this context, or one that names it.
  *
  * umem_trim gives back what the pool has in reserve. */
 typedef struct umemCudaAsync {
