@@ -40,23 +40,29 @@ bool umem_leave_all(void);
 
 /* What the thread's state was when a function began. */
 typedef struct umemEntry {
-  char const *outer;    /* the outermost function; NULL: this one is */
-  umemAttempt *attempt; /* the innermost open one */
+  umemThread *outermost; /* the thread, if this function is its outermost; else NULL */
+  umemAttempt *attempt;  /* the innermost open one */
 } umemEntry;
 
 static inline umemEntry umem_enter(char const *function, void const *caller) {
-  umemEntry entry = {umem_thread.function, umem_thread.attempt};
-  if (entry.outer) return entry;
-  umem_thread.function = function;
-  umem_thread.caller = caller;
-  return entry;
+  umemThread *thread = &umem_thread;
+  __asm__("" : "+r"(thread)); /* kept, and not asked for again by umem_leave, which would be a call */
+  if (thread->function) return (umemEntry){NULL, thread->attempt};
+  thread->function = function;
+  thread->caller = caller;
+  return (umemEntry){thread, thread->attempt};
 }
 
 /* Also when an exception of C++ passes: attempts that it has left are then closed here. */
 static inline void umem_leave(umemEntry const *entry) {
-  umem_thread.function = entry->outer;
-  umem_thread.attempt = entry->attempt;
-  if (__builtin_expect(umem_thread.deferred, 0) && !entry->outer) umem_end_deferral();
+  umemThread *thread = entry->outermost;
+  if (!thread) {
+    umem_thread.attempt = entry->attempt;
+    return;
+  }
+  thread->function = NULL;
+  thread->attempt = entry->attempt;
+  if (__builtin_expect(thread->deferred, 0)) umem_end_deferral();
 }
 
 /* First line of every public function that can fail. */
@@ -154,8 +160,9 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
 /* Before the CPU touches memory of ctx for umem: returns when the work of a GPU that may use it is done. False
  * with a status when that fails. */
 static inline bool umem_settle(umemVirtual *ctx) {
+  if (!umem_can(ctx, umemDeviceShared)) return true;
   bool cpu = ctx->capabilities & (umemCpuReadable | umemCpuWritable);
-  return !cpu || !umem_can(ctx, umemDeviceShared) || umem_synchronize(ctx) == umemOK;
+  return !cpu || umem_synchronize(ctx) == umemOK;
 }
 
 /* umem_wait and umem_synchronize for contexts that the program has not named in this call. A capture into a

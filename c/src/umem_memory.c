@@ -118,10 +118,12 @@ uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size
   return move(ctx, adr, old_size, new_size, false);
 }
 
-/* Whether reading the bytes at adr cannot end the program. What is mapped is asked of the kernel by msync,
- * which otherwise does nothing with MS_ASYNC. */
+/* Whether all pages of these bytes are mapped: reading where none is ends the program. (It does so as well where a
+ * page is mapped and may not be read; that is not asked.) msync tells of a gap, and with MS_ASYNC does nothing
+ * else. It is a cancellation point, also for contexts that are prompt. */
 static bool is_mapped(uintptr_t adr, size_t nbytes) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = adr & ~(page - 1);
+  umem_defer_cancel();
   return msync((void *)first, adr + nbytes - first, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 

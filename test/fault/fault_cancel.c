@@ -164,6 +164,38 @@ static void fail_with_hook(void) {
   reached = umem_set(&host, 0, 0, 1) == umemValueError;
 }
 
+/* ---- a context of the program's that says that it is prompt ---- */
+
+static char arena[200];
+
+static uintptr_t arena_alloc(umemVirtual *ctx, size_t nbytes) {
+  (void)ctx;
+  return (uintptr_t)arena + (nbytes > 100 ? 0 : 100);
+}
+
+static void arena_free(umemVirtual *ctx, uintptr_t adr) { (void)ctx, (void)adr; }
+
+static void arena_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintptr_t other,
+                       size_t nbytes) {
+  (void)ctx, (void)that;
+  memmove((void *)other, (void const *)adr, nbytes);
+}
+
+/* The request is pending already: what umem itself does for the default must be no place either. */
+static void resize_by_default(void) {
+  static struct umemVtbl const vtbl = {
+      .alloc = arena_alloc, .free = arena_free, .copy_to = arena_copy};
+  umemHost host;
+  umemVirtual ctx;
+  umemHost_ctor(&host);
+  umemVirtual_ctor(&ctx, &host);
+  ctx.vptr = &vtbl;
+  ctx.capabilities |= umemCpuReadable | umemCpuWritable | umemPrompt;
+  uintptr_t adr = umem_alloc(&ctx, 10);
+  pthread_cancel(pthread_self());
+  reached = umem_realloc(&ctx, adr, 10, 150) == (uintptr_t)arena;
+}
+
 static void *call(void *function) {
   (*(void (**)(void))function)();
   pthread_testcancel();
@@ -184,7 +216,8 @@ static void callback_puts_it_off(void *function) {
 
 static void callbacks_put_it_off(void **state) {
   (void)state;
-  void (*calls[])(void) = {copy_with_progress, allocate_with_retry, fail_with_hook};
+  void (*calls[])(void) = {copy_with_progress, allocate_with_retry, fail_with_hook,
+                            resize_by_default};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
     child_run(callback_puts_it_off, &calls[i]);
 }
