@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -284,12 +283,15 @@ static umemLogFile *keep(umemLogFile *file) {
 /* Takes a user away; the last one ends the file. */
 static void leave_file(umemLogFile *file, bool left);
 
-/* file, committed if that is wanted now; else NULL with a status. taken: as of make. */
+/* file, committed if that is wanted now; else NULL with a status. taken: as of make, or NULL. */
 static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits, bool *taken) {
   int error = file && commits ? commit(file) : 0;
   if (!error) return file;
-  *taken = !file->there && error == EEXIST;
-  if (!*taken) fail_commit(file, ctx, error);
+  bool retries = taken && !file->there && error == EEXIST;
+  if (retries)
+    *taken = true;
+  else
+    fail_commit(file, ctx, error);
   leave_file(file, false);
   return NULL;
 }
@@ -299,14 +301,14 @@ static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits,
 static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
                                    uint64_t max_bytes, bool commits) {
   struct stat about;
-  bool taken, known = examine(fd, ctx, filename, &about);
+  bool known = examine(fd, ctx, filename, &about);
   umemLogFile *file = known ? find(&about) : NULL;
   if (known && !file) {
     file = begin(ctx, filename, fd, NULL, &about, max_bytes);
-    if (file) return committed(keep(file), ctx, commits, &taken);
+    if (file) return committed(keep(file), ctx, commits, NULL);
   }
   close(fd);
-  return committed(file, ctx, commits, &taken);
+  return committed(file, ctx, commits, NULL);
 }
 
 /* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by

@@ -68,7 +68,7 @@ bool umemStore_look(umemStore *store, uint64_t *length) {
 }
 
 static bool is_zero(umemStore *store, uint64_t from, uint64_t to) {
-  char bytes[page_size];
+  char bytes[page_size] = {0};
   while (from < to) {
     struct iovec piece = {bytes, umem_lesser(to - from, sizeof bytes)};
     ssize_t n = preadv(store->fd, &piece, 1, (off_t)from);
