@@ -59,6 +59,7 @@ static bool enter_current(Entry *entry) {
 
 umemStatusType umemCuda_enter(umemCudaEntry *entry, int device) {
   UMEM_ENTER();
+  umem_defer_cancel();
   uint64_t before = umem_thread.failures;
   if (!entry) return umemVirtual_fail(NULL, umemValueError, "the entry is NULL");
   memset(entry, 0, sizeof *entry);
@@ -70,6 +71,7 @@ umemStatusType umemCuda_enter(umemCudaEntry *entry, int device) {
 
 umemStatusType umemCuda_leave(umemCudaEntry *entry) {
   UMEM_ENTER();
+  umem_defer_cancel();
   uint64_t before = umem_thread.failures;
   if (!entry) return umemVirtual_fail(NULL, umemValueError, "the entry is NULL");
   Entry own;

@@ -163,6 +163,7 @@ umemStatusType umemCuda_set_staging(size_t chunk_bytes, unsigned chunks) {
   if (chunks > most_chunks)
     return umemVirtual_fail(NULL, umemValueError, "%u chunks: at most %u are possible", chunks,
                             most_chunks);
+  umem_defer_cancel();
   umemLock_acquire(&lock);
   size_now = chunk_bytes;
   most = chunks;

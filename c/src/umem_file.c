@@ -157,9 +157,8 @@ umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
 umemStatusType umemFile_commit(umemFile *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!ctx)
-    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  else if (ctx->super.vptr != &file_vtbl)
+  if (!umem_guard(ctx)) return umem_result(before);
+  if (ctx->super.vptr != &file_vtbl)
     umemVirtual_fail(&ctx->super, umemTypeError, "this %s is no umemFile",
                      umem_get_device_name(ctx));
   else

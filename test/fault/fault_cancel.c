@@ -196,6 +196,17 @@ static void resize_by_default(void) {
   reached = umem_realloc(&ctx, adr, 10, 150) == (uintptr_t)arena;
 }
 
+static void commit_a_file(void) {
+  char path[64];
+  umemFile file;
+  snprintf(path, sizeof path, "/tmp/umem-cancel-%d.bin", (int)getpid());
+  umemFile_replace(&file, path);
+  pthread_cancel(pthread_self());
+  reached = umemFile_commit(&file) == umemOK;
+  umem_dtor(&file);
+  unlink(path);
+}
+
 static void *call(void *function) {
   (*(void (**)(void))function)();
   pthread_testcancel();
@@ -217,7 +228,7 @@ static void callback_puts_it_off(void *function) {
 static void callbacks_put_it_off(void **state) {
   (void)state;
   void (*calls[])(void) = {copy_with_progress, allocate_with_retry, fail_with_hook,
-                           resize_by_default};
+                           resize_by_default, commit_a_file};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
     child_run(callback_puts_it_off, &calls[i]);
 }

@@ -170,6 +170,21 @@ static void only_such_files_are_committed(void **state) {
   umem_thread_clear();
 }
 
+static void a_copy_by_value_commits_nothing(void **state) {
+  (void)state;
+  umemFile file, copy;
+  begin(&file, "new");
+  memcpy(&copy, &file, sizeof copy);
+  assert_int_equal(umemFile_commit(&copy), umemValueError);
+  assert_non_null(strstr(umem_get_message(&copy), "must not be copied or moved"));
+  expect_text(NULL);
+  assert_int_equal(umem_get_status(&file), umemOK);
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  expect_text("new");
+  umem_dtor(&file);
+  umem_thread_clear();
+}
+
 static void names_that_cannot_be(void **state) {
   (void)state;
   umemFile file;
@@ -300,6 +315,7 @@ int main(void) {
       TEST(without_a_commit_nothing_happens),
       TEST(the_context_goes_on_after_a_commit),
       TEST(only_such_files_are_committed),
+      TEST(a_copy_by_value_commits_nothing),
       TEST(names_that_cannot_be),
       TEST(the_folder_is_the_one_of_the_beginning),
       TEST(a_file_that_appears_meanwhile_is_replaced),
