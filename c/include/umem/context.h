@@ -64,7 +64,8 @@ typedef enum umemCapability {
   /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
    * put cancellation off. */
   umemPrompt = 1 << 12,
-  /* Methods alloc and free reach such a point only in calls of umem on another context: a pool's. */
+  /* The methods alloc and free reach such a point only in calls of umem on another context, as those of
+   * a pool do. */
   umemPromptBlocks = 1 << 13
 } umemCapability;
 

@@ -75,7 +75,7 @@
 #define UMEM_CHECK(condition, otherwise) ((condition) ? static_cast<void>(0) : (otherwise))
 #endif
 
-/* The preprocessor takes a word, such as -DUMEM_CHECKS=ON, for 0. */
+/* To the preprocessor a word is 0: this refuses -DUMEM_CHECKS=ON. */
 static_assert(UMEM_CHECKS == 0 || UMEM_CHECKS == 1, "UMEM_CHECKS is 1, for bounds checks, or 0");
 
 namespace umem {
