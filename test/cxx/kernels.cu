@@ -2,6 +2,8 @@
  * kernels_elements and kernels_reduce have compared with plain loops.
  *
  * Exit code: 0; 1 when a number is wrong or a call failed; 77 without a GPU. */
+#include "kernels_functors.hpp"
+
 #include <umem.hpp>
 #include <umem/convert.hpp>
 #include <umem/fill.hpp>
@@ -27,54 +29,6 @@ namespace {
 using umem::Extents;
 using umem::index;
 using umem::View;
-
-/* ---- functors ---- */
-
-struct AddIndex {
-  template <class T, class... I> UMEM_FUNCTION void operator()(T &x, I... i) const {
-    x = static_cast<T>(x + static_cast<T>((i + ...)));
-  }
-};
-struct Increment {
-  template <class T> UMEM_FUNCTION void operator()(T &x) const { x = static_cast<T>(x + 1); }
-};
-struct Square {
-  template <class T> UMEM_FUNCTION T operator()(T const &x) const { return static_cast<T>(x * x); }
-};
-struct Remainder {
-  template <class T> UMEM_FUNCTION long operator()(T const &x) const {
-    return static_cast<long>(x) % 101;
-  }
-};
-struct Add {
-  template <class A, class B> UMEM_FUNCTION auto operator()(A const &a, B const &b) const {
-    return a + b;
-  }
-};
-struct Product {
-  template <class A> UMEM_FUNCTION double operator()(A const &a, A const &b) const {
-    return static_cast<double>(a) * static_cast<double>(b);
-  }
-};
-template <class T, int N> struct SetByIndex {
-  View<T, N> to;
-  template <class... I> UMEM_FUNCTION void operator()(I... i) const {
-    index n = 1;
-    ((n = n * 31 + i), ...);
-    to(i...) = static_cast<T>(n % 100);
-  }
-};
-struct IndexSum {
-  template <class... I> UMEM_FUNCTION index operator()(I... i) const { return (i + ...); }
-};
-struct Jacobi {
-  View<double const, 2> u;
-  UMEM_FUNCTION double operator()(double &value, index i, index j) const {
-    value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
-    double change = value - u(i, j);
-    return change < 0 ? -change : change;
-  }
-};
 
 /* ---- what is compared ---- */
 
