@@ -46,7 +46,8 @@ typedef struct umemEntry {
 
 static inline umemEntry umem_enter(char const *function, void const *caller) {
   umemThread *thread = &umem_thread;
-  __asm__("" : "+r"(thread)); /* kept, and not asked for again by umem_leave, which would be a call */
+  __asm__(""
+          : "+r"(thread)); /* kept, and not asked for again by umem_leave, which would be a call */
   if (thread->function) return (umemEntry){NULL, thread->attempt};
   thread->function = function;
   thread->caller = caller;

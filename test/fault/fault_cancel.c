@@ -228,7 +228,7 @@ static void callback_puts_it_off(void *function) {
 static void callbacks_put_it_off(void **state) {
   (void)state;
   void (*calls[])(void) = {copy_with_progress, allocate_with_retry, fail_with_hook,
-                            resize_by_default, commit_a_file};
+                           resize_by_default, commit_a_file};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
     child_run(callback_puts_it_off, &calls[i]);
 }
