@@ -181,7 +181,7 @@ bool umem_is_same_device(void *one, void *other) {
 
 /* The outermost layer of ctx, decorators first, whose table has a method at this offset; or NULL. A
  * decorator thus inherits what it leaves out. */
-static umemVirtual *layer_with(umemVirtual *ctx, size_t offset) {
+static inline umemVirtual *layer_with(umemVirtual *ctx, size_t offset) {
   for (;;) {
     void (*method)(void) = NULL;
     if (offset < ctx->vtbl_size) memcpy(&method, (char const *)ctx->vptr + offset, sizeof method);

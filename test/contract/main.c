@@ -65,7 +65,7 @@ static bool was_left(Case *one) {
   if (!umem_leave_all()) return false;
   print_error("%s: has left a call of umem; its contexts are not closed\n", one->name);
   umem_thread_clear();
-  doubles_complaint(); /* about these contexts */
+  doubles_abandon();
   return true;
 }
 

@@ -3,10 +3,12 @@
 #include "cudart.h"
 #include "settings.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static int used;
+static bool abandoned, misused; /* misused: told of already */
 
 void doubles_use(void) {
   if (setting_gpu()) return;
@@ -14,8 +16,18 @@ void doubles_use(void) {
   used = 1;
 }
 
+void doubles_abandon(void) {
+  abandoned = true;
+  misused = used && fake_cudart_misuse();
+}
+
 char const *doubles_complaint(void) {
   static char text[512];
+  if (abandoned) {
+    char const *misuse = used && !misused ? fake_cudart_misuse() : NULL;
+    misused = misused || misuse;
+    return misuse;
+  }
   if (!used || (fake_cudart_is_clean() && !fake_cudart_misuse())) return NULL;
   FakeCudartLive left = fake_cudart_live();
   char const *misuse = fake_cudart_misuse();
