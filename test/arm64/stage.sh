@@ -134,7 +134,7 @@ check_which_cuda() {
 
 # Of the C++ headers, what is about types of elements, layouts and loops: the rest does not depend on the
 # processor, and compiling all of them takes longer than everything else of this stage.
-arm64_cxx=(array half indexer kernels_elements kernels_indices kernels_reduce npy static thrown view)
+arm64_cxx=(array half indexer kernels_elements kernels_reduce npy static thrown view)
 
 stage_arm64() {
   local status=0
