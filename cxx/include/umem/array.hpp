@@ -176,7 +176,7 @@ public:
    * keep it alive. But if other has other ghost cells or less alignment, and neither is empty, it copies
    * the elements as above, and fails as above; Array().swap(*this) before it avoids that. other is empty
    * afterwards, except after a failure. */
-  Array &operator=(Array &&other) {
+  Array &operator=(Array &&other) { // NOLINT(performance-noexcept-move-constructor): it may copy
     if (this == &other) return *this;
     if (*this && other && !can_take(other)) {
       assign(other);

@@ -43,8 +43,9 @@ namespace detail {
 template <class Index, int N> void check_index_type(Range<N> const &range) {
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
+  constexpr index most = largest<Index>;
   for (int k = 0; k < N; k++)
-    if (range.begin.at[k] < -largest<Index> - 1 || range.end.at[k] > largest<Index>)
+    if (range.begin.at[k] < -most - 1 || range.end.at[k] > most)
       throw value_error("indices up to " + in_words(range.end) + " do not fit the type asked for");
 }
 
