@@ -226,6 +226,7 @@ static void forget_overwritten(Trace *trace, uint64_t next) {
   if (next <= trace->header.next) return;
   size_t gone = 0;
   while (gone < trace->count && trace->records[gone].number + capacity <= next) gone++;
+  if (!gone) return;
   memmove(trace->records, trace->records + gone, (trace->count - gone) * sizeof *trace->records);
   trace->count -= gone;
   trace->overwritten += gone;
