@@ -118,13 +118,18 @@ uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size
   return move(ctx, adr, old_size, new_size, false);
 }
 
-/* Whether all pages of these bytes are mapped: reading where none is ends the program. (It does so as well where a
- * page is mapped and may not be read; that is not asked.) msync tells of a gap, and with MS_ASYNC does nothing
- * else. It is a cancellation point, also for contexts that are prompt. */
+/* Whether all pages of these bytes are mapped: reading where none is ends the program. (It does so as well
+ * where a page is mapped and may not be read; that is not asked.) mincore fails where there is a gap, and
+ * touches no page. */
 static bool is_mapped(uintptr_t adr, size_t nbytes) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = adr & ~(page - 1);
-  umem_defer_cancel();
-  return msync((void *)first, adr + nbytes - first, MS_ASYNC) == 0 || errno != ENOMEM;
+  enum { pages = 256 };
+  unsigned char ignored[pages];
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = adr & ~(page - 1), end = adr + nbytes;
+  for (;; at += pages * page) {
+    size_t length = umem_lesser(end - at, pages * page);
+    if (mincore((void *)at, length, ignored) != 0 && errno == ENOMEM) return false;
+    if (end - at <= pages * page) return true;
+  }
 }
 
 /* What is known of the block is what free and the copies of ctx say. So that it is not read before they
