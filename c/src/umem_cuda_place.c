@@ -63,7 +63,7 @@ int umemCudaPlace_finish_apart(umemCudaPlace const *place, umemVirtual *ctx) {
   umemCudaRt const *rt = place->gpu->rt;
   if (!place->stream) return umemCudaPlace_finish(place);
   void *event = umemCudaGpu_take_event(place->gpu, ctx);
-  if (!event) return umemCudaSuccess; /* it was told */
+  if (!event) return umemCudaSuccess; /* it was recorded */
   int error = umemCudaCapturedEvent;
   for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
        tries++) {

@@ -103,7 +103,7 @@ static void look_at_place(Search *search, umemCudaPlace *place) {
 }
 
 /* How many bytes of live blocks are on the GPU for sure, beyond what available counts: as many as wanted, or
- * as many as could be found. What fails is a lack of room. */
+ * as many as could be found. It fails where there is not enough room. */
 static uint64_t find_resident(umemCudaGpu *gpu, uint64_t wanted, uint64_t available) {
   umemCudaRt const *rt = gpu->rt;
   Search search = {.gpu = gpu, .wanted = wanted, .available = available};

@@ -24,7 +24,7 @@ bool umemPoolLane_is_blocked(umemPoolLane const *lane);
 /* The bits of those that are blocked. */
 uint64_t umemPool_blocked(umemPoolCore const *core);
 
-/* Lanes are told apart by 64 bits. Where there are more, some share one, and whoever waits for one of
+/* 64 bits distinguish the lanes. Where there are more, some share one, and whoever waits for one of
  * these waits for all. */
 static inline uint64_t umemPoolLane_bit(umemPoolLane const *lane) {
   return UINT64_C(1) << lane->number;
@@ -55,7 +55,7 @@ static inline bool umemPoolLane_has_others(umemPoolLane const *lane) {
   return lane->core->lanes->next != NULL;
 }
 
-/* ---- umem_pool_pass.c; all under the lock, which is open while queues are told to wait ---- */
+/* ---- umem_pool_pass.c; all under the lock, which is open while queues begin to wait ---- */
 
 /* Takes free memory from one other lane, the one that has the largest piece: half of that, but as many
  * units as are needed, at a multiple of step. False where there is none to be had. */
