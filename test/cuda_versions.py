@@ -2,7 +2,7 @@
 """Compares what umem declares of CUDA with each version of CUDA's runtime that it claims to serve.
 
 The runtimes, headers and shared library, come from PyPI; what is in FOLDER is not downloaded again. For each of
-them umem_cuda_rt.c must compile without a warning, which checks the numbers and types that umem declares
+them cuda/cuda_rt.c must compile without a warning, which checks the numbers and types that umem declares
 against the headers, and every function of CUDA that it names must be in the library. Within a major version
 the structs and values that it uses must not change, and what was compiled for the oldest minor version must
 run on all of them: the installed package relies on that.
@@ -82,9 +82,9 @@ class Version:
                           "-isystem", include, "-isystem", common, f"-I{ROOT / 'c/src'}"]
 
     def compile(self):
-        """The object of umem_cuda_rt.c; None if it does not compile."""
+        """The object of cuda/cuda_rt.c; None if it does not compile."""
         target = self.build / "umem_cuda_rt.o"
-        made = run("gcc", "-O2", "-fPIC", *self.flags, "-c", ROOT / "c/src/umem_cuda_rt.c", "-o", target)
+        made = run("gcc", "-O2", "-fPIC", *self.flags, "-c", ROOT / "c/src/cuda/cuda_rt.c", "-o", target)
         return None if made is None else target
 
     def layout(self):

@@ -3,7 +3,7 @@
 #ifndef UMEM_TRACE_H
 #define UMEM_TRACE_H
 
-#include "umem_log_format.h"
+#include "adaptors/log/log_format.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * Exit code: 0 when every answer is right. */
 #include <stdio.h>
 #include <string.h>
-#include <umem_cuda_rt.h>
+#include <cuda/cuda_rt.h>
 
 /* Whether every function of the table is there. */
 static int is_full(umemCudaRt const *rt) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "umem_core.h"
+#include "core/core.h"
 #include "fake/doubles.h"
 #include "settings.h"
 

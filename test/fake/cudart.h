@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "umem_cuda_rt.h"
+#include "cuda/cuda_rt.h"
 
 umemCudaRt const *fake_cudart(void);
 

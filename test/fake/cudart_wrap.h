@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "umem_cuda_rt.h"
+#include "cuda/cuda_rt.h"
 
 /* The table in front of the one behind. */
 umemCudaRt const *cudart_wrap(umemCudaRt const *behind);

@@ -10,7 +10,7 @@
 #include <thread>
 
 extern "C" {
-#include "umem_cuda_rt.h"
+#include "cuda/cuda_rt.h"
 }
 
 namespace {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks on the objects of the static library that CUDA is called through the table umemCudaRt alone:
-umem_cuda_rt.c refers to functions of CUDA, and no other file to one of them or to the dynamic linker,
+cuda/cuda_rt.c refers to functions of CUDA, and no other file to one of them or to the dynamic linker,
 which could find them. None of them is one of a default stream per thread. That the sources name none, include_rules.py checks.
 
 Usage: cuda_symbols.py LIBUMEM_A [with|without]     whether the build is one with CUDA, if it is known
@@ -11,7 +11,7 @@ import sys
 
 from report import Report
 
-TABLE = "umem_cuda_rt.c.o"
+TABLE = "cuda_rt.c.o"
 CUDA = r"_*cuda\w+|_*cu[A-Z]\w+"
 LINKER = r"dlm?open|dlv?sym"
 PER_THREAD = r"\w+_pt(?:sz|ds)" # as CUDA names what takes stream 0 for that of the thread

@@ -10,25 +10,25 @@ from report import Report
 
 TABLE = "int cudaMalloc(void **, unsigned long);\nint f(void **p) { return cudaMalloc(p, 1); }\n"
 PLAIN = "int g(void) { return 0; }\n"
-GOOD = {"umem_cuda_rt.c": TABLE, "umem_copy.c": "int umemCuda_h(void);\nint cut(void);\n"
+GOOD = {"cuda_rt.c": TABLE, "copy.c": "int umemCuda_h(void);\nint cut(void);\n"
                                                 "int g(void) { return umemCuda_h() + cut(); }\n"}
 
 # (what is wrong, the library, the build that it is said to be, how many checks fail)
 BAD = [
-    ("a call of the runtime", {**GOOD, "umem_cuda.c": "int cudaFree(void *);\nint h(void) { return cudaFree(0); }\n"},
+    ("a call of the runtime", {**GOOD, "cuda.c": "int cudaFree(void *);\nint h(void) { return cudaFree(0); }\n"},
      "with", 1),
     ("the address of a function of the runtime",
-     {**GOOD, "umem_copy.c": "int cudaFree(void *);\nint (*h)(void *) = cudaFree;\n"}, None, 1),
-    ("a call of the driver", {**GOOD, "umem_copy.c": "int cuInit(int);\nint h(void) { return cuInit(0); }\n"},
+     {**GOOD, "copy.c": "int cudaFree(void *);\nint (*h)(void *) = cudaFree;\n"}, None, 1),
+    ("a call of the driver", {**GOOD, "copy.c": "int cuInit(int);\nint h(void) { return cuInit(0); }\n"},
      "with", 1),
-    ("a search for symbols", {**GOOD, "umem_cuda.c": "void *dlsym(void *, char const *);\n"
+    ("a search for symbols", {**GOOD, "cuda.c": "void *dlsym(void *, char const *);\n"
                                                       "void *h(void) { return dlsym(0, \"cudaFree\"); }\n"},
      "with", 1),
-    ("no table", {"umem_copy.c": PLAIN, "umem_host.c": PLAIN.replace("g", "h")}, None, 1),
-    ("a table without CUDA", {**GOOD, "umem_cuda_rt.c": PLAIN.replace("g", "f")}, "with", 1),
+    ("no table", {"copy.c": PLAIN, "host.c": PLAIN.replace("g", "h")}, None, 1),
+    ("a table without CUDA", {**GOOD, "cuda_rt.c": PLAIN.replace("g", "f")}, "with", 1),
     ("a table with CUDA", GOOD, "without", 1),
     ("a table of a default stream per thread",
-     {**GOOD, "umem_cuda_rt.c": TABLE + "int cudaMemcpy_ptds(void);\nint g2(void) { return cudaMemcpy_ptds(); }\n"},
+     {**GOOD, "cuda_rt.c": TABLE + "int cudaMemcpy_ptds(void);\nint g2(void) { return cudaMemcpy_ptds(); }\n"},
      "with", 1),
 ]
 

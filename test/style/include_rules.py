@@ -3,9 +3,10 @@
 
 The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
 of a context, or of something that no other header needs and that is kept apart likewise (threads).
-c/src/umem_X.c and c/src/umem_X_*.[ch] belong to the context X of umem/X.h; what several contexts share
-stands in SHARED; the rest of c/src is the core. cxx/include is made of C headers that are public, and of
-nothing else that is umem's; what only nvcc compiles stands in .cuh.
+c/src is made of rooms, and ENTERS says which rooms the files of a room may include headers from. In a room
+X.c and X_*.[ch] belong to the context X of umem/X.h; what several contexts share stands in SHARED.
+cxx/include includes C headers that are public, and nothing else that is umem's; what only nvcc compiles
+stands in .cuh.
 
 Usage: include_rules.py [ROOT]
 """
@@ -19,6 +20,23 @@ from report import Report
 SOURCE_SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 OF_NVCC = {".cu", ".cuh"}
 
+# Room -> the rooms whose private headers its files may include, beside its own.
+ENTERS = {
+    "base": {"core"},
+    "core": {"base"},
+    "stores": {"base", "core"},
+    "cuda": {"base", "core"},
+    "pool": {"base", "core"},
+    "adaptors": {"base", "core"},
+    "adaptors/debug": {"base", "core", "adaptors"},
+    "adaptors/log": {"base", "core", "adaptors"},
+    "open": {"base", "core"},
+}
+# Headers that every room above the core may include.
+DOORS = {"open/schemes.h", "open/allowed.h"}
+# Rooms that include no header of a context.
+BELOW_CONTEXTS = {"base", "core"}
+
 # Private modules that a family of contexts shares: module -> contexts.
 SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
 
@@ -27,7 +45,7 @@ FORBIDDEN_IN_PUBLIC = (
     r"\b(?:cuda[A-Z]\w*|CU[a-z]+\w*|__CUDA\w*|MPI_\w+|pthread\w*|_Atomic|atomic_\w+|HAVE_\w*)\b"
 )
 # CUDA's own names and headers stand in the file of the table alone.
-CUDA_TABLE = "umem_cuda_rt.c"
+CUDA_TABLE = "cuda/cuda_rt.c"
 OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+|\bdl(?:m?open|v?sym)\b"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
@@ -85,13 +103,27 @@ class Tree:
     def public_name(self, path):
         return str(path.relative_to(self.root / "c/include"))
 
+    def private_name(self, path):
+        """As an #include names it: ROOM/FILE."""
+        return str(path.relative_to(self.root / "c/src"))
+
+    def room(self, name):
+        """The room of the private file `name`, ROOM/FILE."""
+        return str(Path(name).parent)
+
     def module(self, name):
-        """The context or shared module that the private file `name` belongs to, or None: the core."""
-        prefix, _, stem = Path(name).stem.partition("_")
-        if prefix != "umem":
+        """The context or shared module that the private file `name` belongs to, or None."""
+        if self.room(name) in BELOW_CONTEXTS:
             return None
+        stem = Path(name).stem
         modules = sorted(self.contexts | set(SHARED), key=len, reverse=True)
         return next((m for m in modules if stem == m or stem.startswith(m + "_")), None)
+
+    def may_enter(self, room, name):
+        """Whether files of room may include the private header `name`."""
+        other = self.room(name)
+        above = room not in BELOW_CONTEXTS
+        return other in ENTERS.get(room, set()) | {room} or (above and name in DOORS)
 
     def family(self, module):
         """The modules whose private headers the files of module may include."""
@@ -151,29 +183,43 @@ def nothing_decides_by_kind(tree):
     return tree.find(tree.public + tree.source, BY_KIND.replace("KINDS", "|".join(sorted(kinds))))
 
 
+def sources_stand_in_rooms(tree):
+    """Each private file stands in one of the rooms."""
+    return [
+        f"{tree.where(path, 1)}: {tree.room(tree.private_name(path))} is no room"
+        for path in tree.source
+        if tree.room(tree.private_name(path)) not in ENTERS
+    ]
+
+
 def sources_include_their_own(tree):
-    """The core includes no header of a context; a context includes its own header, umem/host.h, the
-    core, and the private headers of its family, never those of a peer."""
+    """A file includes private headers, by ROOM/FILE, of the rooms that its room may enter, and in its own
+    room those of its family, never those of a peer. A context includes its own public header and
+    umem/host.h; the rooms below them include no header of a context."""
     problems = []
     for path in tree.source:
-        module = tree.module(path.name)
+        name = tree.private_name(path)
+        room, module = tree.room(name), tree.module(name)
         family = tree.family(module) if module else set()
         for line, included in c_source.includes(tree.code(path)):
             if included.startswith("umem/") or included == "umem.h":
-                allowed = included in tree.base
+                allowed = included in tree.base | {f"umem/{path.stem}.h"}
                 allowed |= module is not None and included in {f"umem/{module}.h", "umem/host.h"}
                 allowed |= module in SHARED and included in {f"umem/{m}.h" for m in SHARED[module]}
-            else:
+                allowed |= room == "open" and included != "umem.h"
+            elif tree.room(included) in ENTERS:
                 owner = tree.module(included)
-                allowed = owner is None or owner in family
+                allowed = tree.may_enter(room, included) and (owner is None or owner in family)
+            else:  # the system's
+                allowed = not (path.parent / included).exists()
             if not allowed:
                 problems.append(f"{tree.where(path, line)}: includes {included}")
     return problems
 
 
 def cuda_is_called_through_the_table(tree):
-    """Only umem_cuda_rt.c includes CUDA's headers and names what they declare."""
-    return tree.find([path for path in tree.source if path.name != CUDA_TABLE], OF_CUDA)
+    """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare."""
+    return tree.find([path for path in tree.source if tree.private_name(path) != CUDA_TABLE], OF_CUDA)
 
 
 def cxx_headers_include_what_is_public(tree):
@@ -245,6 +291,7 @@ RULES = [
     public_headers_are_reachable,
     public_headers_are_plain,
     nothing_decides_by_kind,
+    sources_stand_in_rooms,
     sources_include_their_own,
     cuda_is_called_through_the_table,
     cxx_headers_include_what_is_public,

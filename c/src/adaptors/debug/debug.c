@@ -1,0 +1,448 @@
+/* debug.c - finds wrong writes and wrong frees of another context's blocks. */
+#include "adaptors/debug/debug.h"
+#include "adaptors/sites.h"
+
+#include <stdlib.h>
+
+static umemDebugBooks *books_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->books; }
+
+/* ---- giving back ---- */
+
+/* Gives a block that nobody else looks at back to upstream. False with a status when that refuses. */
+static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
+  uint64_t before = umem_thread.failures;
+  (block->aligned ? umemAdaptor_aligned_free : umemAdaptor_free)(ctx, block->origin);
+  return umem_thread.failures == before;
+}
+
+/* Looks at blocks that are leaving and lets them go. Those that could not be looked at, or that
+ * upstream refuses, are kept for longer. Whether nothing was wrong. */
+static bool let_go(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
+  bool looked = umemDebug_inspect(ctx, blocks, count);
+  bool good = looked && umemDebug_tell(ctx, blocks, count);
+  for (unsigned i = 0; i < count; i++) {
+    bool gone = looked && give_back(ctx, &blocks[i]);
+    (gone ? umemDebugBooks_gone : umemDebugBooks_put_back)(books_of(ctx), &blocks[i]);
+    good = good && gone;
+  }
+  return good;
+}
+
+/* Lets the oldest go until one more block can be kept, for which room is then counted. False with a
+ * status when something was wrong. */
+static bool make_room(umemVirtual *ctx, size_t extent) {
+  umemDebugBlock oldest[umemDebugBatch];
+  unsigned count;
+  bool in_batches = !umemDebug_impl(ctx)->direct;
+  while (!umemDebugBooks_admit(books_of(ctx), extent, in_batches, oldest, umemDebugBatch, &count))
+    if (!let_go(ctx, oldest, count)) return false;
+  return true;
+}
+
+/* Lets those that are kept go, all but keep bytes. False with a status when something was wrong. */
+static bool let_all_go(umemVirtual *ctx, size_t keep) {
+  umemDebugBlock oldest[umemDebugBatch];
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  umemDebug *self = (umemDebug *)ctx;
+  bool good = true;
+  while (good && umemDebug_get(self, &figures) == umemOK && figures.kept_bytes > keep) {
+    unsigned count = umemDebugBooks_take(books_of(ctx), oldest, umemDebugBatch);
+    if (!count) break; /* others look at them */
+    good = let_go(ctx, oldest, count);
+  }
+  return good;
+}
+
+/* ---- allocation ---- */
+
+/* What upstream is asked for. */
+typedef struct Request {
+  size_t alignment; /* 0: the natural one */
+  size_t nbytes;
+  bool zeroed;
+} Request;
+
+static uintptr_t ask(umemVirtual *upstream, Request const *request, size_t extent) {
+  if (request->zeroed) return umem_calloc(upstream, 1, extent);
+  if (!request->alignment) return umem_alloc(upstream, extent);
+  return umem_aligned_alloc(upstream, request->alignment, extent);
+}
+
+/* Asks once more when memory is out and blocks could go. */
+static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t extent) {
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  uint64_t before = umem_thread.failures;
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  uintptr_t origin = ask(upstream, request, extent);
+  umemAttempt_end(&held);
+  if (!umemAttempt_failed(&held)) return origin;
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  umemDebug_get((umemDebug *)ctx, &figures);
+  bool refused = origin == umem_null_of(ctx) && held.type == umemMemoryError;
+  if (refused && figures.kept_blocks) {
+    if (!let_all_go(ctx, 0)) return origin;
+    origin = ask(upstream, request, extent);
+  } else {
+    umemAttempt_record(&held);
+  }
+  umemAdaptor_failed(ctx, before);
+  return origin;
+}
+
+/* Where the block proper lies in what upstream is asked for. False with a status when there is no
+ * such size. */
+static bool lay_out(umemVirtual *ctx, Request const *request, umemDebugBlock *block) {
+  size_t guard = umemDebug_impl(ctx)->guard;
+  size_t alignment = request->alignment ? request->alignment : ctx->alignment;
+  size_t rest = guard % alignment, padding = rest ? alignment - rest : 0, sum;
+  *block = (umemDebugBlock){.nbytes = request->nbytes, .aligned = request->alignment != 0};
+  if (!__builtin_add_overflow(guard, padding, &block->front) &&
+      !__builtin_add_overflow(block->front, request->nbytes, &sum) &&
+      !__builtin_add_overflow(sum, guard, &block->extent))
+    return true;
+  umemVirtual_fail(ctx, umemMemoryError, "%zu bytes with guards exceed any memory",
+                   request->nbytes);
+  return false;
+}
+
+/* Reserves a place and captures the call site. False with a status without memory. */
+static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
+  umemDebugBooks *books = books_of(ctx);
+  *traces = books->frames ? malloc(2 * books->frames * sizeof **traces) : NULL;
+  if ((!books->frames || *traces) && umemDebugBooks_reserve(books)) {
+    *frames = umemSite_capture(*traces, books->frames);
+    return true;
+  }
+  free(*traces);
+  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return false;
+}
+
+/* Gets a block from upstream, guards and all. False with a status. */
+static bool get_block(umemVirtual *ctx, Request const *request, umemDebugBlock *block) {
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  block->origin = ask_twice(ctx, request, block->extent);
+  if (block->origin == umem_null_of(ctx)) return false;
+  bool small = block->extent <= debug->books.most_bytes;
+  if (umemDebug_dress(ctx, block, debug->fills && small && !request->zeroed)) return true;
+  give_back(ctx, block);
+  return false;
+}
+
+static uintptr_t allocate(umemVirtual *ctx, Request const *request) {
+  umemDebugBlock block;
+  void **traces;
+  unsigned frames;
+  if (!lay_out(ctx, request, &block) || !prepare(ctx, &traces, &frames)) return umem_null_of(ctx);
+  if (get_block(ctx, request, &block)) {
+    umemDebugBooks_enter(books_of(ctx), block, traces, frames);
+    return umemDebugBlock_adr(&block);
+  }
+  umemDebugBooks_release(books_of(ctx));
+  free(traces);
+  return umem_null_of(ctx);
+}
+
+static uintptr_t debug_alloc(umemVirtual *ctx, size_t nbytes) {
+  return allocate(ctx, &(Request){.nbytes = nbytes});
+}
+
+static uintptr_t debug_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  return allocate(ctx, &(Request){.nbytes = nmemb * size, .zeroed = true});
+}
+
+static uintptr_t debug_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  return allocate(ctx, &(Request){.nbytes = size, .alignment = alignment});
+}
+
+/* ---- free ---- */
+
+/* Makes the block at adr freeing. False with a status when it may not be freed so. */
+static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
+                       umemDebugBlock *block) {
+  umemDebugBooks *books = books_of(ctx);
+  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+  void *trace[UMEM_DEBUG_FRAMES];
+  unsigned frames = umemSite_capture(trace, books->frames);
+  if (umemDebugBooks_begin(books, adr, aligned, wanted, trace, frames, block, &fault)) return true;
+  umemDebug_refuse(ctx, &fault);
+  return false;
+}
+
+/* Whether blocks of this size wait before they go back. */
+static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
+  return debug->books.most_count && block->extent <= debug->books.most_bytes;
+}
+
+/* Looks around a block that is freeing, if that is to be done at once. False with a status when
+ * something is wrong. */
+static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
+  umemDebugImpl const *debug = umemDebug_impl(ctx);
+  if (!debug->at_once && waits(debug, block)) return true;
+  return umemDebug_inspect(ctx, block, 1) && umemDebug_tell(ctx, block, 1);
+}
+
+/* The inside of a block whose bytes were moved elsewhere must stay as it is when upstream cannot fill
+ * it: then it is kept as it is. */
+static bool poison(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bool *done) {
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  *done = umemDebug_poison(ctx, block);
+  umemAttempt_end(&held);
+  if (*done || moved) return true;
+  umemAttempt_record(&held);
+  return false;
+}
+
+/* Keeps a block that is freeing, or gives it back at once. False with a status; then nothing has
+ * changed. */
+static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) {
+  umemDebugBooks *books = books_of(ctx);
+  if (!waits(umemDebug_impl(ctx), block)) {
+    if (!umemDebugBooks_passes(books, block)) return true;
+    if (!give_back(ctx, block)) return false;
+    umemDebugBooks_gone(books, block);
+    return true;
+  }
+  bool poisoned;
+  if (!make_room(ctx, block->extent)) return false;
+  if (poison(ctx, block, moved, &poisoned)) {
+    umemDebugBooks_keep(books, block, poisoned);
+    return true;
+  }
+  umemDebugBooks_forgo(books, block->extent);
+  return false;
+}
+
+static void free_block(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  umemDebugBlock block;
+  if (!begin_free(ctx, adr, aligned, 0, &block)) return;
+  if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))
+    umemDebugBooks_revive(books_of(ctx), &block);
+}
+
+static void debug_free(umemVirtual *ctx, uintptr_t adr) { free_block(ctx, adr, false); }
+static void debug_aligned_free(umemVirtual *ctx, uintptr_t adr) { free_block(ctx, adr, true); }
+
+/* ---- realloc: always to another place, so that what still writes to the old one is found ---- */
+
+/* Copies what a block that is freeing holds to the new one at moved, and puts it away. */
+static bool move(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved, size_t new_size) {
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  uint64_t before = umem_thread.failures;
+  size_t kept = block->nbytes < new_size ? block->nbytes : new_size;
+  umem_copy_to(upstream, umemDebugBlock_adr(block), upstream, moved, kept);
+  return !umemAdaptor_failed(ctx, before) && put_away(ctx, block, true);
+}
+
+/* Frees a block that the program has not seen. */
+static void discard(umemVirtual *ctx, uintptr_t adr) {
+  umemDebugBlock block;
+  if (!begin_free(ctx, adr, false, 0, &block) || !umemDebugBooks_passes(books_of(ctx), &block))
+    return;
+  if (give_back(ctx, &block))
+    umemDebugBooks_gone(books_of(ctx), &block);
+  else
+    umemDebugBooks_revive(books_of(ctx), &block);
+}
+
+static uintptr_t debug_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  umemDebugBlock block;
+  uintptr_t null = umem_null_of(ctx), moved = null;
+  if (!begin_free(ctx, adr, false, old_size, &block)) return null;
+  if (is_sound(ctx, &block)) moved = debug_alloc(ctx, new_size);
+  if (moved != null && move(ctx, &block, moved, new_size)) return moved;
+  umemDebugBooks_revive(books_of(ctx), &block);
+  if (moved != null) discard(ctx, moved);
+  return null;
+}
+
+/* ---- bytes ---- */
+
+/* Whether the caller may touch [adr, adr + nbytes). False with a status otherwise. */
+static bool allows(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+  if (umemDebugBooks_allow(books_of(ctx), adr, nbytes, &fault)) return true;
+  umemDebug_refuse(ctx, &fault);
+  return false;
+}
+
+static void debug_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  if (allows(ctx, adr, nbytes)) umemAdaptor_set(ctx, adr, c, nbytes);
+}
+
+static void debug_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                          size_t nbytes) {
+  if (allows(ctx, src_adr, nbytes)) umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
+}
+
+static void debug_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                            uintptr_t src_adr, size_t nbytes) {
+  if (allows(ctx, dst_adr, nbytes)) umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
+}
+
+/* The same for all from the lowest to the highest byte of a layout. */
+static bool allows_layout(umemVirtual *ctx, uintptr_t adr, umemLayout const *layout,
+                          ptrdiff_t const *strides) {
+  uintptr_t low = adr, high = adr;
+  for (int k = 0; k < layout->rank; k++) {
+    uintptr_t reach = (layout->extents[k] - 1) * (uintptr_t)strides[k];
+    if (strides[k] < 0)
+      low += reach;
+    else
+      high += reach;
+  }
+  return allows(ctx, low, high - low + layout->item_size);
+}
+
+static bool debug_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  if (src == ctx && !allows_layout(ctx, src_adr, layout, layout->src_strides)) return true;
+  if (dst == ctx && !allows_layout(ctx, dst_adr, layout, layout->dst_strides)) return true;
+  return umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
+}
+
+/* An address of ours is no block of upstream's. */
+static uintptr_t debug_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  (void)ctx;
+  return adr;
+}
+
+/* ---- looking at everything ---- */
+
+static void check_all(umemVirtual *self) {
+  umemDebugBlock blocks[umemDebugBatch];
+  unsigned count;
+  bool looked = true;
+  for (uintptr_t from = 0;
+       looked && (count = umemDebugBooks_pin(books_of(self), from, false, blocks, umemDebugBatch));
+       from = blocks[count - 1].origin + 1) {
+    looked = umemDebug_inspect(self, blocks, count);
+    if (looked) umemDebug_tell(self, blocks, count);
+    umemDebugBooks_unpin(books_of(self), blocks, count);
+  }
+}
+
+umemStatusType umemDebug_check(umemDebug *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umemDebug_of(ctx);
+  if (self) check_all(self);
+  return umem_result(before);
+}
+
+/* Memory of a runtime that may be gone is left alone. */
+static void debug_finish(umemVirtual *ctx) {
+  if (umem_is_plain_host(umem_innermost(ctx))) check_all(ctx);
+}
+
+/* A failure of upstream's becomes ctx's in the public function. */
+static void debug_trim(umemVirtual *ctx, size_t keep) {
+  if (let_all_go(ctx, keep)) umem_trim(umemAdaptor_upstream(ctx), keep);
+}
+
+/* ---- construction and end ---- */
+
+static void debug_dtor(umemVirtual *ctx) {
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  umemDebugBlock blocks[umemDebugBatch];
+  unsigned count;
+  while ((count = umemDebugBooks_pin(&debug->books, 0, true, blocks, umemDebugBatch))) {
+    if (umemDebug_inspect(ctx, blocks, count)) umemDebug_tell(ctx, blocks, count);
+    for (unsigned i = 0; i < count; i++) {
+      give_back(ctx, &blocks[i]);
+      umemDebugBooks_gone(&debug->books, &blocks[i]);
+    }
+  }
+  umemDebugBooks_fini(&debug->books);
+  free(debug->buffer);
+  umem_dtor(&debug->host);
+  umemAdaptor_dtor(ctx);
+}
+
+static bool check_options(umemDebug *ctx, umemDebugOptions const *options) {
+  if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD)
+    umemVirtual_fail(ctx, umemValueError, "a guard of %zu bytes is not one of 1 to %d",
+                     options->guard, UMEM_DEBUG_LARGEST_GUARD);
+  else if (options->frames > UMEM_DEBUG_FRAMES)
+    umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
+                     UMEM_DEBUG_FRAMES);
+  else if (!umem_can(&ctx->super, umemReadable | umemWritable))
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "the upstream cannot be both read and written: it can have no guards");
+  else if (options->frames && !umemSite_can_capture())
+    umemVirtual_fail(ctx, umemNotSupportedError, "this C library has no backtrace");
+  else
+    return true;
+  return false;
+}
+
+/* What upstream allows has been taken over. */
+static bool start(umemDebug *ctx, umemDebugOptions const *options) {
+  umemDebugImpl *debug = ctx->impl;
+  umemVirtual *self = &ctx->super;
+  if (!check_options(ctx, options)) return false;
+  debug->guard = options->guard;
+  debug->fills = options->fill;
+  debug->forks = umem_fork_count();
+  debug->at_once = umem_can(self, umemCpuReadable | umemCpuWritable) &&
+                   !(self->capabilities & (umemOrdered | umemDeviceShared));
+  debug->direct = debug->at_once && !umem_can(self, umemFaultable);
+  if (!umemDebug_open_buffer(self)) return false;
+  if (!umemDebugBooks_init(&debug->books)) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+    free(debug->buffer);
+    return false;
+  }
+  debug->books.frames = options->frames;
+  debug->books.most_bytes = options->kept_bytes;
+  debug->books.most_count = options->kept_blocks;
+  umemHost_ctor(&debug->host);
+  return true;
+}
+
+static struct umemVtbl const debug_vtbl = {
+    .dtor = debug_dtor,
+    .finish = debug_finish,
+    .alloc = debug_alloc,
+    .calloc = debug_calloc,
+    .free = debug_free,
+    .aligned_alloc = debug_aligned_alloc,
+    .aligned_origin = debug_aligned_origin,
+    .aligned_free = debug_aligned_free,
+    .realloc = debug_realloc,
+    .set = debug_set,
+    .copy_to = debug_copy_to,
+    .copy_from = debug_copy_from,
+    .copy_direct = debug_copy_direct,
+    .trim = debug_trim,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_ADAPTOR_ORDER,
+};
+
+umemVirtual *umemDebug_of(void *ctx) { return umemAdaptor_of_kind(ctx, &debug_vtbl, "umemDebug"); }
+
+static umemStatusType construct(umemDebug *ctx, void *upstream, umemDebugOptions const *options,
+                                bool adopts) {
+  umemDebugOptions full = UMEM_DEBUG_OPTIONS_INIT;
+  uint64_t before = umem_thread.failures;
+  umemDebugImpl *debug =
+      umemAdaptor_construct(ctx, upstream, adopts, &debug_vtbl, "Debug", sizeof *debug);
+  if (!debug) return umem_result(before);
+  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
+  if (umem_read_sized(ctx, &full, sizeof full, options, "umemDebugOptions") && start(ctx, &full))
+    return umemOK;
+  umemAdaptor_abandon(&ctx->super);
+  return umem_result(before);
+}
+
+umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, options, false);
+}
+
+umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, options, true);
+}

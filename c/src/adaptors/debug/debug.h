@@ -1,0 +1,63 @@
+/* debug.h - what the files of umemDebug share.
+ *
+ *   debug.c         the methods, construction
+ *   debug_bytes.c   fills and looks at memory
+ *   debug_fault.c   tells of what is wrong
+ *   debug_books.c   the blocks
+ *   debug_scheme.c  its name */
+#ifndef UMEM_DEBUG_PRIVATE_H
+#define UMEM_DEBUG_PRIVATE_H
+
+#include "core/adaptor.h"
+#include "adaptors/debug/debug_books.h"
+
+#include <umem/host.h>
+
+enum { umemDebugBatch = 64 }; /* blocks that are looked at together, at most */
+
+typedef struct umemDebugImpl {
+  umemAdaptor adaptor;
+  umemDebugBooks books;
+  umemHost host; /* the other side of copies that look */
+  size_t guard;
+  unsigned forks; /* between the process that loaded the library and the one that made this */
+  bool fills;
+  bool direct;           /* upstream's memory is the CPU's, and nothing is queued */
+  bool at_once;          /* the program can write through pointers, so that each free looks */
+  bool buffer_taken;     /* atomic */
+  unsigned char *buffer; /* owned; NULL when direct */
+  uint64_t faults;       /* with first, under the lock of the books */
+  umemDebugFault first;
+} umemDebugImpl;
+
+/* debug.c: ctx as a umemDebug, from the program; else NULL, and a status. */
+umemVirtual *umemDebug_of(void *ctx);
+
+static inline umemDebugImpl *umemDebug_impl(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+/* ---- debug_bytes.c ---- */
+
+/* Memory to look at upstream's with. False with a status without memory. */
+bool umemDebug_open_buffer(umemVirtual *ctx);
+
+/* Fills the guards of a new block; what is between too, if it should be. False with a status when
+ * upstream fails. */
+bool umemDebug_dress(umemVirtual *ctx, umemDebugBlock const *block, bool fill);
+
+/* Fills a freed block. False with a status when upstream fails. */
+bool umemDebug_poison(umemVirtual *ctx, umemDebugBlock const *block);
+
+/* Looks at count blocks: guards, and the inside of what is poisoned; notes in each what is wrong.
+ * False with a status when upstream fails: then nothing is known. */
+bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count);
+
+/* ---- debug_fault.c ---- */
+
+/* Tells what is wrong with blocks that were inspected and was not told yet. Whether there was
+ * nothing. */
+bool umemDebug_tell(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count);
+
+/* Tells fault, found in the call of the caller. */
+void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *fault);
+
+#endif

@@ -1,0 +1,196 @@
+/* debug_bytes.c - fills upstream's memory and looks at it.
+ *
+ * The CPU's own memory is filled and compared where it is. Any other is filled by umem_set, and
+ * copied to a buffer to be compared: first many copies, one for each stretch of a block, then one
+ * umem_synchronize. */
+#include "adaptors/debug/debug.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  buffer_size = 256 << 10, /* bytes that are copied before they are waited for */
+  small_size = 2 << 10,    /* the same for a second thread, on its stack */
+  most_pieces = 3 * umemDebugBatch,
+  page = 4096 /* of a longer guard in front the last so many bytes are used */
+};
+
+/* Whether this is a child of fork that shares the memory with its parent, as a file. The parent may
+ * have freed the blocks that the child knows, and the other way round: the child leaves what is there
+ * alone, and takes nothing for wrong. */
+static bool is_shared(umemDebugImpl const *debug) {
+  return !debug->direct && debug->forks != umem_fork_count();
+}
+
+/* ---- filling ---- */
+
+/* How many bytes of the room in front of a block are filled and looked at. */
+static size_t front_guard(umemDebugImpl const *debug, umemDebugBlock const *block) {
+  size_t most = debug->guard > page ? debug->guard : page;
+  return block->front < most ? block->front : most;
+}
+
+static size_t tail_guard(umemDebugBlock const *block) {
+  return block->extent - block->front - block->nbytes;
+}
+
+static void fill(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  umemDebugImpl const *debug = umemDebug_impl(ctx);
+  if (debug->direct)
+    memset((void *)adr, c, nbytes);
+  else if (!is_shared(debug))
+    umem_set(umemAdaptor_upstream(ctx), adr, c, nbytes);
+}
+
+bool umemDebug_dress(umemVirtual *ctx, umemDebugBlock const *block, bool inside) {
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umemDebugBlock_adr(block);
+  size_t front = front_guard(umemDebug_impl(ctx), block);
+  fill(ctx, adr - front, UMEM_DEBUG_GUARD, front);
+  if (inside && umem_thread.failures == before) fill(ctx, adr, UMEM_DEBUG_NEW, block->nbytes);
+  if (umem_thread.failures == before)
+    fill(ctx, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_guard(block));
+  return !umemAdaptor_failed(ctx, before);
+}
+
+bool umemDebug_poison(umemVirtual *ctx, umemDebugBlock const *block) {
+  uint64_t before = umem_thread.failures;
+  fill(ctx, umemDebugBlock_adr(block), UMEM_DEBUG_FREED, block->nbytes);
+  return !umemAdaptor_failed(ctx, before);
+}
+
+/* ---- comparing ---- */
+
+static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
+  return bytes[0] == c && !memcmp(bytes, bytes + 1, n - 1);
+}
+
+/* Compares the n bytes of block from offset on, which are at bytes now. */
+static void compare(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
+                    unsigned char expected, size_t n) {
+  umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugAround : umemDebugInside;
+  umemDebugFinding *finding = &block->finding[part];
+  if (is_all(bytes, expected, n)) return;
+  for (size_t i = 0; i < n; i++) {
+    if (bytes[i] == expected) continue;
+    if (!finding->wrong++) {
+      finding->offset = offset + (int64_t)i;
+      finding->found = bytes[i];
+      finding->expected = expected;
+    }
+  }
+}
+
+/* ---- looking at what is elsewhere ---- */
+
+/* n bytes of block from offset on: they are, or will be, in the buffer from at on. */
+typedef struct Piece {
+  umemDebugBlock *block;
+  int64_t offset;
+  size_t at, n;
+  unsigned char expected;
+} Piece;
+
+typedef struct Look {
+  umemVirtual *ctx;
+  uint64_t before; /* failures of the thread */
+  unsigned char *buffer;
+  size_t size, used, copied; /* what lies between is a stretch of one block, still to be copied */
+  uintptr_t stretch;         /* where that begins */
+  unsigned count;
+  Piece pieces[most_pieces];
+} Look;
+
+static bool look_failed(Look const *look) { return umem_thread.failures != look->before; }
+
+static void copy_stretch(Look *look) {
+  umemDebugImpl *debug = umemDebug_impl(look->ctx);
+  size_t n = look->used - look->copied;
+  uintptr_t to = (uintptr_t)(look->buffer + look->copied);
+  if (n && !look_failed(look))
+    umem_copy_to(umemAdaptor_upstream(look->ctx), look->stretch, &debug->host, to, n);
+  look->copied = look->used;
+}
+
+/* Waits for all copies, also those before one that has failed: they write to the buffer. */
+static void finish(Look *look) {
+  copy_stretch(look);
+  umem_synchronize(umemAdaptor_upstream(look->ctx));
+  for (unsigned i = 0; i < look->count && !look_failed(look); i++) {
+    Piece const *piece = &look->pieces[i];
+    compare(piece->block, piece->offset, look->buffer + piece->at, piece->expected, piece->n);
+  }
+  look->used = look->copied = look->count = 0;
+}
+
+static void look_at(Look *look, umemDebugBlock *block, int64_t offset, unsigned char expected,
+                    size_t n) {
+  for (size_t part; n && !look_failed(look); offset += (int64_t)part, n -= part) {
+    if (look->used == look->size || look->count == most_pieces) finish(look);
+    uintptr_t adr = umemDebugBlock_adr(block) + (uintptr_t)offset;
+    Piece const *last = look->count ? &look->pieces[look->count - 1] : NULL;
+    bool goes_on = last && last->block == block && last->offset + (int64_t)last->n == offset;
+    if (!goes_on) {
+      copy_stretch(look);
+      look->stretch = adr;
+    }
+    part = n < look->size - look->used ? n : look->size - look->used;
+    look->pieces[look->count++] = (Piece){block, offset, look->used, part, expected};
+    look->used += part;
+  }
+}
+
+static void look_around(Look *look, umemDebugBlock *block) {
+  size_t front = front_guard(umemDebug_impl(look->ctx), block);
+  look_at(look, block, -(int64_t)front, UMEM_DEBUG_GUARD, front);
+  if (block->poisoned) look_at(look, block, 0, UMEM_DEBUG_FREED, block->nbytes);
+  look_at(look, block, (int64_t)block->nbytes, UMEM_DEBUG_GUARD, tail_guard(block));
+}
+
+static void look_through(umemVirtual *ctx, unsigned char *buffer, size_t size,
+                         umemDebugBlock *blocks, unsigned count) {
+  Look look = {.ctx = ctx, .before = umem_thread.failures, .buffer = buffer, .size = size};
+  for (unsigned i = 0; i < count && !look_failed(&look); i++) look_around(&look, &blocks[i]);
+  finish(&look);
+}
+
+static __attribute__((noinline)) void look_with_little(umemVirtual *ctx, umemDebugBlock *blocks,
+                                                       unsigned count) {
+  unsigned char buffer[small_size];
+  look_through(ctx, buffer, sizeof buffer, blocks, count);
+}
+
+/* ---- looking ---- */
+
+static void look_directly(umemDebugImpl const *debug, umemDebugBlock *block) {
+  unsigned char const *adr = (unsigned char const *)umemDebugBlock_adr(block);
+  size_t front = front_guard(debug, block);
+  compare(block, -(int64_t)front, adr - front, UMEM_DEBUG_GUARD, front);
+  if (block->poisoned) compare(block, 0, adr, UMEM_DEBUG_FREED, block->nbytes);
+  compare(block, (int64_t)block->nbytes, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_guard(block));
+}
+
+bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  for (unsigned i = 0; i < count; i++) memset(blocks[i].finding, 0, sizeof blocks[i].finding);
+  if (is_shared(debug)) return true;
+  if (debug->direct) {
+    for (unsigned i = 0; i < count; i++) look_directly(debug, &blocks[i]);
+    return true;
+  }
+  uint64_t before = umem_thread.failures;
+  if (!__atomic_exchange_n(&debug->buffer_taken, true, __ATOMIC_ACQUIRE)) {
+    look_through(ctx, debug->buffer, buffer_size, blocks, count);
+    __atomic_store_n(&debug->buffer_taken, false, __ATOMIC_RELEASE);
+  } else {
+    look_with_little(ctx, blocks, count);
+  }
+  return !umemAdaptor_failed(ctx, before);
+}
+
+bool umemDebug_open_buffer(umemVirtual *ctx) {
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  if (debug->direct || (debug->buffer = malloc(buffer_size))) return true;
+  umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+  return false;
+}

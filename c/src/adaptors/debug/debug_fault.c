@@ -1,0 +1,148 @@
+/* debug_fault.c - tells of wrong writes and wrong calls. */
+#include "adaptors/debug/debug.h"
+#include "adaptors/sites.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(UMEM_DEBUG_FRAMES <= umemSiteFrames, "a site holds all frames");
+
+typedef char BlockWords[100], ByteWords[150];
+
+/* "the block of 100 bytes at 0x...". */
+static char const *name_block(umemDebugFault const *fault, BlockWords words) {
+  bool freed = fault->freed && fault->kind != umemDebugDoubleFree;
+  snprintf(words, sizeof(BlockWords), "the %sblock of %zu byte%s at 0x%" PRIxPTR,
+           freed ? "freed " : "", fault->nbytes, fault->nbytes == 1 ? "" : "s", fault->adr);
+  return words;
+}
+
+/* "byte 100 of the block of 100 bytes at 0x..., past its end": where the wrong byte is, counted from 0,
+ * as in the fault. */
+static char const *name_byte(umemDebugFault const *fault, char const *block, ByteWords words) {
+  int64_t offset = fault->offset, size = (int64_t)fault->nbytes;
+  char const *where = offset < 0 ? ", before it" : offset < size ? "" : ", past its end";
+  snprintf(words, sizeof(ByteWords), "byte %" PRIi64 " of %s%s", offset, block, where);
+  return words;
+}
+
+static void say(umemDebugFault const *fault, char *text, size_t size) {
+  BlockWords block;
+  ByteWords byte;
+  name_block(fault, block);
+  name_byte(fault, block, byte);
+  uintptr_t adr = fault->adr + (uintptr_t)fault->offset;
+  switch (fault->kind) {
+  case umemDebugUnderflow:
+  case umemDebugOverflow:
+  case umemDebugWriteAfterFree:
+    snprintf(text, size, "a wrong write to %s: 0x%02x instead of 0x%02x, %zu byte%s in all", byte,
+             fault->found, fault->expected, fault->wrong, fault->wrong == 1 ? "" : "s");
+    return;
+  case umemDebugBadAccess:
+    snprintf(text, size, "it touches %s", byte);
+    return;
+  case umemDebugDoubleFree:
+    snprintf(text, size, "%s is free already", block);
+    return;
+  case umemDebugInnerFree:
+    snprintf(text, size, "0x%" PRIxPTR " is %s", adr, byte);
+    return;
+  case umemDebugWrongFunction:
+    snprintf(text, size, "%s is %sof umem_aligned_alloc: free it with %s", block,
+             fault->aligned ? "" : "not ", fault->aligned ? "umem_aligned_free" : "umem_free");
+    return;
+  case umemDebugWrongSize:
+    snprintf(text, size, "%s is resized as if it had %zu", block, fault->wrong);
+    return;
+  case umemDebugUnknownFree:
+  case umemDebugNothing:
+    break;
+  }
+  snprintf(text, size, "0x%" PRIxPTR " lies in no block", adr);
+}
+
+/* "; allocated by main+0x1f < ...". */
+static void say_site(char const *what, void *const *trace, unsigned frames, char *text,
+                     size_t size) {
+  char site[160];
+  size_t used = strlen(text);
+  if (!frames) return;
+  umemSite_name(trace, frames, site, sizeof site);
+  snprintf(text + used, size - used, "; %s by %s", what, site);
+}
+
+static umemStatusType type_of(umemDebugKind kind) {
+  return kind <= umemDebugBadAccess ? umemIndexError : umemValueError;
+}
+
+void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *fault) {
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  fault->ctx = ctx;
+  umemLock_acquire(&debug->books.lock);
+  if (!debug->faults++) debug->first = *fault;
+  umemLock_release(&debug->books.lock);
+  char text[UMEM_MESSAGE_SIZE];
+  say(fault, text, sizeof text);
+  say_site("allocated", fault->allocated_at, fault->allocated_frames, text, sizeof text);
+  say_site("freed", fault->freed_at, fault->freed_frames, text, sizeof text);
+  umemVirtual_fail(ctx, type_of(fault->kind), "%s", text);
+}
+
+bool umemDebug_tell(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count) {
+  bool nothing = true;
+  for (unsigned i = 0; i < count; i++)
+    for (umemDebugPart part = 0; part < umemDebugParts; part++) {
+      umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+      if (!umemDebugBooks_tell(&umemDebug_impl(ctx)->books, &blocks[i], part, &fault)) continue;
+      umemDebug_refuse(ctx, &fault);
+      nothing = false;
+    }
+  return nothing;
+}
+
+/* ---- questions ---- */
+
+/* Copies what was found to a struct of the caller, of so many bytes. */
+static void write_sized(void *to, void const *from, size_t size, size_t known) {
+  memcpy(to, from, size < known ? size : known);
+  *(size_t *)to = size;
+}
+
+static bool check_size(umemDebug *ctx, size_t size, size_t least, char const *name) {
+  if (size >= least) return true;
+  umemVirtual_fail(ctx, umemValueError, "the size is %zu: set it to sizeof(%s) before the call",
+                   size, name);
+  return false;
+}
+
+bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
+  UMEM_ENTER();
+  if (!umemDebug_of(ctx)) return false;
+  if (fault && !check_size(ctx, fault->size, offsetof(umemDebugFault, number), "umemDebugFault"))
+    return false;
+  umemDebugImpl *debug = ctx->impl;
+  umemLock_acquire(&debug->books.lock);
+  bool any = debug->faults;
+  if (any && fault) write_sized(fault, &debug->first, fault->size, sizeof *fault);
+  umemLock_release(&debug->books.lock);
+  return any;
+}
+
+umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!umemDebug_of(ctx)) return umem_result(before);
+  if (!figures) return umemVirtual_fail(ctx, umemValueError, "figures is NULL");
+  size_t const least = offsetof(umemDebugFigures, live_blocks);
+  if (!check_size(ctx, figures->size, least, "umemDebugFigures")) return umemValueError;
+  umemDebugImpl *debug = ctx->impl;
+  umemDebugBooks const *books = &debug->books;
+  umemLock_acquire(&debug->books.lock);
+  umemDebugFigures now = {sizeof now,        debug->faults,     books->live_count,
+                          books->live_bytes, books->kept_count, books->kept_bytes};
+  umemLock_release(&debug->books.lock);
+  write_sized(figures, &now, figures->size, sizeof now);
+  return umemOK;
+}

@@ -1,0 +1,292 @@
+/* fault.c - fails on purpose. */
+#include "core/adaptor.h"
+#include "base/lock.h"
+#include "open/schemes.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <umem/fault.h>
+
+enum { kinds = 12 };
+_Static_assert(umemFaultAll == (1 << kinds) - 1, "a count for each kind of call");
+
+typedef struct Fault {
+  umemAdaptor adaptor;
+  umemLock lock; /* of all that follows */
+  umemFaultPlan plan;
+  uint64_t counts[kinds];
+  uint64_t planned; /* calls of the kinds in the plan */
+  uint64_t failures;
+} Fault;
+
+static Fault *fault_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+/* ---- which calls fail ---- */
+
+/* A number from 0 on below 1 for the n-th call: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood:
+ * "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), which needs no state but n. */
+static double chance(uint64_t seed, uint64_t n) {
+  uint64_t z = seed + n * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  z ^= z >> 31;
+  return (double)(z >> 11) * 0x1p-53;
+}
+
+static bool is_due(umemFaultPlan const *plan, uint64_t n) {
+  return (plan->nth && n >= plan->nth && n - plan->nth < plan->times) ||
+         chance(plan->seed, n) < plan->share;
+}
+
+/* Counts a call of these kinds. Whether it fails, which is then recorded. */
+static bool fails(umemVirtual *ctx, unsigned calls) {
+  Fault *fault = fault_of(ctx);
+  umemLock_acquire(&fault->lock);
+  for (int i = 0; i < kinds; i++) fault->counts[i] += calls >> i & 1;
+  umemStatusType status = fault->plan.status;
+  bool planned = calls & fault->plan.calls;
+  uint64_t n = fault->planned += planned;
+  bool due = planned && is_due(&fault->plan, n);
+  fault->failures += due;
+  umemLock_release(&fault->lock);
+  if (due) umemVirtual_fail(ctx, status, "a fault on purpose, at call %" PRIu64, n);
+  return due;
+}
+
+/* ---- methods ---- */
+
+static uintptr_t fault_alloc(umemVirtual *ctx, size_t nbytes) {
+  return fails(ctx, umemFaultAlloc) ? umem_null_of(ctx) : umemAdaptor_alloc(ctx, nbytes);
+}
+
+static uintptr_t fault_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  return fails(ctx, umemFaultCalloc) ? umem_null_of(ctx) : umemAdaptor_calloc(ctx, nmemb, size);
+}
+
+static uintptr_t fault_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  return fails(ctx, umemFaultAligned) ? umem_null_of(ctx)
+                                      : umemAdaptor_aligned_alloc(ctx, alignment, size);
+}
+
+static uintptr_t fault_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  return fails(ctx, umemFaultRealloc) ? umem_null_of(ctx)
+                                      : umemAdaptor_realloc(ctx, adr, old_size, new_size);
+}
+
+static void fault_free(umemVirtual *ctx, uintptr_t adr) {
+  if (!fails(ctx, umemFaultFree)) umemAdaptor_free(ctx, adr);
+}
+
+static void fault_aligned_free(umemVirtual *ctx, uintptr_t adr) {
+  if (!fails(ctx, umemFaultFree)) umemAdaptor_aligned_free(ctx, adr);
+}
+
+static void fault_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  if (!fails(ctx, umemFaultSet)) umemAdaptor_set(ctx, adr, c, nbytes);
+}
+
+static void fault_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                          size_t nbytes) {
+  if (!fails(ctx, umemFaultCopyTo)) umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
+}
+
+static void fault_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                            uintptr_t src_adr, size_t nbytes) {
+  if (!fails(ctx, umemFaultCopyFrom)) umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
+}
+
+static bool fault_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  unsigned calls = (src == ctx ? umemFaultCopyTo : 0u) | (dst == ctx ? umemFaultCopyFrom : 0u);
+  return fails(ctx, calls) || umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
+}
+
+/* The failures of the following three become ctx's in the public function. */
+
+static void fault_synchronize(umemVirtual *ctx) {
+  umem_synchronize(umemAdaptor_upstream(ctx));
+  fails(ctx, umemFaultSynchronize);
+}
+
+static void fault_flush(umemVirtual *ctx) {
+  if (!fails(ctx, umemFaultFlush)) umem_flush(umemAdaptor_upstream(ctx));
+}
+
+static void fault_trim(umemVirtual *ctx, size_t keep) {
+  if (!fails(ctx, umemFaultTrim)) umem_trim(umemAdaptor_upstream(ctx), keep);
+}
+
+static void fault_wait(umemVirtual *ctx, umemVirtual *other) {
+  if (!fails(ctx, umemFaultWait)) umemAdaptor_wait(ctx, other);
+}
+
+static void fault_dtor(umemVirtual *ctx) {
+  umemLock_destroy(&fault_of(ctx)->lock);
+  umemAdaptor_dtor(ctx);
+}
+
+static struct umemVtbl const fault_vtbl = {
+    .dtor = fault_dtor,
+    .alloc = fault_alloc,
+    .calloc = fault_calloc,
+    .free = fault_free,
+    .aligned_alloc = fault_aligned_alloc,
+    .aligned_free = fault_aligned_free,
+    .set = fault_set,
+    .copy_to = fault_copy_to,
+    .copy_from = fault_copy_from,
+    .copy_direct = fault_copy_direct,
+    .synchronize = fault_synchronize,
+    .wait = fault_wait,
+    .flush = fault_flush,
+    .trim = fault_trim,
+    .realloc = fault_realloc,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
+/* ---- plans ---- */
+
+/* The caller's plan in full; false, and a status on ctx, when it makes no sense. */
+static bool read_plan(umemFault *ctx, umemFaultPlan const *given, umemFaultPlan *plan) {
+  *plan = (umemFaultPlan)UMEM_FAULT_PLAN_INIT;
+  if (!umem_read_sized(ctx, plan, sizeof *plan, given, "umemFaultPlan")) return false;
+  if (!plan->calls || plan->calls & ~(unsigned)umemFaultAll)
+    umemVirtual_fail(ctx, umemValueError, "the calls 0x%x are none of umemFaultCalls", plan->calls);
+  else if (plan->status == umemOK)
+    umemVirtual_fail(ctx, umemValueError, "umemOK is no failure");
+  else if (!(plan->share >= 0 && plan->share <= 1))
+    umemVirtual_fail(ctx, umemValueError, "a share of %g is not from 0 to 1", plan->share);
+  else
+    return true;
+  return false;
+}
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_fault(umemFault *ctx) {
+  return umemAdaptor_of_kind(ctx, &fault_vtbl, "umemFault") != NULL;
+}
+
+umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemFaultPlan read;
+  if (!is_fault(ctx) || !read_plan(ctx, plan, &read)) return umem_result(before);
+  Fault *fault = fault_of(&ctx->super);
+  umemLock_acquire(&fault->lock);
+  fault->plan = read;
+  memset(fault->counts, 0, sizeof fault->counts);
+  fault->planned = fault->failures = 0;
+  umemLock_release(&fault->lock);
+  return umemOK;
+}
+
+uint64_t umemFault_count(umemFault *ctx, unsigned calls) {
+  UMEM_ENTER();
+  if (!is_fault(ctx)) return 0;
+  Fault *fault = fault_of(&ctx->super);
+  uint64_t count = 0;
+  umemLock_acquire(&fault->lock);
+  for (int i = 0; i < kinds; i++)
+    if (calls >> i & 1) count += fault->counts[i];
+  umemLock_release(&fault->lock);
+  return count;
+}
+
+uint64_t umemFault_failures(umemFault *ctx) {
+  UMEM_ENTER();
+  if (!is_fault(ctx)) return 0;
+  Fault *fault = fault_of(&ctx->super);
+  umemLock_acquire(&fault->lock);
+  uint64_t failures = fault->failures;
+  umemLock_release(&fault->lock);
+  return failures;
+}
+
+/* ---- construction ---- */
+
+static umemStatusType construct(umemFault *ctx, void *upstream, umemFaultPlan const *plan,
+                                bool adopts) {
+  uint64_t before = umem_thread.failures;
+  Fault *fault = umemAdaptor_construct(ctx, upstream, adopts, &fault_vtbl, "Fault", sizeof *fault);
+  if (!fault) return umem_result(before);
+  if (read_plan(ctx, plan, &fault->plan)) {
+    umemLock_init(&fault->lock);
+    return umemOK;
+  }
+  umemAdaptor_abandon(&ctx->super);
+  return umem_result(before);
+}
+
+umemStatusType umemFault_ctor(umemFault *ctx, void *upstream, umemFaultPlan const *plan) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, plan, false);
+}
+
+umemStatusType umemFault_adopt(umemFault *ctx, void *upstream, umemFaultPlan const *plan) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, plan, true);
+}
+
+/* ---- by name: "fault+host:?nth=3" ---- */
+
+enum { by_calls, by_status, by_nth, by_times, by_share, by_seed };
+
+/* The first words of calls are in the order of umemFaultCalls, those of status from 1 in that of
+ * umemStatusType. */
+static umemOption const options[] = {
+    [by_calls] = {.name = "calls",
+                  .kind = umemWordsOption,
+                  .words =
+                      "alloc calloc aligned realloc free set copy-to copy-from synchronize wait "
+                      "flush trim allocations copies all",
+                  .help = "of which some fail; default: allocations"},
+    [by_status] = {.name = "status",
+                   .kind = umemWordOption,
+                   .words = "MemoryError RuntimeError IOError ValueError TypeError IndexError "
+                            "NotImplementedError NotSupportedError AssertError CancelledError",
+                   .help = "what they fail as; default: MemoryError"},
+    [by_nth] = {.name = "nth",
+                .kind = umemNumberOption,
+                .help = "the first call that fails, from 1; default: none"},
+    [by_times] = {.name = "times",
+                  .kind = umemNumberOption,
+                  .help = "how many in a row; default: 1"},
+    [by_share] = {.name = "share",
+                  .kind = umemShareOption,
+                  .help = "of the calls, which fails at random; default: 0"},
+    [by_seed] = {.name = "seed",
+                 .kind = umemNumberOption,
+                 .help = "of the random share; default: 0"},
+};
+
+static unsigned calls_of(uint64_t words) {
+  unsigned calls = (unsigned)words & umemFaultAll;
+  if (words & 1 << kinds) calls |= umemFaultAllocations;
+  if (words & 2 << kinds) calls |= umemFaultCopies;
+  if (words & 4 << kinds) calls |= umemFaultAll;
+  return calls;
+}
+
+static umemStatusType open_fault(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  if (given[by_calls].given) plan.calls = calls_of(given[by_calls].number);
+  if (given[by_status].given) plan.status = (umemStatusType)(given[by_status].number + 1);
+  if (given[by_times].given) plan.times = given[by_times].number;
+  plan.nth = given[by_nth].number;
+  plan.share = given[by_share].share;
+  plan.seed = given[by_seed].number;
+  return umemFault_ctor(ctx, upstream, &plan);
+}
+
+umemScheme const umem_fault_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "fault",
+    .context_size = sizeof(umemFault),
+    .decorates = true,
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .construct = open_fault,
+    .help = "fails on purpose",
+};

@@ -1,0 +1,376 @@
+/* log.c - writes down what is done with another context. */
+#include "core/adaptor.h"
+#include "adaptors/log/log_file.h"
+#include "open/schemes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <umem/log.h>
+
+enum { least_bytes = 1 << 16 };
+
+typedef struct Log {
+  umemAdaptor adaptor;
+  umemLogFile *file; /* a share of it is owned */
+  uint16_t number;
+  bool finished; /* atomic: it writes no more */
+  bool left;     /* and the file knows that */
+} Log;
+
+static Log *log_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+/* ---- records ---- */
+
+/* Whether ctx writes at all: not in a child of fork, and not after it has finished. */
+static bool writes(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  return umemLogFile_is_ours(log->file) && !__atomic_load_n(&log->finished, __ATOMIC_RELAXED);
+}
+
+static void put(umemVirtual *ctx, umemLogRecord *record) {
+  umemLogFile_put(log_of(ctx)->file, record);
+}
+
+/* What the calling thread has failed with since before, or umemOK. */
+static uint8_t status_since(uint64_t before) { return (uint8_t)umem_result(before); }
+
+static void amend(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
+  record->status = status_since(before);
+  umemLogFile_amend(log_of(ctx)->file, record);
+}
+
+/* A set or copy begins, and has ended. */
+static void begin(umemVirtual *ctx, umemLogRecord *record) {
+  record->flags = umemLogUnfinished;
+  put(ctx, record);
+}
+
+static void end(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
+  record->flags = 0;
+  record->duration = umemLog_now() - record->time;
+  amend(ctx, record, before);
+}
+
+/* ---- allocation: upstream is called here, not by umemAdaptor_alloc, for the sake of speed ---- */
+
+/* Notes and puts what upstream has answered: a block at adr, or null. Returns adr. */
+static inline uintptr_t answered(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint8_t flags,
+                                 size_t alignment, uint64_t before) {
+  umemLogRecord record = {.kind = umemLogAlloc,
+                          .ctx = log_of(ctx)->number,
+                          .adr = adr,
+                          .size = nbytes,
+                          .flags = flags,
+                          .log2_alignment = (uint8_t)__builtin_ctzll(alignment)};
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0)) record.status = status_since(before);
+  if (writes(ctx)) put(ctx, &record);
+  return adr;
+}
+
+static uintptr_t log_alloc(umemVirtual *ctx, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umem_alloc(umemAdaptor_upstream(ctx), nbytes);
+  return answered(ctx, adr, nbytes, 0, 1, before);
+}
+
+static uintptr_t log_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umem_calloc(umemAdaptor_upstream(ctx), nmemb, size);
+  return answered(ctx, adr, nmemb * size, umemLogZeroed, 1, before);
+}
+
+static uintptr_t log_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size);
+  return answered(ctx, adr, size, umemLogAligned, alignment, before);
+}
+
+/* Put before, so that who is given the same address next is put later; and so that the record is
+ * there when a wrong address ends the program. */
+static inline void give_back(umemVirtual *ctx, uintptr_t adr, uint8_t flags,
+                             void (*give)(void *ctx, uintptr_t adr)) {
+  umemLogRecord record = {
+      .kind = umemLogFree, .ctx = log_of(ctx)->number, .adr = adr, .flags = flags};
+  uint64_t before = umem_thread.failures;
+  bool puts = writes(ctx);
+  if (puts) put(ctx, &record);
+  give(umemAdaptor_upstream(ctx), adr);
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0) && puts) amend(ctx, &record, before);
+}
+
+static void log_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, 0, umem_free); }
+
+static void log_aligned_free(umemVirtual *ctx, uintptr_t adr) {
+  give_back(ctx, adr, umemLogAligned, umem_aligned_free);
+}
+
+static uintptr_t log_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  if (!writes(ctx)) return umemAdaptor_realloc(ctx, adr, old_size, new_size);
+  uint64_t before = umem_thread.failures;
+  uint16_t number = log_of(ctx)->number;
+  umemLogRecord old = {.kind = umemLogResizeBegin, .ctx = number, .adr = adr, .size = old_size};
+  put(ctx, &old);
+  uintptr_t moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
+  umemLogRecord new = {.kind = umemLogResizeEnd,
+                       .ctx = number,
+                       .adr = moved,
+                       .size = new_size,
+                       .other_adr = adr,
+                       .status = status_since(before)};
+  put(ctx, &new);
+  return moved;
+}
+
+/* ---- bytes ---- */
+
+static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  if (!writes(ctx)) {
+    umemAdaptor_set(ctx, adr, c, nbytes);
+    return;
+  }
+  umemLogRecord record = {.kind = umemLogSet,
+                          .ctx = log_of(ctx)->number,
+                          .adr = adr,
+                          .size = nbytes,
+                          .value = (uint8_t)c};
+  uint64_t before = umem_thread.failures;
+  begin(ctx, &record);
+  umemAdaptor_set(ctx, adr, c, nbytes);
+  end(ctx, &record, before);
+}
+
+static struct umemVtbl const vtbl;
+
+/* The other side of the copy which this thread is doing, where its record names both: that side
+ * puts none of its own. */
+static _Thread_local umemVirtual *told;
+
+/* The context of this file that ctx is or decorates; NULL where there is none. */
+static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
+  while (ctx && ctx->vptr) {
+    if (ctx->vptr == &vtbl && log_of(ctx)->file == file) return ctx;
+    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
+    ctx = upstream ? upstream(ctx) : NULL;
+  }
+  return NULL;
+}
+
+/* A copy that ctx, a side of it, passes on. */
+typedef struct Copy {
+  umemLogRecord record;
+  umemVirtual *told; /* before this copy */
+  uint64_t before;
+  bool put;
+} Copy;
+
+static uint16_t number_of(umemVirtual *log) { return log ? log_of(log)->number : 0; }
+
+static Copy begin_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                       uintptr_t dst_adr, uint64_t nbytes) {
+  Copy copy = {.told = told, .before = umem_thread.failures};
+  copy.put = writes(ctx) && told != ctx;
+  if (!copy.put) return copy;
+  umemLogFile const *file = log_of(ctx)->file;
+  umemVirtual *from = same_file(src, file), *to = same_file(dst, file);
+  copy.record = (umemLogRecord){.kind = umemLogCopy,
+                                .ctx = number_of(from),
+                                .other_ctx = number_of(to),
+                                .adr = src_adr,
+                                .other_adr = dst_adr,
+                                .size = nbytes};
+  told = src == ctx ? to : from;
+  begin(ctx, &copy.record);
+  return copy;
+}
+
+static void end_copy(umemVirtual *ctx, Copy *copy) {
+  if (!copy->put) return;
+  told = copy->told;
+  end(ctx, &copy->record, copy->before);
+}
+
+static void log_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                        size_t nbytes) {
+  Copy copy = begin_copy(ctx, ctx, src_adr, that, dst_adr, nbytes);
+  umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
+  end_copy(ctx, &copy);
+}
+
+static void log_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
+                          size_t nbytes) {
+  Copy copy = begin_copy(ctx, that, src_adr, ctx, dst_adr, nbytes);
+  umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
+  end_copy(ctx, &copy);
+}
+
+static bool log_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                            uintptr_t dst_adr, umemLayout const *layout) {
+  uint64_t nbytes = layout->item_size;
+  for (int i = 0; i < layout->rank; i++) nbytes *= layout->extents[i];
+  Copy copy = begin_copy(ctx, src, src_adr, dst, dst_adr, nbytes);
+  umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
+  end_copy(ctx, &copy);
+  return true;
+}
+
+/* ---- construction and end ---- */
+
+/* "Pool over Host" */
+static void name_chain(umemVirtual *ctx, char *name, size_t size) {
+  size_t used = 0;
+  while (ctx && ctx->vptr) {
+    int length =
+        snprintf(name + used, size - used, "%s%s", used ? " over " : "", umem_get_device_name(ctx));
+    if (length < 0 || (size_t)length >= size - used) return;
+    used += (size_t)length;
+    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
+    ctx = upstream ? upstream(ctx) : NULL;
+  }
+}
+
+static uint16_t enter(umemVirtual *ctx, umemLogFile *file) {
+  umemLogContext context = {.begun = umemLog_now(),
+                            .alignment = ctx->alignment,
+                            .type = (uint32_t)ctx->type,
+                            .capabilities = ctx->capabilities};
+  context.stream = umem_stream_of(umem_innermost(ctx));
+  name_chain(umemAdaptor_upstream(ctx), context.name, sizeof context.name);
+  return umemLogFile_enter(file, ctx, &context);
+}
+
+static void stop(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  if (!writes(ctx)) return;
+  __atomic_store_n(&log->finished, true, __ATOMIC_RELAXED);
+  umemLogFile_note_end(log->file, log->number);
+}
+
+/* Threads that are still running put nothing after the end, but for what they are in the middle of. */
+static void log_finish(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  stop(ctx);
+  if (!log->left) log->left = umemLogFile_leave(log->file);
+}
+
+static void log_dtor(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  stop(ctx);
+  umemLogFile_close(log->file, log->left);
+  umemAdaptor_dtor(ctx);
+}
+
+/* The caller's options in full; false, and a status on ctx, when they cannot be. */
+static bool read_options(umemLog *ctx, umemLogOptions const *given, umemLogOptions *options) {
+  *options = (umemLogOptions)UMEM_LOG_OPTIONS_INIT;
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemLogOptions")) return false;
+  if (!given)
+    umemVirtual_fail(ctx, umemValueError, "the options are NULL");
+  else if (!options->filename || !*options->filename)
+    umemVirtual_fail(ctx, umemValueError, "the log has no file name");
+  else if (options->max_bytes && options->max_bytes < least_bytes)
+    umemVirtual_fail(ctx, umemValueError, "%" PRIu64 " bytes are too few for a log: at least %d",
+                     options->max_bytes, least_bytes);
+  else if (options->max_bytes > INT64_MAX || options->max_bytes > SIZE_MAX / 2)
+    umemVirtual_fail(ctx, umemValueError, "%" PRIu64 " bytes are more than a log can have",
+                     options->max_bytes);
+  else
+    return true;
+  return false;
+}
+
+static bool start(Log *log, umemLog *ctx, umemLogOptions const *given, bool commits) {
+  umemLogOptions options;
+  if (!read_options(ctx, given, &options)) return false;
+  uint64_t max_bytes = options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES;
+  umemLogFile *file = umemLogFile_open(&ctx->super, options.filename, max_bytes, commits);
+  if (!file) return false;
+  log->file = file;
+  log->number = enter(&ctx->super, file);
+  if (log->number) return true;
+  umemLogFile_close(file, false);
+  return false;
+}
+
+static struct umemVtbl const vtbl = {
+    .dtor = log_dtor,
+    .finish = log_finish,
+    .alloc = log_alloc,
+    .calloc = log_calloc,
+    .aligned_alloc = log_aligned_alloc,
+    .realloc = log_realloc,
+    .free = log_free,
+    .aligned_free = log_aligned_free,
+    .set = log_set,
+    .copy_to = log_copy_to,
+    .copy_from = log_copy_from,
+    .copy_direct = log_copy_direct,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
+/* commits: the file is begun now. */
+static umemStatusType construct(umemLog *ctx, void *upstream, umemLogOptions const *options,
+                                bool adopts, bool commits) {
+  uint64_t before = umem_thread.failures;
+  Log *log = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Log", sizeof *log);
+  if (!log) return umem_result(before);
+  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* it writes to a file */
+  if (start(log, ctx, options, commits)) return umemOK;
+  umemAdaptor_abandon(&ctx->super);
+  return umem_result(before);
+}
+
+umemStatusType umemLog_ctor(umemLog *ctx, void *upstream, umemLogOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, options, false, true);
+}
+
+umemStatusType umemLog_adopt(umemLog *ctx, void *upstream, umemLogOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, options, true, true);
+}
+
+unsigned umemLog_number(umemLog *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umemAdaptor_of_kind(ctx, &vtbl, "umemLog");
+  return self ? log_of(self)->number : 0;
+}
+
+/* ---- by name: "log+host:?file=run.umem" ---- */
+
+static umemOption const named_options[] = {
+    {.name = "file", .kind = umemPathOption, .required = true, .help = "its name"},
+    {.name = "max",
+     .kind = umemSizeOption,
+     .help = "bytes of the file, at most; default: 16 MiB of records"},
+};
+
+static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,
+                               umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  if (!umem_not_zero(&named_options[1], &given[1])) return umemValueError;
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = given[0].text;
+  options.max_bytes = given[1].number;
+  return construct(ctx, upstream, &options, false, false);
+}
+
+static umemStatusType commit_log(void *ctx, void *user) {
+  (void)user;
+  uint64_t before = umem_thread.failures;
+  umemLogFile_commit(log_of(ctx)->file, ctx);
+  return umem_result(before);
+}
+
+umemScheme const umem_log_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "log",
+    .context_size = sizeof(umemLog),
+    .decorates = true,
+    .options = named_options,
+    .option_count = sizeof named_options / sizeof *named_options,
+    .construct = open_log,
+    .commit = commit_log,
+    .help = "writes what is done into a file",
+};

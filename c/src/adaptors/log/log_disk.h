@@ -1,0 +1,78 @@
+/* log_disk.h - the file of a log on its disk: a log that is there is begun anew in its place, a new one
+ * appears when it is whole, and a failure leaves what was there.
+ *
+ * A log that is there keeps its file, and so its owner, its permissions and all its names: only that can
+ * also be done where the folder may not be written to, or the disk has no room for two logs. All that may
+ * fail comes before the first byte that changes.
+ *
+ * Functions return 0 or an errno. Calls that a signal interrupts are made again, however often signals
+ * come.
+ */
+#ifndef UMEM_LOG_DISK_H
+#define UMEM_LOG_DISK_H
+
+#include "adaptors/log/log_format.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Opens a file that is there; symbolic links are followed. -1 and errno otherwise. */
+int umemLogDisk_open(char const *filename);
+
+/* Locks it for this process, without waiting: EWOULDBLOCK where another one has it. */
+int umemLogDisk_lock(int fd);
+
+/* ---- what is in it ---- */
+
+/* The file as it was. */
+typedef struct umemLogBefore {
+  uint64_t length;
+  size_t header_bytes;  /* as many as there are of the header, */
+  umemLogHeader header; /* and these */
+} umemLogBefore;
+
+int umemLogDisk_look(int fd, umemLogBefore *before);
+
+/* Whether the file may be begun anew: empty, or a log. */
+bool umemLogDisk_is_log(umemLogBefore const *before);
+
+/* Whether the disk says that it has room for a file of this length. To be asked first: an attempt to
+ * reserve more takes what there is from others until it fails. */
+bool umemLogDisk_has_room(int fd, uint64_t length);
+
+/* Makes an empty file one that is_log, whatever ends the program before the rest is there. */
+int umemLogDisk_mark(int fd, umemLogBefore const *before);
+
+/* Makes the file at least this long, with space on the disk for every byte of that; what is in it
+ * stays. */
+int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before);
+
+/* Makes the file as long as it was, if one of the two failed, or what comes after. */
+void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before);
+
+/* Makes a reserved file the log that begins with this header, of this length; after a failure what was
+ * there is there. Whoever reads the file finds the old log or the new one. What else the old one had is
+ * the caller's to clear. */
+int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
+                      umemLogBefore const *before);
+
+/* ---- a new file, which nobody sees before it is whole ---- */
+
+typedef struct umemLogDraft {
+  int fd;                         /* owned, until it is published; -1: there is none */
+  int folder;                     /* owned: where it is, and where it is to have its name */
+  char name[NAME_MAX + 1];        /* that name */
+  char beside[NAME_MAX + 1 + 64]; /* its name for the time being; empty for none */
+} umemLogDraft;
+
+/* Makes an empty file in the folder of filename. To be ended in each case. */
+int umemLogDraft_open(umemLogDraft *draft, char const *filename);
+
+/* Gives it its name, as the last step. EEXIST, with nothing changed, where something has that name. */
+int umemLogDraft_publish(umemLogDraft *draft);
+
+/* Removes what is not published. The draft is then one with neither file nor folder. */
+void umemLogDraft_end(umemLogDraft *draft);
+
+#endif

@@ -1,0 +1,421 @@
+/* log_file.c - see umem_log_file.h. */
+#include "adaptors/log/log_file.h"
+#include "adaptors/log/log_disk.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* All files that this process writes; under a lock of their own, which is held while one is opened
+ * and closed, so that two threads which open one file get one umemLogFile. The disk is waited for
+ * under it, which under the global lock would stop whoever asks for a message. Older than the locks
+ * of all contexts, as what is there from the beginning. */
+static umemLogFile *newest;
+umemLock umem_log_lock;
+
+__attribute__((constructor(102))) static void begin_lock(void) { umemLock_init(&umem_log_lock); }
+
+static uint64_t clock_ns(clockid_t clock) {
+  struct timespec t = {0, 0};
+  clock_gettime(clock, &t); /* neither clock can fail */
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t umemLog_now(void) { return clock_ns(CLOCK_MONOTONIC); }
+
+/* ---- beginning ---- */
+
+static bool fail_with_words(umemVirtual *ctx, char const *what, char const *filename, int error) {
+  char words[128];
+  bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
+  umemVirtual_fail(ctx, full ? umemMemoryError : umemIOError, "cannot %s the log \"%s\": %s", what,
+                   filename, umem_system_words(error, words, sizeof words));
+  return false;
+}
+
+/* Passing the limit sends SIGXFSZ, which kills. */
+static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      length <= limit.rlim_cur)
+    return true;
+  umemVirtual_fail(ctx, umemMemoryError,
+                   "the %" PRIu64 " bytes of the log \"%s\" pass the %" PRIu64
+                   " that this process may write to (RLIMIT_FSIZE)",
+                   length, filename, (uint64_t)limit.rlim_cur);
+  return false;
+}
+
+static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
+  int error = umemLogDisk_lock(fd);
+  if (!error) return true;
+  if (error != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, error);
+  umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
+  return false;
+}
+
+/* Tells what the file was, if it may be begun anew. */
+static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
+  int error = umemLogDisk_look(fd, before);
+  if (error) return fail_with_words(ctx, "read", filename, error);
+  if (umemLogDisk_is_log(before)) return true;
+  umemVirtual_fail(ctx, umemValueError, "\"%s\" is there and is no log: it is not overwritten",
+                   filename);
+  return false;
+}
+
+/* Where header, contexts and ring are: in the bytes from base on. */
+static void set_places(umemLogFile *file, void *base) {
+  file->header = base;
+  file->contexts = (umemLogContext *)((char *)base + umemLog_contexts_at);
+  file->ring = (umemLogPlace *)((char *)base + umemLog_ring_at);
+}
+
+static bool map(umemLogFile *file, umemVirtual *ctx) {
+  void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+  if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
+  set_places(file, base);
+  return true;
+}
+
+/* Header, contexts and ring lie in memory until the commit: the file that is there stays as it is. */
+static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
+  int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, how, -1, 0);
+  if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
+  file->there = file->header;
+  set_places(file, base);
+  return true;
+}
+
+static void unmap(umemLogFile *file) {
+  munmap(file->header, file->length);
+  if (file->there) munmap(file->there, file->length);
+}
+
+static umemLogHeader new_header(umemLogFile const *file) {
+  return (umemLogHeader){.magic = UMEM_LOG_MAGIC,
+                         .version = umemLog_version,
+                         .byte_order = umemLog_byte_order,
+                         .record_size = sizeof(umemLogRecord),
+                         .context_size = sizeof(umemLogContext),
+                         .capacity = file->mask + 1,
+                         .begun = umemLog_now(),
+                         .begun_calendar = clock_ns(CLOCK_REALTIME),
+                         .process = (uint32_t)getpid()};
+}
+
+/* The space is there before the first record: a full disk that is found while writing to the mapping would
+ * kill. */
+static bool reserve(umemLogFile *file, umemVirtual *ctx) {
+  char const *what = "write";
+  int error = umemLogDisk_mark(file->fd, &file->before);
+  if (!error) {
+    what = "reserve the space of";
+    error = umemLogDisk_reserve(file->fd, file->length, &file->before);
+  }
+  if (!error) return true;
+  umemLogDisk_give_back(file->fd, file->length, &file->before);
+  return fail_with_words(ctx, what, file->filename, error);
+}
+
+/* All behind the header. The first write to a page costs a microsecond or more: here, and not in the first
+ * records. */
+static void clear(umemLogFile const *file, umemLogHeader *header) {
+  memset((char *)header + sizeof *header, 0, file->length - sizeof *header);
+}
+
+/* Prepares the file of the descriptor, which is locked, for a log without records. One that is new is
+ * written now; one that is there, at the commit. */
+static bool prepare(umemLogFile *file, umemVirtual *ctx) {
+  bool is_new = file->draft.folder >= 0;
+  if (!map(file, ctx)) return false;
+  if ((is_new || put_aside(file, ctx)) && reserve(file, ctx)) {
+    if (is_new) clear(file, file->header);
+    *file->header = new_header(file);
+    return true;
+  }
+  unmap(file);
+  return false;
+}
+
+static bool begin_log(umemLogFile *file, umemVirtual *ctx) {
+  if (!look(file->fd, ctx, file->filename, &file->before) ||
+      !is_allowed(ctx, file->filename, file->length))
+    return false;
+  if (!umemLogDisk_has_room(file->fd, file->length))
+    return fail_with_words(ctx, "reserve the space of", file->filename, ENOSPC);
+  return prepare(file, ctx);
+}
+
+/* ---- the commit ---- */
+
+/* Begins the log that is there anew, with the contexts and records that there are by now. Whoever reads it
+ * meanwhile finds the old one, or a new one with fewer of them. Returns an errno. */
+static int begin_anew(umemLogFile *file) {
+  umemLogHeader header = *file->header, *there = file->there;
+  uint64_t next = header.next, places = next <= file->mask ? next : file->mask + 1;
+  uint32_t contexts = header.contexts;
+  header.next = header.contexts = 0;
+  int error = umemLogDisk_begin(file->fd, &header, file->length, &file->before);
+  if (error) return error;
+  clear(file, there);
+  memcpy((char *)there + umemLog_contexts_at, file->contexts,
+         (contexts + 1) * sizeof *file->contexts);
+  memcpy((char *)there + umemLog_ring_at, file->ring, places * sizeof *file->ring);
+  __atomic_store_n(&there->contexts, contexts, __ATOMIC_RELEASE);
+  __atomic_store_n(&there->next, next, __ATOMIC_RELEASE);
+  munmap(file->header, file->length);
+  file->there = NULL;
+  set_places(file, there);
+  return 0;
+}
+
+/* Under the lock. Returns an errno; the file is as it was then. */
+static int commit(umemLogFile *file) {
+  if (!file->building || !umemLogFile_is_ours(file)) return 0;
+  int error = file->there ? begin_anew(file) : umemLogDraft_publish(&file->draft);
+  if (error) return error;
+  umemLogDraft_end(&file->draft);
+  __atomic_store_n(&file->building, false, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static bool fail_commit(umemLogFile const *file, umemVirtual *ctx, int error) {
+  return fail_with_words(ctx, file->there ? "write" : "make", file->filename, error);
+}
+
+bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx) {
+  umemLock_acquire(&umem_log_lock);
+  int error = commit(file);
+  umemLock_release(&umem_log_lock);
+  return !error || fail_commit(file, ctx, error);
+}
+
+/* ---- opening and closing ---- */
+
+/* The umemLogFile of that file in this process, with a user more; or NULL. */
+static umemLogFile *find(struct stat const *about) {
+  for (umemLogFile *file = newest; file; file = file->older)
+    if (file->device == about->st_dev && file->inode == about->st_ino &&
+        umemLogFile_is_ours(file)) {
+      file->users++;
+      return file;
+    }
+  return NULL;
+}
+
+static bool is_same_folder(int one, int other) {
+  struct stat here, there;
+  return fstat(one, &here) == 0 && fstat(other, &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
+}
+
+/* That which is to have the name of draft in this process, with a user more; or NULL. */
+static umemLogFile *find_draft(umemLogDraft const *draft) {
+  for (umemLogFile *file = newest; file; file = file->older)
+    if (file->draft.folder >= 0 && umemLogFile_is_ours(file) &&
+        !strcmp(file->draft.name, draft->name) &&
+        is_same_folder(file->draft.folder, draft->folder)) {
+      file->users++;
+      return file;
+    }
+  return NULL;
+}
+
+/* The largest power of two of records that fits. */
+static uint64_t capacity_of(uint64_t max_bytes) {
+  uint64_t records = (max_bytes - umemLog_ring_at) / sizeof(umemLogRecord), capacity = 1;
+  while (capacity <= records / 2) capacity *= 2;
+  return capacity;
+}
+
+/* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that is there; or
+ * NULL. */
+static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemLogDraft const *draft,
+                          struct stat const *about, uint64_t max_bytes) {
+  if (!lock_file(fd, ctx, filename)) return NULL;
+  size_t name_size = strlen(filename) + 1;
+  umemLogFile *file = calloc(1, sizeof *file + name_size);
+  if (!file) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a log");
+    return NULL;
+  }
+  uint64_t capacity = capacity_of(max_bytes);
+  *file = (umemLogFile){.mask = capacity - 1,
+                        .length = (size_t)(umemLog_ring_at + capacity * sizeof(umemLogRecord)),
+                        .forks = umem_fork_count(),
+                        .fd = fd,
+                        .device = about->st_dev,
+                        .inode = about->st_ino,
+                        .users = 1,
+                        .building = true,
+                        .draft = {.fd = -1, .folder = -1}};
+  if (draft) file->draft = *draft;
+  memcpy(file->filename, filename, name_size);
+  if (begin_log(file, ctx)) return file;
+  free(file);
+  return NULL;
+}
+
+/* Of a file that is open: what kind of file, and which. */
+static bool examine(int fd, umemVirtual *ctx, char const *filename, struct stat *about) {
+  if (fstat(fd, about) != 0) return fail_with_words(ctx, "open", filename, errno);
+  if (S_ISREG(about->st_mode)) return true;
+  umemVirtual_fail(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
+                   filename);
+  return false;
+}
+
+static umemLogFile *keep(umemLogFile *file) {
+  if (!file) return NULL;
+  file->older = newest;
+  return newest = file;
+}
+
+/* Takes a user away; the last one ends the file. */
+static void leave_file(umemLogFile *file, bool left);
+
+/* file, committed if that is wanted now; else NULL with a status. taken: as of make, or NULL. */
+static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits, bool *taken) {
+  int error = file && commits ? commit(file) : 0;
+  if (!error) return file;
+  bool retries = taken && !file->there && error == EEXIST;
+  if (retries)
+    *taken = true;
+  else
+    fail_commit(file, ctx, error);
+  leave_file(file, false);
+  return NULL;
+}
+
+/* What fd, a file that was there, is of this process, or becomes; NULL with a status otherwise. fd is owned
+ * by it, or closed. */
+static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
+                                   uint64_t max_bytes, bool commits) {
+  struct stat about;
+  bool known = examine(fd, ctx, filename, &about);
+  umemLogFile *file = known ? find(&about) : NULL;
+  if (known && !file) {
+    file = begin(ctx, filename, fd, NULL, &about, max_bytes);
+    if (file) return committed(keep(file), ctx, commits, NULL);
+  }
+  close(fd);
+  return committed(file, ctx, commits, NULL);
+}
+
+/* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by
+ * now. */
+static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool commits,
+                         bool *taken) {
+  umemLogDraft draft;
+  struct stat about;
+  umemLogFile *file = NULL;
+  *taken = false;
+  int error = umemLogDraft_open(&draft, filename);
+  if (error) {
+    fail_with_words(ctx, "open", filename, error);
+  } else if ((file = find_draft(&draft))) {
+    umemLogDraft_end(&draft);
+    return committed(file, ctx, commits, taken);
+  } else if (examine(draft.fd, ctx, filename, &about)) {
+    file = begin(ctx, filename, draft.fd, &draft, &about, max_bytes);
+  }
+  if (!file) umemLogDraft_end(&draft);
+  return committed(keep(file), ctx, commits, taken);
+}
+
+/* A link to nothing is not made the way to something: who set it may be anybody. */
+static bool is_link(umemVirtual *ctx, char const *filename) {
+  struct stat about;
+  if (lstat(filename, &about) != 0 || !S_ISLNK(about.st_mode)) return false;
+  umemVirtual_fail(ctx, umemIOError,
+                   "cannot make the log \"%s\": it is a symbolic link to a file that is not there",
+                   filename);
+  return true;
+}
+
+static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
+                                    bool commits) {
+  enum { most_tries = 100 }; /* each time somebody has made the file meanwhile, or removed it */
+  int error = EEXIST;
+  for (int i = 0; i < most_tries; i++) {
+    bool taken;
+    int fd = umemLogDisk_open(filename);
+    if (fd >= 0) return share_or_begin(ctx, filename, fd, max_bytes, commits);
+    if (errno != ENOENT) {
+      error = errno;
+      break;
+    }
+    if (is_link(ctx, filename)) return NULL;
+    umemLogFile *file = make(ctx, filename, max_bytes, commits, &taken);
+    if (file || !taken) return file;
+  }
+  fail_with_words(ctx, "open", filename, error);
+  return NULL;
+}
+
+umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
+                              bool commits) {
+  umemAttempt held; /* a failure is told after the lock: a hook may take others */
+  umemAttempt_begin(&held);
+  umemLock_acquire(&umem_log_lock);
+  umemLogFile *file = open_under_lock(ctx, filename, max_bytes, commits);
+  umemLock_release(&umem_log_lock);
+  umemAttempt_end(&held);
+  umemAttempt_record(&held);
+  return file;
+}
+
+/* No context writes any more: the file has its end, and may be begun anew; what was not committed is undone
+ * before. In a child of fork the lock, the header and the draft are the parent's. */
+static void complete(umemLogFile *file) {
+  umemLogFile **link = &newest;
+  while (*link != file) link = &(*link)->older;
+  *link = file->older;
+  file->complete = true;
+  if (!umemLogFile_is_ours(file)) {
+    file->draft.beside[0] = 0;
+    return;
+  }
+  __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
+  if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
+  flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
+}
+
+static void leave_file(umemLogFile *file, bool left) {
+  file->users--;
+  file->left -= left;
+  if (file->users == file->left && !file->complete) complete(file);
+  if (file->users) return;
+  unmap(file);
+  if (file->draft.folder >= 0)
+    umemLogDraft_end(&file->draft); /* closes the descriptor too */
+  else
+    close(file->fd);
+  free(file);
+}
+
+void umemLogFile_close(umemLogFile *file, bool left) {
+  umemLock_acquire(&umem_log_lock);
+  leave_file(file, left);
+  umemLock_release(&umem_log_lock);
+}
+
+bool umemLogFile_leave(umemLogFile *file) {
+  enum { most_tries = 1000 };
+  struct timespec const nap = {0, 1000000};
+  int tries = 0;
+  while (!umemLock_try(&umem_log_lock))
+    if (++tries == most_tries || nanosleep(&nap, NULL) < 0) return false;
+  if (++file->left == file->users) complete(file);
+  umemLock_release(&umem_log_lock);
+  return true;
+}

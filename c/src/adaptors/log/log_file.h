@@ -1,0 +1,85 @@
+/* log_file.h - writes a file of log_format.h, from many threads and for several
+ * contexts. */
+#ifndef UMEM_LOG_FILE_H
+#define UMEM_LOG_FILE_H
+
+#include "core/core.h"
+#include "base/lock.h"
+#include "adaptors/log/log_disk.h"
+
+#include <sys/types.h>
+
+/* Where a record goes, as the words in which it is written. The first is its number. */
+typedef struct umemLogPlace {
+  uint64_t words[sizeof(umemLogRecord) / sizeof(uint64_t)];
+} umemLogPlace;
+
+typedef struct umemLogFile {
+  umemLogHeader *header; /* mapped: the whole file */
+  umemLogContext *contexts;
+  umemLogPlace *ring;
+  uint64_t mask;  /* capacity - 1 */
+  size_t length;  /* bytes that are mapped */
+  unsigned forks; /* umem_fork_count of the process that writes */
+  int fd;         /* owned; holds the lock of the file */
+  dev_t device;   /* which file it is */
+  ino_t inode;
+  /* under the lock of all files: */
+  unsigned users; /* contexts */
+  unsigned left;  /* those of them that write no more */
+  bool complete;
+  struct umemLogFile *older;
+  /* until the commit, under the lock as well: */
+  bool building;      /* atomic; while it is true records are written under the lock */
+  umemLogDraft draft; /* of a new file, which has no name yet; folder is -1 without one */
+  umemLogHeader
+      *there; /* mapped: the file that is there, which is left as it is; header, contexts and
+                           ring lie in memory meanwhile. NULL without one */
+  umemLogBefore before; /* what that was */
+  char filename[];      /* as given */
+} umemLogFile;
+
+/* ---- log_file.c ---- */
+
+/* Of all files: see log_file.c. */
+extern umemLock umem_log_lock;
+
+/* The file of this name: that which this process writes already, or a new one of at most max_bytes.
+ * commits: it is committed at once. NULL, with a status on ctx, when it cannot be. */
+umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
+                              bool commits);
+
+/* Begins the log that was there anew, with what was written since umemLogFile_open, or gives a new one its
+ * name; does nothing later. Whether it did; if not, with a status on ctx, the file is as it was. */
+bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx);
+
+/* Gives back what umemLogFile_open gave. left: umemLogFile_leave was true before. The last context that
+ * writes completes the file; one that is not committed goes, or is as it was. */
+void umemLogFile_close(umemLogFile *file, bool left);
+
+/* A context that stays will write no more: the file is completed where it is the last one. Waits at most a
+ * moment for other threads; false, with nothing done, when they keep the lock longer. */
+bool umemLogFile_leave(umemLogFile *file);
+
+/* Whether this process is the one that writes the file, and not a child of it. */
+static inline bool umemLogFile_is_ours(umemLogFile const *file) {
+  return file->forks == umem_fork_count();
+}
+
+uint64_t umemLog_now(void);
+
+/* ---- log_record.c ---- */
+
+/* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
+uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context);
+
+/* Notes that the context of this number has ended. */
+void umemLogFile_note_end(umemLogFile *file, uint16_t number);
+
+/* Writes a record, which gets its number, time and thread. */
+void umemLogFile_put(umemLogFile *file, umemLogRecord *record);
+
+/* Writes a record anew after its number was given, if it is still in the ring. */
+void umemLogFile_amend(umemLogFile *file, umemLogRecord *record);
+
+#endif

@@ -1,0 +1,187 @@
+/* stats.c - counts what is allocated from another context. */
+#include "adaptors/meter.h"
+#include "open/schemes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <umem/stats.h>
+
+/* The life of the context, or a part of it. */
+typedef struct Scope {
+  struct Scope *outer; /* NULL for the life */
+  umemStatsFigures figures;
+} Scope;
+
+typedef struct Stats {
+  umemMeter meter;
+  umemLock lock; /* of all that follows */
+  Scope life;
+  Scope *innermost; /* the life; or owned, as are those between */
+} Stats;
+
+static Stats *stats_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+/* ---- counting ---- */
+
+static void raise_to(int64_t *peak, int64_t current) {
+  if (*peak < current) *peak = current;
+}
+
+static void count(umemStatsFigures *figures, int64_t old_size, int64_t new_size) {
+  figures->current_bytes += new_size - old_size;
+  figures->current_count += (new_size != 0) - (old_size != 0);
+  figures->total_bytes += new_size;
+  figures->total_count += new_size != 0;
+  raise_to(&figures->peak_bytes, figures->current_bytes);
+  raise_to(&figures->peak_count, figures->current_count);
+}
+
+static void stats_resized(umemVirtual *ctx, size_t old_size, size_t new_size) {
+  Stats *stats = stats_of(ctx);
+  umemLock_acquire(&stats->lock);
+  for (Scope *scope = stats->innermost; scope; scope = scope->outer)
+    count(&scope->figures, (int64_t)old_size, (int64_t)new_size);
+  umemLock_release(&stats->lock);
+}
+
+static void stats_dtor(umemVirtual *ctx) {
+  Stats *stats = stats_of(ctx);
+  for (Scope *scope = stats->innermost, *outer; scope != &stats->life; scope = outer) {
+    outer = scope->outer;
+    free(scope);
+  }
+  umemLock_destroy(&stats->lock);
+  umemMeter_dtor(ctx);
+}
+
+/* ---- construction ---- */
+
+static struct umemVtbl const stats_vtbl = {
+    .dtor = stats_dtor,
+    UMEM_METER_BLOCKS,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
+static umemStatusType construct(umemStats *ctx, void *upstream, bool adopts) {
+  static umemMeterHooks const hooks = {.resized = stats_resized};
+  uint64_t before = umem_thread.failures;
+  Stats *stats =
+      umemMeter_construct(ctx, upstream, adopts, &stats_vtbl, "Stats", sizeof *stats, &hooks);
+  if (!stats) return umem_result(before);
+  umemLock_init(&stats->lock);
+  stats->innermost = &stats->life;
+  return umemOK;
+}
+
+umemStatusType umemStats_ctor(umemStats *ctx, void *upstream) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, false);
+}
+
+umemStatusType umemStats_adopt(umemStats *ctx, void *upstream) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, true);
+}
+
+/* ---- telling ---- */
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_stats(umemStats *ctx) {
+  return umemAdaptor_of_kind(ctx, &stats_vtbl, "umemStats") != NULL;
+}
+
+/* Whether figures can be written; false with a status otherwise. */
+static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {
+  if (!figures)
+    umemVirtual_fail(ctx, umemValueError, "figures is NULL");
+  else if (figures->size < offsetof(umemStatsFigures, peak_bytes))
+    umemVirtual_fail(ctx, umemValueError,
+                     "figures->size is %zu: set it to sizeof(umemStatsFigures) before the call",
+                     figures->size);
+  else
+    return true;
+  return false;
+}
+
+static void write_figures(umemStatsFigures *to, umemStatsFigures const *from) {
+  size_t size = to->size;
+  memcpy(to, from, size < sizeof *from ? size : sizeof *from);
+  to->size = size;
+}
+
+umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx) || !check_figures(ctx, figures)) return umem_result(before);
+  Stats *stats = ctx->impl;
+  umemLock_acquire(&stats->lock);
+  write_figures(figures, &stats->life.figures);
+  umemLock_release(&stats->lock);
+  return umemOK;
+}
+
+umemStatusType umemStats_push(umemStats *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx)) return umem_result(before);
+  Stats *stats = ctx->impl;
+  Scope *scope = calloc(1, sizeof *scope);
+  if (!scope) return umemVirtual_fail(ctx, umemMemoryError, "no memory for a scope");
+  umemLock_acquire(&stats->lock);
+  scope->outer = stats->innermost;
+  stats->innermost = scope;
+  umemLock_release(&stats->lock);
+  return umemOK;
+}
+
+umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx) || (figures && !check_figures(ctx, figures))) return umem_result(before);
+  Stats *stats = ctx->impl;
+  umemLock_acquire(&stats->lock);
+  Scope *scope = stats->innermost;
+  if (scope->outer) stats->innermost = scope->outer;
+  umemLock_release(&stats->lock);
+  if (!scope->outer) return umemVirtual_fail(ctx, umemValueError, "no scope is open");
+  if (figures) write_figures(figures, &scope->figures);
+  free(scope);
+  return umemOK;
+}
+
+static int64_t not_negative(int64_t n) { return n > 0 ? n : 0; }
+
+umemStatusType umemStats_reset(umemStats *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx)) return umem_result(before);
+  Stats *stats = ctx->impl;
+  umemLock_acquire(&stats->lock);
+  for (Scope *scope = stats->innermost; scope; scope = scope->outer) {
+    umemStatsFigures *figures = &scope->figures;
+    figures->peak_bytes = not_negative(figures->current_bytes);
+    figures->peak_count = not_negative(figures->current_count);
+    figures->total_bytes = figures->total_count = 0;
+  }
+  umemLock_release(&stats->lock);
+  return umemOK;
+}
+
+/* ---- by name: "stats+host:" ---- */
+
+static umemStatusType open_stats(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *options, void *user) {
+  (void)place, (void)options, (void)user;
+  return umemStats_ctor(ctx, upstream);
+}
+
+umemScheme const umem_stats_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "stats",
+    .context_size = sizeof(umemStats),
+    .decorates = true,
+    .construct = open_stats,
+    .help = "counts blocks and bytes",
+};

@@ -1,0 +1,40 @@
+/* lock.h - a mutex that survives fork.
+ *
+ * A child of fork has one thread; a mutex held by another thread of the parent would stay locked in
+ * it for ever. Therefore fork waits for all umemLocks, newest first, and releases them on both sides.
+ * The rule that makes this safe: whoever holds a lock and calls on takes only older ones (a decorator
+ * is constructed after what it decorates), and calls umemLock_init while holding none.
+ */
+#ifndef UMEM_LOCK_H
+#define UMEM_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct umemLock {
+  pthread_mutex_t mutex;
+  struct umemLock *older, *newer;
+} umemLock;
+
+void umemLock_init(umemLock *lock);    /* the lock must not move afterwards */
+void umemLock_destroy(umemLock *lock); /* unlocked */
+
+void umemLock_acquire(umemLock *lock);
+void umemLock_release(umemLock *lock);
+
+/* Acquires lock if nobody holds it. Whether it did. */
+bool umemLock_try(umemLock *lock);
+
+/* Waits for condition with lock, as pthread_cond_wait, for a thread that is not cancelled meanwhile. */
+void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
+
+/* A lock for the library's few process-wide tables, older than all others: under it no context is
+ * called and no lock waited for but malloc's. */
+void umemLock_acquire_global(void);
+void umemLock_release_global(void);
+
+/* How many forks lie between the process that loaded the library and this one: what differs from an
+ * earlier answer was said in a parent. */
+unsigned umem_fork_count(void);
+
+#endif

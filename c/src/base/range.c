@@ -1,0 +1,351 @@
+/* range.c - see umem_range.h.
+ *
+ * The policy over index.h, which holds all ranges, live and free, in order of address: free
+ * ranges are kept in lists by class of size. Sizes are counted in granules here. A class is a row and
+ * a column: row 0 has one class for each size below 32, each further row cuts the next power of two
+ * into 32 equal parts. Bitmaps of rows and columns tell which lists are not empty.
+ */
+#include "base/range.h"
+
+#include "base/index.h"
+
+#include <stdlib.h>
+
+enum {
+  COLUMN_BITS = 5,
+  COLUMNS = 1 << COLUMN_BITS,
+  ROWS = 64 - COLUMN_BITS + 1,
+  CLASSES = ROWS * COLUMNS,
+  /* How many ranges that may be too small are looked at before a request fails. */
+  LAST_RESORT = 64
+};
+
+struct umemRange {
+  umemIndex index;
+  umemRangeTotals totals;  /* but largest_free */
+  uint64_t rows;           /* bit r: a list of row r is not empty */
+  uint32_t columns[ROWS];  /* [r], bit c: the list of row r and column c is not empty */
+  uint32_t lists[CLASSES]; /* the first span of each; 0 when empty */
+};
+
+/* ---- sizes ---- */
+
+static inline bool is_power_of_two(uint64_t n) { return n && !(n & (n - 1)); }
+
+static inline uint64_t granule_of(umemRange const *range) {
+  return UINT64_C(1) << range->index.shift;
+}
+
+static inline bool is_granular(umemRange const *range, uint64_t n) {
+  return !(n & (granule_of(range) - 1));
+}
+
+/* n is at most 2^63, as is unit, a power of two. */
+static inline uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) & ~(unit - 1); }
+
+static inline uint64_t extent_of(umemRange const *range, umemSpan const *span) {
+  return span->live ? round_up(span->size, granule_of(range)) : span->size;
+}
+
+/* ---- classes ---- */
+
+/* The power of two that a class of n granules spans. */
+static inline unsigned class_shift(uint64_t n) {
+  return n < COLUMNS ? 0 : (unsigned)(63 - __builtin_clzll(n)) - COLUMN_BITS;
+}
+
+/* The class that n granules belong to. */
+static inline unsigned class_of(uint64_t n) {
+  unsigned shift = class_shift(n);
+  return shift * COLUMNS + (unsigned)(n >> shift);
+}
+
+/* The lowest class all of whose ranges have n granules or more; CLASSES when there is none. */
+static inline unsigned class_above(uint64_t n) {
+  if (n > UINT64_C(1) << 63) return CLASSES;
+  return class_of(n + (UINT64_C(1) << class_shift(n)) - 1);
+}
+
+/* The lowest class from class on whose list is not empty; CLASSES when there is none. */
+static unsigned filled_class(umemRange const *range, unsigned class) {
+  if (class >= CLASSES) return CLASSES;
+  unsigned row = class / COLUMNS;
+  uint32_t columns = range->columns[row] & UINT32_MAX << class % COLUMNS;
+  if (!columns) {
+    uint64_t rows = range->rows & UINT64_MAX << (row + 1);
+    if (!rows) return CLASSES;
+    row = (unsigned)__builtin_ctzll(rows);
+    columns = range->columns[row];
+  }
+  return row * COLUMNS + (unsigned)__builtin_ctz(columns);
+}
+
+/* Makes span free, first in the list of its class. */
+static void link_free(umemRange *range, uint32_t span) {
+  umemSpan *spans = range->index.spans, *self = &spans[span];
+  unsigned class = class_of(self->size >> range->index.shift);
+  self->live = false;
+  self->list_before = 0;
+  self->list_after = range->lists[class] & (UMEM_INDEX_LIMIT - 1);
+  spans[self->list_after].list_before = span; /* that of span 0 means nothing */
+  range->lists[class] = span;
+  range->columns[class / COLUMNS] |= UINT32_C(1) << class % COLUMNS;
+  range->rows |= UINT64_C(1) << class / COLUMNS;
+  range->totals.free_count += 1;
+  range->totals.free_bytes += self->size;
+}
+
+/* Takes a free span out of its list. */
+static void unlink_free(umemRange *range, uint32_t span) {
+  umemSpan *spans = range->index.spans, *self = &spans[span];
+  spans[self->list_after].list_before = self->list_before;
+  if (self->list_before) {
+    spans[self->list_before].list_after = self->list_after;
+  } else {
+    unsigned class = class_of(self->size >> range->index.shift);
+    unsigned row = class / COLUMNS;
+    range->lists[class] = self->list_after;
+    if (!self->list_after) range->columns[row] &= ~(UINT32_C(1) << class % COLUMNS);
+    if (!range->columns[row]) range->rows &= ~(UINT64_C(1) << row);
+  }
+  range->totals.free_count -= 1;
+  range->totals.free_bytes -= self->size;
+}
+
+/* ---- split and join ---- */
+
+/* Cuts span, which is in no list, at at inside of it. Returns the upper part; room for it must have
+ * been reserved. */
+static uint32_t cut(umemRange *range, uint32_t span, uint64_t at) {
+  uint32_t upper = umemIndex_insert(&range->index, span, at);
+  umemSpan *low = &range->index.spans[span], *high = &range->index.spans[upper];
+  high->size = low->start + low->size - at;
+  high->wall_above = low->wall_above;
+  low->size = at - low->start;
+  low->wall_above = false;
+  return upper;
+}
+
+/* Whether low and the span after it are both free and nothing lies between them. */
+static bool joins_next(umemRange const *range, uint32_t low) {
+  umemSpan const *spans = range->index.spans, *self = &spans[low], *next = &spans[self->after];
+  return !self->live && !next->live && !self->wall_above && !next->wall_below &&
+         self->start + self->size == next->start;
+}
+
+/* Adds the span after low to low. Neither is in a list. */
+static void absorb_next(umemRange *range, uint32_t low) {
+  umemSpan *self = &range->index.spans[low];
+  umemSpan const *next = &range->index.spans[self->after];
+  self->size += next->size;
+  self->wall_above = next->wall_above;
+  umemIndex_erase(&range->index, self->after);
+}
+
+/* Makes span, which is in no list, free and joins it with its free neighbours. */
+static void release(umemRange *range, uint32_t span) {
+  umemSpan *self = &range->index.spans[span];
+  self->live = false;
+  if (joins_next(range, span)) {
+    unlink_free(range, self->after);
+    absorb_next(range, span);
+  }
+  uint32_t before = self->before;
+  if (joins_next(range, before)) {
+    unlink_free(range, before);
+    absorb_next(range, before);
+    span = before;
+  }
+  link_free(range, span);
+}
+
+/* ---- create and destroy ---- */
+
+umemRange *umemRange_create(uint64_t granule) {
+  if (!is_power_of_two(granule)) return NULL;
+  umemRange *range = calloc(1, sizeof *range);
+  if (!range) return NULL;
+  if (!umemIndex_init(&range->index, (unsigned)__builtin_ctzll(granule))) {
+    free(range);
+    return NULL;
+  }
+  return range;
+}
+
+void umemRange_destroy(umemRange *range) {
+  if (!range) return;
+  umemIndex_fini(&range->index);
+  free(range);
+}
+
+/* ---- regions ---- */
+
+bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins) {
+  uint64_t const limit = UINT64_C(1) << 63;
+  if (!size || size > limit || start > limit - size) return false;
+  if (!is_granular(range, start) || !is_granular(range, size)) return false;
+  umemIndex *index = &range->index;
+  uint32_t before = umemIndex_floor(index, start);
+  uint32_t after = index->spans[before].after;
+  if (before && start - index->spans[before].start < extent_of(range, &index->spans[before]))
+    return false;
+  if (after && index->spans[after].start - start < size) return false;
+  if (!umemIndex_reserve(index, 1)) return false;
+  uint32_t span = umemIndex_insert(index, before, start);
+  index->spans[span].size = size;
+  index->spans[span].wall_below = index->spans[span].wall_above = !joins;
+  release(range, span);
+  return true;
+}
+
+/* Takes [start, start + size) out of the free span that holds it; what is left on either side stays
+ * free. Returns its span, in no list any more; 0, with nothing changed, without memory. */
+static uint32_t carve(umemRange *range, uint32_t span, uint64_t start, uint64_t size) {
+  umemIndex *index = &range->index;
+  uint64_t below = start - index->spans[span].start;
+  uint64_t above = index->spans[span].size - below - size;
+  if (!umemIndex_reserve(index, (below ? 1u : 0) + (above ? 1u : 0))) return 0;
+  unlink_free(range, span);
+  if (above) link_free(range, cut(range, span, start + size));
+  if (!below) return span;
+  uint32_t carved = cut(range, span, start);
+  link_free(range, span);
+  return carved;
+}
+
+bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
+  umemIndex *index = &range->index;
+  if (!size || !is_granular(range, start) || !is_granular(range, size)) return false;
+  uint32_t span = umemIndex_floor(index, start);
+  umemSpan const *self = &index->spans[span];
+  if (!span || self->live) return false;
+  uint64_t below = start - self->start;
+  if (below >= self->size || self->size - below < size) return false;
+  uint32_t removed = carve(range, span, start, size);
+  if (!removed) return false;
+  umemIndex_erase(index, removed);
+  return true;
+}
+
+/* ---- allocate and free ---- */
+
+/* Where in the free span extent bytes at a multiple of alignment begin; UMEM_RANGE_NONE when they do
+ * not fit. */
+static uint64_t place(umemSpan const *span, uint64_t extent, uint64_t alignment) {
+  uint64_t skipped = round_up(span->start, alignment) - span->start;
+  if (skipped > span->size || span->size - skipped < extent) return UMEM_RANGE_NONE;
+  return span->start + skipped;
+}
+
+/* The free span to take extent bytes at a multiple of alignment from; 0 when none was found. */
+static uint32_t choose(umemRange const *range, uint64_t extent, uint64_t alignment) {
+  umemSpan const *spans = range->index.spans;
+  unsigned shift = range->index.shift;
+  unsigned own = class_of(extent >> shift);
+  uint32_t span = range->lists[own];
+  if (span && place(&spans[span], extent, alignment) != UMEM_RANGE_NONE) return span;
+  uint64_t slack = alignment > granule_of(range) ? alignment - granule_of(range) : 0;
+  unsigned class = filled_class(range, class_above((extent + slack) >> shift));
+  if (class < CLASSES) return range->lists[class];
+  /* What is left may fit by chance. */
+  unsigned looks = 0;
+  for (class = filled_class(range, own); class < CLASSES; class = filled_class(range, class + 1))
+    for (span = range->lists[class]; span; span = spans[span].list_after) {
+      if (place(&spans[span], extent, alignment) != UMEM_RANGE_NONE) return span;
+      if (++looks == LAST_RESORT) return 0;
+    }
+  return 0;
+}
+
+uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
+  if (!size || size > UINT64_C(1) << 63 || !is_power_of_two(alignment)) return UMEM_RANGE_NONE;
+  umemIndex *index = &range->index;
+  uint64_t extent = round_up(size, granule_of(range));
+  uint32_t span = choose(range, extent, alignment);
+  if (!span) return UMEM_RANGE_NONE;
+  uint64_t start = place(&index->spans[span], extent, alignment);
+  uint32_t taken = carve(range, span, start, extent);
+  if (!taken) return UMEM_RANGE_NONE;
+  index->spans[taken].size = size;
+  index->spans[taken].live = true;
+  range->totals.live_count += 1;
+  range->totals.live_bytes += extent;
+  return start;
+}
+
+uint64_t umemRange_free(umemRange *range, uint64_t start) {
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan *self = &range->index.spans[span];
+  if (!span || !self->live) return 0;
+  uint64_t size = self->size;
+  self->size = extent_of(range, self);
+  range->totals.live_count -= 1;
+  range->totals.live_bytes -= self->size;
+  release(range, span);
+  return size;
+}
+
+/* ---- from hand to hand ---- */
+
+uint64_t umemRange_claim(umemRange *range, uint64_t start) {
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan *self = &range->index.spans[span];
+  if (!span || self->live) return 0;
+  unlink_free(range, span);
+  self->live = true;
+  range->totals.live_count += 1;
+  range->totals.live_bytes += self->size;
+  return self->size;
+}
+
+uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to) {
+  if (range == to) return umemRange_free(range, start);
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan const self = range->index.spans[span];
+  if (!span || !self.live || !umemIndex_reserve(&to->index, 1)) return 0;
+  uint64_t extent = extent_of(range, &self);
+  umemIndex_erase(&range->index, span);
+  range->totals.live_count -= 1;
+  range->totals.live_bytes -= extent;
+  uint32_t handed = umemIndex_insert(&to->index, umemIndex_floor(&to->index, start), start);
+  umemSpan *there = &to->index.spans[handed];
+  there->size = extent;
+  there->wall_below = self.wall_below;
+  there->wall_above = self.wall_above;
+  release(to, handed);
+  return self.size;
+}
+
+/* ---- questions ---- */
+
+static void describe(umemRange const *range, uint32_t span, umemRangeItem *item) {
+  umemSpan const *self = &range->index.spans[span];
+  *item = (umemRangeItem){self->start, self->size, extent_of(range, self), self->live};
+}
+
+bool umemRange_find(umemRange const *range, uint64_t at, umemRangeItem *item) {
+  uint32_t span = umemIndex_floor(&range->index, at);
+  umemSpan const *self = &range->index.spans[span];
+  if (!span || at - self->start >= extent_of(range, self)) return false;
+  describe(range, span, item);
+  return true;
+}
+
+bool umemRange_next(umemRange const *range, uint64_t at, umemRangeItem *item) {
+  uint32_t span = umemIndex_floor(&range->index, at);
+  if (!span || range->index.spans[span].start < at) span = range->index.spans[span].after;
+  if (!span) return false;
+  describe(range, span, item);
+  return true;
+}
+
+umemRangeTotals umemRange_totals(umemRange const *range) {
+  umemRangeTotals totals = range->totals;
+  if (!range->rows) return totals;
+  unsigned row = 63 - (unsigned)__builtin_clzll(range->rows);
+  unsigned column = 31 - (unsigned)__builtin_clz(range->columns[row]);
+  umemSpan const *spans = range->index.spans;
+  for (uint32_t span = range->lists[row * COLUMNS + column]; span; span = spans[span].list_after)
+    if (spans[span].size > totals.largest_free) totals.largest_free = spans[span].size;
+  return totals;
+}

@@ -1,0 +1,327 @@
+/* status.c - the status of contexts and threads, attempts, and the failure hook.
+ *
+ * Nothing here allocates (but in a library opened by dlopen glibc takes memory for the texts of a
+ * thread at its first failure). Texts are bounded buffers: one inside every context, the others per
+ * thread.
+ * A context's text is guarded by the global lock, which only failures and readers of texts take. */
+#include "core/core.h"
+#include "base/lock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+_Thread_local umemThread umem_thread;
+
+bool umem_leave_all(void) {
+  bool left = umem_thread.function || umem_thread.attempt || umem_thread.in_hook;
+  int ignored;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &ignored); /* as threads begin */
+  if (umem_thread.in_texts) umemLock_release_global();
+  uint64_t failures = umem_thread.failures;
+  umem_thread = (umemThread){.failures = failures};
+  return left;
+}
+
+enum { kept_messages = 4 }; /* the one just returned and three further calls */
+
+static _Thread_local struct {
+  umemStatusType type;
+  void *ctx; /* on which the last failure was noted; compared only */
+  char text[UMEM_MESSAGE_SIZE];
+  char kept[kept_messages][UMEM_MESSAGE_SIZE];
+  unsigned next;
+} thread_texts;
+
+static umemFailureHook *failure_hook;
+static void *failure_hook_data;
+
+/* ---- text ---- */
+
+static void append(char *text, char const *more) {
+  size_t used = strlen(text);
+  size_t room = UMEM_MESSAGE_SIZE - 1 - used;
+  size_t length = strnlen(more, room);
+  memcpy(text + used, more, length);
+  text[used + length] = 0;
+}
+
+static void append_separated(char *text, char const *more) {
+  if (!*more) return;
+  if (*text) append(text, "; ");
+  append(text, more);
+}
+
+/* A copy of text that outlives three further calls by this thread. */
+static char const *keep(char const *text) {
+  char *copy = thread_texts.kept[thread_texts.next++ % kept_messages];
+  *copy = 0;
+  append(copy, text);
+  return copy;
+}
+
+char const *umem_get_status_name(umemStatusType type) {
+  static char const *const names[] = {
+      [umemOK] = "OK",
+      [umemMemoryError] = "MemoryError",
+      [umemRuntimeError] = "RuntimeError",
+      [umemIOError] = "IOError",
+      [umemValueError] = "ValueError",
+      [umemTypeError] = "TypeError",
+      [umemIndexError] = "IndexError",
+      [umemNotImplementedError] = "NotImplementedError",
+      [umemNotSupportedError] = "NotSupportedError",
+      [umemAssertError] = "AssertError",
+      [umemCancelledError] = "CancelledError",
+  };
+  return (size_t)type < sizeof names / sizeof *names ? names[type] : "UnknownError";
+}
+
+char const *umem_system_words(int error, char *buffer, size_t size) {
+  return strerror_r(error, buffer, size); /* the GNU form: returns the text, thread-safe */
+}
+
+/* ---- recording ---- */
+
+/* Takes the global lock for texts. False in a signal handler that has interrupted this thread while it
+ * holds that lock: it would wait for itself. */
+static bool open_texts(void) {
+  if (umem_thread.in_texts) return false;
+  umem_thread.in_texts = true;
+  umemLock_acquire_global();
+  return true;
+}
+
+static void close_texts(void) {
+  umemLock_release_global();
+  umem_thread.in_texts = false;
+}
+
+static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *text) {
+  if (!open_texts()) { /* the type is known at least */
+    __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
+    return;
+  }
+  umemStatusType old = ctx->status.type;
+  if (!ctx->status.message) ctx->text[0] = 0;
+  if (old != umemOK && type != umemOK && old != type) {
+    append_separated(ctx->text, "status ");
+    append(ctx->text, umem_get_status_name(old));
+    append(ctx->text, " changed to ");
+    append(ctx->text, umem_get_status_name(type));
+  }
+  append_separated(ctx->text, text);
+  ctx->status.message = ctx->text;
+  __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
+  close_texts();
+}
+
+static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *text) {
+  umem_thread.last = type;
+  thread_texts.type = type;
+  thread_texts.ctx = ctx;
+  thread_texts.text[0] = 0;
+  append(thread_texts.text, text);
+}
+
+/* What fails in the hook does not take the place of the failure that it was told of. */
+static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
+  if (umem_thread.in_hook) return;
+  if (!open_texts()) return;
+  umemFailureHook *hook = failure_hook;
+  void *data = failure_hook_data;
+  close_texts();
+  if (!hook) return;
+  bool failed;
+  {
+    UMEM_STEP_ASIDE(running);
+    umem_thread.in_hook = true;
+    hook(ctx, type, text, data);
+    failed = umem_thread.failures != running.failures;
+  }
+  if (failed) note_on_thread(ctx, type, text);
+}
+
+static void hold(umemAttempt *attempt, umemVirtual *ctx, umemStatusType type, char const *text) {
+  if (attempt->type != umemOK) return;
+  attempt->type = type;
+  attempt->ctx = ctx;
+  append(attempt->text, text);
+}
+
+/* Every failure passes here, with its final text. */
+static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
+  umem_thread.failures++;
+  umem_thread.last = type;
+  if (umem_thread.attempt) {
+    hold(umem_thread.attempt, ctx, type, text);
+    return;
+  }
+  note_on_thread(ctx, type, text);
+  if (ctx) note_on_context(ctx, type, text);
+  tell_hook(ctx, type, text);
+}
+
+/* Puts the name of the running public function before a message. */
+static void prefix(char *text) {
+  text[0] = 0;
+  if (!umem_thread.function) return;
+  append(text, umem_thread.function);
+  append(text, ": ");
+}
+
+umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *format, ...) {
+  char text[UMEM_MESSAGE_SIZE];
+  prefix(text);
+  size_t used = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  if (vsnprintf(text + used, sizeof text - used, format, arguments) < 0) append(text, format);
+  va_end(arguments);
+  record(ctx, type, text);
+  return type;
+}
+
+/* ---- decorators ---- */
+
+static umemVirtual *below(umemVirtual *ctx) {
+  umemVirtual *(*upstream)(umemVirtual *) = ctx->vptr ? UMEM_SLOT(ctx, upstream) : NULL;
+  return upstream ? upstream(ctx) : NULL;
+}
+
+/* Whether ctx stands on other: decorates it, or takes its buffers from it. NULL is nobody's fault. */
+static bool stands_on(umemVirtual *ctx, void const *other) {
+  if (!other || other == ctx->host) return true;
+  for (umemVirtual *layer = below(ctx); layer; layer = below(layer))
+    if (layer == other) return true;
+  return false;
+}
+
+umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
+  if (umem_thread.failures == before) return umemOK;
+  umemAttempt *attempt = umem_thread.attempt;
+  if (attempt && attempt->type != umemOK) {
+    if (ctx && ctx != attempt->ctx && stands_on(ctx, attempt->ctx)) attempt->adopter = ctx;
+  } else if (ctx && ctx != thread_texts.ctx && stands_on(ctx, thread_texts.ctx)) {
+    note_on_context(ctx, thread_texts.type, thread_texts.text);
+  }
+  return umem_thread.last;
+}
+
+umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before) {
+  if (umem_thread.failures == before) return umemOK;
+  umemVirtual *layer = ctx && ctx != from ? below(ctx) : NULL;
+  if (layer) umem_adopt_from(from, layer, before);
+  return umemVirtual_adopt(ctx, before);
+}
+
+/* What adopt put off while the failure was held: notes it on all layers above the one that failed. */
+static void adopt_held(umemAttempt const *attempt) {
+  if (umem_thread.attempt) { /* now held by an outer one, if that has nothing older */
+    if (umem_thread.attempt->ctx == attempt->ctx) umem_thread.attempt->adopter = attempt->adopter;
+    return;
+  }
+  for (umemVirtual *layer = attempt->adopter; layer && layer != attempt->ctx; layer = below(layer))
+    note_on_context(layer, attempt->type, attempt->text);
+}
+
+/* ---- failures of the caller's own ---- */
+
+umemStatusType umem_set_status(void *ctx, umemStatusType type, char const *message) {
+  if (!message) message = "";
+  if (type == umemOK) {
+    if (ctx) note_on_context(ctx, umemOK, message);
+    return umemOK;
+  }
+  char text[UMEM_MESSAGE_SIZE];
+  prefix(text);
+  append(text, message);
+  record(ctx, type, text);
+  return type;
+}
+
+/* ---- reading and clearing ---- */
+
+umemStatusType umem_get_status(void const *ctx) {
+  umemVirtual const *self = ctx;
+  return self ? __atomic_load_n(&self->status.type, __ATOMIC_ACQUIRE) : umemValueError;
+}
+
+bool umem_is_ok(void const *ctx) { return umem_get_status(ctx) == umemOK; }
+
+/* Its own, also where ctx is a copy by value, whose message points into what was copied. */
+static char const *text_of(umemVirtual const *ctx) { return ctx->status.message ? ctx->text : ""; }
+
+char const *umem_get_message(void const *ctx) {
+  umemVirtual const *self = ctx;
+  if (!self) return "";
+  if (!open_texts()) return "";
+  char const *text = keep(text_of(self));
+  close_texts();
+  return text;
+}
+
+void umem_copy_message(umemVirtual const *ctx, char *text) {
+  text[0] = 0;
+  if (!open_texts()) return;
+  append(text, text_of(ctx));
+  close_texts();
+}
+
+umemStatusType umem_clear_status(void *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = ctx;
+  if (!self) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  bool texts = open_texts();
+  if (texts) {
+    self->status.message = NULL;
+    self->text[0] = 0;
+  }
+  __atomic_store_n(&self->status.type, umemOK, __ATOMIC_RELEASE);
+  if (texts) close_texts();
+  return umemOK;
+}
+
+umemStatusType umem_thread_status(void) { return thread_texts.type; }
+char const *umem_thread_message(void) { return keep(thread_texts.text); }
+uint64_t umem_thread_failures(void) { return umem_thread.failures; }
+
+void umem_thread_clear(void) {
+  thread_texts.type = umemOK;
+  thread_texts.text[0] = 0;
+}
+
+void umem_set_failure_hook(umemFailureHook *hook, void *data) {
+  if (!open_texts()) return;
+  failure_hook = hook;
+  failure_hook_data = data;
+  close_texts();
+}
+
+/* ---- attempts ---- */
+
+void umemAttempt_begin(umemAttempt *attempt) {
+  attempt->outer = umem_thread.attempt;
+  attempt->failures = umem_thread.failures;
+  attempt->type = umemOK;
+  attempt->last = umem_thread.last;
+  attempt->ctx = NULL;
+  attempt->adopter = NULL;
+  attempt->text[0] = 0;
+  umem_thread.attempt = attempt;
+}
+
+void umemAttempt_end(umemAttempt *attempt) {
+  umem_thread.attempt = attempt->outer;
+  umem_thread.failures = attempt->failures;
+  umem_thread.last = attempt->last;
+}
+
+bool umemAttempt_failed(umemAttempt const *attempt) { return attempt->type != umemOK; }
+
+umemStatusType umemAttempt_record(umemAttempt const *attempt) {
+  if (!umemAttempt_failed(attempt)) return umemOK;
+  record(attempt->ctx, attempt->type, attempt->text);
+  adopt_held(attempt);
+  return attempt->type;
+}

@@ -1,0 +1,36 @@
+/* cuda.c - device memory of one GPU, from cudaMalloc. Calls finish before they return, in the order
+ * of CUDA's legacy default stream. */
+#include "cuda/cuda_gpu.h"
+
+enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
+
+static int cuda_get(umemCudaPlace *place, void **adr, size_t nbytes) {
+  return place->gpu->rt->malloc(adr, nbytes);
+}
+
+static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+  (void)nbytes;
+  return place->gpu->rt->free(adr);
+}
+
+struct umemVtbl const umemCuda_vtbl = {
+    UMEM_CUDA_METHODS,
+    .dtor = umemCuda_dtor,
+    .synchronize = umemCuda_synchronize,
+    .info = umemCuda_info,
+};
+
+umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
+  UMEM_ENTER();
+  static umemCudaSource const source = {cuda_get, cuda_give, NULL};
+  static umemCudaKindOf const kind = {&umemCuda_vtbl,
+                                      &source,
+                                      umemCudaDevice,
+                                      "Cuda",
+                                      umemDeviceAccessible | umemReadable | umemWritable |
+                                          umemConcurrent | umemDeviceShared,
+                                      cuda_alignment,
+                                      sizeof(umemCudaPlace)};
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_thread.last;
+}

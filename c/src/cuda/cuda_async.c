@@ -1,0 +1,300 @@
+/* cuda_async.c - device memory whose allocations, frees, sets and copies are ordered on a stream.
+ *
+ * Blocks come from a pool of the driver that belongs to the context, so that neither the default pool
+ * nor other contexts notice. Without pools blocks come from cudaMalloc, and free waits for the stream. */
+#include "cuda/cuda_gpu.h"
+
+enum { async_alignment = 256 };
+
+typedef struct {
+  umemCudaPlace place;
+  void *pool; /* NULL: the driver has none */
+  bool owns_stream;
+  size_t maximum_size; /* of the pool; 0: none */
+  uint64_t allowed;    /* bit d: device d may use the pool's blocks; atomic */
+} Async;
+
+/* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
+enum { legacy_handle = 1, per_thread_handle = 2 };
+
+static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_place_of(ctx); }
+
+/* ---- blocks ---- */
+
+/* What an allocation in a graph would return is valid only while the graph runs. */
+static bool async_allows(umemVirtual *ctx) {
+  return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
+}
+
+static int async_get(umemCudaPlace *place, void **adr, size_t nbytes) {
+  Async *async = (Async *)place;
+  return async->pool ? place->gpu->rt->pool_malloc(adr, nbytes, async->pool, place->stream)
+                     : place->gpu->rt->malloc(adr, nbytes);
+}
+
+/* While the stream is captured blocks can neither go in its order nor wait for the work before the
+ * capture: they are refused, at the end of the context too, and go with the process. */
+static int async_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+  (void)nbytes;
+  umemCudaRt const *rt = place->gpu->rt;
+  if (umemCudaPlace_is_captured(place)) return umemCudaCaptureUnsupported;
+  if (((Async *)place)->pool) return rt->pool_free(adr, place->stream);
+  int error = umemCudaPlace_finish(place);
+  int freed = rt->free(adr);
+  return error ? error : freed;
+}
+
+static void async_trim(umemVirtual *ctx, size_t keep) {
+  Async *async = async_of(ctx);
+  umem_synchronize(ctx); /* blocks whose free is still queued could not go */
+  umemCudaScope scope;
+  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
+  int error = async->place.gpu->rt->pool_trim(async->pool, keep);
+  umemCuda_check(ctx, async->place.gpu, error, "cannot trim the pool to %zu bytes", keep);
+  umemCudaScope_leave(&scope);
+}
+
+/* What the pool has in reserve can be allocated too, and no more than it may hold. */
+static void async_info(umemVirtual *ctx, umemInfo *info) {
+  umemCuda_info(ctx, info);
+  Async *async = async_of(ctx);
+  uint64_t reserved = 0, used = 0;
+  umemCudaScope scope;
+  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
+  int error = async->place.gpu->rt->pool_sizes(async->pool, &reserved, &used);
+  if (umemCuda_check(ctx, async->place.gpu, error, "cannot ask how much the pool holds") &&
+      info->available != UMEM_UNKNOWN) {
+    uint64_t most = async->maximum_size ? async->maximum_size : UINT64_MAX;
+    uint64_t rest = most > used ? most - used : 0;
+    info->available += reserved - used;
+    if (info->available > rest) info->available = rest;
+    if (info->capacity > most) info->capacity = most;
+  }
+  umemCudaScope_leave(&scope);
+}
+
+void umemCudaAsync_allow(umemVirtual *ctx, int device) {
+  if (ctx->vptr != &umemCudaAsync_vtbl) return;
+  Async *async = async_of(ctx);
+  uint64_t bit = (uint64_t)1 << device;
+  if (!async->pool || (__atomic_load_n(&async->allowed, __ATOMIC_RELAXED) & bit)) return;
+  umemCudaRt const *rt = async->place.gpu->rt;
+  if (rt->pool_allow(async->pool, device))
+    rt->last_error(); /* copies go by way of the host */
+  else
+    __atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED);
+}
+
+/* ---- order ---- */
+
+/* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. Asked when the
+ * event is recorded that is to be waited for: another thread may begin a capture at any time. */
+static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
+  umemCudaRt const *rt = place->gpu->rt;
+  umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
+  uint64_t my_id = 0, their_id = 0;
+  if (rt->stream_capture(place->stream, &mine, &my_id) ||
+      rt->stream_capture(other->stream, &theirs, &their_id))
+    rt->last_error();
+  bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
+  if (inside || (mine == umemCudaNoCapture && !(umem_thread.apart && theirs != umemCudaNoCapture)))
+    return true;
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "%s stream is being captured into a graph: it cannot wait for work outside",
+                   mine == umemCudaNoCapture ? "the other" : "the");
+  return false;
+}
+
+/* Records the point up to which the work of place is queued, in an event of its GPU. */
+static bool mark(umemVirtual *ctx, umemCudaPlace *place, void *event) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return false;
+  bool marked = umemCuda_check(ctx, place->gpu, place->gpu->rt->event_record(event, place->stream),
+                               "cannot record an event");
+  umemCudaScope_leave(&scope);
+  return marked;
+}
+
+/* Again, where the event was recorded in a capture that is over by now. */
+static void wait_for_event(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other,
+                           void *event) {
+  umemCudaRt const *rt = place->gpu->rt;
+  int error = umemCudaCapturedEvent;
+  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
+       tries++) {
+    if (tries) rt->last_error();
+    if (!mark(ctx, other, event) || !can_wait(ctx, place, other)) return;
+    error = rt->stream_wait(place->stream, event);
+  }
+  umemCuda_check(ctx, place->gpu, error, "cannot wait for another stream");
+}
+
+static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return NULL;
+  void *event = umemCudaGpu_take_event(gpu, ctx);
+  umemCudaScope_leave(&scope);
+  return event;
+}
+
+/* For memory that belongs to no stream: kernels, and copies that are still under way, are on the legacy
+ * one. A capture cannot wait for them. */
+static void wait_for_legacy(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
+  if (place->gpu == other->gpu && !place->stream) return;
+  if (!umemCudaPlace_is_captured(place))
+    umemCudaGpu_precedes(other->gpu, ctx, place->stream);
+  else if (umem_thread.apart)
+    umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
+}
+
+static void async_wait(umemVirtual *ctx, umemVirtual *other) {
+  umemCudaPlace *place = umemCuda_place_of(ctx);
+  other = umem_innermost(other);
+  umemCudaPlace *that = umemCuda_place_of(other);
+  if (!that) {
+    umem_synchronize(other);
+    return;
+  }
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
+  void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
+  if (event) {
+    wait_for_event(ctx, place, that, event);
+    umemCudaGpu_give_event(that->gpu, event);
+  } else if (!umem_can(other, umemOrdered)) {
+    wait_for_legacy(ctx, place, that);
+  }
+  umemCudaScope_leave(&scope);
+}
+
+/* ---- construction and destruction ---- */
+
+static void async_dtor(umemVirtual *ctx);
+
+struct umemVtbl const umemCudaAsync_vtbl = {
+    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize,
+    .wait = async_wait, .trim = async_trim, .info = async_info,
+};
+
+/* Whether the stream could be had; records why not. In the scope. */
+static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
+  umemCudaGpu *gpu = async->place.gpu;
+  int device = gpu->device;
+  if (stream == per_thread_handle) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "cudaStreamPerThread is another stream in each thread: give one that is made");
+    return false;
+  }
+  if (stream == UMEM_STREAM_NEW) {
+    int error = gpu->rt->stream_create(&async->place.stream);
+    async->owns_stream = !error;
+    return umemCuda_check(ctx, gpu, error, "cannot create a stream");
+  }
+  async->place.stream = stream == legacy_handle ? NULL : (void *)stream;
+  if (async->place.stream &&
+      !umemCuda_check(ctx, gpu, gpu->rt->stream_device(async->place.stream, &device),
+                      "0x%jx is no stream", (uintmax_t)stream))
+    return false;
+  if (device == gpu->device) return true;
+  umemVirtual_fail(ctx, umemValueError, "the stream belongs to GPU %d, not %d", device,
+                   gpu->device);
+  return false;
+}
+
+static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const *options) {
+  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaRt const *rt = gpu->rt;
+  if (!gpu->has_pools) return true;
+  async->maximum_size = options->maximum_size;
+  int error = rt->pool_create(&async->pool, gpu->device, async->maximum_size);
+  if (error == umemCudaNotSupported) {
+    rt->last_error();
+    return true;
+  }
+  if (!error) error = rt->pool_set_threshold(async->pool, options->release_threshold);
+  return umemCuda_check(ctx, gpu, error, "cannot create a memory pool");
+}
+
+/* What was opened, even if not all of it was. Destroying what the driver has lost anyway needs no
+ * report. */
+static void close_all(Async *async) {
+  umemCudaRt const *rt = async->place.gpu->rt;
+  int error = 0;
+  if (async->pool) error |= rt->pool_destroy(async->pool);
+  if (async->owns_stream) error |= rt->stream_destroy(async->place.stream);
+  if (error) rt->last_error();
+}
+
+static void async_dtor(umemVirtual *ctx) {
+  Async *async = async_of(ctx);
+  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaScope scope;
+  if (!umemCudaGpu_is_inherited(gpu) && umemCudaScope_enter(&scope, ctx, gpu)) {
+    umemCuda_give_back(ctx);
+    if (!umemCudaPlace_is_captured(&async->place))
+      umemCuda_check(ctx, gpu, umemCudaPlace_finish(&async->place),
+                     "work on the stream has failed");
+    close_all(async);
+    umemCudaScope_leave(&scope);
+  }
+  umemCuda_dtor(ctx);
+}
+
+static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
+                                umemCudaAsyncOptions const *options) {
+  static umemCudaSource const source = {async_get, async_give, async_allows};
+  static umemCudaKindOf const kind = {&umemCudaAsync_vtbl,
+                                      &source,
+                                      umemCudaAsyncDevice,
+                                      "CudaAsync",
+                                      umemDeviceAccessible | umemReadable | umemWritable |
+                                          umemOrdered | umemConcurrent,
+                                      async_alignment,
+                                      sizeof(Async)};
+  Async *async = umemCuda_construct(&ctx->super, &kind, device);
+  if (!async) return umem_thread.last;
+  umemCudaGpu *gpu = async->place.gpu;
+  umemVirtual *self = &ctx->super;
+  umemCudaScope scope;
+  uint64_t before = umem_thread.failures;
+  bool opened = false;
+  if (umemCudaScope_enter(&scope, self, gpu)) {
+    opened = open_stream(self, async, stream) && open_pool(self, async, options);
+    if (!opened) close_all(async);
+    umemCudaScope_leave(&scope);
+  }
+  if (umem_thread.failures == before) return umemOK;
+  if (opened && umemCudaScope_enter(&scope, self, gpu)) { /* it is leaving that has failed */
+    close_all(async);
+    umemCudaScope_leave(&scope);
+  }
+  return umemCuda_construct_failed(self);
+}
+
+umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream) {
+  UMEM_ENTER();
+  return umemCudaAsync_ctor_with(ctx, device, stream, NULL);
+}
+
+umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
+                                       umemCudaAsyncOptions const *options) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemCudaAsyncOptions full = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  umem_construct(&ctx->super, NULL, umemCudaAsyncDevice, "CudaAsync", 0, 1, NULL);
+  return umem_read_sized(ctx, &full, sizeof full, options, "umemCudaAsyncOptions")
+             ? construct(ctx, device, stream, &full)
+             : umem_result(before);
+}
+
+uintptr_t umemCudaAsync_stream(void *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_guard(ctx);
+  if (self) self = umem_innermost(self);
+  umemCudaPlace *place = self ? umemCuda_place_of(self) : NULL;
+  if (place) return (uintptr_t)place->stream;
+  if (self)
+    umemVirtual_fail(self, umemTypeError, "%s has no stream of CUDA", umem_get_device_name(self));
+  return 0;
+}

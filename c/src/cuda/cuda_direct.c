@@ -1,0 +1,266 @@
+/* cuda_direct.c - the routes that only CUDA knows: between memories that a GPU addresses, on one
+ * GPU or two, and strided copies, also to and from host memory.
+ *
+ * A strided copy is done in boxes: rows of bytes in planes, as the copy engines know them. */
+#include "cuda/cuda_gpu.h"
+
+enum {
+  most_boxes = 4096,     /* for more, packing on the host costs less than starting copies */
+  most_pitch = INT32_MAX /* cudaDeviceProp.memPitch */
+};
+
+/* A copy whose route is known. */
+typedef struct Copy {
+  umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
+  umemCudaPlace *place;
+  umemCudaKind kind;
+  int src_device, dst_device; /* equal but for a copy between two GPUs */
+} Copy;
+
+/* ---- boxes ---- */
+
+/* How a layout is cut: the last `inner` of its dimensions are those of one box. */
+typedef struct Boxes {
+  int inner;
+  umemCudaBox box; /* of the first one; addresses and all */
+} Boxes;
+
+static bool is_pitch(ptrdiff_t stride, size_t width) {
+  return stride > 0 && (size_t)stride >= width && stride <= most_pitch;
+}
+
+/* Whether planes that lie this far apart hold whole rows, at least as many as are copied. */
+static bool is_plane(ptrdiff_t stride, ptrdiff_t pitch, size_t height) {
+  return stride > 0 && stride % pitch == 0 && (size_t)(stride / pitch) >= height;
+}
+
+/* False when the copy engines cannot do it, or not well. */
+static bool cut(Boxes *boxes, umemLayout const *layout) {
+  int last = layout->rank - 1;
+  ptrdiff_t const *from = layout->src_strides, *to = layout->dst_strides;
+  size_t const *extents = layout->extents;
+  size_t width = layout->item_size;
+  if (!is_pitch(from[last], width) || !is_pitch(to[last], width)) return false;
+  umemCudaBox *box = &boxes->box;
+  *box = (umemCudaBox){.src_pitch = (size_t)from[last],
+                       .dst_pitch = (size_t)to[last],
+                       .width = width,
+                       .height = extents[last],
+                       .depth = 1};
+  box->src_rows = box->dst_rows = box->height;
+  boxes->inner = 1;
+  if (last > 0 && is_plane(from[last - 1], from[last], box->height) &&
+      is_plane(to[last - 1], to[last], box->height)) {
+    box->src_rows = (size_t)(from[last - 1] / from[last]);
+    box->dst_rows = (size_t)(to[last - 1] / to[last]);
+    box->depth = extents[last - 1];
+    boxes->inner = 2;
+  }
+  size_t count = 1;
+  for (int k = 0; k < layout->rank - boxes->inner; k++)
+    if (__builtin_mul_overflow(count, extents[k], &count) || count > most_boxes) return false;
+  return true;
+}
+
+static int copy_box(Copy const *copy, umemCudaBox const *box) {
+  umemCudaRt const *rt = copy->place->gpu->rt;
+  return copy->src_device == copy->dst_device
+             ? rt->memcpy_box_async(box, copy->kind, copy->place->stream)
+             : rt->memcpy_box_peer_async(box, copy->dst_device, copy->src_device,
+                                         copy->place->stream);
+}
+
+/* All boxes of the dimensions from k on. */
+static int copy_boxes(Copy const *copy, Boxes const *boxes, umemLayout const *layout, int k,
+                      uintptr_t src_adr, uintptr_t dst_adr) {
+  if (k == layout->rank - boxes->inner) {
+    umemCudaBox box = boxes->box;
+    box.src = (void const *)src_adr;
+    box.dst = (void *)dst_adr;
+    return copy_box(copy, &box);
+  }
+  int error = 0;
+  for (size_t i = 0; i < layout->extents[k] && !error; i++)
+    error = copy_boxes(copy, boxes, layout, k + 1,
+                       src_adr + (uintptr_t)((ptrdiff_t)i * layout->src_strides[k]),
+                       dst_adr + (uintptr_t)((ptrdiff_t)i * layout->dst_strides[k]));
+  return error;
+}
+
+static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
+  umemCudaRt const *rt = copy->place->gpu->rt;
+  void *dst = (void *)dst_adr;
+  void const *src = (void const *)src_adr;
+  return copy->src_device == copy->dst_device
+             ? rt->memcpy_async(dst, src, nbytes, copy->kind, copy->place->stream)
+             : rt->memcpy_peer_async(dst, copy->dst_device, src, copy->src_device, nbytes,
+                                     copy->place->stream);
+}
+
+/* ---- which copies are ours ---- */
+
+static bool is_host(umemVirtual const *ctx) {
+  return umem_can(ctx, umemCpuReadable) && ctx->vptr != &umemCudaManaged_vtbl;
+}
+
+/* Who leads: an ordered context rather than another, then one of device memory. -1: none of ours. */
+static int rank_of(umemVirtual const *ctx) {
+  if (!umemCuda_place_of(ctx)) return -1;
+  return 2 * umem_can(ctx, umemOrdered) + !umem_can(ctx, umemCpuReadable);
+}
+
+/* The device whose memory ctx is; that of the leader for memory that belongs to none. */
+static int device_of(umemVirtual const *ctx, umemCudaPlace const *leader) {
+  umemCudaPlace const *place = umemCuda_place_of(ctx);
+  bool on_device = place && !umem_can(ctx, umemCpuReadable);
+  return (on_device ? place : leader)->gpu->device;
+}
+
+/* Told although CUDA could see it from the addresses: one that is not the device's any more would be taken
+ * for the host's, and the process crash. Managed memory counts as the device's. */
+static umemCudaKind kind_of(umemVirtual const *src, umemVirtual const *dst) {
+  bool from_host = is_host(src), to_host = is_host(dst);
+  if (from_host && to_host) return umemCudaAnyKind;
+  return from_host ? umemCudaToDevice : to_host ? umemCudaToHost : umemCudaWithinDevice;
+}
+
+/* Whether a GPU can use the addresses of one side, and either a GPU or the CPU those of the other. */
+static bool is_ours(umemVirtual *src, umemVirtual *dst, umemLayout const *layout) {
+  bool gpu_reads = umem_can(src, umemDeviceAccessible);
+  bool gpu_writes = umem_can(dst, umemDeviceAccessible);
+  if (gpu_reads && gpu_writes) return true;
+  if (!layout->rank) return false; /* runs to and from the host have methods of their own */
+  return gpu_reads ? umem_cpu_writes(dst) : gpu_writes && umem_cpu_reads(src);
+}
+
+/* Whether the copy may be unfinished on return: not where host memory may be pageable, and not after a
+ * failure, when its blocks may go at once. */
+static bool may_go_on(Copy const *copy, umemVirtual *src, umemVirtual *dst, int error) {
+  bool pinned = umem_can(src, umemDeviceAccessible) && umem_can(dst, umemDeviceAccessible);
+  return umem_can(copy->leader, umemOrdered) &&
+         ((pinned && !error) || umemCudaPlace_is_captured(copy->place));
+}
+
+/* What uses memory that belongs to no stream, kernels and copies that are still under way, is on the legacy
+ * one: the copy comes after it. A capture cannot wait for what is outside of it. */
+static bool follow_legacy(Copy const *copy, umemVirtual *other) {
+  umemCudaPlace const *mine = copy->place, *place = umemCuda_place_of(other);
+  if (!place || !umem_can(other, umemDeviceShared)) return true;
+  if (place->gpu == mine->gpu && !mine->stream) return true;
+  return umemCudaPlace_is_captured(mine) ||
+         umemCudaGpu_precedes(place->gpu, copy->leader, mine->stream);
+}
+
+/* Lets the legacy stream of gpu wait for what is queued on the stream of place. Returns the runtime's error.
+ * In the scope of place's GPU. */
+static int lead_legacy(umemCudaPlace const *place, umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaRt const *rt = place->gpu->rt;
+  void *event = NULL;
+  umemCudaScope scope;
+  int error = rt->event_create(&event);
+  if (error) return error;
+  error = rt->event_record(event, place->stream);
+  bool captured = umemCudaPlace_is_captured(place); /* by now: the event is of no use outside */
+  if (!error && !captured) {
+    error = umemCudaInvalidHandle; /* which enter has told */
+    if (umemCudaScope_enter(&scope, ctx, gpu)) {
+      error = rt->stream_wait(NULL, event);
+      umemCudaScope_leave(&scope);
+    }
+  }
+  if (rt->event_destroy(
+          event)) { /* tried twice, as it would stay. Who waits for it goes on waiting */
+    rt->last_error();
+    if (rt->event_destroy(event)) rt->last_error();
+  }
+  return error;
+}
+
+/* A copy may still be queued on the leader's stream. What uses the memory of the other side later, on the
+ * legacy stream if it belongs to no other, comes after the copy. A capture leads nothing outside of it. */
+static void lead(Copy const *copy, umemVirtual *other) {
+  umemCudaPlace const *mine = copy->place, *place = umemCuda_place_of(other);
+  if (!place || umem_can(other, umemOrdered) || other->vptr == &umemCudaHost_vtbl) return;
+  if ((place->gpu == mine->gpu && !mine->stream) || umemCudaPlace_is_captured(mine)) return;
+  if (!lead_legacy(mine, copy->leader, place->gpu)) return;
+  mine->gpu->rt->last_error();
+  if (!umemCudaPlace_is_captured(mine))
+    umemCudaPlace_finish(mine); /* then nothing is left to wait for */
+}
+
+/* After a failure the blocks of a copy may go at once: it is done then. One that is recorded is not under way. */
+static void cut_short(Copy const *copy) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, copy->leader, copy->place->gpu)) return;
+  if (!umemCudaPlace_is_captured(copy->place) && umemCudaPlace_finish(copy->place))
+    copy->place->gpu->rt->last_error();
+  umemCudaScope_leave(&scope);
+}
+
+/* A copy that is not ours goes by way of buffers that live no longer than the call. In a capture it would
+ * be recorded with them: it is refused. */
+static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
+                            umemLayout const *layout) {
+  bool buffered = layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
+  umemCudaPlace *place = umemCuda_place_of(ctx);
+  umemCudaScope scope;
+  if (!buffered || !umem_can(ctx, umemOrdered)) return false;
+  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return true;
+  bool captured = umemCudaPlace_is_captured(place);
+  if (captured)
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "the stream is being captured into a graph: a copy between %s and %s in this "
+                     "layout needs buffers",
+                     umem_get_device_name(src), umem_get_device_name(dst));
+  umemCudaScope_leave(&scope);
+  return captured;
+}
+
+static int start(Copy const *copy, Boxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
+                 umemLayout const *layout) {
+  return layout->rank ? copy_boxes(copy, boxes, layout, 0, src_adr, dst_adr)
+                      : copy_run(copy, src_adr, dst_adr, layout->item_size);
+}
+
+/* Lets the leader's GPU reach the memory of the other one directly, where it can. Where it cannot, the
+ * runtime copies by way of the host. */
+static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
+  umemCudaGpu *gpu = copy->place->gpu;
+  umemVirtual *other = copy->leader == dst ? src : dst;
+  int device = copy->leader == dst ? copy->src_device : copy->dst_device;
+  if (device != gpu->device && umemCudaGpu_reaches(gpu, device))
+    umemCudaAsync_allow(other, gpu->device);
+}
+
+bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                          uintptr_t dst_adr, umemLayout const *layout) {
+  Boxes boxes;
+  if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
+  if (!is_ours(src, dst, layout) || (layout->rank && !cut(&boxes, layout)))
+    return refuse_captured(ctx, src, dst, layout);
+  bool to_leader = rank_of(dst) >= rank_of(src);
+  umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
+  umemCudaPlace *place = umemCuda_place_of(leader);
+  Copy copy = {leader, place, kind_of(src, dst), device_of(src, place), device_of(dst, place)};
+
+  if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, leader, place->gpu)) return true;
+  if (!follow_legacy(&copy, other)) {
+    umemCudaScope_leave(&scope);
+    return true;
+  }
+  open_peer(&copy, src, dst);
+  int error = start(&copy, &boxes, src_adr, dst_adr, layout);
+  if (!may_go_on(&copy, src, dst, error)) {
+    int last = umemCudaPlace_finish(place);
+    if (!error) error = last;
+  } else if (!error) {
+    lead(&copy, other);
+  }
+  bool done = umemCuda_check(leader, place->gpu, error, "cannot copy from 0x%jx to 0x%jx",
+                             (uintmax_t)src_adr, (uintmax_t)dst_adr);
+  umemCudaScope_leave(&scope);
+  if (done && umem_can(other, umemOrdered) && umem_wait(other, leader) != umemOK) cut_short(&copy);
+  return true;
+}

@@ -1,0 +1,75 @@
+/* cuda_host.c - page-locked host memory. The CPU uses it as any RAM; what GPUs copy from and to it
+ * goes at the speed of the link. */
+#include "cuda/cuda_gpu.h"
+
+enum { pinned_alignment = 256 };
+
+typedef struct {
+  umemCudaPlace place;
+  unsigned flags; /* umemCudaPortable and so on */
+} Pinned;
+
+static int pinned_get(umemCudaPlace *place, void **adr, size_t nbytes) {
+  return umemCuda_pin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
+}
+
+static int pinned_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+  return umemCuda_unpin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
+}
+
+struct umemVtbl const umemCudaHost_vtbl = {
+    .dtor = umemCuda_dtor,
+    .is_same_device = umemCuda_is_same_device,
+    .alloc = umemCuda_alloc,
+    .free = umemCuda_free,
+    .set = umem_ram_set,
+    .copy_to = umem_ram_copy_to,
+    .copy_from = umem_ram_copy_from,
+    .info = umem_ram_info, /* it belongs to no device */
+    .realloc = umemCuda_realloc,
+};
+
+/* The caller's current device, the first one where there is no choice: pinning needs the context of some
+ * GPU. Returns the runtime's error. */
+static int current_device(int *device) {
+  umemCudaRt const *rt = umemCudaRt_get();
+  int error = rt ? rt->get_device(device) : umemCudaSuccess;
+  if (!error) return error;
+  *device = 0;
+  bool tells = error == umemCudaInsufficientDriver || error == umemCudaNoGpu ||
+               error == umemCudaStubLibrary; /* the constructor does, and better */
+  if (tells) rt->last_error();
+  return tells ? umemCudaSuccess : error;
+}
+
+static umemStatusType fail_early(umemVirtual *ctx, umemCudaKindOf const *kind, int error) {
+  umemCudaGpu none = {.rt = umemCudaRt_get()};
+  umem_construct(ctx, kind->vtbl, kind->type, kind->name, kind->capabilities, kind->alignment,
+                 NULL);
+  umemCuda_check(ctx, &none, error, "cannot ask for the current GPU");
+  umem_construct_failed(ctx);
+  return umem_thread.last;
+}
+
+umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
+  UMEM_ENTER();
+  static umemCudaSource const source = {pinned_get, pinned_give, NULL};
+  static umemCudaKindOf const kind = {&umemCudaHost_vtbl,
+                                      &source,
+                                      umemCudaHostDevice,
+                                      "CudaHost",
+                                      umemCpuReadable | umemCpuWritable | umemDeviceAccessible |
+                                          umemReadable | umemWritable | umemConcurrent,
+                                      pinned_alignment,
+                                      sizeof(Pinned)};
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  int device = 0, error = current_device(&device);
+  if (error) return fail_early(&ctx->super, &kind, error);
+  Pinned *pinned = umemCuda_construct(&ctx->super, &kind, device);
+  if (!pinned) return umem_thread.last;
+  pinned->flags = umemCudaPortable | umemCudaMapped;
+  if (flags & UMEM_WRITE_COMBINED) pinned->flags |= umemCudaWriteCombined;
+  if (!(flags & ~UMEM_WRITE_COMBINED)) return umemOK;
+  umemVirtual_fail(ctx, umemValueError, "flags 0x%x: there is only UMEM_WRITE_COMBINED", flags);
+  return umemCuda_construct_failed(&ctx->super);
+}

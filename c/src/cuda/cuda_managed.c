@@ -1,0 +1,92 @@
+/* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
+ * moves to where they are used. */
+#include "cuda/cuda_gpu.h"
+
+enum {
+  managed_alignment = 256,
+  all_flags = UMEM_PREFER_DEVICE | UMEM_READ_MOSTLY | UMEM_ACCESSED_BY_DEVICE | UMEM_PREFETCH
+};
+
+typedef struct {
+  umemCudaPlace place;
+  unsigned flags;
+} Managed;
+
+/* What the constructor's flags ask for; drivers without concurrent access know no such hints. */
+static int give_hints(Managed *managed, void *adr, size_t nbytes) {
+  umemCudaGpu *gpu = managed->place.gpu;
+  umemCudaRt const *rt = gpu->rt;
+  int error = 0;
+  if (!gpu->concurrent_managed) return error;
+  if (managed->flags & UMEM_PREFER_DEVICE)
+    error = rt->advise(adr, nbytes, umemCudaPreferDevice, gpu->device);
+  if (!error && (managed->flags & UMEM_READ_MOSTLY))
+    error = rt->advise(adr, nbytes, umemCudaReadMostly, gpu->device);
+  if (!error && (managed->flags & UMEM_ACCESSED_BY_DEVICE))
+    error = rt->advise(adr, nbytes, umemCudaAccessedByDevice, gpu->device);
+  if (!error && (managed->flags & UMEM_PREFETCH))
+    error = rt->prefetch(adr, nbytes, gpu->device, managed->place.stream);
+  return error;
+}
+
+static int managed_get(umemCudaPlace *place, void **adr, size_t nbytes) {
+  umemCudaGpu *gpu = place->gpu;
+  int error = umemCudaRoom_take(gpu, nbytes);
+  if (error) return error;
+  error = gpu->rt->malloc_managed(adr, nbytes);
+  if (!error) {
+    error = give_hints((Managed *)place, *adr, nbytes);
+    if (error) gpu->rt->free(*adr);
+  }
+  if (error) umemCudaRoom_give(gpu, nbytes);
+  return error;
+}
+
+static int managed_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+  int error = place->gpu->rt->free(adr);
+  if (!error) umemCudaRoom_give(place->gpu, nbytes);
+  return error;
+}
+
+/* Nobody looks at blocks any more when they go. */
+static void managed_dtor(umemVirtual *ctx) {
+  umemCudaRoom_leave(umemCuda_place_of(ctx));
+  umemCuda_dtor(ctx);
+}
+
+struct umemVtbl const umemCudaManaged_vtbl = {
+    UMEM_CUDA_METHODS,
+    .synchronize = umemCuda_synchronize,
+    .dtor = managed_dtor,
+    .info = umemCuda_info,
+};
+
+umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
+  UMEM_ENTER();
+  static umemCudaSource const source = {managed_get, managed_give, NULL};
+  static umemCudaKindOf const kind = {&umemCudaManaged_vtbl,
+                                      &source,
+                                      umemCudaManagedDevice,
+                                      "CudaManaged",
+                                      umemDeviceAccessible | umemReadable | umemWritable |
+                                          umemConcurrent | umemDeviceShared,
+                                      managed_alignment,
+                                      sizeof(Managed)};
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  Managed *managed = umemCuda_construct(&ctx->super, &kind, device);
+  if (!managed) return umem_thread.last;
+  managed->flags = flags;
+  umemCudaGpu *gpu = managed->place.gpu;
+  if (flags & ~(unsigned)all_flags)
+    umemVirtual_fail(ctx, umemValueError, "flags 0x%x: only 0x%x have a meaning", flags, all_flags);
+  else if (!gpu->has_managed)
+    umemVirtual_fail(ctx, umemNotSupportedError, "GPU %d, %s, has no managed memory", gpu->device,
+                     gpu->name);
+  else {
+    /* Without it the CPU may touch the memory only while no kernel runs: copies are safe always. */
+    if (gpu->concurrent_managed) ctx->super.capabilities |= umemCpuReadable | umemCpuWritable;
+    umemCudaRoom_enter(&managed->place);
+    return umemOK;
+  }
+  return umemCuda_construct_failed(&ctx->super);
+}

@@ -1,0 +1,108 @@
+/* cuda_pin.c - page-locked host memory.
+ *
+ * The runtime takes its pages from the system one by one, in one thread. All but the smallest blocks are
+ * mapped here instead, on huge pages, touched by several threads and then registered: 1 GiB is had and
+ * given back in 82 ms instead of 511 ms (H200, 16 cores). */
+#include "cuda/cuda_gpu.h"
+#include "base/parallel.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Blocks from here on are mapped: 0.13 ms instead of 0.59 ms for this size. Smaller ones share the pages
+ * that the runtime has already. */
+static size_t const map_from = 256 << 10;
+
+/* What a thread touches at least: an integer number of huge pages. Less makes it slower. */
+static size_t const least_slice = 4 << 20;
+
+/* From here on it is asked first whether the machine has so much left. */
+static size_t const ask_from = 64 << 20;
+
+static size_t const huge_page = 2 << 20;
+
+static bool is_mapped(size_t nbytes, unsigned flags) {
+  return nbytes >= map_from && !(flags & umemCudaWriteCombined);
+}
+
+/* ---- memory from the system ---- */
+
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+/* nbytes in whole pages; there must be room for the sum. */
+static size_t in_pages(size_t nbytes) { return (nbytes + page_size() - 1) & ~(page_size() - 1); }
+
+/* Bytes that can be had without swapping, SIZE_MAX if the system does not tell. To touch more ends not
+ * in an error but in the end of a process of the system's choice. */
+static size_t available_bytes(void) {
+  FILE *file = fopen("/proc/meminfo", "re");
+  char line[128];
+  size_t kilobytes = SIZE_MAX;
+  while (file && fgets(line, sizeof line, file) &&
+         sscanf(line, "MemAvailable: %zu kB", &kilobytes) != 1)
+    continue;
+  if (file) fclose(file);
+  return kilobytes > SIZE_MAX / 1024 ? SIZE_MAX : kilobytes * 1024;
+}
+
+/* Maps length bytes at a multiple of huge_page; NULL without room for them. */
+static char *map_pages(size_t length) {
+  char *start =
+      mmap(NULL, length + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  size_t before = -(uintptr_t)start & (huge_page - 1);
+  if (before) munmap(start, before); /* parts of a mapping of our own: cannot fail, but cost room */
+  munmap(start + before + length, huge_page - before);
+  madvise(start + before, length, MADV_HUGEPAGE); /* advice only */
+  return start + before;
+}
+
+/* Pages being touched by several threads. */
+typedef struct Touch {
+  char *start;
+  size_t length, slice;
+} Touch;
+
+/* (MADV_POPULATE_WRITE, by several threads, takes twice as long.) */
+static void touch_slice(void *job, unsigned piece) {
+  Touch *touch = job;
+  size_t page = page_size();
+  size_t at = piece * touch->slice;
+  size_t end = touch->length - at < touch->slice ? touch->length : at + touch->slice;
+  for (; at < end; at += page) *(char volatile *)(touch->start + at) = 0;
+}
+
+static void touch_pages(char *start, size_t length) {
+  unsigned pieces = umem_parallel_pieces(length, least_slice, umemParallelMost);
+  size_t slice = (length / pieces + huge_page) & ~(huge_page - 1);
+  Touch touch = {.start = start, .length = length, .slice = slice};
+  umem_parallel((unsigned)((length + slice - 1) / slice), touch_slice, &touch);
+}
+
+/* ---- the two functions ---- */
+
+int umemCuda_pin(umemCudaRt const *rt, void **adr, size_t nbytes, unsigned flags) {
+  if (!is_mapped(nbytes, flags)) return rt->host_alloc(adr, nbytes, flags);
+  if (nbytes > SIZE_MAX / 2 || (nbytes >= ask_from && nbytes > available_bytes()))
+    return umemCudaOutOfMemory;
+  size_t length = in_pages(nbytes);
+  char *start = map_pages(length);
+  if (!start) return umemCudaOutOfMemory;
+  touch_pages(start, length);
+  int error = rt->host_register(start, length, flags);
+  if (error)
+    munmap(start, length);
+  else
+    *adr = start;
+  return error;
+}
+
+/* A block of which the runtime says that it could not let it go stays mapped: the driver may still use
+ * it. */
+int umemCuda_unpin(umemCudaRt const *rt, void *adr, size_t nbytes, unsigned flags) {
+  if (!is_mapped(nbytes, flags)) return rt->host_free(adr);
+  int error = rt->host_unregister(adr);
+  if (!error) munmap(adr, in_pages(nbytes));
+  return error;
+}

@@ -1,0 +1,149 @@
+/* cuda_room.c - how much managed memory a GPU has room for.
+ *
+ * A driver that must give out more than the card holds can stop the whole machine. So all live blocks of
+ * managed memory together must fit into what nothing else has. What the GPU has free tells less: pages of
+ * them that are on the GPU are missing there already. CUDA does not say how many those are, and pages can
+ * leave the GPU whenever the CPU touches them. Therefore blocks count in full besides what is free, as if
+ * none of their pages were on the GPU, as long as that suffices.
+ *
+ * Where it does not, pages are made sure of: live blocks are prefetched to the GPU, piece by piece, each at
+ * most a quarter of what is free then. A piece that takes nothing of that was there already, and counts once
+ * from now on. Of a block that is elsewhere no more than one piece is moved. */
+#include "cuda/cuda_gpu.h"
+
+#include <pthread.h>
+
+enum { room_share = 4 };
+static uint64_t const least_piece = 2 << 20; /* what the driver moves pages in, at most */
+static uint64_t const first_piece = 64 << 20, largest_piece = 1 << 30;
+
+/* Guards the list, and lets only one thread look for room. It is no umemLock, for which fork would wait. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static umemCudaPlace *places; /* of managed memory */
+
+/* In a child nobody holds it. */
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+
+__attribute__((constructor(101))) static void watch_fork(void) {
+  pthread_atfork(NULL, NULL, renew_lock);
+}
+
+void umemCudaRoom_enter(umemCudaPlace *place) {
+  pthread_mutex_lock(&lock);
+  place->next = places;
+  places = place;
+  pthread_mutex_unlock(&lock);
+}
+
+void umemCudaRoom_leave(umemCudaPlace *place) {
+  pthread_mutex_lock(&lock);
+  umemCudaPlace **link = &places;
+  while (*link && *link != place) link = &(*link)->next;
+  if (*link) *link = place->next;
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- making sure of pages ---- */
+
+/* Bytes. */
+typedef struct Search {
+  umemCudaGpu *gpu;
+  void *stream;
+  uint64_t wanted;    /* that should be found on the GPU */
+  uint64_t resident;  /* that were found there */
+  uint64_t sure;      /* that are there now: these, and what was moved */
+  uint64_t available; /* that the GPU has free */
+  int error;
+} Search;
+
+static bool is_over(Search const *search) {
+  return search->error || search->resident >= search->wanted ||
+         search->available / room_share < least_piece;
+}
+
+/* The next piece of rest bytes. */
+static uint64_t piece_of(Search const *search, uint64_t size, uint64_t rest) {
+  uint64_t most = search->available / room_share / least_piece * least_piece;
+  if (size > most) size = most;
+  return size < rest ? size : rest;
+}
+
+/* How many of the bytes were not on the GPU. Others that take memory meanwhile count as such. */
+static uint64_t move(Search *search, uintptr_t adr, uint64_t nbytes) {
+  umemCudaRt const *rt = search->gpu->rt;
+  size_t available = 0, capacity;
+  search->error = rt->prefetch((void const *)adr, nbytes, search->gpu->device, search->stream);
+  if (!search->error) search->error = rt->stream_synchronize(search->stream);
+  if (!search->error) search->error = rt->memory_info(&available, &capacity);
+  if (search->error) return nbytes;
+  uint64_t moved = search->available > available ? search->available - available : 0;
+  search->available = available;
+  search->sure += nbytes;
+  return moved < nbytes ? moved : nbytes;
+}
+
+static void look_at_block(Search *search, uintptr_t adr, uint64_t nbytes) {
+  uint64_t size = first_piece, moved = 0;
+  for (uint64_t at = 0; at < nbytes && !moved && !is_over(search);) {
+    uint64_t piece = piece_of(search, size, nbytes - at);
+    moved = move(search, adr + at, piece);
+    search->resident += piece - moved;
+    at += piece;
+    if (size < largest_piece) size *= 2;
+  }
+}
+
+/* Blocks leave the table before they are freed: who holds its lock can rely on them. */
+static void look_at_place(Search *search, umemCudaPlace *place) {
+  umemTableCell *cell;
+  umemLock_acquire(&place->lock);
+  for (size_t at = 0; !is_over(search) && (cell = umemTable_next(&place->blocks, &at)); at++)
+    if (cell->value >= least_piece) look_at_block(search, cell->key, cell->value);
+  umemLock_release(&place->lock);
+}
+
+/* How many bytes of live blocks are on the GPU for sure, beyond what available counts: as many as wanted, or
+ * as many as could be found. It fails where there is not enough room. */
+static uint64_t find_resident(umemCudaGpu *gpu, uint64_t wanted, uint64_t available) {
+  umemCudaRt const *rt = gpu->rt;
+  Search search = {.gpu = gpu, .wanted = wanted, .available = available};
+  if (rt->stream_create(&search.stream)) {
+    rt->last_error();
+    return 0;
+  }
+  for (umemCudaPlace *place = places; place && !is_over(&search); place = place->next)
+    if (place->gpu == gpu) look_at_place(&search, place);
+  if (search.error) rt->last_error();
+  if (rt->stream_destroy(search.stream)) rt->last_error();
+  /* What is free and what is sure to be there now; but no more than was when this began. */
+  uint64_t now = search.available + search.sure, then = available + search.resident;
+  uint64_t both = now < then ? now : then;
+  return both > available ? both - available : 0;
+}
+
+/* ---- room ---- */
+
+static int reserve(umemCudaGpu *gpu, uint64_t nbytes) {
+  size_t available = 0, capacity = 0;
+  int error = gpu->rt->memory_info(&available, &capacity);
+  if (error) return error;
+  uint64_t live = __atomic_load_n(&gpu->managed, __ATOMIC_RELAXED);
+  if (nbytes > available) return umemCudaOutOfMemory;
+  uint64_t rest = available - nbytes;
+  if (live > rest && gpu->concurrent_managed && live <= capacity - nbytes)
+    rest += find_resident(gpu, live - rest, available);
+  if (live > rest) return umemCudaOutOfMemory;
+  __atomic_fetch_add(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+  return umemCudaSuccess;
+}
+
+int umemCudaRoom_take(umemCudaGpu *gpu, size_t nbytes) {
+  pthread_mutex_lock(&lock);
+  int error = reserve(gpu, nbytes);
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+void umemCudaRoom_give(umemCudaGpu *gpu, size_t nbytes) {
+  __atomic_fetch_sub(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,451 @@
+/* cuda_rt.c - fills the table of cuda_rt.h from the CUDA runtime, 12.2 and later.
+ *
+ * The runtime is linked statically and opens the driver when it is first called, so the library loads
+ * on machines without one. The few functions of the driver are asked of the runtime. */
+#include "cuda/cuda_rt.h"
+
+static umemCudaRt const *replacement;
+
+void umemCudaRt_replace(umemCudaRt const *table) { replacement = table; }
+
+#ifndef UMEM_WITH_CUDA
+
+umemCudaRt const *umemCudaRt_get(void) { return replacement; }
+
+#else
+
+/* Stream NULL is the legacy default stream, whatever the build is compiled with: CUDA's headers would
+ * replace the functions by those of a default stream per thread. */
+#undef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#undef __CUDA_API_PER_THREAD_DEFAULT_STREAM
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#if CUDART_VERSION < 12020
+#error "umem needs CUDA 12.2 or later"
+#endif
+
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(umemCudaInvalidValue, cudaErrorInvalidValue);
+SAME(umemCudaOutOfMemory, cudaErrorMemoryAllocation);
+SAME(umemCudaInitializationError, cudaErrorInitializationError);
+SAME(umemCudaUnloading, cudaErrorCudartUnloading);
+SAME(umemCudaStubLibrary, cudaErrorStubLibrary);
+SAME(umemCudaInsufficientDriver, cudaErrorInsufficientDriver);
+SAME(umemCudaNoGpu, cudaErrorNoDevice);
+SAME(umemCudaInvalidOrdinal, cudaErrorInvalidDevice);
+SAME(umemCudaInvalidContext, cudaErrorDeviceUninitialized);
+SAME(umemCudaUncorrectable, cudaErrorECCUncorrectable);
+SAME(umemCudaLinkUncorrectable, cudaErrorNvlinkUncorrectable);
+SAME(umemCudaInvalidHandle, cudaErrorInvalidResourceHandle);
+SAME(umemCudaNotReady, cudaErrorNotReady);
+SAME(umemCudaIllegalAddress, cudaErrorIllegalAddress);
+SAME(umemCudaLaunchTimeout, cudaErrorLaunchTimeout);
+SAME(umemCudaPeerAlreadyEnabled, cudaErrorPeerAccessAlreadyEnabled);
+SAME(umemCudaContextDestroyed, cudaErrorContextIsDestroyed);
+SAME(umemCudaAssert, cudaErrorAssert);
+SAME(umemCudaAlreadyRegistered, cudaErrorHostMemoryAlreadyRegistered);
+SAME(umemCudaNotRegistered, cudaErrorHostMemoryNotRegistered);
+SAME(umemCudaHardwareStackError, cudaErrorHardwareStackError);
+SAME(umemCudaIllegalInstruction, cudaErrorIllegalInstruction);
+SAME(umemCudaMisalignedAddress, cudaErrorMisalignedAddress);
+SAME(umemCudaInvalidAddressSpace, cudaErrorInvalidAddressSpace);
+SAME(umemCudaInvalidPc, cudaErrorInvalidPc);
+SAME(umemCudaLaunchFailure, cudaErrorLaunchFailure);
+SAME(umemCudaNotPermitted, cudaErrorNotPermitted);
+SAME(umemCudaNotSupported, cudaErrorNotSupported);
+SAME(umemCudaCaptureUnsupported, cudaErrorStreamCaptureUnsupported);
+SAME(umemCudaCaptureInvalidated, cudaErrorStreamCaptureInvalidated);
+SAME(umemCudaCaptureIsolation, cudaErrorStreamCaptureIsolation);
+SAME(umemCudaCaptureImplicit, cudaErrorStreamCaptureImplicit);
+SAME(umemCudaCapturedEvent, cudaErrorCapturedEvent);
+SAME(umemCudaToDevice, cudaMemcpyHostToDevice);
+SAME(umemCudaToHost, cudaMemcpyDeviceToHost);
+SAME(umemCudaWithinDevice, cudaMemcpyDeviceToDevice);
+SAME(umemCudaAnyKind, cudaMemcpyDefault);
+SAME(umemCudaUnregistered, cudaMemoryTypeUnregistered);
+SAME(umemCudaPinned, cudaMemoryTypeHost);
+SAME(umemCudaDeviceMemory, cudaMemoryTypeDevice);
+SAME(umemCudaManagedMemory, cudaMemoryTypeManaged);
+SAME(umemCudaNoCapture, cudaStreamCaptureStatusNone);
+SAME(umemCudaCapturing, cudaStreamCaptureStatusActive);
+SAME(umemCudaCaptureBroken, cudaStreamCaptureStatusInvalidated);
+SAME(umemCudaPortable, cudaHostAllocPortable);
+SAME(umemCudaMapped, cudaHostAllocMapped);
+SAME(umemCudaWriteCombined, cudaHostAllocWriteCombined);
+SAME(umemCudaPortable, cudaHostRegisterPortable);
+SAME(umemCudaMapped, cudaHostRegisterMapped);
+SAME(2, cudaStreamCaptureModeRelaxed); /* exchange_capture_mode */
+
+/* The errors of the driver's functions that umem calls. */
+SAME(umemCudaInvalidValue, CUDA_ERROR_INVALID_VALUE);
+SAME(umemCudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(umemCudaInitializationError, CUDA_ERROR_NOT_INITIALIZED);
+SAME(umemCudaUnloading, CUDA_ERROR_DEINITIALIZED);
+SAME(umemCudaNoGpu, CUDA_ERROR_NO_DEVICE);
+SAME(umemCudaInvalidOrdinal, CUDA_ERROR_INVALID_DEVICE);
+SAME(umemCudaInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
+SAME(umemCudaInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
+SAME(umemCudaContextDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+SAME(umemCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED);
+SAME(umemCudaCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+
+/* ---- the driver's functions ---- */
+
+static struct {
+  pthread_once_t once;
+  cudaError_t found; /* what looking for them returned */
+  CUresult (*get_current)(CUcontext *);
+  CUresult (*push)(CUcontext);
+  CUresult (*pop)(CUcontext *);
+  CUresult (*get_device)(CUdevice *);
+  CUresult (*retain)(CUcontext *, CUdevice);
+  CUresult (*release)(CUdevice);
+  CUresult (*stream_context)(CUstream, CUcontext *);
+} driver = {.once = PTHREAD_ONCE_INIT};
+
+/* They are called by their types here, and found by their names. */
+#define CALLED_AS(pointer, function)                                                               \
+  _Static_assert(__builtin_types_compatible_p(__typeof__(driver.pointer), __typeof__(&function)),  \
+                 #function)
+CALLED_AS(get_current, cuCtxGetCurrent);
+CALLED_AS(push, cuCtxPushCurrent);
+CALLED_AS(pop, cuCtxPopCurrent);
+CALLED_AS(get_device, cuCtxGetDevice);
+CALLED_AS(retain, cuDevicePrimaryCtxRetain);
+CALLED_AS(release, cuDevicePrimaryCtxRelease);
+CALLED_AS(stream_context, cuStreamGetCtx);
+
+static void find_one(char const *name, void **function) {
+  if (driver.found != cudaSuccess) return;
+  enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+#if CUDART_VERSION >= 12050
+  driver.found =
+      cudaGetDriverEntryPointByVersion(name, function, 12020, cudaEnableLegacyStream, &result);
+#else
+  driver.found = cudaGetDriverEntryPoint(name, function, cudaEnableLegacyStream, &result);
+#endif
+  if (driver.found == cudaSuccess && result != cudaDriverEntryPointSuccess)
+    driver.found = cudaErrorInsufficientDriver;
+}
+
+static void find_driver(void) {
+  find_one("cuCtxGetCurrent", (void **)&driver.get_current);
+  find_one("cuCtxPushCurrent", (void **)&driver.push);
+  find_one("cuCtxPopCurrent", (void **)&driver.pop);
+  find_one("cuCtxGetDevice", (void **)&driver.get_device);
+  find_one("cuDevicePrimaryCtxRetain", (void **)&driver.retain);
+  find_one("cuDevicePrimaryCtxRelease", (void **)&driver.release);
+  find_one("cuStreamGetCtx", (void **)&driver.stream_context);
+}
+
+/* Most of the driver's numbers are the runtime's too; those that are not have no name there. */
+#define DRIVER(call)                                                                               \
+  (pthread_once(&driver.once, find_driver), driver.found ? (int)driver.found : (int)driver.call)
+
+static int context_current(void **context) { return DRIVER(get_current((CUcontext *)context)); }
+static int context_push(void *context) { return DRIVER(push(context)); }
+static int context_pop(void **context) { return DRIVER(pop((CUcontext *)context)); }
+static int primary_retain(void **context, int device) {
+  return DRIVER(retain((CUcontext *)context, device));
+}
+static int primary_release(int device) { return DRIVER(release(device)); }
+
+static int stream_device(void *stream, int *device) {
+  CUcontext context = NULL;
+  int error = DRIVER(stream_context(stream, &context));
+  if (!error) error = DRIVER(push(context));
+  if (error) return error;
+  error = DRIVER(get_device(device));
+  int popped = DRIVER(pop(&context));
+  return error ? error : popped;
+}
+
+/* ---- errors and devices ---- */
+
+static char const *error_name(int error) { return cudaGetErrorName((cudaError_t)error); }
+static char const *error_string(int error) { return cudaGetErrorString((cudaError_t)error); }
+static int last_error(void) { return (int)cudaGetLastError(); }
+static int driver_version(int *version) { return (int)cudaDriverGetVersion(version); }
+static int runtime_version(int *version) { return (int)cudaRuntimeGetVersion(version); }
+static int device_count(int *count) { return (int)cudaGetDeviceCount(count); }
+static int get_device(int *device) { return (int)cudaGetDevice(device); }
+
+static int attribute(int *value, umemCudaAttribute what, int device) {
+  static enum cudaDeviceAttr const theirs[] = {
+      [umemCudaHasPools] = cudaDevAttrMemoryPoolsSupported,
+      [umemCudaHasManaged] = cudaDevAttrManagedMemory,
+      [umemCudaConcurrentManaged] = cudaDevAttrConcurrentManagedAccess,
+      [umemCudaPageableAccess] = cudaDevAttrPageableMemoryAccess,
+  };
+  return (int)cudaDeviceGetAttribute(value, theirs[what], device);
+}
+
+static int device_name(char *name, size_t size, int device) {
+  struct cudaDeviceProp properties;
+  cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error == cudaSuccess) snprintf(name, size, "%s", properties.name);
+  return (int)error;
+}
+
+static int memory_info(size_t *available, size_t *capacity) {
+  return (int)cudaMemGetInfo(available, capacity);
+}
+
+static int can_access_peer(int *can, int device, int peer) {
+  return (int)cudaDeviceCanAccessPeer(can, device, peer);
+}
+
+static int enable_peer_access(int peer) { return (int)cudaDeviceEnablePeerAccess(peer, 0); }
+
+static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
+  struct cudaPointerAttributes attributes;
+  cudaError_t error = cudaPointerGetAttributes(&attributes, adr);
+  if (error != cudaSuccess) return (int)error;
+  *kind = (umemCudaMemory)attributes.type;
+  *device = attributes.device;
+  return 0;
+}
+
+static int exchange_capture_mode(int *mode) {
+  enum cudaStreamCaptureMode theirs = (enum cudaStreamCaptureMode) * mode;
+  cudaError_t error = cudaThreadExchangeStreamCaptureMode(&theirs);
+  *mode = (int)theirs;
+  return (int)error;
+}
+
+/* ---- memory ---- */
+
+static int device_malloc(void **adr, size_t nbytes) { return (int)cudaMalloc(adr, nbytes); }
+static int device_free(void *adr) { return (int)cudaFree(adr); }
+static int malloc_managed(void **adr, size_t nbytes) {
+  return (int)cudaMallocManaged(adr, nbytes, cudaMemAttachGlobal);
+}
+
+#if CUDART_VERSION >= 13000
+static struct cudaMemLocation on_device(int device) {
+  return (struct cudaMemLocation){.type = cudaMemLocationTypeDevice, .id = device};
+}
+#else
+static int on_device(int device) { return device; }
+#endif
+
+static int prefetch(void const *adr, size_t nbytes, int device, void *stream) {
+#if CUDART_VERSION >= 13000
+  return (int)cudaMemPrefetchAsync(adr, nbytes, on_device(device), 0, stream);
+#else
+  return (int)cudaMemPrefetchAsync(adr, nbytes, on_device(device), stream);
+#endif
+}
+
+static int advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device) {
+  static enum cudaMemoryAdvise const theirs[] = {
+      [umemCudaPreferDevice] = cudaMemAdviseSetPreferredLocation,
+      [umemCudaReadMostly] = cudaMemAdviseSetReadMostly,
+      [umemCudaAccessedByDevice] = cudaMemAdviseSetAccessedBy,
+  };
+  return (int)cudaMemAdvise(adr, nbytes, theirs[advice], on_device(device));
+}
+
+static int host_alloc(void **adr, size_t nbytes, unsigned flags) {
+  return (int)cudaHostAlloc(adr, nbytes, flags);
+}
+static int host_free(void *adr) { return (int)cudaFreeHost(adr); }
+static int host_register(void *adr, size_t nbytes, unsigned flags) {
+  return (int)cudaHostRegister(adr, nbytes, flags);
+}
+static int host_unregister(void *adr) { return (int)cudaHostUnregister(adr); }
+
+/* ---- pools ---- */
+
+static int pool_create(void **pool, int device, size_t most) {
+  struct cudaMemPoolProps properties = {
+      .allocType = cudaMemAllocationTypePinned,
+      .location = {.type = cudaMemLocationTypeDevice, .id = device},
+      .maxSize = most,
+  };
+  return (int)cudaMemPoolCreate((cudaMemPool_t *)pool, &properties);
+}
+
+static int pool_destroy(void *pool) { return (int)cudaMemPoolDestroy(pool); }
+static int pool_set_threshold(void *pool, uint64_t nbytes) {
+  return (int)cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &nbytes);
+}
+static int pool_trim(void *pool, size_t keep) { return (int)cudaMemPoolTrimTo(pool, keep); }
+
+static int pool_sizes(void *pool, uint64_t *reserved, uint64_t *used) {
+  cudaError_t error = cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, reserved);
+  if (error == cudaSuccess)
+    error = cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, used);
+  return (int)error;
+}
+
+static int pool_allow(void *pool, int device) {
+  struct cudaMemAccessDesc access = {
+      .location = {.type = cudaMemLocationTypeDevice, .id = device},
+      .flags = cudaMemAccessFlagsProtReadWrite,
+  };
+  return (int)cudaMemPoolSetAccess(pool, &access, 1);
+}
+
+static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
+  return (int)cudaMallocFromPoolAsync(adr, nbytes, pool, stream);
+}
+static int pool_free(void *adr, void *stream) { return (int)cudaFreeAsync(adr, stream); }
+
+/* ---- copies and sets ---- */
+
+static int copy(void *dst, void const *src, size_t nbytes, umemCudaKind kind) {
+  return (int)cudaMemcpy(dst, src, nbytes, (enum cudaMemcpyKind)kind);
+}
+
+static int copy_async(void *dst, void const *src, size_t nbytes, umemCudaKind kind, void *stream) {
+  return (int)cudaMemcpyAsync(dst, src, nbytes, (enum cudaMemcpyKind)kind, stream);
+}
+
+static int copy_peer_async(void *dst, int dst_device, void const *src, int src_device,
+                           size_t nbytes, void *stream) {
+  return (int)cudaMemcpyPeerAsync(dst, dst_device, src, src_device, nbytes, stream);
+}
+
+static struct cudaPitchedPtr pitched(void const *adr, size_t pitch, size_t width, size_t rows) {
+  return (struct cudaPitchedPtr){.ptr = (void *)(uintptr_t)adr, pitch, width, rows};
+}
+
+static int copy_3d_async(umemCudaBox const *box, umemCudaKind kind, void *stream) {
+  struct cudaMemcpy3DParms parameters = {
+      .srcPtr = pitched(box->src, box->src_pitch, box->width, box->src_rows),
+      .dstPtr = pitched(box->dst, box->dst_pitch, box->width, box->dst_rows),
+      .extent = {box->width, box->height, box->depth},
+      .kind = (enum cudaMemcpyKind)kind,
+  };
+  return (int)cudaMemcpy3DAsync(&parameters, stream);
+}
+
+/* The rows of one plane are copied fastest as a plane, but within a device, where they are not short, as
+ * planes of one row each (H200, CUDA 13.0: rows of 2 KiB 12 us and 10 us, rows of 4 bytes 53 us and
+ * 168 us). */
+static int copy_box_async(umemCudaBox const *box, umemCudaKind kind, void *stream) {
+  if (box->depth > 1) return copy_3d_async(box, kind, stream);
+  if (kind != umemCudaWithinDevice || box->width < 256)
+    return (int)cudaMemcpy2DAsync(box->dst, box->dst_pitch, box->src, box->src_pitch, box->width,
+                                  box->height, (enum cudaMemcpyKind)kind, stream);
+  umemCudaBox rows = *box;
+  rows.src_rows = rows.dst_rows = rows.height = 1;
+  rows.depth = box->height;
+  return copy_3d_async(&rows, kind, stream);
+}
+
+static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
+                               void *stream) {
+  struct cudaMemcpy3DPeerParms parameters = {
+      .srcPtr = pitched(box->src, box->src_pitch, box->width, box->src_rows),
+      .srcDevice = src_device,
+      .dstPtr = pitched(box->dst, box->dst_pitch, box->width, box->dst_rows),
+      .dstDevice = dst_device,
+      .extent = {box->width, box->height, box->depth},
+  };
+  return (int)cudaMemcpy3DPeerAsync(&parameters, stream);
+}
+
+static int set_async(void *adr, int c, size_t nbytes, void *stream) {
+  return (int)cudaMemsetAsync(adr, c, nbytes, stream);
+}
+
+/* ---- streams and events ---- */
+
+static int stream_create(void **stream) {
+  return (int)cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking);
+}
+static int stream_destroy(void *stream) { return (int)cudaStreamDestroy(stream); }
+static int stream_synchronize(void *stream) { return (int)cudaStreamSynchronize(stream); }
+static int stream_wait(void *stream, void *event) {
+  return (int)cudaStreamWaitEvent(stream, event, cudaEventWaitDefault);
+}
+
+static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;
+#if CUDART_VERSION >= 13000
+  cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, &number, NULL, NULL, NULL, NULL);
+#else
+  cudaError_t error = cudaStreamGetCaptureInfo_v2(stream, &status, &number, NULL, NULL, NULL);
+#endif
+  /* Of the legacy stream nothing is told while a stream that it must wait for is captured: what is queued on it
+   * would break that capture. */
+  if (error == cudaErrorStreamCaptureImplicit) status = cudaStreamCaptureStatusActive;
+  *capture = error == cudaSuccess || error == cudaErrorStreamCaptureImplicit
+                 ? (umemCudaCapture)status
+                 : umemCudaNoCapture;
+  *id = number;
+  return (int)error;
+}
+
+static int event_create(void **event) {
+  return (int)cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming);
+}
+static int event_destroy(void *event) { return (int)cudaEventDestroy(event); }
+static int event_record(void *event, void *stream) { return (int)cudaEventRecord(event, stream); }
+static int event_synchronize(void *event) { return (int)cudaEventSynchronize(event); }
+
+static umemCudaRt const cuda = {
+    .error_name = error_name,
+    .error_string = error_string,
+    .last_error = last_error,
+    .driver_version = driver_version,
+    .runtime_version = runtime_version,
+    .device_count = device_count,
+    .get_device = get_device,
+    .attribute = attribute,
+    .device_name = device_name,
+    .memory_info = memory_info,
+    .can_access_peer = can_access_peer,
+    .pointer = pointer,
+    .context_current = context_current,
+    .context_push = context_push,
+    .context_pop = context_pop,
+    .primary_retain = primary_retain,
+    .primary_release = primary_release,
+    .enable_peer_access = enable_peer_access,
+    .exchange_capture_mode = exchange_capture_mode,
+    .malloc = device_malloc,
+    .free = device_free,
+    .malloc_managed = malloc_managed,
+    .prefetch = prefetch,
+    .advise = advise,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
+    .pool_create = pool_create,
+    .pool_destroy = pool_destroy,
+    .pool_set_threshold = pool_set_threshold,
+    .pool_trim = pool_trim,
+    .pool_sizes = pool_sizes,
+    .pool_allow = pool_allow,
+    .pool_malloc = pool_malloc,
+    .pool_free = pool_free,
+    .memcpy = copy,
+    .memcpy_async = copy_async,
+    .memcpy_peer_async = copy_peer_async,
+    .memcpy_box_async = copy_box_async,
+    .memcpy_box_peer_async = copy_box_peer_async,
+    .memset_async = set_async,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_device = stream_device,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait = stream_wait,
+    .stream_capture = stream_capture,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_synchronize = event_synchronize,
+};
+
+umemCudaRt const *umemCudaRt_get(void) { return replacement ? replacement : &cuda; }
+
+#endif

@@ -1,0 +1,49 @@
+/* cuda_staging.h - the process-wide set of pinned chunks that pageable memory passes through.
+ *
+ * A chunk is pinned when it is first wanted, kept, and lent again and again. How many there are in
+ * the process is bounded: who finds none does without, and never waits. A chunk belongs to the GPU
+ * in whose context it was pinned, and goes before that context does. */
+#ifndef UMEM_CUDA_STAGING_H
+#define UMEM_CUDA_STAGING_H
+
+#include "cuda/cuda_gpu.h"
+
+/* The figures of staging, from a sweep on an H200 (PCIe 5, 16 cores, 8 MiB to 1 GiB). */
+enum {
+  umemStagingChunk = 2 << 20,       /* default bytes of a chunk */
+  umemStagingChunks = 32,           /* default number of them in the process */
+  umemStagingToDevice = 8 << 20,    /* shorter copies to a GPU are left to the runtime */
+  umemStagingToHost = 2 << 20,      /* and shorter ones from it */
+  umemStagingLanes = 8,             /* threads at most that share a copy */
+  umemStagingPart = 512 << 10,      /* bytes at least for each of them */
+  umemStagingPiece = 128 << 10,     /* bytes at least that go through a chunk at once */
+  umemStagingPieces = 2,            /* of each lane at least, where they are not too short */
+  umemStagingIdleLanes = 32,        /* streams kept in the process */
+  umemStagingBufferFrom = 64 << 10, /* shorter buffers are not worth a chunk */
+};
+
+typedef struct umemCudaChunk {
+  struct umemCudaChunk *next;
+  umemCudaGpu *gpu;
+  char *memory;
+  size_t nbytes;
+  bool lent;
+} umemCudaChunk;
+
+/* An idle chunk of gpu, or a new one; NULL, with nothing recorded, when there is none. Called in
+ * gpu's scope. */
+umemCudaChunk *umemCudaChunk_take(umemCudaGpu *gpu);
+
+/* The lent chunk of gpu that begins at adr; NULL when there is none. */
+umemCudaChunk *umemCudaChunk_at(umemCudaGpu *gpu, void const *adr);
+
+/* Takes a lent chunk back, which no transfer uses. In any scope. */
+void umemCudaChunk_give(umemCudaChunk *chunk);
+
+/* Bytes that a chunk holds from now on. */
+size_t umemCudaChunks_size(void);
+
+/* Releases those of gpu; as umemCuda_release_staging. */
+void umemCudaChunks_release(umemCudaGpu *gpu);
+
+#endif

@@ -1,0 +1,217 @@
+/* default.c - see umem/default.h.
+ *
+ * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread claims
+ * the right to open, others who need it sleep. The claim names the process, because a child of fork
+ * would wait for ever for a thread of its parent. */
+#include "open/allowed.h"
+#include "base/lock.h"
+#include "open/open.h"
+#include "open/report.h"
+
+#include <umem/default.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A default: of the process, slots[0], or of the GPU N, slots[1 + N]. */
+typedef struct Slot {
+  umemOpened *own; /* atomic; opened at first need, for good */
+  void *set;       /* atomic; borrowed: the program's, which comes before the own */
+} Slot;
+
+static Slot slots[1 + UMEM_DEFAULT_DEVICES];
+
+static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
+
+/* ---- the right to open ---- */
+
+static unsigned claimed; /* atomic; 0: by nobody; else 1 more than the forks up to that process */
+static _Thread_local bool claiming;
+
+static void claim(void) {
+  struct timespec const nap = {0, 100000};
+  unsigned const mine = umem_fork_count() + 1;
+  for (;;) {
+    unsigned now = __atomic_load_n(&claimed, __ATOMIC_RELAXED);
+    if (now != mine && __atomic_compare_exchange_n(&claimed, &now, mine, false, __ATOMIC_ACQUIRE,
+                                                   __ATOMIC_RELAXED))
+      break;
+    nanosleep(&nap, NULL);
+  }
+  claiming = true;
+}
+
+/* At the end of a block; an exception that leaves a scheme's construct must not keep the claim. */
+static void unclaim(bool const *ignored) {
+  (void)ignored;
+  claiming = false;
+  __atomic_store_n(&claimed, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- opening ---- */
+
+/* The variable's text; NULL where it is not set, or empty. */
+static char const *text_of_environment(void) {
+  char const *text = secure_getenv(UMEM_DEFAULT);
+  return text && *text ? text : NULL;
+}
+
+/* That of the GPU which name is on, as number; -1 for a name that is on none. */
+static int device_of(umemName const *name) {
+  umemNameLayer const *innermost = &name->layers[name->count - 1];
+  umemOption const *place = innermost->scheme->place;
+  return place && place->kind == umemDeviceOption ? (int)innermost->place.number : -1;
+}
+
+/* Opens name on device and keeps it in slot. */
+static umemOpened *open_on(umemName *name, int device, Slot *slot) {
+  char digits[16];
+  snprintf(digits, sizeof digits, "%d", device);
+  name->layers[name->count - 1].place =
+      (umemOptionValue){.given = true, .text = digits, .number = (uint64_t)device};
+  umemOpened *opened = umemOpened_new(name);
+  if (opened) __atomic_store_n(&slot->own, opened, __ATOMIC_RELEASE);
+  return opened;
+}
+
+static umemOpened *open_for_process(umemName *name, char const *text) {
+  if (!umemName_parse(name, text)) return NULL;
+  int device = device_of(name);
+  umemOpened *opened;
+  if (device < 0) {
+    opened = umemOpened_new(name);
+  } else if (device >= UMEM_DEFAULT_DEVICES) {
+    opened = open_on(name, device, &slots[0]);
+  } else { /* one context for both */
+    Slot *shared = &slots[1 + device];
+    opened = own_of(shared) ? own_of(shared) : open_on(name, device, shared);
+  }
+  __atomic_store_n(&slots[0].own, opened, __ATOMIC_RELEASE);
+  return opened;
+}
+
+/* *text, that of the variable, becomes NULL where it does not matter. */
+static umemOpened *open_for_device(umemName *name, char const **text, int device) {
+  if (*text && !umemName_parse(name, *text)) return NULL;
+  if (!*text || device_of(name) < 0) {
+    *text = NULL;
+    umemName_parse(name, umem_first_default_of_device);
+  }
+  return open_on(name, device, &slots[1 + device]);
+}
+
+/* Records what was held, with the name that is to blame: the variable's text, or without it what the
+ * default of the process, device -1, or of a GPU begins as. */
+static void tell(umemAttempt const *attempt, char const *text, int device) {
+  char const *reason = umemOpened_reason(attempt);
+  if (text)
+    umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
+  else if (device < 0)
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umem_first_default, reason);
+  else
+    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", umem_first_default_of_device, device,
+                     reason);
+}
+
+/* As open_own, with the claim; *text is the variable's where that matters. A scheme that asks for a default
+ * while it is kept to folders gets what the user of the program has chosen. */
+static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
+  claim();
+  bool const mine __attribute__((cleanup(unclaim), unused)) = true;
+  umemAllowed const *const lifted __attribute__((cleanup(umemAllowed_put_back), unused)) =
+      umemAllowed_lift();
+  umemOpened *opened = own_of(slot);
+  *text = text_of_environment();
+  if (opened) return opened;
+  if (device < 0) return open_for_process(name, *text ? *text : umem_first_default);
+  return open_for_device(name, text, device);
+}
+
+/* The library's own for a slot, opened now if that has not happened; device -1: for the process. */
+static umemOpened *open_own(Slot *slot, int device) {
+  if (claiming) {
+    umemVirtual_fail(NULL, umemValueError, "the default context is being opened by this thread");
+    return NULL;
+  }
+  UMEM_NAME(name);
+  if (!name) return NULL;
+  umemAttempt attempt;
+  char const *text;
+  umemAttempt_begin(&attempt);
+  umemOpened *opened = open_claimed(slot, name, &text, device);
+  umemAttempt_end(&attempt);
+  if (!opened) tell(&attempt, text, device);
+  return opened;
+}
+
+static void *default_in(Slot *slot, int device) {
+  void *set = __atomic_load_n(&slot->set, __ATOMIC_ACQUIRE);
+  if (set) return set;
+  umemOpened *own = own_of(slot);
+  if (!own) own = open_own(slot, device);
+  return own ? own->layers[0] : NULL;
+}
+
+/* ---- the end ---- */
+
+static void report_end(umemAttempt *attempt) {
+  char text[UMEM_MESSAGE_SIZE + 64];
+  snprintf(text, sizeof text, "umem: at the end of a default context: %s", attempt->text);
+  umem_report(text);
+}
+
+/* The last thing in the process: functions of atexit and destructors of C++ objects have run, and, by the
+ * priority, the destructors of a program that this is linked into. Other threads may be using the defaults
+ * and some library may still have blocks of them: they finish and stay. So they do when the library is
+ * closed (dlclose), which cannot be told from exit here. Nobody is waited for who is opening one. */
+__attribute__((destructor(101))) static void finish_defaults(void) {
+  umemThread running = umem_step_aside(); /* of a call in which exit was called */
+  umemOpened *first = own_of(&slots[0]);
+  if (first) umemOpened_finish(first, report_end);
+  for (int i = 1; i <= UMEM_DEFAULT_DEVICES; i++) {
+    umemOpened *opened = own_of(&slots[i]);
+    if (opened && opened != first) umemOpened_finish(opened, report_end);
+  }
+  umem_step_back(&running);
+}
+
+/* ---- the calls ---- */
+
+static umemStatusType set_in(Slot *slot, void *ctx) {
+  uint64_t before = umem_thread.failures;
+  if (ctx && !umem_guard(ctx)) return umem_result(before);
+  __atomic_store_n(&slot->set, ctx, __ATOMIC_RELEASE);
+  return umemOK;
+}
+
+/* That of the device, or NULL with a status. */
+static Slot *slot_of(int device) {
+  if (device >= 0 && device < UMEM_DEFAULT_DEVICES) return &slots[1 + device];
+  umemVirtual_fail(NULL, umemValueError, "device %d: right would be 0 to %d", device,
+                   UMEM_DEFAULT_DEVICES - 1);
+  return NULL;
+}
+
+void *umem_default(void) {
+  UMEM_ENTER();
+  return default_in(&slots[0], -1);
+}
+
+umemStatusType umem_set_default(void *ctx) {
+  UMEM_ENTER();
+  return set_in(&slots[0], ctx);
+}
+
+void *umem_default_of(int device) {
+  UMEM_ENTER();
+  Slot *slot = slot_of(device);
+  return slot ? default_in(slot, device) : NULL;
+}
+
+umemStatusType umem_set_default_of(int device, void *ctx) {
+  UMEM_ENTER();
+  Slot *slot = slot_of(device);
+  return slot ? set_in(slot, ctx) : umemValueError;
+}

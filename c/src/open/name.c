@@ -1,0 +1,240 @@
+/* name.c - takes a name apart: layers, place, options. What is wrong is said with what would be
+ * right. */
+#include "open/name.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool fail(char const *format, ...) UMEM_PRINTF(1, 2);
+
+/* Always false. */
+static bool fail(char const *format, ...) {
+  char text[UMEM_MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  umemVirtual_fail(NULL, umemValueError, "%s", text);
+  return false;
+}
+
+/* Ends text at the first separator and returns what follows; NULL where there is none. */
+static char *cut(char *text, char separator) {
+  char *at = strchr(text, separator);
+  if (!at) return NULL;
+  *at = 0;
+  return at + 1;
+}
+
+/* ---- lists for messages ---- */
+
+typedef struct List {
+  char text[400];
+  size_t used;
+} List;
+
+static void list_add(List *list, char const *format, ...) UMEM_PRINTF(2, 3);
+
+static void list_add(List *list, char const *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (list->used) list->used += (size_t)snprintf(list->text + list->used, 3, ", ");
+  int more = vsnprintf(list->text + list->used, sizeof list->text - list->used, format, arguments);
+  va_end(arguments);
+  list->used += (size_t)more;
+  if (list->used > sizeof list->text - 4) list->used = sizeof list->text - 4; /* cut */
+}
+
+/* ---- layers ---- */
+
+static bool unknown_scheme(char const *text) {
+  List list = {"", 0};
+  umemScheme const *scheme;
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++) list_add(&list, "%s", scheme->name);
+  char const *constructor = umem_find_constructor(text);
+  if (constructor)
+    return fail("\"%.60s\" is no scheme, only %s makes it; there are %s", text, constructor,
+                list.text);
+  return fail("\"%.60s\" is no scheme; there are %s", text, list.text);
+}
+
+/* The innermost goes over nothing, all others over the next. */
+static bool layers_fit(umemName const *name) {
+  for (size_t i = 0; i < name->count; i++) {
+    umemScheme const *scheme = name->layers[i].scheme;
+    bool innermost = i + 1 == name->count;
+    if (innermost && scheme->decorates)
+      return fail("\"%s\" goes over another context: right would be \"%s+host:\"", scheme->name,
+                  scheme->name);
+    if (!innermost && !scheme->decorates)
+      return fail("\"%s\" goes over no other context: only the last scheme before \":\" can be "
+                  "it",
+                  scheme->name);
+  }
+  return true;
+}
+
+static bool parse_layers(umemName *name, char *layers) {
+  for (char *next; layers; layers = next) {
+    next = cut(layers, '+');
+    if (!*layers)
+      return fail("a scheme is empty: right would be one before each \"+\" and before \":\", as in "
+                  "\"pool+host:\"");
+    if (name->count == umemNameLayers) return fail("there are more than %d layers", umemNameLayers);
+    umemScheme const *scheme = umem_find_scheme(layers);
+    if (!scheme) return unknown_scheme(layers);
+    name->layers[name->count++].scheme = scheme;
+  }
+  return layers_fit(name);
+}
+
+static bool parse_place(umemNameLayer *layer, char *text) {
+  umemScheme const *scheme = layer->scheme;
+  umemOption const *place = scheme->place;
+  char label[64], right[UMEM_MESSAGE_SIZE];
+  if (!place)
+    return !*text ||
+           fail("\"%s:\" takes nothing after \":\", but there is \"%.60s\"", scheme->name, text);
+  snprintf(label, sizeof label, "the %.20s of \"%s:\"", place->name, scheme->name);
+  if (*text) return umemName_value(place, label, text, &layer->place);
+  return !place->required ||
+         fail("%s is missing: right would be %s", label, umemName_right(place, right));
+}
+
+/* ---- which option is meant ---- */
+
+/* Where layer stands among those of its scheme, from 1, and in *count how many these are. */
+static size_t ordinal_of(umemName const *name, umemNameLayer const *layer, size_t *count) {
+  size_t ordinal = *count = 0;
+  for (size_t i = 0; i < name->count; i++) {
+    *count += name->layers[i].scheme == layer->scheme;
+    if (&name->layers[i] == layer) ordinal = *count;
+  }
+  return ordinal;
+}
+
+char const *umemName_layer(umemName const *name, size_t index, char *text) {
+  umemNameLayer const *layer = &name->layers[index];
+  size_t count, ordinal = ordinal_of(name, layer, &count);
+  snprintf(text, UMEM_LAYER_NAME, count > 1 ? "%s.%zu" : "%s", layer->scheme->name, ordinal);
+  return text;
+}
+
+/* Adds an option under a key that names it in full. */
+static void list_key(List *list, umemName const *name, umemNameLayer const *layer,
+                     umemOption const *option) {
+  char text[UMEM_LAYER_NAME];
+  list_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text), option->name);
+}
+
+/* Whether prefix, "pool" or "pool.2", means layer. */
+static bool means(umemName const *name, umemNameLayer const *layer, char const *prefix) {
+  size_t length = strlen(layer->scheme->name), count;
+  if (strncmp(prefix, layer->scheme->name, length)) return false;
+  if (!prefix[length]) return true;
+  char full[32];
+  snprintf(full, sizeof full, ".%zu", ordinal_of(name, layer, &count));
+  return !strcmp(prefix + length, full);
+}
+
+static bool unknown_option(umemName const *name, char const *key) {
+  List list = {"", 0};
+  for (size_t i = 0; i < name->count; i++) {
+    umemScheme const *scheme = name->layers[i].scheme;
+    for (size_t k = 0; k < scheme->option_count; k++)
+      list_key(&list, name, &name->layers[i], &scheme->options[k]);
+  }
+  if (!list.used) return fail("there is no option \"%.60s\": these layers have none", key);
+  return fail("there is no option \"%.60s\"; these layers have %s", key, list.text);
+}
+
+typedef struct Meant {
+  umemNameLayer *layer;
+  size_t index; /* of the option in its scheme */
+  size_t count; /* how many options the key could mean */
+  List keys;    /* all of them */
+} Meant;
+
+static void find_in_layer(umemName *name, umemNameLayer *layer, char const *option, Meant *meant) {
+  for (size_t i = 0; i < layer->scheme->option_count; i++) {
+    if (strcmp(layer->scheme->options[i].name, option)) continue;
+    meant->layer = layer;
+    meant->index = i;
+    meant->count++;
+    list_key(&meant->keys, name, layer, &layer->scheme->options[i]);
+  }
+}
+
+/* Finds the option of this key: "max", "pool.max" or "pool.2.max". */
+static bool find_option(umemName *name, char const *key, Meant *meant) {
+  char const *dot = strrchr(key, '.');
+  size_t length = dot ? (size_t)(dot - key) : 0;
+  char prefix[64];
+  if (length >= sizeof prefix) return unknown_option(name, key);
+  memcpy(prefix, key, length);
+  prefix[length] = 0;
+  for (size_t i = 0; i < name->count; i++)
+    if (!dot || means(name, &name->layers[i], prefix))
+      find_in_layer(name, &name->layers[i], dot ? dot + 1 : key, meant);
+  if (!meant->count) return unknown_option(name, key);
+  return meant->count == 1 ||
+         fail("the option \"%.60s\" could be any of %s: name one", key, meant->keys.text);
+}
+
+/* ---- options ---- */
+
+static bool parse_option(umemName *name, char *key) {
+  Meant meant = {NULL, 0, 0, {"", 0}};
+  char label[80], right[UMEM_MESSAGE_SIZE];
+  if (!*key) return fail("an option is empty: right would be KEY=VALUE after \"?\" and each \"&\"");
+  char *text = cut(key, '=');
+  if (!find_option(name, key, &meant)) return false;
+  umemOption const *option = &meant.layer->scheme->options[meant.index];
+  umemOptionValue *value = &meant.layer->options[meant.index];
+  snprintf(label, sizeof label, "the option \"%.60s\"", key);
+  if (!text)
+    return fail("%s has no value: right would be \"=\" and %s", label,
+                umemName_right(option, right));
+  if (value->given) return fail("%s is given twice", label);
+  return umemName_value(option, label, text, value);
+}
+
+static bool none_is_missing(umemName const *name) {
+  char right[UMEM_MESSAGE_SIZE];
+  for (size_t i = 0; i < name->count; i++) {
+    umemNameLayer const *layer = &name->layers[i];
+    for (size_t k = 0; k < layer->scheme->option_count; k++) {
+      umemOption const *option = &layer->scheme->options[k];
+      if (!option->required || layer->options[k].given) continue;
+      List list = {"", 0};
+      list_key(&list, name, layer, option);
+      return fail("the option \"%s\" is missing: right would be %s", list.text,
+                  umemName_right(option, right));
+    }
+  }
+  return true;
+}
+
+/* ---- the whole ---- */
+
+bool umemName_parse(umemName *name, char const *text) {
+  if (!text) return fail("the name is NULL");
+  size_t length = strnlen(text, sizeof name->text);
+  if (length == sizeof name->text) return fail("the name is longer than %zu bytes", length - 1);
+  memset(name, 0, offsetof(umemName, text));
+  memcpy(name->text, text, length + 1);
+  char *place = cut(name->text, ':');
+  if (!place)
+    return fail("\"%.60s\" has no \":\", which ends the schemes, as in \"host:\" and "
+                "\"pool+cuda:0\"",
+                text);
+  char *option = cut(place, '?');
+  if (!parse_layers(name, name->text)) return false;
+  if (!parse_place(&name->layers[name->count - 1], place)) return false;
+  for (char *next; option; option = next) {
+    next = cut(option, '&');
+    if (!parse_option(name, option)) return false;
+  }
+  return none_is_missing(name);
+}

@@ -1,0 +1,218 @@
+/* open.c - see umem/open.h.
+ *
+ * All layers of a context lie in one piece of memory. Each borrows the next, so that there is one way
+ * to end them, whoever wrote the scheme. What fails here is recorded on the thread alone: the context
+ * that it happened on is freed before anybody could look. */
+#include "open/open.h"
+#include "open/allowed.h"
+#include "base/lock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static umemOpened *all_opened; /* of umem_open; under the global lock */
+
+/* ---- layers ---- */
+
+enum { layer_alignment = _Alignof(max_align_t) };
+
+/* Bytes of a piece for all layers; 0 where no number is large enough. */
+static size_t size_of_all(umemName const *name) {
+  size_t size = sizeof(umemOpened) + layer_alignment;
+  for (size_t i = 0; i < name->count; i++)
+    if (__builtin_add_overflow(size, name->layers[i].scheme->context_size, &size) ||
+        __builtin_add_overflow(size, layer_alignment, &size))
+      return 0;
+  return size;
+}
+
+static umemOpened *make_room(umemName const *name) {
+  size_t size = size_of_all(name);
+  umemOpened *opened = size ? calloc(1, size) : NULL;
+  if (!opened) {
+    umemVirtual_fail(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
+    return NULL;
+  }
+  opened->count = name->count;
+  opened->forks = umem_fork_count();
+  char *place = (char *)(opened + 1);
+  for (size_t i = 0; i < name->count; i++) {
+    place += -(uintptr_t)place % layer_alignment;
+    opened->layers[i] = (umemVirtual *)(void *)place;
+    place += name->layers[i].scheme->context_size;
+  }
+  return opened;
+}
+
+/* Records what was held on the thread alone, whatever context it is of. */
+static void record_on_thread(umemAttempt *attempt) {
+  umemAttempt_end(attempt);
+  attempt->ctx = attempt->adopter = NULL;
+  umemAttempt_record(attempt);
+}
+
+char const *umemOpened_reason(umemAttempt const *attempt) {
+  size_t length = umem_thread.function ? strlen(umem_thread.function) : 0;
+  bool said = length && !strncmp(attempt->text, umem_thread.function, length) &&
+              !strncmp(attempt->text + length, ": ", 2);
+  return attempt->text + (said ? length + 2 : 0);
+}
+
+/* Records on the thread alone why the index-th layer could not be constructed, and which one it is
+ * where there are more. */
+static void tell(umemAttempt const *attempt, umemName const *name, size_t index) {
+  char layer[UMEM_LAYER_NAME];
+  char const *reason = umemOpened_reason(attempt);
+  if (name->count > 1)
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umemName_layer(name, index, layer), reason);
+  else
+    umemVirtual_fail(NULL, attempt->type, "%s", reason);
+}
+
+/* Whatever the destructors say is forgotten: it must not hide why they are called. */
+static void end_silently(umemOpened *opened) {
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemOpened_delete(opened);
+  umemAttempt_end(&forgotten);
+}
+
+/* A half-constructed context, until all its layers are there. At the end of a block: an exception that
+ * leaves a scheme's construct undoes it, too. */
+static void give_up(umemOpened **opened) {
+  if (*opened) end_silently(*opened);
+}
+
+/* Constructs one layer. Whether it now is a context; if not, that is recorded. */
+static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umemVirtual *upstream) {
+  umemNameLayer const *layer = &name->layers[index];
+  umemScheme const *scheme = layer->scheme;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umemStatusType status =
+      scheme->construct(ctx, upstream, &layer->place, layer->options, scheme->user);
+  if (status == umemOK && ctx->vptr) {
+    umemAttempt_end(&attempt);
+    return true;
+  }
+  umem_dtor(ctx);
+  umemAttempt_end(&attempt);
+  if (umemAttempt_failed(&attempt))
+    tell(&attempt, name, index);
+  else
+    umemVirtual_fail(NULL, status == umemOK ? umemValueError : status,
+                     "the scheme \"%s\" has constructed nothing", scheme->name);
+  return false;
+}
+
+/* Lets each layer carry out what it has held back, the innermost last: a file is emptied when nothing
+ * else can fail. */
+static bool commit(umemName const *name, umemOpened *opened) {
+  for (size_t i = 0; i < name->count; i++) {
+    umemScheme const *scheme = name->layers[i].scheme;
+    if (!scheme->commit) continue;
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umemStatusType status = scheme->commit(opened->layers[i], scheme->user);
+    umemAttempt_end(&attempt);
+    if (status == umemOK) continue;
+    if (umemAttempt_failed(&attempt))
+      tell(&attempt, name, i);
+    else
+      umemVirtual_fail(NULL, status, "the scheme \"%s\" has not committed", scheme->name);
+    return false;
+  }
+  return true;
+}
+
+umemOpened *umemOpened_new(umemName const *name) {
+  umemOpened *opened __attribute__((cleanup(give_up))) = make_room(name);
+  for (size_t i = opened ? name->count : 0; i-- > 0;) {
+    umemVirtual *upstream = i + 1 < name->count ? opened->layers[i + 1] : NULL;
+    if (!construct(name, i, opened->layers[i], upstream)) return NULL;
+  }
+  if (!opened || !commit(name, opened)) return NULL;
+  umemOpened *whole = opened;
+  opened = NULL;
+  return whole;
+}
+
+void umemOpened_delete(umemOpened *opened) {
+  for (size_t i = 0; i < opened->count; i++) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umem_dtor(opened->layers[i]);
+    record_on_thread(&attempt);
+  }
+  free(opened);
+}
+
+void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt)) {
+  if (opened->forks != umem_fork_count()) return;
+  for (size_t i = 0; i < opened->count; i++) {
+    umemVirtual *layer = opened->layers[i];
+    void (*finish)(umemVirtual *) = layer->vptr ? UMEM_SLOT(layer, finish) : NULL;
+    umemAttempt attempt;
+    if (!finish) continue;
+    umemAttempt_begin(&attempt);
+    finish(layer);
+    umemAttempt_end(&attempt);
+    if (umemAttempt_failed(&attempt)) report(&attempt);
+  }
+}
+
+/* ---- open and close ---- */
+
+void umemOpened_free_name(umemName *const *name) { free(*name); }
+
+umemName *umemOpened_new_name(void) {
+  umem_defer_cancel();
+  umemName *name = malloc(sizeof *name);
+  if (!name) umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
+  return name;
+}
+
+void *umem_open(char const *text) {
+  UMEM_ENTER();
+  return umem_open_with(text, NULL);
+}
+
+void *umem_open_with(char const *text, umemOpenOptions const *options) {
+  UMEM_ENTER();
+  UMEM_NAME(name);
+  umemAllowed allowed __attribute__((cleanup(umemAllowed_end)));
+  bool good = umemAllowed_read(&allowed, options);
+  if (!good || !name || !umemName_parse(name, text) || !umemAllowed_begin(&allowed, name))
+    return NULL;
+  umemOpened *opened = umemOpened_new(name);
+  if (!opened) return NULL;
+  umemLock_acquire_global();
+  opened->next = all_opened;
+  all_opened = opened;
+  umemLock_release_global();
+  return opened->layers[0];
+}
+
+/* Takes that of ctx out of the list; NULL where there is none. */
+static umemOpened *take_out(void *ctx) {
+  umemLock_acquire_global();
+  umemOpened **link = &all_opened;
+  while (*link && (*link)->layers[0] != ctx) link = &(*link)->next;
+  umemOpened *opened = *link;
+  if (opened) *link = opened->next;
+  umemLock_release_global();
+  return opened;
+}
+
+umemStatusType umem_close(void *ctx) {
+  UMEM_ENTER();
+  if (!ctx) return umemOK;
+  umem_defer_cancel();
+  umemOpened *opened = take_out(ctx);
+  if (!opened)
+    return umemVirtual_fail(NULL, umemValueError,
+                            "the context is none of umem_open, or was closed before");
+  uint64_t before = umem_thread.failures;
+  umemOpened_delete(opened);
+  return umem_result(before);
+}

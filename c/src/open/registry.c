@@ -1,0 +1,113 @@
+/* registry.c - see umem/scheme.h. Schemes that were added form a list that only grows: readers
+ * take no lock. */
+#include "base/lock.h"
+#include "open/schemes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { longest_name = 31, most_words = 64 };
+
+typedef struct Added {
+  umemScheme const *scheme; /* borrowed, or full */
+  struct Added *next;       /* atomic */
+  umemScheme full;          /* of one that was compiled against an older umem */
+} Added;
+
+static Added *first_added; /* atomic; written under the global lock */
+
+static Added *following(Added *const *link) { return __atomic_load_n(link, __ATOMIC_ACQUIRE); }
+
+/* ---- looking up ---- */
+
+umemScheme const *umem_scheme(size_t index) {
+  if (index < umem_own_scheme_count) return umem_own_schemes[index];
+  index -= umem_own_scheme_count;
+  Added *added = following(&first_added);
+  while (added && index--) added = following(&added->next);
+  return added ? added->scheme : NULL;
+}
+
+umemScheme const *umem_find_scheme(char const *name) {
+  for (size_t i = 0; i < umem_own_scheme_count; i++)
+    if (!strcmp(umem_own_schemes[i]->name, name)) return umem_own_schemes[i];
+  for (Added *added = following(&first_added); added; added = following(&added->next))
+    if (!strcmp(added->scheme->name, name)) return added->scheme;
+  return NULL;
+}
+
+/* ---- what a scheme must be ---- */
+
+static bool is_name(char const *name) {
+  if (!name || *name < 'a' || *name > 'z') return false;
+  size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+  return !name[length] && length <= longest_name;
+}
+
+/* What is wrong with the kind of an option or a place; NULL: nothing. */
+static char const *wrong_kind(umemOption const *option) {
+  if (option->kind > umemPathOption) return "an option or its place is of no known kind";
+  if (option->kind != umemWordOption && option->kind != umemWordsOption) return NULL;
+  size_t count = option->words && *option->words;
+  for (char const *c = option->words; count && *c; c++) count += *c == ' ';
+  return count && count <= most_words ? NULL : "an option or its place has no words, or too many";
+}
+
+/* What is wrong with one option of scheme, the index-th; NULL: nothing. */
+static char const *wrong_option(umemScheme const *scheme, size_t index) {
+  umemOption const *option = &scheme->options[index];
+  if (!is_name(option->name)) return "the name of an option is malformed";
+  for (size_t i = 0; i < index; i++)
+    if (!strcmp(scheme->options[i].name, option->name)) return "two options have one name";
+  return wrong_kind(option);
+}
+
+static char const *wrong_scheme(umemScheme const *scheme) {
+  if (!is_name(scheme->name)) return "its name is not a small letter, then those, digits and \"-\"";
+  if (scheme->context_size < sizeof(umemVirtual)) return "its context_size is that of no context";
+  if (!scheme->construct) return "it has no construct";
+  if (scheme->decorates && scheme->place) return "what goes over another context has no place";
+  if (scheme->place && !scheme->place->name) return "its place has no name";
+  if (scheme->place && wrong_kind(scheme->place)) return wrong_kind(scheme->place);
+  if (scheme->option_count > UMEM_SCHEME_OPTIONS) return "it has too many options";
+  if (scheme->option_count && !scheme->options) return "its options are NULL";
+  for (size_t i = 0; i < scheme->option_count; i++) {
+    char const *wrong = wrong_option(scheme, i);
+    if (wrong) return wrong;
+  }
+  return NULL;
+}
+
+/* ---- adding ---- */
+
+/* Puts added last; false where its name is taken. */
+static bool append(Added *added) {
+  umemLock_acquire_global();
+  bool is_new = !umem_find_scheme(added->scheme->name);
+  if (is_new) {
+    Added **link = &first_added;
+    while (*link) link = &(*link)->next;
+    __atomic_store_n(link, added, __ATOMIC_RELEASE);
+  }
+  umemLock_release_global();
+  return is_new;
+}
+
+umemStatusType umem_register_scheme(umemScheme const *scheme) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemScheme full = {.size = sizeof full};
+  if (!scheme) return umemVirtual_fail(NULL, umemValueError, "the scheme is NULL");
+  if (!umem_read_sized(NULL, &full, sizeof full, scheme, "umemScheme")) return umem_result(before);
+  char const *wrong = wrong_scheme(&full);
+  if (wrong)
+    return umemVirtual_fail(NULL, umemValueError, "the scheme \"%.60s\" cannot be right: %s",
+                            full.name ? full.name : "NULL", wrong);
+  Added *added = malloc(sizeof *added);
+  if (!added) return umemVirtual_fail(NULL, umemMemoryError, "no memory for a scheme");
+  *added = (Added){.scheme = scheme, .full = full};
+  if (scheme->size < sizeof full) added->scheme = &added->full;
+  if (append(added)) return umemOK;
+  free(added);
+  return umemVirtual_fail(NULL, umemValueError, "there is a scheme \"%s\" already", full.name);
+}

@@ -1,0 +1,317 @@
+/* binning.c - sizes to contexts.
+ *
+ * An entry in the table of blocks holds, in place of a size, the number of the bin. It leaves the
+ * table before the block goes back, because its address may then come to another thread at once; it
+ * returns when the free was refused. */
+#include "core/adaptor.h"
+#include "base/blocks.h"
+
+#include <umem/binning.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+typedef struct Binning {
+  umemAdaptor adaptor;
+  umemBlocks blocks;
+  umemBin *bins; /* owned */
+  size_t count;
+} Binning;
+
+static Binning *binning_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+/* The context of a bin; behind the last there is the upstream. */
+static umemVirtual *child(umemVirtual *ctx, size_t bin) {
+  Binning *binning = binning_of(ctx);
+  return bin < binning->count ? binning->bins[bin].ctx : binning->adaptor.upstream;
+}
+
+/* ---- where to ---- */
+
+/* The bin for a request that has passed the checks of the public functions. */
+static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
+  size_t i = 0;
+  for (; i < binning->count; i++) {
+    umemVirtual const *ctx = binning->bins[i].ctx;
+    size_t more = alignment > ctx->alignment ? alignment - 1 : 0;
+    if (size <= binning->bins[i].largest && more <= binning->bins[i].largest - size) break;
+  }
+  return i;
+}
+
+/* A place for the entry of a block; false with a status. */
+static bool reserve(umemVirtual *ctx) {
+  bool reserved = umemBlocks_reserve(&binning_of(ctx)->blocks);
+  if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return reserved;
+}
+
+/* Enters what a bin has answered: a block at adr, or null. Returns adr. */
+static uintptr_t enter(umemVirtual *ctx, size_t bin, uintptr_t adr) {
+  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  size_t none;
+  if (adr == umem_null_of(ctx))
+    umemBlocks_release(blocks);
+  else
+    umemBlocks_put(blocks, adr, bin, &none);
+  return adr;
+}
+
+/* ---- calls of a bin ---- */
+
+typedef struct Call {
+  umemVirtual *ctx;
+  bool held;           /* of a bin, not of the upstream */
+  umemAttempt attempt; /* open when held */
+  uint64_t before;     /* failures of the thread */
+} Call;
+
+static void begin_call(Call *call, umemVirtual *ctx, size_t bin) {
+  call->ctx = ctx;
+  call->before = umem_thread.failures;
+  call->held = bin < binning_of(ctx)->count;
+  if (call->held) umemAttempt_begin(&call->attempt);
+}
+
+/* Whether the attempt has failed. What a bin has recorded becomes ctx's own failure: ctx decorates
+ * the upstream alone, so that it could not adopt it. */
+static bool record_as_own(umemVirtual *ctx, umemAttempt *attempt) {
+  attempt->ctx = ctx;
+  attempt->adopter = NULL;
+  return umemAttempt_record(attempt) != umemOK;
+}
+
+/* Whether the call has failed. */
+static bool end_call(Call *call) {
+  if (!call->held) return umemAdaptor_failed(call->ctx, call->before);
+  umemAttempt_end(&call->attempt);
+  return record_as_own(call->ctx, &call->attempt);
+}
+
+/* ---- allocation ---- */
+
+static uintptr_t binning_alloc(umemVirtual *ctx, size_t nbytes) {
+  Call call;
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  size_t bin = bin_for(binning_of(ctx), 1, nbytes);
+  begin_call(&call, ctx, bin);
+  uintptr_t adr = umem_alloc(child(ctx, bin), nbytes);
+  end_call(&call);
+  return enter(ctx, bin, adr);
+}
+
+static uintptr_t binning_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  Call call;
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  size_t bin = bin_for(binning_of(ctx), 1, nmemb * size);
+  begin_call(&call, ctx, bin);
+  uintptr_t adr = umem_calloc(child(ctx, bin), nmemb, size);
+  end_call(&call);
+  return enter(ctx, bin, adr);
+}
+
+static uintptr_t binning_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  Call call;
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  size_t bin = bin_for(binning_of(ctx), alignment, size);
+  begin_call(&call, ctx, bin);
+  uintptr_t adr = umem_aligned_alloc(child(ctx, bin), alignment, size);
+  end_call(&call);
+  return enter(ctx, bin, adr);
+}
+
+/* ---- free ---- */
+
+static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
+  umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block", adr);
+  return umem_null_of(ctx);
+}
+
+static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(void *, uintptr_t)) {
+  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  size_t bin, none;
+  Call call;
+  if (!umemBlocks_take(blocks, adr, &bin)) {
+    refuse(ctx, adr);
+    return;
+  }
+  begin_call(&call, ctx, bin);
+  method(child(ctx, bin), adr);
+  if (end_call(&call))
+    umemBlocks_put_back(blocks, adr, bin, &none);
+  else
+    umemBlocks_drop(blocks, adr);
+}
+
+static void binning_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, umem_free); }
+
+static void binning_aligned_free(umemVirtual *ctx, uintptr_t adr) {
+  give_back(ctx, adr, umem_aligned_free);
+}
+
+static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  size_t bin;
+  Call call;
+  if (!umemBlocks_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse(ctx, adr);
+  begin_call(&call, ctx, bin);
+  uintptr_t origin = umem_aligned_origin(child(ctx, bin), adr);
+  end_call(&call);
+  return origin;
+}
+
+/* In its bin. The entry of adr has been taken: the bin may give the address to others at once. A place
+ * for a new one is reserved. */
+static uintptr_t resize(umemVirtual *ctx, size_t bin, uintptr_t adr, size_t old_size,
+                        size_t new_size) {
+  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  size_t none;
+  Call call;
+  begin_call(&call, ctx, bin);
+  uintptr_t moved = umem_realloc(child(ctx, bin), adr, old_size, new_size);
+  end_call(&call);
+  enter(ctx, bin, moved);
+  if (moved == umem_null_of(ctx))
+    umemBlocks_put_back(blocks, adr, bin, &none);
+  else
+    umemBlocks_drop(blocks, adr);
+  return moved;
+}
+
+static uintptr_t binning_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
+                                 size_t new_size) {
+  Binning *binning = binning_of(ctx);
+  size_t bin, wanted = bin_for(binning, 1, new_size);
+  if (!umemBlocks_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
+  uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
+  if (!umem_has_size(ctx, adr, largest, old_size)) return umem_null_of(ctx);
+  if (bin != wanted) return umem_move_unknown(ctx, adr, old_size, new_size);
+  if (!reserve(ctx)) return umem_null_of(ctx);
+  if (umemBlocks_take(&binning->blocks, adr, &bin))
+    return resize(ctx, bin, adr, old_size, new_size);
+  umemBlocks_release(&binning->blocks);
+  return refuse(ctx, adr);
+}
+
+/* ---- all of them ---- */
+
+/* Bins first, whose storage may be the upstream's. */
+static void binning_trim(umemVirtual *ctx, size_t keep) {
+  for (size_t i = 0; i <= binning_of(ctx)->count; i++) {
+    Call call;
+    begin_call(&call, ctx, i);
+    umem_trim(child(ctx, i), keep);
+    end_call(&call);
+  }
+}
+
+static void binning_dtor(umemVirtual *ctx) {
+  Binning *binning = binning_of(ctx);
+  umemBlocks_fini(&binning->blocks);
+  for (size_t i = 0; binning->adaptor.adopted && i < binning->count; i++) {
+    Call call;
+    begin_call(&call, ctx, i);
+    umem_dtor(child(ctx, i));
+    end_call(&call);
+  }
+  free(binning->bins);
+  umemAdaptor_dtor(ctx);
+}
+
+/* ---- construction ---- */
+
+/* Whether copies and sets of upstream do for the blocks of bin, also in their order. */
+static bool is_one_memory(umemVirtual *bin, umemVirtual *upstream) {
+  if (umem_innermost(bin) == umem_innermost(upstream)) return true;
+  unsigned either = bin->capabilities | upstream->capabilities;
+  return !(either & (umemOrdered | umemOffsets)) && umem_is_same_device(bin, upstream);
+}
+
+/* Whether this bin can be; a status otherwise. */
+static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
+  umemVirtual *bin = bins[i].ctx;
+  umemAttempt attempt;
+  if (bin == ctx) {
+    umemVirtual_fail(ctx, umemValueError, "bin %zu is the context itself", i);
+    return false;
+  }
+  if (i && bins[i].largest <= bins[i - 1].largest) {
+    umemVirtual_fail(ctx, umemValueError, "the sizes do not rise: bin %zu has %zu bytes after %zu",
+                     i, bins[i].largest, bins[i - 1].largest);
+    return false;
+  }
+  umemAttempt_begin(&attempt);
+  bool one = umem_guard(bin) && is_one_memory(bin, umemAdaptor_upstream(ctx));
+  umemAttempt_end(&attempt);
+  if (record_as_own(ctx, &attempt)) return false;
+  if (!one) umemVirtual_fail(ctx, umemValueError, "bin %zu is not of the upstream's memory", i);
+  return one;
+}
+
+/* Takes over what holds for a bin too. */
+static void admit(umemVirtual *ctx, umemVirtual const *bin) {
+  uint32_t faultable = (ctx->capabilities | bin->capabilities) & umemFaultable;
+  ctx->capabilities = (ctx->capabilities & bin->capabilities) | faultable;
+  if (bin->alignment < ctx->alignment) ctx->alignment = bin->alignment;
+}
+
+/* False with a status, and nothing to release, for bins that cannot be. */
+static bool take_bins(umemVirtual *ctx, umemBin const *bins, size_t count) {
+  Binning *binning = binning_of(ctx);
+  if (count && !bins) {
+    umemVirtual_fail(ctx, umemValueError, "the bins are NULL");
+    return false;
+  }
+  for (size_t i = 0; i < count; i++)
+    if (!check(ctx, bins, i)) return false;
+  binning->bins = calloc(count + !count, sizeof *bins);
+  if (!binning->bins) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+    return false;
+  }
+  for (size_t i = 0; i < count; i++) {
+    binning->bins[i] = bins[i];
+    admit(ctx, bins[i].ctx);
+  }
+  binning->count = count;
+  return true;
+}
+
+static umemStatusType construct(umemBinning *ctx, void *upstream, umemBin const *bins, size_t count,
+                                bool adopts) {
+  static struct umemVtbl const vtbl = {
+      .dtor = binning_dtor,
+      .alloc = binning_alloc,
+      .calloc = binning_calloc,
+      .free = binning_free,
+      .aligned_alloc = binning_aligned_alloc,
+      .aligned_origin = binning_aligned_origin,
+      .aligned_free = binning_aligned_free,
+      .realloc = binning_realloc,
+      .trim = binning_trim,
+      .upstream = umemAdaptor_upstream_method,
+      UMEM_ADAPTOR_BYTES,
+      UMEM_ADAPTOR_ORDER,
+  };
+  uint64_t before = umem_thread.failures;
+  Binning *binning =
+      umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Binning", sizeof *binning);
+  if (!binning) return umem_result(before);
+  if (take_bins(&ctx->super, bins, count)) {
+    umemBlocks_init(&binning->blocks);
+    return umemOK;
+  }
+  umemAdaptor_abandon(&ctx->super);
+  return umem_result(before);
+}
+
+umemStatusType umemBinning_ctor(umemBinning *ctx, void *upstream, umemBin const *bins,
+                                size_t count) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, bins, count, false);
+}
+
+umemStatusType umemBinning_adopt(umemBinning *ctx, void *upstream, umemBin const *bins,
+                                 size_t count) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, bins, count, true);
+}

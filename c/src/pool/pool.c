@@ -1,0 +1,161 @@
+/* pool.c - the context of a pool. See pool.h for what it is made of. */
+#include "pool/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- trim ---- */
+
+/* What lies free in the order of other queues comes to that of the upstream first, if any of it can go. */
+static void pool_trim(umemVirtual *ctx, size_t keep) {
+  umemPoolCore *core = umemPoolImpl_of(ctx)->core;
+  umemPoolLane *own = core->own;
+  umemAttempt held;
+  umemLock_acquire(&core->lock);
+  umemAttempt_begin(&held);
+  umemPool_drain(own);
+  umemPool_join_waiting(own);
+  if (umemPoolLane_has_others(own) && core->reserved > keep && !umemPoolLane_is_blocked(own))
+    umemPool_gather(own);
+  umemPool_release_chunks(core, keep);
+  umemAttempt_end(&held);
+  umemLock_release(&core->lock);
+  umemPool_tell_held(ctx, &held);
+  uint64_t before = umem_thread.failures;
+  umem_trim(core->upstream, keep);
+  umemAdaptor_failed(ctx, before);
+}
+
+/* ---- construction and end ---- */
+
+/* Views that have outlived the pool find no block in the map, and then that it has ended. */
+static void free_core(umemPoolCore *core) {
+  umemLock_acquire(&core->lock);
+  __atomic_store_n(&core->ended, true, __ATOMIC_RELEASE);
+  umemPool_end_lanes(core);
+  umemLock_release(&core->lock);
+  umemPool_end_spans(core);
+  umemPool_end_chunks(core);
+  if (core->map.leaves) umemPageMap_clear(&core->map);
+  umemPoolCore_drop(core);
+  umemPoolCore_bury();
+}
+
+static void pool_dtor(umemVirtual *ctx) {
+  uint64_t before = umem_thread.failures;
+  free_core(umemPoolImpl_of(ctx)->core);
+  umemAdaptor_failed(ctx, before);
+  umemAdaptor_dtor(ctx);
+}
+
+static struct umemVtbl const pool_vtbl = {
+    .dtor = pool_dtor,
+    .trim = pool_trim,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_POOL_BLOCKS,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+};
+
+umemPoolCore *umemPool_core(umemVirtual *ctx) {
+  return ctx->vptr == &pool_vtbl ? umemPoolImpl_of(ctx)->core : NULL;
+}
+
+/* NULL without memory. */
+static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *options) {
+  umemPoolCore *core = calloc(1, sizeof *core);
+  if (!core) return NULL;
+  umemLock_init(&core->lock);
+  pthread_cond_init(&core->no_guests, NULL);
+  pthread_cond_init(&core->landed, NULL);
+  core->waits_lineage = umem_fork_count();
+  core->shares = 1;
+  core->upstream = upstream;
+  core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
+  core->growth = options->growth;
+  core->maximum = options->maximum;
+  umemPool_init_classes(core);
+  core->own = umemPoolLane_new(core, upstream);
+  if (core->own && umemPageMap_init(&core->map)) return core;
+  free_core(core);
+  return NULL;
+}
+
+/* The caller's options in full; false, and a status on ctx, when they cannot be true. */
+static bool read_options(void *ctx, umemPoolOptions const *given, umemPoolOptions *options) {
+  *options = (umemPoolOptions)UMEM_POOL_OPTIONS_INIT;
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemPoolOptions")) return false;
+  if (!options->maximum || options->initial <= options->maximum) return true;
+  umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
+                   options->initial, options->maximum);
+  return false;
+}
+
+static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions const *options) {
+  if (!options->initial) return true;
+  umemPoolLack lack = {.why = umemPoolMaximum, .reserved = 0};
+  size_t most = core->maximum ? core->maximum & ~(size_t)(umemPoolUnit - 1) : PTRDIFF_MAX / 2;
+  size_t size = options->initial < most
+                    ? (options->initial + umemPoolUnit - 1) & ~(size_t)(umemPoolUnit - 1)
+                    : most;
+  umemLock_acquire(&core->lock);
+  bool taken = size && umemPool_add_chunk(core->own, size, umemPoolPage, true, &lack);
+  umemLock_release(&core->lock);
+  if (!taken) umemPool_tell_lack(ctx, &lack, options->initial);
+  return taken;
+}
+
+static umemStatusType construct(umemPool *ctx, void *upstream, umemPoolOptions const *given,
+                                bool adopts) {
+  uint64_t before = umem_thread.failures;
+  umemPoolImpl *impl =
+      umemAdaptor_construct(ctx, upstream, adopts, &pool_vtbl, "Pool", sizeof(umemPoolImpl));
+  if (!impl) return umem_result(before);
+  umemPoolOptions options;
+  if (read_options(ctx, given, &options)) {
+    impl->core = new_core(upstream, &options);
+    if (!impl->core) {
+      umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the pool");
+    } else {
+      impl->lane = impl->core->own;
+      impl->serial = impl->lane->serial;
+      ctx->super.alignment = impl->core->alignment;
+      ctx->super.capabilities |= umemPromptBlocks;
+      if (take_initial(&ctx->super, impl->core, &options)) return umemOK;
+      free_core(impl->core);
+    }
+  }
+  umemAdaptor_abandon(&ctx->super);
+  return umem_result(before);
+}
+
+umemStatusType umemPool_ctor(umemPool *ctx, void *upstream, umemPoolOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, options, false);
+}
+
+umemStatusType umemPool_adopt(umemPool *ctx, void *upstream, umemPoolOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, upstream, options, true);
+}
+
+/* ---- questions ---- */
+
+umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!umem_guard(ctx)) return umem_result(before);
+  if (!umemPool_core(&ctx->super))
+    return umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(ctx));
+  if (!stats) return umemVirtual_fail(ctx, umemValueError, "stats is NULL");
+  size_t size = stats->size;
+  if (size < offsetof(umemPoolStats, used_peak))
+    return umemVirtual_fail(ctx, umemValueError,
+                            "stats->size is %zu: set it to sizeof(umemPoolStats) before the call",
+                            size);
+  umemPoolStats known = UMEM_POOL_STATS_INIT;
+  umemPool_measure_free(umemPool_core(&ctx->super), &known);
+  memcpy(stats, &known, size < sizeof known ? size : sizeof known);
+  stats->size = size;
+  return umemOK;
+}

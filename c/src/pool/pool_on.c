@@ -1,0 +1,121 @@
+/* pool_on.c - the context of a view: a lane of a pool, and the queue that it is in the order of. See
+ * umem_pool.h. */
+#include "pool/pool.h"
+
+#include <umem/pool_on.h>
+
+/* ---- methods ---- */
+
+static void on_trim(umemVirtual *ctx, size_t keep) {
+  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolCore *core = impl->core;
+  if (!umemPool_still_is(ctx)) return;
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  umemLock_acquire(&core->lock);
+  umemPool_drain(impl->lane);
+  umemPool_join_waiting(impl->lane);
+  uint64_t units = umemRange_totals(impl->lane->range).free_bytes;
+  bool blocked = umemPoolLane_is_blocked(impl->lane) || umemPoolLane_is_blocked(core->own);
+  if (!blocked && units << umemPoolUnitShift > keep)
+    blocked = !umemPool_gather_from(core->own, impl->lane);
+  if (blocked)
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "a stream is being captured into a graph: trim before or after it");
+  umemLock_release(&core->lock);
+  umemAttempt_end(&held);
+  umemPool_tell_held(ctx, &held);
+}
+
+/* Whatever fails, the view ends. */
+static void on_dtor(umemVirtual *ctx) {
+  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolCore *core = impl->core;
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  umemLock_acquire(&core->lock);
+  if (!core->ended) umemPoolLane_end(impl->lane);
+  umemLock_release(&core->lock);
+  umemAttempt_end(&held);
+  umemPool_tell_held(ctx, &held);
+  umemPoolCore_drop(core);
+  umemPoolCore_bury();
+  umemAdaptor_dtor(ctx);
+}
+
+static struct umemVtbl const on_vtbl = {
+    .dtor = on_dtor,
+    .trim = on_trim,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_POOL_BLOCKS,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+};
+
+/* ---- construction ---- */
+
+/* The core of pool; NULL, with a status on ctx, when it is none. */
+static umemPoolCore *core_of(umemVirtual *ctx, umemPool *pool) {
+  uint64_t before = umem_thread.failures;
+  if (!umem_guard(pool)) {
+    umemStatusType status = umem_result(before);
+    umemVirtual_fail(ctx, status, "the pool is %s", pool ? "not constructed" : "NULL");
+    return NULL;
+  }
+  umemPoolCore *core = umemPool_core(&pool->super);
+  if (!core) umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(pool));
+  return core;
+}
+
+/* Whether blocks of pool can be used through queue; else a status on ctx. */
+static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
+  uint64_t before = umem_thread.failures;
+  if (umem_is_same_device(pool, queue)) return true;
+  if (umemVirtual_adopt(ctx, before) == umemOK)
+    umemVirtual_fail(
+        ctx, umemValueError, "this %s is not in the memory of the pool, which stands on %s",
+        umem_get_device_name(queue), umem_get_device_name(umemAdaptor_upstream(&pool->super)));
+  return false;
+}
+
+/* What pool and queue both can do; it is the queue that is ordered, or not. */
+static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
+  uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
+  return both | (pool->capabilities & (umemFaultable | umemPromptBlocks));
+}
+
+static bool open_lane(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) {
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  umemLock_acquire(&impl->core->lock);
+  impl->lane = umemPoolLane_new(impl->core, queue);
+  umemLock_release(&impl->core->lock);
+  umemAttempt_end(&held);
+  if (impl->lane) {
+    impl->serial = impl->lane->serial;
+    __atomic_add_fetch(&impl->core->shares, 1, __ATOMIC_RELAXED);
+    return true;
+  }
+  if (umemAttempt_record(&held) == umemOK)
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the pool");
+  return false;
+}
+
+umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (ctx && (void *)ctx == (void *)pool)
+    return umemVirtual_fail(NULL, umemValueError, "the context is its own pool");
+  umemPoolImpl *impl =
+      umemAdaptor_construct(ctx, ordered, false, &on_vtbl, "PoolOn", sizeof(umemPoolImpl));
+  if (!impl) return umem_result(before);
+  umemVirtual *self = &ctx->super, *queue = ordered;
+  impl->core = core_of(self, pool);
+  if (impl->core && is_one_memory(self, pool, queue) && open_lane(self, impl, queue)) {
+    self->capabilities = capabilities_of(queue, &pool->super);
+    self->alignment = pool->super.alignment;
+    return umemOK;
+  }
+  umemAdaptor_abandon(self);
+  return umem_result(before);
+}

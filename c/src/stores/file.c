@@ -1,0 +1,167 @@
+/* file.c - arrays in a file, read and written by calls.
+ *
+ * Addresses are the offsets of the engine in store.h, whose UMEM_STORE_NONE is the null of a
+ * context with umemOffsets. Nothing but the translation of slots stands here. */
+#include "stores/store.h"
+#include "stores/store_replace.h"
+
+#include <string.h>
+#include <umem/file.h>
+
+_Static_assert(UMEM_STORE_NONE == UINTPTR_MAX, "the engine's null is that of offsets");
+
+static umemStore *store_of(umemVirtual *ctx) { return ((umemFile *)ctx)->impl; }
+
+static void file_dtor(umemVirtual *ctx) { umemStore_close(store_of(ctx)); }
+
+static uintptr_t file_alloc(umemVirtual *ctx, size_t nbytes) {
+  return umemStore_alloc(store_of(ctx), nbytes, umemStoreGranule, false);
+}
+
+static uintptr_t file_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  return umemStore_alloc(store_of(ctx), nmemb * size, umemStoreGranule, true);
+}
+
+static void file_free(umemVirtual *ctx, uintptr_t adr) { umemStore_free(store_of(ctx), adr); }
+
+static uintptr_t file_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  return umemStore_alloc(store_of(ctx), size, alignment, false);
+}
+
+static uintptr_t file_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  return umemStore_begins(store_of(ctx), adr) ? adr : UMEM_STORE_NONE;
+}
+
+static void file_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  umemStore_set(store_of(ctx), adr, c, nbytes);
+}
+
+static void file_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)that;
+  umemStore_read(store_of(ctx), src_adr, (void *)dst_adr, nbytes);
+}
+
+static void file_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                           uintptr_t src_adr, size_t nbytes) {
+  (void)that;
+  umemStore_write(store_of(ctx), dst_adr, (void const *)src_adr, nbytes);
+}
+
+static void file_flush(umemVirtual *ctx) { umemStore_flush(store_of(ctx)); }
+
+static void file_trim(umemVirtual *ctx, size_t keep) { umemStore_trim(store_of(ctx), keep); }
+
+static void file_info(umemVirtual *ctx, umemInfo *info) { umemStore_info(store_of(ctx), info); }
+
+static uintptr_t file_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  return umemStore_realloc(store_of(ctx), adr, old_size, new_size);
+}
+
+static struct umemVtbl const file_vtbl = {
+    .dtor = file_dtor,
+    .alloc = file_alloc,
+    .calloc = file_calloc,
+    .free = file_free,
+    .aligned_alloc = file_aligned_alloc,
+    .aligned_origin = file_aligned_origin,
+    .aligned_free = file_free,
+    .set = file_set,
+    .copy_to = file_copy_to,
+    .copy_from = file_copy_from,
+    .flush = file_flush,
+    .trim = file_trim,
+    .info = file_info,
+    .realloc = file_realloc,
+};
+
+/* ---- construction ---- */
+
+static bool begin(umemFile *ctx) {
+  if (!ctx) {
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+    return false;
+  }
+  memset(ctx, 0, sizeof *ctx);
+  umem_construct(&ctx->super, &file_vtbl, umemFileDevice, "File", umemOffsets, umemStoreGranule,
+                 NULL);
+  return true;
+}
+
+/* Takes over store, which is NULL when opening it has failed. commits: the context stands alone. */
+static umemStatusType finish(umemFile *ctx, umemStore *store, bool commits, uint64_t before) {
+  if (store && umemStore_identify(store, ctx->super.space) && umemStore_start(store) &&
+      (!commits || umemStore_commit(store))) {
+    ctx->super.capabilities |= umemStore_capabilities(store);
+    ctx->super.host = &store->host;
+    ctx->impl = store;
+    return umemOK;
+  }
+  umemStore_close(store);
+  umem_construct_failed(&ctx->super);
+  return umem_result(before);
+}
+
+static umemStatusType construct(umemFile *ctx, char const *filename, char const *mode,
+                                umemFileOptions const *options, bool commits) {
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_open(&ctx->super, filename, mode, options, false), commits, before);
+}
+
+umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, NULL, true);
+}
+
+umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
+                                  umemFileOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, options, true);
+}
+
+umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
+                              umemFileOptions const *options) {
+  return construct(ctx, filename, mode, options, false);
+}
+
+umemStatusType umemFile_complete(void *ctx) {
+  uint64_t before = umem_thread.failures;
+  umemStore_commit(store_of(ctx));
+  return umem_result(before);
+}
+
+static umemStatusType adopt(umemFile *ctx, int fd, umemFileOptions const *options) {
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_adopt(&ctx->super, fd, options, false), true, before);
+}
+
+umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
+  UMEM_ENTER();
+  return adopt(ctx, fd, NULL);
+}
+
+umemStatusType umemFile_adopt_with(umemFile *ctx, int fd, umemFileOptions const *options) {
+  UMEM_ENTER();
+  return adopt(ctx, fd, options);
+}
+
+umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_replace(&ctx->super, filename), true, before);
+}
+
+umemStatusType umemFile_commit(umemFile *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!umem_guard(ctx)) return umem_result(before);
+  if (ctx->super.vptr != &file_vtbl)
+    umemVirtual_fail(&ctx->super, umemTypeError, "this %s is no umemFile",
+                     umem_get_device_name(ctx));
+  else
+    umemReplace_commit(ctx->impl);
+  return umem_result(before);
+}

@@ -1,0 +1,112 @@
+/* host.c - RAM of this process, from libc's malloc family.
+ *
+ * libc keeps the books. Large blocks are advised to use transparent huge pages, which makes their
+ * first touch several times faster (bench: fill of a fresh block); everything else is malloc's speed.
+ * Methods return 0 when libc is out of memory; the dispatcher records it. */
+#include "core/core.h"
+#include "open/schemes.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <umem/host.h>
+#include <unistd.h>
+
+enum { host_alignment = 16 };
+
+/* From here on a block surely holds a whole huge page of 2 MiB. */
+static size_t const huge_from = 4 << 20;
+
+/* Advice only: where the kernel has no such pages the memory is as good, and errors mean nothing. */
+static void *advised(void *block, size_t nbytes) {
+  if (nbytes < huge_from || !block) return block;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = ((uintptr_t)block + page - 1) & ~(page - 1);
+  uintptr_t end = ((uintptr_t)block + nbytes) & ~(page - 1);
+  madvise((void *)first, end - first, MADV_HUGEPAGE);
+  return block;
+}
+
+static bool host_is_same_device(umemVirtual *ctx, umemVirtual *other) {
+  (void)ctx;
+  return umem_is_plain_host(other);
+}
+
+/* Apart, so that the small case below is a bare jump to malloc. */
+static __attribute__((noinline)) uintptr_t alloc_large(size_t nbytes) {
+  return (uintptr_t)advised(malloc(nbytes), nbytes);
+}
+
+static uintptr_t host_alloc(umemVirtual *ctx, size_t nbytes) {
+  (void)ctx;
+  return nbytes < huge_from ? (uintptr_t)malloc(nbytes) : alloc_large(nbytes);
+}
+
+static uintptr_t host_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  (void)ctx;
+  return (uintptr_t)advised(calloc(nmemb, size), nmemb * size);
+}
+
+static void host_free(umemVirtual *ctx, uintptr_t adr) {
+  (void)ctx;
+  free((void *)adr);
+}
+
+static uintptr_t host_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  if (!umem_has_size(ctx, adr, malloc_usable_size((void *)adr), old_size)) return 0;
+  return (uintptr_t)advised(realloc((void *)adr, new_size), new_size);
+}
+
+static uintptr_t host_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  (void)ctx;
+  void *block = NULL;
+  if (alignment < sizeof(void *)) alignment = sizeof(void *); /* what posix_memalign asks for */
+  if (posix_memalign(&block, alignment, size)) block = NULL;
+  return (uintptr_t)advised(block, size);
+}
+
+static uintptr_t host_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  (void)ctx;
+  return adr;
+}
+
+static struct umemVtbl const host_vtbl = {
+    .is_same_device = host_is_same_device,
+    .alloc = host_alloc,
+    .calloc = host_calloc,
+    .free = host_free,
+    .aligned_alloc = host_aligned_alloc,
+    .aligned_origin = host_aligned_origin,
+    .aligned_free = host_free,
+    .set = umem_ram_set,
+    .copy_to = umem_ram_copy_to,
+    .copy_from = umem_ram_copy_from,
+    .info = umem_ram_info,
+    .realloc = host_realloc,
+};
+
+umemStatusType umemHost_ctor(umemHost *ctx) {
+  UMEM_ENTER();
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  umem_construct(&ctx->super, &host_vtbl, umemHostDevice, "Host",
+                 umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent |
+                     umemSilent | umemPrompt,
+                 host_alignment, ctx);
+  return umemOK;
+}
+
+/* ---- by name: "host:" ---- */
+
+static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *options, void *user) {
+  (void)upstream, (void)place, (void)options, (void)user;
+  return umemHost_ctor(ctx);
+}
+
+umemScheme const umem_host_scheme = {
+    .size = sizeof(umemScheme),
+    .name = "host",
+    .context_size = sizeof(umemHost),
+    .construct = open_host,
+    .help = "RAM of this process",
+};

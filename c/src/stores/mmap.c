@@ -1,0 +1,288 @@
+/* mmap.c - arrays in a file, addressed by pointers.
+ *
+ * The engine of store.h with pointers for offsets: adr = base + offset. The file is mapped once,
+ * far beyond its end, so that growth needs no further call and blocks never move; the kernel lets a
+ * page be used as soon as the file reaches it. Copies and sets go through the descriptor and cannot
+ * fault, whatever others do to the file. */
+#include "stores/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <umem/mmap.h>
+#include <unistd.h>
+
+static uint64_t const room_wanted = UINT64_C(1) << 40; /* bytes of address space */
+static uint64_t const room_spare = 1 << 16;            /* beyond the file: less is of no use */
+
+/* The mapping begins at a multiple of this, where there is space enough, so that blocks aligned in the
+ * file are aligned in memory. */
+static uint64_t const base_alignment = 1 << 30;
+
+static umemStore *store_of(umemVirtual *ctx) { return ((umemMMap *)ctx)->impl; }
+
+/* ---- pointers and offsets ---- */
+
+static uintptr_t pointer_to(umemStore *store, uint64_t offset) {
+  return offset == UMEM_STORE_NONE ? 0 : (uintptr_t)store->base + offset;
+}
+
+/* An adr below base gives an offset that is beyond any limit. */
+static uint64_t offset_of(umemStore *store, uintptr_t adr) { return adr - (uintptr_t)store->base; }
+
+static bool is_mapped(umemStore *store, uintptr_t adr, umemStatusType otherwise) {
+  if (offset_of(store, adr) < store->limit) return true;
+  umemVirtual_fail(store->ctx, otherwise, "the address %#" PRIxPTR " is not in the mapping of %s",
+                   adr, store->label);
+  return false;
+}
+
+static struct umemVtbl const mmap_vtbl; /* below */
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_mmap(umemMMap *ctx) {
+  if (!umem_guard(ctx)) return false;
+  if (ctx->super.vptr == &mmap_vtbl) return true;
+  umemVirtual_fail(ctx, umemTypeError, "this %s is no umemMMap", umem_get_device_name(ctx));
+  return false;
+}
+
+uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  if (!is_mmap(ctx)) return UINTPTR_MAX;
+  umemStore *store = ctx->impl;
+  return is_mapped(store, adr, umemIndexError) ? offset_of(store, adr) : UINTPTR_MAX;
+}
+
+uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
+  UMEM_ENTER();
+  uint64_t length;
+  if (!is_mmap(ctx) || !umemStore_settle(ctx->impl)) return 0;
+  if (!umemStore_measure(ctx->impl, &length)) return 0;
+  umemStore *store = ctx->impl;
+  if (offset < length && offset < store->limit) return pointer_to(store, offset);
+  umemVirtual_fail(ctx, umemIndexError,
+                   "offset %" PRIuPTR " is past the end of %s (%" PRIu64 " bytes)", offset,
+                   store->label, length);
+  return 0;
+}
+
+/* ---- methods ---- */
+
+static void unmap_and_close(umemStore *store) {
+  if (store && store->base) munmap(store->base, store->limit);
+  umemStore_close(store);
+}
+
+static void mmap_dtor(umemVirtual *ctx) { unmap_and_close(store_of(ctx)); }
+
+static uintptr_t mmap_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  umemStore *store = store_of(ctx);
+  if (alignment <= store->alignment)
+    return pointer_to(store, umemStore_alloc(store, size, alignment, false));
+  umemVirtual_fail(ctx, umemMemoryError,
+                   "%s is mapped at a multiple of %" PRIu64 ": the alignment of %zu is too large",
+                   store->label, store->alignment, alignment);
+  return 0;
+}
+
+static uintptr_t mmap_alloc(umemVirtual *ctx, size_t nbytes) {
+  return mmap_aligned_alloc(ctx, umemStoreGranule, nbytes);
+}
+
+static uintptr_t mmap_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  umemStore *store = store_of(ctx);
+  return pointer_to(store, umemStore_alloc(store, nmemb * size, umemStoreGranule, true));
+}
+
+static void mmap_free(umemVirtual *ctx, uintptr_t adr) {
+  umemStore *store = store_of(ctx);
+  if (is_mapped(store, adr, umemValueError)) umemStore_free(store, offset_of(store, adr));
+}
+
+static uintptr_t mmap_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  umemStore *store = store_of(ctx);
+  return is_mapped(store, adr, umemValueError) && umemStore_begins(store, offset_of(store, adr))
+             ? adr
+             : 0;
+}
+
+static uintptr_t mmap_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  umemStore *store = store_of(ctx);
+  if (!is_mapped(store, adr, umemValueError)) return 0;
+  return pointer_to(store, umemStore_realloc(store, offset_of(store, adr), old_size, new_size));
+}
+
+static void mmap_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  umemStore *store = store_of(ctx);
+  if (is_mapped(store, adr, umemIndexError)) umemStore_set(store, offset_of(store, adr), c, nbytes);
+}
+
+static void mmap_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)that;
+  umemStore *store = store_of(ctx);
+  if (is_mapped(store, src_adr, umemIndexError))
+    umemStore_read(store, offset_of(store, src_adr), (void *)dst_adr, nbytes);
+}
+
+static void mmap_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                           uintptr_t src_adr, size_t nbytes) {
+  (void)that;
+  umemStore *store = store_of(ctx);
+  if (is_mapped(store, dst_adr, umemIndexError))
+    umemStore_write(store, offset_of(store, dst_adr), (void const *)src_adr, nbytes);
+}
+
+/* Linux finds pages that were written through a mapping without msync too; POSIX asks for it. */
+static void mmap_flush(umemVirtual *ctx) {
+  umemStore *store = store_of(ctx);
+  uint64_t length;
+  if (!umem_can(ctx, umemWritable) || !umemStore_settle(store)) return;
+  if (!umemStore_measure(store, &length)) return;
+  if (length > store->limit) length = store->limit;
+  int result = 0;
+  if (length) do
+      result = msync(store->base, length, MS_SYNC);
+    while (result != 0 && errno == EINTR);
+  if (result != 0)
+    umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
+  else
+    umemStore_flush(store);
+}
+
+static void mmap_trim(umemVirtual *ctx, size_t keep) { umemStore_trim(store_of(ctx), keep); }
+
+static void mmap_info(umemVirtual *ctx, umemInfo *info) {
+  umemStore_info(store_of(ctx), info);
+  info->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static struct umemVtbl const mmap_vtbl = {
+    .dtor = mmap_dtor,
+    .alloc = mmap_alloc,
+    .calloc = mmap_calloc,
+    .free = mmap_free,
+    .aligned_alloc = mmap_aligned_alloc,
+    .aligned_origin = mmap_aligned_origin,
+    .aligned_free = mmap_free,
+    .set = mmap_set,
+    .copy_to = mmap_copy_to,
+    .copy_from = mmap_copy_from,
+    .flush = mmap_flush,
+    .trim = mmap_trim,
+    .info = mmap_info,
+    .realloc = mmap_realloc,
+};
+
+/* ---- mapping ---- */
+
+/* Maps room bytes of the file at a multiple of alignment; NULL with errno set otherwise. */
+static char *map_aligned(umemStore const *store, size_t room, size_t alignment) {
+  char *start =
+      mmap(NULL, room + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  size_t below = -(uintptr_t)start & (alignment - 1);
+  char *base = start + below;
+  int protection = PROT_READ | (store->writable ? PROT_WRITE : 0);
+  int how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(base, room, protection, how, store->fd, 0) == MAP_FAILED) {
+    int error = errno;
+    munmap(start, room + alignment);
+    errno = error;
+    return NULL;
+  }
+  /* What is left on either side is only numbers: if it could not be unmapped, nothing is lost. */
+  if (below) munmap(start, below);
+  munmap(base + room, alignment - below);
+  return base;
+}
+
+/* Takes as much address space as there is up to what is wanted, but more than the file has. */
+static bool map(umemStore *store) {
+  uint64_t length;
+  if (!umemStore_measure(store, &length)) return false;
+  uint64_t needed = (store->empties ? 0 : length & ~(room_spare - 1)) + 2 * room_spare;
+  uint64_t room = needed > room_wanted / 2 ? 2 * needed : room_wanted;
+  for (; !store->base && room >= needed; room = room / 2 & ~(room_spare - 1)) {
+    store->alignment = room < base_alignment ? room_spare : base_alignment;
+    store->base = map_aligned(store, room, store->alignment);
+    store->limit = room;
+  }
+  if (store->base) return true;
+  return umemStore_fail(store, errno == ENOMEM || errno == EAGAIN ? umemMemoryError : umemIOError,
+                        errno, "cannot map");
+}
+
+/* ---- construction ---- */
+
+static bool begin(umemMMap *ctx) {
+  if (!ctx) {
+    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+    return false;
+  }
+  memset(ctx, 0, sizeof *ctx);
+  umem_construct(&ctx->super, &mmap_vtbl, umemMMapDevice, "MMap", 0, umemStoreGranule, NULL);
+  return true;
+}
+
+/* Takes over store, which is NULL when opening it has failed. commits: the context stands alone. The
+ * space stays the context's own: two mappings of one file have different addresses for one byte. */
+static umemStatusType finish(umemMMap *ctx, umemStore *store, bool commits, uint64_t before) {
+  if (store && map(store) && umemStore_start(store) && (!commits || umemStore_commit(store))) {
+    ctx->super.capabilities = umemStore_capabilities(store) | umemFaultable | umemCpuReadable |
+                              (store->writable ? umemCpuWritable : 0u);
+    ctx->super.host = &store->host;
+    ctx->impl = store;
+    return umemOK;
+  }
+  unmap_and_close(store);
+  umem_construct_failed(&ctx->super);
+  return umem_result(before);
+}
+
+static umemStatusType construct(umemMMap *ctx, char const *filename, char const *mode,
+                                umemFileOptions const *options, bool commits) {
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_open(&ctx->super, filename, mode, options, true), commits, before);
+}
+
+umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, NULL, true);
+}
+
+umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char const *mode,
+                                  umemFileOptions const *options) {
+  UMEM_ENTER();
+  return construct(ctx, filename, mode, options, true);
+}
+
+umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
+                              umemFileOptions const *options) {
+  return construct(ctx, filename, mode, options, false);
+}
+
+umemStatusType umemMMap_complete(void *ctx) {
+  uint64_t before = umem_thread.failures;
+  umemStore_commit(store_of(ctx));
+  return umem_result(before);
+}
+
+static umemStatusType adopt(umemMMap *ctx, int fd, umemFileOptions const *options) {
+  uint64_t before = umem_thread.failures;
+  if (!begin(ctx)) return umem_result(before);
+  return finish(ctx, umemStore_adopt(&ctx->super, fd, options, true), true, before);
+}
+
+umemStatusType umemMMap_adopt(umemMMap *ctx, int fd) {
+  UMEM_ENTER();
+  return adopt(ctx, fd, NULL);
+}
+
+umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd, umemFileOptions const *options) {
+  UMEM_ENTER();
+  return adopt(ctx, fd, options);
+}

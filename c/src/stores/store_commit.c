@@ -1,0 +1,105 @@
+/* store_commit.c - the last step of construction, and the removal of what was created in vain.
+ *
+ * umem_open constructs a file first and then what goes over it, which may refuse. So the file stays as
+ * it is until all of them are there. What mode w drops is dropped by one call, which is the last that
+ * can fail where no block was placed before; where some were, the disk space for them is sure. */
+#include "stores/store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- emptying ---- */
+
+/* Takes the disk space for blocks up to `to` beside and behind the old bytes. It is free again, and taken
+ * anew, when these go. */
+static bool try_space(umemStore *store, uint64_t to) {
+  if (!to || store->sparse) return true;
+  if (!umemStore_may_fit(store, 0, to)) return false;
+  int error = umemStore_change_space(store, FALLOC_FL_KEEP_SIZE, 0, to);
+  if (!error || umemStore_lacks(error)) return true;
+  store->leftover = true;
+  umemStore_drop_leftover(store);
+  return umemStore_fail_space(store, error);
+}
+
+/* The old bytes are gone. A file that cannot hold the blocks with their disk space after all gets their
+ * length. */
+static bool hold_blocks(umemStore *store, uint64_t from, uint64_t to) {
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  bool done = umemStore_reserve(store, from, to);
+  umemAttempt_end(&held);
+  if (done) return true;
+  if (umemStore_resize(store, to) == 0)
+    store->length = to;
+  else
+    umemAttempt_record(&held);
+  return store->length == to;
+}
+
+static bool empty(umemStore *store, uint64_t from, uint64_t to) {
+  if (!try_space(store, to)) return false;
+  int error = umemStore_resize(store, 0);
+  if (error) return umemStore_fail(store, umemIOError, error, "cannot empty");
+  store->empties = false;
+  return !to || hold_blocks(store, from, to);
+}
+
+bool umemStore_carry_out(umemStore *store) {
+  uint64_t from, to;
+  umemStore_span(store, &from, &to);
+  bool done = true;
+  if (store->empties)
+    done = empty(store, from, to);
+  else if (store->writable && to)
+    done = umemStore_reserve(store, from, to);
+  if (done) store->created = false;
+  return done;
+}
+
+/* ---- removal ---- */
+
+/* Whether the file called name in folder is ours, and still empty. */
+static bool is_ours(umemStore const *store, int folder, char const *name) {
+  struct stat mine, there;
+  return fstat(store->fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino && mine.st_size == 0;
+}
+
+/* Whether somebody else has opened the file meanwhile: as a writer who has locked it, or otherwise as far
+ * as the system says. */
+static bool is_visited(umemStore *store) {
+  if (flock(store->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
+  return !umemStore_isolate(store) && errno == EAGAIN;
+}
+
+/* Removes the file called name in folder if it is ours. Between a look and an unlink another file could
+ * get the name, so it is moved to a name that nobody else uses before the look that counts. */
+static void remove_ours(umemStore *store, int folder, char const *name) {
+  unsigned long long number;
+  char aside[40];
+  if (!is_ours(store, folder, name) || is_visited(store)) return;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) return;
+  snprintf(aside, sizeof aside, ".umem-%016llx", number);
+  if (renameat2(folder, name, folder, aside, RENAME_NOREPLACE) != 0) return;
+  if (is_ours(store, folder, aside))
+    unlinkat(folder, aside, 0);
+  else
+    renameat2(folder, aside, folder, name, RENAME_NOREPLACE);
+}
+
+void umemStore_remove(umemStore *store) {
+  char const *slash = strrchr(store->path, '/');
+  char const *name = slash ? slash + 1 : store->path;
+  if (store->owner != getpid()) return;
+  int folder = umemStore_open_directory(store, O_PATH);
+  if (folder < 0) return;
+  remove_ours(store, folder, name);
+  umemStore_share(store);
+  close(folder);
+}

@@ -1,0 +1,93 @@
+/* store_kind.c - refuses what is no regular file of a file system that stores files.
+ *
+ * The files of /proc, /sys and their kin are regular by name only: reading and writing them talks to the
+ * kernel, and a write by root can change the machine. */
+#include "stores/store.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+/* The numbers of linux/magic.h and of the kernel's sources, which do not change. */
+static struct {
+  uint32_t magic;
+  char const *name;
+} const interfaces[] = {
+    {0x9fa0, "proc"},           {0x62656572, "sysfs"},       {0x64626720, "debugfs"},
+    {0x74726163, "tracefs"},    {0x27e0eb, "cgroup"},        {0x63677270, "cgroup2"},
+    {0x73636673, "securityfs"}, {0xcafe4a11, "bpf"},         {0x62656570, "configfs"},
+    {0xde5e81e4, "efivarfs"},   {0x6165676c, "pstore"},      {0xf97cff8c, "selinuxfs"},
+    {0x43415d53, "smackfs"},    {0x42494e4d, "binfmt_misc"}, {0x7655821, "resctrl"},
+    {0x1cd1, "devpts"},         {0x50495045, "pipefs"},      {0x534f434b, "sockfs"},
+    {0x19800202, "mqueue"},     {0x65735543, "fusectl"},     {0x67596969, "rpc_pipefs"},
+    {0x6e736673, "nsfs"},       {0x5a3c69f0, "apparmorfs"},  {0xabba1974, "xenfs"},
+    {0x6e667364, "nfsd"},
+};
+
+/* What kind of interface the file system is; NULL for one that stores files. */
+static char const *interface_of(struct statfs const *disk) {
+  for (size_t i = 0; i < sizeof interfaces / sizeof *interfaces; i++)
+    if ((uint32_t)disk->f_type == interfaces[i].magic) return interfaces[i].name;
+  return NULL;
+}
+
+static bool stores(umemStore *store, struct statfs const *disk) {
+  char const *name = interface_of(disk);
+  if (!name) return true;
+  umemVirtual_fail(store->ctx, umemIOError,
+                   "%s is on a file system that stores nothing (%s), so it is no regular file",
+                   store->label, name);
+  return false;
+}
+
+/* What file system path is on. Returns an errno. */
+static int examine(char const *path, struct statfs *disk) {
+  int result;
+  do result = statfs(path, disk);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+
+static int examine_open(int fd, struct statfs *disk) {
+  int result;
+  do result = fstatfs(fd, disk);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+
+bool umemStore_check_kind(umemStore *store) {
+  struct stat st;
+  struct statfs disk;
+  int error = fstat(store->fd, &st) == 0 ? examine_open(store->fd, &disk) : errno;
+  if (error) return umemStore_fail(store, umemIOError, error, "cannot examine");
+  if (S_ISREG(st.st_mode)) return stores(store, &disk);
+  umemVirtual_fail(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
+                   S_ISDIR(st.st_mode) ? "a directory" : "a device, a pipe or a socket");
+  return false;
+}
+
+/* The folder in which a file of this path would be created. False where it has no room. */
+static bool folder_of(char const *path, char folder[PATH_MAX]) {
+  char const *slash = strrchr(path, '/');
+  size_t length = slash ? (size_t)(slash - path) + 1 : 1;
+  if (length >= PATH_MAX) return false;
+  memcpy(folder, slash ? path : ".", length);
+  folder[length] = 0;
+  return true;
+}
+
+/* Errors of a path itself, which opening it reports as well. */
+static bool is_of_path(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EACCES || error == ELOOP ||
+         error == ENAMETOOLONG;
+}
+
+bool umemStore_check_place(umemStore *store, char const *path) {
+  struct statfs disk;
+  char folder[PATH_MAX];
+  int error = examine(path, &disk);
+  if (error == ENOENT && folder_of(path, folder)) error = examine(folder, &disk);
+  if (!error) return stores(store, &disk);
+  return is_of_path(error) || umemStore_fail(store, umemIOError, error, "cannot examine");
+}

@@ -1,0 +1,247 @@
+/* store_space.c - which bytes of the file belong to whom.
+ *
+ * Placement is the range allocator's alone and knows nothing of the file, so that it is the same in
+ * all modes. What the file must provide for a block is asked for afterwards (store_room.c); when it
+ * cannot, the block is given back. */
+#include "stores/store.h"
+
+#include <inttypes.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static inline uint64_t least(uint64_t a, uint64_t b) { return umem_lesser(a, b); }
+static inline uint64_t most(uint64_t a, uint64_t b) { return umem_greater(a, b); }
+
+/* ---- the lock ---- */
+
+static void begin(umemStore *store, umemAttempt *held) {
+  umemAttempt_begin(held);
+  umemLock_acquire(&store->lock);
+}
+
+static void end(umemStore *store, umemAttempt *held) {
+  umemLock_release(&store->lock);
+  umemAttempt_end(held);
+  umemAttempt_record(held);
+}
+
+/* ---- what the file must provide ---- */
+
+/* Passing RLIMIT_FSIZE sends SIGXFSZ, which kills. */
+static bool within_limit(umemStore *store, uint64_t to) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      to <= limit.rlim_cur)
+    return true;
+  umemVirtual_fail(store->ctx, umemMemoryError,
+                   "a block up to %" PRIu64 " of %s passes the %" PRIu64
+                   " bytes that this process may write to (RLIMIT_FSIZE)",
+                   to, store->label, (uint64_t)limit.rlim_cur);
+  return false;
+}
+
+/* A file that is only read may have been made longer by its writer since we looked. */
+static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
+  uint64_t length;
+  if (to <= store->length) return true;
+  if (!umemStore_measure(store, &length)) return false;
+  if (length > store->length) store->length = length;
+  if (to <= store->length) return true;
+  umemVirtual_fail(store->ctx, umemMemoryError,
+                   "%" PRIu64 " bytes at offset %" PRIu64 " do not fit into %s, which has %" PRIu64
+                   " bytes and is only read",
+                   to - from, from, store->label, store->length);
+  return false;
+}
+
+void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {
+  umemRangeItem item;
+  *from = *to = 0;
+  for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
+    if (!item.live) continue;
+    if (!*to) *from = item.start;
+    *to = item.start + item.size;
+  }
+}
+
+/* While the context is being built, what cannot be had is refused, and the rest waits for the commit. */
+static bool may_have_all(umemStore *store) {
+  uint64_t from, to;
+  umemStore_span(store, &from, &to); /* the new block is one of them */
+  return store->sparse || umemStore_may_fit(store, from, to);
+}
+
+/* Makes the file hold a block that the allocator has placed at [from, to). */
+static bool provide(umemStore *store, uint64_t from, uint64_t to) {
+  if (to > store->limit) {
+    umemVirtual_fail(store->ctx, umemMemoryError,
+                     "a block up to %" PRIu64 " of %s is beyond the %" PRIu64
+                     " bytes of address space that the mapping has",
+                     to, store->label, store->limit);
+    return false;
+  }
+  if (!store->writable) return within_file(store, from, to);
+  if (!within_limit(store, to)) return false;
+  return store->building ? may_have_all(store) : umemStore_reserve(store, from, to);
+}
+
+bool umemStore_commit(umemStore *store) {
+  umemAttempt held;
+  begin(store, &held);
+  bool done = !store->building || umemStore_carry_out(store);
+  if (done) __atomic_store_n(&store->building, false, __ATOMIC_RELEASE);
+  end(store, &held);
+  return done;
+}
+
+/* ---- allocate ---- */
+
+static uint64_t place(umemStore *store, size_t size, size_t alignment) {
+  uint64_t offset = umemRange_alloc(store->range, size, alignment);
+  if (offset == UMEM_STORE_NONE) {
+    umemVirtual_fail(store->ctx, umemMemoryError,
+                     "no room for %zu bytes at a multiple of %zu in %s", size, alignment,
+                     store->label);
+    return UMEM_STORE_NONE;
+  }
+  if (provide(store, offset, offset + size)) return offset;
+  umemRange_free(store->range, offset);
+  return UMEM_STORE_NONE;
+}
+
+uint64_t umemStore_alloc(umemStore *store, size_t size, size_t alignment, bool zeroed) {
+  umemAttempt held;
+  begin(store, &held);
+  uint64_t offset = place(store, size, alignment);
+  uint64_t used = store->used;
+  if (offset != UMEM_STORE_NONE) store->used = most(used, offset + size);
+  end(store, &held);
+
+  if (offset == UMEM_STORE_NONE || !zeroed || offset >= used) return offset;
+  if (umemStore_fill(store, offset, 0, (size_t)least(size, used - offset))) return offset;
+  umemStore_free(store, offset);
+  return UMEM_STORE_NONE;
+}
+
+/* ---- questions ---- */
+
+static bool find_block(umemStore *store, uint64_t offset, umemRangeItem *block) {
+  if (umemRange_find(store->range, offset, block) && block->live && block->start == offset)
+    return true;
+  umemVirtual_fail(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
+                   store->label, offset);
+  return false;
+}
+
+bool umemStore_begins(umemStore *store, uint64_t offset) {
+  umemAttempt held;
+  umemRangeItem block;
+  begin(store, &held);
+  bool begins = find_block(store, offset, &block);
+  end(store, &held);
+  return begins;
+}
+
+bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
+  umemRangeItem block;
+  umemLock_acquire(&store->lock);
+  bool found = umemRange_find(store->range, offset, &block) && block.live;
+  umemLock_release(&store->lock);
+  if (found) {
+    uint64_t inside = offset - block.start;
+    if (inside < block.size && size <= block.size - inside) return true;
+  }
+  umemVirtual_fail(store->ctx, umemIndexError,
+                   "%zu bytes at offset %" PRIu64 " of %s are not inside one live block", size,
+                   offset, store->label);
+  return false;
+}
+
+/* ---- free, trim ---- */
+
+/* What a forked child has freed may still be in use by its parent, and the other way round. */
+static bool may_give_back(umemStore *store) { return store->writable && store->owner == getpid(); }
+
+/* The hole is punched first: as soon as the range is free, another thread may write there. */
+bool umemStore_free(umemStore *store, uint64_t offset) {
+  umemAttempt held;
+  umemRangeItem block;
+  begin(store, &held);
+  bool freed = find_block(store, offset, &block);
+  if (freed && store->scratch && may_give_back(store))
+    umemStore_punch(store, block.start, block.start + block.extent);
+  if (freed) umemRange_free(store->range, offset);
+  end(store, &held);
+  return freed;
+}
+
+/* Gives back what is free in [from, to), which is neither below what others have added nor past the end
+ * that the context knows; *keep bytes of it stay. */
+static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *keep) {
+  bool last = to >= store->length;
+  from = most(from, store->original);
+  to = least(to, store->length);
+  if (from >= to) return true;
+  uint64_t kept = least(*keep, to - from);
+  *keep -= kept;
+  if (from + kept == to) return true;
+  return umemStore_punch(store, from + kept, to) && (!last || umemStore_cut(store, from + kept));
+}
+
+void umemStore_trim(umemStore *store, size_t keep) {
+  umemAttempt held;
+  umemRangeItem item;
+  uint64_t left = keep, live_end = 0;
+  bool shared = store->adopted; /* by contexts on duplicates, whose blocks are free in this table */
+  if (shared || !may_give_back(store) || !umemStore_settle(store)) return;
+  begin(store, &held);
+  for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
+    if (item.live)
+      live_end = item.start + item.size;
+    else if (!give_back(store, live_end, item.start + item.extent, &left))
+      break;
+  }
+  umemStore_drop_leftover(store);
+  end(store, &held);
+}
+
+/* ---- realloc ---- */
+
+/* Whether the block at offset, told in *block, has old_size bytes and could be moved. */
+static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umemRangeItem *block) {
+  if (!find_block(store, offset, block)) return false;
+  if (old_size > block->size)
+    umemVirtual_fail(store->ctx, umemValueError,
+                     "the block at offset %" PRIu64 " of %s has %" PRIu64 " bytes, not %zu", offset,
+                     store->label, block->size, old_size);
+  else if (!store->readable)
+    umemVirtual_fail(store->ctx, umemNotSupportedError,
+                     "%s is open for writing only: its blocks cannot be moved", store->label);
+  else
+    return true;
+  return false;
+}
+
+/* A block that shrinks by less than a half stays where it is. A file that is only read holds the
+ * moved bytes already: whoever wrote it has moved them. */
+uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
+  umemAttempt held;
+  umemRangeItem block;
+  begin(store, &held);
+  bool possible = can_realloc(store, offset, old_size, &block);
+  end(store, &held);
+  if (!possible) return UMEM_STORE_NONE;
+  if (new_size <= block.size && new_size > block.size / 2) return offset;
+
+  uint64_t moved = umemStore_alloc(store, new_size, umemStoreGranule, false);
+  if (moved == UMEM_STORE_NONE) return moved;
+  if (store->writable && !umemStore_move(store, offset, moved, (size_t)least(old_size, new_size))) {
+    umemStore_free(store, moved);
+    return UMEM_STORE_NONE;
+  }
+  umemAttempt ignored; /* the block has moved, whether or not the disk takes its old place back */
+  umemAttempt_begin(&ignored);
+  umemStore_free(store, offset);
+  umemAttempt_end(&ignored);
+  return moved;
+}

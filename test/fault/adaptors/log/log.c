@@ -1,0 +1,305 @@
+/* log.c - a umemLog that cannot begin, for whatever reason, leaves the log that was there as it was;
+ * signals keep none from beginning. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backends.h"
+#include "fault/child.h"
+#include "fault/inject.h"
+#include "trace.h"
+
+enum { small = 1 << 16, larger = 1 << 18, largest = 4 << 20, old_records = 200 };
+
+static umemHost host;
+static umemLog log_;
+static char folder[200], path[256];
+
+/* ---- files ---- */
+
+typedef struct Content {
+  char *bytes;
+  size_t length;
+} Content;
+
+static Content read_file(void) {
+  struct stat about;
+  Content content = {NULL, 0};
+  int fd = open(path, O_RDONLY);
+  EXPECT(fd >= 0 && fstat(fd, &about) == 0);
+  content.length = (size_t)about.st_size;
+  content.bytes = malloc(content.length + 1);
+  EXPECT(content.bytes && pread(fd, content.bytes, content.length, 0) == about.st_size);
+  close(fd);
+  return content;
+}
+
+static void expect_content(Content const *expected) {
+  Content now = read_file();
+  EXPECT(now.length == expected->length && !memcmp(now.bytes, expected->bytes, now.length));
+  free(now.bytes);
+}
+
+static umemStatusType begin(uint64_t max_bytes) {
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = path;
+  options.max_bytes = max_bytes;
+  return umemLog_ctor(&log_, &host, &options);
+}
+
+static void use_log(void) {
+  for (int i = 0; i < old_records / 2; i++) umem_free(&log_, umem_alloc(&log_, 100));
+  EXPECT(umem_is_ok(&log_));
+  umem_dtor(&log_);
+}
+
+static void expect_records(size_t count) {
+  Trace trace;
+  EXPECT(trace_read(&trace, path) && trace.header.ended && trace.count == count);
+  trace_close(&trace);
+}
+
+/* How many names there are in the folder. */
+static int names(void) {
+  char command[300];
+  int count = -1;
+  snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
+  FILE *pipe = popen(command, "r");
+  EXPECT(pipe && fscanf(pipe, "%d", &count) == 1 && pclose(pipe) == 0);
+  return count;
+}
+
+/* A folder on a file system of one megabyte, seen by this child alone; exits where that is forbidden. */
+static void mount_small(char const *options) {
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("tmpfs", folder, "tmpfs", 0, options)) {
+    rmdir(folder);
+    _exit(child_not_permitted);
+  }
+}
+
+static void make_folder(void) {
+  char const *temporary = getenv("TMPDIR");
+  snprintf(folder, sizeof folder, "%s/umem-log-XXXXXX", temporary ? temporary : "/tmp");
+  EXPECT(mkdtemp(folder) != NULL);
+  snprintf(path, sizeof path, "%s/run.umem", folder);
+  EXPECT(umemHost_ctor(&host) == umemOK);
+}
+
+static void remove_folder(void) {
+  unlink(path);
+  EXPECT(rmdir(folder) == 0);
+  umem_dtor(&host);
+}
+
+/* ---- a full disk ---- */
+
+static void fill_disk(char *name, size_t size) {
+  static char const bytes[1 << 12];
+  snprintf(name, size, "%s/filling", folder);
+  int fd = open(name, O_WRONLY | O_CREAT, 0600);
+  EXPECT(fd >= 0);
+  while (write(fd, bytes, sizeof bytes) > 0) continue;
+  EXPECT(errno == ENOSPC && close(fd) == 0);
+}
+
+static void on_full_disk(void *unused) {
+  (void)unused;
+  char name[256];
+  make_folder();
+  mount_small("size=1m");
+  EXPECT(begin(small) == umemOK);
+  use_log();
+  Content const old = read_file();
+  fill_disk(name, sizeof name);
+  EXPECT(begin(larger) == umemMemoryError);
+  EXPECT(strstr(umem_get_message(&log_), strerror(ENOSPC)));
+  umem_dtor(&log_);
+  expect_content(&old);
+  expect_records(old_records);
+  umem_thread_clear();
+  EXPECT(begin(small) == umemOK); /* it has its space */
+  use_log();
+  EXPECT(rename(path, name) == 0); /* there is no log, and no room for one */
+  EXPECT(begin(larger) == umemOK);
+  umem_dtor(&log_);
+  EXPECT(unlink(path) == 0);
+  EXPECT(begin((uint64_t)1 << 40) == umemMemoryError && names() == 1);
+  umem_dtor(&log_);
+  EXPECT(unlink(name) == 0 && umount(folder) == 0);
+  remove_folder();
+}
+
+/* The disk does not say that it is full: part of the space is there. */
+static void without_being_told(void *unused) {
+  (void)unused;
+  char name[256];
+  struct stat about;
+  make_folder();
+  mount_small("size=1m");
+  EXPECT(begin(small) == umemOK);
+  use_log();
+  Content const old = read_file();
+  fill_disk(name, sizeof name);
+  EXPECT(truncate(name, (1 << 20) - small - 3 * 4096) == 0);
+  int reserving = 0;
+  for (unsigned long nth = 1; nth <= 4; nth++) {
+    inject_fail(callStat, nth, EIO, false); /* one of them is fstatvfs */
+    inject_lacking(callReserve, EOPNOTSUPP);
+    EXPECT(begin(larger) != umemOK && inject_off());
+    inject_reset();
+    reserving += strstr(umem_get_message(&log_), "cannot reserve the space of the log") != NULL;
+    umem_dtor(&log_);
+    expect_content(&old);
+    EXPECT(stat(path, &about) == 0 && about.st_blocks * 512 <= small);
+  }
+  EXPECT(reserving > 0);
+  EXPECT(unlink(name) == 0 && unlink(path) == 0 && umount(folder) == 0);
+  remove_folder();
+}
+
+static void full_disk(void **state) {
+  (void)state;
+  if (child_run(on_full_disk, NULL) && child_run(without_being_told, NULL)) return;
+  print_message("mounting is not permitted here\n");
+  skip();
+}
+
+/* ---- calls that fail ---- */
+
+static InjectCall const calls[] = {callHeap,    callMap,    callOpen, callRead, callWrite,
+                                   callReserve, callLength, callLock, callStat, callLink};
+enum { call_count = sizeof calls / sizeof *calls };
+
+/* Begins a log of so many bytes where another one is, or nothing; every call fails once. lacking: what
+ * this system does not have. */
+static void each_call_fails(uint64_t old_bytes, uint64_t new_bytes, InjectCall lacking, int error) {
+  Content old = {NULL, 0};
+  unsigned struck = 0;
+  for (int k = 0; k < call_count; k++)
+    for (unsigned long nth = 1, more = 1; more; nth++) {
+      unlink(path);
+      free(old.bytes);
+      old.bytes = NULL;
+      if (old_bytes) {
+        EXPECT(begin(old_bytes) == umemOK);
+        use_log();
+        old = read_file();
+      }
+      inject_fail(calls[k], nth, EIO, true);
+      inject_lacking(lacking, error);
+      umemStatusType status = begin(new_bytes);
+      more = inject_off();
+      inject_reset();
+      if (status == umemOK) {
+        use_log();
+        expect_records(old_records);
+      } else {
+        struck++;
+        EXPECT(more);
+        umem_dtor(&log_);
+        if (old_bytes)
+          expect_content(&old);
+        else
+          EXPECT(access(path, F_OK) != 0);
+      }
+      EXPECT(names() == (old_bytes || status == umemOK));
+      umem_thread_clear();
+    }
+  EXPECT(struck >= 7);
+  free(old.bytes);
+}
+
+static void every_call(void *unused) {
+  (void)unused;
+  static struct {
+    InjectCall call;
+    int error;
+  } const lacks[] = {{callNone, 0}, {callReserve, EOPNOTSUPP}, {callNameless, EOPNOTSUPP}};
+  make_folder();
+  for (int i = 0; i < 3; i++) {
+    each_call_fails(0, small, lacks[i].call, lacks[i].error);
+    each_call_fails(small, small, lacks[i].call, lacks[i].error);
+    each_call_fails(small, larger, lacks[i].call, lacks[i].error);
+    each_call_fails(larger, small, lacks[i].call, lacks[i].error);
+  }
+  remove_folder();
+}
+
+static void failing_calls_change_nothing(void **state) {
+  (void)state;
+  child_run(every_call, NULL);
+}
+
+/* ---- signals ---- */
+
+static void take_note(int signal) { (void)signal; }
+
+static void set_alarms(long us) {
+  struct itimerval const every = {{0, us}, {0, us}};
+  EXPECT(setitimer(ITIMER_REAL, &every, NULL) == 0);
+}
+
+/* Signals all the time, and calls that say so when there was none. */
+static void begin_in_storm(int rounds, InjectCall lacking) {
+  struct sigaction const action = {.sa_handler = take_note}; /* no SA_RESTART */
+  EXPECT(sigaction(SIGALRM, &action, NULL) == 0);
+  for (int i = 0; i < rounds; i++) {
+    if (i % 2) unlink(path);
+    inject_storm();
+    inject_lacking(lacking, EOPNOTSUPP);
+    set_alarms(50);
+    umemStatusType status = begin(largest);
+    set_alarms(0);
+    EXPECT(status == umemOK && inject_off() > 2);
+    inject_reset();
+    use_log();
+    expect_records(old_records);
+  }
+}
+
+static void in_storm(void *unused) {
+  (void)unused;
+  make_folder();
+  begin_in_storm(40, callNone);
+  begin_in_storm(10, callReserve);
+  begin_in_storm(10, callNameless);
+  remove_folder();
+}
+
+static void in_storm_on_tmpfs(void *unused) {
+  (void)unused;
+  make_folder();
+  mount_small("size=16m");
+  begin_in_storm(40, callNone);
+  EXPECT(unlink(path) == 0 && umount(folder) == 0);
+  remove_folder();
+}
+
+static void signals_keep_none_from_beginning(void **state) {
+  (void)state;
+  child_run(in_storm, NULL);
+  if (!child_run(in_storm_on_tmpfs, NULL)) skip();
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(full_disk),
+      cmocka_unit_test(failing_calls_change_nothing),
+      cmocka_unit_test(signals_keep_none_from_beginning),
+  };
+  return cmocka_run_group_tests_name("fault_log", tests, NULL, NULL);
+}

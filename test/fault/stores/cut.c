@@ -1,0 +1,123 @@
+/* cut.c - another process cuts the file that a context stands on: what is gone is a umemIOError
+ * that says so, never a signal, and what is left can be used on. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fault/child.h"
+#include "fault/trial.h"
+
+enum { left = 5000, block = 30000, section = 15000, middle = 12000 };
+
+static unsigned char bytes[block], found[block];
+
+static void cut(void *argument) { EXPECT(truncate(argument, left) == 0); }
+
+/* The last call failed because of the cut, and on this context. */
+static void require_told(Trial *t, umemStatusType status) {
+  REQUIRE(t, status == umemIOError);
+  REQUIRE(t, umem_thread_status() == umemIOError);
+  REQUIRE(t, umem_get_status(t->ctx) == umemIOError);
+  REQUIRE(t, strstr(umem_get_message(t->ctx), "truncated by another process"));
+  REQUIRE(t, umem_clear_status(t->ctx) == umemOK);
+  umem_thread_clear();
+}
+
+static void reads_fail(Trial *t, uintptr_t adr) {
+  uintptr_t const to = (uintptr_t)found;
+  size_t const extents[] = {70};
+  ptrdiff_t const strides[] = {400};
+  umemLayout const items = {sizeof items, 4, 1, extents, strides, NULL};
+  uintptr_t other = umem_alloc(t->peer, block);
+  require_told(t, umem_copy_to(t->ctx, adr, &t->host, to, block));
+  require_told(t, umem_copy_to(t->ctx, adr + middle, &t->host, to, 1));
+  require_told(t, umem_copy_to(t->ctx, adr, t->peer, other, block));
+  require_told(t, umem_copy_strided(t->ctx, adr, &t->host, to, &items));
+  umem_free(t->peer, other);
+  if (t->ctx->capabilities & umemCpuReadable) return; /* connect gives out the pointer itself */
+  REQUIRE(t, umem_connect(t->ctx, adr, block, &t->host, 64) == 0);
+  require_told(t, umemIOError);
+}
+
+static void what_is_left_reads(Trial *t, uintptr_t adr) {
+  memset(found, 0, sizeof found);
+  REQUIRE(t, umem_copy_to(t->ctx, adr, &t->host, (uintptr_t)found, left) == umemOK);
+  REQUIRE(t, !memcmp(bytes, found, left));
+}
+
+/* Writing makes the file longer again; what was cut away between reads as zero. */
+static void writes_work(Trial *t, uintptr_t adr) {
+  REQUIRE(t, umem_set(t->ctx, adr + middle, 7, 100) == umemOK);
+  REQUIRE(t, umem_copy_from(t->ctx, adr + section, &t->host, (uintptr_t)bytes, section) == umemOK);
+  REQUIRE(t, umem_copy_to(t->ctx, adr, &t->host, (uintptr_t)found, block) == umemOK);
+  REQUIRE(t, !memcmp(found, bytes, left));
+  REQUIRE(t, found[left] == 0 && found[middle] == 7 && found[middle + 99] == 7);
+  REQUIRE(t, !memcmp(found + section, bytes, section));
+}
+
+static void on_a_cut_file(void **state) {
+  Place const *place = *state;
+  static Spans written;
+  Trial t;
+  written.count = 0;
+  trial_prepare(&t, place, "fake", &written);
+  t.fault = "truncated";
+  REQUIRE(&t, trial_construct(&t) == umemOK);
+  uintptr_t adr = trial_block(&t, bytes, block);
+  assert_true(child_run(cut, t.path));
+  reads_fail(&t, adr);
+  what_is_left_reads(&t, adr);
+  if (place->mode[1] == '+') writes_work(&t, adr);
+  REQUIRE(&t, umem_thread_status() == umemOK && umem_is_ok(t.ctx));
+  umem_free(t.ctx, adr);
+  umem_dtor(t.ctx);
+  REQUIRE(&t, umem_thread_status() == umemOK);
+  write_file(t.path, old_size); /* for trial_finish: the cut was not the context's doing */
+  trial_finish(&t);
+}
+
+/* A file cut to nothing while a block past its end is asked for: the block is whole. */
+static void grows_after_a_cut(void **state) {
+  Place const *place = *state;
+  static Spans written;
+  Trial t;
+  written.count = 0;
+  trial_prepare(&t, place, NULL, &written);
+  REQUIRE(&t, trial_construct(&t) == umemOK);
+  uintptr_t first = umem_alloc(t.ctx, old_size);
+  assert_true(child_run(cut, t.path));
+  uintptr_t adr = umem_calloc(t.ctx, 1, block);
+  REQUIRE(&t, first != umem_null(t.ctx) && adr != umem_null(t.ctx));
+  memset(bytes, 0, sizeof bytes);
+  REQUIRE(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block) == umemOK);
+  REQUIRE(&t, !memcmp(bytes, found, block));
+  umem_dtor(t.ctx);
+  write_file(t.path, old_size);
+  trial_finish(&t);
+}
+
+int main(void) {
+  static char names[64][64];
+  struct CMUnitTest tests[64];
+  size_t count = 0;
+  for (size_t i = 0; i < place_count; i++) {
+    Place const *place = &places[i];
+    if (!place->mode || place->scratch || place->fresh) continue;
+    if (place->mode[0] == 'a') continue;
+    if (place->mode[0] != 'r' && place->mode[1] != '+') continue;
+    snprintf(names[count], sizeof *names, "%s, truncated", place->name);
+    tests[count] = (struct CMUnitTest){names[count], on_a_cut_file, NULL, NULL, (void *)place};
+    count++;
+    if (place->mode[1] != '+') continue;
+    snprintf(names[count], sizeof *names, "%s, truncated, then grown", place->name);
+    tests[count] = (struct CMUnitTest){names[count], grows_after_a_cut, NULL, NULL, (void *)place};
+    count++;
+  }
+  return _cmocka_run_group_tests("fault_cut", tests, count, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* full.c - no room, for real: limits of the process, and a file system that is full.
+ *
+ * Each case runs in a child, whose limits and mounts end with it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fault/child.h"
+#include "fault/trial.h"
+
+enum { room = 1 << 20, block = 100000, too_much = 4 << 20 };
+
+typedef struct Case {
+  Place const *place;
+  char path[256];
+  umemHost host;
+  union {
+    umemVirtual super;
+    umemFile file;
+    umemMMap mmap;
+  } own;
+} Case;
+
+static unsigned char bytes[too_much], found[too_much];
+
+static umemStatusType construct(Case *c) {
+  char const *name = c->place->scratch ? NULL : c->path;
+  return c->place->kind == kindFile ? umemFile_ctor(&c->own.file, name, c->place->mode)
+                                    : umemMMap_ctor(&c->own.mmap, name, c->place->mode);
+}
+
+static void open_case(Case *c) {
+  EXPECT(umemHost_ctor(&c->host) == umemOK);
+  EXPECT(construct(c) == umemOK);
+}
+
+/* Writes nbytes of a pattern to adr. */
+static void put(Case *c, uintptr_t adr, size_t nbytes) {
+  EXPECT(umem_copy_from(&c->own, adr, &c->host, (uintptr_t)bytes, nbytes) == umemOK);
+}
+
+static void expect_bytes(Case *c, uintptr_t adr, size_t nbytes) {
+  EXPECT(umem_copy_to(&c->own, adr, &c->host, (uintptr_t)found, nbytes) == umemOK);
+  EXPECT(!memcmp(bytes, found, nbytes));
+}
+
+/* A refused allocation: null, a memory error on thread and context, and the file as long as before. */
+static void expect_refused(Case *c, uintptr_t adr, size_t length, char const *words) {
+  EXPECT(adr == umem_null(&c->own));
+  EXPECT(umem_thread_status() == umemMemoryError);
+  EXPECT(umem_get_status(&c->own) == umemMemoryError);
+  EXPECT(strstr(umem_get_message(&c->own), words));
+  if (!c->place->scratch) EXPECT(file_length(c->path) == length);
+  EXPECT(umem_clear_status(&c->own) == umemOK);
+  umem_thread_clear();
+}
+
+/* Asks for more than there is in every way, with data in an earlier block. */
+static void exhaust(Case *c, char const *words) {
+  for (size_t i = 0; i < too_much; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
+  uintptr_t first = umem_alloc(&c->own, block);
+  EXPECT(first != umem_null(&c->own));
+  put(c, first, block);
+  size_t length = c->place->scratch ? 0 : file_length(c->path);
+  expect_refused(c, umem_alloc(&c->own, too_much), length, words);
+  expect_refused(c, umem_calloc(&c->own, 4, too_much / 4), length, words);
+  expect_refused(c, umem_aligned_alloc(&c->own, 4096, too_much), length, words);
+  expect_refused(c, umem_realloc(&c->own, first, block, too_much), length, words);
+  expect_bytes(c, first, block);
+
+  uintptr_t second = umem_alloc(&c->own, block);
+  EXPECT(second != umem_null(&c->own));
+  put(c, second, block);
+  expect_bytes(c, second, block);
+  expect_bytes(c, first, block);
+  EXPECT(umem_flush(&c->own) == umemOK);
+}
+
+/* The bytes that were in the file before, but for those under blocks. */
+static void expect_old_bytes(Case *c, size_t from) {
+  EXPECT(read_file(c->path, found, old_size) >= old_size);
+  for (size_t i = from; i < old_size; i++) EXPECT(found[i] == old_byte(i));
+}
+
+static void exhaust_place(Case *c, char const *words) {
+  if (!c->place->scratch) write_file(c->path, old_size);
+  open_case(c);
+  exhaust(c, words);
+  umem_dtor(&c->own);
+  EXPECT(umem_thread_status() == umemOK);
+  if (c->place->mode[0] == 'a') expect_old_bytes(c, 0);
+  unlink(c->path);
+}
+
+static bool is_grown_and_read(Place const *place) {
+  return place->mode && !place->adopts && !place->fresh && strchr(place->mode, '+');
+}
+
+static void limit(int resource, rlim_t value) {
+  struct rlimit old;
+  EXPECT(getrlimit((__rlimit_resource_t)resource, &old) == 0);
+  old.rlim_cur = value;
+  EXPECT(setrlimit((__rlimit_resource_t)resource, &old) == 0);
+}
+
+/* ---- RLIMIT_FSIZE, beyond which the kernel kills with SIGXFSZ ---- */
+
+static void in_limited_file(void *argument) {
+  static Case c;
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  limit(RLIMIT_FSIZE, room);
+  exhaust_place(&c, "RLIMIT_FSIZE");
+}
+
+static void file_size_limit(void **state) {
+  (void)state;
+  for (size_t i = 0; i < place_count; i++)
+    if (is_grown_and_read(&places[i])) child_run(in_limited_file, (void *)&places[i]);
+}
+
+/* A limit that falls into a file that is already longer: writing beyond would kill even there, so no
+ * block is given out. */
+static void past_limit(void *argument) {
+  enum { allowed = 20000, within = 16000 };
+  static Case c;
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  write_file(c.path, old_size);
+  limit(RLIMIT_FSIZE, allowed);
+  open_case(&c);
+  expect_refused(&c, umem_alloc(&c.own, old_size), old_size, "RLIMIT_FSIZE");
+  uintptr_t adr = umem_alloc(&c.own, within);
+  EXPECT(adr != umem_null(&c.own));
+  expect_refused(&c, umem_realloc(&c.own, adr, within, allowed), old_size, "RLIMIT_FSIZE");
+  put(&c, adr, within);
+  expect_bytes(&c, adr, within);
+  umem_dtor(&c.own);
+  expect_old_bytes(&c, within);
+  unlink(c.path);
+}
+
+static void file_longer_than_its_limit(void **state) {
+  (void)state;
+  for (size_t i = 0; i < place_count; i++)
+    if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "r+"))
+      child_run(past_limit, (void *)&places[i]);
+}
+
+/* ---- a file system that is full ---- */
+
+/* A tmpfs of `room` bytes on a new folder, seen by this child alone; exits where that is forbidden. */
+static void mount_small(char *folder, size_t size) {
+  temporary_name(folder, size);
+  EXPECT(mkdir(folder, 0700) == 0);
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("tmpfs", folder, "tmpfs", 0, "size=1m")) {
+    rmdir(folder);
+    _exit(child_not_permitted);
+  }
+  EXPECT(setenv("TMPDIR", folder, 1) == 0);
+}
+
+static void unmount_small(char const *folder) {
+  EXPECT(umount(folder) == 0);
+  EXPECT(rmdir(folder) == 0);
+}
+
+static void in_small_filesystem(void *argument) {
+  static Case c;
+  char folder[200];
+  mount_small(folder, sizeof folder);
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  exhaust_place(&c, strerror(ENOSPC));
+  unmount_small(folder);
+}
+
+static void full_filesystem(void **state) {
+  (void)state;
+  for (size_t i = 0; i < place_count; i++)
+    if (is_grown_and_read(&places[i]) && !child_run(in_small_filesystem, (void *)&places[i])) {
+      print_message("mounting is not permitted here\n");
+      skip();
+    }
+}
+
+/* A hole in an existing file gets its room when a block is laid over it. */
+static void in_hole(void *argument) {
+  static Case c;
+  char folder[200];
+  mount_small(folder, sizeof folder);
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  int fd = open(c.path, O_RDWR | O_CREAT, 0600);
+  EXPECT(fd >= 0 && ftruncate(fd, too_much) == 0 && close(fd) == 0);
+  open_case(&c);
+  expect_refused(&c, umem_alloc(&c.own, too_much), too_much, strerror(ENOSPC));
+  uintptr_t adr = umem_alloc(&c.own, room / 2);
+  EXPECT(adr != umem_null(&c.own));
+  expect_refused(&c, umem_alloc(&c.own, room), too_much, strerror(ENOSPC));
+  put(&c, adr, room / 2);
+  expect_bytes(&c, adr, room / 2);
+  umem_dtor(&c.own);
+  unlink(c.path);
+  unmount_small(folder);
+}
+
+/* Without reservation, writing there may fail, and says so. */
+static void in_sparse_hole(void *argument) {
+  static Case c;
+  char folder[200];
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = umemReserveNone;
+  mount_small(folder, sizeof folder);
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  int fd = open(c.path, O_RDWR | O_CREAT, 0600);
+  EXPECT(fd >= 0 && ftruncate(fd, too_much) == 0 && close(fd) == 0);
+  EXPECT(umemHost_ctor(&c.host) == umemOK);
+  EXPECT((c.place->kind == kindFile
+              ? umemFile_ctor_with(&c.own.file, c.path, "r+", &options)
+              : umemMMap_ctor_with(&c.own.mmap, c.path, "r+", &options)) == umemOK);
+  uintptr_t adr = umem_alloc(&c.own, too_much);
+  EXPECT(adr != umem_null(&c.own));
+  put(&c, adr, block);
+  EXPECT(umem_copy_from(&c.own, adr + block, &c.host, (uintptr_t)bytes, too_much - block) ==
+         umemIOError);
+  EXPECT(strstr(umem_get_message(&c.own), strerror(ENOSPC)));
+  EXPECT(umem_set(&c.own, adr + too_much - block, 1, block) == umemIOError);
+  umem_clear_status(&c.own);
+  expect_bytes(&c, adr, block);
+  EXPECT(file_length(c.path) == too_much);
+  umem_dtor(&c.own);
+  unlink(c.path);
+  unmount_small(folder);
+}
+
+static void full_filesystem_and_a_hole(void **state) {
+  (void)state;
+  for (size_t i = 0; i < place_count; i++)
+    if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "r+") &&
+        !(child_run(in_hole, (void *)&places[i]) && child_run(in_sparse_hole, (void *)&places[i])))
+      skip();
+}
+
+/* What a scratch file frees, another file can have at once. */
+static void scratch_gives_back(void *argument) {
+  static Case scratch, other;
+  char folder[200];
+  mount_small(folder, sizeof folder);
+  scratch.place = argument;
+  other.place = place_by_name("file w+");
+  temporary_name(other.path, sizeof other.path);
+  open_case(&scratch);
+  open_case(&other);
+  uintptr_t most = umem_alloc(&scratch.own, room - block);
+  EXPECT(most != umem_null(&scratch.own));
+  put(&scratch, most, room - block);
+  EXPECT(umem_alloc(&other.own, room / 2) == umem_null(&other.own));
+  umem_clear_status(&other.own);
+  umem_free(&scratch.own, most);
+  uintptr_t half = umem_alloc(&other.own, room / 2);
+  EXPECT(half != umem_null(&other.own));
+  put(&other, half, room / 2);
+  umem_dtor(&scratch.own);
+  umem_dtor(&other.own);
+  unlink(other.path);
+  unmount_small(folder);
+}
+
+static void full_filesystem_and_a_scratch_file(void **state) {
+  (void)state;
+  for (size_t i = 0; i < place_count; i++)
+    if (places[i].scratch && !child_run(scratch_gives_back, (void *)&places[i])) skip();
+}
+
+/* ---- RLIMIT_NOFILE ---- */
+
+static void without_descriptors(void *argument) {
+  static Case c;
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  write_file(c.path, old_size);
+
+  limit(RLIMIT_NOFILE, 0);
+  EXPECT(construct(&c) == umemIOError);
+  EXPECT(umem_get_status(&c.own) == umemIOError);
+  EXPECT(strstr(umem_get_message(&c.own), strerror(EMFILE)));
+  EXPECT(umem_alloc(&c.own, 8) == umem_null(&c.own));
+  umem_dtor(&c.own);
+
+  limit(RLIMIT_NOFILE, 100);
+  EXPECT(file_length(c.path) == old_size);
+  EXPECT(construct(&c) == umemOK);
+  EXPECT(umem_is_ok(&c.own));
+  umem_dtor(&c.own);
+  unlink(c.path);
+}
+
+static void no_descriptors_left(void **state) {
+  (void)state;
+  for (size_t i = 0; i < place_count; i++)
+    if (places[i].mode && !places[i].adopts && !places[i].fresh)
+      child_run(without_descriptors, (void *)&places[i]);
+}
+
+/* ---- RLIMIT_AS ---- */
+
+static rlim_t address_space_used(void) {
+  FILE *status = fopen("/proc/self/statm", "r");
+  unsigned long pages = 0;
+  EXPECT(status && fscanf(status, "%lu", &pages) == 1);
+  fclose(status);
+  return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Room for 64 MiB more: a mapping reserves less than it would like to, and works. */
+static void in_small_address_space(void *argument) {
+  static Case c;
+  c.place = argument;
+  temporary_name(c.path, sizeof c.path);
+  limit(RLIMIT_AS, address_space_used() + (64 << 20));
+  open_case(&c);
+  umemHost *host = &c.host;
+  EXPECT(umem_alloc(host, (size_t)1 << 30) == 0);
+  EXPECT(umem_get_status(host) == umemMemoryError);
+  EXPECT(umem_realloc(host, umem_null(host), 0, (size_t)1 << 30) == 0);
+  EXPECT(umem_calloc(host, 1 << 10, 1 << 20) == 0);
+  EXPECT(umem_aligned_alloc(host, 4096, (size_t)1 << 30) == 0);
+  umem_clear_status(host);
+
+  uintptr_t adr = umem_alloc(&c.own, block);
+  EXPECT(adr != umem_null(&c.own));
+  put(&c, adr, block);
+  expect_bytes(&c, adr, block);
+  if (c.place->kind == kindMMap) {
+    EXPECT(umem_alloc(&c.own, (size_t)1 << 30) == umem_null(&c.own));
+    EXPECT(umem_get_status(&c.own) == umemMemoryError);
+    EXPECT(file_length(c.path) < (1 << 30));
+  }
+  expect_bytes(&c, adr, block);
+  umem_dtor(&c.own);
+  unlink(c.path);
+}
+
+static void address_space_limit(void **state) {
+  (void)state;
+  if (UNDER_SANITIZER) {
+    print_message("sanitizers do not run with little address space\n");
+    skip();
+  }
+  for (size_t i = 0; i < place_count; i++)
+    if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "w+") && !places[i].scratch)
+      child_run(in_small_address_space, (void *)&places[i]);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(file_size_limit),
+      cmocka_unit_test(file_longer_than_its_limit),
+      cmocka_unit_test(full_filesystem),
+      cmocka_unit_test(full_filesystem_and_a_hole),
+      cmocka_unit_test(full_filesystem_and_a_scratch_file),
+      cmocka_unit_test(no_descriptors_left),
+      cmocka_unit_test(address_space_limit),
+  };
+  return cmocka_run_group_tests_name("fault_full", tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* range_hand.c - ranges that pass from one range allocator to another.
+ *
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc so that memory can fail. */
+#include "base/range.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static bool failing;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_malloc(size_t size) { return failing ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) {
+  return failing ? NULL : __real_calloc(count, size);
+}
+void *__wrap_realloc(void *old, size_t size) { return failing ? NULL : __real_realloc(old, size); }
+
+/* Two allocators of granule 16; the first has two regions, [0, 1600) and [1600, 3200), that never join. */
+typedef struct Pair {
+  umemRange *one, *other;
+} Pair;
+
+static Pair open_pair(void) {
+  Pair pair = {umemRange_create(16), umemRange_create(16)};
+  assert_true(pair.one && pair.other);
+  assert_true(umemRange_add(pair.one, 0, 1600, false));
+  assert_true(umemRange_add(pair.one, 1600, 1600, false));
+  return pair;
+}
+
+static void close_pair(Pair pair) {
+  umemRange_destroy(pair.one);
+  umemRange_destroy(pair.other);
+}
+
+static void expect_totals(umemRange const *range, uint64_t live, uint64_t live_bytes, uint64_t free,
+                          uint64_t free_bytes) {
+  umemRangeTotals totals = umemRange_totals(range);
+  assert_int_equal(totals.live_count, live);
+  assert_int_equal(totals.live_bytes, live_bytes);
+  assert_int_equal(totals.free_count, free);
+  assert_int_equal(totals.free_bytes, free_bytes);
+}
+
+static void claims_what_is_free(void **state) {
+  (void)state;
+  Pair pair = open_pair();
+  failing = true; /* needs none */
+  assert_int_equal(umemRange_claim(pair.one, 16), 0);
+  assert_int_equal(umemRange_claim(pair.one, 3200), 0);
+  assert_int_equal(umemRange_claim(pair.one, 1600), 1600);
+  assert_int_equal(umemRange_claim(pair.one, 1600), 0);
+  expect_totals(pair.one, 1, 1600, 1, 1600);
+  assert_int_equal(umemRange_claim(pair.one, 0), 1600);
+  expect_totals(pair.one, 2, 3200, 0, 0);
+  assert_true(umemRange_alloc(pair.one, 16, 1) == UMEM_RANGE_NONE);
+  assert_int_equal(umemRange_free(pair.one, 1600), 1600);
+  failing = false;
+  assert_int_equal(umemRange_alloc(pair.one, 100, 1), 1600);
+  close_pair(pair);
+}
+
+static void what_is_handed_joins_its_neighbours(void **state) {
+  (void)state;
+  Pair pair = open_pair();
+  uint64_t start[10];
+  for (int i = 0; i < 10; i++) {
+    start[i] = umemRange_alloc(pair.one, 155, 1);
+    assert_true(start[i] != UMEM_RANGE_NONE);
+  }
+  expect_totals(pair.one, 10, 1600, 1, 1600);
+  assert_int_equal(umemRange_hand(pair.one, 8, pair.other), 0);
+  assert_int_equal(umemRange_hand(pair.other, start[0], pair.one), 0);
+  for (int i = 0; i < 10; i += 2)
+    assert_int_equal(umemRange_hand(pair.one, start[i], pair.other), 155);
+  expect_totals(pair.one, 5, 800, 1, 1600);
+  expect_totals(pair.other, 0, 0, 5, 800);
+  assert_int_equal(umemRange_hand(pair.one, start[0], pair.other), 0);
+  for (int i = 1; i < 10; i += 2)
+    assert_int_equal(umemRange_hand(pair.one, start[i], pair.other), 155);
+  expect_totals(pair.one, 0, 0, 1, 1600);
+  expect_totals(pair.other, 0, 0, 1, 1600);
+  umemRangeItem item;
+  assert_false(umemRange_find(pair.one, start[0], &item));
+  assert_true(umemRange_find(pair.other, start[0], &item) && item.extent == 1600 && !item.live);
+  assert_int_equal(umemRange_alloc(pair.other, 1600, 1), item.start);
+  assert_int_equal(umemRange_hand(pair.other, item.start, pair.other), 1600); /* itself: freed */
+  expect_totals(pair.other, 0, 0, 1, 1600);
+  close_pair(pair);
+}
+
+static void borders_stay(void **state) {
+  (void)state;
+  Pair pair = open_pair();
+  assert_int_equal(umemRange_claim(pair.one, 0), 1600);
+  assert_int_equal(umemRange_claim(pair.one, 1600), 1600);
+  assert_int_equal(umemRange_hand(pair.one, 1600, pair.other), 1600);
+  assert_int_equal(umemRange_hand(pair.one, 0, pair.other), 1600);
+  expect_totals(pair.other, 0, 0, 2, 3200);
+  assert_true(umemRange_alloc(pair.other, 1616, 1) == UMEM_RANGE_NONE);
+  assert_true(umemRange_remove(pair.other, 1600, 1600));
+  assert_true(umemRange_remove(pair.other, 0, 1600));
+  expect_totals(pair.other, 0, 0, 0, 0);
+  close_pair(pair);
+}
+
+static void without_memory_nothing_changes(void **state) {
+  (void)state;
+  Pair pair = open_pair();
+  enum { count = 100 };
+  unsigned refused = 0;
+  for (uint64_t i = 0; i < count; i++) assert_true(umemRange_alloc(pair.one, 32, 1) % 32 == 0);
+  expect_totals(pair.one, count, 3200, 0, 0);
+  for (uint64_t start = 0; start < 3200; start += 64) {
+    failing = true;
+    uint64_t handed = umemRange_hand(pair.one, start, pair.other);
+    failing = false;
+    if (handed) continue;
+    refused++;
+    umemRangeItem item;
+    assert_true(umemRange_find(pair.one, start, &item) && item.live && item.start == start);
+    assert_false(umemRange_find(pair.other, start, &item));
+    assert_int_equal(umemRange_hand(pair.one, start, pair.other), 32);
+  }
+  assert_true(refused);
+  expect_totals(pair.one, count / 2, 1600, 0, 0);
+  expect_totals(pair.other, 0, 0, count / 2, 1600);
+  close_pair(pair);
+}
+
+/* Back and forth; at last all is with one, in one piece for each region. */
+static void many_pass(void **state) {
+  (void)state;
+  enum { count = 200, rounds = 20000 };
+  Pair pair = open_pair();
+  umemRange *ranges[2] = {pair.one, pair.other};
+  struct {
+    uint64_t start;
+    int home;
+  } live[count];
+  uint64_t random = 1, n = 0, bytes = 0;
+  for (int i = 0; i < rounds; i++) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    int home = random >> 40 & 1;
+    uint64_t size = 1 + (random >> 44) % 100, at = n ? (random >> 33) % n : 0;
+    if (n < count && (random >> 60) % 2) {
+      uint64_t start = umemRange_alloc(ranges[home], size, 1);
+      if (start == UMEM_RANGE_NONE) continue;
+      live[n].start = start;
+      live[n++].home = home;
+      bytes += (size + 15) / 16 * 16;
+    } else if (n) {
+      uint64_t freed =
+          umemRange_hand(ranges[live[at].home], live[at].start, ranges[random >> 50 & 1]);
+      assert_true(freed);
+      bytes -= (freed + 15) / 16 * 16;
+      live[at] = live[--n];
+    }
+    umemRangeTotals one = umemRange_totals(pair.one), other = umemRange_totals(pair.other);
+    assert_int_equal(one.live_bytes + other.live_bytes, bytes);
+    assert_int_equal(one.free_bytes + other.free_bytes, 3200 - bytes);
+  }
+  while (n--) assert_true(umemRange_hand(ranges[live[n].home], live[n].start, pair.one));
+  umemRangeItem item;
+  for (uint64_t at = 0; umemRange_next(pair.other, at, &item); at = item.start + item.extent) {
+    assert_true(umemRange_claim(pair.other, item.start));
+    assert_true(umemRange_hand(pair.other, item.start, pair.one));
+  }
+  expect_totals(pair.one, 0, 0, 2, 3200);
+  expect_totals(pair.other, 0, 0, 0, 0);
+  close_pair(pair);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(claims_what_is_free), cmocka_unit_test(what_is_handed_joins_its_neighbours),
+      cmocka_unit_test(borders_stay),        cmocka_unit_test(without_memory_nothing_changes),
+      cmocka_unit_test(many_pass),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+/* cuda_process.c - what becomes of CUDA contexts when a process forks, ends, or the runtime
+ * unloads itself before them. On a double of the runtime. */
+#include "cuda_help.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda/cuda_staging.h"
+
+enum { large = umemStagingToDevice + (1 << 20), threads = 3 }; /* staged, by several threads */
+
+/* One of each kind, with live blocks. */
+typedef struct All {
+  umemHost host;
+  umemCuda cuda;
+  umemCudaHost pinned;
+  umemCudaManaged managed;
+  umemCudaAsync async;
+  void *ctx[4];
+  uintptr_t adr[4];
+} All;
+
+static All all;
+static unsigned char bytes[large];
+
+/* Whether all of it went well. The helper threads have worked, and sleep. */
+static bool open_all(void) {
+  umem_set_threads(threads);
+  if (umemHost_ctor(&all.host) || umemCuda_ctor(&all.cuda, 0) ||
+      umemCudaHost_ctor(&all.pinned, 0) || umemCudaManaged_ctor(&all.managed, 0, 0) ||
+      umemCudaAsync_ctor(&all.async, 0, UMEM_STREAM_NEW))
+    return false;
+  void *const ctx[] = {&all.cuda, &all.pinned, &all.managed, &all.async};
+  for (int i = 0; i < 4; i++) {
+    all.ctx[i] = ctx[i];
+    all.adr[i] = umem_alloc(ctx[i], large);
+    if (!all.adr[i] ||
+        umem_copy_from(ctx[i], all.adr[i], &all.host, (uintptr_t)bytes, large) != umemOK)
+      return false;
+  }
+  return umem_set(&all.async, all.adr[3], 1, large) == umemOK; /* late */
+}
+
+static void close_all(void) {
+  for (int i = 0; i < 4; i++) umem_dtor(all.ctx[i]);
+  umem_dtor(&all.host);
+}
+
+/* Runs job in a child and returns its exit status; -1 when it was killed. */
+static int in_child(int (*job)(void)) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child < 0) return -2;
+  if (!child) _exit(job());
+  int status = -1;
+  if (waitpid(child, &status, 0) != child) return -3;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- fork ---- */
+
+static bool is_refused(umemStatusType status) {
+  bool refused = status == umemNotSupportedError && umem_thread_status() == status &&
+                 strstr(umem_thread_message(), "fork");
+  umem_thread_clear();
+  return refused;
+}
+
+#define REFUSES(call) ((void)(call), is_refused(umem_thread_status()))
+
+/* The number of the first thing that is not as it should be; 0: all is. */
+static int use_inherited(void) {
+  umemInfo info = UMEM_INFO_INIT;
+  umemCuda fresh;
+  umemCudaHost fresh_host;
+  unsigned char byte = 0;
+  umem_thread_clear();
+  for (int i = 0; i < 4; i++) {
+    void *ctx = all.ctx[i];
+    uintptr_t adr = all.adr[i];
+    bool pinned = ctx == &all.pinned, managed = ctx == &all.managed;
+    if (!REFUSES(umem_alloc(ctx, 8))) return 1;
+    if (!REFUSES(umem_free(ctx, adr))) return 2;
+    if (!REFUSES(umem_realloc(ctx, adr, large, 8))) return 3;
+    if (pinned) continue; /* the CPU can go on with it */
+    if (!REFUSES(umem_set(ctx, adr, 0, large))) return 4;
+    if (!REFUSES(umem_get_info(ctx, &info))) return 5;
+    if (!REFUSES(umem_copy_to(ctx, adr, ctx, adr + 8, 8))) return 6;
+    if (managed) continue;
+    if (!REFUSES(umem_copy_to(ctx, adr, &all.host, (uintptr_t)&byte, 1))) return 7;
+    if (!REFUSES(umem_copy_from(ctx, adr, &all.host, (uintptr_t)bytes, large))) return 8;
+  }
+  if (!REFUSES(umem_synchronize(&all.async)) || !REFUSES(umem_synchronize(&all.cuda))) return 9;
+  if (!REFUSES(umem_trim(&all.async, 0))) return 10;
+  if (!REFUSES(umem_wait(&all.async, &all.async) + umem_wait(&all.cuda, &all.async))) return 11;
+  if (umemCuda_ctor(&fresh, 0) != umemNotSupportedError) return 12;
+  if (umemCuda_ctor(&fresh, 1) != umemNotSupportedError) return 13;
+  if (umemCudaHost_ctor(&fresh_host, 0) != umemNotSupportedError) return 14;
+  umem_dtor(&fresh);
+  umem_dtor(&fresh_host);
+  close_all();
+  umem_thread_clear();
+  if (umemCuda_ctor(&fresh, 0) != umemNotSupportedError) return 15; /* none lives now */
+  umem_dtor(&fresh);
+  return 0;
+}
+
+static void a_child_of_fork_has_no_cuda(void **state) {
+  (void)state;
+  assert_true(open_all());
+  unsigned long calls = fake_cudart_calls();
+  assert_int_equal(in_child(use_inherited), 0);
+  assert_int_equal(fake_cudart_calls(), calls);
+  for (int i = 0; i < 4; i++) { /* and the parent goes on */
+    expect_ok(umem_set(all.ctx[i], all.adr[i], 2, large));
+    uintptr_t adr = block_of(all.ctx[i], 8);
+    umem_free(all.ctx[i], adr);
+  }
+  expect_ok(umem_synchronize(&all.async));
+  close_all();
+  assert_int_equal(umem_thread_status(), umemOK);
+}
+
+/* ---- the end of the runtime ---- */
+
+static void calls_while_the_runtime_unloads_are_told(void **state) {
+  (void)state;
+  umemInfo info = UMEM_INFO_INIT;
+  assert_true(open_all());
+  fake_cudart_unload();
+  char const *words = "driver shutting down";
+  for (int i = 0; i < 4; i++) {
+    expect_told(umem_alloc(all.ctx[i], 8), umemRuntimeError, words);
+    expect_told(umem_free(all.ctx[i], all.adr[i]), umemRuntimeError, words);
+    if (i == 1) continue;
+    expect_failure(umem_set(all.ctx[i], all.adr[i], 0, large), umemRuntimeError, words);
+    expect_failure(umem_get_info(all.ctx[i], &info), umemRuntimeError, words);
+  }
+  expect_failure(umem_copy_from(&all.cuda, all.adr[0], &all.host, (uintptr_t)bytes, large),
+                 umemRuntimeError, words);
+  expect_failure(umem_synchronize(&all.async), umemRuntimeError, words);
+  umemCuda fresh;
+  expect_failure(umemCuda_ctor(&fresh, 2), umemNotSupportedError, "");
+  close_all();
+  umem_thread_clear();
+  forget_all();
+}
+
+/* ---- the end of the process ---- */
+
+static int exit_status; /* of a process that ended with live contexts and idle threads */
+
+static void a_process_may_end_with_live_contexts(void **state) {
+  (void)state;
+  assert_int_equal(exit_status, 0);
+}
+
+/* Before anything else has started threads or used the runtime. */
+static void end_a_process(void) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) {
+    umemCudaRt_replace(fake_cudart());
+    exit(open_all() ? 0 : 1);
+  }
+  int status = -1;
+  bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+  exit_status = ended ? WEXITSTATUS(status) : -1;
+}
+
+int main(void) {
+  end_a_process();
+  static struct CMUnitTest const tests[] = {
+      CUDA_TEST(a_child_of_fork_has_no_cuda),
+      CUDA_TEST(calls_while_the_runtime_unloads_are_told),
+      CUDA_TEST(a_process_may_end_with_live_contexts),
+  };
+  return cmocka_run_group_tests_name("CUDA and processes", tests, NULL, NULL);
+}
