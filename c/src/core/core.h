@@ -180,12 +180,12 @@ umemVirtual *umem_innermost(umemVirtual *ctx);
  * the work for them, ctx itself or what it decorates; NULL: nobody, all the way down. */
 umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before);
 
-/* The stream of CUDA on which ctx, which decorates none, queues its work (cuda/cuda_place.c); 0 where
+/* The stream of CUDA on which ctx, which decorates none, queues its work (cuda/cuda_state.c); 0 where
  * there is none. */
 uintptr_t umem_stream_of(umemVirtual const *ctx);
 
 /* Whether the work of ctx, which decorates none, is being recorded for later instead of queued: a stream of
- * CUDA in a capture (cuda/cuda_place.c). Nobody outside of it can be ordered after it then, nor it after
+ * CUDA in a capture (cuda/cuda_state.c). Nobody outside of it can be ordered after it then, nor it after
  * others. Records nothing, takes no lock. */
 bool umem_is_captured(umemVirtual *ctx);
 

@@ -4,13 +4,13 @@
 
 enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
 
-static int cuda_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  return place->gpu->rt->malloc(adr, nbytes);
+static int cuda_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return state->gpu->rt->malloc(adr, nbytes);
 }
 
-static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
-  return place->gpu->rt->free(adr);
+  return state->gpu->rt->free(adr);
 }
 
 struct umemVtbl const umemCuda_vtbl = {
@@ -30,7 +30,7 @@ umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
                                       umemDeviceAccessible | umemReadable | umemWritable |
                                           umemConcurrent | umemDeviceShared,
                                       cuda_alignment,
-                                      sizeof(umemCudaPlace)};
+                                      sizeof(umemCudaState)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_thread.last;
 }

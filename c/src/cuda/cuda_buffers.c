@@ -7,7 +7,7 @@
 enum { buffers_alignment = 16 };
 
 static umemCudaGpu *gpu_of(umemVirtual *ctx) {
-  return ((umemCudaPlace *)((char *)ctx - offsetof(umemCudaPlace, buffers)))->gpu;
+  return ((umemCudaState *)((char *)ctx - offsetof(umemCudaState, buffers)))->gpu;
 }
 
 static bool buffers_is_same_device(umemVirtual *ctx, umemVirtual *other) {
@@ -56,8 +56,8 @@ static struct umemVtbl const buffers_vtbl = {
     .copy_from = umem_ram_copy_from,
 };
 
-void umemCuda_buffers_ctor(umemCudaPlace *place) {
-  umemHost *host = &place->buffers;
+void umemCuda_buffers_ctor(umemCudaState *state) {
+  umemHost *host = &state->buffers;
   umem_construct(&host->super, &buffers_vtbl, umemHostDevice, "Host",
                  umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemReadable |
                      umemWritable | umemConcurrent | umemSilent,

@@ -103,33 +103,33 @@ bool umemCuda_is_fatal(int error);
 
 /* ---- what the contexts have in common ---- */
 
-struct umemCudaPlace;
+struct umemCudaState;
 
 /* How a context gets nbytes of its memory, and gives them back. Return the runtime's error. Called in a
- * scope of the place's GPU. */
+ * scope of the state's GPU. */
 typedef struct umemCudaSource {
-  int (*get)(struct umemCudaPlace *place, void **adr, size_t nbytes);
-  int (*give)(struct umemCudaPlace *place, void *adr, size_t nbytes);
+  int (*get)(struct umemCudaState *state, void **adr, size_t nbytes);
+  int (*give)(struct umemCudaState *state, void *adr, size_t nbytes);
   /* Whether blocks can be had and given back just now; false with a status on ctx. NULL: always. */
   bool (*allows)(umemVirtual *ctx);
 } umemCudaSource;
 
 /* What impl of the four points to, or begins with. */
-typedef struct umemCudaPlace {
+typedef struct umemCudaState {
   umemCudaGpu *gpu;
   umemCudaSource const *source;
   void *stream;               /* that its work is ordered on; NULL: the legacy default stream */
   umemHost buffers;           /* for intermediate buffers: RAM that is pinned where it pays */
   umemLock lock;              /* guards blocks */
   umemTable blocks;           /* live: address to bytes */
-  struct umemCudaPlace *next; /* of managed memory (cuda_room.c) */
-} umemCudaPlace;
+  struct umemCudaState *next; /* of managed memory (cuda_room.c) */
+} umemCudaState;
 
-/* The place of a constructed CUDA context; NULL for all other contexts. */
-umemCudaPlace *umemCuda_place_of(umemVirtual const *ctx);
+/* The state of a constructed CUDA context; NULL for all other contexts. */
+umemCudaState *umemCuda_state_of(umemVirtual const *ctx);
 
 /* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of
- * impl_size bytes, zero but for the umemCudaPlace that it begins with, which is returned. NULL, with a
+ * impl_size bytes, zero but for the umemCudaState that it begins with, which is returned. NULL, with a
  * status on ctx, which then is none, when that fails. alignment: of what source gives. */
 typedef struct umemCudaKindOf {
   struct umemVtbl const *vtbl;
@@ -160,16 +160,16 @@ bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other);
 extern struct umemVtbl const umemCuda_vtbl, umemCudaHost_vtbl, umemCudaManaged_vtbl,
     umemCudaAsync_vtbl;
 
-/* Whether the stream of place is being captured into a graph: work on it is recorded, and waiting for it
+/* Whether the stream of state is being captured into a graph: work on it is recorded, and waiting for it
  * would break the capture. */
-bool umemCudaPlace_is_captured(umemCudaPlace const *place);
+bool umemCudaState_is_captured(umemCudaState const *state);
 
-/* Returns when the work on the stream of place is done, and the runtime's error. Called in a scope. */
-int umemCudaPlace_finish(umemCudaPlace const *place);
+/* Returns when the work on the stream of state is done, and the runtime's error. Called in a scope. */
+int umemCudaState_finish(umemCudaState const *state);
 
 /* The same where another thread may begin a capture of the stream at any time: then
  * umemCudaCaptureUnsupported, and the capture is whole. ctx: whose failure it is that there is no event. */
-int umemCudaPlace_finish_apart(umemCudaPlace const *place, umemVirtual *ctx);
+int umemCudaState_finish_apart(umemCudaState const *state, umemVirtual *ctx);
 
 /* Whether the stream of ctx is being captured; then umemNotSupportedError is recorded with this advice. In a
  * scope. */
@@ -198,10 +198,10 @@ void umemCudaAsync_allow(umemVirtual *ctx, int device);
 
 /* ---- room for managed memory (cuda_room.c) ---- */
 
-/* From enter on, until leave, the blocks of place, which is of managed memory, may be looked at: they leave
+/* From enter on, until leave, the blocks of state, which is of managed memory, may be looked at: they leave
  * its table before they are freed. */
-void umemCudaRoom_enter(umemCudaPlace *place);
-void umemCudaRoom_leave(umemCudaPlace *place);
+void umemCudaRoom_enter(umemCudaState *state);
+void umemCudaRoom_leave(umemCudaState *state);
 
 /* Counts nbytes more, for a block of managed memory that is about to be allocated. Returns the runtime's error:
  * umemCudaOutOfMemory when the live blocks of the process would not all fit on gpu together. Prefetches live
@@ -211,19 +211,19 @@ int umemCudaRoom_take(umemCudaGpu *gpu, size_t nbytes);
 /* Counts nbytes less. */
 void umemCudaRoom_give(umemCudaGpu *gpu, size_t nbytes);
 
-/* ---- moving pageable memory (cuda_stage.c, cuda_lane.c, ...) ---- */
+/* ---- moving pageable memory (cuda_stage.c, cuda_channel.c, ...) ---- */
 
 /* Copies nbytes between device memory and host memory that is not pinned, through pinned chunks and by
- * several threads, after the work queued on place's stream and before what is queued on it later.
+ * several threads, after the work queued on state's stream and before what is queued on it later.
  * Complete on return. False, with nothing touched or recorded, when there is no room for it, or it
- * would not pay: the caller copies in one call. kind: umemCudaToDevice or umemCudaToHost. Called in
+ * would not pay: the caller copies in one call. direction: umemCudaToDevice or umemCudaToHost. Called in
  * gpu's scope. */
-bool umemCuda_stage(umemVirtual *ctx, umemCudaPlace *place, uintptr_t device_adr, void *host_adr,
-                    size_t nbytes, umemCudaKind kind);
+bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
+                    size_t nbytes, umemCudaDirection direction);
 
-/* Makes place->buffers a umemHost that lends pinned chunks of place->gpu, and plain memory where none is
- * left or the request is too small or too large for one. Its blocks go before place is closed. */
-void umemCuda_buffers_ctor(umemCudaPlace *place);
+/* Makes state->buffers a umemHost that lends pinned chunks of state->gpu, and plain memory where none is
+ * left or the request is too small or too large for one. Its blocks go before state is closed. */
+void umemCuda_buffers_ctor(umemCudaState *state);
 
 /* Releases the idle chunks, streams and events that were made in gpu's context. Called in no scope and
  * without the global lock, when no umem context uses gpu any more and before its context is released.

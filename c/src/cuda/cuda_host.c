@@ -5,16 +5,16 @@
 enum { pinned_alignment = 256 };
 
 typedef struct {
-  umemCudaPlace place;
+  umemCudaState state;
   unsigned flags; /* umemCudaPortable and so on */
 } Pinned;
 
-static int pinned_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  return umemCuda_pin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
+static int pinned_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return umemCuda_pin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
-static int pinned_give(umemCudaPlace *place, void *adr, size_t nbytes) {
-  return umemCuda_unpin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
+static int pinned_give(umemCudaState *state, void *adr, size_t nbytes) {
+  return umemCuda_unpin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
 struct umemVtbl const umemCudaHost_vtbl = {

@@ -23,7 +23,7 @@ static umemCudaRt table; /* the double */
 /* ---- a place ---- */
 
 static umemHost ctx; /* that failures are recorded on */
-static umemCudaPlace place;
+static umemCudaState place;
 
 static int set_up(void **state) {
   (void)state;

@@ -14,7 +14,7 @@ static void test_all_bytes_arrive_through_small_chunks(void **state) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 7), umemOK);
   there_and_back(*state, from + 777, 1, 3, 5);
   there_and_back(*state, 2 * from + 1, 0, 1, 6);
-  assert_int_equal(live_chunks(), 7); /* of which three lanes use six */
+  assert_int_equal(live_chunks(), 7); /* of which three channels use six */
 }
 
 static void test_all_bytes_arrive_through_large_chunks(void **state) {
@@ -118,7 +118,7 @@ static void test_captures_of_others_go_on(void **state) {
 
 /* ---- the set of chunks ---- */
 
-static void test_chunks_and_lanes_are_used_again(void **state) {
+static void test_chunks_and_channels_are_used_again(void **state) {
   there_and_back(*state, 4 * from, 0, 0, 1);
   FakeCudartLive first = fake_cudart_live();
   size_t chunks = live_chunks();
@@ -135,7 +135,7 @@ static void test_without_chunks_copies_are_declined(void **state) {
   Bench *bench = *state;
   assert_int_equal(umemCuda_set_staging(0, 1), umemOK);
   Block block = block_make(from);
-  umemCudaKind const kinds[] = {umemCudaToDevice, umemCudaToHost};
+  umemCudaDirection const kinds[] = {umemCudaToDevice, umemCudaToHost};
   memset(block.bytes, 3, from + 2 * margin);
   block_poke(&block);
   for (int i = 0; i < 2; i++)
@@ -222,7 +222,7 @@ int main(void) {
       CASE(test_order_on_a_stream),
       CASE(test_order_on_the_legacy_stream),
       CASE(test_captures_of_others_go_on),
-      CASE(test_chunks_and_lanes_are_used_again),
+      CASE(test_chunks_and_channels_are_used_again),
       CASE(test_without_chunks_copies_are_declined),
       CASE(test_the_size_can_be_set),
       CASE(test_a_lent_chunk_of_another_size_goes_when_it_comes_back),

@@ -10,7 +10,7 @@
 
 /* One copy with the nth call failing; whether there was no such call. Either it is declined, and
  * nothing is touched or told, or it is done, or it has failed with a status. The next one works. */
-static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaKind kind) {
+static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaDirection kind) {
   size_t nbytes = (kind == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost) + 5;
   size_t room = nbytes + 2 * margin;
   unsigned char *host = malloc(room);
@@ -44,11 +44,11 @@ static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaKind kin
   return over;
 }
 
-static void check_failures(Bench *bench, int error, umemCudaKind kind) {
+static void check_failures(Bench *bench, int error, umemCudaDirection kind) {
   bool over = false;
   for (unsigned long nth = 1; !over; nth++) {
     over = try_nth(bench, nth, error, kind);
-    if (nth % 2) continue; /* every other time from the beginning: chunks and lanes are made */
+    if (nth % 2) continue; /* every other time from the beginning: chunks and channels are made */
     there_and_back(bench, from, 0, 0, 3);
     bench_close(bench);
     assert_true(fake_cudart_is_clean());
@@ -67,7 +67,7 @@ static void test_a_failing_call_to_the_host(void **state) {
 }
 
 /* Stages to or from the device with the nth call of function failing. */
-static void fail_in(Bench *bench, char const *function, unsigned long nth, umemCudaKind kind) {
+static void fail_in(Bench *bench, char const *function, unsigned long nth, umemCudaDirection kind) {
   Block block = block_make(2 * from);
   unsigned char *host = calloc(2, from);
   assert_non_null(host);
@@ -78,11 +78,11 @@ static void fail_in(Bench *bench, char const *function, unsigned long nth, umemC
   free(host);
 }
 
-static void test_lanes_that_failed_are_not_used_again(void **state) {
+static void test_channels_that_failed_are_not_used_again(void **state) {
   struct {
     char const *function;
     unsigned long nth;
-    umemCudaKind kind;
+    umemCudaDirection kind;
     bool told;
   } const cases[] = {
       {"stream_wait", 1, umemCudaToDevice, false},
@@ -202,7 +202,7 @@ typedef struct Task {
 static bool stage_in_thread(Task *task) {
   uintptr_t device = (uintptr_t)task->block.adr;
   umemVirtual *ctx = &task->bench->ctx.super;
-  umemCudaPlace *place = &task->bench->place;
+  umemCudaState *place = &task->bench->place;
   for (unsigned i = 0; i < 6; i++) {
     fill(task->host, task->nbytes, task->seed + i);
     if (!umemCuda_stage(ctx, place, device, task->host, task->nbytes, umemCudaToDevice)) continue;
@@ -251,7 +251,7 @@ static void test_threads_with_few_chunks(void **state) {
 
 /* ---- fork ---- */
 
-static void test_a_child_of_fork_forgets_lanes_and_chunks(void **state) {
+static void test_a_child_of_fork_forgets_channels_and_chunks(void **state) {
   Bench *bench = *state;
   there_and_back(bench, 2 * from, 0, 0, 1);
   FakeCudartLive live = fake_cudart_live();
@@ -273,14 +273,14 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       CASE(test_a_failing_call_to_the_device),
       CASE(test_a_failing_call_to_the_host),
-      CASE(test_lanes_that_failed_are_not_used_again),
+      CASE(test_channels_that_failed_are_not_used_again),
       CASE(test_no_chunk_is_in_use_after_a_failure),
       CASE(test_chunks_that_may_be_in_use_are_not_lent_again),
       CASE(test_a_crashed_kernel),
       CASE(test_the_end_of_the_process),
       CASE(test_threads),
       CASE(test_threads_with_few_chunks),
-      CASE(test_a_child_of_fork_forgets_lanes_and_chunks),
+      CASE(test_a_child_of_fork_forgets_channels_and_chunks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 #include <umem.h>
 
 #include "fake/cudart.h"
-#include "cuda/cuda_lane.h"
+#include "cuda/cuda_channel.h"
 #include "base/parallel.h"
 
 enum { margin = 64, threads = 4 };
@@ -26,7 +26,7 @@ static size_t const from = umemStagingToDevice; /* the greater of the two */
 
 typedef struct Bench {
   umemHost ctx; /* that failures are recorded on */
-  umemCudaPlace place;
+  umemCudaState place;
   umemCudaScope scope;
 } Bench;
 
