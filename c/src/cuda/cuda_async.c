@@ -2,7 +2,19 @@
  *
  * Blocks come from a pool of the driver that belongs to the context, so that neither the default pool
  * nor other contexts notice. Without pools blocks come from cudaMalloc, and free waits for the stream. */
-#include "cuda/cuda_gpu.h"
+#include "core/construct.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/sized.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_methods.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stream.h"
+
+#include <umem/cuda.h>
 
 enum { async_alignment = 256 };
 
@@ -56,8 +68,9 @@ static void async_trim(umemVirtual *ctx, size_t keep) {
 
 /* What the pool has in reserve can be allocated too, and no more than it may hold. */
 static void async_info(umemVirtual *ctx, umemInfo *info) {
-  umemCuda_info(ctx, info);
   Async *async = async_of(ctx);
+  info->stream = (uintptr_t)async->state.stream;
+  umemCuda_info(ctx, info);
   uint64_t reserved = 0, used = 0;
   umemCudaScope scope;
   if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->state.gpu)) return;
@@ -73,9 +86,8 @@ static void async_info(umemVirtual *ctx, umemInfo *info) {
   umemCudaScope_leave(&scope);
 }
 
-void umemCudaAsync_allow(umemVirtual *ctx, int device) {
-  if (ctx->vptr != &umemCudaAsync_vtbl) return;
-  Async *async = async_of(ctx);
+static void async_open_to(umemCudaState *state, int device) {
+  Async *async = (Async *)state;
   uint64_t bit = (uint64_t)1 << device;
   if (!async->pool || (__atomic_load_n(&async->allowed, __ATOMIC_RELAXED) & bit)) return;
   umemCudaRt const *rt = async->state.gpu->rt;
@@ -86,6 +98,15 @@ void umemCudaAsync_allow(umemVirtual *ctx, int device) {
 }
 
 /* ---- order ---- */
+
+static bool async_is_captured(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  bool captured = umemCudaState_is_captured(state);
+  umemCudaScope_leave(&scope);
+  return captured;
+}
 
 /* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. Asked when the
  * event is recorded that is to be waited for: another thread may begin a capture at any time. */
@@ -171,9 +192,9 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 
 static void async_dtor(umemVirtual *ctx);
 
-struct umemVtbl const umemCudaAsync_vtbl = {
-    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize,
-    .wait = async_wait, .trim = async_trim, .info = async_info,
+static struct umemVtbl const vtbl = {
+    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize, .wait = async_wait,
+    .trim = async_trim, .info = async_info, .is_captured = async_is_captured,
 };
 
 /* Whether the stream could be had; records why not. In the scope. */
@@ -242,8 +263,8 @@ static void async_dtor(umemVirtual *ctx) {
 
 static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
                                 umemCudaAsyncOptions const *options) {
-  static umemCudaSource const source = {async_get, async_give, async_allows};
-  static umemCudaKindOf const kind = {&umemCudaAsync_vtbl,
+  static umemCudaSource const source = {async_get, async_give, async_allows, async_open_to};
+  static umemCudaKindOf const kind = {&vtbl,
                                       &source,
                                       umemCudaAsyncDevice,
                                       "CudaAsync",

@@ -1,5 +1,6 @@
-/* cuda_channel.c - see umem_cuda_channel.h. */
+/* cuda_channel.c - see cuda_channel.h. */
 #include "cuda/cuda_channel.h"
+#include "cuda/cuda_scope.h"
 
 #include <stdlib.h>
 

@@ -37,4 +37,9 @@ int umemCudaChannel_settle(umemCudaChannel *channel, unsigned b);
 /* Returns when all transfers are done. If that cannot be had they stay in flight. */
 int umemCudaChannel_finish(umemCudaChannel *channel);
 
+/* Releases the idle chunks, streams and events that were made in gpu's context. Called in no scope and without
+ * the global lock, when no umem context uses gpu any more and before its context is released. In a child of
+ * fork it only forgets them. */
+void umemCuda_release_staging(umemCudaGpu *gpu);
+
 #endif

@@ -1,6 +1,13 @@
 /* cuda_copy.c - what the CUDA contexts do with runs of bytes: set them, and move them to and from
  * host memory. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_copy.h"
+#include "base/thread.h"
+#include "core/guard.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stage.h"
+#include "cuda/cuda_stream.h"
 
 /* Up to here the runtime copies pageable memory in the command itself, faster than it can be asked
  * whether the memory is pinned. */

@@ -2,7 +2,13 @@
  * GPU or two, and strided copies, also to and from host memory.
  *
  * A strided copy is done in boxes: rows of bytes in planes, as the copy engines know them. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_direct.h"
+#include "core/guard.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stream.h"
 
 enum {
   most_boxes = 4096,     /* for more, packing on the host costs less than starting copies */
@@ -99,8 +105,12 @@ static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size
 
 /* ---- which copies are ours ---- */
 
+static bool is_managed(umemVirtual const *ctx) {
+  return umemCuda_state_of(ctx) && umem_can(ctx, umemCpuReadable | umemDeviceShared);
+}
+
 static bool is_host(umemVirtual const *ctx) {
-  return umem_can(ctx, umemCpuReadable) && ctx->vptr != &umemCudaManaged_vtbl;
+  return umem_can(ctx, umemCpuReadable) && !is_managed(ctx);
 }
 
 /* Who leads: an ordered context rather than another, then one of device memory. -1: none of ours. */
@@ -180,7 +190,7 @@ static int lead_legacy(umemCudaState const *state, umemVirtual *ctx, umemCudaGpu
  * legacy stream if it belongs to no other, comes after the copy. A capture leads nothing outside of it. */
 static void lead(Copy const *copy, umemVirtual *other) {
   umemCudaState const *mine = copy->state, *state = umemCuda_state_of(other);
-  if (!state || umem_can(other, umemOrdered) || other->vptr == &umemCudaHost_vtbl) return;
+  if (!state || !umem_can(other, umemDeviceShared)) return;
   if ((state->gpu == mine->gpu && !mine->stream) || umemCudaState_is_captured(mine)) return;
   if (!lead_legacy(mine, copy->leader, state->gpu)) return;
   mine->gpu->rt->last_error();
@@ -222,14 +232,19 @@ static int start(Copy const *copy, Boxes const *boxes, uintptr_t src_adr, uintpt
                       : copy_run(copy, src_adr, dst_adr, layout->item_size);
 }
 
+/* Blocks of a driver's pool are open to other devices only where that was asked for. */
+static void open_blocks(umemVirtual *ctx, int device) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  if (state && state->source->open_to) state->source->open_to(state, device);
+}
+
 /* Lets the leader's GPU reach the memory of the other one directly, where it can. Where it cannot, the
  * runtime copies by way of the host. */
 static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
   umemCudaGpu *gpu = copy->state->gpu;
   umemVirtual *other = copy->leader == dst ? src : dst;
   int device = copy->leader == dst ? copy->src_device : copy->dst_device;
-  if (device != gpu->device && umemCudaGpu_reaches(gpu, device))
-    umemCudaAsync_allow(other, gpu->device);
+  if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
 }
 
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,

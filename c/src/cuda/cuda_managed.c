@@ -1,6 +1,12 @@
 /* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
  * moves to where they are used. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_managed.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "cuda/cuda_methods.h"
+#include "cuda/cuda_room.h"
+
+#include <umem/cuda.h>
 
 enum {
   managed_alignment = 256,
@@ -63,7 +69,7 @@ struct umemVtbl const umemCudaManaged_vtbl = {
 
 umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
   UMEM_ENTER();
-  static umemCudaSource const source = {managed_get, managed_give, NULL};
+  static umemCudaSource const source = {managed_get, managed_give, NULL, NULL};
   static umemCudaKindOf const kind = {&umemCudaManaged_vtbl,
                                       &source,
                                       umemCudaManagedDevice,

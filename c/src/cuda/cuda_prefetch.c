@@ -1,9 +1,16 @@
 /* cuda_prefetch.c - lets new blocks of managed memory begin on the GPU, whatever lies
  * between. */
 #include "core/adaptor.h"
-#include "cuda/cuda_gpu.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/layers.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_managed.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_state.h"
 
 #include <inttypes.h>
+#include <umem/cuda.h>
 
 typedef struct Prefetch {
   umemAdaptor adaptor;

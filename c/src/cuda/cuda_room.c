@@ -9,7 +9,7 @@
  * Where it does not, pages are made sure of: live blocks are prefetched to the GPU, piece by piece, each at
  * most a quarter of what is free then. A piece that takes nothing of that was there already, and counts once
  * from now on. Of a block that is elsewhere no more than one piece is moved. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_room.h"
 
 #include <pthread.h>
 

@@ -4,8 +4,13 @@
  * has taken, until there are none. To the GPU a channel fills one chunk while the other is on its way;
  * from it, it drains one while the other is coming. There are several because one thread moves some
  * 10 GB/s and the link 55 (H200, PCIe 5). */
+#include "cuda/cuda_stage.h"
+#include "core/guard.h"
+#include "core/parallel.h"
 #include "cuda/cuda_channel.h"
-#include "base/parallel.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stream.h"
 
 #include <string.h>
 

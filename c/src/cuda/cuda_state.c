@@ -1,79 +1,25 @@
-/* cuda_state.c - construction, destruction, blocks and identity of the CUDA contexts. They differ in
- * where their memory comes from (umemCudaSource) and in what else they do. */
-#include "cuda/cuda_gpu.h"
+/* cuda_state.c - construction, destruction, blocks and identity of the CUDA contexts. They differ in where their
+ * memory comes from (umemCudaSource) and in what else they do. */
+#include "cuda/cuda_state.h"
+#include "base/thread.h"
+#include "core/construct.h"
+#include "core/guard.h"
+#include "core/realloc.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
 
 #include <stdlib.h>
+#include <umem/cuda.h>
 
 /* All four types are {super, impl, ...}. */
 static void **impl_of(umemVirtual *ctx) { return &((umemCuda *)ctx)->impl; }
 
+/* The four have one method in common that no other context has. */
 umemCudaState *umemCuda_state_of(umemVirtual const *ctx) {
   struct umemVtbl const *vptr = ctx->vptr;
-  bool ours = vptr == &umemCuda_vtbl || vptr == &umemCudaAsync_vtbl || vptr == &umemCudaHost_vtbl ||
-              vptr == &umemCudaManaged_vtbl;
+  bool ours = vptr && vptr->is_same_device == umemCuda_is_same_device;
   return ours ? ((umemCuda const *)ctx)->impl : NULL;
-}
-
-uintptr_t umem_stream_of(umemVirtual const *ctx) {
-  umemCudaState const *state = umem_can(ctx, umemOrdered) ? umemCuda_state_of(ctx) : NULL;
-  return state ? (uintptr_t)state->stream : 0;
-}
-
-bool umemCudaState_is_captured(umemCudaState const *state) {
-  umemCudaRt const *rt = state->gpu->rt;
-  umemCudaCapture capture = umemCudaNoCapture;
-  uint64_t id;
-  if (rt->stream_capture(state->stream, &capture, &id)) rt->last_error();
-  return capture != umemCudaNoCapture;
-}
-
-bool umem_is_captured(umemVirtual *ctx) {
-  umemCudaState const *state = umem_can(ctx, umemOrdered) ? umemCuda_state_of(ctx) : NULL;
-  if (!state) return false;
-  umem_defer_cancel();   /* pools ask here beside the public functions */
-  umemAttempt forgotten; /* a GPU that is lost says so in the next call that needs it */
-  umemAttempt_begin(&forgotten);
-  umemCudaScope scope;
-  bool entered = umemCudaScope_enter(&scope, ctx, state->gpu);
-  bool captured = entered && umemCudaState_is_captured(state);
-  if (entered) umemCudaScope_leave(&scope);
-  umemAttempt_end(&forgotten);
-  return captured;
-}
-
-bool umemCuda_refuse_capture(umemVirtual *ctx, char const *advice) {
-  if (!umemCudaState_is_captured(umemCuda_state_of(ctx))) return false;
-  umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
-                   advice);
-  return true;
-}
-
-/* Tried twice: an error may be about the call and not about the work, whose memory may go once this has
- * failed. */
-int umemCudaState_finish(umemCudaState const *state) {
-  umemCudaRt const *rt = state->gpu->rt;
-  int error = rt->stream_synchronize(state->stream);
-  if (error && rt->stream_synchronize(state->stream)) rt->last_error();
-  return error;
-}
-
-/* Whether the stream is captured is asked when the event is recorded: one of before a capture waits for
- * nothing in it. One that was recorded in a capture that is over by now is recorded anew. */
-int umemCudaState_finish_apart(umemCudaState const *state, umemVirtual *ctx) {
-  umemCudaRt const *rt = state->gpu->rt;
-  if (!state->stream) return umemCudaState_finish(state);
-  void *event = umemCudaGpu_take_event(state->gpu, ctx);
-  if (!event) return umemCudaSuccess; /* it was recorded */
-  int error = umemCudaCapturedEvent;
-  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
-       tries++) {
-    if (tries) rt->last_error();
-    error = rt->event_record(event, state->stream);
-    if (!error && umemCudaState_is_captured(state)) error = umemCudaCaptureUnsupported;
-    if (!error) error = rt->event_synchronize(event);
-  }
-  umemCudaGpu_give_event(state->gpu, event);
-  return error;
 }
 
 /* Device memory is one for all contexts of a device; pinned and managed memory for all of its kind. */
@@ -102,7 +48,7 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
   }
   state->source = kind->source;
   umemLock_init(&state->lock);
-  umemCuda_buffers_ctor(state);
+  umemCudaBuffers_ctor(&state->buffers, state->gpu);
   ctx->host = &state->buffers;
   if (state->gpu->pageable_access) ctx->capabilities |= umemSeesHost;
   return state;
@@ -149,7 +95,7 @@ static bool keep(umemCudaState *state, uintptr_t adr, size_t nbytes) {
   return kept;
 }
 
-/* The size of the block that begins at adr, which leaves the books if it is taken; 0, with
+/* The size of the block that begins at adr, which leaves the table if take is true; 0, with
  * umemValueError, when there is none. */
 static size_t find(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, bool take) {
   umemLock_acquire(&state->lock);
