@@ -30,7 +30,7 @@ static void print_layouts(void) {
 
 static void print_values(void) {
   VALUE(cudaDevAttrMemoryPoolsSupported), VALUE(cudaDevAttrManagedMemory);
-  VALUE(cudaDevAttrConcurrentManagedAccess), VALUE(cudaDevAttrPageableMemoryAccess);
+  VALUE(cudaDevAttrConcurrentManagedAccess);
   VALUE(cudaMemAdviseSetPreferredLocation), VALUE(cudaMemAdviseSetReadMostly);
   VALUE(cudaMemAdviseSetAccessedBy), VALUE(cudaMemAttachGlobal);
   VALUE(cudaMemAllocationTypePinned), VALUE(cudaMemLocationTypeDevice);

@@ -131,9 +131,6 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
   case umemCudaConcurrentManaged:
     *value = !settings->no_managed && !settings->no_concurrent_managed;
     break;
-  case umemCudaPageableAccess:
-    *value = settings->pageable_access;
-    break;
   default:
     error = umemCudaInvalidValue;
   }

@@ -57,7 +57,7 @@ typedef enum umemCapability {
                                     copies go through methods */
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means that memory is out, and umem says so */
-  umemSeesHost = 1 << 10, /* the GPU can use the addresses of all host memory, pinned or not */
+  umemSeesHost = 1 << 10,        /* reserved: no context has it */
   /* A GPU may use the memory while no call of umem runs: kernels of the program do. umem_synchronize waits
    * for it, umem_wait orders other contexts after it, and umem waits before the CPU uses the memory. */
   umemDeviceShared = 1 << 11,

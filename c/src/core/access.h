@@ -8,7 +8,10 @@
 #include "core/guard.h"
 
 /* Whether ctx allows access: umemReadable or umemWritable. Otherwise returns false and records a status. */
-bool umem_allows(umemVirtual *ctx, umemCapability access);
+bool umem_allows_slowly(umemVirtual *ctx, umemCapability access);
+static inline bool umem_allows(umemVirtual *ctx, umemCapability access) {
+  return __builtin_expect(umem_can(ctx, access), 1) || umem_allows_slowly(ctx, access);
+}
 
 /* Whether [adr, adr + nbytes) can be bytes of ctx: adr is not null, the sum does not overflow, and ctx allows
  * access. Otherwise returns false and records a status. */

@@ -24,7 +24,7 @@ typedef struct umemCudaGpu {
   uint64_t peers;    /* bit d: copies reach the memory of device d directly; atomic */
   uint64_t no_peers; /* bit d: they do not; atomic. Neither bit: not asked yet */
   uint64_t managed;  /* bytes of live managed memory of all contexts; atomic */
-  bool has_pools, has_managed, concurrent_managed, pageable_access;
+  bool has_pools, has_managed, concurrent_managed;
   char name[128];
 } umemCudaGpu;
 

@@ -68,7 +68,6 @@ static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   gpu->has_pools = has(gpu, umemCudaHasPools);
   gpu->has_managed = has(gpu, umemCudaHasManaged);
   gpu->concurrent_managed = has(gpu, umemCudaConcurrentManaged);
-  gpu->pageable_access = has(gpu, umemCudaPageableAccess);
   return umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
                         "cannot use GPU %d", gpu->device);
 }

@@ -179,7 +179,6 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
       [umemCudaHasPools] = cudaDevAttrMemoryPoolsSupported,
       [umemCudaHasManaged] = cudaDevAttrManagedMemory,
       [umemCudaConcurrentManaged] = cudaDevAttrConcurrentManagedAccess,
-      [umemCudaPageableAccess] = cudaDevAttrPageableMemoryAccess,
   };
   return (int)cudaDeviceGetAttribute(value, theirs[what], device);
 }

@@ -53,10 +53,9 @@ enum {
 
 /* What can be asked of a device. */
 typedef enum umemCudaAttribute {
-  umemCudaHasPools,          /* memory pools */
-  umemCudaHasManaged,        /* managed memory */
-  umemCudaConcurrentManaged, /* the CPU may use managed memory while kernels run */
-  umemCudaPageableAccess     /* kernels may use all memory of the process (HMM, Grace) */
+  umemCudaHasPools,         /* memory pools */
+  umemCudaHasManaged,       /* managed memory */
+  umemCudaConcurrentManaged /* the CPU may use managed memory while kernels run */
 } umemCudaAttribute;
 
 /* cudaMemcpyKind */

@@ -50,7 +50,6 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
   umemLock_init(&state->lock);
   umemCudaBuffers_ctor(&state->buffers, state->gpu);
   ctx->host = &state->buffers;
-  if (state->gpu->pageable_access) ctx->capabilities |= umemSeesHost;
   return state;
 }
 

@@ -92,21 +92,6 @@ static void pools_let_peers_in(void **state) {
 
 /* ---- memory ---- */
 
-static void gpus_that_see_pageable_memory_say_so(void **state) {
-  (void)state;
-  fake_cudart_machine()->device[1].pageable_access = true;
-  for (int kind = 0; kind < kinds; kind++)
-    for (int device = 0; device < 2; device++) {
-      if (kind == aHost) fake_cudart_set_device(device);
-      Any any;
-      expect_ok(construct(&any, kind, device));
-      assert_int_equal(!!(any.super.capabilities & umemSeesHost), device);
-      umem_dtor(&any);
-      forget_all();
-      fake_cudart_machine()->device[1].pageable_access = true;
-    }
-}
-
 static void managed_memory_is_never_overcommitted(void **state) {
   (void)state;
   umemCudaManaged ctx;
@@ -290,7 +275,6 @@ int main(void) {
       CUDA_TEST(peers_copy_directly),
       CUDA_TEST(peers_that_the_program_enabled_are_direct),
       CUDA_TEST(pools_let_peers_in),
-      CUDA_TEST(gpus_that_see_pageable_memory_say_so),
       CUDA_TEST(managed_memory_is_never_overcommitted),
       CUDA_TEST(managed_memory_follows_its_hints),
       CUDA_TEST(write_combined_memory_is_asked_for),
