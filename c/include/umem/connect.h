@@ -5,8 +5,8 @@
  *     umem_sync_from(&cuda, d, &host, h, n);                 // bring d up to date
  *     umem_disconnect(&cuda, d, &host, h, 64);
  *
- * When both places are one memory there is one address and syncs move nothing, so the same program
- * is free of copies where no copy is needed.
+ * When both contexts are one memory there is one address and syncs move nothing: the same program makes no
+ * copies where it needs none.
  */
 #ifndef UMEM_CONNECT_H
 #define UMEM_CONNECT_H
@@ -16,8 +16,8 @@
 /* Returns an address in dst that is paired with src_adr: src_adr itself when both are the same
  * device, or src's addresses are pointers and dst is a plain Host, and src_adr is a multiple of
  * dst_alignment; else a new block of nbytes in dst, at a multiple of dst_alignment (a power of two;
- * 0 where any will do), that holds the same bytes. The caller gives it to umem_disconnect.
- * src_adr itself stays what it is in src: memory that is only readable there must not be written.
+ * 0 where any will do), that holds the same bytes. End it with umem_disconnect.
+ * src_adr keeps the access that it has in src: memory that is only readable there must not be written.
  * Waits for the queued work of ordered sides.
  * Errors: as umem_aligned_alloc and umem_copy_to; then umem_null(dst) is returned and nothing stays
  * allocated. */
@@ -26,7 +26,7 @@ UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, 
 
 /* Ends a connection: waits for the queued work of ordered sides, then frees what umem_connect allocated
  * for dst_adr, and nothing else. src, src_adr and dst_alignment are those given to umem_connect; src_adr
- * may be freed only after. Moves no data. dst_adr null is ignored.
+ * may be freed only after. Moves no data. Ignores dst_adr null.
  *
  * A call with wrong arguments does nothing and does not wait: a context that is not constructed, or is
  * over one that has ended; an alignment that is no power of two; both sides one memory, and dst_adr not

@@ -1,4 +1,4 @@
-/* umem/context.h - what a context is, and what can be asked of any of them.
+/* umem/context.h - what a context is, and the questions that any context answers.
  *
  * A context stands for one place that holds bytes (RAM, a file, a GPU) and for an ordered queue of
  * work on it. It is a plain struct of the caller: umemHost, umemFile, ...
@@ -12,8 +12,8 @@
  * Every function takes contexts as void *, so that a pointer to any of these structs will do.
  * A context must stay where it was constructed. A copy by value (f = g, a struct that is returned, an
  * array that realloc has moved) is no context: every call on it, umem_dtor too, is umemValueError and
- * changes only the status of the copy. A context that is all zero, whose constructor failed, or that was
- * destructed answers every call with a status.
+ * changes only the status of the copy. Every call on a context that is all zero, whose constructor failed, or
+ * that was destructed returns a status.
  *
  * Addresses are uintptr_t. Where a context's memory can be addressed by this process they are
  * pointers; for a File they are byte offsets. Adding to an address is valid inside its block.
@@ -30,7 +30,7 @@
 
 struct umemVtbl;
 
-/* A label for people. The library never decides by it; see umemCapability. */
+/* A label for people. The library decides by umemCapability, never by this. */
 typedef enum umemDeviceType {
   umemVirtualDevice = 0,
   umemHostDevice,
@@ -56,7 +56,7 @@ typedef enum umemCapability {
   umemFaultable = 1 << 8,        /* pointers may fault, as when others cut a mapped file: umem's own
                                     copies go through methods */
   umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
-                                    is 0, means that memory is out, and umem says so */
+                                    is 0, means out of memory, and umem records that */
   umemSeesHost = 1 << 10,        /* reserved: no context has it */
   /* A GPU may use the memory while no call of umem runs: kernels of the program do. umem_synchronize waits
    * for it, umem_wait orders other contexts after it, and umem waits before the CPU uses the memory. */
@@ -90,7 +90,7 @@ typedef struct umemVirtual {
 
 /* ---- the end of a context ---- */
 
-/* Destructs ctx: its own clean-up, then the library's. Blocks still allocated are given back where
+/* Destructs ctx: its own clean-up, then the library's. Frees blocks that are still allocated where
  * the memory belongs to the context; a file keeps its bytes. Errors that only the end reveals (a
  * failing close) can be read from ctx and the thread afterwards. Destructing a zeroed or destructed
  * context, or NULL, does nothing. */
@@ -106,26 +106,26 @@ UMEM_EXTERN uintptr_t umem_null(void const *ctx);
  * for NULL or a zeroed one. Never NULL; static storage. */
 UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
 
-/* Whether an address of one means the same byte in the other. Decorators are looked through.
+/* Whether an address of one means the same byte in the other; of adaptors, in the innermost contexts.
  * False, and a status, when either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 
-/* The context that ctx goes over: what a pool, a limit or another decorator was constructed with; of a
- * context of umem_open the next layer. A pointer to the struct of its kind, for what only that kind can
- * do:
+/* The context below ctx: the upstream that a pool, a limit or another adaptor was constructed with; of a
+ * context of umem_open the next layer. It is a pointer to the struct of its kind, for functions that only that
+ * kind has:
  *
  *     void *ctx = umem_open("pool+stats+host:");
  *     umemStats_get(umem_get_upstream(ctx), &figures);
  *
- * Borrowed: it ends as it would without this call. What is allocated there goes past ctx, which then
- * neither counts nor frees it. NULL where ctx goes over none; NULL, and a status, when ctx or what it
- * goes over is not constructed. */
+ * Borrowed: its end does not depend on this call. ctx neither counts nor frees what the program allocates
+ * there. NULL where nothing is below ctx; NULL, and a status, when ctx or the context below it is not
+ * constructed. */
 UMEM_EXTERN void *umem_get_upstream(void *ctx);
 
 /* A number in umemInfo that the context does not know. */
 #define UMEM_UNKNOWN UINT64_MAX
 
-/* What umem_get_info tells. Sizes in bytes. */
+/* What umem_get_info fills in. Sizes in bytes. */
 typedef struct umemInfo {
   size_t size;        /* sizeof(umemInfo) as the caller was compiled; set it before the call */
   uint64_t capacity;  /* how much the place holds in all */
@@ -143,9 +143,8 @@ typedef struct umemInfo {
 #define UMEM_INFO_INIT                                                                             \
   { sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "", UMEM_UNKNOWN }
 
-/* Fills *info with what ctx knows; what it does not know becomes UMEM_UNKNOWN, -1 or "".
- * At most info->size bytes are written. umemValueError when info is NULL or its size too small to
- * be true. */
+/* Fills *info with what ctx knows; what it does not know becomes UMEM_UNKNOWN, -1 or "". Writes at most
+ * info->size bytes. umemValueError when info is NULL or its size too small to be true. */
 UMEM_EXTERN umemStatusType umem_get_info(void *ctx, umemInfo *info);
 
 /* ---- order and durability ---- */
@@ -161,8 +160,8 @@ UMEM_EXTERN umemStatusType umem_wait(void *ctx, void *other);
 /* Returns when everything written so far survives a power cut (files), or at once (memory). */
 UMEM_EXTERN umemStatusType umem_flush(void *ctx);
 
-/* Gives storage that no block uses back to where it came from, all but about keep bytes. What that
- * means is on each context's page; where nothing is kept in reserve it does nothing. */
+/* Returns storage that no block uses to where it came from, all but about keep bytes. Each context's page says
+ * what that means; it does nothing where nothing is kept in reserve. */
 UMEM_EXTERN umemStatusType umem_trim(void *ctx, size_t keep);
 
 #endif

@@ -1,8 +1,8 @@
-/* umem/copy.h - copy between any two places.
+/* umem/copy.h - copy between any two contexts.
  *
- * Source and destination may be any two contexts, also the same one. umem finds the best route: what
- * the two can do between themselves, else through the memory of the one that the CPU can address,
- * else through host memory in chunks, reading ahead while writing.
+ * Source and destination may be any two contexts, also the same one. umem takes the best route: a direct copy
+ * if one of the two has one; else through the memory of the side that the CPU can address; else through host
+ * memory in chunks, reading ahead while writing.
  *
  * Order: between contexts that are not ordered a copy is complete on return. On an ordered context
  * it is queued behind that context's earlier work; both blocks must live, and the host must not look,
@@ -11,8 +11,8 @@
  * Errors of all copies: umemValueError for null, or when an address plus nbytes overflows;
  * umemNotSupportedError where the source is not readable or the destination not writable;
  * umemIndexError for reads past the end of a file and writes outside of a live block of a file;
- * umemIOError, umemRuntimeError, umemMemoryError from below. The status is recorded on the context at
- * fault. After a failure the nbytes of the destination are unspecified and nothing else has changed.
+ * umemIOError, umemRuntimeError, umemMemoryError from below. umem records the status on the context that
+ * failed. After a failure the nbytes of the destination are unspecified and nothing else has changed.
  *
  * Source and destination must not overlap, else the destination's bytes are unspecified.
  * 0 bytes are a no-op at any address.
@@ -31,8 +31,8 @@ UMEM_EXTERN umemStatusType umem_copy_from(void *dst, uintptr_t dst_adr, void *sr
                                           uintptr_t src_adr, size_t nbytes);
 
 /* As umem_copy_to, where src_size and dst_size are the bytes that may be touched from each address
- * on. When nbytes exceeds one of them, umemIndexError is recorded on that context (on both, if both)
- * and nothing is copied. */
+ * on. When nbytes exceeds one of them, the call records umemIndexError on that context (on both, if both)
+ * and copies nothing. */
 UMEM_EXTERN umemStatusType umem_copy_to_safe(void *src, uintptr_t src_adr, size_t src_size,
                                              void *dst, uintptr_t dst_adr, size_t dst_size,
                                              size_t nbytes);
@@ -66,12 +66,12 @@ UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void 
 
 /* ---- long copies ---- */
 
-/* How umem_copy_to_with goes about its work. Start from UMEM_COPY_OPTIONS_INIT. */
+/* Options of umem_copy_to_with. Start from UMEM_COPY_OPTIONS_INIT. */
 typedef struct umemCopyOptions {
   size_t size; /* sizeof(umemCopyOptions) as the caller was compiled */
   /* Called in the calling thread: with done 0 before the first byte, then after every step bytes, at
    * last with done equal to total. The done first bytes are in the destination, also where a context
-   * is ordered. What it returns is whether to go on; false cancels the copy, or, when all is done,
+   * is ordered. It returns whether to go on: false cancels the copy or, when all is done,
    * changes nothing. It may call umem; its failures are not those of the copy. A C++ exception may leave
    * it and ends the copy (see doc/concepts/callbacks.rst). NULL for none. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
@@ -83,11 +83,11 @@ typedef struct umemCopyOptions {
 #define UMEM_COPY_OPTIONS_INIT                                                                     \
   { sizeof(umemCopyOptions), NULL, NULL, 0 }
 
-/* As umem_copy_to, telling how far it is, with the chance to cancel it. NULL as options is a plain
+/* As umem_copy_to, with a function that learns how far the copy is and can cancel it. NULL as options is a plain
  * umem_copy_to. With progress set, all is complete on return, also where a context is ordered.
  * Besides the errors above: umemValueError, recorded on src, for options whose size is too small to be
- * true; umemCancelledError, recorded on dst, when progress returned false: the bytes that it was told
- * of are there, the others as before. After any failure progress is not called again. */
+ * true; umemCancelledError, recorded on dst, when progress returned false: the first done bytes
+ * are there, the others as before. After any failure umem does not call progress again. */
 UMEM_EXTERN umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, size_t nbytes,
                                              umemCopyOptions const *options);

@@ -1,8 +1,8 @@
 /* umem/cuda.h - memory of NVIDIA GPUs, and host memory that they use.
  *
  * The types are always declared. Without CUDA in the build, without a driver or without a GPU the
- * constructors record umemNotSupportedError with the reason, and return it; the context then answers
- * each call with that status.
+ * constructors record umemNotSupportedError with the reason, and return it; each call on the context then
+ * returns that status.
  *
  * What holds for all four:
  *
@@ -10,14 +10,13 @@
  *              dereferenced by the CPU. Memory of other origin (cudaMalloc) may be copied and set too.
  *   the caller's current device and context are the same after every call, and no GPU but the one
  *              named gets a context.
- *   failures   are told in CUDA's words: umemMemoryError when memory is out, with how much there is;
+ *   failures   have CUDA's words in the message: umemMemoryError when memory is out, with how much there is;
  *              umemValueError for addresses, devices and streams that CUDA refuses and for a free of
- *              what is no live block; umemRuntimeError for all else. When a kernel has crashed, CUDA
- *              works no more in this process, and the message says so. CUDA's own last error is left
- *              clean.
+ *              an address that is no live block; umemRuntimeError for all else. When a kernel has crashed, CUDA
+ *              does not work any more in this process; the message says so. umem clears CUDA's last error.
  *   threads    all calls but constructor and destructor may come from many threads.
- *   fork       CUDA does not work in a child of a process that has used it: there whatever needs it
- *              answers umemNotSupportedError, and destructing a context frees no memory of GPUs.
+ *   fork       CUDA does not work in a child of a process that has used it: calls that need it return
+ *              umemNotSupportedError there, and destructing a context frees no memory of GPUs.
  *
  * Copies to and from host memory that is not pinned go through pinned chunks, filled or drained by
  * several threads, in the order that cudaMemcpy would give relative to the context's stream.
@@ -92,12 +91,11 @@ UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device
 
 /* ---- managed memory that begins on the GPU ---- */
 
-/* Everything is that of the context below, upstream, but that each new block, resized ones too, is
- * prefetched to the GPU, so that a kernel which is the first to use it meets no page faults. Below is
- * managed memory, with whatever between: a pool gives out the same pages again and again, for which
- * UMEM_PREFETCH of umemCudaManaged, which counts once for a chunk of the pool, does nothing. Without
- * effect where the driver knows no such hint. A hint that CUDA refuses is the failure of an allocation,
- * but not of a resize, which is done by then. */
+/* An adaptor over managed memory, also with others between. It prefetches each new or resized block to the GPU,
+ * so a kernel that is the first to use it has no page faults. A pool hands out the same pages again and again:
+ * UMEM_PREFETCH of umemCudaManaged acts only once for a chunk of the pool, this adaptor for each block. It has
+ * no effect where the driver knows no such hint. If CUDA refuses the hint, an allocation fails; a resize, which
+ * is done by then, does not. */
 typedef struct umemCudaPrefetch {
   umemVirtual super;
   void *impl; /* owned */
@@ -109,8 +107,8 @@ typedef struct umemCudaPrefetch {
  * umemMemoryError; the status of an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemCudaPrefetch_ctor(umemCudaPrefetch *ctx, void *upstream);
 
-/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream from now on: the end of ctx calls umem_dtor for it (the caller still owns the
+ * memory of the struct). After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *upstream);
 
 /* ---- device memory in the order of a stream ---- */
@@ -121,10 +119,10 @@ UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *u
  * umem_synchronize. Further streams are further contexts; umem_wait orders one after another.
  *
  * While the stream is being captured into a graph, copies and sets are recorded; allocations, frees
- * and umem_synchronize answer umemNotSupportedError and leave the capture whole. Begin and end it while
+ * and umem_synchronize return umemNotSupportedError and leave the capture valid. Begin and end it while
  * no other thread is in a call that touches the stream: a call on this context, or one that names it.
  *
- * umem_trim gives back what the pool has in reserve. */
+ * umem_trim returns to the driver what the pool has in reserve. */
 typedef struct umemCudaAsync {
   umemVirtual super;
   void *impl; /* owned */
@@ -134,7 +132,7 @@ typedef struct umemCudaAsync {
 /* Asks umemCudaAsync_ctor for a stream of its own, one that does not wait for the legacy stream. */
 #define UMEM_STREAM_NEW UINTPTR_MAX
 
-/* What umemCudaAsync_ctor_with is told. */
+/* Options of umemCudaAsync_ctor_with. */
 typedef struct umemCudaAsyncOptions {
   size_t size;                /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
   size_t maximum_size;        /* bytes that the pool may hold; 0: as many as there are */
@@ -154,8 +152,8 @@ UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int devic
                                                    umemCudaAsyncOptions const *options);
 
 /* The cudaStream_t that the work of ctx is ordered on, for kernels and libraries; owned by ctx if it made
- * it. Decorators are looked through; for the other contexts of CUDA it is 0, the legacy default stream.
- * 0 with umemTypeError for contexts that are none of CUDA's. */
+ * it. For an adaptor, the stream of the innermost context; for the other contexts of CUDA 0, the legacy default
+ * stream. 0 with umemTypeError for contexts that are none of CUDA's. umemInfo has the stream of any context. */
 UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
 /* ---- your own kernels ---- */
@@ -171,8 +169,8 @@ typedef struct umemCudaEntry {
  *
  * device: the ordinal of the GPU; -1 for the caller's current context, or if it has none, that of its
  * current GPU. entry: written. Calls may nest: leave each entry once, in the thread that entered, the last
- * one first. Calls that a capture into a graph would forbid (allocations, waiting) are allowed between the
- * two, as by cudaStreamCaptureModeRelaxed.
+ * one first. Between the two the thread may make calls that a capture into a graph would forbid (allocations,
+ * waiting), as with cudaStreamCaptureModeRelaxed.
  *
  * umem holds the primary context only until umemCuda_leave. If memory or queued work stays there, a umem
  * context of the GPU, or CUDA's runtime, must hold it.

@@ -20,7 +20,7 @@
  *   gives no space back, but only one of the two should go on allocating: both would hand out the
  *   same offsets.
  *
- * Where blocks lie depends only on the sequence of sizes, alignments and frees, not on the mode: the
+ * The offsets of blocks depend only on the sequence of sizes, alignments and frees, not on the mode: the
  * program that wrote a file finds the same addresses when it runs again with mode "r". Blocks start
  * at multiples of 16; the first starts at 0 (modes a and a+: at the end of the file, rounded up).
  *
@@ -33,10 +33,10 @@
  * SIGBUS). Mode r needs no space. A reservation cannot help where a write takes new space: on file systems
  * that copy on write, for bytes that a snapshot or another file shares.
  *
- * A block that would pass the process's limit of file size (RLIMIT_FSIZE) is umemMemoryError too; a limit
- * that is lowered later is not looked at.
+ * A block that would pass the process's limit of file size (RLIMIT_FSIZE) is umemMemoryError too; umem
+ * does not notice a limit that is lowered later.
  *
- * umem_get_info tells the size and the free bytes of the disk; with mode "r" the length of the file as
+ * umem_get_info returns the size and the free bytes of the disk; with mode "r" the length of the file as
  * capacity, and what is left of it.
  *
  * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where
@@ -67,10 +67,9 @@ typedef struct umemFileOptions {
 
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
- *   "r"   read. Blocks are laid over the bytes of the file, up to its end, also one that its writer
- *         has moved meanwhile (beyond: umemMemoryError). umem_realloc moves no bytes here: the writer
- *         has.
- *   "r+"  read and write. Blocks are laid over the bytes there are; past the end the file grows.
+ *   "r"   read. Blocks are ranges of the bytes of the file, up to its end, which its writer may have moved
+ *         meanwhile (beyond: umemMemoryError). umem_realloc moves no bytes here: the writer has done so.
+ *   "r+"  read and write. Blocks are ranges of the bytes there are; past the end the file grows.
  *   "w"   write, "w+" read and write. The file is created, or emptied.
  *   "a"   write, "a+" read and write. The file is created if missing; blocks start at its end.
  *
@@ -94,9 +93,8 @@ UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filenam
 /* Takes over an open descriptor of a regular file (for example one received from another process, or
  * a memfd): as mode "r" when it was opened for reading, "r+" when for both, and like "r+" without
  * reads when for writing only. The file offset is neither used nor changed. ctx owns fd from now on
- * and closes it; after a failure fd is still the caller's.
- * Duplicates of one
- * descriptor share its lock: two contexts that adopt them are both writers.
+ * and closes it; after a failure the caller still owns it.
+ * Duplicates of one descriptor share its lock: two contexts that take them over are both writers.
  * Errors: umemValueError for a descriptor with O_APPEND, O_DIRECT or O_PATH; umemIOError as above. */
 UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 

@@ -8,11 +8,10 @@
  *
  * - Blocks of 4 MiB and more ask the kernel for transparent huge pages: first touch is several times
  *   faster. The rest is malloc's.
- * - Any memory that this process can address may be named in copies, sets and connections by its
- *   pointer, ((uintptr_t)p), and stays its owner's. A block of malloc may be freed by umem_free and
- *   the other way round.
- * - An address that was never given out, or a second free, is undefined, as it is with libc: Host
- *   keeps no books.
+ * - Copies, sets and connections take any memory that this process can address, by its pointer
+ *   ((uintptr_t)p); its owner stays the same. umem_free may free a block of malloc, and free one of umem_alloc.
+ * - To free an address that was never allocated, or to free one twice, is undefined, as it is with libc: Host
+ *   has no table of its blocks.
  * - All Hosts are the same device. */
 typedef struct umemHost {
   umemVirtual super;

@@ -7,9 +7,9 @@
 struct umemFileOptions; /* umem/file.h */
 
 /* A file as umemFile has it (all that umem/file.h says of modes, placement, reservation, locks and
- * existing bytes holds), mapped into memory: addresses are pointers, so that a file can be worked on
- * as an array, and shared with other processes that map it. A block lies at the same offset as it
- * would in a umemFile. Concurrent, not ordered.
+ * existing bytes holds), mapped into memory: addresses are pointers, so that a program can use a file
+ * as an array, and share it with other processes that map it. A block has the same offset as it
+ * would have in a umemFile. Concurrent, not ordered.
  *
  * - Blocks never move while the context lives: address space for growth is reserved at the start.
  *   umem_alloc beyond it is umemMemoryError.

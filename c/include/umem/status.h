@@ -1,16 +1,16 @@
-/* umem/status.h - how failures are told.
+/* umem/status.h - how failures are reported.
  *
- * A failure is told three times, so that each kind of program finds it where it looks:
+ * umem reports a failure in three places, so that each kind of program finds it where it looks:
  *
  *   the call     functions that have nothing else to return return this call's umemStatusType;
  *                allocations return umem_null(ctx);
- *   the thread   umem_thread_status() and umem_thread_message() tell the calling thread's last
+ *   the thread   umem_thread_status() and umem_thread_message() return the calling thread's last
  *                failure, until umem_thread_clear();
- *   the context  umem_get_status(ctx) and umem_get_message(ctx) tell what went wrong on ctx, in
- *                whatever thread, until umem_clear_status(ctx). A program can make many calls and
+ *   the context  umem_get_status(ctx) and umem_get_message(ctx) return what went wrong on ctx, in
+ *                any thread, until umem_clear_status(ctx). A program can make many calls and
  *                look once at the end.
  *
- * Operations are attempted whatever the earlier status. Recording a failure allocates nothing and
+ * umem attempts each operation whatever the earlier status. Recording a failure allocates nothing and
  * cannot fail. The library never aborts or exits, and prints only what the contexts of UMEM_DEFAULT find
  * when the process ends (default.h).
  *
@@ -61,11 +61,11 @@ UMEM_EXTERN umemStatusType umem_get_status(void const *ctx);
 UMEM_EXTERN char const *umem_get_message(void const *ctx);
 
 /* Records a failure of the caller's own on ctx, on this thread, and with the failure hook.
- * The type overwrites the recorded one; the message (NULL is "") is appended to the recorded text
- * after "; ", and a change from one failure to another is noted there as
- * "status OldName changed to NewName". When the text is full, its beginning is kept.
+ * The type overwrites the recorded one. The message (NULL is "") is appended to the recorded text after "; ";
+ * a change from one failure to another is recorded there as "status OldName changed to NewName". When the text
+ * is full, umem keeps its beginning.
  * umemOK as type overwrites the context's type and appends, but is no failure of the thread.
- * Returns type. With ctx NULL only the thread and the hook learn of it. */
+ * Returns type. With ctx NULL umem records it on the thread and calls the hook. */
 UMEM_EXTERN umemStatusType umem_set_status(void *ctx, umemStatusType type, char const *message);
 
 /* Sets ctx back to umemOK and "". Other threads' statuses are untouched.
@@ -85,8 +85,8 @@ UMEM_EXTERN char const *umem_thread_message(void);
 
 /* How many failures this thread has recorded in its life. A call that returns neither a status nor
  * an address (a free) failed exactly when it raises this number. In a function of the program that
- * a call of umem runs (a hook, a callback) the number counts on; when it returns its failures are
- * taken off again, since they are none of that call's. */
+ * a call of umem runs (a hook, a callback) the number counts on. When that function returns, umem subtracts
+ * its failures: they are not failures of the running call. */
 UMEM_EXTERN uint64_t umem_thread_failures(void);
 
 /* Sets this thread back to umemOK and "". The contexts and the count keep what they have. */

@@ -29,13 +29,12 @@
 #include <umem/context.h>
 #include <umem/copy.h>
 
-/* The table of methods. NULL means the default that is told. The first eleven keep their order for
- * good; new ones are only ever appended, and a context compiled against a shorter table is served by
- * the defaults (umemVirtual.vtbl_size). */
+/* The table of methods. NULL means the default that each comment names. The first eleven keep their order for
+ * good; new ones are only appended. A context that was compiled against a shorter table gets the defaults
+ * (umemVirtual.vtbl_size). */
 struct umemVtbl {
-  /* Releases what the constructor took, once. What it owns is lost for good if it does not. The base
-   * is cleaned up afterwards by the library, or earlier by calling umemVirtual_dtor from here: before
-   * its host ends, if that ends here.
+  /* Releases what the constructor took, once. What it does not release is lost for good. The library cleans
+   * up the base afterwards. If the host of the base ends here, call umemVirtual_dtor from here before.
    * Default: nothing. */
   void (*dtor)(umemVirtual *ctx);
 
@@ -52,11 +51,11 @@ struct umemVtbl {
    * Default: umemVirtual_calloc. */
   uintptr_t (*calloc)(umemVirtual *ctx, size_t nmemb, size_t size);
 
-  /* Takes back a block of alloc or calloc. An address that is not live should be umemValueError, with
+  /* Frees a block of alloc or calloc. An address that is not live should be umemValueError, with
    * nothing freed, where ctx can tell. Default: umemNotImplementedError. */
   void (*free)(umemVirtual *ctx, uintptr_t adr);
 
-  /* As alloc, at a multiple of alignment, a power of two. The three are overridden together.
+  /* As alloc, at a multiple of alignment, a power of two. Override all three or none.
    * Defaults: umemVirtual_aligned_alloc, _origin, _free. */
   uintptr_t (*aligned_alloc)(umemVirtual *ctx, size_t alignment, size_t size);
   uintptr_t (*aligned_origin)(umemVirtual *ctx, uintptr_t adr);
@@ -79,7 +78,7 @@ struct umemVtbl {
    * status. Returns false, having touched nothing and recorded nothing, for all that is not its own.
    * ctx is src or dst. layout is normal: rank 0 is a plain run of item_size bytes; otherwise no extent
    * is 0 or 1, strides are never NULL, those of dst are not negative and fall from the first to the
-   * last, and what is contiguous on both sides has been merged. A decorator calls umem_copy_strided here with itself
+   * last, and what is contiguous on both sides has been merged. An adaptor calls umem_copy_strided here with itself
    * replaced by its upstream. Default: false. */
   bool (*copy_direct)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
@@ -96,17 +95,17 @@ struct umemVtbl {
   /* Makes what was written durable. Default: nothing to do. */
   void (*flush)(umemVirtual *ctx);
 
-  /* Gives unused storage back, all but about keep bytes. Default: nothing to do. */
+  /* Returns unused storage to where it came from, all but about keep bytes. Default: nothing to do. */
   void (*trim)(umemVirtual *ctx, size_t keep);
 
   /* Fills in the members of *info that it knows; the others are preset to unknown.
    * Default: knows nothing. */
   void (*info)(umemVirtual *ctx, umemInfo *info);
 
-  /* The context that this one decorates; constant, and alive as long. synchronize, flush, trim and
-   * info, left NULL, are then asked of it. The constructor takes over its capabilities (not
-   * umemSilent: a decorator records failures), alignment and space.
-   * Default: NULL, it decorates none. */
+  /* The context that this one is an adaptor over; constant, and alive as long. umem calls its synchronize,
+   * flush, trim, info and is_captured where this table has NULL. The constructor of the adaptor takes over its
+   * capabilities (not umemSilent: an adaptor records failures), alignment and space.
+   * Default: NULL, this is no adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was. An address
@@ -164,14 +163,14 @@ UMEM_EXTERN void umemVirtual_set(umemVirtual *ctx, uintptr_t adr, int c, size_t 
 
 /* ---- failing ---- */
 
-/* Records a failure of ctx (NULL: of the thread alone) with a message as of printf, before which the
- * name of the public function that is running is put. Returns type. */
+/* Records a failure of ctx (NULL: of the thread alone) with a message as of printf, after the name of the
+ * public function that is running. Returns type. */
 UMEM_EXTERN umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *format, ...)
     UMEM_PRINTF(3, 4);
 
-/* For decorators: notes the calling thread's last failure on ctx too, if there was one since before (an
- * earlier umem_thread_failures()), it is not noted there, and it is one of what ctx decorates or of
- * its host: not that of the other side of a copy. Returns its type, or umemOK. */
+/* For adaptors: records the calling thread's last failure on ctx too. Does so if the failure came since before
+ * (an earlier umem_thread_failures()), is not yet recorded on ctx, and is one of a context below ctx or of its
+ * host: not that of the other side of a copy. Returns the type of the failure, or umemOK. */
 UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
 
 /* ---- trying something that may fail ---- */
@@ -184,17 +183,16 @@ UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
  *     umemAttempt_end(&attempt);
  *     if (umemAttempt_failed(&attempt)) { recover, or umemAttempt_record(&attempt); }
  *
- * Between begin and end nothing reaches contexts, thread status or hook; attempts nest. Functions of
- * the program that umem calls meanwhile (a umemRetryCallback, a progress) are no part of what is
- * tried: their failures are told as ever. After end the struct belongs to whoever holds it: a helper
- * thread hands it to its caller, who records it. */
+ * Between begin and end no failure reaches contexts, thread status or hook; attempts nest. An attempt does not
+ * hold failures of functions of the program that umem calls meanwhile (a umemRetryCallback, a progress). After
+ * end the struct is plain data: a helper thread can hand it to its caller, who records it. */
 typedef struct umemAttempt {
   struct umemAttempt *outer;
   uint64_t failures;   /* of the thread, when the attempt began */
   umemStatusType type; /* of the first failure held, or umemOK */
   umemStatusType last; /* of the thread, when the attempt began */
   void *ctx;           /* the context that failed, borrowed; may be NULL */
-  void *adopter;       /* the outermost decorator that has adopted the failure, borrowed; or NULL */
+  void *adopter; /* the outermost adaptor that has taken the failure over, borrowed; or NULL */
   char text[UMEM_MESSAGE_SIZE];
 } umemAttempt;
 
