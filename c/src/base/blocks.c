@@ -46,7 +46,7 @@ static void erase(umemBlocksPart *part, umemBlocksCell *cell) {
   size_t mask = part->capacity - 1, hole = (size_t)(cell - part->cells);
   for (size_t i = (hole + 1) & mask; part->cells[i].key; i = (i + 1) & mask) {
     size_t home = home_of(part, part->cells[i].key);
-    if (((i - home) & mask) < ((i - hole) & mask)) continue; /* it lies behind the hole */
+    if (((i - home) & mask) < ((i - hole) & mask)) continue; /* it is behind the hole */
     part->cells[hole] = part->cells[i];
     hole = i;
   }
@@ -88,7 +88,7 @@ static bool resize(umemBlocksPart *part, size_t capacity) {
   return true;
 }
 
-/* Gives part all the room that it should have, and tells when it has too little. */
+/* Gives part all the room that it should have, and records when it has too little. */
 static void extend(umemBlocks *blocks, umemBlocksPart *part) {
   unsigned slack = __atomic_load_n(&blocks->slack, __ATOMIC_SEQ_CST);
   size_t count = count_of(part), capacity = part->capacity ? part->capacity : first_capacity;

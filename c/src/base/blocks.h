@@ -64,11 +64,11 @@ bool umemBlocks_reserve(umemBlocks *blocks);
 void umemBlocks_release(umemBlocks *blocks);
 
 /* Enters a block of size bytes into a place that this thread has reserved. Whether there was an entry
- * of the same address, of *old bytes, whose place it takes: a block that was given back behind the
- * back of whoever keeps the table. */
+ * of the same address, of *old bytes, which it replaces: somebody has freed that block without the owner of
+ * the table. */
 bool umemBlocks_put(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old);
 
-/* Tells the size in the entry of adr; false where there is none. */
+/* Stores the size in the entry of adr; false where there is none. */
 bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size);
 
 /* Takes the entry of adr out, which had *size; false where there is none. Its place is kept until it

@@ -1,4 +1,4 @@
-/* disk.h - disk space of open files, for whoever keeps one. */
+/* disk.h - disk space of open files. */
 #ifndef UMEM_DISK_H
 #define UMEM_DISK_H
 

@@ -42,7 +42,7 @@ typedef struct umemIndexNode {
 typedef struct umemIndexSlots {
   uint32_t capacity;
   uint32_t used;      /* slots at and above were never given out */
-  uint32_t returned;  /* the first of those given back; each tells the next */
+  uint32_t returned;  /* the first of those given back; each holds the number of the next */
   uint32_t available; /* that can be given out without more memory */
 } umemIndexSlots;
 

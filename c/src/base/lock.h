@@ -2,8 +2,8 @@
  *
  * A child of fork has one thread; a mutex held by another thread of the parent would stay locked in
  * it for ever. Therefore fork waits for all umemLocks, newest first, and releases them on both sides.
- * The rule that makes this safe: whoever holds a lock and calls on takes only older ones (a decorator
- * is constructed after what it decorates), and calls umemLock_init while holding none.
+ * The rule that makes this safe: whoever holds a lock and calls on takes only older ones (an adaptor
+ * is constructed after its upstream), and calls umemLock_init while holding none.
  */
 #ifndef UMEM_LOCK_H
 #define UMEM_LOCK_H
@@ -33,8 +33,8 @@ void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
 void umemLock_acquire_global(void);
 void umemLock_release_global(void);
 
-/* How many forks lie between the process that loaded the library and this one: what differs from an
- * earlier answer was said in a parent. */
+/* How many forks lie between the process that loaded the library and this one: if an
+ * answer differs from an earlier one, a parent process got the earlier one. */
 unsigned umem_fork_count(void);
 
 #endif

@@ -3,7 +3,7 @@
  * The policy over index.h, which holds all ranges, live and free, in order of address: free
  * ranges are kept in lists by class of size. Sizes are counted in granules here. A class is a row and
  * a column: row 0 has one class for each size below 32, each further row cuts the next power of two
- * into 32 equal parts. Bitmaps of rows and columns tell which lists are not empty.
+ * into 32 equal parts. Bitmaps of rows and columns say which lists are not empty.
  */
 #include "base/range.h"
 
@@ -126,7 +126,7 @@ static uint32_t cut(umemRange *range, uint32_t span, uint64_t at) {
   return upper;
 }
 
-/* Whether low and the span after it are both free and nothing lies between them. */
+/* Whether low and the span after it are both free and nothing is between them. */
 static bool joins_next(umemRange const *range, uint32_t low) {
   umemSpan const *spans = range->index.spans, *self = &spans[low], *next = &spans[self->after];
   return !self->live && !next->live && !self->wall_above && !next->wall_below &&

@@ -8,7 +8,7 @@
  * "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004). Live and free ranges are
  * found by address in an index whose cost depends on the length of the numbers only.
  *
- * Where a range lies depends on nothing but the sequence of calls that succeeded. Files rely on it
+ * The place of a range depends on nothing but the sequence of calls that succeeded. Files rely on it
  * from one version of the library to the next: a change of placement makes a program miss the blocks
  * that it wrote earlier.
  *
@@ -28,7 +28,7 @@
 
 typedef struct umemRange umemRange;
 
-/* One range, as find and next tell it. */
+/* One range, as find and next return it. */
 typedef struct umemRangeItem {
   uint64_t start;
   uint64_t size;   /* live: as requested. free: all of it */
@@ -53,7 +53,7 @@ void umemRange_destroy(umemRange *range); /* NULL is ignored */
  * removed again. Returns false, with nothing changed, without memory or when the rules are broken. */
 bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins);
 
-/* Removes [start, start + size), both multiples of the granule, which must lie inside one free range;
+/* Removes [start, start + size), both multiples of the granule, which must be inside one free range;
  * what is left of it on either side stays. Returns false, with nothing changed, otherwise or without
  * memory. */
 bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size);
@@ -81,10 +81,10 @@ uint64_t umemRange_claim(umemRange *range, uint64_t start);
  * begins there, or to has no memory. */
 uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to);
 
-/* Tells the range, live or free, that contains the number at. False when no region does. */
+/* Fills in the range, live or free, that contains the number at. False when no region does. */
 bool umemRange_find(umemRange const *range, uint64_t at, umemRangeItem *item);
 
-/* Tells the first range that begins at or after at, in order of address. False at the end.
+/* Fills in the first range that begins at or after at, in order of address. False at the end.
  *     for (at = 0; umemRange_next(range, at, &item); at = item.start + item.extent) ... */
 bool umemRange_next(umemRange const *range, uint64_t at, umemRangeItem *item);
 

@@ -59,14 +59,14 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   if (shared && src_adr != dst_adr)
     return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
                             (uintmax_t)dst_adr, (uintmax_t)src_adr);
-  umem_finish(from); /* whatever becomes of these: a block that nobody names any more is lost */
+  umem_finish(from); /* the connection ends even if these fail: nobody could free the block later */
   umem_finish(to);
   if (!shared) umem_aligned_free(to, dst_adr);
   return umem_result(before);
 }
 
-/* Which of the two connect gave out does not matter here: equal addresses are one memory either way.
- * Where nothing moves, what a copy would refuse is refused, and what it would wait for is waited for. */
+/* Equal addresses are one memory, whichever of the two connect returned. Where nothing moves, this still refuses
+ * what a copy would refuse, and waits for what a copy would wait for. */
 static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                            size_t nbytes) {
   uint64_t before = umem_thread.failures;

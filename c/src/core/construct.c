@@ -30,7 +30,7 @@ void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceTyp
                     char const *name, uint32_t capabilities, size_t alignment, void *host) {
   umemVirtual_ctor_sized(ctx, host, sizeof *vtbl);
   if (!(capabilities & umemPrompt))
-    umem_defer_cancel(); /* what the constructor takes is not lost */
+    umem_defer_cancel(); /* else what the constructor takes would be lost */
   ctx->vptr = vtbl;
   ctx->type = type;
   ctx->name = name;
@@ -54,5 +54,5 @@ void umem_dtor(void *ctx) {
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);
   close_base(self);
-  self->vtbl_size = 0; /* tells the destructed from those whose constructor failed */
+  self->vtbl_size = 0; /* distinguishes destructed contexts from those whose constructor failed */
 }

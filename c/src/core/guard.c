@@ -30,10 +30,10 @@ umemVirtual *umem_guard_slowly(void const *ctx) {
   umemStatusType known = umem_get_status(self);
   if (known == umemOK || !self->vtbl_size) {
     umemVirtual_fail(self, umemValueError, "the context is not constructed: zeroed or destructed");
-  } else { /* a failed constructor's story stands there already: do not bury it under repetitions */
-    char story[UMEM_MESSAGE_SIZE];
-    umem_copy_message(self, story);
-    umemVirtual_fail(NULL, known, "the context is not constructed: %s", story);
+  } else { /* the message of the failed constructor is there already: do not bury it under repetitions */
+    char reason[UMEM_MESSAGE_SIZE];
+    umem_copy_message(self, reason);
+    umemVirtual_fail(NULL, known, "the context is not constructed: %s", reason);
   }
   return NULL;
 }

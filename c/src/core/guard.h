@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <umem/base.h>
 
+#include "core/slot.h"
+
 /* Whether ctx, which is not NULL, stands where it was constructed: false for a copy by value. */
 static inline bool umem_is_in_place(umemVirtual const *ctx) { return ctx->self == ctx; }
 
@@ -32,10 +34,6 @@ static inline umemVirtual *umem_guard_blocks(void const *ctx) {
 static inline uintptr_t umem_null_of(umemVirtual const *ctx) {
   return umem_can(ctx, umemOffsets) ? UINTPTR_MAX : 0;
 }
-
-/* The method in slot of a constructed ctx, or NULL where its table is too short or has none. */
-#define UMEM_SLOT(ctx, slot)                                                                       \
-  (offsetof(struct umemVtbl, slot) < (ctx)->vtbl_size ? (ctx)->vptr->slot : NULL)
 
 /* Whether ctx is RAM that its own addresses point to: a genuine umemHost. */
 static inline bool umem_is_plain_host(umemVirtual const *ctx) { return ctx->host == ctx; }

@@ -104,8 +104,8 @@ static size_t count_items(umemLayout const *layout) {
   return count;
 }
 
-/* Reads the whole span that the source items lie in, when the gaps are small; false if they are not,
- * or if there is no room for it. */
+/* Reads the whole span of the source items when the gaps are small. Returns false if they are not, or if there
+ * is no memory for the span. */
 static bool read_sieved(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const *layout) {
   umemLayoutSpan span;
   if (!umem_span_of(layout->item_size, layout->rank, layout->extents, layout->src_strides, &span))

@@ -1,4 +1,4 @@
-/* order.c - see order.h: what is queued, what is durable, and what is given back. */
+/* order.c - see order.h: waiting for queued work, durability, and unused storage. */
 #include "core/order.h"
 #include "core/enter.h"
 #include "core/layers.h"

@@ -1,6 +1,6 @@
-/* parallel.h - one job done in a few pieces at the same time.
+/* parallel.h - one job in a few pieces, which several threads do at the same time.
  *
- * The threads that help are the process's: see umem/threads.h. */
+ * The helper threads belong to the process: see umem/threads.h. */
 #ifndef UMEM_PARALLEL_H
 #define UMEM_PARALLEL_H
 

@@ -37,9 +37,9 @@ uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size
   return move(ctx, adr, old_size, new_size, false);
 }
 
-/* Whether all pages of these bytes are mapped: reading where none is ends the program. (It does so as well
- * where a page is mapped and may not be read; that is not asked.) mincore fails where there is a gap, and
- * touches no page. */
+/* Whether all pages of these bytes are mapped: reading where none is ends the program. (So does
+ * reading a page that is mapped and not readable; this does not check that.) mincore fails where there is a gap,
+ * and touches no page. */
 static bool is_mapped(uintptr_t adr, size_t nbytes) {
   enum { pages = 256 };
   unsigned char ignored[pages];
@@ -51,8 +51,8 @@ static bool is_mapped(uintptr_t adr, size_t nbytes) {
   }
 }
 
-/* What is known of the block is what free and the copies of ctx say. So that it is not read before they
- * refuse it, and not behind its end, as much as can be told is asked first. */
+/* umem knows of the block only what free and the copies of ctx report. It checks as much as it can before it
+ * reads: the copy must neither read a block that ctx refuses nor read past its end. */
 uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t moved = umem_null_of(ctx);
   if (adr > UINTPTR_MAX - old_size ||

@@ -76,7 +76,7 @@ static void copy_chunks(void *job, unsigned piece) {
   }
 }
 
-/* Takes a buffer of nbytes, or of half, a quarter, ... down to least_chunk; tells which in *nbytes. */
+/* Allocates a buffer of nbytes, or of half, a quarter, ... down to least_chunk; stores its size in *nbytes. */
 static char *take_buffer(umemVirtual *host, size_t *nbytes) {
   for (;; *nbytes /= 2) {
     umemAttempt attempt;

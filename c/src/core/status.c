@@ -7,7 +7,7 @@
 #include "core/status.h"
 #include "base/thread.h"
 #include "core/enter.h"
-#include "core/guard.h"
+#include "core/slot.h"
 #include "base/lock.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ enum { kept_messages = 4 }; /* the one just returned and three further calls */
 
 static _Thread_local struct {
   umemStatusType type;
-  void *ctx; /* on which the last failure was noted; compared only */
+  void *ctx; /* of the last failure; compared only */
   char text[UMEM_MESSAGE_SIZE];
   char kept[kept_messages][UMEM_MESSAGE_SIZE];
   unsigned next;
@@ -125,8 +125,8 @@ static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *te
   append(thread_texts.text, text);
 }
 
-/* What fails in the hook does not take the place of the failure that it was told of. */
-static void tell_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
+/* A failure in the hook does not replace the failure that the hook was called with. */
+static void call_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   if (umem_thread.in_hook) return;
   if (!open_texts()) return;
   umemFailureHook *hook = failure_hook;
@@ -160,7 +160,7 @@ static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
   }
   note_on_thread(ctx, type, text);
   if (ctx) note_on_context(ctx, type, text);
-  tell_hook(ctx, type, text);
+  call_hook(ctx, type, text);
 }
 
 /* Puts the name of the running public function before a message. */
@@ -183,14 +183,15 @@ umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *form
   return type;
 }
 
-/* ---- decorators ---- */
+/* ---- adaptors ---- */
 
 static umemVirtual *below(umemVirtual *ctx) {
   umemVirtual *(*upstream)(umemVirtual *) = ctx->vptr ? UMEM_SLOT(ctx, upstream) : NULL;
   return upstream ? upstream(ctx) : NULL;
 }
 
-/* Whether ctx stands on other: decorates it, or takes its buffers from it. NULL is nobody's fault. */
+/* Whether ctx stands on other: is above it in a stack, or takes its buffers from it. A failure of no context
+ * (NULL) counts as one below. */
 static bool stands_on(umemVirtual *ctx, void const *other) {
   if (!other || other == ctx->host) return true;
   for (umemVirtual *layer = below(ctx); layer; layer = below(layer))
@@ -216,7 +217,7 @@ umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t bef
   return umemVirtual_adopt(ctx, before);
 }
 
-/* What adopt put off while the failure was held: notes it on all layers above the one that failed. */
+/* The rest of umemVirtual_adopt for a failure that was held: records it on all layers above the one that failed. */
 static void adopt_held(umemAttempt const *attempt) {
   if (umem_thread.attempt) { /* now held by an outer one, if that has nothing older */
     if (umem_thread.attempt->ctx == attempt->ctx) umem_thread.attempt->adopter = attempt->adopter;

@@ -33,7 +33,7 @@ static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_state_of(ctx
 
 /* ---- blocks ---- */
 
-/* What an allocation in a graph would return is valid only while the graph runs. */
+/* The address that an allocation in a graph returns is valid only while the graph runs. */
 static bool async_allows(umemVirtual *ctx) {
   return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
 }
@@ -66,7 +66,7 @@ static void async_trim(umemVirtual *ctx, size_t keep) {
   umemCudaScope_leave(&scope);
 }
 
-/* What the pool has in reserve can be allocated too, and no more than it may hold. */
+/* A program can also allocate what the pool has in reserve, but no more than the pool may hold. */
 static void async_info(umemVirtual *ctx, umemInfo *info) {
   Async *async = async_of(ctx);
   info->stream = (uintptr_t)async->state.stream;
@@ -197,7 +197,7 @@ static struct umemVtbl const vtbl = {
     .trim = async_trim, .info = async_info, .is_captured = async_is_captured,
 };
 
-/* Whether the stream could be had; records why not. In the scope. */
+/* Opens the stream. False, with a status, when that fails. In the scope. */
 static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
   umemCudaGpu *gpu = async->state.gpu;
   int device = gpu->device;

@@ -1,6 +1,5 @@
-/* cuda_channel.h - a channel: one of the ways side by side on which a copy is staged. It has a
- * stream of its own and two pinned chunks: while one of them is filled or drained, the other is on
- * its way. */
+/* cuda_channel.h - a channel: a stream and two pinned chunks, on which a thread stages a part of a copy. While
+ * the thread fills or drains one chunk, the GPU transfers the other. */
 #ifndef UMEM_CUDA_CHANNEL_H
 #define UMEM_CUDA_CHANNEL_H
 
@@ -22,8 +21,8 @@ typedef struct umemCudaChannel {
  * scope, as all others of these. */
 umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu);
 
-/* Takes a channel back. One whose transfers may be in flight, as their completion could not be had, is
- * put aside with its chunks until umemCuda_release_staging. */
+/* Takes a channel back. If its transfers may still be in flight, because waiting for them failed, keeps it aside
+ * with its chunks until umemCuda_release_staging. */
 void umemCudaChannel_give(umemCudaChannel *channel);
 
 /* Starts a transfer of nbytes between adr and chunk b, whose last transfer is done. Returns the
@@ -34,7 +33,7 @@ int umemCudaChannel_start(umemCudaChannel *channel, unsigned b, void *adr, size_
 /* Returns when the transfer of chunk b, if any, is done. */
 int umemCudaChannel_settle(umemCudaChannel *channel, unsigned b);
 
-/* Returns when all transfers are done. If that cannot be had they stay in flight. */
+/* Returns when all transfers are done. If waiting fails they stay in flight. */
 int umemCudaChannel_finish(umemCudaChannel *channel);
 
 /* Releases the idle chunks, streams and events that were made in gpu's context. Called in no scope and without

@@ -9,14 +9,14 @@
 #include "cuda/cuda_stage.h"
 #include "cuda/cuda_stream.h"
 
-/* Up to here the runtime copies pageable memory in the command itself, faster than it can be asked
+/* Up to here the runtime copies pageable memory in the command itself, faster than umem can ask
  * whether the memory is pinned. */
 enum { straight_most = 64 << 10 };
 
 static bool is_unknown(umemCudaRt const *rt, void const *adr) {
   umemCudaMemory kind = umemCudaUnregistered;
   int device;
-  if (rt->pointer(adr, &kind, &device)) rt->last_error(); /* the copy itself will tell */
+  if (rt->pointer(adr, &kind, &device)) rt->last_error(); /* the copy itself will report it */
   return kind == umemCudaUnregistered;
 }
 

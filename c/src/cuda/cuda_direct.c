@@ -35,7 +35,7 @@ static bool is_pitch(ptrdiff_t stride, size_t width) {
   return stride > 0 && (size_t)stride >= width && stride <= most_pitch;
 }
 
-/* Whether planes that lie this far apart hold whole rows, at least as many as are copied. */
+/* Whether planes this far apart hold whole rows, at least as many as are copied. */
 static bool is_plane(ptrdiff_t stride, ptrdiff_t pitch, size_t height) {
   return stride > 0 && stride % pitch == 0 && (size_t)(stride / pitch) >= height;
 }
@@ -172,7 +172,7 @@ static int lead_legacy(umemCudaState const *state, umemVirtual *ctx, umemCudaGpu
   error = rt->event_record(event, state->stream);
   bool captured = umemCudaState_is_captured(state); /* by now: the event is of no use outside */
   if (!error && !captured) {
-    error = umemCudaInvalidHandle; /* which enter has told */
+    error = umemCudaInvalidHandle; /* which enter has recorded */
     if (umemCudaScope_enter(&scope, ctx, gpu)) {
       error = rt->stream_wait(NULL, event);
       umemCudaScope_leave(&scope);

@@ -44,10 +44,10 @@ static int current_device(int *device) {
   int error = rt ? rt->get_device(device) : umemCudaSuccess;
   if (!error) return error;
   *device = 0;
-  bool tells = error == umemCudaInsufficientDriver || error == umemCudaNoGpu ||
-               error == umemCudaStubLibrary; /* the constructor does, and better */
-  if (tells) rt->last_error();
-  return tells ? umemCudaSuccess : error;
+  bool reported = error == umemCudaInsufficientDriver || error == umemCudaNoGpu ||
+                  error == umemCudaStubLibrary; /* by the constructor, and better */
+  if (reported) rt->last_error();
+  return reported ? umemCudaSuccess : error;
 }
 
 static umemStatusType fail_early(umemVirtual *ctx, umemCudaKindOf const *kind, int error) {

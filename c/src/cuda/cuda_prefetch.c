@@ -1,5 +1,5 @@
-/* cuda_prefetch.c - lets new blocks of managed memory begin on the GPU, whatever lies
- * between. */
+/* cuda_prefetch.c - lets new blocks of managed memory begin on the GPU, also below other
+ * adaptors. */
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/enter.h"

@@ -1,7 +1,7 @@
 /* cuda_room.c - how much managed memory a GPU has room for.
  *
  * A driver that must give out more than the card holds can stop the whole machine. So all live blocks of
- * managed memory together must fit into what nothing else has. What the GPU has free tells less: pages of
+ * managed memory together must fit into what nothing else has. What the GPU has free says less: pages of
  * them that are on the GPU are missing there already. CUDA does not say how many those are, and pages can
  * leave the GPU whenever the CPU touches them. Therefore blocks count in full besides what is free, as if
  * none of their pages were on the GPU, as long as that suffices.

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The errors that umem or its tests tell apart. cuda_rt.c checks the numbers against CUDA's header. */
+/* The errors that umem or its tests distinguish. cuda_rt.c checks the numbers against CUDA's header. */
 enum {
   umemCudaSuccess = 0,
   umemCudaInvalidValue = 1,
@@ -51,7 +51,7 @@ enum {
   umemCudaCapturedEvent = 907
 };
 
-/* What can be asked of a device. */
+/* Attributes of a device. */
 typedef enum umemCudaAttribute {
   umemCudaHasPools,         /* memory pools */
   umemCudaHasManaged,       /* managed memory */
@@ -63,7 +63,7 @@ typedef enum umemCudaDirection {
   umemCudaToDevice = 1,
   umemCudaToHost = 2,
   umemCudaWithinDevice = 3,
-  umemCudaAnyDirection = 4 /* the addresses tell */
+  umemCudaAnyDirection = 4 /* CUDA sees it from the addresses */
 } umemCudaDirection;
 
 /* What an address is. */

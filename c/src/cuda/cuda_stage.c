@@ -44,7 +44,7 @@ static Piece take_piece(Stage *stage) {
 
 /* ---- one channel; in its thread ---- */
 
-/* Whether error is none. The first one of a channel ends the copy and is told. */
+/* Whether error is none. The first one of a channel ends the copy and is recorded. */
 static bool succeeded(Stage *stage, int error) {
   if (!error) return true;
   __atomic_store_n(&stage->over, true, __ATOMIC_RELAXED);
@@ -101,7 +101,7 @@ static void copy_pieces(void *job, unsigned i) {
   if (good)
     succeeded(stage, error);
   else
-    stage->gpu->rt->last_error(); /* the first error was told */
+    stage->gpu->rt->last_error(); /* the first error was recorded */
   umemCudaScope_leave(&scope);
 }
 
@@ -149,7 +149,7 @@ static size_t piece_size(Stage const *stage) {
   return piece;
 }
 
-/* What precedes the first transfer may fail untold: the caller's own copy meets what is really
+/* What fails before the first transfer is not recorded: the caller's own copy meets what is really
  * wrong. Nothing is queued on the stream afterwards, since all channels are done by then. */
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
                     size_t nbytes, umemCudaDirection direction) {

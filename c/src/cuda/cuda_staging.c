@@ -12,7 +12,7 @@
  * under which a chunk may be wanted. It is held while a chunk is released: nobody must close the
  * GPU, whose context that needs, meanwhile. */
 static umemLock lock;
-static umemCudaChunk *first; /* those last given back first: they may still be in a cache */
+static umemCudaChunk *first; /* those returned last come first: they may still be in a cache */
 static unsigned count;       /* of chunks, those that are being pinned included */
 static size_t size_now = umemStagingChunk;
 static unsigned most = umemStagingChunks;

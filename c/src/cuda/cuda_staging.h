@@ -1,7 +1,7 @@
 /* cuda_staging.h - the process-wide set of pinned chunks that pageable memory passes through.
  *
- * A chunk is pinned when it is first wanted, kept, and lent again and again. How many there are in
- * the process is bounded: who finds none does without, and never waits. A chunk belongs to the GPU
+ * umem pins a chunk at its first use, keeps it, and lends it again and again. The number of chunks in the
+ * process is bounded: who finds none does without, and never waits. A chunk belongs to the GPU
  * in whose context it was pinned, and goes before that context does. */
 #ifndef UMEM_CUDA_STAGING_H
 #define UMEM_CUDA_STAGING_H
@@ -12,7 +12,7 @@
 enum {
   umemStagingChunk = 2 << 20,       /* default bytes of a chunk */
   umemStagingChunks = 32,           /* default number of them in the process */
-  umemStagingToDevice = 8 << 20,    /* shorter copies to a GPU are left to the runtime */
+  umemStagingToDevice = 8 << 20,    /* the runtime does shorter copies to a GPU */
   umemStagingToHost = 2 << 20,      /* and shorter ones from it */
   umemStagingChannels = 8,          /* threads at most that share a copy */
   umemStagingPart = 512 << 10,      /* bytes at least for each of them */

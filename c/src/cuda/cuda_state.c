@@ -62,7 +62,7 @@ void umemCuda_give_back(umemVirtual *ctx) {
   umemTable_clear(&state->blocks);
 }
 
-/* In a child of fork the blocks are not there to be given back. */
+/* A child of fork cannot free the blocks: CUDA does not work there. */
 void umemCuda_dtor(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
@@ -139,7 +139,7 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
   if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
                                 "cannot free the block at 0x%jx", (uintmax_t)adr))
-    keep(state, adr, nbytes); /* it lives on: to be freed again, or with the context */
+    keep(state, adr, nbytes); /* it stays live: to be freed again, or with the context */
   umemCudaScope_leave(&scope);
 }
 

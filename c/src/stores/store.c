@@ -39,7 +39,7 @@ static bool fail_open(umemStore const *store, int error, char const *what) {
   return umemStore_fail(store, error == ENOMEM ? umemMemoryError : umemIOError, error, what);
 }
 
-/* prefix, then path in quotes. Of a long path the end is kept, which tells more; control characters
+/* prefix, then path in quotes. Keeps the end of a long path, which says more; control characters
  * become '?', so that a message stays one line. */
 static void set_label(umemStore *store, char const *prefix, char const *path) {
   enum { most = 160 };
@@ -83,7 +83,7 @@ static int access_flags(Mode const *mode) { return mode->write ? O_RDWR : O_RDON
 enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 /* A file that somebody holds a lease on (umemStore_isolate does, for a few calls) refuses O_NONBLOCK
- * until the lease is given back. */
+ * until the lease is released. */
 static int open_retrying(char const *path, int flags, mode_t permissions) {
   struct timespec const nap = {0, 1000000};
   bool unnamed = (flags & O_TMPFILE) == O_TMPFILE; /* in whatever folder */

@@ -14,8 +14,8 @@
  * measured. So nothing here cuts a file, or punches into it, but umemStore_trim and the emptying of mode
  * w; see umemStore_isolate.
  *
- * All functions speak of offsets in the file, whatever the addresses of the context are. One that
- * fails records it on store->ctx and returns false, NULL or UMEM_STORE_NONE.
+ * All functions use offsets in the file, whatever the addresses of the context are. One that fails records a
+ * status on store->ctx and returns false, NULL or UMEM_STORE_NONE.
  *
  * Threads: everything but opening and closing may be called from many at once. The lock guards the
  * members below it and every change of the file's length; bytes are moved outside of it. Failures
@@ -42,11 +42,11 @@ static inline uint64_t umem_greater(uint64_t one, uint64_t other) {
 typedef struct umemStore {
   umemVirtual *ctx; /* borrowed: where failures are recorded */
   umemHost host;    /* for the context's intermediate buffers */
-  int fd;           /* owned, but for an adopted one that is not started */
+  int fd;           /* owned, but for one taken over that is not started */
   bool readable, writable;
   bool appends; /* blocks start at the end of the file */
   bool empties; /* the file is cut to nothing at the start */
-  bool scratch; /* nobody else can want its bytes: frees punch holes */
+  bool scratch; /* nobody else can use its bytes: frees punch holes */
   bool sparse;  /* blocks reserve no disk space */
   bool adopted, started;
   bool created;  /* this context made the file, and may remove it while it is not committed */
@@ -64,12 +64,11 @@ typedef struct umemStore {
   uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
 
   umemLock lock;
-  umemRange *range; /* owned: who has which bytes; the same in all modes */
-  uint64_t
-      original;    /* bytes below are not this context's to give back: the file's length when it was
+  umemRange *range;  /* owned: who has which bytes; the same in all modes */
+  uint64_t original; /* this context may not give up bytes below: the file's length when it was
                         opened, and later when others were seen to have made it longer */
-  uint64_t length; /* as this context knows it */
-  uint64_t first;  /* where the first block can begin */
+  uint64_t length;   /* as this context knows it */
+  uint64_t first;    /* where the first block can begin */
   uint64_t reserved; /* disk space for [first, reserved) is surely there */
   uint64_t used;     /* from here on no byte was ever handed out, so that they read as zero */
   bool leftover;     /* a reservation that failed may have left disk space behind the end */
@@ -163,7 +162,7 @@ uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, s
 /* Whether a live block begins at offset; a umemValueError otherwise. */
 bool umemStore_begins(umemStore *store, uint64_t offset);
 
-/* Whether [offset, offset + size) lies inside one live block; a umemIndexError otherwise. */
+/* Whether [offset, offset + size) is inside one live block; else records umemIndexError. */
 bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 
 void umemStore_trim(umemStore *store, size_t keep);

@@ -45,7 +45,7 @@ bool umemStore_fail_space(umemStore *store, int error) {
 /* ---- whether anybody else has the file open ---- */
 
 /* Linux gives a write lease only on a file that no other open file description has open, and lets others
- * who open the file wait until it is given back. It is held for a few calls. The signal that tells of
+ * who open the file wait until it is released. umem holds it for a few calls. The signal that reports
  * somebody who waits is SIGURG, which is ignored by default; SIGIO, which is usual, would kill. */
 bool umemStore_isolate(umemStore *store) {
   if (store->scratch) return true;

@@ -2,7 +2,7 @@
  *
  * Placement is the range allocator's alone and knows nothing of the file, so that it is the same in
  * all modes. What the file must provide for a block is asked for afterwards (store_room.c); when it
- * cannot, the block is given back. */
+ * cannot, the block is freed again. */
 #include "stores/store.h"
 #include "base/number.h"
 
@@ -208,7 +208,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
 
 /* ---- realloc ---- */
 
-/* Whether the block at offset, told in *block, has old_size bytes and could be moved. */
+/* Whether the block at offset, stored in *block, has old_size bytes and could be moved. */
 static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umemRangeItem *block) {
   if (!find_block(store, offset, block)) return false;
   if (old_size > block->size)

@@ -108,7 +108,7 @@ static int seek_hole(umemStore *store, uint64_t to, uint64_t *start, uint64_t *e
   return full || *start >= store->original ? 0 : EOPNOTSUPP;
 }
 
-/* Where the first piece of disk space in [from, to) lies; its length is 0 where there is none. exact: what
+/* Where the first piece of disk space in [from, to) is; its length is 0 where there is none. exact: what
  * was written through mappings and has no space yet gets it now. Returns an errno. */
 static int find_extent(umemStore *store, uint64_t from, uint64_t to, bool exact, uint64_t *start,
                        uint64_t *length) {
