@@ -105,6 +105,8 @@ stage_symbols() {
   python3 test/style/exported_symbols.py "$build/gcc/c"
   python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
   python3 test/style/cuda_symbols_test.py
+  python3 test/style/room_symbols.py "$build/gcc/c"
+  python3 test/style/room_symbols_test.py
 }
 
 # With a driver that finds no GPU, test/run --gpu says so in one line.
