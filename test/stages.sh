@@ -58,7 +58,10 @@ run_tests() {
   return $status
 }
 
-stage_gcc() { build_and_test gcc; }
+stage_gcc() {
+  python3 test/ctest_results_test.py
+  build_and_test gcc
+}
 
 # GCC's programs run in full length. All others repeat less: it is their second time, and sanitizers and
 # valgrind make everything several times slower.
