@@ -1,4 +1,4 @@
-/* Small blocks of one size, middling ones from a pool, large ones straight from below. */
+/* Small blocks from a fixed, medium blocks from a pool, large blocks directly from RAM. */
 #include <stdio.h>
 #include <umem.h>
 
@@ -14,11 +14,11 @@ int main(void) {
 
   umemBinning ctx;
   umemBin const bins[] = {{64, &small}, {65536, &middling}};
-  umemBinning_ctor(&ctx, &ram, bins, 2); /* the rest: to ram */
+  umemBinning_ctor(&ctx, &ram, bins, 2); /* larger blocks come from ram */
 
-  uintptr_t one = umem_alloc(&ctx, 40);       /* of small */
-  uintptr_t two = umem_alloc(&ctx, 3000);     /* of middling */
-  uintptr_t three = umem_alloc(&ctx, 500000); /* of ram */
+  uintptr_t one = umem_alloc(&ctx, 40);       /* from small */
+  uintptr_t two = umem_alloc(&ctx, 3000);     /* from middling */
+  uintptr_t three = umem_alloc(&ctx, 500000); /* from ram */
   /* [/binning] */
 
   umemFixedStats stats = UMEM_FIXED_STATS_INIT;
@@ -26,12 +26,12 @@ int main(void) {
   printf("%d small block\n", (int)stats.blocks);
 
   /* [move] */
-  one = umem_realloc(&ctx, one, 40, 4000); /* now of middling */
+  one = umem_realloc(&ctx, one, 40, 4000); /* now from middling */
   /* [/move] */
   umemFixed_stats(&small, &stats);
   printf("%d small blocks\n", (int)stats.blocks);
 
-  umem_free(&ctx, three); /* each to where it came from */
+  umem_free(&ctx, three); /* each block goes back to its own bin */
   umem_free(&ctx, two);
   umem_free(&ctx, one);
   umem_dtor(&ctx);

@@ -1,4 +1,4 @@
-/* What layers tell depends on which of them is above. */
+/* What layers report depends on their order. */
 #include <stdio.h>
 #include <umem.h>
 
@@ -24,13 +24,13 @@ static void write_past(void *ctx) {
 
 int main(void) {
   run("track+debug+host:", leak);
-  run("debug+track+host:", leak); /* umemDebug gives the block back */
+  run("debug+track+host:", leak); /* umemDebug frees the block at its end */
 
   run("limit+debug+host:?limit=1000", take_all);
-  run("debug+limit+host:?limit=1000", take_all); /* guards count */
+  run("debug+limit+host:?limit=1000", take_all); /* the limit counts guards */
 
   run("debug+pool+host:", write_past);
-  run("pool+debug+host:", write_past); /* guards are around chunks */
+  run("pool+debug+host:", write_past); /* umemDebug puts guards around chunks */
 
   run("log+stats+limit+track+debug+pool+host:?log.file=run.umem&limit.limit=1M", write_past);
   return 0;

@@ -1,4 +1,4 @@
-/* Who has written past the end of my block, and into one that was free? */
+/* Who has written past the end of my block, and into a freed block? */
 #include <stdio.h>
 #include <string.h>
 #include <umem.h>
@@ -16,7 +16,7 @@ int main(void) {
   umemHost_ctor(&ram);
 
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
-  options.frames = 16; /* of the stack, for each allocation and free: for the messages */
+  options.frames = 16; /* keep 16 frames of the stack of each allocation and free, for messages */
   umemDebug watched;
   umemDebug_ctor(&watched, &ram, &options); /* ram is borrowed */
 
@@ -25,13 +25,13 @@ int main(void) {
 
   umem_free(&watched, text); /* umem_free: a wrong write to byte 11 of the block of 11 ... */
   tell(&watched);
-  umem_free(&watched, text); /* it is told once, and then the block goes */
+  umem_free(&watched, text); /* debug reports it once; now the block is freed */
 
   umem_free(&watched, text); /* is free already; allocated by main+..., freed by main+... */
   printf("%s\n", umem_get_status_name(umem_thread_status()));
 
   umem_free(&watched, other);
-  *(char *)other = 0;        /* nobody's any more */
+  *(char *)other = 0;        /* the block is freed */
   umemDebug_check(&watched); /* a wrong write to byte 0 of the freed block of 8 bytes ... */
   printf("%s\n", umem_get_status_name(umem_thread_status()));
 

@@ -1,4 +1,4 @@
-/* Sees every failure at the place where it happens: a line for a log, or for a breakpoint. */
+/* Sees every failure when it happens: put a line of a log or a breakpoint here. */
 #include <stdio.h>
 #include <umem.h>
 

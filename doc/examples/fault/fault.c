@@ -1,4 +1,4 @@
-/* Does this function leak when memory runs out in the middle of it? Every place is tried. */
+/* Does this function leak if one of its allocations fails? Lets each allocation fail in turn. */
 #include <stdio.h>
 #include <umem.h>
 
@@ -9,7 +9,7 @@ static bool open_arrays(void *ctx, uintptr_t arrays[2]) {
   arrays[0] = umem_alloc(ctx, 100);
   arrays[1] = arrays[0] == null ? null : umem_calloc(ctx, 100, 8);
   if (arrays[1] != null) return true;
-  umem_free(ctx, arrays[0]); /* without this line a block is left */
+  umem_free(ctx, arrays[0]); /* without this line a block leaks */
   return false;
 }
 /* [/function] */
@@ -29,7 +29,7 @@ int main(void) {
     uintptr_t arrays[2];
     umemFault_set_plan(&failing, &plan);
     bool opened = open_arrays(&failing, arrays);
-    if (!umemFault_failures(&failing)) { /* all places have been tried */
+    if (!umemFault_failures(&failing)) { /* each allocation has failed once */
       for (int i = 0; i < 2; i++) umem_free(&failing, arrays[i]);
       break;
     }

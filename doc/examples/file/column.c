@@ -8,7 +8,7 @@ int main(void) {
   umemHost ram;
   umemFile file;
   umemHost_ctor(&ram);
-  umemFile_ctor(&file, NULL, "w+"); /* a scratch file: it vanishes at the end */
+  umemFile_ctor(&file, NULL, "w+"); /* a scratch file: it ends with the context */
 
   double const matrix[rows][columns] = {{11, 12, 13}, {21, 22, 23}, {31, 32, 33}, {41, 42, 43}};
   uintptr_t there = umem_alloc(&file, sizeof matrix);

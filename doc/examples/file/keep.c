@@ -11,7 +11,7 @@ static umemStatusType write_array(umemHost *ram) {
   umemFile_ctor(&file, "kept.bin", "w");
   uintptr_t array = umem_alloc(&file, sizeof x);
   umem_copy_from(&file, array, ram, (uintptr_t)x, sizeof x);
-  umem_flush(&file); /* from here on it survives a power cut */
+  umem_flush(&file); /* now the array survives a power cut */
   umemStatusType status = umem_get_status(&file);
   umem_dtor(&file); /* closes the file; the bytes stay */
   return status;
@@ -22,7 +22,8 @@ static umemStatusType write_array(umemHost *ram) {
 static umemStatusType read_array(umemHost *ram, double x[n]) {
   umemFile file;
   umemFile_ctor(&file, "kept.bin", "r");
-  uintptr_t array = umem_alloc(&file, n * sizeof *x); /* lies where it lay when it was written */
+  uintptr_t array =
+      umem_alloc(&file, n * sizeof *x); /* has the same offset as when it was written */
   umem_copy_to(&file, array, ram, (uintptr_t)x, n * sizeof *x);
   umemStatusType status = umem_get_status(&file);
   umem_dtor(&file);

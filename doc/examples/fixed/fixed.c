@@ -1,4 +1,4 @@
-/* Nodes of a tree that all have one size. */
+/* Nodes of a tree. All nodes have the same size. */
 #include <stdio.h>
 #include <umem.h>
 
@@ -11,8 +11,8 @@ int main(void) {
   umemFixed_ctor(&nodes, &ram, 48, NULL); /* blocks of 48 bytes; ram is borrowed */
 
   uintptr_t root = umem_alloc(&nodes, 48);
-  uintptr_t leaf = umem_alloc(&nodes, 20);  /* a whole block, too */
-  uintptr_t more = umem_alloc(&nodes, 100); /* null */
+  uintptr_t leaf = umem_alloc(&nodes, 20);  /* also a whole block */
+  uintptr_t more = umem_alloc(&nodes, 100); /* null: too large */
   printf("%s\n", umem_get_message(&nodes));
   /* [/fixed] */
 
@@ -27,7 +27,7 @@ int main(void) {
   umem_free(&nodes, root);
 
   /* [refused] */
-  umem_free(&nodes, root); /* once more */
+  umem_free(&nodes, root); /* wrong: the second free */
   printf("%s\n", umem_get_status_name(umem_get_status(&nodes)));
   /* [/refused] */
 

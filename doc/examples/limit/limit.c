@@ -1,4 +1,4 @@
-/* A part of a program is given its share of memory, and no more. */
+/* A part of a program may use only its share of memory. */
 #include <stdio.h>
 #include <umem.h>
 

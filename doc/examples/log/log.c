@@ -1,4 +1,4 @@
-/* Where does the memory go, and when? */
+/* What uses memory, and when? */
 #include <stdio.h>
 #include <umem.h>
 

@@ -1,4 +1,4 @@
-/* One process hands an array in memory to another, which changes it in place. Nothing is copied. */
+/* One process sends an array in memory to another process, which changes it in place. Nothing is copied. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { count = 5 };
 
-/* A descriptor goes through a Unix socket beside at least one byte; here that is the offset. */
+/* A Unix socket sends a descriptor together with at least one byte; here the bytes are the offset. */
 typedef union {
   struct cmsghdr align;
   char bytes[CMSG_SPACE(sizeof(int))];
@@ -52,7 +52,7 @@ static int receiver(int socket) {
   uint64_t offset;
   int fd = receive_array(socket, &offset);
   umemMMap shared;
-  if (umemMMap_adopt(&shared, fd) != umemOK) { /* owns fd from here on */
+  if (umemMMap_adopt(&shared, fd) != umemOK) { /* from here on shared owns fd */
     fprintf(stderr, "receiver: %s\n", umem_get_message(&shared));
     return 1;
   }
@@ -91,6 +91,6 @@ int main(void) {
   pid_t other = fork();
   if (other < 0) return 1;
   if (!other) return receiver(sockets[1]);
-  close(sockets[1]); /* or a dead receiver would not be noticed */
+  close(sockets[1]); /* otherwise a dead receiver would not be noticed */
   return sender(sockets[0], other);
 }

@@ -1,4 +1,4 @@
-/* Sorts an array where it lies, in a file. */
+/* Sorts an array in a file, in place. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <umem.h>
@@ -24,7 +24,7 @@ int main(void) {
   /* [map] */
   umemMMap map;
   umemMMap_ctor(&map, "numbers.bin", "r+");
-  uintptr_t array = umem_alloc(&map, n * sizeof(double)); /* lies over the bytes of the file */
+  uintptr_t array = umem_alloc(&map, n * sizeof(double)); /* the block is the bytes of the file */
   double *x = (double *)array;
   if (x) qsort(x, n, sizeof *x, compare);
   /* [/map] */

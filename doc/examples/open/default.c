@@ -1,4 +1,4 @@
-/* Parts of a program that name no place take the default one. */
+/* Parts of a program that name no place use the default context. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +17,22 @@ static void use_the_default(void) {
 }
 
 int main(void) {
-  setenv("UMEM_DEFAULT", "pool+host", 1); /* otherwise the user's */
+  setenv("UMEM_DEFAULT", "pool+host", 1); /* usually the user sets it */
   use_the_default();
   setenv("UMEM_DEFAULT", "pool+host:", 1);
   use_the_default();
 
   umemFile scratch;
   umemFile_ctor(&scratch, NULL, "w+");
-  umem_set_default(&scratch); /* borrowed */
+  umem_set_default(&scratch); /* umem borrows scratch */
   use_the_default();
-  umem_set_default(NULL); /* as before */
+  umem_set_default(NULL); /* the default as before */
   use_the_default();
   umem_dtor(&scratch);
   /* [/default] */
 
   /* [end] */
-  void *place = umem_open("track+pool+host:"); /* or what a variable of the program says */
+  void *place = umem_open("track+pool+host:"); /* or a name from a configuration */
   umem_set_default(place);
   umem_alloc(umem_default(), 100); /* never freed */
   umem_set_default(NULL);

@@ -1,4 +1,4 @@
-/* The place of an array is a text, that of a configuration file, say. */
+/* A text names the place of an array, for example a text of a configuration file. */
 #include <stdio.h>
 #include <umem.h>
 

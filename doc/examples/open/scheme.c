@@ -1,4 +1,4 @@
-/* A context of one's own gets a name. */
+/* Gives a context of your own a scheme. */
 #include <stdio.h>
 #include "mymem.h"
 

@@ -1,4 +1,4 @@
-/* Tells all schemes of umem_open and their options. */
+/* Prints all schemes of umem_open and their options. */
 #include <stdio.h>
 #include <umem.h>
 

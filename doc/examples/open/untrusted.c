@@ -1,4 +1,4 @@
-/* Opens names that somebody else has written. */
+/* Opens names that the program does not trust. */
 #define _XOPEN_SOURCE 700 /* mkdir */
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* Memory for the steps of two queues of a GPU, out of one pool: nobody waits when it is freed. */
+/* Memory for the steps of two queues of a GPU, from one pool: a free does not wait. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ typedef union Place {
   umemHost ram;
 } Place;
 
-/* Without a GPU all is in RAM, and nothing is queued. */
+/* Without a GPU everything is in RAM, and nothing is queued. */
 static void open_all(Place *memory, Place *queue) {
   bool has_gpu = umemCuda_ctor(&memory->gpu, 0) == umemOK;
   if (!has_gpu) {
@@ -44,10 +44,10 @@ int main(void) {
   /* [steps] */
   for (int i = 0; i < steps; i++) {
     umemPoolOn *on = &view[i % queues];
-    uintptr_t scratch = umem_alloc(on, size); /* what an earlier step has freed, as a rule */
-    umem_set(on, scratch, 10 * i, size);      /* queued; kernels on the stream would be, too */
+    uintptr_t scratch = umem_alloc(on, size); /* usually memory that an earlier step has freed */
+    umem_set(on, scratch, 10 * i, size);      /* only queued, as kernels on the stream would be */
     umem_copy_to(on, scratch + size - 1, on, results[i % queues] + (uintptr_t)i, 1);
-    umem_free(on, scratch); /* at once, though this step may not have begun */
+    umem_free(on, scratch); /* at once, even if this step has not begun */
   }
   /* [/steps] */
 

@@ -1,4 +1,4 @@
-/* A list of samples whose nodes lie in a file, which is asked for room twice instead of a thousand times. */
+/* A list of samples whose nodes are in a file. The file grows twice instead of a thousand times. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <umem.h>
@@ -7,7 +7,7 @@ enum { count = 1000 };
 
 int main(void) {
   umemFile file;
-  umemFile_ctor(&file, NULL, "w+"); /* a scratch file; a GPU would do as well */
+  umemFile_ctor(&file, NULL, "w+"); /* a scratch file; a GPU works as well */
 
   /* [pool] */
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
@@ -29,7 +29,7 @@ int main(void) {
 
   /* [refused] */
   umem_free(&pool, nodes[7]);
-  umem_free(&pool, nodes[7]); /* wrong: it may be somebody else's by now */
+  umem_free(&pool, nodes[7]); /* wrong: it may be part of another block by now */
   if (!umem_is_ok(&pool)) printf("refused: %s\n", umem_get_status_name(umem_get_status(&pool)));
   umem_clear_status(&pool);
 
@@ -47,7 +47,7 @@ int main(void) {
   /* [/trim] */
 
   int failed = !umem_is_ok(&pool);
-  umem_dtor(&pool); /* before what it stands on */
+  umem_dtor(&pool); /* before the context below */
   umem_dtor(&file);
   return failed;
 }

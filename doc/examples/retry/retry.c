@@ -1,9 +1,9 @@
-/* A cache makes room when memory is short. */
+/* A cache frees memory when memory is out. */
 #include <stdio.h>
 #include <umem.h>
 
 /* [callback] */
-/* Gives one block of the cache back for each attempt, while there are any. */
+/* Frees one block of the cache for each attempt, as long as there are blocks. */
 typedef struct Cache {
   uintptr_t blocks[3];
   int count;
@@ -12,7 +12,7 @@ typedef struct Cache {
 static bool make_room(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
   Cache *cache = user;
   (void)alignment;
-  if (!cache->count) return false; /* give up: the failure is told */
+  if (!cache->count) return false; /* give up: the allocation fails */
   printf("attempt %u for %zu bytes failed\n", attempt, nbytes);
   umem_free(ctx, cache->blocks[--cache->count]);
   return true;
@@ -23,7 +23,7 @@ int main(void) {
   umemHost ram;
   umemLimit share;
   umemHost_ctor(&ram);
-  umemLimit_ctor(&share, &ram, 1000); /* so that memory is short */
+  umemLimit_ctor(&share, &ram, 1000); /* so that memory runs out */
 
   /* [retry] */
   Cache cache = {.count = 0};

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <umem.h>
 
-/* Needs some memory in between. */
+/* Needs some memory while it runs. */
 static void work(void *ctx) {
   uintptr_t one = umem_alloc(ctx, 3000), other = umem_alloc(ctx, 2000);
   umem_free(ctx, one);

@@ -1,4 +1,4 @@
-/* The three ways in which a failure is told. */
+/* The three ways to learn of a failure. */
 #include <stdio.h>
 #include <umem.h>
 
@@ -27,7 +27,7 @@ int main(void) {
   umem_copy_to(&file, array + 40, &ram, (uintptr_t)buffer, sizeof buffer); /* 40 bytes too far */
   umem_free(&file, array);
   if (!umem_is_ok(&file)) printf("context: %s\n", umem_get_message(&file));
-  umem_clear_status(&file); /* handled; the file can be used on */
+  umem_clear_status(&file); /* handled; the file can still be used */
   /* [/context] */
 
   umem_dtor(&file);

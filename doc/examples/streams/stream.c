@@ -1,4 +1,4 @@
-/* Two queues of a GPU: while one brings a part of an array, the other works on the part before. */
+/* Two queues of a GPU: while one copies a part of an array, the other works on the part before. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <umem.h>
@@ -27,7 +27,7 @@ static void close_all(Queue *bring, Queue *work, Memory *host) {
   umem_dtor(bring);
 }
 
-/* Without a GPU there is one place, and nothing is queued. */
+/* Without a GPU both contexts are RAM, and nothing is queued. */
 static void open_all(Queue *bring, Queue *work, Memory *host) {
   if (open_gpu(bring, work, host)) return;
   fprintf(stderr, "in RAM: %s\n", umem_thread_message());
@@ -50,13 +50,13 @@ static umemStatusType thin(void *bring, void *work, void *host, uintptr_t array,
 
   umem_copy_to(host, array, bring, blocks[0], part);
   for (size_t i = 0; i < parts; i++) {
-    umem_wait(work, bring); /* part i has come */
+    umem_wait(work, bring); /* part i has arrived */
     umem_wait(bring, work); /* part i - 1, in the other block, is no longer needed */
     umem_copy_strided(work, blocks[i % 2], work, all + i * thinned, &every_second);
     if (i + 1 < parts) umem_copy_to(host, array + (i + 1) * part, bring, blocks[(i + 1) % 2], part);
   }
   umem_copy_to(work, all, host, result, parts * thinned);
-  umem_synchronize(work); /* only now may the program look */
+  umem_synchronize(work); /* only now the program may read the result */
 
   umem_free(work, all);
   umem_free(bring, blocks[1]);

@@ -5,7 +5,7 @@
 
 enum { thread_count = 4, part = 1000 };
 
-static umemFile file; /* umemConcurrent: shared without a lock of ours */
+static umemFile file; /* umemConcurrent: the threads need no lock */
 static uintptr_t array;
 
 /* [part] */

@@ -10,7 +10,7 @@ static uintptr_t squares(void *place, size_t n, umemHost *ram) {
   uintptr_t paired = umem_connect(place, array, nbytes, ram, 0); /* its address in RAM */
   double *x = (double *)paired;
   for (size_t i = 0; x && i < n; i++) x[i] = (double)(i * i);
-  umem_sync_from(place, array, ram, paired, nbytes); /* bring the place up to date */
+  umem_sync_from(place, array, ram, paired, nbytes); /* copy the elements back */
   umem_disconnect(place, array, ram, paired, 0);
   return array;
 }

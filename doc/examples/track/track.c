@@ -8,7 +8,7 @@ int main(void) {
 
   /* [track] */
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
-  options.frames = 16; /* of the stack, for each block: for the message at the end */
+  options.frames = 16; /* keep 16 frames of the stack for each block, for the message at the end */
   umemTrack tracked;
   umemTrack_ctor(&tracked, &ram, &options); /* ram is borrowed */
 
@@ -20,7 +20,7 @@ int main(void) {
     printf("byte %zu of the %zu bytes of allocation %d\n", (size_t)(adr - block.adr), block.nbytes,
            (int)block.number);
 
-  umem_free(&tracked, adr); /* no block begins there: refused */
+  umem_free(&tracked, adr); /* fails: no block begins there */
   printf("%s\n", umem_get_status_name(umem_get_status(&tracked)));
   umem_clear_status(&tracked);
 

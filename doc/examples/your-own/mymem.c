@@ -1,7 +1,7 @@
-/* mymem.c - a whole context of your own.
+/* mymem.c - a complete context of your own.
  *
- * The storage is an arena of bytes. To make it like a device, its addresses are no pointers: they count
- * from first_address on. Only the methods below know where the bytes really are. */
+ * The storage is an arena of bytes. Its addresses are not pointers, as on a device that the CPU cannot
+ * address: they begin at first_address. Only the methods below know where the bytes are in RAM. */
 #include "mymem.h"
 
 #include <stdlib.h>
@@ -13,13 +13,13 @@ struct MyMemBlock {
 };
 
 enum {
-  first_address = 4096, /* any but 0, which is the null address */
+  first_address = 4096, /* not 0, which is the null address */
   alignment = 16
 };
 
 static umemMyMem *mymem_of(umemVirtual *ctx) { return (umemMyMem *)ctx; }
 
-/* ---- books: which parts of the arena are in use ---- */
+/* ---- the table of blocks ---- */
 
 /* The number of the first block that begins at adr or after it. */
 static size_t block_index(umemMyMem const *self, uintptr_t adr) {
@@ -38,8 +38,8 @@ static bool make_room(umemMyMem *self) {
   return true;
 }
 
-/* The real place of nbytes at adr. NULL, with a status on the context, unless all of them are inside
- * one block. */
+/* The pointer to nbytes at adr. NULL, with a status on the context, if they are not all inside of one
+ * block. */
 static unsigned char *mymem_bytes(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   umemMyMem *self = mymem_of(ctx);
   for (size_t i = 0; i < self->count; i++) {
@@ -58,11 +58,11 @@ static void mymem_dtor(umemVirtual *ctx) {
   umemMyMem *self = mymem_of(ctx);
   umem_free(&self->host, (uintptr_t)self->bytes);
   free(self->blocks);
-  umemVirtual_dtor(ctx); /* the base borrows the host, and goes first */
+  umemVirtual_dtor(ctx); /* before the host, which the base borrows */
   umem_dtor(&self->host);
 }
 
-/* Every arena is a place of its own. */
+/* Two arenas never share memory. */
 static bool mymem_is_same_device(umemVirtual *ctx, umemVirtual *other) { return ctx == other; }
 
 /* First fit: the block goes into the first gap that holds it. */
@@ -106,8 +106,8 @@ static void mymem_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   if (bytes) memset(bytes, c, nbytes);
 }
 
-/* `that` is always a umemHost, so its addresses are pointers. The library finds the way to all other
- * places. */
+/* `that` is always a umemHost, so its addresses are pointers. The library makes the copies to all other
+ * contexts. */
 static void mymem_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                           size_t nbytes) {
   (void)that;
@@ -148,6 +148,6 @@ umemStatusType umemMyMem_ctor(umemMyMem *ctx, size_t capacity) {
   if (ctx->bytes) return umemOK;
   umemStatusType status =
       umemVirtual_fail(ctx, umemMemoryError, "no memory for an arena of %zu bytes", capacity);
-  ctx->super.vptr = NULL; /* from now on every call is answered with that status */
+  ctx->super.vptr = NULL; /* from now on every call fails */
   return status;
 }

@@ -1,4 +1,4 @@
-/* A context of one's own is used like any other. */
+/* A context of your own is used like any other. */
 #include <stdio.h>
 #include "mymem.h"
 
@@ -14,8 +14,8 @@ int main(void) {
   uintptr_t there = umem_alloc(&file, 100);
   umem_set(&file, there, 7, 100);
 
-  uintptr_t here = umem_aligned_alloc(&arena, 64, 100); /* a default does this */
-  umem_copy_to(&file, there, &arena, here, 100);        /* the router finds the way */
+  uintptr_t here = umem_aligned_alloc(&arena, 64, 100); /* the default method */
+  umem_copy_to(&file, there, &arena, here, 100);        /* the router makes this copy */
   umem_copy_to(&arena, here + 4000, &file, there, 100); /* far outside of the block */
   printf("%s\n", umem_get_message(&arena));
   /* [/use] */
