@@ -42,16 +42,17 @@ bool umem_leave_all(void);
 typedef struct umemEntry {
   umemThread *outermost; /* the thread, if this function is its outermost; else NULL */
   umemAttempt *attempt;  /* the innermost open one */
+  uint64_t failures;     /* recorded or held before */
 } umemEntry;
 
 static inline umemEntry umem_enter(char const *function, void const *caller) {
   umemThread *thread = &umem_thread;
   __asm__(""
           : "+r"(thread)); /* kept, and not asked for again by umem_leave, which would be a call */
-  if (thread->function) return (umemEntry){NULL, thread->attempt};
+  if (thread->function) return (umemEntry){NULL, thread->attempt, thread->failures};
   thread->function = function;
   thread->caller = caller;
-  return (umemEntry){thread, thread->attempt};
+  return (umemEntry){thread, thread->attempt, thread->failures};
 }
 
 /* Also when an exception of C++ passes: attempts that it has left are then closed here. */

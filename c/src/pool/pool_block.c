@@ -137,6 +137,13 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
   return request.entry.adr;
 }
 
+/* The slot is computed once: the asm keeps the compiler from doing it again for each atomic member. */
+static inline umemPoolSlot *slot_of(umemPoolCache *cache, size_t class) {
+  umemPoolSlot *slot = &cache->slots[class];
+  __asm__("" : "+r"(slot));
+  return slot;
+}
+
 /* The cache that the calling thread has used last. To read a thread variable may be a function call, which is
  * cheapest where a function begins: then few registers must be saved. The asm keeps the compiler from reading
  * it later. */
@@ -147,7 +154,7 @@ static inline umemPoolCache *last_cache(void) {
 }
 
 static inline uintptr_t alloc_small(umemVirtual *ctx, umemPoolCache *cache, unsigned class) {
-  umemPoolSlot *slot = &cache->slots[class];
+  umemPoolSlot *slot = slot_of(cache, class);
   uint32_t count = __atomic_load_n(&slot->count, __ATOMIC_RELAXED);
   if (__builtin_expect(cache->serial != umemPoolImpl_of(ctx)->serial || !count, 0))
     return refill(ctx, class);
@@ -179,36 +186,40 @@ static __attribute__((noinline)) void make_room(umemPoolFreeList *list, unsigned
 
 /* Makes the block at location no longer live. False, with nothing changed, when it was not, or when other
  * threads have freed the span since it was located. */
-static inline bool claim(umemPoolLocation const *location) {
+static inline bool claim(umemPoolCore const *core, uintptr_t adr,
+                         umemPoolLocation const *location) {
   unsigned char live = 1;
   if (!__atomic_compare_exchange_n(location->live, &live, 0, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return false;
-  if (__builtin_expect(umemPoolLocation_holds(location), 1)) return true;
+  if (__builtin_expect(umemPoolLocation_holds(core, adr, location), 1)) return true;
   __atomic_store_n(location->live, 1, __ATOMIC_RELEASE);
   return false;
+}
+
+/* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its caller has
+ * no registers to save. */
+static __attribute__((noinline)) void keep(umemVirtual *ctx, size_t class, umemPoolEntry entry) {
+  umemPoolCache *cache = last_cache();
+  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolSlot *slot = slot_of(cache, class);
+  if (__builtin_expect(cache->serial == impl->serial && slot->count < slot->limit, 1))
+    umemPoolSlot_push(slot, entry);
+  else
+    make_room(impl->list, (unsigned)class, entry);
 }
 
 /* ---- methods ---- */
 
 void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr) {
-  umemPoolCache *cache = last_cache();
-  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
   umemPoolLocation location;
-  if (__builtin_expect(!umemPoolSpan_locate(impl->core, adr, &location), 0)) {
+  if (__builtin_expect(!umemPoolSpan_locate(core, adr, &location), 0))
     free_large(ctx, adr);
-    return;
-  }
-  if (__builtin_expect(!claim(&location), 0)) {
+  else if (__builtin_expect(!claim(core, adr, &location), 0))
     fail_wrong(ctx, adr);
-    return;
-  }
-  umemPoolEntry entry = {adr, location.live};
-  umemPoolSlot *slot = &cache->slots[umemPoolClass_of(location.word)];
-  if (__builtin_expect(cache->serial == impl->serial && slot->count < slot->limit, 1))
-    umemPoolSlot_push(slot, entry);
   else
-    make_room(impl->list, umemPoolClass_of(location.word), entry);
+    keep(ctx, location.word & umemPoolClassMask, (umemPoolEntry){adr, location.live});
 }
 
 /* The first class that may hold size bytes; umemPoolClasses for none. */
@@ -230,10 +241,11 @@ uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t
   umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
   if (alignment <= core->alignment) return umemPoolBlock_alloc(ctx, size);
   if (size > umemPoolSmall || alignment > umemPoolSmall) return alloc_large(ctx, size, alignment);
+  umemPoolCache *cache = last_cache();
   unsigned class = class_for(ctx, size > alignment ? size : alignment);
-  while (class < umemPoolClasses && core->shapes[class].size % alignment) class += 1;
+  while (class < umemPoolClasses && core->shapes[class].size & (alignment - 1)) class += 1;
   if (class == umemPoolClasses) return alloc_large(ctx, size, alignment);
-  return alloc_small(ctx, last_cache(), class);
+  return alloc_small(ctx, cache, class);
 }
 
 /* The bytes of the live block at adr, which may be more than were requested; 0 when there is none. */
@@ -254,14 +266,19 @@ uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return extent_of(umemPoolImpl_of(ctx)->core, adr) ? adr : fail_wrong(ctx, adr);
 }
 
-/* In place unless more than half of the block would be unused. */
+/* Whether a block of extent bytes may keep size bytes: unless more than half of it would be unused. The smallest
+ * blocks keep any. */
+static bool suits(umemPoolCore const *core, uint64_t extent, size_t size) {
+  if (size > extent) return false;
+  return size > extent / 2 || extent == core->shapes[core->class_of[1]].size;
+}
+
 uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
-  uint64_t extent = extent_of(core, adr), least = core->shapes[core->class_of[1]].size;
+  uint64_t extent = extent_of(core, adr);
   if (!extent) return fail_wrong(ctx, adr);
-  if (!umem_has_size(ctx, adr, extent, old_size)) return umem_null_of(ctx);
-  if (new_size <= extent && (new_size > extent / 2 || extent == least)) return adr;
-  return umem_move_block(ctx, adr, old_size, new_size);
+  if (old_size > extent && !umem_has_size(ctx, adr, extent, old_size)) return umem_null_of(ctx);
+  return suits(core, extent, new_size) ? adr : umem_move_block(ctx, adr, old_size, new_size);
 }
 
 /* The upstream's figures, bounded by the maximum of the pool. */

@@ -69,7 +69,6 @@ void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span);
 typedef struct umemPoolLocation {
   uintptr_t const *where; /* in the page map */
   uintptr_t word;         /* what was there */
-  uint64_t page;          /* of a wide class: the first one of the span */
   unsigned char *live;
 } umemPoolLocation;
 
@@ -83,24 +82,25 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
   if (!word) return false;
   umemPoolSpan *span = umemPoolSpan_of(word);
   umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
-  uint64_t page = 0, offset = (uint64_t)adr & (umemPoolPage - 1);
-  if (umemPoolClass_is_wide(umemPoolClass_of(word))) {
-    page = __atomic_load_n(&span->page, __ATOMIC_ACQUIRE);
-    offset = (uint64_t)adr - (page << umemPageShift);
-  }
+  uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);
+  if (umemPoolClass_is_wide(umemPoolClass_of(word)))
+    offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
   uint64_t index = offset * shape->magic >> 40;
   if (index >= shape->count || index * shape->size != offset) return false;
-  *location = (umemPoolLocation){where, word, page, &span->live[index]};
+  *location = (umemPoolLocation){where, word, &span->live[index]};
   return true;
 }
 
-/* Whether the location still holds: otherwise the span went back in the meantime, with all its blocks
- * free. */
-static inline bool umemPoolLocation_holds(umemPoolLocation const *location) {
-  return __atomic_load_n(location->where, __ATOMIC_RELAXED) == location->word &&
-         (!umemPoolClass_is_wide(umemPoolClass_of(location->word)) ||
-          __atomic_load_n(&umemPoolSpan_of(location->word)->page, __ATOMIC_RELAXED) ==
-              location->page);
+/* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its blocks. A
+ * wide one may have come back at another page. */
+static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t adr,
+                                          umemPoolLocation const *location) {
+  if (__atomic_load_n(location->where, __ATOMIC_RELAXED) != location->word) return false;
+  unsigned class = umemPoolClass_of(location->word);
+  if (!umemPoolClass_is_wide(class)) return true;
+  umemPoolSpan *span = umemPoolSpan_of(location->word);
+  uint64_t offset = (uint64_t)(location->live - span->live) * core->shapes[class].size;
+  return (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift) + offset == adr;
 }
 
 #endif
