@@ -1,8 +1,8 @@
 /* binning.c - sends each request to a context that is meant for its size.
  *
- * The table of blocks holds the number of the bin in place of a size. An entry leaves the table before its block
- * goes back, because the bin may give the address to another thread at once. It returns when the free was
- * refused. */
+ * The table of blocks holds the number of the bin in place of a size. An entry leaves the table before its
+ * block goes back, because the bin may give the address to another thread at once. It returns when the free
+ * was refused. */
 #include "core/adaptor.h"
 #include "base/blocks.h"
 
@@ -159,8 +159,8 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return origin;
 }
 
-/* Resizes a block in its bin. Its entry was taken before, because the bin may give the address to others at once;
- * another entry is reserved. */
+/* Resizes a block in its bin. Its entry was taken before, because the bin may give the address to others at
+ * once; another entry is reserved. */
 static uintptr_t resize(umemVirtual *ctx, size_t bin, uintptr_t adr, size_t old_size,
                         size_t new_size) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values of links that are no numbers. nobody: the end of the stack. between: a block that is neither live nor
- * in the stack. Above that: a block that is live at its first multiple of 2^shift. */
+/* Values of links that are no numbers. nobody: the end of the stack. between: a block that is neither live
+ * nor in the stack. Above that: a block that is live at its first multiple of 2^shift. */
 static uint32_t const between = UINT32_MAX - 64, nobody = UINT32_MAX - 65;
 
 static uint32_t live_link(unsigned shift) { return UINT32_MAX - shift; }
@@ -243,8 +243,8 @@ static void offer(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t but) 
   push(list, chunk->first + but, &chunk->links[chunk->count - 1]);
 }
 
-/* Gives back a chunk all of whose blocks are free. If the upstream refuses, because its stream is being captured
- * for example, the chunk stays. */
+/* Gives back a chunk all of whose blocks are free. If the upstream refuses, because its stream is being
+ * captured for example, the chunk stays. */
 static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   uint64_t before = umem_thread.failures;
@@ -341,8 +341,8 @@ static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
   return is_live(location->link) && live_at(location->start, location->link) == adr;
 }
 
-/* Whether the chunk is still where it was when the location was found: a trim may have been faster than the free of
- * a block that was not live. */
+/* Whether the chunk is still where it was when the location was found: a trim may have been faster than the
+ * free of a block that was not live. */
 static bool still_holds(Location const *location) {
   return __atomic_load_n(&location->chunk->adr, __ATOMIC_ACQUIRE) == location->base;
 }

@@ -7,10 +7,10 @@
  * owns the block, so that of two threads that free one block, one is refused.
  *
  * Threads: take and put need no lock. The lock protects the set of chunks. It is open while the upstream is
- * asked for a chunk, because that may call functions of the program (umemRetry), which may use the list. Other
- * threads that find no block wait meanwhile, and try again. Descriptors of chunks and outgrown tables stay
- * until the end, because a slower thread may be reading them. A chunk begins at a page of the page map, and
- * shares no page with another chunk. */
+ * asked for a chunk, because that may call functions of the program (umemRetry), which may use the list.
+ * Other threads that find no block wait meanwhile, and try again. Descriptors of chunks and outgrown tables
+ * stay until the end, because a slower thread may be reading them. A chunk begins at a page of the page
+ * map, and shares no page with another chunk. */
 #ifndef UMEM_FIXED_FREE_LIST_H
 #define UMEM_FIXED_FREE_LIST_H
 
@@ -95,8 +95,8 @@ uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
 /* Frees the live block that was given out as adr; false, with nothing changed, when there is none. */
 bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr);
 
-/* How many blocks are live; about as many, while other threads take and put. Under the lock. Reads the link of
- * each block: a counter would be one more word that all threads change. */
+/* How many blocks are live; about as many, while other threads take and put. Under the lock. Reads the link
+ * of each block: a counter would be one more word that all threads change. */
 uint64_t umemFixedFreeList_count(umemFixedFreeList *list);
 
 /* Whether a live block was given out as adr. Then *start is where it begins. */
@@ -106,8 +106,8 @@ bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *s
  * memory. */
 bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixedFailure *failure);
 
-/* Gives back chunks without live blocks, as long as at least keep bytes stay. Failures go to *held, an attempt
- * that is open meanwhile. */
+/* Gives back chunks without live blocks, as long as at least keep bytes stay. Failures go to *held, an
+ * attempt that is open meanwhile. */
 void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *held);
 
 #endif

@@ -266,8 +266,8 @@ uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return extent_of(umemPoolImpl_of(ctx)->core, adr) ? adr : fail_wrong(ctx, adr);
 }
 
-/* Whether a block of extent bytes may keep size bytes: unless more than half of it would be unused. The smallest
- * blocks keep any. */
+/* Whether a block of extent bytes may keep size bytes: unless more than half of it would be unused. The
+ * smallest blocks keep any. */
 static bool suits(umemPoolCore const *core, uint64_t extent, size_t size) {
   if (size > extent) return false;
   return size > extent / 2 || extent == core->shapes[core->class_of[1]].size;

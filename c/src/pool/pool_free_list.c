@@ -22,8 +22,8 @@ static unsigned new_number(umemPoolCore const *core, uint64_t serial) {
   return ~taken ? (unsigned)__builtin_ctzll(~taken) : (unsigned)(serial % 64);
 }
 
-/* Whether the list can serve another view. One that has ended holds nothing but ranges of live blocks; when no
- * RAM was left, it may hold more. */
+/* Whether the list can serve another view. One that has ended holds nothing but ranges of live blocks; when
+ * no RAM was left, it may hold more. */
 static bool is_vacant(umemPoolFreeList const *list) {
   return !list->in_use && !list->unusable && !umemPoolQueue_has_users(list) && !list->quick_units &&
          !umemRange_totals(list->range).free_count;

@@ -7,9 +7,9 @@
 /* A free list in the order of queue; NULL without memory, or when queue is not constructed. */
 umemPoolFreeList *umemPoolFreeList_new(umemPoolCore *core, umemVirtual *queue);
 
-/* When a view ends: what is free in its list goes to the pool's own. False, with a failure that says why, when
- * nobody can be ordered after its queue: then this memory is not used again. The lock is open meanwhile. An
- * attempt must be open. */
+/* When a view ends: what is free in its list goes to the pool's own. False, with a failure that says why,
+ * when nobody can be ordered after its queue: then this memory is not used again. The lock is open
+ * meanwhile. An attempt must be open. */
 bool umemPoolFreeList_end(umemPoolFreeList *list);
 
 /* When the pool ends: frees what all lists hold. */

@@ -22,10 +22,10 @@ typedef struct umemPoolGrower {
   umemPoolFailure *failure; /* borrowed */
 } umemPoolGrower;
 
-/* Takes the next of the steps that may help: what is kept for later requests is made free, then another list's
- * memory is taken, then a chunk of the upstream. The lock is open in the meantime. False when there is no step
- * left, or the last one failed: why is in *failure, which umemPoolGrowNot and umemPoolGrowByOthers leave as
- * it was. */
+/* Takes the next of the steps that may help: what is kept for later requests is made free, then another
+ * list's memory is taken, then a chunk of the upstream. The lock is open in the meantime. False when there
+ * is no step left, or the last one failed: why is in *failure, which umemPoolGrowNot and
+ * umemPoolGrowByOthers leave as it was. */
 bool umemPoolGrower_next(umemPoolGrower *grower);
 
 #endif

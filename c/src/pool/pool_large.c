@@ -62,8 +62,8 @@ static bool describe(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
   return true;
 }
 
-/* Makes the range of block, which is not live, free for the list. False, with nothing changed, without RAM for
- * the record. */
+/* Makes the range of block, which is not live, free for the list. False, with nothing changed, without RAM
+ * for the record. */
 static bool coalesce(umemPoolFreeList *list, umemPoolLarge *block) {
   if (!umemPoolRange_free(list, block->home, block->adr)) return false;
   umemPageMap_set(&list->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);

@@ -27,7 +27,8 @@ static umemPoolShape shape_of(unsigned class) {
                          ((UINT64_C(1) << 40) + size - 1) / size};
 }
 
-/* Sizes are rounded up to multiples of the alignment. Blocks of such a size are aligned, because spans are. */
+/* Sizes are rounded up to multiples of the alignment. Blocks of such a size are aligned, because spans are.
+ * */
 void umemPoolSpan_init_classes(umemPoolCore *core) {
   umemPoolShape *shapes = core->shapes;
   for (unsigned i = 0; i < umemPoolClasses; i++) shapes[i] = shape_of(i);
@@ -162,8 +163,8 @@ void umemPoolSpan_remove_whole(umemPoolFreeList *list) {
     }
 }
 
-/* A queue that has freed a block to a detached span may have ended since. The pool's own list is ordered after
- * it then. */
+/* A queue that has freed a block to a detached span may have ended since. The pool's own list is ordered
+ * after it then. */
 void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span) {
   umemPoolCore *core = list->core;
   unsigned class = class_of(core, span);

@@ -91,8 +91,8 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
   return true;
 }
 
-/* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its blocks. A
- * wide one may have come back at another page. */
+/* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its
+ * blocks. A wide one may have come back at another page. */
 static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t adr,
                                           umemPoolLocation const *location) {
   if (__atomic_load_n(location->where, __ATOMIC_RELAXED) != location->word) return false;

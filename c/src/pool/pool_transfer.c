@@ -1,7 +1,7 @@
 /* pool_transfer.c - moves free memory from one free list to another. See pool.h.
  *
- * First the memory is taken out of its list, so that nobody else can have it. Then the lock is opened, and the
- * queue of the new list made to wait for the queue of the old one: what is queued there at that moment
+ * First the memory is taken out of its list, so that nobody else can have it. Then the lock is opened, and
+ * the queue of the new list made to wait for the queue of the old one: what is queued there at that moment
  * includes the last use of the memory. Then the memory enters the new list; or the old one again, when the
  * queue could not be made to wait. Ranges in transit are live, and their starts recorded, because a wrong
  * free could take them for blocks. */
@@ -200,8 +200,8 @@ bool umemPoolTransfer_from(umemPoolFreeList *list, umemPoolFreeList *from) {
   return !captured;
 }
 
-/* Moves mixed spans that are all free, and wait for no blocked queue. True when it failed because a capture has
- * begun meanwhile. */
+/* Moves mixed spans that are all free, and wait for no blocked queue. True when it failed because a capture
+ * has begun meanwhile. */
 static bool transfer_mixed(umemPoolFreeList *list) {
   Detached detached = {NULL, 0};
   umemPoolCore *core = list->core;
