@@ -281,6 +281,13 @@ uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
   return suits(core, extent, new_size) ? adr : umem_move_block(ctx, adr, old_size, new_size);
 }
 
+/* The stream of the queue that a view was constructed with, which may be another than the pool's. */
+static uint64_t stream_of(umemVirtual *queue) {
+  umemInfo info = UMEM_INFO_INIT;
+  umem_get_info(queue, &info);
+  return info.stream;
+}
+
 /* The upstream's figures, bounded by the maximum of the pool. */
 void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
@@ -289,6 +296,8 @@ void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info) {
   uint64_t alignment = info->alignment;
   umemAttempt_begin(&held);
   umem_get_info(core->upstream, info);
+  if (umemAdaptor_upstream(ctx) != core->upstream)
+    info->stream = stream_of(umemAdaptor_upstream(ctx));
   umemAttempt_end(&held);
   info->alignment = alignment;
   umemPoolBlock_record_held(ctx, &held);
