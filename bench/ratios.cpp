@@ -2,7 +2,7 @@
  *
  *     umem_ratios [--quick] [--json FILE] [GROUP...]
  *
- * The groups are host, arrays, loops, files, stage, growth, pool, log, gpu and gpu-pool, which is a part of gpu;
+ * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, gpu and gpu-pool, which is a part of gpu;
  * without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
@@ -37,10 +37,10 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
-                                {"loops", measure_indexed}, {"files", measure_files},
-                                {"stage", measure_stage},   {"growth", measure_growth},
-                                {"pool", measure_pool},     {"log", measure_log}};
+constexpr Group cpu_groups[] = {
+    {"host", measure_host},   {"arrays", measure_arrays}, {"loops", measure_indexed},
+    {"files", measure_files}, {"stage", measure_stage},   {"growth", measure_growth},
+    {"pool", measure_pool},   {"fixed", measure_fixed},   {"log", measure_log}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 

@@ -10,16 +10,17 @@
 typedef struct umemEntry {
   umemThread *outermost; /* the thread, if this function is its outermost; else NULL */
   umemAttempt *attempt;  /* the innermost open one */
+  uint64_t failures;     /* of the thread: what was recorded or held before */
 } umemEntry;
 
 static inline umemEntry umem_enter(char const *function, void const *caller) {
   umemThread *thread = &umem_thread;
   __asm__(""
           : "+r"(thread)); /* keeps the address for umem_leave, where it would take another call */
-  if (thread->function) return (umemEntry){NULL, thread->attempt};
+  if (thread->function) return (umemEntry){NULL, thread->attempt, thread->failures};
   thread->function = function;
   thread->caller = caller;
-  return (umemEntry){thread, thread->attempt};
+  return (umemEntry){thread, thread->attempt, thread->failures};
 }
 
 /* Runs also when an exception of C++ passes: it closes the attempts that the exception has left. */

@@ -18,12 +18,11 @@ static uintptr_t lacks(umemVirtual *ctx, char const *method) {
 static __attribute__((noinline)) uintptr_t alloc_in_full(void *ctx, size_t nbytes,
                                                          char const *function, void const *caller) {
   UMEM_ENTER_AS(function, caller);
-  uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_guard_blocks(ctx);
   if (!self) return umem_null(ctx);
   if (!self->vptr->alloc) return lacks(self, "alloc");
   uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
-  return adr != umem_null_of(self) ? adr : umem_refused(self, before, nbytes);
+  return adr != umem_null_of(self) ? adr : umem_refused(self, umem_entry_.failures, nbytes);
 }
 
 /* The two functions whose cost shows. A context that has umemSilent is constructed, or a copy of

@@ -1,8 +1,8 @@
-/* binning.c - sizes to contexts.
+/* binning.c - sends each request to a context that is meant for its size.
  *
- * An entry in the table of blocks holds, in place of a size, the number of the bin. It leaves the
- * table before the block goes back, because its address may then come to another thread at once; it
- * returns when the free was refused. */
+ * The table of blocks holds the number of the bin in place of a size. An entry leaves the table before its
+ * block goes back, because the bin may give the address to another thread at once. It returns when the free
+ * was refused. */
 #include "core/adaptor.h"
 #include "base/blocks.h"
 
@@ -20,13 +20,13 @@ typedef struct Binning {
 
 static Binning *binning_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
-/* The context of a bin; behind the last there is the upstream. */
+/* The context of a bin; the upstream counts as the one after the last bin. */
 static umemVirtual *child(umemVirtual *ctx, size_t bin) {
   Binning *binning = binning_of(ctx);
   return bin < binning->count ? binning->bins[bin].ctx : binning->adaptor.upstream;
 }
 
-/* ---- where to ---- */
+/* ---- the table of blocks ---- */
 
 /* The bin for a request that has passed the checks of the public functions. */
 static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
@@ -39,14 +39,14 @@ static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
   return i;
 }
 
-/* A place for the entry of a block; false with a status. */
+/* Reserves an entry of the table; false with a status. */
 static bool reserve(umemVirtual *ctx) {
   bool reserved = umemBlocks_reserve(&binning_of(ctx)->blocks);
   if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return reserved;
 }
 
-/* Enters what a bin has answered: a block at adr, or null. Returns adr. */
+/* Enters the result of a bin, a block at adr or null, into the reserved entry. Returns adr. */
 static uintptr_t enter(umemVirtual *ctx, size_t bin, uintptr_t adr) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;
   size_t none;
@@ -73,8 +73,8 @@ static void begin_call(Call *call, umemVirtual *ctx, size_t bin) {
   if (call->held) umemAttempt_begin(&call->attempt);
 }
 
-/* Whether the attempt has failed. What a bin has recorded becomes ctx's own failure: ctx decorates
- * the upstream alone, so that it could not adopt it. */
+/* Whether the attempt has failed. A failure of a bin becomes ctx's own, because a bin is not the upstream of
+ * ctx. */
 static bool record_as_own(umemVirtual *ctx, umemAttempt *attempt) {
   attempt->ctx = ctx;
   attempt->adopter = NULL;
@@ -159,8 +159,8 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return origin;
 }
 
-/* In its bin. The entry of adr has been taken: the bin may give the address to others at once. A place
- * for a new one is reserved. */
+/* Resizes a block in its bin. Its entry was taken before, because the bin may give the address to others at
+ * once; another entry is reserved. */
 static uintptr_t resize(umemVirtual *ctx, size_t bin, uintptr_t adr, size_t old_size,
                         size_t new_size) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;
@@ -194,7 +194,7 @@ static uintptr_t binning_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_siz
 
 /* ---- all of them ---- */
 
-/* Bins first, whose storage may be the upstream's. */
+/* Bins first: their memory may come from the upstream. */
 static void binning_trim(umemVirtual *ctx, size_t keep) {
   for (size_t i = 0; i <= binning_of(ctx)->count; i++) {
     Call call;
@@ -219,14 +219,14 @@ static void binning_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
-/* Whether copies and sets of upstream do for the blocks of bin, also in their order. */
+/* Whether copies and sets of upstream can be used for the blocks of bin, also in their order. */
 static bool is_one_memory(umemVirtual *bin, umemVirtual *upstream) {
   if (umem_innermost(bin) == umem_innermost(upstream)) return true;
   unsigned either = bin->capabilities | upstream->capabilities;
   return !(either & (umemOrdered | umemOffsets)) && umem_is_same_device(bin, upstream);
 }
 
-/* Whether this bin can be; a status otherwise. */
+/* Whether this bin is valid; else a status. */
 static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
   umemVirtual *bin = bins[i].ctx;
   umemAttempt attempt;
@@ -247,14 +247,14 @@ static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
   return one;
 }
 
-/* Takes over what holds for a bin too. */
+/* Reduces capabilities and alignment of ctx to those of the bin. */
 static void admit(umemVirtual *ctx, umemVirtual const *bin) {
   uint32_t faultable = (ctx->capabilities | bin->capabilities) & umemFaultable;
   ctx->capabilities = (ctx->capabilities & bin->capabilities) | faultable;
   if (bin->alignment < ctx->alignment) ctx->alignment = bin->alignment;
 }
 
-/* False with a status, and nothing to release, for bins that cannot be. */
+/* False with a status, and nothing to release, for bins that are not valid. */
 static bool take_bins(umemVirtual *ctx, umemBin const *bins, size_t count) {
   Binning *binning = binning_of(ctx);
   if (count && !bins) {

@@ -1,6 +1,6 @@
-/* fixed.c - the context of blocks of one size; fixed_store.h tells what it is made of. */
+/* fixed.c - the context of blocks of one size. Its blocks are in fixed_free_list.h. */
 #include "core/adaptor.h"
-#include "pool/fixed_store.h"
+#include "pool/fixed_free_list.h"
 
 #include <umem/fixed.h>
 
@@ -9,32 +9,32 @@
 
 typedef struct Fixed {
   umemAdaptor adaptor;
-  umemFixedStore store;
+  umemFixedFreeList list;
 } Fixed;
 
-static umemFixedStore *store_of(umemVirtual *ctx) {
-  return &((Fixed *)umemAdaptor_impl(ctx))->store;
+static umemFixedFreeList *list_of(umemVirtual *ctx) {
+  return &((Fixed *)umemAdaptor_impl(ctx))->list;
 }
 
 /* ---- failures; without the lock ---- */
 
-static void tell_lack(umemVirtual *ctx, umemFixedLack const *lack) {
-  umemFixedStore *store = store_of(ctx);
-  if (lack->why == umemFixedUpstream)
-    umemAdaptor_tell_held(ctx, &lack->attempt);
-  else if (lack->why == umemFixedMaximum)
+static void record_failure(umemVirtual *ctx, umemFixedFailure const *failure) {
+  umemFixedFreeList *list = list_of(ctx);
+  if (failure->reason == umemFixedUpstreamFailed)
+    umemAdaptor_tell_held(ctx, &failure->attempt);
+  else if (failure->reason == umemFixedAtMaximum)
     umemVirtual_fail(ctx, umemMemoryError, "no block is free of the %zu that %zu bytes hold",
-                     store->maximum / store->block_size, store->maximum);
-  else if (lack->why == umemFixedNumbers)
+                     list->maximum / list->block_size, list->maximum);
+  else if (failure->reason == umemFixedNoNumbers)
     umemVirtual_fail(ctx, umemMemoryError, "more blocks of %zu bytes than can be counted",
-                     store->block_size);
+                     list->block_size);
   else
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the blocks");
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the blocks");
 }
 
-/* Whether so many bytes of a block fit into it; false with a status otherwise. */
+/* Whether a block has room for nbytes; else a status. */
 static bool fits(umemVirtual *ctx, size_t nbytes) {
-  size_t most = store_of(ctx)->block_size;
+  size_t most = list_of(ctx)->block_size;
   if (nbytes <= most) return true;
   umemVirtual_fail(ctx, umemMemoryError, "%zu bytes exceed a block, which has %zu", nbytes, most);
   return false;
@@ -49,9 +49,9 @@ static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
 
 static uintptr_t take(umemVirtual *ctx, unsigned shift) {
   uintptr_t null = umem_null_of(ctx);
-  umemFixedLack lack;
-  uintptr_t adr = umemFixedStore_take(store_of(ctx), shift, &lack);
-  if (adr == null) tell_lack(ctx, &lack);
+  umemFixedFailure failure;
+  uintptr_t adr = umemFixedFreeList_take(list_of(ctx), shift, &failure);
+  if (adr == null) record_failure(ctx, &failure);
   return adr;
 }
 
@@ -59,27 +59,27 @@ static uintptr_t fixed_alloc(umemVirtual *ctx, size_t nbytes) {
   return fits(ctx, nbytes) ? take(ctx, 0) : umem_null_of(ctx);
 }
 
-/* A block of no bytes has one, lest it be at the address of the next. */
+/* A request for 0 bytes takes one, so that its address is inside the block. */
 static uintptr_t fixed_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  size_t pad = umemFixedStore_pad(store_of(ctx), alignment);
+  size_t pad = umemFixedFreeList_pad(list_of(ctx), alignment);
   if (!fits(ctx, size + !size + pad)) return umem_null_of(ctx);
   return take(ctx, pad ? (unsigned)__builtin_ctzll(alignment) : 0);
 }
 
 static uintptr_t fixed_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   uintptr_t start;
-  return umemFixedStore_find(store_of(ctx), adr, &start) ? start : refuse(ctx, adr);
+  return umemFixedFreeList_find(list_of(ctx), adr, &start) ? start : refuse(ctx, adr);
 }
 
-/* Also of aligned blocks. */
+/* Of aligned blocks, too. */
 static void fixed_free(umemVirtual *ctx, uintptr_t adr) {
-  if (!umemFixedStore_put(store_of(ctx), adr)) refuse(ctx, adr);
+  if (!umemFixedFreeList_put(list_of(ctx), adr)) refuse(ctx, adr);
 }
 
 static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t start;
-  if (!umemFixedStore_find(store_of(ctx), adr, &start)) return refuse(ctx, adr);
-  uint64_t size = store_of(ctx)->block_size - (adr - start);
+  if (!umemFixedFreeList_find(list_of(ctx), adr, &start)) return refuse(ctx, adr);
+  uint64_t size = list_of(ctx)->block_size - (adr - start);
   if (!umem_has_size(ctx, adr, size, old_size)) return umem_null_of(ctx);
   size_t before = adr - start, all = new_size + before;
   return fits(ctx, all < before ? SIZE_MAX : all) ? adr : umem_null_of(ctx);
@@ -87,38 +87,38 @@ static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
 
 static void fixed_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
-  umemFixedStore_trim(store_of(ctx), keep, &held);
+  umemFixedFreeList_trim(list_of(ctx), keep, &held);
   umemAdaptor_tell_held(ctx, &held);
   uint64_t before = umem_thread.failures;
   umem_trim(umemAdaptor_upstream(ctx), keep);
   umemAdaptor_failed(ctx, before);
 }
 
-static void measure(umemFixedStore *store, umemFixedStats *stats) {
-  umemLock_acquire(&store->lock);
-  stats->block_size = store->block_size;
-  stats->blocks = umemFixedStore_count(store);
-  stats->blocks_held = store->held_blocks;
-  stats->reserved = store->held_blocks * store->block_size;
-  stats->reserved_peak = store->held_peak * store->block_size;
-  stats->chunks = store->held_chunks;
-  umemLock_release(&store->lock);
+static void measure(umemFixedFreeList *list, umemFixedStats *stats) {
+  umemLock_acquire(&list->lock);
+  stats->block_size = list->block_size;
+  stats->blocks = umemFixedFreeList_count(list);
+  stats->blocks_held = list->held_blocks;
+  stats->reserved = list->held_blocks * list->block_size;
+  stats->reserved_peak = list->held_peak * list->block_size;
+  stats->chunks = list->held_chunks;
+  umemLock_release(&list->lock);
 }
 
-/* The upstream's figures, as far as they can be used. */
+/* The upstream's figures, bounded by the maximum. */
 static void fixed_info(umemVirtual *ctx, umemInfo *info) {
-  umemFixedStore *store = store_of(ctx);
+  umemFixedFreeList *list = list_of(ctx);
   uint64_t alignment = info->alignment, before = umem_thread.failures;
   umem_get_info(umemAdaptor_upstream(ctx), info);
   info->alignment = alignment;
   if (umemAdaptor_failed(ctx, before)) return;
   umemFixedStats stats = UMEM_FIXED_STATS_INIT;
-  measure(store, &stats);
+  measure(list, &stats);
   uint64_t used = stats.blocks * stats.block_size;
   if (info->available != UMEM_UNKNOWN && stats.reserved > used)
     info->available += stats.reserved - used;
-  if (store->maximum == SIZE_MAX) return;
-  uint64_t most = store->maximum / store->block_size * store->block_size;
+  if (list->maximum == SIZE_MAX) return;
+  uint64_t most = list->maximum / list->block_size * list->block_size;
   info->capacity = umem_lesser(info->capacity, most);
   info->available = umem_lesser(info->available, most - umem_lesser(used, most));
 }
@@ -127,7 +127,7 @@ static void fixed_info(umemVirtual *ctx, umemInfo *info) {
 
 static void fixed_dtor(umemVirtual *ctx) {
   uint64_t before = umem_thread.failures;
-  umemFixedStore_fini(store_of(ctx));
+  umemFixedFreeList_fini(list_of(ctx));
   umemAdaptor_failed(ctx, before);
   umemAdaptor_dtor(ctx);
 }
@@ -149,7 +149,7 @@ static struct umemVtbl const fixed_vtbl = {
 
 static size_t const growth_default = 1 << 20, size_most = PTRDIFF_MAX / 2, blocks_most = 1 << 20;
 
-/* The caller's options in full; false, and a status on ctx, when they cannot be true. */
+/* The caller's options in full; false, and a status on ctx, when they are wrong. */
 static bool read_options(umemVirtual *ctx, umemFixedOptions const *given,
                          umemFixedOptions *options) {
   *options = (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT;
@@ -168,42 +168,42 @@ static bool read_options(umemVirtual *ctx, umemFixedOptions const *given,
   return false;
 }
 
-/* Sets what the store is told; false with a status for what cannot be. */
+/* Sets the members of the list that do not change; false, and a status on ctx, for wrong values. */
 static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *options) {
-  umemFixedStore *store = store_of(ctx);
+  umemFixedFreeList *list = list_of(ctx);
   if (!block_size || block_size > size_most) {
     umemVirtual_fail(ctx, umemValueError, "blocks cannot have %zu bytes", block_size);
     return false;
   }
-  store->upstream = umemAdaptor_upstream(ctx);
-  store->alignment = options->alignment;
-  store->block_size = (block_size + options->alignment - 1) & ~(options->alignment - 1);
-  store->maximum = options->maximum;
-  if (store->maximum < store->block_size) {
+  list->upstream = umemAdaptor_upstream(ctx);
+  list->alignment = options->alignment;
+  list->block_size = (block_size + options->alignment - 1) & ~(options->alignment - 1);
+  list->maximum = options->maximum;
+  if (list->maximum < list->block_size) {
     umemVirtual_fail(ctx, umemValueError, "the maximum (%zu bytes) is less than a block (%zu)",
-                     store->maximum, store->block_size);
+                     list->maximum, list->block_size);
     return false;
   }
-  size_t count = options->growth / store->block_size;
-  store->per_chunk = (uint32_t)(count > blocks_most ? blocks_most : count + !count);
-  while ((uint32_t)1 << store->shift < store->per_chunk) store->shift++;
+  size_t count = options->growth / list->block_size;
+  list->per_chunk = (uint32_t)(count > blocks_most ? blocks_most : count + !count);
+  while ((uint32_t)1 << list->shift < list->per_chunk) list->shift++;
   return true;
 }
 
-/* Takes the initial bytes in one piece, so that the upstream says at once whether they are to be
- * had: as many blocks as there may be, where the last one would be cut by the maximum. */
+/* Takes the initial bytes as one chunk, so that the constructor fails if the upstream has no such chunk. The
+ * maximum may cut off the last block. */
 static bool begin(umemVirtual *ctx, size_t initial) {
-  umemFixedStore *store = store_of(ctx);
-  size_t most = store->maximum / store->block_size;
-  size_t count = initial / store->block_size + (initial % store->block_size != 0);
-  umemFixedLack lack;
-  if (!umemFixedStore_init(store)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the blocks");
+  umemFixedFreeList *list = list_of(ctx);
+  size_t most = list->maximum / list->block_size;
+  size_t count = initial / list->block_size + (initial % list->block_size != 0);
+  umemFixedFailure failure;
+  if (!umemFixedFreeList_init(list)) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the blocks");
     return false;
   }
-  if (umemFixedStore_reserve(store, count < most ? count : most, &lack)) return true;
-  tell_lack(ctx, &lack);
-  umemFixedStore_fini(store);
+  if (umemFixedFreeList_reserve(list, count < most ? count : most, &failure)) return true;
+  record_failure(ctx, &failure);
+  umemFixedFreeList_fini(list);
   return false;
 }
 
@@ -249,7 +249,7 @@ umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats) {
                             "stats->size is %zu: set it to sizeof(umemFixedStats) before the call",
                             size);
   umemFixedStats known = UMEM_FIXED_STATS_INIT;
-  measure(store_of(&ctx->super), &known);
+  measure(list_of(&ctx->super), &known);
   memcpy(stats, &known, size < sizeof known ? size : sizeof known);
   stats->size = size;
   return umemOK;

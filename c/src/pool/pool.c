@@ -1,26 +1,36 @@
-/* pool.c - the context of a pool. See pool.h for what it is made of. */
+/* pool.c - the context of a pool. See pool.h. */
 #include "pool/pool.h"
+
+#include "pool/pool_block.h"
+#include "pool/pool_cache.h"
+#include "pool/pool_chunk.h"
+#include "pool/pool_free_list.h"
+#include "pool/pool_large.h"
+#include "pool/pool_queue.h"
+#include "pool/pool_span.h"
+#include "pool/pool_stats.h"
+#include "pool/pool_transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- trim ---- */
 
-/* What lies free in the order of other queues comes to that of the upstream first, if any of it can go. */
+/* First what is free for other queues moves to the pool's own list, if any chunk can go back. */
 static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
-  umemPoolLane *own = core->own;
+  umemPoolFreeList *own = core->own;
   umemAttempt held;
   umemLock_acquire(&core->lock);
   umemAttempt_begin(&held);
-  umemPool_drain(own);
-  umemPool_join_waiting(own);
-  if (umemPoolLane_has_others(own) && core->reserved > keep && !umemPoolLane_is_blocked(own))
-    umemPool_gather(own);
-  umemPool_release_chunks(core, keep);
+  umemPoolCache_drain(own);
+  umemPoolLarge_coalesce(own);
+  if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
+    umemPoolTransfer_all(own);
+  umemPoolChunk_release(core, keep);
   umemAttempt_end(&held);
   umemLock_release(&core->lock);
-  umemPool_tell_held(ctx, &held);
+  umemPoolBlock_record_held(ctx, &held);
   uint64_t before = umem_thread.failures;
   umem_trim(core->upstream, keep);
   umemAdaptor_failed(ctx, before);
@@ -28,22 +38,22 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
 
 /* ---- construction and end ---- */
 
-/* Views that have outlived the pool find no block in the map, and then that it has ended. */
-static void free_core(umemPoolCore *core) {
+/* Views that outlive the pool find no block in the map, and then that the pool has ended. */
+static void end_core(umemPoolCore *core) {
   umemLock_acquire(&core->lock);
   __atomic_store_n(&core->ended, true, __ATOMIC_RELEASE);
-  umemPool_end_lanes(core);
+  umemPoolFreeList_end_all(core);
   umemLock_release(&core->lock);
-  umemPool_end_spans(core);
-  umemPool_end_chunks(core);
+  umemPoolCore_free_slabs(core);
+  umemPoolChunk_end_all(core);
   if (core->map.leaves) umemPageMap_clear(&core->map);
-  umemPoolCore_drop(core);
-  umemPoolCore_bury();
+  umemPoolCore_release(core);
+  umemPoolCore_free_released();
 }
 
 static void pool_dtor(umemVirtual *ctx) {
   uint64_t before = umem_thread.failures;
-  free_core(umemPoolImpl_of(ctx)->core);
+  end_core(umemPoolImpl_of(ctx)->core);
   umemAdaptor_failed(ctx, before);
   umemAdaptor_dtor(ctx);
 }
@@ -66,22 +76,22 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   umemPoolCore *core = calloc(1, sizeof *core);
   if (!core) return NULL;
   umemLock_init(&core->lock);
-  pthread_cond_init(&core->no_guests, NULL);
-  pthread_cond_init(&core->landed, NULL);
-  core->waits_lineage = umem_fork_count();
-  core->shares = 1;
+  pthread_cond_init(&core->no_users, NULL);
+  pthread_cond_init(&core->answered, NULL);
+  core->conditions_lineage = umem_fork_count();
+  core->references = 1;
   core->upstream = upstream;
   core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
   core->growth = options->growth;
   core->maximum = options->maximum;
-  umemPool_init_classes(core);
-  core->own = umemPoolLane_new(core, upstream);
+  umemPoolSpan_init_classes(core);
+  core->own = umemPoolFreeList_new(core, upstream);
   if (core->own && umemPageMap_init(&core->map)) return core;
-  free_core(core);
+  end_core(core);
   return NULL;
 }
 
-/* The caller's options in full; false, and a status on ctx, when they cannot be true. */
+/* The caller's options in full; false, and a status on ctx, when they contradict each other. */
 static bool read_options(void *ctx, umemPoolOptions const *given, umemPoolOptions *options) {
   *options = (umemPoolOptions)UMEM_POOL_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemPoolOptions")) return false;
@@ -93,15 +103,15 @@ static bool read_options(void *ctx, umemPoolOptions const *given, umemPoolOption
 
 static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions const *options) {
   if (!options->initial) return true;
-  umemPoolLack lack = {.why = umemPoolMaximum, .reserved = 0};
+  umemPoolFailure failure = {.reason = umemPoolAtMaximum, .reserved = 0};
   size_t most = core->maximum ? core->maximum & ~(size_t)(umemPoolUnit - 1) : PTRDIFF_MAX / 2;
   size_t size = options->initial < most
                     ? (options->initial + umemPoolUnit - 1) & ~(size_t)(umemPoolUnit - 1)
                     : most;
   umemLock_acquire(&core->lock);
-  bool taken = size && umemPool_add_chunk(core->own, size, umemPoolPage, true, &lack);
+  bool taken = size && umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
   umemLock_release(&core->lock);
-  if (!taken) umemPool_tell_lack(ctx, &lack, options->initial);
+  if (!taken) umemPoolBlock_record_failure(ctx, &failure, options->initial);
   return taken;
 }
 
@@ -115,14 +125,14 @@ static umemStatusType construct(umemPool *ctx, void *upstream, umemPoolOptions c
   if (read_options(ctx, given, &options)) {
     impl->core = new_core(upstream, &options);
     if (!impl->core) {
-      umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the pool");
+      umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the pool");
     } else {
-      impl->lane = impl->core->own;
-      impl->serial = impl->lane->serial;
+      impl->list = impl->core->own;
+      impl->serial = impl->list->serial;
       ctx->super.alignment = impl->core->alignment;
       ctx->super.capabilities |= umemPromptBlocks;
       if (take_initial(&ctx->super, impl->core, &options)) return umemOK;
-      free_core(impl->core);
+      end_core(impl->core);
     }
   }
   umemAdaptor_abandon(&ctx->super);
@@ -154,7 +164,7 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
                             "stats->size is %zu: set it to sizeof(umemPoolStats) before the call",
                             size);
   umemPoolStats known = UMEM_POOL_STATS_INIT;
-  umemPool_measure_free(umemPool_core(&ctx->super), &known);
+  umemPoolCore_measure_free(umemPool_core(&ctx->super), &known);
   memcpy(stats, &known, size < sizeof known ? size : sizeof known);
   stats->size = size;
   return umemOK;

@@ -1,12 +1,12 @@
-/* pool_cache.c - the blocks that threads keep for themselves, and how they pass between threads.
- * See umem_pool.h.
+/* pool_cache.c - caches: the small blocks that each thread keeps, and how they pass between threads. See
+ * pool.h.
  *
- * A thread allocates from, and frees to, a stack for each class. When that is empty or full it takes or
- * hands over a whole batch, at the cost of one lock; batches wait in the depot (J. Bonwick, J. Adams:
- * "Magazines and Vmem", USENIX 2001). What the depot has no room for goes back to the spans.
+ * A thread allocates from a stack of blocks of each class, and frees to it. When the stack is empty or full
+ * the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait in the depot (J.
+ * Bonwick, J. Adams: "Magazines and Vmem", USENIX 2001). When the depot is full, blocks go back to the spans.
  *
- * A cache belongs to its thread, which frees it; the lane may end earlier, and then takes the blocks. */
-#include "pool/pool.h"
+ * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then. */
+#include "pool/pool_cache.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,47 +16,13 @@ enum { depot_most = 16 };
 
 /* ---- the caches of a thread ---- */
 
-static umemPoolCache no_cache; /* has serial 0, which no lane has */
+static umemPoolCache no_cache; /* has serial 0, which no list has */
 _Thread_local umemPoolCache *umem_pool_last_cache = &no_cache;
 static _Thread_local umemPoolCache *caches_of_thread;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key; /* without one there are no caches */
-
-/* ---- shares ---- */
-
-static umemPoolCore *graves; /* cores of which nobody has a share; under the global lock */
-
-/* The last share may be given up while locks are held, under which no lock may be destroyed. */
-void umemPoolCore_drop(umemPoolCore *core) {
-  if (__atomic_sub_fetch(&core->shares, 1, __ATOMIC_ACQ_REL)) return;
-  umemLock_acquire_global();
-  core->next_grave = graves;
-  graves = core;
-  umemLock_release_global();
-}
-
-void umemPoolCore_bury(void) {
-  umemLock_acquire_global();
-  umemPoolCore *core = graves;
-  graves = NULL;
-  umemLock_release_global();
-  while (core) {
-    umemPoolCore *next = core->next_grave;
-    for (umemPoolLane *lane = core->lanes, *after; lane; lane = after) {
-      after = lane->next;
-      free(lane);
-    }
-    umemPageMap_fini(&core->map);
-    umemPool_renew_waits(core);
-    pthread_cond_destroy(&core->landed);
-    pthread_cond_destroy(&core->no_guests);
-    umemLock_destroy(&core->lock);
-    free(core);
-    core = next;
-  }
-}
 
 static void free_slots(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
@@ -65,7 +31,7 @@ static void free_slots(umemPoolCache *cache) {
     slot->entries = NULL;
     slot->limit = 0;
     slot->served = 0;
-    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED); /* its thread may be looking at it */
+    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED); /* its thread may be reading it */
   }
 }
 
@@ -73,7 +39,7 @@ static void free_slots(umemPoolCache *cache) {
 static void drain_cache(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
     umemPoolSlot *slot = &cache->slots[i];
-    umemPool_put(cache->lane, slot->entries, slot->count);
+    umemPoolSpan_put(cache->list, slot->entries, slot->count);
     __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
   }
 }
@@ -84,30 +50,30 @@ static bool is_mine(umemPoolCache const *cache) {
   return mine;
 }
 
-/* Takes what is in the cache, and the cache out of the lane's list. Under the lock. In a child of fork
- * what another thread was doing to its cache is not finished, and never will be. */
-static void leave_lane(umemPoolCache *cache) {
+/* Drains the cache and takes it off the list. Under the lock. In a child of fork the caches of the parent's
+ * other threads may be half changed: these stay as they are. */
+static void leave_list(umemPoolCache *cache) {
   if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
   for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += cache->slots[i].served;
   if (cache->before)
     cache->before->after = cache->after;
   else
-    cache->lane->caches = cache->after;
+    cache->list->caches = cache->after;
   if (cache->after) cache->after->before = cache->before;
   free_slots(cache);
 }
 
-/* Ends a cache of the calling thread, which is in its list no more. */
+/* Ends a cache of the calling thread, which is not among its caches any more. */
 static void end_cache(umemPoolCache *cache) {
   umemPoolCore *core = cache->core;
   umemLock_acquire(&core->lock);
   if (!cache->ended) {
     drain_cache(cache);
-    leave_lane(cache);
+    leave_list(cache);
   }
   umemLock_release(&core->lock);
   free(cache);
-  umemPoolCore_drop(core);
+  umemPoolCore_release(core);
 }
 
 /* pthread calls it at the end of each thread that has had a cache. */
@@ -126,18 +92,18 @@ static void make_key(void) { has_key = pthread_key_create(&key, end_thread) == 0
 /* A library that is closed must leave no destructor behind. */
 __attribute__((destructor)) static void delete_key(void) {
   if (has_key) pthread_key_delete(key);
-  umemPoolCore_bury();
+  umemPoolCore_free_released();
 }
 
-/* Frees the caches whose lanes have ended before, and have taken all that was in them. Takes no lock but
- * the global one: other pools' may be held, whose upstream this thread is using. */
+/* Frees the caches whose lists have ended, and have drained them. Takes no lock but the global one: this
+ * thread may hold the locks of other pools, whose upstream it is using. */
 static void sweep(void) {
   for (umemPoolCache **link = &caches_of_thread; *link;) {
     umemPoolCache *cache = *link;
     if (__atomic_load_n(&cache->ended, __ATOMIC_ACQUIRE)) {
       *link = cache->next;
       if (umem_pool_last_cache == cache) umem_pool_last_cache = &no_cache;
-      umemPoolCore_drop(cache->core);
+      umemPoolCore_release(cache->core);
       free(cache);
     } else {
       link = &cache->next;
@@ -145,48 +111,49 @@ static void sweep(void) {
   }
 }
 
-static umemPoolCache *new_cache(umemPoolLane *lane) {
-  umemPoolCore *core = lane->core;
+static umemPoolCache *new_cache(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
   pthread_once(&key_once, make_key);
   if (!has_key || pthread_setspecific(key, &key) != 0) return NULL;
   sweep();
   umemPoolCache *cache = calloc(1, sizeof *cache);
   if (!cache) return NULL;
-  cache->serial = lane->serial;
+  cache->serial = list->serial;
   cache->core = core;
-  cache->lane = lane;
+  cache->list = list;
   cache->lineage = umem_fork_count();
-  __atomic_add_fetch(&core->shares, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&core->references, 1, __ATOMIC_RELAXED);
   cache->next = caches_of_thread;
   caches_of_thread = cache;
   umemLock_acquire(&core->lock);
-  cache->after = lane->caches;
-  if (lane->caches) lane->caches->before = cache;
-  lane->caches = cache;
+  cache->after = list->caches;
+  if (list->caches) list->caches->before = cache;
+  list->caches = cache;
   umemLock_release(&core->lock);
   return cache;
 }
 
-/* The calling thread's cache of the lane; NULL if it has none. */
-static umemPoolCache *known_cache(umemPoolLane const *lane) {
+/* The calling thread's cache of the list; NULL if it has none. */
+static umemPoolCache *known_cache(umemPoolFreeList const *list) {
   umemPoolCache *cache = caches_of_thread;
-  while (cache && cache->serial != lane->serial) cache = cache->next;
+  while (cache && cache->serial != list->serial) cache = cache->next;
   return cache;
 }
 
-umemPoolCache *umemPoolCache_mine(umemPoolLane *lane) {
-  if (umem_pool_last_cache->serial == lane->serial) return umem_pool_last_cache;
-  umemPoolCache *cache = known_cache(lane);
-  if (!cache) cache = new_cache(lane);
+umemPoolCache *umemPoolCache_mine(umemPoolFreeList *list) {
+  if (umem_pool_last_cache->serial == list->serial) return umem_pool_last_cache;
+  umemPoolCache *cache = known_cache(list);
+  if (!cache) cache = new_cache(list);
   if (cache) umem_pool_last_cache = cache;
   return cache;
 }
 
-void umemPool_end_caches(umemPoolLane *lane) {
-  while (lane->caches) {
-    umemPoolCache *cache = lane->caches;
-    leave_lane(cache);
-    __atomic_store_n(&cache->ended, true, __ATOMIC_RELEASE); /* its thread's from here on */
+void umemPoolCache_end_all(umemPoolFreeList *list) {
+  while (list->caches) {
+    umemPoolCache *cache = list->caches;
+    leave_list(cache);
+    __atomic_store_n(&cache->ended, true,
+                     __ATOMIC_RELEASE); /* from here on the thread owns it alone */
   }
   sweep();
 }
@@ -203,63 +170,80 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
 
 /* ---- the depot ---- */
 
-bool umemPool_fetch(umemPoolLane *lane, unsigned class, umemPoolSlot *slot) {
-  umemPoolCore *core = lane->core;
-  umemPoolShelf *self = &lane->shelves[class];
+static umemPoolBatch *take_batch(umemPoolFreeClass *self) {
   umemPoolBatch *batch = self->depot;
-  if (!batch) return false;
+  if (!batch) return NULL;
   self->depot = batch->next;
   self->depot_count--;
-  memcpy(slot->entries, batch->entries, core->shapes[class].batch * sizeof *slot->entries);
-  __atomic_store_n(&slot->count, core->shapes[class].batch, __ATOMIC_RELAXED);
+  return batch;
+}
+
+static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
   batch->next = core->empty_batches;
   core->empty_batches = batch;
+}
+
+bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *slot) {
+  uint32_t count = list->core->shapes[class].batch;
+  umemPoolBatch *batch = take_batch(&list->classes[class]);
+  if (!batch) return false;
+  memcpy(slot->entries, batch->entries, count * sizeof *slot->entries);
+  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  put_empty(list->core, batch);
   return true;
 }
 
 /* An empty batch, where the depot has room for one more; or NULL. */
-static umemPoolBatch *room_in_depot(umemPoolLane *lane, unsigned class) {
-  umemPoolCore *core = lane->core;
-  if (lane->shelves[class].depot_count == depot_most) return NULL;
+static umemPoolBatch *room_in_depot(umemPoolFreeList *list, unsigned class) {
+  umemPoolCore *core = list->core;
+  if (list->classes[class].depot_count == depot_most) return NULL;
   umemPoolBatch *batch = core->empty_batches;
   if (!batch) return malloc(sizeof *batch);
   core->empty_batches = batch->next;
   return batch;
 }
 
-/* The batch that has been in the slot for longest goes. */
-void umemPool_hand_over(umemPoolLane *lane, unsigned class, umemPoolSlot *slot) {
-  uint32_t count = lane->core->shapes[class].batch;
-  umemPoolBatch *batch = room_in_depot(lane, class);
+/* The batch that has been in the slot longest goes. */
+void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlot *slot) {
+  uint32_t count = list->core->shapes[class].batch;
+  umemPoolBatch *batch = room_in_depot(list, class);
   if (batch) {
     memcpy(batch->entries, slot->entries, count * sizeof *slot->entries);
-    batch->next = lane->shelves[class].depot;
-    lane->shelves[class].depot = batch;
-    lane->shelves[class].depot_count++;
+    batch->next = list->classes[class].depot;
+    list->classes[class].depot = batch;
+    list->classes[class].depot_count++;
   } else {
-    umemPool_put(lane, slot->entries, count);
+    umemPoolSpan_put(list, slot->entries, count);
   }
   memmove(slot->entries, slot->entries + count, (slot->count - count) * sizeof *slot->entries);
   __atomic_store_n(&slot->count, slot->count - count, __ATOMIC_RELAXED);
 }
 
-static void drain_depot(umemPoolLane *lane) {
-  umemPoolCore *core = lane->core;
-  for (unsigned i = 0; i < umemPoolClasses; i++) {
-    umemPoolShelf *self = &lane->shelves[i];
-    for (umemPoolBatch *batch; (batch = self->depot);) {
-      self->depot = batch->next;
-      umemPool_put(lane, batch->entries, core->shapes[i].batch);
-      batch->next = core->empty_batches;
-      core->empty_batches = batch;
+static void drain_depot(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    for (umemPoolBatch *batch; (batch = take_batch(&list->classes[i]));) {
+      umemPoolSpan_put(list, batch->entries, core->shapes[i].batch);
+      put_empty(core, batch);
     }
-    self->depot_count = 0;
-  }
 }
 
-void umemPool_drain(umemPoolLane *lane) {
-  umemPoolCache *cache = known_cache(lane);
+void umemPoolCache_drain(umemPoolFreeList *list) {
+  umemPoolCache *cache = known_cache(list);
   if (cache) drain_cache(cache);
-  drain_depot(lane);
-  umemPool_remove_whole(lane);
+  drain_depot(list);
+  umemPoolSpan_remove_whole(list);
+}
+
+void umemPoolCache_free_depot(umemPoolFreeList *list) {
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    for (umemPoolBatch *batch; (batch = take_batch(&list->classes[i]));) free(batch);
+}
+
+void umemPoolCache_free_empty(umemPoolCore *core) {
+  while (core->empty_batches) {
+    umemPoolBatch *batch = core->empty_batches;
+    core->empty_batches = batch->next;
+    free(batch);
+  }
 }

@@ -1,95 +1,126 @@
-/* pool_find.c - finds a block where the calling thread keeps none. See umem_pool.h.
+/* pool_find.c - finds a block where the calling thread's cache has none. See pool.h.
  *
- * First the pool takes what it has, or lets the upstream add to it. Where memory is lacking, but some is on
- * its way to another thread, it looks again when that has come. Then it gives back what it does not use and
- * looks for the last time: the upstream is asked again only if it was given something, or for less. */
-#include "pool/pool.h"
+ * First the pool uses what it has, or what the upstream adds. If it is out of memory, but the upstream is
+ * about to answer another thread, it tries again after that. Then it gives back what it does not use and
+ * tries for the last time: the upstream is asked again only if something went back to it, or for less. */
+#include "pool/pool_find.h"
 
-/* ---- looks ---- */
+#include "pool/pool_chunk.h"
+#include "pool/pool_grow.h"
+#include "pool/pool_large.h"
+#include "pool/pool_queue.h"
+#include "pool/pool_transfer.h"
 
-/* Makes sure that the lane has a span with free blocks: of its own, mixed ones, others', a new one. */
-static bool have_span(umemPoolLane *lane, unsigned class, umemPoolGrowth growth,
-                      umemPoolLack *lack) {
-  if (lane->shelves[class].spans) return true;
-  if (umemPoolLane_has_others(lane) &&
-      (umemPool_add_span(lane, class, umemPoolGrowNot, lack) ||
-       (umemPool_borrow_spans(lane, class) && lane->shelves[class].spans)))
-    return true;
-  return umemPool_add_span(lane, class, growth, lack);
+/* ---- one try ---- */
+
+/* Whether the request was served from what the list has free. */
+static bool is_found(umemPoolRequest *request, umemPoolResult result) {
+  if (result == umemPoolNoRam) request->failure.reason = umemPoolNoRecords;
+  return result == umemPoolFound;
 }
 
-/* While the upstream is asked, a function that it calls may have freed blocks to the slot; but a new span
- * must not stay without a live block, as it goes back when its last one is freed. */
+static bool add_span(umemPoolRequest *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  size_t size = (size_t)list->core->shapes[request->class].pages << umemPageShift;
+  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure};
+  umemPoolResult result;
+  do result = umemPoolSpan_add(list, request->class);
+  while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
+  return is_found(request, result);
+}
+
+static bool find_range(umemPoolRequest *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  size_t size = request->size, alignment = request->alignment;
+  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure};
+  umemPoolResult result;
+  request->entry.live = NULL;
+  do result = umemPoolLarge_alloc(list, size, alignment, &request->entry.adr);
+  while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
+  return is_found(request, result);
+}
+
+/* Makes sure that the list has a span with free blocks: of its own, from its own range, of other lists, from
+ * new memory. */
+static bool have_span(umemPoolRequest *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  umemPoolFreeClass const *self = &list->classes[request->class];
+  if (self->spans) return true;
+  if (umemPoolFreeList_has_others(list) &&
+      (add_span(request, umemPoolGrowNot) ||
+       (umemPoolTransfer_spans(list, request->class) && self->spans)))
+    return true;
+  return add_span(request, growth);
+}
+
+/* While the upstream is asked, a function of the program that it calls may free blocks to the slot. But a new
+ * span must not stay without a live block, because it goes back when its last one is freed. */
 static bool find_small(umemPoolRequest *request, umemPoolGrowth growth) {
-  umemPoolLane *lane = request->lane;
+  umemPoolFreeList *list = request->list;
   umemPoolSlot *slot = request->slot;
   unsigned class = request->class;
-  if (slot && (slot->count || umemPool_fetch(lane, class, slot)))
+  if (slot && (slot->count || umemPoolCache_fetch(list, class, slot)))
     return umemPoolSlot_pop(slot, &request->entry);
-  if (!have_span(lane, class, growth, &request->lack)) return false;
-  if (!slot || slot->count) return umemPool_take(lane, class, &request->entry, 1) == 1;
-  uint32_t count = umemPool_take(lane, class, slot->entries, lane->core->shapes[class].batch);
+  if (!have_span(request, growth)) return false;
+  if (!slot || slot->count) return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
+  uint32_t count = umemPoolSpan_take(list, class, slot->entries, list->core->shapes[class].batch);
   __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
   return umemPoolSlot_pop(slot, &request->entry);
 }
 
-static bool find_range(umemPoolRequest *request, umemPoolGrowth growth) {
-  request->entry.live = NULL;
-  return umemPool_alloc_large(request->lane, request->size, request->alignment, growth,
-                              &request->entry.adr, &request->lack);
-}
-
 /* Where there is no room for a span there may be some for a block alone. */
-static bool look(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGrowth alone) {
+static bool try_once(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGrowth alone) {
   if (request->class == umemPoolClasses) return find_range(request, growth);
   if (find_small(request, growth)) return true;
-  return request->lack.why != umemPoolLanded && find_range(request, alone);
+  return request->failure.reason != umemPoolChanged && find_range(request, alone);
 }
 
-/* Looks until memory comes no more. The upstream, once it has refused, is asked no more meanwhile. */
-static bool keep_looking(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGrowth alone) {
-  umemPoolLack *lack = &request->lack;
+/* Tries until no more memory comes. Once the upstream has refused, it is not asked again meanwhile. */
+static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGrowth alone) {
+  umemPoolFailure *failure = &request->failure;
   for (;;) {
-    if (look(request, growth, alone)) return true;
-    if (lack->why == umemPoolLanded) {
-      lack->why = umemPoolBooks;
+    if (try_once(request, growth, alone)) return true;
+    if (failure->reason == umemPoolChanged) {
+      failure->reason = umemPoolNoRecords;
     } else {
-      bool waited = umemPoolLack_is_of_memory(lack) && umemPool_await_chunk(request->lane->core);
+      bool waited =
+          umemPoolFailure_is_of_memory(failure) && umemPoolChunk_await(request->list->core);
       if (!waited) return false;
-      if (lack->why == umemPoolUpstream) growth = alone = umemPoolGrowByOthers;
+      if (failure->reason == umemPoolUpstreamFailed) growth = alone = umemPoolGrowByOthers;
     }
   }
 }
 
-/* ---- where memory is lacking ---- */
+/* ---- out of memory ---- */
 
-/* What is not used comes together, but what other threads keep: with the pool's own lane, from which
- * chunks can go; or, where the upstream cannot wait, with the one that needs it. */
-static void collect(umemPoolLane *lane) {
-  umemPoolLane *own = lane->core->own;
-  umemPool_drain(lane);
-  umemPool_join_waiting(lane);
-  if (!umemPoolLane_has_others(lane)) return;
-  umemPoolLane *to = umemPoolLane_is_blocked(own) ? lane : own;
-  if (!umemPoolLane_is_blocked(to)) umemPool_gather(to);
+/* Brings together what is not used, except what the caches of other threads have: in the pool's own list,
+ * from which chunks can go back; or, where the upstream cannot wait, in the list that needs it. */
+static void collect(umemPoolFreeList *list) {
+  umemPoolFreeList *own = list->core->own;
+  umemPoolCache_drain(list);
+  umemPoolLarge_coalesce(list);
+  if (!umemPoolFreeList_has_others(list)) return;
+  umemPoolFreeList *to = umemPoolQueue_is_blocked(own) ? list : own;
+  if (!umemPoolQueue_is_blocked(to)) umemPoolTransfer_all(to);
 }
 
-/* Gives back what is not used. How the lane may grow then: by the upstream's, if it was given any. */
-static umemPoolGrowth reclaim(umemPoolLane *lane, umemPoolLack const *lack) {
-  umemPoolCore *core = lane->core;
+/* Gives back what is not used. Returns how the list may grow then: by the upstream, if that got anything. */
+static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *failure) {
+  umemPoolCore *core = list->core;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  collect(lane);
+  collect(list);
   uint64_t before = core->reserved;
-  umemPool_release_chunks(core, 0);
+  umemPoolChunk_release(core, 0);
   umemAttempt_end(&forgotten);
   if (core->reserved == before) return umemPoolGrowByOthers;
-  return lack->why == umemPoolMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
+  return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
 }
 
-bool umemPool_find(umemPoolRequest *request) {
-  request->lack.why = umemPoolBooks;
-  if (keep_looking(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
-  if (!umemPoolLack_is_of_memory(&request->lack)) return false;
-  return keep_looking(request, reclaim(request->lane, &request->lack), umemPoolGrowLeast);
+bool umemPoolRequest_find(umemPoolRequest *request) {
+  umemPoolFailure *failure = &request->failure;
+  failure->reason = umemPoolNoRecords;
+  if (keep_trying(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
+  if (!umemPoolFailure_is_of_memory(failure)) return false;
+  return keep_trying(request, reclaim(request->list, failure), umemPoolGrowLeast);
 }

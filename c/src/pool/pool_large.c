@@ -1,25 +1,24 @@
-/* pool_large.c - blocks that are too large for spans, and blocks alone. See umem_pool.h.
+/* pool_large.c - blocks that are too large for spans, and small ones for which no span has room. See pool.h.
  *
- * A block is a range of units. Taking and joining ranges costs some ten looks at memory far apart, so
- * blocks of 17 units (more than a page) up to 1024 have a descriptor: when they are freed they stay
- * ranges and wait, by their size, for the next request of that size. No two of them begin in one page, so
- * that the map leads from an address to the descriptor. Before the pool takes a new chunk what waits is
- * joined, if it is a sixteenth of all; before the pool gives any back, or gives up, in any case. */
-#include "pool/pool.h"
-
-#include <stdlib.h>
-#include <string.h>
+ * A large block is a range of units. To take a range and to coalesce it with its neighbours costs about ten
+ * reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1024 have a descriptor.
+ * When they are freed they stay ranges, on a quick list of their size, and serve the next request of that
+ * size (C. B. Weinstock, W. A. Wulf: "Quick Fit", SIGPLAN Notices 23, 1988). No two of them begin in one
+ * page, so that the page map leads from an address to the descriptor. Quick lists that hold a sixteenth of
+ * the pool are coalesced before the pool takes a new chunk, and all of them before it gives chunks back or
+ * fails. */
+#include "pool/pool_large.h"
 
 enum {
   line = 64,
   slab_blocks = 63,
   units_least = umemPoolPage / umemPoolUnit + 1,
-  waiting_most = 32
+  quick_most = 32 /* blocks of a quick list */
 };
 
 struct umemPoolLarge {
-  struct umemPoolLarge *next; /* that waits, or is not in use */
-  umemPoolLane *home;         /* of whose range it is a part */
+  struct umemPoolLarge *next; /* on a quick list, or not in use */
+  umemPoolFreeList *home;     /* whose range it is a part of */
   uintptr_t adr;
   uint64_t units;
   bool live;
@@ -28,11 +27,7 @@ struct umemPoolLarge {
 _Static_assert(sizeof(umemPoolLarge) == line, "its address leaves room for the class");
 
 static umemPoolLarge *large_of(uintptr_t word) {
-  return (umemPoolLarge *)(void *)umemPoolSpan_of(word);
-}
-
-static uint64_t units_of(size_t size) {
-  return ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
+  return (umemPoolLarge *)(word & ~(uintptr_t)umemPoolClassMask);
 }
 
 /* ---- descriptors ---- */
@@ -44,7 +39,7 @@ static void put_away(umemPoolCore *core, umemPoolLarge *block) {
 
 static umemPoolLarge *new_descriptor(umemPoolCore *core) {
   if (!core->unused_large) {
-    umemPoolLarge *blocks = umemPool_new_slab(core, slab_blocks * sizeof *blocks);
+    umemPoolLarge *blocks = umemPoolCore_new_slab(core, slab_blocks * sizeof *blocks);
     if (!blocks) return NULL;
     for (int i = slab_blocks; i-- > 0;) put_away(core, &blocks[i]);
   }
@@ -53,13 +48,13 @@ static umemPoolLarge *new_descriptor(umemPoolCore *core) {
   return block;
 }
 
-/* Writes down the lane's new range at adr. False without memory. */
-static bool describe(umemPoolLane *lane, uintptr_t adr, uint64_t units) {
-  umemPoolCore *core = lane->core;
+/* Records the list's new range at adr. False without memory. */
+static bool describe(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
+  umemPoolCore *core = list->core;
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolLarge *block = umemPageMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
   if (!block) return false;
-  block->home = lane;
+  block->home = list;
   block->adr = adr;
   block->units = units;
   block->live = true;
@@ -67,12 +62,12 @@ static bool describe(umemPoolLane *lane, uintptr_t adr, uint64_t units) {
   return true;
 }
 
-/* Makes the range of block, which is not live, free for the lane. False, with nothing changed, without
- * memory for the books. */
-static bool join(umemPoolLane *lane, umemPoolLarge *block) {
-  if (!umemPool_unreserve(lane, block->home, block->adr)) return false;
-  umemPageMap_set(&lane->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
-  put_away(lane->core, block);
+/* Makes the range of block, which is not live, free for the list. False, with nothing changed, without RAM
+ * for the record. */
+static bool coalesce(umemPoolFreeList *list, umemPoolLarge *block) {
+  if (!umemPoolRange_free(list, block->home, block->adr)) return false;
+  umemPageMap_set(&list->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
+  put_away(list->core, block);
   return true;
 }
 
@@ -83,67 +78,66 @@ static umemPoolLarge *block_at(umemPoolCore *core, uintptr_t adr) {
   return large_of(word)->adr == adr ? large_of(word) : NULL;
 }
 
-/* ---- blocks that wait ---- */
+/* ---- quick lists ---- */
 
-static umemPoolLarge *take_waiting(umemPoolLane *lane, uint64_t units) {
-  umemPoolLarge *block = lane->waiting[units];
+static umemPoolLarge *take_quick(umemPoolFreeList *list, uint64_t units) {
+  umemPoolLarge *block = list->quick[units];
   if (!block) return NULL;
-  lane->waiting[units] = block->next;
-  lane->waiting_counts[units]--;
-  lane->waiting_units -= units;
+  list->quick[units] = block->next;
+  list->quick_counts[units]--;
+  list->quick_units -= units;
   return block;
 }
 
-static void let_wait(umemPoolLane *lane, umemPoolLarge *block) {
-  block->next = lane->waiting[block->units];
-  lane->waiting[block->units] = block;
-  lane->waiting_counts[block->units]++;
-  lane->waiting_units += block->units;
+static void put_quick(umemPoolFreeList *list, umemPoolLarge *block) {
+  block->next = list->quick[block->units];
+  list->quick[block->units] = block;
+  list->quick_counts[block->units]++;
+  list->quick_units += block->units;
 }
 
-/* What cannot be joined waits on. */
-void umemPool_join_waiting(umemPoolLane *lane) {
-  for (uint64_t units = 0; lane->waiting_units && units < umemPoolWaitingSizes; units++)
-    for (umemPoolLarge *block; (block = take_waiting(lane, units));)
-      if (!join(lane, block)) {
-        let_wait(lane, block);
+/* What cannot be coalesced stays. */
+void umemPoolLarge_coalesce(umemPoolFreeList *list) {
+  for (uint64_t units = 0; list->quick_units && units < umemPoolQuickSizes; units++)
+    for (umemPoolLarge *block; (block = take_quick(list, units));)
+      if (!coalesce(list, block)) {
+        put_quick(list, block);
         break;
       }
 }
 
 /* ---- blocks ---- */
 
-static bool find_block(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
-                       uintptr_t *adr, umemPoolLack *lack) {
-  uint64_t units = units_of(size);
-  bool usual = alignment <= umemPoolUnit || alignment <= lane->core->alignment;
-  bool described =
-      units >= units_least && units < umemPoolWaitingSizes && alignment <= umemPoolPage;
-  umemPoolLarge *block = described && usual ? take_waiting(lane, units) : NULL;
+static umemPoolResult find_block(umemPoolFreeList *list, uint64_t units, size_t alignment,
+                                 uintptr_t *adr) {
+  bool usual = alignment <= umemPoolUnit || alignment <= list->core->alignment;
+  bool described = units >= units_least && units < umemPoolQuickSizes && alignment <= umemPoolPage;
+  umemPoolLarge *block = described && usual ? take_quick(list, units) : NULL;
   if (block) {
     block->live = true;
     *adr = block->adr;
-    return true;
+    return umemPoolFound;
   }
-  if (!umemPool_reserve(lane, size, alignment, growth, adr, lack)) return false;
-  if (!described || describe(lane, *adr, units)) return true;
-  umemPool_unreserve(lane, lane, *adr);
-  lack->why = umemPoolBooks;
-  return false;
+  if (!umemPoolRange_take(list, units, alignment, adr)) return umemPoolNoneFree;
+  if (!described || describe(list, *adr, units)) return umemPoolFound;
+  umemPoolRange_free(list, list, *adr);
+  return umemPoolNoRam;
 }
 
-bool umemPool_alloc_large(umemPoolLane *lane, size_t size, size_t alignment, umemPoolGrowth growth,
-                          uintptr_t *adr, umemPoolLack *lack) {
-  umemPoolCore *core = lane->core;
-  if (!find_block(lane, size, alignment, growth, adr, lack)) return false;
+umemPoolResult umemPoolLarge_alloc(umemPoolFreeList *list, size_t size, size_t alignment,
+                                   uintptr_t *adr) {
+  umemPoolCore *core = list->core;
+  uint64_t units = umemPoolUnits_of(size);
+  umemPoolResult result = find_block(list, units, alignment, adr);
+  if (result != umemPoolFound) return result;
   core->large_count++;
-  core->large_units += units_of(size);
+  core->large_units += units;
   core->served++;
-  umemPool_note_peak(core);
-  return true;
+  umemPoolCore_note_peak(core);
+  return umemPoolFound;
 }
 
-/* Whether what lies in the page of adr is no span: those are ranges too. */
+/* Whether there is no span in the page of adr: a span is a range, too. */
 static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
   uintptr_t word = umemPageMap_find(&core->map, adr);
   return !word || umemPoolClass_of(word) == umemPoolLargeClass;
@@ -155,33 +149,33 @@ static umemStatusType count_free(umemPoolCore *core, uint64_t units) {
   return umemOK;
 }
 
-static umemStatusType free_described(umemPoolLane *lane, umemPoolLarge *block) {
+static umemStatusType free_described(umemPoolFreeList *list, umemPoolLarge *block) {
   uint64_t units = block->units;
   if (!block->live) return umemValueError;
   block->live = false;
-  if (lane->waiting_counts[units] < waiting_most) {
-    let_wait(lane, block);
-  } else if (!join(lane, block)) {
+  if (list->quick_counts[units] < quick_most) {
+    put_quick(list, block);
+  } else if (!coalesce(list, block)) {
     block->live = true;
     return umemMemoryError;
   }
-  return count_free(lane->core, units);
+  return count_free(list->core, units);
 }
 
-umemStatusType umemPool_free_large(umemPoolLane *lane, uintptr_t adr) {
-  umemPoolCore *core = lane->core;
+umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr) {
+  umemPoolCore *core = list->core;
   umemPoolLarge *block = block_at(core, adr);
   uint64_t units = 0;
-  if (block) return free_described(lane, block);
-  umemPoolLane *home = outside_spans(core, adr) ? umemPool_home_of(core, adr, &units) : NULL;
+  if (block) return free_described(list, block);
+  umemPoolFreeList *home = outside_spans(core, adr) ? umemPoolRange_home(core, adr, &units) : NULL;
   if (!home) return umemValueError;
-  return umemPool_unreserve(lane, home, adr) ? count_free(core, units) : umemMemoryError;
+  return umemPoolRange_free(list, home, adr) ? count_free(core, units) : umemMemoryError;
 }
 
-uint64_t umemPool_large_extent(umemPoolCore *core, uintptr_t adr) {
+uint64_t umemPoolLarge_extent(umemPoolCore *core, uintptr_t adr) {
   umemPoolLarge *block = block_at(core, adr);
   uint64_t units = 0;
   if (block) return block->live ? block->units << umemPoolUnitShift : 0;
-  if (!outside_spans(core, adr) || !umemPool_home_of(core, adr, &units)) return 0;
+  if (!outside_spans(core, adr) || !umemPoolRange_home(core, adr, &units)) return 0;
   return units << umemPoolUnitShift;
 }

@@ -1,6 +1,12 @@
-/* pool_on.c - the context of a view: a lane of a pool, and the queue that it is in the order of. See
- * umem_pool.h. */
+/* pool_on.c - the context of a view: a free list of a pool, and its queue. See pool.h. */
 #include "pool/pool.h"
+
+#include "pool/pool_block.h"
+#include "pool/pool_cache.h"
+#include "pool/pool_free_list.h"
+#include "pool/pool_large.h"
+#include "pool/pool_queue.h"
+#include "pool/pool_transfer.h"
 
 #include <umem/pool_on.h>
 
@@ -9,37 +15,37 @@
 static void on_trim(umemVirtual *ctx, size_t keep) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
-  if (!umemPool_still_is(ctx)) return;
+  if (!umemPoolBlock_has_pool(ctx)) return;
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&core->lock);
-  umemPool_drain(impl->lane);
-  umemPool_join_waiting(impl->lane);
-  uint64_t units = umemRange_totals(impl->lane->range).free_bytes;
-  bool blocked = umemPoolLane_is_blocked(impl->lane) || umemPoolLane_is_blocked(core->own);
+  umemPoolCache_drain(impl->list);
+  umemPoolLarge_coalesce(impl->list);
+  uint64_t units = umemRange_totals(impl->list->range).free_bytes;
+  bool blocked = umemPoolQueue_is_blocked(impl->list) || umemPoolQueue_is_blocked(core->own);
   if (!blocked && units << umemPoolUnitShift > keep)
-    blocked = !umemPool_gather_from(core->own, impl->lane);
+    blocked = !umemPoolTransfer_from(core->own, impl->list);
   if (blocked)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "a stream is being captured into a graph: trim before or after it");
   umemLock_release(&core->lock);
   umemAttempt_end(&held);
-  umemPool_tell_held(ctx, &held);
+  umemPoolBlock_record_held(ctx, &held);
 }
 
-/* Whatever fails, the view ends. */
+/* The view ends, whatever fails. */
 static void on_dtor(umemVirtual *ctx) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&core->lock);
-  if (!core->ended) umemPoolLane_end(impl->lane);
+  if (!core->ended) umemPoolFreeList_end(impl->list);
   umemLock_release(&core->lock);
   umemAttempt_end(&held);
-  umemPool_tell_held(ctx, &held);
-  umemPoolCore_drop(core);
-  umemPoolCore_bury();
+  umemPoolBlock_record_held(ctx, &held);
+  umemPoolCore_release(core);
+  umemPoolCore_free_released();
   umemAdaptor_dtor(ctx);
 }
 
@@ -54,7 +60,7 @@ static struct umemVtbl const on_vtbl = {
 
 /* ---- construction ---- */
 
-/* The core of pool; NULL, with a status on ctx, when it is none. */
+/* The core of pool; NULL, with a status on ctx, when that is not a constructed pool. */
 static umemPoolCore *core_of(umemVirtual *ctx, umemPool *pool) {
   uint64_t before = umem_thread.failures;
   if (!umem_guard(pool)) {
@@ -78,26 +84,26 @@ static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
   return false;
 }
 
-/* What pool and queue both can do; it is the queue that is ordered, or not. */
+/* What pool and queue can both do. Whether the view is ordered depends on the queue alone. */
 static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
   uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
   return both | (pool->capabilities & (umemFaultable | umemPromptBlocks));
 }
 
-static bool open_lane(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) {
+static bool open_list(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) {
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&impl->core->lock);
-  impl->lane = umemPoolLane_new(impl->core, queue);
+  impl->list = umemPoolFreeList_new(impl->core, queue);
   umemLock_release(&impl->core->lock);
   umemAttempt_end(&held);
-  if (impl->lane) {
-    impl->serial = impl->lane->serial;
-    __atomic_add_fetch(&impl->core->shares, 1, __ATOMIC_RELAXED);
+  if (impl->list) {
+    impl->serial = impl->list->serial;
+    __atomic_add_fetch(&impl->core->references, 1, __ATOMIC_RELAXED);
     return true;
   }
   if (umemAttempt_record(&held) == umemOK)
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the pool");
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the pool");
   return false;
 }
 
@@ -111,7 +117,7 @@ umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
   if (!impl) return umem_result(before);
   umemVirtual *self = &ctx->super, *queue = ordered;
   impl->core = core_of(self, pool);
-  if (impl->core && is_one_memory(self, pool, queue) && open_lane(self, impl, queue)) {
+  if (impl->core && is_one_memory(self, pool, queue) && open_list(self, impl, queue)) {
     self->capabilities = capabilities_of(queue, &pool->super);
     self->alignment = pool->super.alignment;
     return umemOK;

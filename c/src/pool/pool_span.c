@@ -1,22 +1,24 @@
-/* pool_span.c - spans of small blocks of one class. See umem_pool.h. */
-#include "pool/pool.h"
+/* pool_span.c - cuts spans into small blocks, and knows which of these are free. See pool.h. */
+#include "pool/pool_span.h"
 
-#include <stdlib.h>
+#include "pool/pool_queue.h"
+#include "pool/pool_range.h"
+
 #include <string.h>
 
 enum { line = 64, slab_size = 4096 };
 
 /* ---- classes ---- */
 
-/* The blocks that a thread moves at once: few bytes, but enough to make the lock cheap. */
+/* The blocks of a batch: few bytes, but enough blocks to spread the cost of the lock. */
 static uint32_t batch_of(uint32_t size) {
   uint32_t const bytes = 32 << 10, least = 2;
   uint32_t batch = bytes / size;
-  return batch > umemPoolBatchMost ? (uint32_t)umemPoolBatchMost : batch < least ? least : batch;
+  return batch > umemPoolBatchMost ? umemPoolBatchMost : batch < least ? least : batch;
 }
 
-/* 16, 32, ..., 128, then four to each power of two: a block is at most a quarter larger than asked for.
- * Spans of a page hold eight blocks at least, those of eight pages likewise. */
+/* 16, 32, ..., 128, then four to each power of two: a block is at most a quarter larger than the request.
+ * A span of one page or of eight pages holds at least eight blocks. */
 static umemPoolShape shape_of(unsigned class) {
   uint32_t size =
       class < 8 ? umemPoolGrain * (class + 1) : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
@@ -25,12 +27,11 @@ static umemPoolShape shape_of(unsigned class) {
                          ((UINT64_C(1) << 40) + size - 1) / size};
 }
 
-/* Sizes are rounded up to multiples of the alignment, and blocks of such a size are aligned in a span,
- * which is. */
-void umemPool_init_classes(umemPoolCore *core) {
+/* Sizes are rounded up to multiples of the alignment. Blocks of such a size are aligned, because spans are.
+ * */
+void umemPoolSpan_init_classes(umemPoolCore *core) {
   umemPoolShape *shapes = core->shapes;
   for (unsigned i = 0; i < umemPoolClasses; i++) shapes[i] = shape_of(i);
-  shapes[umemPoolLargeClass].pages = 1; /* and no block: what is large is located in no span */
   unsigned fit = 0;
   for (uint32_t size = 0; size <= umemPoolSmall; size += umemPoolGrain) {
     while (fit < umemPoolClasses && (shapes[fit].size < size || shapes[fit].size % core->alignment))
@@ -41,20 +42,7 @@ void umemPool_init_classes(umemPoolCore *core) {
 
 /* ---- descriptors ---- */
 
-struct umemPoolSlab {
-  struct umemPoolSlab *next;
-};
-
-void *umemPool_new_slab(umemPoolCore *core, size_t size) {
-  umemPoolSlab *slab = aligned_alloc(line, line + size);
-  if (!slab) return NULL;
-  memset(slab, 0, line + size);
-  slab->next = core->slabs;
-  core->slabs = slab;
-  return (char *)slab + line;
-}
-
-/* Bytes of a descriptor: whole lines of the processor's cache, of which those of most spans are few. */
+/* Bytes of a descriptor: whole lines of the processor's cache, a few for most spans. */
 static size_t descriptor_size(uint32_t room) {
   size_t size = sizeof(umemPoolSpan) + room + (room + 63) / 64 * sizeof(uint64_t);
   return (size + line - 1) & ~(size_t)(line - 1);
@@ -69,7 +57,7 @@ static bool add_descriptors(umemPoolCore *core, unsigned class) {
   uint32_t room = (core->shapes[class].count + 7) & ~(uint32_t)7;
   size_t size = descriptor_size(room);
   size_t count = size < slab_size ? (slab_size - line) / size : 1;
-  char *slab = umemPool_new_slab(core, count * size);
+  char *slab = umemPoolCore_new_slab(core, count * size);
   if (!slab) return false;
   while (count--) {
     umemPoolSpan *span = (umemPoolSpan *)(void *)(slab + count * size);
@@ -79,7 +67,7 @@ static bool add_descriptors(umemPoolCore *core, unsigned class) {
   return true;
 }
 
-/* A descriptor with no live block: whoever has put it away has left all bytes 0. NULL without memory. */
+/* A descriptor with no live block: the bytes of an unused one are 0. NULL without memory. */
 static umemPoolSpan *new_descriptor(umemPoolCore *core, unsigned class) {
   umemPoolClass *self = &core->classes[class];
   if (!self->unused && !add_descriptors(core, class)) return NULL;
@@ -88,19 +76,11 @@ static umemPoolSpan *new_descriptor(umemPoolCore *core, unsigned class) {
   return span;
 }
 
-void umemPool_end_spans(umemPoolCore *core) {
-  while (core->slabs) {
-    umemPoolSlab *slab = core->slabs;
-    core->slabs = slab->next;
-    free(slab);
-  }
-}
-
 /* ---- the lists of a class ---- */
 
-/* Where a span with free blocks is. */
+/* The list that a span with free blocks is in. */
 static umemPoolSpan **list_of(umemPoolCore *core, unsigned class, umemPoolSpan const *span) {
-  return span->lane ? &span->lane->shelves[class].spans : &core->classes[class].mixed;
+  return span->list ? &span->list->classes[class].spans : &core->classes[class].mixed;
 }
 
 static void link_span(umemPoolCore *core, unsigned class, umemPoolSpan *span) {
@@ -124,10 +104,10 @@ static unsigned class_of(umemPoolCore *core, umemPoolSpan const *span) {
   return umemPoolClass_of(umemPageMap_find(&core->map, adr));
 }
 
-void umemPool_lift_span(umemPoolCore *core, umemPoolSpan *span) {
+void umemPoolSpan_detach(umemPoolCore *core, umemPoolSpan *span) {
   unlink_span(core, class_of(core, span), span);
-  span->lane = NULL;
-  span->orders = 0;
+  span->list = NULL;
+  span->queues = 0;
 }
 
 static void free_all_bits(umemPoolSpan *span, uint32_t count) {
@@ -136,37 +116,36 @@ static void free_all_bits(umemPoolSpan *span, uint32_t count) {
   if (count % 64) bits[count / 64] = (UINT64_C(1) << count % 64) - 1;
 }
 
-bool umemPool_add_span(umemPoolLane *lane, unsigned class, umemPoolGrowth growth,
-                       umemPoolLack *lack) {
-  umemPoolCore *core = lane->core;
+umemPoolResult umemPoolSpan_add(umemPoolFreeList *list, unsigned class) {
+  umemPoolCore *core = list->core;
   umemPoolShape const *shape = &core->shapes[class];
-  size_t size = (size_t)shape->pages << umemPageShift;
   uintptr_t adr;
-  if (!umemPool_reserve(lane, size, umemPoolPage, growth, &adr, lack)) return false;
+  if (!umemPoolRange_take(list, umemPoolUnits_of((size_t)shape->pages << umemPageShift),
+                          umemPoolPage, &adr))
+    return umemPoolNoneFree;
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolSpan *span = NULL;
   if (umemPageMap_prepare(&core->map, page, shape->pages)) span = new_descriptor(core, class);
   if (!span) {
-    lack->why = umemPoolBooks;
-    umemPool_unreserve(lane, lane, adr);
-    return false;
+    umemPoolRange_free(list, list, adr);
+    return umemPoolNoRam;
   }
   free_all_bits(span, shape->count);
   span->free_count = shape->count;
-  span->lane = span->home = lane;
+  span->list = span->home = list;
   __atomic_store_n(&span->page, page, __ATOMIC_RELEASE);
   umemPageMap_set(&core->map, page, shape->pages, (uintptr_t)span | class);
   link_span(core, class, span);
-  return true;
+  return umemPoolFound;
 }
 
-/* Gives a span back to its lane whose blocks are all free. Without memory for the books it stays as it
- * is, for another try. */
-static void remove_span(umemPoolLane *lane, unsigned class, umemPoolSpan *span) {
-  umemPoolCore *core = lane->core;
+/* Frees the range of a span whose blocks are all free. Without RAM for the record the span stays, for another
+ * try. */
+static void remove_span(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
+  umemPoolCore *core = list->core;
   uint64_t page = span->page;
-  if (!umemPool_unreserve(lane, span->home, (uintptr_t)(page << umemPageShift))) {
-    lane->has_whole = true;
+  if (!umemPoolRange_free(list, span->home, (uintptr_t)(page << umemPageShift))) {
+    list->has_whole = true;
     return;
   }
   unlink_span(core, class, span);
@@ -174,27 +153,27 @@ static void remove_span(umemPoolLane *lane, unsigned class, umemPoolSpan *span) 
   put_away(&core->classes[class], span);
 }
 
-void umemPool_remove_whole(umemPoolLane *lane) {
-  if (!lane->has_whole) return;
-  lane->has_whole = false;
+void umemPoolSpan_remove_whole(umemPoolFreeList *list) {
+  if (!list->has_whole) return;
+  list->has_whole = false;
   for (unsigned i = 0; i < umemPoolClasses; i++)
-    for (umemPoolSpan *span = lane->shelves[i].spans, *after; span; span = after) {
+    for (umemPoolSpan *span = list->classes[i].spans, *after; span; span = after) {
       after = span->after;
-      if (span->free_count == lane->core->shapes[i].count) remove_span(lane, i, span);
+      if (span->free_count == list->core->shapes[i].count) remove_span(list, i, span);
     }
 }
 
-/* Who has freed a block to a lifted span may have ended since: then the pool's own lane is ordered after
- * it. */
-void umemPool_lay_span(umemPoolLane *lane, umemPoolSpan *span) {
-  umemPoolCore *core = lane->core;
+/* A queue that has freed a block to a detached span may have ended since. The pool's own list is ordered
+ * after it then. */
+void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span) {
+  umemPoolCore *core = list->core;
   unsigned class = class_of(core, span);
-  if (span->orders)
-    span->orders |= umemPoolLane_bit(lane) | umemPoolLane_bit(core->own);
+  if (span->queues)
+    span->queues |= umemPoolQueue_bit(list) | umemPoolQueue_bit(core->own);
   else
-    span->lane = lane;
+    span->list = list;
   link_span(core, class, span);
-  if (span->lane && span->free_count == core->shapes[class].count) remove_span(lane, class, span);
+  if (span->list && span->free_count == core->shapes[class].count) remove_span(list, class, span);
 }
 
 /* ---- blocks ---- */
@@ -223,34 +202,35 @@ static void reverse(umemPoolEntry *entries, uint32_t count) {
   }
 }
 
-uint32_t umemPool_take(umemPoolLane *lane, unsigned class, umemPoolEntry *entries, uint32_t count) {
-  umemPoolCore *core = lane->core;
+uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry *entries,
+                           uint32_t count) {
+  umemPoolCore *core = list->core;
   umemPoolShape const *shape = &core->shapes[class];
   uint32_t taken = 0;
-  for (umemPoolSpan *span; taken < count && (span = lane->shelves[class].spans);) {
+  for (umemPoolSpan *span; taken < count && (span = list->classes[class].spans);) {
     taken += take_from(shape, span, entries + taken, count - taken);
     if (!span->free_count) unlink_span(core, class, span);
   }
   reverse(entries, taken);
   core->classes[class].out += taken;
   core->small_out += (uint64_t)taken * shape->size;
-  umemPool_note_peak(core);
+  umemPoolCore_note_peak(core);
   return taken;
 }
 
-/* Blocks of the span are free for others than lane: from now on nobody takes any without waiting. */
-static void mix(umemPoolLane *lane, unsigned class, umemPoolSpan *span) {
-  if (span->lane) {
-    unlink_span(lane->core, class, span);
-    span->orders = umemPoolLane_bit(span->lane);
-    span->lane = NULL;
-    link_span(lane->core, class, span);
+/* Blocks of the span are free for other lists than this one: from now on nobody takes any without waiting. */
+static void mix(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
+  if (span->list) {
+    unlink_span(list->core, class, span);
+    span->queues = umemPoolQueue_bit(span->list);
+    span->list = NULL;
+    link_span(list->core, class, span);
   }
-  span->orders |= umemPoolLane_bit(lane);
+  span->queues |= umemPoolQueue_bit(list);
 }
 
-static void put_one(umemPoolLane *lane, umemPoolEntry const *entry) {
-  umemPoolCore *core = lane->core;
+static void put_one(umemPoolFreeList *list, umemPoolEntry const *entry) {
+  umemPoolCore *core = list->core;
   uintptr_t word = umemPageMap_find(&core->map, entry->adr);
   umemPoolSpan *span = umemPoolSpan_of(word);
   unsigned class = umemPoolClass_of(word);
@@ -260,14 +240,14 @@ static void put_one(umemPoolLane *lane, umemPoolEntry const *entry) {
   core->classes[class].out--;
   core->small_out -= shape->size;
   if (!span->free_count++) {
-    span->lane = lane;
+    span->list = list;
     link_span(core, class, span);
-  } else if (span->lane != lane) {
-    mix(lane, class, span);
+  } else if (span->list != list) {
+    mix(list, class, span);
   }
-  if (span->lane && span->free_count == shape->count) remove_span(lane, class, span);
+  if (span->list && span->free_count == shape->count) remove_span(list, class, span);
 }
 
-void umemPool_put(umemPoolLane *lane, umemPoolEntry const *entries, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) put_one(lane, &entries[i]);
+void umemPoolSpan_put(umemPoolFreeList *list, umemPoolEntry const *entries, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) put_one(list, &entries[i]);
 }

@@ -1,37 +1,41 @@
-/* pool_stats.c - what a pool holds, and how it lies there. See umem_pool.h. */
-#include "pool/pool.h"
+/* pool_stats.c - counts of a pool. See pool.h. */
+#include "pool/pool_stats.h"
 
-/* Blocks of the class that wait in the lane's caches or in its depot. Under the lock. */
-static uint64_t waiting(umemPoolLane const *lane, unsigned class) {
-  uint64_t count = (uint64_t)lane->shelves[class].depot_count * lane->core->shapes[class].batch;
-  for (umemPoolCache *cache = lane->caches; cache; cache = cache->after)
+#include "pool/pool_cache.h"
+#include "pool/pool_large.h"
+#include "pool/pool_range.h"
+
+/* Free blocks of the class in the caches and in the depot of the list. Under the lock. */
+static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
+  uint64_t count = (uint64_t)list->classes[class].depot_count * list->core->shapes[class].batch;
+  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
     count += __atomic_load_n(&cache->slots[class].count, __ATOMIC_RELAXED);
   return count;
 }
 
-/* Those in caches and depots of all lanes. A stack may change while it is counted. */
+/* The live blocks of the class. A cache may change while it is counted. */
 static uint64_t live(umemPoolCore const *core, unsigned class) {
   uint64_t kept = 0, out = core->classes[class].out;
-  for (umemPoolLane const *lane = core->lanes; lane; lane = lane->next)
-    kept += waiting(lane, class);
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
+    kept += kept_of(list, class);
   return out > kept ? out - kept : 0;
 }
 
 static uint64_t served(umemPoolCore const *core) {
   uint64_t count = core->served;
-  for (umemPoolLane const *lane = core->lanes; lane; lane = lane->next)
-    for (umemPoolCache *cache = lane->caches; cache; cache = cache->after)
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
+    for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
       for (unsigned i = 0; i < umemPoolClasses; i++)
         count += __atomic_load_n(&cache->slots[i].served, __ATOMIC_RELAXED);
   return count;
 }
 
-/* Of one lane, when all that waits is joined. */
+/* In one list, with its quick lists coalesced. */
 static uint64_t largest_free(umemPoolCore *core) {
   uint64_t largest = 0;
-  for (umemPoolLane *lane = core->lanes; lane; lane = lane->next) {
-    umemPool_join_waiting(lane);
-    uint64_t units = umemRange_totals(lane->range).largest_free;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
+    umemPoolLarge_coalesce(list);
+    uint64_t units = umemPoolRange_largest(list);
     if (units > largest) largest = units;
   }
   return largest << umemPoolUnitShift;
@@ -53,13 +57,13 @@ static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->chunks = core->chunk_count;
 }
 
-void umemPool_measure(umemPoolCore *core, umemPoolStats *stats) {
+void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats) {
   umemLock_acquire(&core->lock);
   measure(core, stats);
   umemLock_release(&core->lock);
 }
 
-void umemPool_measure_free(umemPoolCore *core, umemPoolStats *stats) {
+void umemPoolCore_measure_free(umemPoolCore *core, umemPoolStats *stats) {
   umemLock_acquire(&core->lock);
   measure(core, stats);
   stats->largest_free = largest_free(core);

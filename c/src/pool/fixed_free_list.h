@@ -1,0 +1,113 @@
+/* fixed_free_list.h - the free blocks of one size, and the chunks of an upstream that they are cut from.
+ *
+ * Free blocks are a stack of their numbers (R. K. Treiber: "Systems Programming: Coping with Parallelism",
+ * IBM RJ 5118, 1986). Its head is one word: the number of the uppermost block, and a tag that every change
+ * increments, so that a thread notices when another one was faster. Each block has a link: the number of the
+ * block below it in the stack, or that it is live, and how aligned. The thread that changes a link from live
+ * owns the block, so that of two threads that free one block, one is refused.
+ *
+ * Threads: take and put need no lock. The lock protects the set of chunks. It is open while the upstream is
+ * asked for a chunk, because that may call functions of the program (umemRetry), which may use the list.
+ * Other threads that find no block wait meanwhile, and try again. Descriptors of chunks and outgrown tables
+ * stay until the end, because a slower thread may be reading them. A chunk begins at a page of the page
+ * map, and shares no page with another chunk. */
+#ifndef UMEM_FIXED_FREE_LIST_H
+#define UMEM_FIXED_FREE_LIST_H
+
+#include "core/core.h"
+#include "base/lock.h"
+#include "base/page_map.h"
+
+typedef struct umemFixedChunk {
+  struct umemFixedChunk *older;       /* in the order of creation; constant */
+  struct umemFixedChunk *next_unused; /* under the lock */
+  uintptr_t adr;                      /* atomic; changes under the lock */
+  bool held;                          /* not given back; under the lock */
+  uint32_t first, count;              /* numbers of blocks; constant */
+  uint32_t free_count;                /* while they are counted, under the lock */
+  uint32_t links[];                   /* atomic */
+} umemFixedChunk;
+
+/* From blocks' numbers to chunks: a slot for each 2^shift numbers. A chunk has one or more. */
+typedef struct umemFixedTable {
+  struct umemFixedTable *older; /* the one that this has outgrown; owned */
+  size_t room;
+  umemFixedChunk *chunks[]; /* owned by the list */
+} umemFixedTable;
+
+typedef enum umemFixedReason {
+  umemFixedUpstreamFailed,
+  umemFixedAtMaximum,
+  umemFixedNoNumbers,
+  umemFixedNoRecords
+} umemFixedReason;
+
+/* Why there is no block. */
+typedef struct umemFixedFailure {
+  umemFixedReason reason;
+  umemAttempt attempt; /* umemFixedUpstreamFailed: what was recorded */
+} umemFixedFailure;
+
+/* The thread that asks the upstream for a chunk, with the lock open. */
+typedef struct umemFixedGrowth {
+  bool running;
+  pthread_t thread;
+  uint64_t blocks; /* asked for, also by calls of this thread around the last one */
+} umemFixedGrowth;
+
+/* Must not move: it holds a lock. */
+typedef struct umemFixedFreeList {
+  umemVirtual *upstream; /* borrowed */
+  size_t block_size;     /* a multiple of alignment */
+  size_t alignment;
+  size_t maximum;     /* bytes; SIZE_MAX for no bound */
+  uint32_t per_chunk; /* blocks of a chunk */
+  unsigned shift; /* a chunk takes up multiples of 2^shift numbers, which are per_chunk at least */
+  umemPageMap map;
+  umemFixedTable *table; /* atomic; owned */
+  uint64_t head;         /* atomic */
+  umemLock lock;
+  umemFixedGrowth growth; /* under the lock */
+  pthread_cond_t grown;   /* growth has ended */
+  unsigned lineage;       /* umem_fork_count() to which growth and grown belong */
+  uint32_t next_count;    /* blocks to ask for next; per_chunk unless that was refused */
+  umemFixedChunk *unused; /* descriptors */
+  umemFixedChunk *newest; /* of all descriptors; owned */
+  size_t slot_count;      /* of the table, in use */
+  uint64_t held_chunks, held_blocks, held_peak;
+} umemFixedFreeList;
+
+/* For a list whose members above map are set and whose other members are zero. False, with nothing to
+ * release, without memory. */
+bool umemFixedFreeList_init(umemFixedFreeList *list);
+
+/* Gives all chunks back, with whatever is in them. */
+void umemFixedFreeList_fini(umemFixedFreeList *list);
+
+/* The most bytes that a block can have before its first multiple of alignment. */
+size_t umemFixedFreeList_pad(umemFixedFreeList const *list, size_t alignment);
+
+/* Takes a block, and returns its first address, within it, that is a multiple of 2^shift. The
+ * upstream's null, and why in *failure, when there is none. */
+uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
+                                 umemFixedFailure *failure);
+
+/* Frees the live block that was given out as adr; false, with nothing changed, when there is none. */
+bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr);
+
+/* How many blocks are live; about as many, while other threads take and put. Under the lock. Reads the link
+ * of each block: a counter would be one more word that all threads change. */
+uint64_t umemFixedFreeList_count(umemFixedFreeList *list);
+
+/* Whether a live block was given out as adr. Then *start is where it begins. */
+bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start);
+
+/* Takes a chunk of count blocks, before other threads use the list. False, and why in *failure, without
+ * memory. */
+bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixedFailure *failure);
+
+/* Gives back chunks without live blocks, as long as at least keep bytes stay. Failures go to *held, an
+ * attempt that is open meanwhile. */
+void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *held);
+
+#endif

@@ -1,0 +1,29 @@
+/* pool_block.h - the methods for blocks, which pools and their views share. See pool.h. */
+#ifndef UMEM_POOL_BLOCK_H
+#define UMEM_POOL_BLOCK_H
+
+#include "pool/pool_core.h"
+#include "pool/pool_failure.h"
+
+uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
+uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
+uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr);
+uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
+void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
+
+#define UMEM_POOL_BLOCKS                                                                           \
+  .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
+  .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
+  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .info = umemPoolBlock_info
+
+/* Records why nbytes cannot be allocated. Without the lock, as the others below. */
+void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes);
+
+/* Records the failures that were held while the lock was. */
+void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
+
+/* Whether the pool of ctx has not ended; else a status. */
+bool umemPoolBlock_has_pool(umemVirtual *ctx);
+
+#endif

@@ -1,0 +1,166 @@
+/* pool_core.h - the core of a pool, its free lists, and the constants that all files of the pool share.
+ * See pool.h. */
+#ifndef UMEM_POOL_CORE_H
+#define UMEM_POOL_CORE_H
+
+#include "core/adaptor.h"
+#include "base/lock.h"
+#include "base/page_map.h"
+#include "base/range.h"
+
+#include <umem/pool.h>
+
+enum {
+  umemPoolUnitShift = 12, /* large blocks and chunks are counted in units */
+  umemPoolUnit = 1 << umemPoolUnitShift,
+  umemPoolPage = 1 << umemPageShift, /* chunks and spans are aligned to pages */
+  umemPoolGrain = 16,       /* the smallest block; sizes are rounded up to multiples of it */
+  umemPoolSmall = 64 << 10, /* the largest small block */
+  umemPoolClasses = 44,
+  umemPoolFirstWide = 32,   /* the first class whose spans have several pages */
+  umemPoolLargeClass = 63,  /* in the page map: a large block, which has no class */
+  umemPoolClassMask = 63,   /* the class in a word of the page map, beside a descriptor's address */
+  umemPoolBatchMost = 32,   /* blocks of the largest batch */
+  umemPoolQuickSizes = 1025 /* freed large blocks of fewer units go to quick lists */
+};
+
+typedef struct umemPoolSpan umemPoolSpan;       /* pool_span.h */
+typedef struct umemPoolLarge umemPoolLarge;     /* pool_large.c */
+typedef struct umemPoolBatch umemPoolBatch;     /* pool_cache.h */
+typedef struct umemPoolCache umemPoolCache;     /* pool_cache.h */
+typedef struct umemPoolChunk umemPoolChunk;     /* pool_chunk.c */
+typedef struct umemPoolTransit umemPoolTransit; /* pool_range.h */
+typedef struct umemPoolSlab umemPoolSlab;       /* pool_core.c */
+
+/* What all spans of a class have in common. */
+typedef struct umemPoolShape {
+  uint32_t size;  /* bytes of a block */
+  uint32_t count; /* blocks in a span */
+  uint32_t pages; /* of a span */
+  uint32_t batch; /* blocks that pass between threads at once */
+  uint64_t magic; /* 2^40 / size, rounded up: offset * magic >> 40 is offset / size */
+} umemPoolShape;
+
+/* What the core has of a class. */
+typedef struct umemPoolClass {
+  umemPoolSpan *mixed;  /* spans with blocks that were freed in the order of several queues */
+  umemPoolSpan *unused; /* descriptors */
+  uint64_t out;         /* blocks that are not free in their span */
+} umemPoolClass;
+
+/* What a free list has of a class. */
+typedef struct umemPoolFreeClass {
+  umemPoolSpan *spans;  /* those with free blocks, which are all of this list */
+  umemPoolBatch *depot; /* full batches; owned */
+  uint32_t depot_count;
+} umemPoolFreeClass;
+
+/* What is free for one queue. Under the lock, except for members that never change. */
+typedef struct umemPoolFreeList {
+  struct umemPoolFreeList *next; /* of the core */
+  struct umemPoolCore *core;
+  uint64_t serial;        /* unique in this process, never 0; another one for each view */
+  umemVirtual *queue;     /* borrowed; when the view has ended: the upstream */
+  umemVirtual *innermost; /* of queue */
+  unsigned number;        /* see umemPoolQueue_bit */
+  bool in_use;            /* by the pool or by a view */
+  bool ending;            /* other lists take nothing from it any more */
+  bool unusable;  /* its queue has ended and could not be waited for: nothing of it is used again */
+  unsigned users; /* calls of others that use its queue now */
+  unsigned lineage; /* umem_fork_count() when users was set */
+  umemRange *range; /* owned; in units: what is free. Spans and large blocks are live ranges */
+  bool has_whole;   /* spans all of whose blocks are free, because no RAM was left to free them */
+  umemPoolFreeClass classes[umemPoolClasses];
+  umemPoolCache *caches;                    /* owned by their threads */
+  umemPoolLarge *quick[umemPoolQuickSizes]; /* [units]: freed blocks of that size */
+  uint8_t quick_counts[umemPoolQuickSizes];
+  uint64_t quick_units;
+} umemPoolFreeList;
+
+/* The chunks that the upstream is being asked for. */
+typedef struct umemPoolPending {
+  uint64_t bytes;   /* not in reserved yet */
+  unsigned count;   /* chunks */
+  unsigned ample;   /* of these, those larger than the request that they are for */
+  unsigned lineage; /* umem_fork_count() then: those of before a fork come to the parent */
+} umemPoolPending;
+
+/* Lives as long as the pool, as its views, and as the last thread that has a cache of it. */
+typedef struct umemPoolCore {
+  uint32_t references; /* atomic: of the pool, of views and of caches */
+  bool ended;          /* atomic; changes under the lock: the pool has ended */
+  struct umemPoolCore *next_released;
+  umemVirtual *upstream; /* borrowed */
+  size_t alignment, growth, maximum;
+  umemPageMap map;
+  umemPoolShape shapes[umemPoolClassMask + 1];         /* those of no class have no block */
+  uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
+
+  umemLock lock;
+  pthread_cond_t no_users;     /* of some free list */
+  pthread_cond_t answered;     /* the upstream has given or refused a chunk */
+  unsigned conditions_lineage; /* umem_fork_count() when the conditions were made */
+  umemPoolFreeList *own;       /* the pool's; owned, as all are */
+  umemPoolFreeList *lists;     /* all, own last */
+  umemPoolTransit *transits;   /* owned */
+  umemPoolChunk *chunks;       /* owned */
+  umemPoolPending pending;
+  size_t chunk_count, chunk_room, special_count;
+  umemPoolClass classes[umemPoolClasses];
+  umemPoolSlab *slabs;          /* the memory of all descriptors; owned */
+  umemPoolBatch *empty_batches; /* owned */
+  umemPoolLarge *unused_large;
+  uint64_t large_count, large_units, small_out; /* small_out: bytes that are not free in spans */
+  uint64_t served;                              /* allocations that no cache counts */
+  uint64_t reserved, reserved_peak, used_peak;
+} umemPoolCore;
+
+/* What impl of a pool and of a view points to. */
+typedef struct umemPoolImpl {
+  umemAdaptor adaptor; /* of a view: of its queue */
+  umemPoolCore *core;  /* holds a reference to it */
+  umemPoolFreeList *list;
+  uint64_t serial; /* of list */
+} umemPoolImpl;
+
+static inline umemPoolImpl *umemPoolImpl_of(umemVirtual *ctx) { return ((umemPool *)ctx)->impl; }
+
+/* Whether there are other lists than this one. */
+static inline bool umemPoolFreeList_has_others(umemPoolFreeList const *list) {
+  return list->core->lists->next != NULL;
+}
+
+/* The class in a word of the page map. */
+static inline unsigned umemPoolClass_of(uintptr_t word) {
+  return (unsigned)(word & umemPoolClassMask);
+}
+
+static inline uint64_t umemPoolUnits_of(size_t size) {
+  return ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
+}
+
+/* Notes the bytes in use now, when they have become more. Under the lock. */
+static inline void umemPoolCore_note_peak(umemPoolCore *core) {
+  uint64_t used = core->small_out + (core->large_units << umemPoolUnitShift);
+  if (used > core->used_peak) core->used_peak = used;
+}
+
+/* Gives up a reference to core. The last one makes it a core that umemPoolCore_free_released frees. Any
+ * locks may be held. */
+void umemPoolCore_release(umemPoolCore *core);
+
+/* Frees the cores that nobody refers to. No lock may be held. */
+void umemPoolCore_free_released(void);
+
+/* Makes the conditions anew in a child of fork, where nobody waits for them, whatever they say. Before
+ * they are used or destroyed. */
+void umemPoolCore_renew_conditions(umemPoolCore *core);
+
+/* Memory for descriptors, size bytes of zeros at a multiple of 64, until the pool ends. NULL without memory.
+ * Under the lock. */
+void *umemPoolCore_new_slab(umemPoolCore *core, size_t size);
+
+/* Frees all descriptors. */
+void umemPoolCore_free_slabs(umemPoolCore *core);
+
+#endif

@@ -1,0 +1,80 @@
+/* pool_grow.c - gets more free memory for a free list. See pool.h. */
+#include "pool/pool_grow.h"
+
+#include "pool/pool_cache.h"
+#include "pool/pool_chunk.h"
+#include "pool/pool_large.h"
+#include "pool/pool_queue.h"
+#include "pool/pool_transfer.h"
+
+static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
+
+/* ---- steps: whether one has made memory free ---- */
+
+/* Makes free what the list keeps for later requests. */
+static bool free_kept(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  if (!list->core->chunk_count) return false;
+  umemPoolCache_drain(list);
+  if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 16)
+    umemPoolLarge_coalesce(list);
+  return true;
+}
+
+static bool take_from_others(umemPoolGrower *grower) {
+  uint64_t units = umemPoolUnits_of(grower->size);
+  uint64_t step = grower->alignment > umemPoolUnit ? grower->alignment >> umemPoolUnitShift : 1;
+  return umemPoolFreeList_has_others(grower->list) &&
+         umemPoolTransfer_range(grower->list, units, step);
+}
+
+/* The best size of a chunk for size bytes. */
+static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment) {
+  if (alignment > umemPoolPage) return size;
+  size_t growth = core->growth;
+  if (!growth) growth = core->reserved < growth_most ? (size_t)core->reserved : growth_most;
+  if (!core->growth && growth < growth_least) growth = growth_least;
+  growth = (growth + umemPoolPage - 1) & ~(size_t)(umemPoolPage - 1);
+  return size > growth ? size : growth;
+}
+
+/* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size when the
+ * upstream has no more. If another thread is asking for a chunk that may do for both, waits for that
+ * instead. */
+static bool add_chunk(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  umemPoolCore *core = list->core;
+  umemPoolFailure *failure = grower->failure;
+  size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
+  if (grower->growth == umemPoolGrowByOthers) return false;
+  if (!umemPoolChunk_allows(core, size, failure)) return false;
+  if (umemPoolQueue_must_follow_upstream(list) && umemPoolQueue_is_blocked(list)) {
+    failure->reason = umemPoolCaptured;
+    return false;
+  }
+  size_t best =
+      grower->growth == umemPoolGrowWell ? best_size(core, size, grower->alignment) : size;
+  uint64_t allowed = umemPoolChunk_allowance(core);
+  if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
+  if (best > size && umemPoolChunk_is_ample_pending(core) && !umemPoolQueue_is_blocked(list) &&
+      umemPoolChunk_await(core)) {
+    failure->reason = umemPoolChanged;
+    return false;
+  }
+  if (umemPoolChunk_add(list, best, grower->alignment, best > size, failure)) return true;
+  return best > size && umemPoolFailure_is_of_memory(failure) &&
+         umemPoolChunk_add(list, size, grower->alignment, false, failure);
+}
+
+/* ---- all of them ---- */
+
+bool umemPoolGrower_next(umemPoolGrower *grower) {
+  static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, add_chunk};
+  unsigned const count = sizeof steps / sizeof *steps;
+  if (grower->growth == umemPoolGrowNot) return false;
+  if (grower->step == count) /* no RAM to record a range of the new chunk, which stays */
+    grower->failure->reason = umemPoolNoRecords;
+  while (grower->step < count)
+    if (steps[grower->step++](grower)) return true;
+  return false;
+}

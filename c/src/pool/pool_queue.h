@@ -1,0 +1,40 @@
+/* pool_queue.h - the order of free lists: which queues wait for which. See pool.h. All under the lock. */
+#ifndef UMEM_POOL_QUEUE_H
+#define UMEM_POOL_QUEUE_H
+
+#include "pool/pool_core.h"
+
+/* Whether the queue of list and other queues cannot wait for each other: it is being captured, or has ended
+ * and could not be waited for. */
+bool umemPoolQueue_is_blocked(umemPoolFreeList const *list);
+
+/* The bits of all lists that are blocked. */
+uint64_t umemPoolQueue_blocked(umemPoolCore const *core);
+
+/* 64 bits distinguish the lists. With more lists some share a bit, and whoever waits for one of these waits
+ * for all. */
+static inline uint64_t umemPoolQueue_bit(umemPoolFreeList const *list) {
+  return UINT64_C(1) << list->number;
+}
+
+/* Makes the queue of list wait for the work that the queue of other has now. The lock is open meanwhile;
+ * neither list ends. False, with a failure, when that fails. */
+bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other);
+
+/* The same for all lists of these bits. */
+bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
+
+/* Whether the queue of list must wait for an ordered upstream before it uses new memory. */
+bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list);
+
+/* Waits until no other list uses the queue of list. The lock is open meanwhile. */
+void umemPoolQueue_await_users(umemPoolFreeList *list);
+
+/* Whether another list uses the queue of list. */
+bool umemPoolQueue_has_users(umemPoolFreeList const *list);
+
+static inline bool umemPoolQueue_is_ordered(umemPoolFreeList const *list) {
+  return umem_can(list->queue, umemOrdered);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* pool_span.h - spans, which are cut into small blocks of one class. See pool.h. All under the lock but
+ * umemPoolSpan_locate and umemPoolLocation_holds. */
+#ifndef UMEM_POOL_SPAN_H
+#define UMEM_POOL_SPAN_H
+
+#include "pool/pool_core.h"
+#include "pool/pool_range.h"
+
+/* The descriptor of a span. Behind its bytes follow as many bits, at umemPoolSpan_bits: which blocks are
+ * free. The page map holds its address, a multiple of 64, plus its class, which never changes. */
+struct umemPoolSpan {
+  struct umemPoolSpan *after, *before; /* in a list of spans with free blocks, or (after) of unused
+                                          descriptors */
+  umemPoolFreeList *list; /* that all its free blocks belong to; NULL: the span is mixed */
+  umemPoolFreeList *home; /* whose range it is a part of */
+  uint64_t queues;        /* of a mixed one: which to wait for, as bits of umemPoolQueue_bit */
+  uint32_t room;          /* how many blocks there are bytes and bits for */
+  uint32_t free_count;
+  uint64_t page;        /* the first one; atomic */
+  unsigned char live[]; /* atomic, one for each block */
+};
+
+/* A block that is not live. */
+typedef struct umemPoolEntry {
+  uintptr_t adr;
+  unsigned char *live; /* its byte */
+} umemPoolEntry;
+
+static inline umemPoolSpan *umemPoolSpan_of(uintptr_t word) {
+  return (umemPoolSpan *)(word & ~(uintptr_t)umemPoolClassMask);
+}
+
+/* Whether spans of the class have several pages. */
+static inline bool umemPoolClass_is_wide(unsigned class) {
+  return class - umemPoolFirstWide < umemPoolClasses - umemPoolFirstWide;
+}
+
+static inline uint64_t *umemPoolSpan_bits(umemPoolSpan *span) {
+  return (uint64_t *)(void *)(span->live + span->room);
+}
+
+/* Sets shapes and class_of of a new core. */
+void umemPoolSpan_init_classes(umemPoolCore *core);
+
+/* Adds a span of the class to the list, from its free ranges. */
+umemPoolResult umemPoolSpan_add(umemPoolFreeList *list, unsigned class);
+
+/* Takes up to count blocks of the class that are free in the list's spans, the lowest address last. Returns
+ * how many. */
+uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry *entries,
+                           uint32_t count);
+
+/* Makes blocks of any class free in their spans, in the order of the list. */
+void umemPoolSpan_put(umemPoolFreeList *list, umemPoolEntry const *entries, uint32_t count);
+
+/* Frees the ranges of spans that are all free, and that stayed because no RAM was left. */
+void umemPoolSpan_remove_whole(umemPoolFreeList *list);
+
+/* Takes a span with free blocks out of its list: then it is mixed, waits for no queue, and nobody takes
+ * blocks of it. */
+void umemPoolSpan_detach(umemPoolCore *core, umemPoolSpan *span);
+
+/* Puts a detached span into the list. If blocks of it were freed in the meantime, it stays mixed. */
+void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span);
+
+/* ---- small blocks by their address ---- */
+
+/* A small block that is, or may be, live. */
+typedef struct umemPoolLocation {
+  uintptr_t const *where; /* in the page map */
+  uintptr_t word;         /* what was there */
+  unsigned char *live;
+} umemPoolLocation;
+
+/* Whether a block of a span can begin at adr, and which. Needs no lock. Reads no more memory than it must:
+ * where many blocks are live, each read costs more than everything else. An offset beyond the span is the
+ * product of no index and the size; a large block has no count. */
+static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
+                                       umemPoolLocation *location) {
+  uintptr_t const *where = umemPageMap_word(&core->map, adr);
+  uintptr_t word = where ? __atomic_load_n(where, __ATOMIC_ACQUIRE) : 0;
+  if (!word) return false;
+  umemPoolSpan *span = umemPoolSpan_of(word);
+  umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
+  uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);
+  if (umemPoolClass_is_wide(umemPoolClass_of(word)))
+    offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
+  uint64_t index = offset * shape->magic >> 40;
+  if (index >= shape->count || index * shape->size != offset) return false;
+  *location = (umemPoolLocation){where, word, &span->live[index]};
+  return true;
+}
+
+/* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its
+ * blocks. A wide one may have come back at another page. */
+static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t adr,
+                                          umemPoolLocation const *location) {
+  if (__atomic_load_n(location->where, __ATOMIC_RELAXED) != location->word) return false;
+  unsigned class = umemPoolClass_of(location->word);
+  if (!umemPoolClass_is_wide(class)) return true;
+  umemPoolSpan *span = umemPoolSpan_of(location->word);
+  uint64_t offset = (uint64_t)(location->live - span->live) * core->shapes[class].size;
+  return (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift) + offset == adr;
+}
+
+#endif

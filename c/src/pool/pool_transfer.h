@@ -1,0 +1,27 @@
+/* pool_transfer.h - moves free memory from one free list to another. See pool.h. All under the lock, which is
+ * open while queues are made to wait, but for umemPoolTransfer_at_end. */
+#ifndef UMEM_POOL_TRANSFER_H
+#define UMEM_POOL_TRANSFER_H
+
+#include "pool/pool_core.h"
+
+/* Moves a free range to the list, from the other list that has the largest one: half of that, but at least
+ * as many units as are needed, at a multiple of step units. False when no other list has one. */
+bool umemPoolTransfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step);
+
+/* Moves spans of the class with free blocks to the list. False when there are none. */
+bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class);
+
+/* Moves all free ranges of the list from, after its queue. False, with no failure recorded, when that is
+ * being captured by now. An attempt must be open. */
+bool umemPoolTransfer_from(umemPoolFreeList *list, umemPoolFreeList *from);
+
+/* Moves those of all other lists that are not blocked, and mixed spans that are all free. An attempt must be
+ * open. */
+void umemPoolTransfer_all(umemPoolFreeList *list);
+
+/* Moves all free ranges and spans of the list from, whose queue was waited for already. An attempt must be
+ * open. */
+void umemPoolTransfer_at_end(umemPoolFreeList *list, umemPoolFreeList *from);
+
+#endif
