@@ -69,25 +69,7 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t be
   return adr;
 }
 
-/* ---- methods ---- */
-
-uintptr_t umemMeter_alloc(umemVirtual *ctx, size_t nbytes) {
-  if (!prepare(ctx, nbytes)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  return enter(ctx, umem_alloc(umemAdaptor_upstream(ctx), nbytes), nbytes, before);
-}
-
-uintptr_t umemMeter_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  if (!prepare(ctx, nmemb * size)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  return enter(ctx, umem_calloc(umemAdaptor_upstream(ctx), nmemb, size), nmemb * size, before);
-}
-
-uintptr_t umemMeter_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  if (!prepare(ctx, size)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  return enter(ctx, umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size), size, before);
-}
+/* ---- resizing ---- */
 
 /* Puts what was taken back: the block of size bytes is still at adr. */
 static void keep(umemVirtual *ctx, uintptr_t adr, size_t size) {
@@ -106,17 +88,16 @@ static void follow(umemVirtual *ctx, uintptr_t adr, size_t size, uintptr_t moved
   forget(ctx, was, old);
 }
 
-/* With the entry of adr taken, and a place reserved for a new one. */
-static uintptr_t resize(umemVirtual *ctx, uintptr_t adr, size_t size, size_t old_size,
-                        size_t new_size) {
-  uintptr_t null = umem_null_of(ctx), moved = null;
-  size_t more = new_size > size ? new_size - size : 0;
-  if (umem_has_size(ctx, adr, size, old_size) && admitted(ctx, more)) {
-    moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
+/* With the entry of the old block, of size bytes, taken, and a place reserved for a new one. */
+static uintptr_t resize(umemVirtual *ctx, size_t size, umemRequest const *request) {
+  uintptr_t null = umem_null_of(ctx), moved = null, adr = request->adr;
+  size_t more = request->nbytes > size ? request->nbytes - size : 0;
+  if (umem_has_size(ctx, adr, size, request->old_size) && admitted(ctx, more)) {
+    moved = umemAdaptor_ask(ctx, request);
     if (moved == null) retract(ctx, more);
   }
   if (moved != null) {
-    follow(ctx, adr, size, moved, new_size);
+    follow(ctx, adr, size, moved, request->nbytes);
   } else {
     umemBlocks_release(&meter_of(ctx)->blocks);
     keep(ctx, adr, size);
@@ -125,21 +106,31 @@ static uintptr_t resize(umemVirtual *ctx, uintptr_t adr, size_t size, size_t old
 }
 
 /* The size that counts is the one that was asked for, not the caller's word. */
-uintptr_t umemMeter_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+static uintptr_t meter_realloc(umemVirtual *ctx, umemRequest const *request) {
   umemBlocks *blocks = &meter_of(ctx)->blocks;
   size_t size;
   if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemBlocks_take(blocks, adr, &size)) return resize(ctx, adr, size, old_size, new_size);
+  if (umemBlocks_take(blocks, request->adr, &size)) return resize(ctx, size, request);
   umemBlocks_release(blocks);
-  return umemAdaptor_realloc(ctx, adr, old_size, new_size);
+  return umemAdaptor_ask(ctx, request);
 }
 
-static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(umemVirtual *, uintptr_t)) {
+/* ---- methods ---- */
+
+uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request) {
+  if (request->how == umemByRealloc) return meter_realloc(ctx, request);
+  if (!prepare(ctx, request->nbytes)) return umem_null_of(ctx);
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+  return enter(ctx, adr, request->nbytes, before);
+}
+
+void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemMeter *meter = meter_of(ctx);
   size_t size = 0;
   bool known = umemBlocks_take(&meter->blocks, adr, &size);
   uint64_t before = umem_thread.failures;
-  method(ctx, adr);
+  umemAdaptor_give_back(ctx, adr, aligned);
   if (!known) return;
   if (umem_thread.failures != before) {
     keep(ctx, adr, size);
@@ -147,10 +138,4 @@ static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(umemVirtua
     umemBlocks_drop(&meter->blocks, adr);
     meter->hooks->resized(ctx, size, 0);
   }
-}
-
-void umemMeter_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, umemAdaptor_free); }
-
-void umemMeter_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  give_back(ctx, adr, umemAdaptor_aligned_free);
 }

@@ -33,15 +33,11 @@ void *umemMeter_construct(void *ctx, void *upstream, bool adopts, struct umemVtb
                           char const *name, size_t impl_size, umemMeterHooks const *hooks);
 void umemMeter_dtor(umemVirtual *ctx);
 
-uintptr_t umemMeter_alloc(umemVirtual *ctx, size_t nbytes);
-uintptr_t umemMeter_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
-uintptr_t umemMeter_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
-uintptr_t umemMeter_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
-void umemMeter_free(umemVirtual *ctx, uintptr_t adr);
-void umemMeter_aligned_free(umemVirtual *ctx, uintptr_t adr);
+/* What its methods are made of: see UMEM_ADAPTOR_ALLOCATES and UMEM_ADAPTOR_FREES. */
+uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request);
+void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 #define UMEM_METER_BLOCKS                                                                          \
-  .alloc = umemMeter_alloc, .calloc = umemMeter_calloc, .aligned_alloc = umemMeter_aligned_alloc,  \
-  .realloc = umemMeter_realloc, .free = umemMeter_free, .aligned_free = umemMeter_aligned_free
+  UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask), UMEM_ADAPTOR_FREE_BY(umemMeter_free)
 
 #endif

@@ -56,6 +56,9 @@ static void stats_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
+UMEM_ADAPTOR_ALLOCATES(umemMeter_ask)
+UMEM_ADAPTOR_FREES(umemMeter_free)
+
 static struct umemVtbl const stats_vtbl = {
     .dtor = stats_dtor,
     UMEM_METER_BLOCKS,

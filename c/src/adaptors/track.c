@@ -52,24 +52,6 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemTrack
   return adr;
 }
 
-static uintptr_t track_alloc(umemVirtual *ctx, size_t nbytes) {
-  umemTrackNote note;
-  if (!prepare(ctx, false, &note)) return umem_null_of(ctx);
-  return enter(ctx, umemAdaptor_alloc(ctx, nbytes), nbytes, note);
-}
-
-static uintptr_t track_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  umemTrackNote note;
-  if (!prepare(ctx, false, &note)) return umem_null_of(ctx);
-  return enter(ctx, umemAdaptor_calloc(ctx, nmemb, size), nmemb * size, note);
-}
-
-static uintptr_t track_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  umemTrackNote note;
-  if (!prepare(ctx, true, &note)) return umem_null_of(ctx);
-  return enter(ctx, umemAdaptor_aligned_alloc(ctx, alignment, size), size, note);
-}
-
 /* ---- free ---- */
 
 /* Says what is wrong with adr, where no block begins. */
@@ -109,28 +91,28 @@ static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t want
   return false;
 }
 
-static void give_back(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+static void track_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   uint64_t number;
   if (!may_leave(ctx, adr, aligned, 0, &number)) return;
   uint64_t before = umem_thread.failures;
-  (aligned ? umemAdaptor_aligned_free : umemAdaptor_free)(ctx, adr);
+  umemAdaptor_give_back(ctx, adr, aligned);
   umemTrackBooks_settle(&track_of(ctx)->books, adr, number, umem_thread.failures == before);
 }
+UMEM_ADAPTOR_FREES(track_free)
 
-static void track_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, false); }
-static void track_aligned_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, true); }
-
-static uintptr_t track_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
   umemTrackNote note;
   uint64_t number;
   uintptr_t null = umem_null_of(ctx);
-  if (!prepare(ctx, false, &note)) return null;
-  if (!may_leave(ctx, adr, false, old_size, &number)) return enter(ctx, null, 0, note);
-  uintptr_t moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
-  enter(ctx, moved, new_size, note);
-  umemTrackBooks_settle(&track_of(ctx)->books, adr, number, moved != null);
-  return moved;
+  bool resizes = request->how == umemByRealloc;
+  if (!prepare(ctx, request->how == umemByAligned, &note)) return null;
+  if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &number))
+    return enter(ctx, null, 0, note);
+  uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, note);
+  if (resizes) umemTrackBooks_settle(&track_of(ctx)->books, request->adr, number, adr != null);
+  return adr;
 }
+UMEM_ADAPTOR_ALLOCATES(track_ask)
 
 /* ---- the end ---- */
 
@@ -221,12 +203,8 @@ static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
 static struct umemVtbl const track_vtbl = {
     .dtor = track_dtor,
     .finish = tell_leaks,
-    .alloc = track_alloc,
-    .calloc = track_calloc,
-    .aligned_alloc = track_aligned_alloc,
-    .realloc = track_realloc,
-    .free = track_free,
-    .aligned_free = track_aligned_free,
+    UMEM_ADAPTOR_ALLOCATION_BY(track_ask),
+    UMEM_ADAPTOR_FREE_BY(track_free),
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,
     UMEM_ADAPTOR_ALWAYS,

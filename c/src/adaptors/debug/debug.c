@@ -11,7 +11,7 @@ static umemDebugBooks *books_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)-
 /* Gives a block that nobody else looks at back to upstream. False with a status when that refuses. */
 static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
   uint64_t before = umem_thread.failures;
-  (block->aligned ? umemAdaptor_aligned_free : umemAdaptor_free)(ctx, block->origin);
+  umemAdaptor_give_back(ctx, block->origin, block->aligned);
   return umem_thread.failures == before;
 }
 
@@ -55,26 +55,13 @@ static bool let_all_go(umemVirtual *ctx, size_t keep) {
 
 /* ---- allocation ---- */
 
-/* What upstream is asked for. */
-typedef struct Request {
-  size_t alignment; /* 0: the natural one */
-  size_t nbytes;
-  bool zeroed;
-} Request;
-
-static uintptr_t ask(umemVirtual *upstream, Request const *request, size_t extent) {
-  if (request->zeroed) return umem_calloc(upstream, 1, extent);
-  if (!request->alignment) return umem_alloc(upstream, extent);
-  return umem_aligned_alloc(upstream, request->alignment, extent);
-}
-
-/* Asks once more when memory is out and blocks could go. */
-static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t extent) {
+/* Asks once more when memory is out and blocks could go. request: with the guards. */
+static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   uint64_t before = umem_thread.failures;
   umemAttempt held;
   umemAttempt_begin(&held);
-  uintptr_t origin = ask(upstream, request, extent);
+  uintptr_t origin = umemRequest_ask(upstream, request);
   umemAttempt_end(&held);
   if (!umemAttempt_failed(&held)) return origin;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
@@ -82,7 +69,7 @@ static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t exte
   bool refused = origin == umem_null_of(ctx) && held.type == umemMemoryError;
   if (refused && figures.kept_blocks) {
     if (!let_all_go(ctx, 0)) return origin;
-    origin = ask(upstream, request, extent);
+    origin = umemRequest_ask(upstream, request);
   } else {
     umemAttempt_record(&held);
   }
@@ -92,11 +79,12 @@ static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t exte
 
 /* Where the block proper lies in what upstream is asked for. False with a status when there is no
  * such size. */
-static bool lay_out(umemVirtual *ctx, Request const *request, umemDebugBlock *block) {
+static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   size_t guard = umemDebug_impl(ctx)->guard;
-  size_t alignment = request->alignment ? request->alignment : ctx->alignment;
+  bool aligned = request->how == umemByAligned;
+  size_t alignment = aligned ? request->alignment : ctx->alignment;
   size_t rest = guard % alignment, padding = rest ? alignment - rest : 0, sum;
-  *block = (umemDebugBlock){.nbytes = request->nbytes, .aligned = request->alignment != 0};
+  *block = (umemDebugBlock){.nbytes = request->nbytes, .aligned = aligned};
   if (!__builtin_add_overflow(guard, padding, &block->front) &&
       !__builtin_add_overflow(block->front, request->nbytes, &sum) &&
       !__builtin_add_overflow(sum, guard, &block->extent))
@@ -120,17 +108,20 @@ static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
 }
 
 /* Gets a block from upstream, guards and all. False with a status. */
-static bool get_block(umemVirtual *ctx, Request const *request, umemDebugBlock *block) {
+static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  block->origin = ask_twice(ctx, request, block->extent);
+  umemRequest whole = *request;
+  whole.nbytes = block->extent;
+  block->origin = ask_twice(ctx, &whole);
   if (block->origin == umem_null_of(ctx)) return false;
   bool small = block->extent <= debug->books.most_bytes;
-  if (umemDebug_dress(ctx, block, debug->fills && small && !request->zeroed)) return true;
+  if (umemDebug_dress(ctx, block, debug->fills && small && request->how != umemByCalloc))
+    return true;
   give_back(ctx, block);
   return false;
 }
 
-static uintptr_t allocate(umemVirtual *ctx, Request const *request) {
+static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
   umemDebugBlock block;
   void **traces;
   unsigned frames;
@@ -142,18 +133,6 @@ static uintptr_t allocate(umemVirtual *ctx, Request const *request) {
   umemDebugBooks_release(books_of(ctx));
   free(traces);
   return umem_null_of(ctx);
-}
-
-static uintptr_t debug_alloc(umemVirtual *ctx, size_t nbytes) {
-  return allocate(ctx, &(Request){.nbytes = nbytes});
-}
-
-static uintptr_t debug_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  return allocate(ctx, &(Request){.nbytes = nmemb * size, .zeroed = true});
-}
-
-static uintptr_t debug_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  return allocate(ctx, &(Request){.nbytes = size, .alignment = alignment});
 }
 
 /* ---- free ---- */
@@ -215,15 +194,13 @@ static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) 
   return false;
 }
 
-static void free_block(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+static void debug_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemDebugBlock block;
   if (!begin_free(ctx, adr, aligned, 0, &block)) return;
   if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))
     umemDebugBooks_revive(books_of(ctx), &block);
 }
-
-static void debug_free(umemVirtual *ctx, uintptr_t adr) { free_block(ctx, adr, false); }
-static void debug_aligned_free(umemVirtual *ctx, uintptr_t adr) { free_block(ctx, adr, true); }
+UMEM_ADAPTOR_FREES(debug_free)
 
 /* ---- realloc: always to another place, so that what still writes to the old one is found ---- */
 
@@ -247,16 +224,22 @@ static void discard(umemVirtual *ctx, uintptr_t adr) {
     umemDebugBooks_revive(books_of(ctx), &block);
 }
 
-static uintptr_t debug_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
   umemDebugBlock block;
   uintptr_t null = umem_null_of(ctx), moved = null;
-  if (!begin_free(ctx, adr, false, old_size, &block)) return null;
-  if (is_sound(ctx, &block)) moved = debug_alloc(ctx, new_size);
-  if (moved != null && move(ctx, &block, moved, new_size)) return moved;
+  umemRequest const new = {umemByAlloc, request->nbytes, 1, 0, 0};
+  if (!begin_free(ctx, request->adr, false, request->old_size, &block)) return null;
+  if (is_sound(ctx, &block)) moved = allocate(ctx, &new);
+  if (moved != null && move(ctx, &block, moved, request->nbytes)) return moved;
   umemDebugBooks_revive(books_of(ctx), &block);
   if (moved != null) discard(ctx, moved);
   return null;
 }
+
+static uintptr_t debug_ask(umemVirtual *ctx, umemRequest const *request) {
+  return request->how == umemByRealloc ? resize(ctx, request) : allocate(ctx, request);
+}
+UMEM_ADAPTOR_ALLOCATES(debug_ask)
 
 /* ---- bytes ---- */
 
@@ -405,13 +388,9 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
 static struct umemVtbl const debug_vtbl = {
     .dtor = debug_dtor,
     .finish = debug_finish,
-    .alloc = debug_alloc,
-    .calloc = debug_calloc,
-    .free = debug_free,
-    .aligned_alloc = debug_aligned_alloc,
+    UMEM_ADAPTOR_ALLOCATION_BY(debug_ask),
+    UMEM_ADAPTOR_FREE_BY(debug_free),
     .aligned_origin = debug_aligned_origin,
-    .aligned_free = debug_aligned_free,
-    .realloc = debug_realloc,
     .set = debug_set,
     .copy_to = debug_copy_to,
     .copy_from = debug_copy_from,
