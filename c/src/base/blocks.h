@@ -11,25 +11,15 @@
 #define UMEM_BLOCKS_H
 
 #include "base/lock.h"
-
-#include <stddef.h>
-#include <stdint.h>
-
-/* An entry. Keys are addresses plus 1, so that offsets from 0 on will do; 0: free. */
-typedef struct umemBlocksCell {
-  uintptr_t key;
-  size_t size;
-} umemBlocksCell;
+#include "base/table.h"
 
 typedef struct umemBlocksPart {
   umemLock lock;
-  umemBlocksCell *cells; /* owned; NULL while capacity is 0 */
-  size_t capacity;       /* 0 or a power of two */
-  size_t used;    /* cells that ever were: entries, and the places of those that were taken */
-  size_t dropped; /* atomic: those that are not used any more */
-  unsigned shift; /* makes a place of a hash */
-  bool tight;     /* it has no room for all that may be reserved, and no memory for more */
-  char apart[128 - sizeof(umemLock) - 4 * sizeof(size_t) - 2 * sizeof(unsigned)];
+  umemTable table; /* address to size */
+  size_t taken;    /* entries that were taken and not put back: their places are kept */
+  size_t dropped;  /* atomic: those of them whose places are not kept any more */
+  bool tight;      /* it has no room for all that may be reserved, and no memory for more */
+  char apart[128 - sizeof(umemLock) - sizeof(umemTable) - 3 * sizeof(size_t)];
 } umemBlocksPart;
 
 /* Places that some of the threads have reserved. */
@@ -38,7 +28,12 @@ typedef struct umemBlocksShare {
   char apart[60];
 } umemBlocksShare;
 
-enum { umemBlocksPartBits = 4, umemBlocksParts = 1 << umemBlocksPartBits, umemBlocksShares = 16 };
+/* The upper bits of a hash choose the part. */
+enum {
+  umemBlocksPartBits = umemTableSkip,
+  umemBlocksParts = 1 << umemBlocksPartBits,
+  umemBlocksShares = 16
+};
 
 /* Must not move: it holds locks. */
 typedef struct umemBlocks {
@@ -49,12 +44,6 @@ typedef struct umemBlocks {
       slack; /* atomic: places that each part keeps free for them: at least those of all shares */
   unsigned tight; /* atomic: parts that cannot */
 } umemBlocks;
-
-/* The upper bits choose the part, those below them the place in it. 2^64 / golden ratio: Knuth, TAOCP
- * 6.4. */
-static inline uint64_t umemBlocks_hash(uintptr_t adr) {
-  return (uint64_t)adr * 0x9E3779B97F4A7C15u;
-}
 
 void umemBlocks_init(umemBlocks *blocks);
 void umemBlocks_fini(umemBlocks *blocks);

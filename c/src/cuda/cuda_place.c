@@ -112,8 +112,9 @@ void umemCuda_give_back(umemVirtual *ctx) {
   umemCudaPlace *place = umemCuda_place_of(ctx);
   umemTableCell *cell;
   for (size_t at = 0; (cell = umemTable_next(&place->blocks, &at)); at++)
-    umemCuda_check(ctx, place->gpu, place->source->give(place, (void *)cell->key, cell->value),
-                   "cannot free the block at 0x%jx", (uintmax_t)cell->key);
+    umemCuda_check(ctx, place->gpu,
+                   place->source->give(place, (void *)umemTable_key(cell), cell->value),
+                   "cannot free the block at 0x%jx", (uintmax_t)umemTable_key(cell));
   umemTable_clear(&place->blocks);
 }
 

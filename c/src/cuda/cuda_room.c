@@ -98,7 +98,7 @@ static void look_at_place(Search *search, umemCudaPlace *place) {
   umemTableCell *cell;
   umemLock_acquire(&place->lock);
   for (size_t at = 0; !is_over(search) && (cell = umemTable_next(&place->blocks, &at)); at++)
-    if (cell->value >= least_piece) look_at_block(search, cell->key, cell->value);
+    if (cell->value >= least_piece) look_at_block(search, umemTable_key(cell), cell->value);
   umemLock_release(&place->lock);
 }
 
