@@ -2,7 +2,7 @@
 #include "core/adaptor.h"
 #include "open/schemes.h"
 #include "adaptors/sites.h"
-#include "adaptors/track_books.h"
+#include "adaptors/track_table.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 typedef struct Track {
   umemAdaptor adaptor;
-  umemTrackBooks books;
+  umemTrackTable table;
   umemTrack *ctx;
   unsigned frames;
   struct Track *newer, *older; /* in the list of all; under the global lock */
@@ -27,27 +27,28 @@ static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 /* ---- allocation ---- */
 
 /* Reserves a place and captures the call site. False with a status without memory. */
-static bool prepare(umemVirtual *ctx, bool aligned, umemTrackNote *note) {
+static bool prepare(umemVirtual *ctx, bool aligned, umemTrackRecord *record) {
   Track *track = track_of(ctx);
-  *note = (umemTrackNote){.aligned = aligned};
-  if (track->frames) note->trace = malloc(track->frames * sizeof *note->trace);
-  if ((!track->frames || note->trace) && umemTrackBooks_reserve(&track->books)) {
-    note->frames = (uint16_t)umemSite_capture(note->trace, track->frames);
+  *record = (umemTrackRecord){.aligned = aligned};
+  if (track->frames) record->head.traces = malloc(track->frames * sizeof *record->head.traces);
+  if ((!track->frames || record->head.traces) && umemRecords_reserve(&track->table.records)) {
+    record->frames = (uint16_t)umemSite_capture(record->head.traces, track->frames);
     return true;
   }
-  free(note->trace);
+  free(record->head.traces);
   umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return false;
 }
 
 /* Enters what the upstream has answered: a block at adr, or null. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemTrackNote note) {
-  umemTrackBooks *books = &track_of(ctx)->books;
+static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
+                       umemTrackRecord const *record) {
+  umemTrackTable *table = &track_of(ctx)->table;
   if (adr != umem_null_of(ctx)) {
-    umemTrackBooks_enter(books, adr, nbytes, note);
+    umemTrackTable_enter(table, adr, nbytes, record);
   } else {
-    umemTrackBooks_release(books);
-    free(note.trace);
+    umemRecords_release(&table->records);
+    free(record->head.traces);
   }
   return adr;
 }
@@ -57,7 +58,7 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemTrack
 /* Says what is wrong with adr, where no block begins. */
 static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
   umemTrackBlock around;
-  if (umemTrackBooks_find(&track_of(ctx)->books, adr, &around) && around.adr != adr)
+  if (umemTrackTable_find(&track_of(ctx)->table, adr, &around) && around.adr != adr)
     umemVirtual_fail(ctx, umemValueError,
                      "0x%" PRIxPTR " lies %zu bytes inside the block of %zu bytes at 0x%" PRIxPTR,
                      adr, (size_t)(adr - around.adr), around.nbytes, around.adr);
@@ -71,7 +72,7 @@ static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
 static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
                       uint64_t *number) {
   umemTrackBlock block;
-  switch (umemTrackBooks_leave(&track_of(ctx)->books, adr, aligned, wanted, &block)) {
+  switch (umemTrackTable_leave(&track_of(ctx)->table, adr, aligned, wanted, &block)) {
   case umemTrackLeaves:
     *number = block.number;
     return true;
@@ -96,20 +97,20 @@ static void track_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   if (!may_leave(ctx, adr, aligned, 0, &number)) return;
   uint64_t before = umem_thread.failures;
   umemAdaptor_give_back(ctx, adr, aligned);
-  umemTrackBooks_settle(&track_of(ctx)->books, adr, number, umem_thread.failures == before);
+  umemTrackTable_settle(&track_of(ctx)->table, adr, number, umem_thread.failures == before);
 }
 UMEM_ADAPTOR_FREES(track_free)
 
 static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
-  umemTrackNote note;
+  umemTrackRecord record;
   uint64_t number;
   uintptr_t null = umem_null_of(ctx);
   bool resizes = request->how == umemByRealloc;
-  if (!prepare(ctx, request->how == umemByAligned, &note)) return null;
+  if (!prepare(ctx, request->how == umemByAligned, &record)) return null;
   if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &number))
-    return enter(ctx, null, 0, note);
-  uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, note);
-  if (resizes) umemTrackBooks_settle(&track_of(ctx)->books, request->adr, number, adr != null);
+    return enter(ctx, null, 0, &record);
+  uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, &record);
+  if (resizes) umemTrackTable_settle(&track_of(ctx)->table, request->adr, number, adr != null);
   return adr;
 }
 UMEM_ADAPTOR_ALLOCATES(track_ask)
@@ -119,10 +120,10 @@ UMEM_ADAPTOR_ALLOCATES(track_ask)
 enum { told_leaks = 3 };
 
 /* The live block with the lowest number above the given one. */
-static bool next_by_age(umemTrackBooks *books, uint64_t number, umemTrackBlock *oldest) {
+static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *oldest) {
   umemTrackBlock block;
   bool found = false;
-  for (uintptr_t adr = 0; umemTrackBooks_next(books, adr, &block); adr = block.adr + 1)
+  for (uintptr_t adr = 0; umemTrackTable_next(table, adr, &block); adr = block.adr + 1)
     if (block.number > number && (!found || block.number < oldest->number)) {
       *oldest = block;
       found = true;
@@ -132,15 +133,15 @@ static bool next_by_age(umemTrackBooks *books, uint64_t number, umemTrackBlock *
 
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
 static void tell_leaks(umemVirtual *ctx) {
-  umemTrackBooks *books = &track_of(ctx)->books;
-  umemLock_acquire(&books->lock);
-  size_t const count = books->count, nbytes = books->nbytes;
-  umemLock_release(&books->lock);
+  umemTrackTable *table = &track_of(ctx)->table;
+  umemLock_acquire(&table->records.lock);
+  size_t const count = table->count, nbytes = table->nbytes;
+  umemLock_release(&table->records.lock);
   if (!count) return;
   char text[UMEM_MESSAGE_SIZE] = "";
   umemTrackBlock block = {.number = 0};
   size_t used = 0;
-  for (int i = 0; i < told_leaks && next_by_age(books, block.number, &block); i++) {
+  for (int i = 0; i < told_leaks && next_by_age(table, block.number, &block); i++) {
     char site[UMEM_MESSAGE_SIZE / told_leaks];
     umemSite_name(block.trace, block.frames, site, sizeof site);
     int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s",
@@ -163,7 +164,7 @@ static void track_dtor(umemVirtual *ctx) {
   if (track->older) track->older->newer = track->newer;
   umemLock_release_global();
   tell_leaks(ctx);
-  umemTrackBooks_fini(&track->books);
+  umemTrackTable_fini(&track->table);
   umemAdaptor_dtor(ctx);
 }
 
@@ -186,7 +187,7 @@ static bool read_options(umemTrack *ctx, umemTrackOptions const *given, umemTrac
 static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
   umemTrackOptions options;
   if (!read_options(ctx, given, &options)) return false;
-  if (!umemTrackBooks_init(&track->books)) {
+  if (!umemTrackTable_init(&track->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
   }
@@ -258,7 +259,7 @@ bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!umemTrackBooks_find(&track_of(&ctx->super)->books, adr, &found)) return false;
+  if (!umemTrackTable_find(&track_of(&ctx->super)->table, adr, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
@@ -267,7 +268,7 @@ bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!umemTrackBooks_next(&track_of(&ctx->super)->books, from, &found)) return false;
+  if (!umemTrackTable_next(&track_of(&ctx->super)->table, from, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
@@ -276,11 +277,11 @@ size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
   UMEM_ENTER();
   if (nbytes) *nbytes = 0;
   if (!is_track(ctx)) return 0;
-  umemTrackBooks *books = &track_of(&ctx->super)->books;
-  umemLock_acquire(&books->lock);
-  size_t count = books->count;
-  if (nbytes) *nbytes = books->nbytes;
-  umemLock_release(&books->lock);
+  umemTrackTable *table = &track_of(&ctx->super)->table;
+  umemLock_acquire(&table->records.lock);
+  size_t count = table->count;
+  if (nbytes) *nbytes = table->nbytes;
+  umemLock_release(&table->records.lock);
   return count;
 }
 
@@ -292,10 +293,10 @@ static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
   umemLock_acquire_global();
   for (Track *track = newest; track && !owner && !*busy; track = track->older) {
     if (umem_can(&track->ctx->super, umemOffsets)) continue;
-    *busy = !umemLock_try(&track->books.lock);
+    *busy = !umemLock_try(&track->table.records.lock);
     if (*busy) break;
-    if (umemTrackBooks_find_locked(&track->books, adr, found)) owner = track;
-    umemLock_release(&track->books.lock);
+    if (umemTrackTable_find_locked(&track->table, adr, found)) owner = track;
+    umemLock_release(&track->table.records.lock);
   }
   if (owner) found->ctx = owner->ctx;
   umemLock_release_global();

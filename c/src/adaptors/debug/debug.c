@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static umemDebugBooks *books_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->books; }
+static umemDebugTable *table_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->table; }
 
 /* ---- giving back ---- */
 
@@ -19,10 +19,10 @@ static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
  * upstream refuses, are kept for longer. Whether nothing was wrong. */
 static bool let_go(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   bool looked = umemDebug_inspect(ctx, blocks, count);
-  bool good = looked && umemDebug_tell(ctx, blocks, count);
+  bool good = looked && umemDebug_report(ctx, blocks, count);
   for (unsigned i = 0; i < count; i++) {
     bool gone = looked && give_back(ctx, &blocks[i]);
-    (gone ? umemDebugBooks_gone : umemDebugBooks_put_back)(books_of(ctx), &blocks[i]);
+    (gone ? umemDebugTable_gone : umemDebugTable_put_back)(table_of(ctx), &blocks[i]);
     good = good && gone;
   }
   return good;
@@ -34,7 +34,7 @@ static bool make_room(umemVirtual *ctx, size_t extent) {
   umemDebugBlock oldest[umemDebugBatch];
   unsigned count;
   bool in_batches = !umemDebug_impl(ctx)->direct;
-  while (!umemDebugBooks_admit(books_of(ctx), extent, in_batches, oldest, umemDebugBatch, &count))
+  while (!umemDebugTable_admit(table_of(ctx), extent, in_batches, oldest, umemDebugBatch, &count))
     if (!let_go(ctx, oldest, count)) return false;
   return true;
 }
@@ -46,7 +46,7 @@ static bool let_all_go(umemVirtual *ctx, size_t keep) {
   umemDebug *self = (umemDebug *)ctx;
   bool good = true;
   while (good && umemDebug_get(self, &figures) == umemOK && figures.kept_bytes > keep) {
-    unsigned count = umemDebugBooks_take(books_of(ctx), oldest, umemDebugBatch);
+    unsigned count = umemDebugTable_take(table_of(ctx), oldest, umemDebugBatch);
     if (!count) break; /* others look at them */
     good = let_go(ctx, oldest, count);
   }
@@ -96,10 +96,10 @@ static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock
 
 /* Reserves a place and captures the call site. False with a status without memory. */
 static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
-  umemDebugBooks *books = books_of(ctx);
-  *traces = books->frames ? malloc(2 * books->frames * sizeof **traces) : NULL;
-  if ((!books->frames || *traces) && umemDebugBooks_reserve(books)) {
-    *frames = umemSite_capture(*traces, books->frames);
+  umemDebugTable *table = table_of(ctx);
+  *traces = table->frames ? malloc(2 * table->frames * sizeof **traces) : NULL;
+  if ((!table->frames || *traces) && umemRecords_reserve(&table->records)) {
+    *frames = umemSite_capture(*traces, table->frames);
     return true;
   }
   free(*traces);
@@ -114,7 +114,7 @@ static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlo
   whole.nbytes = block->extent;
   block->origin = ask_twice(ctx, &whole);
   if (block->origin == umem_null_of(ctx)) return false;
-  bool small = block->extent <= debug->books.most_bytes;
+  bool small = block->extent <= debug->table.most_bytes;
   if (umemDebug_dress(ctx, block, debug->fills && small && request->how != umemByCalloc))
     return true;
   give_back(ctx, block);
@@ -127,10 +127,10 @@ static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
   unsigned frames;
   if (!lay_out(ctx, request, &block) || !prepare(ctx, &traces, &frames)) return umem_null_of(ctx);
   if (get_block(ctx, request, &block)) {
-    umemDebugBooks_enter(books_of(ctx), block, traces, frames);
+    umemDebugTable_enter(table_of(ctx), block, traces, frames);
     return umemDebugBlock_adr(&block);
   }
-  umemDebugBooks_release(books_of(ctx));
+  umemRecords_release(&table_of(ctx)->records);
   free(traces);
   return umem_null_of(ctx);
 }
@@ -140,18 +140,19 @@ static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
 /* Makes the block at adr freeing. False with a status when it may not be freed so. */
 static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
                        umemDebugBlock *block) {
-  umemDebugBooks *books = books_of(ctx);
-  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+  umemDebugTable *table = table_of(ctx);
+  umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
   void *trace[UMEM_DEBUG_FRAMES];
-  unsigned frames = umemSite_capture(trace, books->frames);
-  if (umemDebugBooks_begin(books, adr, aligned, wanted, trace, frames, block, &fault)) return true;
-  umemDebug_refuse(ctx, &fault);
+  unsigned frames = umemSite_capture(trace, table->frames);
+  if (umemDebugTable_begin(table, adr, aligned, wanted, trace, frames, block, &finding))
+    return true;
+  umemDebug_refuse(ctx, &finding);
   return false;
 }
 
 /* Whether blocks of this size wait before they go back. */
 static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
-  return debug->books.most_count && block->extent <= debug->books.most_bytes;
+  return debug->table.most_count && block->extent <= debug->table.most_bytes;
 }
 
 /* Looks around a block that is freeing, if that is to be done at once. False with a status when
@@ -159,7 +160,7 @@ static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
 static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
   umemDebugImpl const *debug = umemDebug_impl(ctx);
   if (!debug->at_once && waits(debug, block)) return true;
-  return umemDebug_inspect(ctx, block, 1) && umemDebug_tell(ctx, block, 1);
+  return umemDebug_inspect(ctx, block, 1) && umemDebug_report(ctx, block, 1);
 }
 
 /* The inside of a block whose bytes were moved elsewhere must stay as it is when upstream cannot fill
@@ -177,20 +178,20 @@ static bool poison(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bo
 /* Keeps a block that is freeing, or gives it back at once. False with a status; then nothing has
  * changed. */
 static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) {
-  umemDebugBooks *books = books_of(ctx);
+  umemDebugTable *table = table_of(ctx);
   if (!waits(umemDebug_impl(ctx), block)) {
-    if (!umemDebugBooks_passes(books, block)) return true;
+    if (!umemDebugTable_passes(table, block)) return true;
     if (!give_back(ctx, block)) return false;
-    umemDebugBooks_gone(books, block);
+    umemDebugTable_gone(table, block);
     return true;
   }
   bool poisoned;
   if (!make_room(ctx, block->extent)) return false;
   if (poison(ctx, block, moved, &poisoned)) {
-    umemDebugBooks_keep(books, block, poisoned);
+    umemDebugTable_keep(table, block, poisoned);
     return true;
   }
-  umemDebugBooks_forgo(books, block->extent);
+  umemDebugTable_forgo(table, block->extent);
   return false;
 }
 
@@ -198,7 +199,7 @@ static void debug_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemDebugBlock block;
   if (!begin_free(ctx, adr, aligned, 0, &block)) return;
   if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))
-    umemDebugBooks_revive(books_of(ctx), &block);
+    umemDebugTable_revive(table_of(ctx), &block);
 }
 UMEM_ADAPTOR_FREES(debug_free)
 
@@ -216,12 +217,12 @@ static bool move(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved,
 /* Frees a block that the program has not seen. */
 static void discard(umemVirtual *ctx, uintptr_t adr) {
   umemDebugBlock block;
-  if (!begin_free(ctx, adr, false, 0, &block) || !umemDebugBooks_passes(books_of(ctx), &block))
+  if (!begin_free(ctx, adr, false, 0, &block) || !umemDebugTable_passes(table_of(ctx), &block))
     return;
   if (give_back(ctx, &block))
-    umemDebugBooks_gone(books_of(ctx), &block);
+    umemDebugTable_gone(table_of(ctx), &block);
   else
-    umemDebugBooks_revive(books_of(ctx), &block);
+    umemDebugTable_revive(table_of(ctx), &block);
 }
 
 static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
@@ -231,7 +232,7 @@ static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
   if (!begin_free(ctx, request->adr, false, request->old_size, &block)) return null;
   if (is_sound(ctx, &block)) moved = allocate(ctx, &new);
   if (moved != null && move(ctx, &block, moved, request->nbytes)) return moved;
-  umemDebugBooks_revive(books_of(ctx), &block);
+  umemDebugTable_revive(table_of(ctx), &block);
   if (moved != null) discard(ctx, moved);
   return null;
 }
@@ -245,9 +246,9 @@ UMEM_ADAPTOR_ALLOCATES(debug_ask)
 
 /* Whether the caller may touch [adr, adr + nbytes). False with a status otherwise. */
 static bool allows(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
-  if (umemDebugBooks_allow(books_of(ctx), adr, nbytes, &fault)) return true;
-  umemDebug_refuse(ctx, &fault);
+  umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
+  if (umemDebugTable_allow(table_of(ctx), adr, nbytes, &finding)) return true;
+  umemDebug_refuse(ctx, &finding);
   return false;
 }
 
@@ -299,11 +300,11 @@ static void check_all(umemVirtual *self) {
   unsigned count;
   bool looked = true;
   for (uintptr_t from = 0;
-       looked && (count = umemDebugBooks_pin(books_of(self), from, false, blocks, umemDebugBatch));
+       looked && (count = umemDebugTable_pin(table_of(self), from, false, blocks, umemDebugBatch));
        from = blocks[count - 1].origin + 1) {
     looked = umemDebug_inspect(self, blocks, count);
-    if (looked) umemDebug_tell(self, blocks, count);
-    umemDebugBooks_unpin(books_of(self), blocks, count);
+    if (looked) umemDebug_report(self, blocks, count);
+    umemDebugTable_unpin(table_of(self), blocks, count);
   }
 }
 
@@ -331,14 +332,14 @@ static void debug_dtor(umemVirtual *ctx) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
   umemDebugBlock blocks[umemDebugBatch];
   unsigned count;
-  while ((count = umemDebugBooks_pin(&debug->books, 0, true, blocks, umemDebugBatch))) {
-    if (umemDebug_inspect(ctx, blocks, count)) umemDebug_tell(ctx, blocks, count);
+  while ((count = umemDebugTable_pin(&debug->table, 0, true, blocks, umemDebugBatch))) {
+    if (umemDebug_inspect(ctx, blocks, count)) umemDebug_report(ctx, blocks, count);
     for (unsigned i = 0; i < count; i++) {
       give_back(ctx, &blocks[i]);
-      umemDebugBooks_gone(&debug->books, &blocks[i]);
+      umemDebugTable_gone(&debug->table, &blocks[i]);
     }
   }
-  umemDebugBooks_fini(&debug->books);
+  umemDebugTable_fini(&debug->table);
   free(debug->buffer);
   umem_dtor(&debug->host);
   umemAdaptor_dtor(ctx);
@@ -373,14 +374,14 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
                    !(self->capabilities & (umemOrdered | umemDeviceShared));
   debug->direct = debug->at_once && !umem_can(self, umemFaultable);
   if (!umemDebug_open_buffer(self)) return false;
-  if (!umemDebugBooks_init(&debug->books)) {
+  if (!umemDebugTable_init(&debug->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     free(debug->buffer);
     return false;
   }
-  debug->books.frames = options->frames;
-  debug->books.most_bytes = options->kept_bytes;
-  debug->books.most_count = options->kept_blocks;
+  debug->table.frames = options->frames;
+  debug->table.most_bytes = options->kept_bytes;
+  debug->table.most_count = options->kept_blocks;
   umemHost_ctor(&debug->host);
   return true;
 }

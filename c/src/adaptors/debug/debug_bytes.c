@@ -69,14 +69,14 @@ static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
 static void compare(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
                     unsigned char expected, size_t n) {
   umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugAround : umemDebugInside;
-  umemDebugFinding *finding = &block->finding[part];
+  umemDebugOverwritten *overwritten = &block->overwritten[part];
   if (is_all(bytes, expected, n)) return;
   for (size_t i = 0; i < n; i++) {
     if (bytes[i] == expected) continue;
-    if (!finding->wrong++) {
-      finding->offset = offset + (int64_t)i;
-      finding->found = bytes[i];
-      finding->expected = expected;
+    if (!overwritten->wrong++) {
+      overwritten->offset = offset + (int64_t)i;
+      overwritten->found = bytes[i];
+      overwritten->expected = expected;
     }
   }
 }
@@ -172,7 +172,8 @@ static void look_directly(umemDebugImpl const *debug, umemDebugBlock *block) {
 
 bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  for (unsigned i = 0; i < count; i++) memset(blocks[i].finding, 0, sizeof blocks[i].finding);
+  for (unsigned i = 0; i < count; i++)
+    memset(blocks[i].overwritten, 0, sizeof blocks[i].overwritten);
   if (is_shared(debug)) return true;
   if (debug->direct) {
     for (unsigned i = 0; i < count; i++) look_directly(debug, &blocks[i]);

@@ -1,4 +1,4 @@
-/* debug_fault.c - tells of wrong writes and wrong calls. */
+/* debug_finding.c - reports wrong writes and wrong calls. */
 #include "adaptors/debug/debug.h"
 #include "adaptors/sites.h"
 
@@ -11,34 +11,34 @@ _Static_assert(UMEM_DEBUG_FRAMES <= umemSiteFrames, "a site holds all frames");
 typedef char BlockWords[100], ByteWords[150];
 
 /* "the block of 100 bytes at 0x...". */
-static char const *name_block(umemDebugFault const *fault, BlockWords words) {
-  bool freed = fault->freed && fault->kind != umemDebugDoubleFree;
+static char const *name_block(umemDebugFault const *finding, BlockWords words) {
+  bool freed = finding->freed && finding->kind != umemDebugDoubleFree;
   snprintf(words, sizeof(BlockWords), "the %sblock of %zu byte%s at 0x%" PRIxPTR,
-           freed ? "freed " : "", fault->nbytes, fault->nbytes == 1 ? "" : "s", fault->adr);
+           freed ? "freed " : "", finding->nbytes, finding->nbytes == 1 ? "" : "s", finding->adr);
   return words;
 }
 
 /* "byte 100 of the block of 100 bytes at 0x..., past its end": where the wrong byte is, counted from 0,
- * as in the fault. */
-static char const *name_byte(umemDebugFault const *fault, char const *block, ByteWords words) {
-  int64_t offset = fault->offset, size = (int64_t)fault->nbytes;
+ * as in the finding. */
+static char const *name_byte(umemDebugFault const *finding, char const *block, ByteWords words) {
+  int64_t offset = finding->offset, size = (int64_t)finding->nbytes;
   char const *where = offset < 0 ? ", before it" : offset < size ? "" : ", past its end";
   snprintf(words, sizeof(ByteWords), "byte %" PRIi64 " of %s%s", offset, block, where);
   return words;
 }
 
-static void say(umemDebugFault const *fault, char *text, size_t size) {
+static void say(umemDebugFault const *finding, char *text, size_t size) {
   BlockWords block;
   ByteWords byte;
-  name_block(fault, block);
-  name_byte(fault, block, byte);
-  uintptr_t adr = fault->adr + (uintptr_t)fault->offset;
-  switch (fault->kind) {
+  name_block(finding, block);
+  name_byte(finding, block, byte);
+  uintptr_t adr = finding->adr + (uintptr_t)finding->offset;
+  switch (finding->kind) {
   case umemDebugUnderflow:
   case umemDebugOverflow:
   case umemDebugWriteAfterFree:
     snprintf(text, size, "a wrong write to %s: 0x%02x instead of 0x%02x, %zu byte%s in all", byte,
-             fault->found, fault->expected, fault->wrong, fault->wrong == 1 ? "" : "s");
+             finding->found, finding->expected, finding->wrong, finding->wrong == 1 ? "" : "s");
     return;
   case umemDebugBadAccess:
     snprintf(text, size, "it touches %s", byte);
@@ -51,10 +51,10 @@ static void say(umemDebugFault const *fault, char *text, size_t size) {
     return;
   case umemDebugWrongFunction:
     snprintf(text, size, "%s is %sof umem_aligned_alloc: free it with %s", block,
-             fault->aligned ? "" : "not ", fault->aligned ? "umem_aligned_free" : "umem_free");
+             finding->aligned ? "" : "not ", finding->aligned ? "umem_aligned_free" : "umem_free");
     return;
   case umemDebugWrongSize:
-    snprintf(text, size, "%s is resized as if it had %zu", block, fault->wrong);
+    snprintf(text, size, "%s is resized as if it had %zu", block, finding->wrong);
     return;
   case umemDebugUnknownFree:
   case umemDebugNothing:
@@ -77,26 +77,27 @@ static umemStatusType type_of(umemDebugKind kind) {
   return kind <= umemDebugBadAccess ? umemIndexError : umemValueError;
 }
 
-void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *fault) {
+void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *finding) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  fault->ctx = ctx;
-  umemLock_acquire(&debug->books.lock);
-  if (!debug->faults++) debug->first = *fault;
-  umemLock_release(&debug->books.lock);
+  finding->ctx = ctx;
+  umemLock_acquire(&debug->table.records.lock);
+  if (!debug->findings++) debug->first = *finding;
+  umemLock_release(&debug->table.records.lock);
   char text[UMEM_MESSAGE_SIZE];
-  say(fault, text, sizeof text);
-  say_site("allocated", fault->allocated_at, fault->allocated_frames, text, sizeof text);
-  say_site("freed", fault->freed_at, fault->freed_frames, text, sizeof text);
-  umemVirtual_fail(ctx, type_of(fault->kind), "%s", text);
+  say(finding, text, sizeof text);
+  say_site("allocated", finding->allocated_at, finding->allocated_frames, text, sizeof text);
+  say_site("freed", finding->freed_at, finding->freed_frames, text, sizeof text);
+  umemVirtual_fail(ctx, type_of(finding->kind), "%s", text);
 }
 
-bool umemDebug_tell(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count) {
+bool umemDebug_report(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count) {
   bool nothing = true;
   for (unsigned i = 0; i < count; i++)
     for (umemDebugPart part = 0; part < umemDebugParts; part++) {
-      umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
-      if (!umemDebugBooks_tell(&umemDebug_impl(ctx)->books, &blocks[i], part, &fault)) continue;
-      umemDebug_refuse(ctx, &fault);
+      umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
+      if (!umemDebugTable_take_finding(&umemDebug_impl(ctx)->table, &blocks[i], part, &finding))
+        continue;
+      umemDebug_refuse(ctx, &finding);
       nothing = false;
     }
   return nothing;
@@ -117,16 +118,17 @@ static bool check_size(umemDebug *ctx, size_t size, size_t least, char const *na
   return false;
 }
 
-bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
+bool umemDebug_first(umemDebug *ctx, umemDebugFault *finding) {
   UMEM_ENTER();
   if (!umemDebug_of(ctx)) return false;
-  if (fault && !check_size(ctx, fault->size, offsetof(umemDebugFault, number), "umemDebugFault"))
+  if (finding &&
+      !check_size(ctx, finding->size, offsetof(umemDebugFault, number), "umemDebugFault"))
     return false;
   umemDebugImpl *debug = ctx->impl;
-  umemLock_acquire(&debug->books.lock);
-  bool any = debug->faults;
-  if (any && fault) write_sized(fault, &debug->first, fault->size, sizeof *fault);
-  umemLock_release(&debug->books.lock);
+  umemLock_acquire(&debug->table.records.lock);
+  bool any = debug->findings;
+  if (any && finding) write_sized(finding, &debug->first, finding->size, sizeof *finding);
+  umemLock_release(&debug->table.records.lock);
   return any;
 }
 
@@ -138,11 +140,11 @@ umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
   size_t const least = offsetof(umemDebugFigures, live_blocks);
   if (!check_size(ctx, figures->size, least, "umemDebugFigures")) return umemValueError;
   umemDebugImpl *debug = ctx->impl;
-  umemDebugBooks const *books = &debug->books;
-  umemLock_acquire(&debug->books.lock);
-  umemDebugFigures now = {sizeof now,        debug->faults,     books->live_count,
-                          books->live_bytes, books->kept_count, books->kept_bytes};
-  umemLock_release(&debug->books.lock);
+  umemDebugTable const *table = &debug->table;
+  umemLock_acquire(&debug->table.records.lock);
+  umemDebugFigures now = {sizeof now,        debug->findings,   table->live_count,
+                          table->live_bytes, table->kept_count, table->kept_bytes};
+  umemLock_release(&debug->table.records.lock);
   write_sized(figures, &now, figures->size, sizeof now);
   return umemOK;
 }
