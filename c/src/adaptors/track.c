@@ -239,20 +239,16 @@ static bool is_track(umemTrack *ctx) {
   return umemAdaptor_of_kind(ctx, &track_vtbl, "umemTrack") != NULL;
 }
 
-/* Whether block can be written; false with a status otherwise. */
+/* Whether block, if there is one, can be written; false with a status otherwise. */
 static bool check_block(void *ctx, umemTrackBlock const *block) {
-  if (!block || block->size >= offsetof(umemTrackBlock, frames)) return true;
-  umemVirtual_fail(ctx, umemValueError,
-                   "block->size is %zu: set it to sizeof(umemTrackBlock) before the call",
-                   block->size);
-  return false;
+  size_t const least = offsetof(umemTrackBlock, frames);
+  return !block || umem_can_write_sized(ctx, block, least, "block", "umemTrackBlock");
 }
 
 static void write_block(umemTrackBlock *to, umemTrackBlock *found, umemTrack *ctx) {
   if (!to) return;
-  found->size = to->size;
   found->ctx = ctx;
-  memcpy(to, found, to->size < sizeof *found ? to->size : sizeof *found);
+  umem_write_sized(to, found, sizeof *found);
 }
 
 bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {

@@ -62,6 +62,26 @@ bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given,
   return true;
 }
 
+bool umem_can_write_sized(void *ctx, void const *given, size_t least, char const *argument,
+                          char const *type) {
+  size_t size;
+  if (given) memcpy(&size, given, sizeof size);
+  if (given && size >= least) return true;
+  if (given)
+    umemVirtual_fail(ctx, umemValueError, "%s->size is %zu: set it to sizeof(%s) before the call",
+                     argument, size, type);
+  else
+    umemVirtual_fail(ctx, umemValueError, "%s is NULL", argument);
+  return false;
+}
+
+void umem_write_sized(void *given, void const *full, size_t full_size) {
+  size_t size;
+  memcpy(&size, given, sizeof size);
+  memcpy(given, full, size < full_size ? size : full_size);
+  memcpy(given, &size, sizeof size);
+}
+
 void umem_construct_failed(umemVirtual *ctx) { close_base(ctx); }
 
 void umem_dtor(void *ctx) {
@@ -196,18 +216,13 @@ umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_guard(ctx);
-  if (!self) return umem_result(before);
-  if (!info) return umemVirtual_fail(self, umemValueError, "info is NULL");
-  size_t size = info->size;
-  if (size < offsetof(umemInfo, available))
-    return umemVirtual_fail(self, umemValueError,
-                            "info->size is %zu: set it to sizeof(umemInfo) before the call", size);
+  if (!self || !umem_can_write_sized(self, info, offsetof(umemInfo, available), "info", "umemInfo"))
+    return umem_result(before);
   umemInfo known = UMEM_INFO_INIT;
   known.alignment = self->alignment;
   umemVirtual *layer = LAYER_WITH(self, info);
   if (layer) layer->vptr->info(layer, &known);
-  memcpy(info, &known, size < sizeof known ? size : sizeof known);
-  info->size = size;
+  umem_write_sized(info, &known, sizeof known);
   return umem_adopt_from(layer, self, before);
 }
 

@@ -242,6 +242,16 @@ void umem_ram_info(umemVirtual *ctx, umemInfo *info);
  * on ctx, for a size that cannot be true; type is the name of the struct. */
 bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type);
 
+/* ---- structs that the library fills in for such programs ---- */
+
+/* Whether given, a struct of the program that begins with its own size, has at least `least` bytes. False
+ * with umemValueError on ctx otherwise, and for NULL; argument and type are its names in the message. */
+bool umem_can_write_sized(void *ctx, void const *given, size_t least, char const *argument,
+                          char const *type);
+
+/* Copies full, of full_size bytes, to given, as much as fits there. The size in given stays. */
+void umem_write_sized(void *given, void const *full, size_t full_size);
+
 /* ---- constructors ---- */
 
 /* For constructors of the library: makes *ctx the base of a context of this kind. */

@@ -105,29 +105,15 @@ bool umemDebug_report(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned c
 
 /* ---- questions ---- */
 
-/* Copies what was found to a struct of the caller, of so many bytes. */
-static void write_sized(void *to, void const *from, size_t size, size_t known) {
-  memcpy(to, from, size < known ? size : known);
-  *(size_t *)to = size;
-}
-
-static bool check_size(umemDebug *ctx, size_t size, size_t least, char const *name) {
-  if (size >= least) return true;
-  umemVirtual_fail(ctx, umemValueError, "the size is %zu: set it to sizeof(%s) before the call",
-                   size, name);
-  return false;
-}
-
-bool umemDebug_first(umemDebug *ctx, umemDebugFault *finding) {
+bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
   UMEM_ENTER();
+  size_t const least = offsetof(umemDebugFault, number);
   if (!umemDebug_of(ctx)) return false;
-  if (finding &&
-      !check_size(ctx, finding->size, offsetof(umemDebugFault, number), "umemDebugFault"))
-    return false;
+  if (fault && !umem_can_write_sized(ctx, fault, least, "fault", "umemDebugFault")) return false;
   umemDebugImpl *debug = ctx->impl;
   umemLock_acquire(&debug->table.records.lock);
   bool any = debug->findings;
-  if (any && finding) write_sized(finding, &debug->first, finding->size, sizeof *finding);
+  if (any && fault) umem_write_sized(fault, &debug->first, sizeof *fault);
   umemLock_release(&debug->table.records.lock);
   return any;
 }
@@ -135,16 +121,16 @@ bool umemDebug_first(umemDebug *ctx, umemDebugFault *finding) {
 umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umemDebug_of(ctx)) return umem_result(before);
-  if (!figures) return umemVirtual_fail(ctx, umemValueError, "figures is NULL");
   size_t const least = offsetof(umemDebugFigures, live_blocks);
-  if (!check_size(ctx, figures->size, least, "umemDebugFigures")) return umemValueError;
+  if (!umemDebug_of(ctx) ||
+      !umem_can_write_sized(ctx, figures, least, "figures", "umemDebugFigures"))
+    return umem_result(before);
   umemDebugImpl *debug = ctx->impl;
   umemDebugTable const *table = &debug->table;
   umemLock_acquire(&debug->table.records.lock);
   umemDebugFigures now = {sizeof now,        debug->findings,   table->live_count,
                           table->live_bytes, table->kept_count, table->kept_bytes};
   umemLock_release(&debug->table.records.lock);
-  write_sized(figures, &now, figures->size, sizeof now);
+  umem_write_sized(figures, &now, sizeof now);
   return umemOK;
 }

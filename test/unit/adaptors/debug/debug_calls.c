@@ -295,14 +295,14 @@ static void structs_may_be_older(void **state) {
   assert_int_equal(fault.wrong, 0xAAAAAAAAAAAAAAAAu);
   fault.size = 4;
   assert_false(umemDebug_first(&debug, &fault));
-  expect_failure(&debug, umemValueError, "umemDebug_first: the size is 4");
+  expect_failure(&debug, umemValueError, "umemDebug_first: fault->size is 4");
   memset(&figures, 0xAA, sizeof figures);
   figures.size = offsetof(umemDebugFigures, live_blocks);
   assert_ok(umemDebug_get(&debug, &figures));
   assert_true(figures.faults == 1 && figures.live_blocks == 0xAAAAAAAAAAAAAAAAu);
   figures.size = 3;
   assert_int_equal(umemDebug_get(&debug, &figures), umemValueError);
-  expect_failure(&debug, umemValueError, "umemDebug_get: the size is 3");
+  expect_failure(&debug, umemValueError, "umemDebug_get: figures->size is 3");
   assert_int_equal(umemDebug_get(&debug, NULL), umemValueError);
   expect_failure(&debug, umemValueError, "NULL");
   end(&debug);
