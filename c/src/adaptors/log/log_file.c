@@ -181,9 +181,9 @@ static int begin_anew(umemLogFile *file) {
 /* Under the lock. Returns an errno; the file is as it was then. */
 static int commit(umemLogFile *file) {
   if (!file->building || !umemLogFile_is_ours(file)) return 0;
-  int error = file->there ? begin_anew(file) : umemLogDraft_publish(&file->draft);
+  int error = file->there ? begin_anew(file) : umemNewFile_publish(&file->draft);
   if (error) return error;
-  umemLogDraft_end(&file->draft);
+  umemNewFile_end(&file->draft);
   __atomic_store_n(&file->building, false, __ATOMIC_RELEASE);
   return 0;
 }
@@ -219,7 +219,7 @@ static bool is_same_folder(int one, int other) {
 }
 
 /* That which is to have the name of draft in this process, with a user more; or NULL. */
-static umemLogFile *find_draft(umemLogDraft const *draft) {
+static umemLogFile *find_draft(umemNewFile const *draft) {
   for (umemLogFile *file = newest; file; file = file->older)
     if (file->draft.folder >= 0 && umemLogFile_is_ours(file) &&
         !strcmp(file->draft.name, draft->name) &&
@@ -239,7 +239,7 @@ static uint64_t capacity_of(uint64_t max_bytes) {
 
 /* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that is there; or
  * NULL. */
-static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemLogDraft const *draft,
+static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNewFile const *draft,
                           struct stat const *about, uint64_t max_bytes) {
   if (!lock_file(fd, ctx, filename)) return NULL;
   size_t name_size = strlen(filename) + 1;
@@ -311,24 +311,29 @@ static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int f
   return committed(file, ctx, commits, NULL);
 }
 
+static void abandon(umemNewFile *draft) {
+  if (draft->fd >= 0) close(draft->fd);
+  umemNewFile_end(draft);
+}
+
 /* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by
  * now. */
 static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool commits,
                          bool *taken) {
-  umemLogDraft draft;
+  umemNewFile draft;
   struct stat about;
   umemLogFile *file = NULL;
   *taken = false;
-  int error = umemLogDraft_open(&draft, filename);
+  int error = umemLogDisk_create(&draft, filename);
   if (error) {
     fail_with_words(ctx, "open", filename, error);
   } else if ((file = find_draft(&draft))) {
-    umemLogDraft_end(&draft);
+    abandon(&draft);
     return committed(file, ctx, commits, taken);
   } else if (examine(draft.fd, ctx, filename, &about)) {
     file = begin(ctx, filename, draft.fd, &draft, &about, max_bytes);
   }
-  if (!file) umemLogDraft_end(&draft);
+  if (!file) abandon(&draft);
   return committed(keep(file), ctx, commits, taken);
 }
 
@@ -375,16 +380,13 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
 }
 
 /* No context writes any more: the file has its end, and may be begun anew; what was not committed is undone
- * before. In a child of fork the lock, the header and the draft are the parent's. */
+ * before. In a child of fork the lock and the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
   *link = file->older;
   file->complete = true;
-  if (!umemLogFile_is_ours(file)) {
-    file->draft.beside[0] = 0;
-    return;
-  }
+  if (!umemLogFile_is_ours(file)) return;
   __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
   if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
   flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
@@ -396,10 +398,8 @@ static void leave_file(umemLogFile *file, bool left) {
   if (file->users == file->left && !file->complete) complete(file);
   if (file->users) return;
   unmap(file);
-  if (file->draft.folder >= 0)
-    umemLogDraft_end(&file->draft); /* closes the descriptor too */
-  else
-    close(file->fd);
+  umemNewFile_end(&file->draft);
+  close(file->fd);
   free(file);
 }
 

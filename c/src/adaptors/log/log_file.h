@@ -30,8 +30,8 @@ typedef struct umemLogFile {
   bool complete;
   struct umemLogFile *older;
   /* until the commit, under the lock as well: */
-  bool building;      /* atomic; while it is true records are written under the lock */
-  umemLogDraft draft; /* of a new file, which has no name yet; folder is -1 without one */
+  bool building;     /* atomic; while it is true records are written under the lock */
+  umemNewFile draft; /* the same file while it has no name; folder is -1 without one */
   umemLogHeader
       *there; /* mapped: the file that is there, which is left as it is; header, contexts and
                            ring lie in memory meanwhile. NULL without one */
