@@ -3,6 +3,7 @@
  * A file without a name gets one by linkat, which cannot replace another file; rename can, but wants a name
  * to begin with. So a file that is to replace another gets a hidden name just before it is renamed. */
 #include "base/new_file.h"
+#include "base/remove.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,6 +72,7 @@ static int create_nameless(umemNewFile const *file, mode_t permissions) {
 int umemNewFile_create(umemNewFile *file, mode_t permissions) {
   file->process = getpid();
   file->hidden[0] = 0;
+  file->named = false;
   file->fd = create_nameless(file, permissions);
   if (file->fd < 0 && errno == EOPNOTSUPP)
     file->fd = with_hidden_name(file, create_hidden, permissions);
@@ -100,25 +102,36 @@ static int move_over_nothing(umemNewFile const *file) {
   return 0;
 }
 
+/* Returns 0. */
+static int got_name(umemNewFile *file) {
+  file->hidden[0] = 0;
+  file->named = true;
+  return 0;
+}
+
 int umemNewFile_publish(umemNewFile *file) {
-  if (!file->hidden[0]) return link_as(file, file->name) == 0 ? 0 : errno;
-  int error = move_over_nothing(file);
-  if (!error) file->hidden[0] = 0;
-  return error;
+  int error = 0;
+  if (file->hidden[0])
+    error = move_over_nothing(file);
+  else if (link_as(file, file->name) != 0)
+    error = errno;
+  return error ? error : got_name(file);
 }
 
 int umemNewFile_replace(umemNewFile *file) {
   if (!file->hidden[0]) {
-    if (link_as(file, file->name) == 0) return 0;
+    if (link_as(file, file->name) == 0) return got_name(file);
     if (errno != EEXIST || with_hidden_name(file, link_hidden, 0) < 0) return errno;
   }
-  if (renameat(file->folder, file->hidden, file->folder, file->name) != 0) {
-    int error = errno;
-    remove_hidden(file);
-    return error;
-  }
-  file->hidden[0] = 0;
-  return 0;
+  if (renameat(file->folder, file->hidden, file->folder, file->name) == 0) return got_name(file);
+  int error = errno;
+  remove_hidden(file);
+  return error;
+}
+
+void umemNewFile_withdraw(umemNewFile *file, uint64_t length) {
+  if (file->named) umem_remove_file(file->fd, file->folder, file->name, length);
+  file->named = false;
 }
 
 void umemNewFile_end(umemNewFile *file) {

@@ -8,12 +8,15 @@
 #define UMEM_NEW_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 typedef struct umemNewFile {
   int fd;                  /* the owner of this struct closes it */
   int folder;              /* owned; negative for none */
   pid_t process;           /* that created the file */
+  bool named;              /* it has its name */
   char name[NAME_MAX + 1]; /* in folder: what the file is to be called */
   char hidden[64];         /* in folder: what it is called now; empty while it has no name */
 } umemNewFile;
@@ -28,6 +31,9 @@ int umemNewFile_publish(umemNewFile *file);
 /* Gives the file its name, which it takes from another file at one instant if there is one. After a failure
  * the file has no name. */
 int umemNewFile_replace(umemNewFile *file);
+
+/* Takes the name of umemNewFile_publish away again, if the file still has it, and this length. */
+void umemNewFile_withdraw(umemNewFile *file, uint64_t length);
 
 /* Removes a file that has got no name, and closes the folder. A forked child leaves the file of its parent
  * alone. The caller closes fd. */

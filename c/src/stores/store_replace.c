@@ -19,10 +19,8 @@ enum { links_most = 40 /* as Linux follows in one name */ };
 
 typedef struct umemReplace {
   umemStore *store; /* borrowed */
-  umemNewFile
-      file;      /* its folder is where the name is, links followed; store->fd is its descriptor */
-  bool syncable; /* the folder is open for reading, so that fsync takes it */
-  bool committed;
+  umemNewFile file; /* in the folder that the name leads to; its fd is store->fd */
+  bool syncable;    /* the folder is open for reading, so that fsync takes it */
 } umemReplace;
 
 /* ---- failures ---- */
@@ -189,7 +187,7 @@ static int sync_retrying(int sync(int fd), int fd) {
 
 bool umemReplace_commit(umemStore *store) {
   umemReplace *replace = store->replace;
-  if (!replace || replace->committed) {
+  if (!replace || replace->file.named) {
     umemVirtual_fail(store->ctx, umemValueError,
                      replace ? "%s has been replaced already"
                              : "%s was not opened to replace a file",
@@ -200,7 +198,6 @@ bool umemReplace_commit(umemStore *store) {
     return fail(replace, errno, "cannot flush the file beside");
   int error = umemNewFile_replace(&replace->file);
   if (error) return fail(replace, error, "cannot replace");
-  replace->committed = true;
   int result = replace->syncable ? sync_retrying(fsync, replace->file.folder)
                                  : sync_retrying(syncfs, store->fd);
   return result == 0 || fail(replace, errno, "the new file is there, but cannot flush the name of");

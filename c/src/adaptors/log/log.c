@@ -341,6 +341,11 @@ static umemStatusType commit_log(void *ctx, void *user) {
   return umem_result(before);
 }
 
+static void complete_log(void *ctx, void *user) {
+  (void)user;
+  umemLogFile_begin(log_of(ctx)->file);
+}
+
 umemScheme const umem_log_scheme = {
     .size = sizeof(umemScheme),
     .name = "log",
@@ -350,5 +355,6 @@ umemScheme const umem_log_scheme = {
     .option_count = sizeof named_options / sizeof *named_options,
     .construct = open_log,
     .commit = commit_log,
+    .complete = complete_log,
     .help = "writes what is done into a file",
 };

@@ -111,6 +111,11 @@ int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before) {
   return write_everything(fd, length, before->length ? before->length : sizeof UMEM_LOG_MAGIC);
 }
 
+int umemLogDisk_rehearse(int fd, umemLogBefore const *before) {
+  if (!before->length) return umemLogDisk_mark(fd, before);
+  return write_all(fd, &before->header, before->header_bytes, 0);
+}
+
 /* The header lies in one page: who reads it meanwhile, or after a kill, finds the old one or the new one. */
 int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
                       umemLogBefore const *before) {

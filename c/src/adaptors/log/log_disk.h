@@ -51,6 +51,10 @@ int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before);
 /* Makes the file as long as it was, if one of the two failed, or what comes after. */
 void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before);
 
+/* Writes the bytes at the beginning of the file once more: what would keep umemLogDisk_begin from writing its
+ * header is found while nothing has changed. */
+int umemLogDisk_rehearse(int fd, umemLogBefore const *before);
+
 /* Makes a reserved file the log that begins with this header, of this length; after a failure what was
  * there is there. Whoever reads the file finds the old log or the new one. What else the old one had is
  * the caller's to clear. */
