@@ -1,8 +1,8 @@
-/* meter.c - see umem_meter.h.
+/* meter.c - see meter.h.
  *
- * The entry of a block leaves the table before the block goes back, because the upstream may hand
- * its address to another thread at once; it returns, to the place kept for it, when the free was
- * refused. */
+ * The entry of a block leaves the table before the block is given back, because the upstream may hand out
+ * the address to another thread at once. When the upstream refuses the free, the entry returns to the place
+ * that was kept for it. */
 #include "adaptors/meter.h"
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
@@ -33,14 +33,14 @@ static void retract(umemVirtual *ctx, size_t more) {
   if (hook) hook(ctx, more);
 }
 
-/* A place for the entry of a block; false with a status. */
+/* Reserves room for the entry of a block; false with a status. */
 static bool reserve(umemVirtual *ctx) {
   bool reserved = umemBlocks_reserve(&meter_of(ctx)->blocks);
   if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return reserved;
 }
 
-/* The same, and whether size more bytes may be asked for. */
+/* The same, and asks whether size more bytes may be used. */
 static bool prepare(umemVirtual *ctx, size_t size) {
   if (!reserve(ctx)) return false;
   if (admitted(ctx, size)) return true;
@@ -48,7 +48,7 @@ static bool prepare(umemVirtual *ctx, size_t size) {
   return false;
 }
 
-/* was: whether an entry of old bytes had to make place. */
+/* was: whether an entry of old bytes was replaced. */
 static void forget(umemVirtual *ctx, bool was, size_t old) {
   if (was) meter_of(ctx)->hooks->resized(ctx, old, 0);
 }
@@ -71,7 +71,7 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t be
 
 /* ---- resizing ---- */
 
-/* Puts what was taken back: the block of size bytes is still at adr. */
+/* Puts an entry back: the block of size bytes is still at adr. */
 static void keep(umemVirtual *ctx, uintptr_t adr, size_t size) {
   size_t old = 0;
   bool was = umemBlocks_put_back(&meter_of(ctx)->blocks, adr, size, &old);

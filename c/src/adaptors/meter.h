@@ -1,9 +1,9 @@
-/* meter.h - the part of a decorator that knows how large each live block is.
+/* meter.h - the part of an adaptor that knows the size of each live block.
  *
- * A decorator that counts bytes has a umemMeter for its impl, names UMEM_METER_BLOCKS in its table
- * and learns of every change through two or three functions of its own. Bytes are those that were
- * asked for. A block is known from its allocation to the free that succeeds; blocks that were not
- * allocated through the decorator are passed on uncounted.
+ * The impl of an adaptor that counts bytes begins with a umemMeter. Its table of methods names
+ * UMEM_METER_BLOCKS, and the meter calls one to three functions of the adaptor for each change. Bytes are
+ * those that were asked for. The meter knows a block from its allocation to the free that succeeds. It
+ * passes on blocks that were not allocated through the adaptor without counting them.
  */
 #ifndef UMEM_METER_H
 #define UMEM_METER_H

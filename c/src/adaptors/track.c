@@ -26,7 +26,7 @@ static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- allocation ---- */
 
-/* Reserves a place and captures the call site. False with a status without memory. */
+/* Reserves a record and captures the call site. False with a status without memory. */
 static bool prepare(umemVirtual *ctx, bool aligned, umemTrackRecord *record) {
   Track *track = track_of(ctx);
   *record = (umemTrackRecord){.aligned = aligned};
@@ -55,20 +55,20 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
 
 /* ---- free ---- */
 
-/* Says what is wrong with adr, where no block begins. */
+/* Records what is wrong with adr, where no block begins. */
 static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
   umemTrackBlock around;
   if (umemTrackTable_find(&track_of(ctx)->table, adr, &around) && around.adr != adr)
     umemVirtual_fail(ctx, umemValueError,
-                     "0x%" PRIxPTR " lies %zu bytes inside the block of %zu bytes at 0x%" PRIxPTR,
+                     "0x%" PRIxPTR " is %zu bytes inside the block of %zu bytes at 0x%" PRIxPTR,
                      adr, (size_t)(adr - around.adr), around.nbytes, around.adr);
   else
     umemVirtual_fail(ctx, umemValueError,
                      "0x%" PRIxPTR " is no live block: it is free already, or never was one", adr);
 }
 
-/* Whether the block at adr may go; then it is leaving, and *number tells which it is. False with a
- * status otherwise. wanted: its bytes; 0 for any number. */
+/* Whether the block at adr may be given back; then it is leaving, and *number is that of its allocation.
+ * False with a status otherwise. wanted: its bytes; 0 for any number. */
 static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
                       uint64_t *number) {
   umemTrackBlock block;
@@ -117,7 +117,7 @@ UMEM_ADAPTOR_ALLOCATES(track_ask)
 
 /* ---- the end ---- */
 
-enum { told_leaks = 3 };
+enum { named_leaks = 3 };
 
 /* The live block with the lowest number above the given one. */
 static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *oldest) {
@@ -132,7 +132,7 @@ static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *
 }
 
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
-static void tell_leaks(umemVirtual *ctx) {
+static void report_leaks(umemVirtual *ctx) {
   umemTrackTable *table = &track_of(ctx)->table;
   umemLock_acquire(&table->records.lock);
   size_t const count = table->count, nbytes = table->nbytes;
@@ -141,8 +141,8 @@ static void tell_leaks(umemVirtual *ctx) {
   char text[UMEM_MESSAGE_SIZE] = "";
   umemTrackBlock block = {.number = 0};
   size_t used = 0;
-  for (int i = 0; i < told_leaks && next_by_age(table, block.number, &block); i++) {
-    char site[UMEM_MESSAGE_SIZE / told_leaks];
+  for (int i = 0; i < named_leaks && next_by_age(table, block.number, &block); i++) {
+    char site[UMEM_MESSAGE_SIZE / named_leaks];
     umemSite_name(block.trace, block.frames, site, sizeof site);
     int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s",
                           i ? "," : "", block.nbytes, block.adr, *site ? " by " : "", site);
@@ -151,7 +151,7 @@ static void tell_leaks(umemVirtual *ctx) {
   }
   umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s, %zu bytes in all, %s not freed:%s%s", count,
                    count == 1 ? "" : "s", nbytes, count == 1 ? "was" : "were", text,
-                   count > told_leaks ? ", ..." : "");
+                   count > named_leaks ? ", ..." : "");
 }
 
 static void track_dtor(umemVirtual *ctx) {
@@ -163,7 +163,7 @@ static void track_dtor(umemVirtual *ctx) {
     newest = track->older;
   if (track->older) track->older->newer = track->newer;
   umemLock_release_global();
-  tell_leaks(ctx);
+  report_leaks(ctx);
   umemTrackTable_fini(&track->table);
   umemAdaptor_dtor(ctx);
 }
@@ -203,7 +203,7 @@ static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
 
 static struct umemVtbl const track_vtbl = {
     .dtor = track_dtor,
-    .finish = tell_leaks,
+    .finish = report_leaks,
     UMEM_ADAPTOR_ALLOCATION_BY(track_ask),
     UMEM_ADAPTOR_FREE_BY(track_free),
     UMEM_ADAPTOR_BYTES,
@@ -282,7 +282,7 @@ size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
 }
 
 /* Looks through the whole list under the global lock, so that nothing in it ends meanwhile. Under
- * that no lock may be waited for: *busy tells that one was taken, and the answer is none. */
+ * it must not wait for a lock: *busy is true when one was taken, and then nothing is known. */
 static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
   Track *owner = NULL;
   *busy = false;

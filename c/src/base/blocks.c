@@ -1,11 +1,11 @@
-/* blocks.c - see umem_blocks.h.
+/* blocks.c - see blocks.h.
  *
- * Which part a block will be in is known with its address, too late to refuse it. Therefore each part
- * keeps room for all places that may be reserved at once: slack. That is a fixed number for each share
- * of the threads, and grows when more of them are on their way at a time. A part whose room shrinks to
- * slack, and that cannot grow, is tight: it says so before the reservation by which it came to that
- * ends, and from then on none is granted. So at most slack - 1 more blocks come, and one cell stays
- * free, where every search ends. */
+ * The part of a block is known with its address, when it is too late to refuse the block. Therefore each
+ * part keeps room for all entries that may be reserved at once: slack. Each share of the threads may reserve
+ * a fixed number, which grows when more are needed at a time. A part whose free room shrinks to slack, and
+ * that cannot grow, is tight. It is marked so before the reservation that led to it ends, and from then on
+ * none is granted. So at most slack - 1 more blocks come, and one cell stays free, where every search
+ * ends. */
 #include "base/blocks.h"
 #include "core/core.h"
 
@@ -37,7 +37,7 @@ static bool is_ample(size_t capacity, unsigned slack, size_t count) {
          count <= (capacity <= sparse_capacity ? quarter : 3 * quarter);
 }
 
-/* Gives part all the room that it should have, and tells when it has too little. */
+/* Gives part all the room that it should have, and marks it as tight when it has too little. */
 static void extend(umemBlocks *blocks, umemBlocksPart *part) {
   unsigned slack = __atomic_load_n(&blocks->slack, __ATOMIC_SEQ_CST);
   size_t count = count_of(part), now = part->table.capacity;
@@ -73,7 +73,7 @@ static void raise_to(unsigned *number, unsigned least) {
   }
 }
 
-/* Lets each share have so many places, in parts that have room for them. False without memory. */
+/* Lets each share reserve so many entries, in parts that have room for them. False without memory. */
 static bool allow(umemBlocks *blocks, unsigned each) {
   raise_to(&blocks->slack, umemBlocksShares * each);
   for (int i = 0; i < umemBlocksParts; i++) {

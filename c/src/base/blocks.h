@@ -1,11 +1,11 @@
 /* blocks.h - the sizes of live blocks by their addresses, beside the memory.
  *
- * A place is reserved before a block is asked for; entering and leaving cannot fail. Thread-safe: the
- * table is in parts, each with a lock of its own, which is held for one look-up and never while a
- * context is called. A part is a hash table with open addressing, at most three quarters full: a
- * look-up costs the lock and mostly one cache miss, however many blocks there are. 16 bytes an entry:
- * 8 KiB for the first block, 64 KiB for a thousand, 21 to 43 bytes a block for many. A table shrinks
- * when nearly all blocks go.
+ * An adaptor reserves room before it asks for a block; then entering and leaving cannot fail. Thread-safe:
+ * there are several parts, each with a lock of its own, which is held for one look-up and never while a
+ * context is called. A part is a hash table that is at most three quarters full: a look-up costs the lock
+ * and mostly one cache miss, however many blocks there are. An entry has 16 bytes: the first block takes
+ * 8 KiB, a thousand take 64 KiB, and many take 21 to 43 bytes each. A part shrinks when nearly all of its
+ * blocks are gone.
  */
 #ifndef UMEM_BLOCKS_H
 #define UMEM_BLOCKS_H
@@ -22,7 +22,7 @@ typedef struct umemBlocksPart {
   char apart[128 - sizeof(umemLock) - sizeof(umemTable) - 3 * sizeof(size_t)];
 } umemBlocksPart;
 
-/* Places that some of the threads have reserved. */
+/* The room that some of the threads have reserved. */
 typedef struct umemBlocksShare {
   unsigned reserved; /* atomic */
   char apart[60];
@@ -48,20 +48,19 @@ typedef struct umemBlocks {
 void umemBlocks_init(umemBlocks *blocks);
 void umemBlocks_fini(umemBlocks *blocks);
 
-/* Reserves a place, for put or release. False, with nothing changed, without memory. */
+/* Reserves room for an entry, to be used by put or released. False, with nothing changed, without memory. */
 bool umemBlocks_reserve(umemBlocks *blocks);
 void umemBlocks_release(umemBlocks *blocks);
 
-/* Enters a block of size bytes into a place that this thread has reserved. Whether there was an entry
- * of the same address, of *old bytes, whose place it takes: a block that was given back behind the
- * back of whoever keeps the table. */
+/* Enters a block of size bytes into room that this thread has reserved. Whether it replaces an entry of the
+ * same address, of *old bytes: a block that was given back without the adaptor. */
 bool umemBlocks_put(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old);
 
-/* Tells the size in the entry of adr; false where there is none. */
+/* Writes the size in the entry of adr to *size; false where there is none. */
 bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size);
 
-/* Takes the entry of adr out, which had *size; false where there is none. Its place is kept until it
- * is dropped, or put back as by put. */
+/* Takes the entry of adr, of *size bytes, out; false where there is none. Its room is kept until the caller
+ * drops it, or puts the entry back as by put. */
 bool umemBlocks_take(umemBlocks *blocks, uintptr_t adr, size_t *size);
 void umemBlocks_drop(umemBlocks *blocks, uintptr_t adr);
 bool umemBlocks_put_back(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old);

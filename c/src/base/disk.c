@@ -1,4 +1,4 @@
-/* disk.c - see umem_disk.h. */
+/* disk.c - see disk.h. */
 #include "base/disk.h"
 
 #include <errno.h>

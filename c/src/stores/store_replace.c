@@ -40,8 +40,8 @@ static int open_in(int folder, char const *name, int flags, mode_t permissions) 
 
 /* ---- finding the file ---- */
 
-/* Opens the folder that path, relative to the folder before, lies in, and takes what comes after it as
- * name. Returns an errno. */
+/* Opens the folder of path, which is relative to the folder before, and takes the rest of path as name.
+ * Returns an errno. */
 static int enter(umemReplace *replace, char const *path) {
   char folder[PATH_MAX];
   char const *slash = strrchr(path, '/');

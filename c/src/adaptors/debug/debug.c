@@ -15,7 +15,7 @@ static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
   return umem_thread.failures == before;
 }
 
-/* Looks at blocks that are leaving and lets them go. Those that could not be looked at, or that
+/* Inspects blocks that are leaving and gives them back. Those that could not be inspected, or that
  * upstream refuses, are kept for longer. Whether nothing was wrong. */
 static bool let_go(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   bool looked = umemDebug_inspect(ctx, blocks, count);
@@ -28,8 +28,8 @@ static bool let_go(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   return good;
 }
 
-/* Lets the oldest go until one more block can be kept, for which room is then counted. False with a
- * status when something was wrong. */
+/* Gives the oldest back until one more block can be kept, which is then counted. False with a status when
+ * something was wrong. */
 static bool make_room(umemVirtual *ctx, size_t extent) {
   umemDebugBlock oldest[umemDebugBatch];
   unsigned count;
@@ -39,7 +39,7 @@ static bool make_room(umemVirtual *ctx, size_t extent) {
   return true;
 }
 
-/* Lets those that are kept go, all but keep bytes. False with a status when something was wrong. */
+/* Gives back what is kept, all but keep bytes. False with a status when something was wrong. */
 static bool let_all_go(umemVirtual *ctx, size_t keep) {
   umemDebugBlock oldest[umemDebugBatch];
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
@@ -55,7 +55,7 @@ static bool let_all_go(umemVirtual *ctx, size_t keep) {
 
 /* ---- allocation ---- */
 
-/* Asks once more when memory is out and blocks could go. request: with the guards. */
+/* Asks once more when upstream is out of memory and blocks are kept. request: with the guards. */
 static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   uint64_t before = umem_thread.failures;
@@ -77,8 +77,8 @@ static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   return origin;
 }
 
-/* Where the block proper lies in what upstream is asked for. False with a status when there is no
- * such size. */
+/* Where the block proper is in what upstream is asked for. False with a status when no such size
+ * exists. */
 static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   size_t guard = umemDebug_impl(ctx)->guard;
   bool aligned = request->how == umemByAligned;
@@ -94,7 +94,7 @@ static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock
   return false;
 }
 
-/* Reserves a place and captures the call site. False with a status without memory. */
+/* Reserves a record and captures the call site. False with a status without memory. */
 static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
   umemDebugTable *table = table_of(ctx);
   *traces = table->frames ? malloc(2 * table->frames * sizeof **traces) : NULL;
@@ -150,7 +150,7 @@ static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wan
   return false;
 }
 
-/* Whether blocks of this size wait before they go back. */
+/* Whether freed blocks of this size are kept before they are given back. */
 static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
   return debug->table.most_count && block->extent <= debug->table.most_bytes;
 }

@@ -15,9 +15,8 @@ enum {
   page = 4096 /* of a longer guard in front the last so many bytes are used */
 };
 
-/* Whether this is a child of fork that shares the memory with its parent, as a file. The parent may
- * have freed the blocks that the child knows, and the other way round: the child leaves what is there
- * alone, and takes nothing for wrong. */
+/* Whether this is a child of fork that shares the memory with its parent, as a file. Either may have freed
+ * blocks that the other one knows: so the child writes nothing there, and reports nothing. */
 static bool is_shared(umemDebugImpl const *debug) {
   return !debug->direct && debug->forks != umem_fork_count();
 }
@@ -95,7 +94,7 @@ typedef struct Look {
   umemVirtual *ctx;
   uint64_t before; /* failures of the thread */
   unsigned char *buffer;
-  size_t size, used, copied; /* what lies between is a stretch of one block, still to be copied */
+  size_t size, used, copied; /* what is between is a stretch of one block, still to be copied */
   uintptr_t stretch;         /* where that begins */
   unsigned count;
   Piece pieces[most_pieces];

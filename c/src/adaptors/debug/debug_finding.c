@@ -27,7 +27,7 @@ static char const *name_byte(umemDebugFault const *finding, char const *block, B
   return words;
 }
 
-static void say(umemDebugFault const *finding, char *text, size_t size) {
+static void write_finding(umemDebugFault const *finding, char *text, size_t size) {
   BlockWords block;
   ByteWords byte;
   name_block(finding, block);
@@ -60,12 +60,12 @@ static void say(umemDebugFault const *finding, char *text, size_t size) {
   case umemDebugNothing:
     break;
   }
-  snprintf(text, size, "0x%" PRIxPTR " lies in no block", adr);
+  snprintf(text, size, "0x%" PRIxPTR " is in no block", adr);
 }
 
 /* "; allocated by main+0x1f < ...". */
-static void say_site(char const *what, void *const *trace, unsigned frames, char *text,
-                     size_t size) {
+static void write_site(char const *what, void *const *trace, unsigned frames, char *text,
+                       size_t size) {
   char site[160];
   size_t used = strlen(text);
   if (!frames) return;
@@ -84,9 +84,9 @@ void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *finding) {
   if (!debug->findings++) debug->first = *finding;
   umemLock_release(&debug->table.records.lock);
   char text[UMEM_MESSAGE_SIZE];
-  say(finding, text, sizeof text);
-  say_site("allocated", finding->allocated_at, finding->allocated_frames, text, sizeof text);
-  say_site("freed", finding->freed_at, finding->freed_frames, text, sizeof text);
+  write_finding(finding, text, sizeof text);
+  write_site("allocated", finding->allocated_at, finding->allocated_frames, text, sizeof text);
+  write_site("freed", finding->freed_at, finding->freed_frames, text, sizeof text);
   umemVirtual_fail(ctx, type_of(finding->kind), "%s", text);
 }
 

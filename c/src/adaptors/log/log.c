@@ -52,7 +52,7 @@ static void end(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
   amend(ctx, record, before);
 }
 
-/* ---- allocation: upstream is called here, not by umemAdaptor_ask, for the sake of speed ---- */
+/* ---- allocation: upstream is called here, and not by umemAdaptor_ask, to be faster ---- */
 
 static uintptr_t log_realloc(umemVirtual *ctx, umemRequest const *request) {
   if (!writes(ctx)) return umemAdaptor_ask(ctx, request);
@@ -89,8 +89,8 @@ UMEM_ADAPTOR_INLINE uintptr_t log_ask(umemVirtual *ctx, umemRequest const *reque
 }
 UMEM_ADAPTOR_ALLOCATES(log_ask)
 
-/* Put before, so that who is given the same address next is put later; and so that the record is
- * there when a wrong address ends the program. */
+/* The record is written before upstream gets the block. So it precedes that of the next block at the same
+ * address, and it is there when a wrong address ends the program. */
 UMEM_ADAPTOR_INLINE void log_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemLogRecord record = {.kind = umemLogFree,
                           .ctx = log_of(ctx)->number,
@@ -124,11 +124,11 @@ static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 static struct umemVtbl const vtbl;
 
-/* The other side of the copy which this thread is doing, where its record names both: that side
- * puts none of its own. */
-static _Thread_local umemVirtual *told;
+/* The other side of the copy that this thread makes, if its record names both: that side writes no record
+ * of its own. */
+static _Thread_local umemVirtual *partner;
 
-/* The context of this file that ctx is or decorates; NULL where there is none. */
+/* The outermost context of the stack of ctx that writes to this file; NULL where there is none. */
 static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
   while (ctx && ctx->vptr) {
     if (ctx->vptr == &vtbl && log_of(ctx)->file == file) return ctx;
@@ -141,7 +141,7 @@ static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
 /* A copy that ctx, a side of it, passes on. */
 typedef struct Copy {
   umemLogRecord record;
-  umemVirtual *told; /* before this copy */
+  umemVirtual *partner; /* before this copy */
   uint64_t before;
   bool put;
 } Copy;
@@ -150,8 +150,8 @@ static uint16_t number_of(umemVirtual *log) { return log ? log_of(log)->number :
 
 static Copy begin_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                        uintptr_t dst_adr, uint64_t nbytes) {
-  Copy copy = {.told = told, .before = umem_thread.failures};
-  copy.put = writes(ctx) && told != ctx;
+  Copy copy = {.partner = partner, .before = umem_thread.failures};
+  copy.put = writes(ctx) && partner != ctx;
   if (!copy.put) return copy;
   umemLogFile const *file = log_of(ctx)->file;
   umemVirtual *from = same_file(src, file), *to = same_file(dst, file);
@@ -161,14 +161,14 @@ static Copy begin_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, um
                                 .adr = src_adr,
                                 .other_adr = dst_adr,
                                 .size = nbytes};
-  told = src == ctx ? to : from;
+  partner = src == ctx ? to : from;
   begin(ctx, &copy.record);
   return copy;
 }
 
 static void end_copy(umemVirtual *ctx, Copy *copy) {
   if (!copy->put) return;
-  told = copy->told;
+  partner = copy->partner;
   end(ctx, &copy->record, copy->before);
 }
 

@@ -1,4 +1,4 @@
-/* log_disk.c - see umem_log_disk.h. */
+/* log_disk.c - see log_disk.h. */
 #include "adaptors/log/log_disk.h"
 #include "open/allowed.h"
 #include "base/disk.h"
@@ -77,7 +77,7 @@ bool umemLogDisk_is_log(umemLogBefore const *before) {
 
 /* ---- space ---- */
 
-/* True also where the disk does not say. */
+/* True also where the disk does not report it. */
 bool umemLogDisk_has_room(int fd, uint64_t length) {
   struct stat about;
   uint64_t available;
@@ -116,7 +116,7 @@ int umemLogDisk_rehearse(int fd, umemLogBefore const *before) {
   return write_all(fd, &before->header, before->header_bytes, 0);
 }
 
-/* The header lies in one page: who reads it meanwhile, or after a kill, finds the old one or the new one. */
+/* The header is in one page: a reader meanwhile, or after a kill, finds the old one or the new one. */
 int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
                       umemLogBefore const *before) {
   int error = write_all(fd, header, sizeof *header, 0);

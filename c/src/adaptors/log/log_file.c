@@ -1,4 +1,4 @@
-/* log_file.c - see umem_log_file.h. */
+/* log_file.c - see log_file.h. */
 #include "adaptors/log/log_file.h"
 #include "adaptors/log/log_disk.h"
 
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* All files that this process writes; under a lock of their own, which is held while one is opened
- * and closed, so that two threads which open one file get one umemLogFile. The disk is waited for
- * under it, which under the global lock would stop whoever asks for a message. Older than the locks
- * of all contexts, as what is there from the beginning. */
+/* All files that this process writes, under a lock of their own. A thread holds it while it opens or closes
+ * one, so that two threads that open one file get one umemLogFile. It waits for the disk under this lock;
+ * under the global lock that would stop threads that ask for a message. The lock is created when the library
+ * is loaded: it is older than the locks of all contexts. */
 static umemLogFile *newest;
 umemLock umem_log_lock;
 
@@ -61,7 +61,7 @@ static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
   return false;
 }
 
-/* Tells what the file was, if it may be begun anew. */
+/* Reads what the file is, and whether it may be begun anew. */
 static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
   int error = umemLogDisk_look(fd, before);
   if (error) return fail_with_words(ctx, "read", filename, error);
@@ -85,7 +85,7 @@ static bool map(umemLogFile *file, umemVirtual *ctx) {
   return true;
 }
 
-/* Header, contexts and ring lie in memory until the commit: the file that is there stays as it is. */
+/* Header, contexts and ring are in memory until the log begins: the existing file stays as it is. */
 static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
   int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, how, -1, 0);
@@ -389,7 +389,7 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
 
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                               bool commits) {
-  umemAttempt held; /* a failure is told after the lock: a hook may take others */
+  umemAttempt held; /* a failure is recorded after the lock: a hook may take others */
   umemAttempt_begin(&held);
   umemLock_acquire(&umem_log_lock);
   umemLogFile *file = open_under_lock(ctx, filename, max_bytes, commits);

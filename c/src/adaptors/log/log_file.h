@@ -32,9 +32,9 @@ typedef struct umemLogFile {
   /* until the log begins, under the lock as well: */
   bool building;     /* atomic; while it is true records are written under the lock */
   umemNewFile draft; /* a new file, which may still be removed; folder is -1 without one */
-  umemLogHeader
-      *there; /* mapped: the file that is there, which is left as it is; header, contexts and
-                           ring lie in memory meanwhile. NULL without one */
+  /* mapped: the existing file, which stays as it is; header, contexts and ring are in memory
+   * meanwhile. NULL without one */
+  umemLogHeader *there;
   umemLogBefore before; /* what that was */
   char filename[];      /* as given */
 } umemLogFile;
