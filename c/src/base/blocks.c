@@ -7,7 +7,7 @@
  * none is granted. So at most slack - 1 more blocks come, and one cell stays free, where every search
  * ends. */
 #include "base/blocks.h"
-#include "core/core.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
