@@ -73,12 +73,10 @@ umemVirtual *umemAdaptor_of_kind(void *ctx, struct umemVtbl const *vtbl, char co
 
 /* ---- methods that pass on ---- */
 
-void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr) {
-  PASS_ON(umem_free(umemAdaptor_upstream(ctx), adr));
-}
+void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr) { umemAdaptor_give_back(ctx, adr, false); }
 
 void umemAdaptor_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  PASS_ON(umem_aligned_free(umemAdaptor_upstream(ctx), adr));
+  umemAdaptor_give_back(ctx, adr, true);
 }
 
 uintptr_t umemAdaptor_aligned_origin(umemVirtual *ctx, uintptr_t adr) {

@@ -14,6 +14,7 @@
 #define UMEM_ADAPTOR_H
 
 #include "core/core.h"
+#include "core/request.h"
 
 typedef struct umemAdaptor {
   umemVirtual *upstream; /* borrowed; owned when adopted */
@@ -59,75 +60,6 @@ void umemAdaptor_abandon(umemVirtual *ctx);
 /* The last step of a decorator's dtor: ends an adopted upstream, whose failures become those of
  * ctx, and frees impl. The whole dtor for those that hold nothing else. */
 void umemAdaptor_dtor(umemVirtual *ctx);
-
-/* ---- requests: what the four methods that allocate have in common ---- */
-
-typedef enum umemHow { umemByAlloc, umemByCalloc, umemByAligned, umemByRealloc } umemHow;
-
-typedef struct umemRequest {
-  umemHow how;
-  size_t nbytes;    /* of the block; at least 1 */
-  size_t alignment; /* of umemByAligned; else 1 */
-  uintptr_t adr;    /* of umemByRealloc: the old block, */
-  size_t old_size;  /* and the bytes that the caller says it has */
-} umemRequest;
-
-/* Calls the public function of ctx that the request stands for. calloc: nmemb * size has been checked. */
-static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
-  switch (request->how) {
-  case umemByAlloc:
-    break;
-  case umemByCalloc:
-    return umem_calloc(ctx, 1, request->nbytes);
-  case umemByAligned:
-    return umem_aligned_alloc(ctx, request->alignment, request->nbytes);
-  case umemByRealloc:
-    return umem_realloc(ctx, request->adr, request->old_size, request->nbytes);
-  }
-  return umem_alloc(ctx, request->nbytes);
-}
-
-static inline void umem_free_as(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  if (aligned)
-    umem_aligned_free(ctx, adr);
-  else
-    umem_free(ctx, adr);
-}
-
-/* An adaptor writes one function that carries a request out or passes it on, and one for both kinds of
- * free if it needs one. These two macros make the methods of them:
- *
- *     static uintptr_t mine_ask(umemVirtual *ctx, umemRequest const *request) { ... }
- *     UMEM_ADAPTOR_ALLOCATES(mine_ask)
- *     static void mine_free(umemVirtual *ctx, uintptr_t adr, bool aligned) { ... }
- *     UMEM_ADAPTOR_FREES(mine_free)
- *
- * UMEM_ADAPTOR_ALLOCATION_BY(mine_ask) and UMEM_ADAPTOR_FREE_BY(mine_free) name them in the table. */
-/* For a function so small that it should be a part of each of its methods. */
-#define UMEM_ADAPTOR_INLINE static inline __attribute__((always_inline))
-
-#define UMEM_ADAPTOR_ALLOCATES(ask)                                                                \
-  static uintptr_t ask##_alloc(umemVirtual *ctx, size_t nbytes) {                                  \
-    return ask(ctx, &(umemRequest){umemByAlloc, nbytes, 1, 0, 0});                                 \
-  }                                                                                                \
-  static uintptr_t ask##_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {                     \
-    return ask(ctx, &(umemRequest){umemByCalloc, nmemb * size, 1, 0, 0});                          \
-  }                                                                                                \
-  static uintptr_t ask##_aligned(umemVirtual *ctx, size_t alignment, size_t size) {                \
-    return ask(ctx, &(umemRequest){umemByAligned, size, alignment, 0, 0});                         \
-  }                                                                                                \
-  static uintptr_t ask##_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,                 \
-                                 size_t new_size) {                                                \
-    return ask(ctx, &(umemRequest){umemByRealloc, new_size, 1, adr, old_size});                    \
-  }
-#define UMEM_ADAPTOR_ALLOCATION_BY(ask)                                                            \
-  .alloc = ask##_alloc, .calloc = ask##_calloc, .aligned_alloc = ask##_aligned,                    \
-  .realloc = ask##_realloc
-
-#define UMEM_ADAPTOR_FREES(give)                                                                   \
-  static void give##_plain(umemVirtual *ctx, uintptr_t adr) { give(ctx, adr, false); }             \
-  static void give##_aligned(umemVirtual *ctx, uintptr_t adr) { give(ctx, adr, true); }
-#define UMEM_ADAPTOR_FREE_BY(give) .free = give##_plain, .aligned_free = give##_aligned
 
 /* ---- methods that pass on, and the functions that do so for methods of an adaptor's own ---- */
 
