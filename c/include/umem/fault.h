@@ -1,18 +1,18 @@
-/* umem/fault.h - a context that fails on purpose, to see what a program makes of it. */
+/* umem/fault.h - a context that injects failures, to test how a program handles them. */
 #ifndef UMEM_FAULT_H
 #define UMEM_FAULT_H
 
 #include <umem/base.h>
 
-/* Everything is that of the context below, upstream, but that chosen calls fail: they record the
- * chosen status and do not reach upstream. (umem_synchronize does, and fails afterwards: nothing is
- * in use any more.) Whether a call fails depends on how many came before it and on nothing else, so
- * that a run can be repeated.
+/* Passes every call on to another context, upstream, but lets chosen calls fail: these record the chosen
+ * status and do not reach upstream. (umem_synchronize does reach it, and fails afterwards: then nothing is
+ * in use any more.) Whether a call fails depends only on how many calls came before it, so that a run can be
+ * repeated.
  *
- * A call is what the program asks of ctx. Copies are seen from either side, and once also where
- * both sides are ctx. What umem does below for one call (staging, clearing) is not counted again.
+ * A call is one that the program makes of ctx. A copy counts on either side, and once where both sides are
+ * ctx. What umem does inside one call (staging, clearing) does not count again.
  *
- * Threads: as many as upstream allows; they share one count, in the order in which they come. */
+ * Threads: as many as upstream allows; they share one count, in the order in which their calls come. */
 typedef struct umemFault {
   umemVirtual super;
   void *impl; /* owned */
@@ -25,7 +25,7 @@ typedef enum umemFaultCalls {
   umemFaultCalloc = 1 << 1,
   umemFaultAligned = 1 << 2, /* umem_aligned_alloc */
   umemFaultRealloc = 1 << 3,
-  umemFaultFree = 1 << 4, /* also aligned; the block lives on */
+  umemFaultFree = 1 << 4, /* also aligned; the block stays live */
   umemFaultSet = 1 << 5,
   umemFaultCopyTo = 1 << 6,   /* copies out of the context */
   umemFaultCopyFrom = 1 << 7, /* copies into it */
@@ -43,9 +43,9 @@ typedef struct umemFaultPlan {
   size_t size;           /* sizeof(umemFaultPlan) as the caller was compiled */
   unsigned calls;        /* umemFaultCalls: only these fail, and only these are counted for nth */
   umemStatusType status; /* what they fail as; not umemOK */
-  uint64_t nth;          /* the first that fails, from 1; 0: none by number */
+  uint64_t nth;          /* number of the first call that fails, from 1; 0: none */
   uint64_t times;        /* how many in a row fail from there on */
-  double share;          /* besides, this share of the calls fails at random: 0 (none) to 1 (all) */
+  double share;          /* also, this share of the calls fails at random: 0 (none) to 1 (all) */
   uint64_t seed;         /* of the random share: the same seed, the same calls */
 } umemFaultPlan;
 
@@ -61,21 +61,21 @@ typedef struct umemFaultPlan {
 UMEM_EXTERN umemStatusType umemFault_ctor(umemFault *ctx, void *upstream,
                                           umemFaultPlan const *plan);
 
-/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
- * stays the caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
+ * caller's). After a failure upstream is still the caller's. */
 UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
                                            umemFaultPlan const *plan);
 
-/* Begins anew with another plan (NULL: nothing fails), all counts 0.
- * Errors: as the constructor; then all stays as it was. umemTypeError, here and below, for a context of
+/* Starts another plan (NULL: nothing fails) with all counts at 0.
+ * Errors: as the constructor; then nothing changes. umemTypeError, here and below, for a context of
  * another kind. */
 UMEM_EXTERN umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan);
 
-/* How many calls of these kinds have come since the plan began, those that failed included. A copy
- * within ctx counts for both kinds. */
+/* Returns how many calls of these kinds came since the plan began, with those that failed. A copy within
+ * ctx counts for both kinds. */
 UMEM_EXTERN uint64_t umemFault_count(umemFault *ctx, unsigned calls);
 
-/* How many calls have failed on purpose since the plan began. */
+/* Returns how many calls were made to fail since the plan began. */
 UMEM_EXTERN uint64_t umemFault_failures(umemFault *ctx);
 
 #endif

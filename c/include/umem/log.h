@@ -1,27 +1,25 @@
-/* umem/log.h - a context that writes down what is done with another. */
+/* umem/log.h - a context that writes a record of each call of another to a file. */
 #ifndef UMEM_LOG_H
 #define UMEM_LOG_H
 
 #include <umem/base.h>
 
-/* Everything is that of the context below, upstream, but that each allocation, free, resize, set
- * and copy becomes a record in a file: which thread, when, where, how many bytes, which context,
- * the other side of a copy, and whether it failed. The program umem-trace makes of it what viewers
- * open, or runs it again.
+/* Passes every call on to another context, upstream, and writes a record of each allocation, free, resize,
+ * set and copy to a file: which thread, when, where, how many bytes, which context, the other side of a copy,
+ * and whether it failed. The program umem-trace converts the file to what viewers open, or repeats the calls.
  *
- * - The file is a ring in mapped memory. What was recorded stays when the program is killed, but
- *   not when the machine loses power. It never grows: the oldest records are overwritten.
- * - All umemLogs of a process whose options name the same file write to it together, so that a copy
- *   between two of them is one record with both. The first one begins the file anew; the last one
- *   that ends completes it.
- * - A free is recorded before upstream hears of it, and what is allocated after it was: in the
- *   order of the records an address never has two blocks. Sets and copies are recorded when they
- *   begin, and their durations afterwards: on an ordered context, those of putting them into the
- *   queue.
- * - No lock is taken. A record takes less than 40 ns, and half of it is the look at the
- *   clock; that of a set or copy looks twice.
- * - A child of fork writes nothing: there the context only passes on. It may construct a umemLog of
- *   its own, on another file.
+ * - The file is a ring in mapped memory. Records survive when the program is killed, but not when the machine
+ *   loses power. The file never grows: new records overwrite the oldest.
+ * - All umemLogs of a process whose options name the same file write to it together; a copy between two of
+ *   them is one record with both. The first umemLog begins the file anew; the last one that ends completes
+ *   it.
+ * - A free is recorded before upstream gets it, and an allocation after upstream has served it: in the order
+ *   of the records an address never has two blocks. Sets and copies are recorded when they begin, and their
+ *   durations afterwards; on an ordered context that is the time to put them into the queue.
+ * - No lock is taken. A record takes less than 40 ns; reading the clock is half of that. A set or copy reads
+ *   the clock twice.
+ * - A child of fork writes nothing: there the context only passes calls on. It may construct a umemLog of its
+ *   own, on another file.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemLog {
@@ -30,24 +28,24 @@ typedef struct umemLog {
   uintptr_t reserved[7];
 } umemLog;
 
-/* What umemLog_ctor is told. */
+/* What umemLog_ctor takes. */
 typedef struct umemLogOptions {
   size_t size;          /* sizeof(umemLogOptions) as the caller was compiled */
   char const *filename; /* must be given; borrowed for the call */
   uint64_t max_bytes;   /* of the file, at least 65536; 0 for UMEM_LOG_BYTES */
 } umemLogOptions;
 
-/* The largest that a file becomes if nobody says otherwise: 2^18 records of 64 bytes. */
+/* The default of max_bytes: 2^18 records of 64 bytes. */
 #define UMEM_LOG_BYTES (((uint64_t)16 << 20) + 36864)
 
 /* What umemLogOptions start as. */
 #define UMEM_LOG_OPTIONS_INIT                                                                      \
   { sizeof(umemLogOptions), NULL, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. The file holds as many records, a
- * power of two, as max_bytes have room for; its space on disk is reserved here. max_bytes is not
- * looked at when another umemLog has opened the file already. The first takes some milliseconds for
- * 16 MiB: no record has to wait for a page then. Meanwhile a fork in another thread waits.
+/* upstream: any context; borrowed, it must live longer than ctx. The number of records
+ * is the largest power of two that fits into max_bytes; the constructor reserves the space on disk. It
+ * ignores max_bytes when another umemLog has opened the file already. The first constructor takes some milliseconds
+ * for 16 MiB, so that no record waits for a page later; a fork in another thread waits that long.
  *
  * A new log replaces an old one in the same file, which keeps its owner and permissions. A log in a new file
  * gets its name when it is complete. A constructor that fails leaves the old log as it was, and no new file.
@@ -56,16 +54,16 @@ typedef struct umemLogOptions {
  * The constructor follows a symbolic link to a file that is empty or a log. It refuses a link to a file that
  * does not exist (umemIOError), and does not create that file.
  *
- * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or a file that is
- * there and neither empty nor a log; umemIOError, with the system's words, for a file that cannot be
- * opened or made, is not a regular one or is a log that another process is writing; umemMemoryError for
+ * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or an existing
+ * file that is neither empty nor a log; umemIOError, with the system's words, for a file that cannot be
+ * opened or created, is not a regular one or is a log that another process is writing; umemMemoryError for
  * a full disk, the limit of file size (RLIMIT_FSIZE), or the 256th context of one file; the status of
  * an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemLog_ctor(umemLog *ctx, void *upstream,
                                         umemLogOptions const *options);
 
-/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
- * stays the caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
+ * caller's). After a failure upstream is still the caller's. */
 UMEM_EXTERN umemStatusType umemLog_adopt(umemLog *ctx, void *upstream,
                                          umemLogOptions const *options);
 

@@ -4,10 +4,9 @@
 
 #include <umem/base.h>
 
-/* Everything is that of the context below, upstream; blocks and bytes are counted on the way. Bytes
- * are those that were asked for, not what alignment and upstream add to them. What fails counts
- * nothing. A block counts until its free has returned. Blocks of upstream that were not allocated
- * through ctx do not count.
+/* Passes every call on to another context, upstream, and counts blocks and bytes. Bytes are those that
+ * were asked for, without what alignment and upstream add. Calls that fail do not count. A block counts
+ * until its free has returned. Blocks of upstream that were not allocated through ctx do not count.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemStats {
@@ -16,13 +15,13 @@ typedef struct umemStats {
   uintptr_t reserved[7];
 } umemStats;
 
-/* What is told of the life of a context, or of a scope in it. In a scope all figures begin at 0:
- * there the current ones are negative when more was freed than allocated. */
+/* Figures of the life of a context, or of a scope in it. In a scope all figures begin at 0: the current ones
+ * are negative when more was freed than allocated. */
 typedef struct umemStatsFigures {
   size_t size; /* sizeof(umemStatsFigures) as the caller was compiled; set it before the call */
   int64_t current_bytes; /* live now */
   int64_t peak_bytes;    /* the most that current_bytes has been; not less than 0 */
-  int64_t total_bytes;   /* of all allocations, and of all resized blocks as they became */
+  int64_t total_bytes;   /* of all allocations, and of all resized blocks with their new sizes */
   int64_t current_count; /* the same three of blocks */
   int64_t peak_count;
   int64_t total_count;
@@ -37,8 +36,8 @@ typedef struct umemStatsFigures {
  * constructed. */
 UMEM_EXTERN umemStatusType umemStats_ctor(umemStats *ctx, void *upstream);
 
-/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
- * stays the caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
+ * caller's). After a failure upstream is still the caller's. */
 UMEM_EXTERN umemStatusType umemStats_adopt(umemStats *ctx, void *upstream);
 
 /* Writes the figures since ctx was constructed, at most figures->size bytes of them.
@@ -46,8 +45,8 @@ UMEM_EXTERN umemStatusType umemStats_adopt(umemStats *ctx, void *upstream);
  * below, for a context of another kind. */
 UMEM_EXTERN umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures);
 
-/* Begins a scope, whose figures begin at 0. Scopes nest, and belong to ctx: all threads count in
- * all that are open.
+/* Begins a scope, whose figures begin at 0. Scopes nest, and belong to ctx: calls of all threads count in
+ * all open scopes.
  * Errors: umemMemoryError. */
 UMEM_EXTERN umemStatusType umemStats_push(umemStats *ctx);
 
@@ -55,7 +54,7 @@ UMEM_EXTERN umemStatusType umemStats_push(umemStats *ctx);
  * Errors: umemValueError, and no scope ends, where none is open, or as umemStats_get. */
 UMEM_EXTERN umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures);
 
-/* Forgets the past, in open scopes too: peaks become what is current, totals 0. */
+/* Sets peaks to the current figures and totals to 0, in open scopes too. */
 UMEM_EXTERN umemStatusType umemStats_reset(umemStats *ctx);
 
 #endif

@@ -1,24 +1,23 @@
-/* umem/track.h - a context that knows every live block of another: who owns an address, what
- * leaks. */
+/* umem/track.h - a context that knows every live block of another: which block holds an address, and
+ * what leaks. */
 #ifndef UMEM_TRACK_H
 #define UMEM_TRACK_H
 
 #include <umem/base.h>
 
-/* Everything is that of the context below, upstream, but that ctx keeps a book of the live blocks
- * which were allocated through it:
+/* Passes every call on to another context, upstream, and keeps a table of the live blocks that were
+ * allocated through it:
  *
- * - A free or resize of anything else, a second free, one by the wrong function (umem_free for a
- *   block of umem_aligned_alloc, or the other way round) and a resize with the wrong old size are
- *   umemValueError, and upstream never hears of them.
- * - Blocks that are live when ctx ends are a umemRuntimeError, which umem_dtor leaves on ctx and
- *   the thread: how many, how many bytes, and where the oldest of them were allocated. They stay
- *   upstream's. A umemTrack of UMEM_DEFAULT reports them at the end of the process (default.h).
- * - It can be asked which block an address lies in.
+ * - It refuses a free or resize of anything else, a second free, a free by the wrong function (umem_free for
+ *   a block of umem_aligned_alloc, or the other way round) and a resize with the wrong old size. These fail
+ *   with umemValueError and never reach upstream.
+ * - If blocks are live when ctx is destroyed, umem_dtor records a umemRuntimeError on ctx and the thread: how
+ *   many blocks, how many bytes, and where the oldest of them were allocated. The blocks stay live in
+ *   upstream. A umemTrack of UMEM_DEFAULT reports them at the end of the process (default.h).
+ * - umemTrack_find and umemTrack_owner find the block that holds an address.
  *
- * For debugging: all threads share one lock, which is held for a look-up and not while upstream
- * works. A look-up takes at most 16 steps. A block costs about 90 bytes, and 8 for each frame of
- * its call site.
+ * For debugging: all threads share one lock. ctx holds it for a look-up and not while upstream works. A
+ * look-up takes at most 16 steps. A block costs about 90 bytes, and 8 for each frame of its call site.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemTrack {
@@ -30,7 +29,7 @@ typedef struct umemTrack {
 /* The most frames of a call site that are kept. */
 #define UMEM_TRACK_FRAMES 32
 
-/* What umemTrack_ctor is told. */
+/* What umemTrack_ctor takes. */
 typedef struct umemTrackOptions {
   size_t size;     /* sizeof(umemTrackOptions) as the caller was compiled */
   unsigned frames; /* how many frames of the stack are kept of each allocation; each costs time */
@@ -48,8 +47,8 @@ typedef struct umemTrackOptions {
 UMEM_EXTERN umemStatusType umemTrack_ctor(umemTrack *ctx, void *upstream,
                                           umemTrackOptions const *options);
 
-/* The same, but ctx owns upstream from now on: its end is upstream's, by umem_dtor (the struct
- * stays the caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
+ * caller's). After a failure upstream is still the caller's. */
 UMEM_EXTERN umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream,
                                            umemTrackOptions const *options);
 
@@ -62,7 +61,7 @@ typedef struct umemTrackBlock {
   uint64_t number; /* counts the allocations of ctx, from 1 */
   unsigned frames; /* how many of the following there are */
   /* return addresses, as of backtrace(3), from what called umem outwards; where that called a pool
-   * above ctx, the first ones may lie in umem itself */
+   * above ctx, the first ones may be in umem itself */
   void *trace[UMEM_TRACK_FRAMES];
 } umemTrackBlock;
 
@@ -72,23 +71,23 @@ typedef struct umemTrackBlock {
     sizeof(umemTrackBlock), NULL, 0, 0, 0, 0, { NULL }                                             \
   }
 
-/* Whether adr lies in a live block of ctx, at its beginning or further inside. If so, and block is
- * not NULL, tells which: at most block->size bytes are written. False without a status where there
- * is none. False with umemValueError for a size that is too small to be true, or a context that is
- * not constructed; with umemTypeError for one of another kind. */
+/* Whether a live block of ctx holds adr, at its beginning or further inside. If so, and if block is not
+ * NULL, describes it in *block: at most block->size bytes are written. False without a status where there is
+ * no such block. False with umemValueError for a size that is too small, or a context that is not
+ * constructed; with umemTypeError for one of another kind. */
 UMEM_EXTERN bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block);
 
 /* The same for all umemTracks of the process whose addresses are memory (no umemOffsets), those
  * constructed last first. */
 UMEM_EXTERN bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block);
 
-/* Tells the first live block that begins at or after from, as umemTrack_find does; false when there
- * is none. Walks over all of them in order of address, also while other threads allocate:
+/* Describes the first live block that begins at or after from, as umemTrack_find does; false when there
+ * is none. Walks over all blocks in order of address, also while other threads allocate:
  *
  *     for (adr = 0; umemTrack_next(ctx, adr, &block); adr = block.adr + 1) ... */
 UMEM_EXTERN bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block);
 
-/* How many blocks are live; nbytes, if not NULL, gets their bytes. */
+/* Returns how many blocks are live, and writes the sum of their bytes to *nbytes if nbytes is not NULL. */
 UMEM_EXTERN size_t umemTrack_count(umemTrack *ctx, size_t *nbytes);
 
 #endif

@@ -55,31 +55,21 @@ static bool fails(umemVirtual *ctx, unsigned calls) {
 
 /* ---- methods ---- */
 
-static uintptr_t fault_alloc(umemVirtual *ctx, size_t nbytes) {
-  return fails(ctx, umemFaultAlloc) ? umem_null_of(ctx) : umemAdaptor_alloc(ctx, nbytes);
-}
+_Static_assert(umemFaultAlloc << umemByCalloc == umemFaultCalloc &&
+                   umemFaultAlloc << umemByAligned == umemFaultAligned &&
+                   umemFaultAlloc << umemByRealloc == umemFaultRealloc,
+               "the calls that allocate are in the order of umemHow");
 
-static uintptr_t fault_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  return fails(ctx, umemFaultCalloc) ? umem_null_of(ctx) : umemAdaptor_calloc(ctx, nmemb, size);
+UMEM_ADAPTOR_INLINE uintptr_t fault_ask(umemVirtual *ctx, umemRequest const *request) {
+  if (fails(ctx, (unsigned)umemFaultAlloc << request->how)) return umem_null_of(ctx);
+  return umemAdaptor_ask(ctx, request);
 }
+UMEM_ADAPTOR_ALLOCATES(fault_ask)
 
-static uintptr_t fault_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  return fails(ctx, umemFaultAligned) ? umem_null_of(ctx)
-                                      : umemAdaptor_aligned_alloc(ctx, alignment, size);
+UMEM_ADAPTOR_INLINE void fault_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  if (!fails(ctx, umemFaultFree)) umemAdaptor_give_back(ctx, adr, aligned);
 }
-
-static uintptr_t fault_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  return fails(ctx, umemFaultRealloc) ? umem_null_of(ctx)
-                                      : umemAdaptor_realloc(ctx, adr, old_size, new_size);
-}
-
-static void fault_free(umemVirtual *ctx, uintptr_t adr) {
-  if (!fails(ctx, umemFaultFree)) umemAdaptor_free(ctx, adr);
-}
-
-static void fault_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  if (!fails(ctx, umemFaultFree)) umemAdaptor_aligned_free(ctx, adr);
-}
+UMEM_ADAPTOR_FREES(fault_free)
 
 static void fault_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   if (!fails(ctx, umemFaultSet)) umemAdaptor_set(ctx, adr, c, nbytes);
@@ -127,11 +117,6 @@ static void fault_dtor(umemVirtual *ctx) {
 
 static struct umemVtbl const fault_vtbl = {
     .dtor = fault_dtor,
-    .alloc = fault_alloc,
-    .calloc = fault_calloc,
-    .free = fault_free,
-    .aligned_alloc = fault_aligned_alloc,
-    .aligned_free = fault_aligned_free,
     .set = fault_set,
     .copy_to = fault_copy_to,
     .copy_from = fault_copy_from,
@@ -140,7 +125,8 @@ static struct umemVtbl const fault_vtbl = {
     .wait = fault_wait,
     .flush = fault_flush,
     .trim = fault_trim,
-    .realloc = fault_realloc,
+    UMEM_ADAPTOR_ALLOCATION_BY(fault_ask),
+    UMEM_ADAPTOR_FREE_BY(fault_free),
     UMEM_ADAPTOR_ALWAYS,
 };
 

@@ -51,6 +51,9 @@ static void limit_info(umemVirtual *ctx, umemInfo *info) {
 
 /* ---- construction ---- */
 
+UMEM_ADAPTOR_ALLOCATES(umemMeter_ask)
+UMEM_ADAPTOR_FREES(umemMeter_free)
+
 static struct umemVtbl const limit_vtbl = {
     .dtor = umemMeter_dtor,
     .info = limit_info,

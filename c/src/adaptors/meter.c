@@ -1,8 +1,8 @@
-/* meter.c - see umem_meter.h.
+/* meter.c - see meter.h.
  *
- * The entry of a block leaves the table before the block goes back, because the upstream may hand
- * its address to another thread at once; it returns, to the place kept for it, when the free was
- * refused. */
+ * The entry of a block leaves the table before the block is given back, because the upstream may hand out
+ * the address to another thread at once. When the upstream refuses the free, the entry returns to the place
+ * that was kept for it. */
 #include "adaptors/meter.h"
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
@@ -33,14 +33,14 @@ static void retract(umemVirtual *ctx, size_t more) {
   if (hook) hook(ctx, more);
 }
 
-/* A place for the entry of a block; false with a status. */
+/* Reserves room for the entry of a block; false with a status. */
 static bool reserve(umemVirtual *ctx) {
   bool reserved = umemBlocks_reserve(&meter_of(ctx)->blocks);
   if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return reserved;
 }
 
-/* The same, and whether size more bytes may be asked for. */
+/* The same, and asks whether size more bytes may be used. */
 static bool prepare(umemVirtual *ctx, size_t size) {
   if (!reserve(ctx)) return false;
   if (admitted(ctx, size)) return true;
@@ -48,7 +48,7 @@ static bool prepare(umemVirtual *ctx, size_t size) {
   return false;
 }
 
-/* was: whether an entry of old bytes had to make place. */
+/* was: whether an entry of old bytes was replaced. */
 static void forget(umemVirtual *ctx, bool was, size_t old) {
   if (was) meter_of(ctx)->hooks->resized(ctx, old, 0);
 }
@@ -69,27 +69,9 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t be
   return adr;
 }
 
-/* ---- methods ---- */
+/* ---- resizing ---- */
 
-uintptr_t umemMeter_alloc(umemVirtual *ctx, size_t nbytes) {
-  if (!prepare(ctx, nbytes)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  return enter(ctx, umem_alloc(umemAdaptor_upstream(ctx), nbytes), nbytes, before);
-}
-
-uintptr_t umemMeter_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  if (!prepare(ctx, nmemb * size)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  return enter(ctx, umem_calloc(umemAdaptor_upstream(ctx), nmemb, size), nmemb * size, before);
-}
-
-uintptr_t umemMeter_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  if (!prepare(ctx, size)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  return enter(ctx, umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size), size, before);
-}
-
-/* Puts what was taken back: the block of size bytes is still at adr. */
+/* Puts an entry back: the block of size bytes is still at adr. */
 static void keep(umemVirtual *ctx, uintptr_t adr, size_t size) {
   size_t old = 0;
   bool was = umemBlocks_put_back(&meter_of(ctx)->blocks, adr, size, &old);
@@ -106,17 +88,16 @@ static void follow(umemVirtual *ctx, uintptr_t adr, size_t size, uintptr_t moved
   forget(ctx, was, old);
 }
 
-/* With the entry of adr taken, and a place reserved for a new one. */
-static uintptr_t resize(umemVirtual *ctx, uintptr_t adr, size_t size, size_t old_size,
-                        size_t new_size) {
-  uintptr_t null = umem_null_of(ctx), moved = null;
-  size_t more = new_size > size ? new_size - size : 0;
-  if (umem_has_size(ctx, adr, size, old_size) && admitted(ctx, more)) {
-    moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
+/* With the entry of the old block, of size bytes, taken, and a place reserved for a new one. */
+static uintptr_t resize(umemVirtual *ctx, size_t size, umemRequest const *request) {
+  uintptr_t null = umem_null_of(ctx), moved = null, adr = request->adr;
+  size_t more = request->nbytes > size ? request->nbytes - size : 0;
+  if (umem_has_size(ctx, adr, size, request->old_size) && admitted(ctx, more)) {
+    moved = umemAdaptor_ask(ctx, request);
     if (moved == null) retract(ctx, more);
   }
   if (moved != null) {
-    follow(ctx, adr, size, moved, new_size);
+    follow(ctx, adr, size, moved, request->nbytes);
   } else {
     umemBlocks_release(&meter_of(ctx)->blocks);
     keep(ctx, adr, size);
@@ -125,21 +106,31 @@ static uintptr_t resize(umemVirtual *ctx, uintptr_t adr, size_t size, size_t old
 }
 
 /* The size that counts is the one that was asked for, not the caller's word. */
-uintptr_t umemMeter_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+static uintptr_t meter_realloc(umemVirtual *ctx, umemRequest const *request) {
   umemBlocks *blocks = &meter_of(ctx)->blocks;
   size_t size;
   if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemBlocks_take(blocks, adr, &size)) return resize(ctx, adr, size, old_size, new_size);
+  if (umemBlocks_take(blocks, request->adr, &size)) return resize(ctx, size, request);
   umemBlocks_release(blocks);
-  return umemAdaptor_realloc(ctx, adr, old_size, new_size);
+  return umemAdaptor_ask(ctx, request);
 }
 
-static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(umemVirtual *, uintptr_t)) {
+/* ---- methods ---- */
+
+uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request) {
+  if (request->how == umemByRealloc) return meter_realloc(ctx, request);
+  if (!prepare(ctx, request->nbytes)) return umem_null_of(ctx);
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+  return enter(ctx, adr, request->nbytes, before);
+}
+
+void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemMeter *meter = meter_of(ctx);
   size_t size = 0;
   bool known = umemBlocks_take(&meter->blocks, adr, &size);
   uint64_t before = umem_thread.failures;
-  method(ctx, adr);
+  umemAdaptor_give_back(ctx, adr, aligned);
   if (!known) return;
   if (umem_thread.failures != before) {
     keep(ctx, adr, size);
@@ -147,10 +138,4 @@ static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(umemVirtua
     umemBlocks_drop(&meter->blocks, adr);
     meter->hooks->resized(ctx, size, 0);
   }
-}
-
-void umemMeter_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, umemAdaptor_free); }
-
-void umemMeter_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  give_back(ctx, adr, umemAdaptor_aligned_free);
 }

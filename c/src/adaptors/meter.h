@@ -1,9 +1,9 @@
-/* meter.h - the part of a decorator that knows how large each live block is.
+/* meter.h - the part of an adaptor that knows the size of each live block.
  *
- * A decorator that counts bytes has a umemMeter for its impl, names UMEM_METER_BLOCKS in its table
- * and learns of every change through two or three functions of its own. Bytes are those that were
- * asked for. A block is known from its allocation to the free that succeeds; blocks that were not
- * allocated through the decorator are passed on uncounted.
+ * The impl of an adaptor that counts bytes begins with a umemMeter. Its table of methods names
+ * UMEM_METER_BLOCKS, and the meter calls one to three functions of the adaptor for each change. Bytes are
+ * those that were asked for. The meter knows a block from its allocation to the free that succeeds. It
+ * passes on blocks that were not allocated through the adaptor without counting them.
  */
 #ifndef UMEM_METER_H
 #define UMEM_METER_H
@@ -33,15 +33,11 @@ void *umemMeter_construct(void *ctx, void *upstream, bool adopts, struct umemVtb
                           char const *name, size_t impl_size, umemMeterHooks const *hooks);
 void umemMeter_dtor(umemVirtual *ctx);
 
-uintptr_t umemMeter_alloc(umemVirtual *ctx, size_t nbytes);
-uintptr_t umemMeter_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
-uintptr_t umemMeter_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
-uintptr_t umemMeter_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
-void umemMeter_free(umemVirtual *ctx, uintptr_t adr);
-void umemMeter_aligned_free(umemVirtual *ctx, uintptr_t adr);
+/* What its methods are made of: see UMEM_ADAPTOR_ALLOCATES and UMEM_ADAPTOR_FREES. */
+uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request);
+void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 #define UMEM_METER_BLOCKS                                                                          \
-  .alloc = umemMeter_alloc, .calloc = umemMeter_calloc, .aligned_alloc = umemMeter_aligned_alloc,  \
-  .realloc = umemMeter_realloc, .free = umemMeter_free, .aligned_free = umemMeter_aligned_free
+  UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask), UMEM_ADAPTOR_FREE_BY(umemMeter_free)
 
 #endif

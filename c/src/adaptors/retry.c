@@ -9,28 +9,20 @@ typedef struct Retry {
   void *user;
 } Retry;
 
-/* What was asked for, in whatever form. */
-typedef struct Request {
-  uintptr_t (*ask)(umemVirtual *upstream, struct Request const *request);
-  size_t nbytes, alignment;
-  size_t nmemb, size; /* of calloc */
-  uintptr_t adr;      /* of realloc */
-  size_t old_size;
-} Request;
-
 /* ---- trying ---- */
 
-static bool is_helped(umemVirtual *ctx, Request const *request, unsigned attempt) {
+static bool is_helped(umemVirtual *ctx, umemRequest const *request, unsigned attempt) {
   Retry *retry = umemAdaptor_impl(ctx);
+  size_t alignment = request->how == umemByAligned ? request->alignment : ctx->alignment;
   UMEM_STEP_ASIDE(running);
-  return retry->callback(retry->user, ctx, request->nbytes, request->alignment, attempt);
+  return retry->callback(retry->user, ctx, request->nbytes, alignment, attempt);
 }
 
-static uintptr_t keep_asking(umemVirtual *ctx, Request const *request) {
+static uintptr_t retry_ask(umemVirtual *ctx, umemRequest const *request) {
   for (unsigned attempt = 1;; attempt++) {
     umemAttempt held;
     umemAttempt_begin(&held);
-    uintptr_t adr = request->ask(umemAdaptor_upstream(ctx), request);
+    uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
     umemAttempt_end(&held);
     if (!umemAttempt_failed(&held)) return adr;
     bool hopeless = adr != umem_null_of(ctx) || held.type != umemMemoryError;
@@ -41,49 +33,7 @@ static uintptr_t keep_asking(umemVirtual *ctx, Request const *request) {
     return adr;
   }
 }
-
-/* ---- methods ---- */
-
-static uintptr_t ask_alloc(umemVirtual *upstream, Request const *request) {
-  return umem_alloc(upstream, request->nbytes);
-}
-
-static uintptr_t ask_calloc(umemVirtual *upstream, Request const *request) {
-  return umem_calloc(upstream, request->nmemb, request->size);
-}
-
-static uintptr_t ask_aligned(umemVirtual *upstream, Request const *request) {
-  return umem_aligned_alloc(upstream, request->alignment, request->nbytes);
-}
-
-static uintptr_t ask_realloc(umemVirtual *upstream, Request const *request) {
-  return umem_realloc(upstream, request->adr, request->old_size, request->nbytes);
-}
-
-static uintptr_t retry_alloc(umemVirtual *ctx, size_t nbytes) {
-  return keep_asking(ctx,
-                     &(Request){.ask = ask_alloc, .nbytes = nbytes, .alignment = ctx->alignment});
-}
-
-static uintptr_t retry_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  return keep_asking(ctx, &(Request){.ask = ask_calloc,
-                                     .nbytes = nmemb * size,
-                                     .alignment = ctx->alignment,
-                                     .nmemb = nmemb,
-                                     .size = size});
-}
-
-static uintptr_t retry_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  return keep_asking(ctx, &(Request){.ask = ask_aligned, .nbytes = size, .alignment = alignment});
-}
-
-static uintptr_t retry_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  return keep_asking(ctx, &(Request){.ask = ask_realloc,
-                                     .nbytes = new_size,
-                                     .alignment = ctx->alignment,
-                                     .adr = adr,
-                                     .old_size = old_size});
-}
+UMEM_ADAPTOR_ALLOCATES(retry_ask)
 
 /* ---- construction ---- */
 
@@ -91,10 +41,7 @@ static umemStatusType construct(umemRetry *ctx, void *upstream, umemRetryCallbac
                                 void *user, bool adopts) {
   static struct umemVtbl const vtbl = {
       .dtor = umemAdaptor_dtor,
-      .alloc = retry_alloc,
-      .calloc = retry_calloc,
-      .aligned_alloc = retry_aligned_alloc,
-      .realloc = retry_realloc,
+      UMEM_ADAPTOR_ALLOCATION_BY(retry_ask),
       UMEM_ADAPTOR_FREE,
       UMEM_ADAPTOR_BYTES,
       UMEM_ADAPTOR_ORDER,

@@ -1,4 +1,4 @@
-/* sites.c - see umem_sites.h. */
+/* sites.c - see sites.h. */
 #include "adaptors/sites.h"
 #include "core/core.h"
 
@@ -20,7 +20,7 @@
 
 enum {
   own_frames = 8,        /* umem's of most calls */
-  most_own_frames = 100, /* those through many layers */
+  most_own_frames = 100, /* those through a stack of many contexts */
   shown_frames = 4       /* of a site */
 };
 
@@ -70,7 +70,7 @@ static Dl_info look_up(void const *frame) {
   return info;
 }
 
-/* Whether frame is umem's: of its object, and of a function named so, or without a name where
+/* Whether frame is umem's: of its object, and of a function with such a name, or without a name where
  * umem's functions have some (a program with a static umem mostly names none: then all count as its
  * own). */
 static bool is_umems(void const *frame) {

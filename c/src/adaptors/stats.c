@@ -56,6 +56,9 @@ static void stats_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
+UMEM_ADAPTOR_ALLOCATES(umemMeter_ask)
+UMEM_ADAPTOR_FREES(umemMeter_free)
+
 static struct umemVtbl const stats_vtbl = {
     .dtor = stats_dtor,
     UMEM_METER_BLOCKS,
@@ -94,21 +97,8 @@ static bool is_stats(umemStats *ctx) {
 
 /* Whether figures can be written; false with a status otherwise. */
 static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {
-  if (!figures)
-    umemVirtual_fail(ctx, umemValueError, "figures is NULL");
-  else if (figures->size < offsetof(umemStatsFigures, peak_bytes))
-    umemVirtual_fail(ctx, umemValueError,
-                     "figures->size is %zu: set it to sizeof(umemStatsFigures) before the call",
-                     figures->size);
-  else
-    return true;
-  return false;
-}
-
-static void write_figures(umemStatsFigures *to, umemStatsFigures const *from) {
-  size_t size = to->size;
-  memcpy(to, from, size < sizeof *from ? size : sizeof *from);
-  to->size = size;
+  return umem_can_write_sized(ctx, figures, offsetof(umemStatsFigures, peak_bytes), "figures",
+                              "umemStatsFigures");
 }
 
 umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
@@ -117,7 +107,7 @@ umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
   if (!is_stats(ctx) || !check_figures(ctx, figures)) return umem_result(before);
   Stats *stats = ctx->impl;
   umemLock_acquire(&stats->lock);
-  write_figures(figures, &stats->life.figures);
+  umem_write_sized(figures, &stats->life.figures, sizeof stats->life.figures);
   umemLock_release(&stats->lock);
   return umemOK;
 }
@@ -146,7 +136,7 @@ umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures) {
   if (scope->outer) stats->innermost = scope->outer;
   umemLock_release(&stats->lock);
   if (!scope->outer) return umemVirtual_fail(ctx, umemValueError, "no scope is open");
-  if (figures) write_figures(figures, &scope->figures);
+  if (figures) umem_write_sized(figures, &scope->figures, sizeof scope->figures);
   free(scope);
   return umemOK;
 }

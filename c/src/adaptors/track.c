@@ -2,7 +2,7 @@
 #include "core/adaptor.h"
 #include "open/schemes.h"
 #include "adaptors/sites.h"
-#include "adaptors/track_books.h"
+#include "adaptors/track_table.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 typedef struct Track {
   umemAdaptor adaptor;
-  umemTrackBooks books;
+  umemTrackTable table;
   umemTrack *ctx;
   unsigned frames;
   struct Track *newer, *older; /* in the list of all; under the global lock */
@@ -26,70 +26,53 @@ static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- allocation ---- */
 
-/* Reserves a place and captures the call site. False with a status without memory. */
-static bool prepare(umemVirtual *ctx, bool aligned, umemTrackNote *note) {
+/* Reserves a record and captures the call site. False with a status without memory. */
+static bool prepare(umemVirtual *ctx, bool aligned, umemTrackRecord *record) {
   Track *track = track_of(ctx);
-  *note = (umemTrackNote){.aligned = aligned};
-  if (track->frames) note->trace = malloc(track->frames * sizeof *note->trace);
-  if ((!track->frames || note->trace) && umemTrackBooks_reserve(&track->books)) {
-    note->frames = (uint16_t)umemSite_capture(note->trace, track->frames);
+  *record = (umemTrackRecord){.aligned = aligned};
+  if (track->frames) record->head.traces = malloc(track->frames * sizeof *record->head.traces);
+  if ((!track->frames || record->head.traces) && umemRecords_reserve(&track->table.records)) {
+    record->frames = (uint16_t)umemSite_capture(record->head.traces, track->frames);
     return true;
   }
-  free(note->trace);
+  free(record->head.traces);
   umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return false;
 }
 
 /* Enters what the upstream has answered: a block at adr, or null. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemTrackNote note) {
-  umemTrackBooks *books = &track_of(ctx)->books;
+static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
+                       umemTrackRecord const *record) {
+  umemTrackTable *table = &track_of(ctx)->table;
   if (adr != umem_null_of(ctx)) {
-    umemTrackBooks_enter(books, adr, nbytes, note);
+    umemTrackTable_enter(table, adr, nbytes, record);
   } else {
-    umemTrackBooks_release(books);
-    free(note.trace);
+    umemRecords_release(&table->records);
+    free(record->head.traces);
   }
   return adr;
 }
 
-static uintptr_t track_alloc(umemVirtual *ctx, size_t nbytes) {
-  umemTrackNote note;
-  if (!prepare(ctx, false, &note)) return umem_null_of(ctx);
-  return enter(ctx, umemAdaptor_alloc(ctx, nbytes), nbytes, note);
-}
-
-static uintptr_t track_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  umemTrackNote note;
-  if (!prepare(ctx, false, &note)) return umem_null_of(ctx);
-  return enter(ctx, umemAdaptor_calloc(ctx, nmemb, size), nmemb * size, note);
-}
-
-static uintptr_t track_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  umemTrackNote note;
-  if (!prepare(ctx, true, &note)) return umem_null_of(ctx);
-  return enter(ctx, umemAdaptor_aligned_alloc(ctx, alignment, size), size, note);
-}
-
 /* ---- free ---- */
 
-/* Says what is wrong with adr, where no block begins. */
+/* Records what is wrong with adr, where no block begins. */
 static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
   umemTrackBlock around;
-  if (umemTrackBooks_find(&track_of(ctx)->books, adr, &around) && around.adr != adr)
+  if (umemTrackTable_find(&track_of(ctx)->table, adr, &around) && around.adr != adr)
     umemVirtual_fail(ctx, umemValueError,
-                     "0x%" PRIxPTR " lies %zu bytes inside the block of %zu bytes at 0x%" PRIxPTR,
+                     "0x%" PRIxPTR " is %zu bytes inside the block of %zu bytes at 0x%" PRIxPTR,
                      adr, (size_t)(adr - around.adr), around.nbytes, around.adr);
   else
     umemVirtual_fail(ctx, umemValueError,
                      "0x%" PRIxPTR " is no live block: it is free already, or never was one", adr);
 }
 
-/* Whether the block at adr may go; then it is leaving, and *number tells which it is. False with a
- * status otherwise. wanted: its bytes; 0 for any number. */
+/* Whether the block at adr may be given back; then it is leaving, and *number is that of its allocation.
+ * False with a status otherwise. wanted: its bytes; 0 for any number. */
 static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
                       uint64_t *number) {
   umemTrackBlock block;
-  switch (umemTrackBooks_leave(&track_of(ctx)->books, adr, aligned, wanted, &block)) {
+  switch (umemTrackTable_leave(&track_of(ctx)->table, adr, aligned, wanted, &block)) {
   case umemTrackLeaves:
     *number = block.number;
     return true;
@@ -109,38 +92,38 @@ static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t want
   return false;
 }
 
-static void give_back(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+static void track_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   uint64_t number;
   if (!may_leave(ctx, adr, aligned, 0, &number)) return;
   uint64_t before = umem_thread.failures;
-  (aligned ? umemAdaptor_aligned_free : umemAdaptor_free)(ctx, adr);
-  umemTrackBooks_settle(&track_of(ctx)->books, adr, number, umem_thread.failures == before);
+  umemAdaptor_give_back(ctx, adr, aligned);
+  umemTrackTable_settle(&track_of(ctx)->table, adr, number, umem_thread.failures == before);
 }
+UMEM_ADAPTOR_FREES(track_free)
 
-static void track_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, false); }
-static void track_aligned_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, true); }
-
-static uintptr_t track_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  umemTrackNote note;
+static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
+  umemTrackRecord record;
   uint64_t number;
   uintptr_t null = umem_null_of(ctx);
-  if (!prepare(ctx, false, &note)) return null;
-  if (!may_leave(ctx, adr, false, old_size, &number)) return enter(ctx, null, 0, note);
-  uintptr_t moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
-  enter(ctx, moved, new_size, note);
-  umemTrackBooks_settle(&track_of(ctx)->books, adr, number, moved != null);
-  return moved;
+  bool resizes = request->how == umemByRealloc;
+  if (!prepare(ctx, request->how == umemByAligned, &record)) return null;
+  if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &number))
+    return enter(ctx, null, 0, &record);
+  uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, &record);
+  if (resizes) umemTrackTable_settle(&track_of(ctx)->table, request->adr, number, adr != null);
+  return adr;
 }
+UMEM_ADAPTOR_ALLOCATES(track_ask)
 
 /* ---- the end ---- */
 
-enum { told_leaks = 3 };
+enum { named_leaks = 3 };
 
 /* The live block with the lowest number above the given one. */
-static bool next_by_age(umemTrackBooks *books, uint64_t number, umemTrackBlock *oldest) {
+static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *oldest) {
   umemTrackBlock block;
   bool found = false;
-  for (uintptr_t adr = 0; umemTrackBooks_next(books, adr, &block); adr = block.adr + 1)
+  for (uintptr_t adr = 0; umemTrackTable_next(table, adr, &block); adr = block.adr + 1)
     if (block.number > number && (!found || block.number < oldest->number)) {
       *oldest = block;
       found = true;
@@ -149,17 +132,17 @@ static bool next_by_age(umemTrackBooks *books, uint64_t number, umemTrackBlock *
 }
 
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
-static void tell_leaks(umemVirtual *ctx) {
-  umemTrackBooks *books = &track_of(ctx)->books;
-  umemLock_acquire(&books->lock);
-  size_t const count = books->count, nbytes = books->nbytes;
-  umemLock_release(&books->lock);
+static void report_leaks(umemVirtual *ctx) {
+  umemTrackTable *table = &track_of(ctx)->table;
+  umemLock_acquire(&table->records.lock);
+  size_t const count = table->count, nbytes = table->nbytes;
+  umemLock_release(&table->records.lock);
   if (!count) return;
   char text[UMEM_MESSAGE_SIZE] = "";
   umemTrackBlock block = {.number = 0};
   size_t used = 0;
-  for (int i = 0; i < told_leaks && next_by_age(books, block.number, &block); i++) {
-    char site[UMEM_MESSAGE_SIZE / told_leaks];
+  for (int i = 0; i < named_leaks && next_by_age(table, block.number, &block); i++) {
+    char site[UMEM_MESSAGE_SIZE / named_leaks];
     umemSite_name(block.trace, block.frames, site, sizeof site);
     int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s",
                           i ? "," : "", block.nbytes, block.adr, *site ? " by " : "", site);
@@ -168,7 +151,7 @@ static void tell_leaks(umemVirtual *ctx) {
   }
   umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s, %zu bytes in all, %s not freed:%s%s", count,
                    count == 1 ? "" : "s", nbytes, count == 1 ? "was" : "were", text,
-                   count > told_leaks ? ", ..." : "");
+                   count > named_leaks ? ", ..." : "");
 }
 
 static void track_dtor(umemVirtual *ctx) {
@@ -180,8 +163,8 @@ static void track_dtor(umemVirtual *ctx) {
     newest = track->older;
   if (track->older) track->older->newer = track->newer;
   umemLock_release_global();
-  tell_leaks(ctx);
-  umemTrackBooks_fini(&track->books);
+  report_leaks(ctx);
+  umemTrackTable_fini(&track->table);
   umemAdaptor_dtor(ctx);
 }
 
@@ -204,7 +187,7 @@ static bool read_options(umemTrack *ctx, umemTrackOptions const *given, umemTrac
 static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
   umemTrackOptions options;
   if (!read_options(ctx, given, &options)) return false;
-  if (!umemTrackBooks_init(&track->books)) {
+  if (!umemTrackTable_init(&track->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
   }
@@ -220,13 +203,9 @@ static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
 
 static struct umemVtbl const track_vtbl = {
     .dtor = track_dtor,
-    .finish = tell_leaks,
-    .alloc = track_alloc,
-    .calloc = track_calloc,
-    .aligned_alloc = track_aligned_alloc,
-    .realloc = track_realloc,
-    .free = track_free,
-    .aligned_free = track_aligned_free,
+    .finish = report_leaks,
+    UMEM_ADAPTOR_ALLOCATION_BY(track_ask),
+    UMEM_ADAPTOR_FREE_BY(track_free),
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,
     UMEM_ADAPTOR_ALWAYS,
@@ -260,27 +239,23 @@ static bool is_track(umemTrack *ctx) {
   return umemAdaptor_of_kind(ctx, &track_vtbl, "umemTrack") != NULL;
 }
 
-/* Whether block can be written; false with a status otherwise. */
+/* Whether block, if there is one, can be written; false with a status otherwise. */
 static bool check_block(void *ctx, umemTrackBlock const *block) {
-  if (!block || block->size >= offsetof(umemTrackBlock, frames)) return true;
-  umemVirtual_fail(ctx, umemValueError,
-                   "block->size is %zu: set it to sizeof(umemTrackBlock) before the call",
-                   block->size);
-  return false;
+  size_t const least = offsetof(umemTrackBlock, frames);
+  return !block || umem_can_write_sized(ctx, block, least, "block", "umemTrackBlock");
 }
 
 static void write_block(umemTrackBlock *to, umemTrackBlock *found, umemTrack *ctx) {
   if (!to) return;
-  found->size = to->size;
   found->ctx = ctx;
-  memcpy(to, found, to->size < sizeof *found ? to->size : sizeof *found);
+  umem_write_sized(to, found, sizeof *found);
 }
 
 bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!umemTrackBooks_find(&track_of(&ctx->super)->books, adr, &found)) return false;
+  if (!umemTrackTable_find(&track_of(&ctx->super)->table, adr, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
@@ -289,7 +264,7 @@ bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!umemTrackBooks_next(&track_of(&ctx->super)->books, from, &found)) return false;
+  if (!umemTrackTable_next(&track_of(&ctx->super)->table, from, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
@@ -298,26 +273,26 @@ size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
   UMEM_ENTER();
   if (nbytes) *nbytes = 0;
   if (!is_track(ctx)) return 0;
-  umemTrackBooks *books = &track_of(&ctx->super)->books;
-  umemLock_acquire(&books->lock);
-  size_t count = books->count;
-  if (nbytes) *nbytes = books->nbytes;
-  umemLock_release(&books->lock);
+  umemTrackTable *table = &track_of(&ctx->super)->table;
+  umemLock_acquire(&table->records.lock);
+  size_t count = table->count;
+  if (nbytes) *nbytes = table->nbytes;
+  umemLock_release(&table->records.lock);
   return count;
 }
 
 /* Looks through the whole list under the global lock, so that nothing in it ends meanwhile. Under
- * that no lock may be waited for: *busy tells that one was taken, and the answer is none. */
+ * it must not wait for a lock: *busy is true when one was taken, and then nothing is known. */
 static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
   Track *owner = NULL;
   *busy = false;
   umemLock_acquire_global();
   for (Track *track = newest; track && !owner && !*busy; track = track->older) {
     if (umem_can(&track->ctx->super, umemOffsets)) continue;
-    *busy = !umemLock_try(&track->books.lock);
+    *busy = !umemLock_try(&track->table.records.lock);
     if (*busy) break;
-    if (umemTrackBooks_find_locked(&track->books, adr, found)) owner = track;
-    umemLock_release(&track->books.lock);
+    if (umemTrackTable_find_locked(&track->table, adr, found)) owner = track;
+    umemLock_release(&track->table.records.lock);
   }
   if (owner) found->ctx = owner->ctx;
   umemLock_release_global();

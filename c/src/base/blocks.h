@@ -1,44 +1,39 @@
 /* blocks.h - the sizes of live blocks by their addresses, beside the memory.
  *
- * A place is reserved before a block is asked for; entering and leaving cannot fail. Thread-safe: the
- * table is in parts, each with a lock of its own, which is held for one look-up and never while a
- * context is called. A part is a hash table with open addressing, at most three quarters full: a
- * look-up costs the lock and mostly one cache miss, however many blocks there are. 16 bytes an entry:
- * 8 KiB for the first block, 64 KiB for a thousand, 21 to 43 bytes a block for many. A table shrinks
- * when nearly all blocks go.
+ * An adaptor reserves room before it asks for a block; then entering and leaving cannot fail. Thread-safe:
+ * there are several parts, each with a lock of its own, which is held for one look-up and never while a
+ * context is called. A part is a hash table that is at most three quarters full: a look-up costs the lock
+ * and mostly one cache miss, however many blocks there are. An entry has 16 bytes: the first block takes
+ * 8 KiB, a thousand take 64 KiB, and many take 21 to 43 bytes each. A part shrinks when nearly all of its
+ * blocks are gone.
  */
 #ifndef UMEM_BLOCKS_H
 #define UMEM_BLOCKS_H
 
 #include "base/lock.h"
-
-#include <stddef.h>
-#include <stdint.h>
-
-/* An entry. Keys are addresses plus 1, so that offsets from 0 on will do; 0: free. */
-typedef struct umemBlocksCell {
-  uintptr_t key;
-  size_t size;
-} umemBlocksCell;
+#include "base/table.h"
 
 typedef struct umemBlocksPart {
   umemLock lock;
-  umemBlocksCell *cells; /* owned; NULL while capacity is 0 */
-  size_t capacity;       /* 0 or a power of two */
-  size_t used;    /* cells that ever were: entries, and the places of those that were taken */
-  size_t dropped; /* atomic: those that are not used any more */
-  unsigned shift; /* makes a place of a hash */
-  bool tight;     /* it has no room for all that may be reserved, and no memory for more */
-  char apart[128 - sizeof(umemLock) - 4 * sizeof(size_t) - 2 * sizeof(unsigned)];
+  umemTable table; /* address to size */
+  size_t taken;    /* entries that were taken and not put back: their places are kept */
+  size_t dropped;  /* atomic: those of them whose places are not kept any more */
+  bool tight;      /* it has no room for all that may be reserved, and no memory for more */
+  char apart[128 - sizeof(umemLock) - sizeof(umemTable) - 3 * sizeof(size_t)];
 } umemBlocksPart;
 
-/* Places that some of the threads have reserved. */
+/* The room that some of the threads have reserved. */
 typedef struct umemBlocksShare {
   unsigned reserved; /* atomic */
   char apart[60];
 } umemBlocksShare;
 
-enum { umemBlocksPartBits = 4, umemBlocksParts = 1 << umemBlocksPartBits, umemBlocksShares = 16 };
+/* The upper bits of a hash choose the part. */
+enum {
+  umemBlocksPartBits = umemTableSkip,
+  umemBlocksParts = 1 << umemBlocksPartBits,
+  umemBlocksShares = 16
+};
 
 /* Must not move: it holds locks. */
 typedef struct umemBlocks {
@@ -50,29 +45,22 @@ typedef struct umemBlocks {
   unsigned tight; /* atomic: parts that cannot */
 } umemBlocks;
 
-/* The upper bits choose the part, those below them the place in it. 2^64 / golden ratio: Knuth, TAOCP
- * 6.4. */
-static inline uint64_t umemBlocks_hash(uintptr_t adr) {
-  return (uint64_t)adr * 0x9E3779B97F4A7C15u;
-}
-
 void umemBlocks_init(umemBlocks *blocks);
 void umemBlocks_fini(umemBlocks *blocks);
 
-/* Reserves a place, for put or release. False, with nothing changed, without memory. */
+/* Reserves room for an entry, to be used by put or released. False, with nothing changed, without memory. */
 bool umemBlocks_reserve(umemBlocks *blocks);
 void umemBlocks_release(umemBlocks *blocks);
 
-/* Enters a block of size bytes into a place that this thread has reserved. Whether there was an entry
- * of the same address, of *old bytes, which it replaces: somebody has freed that block without the owner of
- * the table. */
+/* Enters a block of size bytes into room that this thread has reserved. Whether it replaces an entry of the
+ * same address, of *old bytes: a block that was given back without the adaptor. */
 bool umemBlocks_put(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old);
 
-/* Stores the size in the entry of adr; false where there is none. */
+/* Writes the size in the entry of adr to *size; false where there is none. */
 bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size);
 
-/* Takes the entry of adr out, which had *size; false where there is none. Its place is kept until it
- * is dropped, or put back as by put. */
+/* Takes the entry of adr, of *size bytes, out; false where there is none. Its room is kept until the caller
+ * drops it, or puts the entry back as by put. */
 bool umemBlocks_take(umemBlocks *blocks, uintptr_t adr, size_t *size);
 void umemBlocks_drop(umemBlocks *blocks, uintptr_t adr);
 bool umemBlocks_put_back(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old);

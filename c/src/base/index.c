@@ -1,4 +1,4 @@
-/* index.c - see umem_index.h.
+/* index.c - see index.h.
  *
  * A reference is 32 bits: 0 is none; with LEAF set the rest is the number of a span; else the level of
  * a node in four bits and its number in 27. A node of level l has a child for each value of digit l of
@@ -179,7 +179,7 @@ static uint32_t child_below(umemIndexNode const *node, unsigned bound) {
 }
 
 /* A span that shares at least as many leading digits with key as any other does: mostly the one that
- * key lies in. 0 when there is no span at all. */
+ * holds key. 0 when there is no span at all. */
 static uint32_t similar(umemIndex const *index, uint64_t key) {
   uint32_t ref = index->root;
   while (is_node(ref)) {

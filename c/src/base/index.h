@@ -58,9 +58,8 @@ typedef struct umemIndex {
 bool umemIndex_init(umemIndex *index, unsigned shift);
 void umemIndex_fini(umemIndex *index);
 
-/* Makes sure that count more spans can be inserted: at most UMEM_INDEX_RESERVE above what was made sure of
- * before and is not inserted yet. Pointers to spans end here, and only here. Returns false, with nothing
- * changed, without memory. */
+/* Reserves room for count spans: at most UMEM_INDEX_RESERVE more than are reserved and not inserted yet. This
+ * function alone makes pointers to spans invalid. Returns false, with nothing changed, without memory. */
 bool umemIndex_reserve(umemIndex *index, uint32_t count);
 
 /* Inserts a span that begins at start, between the span before (0: none) and the one after that, and

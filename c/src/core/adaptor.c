@@ -73,36 +73,10 @@ umemVirtual *umemAdaptor_of_kind(void *ctx, struct umemVtbl const *vtbl, char co
 
 /* ---- methods that pass on ---- */
 
-uintptr_t umemAdaptor_alloc(umemVirtual *ctx, size_t nbytes) {
-  uintptr_t adr;
-  PASS_ON(adr = umem_alloc(umemAdaptor_upstream(ctx), nbytes));
-  return adr;
-}
-
-uintptr_t umemAdaptor_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  uintptr_t adr;
-  PASS_ON(adr = umem_calloc(umemAdaptor_upstream(ctx), nmemb, size));
-  return adr;
-}
-
-uintptr_t umemAdaptor_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  uintptr_t adr;
-  PASS_ON(adr = umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size));
-  return adr;
-}
-
-uintptr_t umemAdaptor_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  uintptr_t moved;
-  PASS_ON(moved = umem_realloc(umemAdaptor_upstream(ctx), adr, old_size, new_size));
-  return moved;
-}
-
-void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr) {
-  PASS_ON(umem_free(umemAdaptor_upstream(ctx), adr));
-}
+void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr) { umemAdaptor_give_back(ctx, adr, false); }
 
 void umemAdaptor_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  PASS_ON(umem_aligned_free(umemAdaptor_upstream(ctx), adr));
+  umemAdaptor_give_back(ctx, adr, true);
 }
 
 uintptr_t umemAdaptor_aligned_origin(umemVirtual *ctx, uintptr_t adr) {

@@ -14,6 +14,7 @@
 #define UMEM_ADAPTOR_H
 
 #include "core/core.h"
+#include "core/request.h"
 
 typedef struct umemAdaptor {
   umemVirtual *upstream; /* borrowed; owned when adopted */
@@ -60,12 +61,21 @@ void umemAdaptor_abandon(umemVirtual *ctx);
  * ctx, and frees impl. The whole dtor for those that hold nothing else. */
 void umemAdaptor_dtor(umemVirtual *ctx);
 
-/* ---- methods that pass on ---- */
+/* ---- methods that pass on, and the functions that do so for methods of an adaptor's own ---- */
 
-uintptr_t umemAdaptor_alloc(umemVirtual *ctx, size_t nbytes);
-uintptr_t umemAdaptor_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
-uintptr_t umemAdaptor_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
-uintptr_t umemAdaptor_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+static inline uintptr_t umemAdaptor_ask(umemVirtual *ctx, umemRequest const *request) {
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+  umemAdaptor_failed(ctx, before);
+  return adr;
+}
+
+static inline void umemAdaptor_give_back(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  uint64_t before = umem_thread.failures;
+  umem_free_as(umemAdaptor_upstream(ctx), adr, aligned);
+  umemAdaptor_failed(ctx, before);
+}
+
 void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr);
 void umemAdaptor_aligned_free(umemVirtual *ctx, uintptr_t adr);
 uintptr_t umemAdaptor_aligned_origin(umemVirtual *ctx, uintptr_t adr);
@@ -81,9 +91,6 @@ bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_a
 void umemAdaptor_wait(umemVirtual *ctx, umemVirtual *other);
 umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx);
 
-#define UMEM_ADAPTOR_ALLOCATION                                                                    \
-  .alloc = umemAdaptor_alloc, .calloc = umemAdaptor_calloc,                                        \
-  .aligned_alloc = umemAdaptor_aligned_alloc, .realloc = umemAdaptor_realloc
 #define UMEM_ADAPTOR_FREE .free = umemAdaptor_free, .aligned_free = umemAdaptor_aligned_free
 #define UMEM_ADAPTOR_BYTES                                                                         \
   .set = umemAdaptor_set, .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from,      \

@@ -13,7 +13,7 @@
 static bool keep_origin(umemVirtual *ctx, uintptr_t aligned, uintptr_t origin) {
   umemLock_acquire_global();
   umemTable *table = ctx->base;
-  if (!table && (ctx->base = table = calloc(1, sizeof *table))) table->null = umem_null_of(ctx);
+  if (!table) ctx->base = table = calloc(1, sizeof *table);
   bool kept = table && umemTable_insert(table, aligned, origin);
   umemLock_release_global();
   return kept;

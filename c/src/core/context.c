@@ -18,12 +18,8 @@ umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_guard(ctx);
-  if (!self) return umem_result(before);
-  if (!info) return umemVirtual_fail(self, umemValueError, "info is NULL");
-  if (info->size < offsetof(umemInfo, available))
-    return umemVirtual_fail(self, umemValueError,
-                            "info->size is %zu: set it to sizeof(umemInfo) before the call",
-                            info->size);
+  if (!self || !umem_can_write_sized(self, info, offsetof(umemInfo, available), "info", "umemInfo"))
+    return umem_result(before);
   umemInfo known = UMEM_INFO_INIT;
   known.alignment = self->alignment;
   umemVirtual *layer = UMEM_LAYER_WITH(self, info);

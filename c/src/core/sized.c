@@ -19,6 +19,19 @@ bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given,
   return true;
 }
 
+bool umem_can_write_sized(void *ctx, void const *out, size_t least, char const *argument,
+                          char const *type) {
+  size_t size = 0;
+  if (out) memcpy(&size, out, sizeof size);
+  if (out && size >= least) return true;
+  if (out)
+    umemVirtual_fail(ctx, umemValueError, "%s->size is %zu: set it to sizeof(%s) before the call",
+                     argument, size, type);
+  else
+    umemVirtual_fail(ctx, umemValueError, "%s is NULL", argument);
+  return false;
+}
+
 void umem_write_sized(void *out, void const *full, size_t full_size) {
   size_t size;
   memcpy(&size, out, sizeof size);

@@ -10,6 +10,12 @@
  * that cannot be true; type is the name of the struct. */
 bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type);
 
+/* Whether out, a struct of the program that begins with its size, has at least `least` bytes. Returns false,
+ * and records umemValueError on ctx, otherwise and for NULL. argument and type are the names of out and of the
+ * struct. */
+bool umem_can_write_sized(void *ctx, void const *out, size_t least, char const *argument,
+                          char const *type);
+
 /* Copies full, a struct of full_size bytes, to out, whose first member holds the bytes that there is room for,
  * and keeps that member. */
 void umem_write_sized(void *out, void const *full, size_t full_size);

@@ -31,40 +31,35 @@ static bool prefetch(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   return done;
 }
 
-static uintptr_t prefetch_alloc(umemVirtual *ctx, size_t nbytes) {
-  uintptr_t adr = umemAdaptor_alloc(ctx, nbytes);
-  if (!adr || prefetch(ctx, adr, nbytes)) return adr;
-  umemAdaptor_free(ctx, adr);
-  return 0;
-}
-
-static uintptr_t prefetch_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  uintptr_t adr = umemAdaptor_aligned_alloc(ctx, alignment, size);
-  if (!adr || prefetch(ctx, adr, size)) return adr;
-  umemAdaptor_aligned_free(ctx, adr);
-  return 0;
-}
-
-/* The old block may be gone: too late to refuse for the sake of a hint. */
-static uintptr_t prefetch_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
-                                  size_t new_size) {
-  uintptr_t moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
+/* After realloc the old block may be gone: it is too late to refuse for the sake of a hint. */
+static void prefetch_moved(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  if (moved) prefetch(ctx, moved, new_size);
+  prefetch(ctx, adr, nbytes);
   umemAttempt_end(&forgotten);
-  return moved;
 }
+
+/* calloc is a new block, by way of this function, and then zeros. */
+static uintptr_t prefetch_ask(umemVirtual *ctx, umemRequest const *request) {
+  if (request->how == umemByCalloc) return umemVirtual_calloc(ctx, 1, request->nbytes);
+  uintptr_t adr = umemAdaptor_ask(ctx, request);
+  if (!adr) return 0;
+  if (request->how == umemByRealloc) {
+    prefetch_moved(ctx, adr, request->nbytes);
+  } else if (!prefetch(ctx, adr, request->nbytes)) {
+    umemAdaptor_give_back(ctx, adr, request->how == umemByAligned);
+    return 0;
+  }
+  return adr;
+}
+UMEM_ADAPTOR_ALLOCATES(prefetch_ask)
 
 /* ---- construction ---- */
 
 static umemStatusType construct(umemCudaPrefetch *ctx, void *upstream, bool adopts) {
-  /* calloc is the default: a new block, by way of the above, and then zeros. */
   static struct umemVtbl const vtbl = {
       .dtor = umemAdaptor_dtor,
-      .alloc = prefetch_alloc,
-      .aligned_alloc = prefetch_aligned_alloc,
-      .realloc = prefetch_realloc,
+      UMEM_ADAPTOR_ALLOCATION_BY(prefetch_ask),
       UMEM_ADAPTOR_FREE,
       UMEM_ADAPTOR_BYTES,
       UMEM_ADAPTOR_ORDER,

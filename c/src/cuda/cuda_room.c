@@ -98,7 +98,7 @@ static void look_at_state(Search *search, umemCudaState *state) {
   umemTableCell *cell;
   umemLock_acquire(&state->lock);
   for (size_t at = 0; !is_over(search) && (cell = umemTable_next(&state->blocks, &at)); at++)
-    if (cell->value >= least_piece) look_at_block(search, cell->key, cell->value);
+    if (cell->value >= least_piece) look_at_block(search, umemTable_key(cell), cell->value);
   umemLock_release(&state->lock);
 }
 

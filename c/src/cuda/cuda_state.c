@@ -57,8 +57,9 @@ void umemCuda_give_back(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemTableCell *cell;
   for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++)
-    umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)cell->key, cell->value),
-                   "cannot free the block at 0x%jx", (uintmax_t)cell->key);
+    umemCuda_check(ctx, state->gpu,
+                   state->source->give(state, (void *)umemTable_key(cell), cell->value),
+                   "cannot free the block at 0x%jx", (uintmax_t)umemTable_key(cell));
   umemTable_clear(&state->blocks);
 }
 

@@ -90,32 +90,10 @@ static bool end_call(Call *call) {
 
 /* ---- allocation ---- */
 
-static uintptr_t binning_alloc(umemVirtual *ctx, size_t nbytes) {
+UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, size_t bin, umemRequest const *request) {
   Call call;
-  if (!reserve(ctx)) return umem_null_of(ctx);
-  size_t bin = bin_for(binning_of(ctx), 1, nbytes);
   begin_call(&call, ctx, bin);
-  uintptr_t adr = umem_alloc(child(ctx, bin), nbytes);
-  end_call(&call);
-  return enter(ctx, bin, adr);
-}
-
-static uintptr_t binning_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  Call call;
-  if (!reserve(ctx)) return umem_null_of(ctx);
-  size_t bin = bin_for(binning_of(ctx), 1, nmemb * size);
-  begin_call(&call, ctx, bin);
-  uintptr_t adr = umem_calloc(child(ctx, bin), nmemb, size);
-  end_call(&call);
-  return enter(ctx, bin, adr);
-}
-
-static uintptr_t binning_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  Call call;
-  if (!reserve(ctx)) return umem_null_of(ctx);
-  size_t bin = bin_for(binning_of(ctx), alignment, size);
-  begin_call(&call, ctx, bin);
-  uintptr_t adr = umem_aligned_alloc(child(ctx, bin), alignment, size);
+  uintptr_t adr = umemRequest_ask(child(ctx, bin), request);
   end_call(&call);
   return enter(ctx, bin, adr);
 }
@@ -127,7 +105,7 @@ static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
   return umem_null_of(ctx);
 }
 
-static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(void *, uintptr_t)) {
+UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;
   size_t bin, none;
   Call call;
@@ -136,18 +114,14 @@ static void give_back(umemVirtual *ctx, uintptr_t adr, void (*method)(void *, ui
     return;
   }
   begin_call(&call, ctx, bin);
-  method(child(ctx, bin), adr);
+  umem_free_as(child(ctx, bin), adr, aligned);
   if (end_call(&call))
     umemBlocks_put_back(blocks, adr, bin, &none);
   else
     umemBlocks_drop(blocks, adr);
 }
 
-static void binning_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, umem_free); }
-
-static void binning_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  give_back(ctx, adr, umem_aligned_free);
-}
+UMEM_ADAPTOR_FREES(binning_free)
 
 static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   size_t bin;
@@ -159,38 +133,41 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return origin;
 }
 
-/* Resizes a block in its bin. Its entry was taken before, because the bin may give the address to others at
- * once; another entry is reserved. */
-static uintptr_t resize(umemVirtual *ctx, size_t bin, uintptr_t adr, size_t old_size,
-                        size_t new_size) {
+/* ---- allocation and resizing ---- */
+
+/* Resizes a block in its bin. The entry of adr has been taken: the bin may give the address to others at
+ * once. A place for a new one is reserved. */
+static uintptr_t resize(umemVirtual *ctx, size_t bin, umemRequest const *request) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;
   size_t none;
-  Call call;
-  begin_call(&call, ctx, bin);
-  uintptr_t moved = umem_realloc(child(ctx, bin), adr, old_size, new_size);
-  end_call(&call);
-  enter(ctx, bin, moved);
+  uintptr_t moved = get_from(ctx, bin, request);
   if (moved == umem_null_of(ctx))
-    umemBlocks_put_back(blocks, adr, bin, &none);
+    umemBlocks_put_back(blocks, request->adr, bin, &none);
   else
-    umemBlocks_drop(blocks, adr);
+    umemBlocks_drop(blocks, request->adr);
   return moved;
 }
 
-static uintptr_t binning_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
-                                 size_t new_size) {
+static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, size_t wanted) {
   Binning *binning = binning_of(ctx);
-  size_t bin, wanted = bin_for(binning, 1, new_size);
+  uintptr_t adr = request->adr;
+  size_t bin;
   if (!umemBlocks_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
   uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
-  if (!umem_has_size(ctx, adr, largest, old_size)) return umem_null_of(ctx);
-  if (bin != wanted) return umem_move_unknown(ctx, adr, old_size, new_size);
+  if (!umem_has_size(ctx, adr, largest, request->old_size)) return umem_null_of(ctx);
+  if (bin != wanted) return umem_move_unknown(ctx, adr, request->old_size, request->nbytes);
   if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemBlocks_take(&binning->blocks, adr, &bin))
-    return resize(ctx, bin, adr, old_size, new_size);
+  if (umemBlocks_take(&binning->blocks, adr, &bin)) return resize(ctx, bin, request);
   umemBlocks_release(&binning->blocks);
   return refuse(ctx, adr);
 }
+
+UMEM_ADAPTOR_INLINE uintptr_t binning_ask(umemVirtual *ctx, umemRequest const *request) {
+  size_t bin = bin_for(binning_of(ctx), request->alignment, request->nbytes);
+  if (request->how == umemByRealloc) return binning_realloc(ctx, request, bin);
+  return reserve(ctx) ? get_from(ctx, bin, request) : umem_null_of(ctx);
+}
+UMEM_ADAPTOR_ALLOCATES(binning_ask)
 
 /* ---- all of them ---- */
 
@@ -280,15 +257,11 @@ static umemStatusType construct(umemBinning *ctx, void *upstream, umemBin const 
                                 bool adopts) {
   static struct umemVtbl const vtbl = {
       .dtor = binning_dtor,
-      .alloc = binning_alloc,
-      .calloc = binning_calloc,
-      .free = binning_free,
-      .aligned_alloc = binning_aligned_alloc,
       .aligned_origin = binning_aligned_origin,
-      .aligned_free = binning_aligned_free,
-      .realloc = binning_realloc,
       .trim = binning_trim,
       .upstream = umemAdaptor_upstream_method,
+      UMEM_ADAPTOR_ALLOCATION_BY(binning_ask),
+      UMEM_ADAPTOR_FREE_BY(binning_free),
       UMEM_ADAPTOR_BYTES,
       UMEM_ADAPTOR_ORDER,
   };

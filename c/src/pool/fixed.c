@@ -242,15 +242,11 @@ umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats) {
   if (ctx->super.vptr != &fixed_vtbl)
     return umemVirtual_fail(ctx, umemTypeError, "this %s has no blocks of one size",
                             umem_get_device_name(ctx));
-  if (!stats) return umemVirtual_fail(ctx, umemValueError, "stats is NULL");
-  size_t size = stats->size;
-  if (size < offsetof(umemFixedStats, blocks_held))
-    return umemVirtual_fail(ctx, umemValueError,
-                            "stats->size is %zu: set it to sizeof(umemFixedStats) before the call",
-                            size);
+  if (!umem_can_write_sized(ctx, stats, offsetof(umemFixedStats, blocks_held), "stats",
+                            "umemFixedStats"))
+    return umem_result(before);
   umemFixedStats known = UMEM_FIXED_STATS_INIT;
   measure(list_of(&ctx->super), &known);
-  memcpy(stats, &known, size < sizeof known ? size : sizeof known);
-  stats->size = size;
+  umem_write_sized(stats, &known, sizeof known);
   return umemOK;
 }

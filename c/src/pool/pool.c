@@ -157,15 +157,11 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   if (!umem_guard(ctx)) return umem_result(before);
   if (!umemPool_core(&ctx->super))
     return umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(ctx));
-  if (!stats) return umemVirtual_fail(ctx, umemValueError, "stats is NULL");
-  size_t size = stats->size;
-  if (size < offsetof(umemPoolStats, used_peak))
-    return umemVirtual_fail(ctx, umemValueError,
-                            "stats->size is %zu: set it to sizeof(umemPoolStats) before the call",
-                            size);
+  if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
+                            "umemPoolStats"))
+    return umem_result(before);
   umemPoolStats known = UMEM_POOL_STATS_INIT;
   umemPoolCore_measure_free(umemPool_core(&ctx->super), &known);
-  memcpy(stats, &known, size < sizeof known ? size : sizeof known);
-  stats->size = size;
+  umem_write_sized(stats, &known, sizeof known);
   return umemOK;
 }

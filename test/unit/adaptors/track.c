@@ -111,7 +111,7 @@ static void wrong_frees_reach_nobody(void **state) {
   assert_ok(umemTrack_ctor(&track, &host, NULL));
   uintptr_t adr = umem_alloc(&track, 100), aligned = umem_aligned_alloc(&track, 64, 100);
   char words[100];
-  snprintf(words, sizeof words, "lies 1 bytes inside the block of 100 bytes at 0x%jx",
+  snprintf(words, sizeof words, "is 1 bytes inside the block of 100 bytes at 0x%jx",
            (uintmax_t)adr);
   umem_free(&track, adr + 1);
   expect_failure(&track, umemValueError, words);

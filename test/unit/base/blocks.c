@@ -40,9 +40,9 @@ void *__wrap_calloc(size_t count, size_t size) {
 
 /* ---- addresses ---- */
 
-/* The address of this hash: umemBlocks_hash is a product by an odd number. */
+/* The address of this hash: umemTable_hash is a product by an odd number. */
 static uintptr_t address_of_hash(uint64_t hash) {
-  uint64_t factor = umemBlocks_hash(1), inverse = factor;
+  uint64_t factor = umemTable_hash(1), inverse = factor;
   for (int i = 0; i < 6; i++) inverse *= 2 - factor * inverse; /* Newton */
   return (uintptr_t)(hash * inverse);
 }
@@ -70,7 +70,7 @@ static uintptr_t any_address(uint64_t *random, size_t i) {
 
 static size_t cells_in(umemBlocks const *blocks) {
   size_t cells = 0;
-  for (int i = 0; i < umemBlocksParts; i++) cells += blocks->part[i].capacity;
+  for (int i = 0; i < umemBlocksParts; i++) cells += blocks->part[i].table.capacity;
   return cells;
 }
 
@@ -83,7 +83,8 @@ static unsigned reserved_in(umemBlocks const *blocks) {
 /* Entries, and places of those that were taken. */
 static size_t used_in(umemBlocks const *blocks) {
   size_t used = 0;
-  for (int i = 0; i < umemBlocksParts; i++) used += blocks->part[i].used - blocks->part[i].dropped;
+  for (int i = 0; i < umemBlocksParts; i++)
+    used += blocks->part[i].table.count + blocks->part[i].taken - blocks->part[i].dropped;
   return used;
 }
 
@@ -292,7 +293,7 @@ static void what_is_reserved_has_room(void **state) {
   /* Until nothing is promised any more. */
   for (; umemBlocks_reserve(&table); i++) umemBlocks_put(&table, colliding(5, i), i, &none);
   size_t entered = i;
-  assert_true(entered < table.part[5].capacity);
+  assert_true(entered < table.part[5].table.capacity);
   for (i = 0; i < entered; i++) {
     assert_true(umemBlocks_find(&table, colliding(5, i), &size));
     assert_int_equal(size, i);

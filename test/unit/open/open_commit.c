@@ -222,10 +222,12 @@ static void expect_log(size_t records, uint32_t contexts) {
   trace_close(&trace);
 }
 
+/* The log, and new files of this process that have a hidden name. */
 static int names_beside(void) {
-  char command[2 * BACKEND_PATH_SIZE];
+  char command[3 * BACKEND_PATH_SIZE];
   int count = -1;
-  snprintf(command, sizeof command, "ls -d '%s'* | wc -l", log_path);
+  snprintf(command, sizeof command, "ls -d '%s'* \"$(dirname '%s')\"/.umem-%ld-* 2>&- | wc -l",
+           log_path, log_path, (long)getpid());
   FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): files of this test */
   assert_true(pipe && fscanf(pipe, "%d", &count) == 1 && pclose(pipe) == 0);
   return count;

@@ -4,49 +4,49 @@
 
 #include <stdlib.h>
 
-static umemDebugBooks *books_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->books; }
+static umemDebugTable *table_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)->table; }
 
 /* ---- giving back ---- */
 
 /* Gives a block that nobody else looks at back to upstream. False with a status when that refuses. */
 static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
   uint64_t before = umem_thread.failures;
-  (block->aligned ? umemAdaptor_aligned_free : umemAdaptor_free)(ctx, block->origin);
+  umemAdaptor_give_back(ctx, block->origin, block->aligned);
   return umem_thread.failures == before;
 }
 
-/* Looks at blocks that are leaving and lets them go. Those that could not be looked at, or that
+/* Inspects blocks that are leaving and gives them back. Those that could not be inspected, or that
  * upstream refuses, are kept for longer. Whether nothing was wrong. */
 static bool let_go(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   bool looked = umemDebug_inspect(ctx, blocks, count);
-  bool good = looked && umemDebug_tell(ctx, blocks, count);
+  bool good = looked && umemDebug_report(ctx, blocks, count);
   for (unsigned i = 0; i < count; i++) {
     bool gone = looked && give_back(ctx, &blocks[i]);
-    (gone ? umemDebugBooks_gone : umemDebugBooks_put_back)(books_of(ctx), &blocks[i]);
+    (gone ? umemDebugTable_gone : umemDebugTable_put_back)(table_of(ctx), &blocks[i]);
     good = good && gone;
   }
   return good;
 }
 
-/* Lets the oldest go until one more block can be kept, for which room is then counted. False with a
- * status when something was wrong. */
+/* Gives the oldest back until one more block can be kept, which is then counted. False with a status when
+ * something was wrong. */
 static bool make_room(umemVirtual *ctx, size_t extent) {
   umemDebugBlock oldest[umemDebugBatch];
   unsigned count;
   bool in_batches = !umemDebug_impl(ctx)->direct;
-  while (!umemDebugBooks_admit(books_of(ctx), extent, in_batches, oldest, umemDebugBatch, &count))
+  while (!umemDebugTable_admit(table_of(ctx), extent, in_batches, oldest, umemDebugBatch, &count))
     if (!let_go(ctx, oldest, count)) return false;
   return true;
 }
 
-/* Lets those that are kept go, all but keep bytes. False with a status when something was wrong. */
+/* Gives back what is kept, all but keep bytes. False with a status when something was wrong. */
 static bool let_all_go(umemVirtual *ctx, size_t keep) {
   umemDebugBlock oldest[umemDebugBatch];
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
   umemDebug *self = (umemDebug *)ctx;
   bool good = true;
   while (good && umemDebug_get(self, &figures) == umemOK && figures.kept_bytes > keep) {
-    unsigned count = umemDebugBooks_take(books_of(ctx), oldest, umemDebugBatch);
+    unsigned count = umemDebugTable_take(table_of(ctx), oldest, umemDebugBatch);
     if (!count) break; /* others look at them */
     good = let_go(ctx, oldest, count);
   }
@@ -55,26 +55,13 @@ static bool let_all_go(umemVirtual *ctx, size_t keep) {
 
 /* ---- allocation ---- */
 
-/* What upstream is asked for. */
-typedef struct Request {
-  size_t alignment; /* 0: the natural one */
-  size_t nbytes;
-  bool zeroed;
-} Request;
-
-static uintptr_t ask(umemVirtual *upstream, Request const *request, size_t extent) {
-  if (request->zeroed) return umem_calloc(upstream, 1, extent);
-  if (!request->alignment) return umem_alloc(upstream, extent);
-  return umem_aligned_alloc(upstream, request->alignment, extent);
-}
-
-/* Asks once more when memory is out and blocks could go. */
-static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t extent) {
+/* Asks once more when upstream is out of memory and blocks are kept. request: with the guards. */
+static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   uint64_t before = umem_thread.failures;
   umemAttempt held;
   umemAttempt_begin(&held);
-  uintptr_t origin = ask(upstream, request, extent);
+  uintptr_t origin = umemRequest_ask(upstream, request);
   umemAttempt_end(&held);
   if (!umemAttempt_failed(&held)) return origin;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
@@ -82,7 +69,7 @@ static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t exte
   bool refused = origin == umem_null_of(ctx) && held.type == umemMemoryError;
   if (refused && figures.kept_blocks) {
     if (!let_all_go(ctx, 0)) return origin;
-    origin = ask(upstream, request, extent);
+    origin = umemRequest_ask(upstream, request);
   } else {
     umemAttempt_record(&held);
   }
@@ -90,13 +77,14 @@ static uintptr_t ask_twice(umemVirtual *ctx, Request const *request, size_t exte
   return origin;
 }
 
-/* Where the block proper lies in what upstream is asked for. False with a status when there is no
- * such size. */
-static bool lay_out(umemVirtual *ctx, Request const *request, umemDebugBlock *block) {
+/* Where the block proper is in what upstream is asked for. False with a status when no such size
+ * exists. */
+static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   size_t guard = umemDebug_impl(ctx)->guard;
-  size_t alignment = request->alignment ? request->alignment : ctx->alignment;
+  bool aligned = request->how == umemByAligned;
+  size_t alignment = aligned ? request->alignment : ctx->alignment;
   size_t rest = guard % alignment, padding = rest ? alignment - rest : 0, sum;
-  *block = (umemDebugBlock){.nbytes = request->nbytes, .aligned = request->alignment != 0};
+  *block = (umemDebugBlock){.nbytes = request->nbytes, .aligned = aligned};
   if (!__builtin_add_overflow(guard, padding, &block->front) &&
       !__builtin_add_overflow(block->front, request->nbytes, &sum) &&
       !__builtin_add_overflow(sum, guard, &block->extent))
@@ -106,12 +94,12 @@ static bool lay_out(umemVirtual *ctx, Request const *request, umemDebugBlock *bl
   return false;
 }
 
-/* Reserves a place and captures the call site. False with a status without memory. */
+/* Reserves a record and captures the call site. False with a status without memory. */
 static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
-  umemDebugBooks *books = books_of(ctx);
-  *traces = books->frames ? malloc(2 * books->frames * sizeof **traces) : NULL;
-  if ((!books->frames || *traces) && umemDebugBooks_reserve(books)) {
-    *frames = umemSite_capture(*traces, books->frames);
+  umemDebugTable *table = table_of(ctx);
+  *traces = table->frames ? malloc(2 * table->frames * sizeof **traces) : NULL;
+  if ((!table->frames || *traces) && umemRecords_reserve(&table->records)) {
+    *frames = umemSite_capture(*traces, table->frames);
     return true;
   }
   free(*traces);
@@ -120,40 +108,31 @@ static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
 }
 
 /* Gets a block from upstream, guards and all. False with a status. */
-static bool get_block(umemVirtual *ctx, Request const *request, umemDebugBlock *block) {
+static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  block->origin = ask_twice(ctx, request, block->extent);
+  umemRequest whole = *request;
+  whole.nbytes = block->extent;
+  block->origin = ask_twice(ctx, &whole);
   if (block->origin == umem_null_of(ctx)) return false;
-  bool small = block->extent <= debug->books.most_bytes;
-  if (umemDebug_dress(ctx, block, debug->fills && small && !request->zeroed)) return true;
+  bool small = block->extent <= debug->table.most_bytes;
+  if (umemDebug_dress(ctx, block, debug->fills && small && request->how != umemByCalloc))
+    return true;
   give_back(ctx, block);
   return false;
 }
 
-static uintptr_t allocate(umemVirtual *ctx, Request const *request) {
+static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
   umemDebugBlock block;
   void **traces;
   unsigned frames;
   if (!lay_out(ctx, request, &block) || !prepare(ctx, &traces, &frames)) return umem_null_of(ctx);
   if (get_block(ctx, request, &block)) {
-    umemDebugBooks_enter(books_of(ctx), block, traces, frames);
+    umemDebugTable_enter(table_of(ctx), block, traces, frames);
     return umemDebugBlock_adr(&block);
   }
-  umemDebugBooks_release(books_of(ctx));
+  umemRecords_release(&table_of(ctx)->records);
   free(traces);
   return umem_null_of(ctx);
-}
-
-static uintptr_t debug_alloc(umemVirtual *ctx, size_t nbytes) {
-  return allocate(ctx, &(Request){.nbytes = nbytes});
-}
-
-static uintptr_t debug_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  return allocate(ctx, &(Request){.nbytes = nmemb * size, .zeroed = true});
-}
-
-static uintptr_t debug_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  return allocate(ctx, &(Request){.nbytes = size, .alignment = alignment});
 }
 
 /* ---- free ---- */
@@ -161,18 +140,19 @@ static uintptr_t debug_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t 
 /* Makes the block at adr freeing. False with a status when it may not be freed so. */
 static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
                        umemDebugBlock *block) {
-  umemDebugBooks *books = books_of(ctx);
-  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
+  umemDebugTable *table = table_of(ctx);
+  umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
   void *trace[UMEM_DEBUG_FRAMES];
-  unsigned frames = umemSite_capture(trace, books->frames);
-  if (umemDebugBooks_begin(books, adr, aligned, wanted, trace, frames, block, &fault)) return true;
-  umemDebug_refuse(ctx, &fault);
+  unsigned frames = umemSite_capture(trace, table->frames);
+  if (umemDebugTable_begin(table, adr, aligned, wanted, trace, frames, block, &finding))
+    return true;
+  umemDebug_refuse(ctx, &finding);
   return false;
 }
 
-/* Whether blocks of this size wait before they go back. */
+/* Whether freed blocks of this size are kept before they are given back. */
 static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
-  return debug->books.most_count && block->extent <= debug->books.most_bytes;
+  return debug->table.most_count && block->extent <= debug->table.most_bytes;
 }
 
 /* Looks around a block that is freeing, if that is to be done at once. False with a status when
@@ -180,7 +160,7 @@ static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
 static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
   umemDebugImpl const *debug = umemDebug_impl(ctx);
   if (!debug->at_once && waits(debug, block)) return true;
-  return umemDebug_inspect(ctx, block, 1) && umemDebug_tell(ctx, block, 1);
+  return umemDebug_inspect(ctx, block, 1) && umemDebug_report(ctx, block, 1);
 }
 
 /* The inside of a block whose bytes were moved elsewhere must stay as it is when upstream cannot fill
@@ -198,32 +178,30 @@ static bool poison(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bo
 /* Keeps a block that is freeing, or gives it back at once. False with a status; then nothing has
  * changed. */
 static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) {
-  umemDebugBooks *books = books_of(ctx);
+  umemDebugTable *table = table_of(ctx);
   if (!waits(umemDebug_impl(ctx), block)) {
-    if (!umemDebugBooks_passes(books, block)) return true;
+    if (!umemDebugTable_passes(table, block)) return true;
     if (!give_back(ctx, block)) return false;
-    umemDebugBooks_gone(books, block);
+    umemDebugTable_gone(table, block);
     return true;
   }
   bool poisoned;
   if (!make_room(ctx, block->extent)) return false;
   if (poison(ctx, block, moved, &poisoned)) {
-    umemDebugBooks_keep(books, block, poisoned);
+    umemDebugTable_keep(table, block, poisoned);
     return true;
   }
-  umemDebugBooks_forgo(books, block->extent);
+  umemDebugTable_forgo(table, block->extent);
   return false;
 }
 
-static void free_block(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+static void debug_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemDebugBlock block;
   if (!begin_free(ctx, adr, aligned, 0, &block)) return;
   if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))
-    umemDebugBooks_revive(books_of(ctx), &block);
+    umemDebugTable_revive(table_of(ctx), &block);
 }
-
-static void debug_free(umemVirtual *ctx, uintptr_t adr) { free_block(ctx, adr, false); }
-static void debug_aligned_free(umemVirtual *ctx, uintptr_t adr) { free_block(ctx, adr, true); }
+UMEM_ADAPTOR_FREES(debug_free)
 
 /* ---- realloc: always to another place, so that what still writes to the old one is found ---- */
 
@@ -239,32 +217,38 @@ static bool move(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved,
 /* Frees a block that the program has not seen. */
 static void discard(umemVirtual *ctx, uintptr_t adr) {
   umemDebugBlock block;
-  if (!begin_free(ctx, adr, false, 0, &block) || !umemDebugBooks_passes(books_of(ctx), &block))
+  if (!begin_free(ctx, adr, false, 0, &block) || !umemDebugTable_passes(table_of(ctx), &block))
     return;
   if (give_back(ctx, &block))
-    umemDebugBooks_gone(books_of(ctx), &block);
+    umemDebugTable_gone(table_of(ctx), &block);
   else
-    umemDebugBooks_revive(books_of(ctx), &block);
+    umemDebugTable_revive(table_of(ctx), &block);
 }
 
-static uintptr_t debug_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
   umemDebugBlock block;
   uintptr_t null = umem_null_of(ctx), moved = null;
-  if (!begin_free(ctx, adr, false, old_size, &block)) return null;
-  if (is_sound(ctx, &block)) moved = debug_alloc(ctx, new_size);
-  if (moved != null && move(ctx, &block, moved, new_size)) return moved;
-  umemDebugBooks_revive(books_of(ctx), &block);
+  umemRequest const new = {umemByAlloc, request->nbytes, 1, 0, 0};
+  if (!begin_free(ctx, request->adr, false, request->old_size, &block)) return null;
+  if (is_sound(ctx, &block)) moved = allocate(ctx, &new);
+  if (moved != null && move(ctx, &block, moved, request->nbytes)) return moved;
+  umemDebugTable_revive(table_of(ctx), &block);
   if (moved != null) discard(ctx, moved);
   return null;
 }
+
+static uintptr_t debug_ask(umemVirtual *ctx, umemRequest const *request) {
+  return request->how == umemByRealloc ? resize(ctx, request) : allocate(ctx, request);
+}
+UMEM_ADAPTOR_ALLOCATES(debug_ask)
 
 /* ---- bytes ---- */
 
 /* Whether the caller may touch [adr, adr + nbytes). False with a status otherwise. */
 static bool allows(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
-  if (umemDebugBooks_allow(books_of(ctx), adr, nbytes, &fault)) return true;
-  umemDebug_refuse(ctx, &fault);
+  umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
+  if (umemDebugTable_allow(table_of(ctx), adr, nbytes, &finding)) return true;
+  umemDebug_refuse(ctx, &finding);
   return false;
 }
 
@@ -316,11 +300,11 @@ static void check_all(umemVirtual *self) {
   unsigned count;
   bool looked = true;
   for (uintptr_t from = 0;
-       looked && (count = umemDebugBooks_pin(books_of(self), from, false, blocks, umemDebugBatch));
+       looked && (count = umemDebugTable_pin(table_of(self), from, false, blocks, umemDebugBatch));
        from = blocks[count - 1].origin + 1) {
     looked = umemDebug_inspect(self, blocks, count);
-    if (looked) umemDebug_tell(self, blocks, count);
-    umemDebugBooks_unpin(books_of(self), blocks, count);
+    if (looked) umemDebug_report(self, blocks, count);
+    umemDebugTable_unpin(table_of(self), blocks, count);
   }
 }
 
@@ -348,14 +332,14 @@ static void debug_dtor(umemVirtual *ctx) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
   umemDebugBlock blocks[umemDebugBatch];
   unsigned count;
-  while ((count = umemDebugBooks_pin(&debug->books, 0, true, blocks, umemDebugBatch))) {
-    if (umemDebug_inspect(ctx, blocks, count)) umemDebug_tell(ctx, blocks, count);
+  while ((count = umemDebugTable_pin(&debug->table, 0, true, blocks, umemDebugBatch))) {
+    if (umemDebug_inspect(ctx, blocks, count)) umemDebug_report(ctx, blocks, count);
     for (unsigned i = 0; i < count; i++) {
       give_back(ctx, &blocks[i]);
-      umemDebugBooks_gone(&debug->books, &blocks[i]);
+      umemDebugTable_gone(&debug->table, &blocks[i]);
     }
   }
-  umemDebugBooks_fini(&debug->books);
+  umemDebugTable_fini(&debug->table);
   free(debug->buffer);
   umem_dtor(&debug->host);
   umemAdaptor_dtor(ctx);
@@ -390,14 +374,14 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
                    !(self->capabilities & (umemOrdered | umemDeviceShared));
   debug->direct = debug->at_once && !umem_can(self, umemFaultable);
   if (!umemDebug_open_buffer(self)) return false;
-  if (!umemDebugBooks_init(&debug->books)) {
+  if (!umemDebugTable_init(&debug->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     free(debug->buffer);
     return false;
   }
-  debug->books.frames = options->frames;
-  debug->books.most_bytes = options->kept_bytes;
-  debug->books.most_count = options->kept_blocks;
+  debug->table.frames = options->frames;
+  debug->table.most_bytes = options->kept_bytes;
+  debug->table.most_count = options->kept_blocks;
   umemHost_ctor(&debug->host);
   return true;
 }
@@ -405,13 +389,9 @@ static bool start(umemDebug *ctx, umemDebugOptions const *options) {
 static struct umemVtbl const debug_vtbl = {
     .dtor = debug_dtor,
     .finish = debug_finish,
-    .alloc = debug_alloc,
-    .calloc = debug_calloc,
-    .free = debug_free,
-    .aligned_alloc = debug_aligned_alloc,
+    UMEM_ADAPTOR_ALLOCATION_BY(debug_ask),
+    UMEM_ADAPTOR_FREE_BY(debug_free),
     .aligned_origin = debug_aligned_origin,
-    .aligned_free = debug_aligned_free,
-    .realloc = debug_realloc,
     .set = debug_set,
     .copy_to = debug_copy_to,
     .copy_from = debug_copy_from,

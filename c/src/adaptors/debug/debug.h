@@ -1,15 +1,15 @@
 /* debug.h - what the files of umemDebug share.
  *
- *   debug.c         the methods, construction
- *   debug_bytes.c   fills and looks at memory
- *   debug_fault.c   tells of what is wrong
- *   debug_books.c   the blocks
- *   debug_scheme.c  its name */
+ *   debug.c          the methods, construction
+ *   debug_bytes.c    fills and looks at memory
+ *   debug_finding.c  reports what is wrong
+ *   debug_table.c    the blocks
+ *   debug_scheme.c   its name */
 #ifndef UMEM_DEBUG_PRIVATE_H
 #define UMEM_DEBUG_PRIVATE_H
 
 #include "core/adaptor.h"
-#include "adaptors/debug/debug_books.h"
+#include "adaptors/debug/debug_table.h"
 
 #include <umem/host.h>
 
@@ -17,7 +17,7 @@ enum { umemDebugBatch = 64 }; /* blocks that are looked at together, at most */
 
 typedef struct umemDebugImpl {
   umemAdaptor adaptor;
-  umemDebugBooks books;
+  umemDebugTable table;
   umemHost host; /* the other side of copies that look */
   size_t guard;
   unsigned forks; /* between the process that loaded the library and the one that made this */
@@ -26,7 +26,7 @@ typedef struct umemDebugImpl {
   bool at_once;          /* the program can write through pointers, so that each free looks */
   bool buffer_taken;     /* atomic */
   unsigned char *buffer; /* owned; NULL when direct */
-  uint64_t faults;       /* with first, under the lock of the books */
+  uint64_t findings;     /* with first, under the lock of the records */
   umemDebugFault first;
 } umemDebugImpl;
 
@@ -47,17 +47,17 @@ bool umemDebug_dress(umemVirtual *ctx, umemDebugBlock const *block, bool fill);
 /* Fills a freed block. False with a status when upstream fails. */
 bool umemDebug_poison(umemVirtual *ctx, umemDebugBlock const *block);
 
-/* Looks at count blocks: guards, and the inside of what is poisoned; notes in each what is wrong.
+/* Looks at count blocks: guards, and the inside of what is poisoned; records in each what is wrong.
  * False with a status when upstream fails: then nothing is known. */
 bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count);
 
-/* ---- debug_fault.c ---- */
+/* ---- debug_finding.c ---- */
 
-/* Tells what is wrong with blocks that were inspected and was not told yet. Whether there was
+/* Reports what umemDebug_inspect has found wrong with blocks, each thing once. Whether there was
  * nothing. */
-bool umemDebug_tell(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count);
+bool umemDebug_report(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count);
 
-/* Tells fault, found in the call of the caller. */
-void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *fault);
+/* Records a finding in the call that has led to it. */
+void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *finding);
 
 #endif

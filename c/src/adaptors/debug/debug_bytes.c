@@ -15,9 +15,8 @@ enum {
   page = 4096 /* of a longer guard in front the last so many bytes are used */
 };
 
-/* Whether this is a child of fork that shares the memory with its parent, as a file. The parent may
- * have freed the blocks that the child knows, and the other way round: the child leaves what is there
- * alone, and takes nothing for wrong. */
+/* Whether this is a child of fork that shares the memory with its parent, as a file. Either may have freed
+ * blocks that the other one knows: so the child writes nothing there, and reports nothing. */
 static bool is_shared(umemDebugImpl const *debug) {
   return !debug->direct && debug->forks != umem_fork_count();
 }
@@ -69,14 +68,14 @@ static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
 static void compare(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
                     unsigned char expected, size_t n) {
   umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugAround : umemDebugInside;
-  umemDebugFinding *finding = &block->finding[part];
+  umemDebugOverwritten *overwritten = &block->overwritten[part];
   if (is_all(bytes, expected, n)) return;
   for (size_t i = 0; i < n; i++) {
     if (bytes[i] == expected) continue;
-    if (!finding->wrong++) {
-      finding->offset = offset + (int64_t)i;
-      finding->found = bytes[i];
-      finding->expected = expected;
+    if (!overwritten->wrong++) {
+      overwritten->offset = offset + (int64_t)i;
+      overwritten->found = bytes[i];
+      overwritten->expected = expected;
     }
   }
 }
@@ -95,7 +94,7 @@ typedef struct Look {
   umemVirtual *ctx;
   uint64_t before; /* failures of the thread */
   unsigned char *buffer;
-  size_t size, used, copied; /* what lies between is a stretch of one block, still to be copied */
+  size_t size, used, copied; /* what is between is a stretch of one block, still to be copied */
   uintptr_t stretch;         /* where that begins */
   unsigned count;
   Piece pieces[most_pieces];
@@ -172,7 +171,8 @@ static void look_directly(umemDebugImpl const *debug, umemDebugBlock *block) {
 
 bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  for (unsigned i = 0; i < count; i++) memset(blocks[i].finding, 0, sizeof blocks[i].finding);
+  for (unsigned i = 0; i < count; i++)
+    memset(blocks[i].overwritten, 0, sizeof blocks[i].overwritten);
   if (is_shared(debug)) return true;
   if (debug->direct) {
     for (unsigned i = 0; i < count; i++) look_directly(debug, &blocks[i]);

@@ -52,75 +52,57 @@ static void end(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
   amend(ctx, record, before);
 }
 
-/* ---- allocation: upstream is called here, not by umemAdaptor_alloc, for the sake of speed ---- */
+/* ---- allocation: upstream is called here, and not by umemAdaptor_ask, to be faster ---- */
 
-/* Notes and puts what upstream has answered: a block at adr, or null. Returns adr. */
-static inline uintptr_t answered(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint8_t flags,
-                                 size_t alignment, uint64_t before) {
-  umemLogRecord record = {.kind = umemLogAlloc,
-                          .ctx = log_of(ctx)->number,
-                          .adr = adr,
-                          .size = nbytes,
-                          .flags = flags,
-                          .log2_alignment = (uint8_t)__builtin_ctzll(alignment)};
-  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0)) record.status = status_since(before);
-  if (writes(ctx)) put(ctx, &record);
-  return adr;
-}
-
-static uintptr_t log_alloc(umemVirtual *ctx, size_t nbytes) {
-  uint64_t before = umem_thread.failures;
-  uintptr_t adr = umem_alloc(umemAdaptor_upstream(ctx), nbytes);
-  return answered(ctx, adr, nbytes, 0, 1, before);
-}
-
-static uintptr_t log_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  uint64_t before = umem_thread.failures;
-  uintptr_t adr = umem_calloc(umemAdaptor_upstream(ctx), nmemb, size);
-  return answered(ctx, adr, nmemb * size, umemLogZeroed, 1, before);
-}
-
-static uintptr_t log_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  uint64_t before = umem_thread.failures;
-  uintptr_t adr = umem_aligned_alloc(umemAdaptor_upstream(ctx), alignment, size);
-  return answered(ctx, adr, size, umemLogAligned, alignment, before);
-}
-
-/* Put before, so that who is given the same address next is put later; and so that the record is
- * there when a wrong address ends the program. */
-static inline void give_back(umemVirtual *ctx, uintptr_t adr, uint8_t flags,
-                             void (*give)(void *ctx, uintptr_t adr)) {
-  umemLogRecord record = {
-      .kind = umemLogFree, .ctx = log_of(ctx)->number, .adr = adr, .flags = flags};
-  uint64_t before = umem_thread.failures;
-  bool puts = writes(ctx);
-  if (puts) put(ctx, &record);
-  give(umemAdaptor_upstream(ctx), adr);
-  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0) && puts) amend(ctx, &record, before);
-}
-
-static void log_free(umemVirtual *ctx, uintptr_t adr) { give_back(ctx, adr, 0, umem_free); }
-
-static void log_aligned_free(umemVirtual *ctx, uintptr_t adr) {
-  give_back(ctx, adr, umemLogAligned, umem_aligned_free);
-}
-
-static uintptr_t log_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  if (!writes(ctx)) return umemAdaptor_realloc(ctx, adr, old_size, new_size);
+static uintptr_t log_realloc(umemVirtual *ctx, umemRequest const *request) {
+  if (!writes(ctx)) return umemAdaptor_ask(ctx, request);
   uint64_t before = umem_thread.failures;
   uint16_t number = log_of(ctx)->number;
-  umemLogRecord old = {.kind = umemLogResizeBegin, .ctx = number, .adr = adr, .size = old_size};
+  umemLogRecord old = {
+      .kind = umemLogResizeBegin, .ctx = number, .adr = request->adr, .size = request->old_size};
   put(ctx, &old);
-  uintptr_t moved = umemAdaptor_realloc(ctx, adr, old_size, new_size);
+  uintptr_t moved = umemAdaptor_ask(ctx, request);
   umemLogRecord new = {.kind = umemLogResizeEnd,
                        .ctx = number,
                        .adr = moved,
-                       .size = new_size,
-                       .other_adr = adr,
+                       .size = request->nbytes,
+                       .other_adr = request->adr,
                        .status = status_since(before)};
   put(ctx, &new);
   return moved;
 }
+
+UMEM_ADAPTOR_INLINE uintptr_t log_ask(umemVirtual *ctx, umemRequest const *request) {
+  static uint8_t const flags[] = {[umemByCalloc] = umemLogZeroed, [umemByAligned] = umemLogAligned};
+  if (request->how == umemByRealloc) return log_realloc(ctx, request);
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+  umemLogRecord record = {.kind = umemLogAlloc,
+                          .ctx = log_of(ctx)->number,
+                          .adr = adr,
+                          .size = request->nbytes,
+                          .flags = flags[request->how],
+                          .log2_alignment = (uint8_t)__builtin_ctzll(request->alignment)};
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0)) record.status = status_since(before);
+  if (writes(ctx)) put(ctx, &record);
+  return adr;
+}
+UMEM_ADAPTOR_ALLOCATES(log_ask)
+
+/* The record is written before upstream gets the block. So it precedes that of the next block at the same
+ * address, and it is there when a wrong address ends the program. */
+UMEM_ADAPTOR_INLINE void log_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  umemLogRecord record = {.kind = umemLogFree,
+                          .ctx = log_of(ctx)->number,
+                          .adr = adr,
+                          .flags = aligned ? umemLogAligned : 0};
+  uint64_t before = umem_thread.failures;
+  bool puts = writes(ctx);
+  if (puts) put(ctx, &record);
+  umem_free_as(umemAdaptor_upstream(ctx), adr, aligned);
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0) && puts) amend(ctx, &record, before);
+}
+UMEM_ADAPTOR_FREES(log_free)
 
 /* ---- bytes ---- */
 
@@ -142,11 +124,11 @@ static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 static struct umemVtbl const vtbl;
 
-/* The other side of the copy which this thread is doing, where its record names both: that side
- * puts none of its own. */
-static _Thread_local umemVirtual *told;
+/* The other side of the copy that this thread makes, if its record names both: that side writes no record
+ * of its own. */
+static _Thread_local umemVirtual *partner;
 
-/* The context of this file that ctx is or decorates; NULL where there is none. */
+/* The outermost context of the stack of ctx that writes to this file; NULL where there is none. */
 static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
   while (ctx && ctx->vptr) {
     if (ctx->vptr == &vtbl && log_of(ctx)->file == file) return ctx;
@@ -159,7 +141,7 @@ static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
 /* A copy that ctx, a side of it, passes on. */
 typedef struct Copy {
   umemLogRecord record;
-  umemVirtual *told; /* before this copy */
+  umemVirtual *partner; /* before this copy */
   uint64_t before;
   bool put;
 } Copy;
@@ -168,8 +150,8 @@ static uint16_t number_of(umemVirtual *log) { return log ? log_of(log)->number :
 
 static Copy begin_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                        uintptr_t dst_adr, uint64_t nbytes) {
-  Copy copy = {.told = told, .before = umem_thread.failures};
-  copy.put = writes(ctx) && told != ctx;
+  Copy copy = {.partner = partner, .before = umem_thread.failures};
+  copy.put = writes(ctx) && partner != ctx;
   if (!copy.put) return copy;
   umemLogFile const *file = log_of(ctx)->file;
   umemVirtual *from = same_file(src, file), *to = same_file(dst, file);
@@ -179,14 +161,14 @@ static Copy begin_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, um
                                 .adr = src_adr,
                                 .other_adr = dst_adr,
                                 .size = nbytes};
-  told = src == ctx ? to : from;
+  partner = src == ctx ? to : from;
   begin(ctx, &copy.record);
   return copy;
 }
 
 static void end_copy(umemVirtual *ctx, Copy *copy) {
   if (!copy->put) return;
-  told = copy->told;
+  partner = copy->partner;
   end(ctx, &copy->record, copy->before);
 }
 
@@ -305,12 +287,8 @@ static bool start(Log *log, umemLog *ctx, umemLogOptions const *given, bool comm
 static struct umemVtbl const vtbl = {
     .dtor = log_dtor,
     .finish = log_finish,
-    .alloc = log_alloc,
-    .calloc = log_calloc,
-    .aligned_alloc = log_aligned_alloc,
-    .realloc = log_realloc,
-    .free = log_free,
-    .aligned_free = log_aligned_free,
+    UMEM_ADAPTOR_ALLOCATION_BY(log_ask),
+    UMEM_ADAPTOR_FREE_BY(log_free),
     .set = log_set,
     .copy_to = log_copy_to,
     .copy_from = log_copy_from,

@@ -1,17 +1,13 @@
-/* log_disk.c - see umem_log_disk.h. */
+/* log_disk.c - see log_disk.h. */
 #include "adaptors/log/log_disk.h"
 #include "open/allowed.h"
 #include "base/disk.h"
-#include "base/remove.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The result of call, which is made again while a signal interrupts it. */
@@ -81,7 +77,7 @@ bool umemLogDisk_is_log(umemLogBefore const *before) {
 
 /* ---- space ---- */
 
-/* True also where the disk does not say. */
+/* True also where the disk does not report it. */
 bool umemLogDisk_has_room(int fd, uint64_t length) {
   struct stat about;
   uint64_t available;
@@ -120,7 +116,7 @@ int umemLogDisk_rehearse(int fd, umemLogBefore const *before) {
   return write_all(fd, &before->header, before->header_bytes, 0);
 }
 
-/* The header lies in one page: who reads it meanwhile, or after a kill, finds the old one or the new one. */
+/* The header is in one page: a reader meanwhile, or after a kill, finds the old one or the new one. */
 int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
                       umemLogBefore const *before) {
   int error = write_all(fd, header, sizeof *header, 0);
@@ -140,84 +136,8 @@ void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before)
 
 /* ---- a new file ---- */
 
-enum { proc_bytes = 32, most_tries = 1000 };
-
-/* The name by which a file without one can be linked. */
-static char const *name_of(int fd, char text[proc_bytes]) {
-  snprintf(text, proc_bytes, "/proc/self/fd/%d", fd);
-  return text;
-}
-
-/* A file without a name. EOPNOTSUPP where there is no such thing, or it could not be given a name later. */
-static int open_nameless(int folder) {
-  char proc[proc_bytes];
-  int fd;
-  AGAIN(fd, openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
-  if (fd >= 0 && access(name_of(fd, proc), F_OK) == 0) return fd;
-  if (fd >= 0 || errno == EISDIR || errno == EINVAL) { /* older systems say so */
-    if (fd >= 0) close(fd);
-    errno = EOPNOTSUPP;
-  }
-  return -1;
-}
-
-/* A file with a name that nothing has. */
-static int open_beside(umemLogDraft *draft) {
-  int fd = -1;
-  errno = EEXIST;
-  for (int i = 0; fd < 0 && errno == EEXIST && i < most_tries; i++) {
-    snprintf(draft->beside, sizeof draft->beside, "%s.new-%ld-%d", draft->name, (long)getpid(), i);
-    AGAIN(fd, openat(draft->folder, draft->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  }
-  if (fd < 0) draft->beside[0] = 0;
-  return fd;
-}
-
-int umemLogDraft_open(umemLogDraft *draft, char const *filename) {
-  draft->fd = -1;
-  draft->beside[0] = 0;
-  draft->published = false;
-  AGAIN(draft->folder, umem_open_folder(filename, draft->name));
-  if (draft->folder < 0) return errno;
-  draft->fd = open_nameless(draft->folder);
-  if (draft->fd < 0 && errno == EOPNOTSUPP) draft->fd = open_beside(draft);
-  return draft->fd < 0 ? errno : 0;
-}
-
-/* Moves the file from its name for the time being, over nothing. */
-static int move(int folder, char const *beside, char const *name) {
-  if (syscall(SYS_renameat2, folder, beside, folder, name, RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (linkat(folder, beside, folder, name, 0) != 0) return errno;
-  unlinkat(folder, beside,
-           0); /* if that fails, the log has a second name, and is there all the same */
-  return 0;
-}
-
-int umemLogDraft_publish(umemLogDraft *draft) {
-  char proc[proc_bytes];
-  int error = 0;
-  if (draft->beside[0])
-    error = move(draft->folder, draft->beside, draft->name);
-  else if (linkat(AT_FDCWD, name_of(draft->fd, proc), draft->folder, draft->name,
-                  AT_SYMLINK_FOLLOW))
-    error = errno;
-  if (error) return error;
-  draft->beside[0] = 0;
-  draft->fd = -1;
-  draft->published = true;
-  return 0;
-}
-
-void umemLogDraft_withdraw(umemLogDraft *draft, int fd, uint64_t length) {
-  if (draft->published) umem_remove_file(fd, draft->folder, draft->name, length);
-  draft->published = false;
-}
-
-void umemLogDraft_end(umemLogDraft *draft) {
-  if (draft->beside[0]) unlinkat(draft->folder, draft->beside, 0); /* nothing else has that name */
-  if (draft->fd >= 0) close(draft->fd);
-  if (draft->folder >= 0) close(draft->folder);
-  draft->beside[0] = 0;
-  draft->fd = draft->folder = -1;
+int umemLogDisk_create(umemNewFile *file, char const *filename) {
+  *file = (umemNewFile){.fd = -1};
+  AGAIN(file->folder, umem_open_folder(filename, file->name));
+  return file->folder < 0 ? errno : umemNewFile_create(file, 0666);
 }

@@ -12,8 +12,8 @@
 #define UMEM_LOG_DISK_H
 
 #include "adaptors/log/log_format.h"
+#include "base/new_file.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -61,26 +61,9 @@ int umemLogDisk_rehearse(int fd, umemLogBefore const *before);
 int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
                       umemLogBefore const *before);
 
-/* ---- a new file, which nobody sees before it is whole ---- */
+/* ---- a new file, which nobody sees before it is complete ---- */
 
-typedef struct umemLogDraft {
-  int fd;                         /* owned, until it is published; -1: there is none */
-  int folder;                     /* owned: where it is, and where it is to have its name */
-  char name[NAME_MAX + 1];        /* that name */
-  char beside[NAME_MAX + 1 + 64]; /* its name for the time being; empty for none */
-  bool published;
-} umemLogDraft;
-
-/* Makes an empty file in the folder of filename. To be ended in each case. */
-int umemLogDraft_open(umemLogDraft *draft, char const *filename);
-
-/* Gives it its name, as the last step. EEXIST, with nothing changed, where something has that name. */
-int umemLogDraft_publish(umemLogDraft *draft);
-
-/* Takes its name away again, if the file of fd still has it, and this length. */
-void umemLogDraft_withdraw(umemLogDraft *draft, int fd, uint64_t length);
-
-/* Removes what is not published. The draft is then one with neither file nor folder. */
-void umemLogDraft_end(umemLogDraft *draft);
+/* Creates an empty file in the folder of filename, which is to be its name. To be ended in each case. */
+int umemLogDisk_create(umemNewFile *file, char const *filename);
 
 #endif

@@ -1,4 +1,4 @@
-/* log_file.c - see umem_log_file.h. */
+/* log_file.c - see log_file.h. */
 #include "adaptors/log/log_file.h"
 #include "adaptors/log/log_disk.h"
 
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* All files that this process writes; under a lock of their own, which is held while one is opened
- * and closed, so that two threads which open one file get one umemLogFile. The disk is waited for
- * under it, which under the global lock would stop whoever asks for a message. Older than the locks
- * of all contexts, as what is there from the beginning. */
+/* All files that this process writes, under a lock of their own. A thread holds it while it opens or closes
+ * one, so that two threads that open one file get one umemLogFile. It waits for the disk under this lock;
+ * under the global lock that would stop threads that ask for a message. The lock is created when the library
+ * is loaded: it is older than the locks of all contexts. */
 static umemLogFile *newest;
 umemLock umem_log_lock;
 
@@ -61,7 +61,7 @@ static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
   return false;
 }
 
-/* Tells what the file was, if it may be begun anew. */
+/* Reads what the file is, and whether it may be begun anew. */
 static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
   int error = umemLogDisk_look(fd, before);
   if (error) return fail_with_words(ctx, "read", filename, error);
@@ -85,7 +85,7 @@ static bool map(umemLogFile *file, umemVirtual *ctx) {
   return true;
 }
 
-/* Header, contexts and ring lie in memory until the commit: the file that is there stays as it is. */
+/* Header, contexts and ring are in memory until the log begins: the existing file stays as it is. */
 static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
   int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, how, -1, 0);
@@ -162,9 +162,9 @@ static bool waits(umemLogFile const *file) { return file->building && umemLogFil
 
 /* Under the lock. Returns an errno; the file is as it was then. */
 static int get_ready(umemLogFile *file) {
-  if (!waits(file) || file->draft.published) return 0;
+  if (!waits(file) || file->draft.named) return 0;
   return file->there ? umemLogDisk_rehearse(file->fd, &file->before)
-                     : umemLogDraft_publish(&file->draft);
+                     : umemNewFile_publish(&file->draft);
 }
 
 /* Begins the log that is there anew, with the contexts and records that there are by now. Whoever reads it
@@ -196,7 +196,7 @@ static int begin_now(umemLogFile *file, bool insists) {
   if (!waits(file)) return 0;
   int error = file->there ? begin_anew(file, insists) : 0;
   if (error) return error;
-  umemLogDraft_end(&file->draft);
+  umemNewFile_end(&file->draft);
   __atomic_store_n(&file->building, false, __ATOMIC_RELEASE);
   return 0;
 }
@@ -238,9 +238,9 @@ static bool is_same_folder(int one, int other) {
 }
 
 /* That which is to have the name of draft in this process, with a user more; or NULL. */
-static umemLogFile *find_draft(umemLogDraft const *draft) {
+static umemLogFile *find_draft(umemNewFile const *draft) {
   for (umemLogFile *file = newest; file; file = file->older)
-    if (file->draft.fd >= 0 && umemLogFile_is_ours(file) &&
+    if (file->draft.folder >= 0 && !file->draft.named && umemLogFile_is_ours(file) &&
         !strcmp(file->draft.name, draft->name) &&
         is_same_folder(file->draft.folder, draft->folder)) {
       file->users++;
@@ -258,7 +258,7 @@ static uint64_t capacity_of(uint64_t max_bytes) {
 
 /* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that is there; or
  * NULL. */
-static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemLogDraft const *draft,
+static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNewFile const *draft,
                           struct stat const *about, uint64_t max_bytes) {
   if (!lock_file(fd, ctx, filename)) return NULL;
   size_t name_size = strlen(filename) + 1;
@@ -331,24 +331,29 @@ static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int f
   return committed(file, ctx, commits, NULL);
 }
 
+static void abandon(umemNewFile *draft) {
+  if (draft->fd >= 0) close(draft->fd);
+  umemNewFile_end(draft);
+}
+
 /* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by
  * now. */
 static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool commits,
                          bool *taken) {
-  umemLogDraft draft;
+  umemNewFile draft;
   struct stat about;
   umemLogFile *file = NULL;
   *taken = false;
-  int error = umemLogDraft_open(&draft, filename);
+  int error = umemLogDisk_create(&draft, filename);
   if (error) {
     fail_with_words(ctx, "open", filename, error);
   } else if ((file = find_draft(&draft))) {
-    umemLogDraft_end(&draft);
+    abandon(&draft);
     return committed(file, ctx, commits, taken);
   } else if (examine(draft.fd, ctx, filename, &about)) {
     file = begin(ctx, filename, draft.fd, &draft, &about, max_bytes);
   }
-  if (!file) umemLogDraft_end(&draft);
+  if (!file) abandon(&draft);
   return committed(keep(file), ctx, commits, taken);
 }
 
@@ -384,7 +389,7 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
 
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                               bool commits) {
-  umemAttempt held; /* a failure is told after the lock: a hook may take others */
+  umemAttempt held; /* a failure is recorded after the lock: a hook may take others */
   umemAttempt_begin(&held);
   umemLock_acquire(&umem_log_lock);
   umemLogFile *file = open_under_lock(ctx, filename, max_bytes, commits);
@@ -395,19 +400,16 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
 }
 
 /* No context writes any more: the file has its end, and may be begun anew; what was not committed is undone
- * before. In a child of fork the lock, the header and the draft are the parent's. */
+ * before. In a child of fork the lock and the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
   *link = file->older;
   file->complete = true;
-  if (!umemLogFile_is_ours(file)) {
-    file->draft.beside[0] = 0;
-    return;
-  }
+  if (!umemLogFile_is_ours(file)) return;
   __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
   if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
-  if (file->building) umemLogDraft_withdraw(&file->draft, file->fd, file->length);
+  if (file->building) umemNewFile_withdraw(&file->draft, file->length);
   flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
 }
 
@@ -417,8 +419,8 @@ static void leave_file(umemLogFile *file, bool left) {
   if (file->users == file->left && !file->complete) complete(file);
   if (file->users) return;
   unmap(file);
-  if (file->draft.fd < 0) close(file->fd); /* it is no more the draft's */
-  if (file->draft.folder >= 0) umemLogDraft_end(&file->draft);
+  umemNewFile_end(&file->draft);
+  close(file->fd);
   free(file);
 }
 

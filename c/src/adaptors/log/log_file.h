@@ -30,11 +30,11 @@ typedef struct umemLogFile {
   bool complete;
   struct umemLogFile *older;
   /* until the log begins, under the lock as well: */
-  bool building;      /* atomic; while it is true records are written under the lock */
-  umemLogDraft draft; /* of a new file, which has no name yet; folder is -1 without one */
-  umemLogHeader
-      *there; /* mapped: the file that is there, which is left as it is; header, contexts and
-                           ring lie in memory meanwhile. NULL without one */
+  bool building;     /* atomic; while it is true records are written under the lock */
+  umemNewFile draft; /* a new file, which may still be removed; folder is -1 without one */
+  /* mapped: the existing file, which stays as it is; header, contexts and ring are in memory
+   * meanwhile. NULL without one */
+  umemLogHeader *there;
   umemLogBefore before; /* what that was */
   char filename[];      /* as given */
 } umemLogFile;

@@ -5,7 +5,7 @@
  *       4096  32768  256 umemLogContexts; the context with number n is at index n, from 1
  *      36864         the ring: umemLogRecords, capacity of them (a power of two)
  *
- * All numbers are of the byte order of the machine that wrote them, which the header tells. Times
+ * All numbers are of the byte order of the machine that wrote them, which the header names. Times
  * are nanoseconds of CLOCK_MONOTONIC; the header holds one moment by both that and the calendar.
  *
  * Record number n, from 1, has its place at index (n - 1) % capacity. next counts the places that

@@ -113,7 +113,7 @@ static void wrong_frees_change_nothing(void **state) {
     assert_true(first_fault(&place.debug).offset == 1);
     refuses(&place, umem_free, adr + 100, "is byte 100 of the block of 100 bytes");
     refuses(&place, umem_free, adr - 32, "is byte -32 of the block of 100 bytes"); /* upstream's */
-    refuses(&place, umem_free, (uintptr_t)&place, "lies in no block");
+    refuses(&place, umem_free, (uintptr_t)&place, "is in no block");
     refuses(&place, umem_free, aligned, "is of umem_aligned_alloc: free it with umem_aligned_free");
     refuses(&place, umem_aligned_free, adr, "is not of umem_aligned_alloc: free it with umem_free");
     assert_true(umem_realloc(&place.debug, adr, 99, 10) == umem_null(&place.debug));
@@ -128,7 +128,7 @@ static void wrong_frees_change_nothing(void **state) {
     expect_failure(&place.debug, umemValueError, "is free already");
     umem_aligned_free(&place.debug, aligned);
     assert_ok(umem_trim(&place.debug, 0));
-    refuses(&place, umem_free, adr, "lies in no block");
+    refuses(&place, umem_free, adr, "is in no block");
   }
 }
 
@@ -285,7 +285,7 @@ static void structs_may_be_older(void **state) {
   assert_ok(umemDebug_ctor(&debug, &fake, NULL));
   assert_false(umemDebug_first(&debug, NULL));
   umem_free(&debug, 4096);
-  expect_failure(&debug, umemValueError, "0x1000 lies in no block");
+  expect_failure(&debug, umemValueError, "0x1000 is in no block");
   assert_true(umemDebug_first(&debug, NULL));
   memset(&fault, 0xAA, sizeof fault);
   fault.size = offsetof(umemDebugFault, number);
@@ -295,14 +295,14 @@ static void structs_may_be_older(void **state) {
   assert_int_equal(fault.wrong, 0xAAAAAAAAAAAAAAAAu);
   fault.size = 4;
   assert_false(umemDebug_first(&debug, &fault));
-  expect_failure(&debug, umemValueError, "umemDebug_first: the size is 4");
+  expect_failure(&debug, umemValueError, "umemDebug_first: fault->size is 4");
   memset(&figures, 0xAA, sizeof figures);
   figures.size = offsetof(umemDebugFigures, live_blocks);
   assert_ok(umemDebug_get(&debug, &figures));
   assert_true(figures.faults == 1 && figures.live_blocks == 0xAAAAAAAAAAAAAAAAu);
   figures.size = 3;
   assert_int_equal(umemDebug_get(&debug, &figures), umemValueError);
-  expect_failure(&debug, umemValueError, "umemDebug_get: the size is 3");
+  expect_failure(&debug, umemValueError, "umemDebug_get: figures->size is 3");
   assert_int_equal(umemDebug_get(&debug, NULL), umemValueError);
   expect_failure(&debug, umemValueError, "NULL");
   end(&debug);

@@ -1,0 +1,334 @@
+/* debug_table.c - see debug_table.h. */
+#include "adaptors/debug/debug_table.h"
+
+#include <string.h>
+
+static umemDebugRecord *record_at(umemDebugTable const *table, uint32_t span) {
+  return umemRecords_at(&table->records, span);
+}
+
+/* ---- the list of those that are kept, and what is counted ---- */
+
+static void count_kept(umemDebugTable *table, size_t extent, bool more) {
+  table->kept_count += more ? 1 : SIZE_MAX;
+  table->kept_bytes += more ? extent : -extent;
+}
+
+static void append(umemDebugTable *table, uint32_t span) {
+  umemSpan *spans = table->records.index.spans;
+  spans[span].list_before = table->newest;
+  spans[span].list_after = 0;
+  if (table->newest)
+    spans[table->newest].list_after = span & (UMEM_INDEX_LIMIT - 1);
+  else
+    table->oldest = span;
+  table->newest = span;
+  record_at(table, span)->state = umemDebugKept;
+}
+
+static void unlink_kept(umemDebugTable *table, uint32_t span) {
+  umemSpan *spans = table->records.index.spans;
+  uint32_t before = spans[span].list_before, after = spans[span].list_after;
+  if (before)
+    spans[before].list_after = spans[span].list_after;
+  else
+    table->oldest = after;
+  if (after)
+    spans[after].list_before = before;
+  else
+    table->newest = before;
+  count_kept(table, record_at(table, span)->block.extent, false);
+}
+
+static void end_life(umemDebugTable *table, uint32_t span) {
+  table->live_count--;
+  table->live_bytes -= record_at(table, span)->block.nbytes;
+}
+
+/* ---- coming ---- */
+
+static void count_out(umemRecords *records, uint32_t span) {
+  umemDebugTable *table = (umemDebugTable *)records; /* its first member */
+  umemDebugState state = record_at(table, span)->state;
+  if (state == umemDebugKept) unlink_kept(table, span);
+  if (state == umemDebugLive || state == umemDebugFreeing) end_life(table, span);
+}
+
+bool umemDebugTable_init(umemDebugTable *table) {
+  memset(table, 0, sizeof *table);
+  return umemRecords_init(&table->records, sizeof(umemDebugRecord), count_out);
+}
+
+void umemDebugTable_fini(umemDebugTable *table) { umemRecords_fini(&table->records); }
+
+void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **traces,
+                          unsigned frames) {
+  umemLock_acquire(&table->records.lock);
+  uint32_t span = umemRecords_enter(&table->records, block.origin, block.extent);
+  block.number = table->records.allocations;
+  *record_at(table, span) = (umemDebugRecord){
+      .head = {block.number, traces}, .block = block, .allocated_frames = (uint16_t)frames};
+  table->live_count++;
+  table->live_bytes += block.nbytes;
+  umemLock_release(&table->records.lock);
+}
+
+/* ---- overwritten ---- */
+
+/* The span of the very same block, or 0. */
+static uint32_t span_of(umemDebugTable const *table, umemDebugBlock const *block) {
+  return umemRecords_same(&table->records, block->origin, block->number);
+}
+
+static umemDebugRecord *record_or_null(umemDebugTable const *table, uint32_t span) {
+  return span ? record_at(table, span) : NULL;
+}
+
+static umemDebugRecord *record_of(umemDebugTable const *table, umemDebugBlock const *block) {
+  return record_or_null(table, span_of(table, block));
+}
+
+/* The block in which, guards included, adr is, or NULL. */
+static umemDebugRecord *record_around(umemDebugTable const *table, uintptr_t adr) {
+  return record_or_null(table, umemRecords_around(&table->records, adr));
+}
+
+static bool is_freed(umemDebugRecord const *record) { return record->state != umemDebugLive; }
+
+/* Fills in what is known of the block. */
+static void describe(umemDebugTable const *table, umemDebugRecord const *record,
+                     umemDebugFault *finding) {
+  finding->adr = umemDebugBlock_adr(&record->block);
+  finding->nbytes = record->block.nbytes;
+  finding->number = record->block.number;
+  finding->aligned = record->block.aligned;
+  finding->freed = is_freed(record);
+  finding->allocated_frames = record->allocated_frames;
+  finding->freed_frames = record->freed_frames;
+  void *const *traces = record->head.traces;
+  if (!traces) return;
+  memcpy(finding->allocated_at, traces, record->allocated_frames * sizeof *traces);
+  memcpy(finding->freed_at, traces + table->frames, record->freed_frames * sizeof *traces);
+}
+
+/* ---- going ---- */
+
+/* What is wrong with the free of adr, which is in the block of record, or in none. */
+static umemDebugKind wrong_free(umemDebugRecord const *record, uintptr_t adr, bool aligned,
+                                size_t wanted) {
+  if (!record) return umemDebugUnknownFree;
+  if (adr != umemDebugBlock_adr(&record->block)) return umemDebugInnerFree;
+  if (is_freed(record)) return umemDebugDoubleFree;
+  if (record->block.aligned != aligned) return umemDebugWrongFunction;
+  return wanted && wanted != record->block.nbytes ? umemDebugWrongSize : umemDebugNothing;
+}
+
+bool umemDebugTable_begin(umemDebugTable *table, uintptr_t adr, bool aligned, size_t wanted,
+                          void *const *trace, unsigned frames, umemDebugBlock *block,
+                          umemDebugFault *finding) {
+  umemLock_acquire(&table->records.lock);
+  umemDebugRecord *record = record_around(table, adr);
+  finding->kind = wrong_free(record, adr, aligned, wanted);
+  if (finding->kind == umemDebugNothing) {
+    record->state = umemDebugFreeing;
+    record->freed_frames = (uint16_t)frames;
+    if (frames) memcpy(record->head.traces + table->frames, trace, frames * sizeof *trace);
+    *block = record->block;
+  } else if (record) {
+    describe(table, record, finding);
+    finding->offset = (int64_t)(adr - finding->adr);
+    if (finding->kind == umemDebugWrongSize) finding->wrong = wanted;
+  } else {
+    finding->adr = adr;
+  }
+  umemLock_release(&table->records.lock);
+  return finding->kind == umemDebugNothing;
+}
+
+void umemDebugTable_revive(umemDebugTable *table, umemDebugBlock const *block) {
+  umemLock_acquire(&table->records.lock);
+  umemDebugRecord *record = record_of(table, block);
+  if (record) {
+    record->state = umemDebugLive;
+    record->freed_frames = 0;
+  }
+  umemLock_release(&table->records.lock);
+}
+
+/* Whether count more blocks of so many bytes in all can be kept. */
+static bool fits(umemDebugTable const *table, size_t count, size_t bytes) {
+  return table->kept_count + count <= table->most_count && bytes <= table->most_bytes &&
+         table->kept_bytes <= table->most_bytes - bytes;
+}
+
+/* Makes the oldest one that nobody looks at leaving. False where there is none. */
+static bool take_oldest(umemDebugTable *table, umemDebugBlock *block) {
+  uint32_t span = table->oldest;
+  while (span && record_at(table, span)->pins) span = table->records.index.spans[span].list_after;
+  if (!span) return false;
+  unlink_kept(table, span);
+  record_at(table, span)->state = umemDebugLeaving;
+  *block = record_at(table, span)->block;
+  return true;
+}
+
+bool umemDebugTable_admit(umemDebugTable *table, size_t extent, bool eighth, umemDebugBlock *oldest,
+                          unsigned room, unsigned *count) {
+  size_t more_blocks = 1 + (eighth ? table->most_count / 8 : 0);
+  size_t more_bytes = eighth ? table->most_bytes / 8 : 0;
+  if (more_bytes < extent) more_bytes = extent;
+  *count = 0;
+  umemLock_acquire(&table->records.lock);
+  bool admitted = fits(table, 1, extent);
+  if (!admitted) {
+    while (*count < room && !fits(table, more_blocks, more_bytes) &&
+           take_oldest(table, &oldest[*count]))
+      ++*count;
+    admitted = !*count; /* others look at all of them: it becomes more for a while */
+  }
+  if (admitted) count_kept(table, extent, true);
+  umemLock_release(&table->records.lock);
+  return admitted;
+}
+
+void umemDebugTable_forgo(umemDebugTable *table, size_t extent) {
+  umemLock_acquire(&table->records.lock);
+  count_kept(table, extent, false);
+  umemLock_release(&table->records.lock);
+}
+
+void umemDebugTable_keep(umemDebugTable *table, umemDebugBlock const *block, bool poisoned) {
+  umemLock_acquire(&table->records.lock);
+  uint32_t span = span_of(table, block);
+  if (span) {
+    end_life(table, span);
+    append(table, span);
+    record_at(table, span)->block.poisoned = poisoned;
+  } else {
+    count_kept(table, block->extent, false);
+  }
+  umemLock_release(&table->records.lock);
+}
+
+bool umemDebugTable_passes(umemDebugTable *table, umemDebugBlock const *block) {
+  umemLock_acquire(&table->records.lock);
+  uint32_t span = span_of(table, block);
+  bool passes = !span || !record_at(table, span)->pins;
+  if (!passes) {
+    end_life(table, span);
+    append(table, span);
+    count_kept(table, block->extent, true);
+  }
+  umemLock_release(&table->records.lock);
+  return passes;
+}
+
+unsigned umemDebugTable_take(umemDebugTable *table, umemDebugBlock *oldest, unsigned room) {
+  unsigned count = 0;
+  umemLock_acquire(&table->records.lock);
+  while (count < room && take_oldest(table, &oldest[count])) count++;
+  umemLock_release(&table->records.lock);
+  return count;
+}
+
+void umemDebugTable_put_back(umemDebugTable *table, umemDebugBlock const *block) {
+  umemLock_acquire(&table->records.lock);
+  uint32_t span = span_of(table, block);
+  if (span) {
+    append(table, span);
+    count_kept(table, block->extent, true);
+  }
+  umemLock_release(&table->records.lock);
+}
+
+void umemDebugTable_gone(umemDebugTable *table, umemDebugBlock const *block) {
+  umemLock_acquire(&table->records.lock);
+  uint32_t span = span_of(table, block);
+  if (span) umemRecords_erase(&table->records, span);
+  umemLock_release(&table->records.lock);
+}
+
+/* ---- looking ---- */
+
+unsigned umemDebugTable_pin(umemDebugTable *table, uintptr_t from, bool all, umemDebugBlock *blocks,
+                            unsigned room) {
+  unsigned count = 0;
+  umemLock_acquire(&table->records.lock);
+  umemSpan const *spans = table->records.index.spans;
+  uint32_t span = umemRecords_from(&table->records, from);
+  for (; span && count < room; span = spans[span].after) {
+    umemDebugRecord *record = record_at(table, span);
+    if (!all && record->state != umemDebugLive && record->state != umemDebugKept) continue;
+    record->pins++;
+    blocks[count++] = record->block;
+  }
+  umemLock_release(&table->records.lock);
+  return count;
+}
+
+void umemDebugTable_unpin(umemDebugTable *table, umemDebugBlock const *blocks, unsigned count) {
+  umemLock_acquire(&table->records.lock);
+  for (unsigned i = 0; i < count; i++) {
+    umemDebugRecord *record = record_of(table, &blocks[i]);
+    if (record) record->pins--;
+  }
+  umemLock_release(&table->records.lock);
+}
+
+static umemDebugKind kind_of(umemDebugBlock const *block, int64_t offset) {
+  if (offset < 0) return umemDebugUnderflow;
+  return (uint64_t)offset < block->nbytes ? umemDebugWriteAfterFree : umemDebugOverflow;
+}
+
+bool umemDebugTable_take_finding(umemDebugTable *table, umemDebugBlock const *block,
+                                 umemDebugPart part, umemDebugFault *finding) {
+  umemDebugOverwritten const *bytes = &block->overwritten[part];
+  umemLock_acquire(&table->records.lock);
+  umemDebugRecord *record = bytes->wrong ? record_of(table, block) : NULL;
+  bool first = record && !record->reported[part];
+  if (first) {
+    record->reported[part] = true;
+    describe(table, record, finding);
+    if (record->state == umemDebugFreeing) { /* the call that reports frees nothing */
+      finding->freed = false;
+      finding->freed_frames = 0;
+    }
+    finding->kind = kind_of(block, bytes->offset);
+    finding->offset = bytes->offset;
+    finding->wrong = bytes->wrong;
+    finding->found = bytes->found;
+    finding->expected = bytes->expected;
+  }
+  umemLock_release(&table->records.lock);
+  return first;
+}
+
+/* The block that [adr, adr + nbytes) touches first, guards included, or NULL. */
+static umemDebugRecord *first_touched(umemDebugTable const *table, uintptr_t adr, size_t nbytes) {
+  umemSpan const *spans = table->records.index.spans;
+  umemDebugRecord *record = record_around(table, adr);
+  if (record) return record;
+  uint32_t after = spans[umemIndex_floor(&table->records.index, adr)].after;
+  return after && spans[after].start - adr < nbytes ? record_at(table, after) : NULL;
+}
+
+bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
+                          umemDebugFault *finding) {
+  umemLock_acquire(&table->records.lock);
+  umemDebugRecord *record = first_touched(table, adr, nbytes);
+  bool allowed = !record;
+  if (record) {
+    int64_t offset = (int64_t)(adr - umemDebugBlock_adr(&record->block));
+    bool before = offset < 0, freed = is_freed(record);
+    size_t room =
+        before || (size_t)offset > record->block.nbytes ? 0 : record->block.nbytes - (size_t)offset;
+    allowed = !freed && !before && nbytes <= room;
+    if (!allowed) {
+      describe(table, record, finding);
+      finding->kind = umemDebugBadAccess;
+      finding->offset = freed || before ? offset : offset + (int64_t)room;
+    }
+  }
+  umemLock_release(&table->records.lock);
+  return allowed;
+}

@@ -1,0 +1,70 @@
+/* records.h - a record of each block of an adaptor, in order of address.
+ *
+ * An adaptor's records are of a type of its own that begins with a umemRecord. Each belongs to a span of a
+ * umemIndex, by whose number it is named. A block that comes where another one is recorded takes its place:
+ * the old one was given back behind the adaptor's back, or is leaving in another thread. Therefore a block
+ * that is worked on without the lock is named by its start and the number of its allocation.
+ *
+ * Room is reserved before a block is asked for: entering cannot fail. */
+#ifndef UMEM_RECORDS_H
+#define UMEM_RECORDS_H
+
+#include "base/index.h"
+#include "base/lock.h"
+
+#include <stddef.h>
+
+typedef struct umemRecord {
+  uint64_t number; /* of the allocation, from 1 */
+  void **traces;   /* owned; from malloc; NULL for none */
+} umemRecord;
+
+/* Must not move. */
+typedef struct umemRecords {
+  umemLock lock; /* of all that follows, and of what the adaptor counts */
+  umemIndex index;
+  char *records; /* owned; one for each span */
+  size_t record_size;
+  size_t room; /* how many of them there are */
+  uint32_t reserved;
+  uint64_t allocations;
+  void (*erased)(struct umemRecords *records, uint32_t span);
+} umemRecords;
+
+/* Makes *records empty. erased is called, under the lock, for each record that leaves while others stay.
+ * False, with nothing to release, without memory. */
+bool umemRecords_init(umemRecords *records, size_t record_size,
+                      void (*erased)(umemRecords *records, uint32_t span));
+void umemRecords_fini(umemRecords *records);
+
+/* Reserves room for a record, to be entered or released. False, with nothing changed, without memory. */
+bool umemRecords_reserve(umemRecords *records);
+void umemRecords_release(umemRecords *records);
+
+/* ---- all that follows under the lock ---- */
+
+static inline void *umemRecords_at(umemRecords const *records, uint32_t span) {
+  return records->records + span * records->record_size;
+}
+
+/* Enters the block of size bytes at start into reserved room, in place of all that overlap it. Returns its
+ * span. The caller fills in the record; its number is records->allocations. */
+uint32_t umemRecords_enter(umemRecords *records, uintptr_t start, size_t size);
+
+void umemRecords_erase(umemRecords *records, uint32_t span);
+
+/* Each returns a span, or 0: that of the very block that began at start and has this number; the one that
+ * holds adr; the first one that begins at or after from. */
+static inline uint32_t umemRecords_same(umemRecords const *records, uintptr_t start,
+                                        uint64_t number) {
+  uint32_t span = umemIndex_exact(&records->index, start);
+  return span && ((umemRecord *)umemRecords_at(records, span))->number == number ? span : 0;
+}
+static inline uint32_t umemRecords_around(umemRecords const *records, uintptr_t adr) {
+  uint32_t span = umemIndex_floor(&records->index, adr);
+  umemSpan const *found = &records->index.spans[span];
+  return span && adr - found->start < found->size ? span : 0;
+}
+uint32_t umemRecords_from(umemRecords const *records, uintptr_t from);
+
+#endif

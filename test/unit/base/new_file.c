@@ -1,0 +1,244 @@
+/* new_file.c - base/new_file.h: files that get their names late, where the file system has nameless files
+ * and where it has none. What stays when a process is killed is tested with save_npy (cxx/npy_kill.cpp).
+ *
+ * Linked with -Wl,--wrap=openat,--wrap=openat64,--wrap=syscall. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/new_file.h"
+
+static bool lacks_nameless, lacks_noreplace;
+
+typedef int OpenAt(int, char const *, int, ...);
+OpenAt __real_openat, __real_openat64, __wrap_openat, __wrap_openat64;
+
+static int open_at(OpenAt *real, int at, char const *name, int flags, mode_t mode) {
+  if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE) return real(at, name, flags, mode);
+  errno = EOPNOTSUPP;
+  return -1;
+}
+
+/* The mode is given at every call of the library. */
+#define OPEN_AT(real, at, name, flags)                                                             \
+  va_list rest;                                                                                    \
+  va_start(rest, flags);                                                                           \
+  mode_t mode = va_arg(rest, mode_t);                                                              \
+  va_end(rest);                                                                                    \
+  return open_at(real, at, name, flags, mode)
+
+int __wrap_openat(int at, char const *name, int flags, ...) {
+  OPEN_AT(__real_openat, at, name, flags);
+}
+int __wrap_openat64(int at, char const *name, int flags, ...) {
+  OPEN_AT(__real_openat64, at, name, flags);
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+  long word[5];
+  va_list rest;
+  va_start(rest, number);
+  for (int i = 0; i < 5; i++) word[i] = va_arg(rest, long);
+  va_end(rest);
+  if (number != SYS_renameat2 || !lacks_noreplace)
+    return __real_syscall(number, word[0], word[1], word[2], word[3], word[4]);
+  errno = EINVAL;
+  return -1;
+}
+
+/* ---- a folder ---- */
+
+static char folder[] = "/tmp/umem-new-file-XXXXXX";
+static int folder_fd = -1;
+
+static int set_up(void **state) {
+  (void)state;
+  strcpy(folder + sizeof folder - 7, "XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return folder_fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  unlinkat(folder_fd, "name", 0);
+  close(folder_fd);
+  return rmdir(folder); /* empty, or the test fails */
+}
+
+static int count_files(void) {
+  int count = 0;
+  DIR *opened = opendir(folder);
+  assert_non_null(opened);
+  for (struct dirent const *entry; (entry = readdir(opened));)
+    count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+  closedir(opened);
+  return count;
+}
+
+static void write_old(void) {
+  int fd = openat(folder_fd, "name", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  assert_true(fd >= 0 && write(fd, "old", 3) == 3 && close(fd) == 0);
+}
+
+/* The file that has the name holds this text. */
+static void expect_text(char const *text) {
+  char found[8] = "";
+  int fd = openat(folder_fd, "name", O_RDONLY | O_CLOEXEC, 0);
+  assert_true(fd >= 0 && read(fd, found, sizeof found - 1) >= 0 && close(fd) == 0);
+  assert_string_equal(found, text);
+}
+
+static void create(umemNewFile *file) {
+  *file = (umemNewFile){.fd = -1, .folder = dup(folder_fd), .name = "name"};
+  assert_int_equal(umemNewFile_create(file, 0600), 0);
+  assert_int_equal(write(file->fd, "new", 3), 3);
+  assert_int_equal(count_files() - (faccessat(folder_fd, "name", F_OK, 0) == 0), lacks_nameless);
+}
+
+static void end(umemNewFile *file) {
+  umemNewFile_end(file);
+  assert_int_equal(file->folder, -1);
+  assert_int_equal(close(file->fd), 0);
+}
+
+/* ---- tests ---- */
+
+static void without_a_name_it_goes(void **state) {
+  (void)state;
+  umemNewFile file;
+  create(&file);
+  end(&file);
+  assert_int_equal(count_files(), 0);
+}
+
+static void it_is_published_over_nothing(void **state) {
+  (void)state;
+  umemNewFile file;
+  create(&file);
+  assert_int_equal(umemNewFile_publish(&file), 0);
+  assert_true(file.named);
+  end(&file);
+  expect_text("new");
+  assert_int_equal(count_files(), 1);
+}
+
+static void it_is_not_published_over_a_file(void **state) {
+  (void)state;
+  umemNewFile file;
+  write_old();
+  create(&file);
+  for (int i = 0; i < 2; i++) assert_int_equal(umemNewFile_publish(&file), EEXIST);
+  assert_false(file.named);
+  expect_text("old");
+  assert_int_equal(unlinkat(folder_fd, "name", 0), 0);
+  assert_int_equal(umemNewFile_publish(&file), 0); /* it is as it was */
+  end(&file);
+  expect_text("new");
+}
+
+static void it_replaces_a_file_or_nothing(void **state) {
+  (void)state;
+  for (int is_there = 0; is_there < 2; is_there++) {
+    umemNewFile file;
+    if (is_there) write_old();
+    create(&file);
+    assert_int_equal(umemNewFile_replace(&file), 0);
+    assert_true(file.named);
+    end(&file);
+    expect_text("new");
+    assert_int_equal(count_files(), 1);
+    assert_int_equal(unlinkat(folder_fd, "name", 0), 0);
+  }
+}
+
+static void it_replaces_no_folder(void **state) {
+  (void)state;
+  umemNewFile file;
+  assert_int_equal(mkdirat(folder_fd, "name", 0700), 0);
+  create(&file);
+  assert_int_equal(umemNewFile_replace(&file), EISDIR);
+  assert_false(file.named);
+  end(&file);
+  assert_int_equal(count_files(), 1);
+  assert_int_equal(unlinkat(folder_fd, "name", AT_REMOVEDIR), 0);
+}
+
+static void a_published_file_is_withdrawn_if_it_is_still_that(void **state) {
+  (void)state;
+  umemNewFile file;
+  create(&file);
+  umemNewFile_withdraw(&file, 3); /* it has no name */
+  assert_int_equal(umemNewFile_publish(&file), 0);
+  umemNewFile_withdraw(&file, 3);
+  assert_false(file.named);
+  end(&file);
+  assert_int_equal(count_files(), 0);
+  create(&file);
+  assert_int_equal(umemNewFile_publish(&file), 0);
+  umemNewFile_withdraw(&file, 4); /* another length: somebody has written to it */
+  end(&file);
+  expect_text("new");
+}
+
+static void a_child_leaves_the_file_of_its_parent(void **state) {
+  (void)state;
+  umemNewFile file;
+  int status;
+  create(&file);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    umemNewFile_end(&file);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(umemNewFile_publish(&file), 0);
+  end(&file);
+  expect_text("new");
+}
+
+static void a_folder_that_is_none_is_an_error(void **state) {
+  (void)state;
+  umemNewFile file = {.fd = -1, .folder = open("/dev/null", O_RDONLY | O_CLOEXEC), .name = "name"};
+  assert_true(file.folder >= 0);
+  assert_int_equal(umemNewFile_create(&file, 0600), ENOTDIR);
+  assert_int_equal(file.fd, -1);
+  umemNewFile_end(&file);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(without_a_name_it_goes),
+      TEST(it_is_published_over_nothing),
+      TEST(it_is_not_published_over_a_file),
+      TEST(it_replaces_a_file_or_nothing),
+      TEST(it_replaces_no_folder),
+      TEST(a_published_file_is_withdrawn_if_it_is_still_that),
+      TEST(a_child_leaves_the_file_of_its_parent),
+      TEST(a_folder_that_is_none_is_an_error),
+  };
+  int failed = cmocka_run_group_tests_name("new files", tests, NULL, NULL);
+  lacks_nameless = true;
+  failed += cmocka_run_group_tests_name("new files without O_TMPFILE", tests, NULL, NULL);
+  lacks_noreplace = true;
+  return failed + cmocka_run_group_tests_name("... and RENAME_NOREPLACE", tests, NULL, NULL);
+}
