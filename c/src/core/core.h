@@ -244,9 +244,9 @@ bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given,
 
 /* ---- constructors ---- */
 
-/* For constructors of the library: makes *ctx the base of a context of this kind. */
-void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
-                    char const *name, uint32_t capabilities, size_t alignment, void *host);
+/* For constructors of the library: makes *ctx the base of a context of this kind (core/kind.h). */
+struct umemKind;
+void umem_construct(umemVirtual *ctx, struct umemKind const *kind, void *host);
 
 /* Leaves *ctx, whose constructor has recorded a failure, as a context that answers every call with a
  * status; umem_null and the recorded status stay. The vtable's dtor will not be called. */

@@ -6,7 +6,7 @@
 #include <umem/cuda.h>
 #include <umem/host.h>
 
-#include "core/core.h"
+#include "core/kind.h"
 #include "cuda/cuda_rt.h"
 #include "base/lock.h"
 #include "base/table.h"
@@ -128,19 +128,14 @@ typedef struct umemCudaPlace {
 /* The place of a constructed CUDA context; NULL for all other contexts. */
 umemCudaPlace *umemCuda_place_of(umemVirtual const *ctx);
 
-/* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of
- * impl_size bytes, zero but for the umemCudaPlace that it begins with, which is returned. NULL, with a
- * status on ctx, which then is none, when that fails. alignment: of what source gives. */
-typedef struct umemCudaKindOf {
-  struct umemVtbl const *vtbl;
-  umemCudaSource const *source;
-  umemDeviceType type;
-  char const *name;
-  uint32_t capabilities;
-  size_t alignment;
-  size_t impl_size;
-} umemCudaKindOf;
-void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int device);
+/* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of the kind's
+ * impl_size, zero but for the umemCudaPlace that it begins with, which is returned. NULL, with a
+ * status on ctx, which then is none, when that fails. source: its blocks have the kind's alignment. */
+void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource const *source,
+                         int device);
+
+/* The place of a name that begins with "cuda": the number of the GPU. */
+extern umemOption const umem_cuda_device;
 
 /* The rest of a constructor that has failed after umemCuda_construct. Returns the recorded status. */
 umemStatusType umemCuda_construct_failed(umemVirtual *ctx);

@@ -86,9 +86,12 @@ bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {
 
 /* ---- construction and destruction ---- */
 
-void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int device) {
-  umem_construct(ctx, kind->vtbl, kind->type, kind->name, kind->capabilities, kind->alignment,
-                 NULL);
+umemOption const umem_cuda_device = {
+    .name = "device", .kind = umemDeviceOption, .help = "the number of the GPU; default: 0"};
+
+void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource const *source,
+                         int device) {
+  umem_construct(ctx, kind, NULL);
   umemCudaPlace *place = *impl_of(ctx) = calloc(1, kind->impl_size);
   if (!place)
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
@@ -100,7 +103,7 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
     umem_construct_failed(ctx);
     return NULL;
   }
-  place->source = kind->source;
+  place->source = source;
   umemLock_init(&place->lock);
   umemCuda_buffers_ctor(place);
   ctx->host = &place->buffers;

@@ -23,6 +23,9 @@ typedef struct Slot {
 
 static Slot slots[1 + UMEM_DEFAULT_DEVICES];
 
+/* What they begin as without UMEM_DEFAULT: that of the process, and that of a GPU but for its number. */
+static char const first_default[] = "host:", first_default_of_device[] = "cuda:";
+
 static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
 
 /* ---- the right to open ---- */
@@ -97,7 +100,7 @@ static umemOpened *open_for_device(umemName *name, char const **text, int device
   if (*text && !umemName_parse(name, *text)) return NULL;
   if (!*text || device_of(name) < 0) {
     *text = NULL;
-    umemName_parse(name, umem_first_default_of_device);
+    umemName_parse(name, first_default_of_device);
   }
   return open_on(name, device, &slots[1 + device]);
 }
@@ -109,9 +112,9 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
   if (text)
     umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
   else if (device < 0)
-    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umem_first_default, reason);
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", first_default, reason);
   else
-    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", umem_first_default_of_device, device,
+    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device,
                      reason);
 }
 
@@ -120,12 +123,11 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
 static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
   claim();
   bool const mine __attribute__((cleanup(unclaim), unused)) = true;
-  umemAllowed const *const lifted __attribute__((cleanup(umemAllowed_put_back), unused)) =
-      umemAllowed_lift();
+  UMEM_ALLOW_ALL_FOLDERS();
   umemOpened *opened = own_of(slot);
   *text = text_of_environment();
   if (opened) return opened;
-  if (device < 0) return open_for_process(name, *text ? *text : umem_first_default);
+  if (device < 0) return open_for_process(name, *text ? *text : first_default);
   return open_for_device(name, text, device);
 }
 
