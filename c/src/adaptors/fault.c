@@ -160,9 +160,7 @@ static bool check_plan(umemVirtual *ctx, umemFaultPlan const *plan) {
 extern umemKind const umem_fault_kind; /* below */
 
 /* Whether ctx is one; false with a status otherwise. */
-static bool is_fault(umemFault *ctx) {
-  return umemKind_check(ctx, &umem_fault_kind) != NULL;
-}
+static bool is_fault(umemFault *ctx) { return umemKind_check(ctx, &umem_fault_kind) != NULL; }
 
 umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
   UMEM_ENTER();

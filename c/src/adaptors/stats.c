@@ -95,9 +95,7 @@ umemStatusType umemStats_adopt(umemStats *ctx, void *upstream) {
 /* ---- figures ---- */
 
 /* Whether ctx is one; false with a status otherwise. */
-static bool is_stats(umemStats *ctx) {
-  return umemKind_check(ctx, &umem_stats_kind) != NULL;
-}
+static bool is_stats(umemStats *ctx) { return umemKind_check(ctx, &umem_stats_kind) != NULL; }
 
 /* Whether figures can be written; false with a status otherwise. */
 static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {

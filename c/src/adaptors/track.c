@@ -263,9 +263,7 @@ umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream, umemTrackOptions 
 /* ---- questions ---- */
 
 /* Whether ctx is one; false with a status otherwise. */
-static bool is_track(umemTrack *ctx) {
-  return umemKind_check(ctx, &umem_track_kind) != NULL;
-}
+static bool is_track(umemTrack *ctx) { return umemKind_check(ctx, &umem_track_kind) != NULL; }
 
 /* Whether block can be written; false with a status otherwise. */
 static bool check_block(void *ctx, umemTrackBlock const *block) {

@@ -55,7 +55,9 @@ umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const
 
 /* What the schemes of all adaptors have in common; and of those that umem_open makes with the struct of options
  * alone. */
-#define UMEM_ADAPTOR_KIND(type, text, table)                                                         .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table),         .decorates = true
+#define UMEM_ADAPTOR_KIND(type, text, table)                                                       \
+  .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table),       \
+  .decorates = true
 #define UMEM_ADAPTOR_OPENS(kind) .construct = umemAdaptor_open, .user = (void *)&(kind)
 
 /* The last step of an adaptor's dtor: ends an upstream that it owns, whose failures become those of

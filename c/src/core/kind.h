@@ -47,14 +47,19 @@ umemVirtual *umemKind_check(void *ctx, umemKind const *kind);
  * member cannot hold becomes the largest that it can. */
 #define UMEM_OPTION(type, member, text, what, description)                                         \
   {                                                                                                \
-    .name = text, .kind = what, .help = description,                                               \
-    .reserved = {offsetof(type, member), sizeof(((type *)0)->member)}                              \
+    .name = text, .kind = what, .help = description, .reserved = {                                 \
+      offsetof(type, member),                                                                      \
+      sizeof(((type *)0)->member)                                                                  \
+    }                                                                                              \
   }
 /* The same where the constructor takes 0 for the default, so that a name must not give it. */
 #define UMEM_OPTION_NOT_0(type, member, text, what, description)                                   \
   {                                                                                                \
-    .name = text, .kind = what, .help = description,                                               \
-    .reserved = {offsetof(type, member), sizeof(((type *)0)->member), true}                        \
+    .name = text, .kind = what, .help = description, .reserved = {                                 \
+      offsetof(type, member),                                                                      \
+      sizeof(((type *)0)->member),                                                                 \
+      true                                                                                         \
+    }                                                                                              \
   }
 
 #define UMEM_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof *(table)

@@ -114,8 +114,7 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
   else if (device < 0)
     umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", first_default, reason);
   else
-    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device,
-                     reason);
+    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device, reason);
 }
 
 /* As open_own, with the claim; *text is the variable's where that matters. A scheme that asks for a default

@@ -8,7 +8,8 @@ static struct umemVtbl const *table_of(umemVirtual *ctx, char const *name) {
   if (scheme && scheme->vtbl) return scheme->vtbl;
   if (scheme) {
     umemVirtual_fail(ctx, umemValueError,
-                     "the scheme \"%.60s\" names no method table by which to find its contexts", name);
+                     "the scheme \"%.60s\" names no method table by which to find its contexts",
+                     name);
     return NULL;
   }
   umemNames_add_kinds(&known);

@@ -34,8 +34,8 @@ static bool unknown_scheme(char const *text) {
   umemKind const *kind = umem_find_kind(text);
   umemNames_add_schemes(&schemes);
   if (kind)
-    return fail("\"%.60s\" is no scheme, only umem%s_ctor makes it; there are %s", text, kind->label,
-                schemes.text);
+    return fail("\"%.60s\" is no scheme, only umem%s_ctor makes it; there are %s", text,
+                kind->label, schemes.text);
   return fail("\"%.60s\" is no scheme; there are %s", text, schemes.text);
 }
 
@@ -105,7 +105,8 @@ char const *umemName_layer(umemName const *name, size_t index, char *text) {
 static void list_key(umemNames *list, umemName const *name, umemNameLayer const *layer,
                      umemOption const *option) {
   char text[UMEM_LAYER_NAME];
-  umemNames_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text), option->name);
+  umemNames_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text),
+                option->name);
 }
 
 /* Whether prefix, "pool" or "pool.2", means layer. */
@@ -131,8 +132,8 @@ static bool unknown_option(umemName const *name, char const *key) {
 
 typedef struct Meant {
   umemNameLayer *layer;
-  size_t index; /* of the option in its scheme */
-  size_t count; /* how many options the key could mean */
+  size_t index;   /* of the option in its scheme */
+  size_t count;   /* how many options the key could mean */
   umemNames keys; /* all of them */
 } Meant;
 

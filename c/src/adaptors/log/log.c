@@ -344,10 +344,15 @@ static umemStatusType commit_log(void *ctx, void *user) {
   return umem_result(before);
 }
 
+static void complete_log(void *ctx, void *user) {
+  (void)user;
+  umemLogFile_begin(log_of(ctx)->file);
+}
+
 umemKind const umem_log_kind = {
     .scheme = {UMEM_ADAPTOR_KIND(umemLog, "log", &log_vtbl), UMEM_OPTIONS(named_options),
-               .construct = open_log, .commit = commit_log, .user = (void *)&umem_log_kind,
-               .help = "writes what is done into a file"},
+               .construct = open_log, .commit = commit_log, .complete = complete_log,
+               .user = (void *)&umem_log_kind, .help = "writes what is done into a file"},
     .label = "Log",
     .impl_size = sizeof(Log),
     .options_size = sizeof defaults,
