@@ -139,7 +139,7 @@ static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   end(ctx, &record, before);
 }
 
-static struct umemVtbl const vtbl;
+static struct umemVtbl const log_vtbl;
 
 /* The other side of the copy which this thread is doing, where its record names both: that side
  * puts none of its own. */
@@ -148,7 +148,7 @@ static _Thread_local umemVirtual *told;
 /* The context of this file that ctx is or decorates; NULL where there is none. */
 static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
   while (ctx && ctx->vptr) {
-    if (ctx->vptr == &vtbl && log_of(ctx)->file == file) return ctx;
+    if (ctx->vptr == &log_vtbl && log_of(ctx)->file == file) return ctx;
     umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
     ctx = upstream ? upstream(ctx) : NULL;
   }
