@@ -13,6 +13,7 @@
 #ifndef UMEM_ADAPTOR_H
 #define UMEM_ADAPTOR_H
 
+#include "core/core.h"
 #include "core/kind.h"
 
 typedef struct umemAdaptor {

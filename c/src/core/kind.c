@@ -1,5 +1,7 @@
 /* kind.c - see kind.h. */
 #include "core/kind.h"
+#include "base/number.h"
+#include "core/guard.h"
 
 #include <string.h>
 

@@ -7,9 +7,8 @@
 #ifndef UMEM_KIND_H
 #define UMEM_KIND_H
 
-#include "core/core.h"
-
-#include <umem/scheme.h>
+#include <stddef.h>
+#include <umem/base.h>
 
 typedef struct umemKind {
   /* The name, the method table, the size of the public struct, and what umem_open needs. Without construct

@@ -1,19 +1,23 @@
 /* cuda.c - device memory of one GPU, from cudaMalloc. Calls finish before they return, in the order
  * of CUDA's legacy default stream. */
-#include "cuda/cuda_gpu.h"
+#include "core/enter.h"
+#include "base/thread.h"
+#include "cuda/cuda_methods.h"
+
+#include <umem/cuda.h>
 
 enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
 
-static int cuda_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  return place->gpu->rt->malloc(adr, nbytes);
+static int cuda_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return state->gpu->rt->malloc(adr, nbytes);
 }
 
-static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
-  return place->gpu->rt->free(adr);
+  return state->gpu->rt->free(adr);
 }
 
-struct umemVtbl const umemCuda_vtbl = {
+static struct umemVtbl const cuda_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
     .synchronize = umemCuda_synchronize,
@@ -31,7 +35,7 @@ umemKind const umem_cuda_kind = {
     .scheme = {.size = sizeof(umemScheme),
                .name = "cuda",
                .context_size = sizeof(umemCuda),
-               .vtbl = &umemCuda_vtbl,
+               .vtbl = &cuda_vtbl,
                .place = &umem_cuda_device,
                .construct = open_cuda,
                .help = "memory of a GPU"},
@@ -40,13 +44,13 @@ umemKind const umem_cuda_kind = {
     .capabilities =
         umemDeviceAccessible | umemReadable | umemWritable | umemConcurrent | umemDeviceShared,
     .alignment = cuda_alignment,
-    .impl_size = sizeof(umemCudaPlace),
+    .impl_size = sizeof(umemCudaState),
 };
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
-  static umemCudaSource const source = {cuda_get, cuda_give, NULL};
+  static umemCudaSource const source = {cuda_get, cuda_give, NULL, NULL};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  return umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device) ? umemOK
-                                                                           : umem_thread.last;
+  bool good = umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device);
+  return good ? umemOK : umem_thread.last;
 }

@@ -6,6 +6,7 @@
 #ifndef UMEM_KINDS_H
 #define UMEM_KINDS_H
 
+#include "core/core.h"
 #include "core/kind.h"
 
 /* The kinds of the library, in the order of the list. */
