@@ -10,6 +10,7 @@
 #define UMEM_PART_HPP
 
 #include <umem/array_mirror.hpp>
+#include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/view.hpp>
 #include <umem/view_error.hpp>
@@ -36,7 +37,7 @@ public:
   /* Of memory that is no array and is borrowed: adr is element (0, ..., 0), strides count elements.
    * Copies with it are complete on return. */
   Part(Context context, address adr, Extents<N> const &extents, Extents<N> const &strides)
-      : context_(std::move(context)), adr_(adr), extents_(extents), strides_(strides) {
+      : context_(std::move(context)), adr_(adr), layout_{extents, strides, {}} {
     checked_product(extents);
   }
   Part(Context context, address adr, Extents<N> const &extents)
@@ -54,91 +55,41 @@ public:
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
   Part(Part<U, N> const &other)
       : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
-        first_(other.first_), extents_(other.extents_), strides_(other.strides_),
-        ghosts_(other.ghosts_) {}
+        layout_(other.layout_) {}
 
-  Extents<N> const &extents() const noexcept { return extents_; }
-  Extents<N> const &strides() const noexcept { return strides_; }
-  Extents<N> const &ghosts() const noexcept { return ghosts_; }
-  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
-  index size() const noexcept { return extents_.product(); }
+  Extents<N> const &extents() const noexcept { return layout_.extents; }
+  Extents<N> const &strides() const noexcept { return layout_.strides; }
+  Extents<N> const &ghosts() const noexcept { return layout_.ghosts; }
+  UMEM_CHECKED index extent(int k) const noexcept { return layout_.extents[k]; }
+  index size() const noexcept { return layout_.extents.product(); }
 
   /* ---- parts and other orders, as those of View ---- */
 
   /* Indices begin, begin + step, ... below end of dimension k, which may be ghost cells. */
   Part slice(int k, index begin, index end, index step = 1) const {
-    check_dimension(k);
-    if (step < 1 || begin < low(k) || begin > end || end > high(k))
-      detail::raise_slice(begin, end, step, k, low(k), high(k));
-    Part result = *this;
-    if (begin < end) result.first_ += begin * strides_[k];
-    result.extents_[k] = (end - begin) / step + ((end - begin) % step != 0);
-    if (result.extents_[k] > 1) result.strides_[k] *= step; /* else any step, however long */
-    result.ghosts_[k] = 0;
-    return result;
+    return laid_out(layout_.slice(k, begin, end, step));
   }
 
   /* The elements with index i, which may be that of a ghost cell, in dimension k. */
   template <int M = N - 1> Part<T, M> select(int k, index i) const {
     static_assert(N > 0 && M == N - 1, "Part::select: the result has one dimension less");
-    check_dimension(k);
-    if (i < low(k) || i >= high(k)) detail::raise_index(i, k, low(k), high(k));
-    Part<T, M> result(*this, first_ + i * strides_[k]);
-    for (int j = 0; j < M; j++) {
-      result.extents_[j] = extents_[j + (j >= k)];
-      result.strides_[j] = strides_[j + (j >= k)];
-      result.ghosts_[j] = ghosts_[j + (j >= k)];
-    }
-    return result;
+    return laid_out(layout_.select(k, i));
   }
 
   /* Dimension k of the result is dimension order[k] of this. */
-  Part permute(Extents<N> const &order) const {
-    Part result = *this;
-    for (int k = 0; k < N; k++) {
-      for (int j = 0; j < k; j++)
-        if (order[j] == order[k]) raise_order();
-      if (order[k] < 0 || order[k] >= N) raise_order();
-      int from = static_cast<int>(order[k]);
-      result.extents_[k] = extents_[from];
-      result.strides_[k] = strides_[from];
-      result.ghosts_[k] = ghosts_[from];
-    }
-    return result;
-  }
+  Part permute(Extents<N> const &order) const { return laid_out(layout_.permute(order)); }
 
   /* All dimensions in reversed order. */
-  Part transpose() const {
-    Extents<N> order;
-    for (int k = 0; k < N; k++) order[k] = N - 1 - k;
-    return permute(order);
-  }
+  Part transpose() const { return laid_out(layout_.transpose()); }
 
   /* Dimension k from its last element to its first. */
-  Part reversed(int k) const {
-    check_dimension(k);
-    Part result = *this;
-    if (high(k) > 0) result.first_ += (extents_[k] - 1) * strides_[k];
-    result.strides_[k] = -strides_[k];
-    return result;
-  }
+  Part reversed(int k) const { return laid_out(layout_.reversed(k)); }
 
   /* The same elements without their ghost cells. */
-  Part interior() const {
-    Part result = *this;
-    result.ghosts_ = Extents<N>();
-    return result;
-  }
+  Part interior() const { return laid_out(layout_.interior()); }
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
-  Part with_ghosts() const {
-    Part result = interior();
-    for (int k = 0; k < N; k++) {
-      result.first_ -= ghosts_[k] * strides_[k];
-      result.extents_[k] += 2 * ghosts_[k];
-    }
-    return result;
-  }
+  Part with_ghosts() const { return laid_out(layout_.with_ghosts()); }
 
 private:
   template <class, int> friend class Part;
@@ -149,31 +100,24 @@ private:
   /* Of an array, whose first element in memory is first elements before element (0, ..., 0). */
   Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index first,
        Extents<N> const &extents, Extents<N> const &strides, Extents<N> const &ghosts) noexcept
-      : mirror_(std::move(mirror)), key_(key), first_(first), extents_(extents), strides_(strides),
-        ghosts_(ghosts) {}
+      : mirror_(std::move(mirror)), key_(key), layout_{extents, strides, ghosts, first} {}
 
-  /* Of the same memory as other, from another element on. */
+  /* Of the same memory as other, in another layout. */
   template <int M>
-  Part(Part<T, M> const &other, index first)
+  Part(Part<T, M> const &other, detail::StridedLayout<N> const &layout)
       : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
-        first_(first) {}
+        layout_(layout) {}
 
-  index low(int k) const noexcept { return -ghosts_[k]; }
-  index high(int k) const noexcept { return extents_[k] + ghosts_[k]; }
-
-  static void check_dimension(int k) {
-    if (k < 0 || k >= N) detail::raise_dimension(k, N);
-  }
-  [[noreturn]] static void raise_order() {
-    detail::raise_value("the order of dimensions is no permutation of 0, 1, ...");
+  template <int M> Part<T, M> laid_out(detail::StridedLayout<M> const &layout) const {
+    return Part<T, M>(*this, layout);
   }
 
   template <class U> void copy_to(Part<U, N> const &dst) const {
     static_assert(!std::is_const_v<U>, "copy: the elements of the destination are read-only");
     static_assert(std::is_same_v<U, value_type>, "copy: both parts have one type of element");
-    if (extents_ != dst.extents_)
-      throw value_error("a copy of extents " + detail::in_words(extents_) + " to extents " +
-                        detail::in_words(dst.extents_));
+    if (layout_.extents != dst.layout_.extents)
+      throw value_error("a copy of extents " + detail::in_words(layout_.extents) + " to extents " +
+                        detail::in_words(dst.layout_.extents));
     if (size() == 0) return;
     detail::MirrorPlace from = source(), to = dst.destination();
     try {
@@ -191,9 +135,9 @@ private:
     std::size_t extents[dimensions] = {};
     std::ptrdiff_t src_strides[dimensions] = {}, dst_strides[dimensions] = {};
     for (int k = 0; k < N; k++) {
-      extents[k] = static_cast<std::size_t>(extents_[k]);
-      src_strides[k] = strides_[k] * static_cast<index>(sizeof(T));
-      dst_strides[k] = dst.strides_[k] * static_cast<index>(sizeof(T));
+      extents[k] = static_cast<std::size_t>(layout_.extents[k]);
+      src_strides[k] = layout_.strides[k] * static_cast<index>(sizeof(T));
+      dst_strides[k] = dst.layout_.strides[k] * static_cast<index>(sizeof(T));
     }
     copy(*from.context, from.adr, *to.context, to.adr,
          umemLayout{sizeof(umemLayout), sizeof(T), N, extents, src_strides, dst_strides});
@@ -227,7 +171,7 @@ private:
 
   /* To element (0, ..., 0); the sum may wrap around on the way. */
   detail::MirrorPlace moved(detail::MirrorPlace place) const noexcept {
-    place.adr += static_cast<address>(first_) * sizeof(T);
+    place.adr += static_cast<address>(layout_.offset) * sizeof(T);
     return place;
   }
 
@@ -235,10 +179,7 @@ private:
   std::uint64_t key_ = 0;                  /* of the lock through which the part was made */
   Context context_;
   address adr_ = 0;
-  index first_ = 0; /* element (0, ..., 0), counted from the beginning of the memory */
-  Extents<N> extents_;
-  Extents<N> strides_;
-  Extents<N> ghosts_;
+  detail::StridedLayout<N> layout_; /* its offset counts from the beginning of the memory */
 };
 
 /* Copies the elements of src to those of dst, which are as many in each dimension, else

@@ -11,6 +11,7 @@
 #define UMEM_VIEW_HPP
 
 #include <umem/config.hpp>
+#include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/view_error.hpp>
 
@@ -56,7 +57,7 @@ public:
     Extents<N> all = extents;
     for (int k = 0; k < N; k++) all.at[k] += 2 * ghosts.at[k];
     Extents<N> strides = c_strides(all);
-    return View(first ? first + distance(ghosts, strides) : first, extents, strides, ghosts);
+    return View(first ? first + detail::distance(ghosts, strides) : first, extents, strides, ghosts);
   }
 
   /* ---- elements ---- */
@@ -69,7 +70,7 @@ public:
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(Extents<N> const &i) const noexcept {
     UMEM_ASSERT(contains(i));
-    return data[distance(i, strides)];
+    return data[detail::distance(i, strides)];
   }
 
   /* Element i of the interior in C order; only where is_contiguous(). Checked where
@@ -91,7 +92,7 @@ public:
     if (!data) throw value_error("an element of an empty view");
     for (int k = 0; k < N; k++)
       if (!has(k, i.at[k])) detail::raise_index(i.at[k], k, low(k), high(k));
-    return data[distance(i, strides)];
+    return data[detail::distance(i, strides)];
   }
 
   /* Whether there is an element, or ghost cell, at these indices. */
@@ -149,74 +150,33 @@ public:
   /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . They may be ghost
    * cells; the result has none in that dimension. step > 0. */
   UMEM_FUNCTION constexpr View slice(int k, index begin, index end, index step = 1) const {
-    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
-    UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
-               detail::raise_slice(begin, end, step, k, low(k), high(k)));
-    View result = *this;
-    if (begin < end) result.data = moved(begin * strides.at[k]); /* else there is no such element */
-    result.extents.at[k] = (end - begin) / step + ((end - begin) % step != 0);
-    if (result.extents.at[k] > 1) result.strides.at[k] *= step; /* else any step, however long */
-    result.ghosts.at[k] = 0;
-    return result;
+    return laid_out(layout().slice(k, begin, end, step));
   }
 
   /* The elements with index i, which may be that of a ghost cell, in dimension k. */
   template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, index i) const {
     static_assert(N > 0 && M == N - 1, "View::select: the result has one dimension less");
-    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
-    UMEM_CHECK(has(k, i), detail::raise_index(i, k, low(k), high(k)));
-    View<T, M> result(moved(i * strides.at[k]), {});
-    for (int j = 0; j < M; j++) {
-      result.extents.at[j] = extents.at[j + (j >= k)];
-      result.strides.at[j] = strides.at[j + (j >= k)];
-      result.ghosts.at[j] = ghosts.at[j + (j >= k)];
-    }
-    return result;
+    return laid_out(layout().select(k, i));
   }
 
   /* Dimension k of the result is dimension order[k] of this. umem::value_error where order is no
    * permutation. */
   UMEM_FUNCTION constexpr View permute(Extents<N> const &order) const {
-    View result = *this;
-    for (int k = 0; k < N; k++) {
-      index from = order.at[k];
-      UMEM_CHECK(detail::is_dimension(from, N) && !contains_before(order, k),
-                 detail::raise_value("the order of dimensions is no permutation of 0, 1, ..."));
-      result.extents.at[k] = extents.at[from];
-      result.strides.at[k] = strides.at[from];
-      result.ghosts.at[k] = ghosts.at[from];
-    }
-    return result;
+    return laid_out(layout().permute(order));
   }
 
   /* All dimensions in reversed order. */
-  UMEM_FUNCTION constexpr View transpose() const noexcept {
-    View result = *this;
-    for (int k = 0; k < N; k++) {
-      result.extents.at[k] = extents.at[N - 1 - k];
-      result.strides.at[k] = strides.at[N - 1 - k];
-      result.ghosts.at[k] = ghosts.at[N - 1 - k];
-    }
-    return result;
-  }
+  UMEM_FUNCTION constexpr View transpose() const noexcept { return laid_out(layout().transpose()); }
 
   /* Dimension k from its last element to its first. */
-  UMEM_FUNCTION constexpr View reversed(int k) const {
-    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
-    View result = *this;
-    if (high(k) > 0) result.data = moved((extents.at[k] - 1) * strides.at[k]);
-    result.strides.at[k] = -strides.at[k];
-    return result;
-  }
+  UMEM_FUNCTION constexpr View reversed(int k) const { return laid_out(layout().reversed(k)); }
 
   /* The same elements without their ghost cells. */
-  UMEM_FUNCTION constexpr View interior() const noexcept { return View(data, extents, strides); }
+  UMEM_FUNCTION constexpr View interior() const noexcept { return laid_out(layout().interior()); }
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
   UMEM_FUNCTION constexpr View with_ghosts() const noexcept {
-    View result(moved(-distance(ghosts, strides)), extents, strides);
-    for (int k = 0; k < N; k++) result.extents.at[k] += 2 * ghosts.at[k];
-    return result;
+    return laid_out(layout().with_ghosts());
   }
 
   /* The elements of the interior in C order with other extents. umem::value_error where they are
@@ -259,22 +219,14 @@ private:
     return ((i * strides.at[K]) + ... + index(0));
   }
 
-  UMEM_FUNCTION static constexpr index distance(Extents<N> const &i,
-                                                Extents<N> const &strides) noexcept {
-    index result = 0;
-    for (int k = 0; k < N; k++) result += i.at[k] * strides.at[k];
-    return result;
+  UMEM_FUNCTION constexpr detail::StridedLayout<N> layout() const noexcept {
+    return {extents, strides, ghosts};
   }
 
-  /* The pointer to what is offset elements from data, which may be null. */
-  UMEM_FUNCTION constexpr T *moved(index offset) const noexcept {
-    return data ? data + offset : data;
-  }
-
-  UMEM_FUNCTION static constexpr bool contains_before(Extents<N> const &order, int k) noexcept {
-    for (int j = 0; j < k; j++)
-      if (order.at[j] == order.at[k]) return true;
-    return false;
+  /* The view of this memory, which may be null, in a layout made of layout(). */
+  template <int M>
+  UMEM_FUNCTION constexpr View<T, M> laid_out(detail::StridedLayout<M> const &to) const noexcept {
+    return View<T, M>(data ? data + to.offset : data, to.extents, to.strides, to.ghosts);
   }
 };
 

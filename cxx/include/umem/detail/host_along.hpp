@@ -14,16 +14,6 @@
 namespace umem {
 namespace detail {
 
-/* The first of the elements that give each output, as a view like the output's. */
-template <class T, int N> View<T, N - 1> starts_along(View<T, N> const &in, int axis) {
-  View<T, N - 1> starts(in.data, Extents<N - 1>());
-  for (int k = 0; k < N - 1; k++) {
-    starts.extents.at[k] = in.extents.at[k + (k >= axis)];
-    starts.strides.at[k] = in.strides.at[k + (k >= axis)];
-  }
-  return starts;
-}
-
 /* One output, over the one loop of `line`, which runs at least once. */
 template <class R, class Op, class F, int M> struct ReduceOne {
   Op op;
@@ -113,10 +103,10 @@ void host_along(HostPlace place, Op op, F f, R const &init, int axis, View<U, N 
       for (int m = 0; m < M; m++)
         row.strides[m] = {loops.strides[m].at[last], loops.strides[m].at[axis]};
       return host_along_rows(place, op, f, init, row, std::make_integer_sequence<int, M>(), out,
-                             starts_along(in, axis), starts_along(others, axis)...);
+                             in.select(axis, 0), others.select(axis, 0)...);
     }
   }
-  host_map(place, one, out, starts_along(in, axis), starts_along(others, axis)...);
+  host_map(place, one, out, in.select(axis, 0), others.select(axis, 0)...);
 }
 
 } // namespace detail
