@@ -169,8 +169,8 @@ TEST_F(Thrown, by_a_hook_does_not_silence_it) {
 /* ---- umem_parallel_for ---- */
 
 struct Pieces {
-  unsigned thrower;            /* the piece that throws */
-  unsigned meeting;            /* pieces that wait for each other */
+  unsigned thrower; /* the piece that throws */
+  unsigned meeting; /* pieces that wait for each other */
   std::atomic<unsigned> begun{0}, done{0};
 
   static void run(void *data, unsigned piece) {

@@ -140,8 +140,8 @@ static void end_piece(Piece *piece) {
 /* Called with the lock. Runs the piece, and touches thread variables, without the lock. */
 static void do_piece(Job *job, unsigned number) {
   umemLock_release(&pool.lock);
-  __attribute__((cleanup(end_piece))) Piece piece = {
-      .job = job, .number = number, .function = umem_thread.function};
+  __attribute__((cleanup(end_piece)))
+  Piece piece = {.job = job, .number = number, .function = umem_thread.function};
   umemAttempt_begin(&piece.attempt);
   umem_thread.function = job->function;
   job->work(job->argument, number);

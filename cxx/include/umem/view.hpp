@@ -57,7 +57,8 @@ public:
     Extents<N> all = extents;
     for (int k = 0; k < N; k++) all.at[k] += 2 * ghosts.at[k];
     Extents<N> strides = c_strides(all);
-    return View(first ? first + detail::distance(ghosts, strides) : first, extents, strides, ghosts);
+    return View(first ? first + detail::distance(ghosts, strides) : first, extents, strides,
+                ghosts);
   }
 
   /* ---- elements ---- */

@@ -206,7 +206,8 @@ static void many_threads_may_call(void **state) {
 /* The message names the function that fails, not the one that calls body. */
 static void fail_to_set(void *data, unsigned piece) {
   umemHost *host = data;
-  if (umem_set(host, 0, 1, 1) != umemValueError) umemVirtual_fail(host, umemAssertError, "piece %u", piece);
+  if (umem_set(host, 0, 1, 1) != umemValueError)
+    umemVirtual_fail(host, umemAssertError, "piece %u", piece);
 }
 
 static void a_failure_in_a_piece_is_its_own(void **state) {

@@ -12,9 +12,6 @@
 namespace umem {
 namespace detail {
 
-/* The elements that a cache line and a vector register do not share between threads. */
-inline constexpr index host_grain = 64;
-
 /* ---- elements ---- */
 
 template <class F, class... T> void host_row(F &f, index n, T *...element) {
@@ -49,8 +46,9 @@ template <int N, class F, class... T, int... M>
 void host_map(HostPlace place, F &f, LoopLayout<N, sizeof...(T)> const &loops,
               std::integer_sequence<int, M...> all, T *...element) {
   if (place.threads == 1) return host_nest<0>(f, loops, all, element...);
-  int k = shared_loop(place, loops.extents);
-  on_threads(place, loops.extents.at[k], k == N - 1 ? host_grain : 1, [&](index begin, index end) {
+  Cut const cut = cut_for(threads_of(place), loops.extents);
+  int const k = cut.dimension;
+  on_threads(cut, [&](index begin, index end) {
     LoopLayout<N, sizeof...(T)> part = loops;
     part.extents.at[k] = end - begin;
     F own = f;
@@ -112,8 +110,9 @@ UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Ext
   }
   if constexpr (N > 0) {
     if (place.threads != 1) {
-      int k = shared_loop(place, extents);
-      on_threads(place, extents.at[k], k == N - 1 ? host_grain : 1, [&](index first, index last) {
+      Cut const cut = cut_for(threads_of(place), extents);
+      int const k = cut.dimension;
+      on_threads(cut, [&](index first, index last) {
         Extents<N> low = begin, high = end;
         low.at[k] = begin.at[k] + first;
         high.at[k] = begin.at[k] + last;

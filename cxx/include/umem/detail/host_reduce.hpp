@@ -91,16 +91,12 @@ R host_reduce_nest(Op &op, F &f, LoopLayout<N, sizeof...(T)> const &loops, index
   }
 }
 
-/* The parts of several threads, in their order. reduce(begin, end) is called with copies of what it
- * holds. */
+/* Joins reduce(begin, end) of the chunks of a cut, in their order. */
 template <class R, class Op, class Reduce>
-Partial<R> host_reduce_parts(HostPlace place, Op &op, index count, index grain,
-                             Reduce const &reduce) {
-  index chunks = threads_for(place, (count + grain - 1) / grain);
-  std::vector<Partial<R>> parts(static_cast<std::size_t>(chunks));
-  on_threads(chunks, [&](index n) {
-    index begin = chunk_begin(n, chunks, count, grain);
-    index end = chunk_begin(n + 1, chunks, count, grain);
+Partial<R> host_reduce_parts(Cut const &cut, Op &op, Reduce const &reduce) {
+  std::vector<Partial<R>> parts(static_cast<std::size_t>(cut.chunks));
+  on_threads(cut.chunks, [&](index n) {
+    index begin = cut.begin(n), end = cut.begin(n + 1);
     if (begin < end) parts[static_cast<std::size_t>(n)] = {reduce(begin, end), true};
   });
   Partial<R> result;
@@ -114,16 +110,16 @@ Partial<R> host_reduce_loops(HostPlace place, Op &op, F &f,
                              std::integer_sequence<int, M...> all, T *...element) {
   if (place.threads == 1)
     return {host_reduce_nest<0, R>(op, f, loops, 0, loops.extents.at[0], all, element...), true};
-  int k = shared_loop(place, loops.extents);
-  return host_reduce_parts<R>(
-      place, op, loops.extents.at[k], k == N - 1 ? host_grain : 1, [&](index begin, index end) {
-        LoopLayout<N, sizeof...(T)> part = loops;
-        part.extents.at[k] = end - begin;
-        F own = f;
-        Op own_op = op;
-        return host_reduce_nest<0, R>(own_op, own, part, 0, part.extents.at[0], all,
-                                      element + begin * loops.strides[M].at[k]...);
-      });
+  Cut const cut = cut_for(parts_of(place), loops.extents);
+  int const k = cut.dimension;
+  return host_reduce_parts<R>(cut, op, [&](index begin, index end) {
+    LoopLayout<N, sizeof...(T)> part = loops;
+    part.extents.at[k] = end - begin;
+    F own = f;
+    Op own_op = op;
+    return host_reduce_nest<0, R>(own_op, own, part, 0, part.extents.at[0], all,
+                                  element + begin * loops.strides[M].at[k]...);
+  });
 }
 
 /* Over f(element of each view). */
@@ -191,16 +187,16 @@ Partial<R> host_index_reduce(HostPlace place, Op &op, F &f, Extents<N> const &be
   }
   if constexpr (N > 0) {
     if (place.threads != 1) {
-      int k = shared_loop(place, extents);
-      return host_reduce_parts<R>(
-          place, op, extents.at[k], k == N - 1 ? host_grain : 1, [&](index first, index last) {
-            Extents<N> low = begin, high = end;
-            low.at[k] = begin.at[k] + first;
-            high.at[k] = begin.at[k] + last;
-            F own = f;
-            Op own_op = op;
-            return host_reduce_index_nest<0, R, Index>(own_op, own, low, high);
-          });
+      Cut const cut = cut_for(parts_of(place), extents);
+      int const k = cut.dimension;
+      return host_reduce_parts<R>(cut, op, [&](index first, index last) {
+        Extents<N> low = begin, high = end;
+        low.at[k] = begin.at[k] + first;
+        high.at[k] = begin.at[k] + last;
+        F own = f;
+        Op own_op = op;
+        return host_reduce_index_nest<0, R, Index>(own_op, own, low, high);
+      });
     }
   }
   return {host_reduce_index_nest<0, R, Index>(op, f, begin, end), true};
