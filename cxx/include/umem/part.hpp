@@ -1,11 +1,11 @@
-/* umem/part.hpp - parts of arrays, wherever they are, and copies between them.
+/* umem/part.hpp - parts of arrays on any context, and copies between them.
  *
  *     auto edge = gpu.part().select(0, 50);    // the last row of an array on a GPU
- *     auto ghost = file.part().select(0, -1);  // the row of ghost cells of one in a file
+ *     auto ghost = file.part().select(0, -1);  // the row of ghost cells of an array in a file
  *     umem::copy(edge, ghost);
  *
- * A Part is a View (view.hpp) whose elements are behind a context: it is sliced on the host without
- * touching them. */
+ * A Part is like a View (view.hpp), but its elements are in the memory of a context. Slicing a
+ * part touches no element. */
 #ifndef UMEM_PART_HPP
 #define UMEM_PART_HPP
 
@@ -24,8 +24,8 @@
 
 namespace umem {
 
-/* T const: only copied from. Parts of an array keep its memory alive; copies take its elements from
- * whichever side is current, and what they write there is the only current. */
+/* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
+ * from a side that is current; afterwards the side that it has written is the only current one. */
 template <class T, int N> class Part {
 public:
   using element_type = T;
@@ -34,8 +34,8 @@ public:
   static_assert(std::is_trivially_copyable_v<value_type>);
   static_assert(N <= UMEM_MAX_RANK, "Part: strided copies have at most UMEM_MAX_RANK dimensions");
 
-  /* Of memory that is no array and is borrowed: adr is element (0, ..., 0), strides count elements.
-   * Copies with it are complete on return. */
+  /* A part of borrowed memory without an array: adr is the address of element (0, ..., 0),
+   * strides count elements. Copies with it are complete on return. */
   Part(Context context, address adr, Extents<N> const &extents, Extents<N> const &strides)
       : context_(std::move(context)), adr_(adr), layout_{extents, strides, {}} {
     checked_product(extents);
@@ -43,8 +43,8 @@ public:
   Part(Context context, address adr, Extents<N> const &extents)
       : Part(std::move(context), adr, extents, c_strides(extents)) {}
 
-  /* Copies of a part stand for the same elements; umem::copy copies the elements. A temporary part, such
-   * as array.part(), cannot be assigned to. */
+  /* Copying a Part copies no elements: umem::copy does. A temporary part, such as array.part(),
+   * cannot be assigned to. */
   Part(Part const &) = default;
   Part(Part &&) noexcept = default;
   Part &operator=(Part const &) & = default;
@@ -65,12 +65,12 @@ public:
 
   /* ---- parts and other orders, as those of View ---- */
 
-  /* Indices begin, begin + step, ... below end of dimension k, which may be ghost cells. */
+  /* Indices begin, begin + step, ... below end of dimension k; they may be those of ghost cells. */
   Part slice(int k, index begin, index end, index step = 1) const {
     return laid_out(layout_.slice(k, begin, end, step));
   }
 
-  /* The elements with index i, which may be that of a ghost cell, in dimension k. */
+  /* The elements with index i in dimension k. i may be the index of a ghost cell. */
   template <int M = N - 1> Part<T, M> select(int k, index i) const {
     static_assert(N > 0 && M == N - 1, "Part::select: the result has one dimension less");
     return laid_out(layout_.select(k, i));
@@ -97,12 +97,13 @@ private:
   template <class U, int M> friend void save_npy(std::string const &path, Part<U, M> const &part);
   template <class, int> friend class ArrayAccess;
 
-  /* Of an array, whose first element in memory is first elements before element (0, ..., 0). */
+  /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
+   * 0). */
   Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index first,
        Extents<N> const &extents, Extents<N> const &strides, Extents<N> const &ghosts) noexcept
       : mirror_(std::move(mirror)), key_(key), layout_{extents, strides, ghosts, first} {}
 
-  /* Of the same memory as other, in another layout. */
+  /* A part of the same memory as other, in another layout. */
   template <int M>
   Part(Part<T, M> const &other, detail::StridedLayout<N> const &layout)
       : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
@@ -119,7 +120,7 @@ private:
       throw value_error("a copy of extents " + detail::in_words(layout_.extents) + " to extents " +
                         detail::in_words(dst.layout_.extents));
     if (size() == 0) return;
-    detail::MirrorPlace from = source(), to = dst.destination();
+    detail::Location from = source(), to = dst.destination();
     try {
       copy_between(from, to, dst);
     } catch (...) {
@@ -129,9 +130,10 @@ private:
   }
 
   template <class U>
-  void copy_between(detail::MirrorPlace const &from, detail::MirrorPlace const &to,
+  void copy_between(detail::Location const &from, detail::Location const &to,
                     Part<U, N> const &dst) const {
-    constexpr std::size_t dimensions = static_cast<std::size_t>(N) + 1; /* an array has some */
+    constexpr std::size_t dimensions =
+        static_cast<std::size_t>(N) + 1; /* C++ has no array of length 0 */
     std::size_t extents[dimensions] = {};
     std::ptrdiff_t src_strides[dimensions] = {}, dst_strides[dimensions] = {};
     for (int k = 0; k < N; k++) {
@@ -150,7 +152,7 @@ private:
     }
   }
 
-  /* Throws where the elements cannot be read: the array is locked, or queued work has failed. */
+  /* Throws if the elements cannot be read: the array is locked, or queued work has failed. */
   void check_source() const {
     if (mirror_)
       mirror_->complete(key_);
@@ -158,35 +160,34 @@ private:
       context_.synchronize();
   }
 
-  detail::MirrorPlace source() const {
-    return moved(mirror_ ? mirror_->source(key_)
-                         : detail::MirrorPlace{&context_, adr_, Side::device});
+  detail::Location source() const {
+    return moved(mirror_ ? mirror_->source(key_) : detail::Location{&context_, adr_, Side::device});
   }
 
-  detail::MirrorPlace destination() const {
+  detail::Location destination() const {
     if (!mirror_) return moved({&context_, adr_, Side::device});
     bool all = static_cast<std::size_t>(size()) * sizeof(T) == mirror_->nbytes();
     return moved(mirror_->destination(key_, all));
   }
 
-  /* To element (0, ..., 0); the sum may wrap around on the way. */
-  detail::MirrorPlace moved(detail::MirrorPlace place) const noexcept {
-    place.adr += static_cast<address>(layout_.offset) * sizeof(T);
-    return place;
+  /* The location of element (0, ..., 0). The sum may wrap around on the way. */
+  detail::Location moved(detail::Location location) const noexcept {
+    location.adr += static_cast<address>(layout_.offset) * sizeof(T);
+    return location;
   }
 
-  std::shared_ptr<detail::Mirror> mirror_; /* null: the memory of nobody, at adr_ in context_ */
+  std::shared_ptr<detail::Mirror> mirror_; /* null: borrowed memory at adr_ in context_ */
   std::uint64_t key_ = 0;                  /* of the lock through which the part was made */
   Context context_;
   address adr_ = 0;
   detail::StridedLayout<N> layout_; /* its offset counts from the beginning of the memory */
 };
 
-/* Copies the elements of src to those of dst, which are as many in each dimension, else
- * umem::value_error; ghost cells only where with_ghosts() made them elements. The two must not
- * overlap. umem::locked_error while a lock of either array, or any guard of that of dst, lives.
- * Arrays on ordered contexts see to the order themselves; while a guard to write the host side of src
- * lives, the copy is complete on return. */
+/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. It
+ * copies no ghost cells, except where with_ghosts() has made them elements. The two must not
+ * overlap. Throws umem::locked_error while a lock of either array or a guard of the array of dst
+ * lives. The copy is ordered with other queued work of both arrays. It is complete on return
+ * while a guard to write the host side of src lives. */
 template <class S, class T, int N> void copy(Part<S, N> const &src, Part<T, N> const &dst) {
   src.copy_to(dst);
 }
