@@ -1,6 +1,6 @@
 /* umem/detail/host_loops.hpp - loops over elements and over indices on the host, written so that
- * compilers vectorise the innermost one: it runs over one pointer with stride 1, or over one index.
- * */
+ * compilers vectorise the innermost one: it runs over one pointer with stride 1, or over one
+ * index. */
 #ifndef UMEM_DETAIL_HOST_LOOPS_HPP
 #define UMEM_DETAIL_HOST_LOOPS_HPP
 
@@ -68,9 +68,9 @@ void host_map(HostPlace place, F &f, View<T, N> const &view, View<A, N> const &.
 
 /* ---- indices ---- */
 
-/* Loops K to N - 1 over [begin, end), in C order, with the indices of the outer loops before. All of
- * them become one function, as loops that are written out: a compiler that calls the inner ones reads
- * the functor from memory again for each row. */
+/* Loops K to N - 1 over [begin, end), in C order, with the indices of the outer loops before.
+ * All loops become one function, like loops that are written out: a compiler that calls the
+ * inner ones reads the functor from memory again for each row. */
 template <int K, int N, class Index, class F, class... I>
 UMEM_ALWAYS_INLINE void host_index_nest(F &f, Extents<N> const &begin, Extents<N> const &end,
                                         I... before) {
@@ -99,7 +99,7 @@ UMEM_ALWAYS_INLINE void host_element_nest(F &f, T *row, Extents<N> const &stride
   }
 }
 
-/* Calls run(begin, end) for [begin, end) as a whole, or for the parts of threads. */
+/* Calls run(begin, end) once for [begin, end), or for one part per thread. */
 template <int N, class Run>
 UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Extents<N> const &end,
                                    Run const &run) {
@@ -124,8 +124,8 @@ UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Ext
   run(begin, end);
 }
 
-/* Calls f(i, j, ...) for begin <= (i, j, ...) < end, with a copy of f for each thread: nothing else can
- * see it, so that it may be in registers. */
+/* Calls f(i, j, ...) for begin <= (i, j, ...) < end, with a copy of f for each thread: no other
+ * code can see the copy, so it may be in registers. */
 template <class Index, int N, class F>
 UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> const &begin,
                                      Extents<N> const &end) {
@@ -137,8 +137,8 @@ UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> con
       });
 }
 
-/* Calls f(element, i, j, ...) for the elements of a view; unit: that the stride of the last
- * dimension is 1, told to the compiler. */
+/* Calls f(element, i, j, ...) for the elements of a view. unit: the stride of the last dimension
+ * is 1, as a constant for the compiler. */
 template <bool unit, class T, int N, class F> struct CallWithElement {
   F f;
   View<T, N> view;

@@ -1,6 +1,6 @@
-/* umem/detail/host_reduce.hpp - reductions on the host: 16 interleaved partial results over at most
- * 1024 elements, which vector registers hold, and pairs of such blocks above, so that the error of
- * a sum grows with the logarithm of its length. */
+/* umem/detail/host_reduce.hpp - reductions on the host: 16 interleaved partial results, in
+ * vector registers, over blocks of at most 1024 elements; then the results of blocks in pairs,
+ * so that the error of a sum grows with the logarithm of its length. */
 #ifndef UMEM_DETAIL_HOST_REDUCE_HPP
 #define UMEM_DETAIL_HOST_REDUCE_HPP
 
@@ -13,7 +13,7 @@
 namespace umem {
 namespace detail {
 
-/* The result over some elements; over none there is no result. */
+/* The result over some elements. Over no elements there is none. */
 template <class R> struct Partial {
   R value{};
   bool any = false;
@@ -136,9 +136,9 @@ Partial<R> host_reduce(HostPlace place, Op &op, F &f, View<T, N> const &view,
 
 /* ---- over indices ---- */
 
-/* The values of f are stored for a strip of indices and then reduced: the compiler vectorises the
- * one loop and the other, even where f itself stores. Index counts the indices of a strip, so a strip
- * is no longer than its largest number. */
+/* Stores the values of f for a strip of indices and then reduces them: so the compiler
+ * vectorises both loops, even if f itself stores. Index counts the indices of a strip, so a
+ * strip is no longer than the largest Index. */
 template <class Index> inline constexpr index reduce_strip = largest<Index> < 256 ? 64 : 256;
 
 template <class R, class Index, class Op, class F, class... I>
@@ -157,7 +157,7 @@ R host_reduce_strips(Op &op, F &f, index begin, index end, I... before) {
   return result;
 }
 
-/* Loops K to N - 1 with the indices of the outer loops before; all are run at least once. */
+/* Loops K to N - 1 with the indices of the outer loops before. Each loop runs at least once. */
 template <int K, class R, class Index, int N, class Op, class F, class... I>
 R host_reduce_index_nest(Op &op, F &f, Extents<N> const &begin, Extents<N> const &end,
                          I... before) {

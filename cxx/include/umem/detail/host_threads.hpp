@@ -27,8 +27,8 @@ inline index threads_of(HostPlace place) noexcept {
   return place.threads && place.threads < allowed ? place.threads : allowed;
 }
 
-/* While it lives, this thread has the floating-point environment of the calling one: how it rounds, what
- * becomes of subnormal numbers, which operations trap. */
+/* While the object lives, this thread has the floating-point environment of the calling one:
+ * rounding, treatment of subnormal numbers, traps. */
 class CallersFloats {
 public:
   CallersFloats(std::fenv_t const &callers, std::thread::id caller) noexcept
@@ -48,7 +48,8 @@ private:
   std::fenv_t own_;
 };
 
-/* Calls of f(chunk) by several threads. No exception reaches C: the job keeps that of the lowest chunk. */
+/* Calls of f(chunk) in several threads. Exceptions must not reach C: the job keeps that of the
+ * lowest chunk. */
 template <class F> class ChunkJob {
 public:
   explicit ChunkJob(F const &f) noexcept : f_(f) { std::fegetenv(&floats_); }
@@ -94,7 +95,8 @@ template <class F> void on_threads(index chunks, F const &f) {
     ChunkJob<F>(f).run(chunks);
 }
 
-/* The elements that a cache line and a vector register do not share between threads. */
+/* Threads work on whole multiples of it, so that they share no cache line and no vector
+ * register. */
 inline constexpr index host_grain = 64;
 
 /* How a loop of several dimensions is cut for threads. */

@@ -1,4 +1,5 @@
-/* umem/detail/strided_layout.hpp - where the elements of a View or a Part are, without their memory. */
+/* umem/detail/strided_layout.hpp - the positions of the elements of a View or a Part, apart from
+ * their memory. */
 #ifndef UMEM_DETAIL_STRIDED_LAYOUT_HPP
 #define UMEM_DETAIL_STRIDED_LAYOUT_HPP
 
@@ -9,7 +10,7 @@
 namespace umem {
 namespace detail {
 
-/* The sum of i[k] * strides[k]: how many elements lie between those with indices 0 and i. */
+/* How many elements separate the one with indices 0 from the one with indices i. */
 template <int N>
 UMEM_FUNCTION constexpr index distance(Extents<N> const &i, Extents<N> const &strides) noexcept {
   index result = 0;
