@@ -81,7 +81,7 @@ static void names_of_contexts(void **state) {
   OFFSET(umemOptionValue, text, 8);
   OFFSET(umemOptionValue, number, 16);
   OFFSET(umemOptionValue, share, 24);
-  SIZE(umemScheme, 88);
+  SIZE(umemScheme, 96);
   OFFSET(umemScheme, size, 0);
   OFFSET(umemScheme, name, 8);
   OFFSET(umemScheme, context_size, 16);
@@ -93,6 +93,7 @@ static void names_of_contexts(void **state) {
   OFFSET(umemScheme, user, 64);
   OFFSET(umemScheme, help, 72);
   OFFSET(umemScheme, commit, 80);
+  OFFSET(umemScheme, complete, 88);
   assert_int_equal(umemTextOption, 0);
   assert_int_equal(umemNumberOption, 1);
   assert_int_equal(umemSizeOption, 2);
@@ -137,7 +138,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemInfo, alignment, 32);
   OFFSET(umemInfo, ordinal, 40);
   OFFSET(umemInfo, name, 48);
-  assert_true(sizeof(umemInfo) >= 176); /* members may be appended: it names its own size */
+  OFFSET(umemInfo, stream, 176);
+  assert_true(sizeof(umemInfo) >= 184); /* members may be appended: it names its own size */
 
   OFFSET(umemLayout, size, 0);
   OFFSET(umemLayout, item_size, 8);

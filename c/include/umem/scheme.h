@@ -73,8 +73,13 @@ typedef umemStatusType umemSchemeConstruct(void *ctx, void *upstream, umemOption
 /* Carries out what construct has held back on ctx: changes outside of the process that could not be undone
  * if a layer above refused. umem_open calls it when all layers are constructed, outermost first. Returns
  * umemOK; or a type that it has recorded, and then must have changed nothing: umem_open fails and destructs
- * all layers. */
+ * all layers. The commit of a layer further in may fail after this one: the destructor then undoes what can be
+ * undone, and what cannot be belongs to complete, if it cannot fail. */
 typedef umemStatusType umemSchemeCommit(void *ctx, void *user);
+
+/* The last step, which cannot fail. umem_open calls it when the commits of all layers have succeeded, outermost
+ * first. A failure that it records does not make umem_open fail. */
+typedef void umemSchemeComplete(void *ctx, void *user);
 
 /* The most options of a scheme. */
 #define UMEM_SCHEME_OPTIONS 16
@@ -89,9 +94,10 @@ typedef struct umemScheme {
   umemOption const *options; /* of distinct names; may be NULL when there are none */
   size_t option_count;
   umemSchemeConstruct *construct;
-  void *user;               /* handed to construct and commit */
-  char const *help;         /* what it is, for people; NULL: nothing */
-  umemSchemeCommit *commit; /* NULL: construct has done everything */
+  void *user;                   /* handed to construct, commit and complete */
+  char const *help;             /* what it is, for people; NULL: nothing */
+  umemSchemeCommit *commit;     /* NULL: construct has done everything that may fail */
+  umemSchemeComplete *complete; /* NULL: nothing is left to do */
 } umemScheme;
 
 /* Makes scheme known to umem_open, for the rest of the process. It is borrowed, with all it points to,

@@ -106,7 +106,7 @@ static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umem
 }
 
 /* Lets each layer carry out what it has held back, the innermost last: a file is emptied when nothing
- * else can fail. */
+ * else can fail. What must not happen if emptying fails, a layer above leaves to complete. */
 static bool commit(umemName const *name, umemOpened *opened) {
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
@@ -125,6 +125,13 @@ static bool commit(umemName const *name, umemOpened *opened) {
   return true;
 }
 
+static void complete(umemName const *name, umemOpened *opened) {
+  for (size_t i = 0; i < name->count; i++) {
+    umemScheme const *scheme = name->layers[i].scheme;
+    if (scheme->complete) scheme->complete(opened->layers[i], scheme->user);
+  }
+}
+
 umemOpened *umemOpened_new(umemName const *name) {
   umemOpened *opened __attribute__((cleanup(give_up))) = make_room(name);
   for (size_t i = opened ? name->count : 0; i-- > 0;) {
@@ -132,6 +139,7 @@ umemOpened *umemOpened_new(umemName const *name) {
     if (!construct(name, i, opened->layers[i], upstream)) return NULL;
   }
   if (!opened || !commit(name, opened)) return NULL;
+  complete(name, opened);
   umemOpened *whole = opened;
   opened = NULL;
   return whole;

@@ -3,14 +3,12 @@
  * umem_open constructs a file first and then what goes over it, which may refuse. So the file stays as
  * it is until all of them are there. What mode w drops is dropped by one call, which is the last that
  * can fail where no block was placed before; where some were, the disk space for them is sure. */
+#include "base/remove.h"
 #include "stores/store.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- emptying ---- */
@@ -64,33 +62,11 @@ bool umemStore_carry_out(umemStore *store) {
 
 /* ---- removal ---- */
 
-/* Whether the file called name in folder is ours, and still empty. */
-static bool is_ours(umemStore const *store, int folder, char const *name) {
-  struct stat mine, there;
-  return fstat(store->fd, &mine) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino && mine.st_size == 0;
-}
-
 /* Whether somebody else has opened the file meanwhile: as a writer who has locked it, or otherwise as far
  * as the system says. */
 static bool is_visited(umemStore *store) {
   if (flock(store->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
   return !umemStore_isolate(store) && errno == EAGAIN;
-}
-
-/* Removes the file called name in folder if it is ours. Between a look and an unlink another file could
- * get the name, so it is moved to a name that nobody else uses before the look that counts. */
-static void remove_ours(umemStore *store, int folder, char const *name) {
-  unsigned long long number;
-  char aside[40];
-  if (!is_ours(store, folder, name) || is_visited(store)) return;
-  if (getrandom(&number, sizeof number, 0) != sizeof number) return;
-  snprintf(aside, sizeof aside, ".umem-%016llx", number);
-  if (renameat2(folder, name, folder, aside, RENAME_NOREPLACE) != 0) return;
-  if (is_ours(store, folder, aside))
-    unlinkat(folder, aside, 0);
-  else
-    renameat2(folder, aside, folder, name, RENAME_NOREPLACE);
 }
 
 void umemStore_remove(umemStore *store) {
@@ -99,7 +75,8 @@ void umemStore_remove(umemStore *store) {
   if (store->owner != getpid()) return;
   int folder = umemStore_open_directory(store, O_PATH);
   if (folder < 0) return;
-  remove_ours(store, folder, name);
+  if (umem_is_file(store->fd, folder, name, 0) && !is_visited(store))
+    umem_remove_file(store->fd, folder, name, 0);
   umemStore_share(store);
   close(folder);
 }

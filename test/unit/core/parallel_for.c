@@ -1,5 +1,5 @@
 /* parallel_for.c - umem_parallel_for of umem/threads.h: what a program may rely on. Who helps with the
- * pieces, and when helpers come and go, is the matter of unit/base/parallel.c.
+ * pieces, and when helpers come and go, is the matter of unit/core/parallel.c.
  *
  * Where a test needs several threads at a time its pieces wait for each other, which only a test may
  * do: it has set how many there are. */

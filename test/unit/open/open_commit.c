@@ -80,6 +80,12 @@ static umemStatusType write_early(void *ctx, void *upstream, umemOptionValue con
   return umemStats_ctor(ctx, upstream);
 }
 
+static void complete(void *ctx, void *user) {
+  assert_true(umem_is_ok(ctx));
+  assert_int_equal(length(), 0);
+  note((char)(*(char const *)user - 'a' + '1'));
+}
+
 #define SCHEME(variable, text, make, finish, letter)                                               \
   static umemScheme const variable = {.size = sizeof(umemScheme),                                  \
                                       .name = text,                                                \
@@ -87,6 +93,7 @@ static umemStatusType write_early(void *ctx, void *upstream, umemOptionValue con
                                       .decorates = true,                                           \
                                       .construct = make,                                           \
                                       .commit = finish,                                            \
+                                      .complete = (finish) == commit ? complete : NULL,            \
                                       .user = letter}
 SCHEME(outer, "outer", construct, commit, "a");
 SCHEME(inner, "inner", construct, commit, "b");
@@ -113,7 +120,7 @@ static void all_are_constructed_before_any_commits(void **state) {
   for (int i = 0; i < 2; i++) {
     void *ctx = open_over("outer+stats+inner", kinds[i]);
     assert_non_null(ctx);
-    assert_string_equal(calls, "baAB");
+    assert_string_equal(calls, "baAB12");
     assert_int_equal(length(), 0);
     use(ctx);
     assert_ok(umem_close(ctx));
@@ -164,6 +171,24 @@ static void a_scheme_without_the_member_is_known(void **state) {
   assert_non_null(ctx);
   assert_string_equal(calls, "e");
   assert_int_equal(length(), 0);
+  assert_ok(umem_close(ctx));
+}
+
+/* One of the time when there was a commit, and no step after it. */
+static void a_scheme_without_the_last_member_is_known(void **state) {
+  (void)state;
+  static umemScheme newer = {.name = "newer",
+                             .size = offsetof(umemScheme, complete),
+                             .context_size = sizeof(umemStats),
+                             .decorates = true,
+                             .construct = construct,
+                             .commit = commit,
+                             .user = "h"};
+  newer.complete = complete;
+  assert_ok(umem_register_scheme(&newer));
+  void *ctx = open_over("newer", "file");
+  assert_non_null(ctx);
+  assert_string_equal(calls, "hH");
   assert_ok(umem_close(ctx));
 }
 
@@ -312,6 +337,7 @@ int main(void) {
       TEST(a_commit_that_fails_changes_no_file),
       TEST(a_layer_may_write_while_it_is_constructed),
       TEST(a_scheme_without_the_member_is_known),
+      TEST(a_scheme_without_the_last_member_is_known),
       TEST(a_name_that_fails_leaves_the_log_that_was_there),
       TEST(a_name_that_fails_makes_no_log),
       TEST(what_was_done_before_the_commit_is_recorded),

@@ -2,6 +2,7 @@
 #include "adaptors/log/log_disk.h"
 #include "open/allowed.h"
 #include "base/disk.h"
+#include "base/remove.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +115,11 @@ int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before) {
   return write_everything(fd, length, before->length ? before->length : sizeof UMEM_LOG_MAGIC);
 }
 
+int umemLogDisk_rehearse(int fd, umemLogBefore const *before) {
+  if (!before->length) return umemLogDisk_mark(fd, before);
+  return write_all(fd, &before->header, before->header_bytes, 0);
+}
+
 /* The header lies in one page: who reads it meanwhile, or after a kill, finds the old one or the new one. */
 int umemLogDisk_begin(int fd, umemLogHeader const *header, uint64_t length,
                       umemLogBefore const *before) {
@@ -170,6 +176,7 @@ static int open_beside(umemLogDraft *draft) {
 int umemLogDraft_open(umemLogDraft *draft, char const *filename) {
   draft->fd = -1;
   draft->beside[0] = 0;
+  draft->published = false;
   AGAIN(draft->folder, umem_open_folder(filename, draft->name));
   if (draft->folder < 0) return errno;
   draft->fd = open_nameless(draft->folder);
@@ -198,7 +205,13 @@ int umemLogDraft_publish(umemLogDraft *draft) {
   if (error) return error;
   draft->beside[0] = 0;
   draft->fd = -1;
+  draft->published = true;
   return 0;
+}
+
+void umemLogDraft_withdraw(umemLogDraft *draft, int fd, uint64_t length) {
+  if (draft->published) umem_remove_file(fd, draft->folder, draft->name, length);
+  draft->published = false;
 }
 
 void umemLogDraft_end(umemLogDraft *draft) {

@@ -51,6 +51,10 @@ int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before);
 /* Makes the file as long as it was, if one of the two failed, or what comes after. */
 void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before);
 
+/* Writes the bytes at the beginning of the file once more: what would keep umemLogDisk_begin from writing its
+ * header is found while nothing has changed. */
+int umemLogDisk_rehearse(int fd, umemLogBefore const *before);
+
 /* Makes a reserved file the log that begins with this header, of this length; after a failure what was
  * there is there. Whoever reads the file finds the old log or the new one. What else the old one had is
  * the caller's to clear. */
@@ -64,6 +68,7 @@ typedef struct umemLogDraft {
   int folder;                     /* owned: where it is, and where it is to have its name */
   char name[NAME_MAX + 1];        /* that name */
   char beside[NAME_MAX + 1 + 64]; /* its name for the time being; empty for none */
+  bool published;
 } umemLogDraft;
 
 /* Makes an empty file in the folder of filename. To be ended in each case. */
@@ -71,6 +76,9 @@ int umemLogDraft_open(umemLogDraft *draft, char const *filename);
 
 /* Gives it its name, as the last step. EEXIST, with nothing changed, where something has that name. */
 int umemLogDraft_publish(umemLogDraft *draft);
+
+/* Takes its name away again, if the file of fd still has it, and this length. */
+void umemLogDraft_withdraw(umemLogDraft *draft, int fd, uint64_t length);
 
 /* Removes what is not published. The draft is then one with neither file nor folder. */
 void umemLogDraft_end(umemLogDraft *draft);

@@ -157,15 +157,28 @@ static bool begin_log(umemLogFile *file, umemVirtual *ctx) {
 
 /* ---- the commit ---- */
 
+/* Whether file waits for its beginning in this process. */
+static bool waits(umemLogFile const *file) { return file->building && umemLogFile_is_ours(file); }
+
+/* Under the lock. Returns an errno; the file is as it was then. */
+static int get_ready(umemLogFile *file) {
+  if (!waits(file) || file->draft.published) return 0;
+  return file->there ? umemLogDisk_rehearse(file->fd, &file->before)
+                     : umemLogDraft_publish(&file->draft);
+}
+
 /* Begins the log that is there anew, with the contexts and records that there are by now. Whoever reads it
- * meanwhile finds the old one, or a new one with fewer of them. Returns an errno. */
-static int begin_anew(umemLogFile *file) {
+ * meanwhile finds the old one, or a new one with fewer of them. Returns an errno; the file is as it was then.
+ * insists: it does not fail. Then the header goes through the mapping where the system refuses to write it,
+ * and what is too long stays so. */
+static int begin_anew(umemLogFile *file, bool insists) {
   umemLogHeader header = *file->header, *there = file->there;
   uint64_t next = header.next, places = next <= file->mask ? next : file->mask + 1;
   uint32_t contexts = header.contexts;
   header.next = header.contexts = 0;
   int error = umemLogDisk_begin(file->fd, &header, file->length, &file->before);
-  if (error) return error;
+  if (error && !insists) return error;
+  if (error) memcpy(there, &header, sizeof header);
   clear(file, there);
   memcpy((char *)there + umemLog_contexts_at, file->contexts,
          (contexts + 1) * sizeof *file->contexts);
@@ -178,10 +191,10 @@ static int begin_anew(umemLogFile *file) {
   return 0;
 }
 
-/* Under the lock. Returns an errno; the file is as it was then. */
-static int commit(umemLogFile *file) {
-  if (!file->building || !umemLogFile_is_ours(file)) return 0;
-  int error = file->there ? begin_anew(file) : umemLogDraft_publish(&file->draft);
+/* Under the lock. As begin_anew. */
+static int begin_now(umemLogFile *file, bool insists) {
+  if (!waits(file)) return 0;
+  int error = file->there ? begin_anew(file, insists) : 0;
   if (error) return error;
   umemLogDraft_end(&file->draft);
   __atomic_store_n(&file->building, false, __ATOMIC_RELEASE);
@@ -194,9 +207,15 @@ static bool fail_commit(umemLogFile const *file, umemVirtual *ctx, int error) {
 
 bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx) {
   umemLock_acquire(&umem_log_lock);
-  int error = commit(file);
+  int error = get_ready(file);
   umemLock_release(&umem_log_lock);
   return !error || fail_commit(file, ctx, error);
+}
+
+void umemLogFile_begin(umemLogFile *file) {
+  umemLock_acquire(&umem_log_lock);
+  (void)begin_now(file, true); /* which then does not fail */
+  umemLock_release(&umem_log_lock);
 }
 
 /* ---- opening and closing ---- */
@@ -221,7 +240,7 @@ static bool is_same_folder(int one, int other) {
 /* That which is to have the name of draft in this process, with a user more; or NULL. */
 static umemLogFile *find_draft(umemLogDraft const *draft) {
   for (umemLogFile *file = newest; file; file = file->older)
-    if (file->draft.folder >= 0 && umemLogFile_is_ours(file) &&
+    if (file->draft.fd >= 0 && umemLogFile_is_ours(file) &&
         !strcmp(file->draft.name, draft->name) &&
         is_same_folder(file->draft.folder, draft->folder)) {
       file->users++;
@@ -285,7 +304,8 @@ static void leave_file(umemLogFile *file, bool left);
 
 /* file, committed if that is wanted now; else NULL with a status. taken: as of make, or NULL. */
 static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits, bool *taken) {
-  int error = file && commits ? commit(file) : 0;
+  int error = file && commits ? get_ready(file) : 0;
+  if (!error && file && commits) error = begin_now(file, false);
   if (!error) return file;
   bool retries = taken && !file->there && error == EEXIST;
   if (retries)
@@ -387,6 +407,7 @@ static void complete(umemLogFile *file) {
   }
   __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
   if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
+  if (file->building) umemLogDraft_withdraw(&file->draft, file->fd, file->length);
   flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
 }
 
@@ -396,10 +417,8 @@ static void leave_file(umemLogFile *file, bool left) {
   if (file->users == file->left && !file->complete) complete(file);
   if (file->users) return;
   unmap(file);
-  if (file->draft.folder >= 0)
-    umemLogDraft_end(&file->draft); /* closes the descriptor too */
-  else
-    close(file->fd);
+  if (file->draft.fd < 0) close(file->fd); /* it is no more the draft's */
+  if (file->draft.folder >= 0) umemLogDraft_end(&file->draft);
   free(file);
 }
 

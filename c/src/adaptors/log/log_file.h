@@ -29,7 +29,7 @@ typedef struct umemLogFile {
   unsigned left;  /* those of them that write no more */
   bool complete;
   struct umemLogFile *older;
-  /* until the commit, under the lock as well: */
+  /* until the log begins, under the lock as well: */
   bool building;      /* atomic; while it is true records are written under the lock */
   umemLogDraft draft; /* of a new file, which has no name yet; folder is -1 without one */
   umemLogHeader
@@ -45,16 +45,20 @@ typedef struct umemLogFile {
 extern umemLock umem_log_lock;
 
 /* The file of this name: that which this process writes already, or a new one of at most max_bytes.
- * commits: it is committed at once. NULL, with a status on ctx, when it cannot be. */
+ * commits: it is committed and begun at once. NULL, with a status on ctx, when it cannot be. */
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                               bool commits);
 
-/* Begins the log that was there anew, with what was written since umemLogFile_open, or gives a new one its
- * name; does nothing later. Whether it did; if not, with a status on ctx, the file is as it was. */
+/* All that can fail before the log begins: gives a new one its name, and shows that the one that was there can
+ * be written. Does nothing later. Whether it could; if not, there is a status on ctx. */
 bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx);
 
+/* Begins the log, with what was written since umemLogFile_open: from here on an old one is gone, and a new one
+ * stays. After umemLogFile_commit; does nothing later. */
+void umemLogFile_begin(umemLogFile *file);
+
 /* Gives back what umemLogFile_open gave. left: umemLogFile_leave was true before. The last context that
- * writes completes the file; one that is not committed goes, or is as it was. */
+ * writes completes the file; one that was not begun goes, or is as it was. */
 void umemLogFile_close(umemLogFile *file, bool left);
 
 /* A context that stays will write no more: the file is completed where it is the last one. Waits at most a
