@@ -5,6 +5,9 @@
 
 #include <umem.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -161,6 +164,52 @@ TEST_F(Thrown, by_a_hook_does_not_silence_it) {
   }
   umem_set_failure_hook(nullptr, nullptr);
   umem_thread_clear();
+}
+
+/* ---- umem_parallel_for ---- */
+
+struct Pieces {
+  unsigned thrower; /* the piece that throws */
+  unsigned meeting; /* pieces that wait for each other */
+  std::atomic<unsigned> begun{0}, done{0};
+
+  static void run(void *data, unsigned piece) {
+    auto *pieces = static_cast<Pieces *>(data);
+    pieces->begun++;
+    while (pieces->begun < pieces->meeting) std::this_thread::yield();
+    if (piece == pieces->thrower) throw Mine{5};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    pieces->done++;
+  }
+};
+
+/* It leaves the call when the other threads have returned: nothing uses the call's stack any more. */
+TEST_F(Thrown, by_a_piece_of_the_calling_thread_comes_out_of_parallel_for) {
+  for (unsigned threads : {1, 4}) {
+    EXPECT_EQ(umem_set_threads(threads), umemOK);
+    for (unsigned round = 0; round < 5; round++) {
+      Pieces pieces{0, threads};
+      EXPECT_EQ(number_thrown_by([&] { umem_parallel_for(threads + 1, Pieces::run, &pieces); }), 5);
+      unsigned done = pieces.done;
+      EXPECT_EQ(pieces.begun, done + 1); /* the others that began have returned */
+      EXPECT_GE(done, threads - 1);
+      expect_whole_thread();
+      Pieces good{100, threads};
+      EXPECT_EQ(umem_parallel_for(threads, Pieces::run, &good), umemOK);
+      EXPECT_EQ(good.done, threads);
+    }
+  }
+  EXPECT_EQ(umem_set_threads(0), umemOK);
+}
+
+TEST_F(Thrown, by_a_piece_of_another_thread_ends_the_program) {
+  auto throw_in_second = [] {
+    umem_set_threads(2);
+    Pieces pieces{1, 2};
+    umem_parallel_for(2, Pieces::run, &pieces);
+  };
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; /* this process has threads */
+  EXPECT_EXIT(throw_in_second(), testing::KilledBySignal(SIGABRT), "");
 }
 
 } // namespace

@@ -1,14 +1,14 @@
 /* parallel.c - see parallel.h.
  *
- * One lock guards the jobs that have pieces left and the table of workers. Whoever is free claims a
- * piece under it: the caller from its own job until there is none left, a worker from the oldest job.
- * A caller waits only for pieces that workers are at, and these cannot wait for it; therefore calls may
- * be nested and come from many threads.
+ * One lock guards the jobs that have unclaimed pieces and the table of workers. A free thread claims a
+ * piece under this lock: the caller from its own job until none is left, a worker from the oldest job.
+ * A caller waits only for pieces that workers have claimed, and these never wait for the caller.
+ * Therefore calls may be nested and come from many threads.
  *
- * Workers are joined, not detached: when dlclose returns, no code of theirs may still be running. Only
- * those that are at a piece are not waited for; then the process is exiting, or the job is the
- * program's to wait for. A worker that is at no piece touches no thread variable of the library, whose
- * first use in a thread may wait for the lock that dlclose holds. */
+ * dismiss() joins the workers: when dlclose returns, none of them may still run code of the library. It
+ * does not join workers that run a piece; then the process is exiting, or the program itself waits for
+ * the job. A worker without a piece touches no thread variable of the library: the first use of one in a
+ * thread may wait for the lock that dlclose holds. */
 #include "core/parallel.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -21,38 +21,39 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { default_most = 8, workers_most = umemParallelMost - 1 };
+/* By default copies use at most default_most threads: more gain nothing. */
+enum { default_most = 8, workers_most = umemParallelThreadsMost - 1 };
 
 typedef struct Job {
   umemPiece *work;
   void *argument;
   unsigned pieces;
-  unsigned next;        /* piece that nobody has claimed */
-  unsigned helped;      /* pieces that workers are at */
+  unsigned next;        /* first unclaimed piece; pieces when there is none */
+  unsigned helped;      /* pieces that workers run now */
   char const *function; /* that messages begin with */
-  unsigned forks;       /* umem_fork_count() of the process whose job it is */
-  unsigned failed;      /* lowest piece that did, or pieces */
-  umemAttempt held;     /* its failure */
+  unsigned forks;       /* umem_fork_count() of the process that began the job */
+  unsigned failed;      /* lowest piece that failed, or pieces */
+  umemAttempt held;     /* the failure of that piece */
   pthread_cond_t helpers_done;
   struct Job *later;
 } Job;
 
 typedef struct Worker {
   pthread_t thread;
-  bool taken;    /* this place of the table */
+  bool taken;    /* this entry of the table is in use */
   bool joinable; /* thread is set, and nobody has begun to join it */
   bool leaving;  /* has left, or will when it wakes */
-  bool busy;     /* at a piece */
+  bool busy;     /* runs a piece */
 } Worker;
 
 static struct {
   umemLock lock;
-  pthread_cond_t work; /* there may be some, or a reason to leave */
-  Job *oldest;         /* of those with pieces that nobody has claimed */
+  pthread_cond_t work; /* workers wait here for a job, or for a reason to leave */
+  Job *oldest;         /* list of the jobs with unclaimed pieces, the oldest first */
   Worker workers[workers_most];
-  unsigned hired, busy; /* workers that are not leaving; those of them at a piece */
+  unsigned hired, busy; /* workers that are not leaving; those of them that run a piece */
   unsigned keep;        /* workers beyond this number leave after their piece */
-} pool = {.work = PTHREAD_COND_INITIALIZER, .keep = default_most - 1};
+} pool = {.work = PTHREAD_COND_INITIALIZER, .keep = workers_most};
 
 static unsigned wanted_threads; /* as set, 0 for the default; atomic */
 
@@ -61,16 +62,21 @@ static unsigned wanted_threads; /* as set, 0 for the default; atomic */
 static unsigned processors(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return (unsigned)CPU_COUNT(&set);
-  long online = sysconf(_SC_NPROCESSORS_ONLN); /* more than a cpu_set_t has room for */
+  long online = sysconf(_SC_NPROCESSORS_ONLN); /* a cpu_set_t is too short for this machine */
   return online > 1 ? (unsigned)online : 1;
 }
 
-unsigned umem_parallel_threads(void) {
+/* What umem_set_threads has set, or all processors, but at most `most`. */
+static unsigned threads_up_to(unsigned most) {
   unsigned wanted = __atomic_load_n(&wanted_threads, __ATOMIC_RELAXED);
   if (wanted) return wanted;
   unsigned count = processors();
-  return count < default_most ? count : default_most;
+  return count < most ? count : most;
 }
+
+unsigned umem_parallel_threads(void) { return threads_up_to(default_most); }
+
+unsigned umem_parallel_loop_threads(void) { return threads_up_to(umemParallelThreadsMost); }
 
 unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most) {
   if (size / 2 < least) return 1;
@@ -83,18 +89,21 @@ unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most) {
 
 /* ---- jobs: with the lock held ---- */
 
+/* Puts job at the end of the list, and wakes as many idle workers as it has unclaimed pieces. */
 static void post(Job *job) {
-  Job **place = &pool.oldest;
-  while (*place) place = &(*place)->later;
+  Job **link = &pool.oldest;
+  while (*link) link = &(*link)->later;
   job->later = NULL;
-  *place = job;
+  *link = job;
+  unsigned idle = pool.hired - pool.busy, unclaimed = job->pieces - job->next;
+  for (unsigned i = 0; i < idle && i < unclaimed; i++) pthread_cond_signal(&pool.work);
 }
 
-/* Takes out what has no pieces left, if it is there: after a fork in a piece it is not. */
+/* Removes job from the list, if it is there: in the child of a fork within a piece it is not. */
 static void withdraw(Job *job) {
-  Job **place = &pool.oldest;
-  while (*place && *place != job) place = &(*place)->later;
-  if (*place) *place = job->later;
+  Job **link = &pool.oldest;
+  while (*link && *link != job) link = &(*link)->later;
+  if (*link) *link = job->later;
 }
 
 static unsigned unclaimed_pieces(void) {
@@ -112,23 +121,35 @@ static unsigned claim(Job *job) {
 
 /* ---- one piece ---- */
 
-/* Called with the lock, does the piece, and touches thread variables, without it. */
-static void do_piece(Job *job, unsigned piece) {
-  umemLock_release(&pool.lock);
+typedef struct Piece {
+  Job *job;
+  unsigned number;
+  char const *function; /* of the thread, before */
   umemAttempt attempt;
-  umemAttempt_begin(&attempt);
-  char const *function = umem_thread.function;
-  umem_thread.function = job->function;
-  job->work(job->argument, piece);
-  umem_thread.function = function;
-  umemAttempt_end(&attempt);
+} Piece;
+
+/* Acquires the lock. Also when an exception of C++ passes. */
+static void end_piece(Piece *piece) {
+  umem_thread.function = piece->function;
+  umemAttempt_end(&piece->attempt);
   umemLock_acquire(&pool.lock);
-  if (!umemAttempt_failed(&attempt) || piece > job->failed) return;
-  job->failed = piece;
-  job->held = attempt;
+  Job *job = piece->job;
+  if (!umemAttempt_failed(&piece->attempt) || piece->number > job->failed) return;
+  job->failed = piece->number;
+  job->held = piece->attempt;
 }
 
-/* The same, by a worker. False in a child of fork: there its caller is not. */
+/* Called with the lock. Runs the piece, and touches thread variables, without the lock. */
+static void do_piece(Job *job, unsigned number) {
+  umemLock_release(&pool.lock);
+  __attribute__((cleanup(end_piece)))
+  Piece piece = {.job = job, .number = number, .function = umem_thread.function};
+  umemAttempt_begin(&piece.attempt);
+  umem_thread.function = job->function;
+  job->work(job->argument, number);
+}
+
+/* The same, by a worker. False in a child of fork, which has no caller of the job. */
 static bool help(Worker *self, Job *job) {
   unsigned piece = claim(job);
   job->helped++;
@@ -176,8 +197,8 @@ static void block_signals(sigset_t *old) {
   pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
-/* A place in the table for a worker more, or NULL. With the lock held. */
-static Worker *take_place(void) {
+/* A free entry of the table, or NULL. With the lock held. */
+static Worker *take_entry(void) {
   for (Worker *worker = pool.workers; worker < pool.workers + workers_most; worker++) {
     bool left = worker->joinable && worker->leaving;
     if (worker->taken && !left) continue;
@@ -187,10 +208,10 @@ static Worker *take_place(void) {
   return NULL;
 }
 
-/* Starts one worker more. Called with the lock, starts it without: both joining and starting a thread
- * take locks of the C library, under which other threads may be calling umem. */
+/* Starts one more worker. Called with the lock, which it releases meanwhile: joining and starting a
+ * thread take locks of the C library, and a thread that holds these may be calling umem. */
 static bool hire(void) {
-  Worker *worker = take_place();
+  Worker *worker = take_entry();
   if (!worker) return false;
   bool left = worker->leaving;
   worker->joinable = worker->leaving = false;
@@ -207,16 +228,16 @@ static bool hire(void) {
   return started;
 }
 
-/* Enough workers for all pieces that nobody has claimed, if so many threads may be; none that would
- * have to leave at once, because the number has been lowered meanwhile. */
+/* Starts workers for all unclaimed pieces, but no more than `threads` allows with the caller; and none
+ * that would leave at once, because another thread has lowered the number meanwhile. */
 static void hire_helpers(unsigned threads) {
   while (pool.hired + 1 < threads && pool.hired < pool.keep &&
          pool.hired - pool.busy < unclaimed_pieces())
     if (!hire()) return;
 }
 
-/* Sends sleeping workers away until no more than keep are left, and waits until they and those that
- * have left before are gone. */
+/* Ends sleeping workers until no more than keep are left. Joins them, and those that have left
+ * before. */
 static void dismiss(unsigned keep) {
   Worker *gone[workers_most];
   unsigned count = 0;
@@ -242,14 +263,14 @@ static void dismiss(unsigned keep) {
 void umem_parallel_set(unsigned count) {
   umemLock_acquire(&pool.lock);
   __atomic_store_n(&wanted_threads, count, __ATOMIC_RELAXED);
-  pool.keep = (count ? count : default_most) - 1;
+  pool.keep = count ? count - 1 : workers_most;
   umemLock_release(&pool.lock);
-  dismiss(umem_parallel_threads() - 1);
+  dismiss(umem_parallel_loop_threads() - 1);
 }
 
 /* ---- the life of the process ---- */
 
-/* No thread but this one is left, and no job but those that it is in the middle of. */
+/* The child has this thread alone, and only the jobs whose pieces this thread runs. */
 static void begin_child(void) {
   pthread_cond_init(&pool.work, NULL);
   pool.oldest = NULL;
@@ -258,7 +279,7 @@ static void begin_child(void) {
   __atomic_store_n(&wanted_threads, 1, __ATOMIC_RELAXED);
 }
 
-/* The lock is as old as can be: jobs are posted by holders of others. */
+/* Among the oldest locks: threads that hold others post jobs. */
 __attribute__((constructor(101))) static void open_pool(void) {
   umemLock_init(&pool.lock);
   pthread_atfork(NULL, NULL, begin_child);
@@ -268,10 +289,21 @@ __attribute__((destructor)) static void close_pool(void) { umem_parallel_set(1);
 
 /* ---- a job ---- */
 
-/* Called with the lock; returns when no worker is at a piece of job. */
+/* Called with the lock; returns when no worker runs a piece of job. */
 static void wait_for_helpers(Job *job) {
   while (job->helped && job->forks == umem_fork_count())
     umemLock_wait(&pool.lock, &job->helpers_done);
+}
+
+/* Releases the lock. Also when an exception of C++ passes: it abandons the unclaimed pieces, and waits
+ * until no worker uses the caller's stack. */
+static void end_job(Job **running) {
+  Job *job = *running;
+  if (job->next < job->pieces) withdraw(job);
+  job->next = job->pieces;
+  wait_for_helpers(job);
+  umemLock_release(&pool.lock);
+  pthread_cond_destroy(&job->helpers_done);
 }
 
 static void record_failure(Job const *job) {
@@ -282,31 +314,42 @@ static void record_failure(Job const *job) {
                      "forked in the middle: the other threads' work is not in the child");
 }
 
-void umem_parallel(unsigned pieces, umemPiece *work, void *data) {
-  if (pieces == 1) {
-    work(data, 0);
-    return;
+/* All pieces, by at most so many threads, unless workers that other calls have started are free. */
+static void do_all(Job *job, unsigned threads) {
+  pthread_cond_init(&job->helpers_done, NULL);
+  umemLock_acquire(&pool.lock);
+  __attribute__((cleanup(end_job))) Job *running = job;
+  unsigned piece = claim(running);
+  if (threads > 1) {
+    post(running);
+    hire_helpers(threads);
   }
+  do_piece(running, piece);
+  while (running->next < running->pieces) do_piece(running, claim(running));
+}
+
+static void run(unsigned pieces, umemPiece *work, void *data, unsigned threads) {
   umem_defer_cancel(); /* the helpers use this thread's stack */
-  unsigned threads = umem_parallel_threads();
   Job job = {.work = work,
              .argument = data,
              .pieces = pieces,
              .function = umem_thread.function,
              .forks = umem_fork_count(),
              .failed = pieces};
-  pthread_cond_init(&job.helpers_done, NULL);
-  umemLock_acquire(&pool.lock);
-  unsigned piece = claim(&job);
-  if (threads > 1) {
-    post(&job);
-    for (unsigned i = 1; i < pieces; i++) pthread_cond_signal(&pool.work);
-    hire_helpers(threads);
-  }
-  do_piece(&job, piece);
-  while (job.next < pieces) do_piece(&job, claim(&job));
-  wait_for_helpers(&job);
-  umemLock_release(&pool.lock);
-  pthread_cond_destroy(&job.helpers_done);
+  do_all(&job, threads);
   record_failure(&job);
+}
+
+void umem_parallel(unsigned pieces, umemPiece *work, void *data) {
+  if (pieces == 1)
+    work(data, 0);
+  else
+    run(pieces, work, data, umem_parallel_threads());
+}
+
+void umem_parallel_loop(unsigned pieces, umemPiece *work, void *data) {
+  if (pieces == 1)
+    work(data, 0);
+  else
+    run(pieces, work, data, umem_parallel_loop_threads());
 }

@@ -1,12 +1,15 @@
-/* parallel.h - one job in a few pieces, which several threads do at the same time.
+/* parallel.h - one job done in several pieces at the same time.
  *
- * The helper threads belong to the process: see umem/threads.h. */
+ * All jobs of the process share the threads that help: see umem/threads.h. */
 #ifndef UMEM_PARALLEL_H
 #define UMEM_PARALLEL_H
 
 #include <stddef.h>
 
-enum { umemParallelMost = 16 }; /* pieces, and threads */
+enum {
+  umemParallelMost = 16,         /* pieces of a copy */
+  umemParallelThreadsMost = 1024 /* threads, the calling one included */
+};
 
 typedef void umemPiece(void *job, unsigned piece);
 
@@ -14,18 +17,26 @@ typedef void umemPiece(void *job, unsigned piece);
  * more than umem_parallel_threads(). */
 unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most);
 
-/* Calls work(data, 0) ... work(data, pieces - 1), the first in the calling thread, each other one in a
- * thread that is free or, while there is none, in the calling one too, and returns when all have
- * returned. So no piece may wait for another one to begin. pieces is 1 ... umemParallelMost; work may
- * call umem_parallel. What work records counts as the caller's failure; of several pieces that fail,
- * the lowest one's is kept.
+/* Calls work(data, 0) ... work(data, pieces - 1) and returns when all calls have returned. The calling
+ * thread does piece 0. Each other piece is done by a helper that is free, or else by the calling thread.
+ * So no piece may wait for another one to begin. pieces > 0; work may call umem_parallel. A failure that
+ * a piece records becomes the caller's failure; of several, that of the lowest piece.
  *
- * Where work forks: the child goes on with the pieces that nobody had begun, and those that other
- * threads were at have failed in it. The child of a thread that helps ends with its piece. */
+ * If work forks, the child goes on with the unclaimed pieces; the pieces that other threads were doing
+ * have failed in the child. The child of a helper ends with its piece.
+ *
+ * An exception of C++ may leave a piece in the calling thread: it leaves umem_parallel when the helpers
+ * have returned, and unclaimed pieces are not done. */
 void umem_parallel(unsigned pieces, umemPiece *work, void *data);
 
-/* What umem_set_threads and umem_get_threads do; count is 0 ... umemParallelMost. */
+/* The same by up to umem_parallel_loop_threads() threads. */
+void umem_parallel_loop(unsigned pieces, umemPiece *work, void *data);
+
+/* What umem_set_threads and umem_get_threads do; count is 0 ... umemParallelThreadsMost. */
 void umem_parallel_set(unsigned count);
 unsigned umem_parallel_threads(void);
+
+/* How many threads a loop of the program may use: what was set, or all processors. */
+unsigned umem_parallel_loop_threads(void);
 
 #endif

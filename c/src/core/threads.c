@@ -4,7 +4,7 @@
 
 #include <umem/threads.h>
 
-_Static_assert(UMEM_MAX_THREADS == (int)umemParallelMost, "a thread for every piece");
+_Static_assert(UMEM_MAX_THREADS == (int)umemParallelThreadsMost, "as many as there may be workers");
 
 umemStatusType umem_set_threads(unsigned count) {
   UMEM_ENTER();
@@ -17,3 +17,24 @@ umemStatusType umem_set_threads(unsigned count) {
 }
 
 unsigned umem_get_threads(void) { return umem_parallel_threads(); }
+
+unsigned umem_get_parallel_threads(void) { return umem_parallel_loop_threads(); }
+
+typedef struct Body {
+  umemParallelBody *function;
+  void *data;
+} Body;
+
+static void call_body(void *job, unsigned piece) {
+  Body const *body = job;
+  UMEM_STEP_ASIDE(running);
+  body->function(body->data, piece);
+}
+
+umemStatusType umem_parallel_for(unsigned count, umemParallelBody *body, void *data) {
+  UMEM_ENTER();
+  if (!body) return umemVirtual_fail(NULL, umemValueError, "the function to call is NULL");
+  uint64_t before = umem_thread.failures;
+  if (count) umem_parallel_loop(count, call_body, &(Body){body, data});
+  return umem_result(before);
+}

@@ -1,4 +1,4 @@
-/* umem/adaptors.hpp - contexts that watch or change what is asked of another, as handles.
+/* umem/adaptors.hpp - handles of contexts that watch or change the calls of another context.
  *
  *     umem::Stats stats{umem::Limit(umem::Host(), 1 << 20)};
  *     {
@@ -14,11 +14,11 @@
  * over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the outermost layer of
  * its class in a stack, such as umem::open returns, and makes a handle of it, which keeps the stack alive:
  *
- *     umem::Context place = umem::open("stats+pool+host:");
- *     umem::Stats stats = umem::Stats::of(place);
- *     umem::Pool pool = umem::Pool::of(place);
+ *     umem::Context stack = umem::open("stats+pool+host:");
+ *     umem::Stats stats = umem::Stats::of(stack);
+ *     umem::Pool pool = umem::Pool::of(stack);
  *
- * Threads: as the headers of the contexts tell: umem/limit.h, umem/stats.h, ... */
+ * Threads: see the headers of the contexts, umem/limit.h, umem/stats.h, ... */
 #ifndef UMEM_ADAPTORS_HPP
 #define UMEM_ADAPTORS_HPP
 
@@ -42,10 +42,10 @@
 
 namespace umem {
 
-/* Lets at most so many bytes be live: umemLimit. */
+/* Limits the bytes that are live: umemLimit. */
 class Limit : public Context {
 public:
-  /* maximum: in bytes; requests beyond are umem::memory_error. */
+  /* maximum: in bytes. A request beyond it throws umem::memory_error. */
   Limit(Context const &upstream, std::size_t maximum)
       : Context(make<umemLimit>(
             [&](umemLimit *ctx) { return umemLimit_ctor(ctx, upstream.c_context(), maximum); },
@@ -77,25 +77,25 @@ public:
   /* A handle of the outermost Stats in the stack of context; umem::type_error where there is none. */
   static Stats of(Context const &context) { return Stats(layer_of(context, "stats")); }
 
-  /* Since it was constructed, or reset. */
+  /* The figures since construction or the last reset. */
   umemStatsFigures figures() const {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
     detail::check(umemStats_get(c_stats(), &figures));
     return figures;
   }
 
-  /* Begins a scope, in which all figures begin at 0; all threads count in it. */
+  /* Begins a scope, in which all figures begin at 0. It counts the calls of all threads. */
   void push() const { detail::check(umemStats_push(c_stats())); }
 
-  /* Ends the scope that was begun last and returns its figures. umem::value_error where none is
-   * open. */
+  /* Ends the scope that was begun last and returns its figures. Throws umem::value_error if no
+   * scope is open. */
   umemStatsFigures pop() const {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
     detail::check(umemStats_pop(c_stats(), &figures));
     return figures;
   }
 
-  /* Forgets the past: peaks become what is current, totals 0. */
+  /* Sets peaks to the current figures, and totals to 0. */
   void reset() const { detail::check(umemStats_reset(c_stats())); }
 
 private:
@@ -104,20 +104,21 @@ private:
   umemStats *c_stats() const noexcept { return reinterpret_cast<umemStats *>(c_context()); }
 };
 
-/* A scope of a Stats, which it keeps alive: from the constructor to end() or the destructor. Scopes of
- * one Stats end in the reverse order of their beginnings. */
+/* A scope of a Stats, which it keeps alive: from the constructor to end() or the destructor.
+ * Scopes of one Stats must end in the reverse order. */
 class StatsScope {
 public:
   explicit StatsScope(Stats stats) : stats_(std::move(stats)) { stats_.push(); }
   StatsScope(StatsScope const &) = delete;
   StatsScope &operator=(StatsScope const &) = delete;
 
-  /* A failure is on the context and the thread, and told to the hook of umem_set_failure_hook. */
+  /* Records a failure on the context and for the thread, and reports it to the hook of
+   * umem_set_failure_hook. */
   ~StatsScope() {
     if (open_) umemStats_pop(reinterpret_cast<umemStats *>(stats_.c_context()), nullptr);
   }
 
-  /* Ends it and returns its figures. umem::value_error when it has ended already. */
+  /* Ends the scope and returns its figures. Throws umem::value_error if it has ended already. */
   umemStatsFigures end() {
     if (!open_) throw value_error("StatsScope: it has ended already");
     umemStatsFigures figures = stats_.pop();
@@ -130,11 +131,12 @@ private:
   bool open_ = true;
 };
 
-/* Knows every live block: umemTrack. Blocks that are live at its end are a umemRuntimeError, which a
- * destructor cannot throw: it is on the thread, and told to the hook of umem_set_failure_hook. */
+/* Knows every live block: umemTrack. Blocks that are live at its end are umemRuntimeError. A
+ * destructor cannot throw it: it records the failure for the thread and reports it to the hook
+ * of umem_set_failure_hook. */
 class Track : public Context {
 public:
-  /* frames: how many of the stack are kept of each allocation, at most UMEM_TRACK_FRAMES. */
+  /* frames: how many frames of the stack to keep for each allocation, at most UMEM_TRACK_FRAMES. */
   explicit Track(Context const &upstream, unsigned frames = 0)
       : Context(make<umemTrack>(
             [&](umemTrack *ctx) {
@@ -147,8 +149,7 @@ public:
   /* A handle of the outermost Track in the stack of context; umem::type_error where there is none. */
   static Track of(Context const &context) { return Track(layer_of(context, "track")); }
 
-  /* The live block in which adr lies, at its beginning or further inside; nothing where there is
-   * none. */
+  /* The live block that contains adr; nothing if there is none. */
   std::optional<umemTrackBlock> find(address adr) const {
     return asked([&](umemTrackBlock *block) { return umemTrack_find(c_track(), adr, block); });
   }
@@ -161,15 +162,15 @@ public:
   /* How many blocks are live. */
   std::size_t count() const { return counted(nullptr); }
 
-  /* How many bytes they have, as they were asked for. */
+  /* How many bytes they have, as requested. */
   std::size_t nbytes() const {
     std::size_t nbytes = 0;
     counted(&nbytes);
     return nbytes;
   }
 
-  /* Calls f(umemTrackBlock const &) for each live block in order of address, also while other threads
-   * allocate. f may allocate and free here. */
+  /* Calls f(umemTrackBlock const &) for each live block in order of address, also while other
+   * threads allocate. f may allocate and free. */
   template <class F> void for_each(F &&f) const {
     address from = 0;
     while (std::optional<umemTrackBlock> block = next(from)) {
@@ -181,7 +182,7 @@ public:
 private:
   explicit Track(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 
-  /* ask(block): whether there is one. */
+  /* ask(block) returns whether there is a block. */
   template <class Ask> static std::optional<umemTrackBlock> asked(Ask &&ask) {
     umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
     std::uint64_t before = umem_thread_failures();
@@ -204,10 +205,10 @@ private:
   umemTrack *c_track() const noexcept { return reinterpret_cast<umemTrack *>(c_context()); }
 };
 
-/* Finds wrong writes and wrong frees: umemDebug. They are umem::index_error and umem::value_error of the
- * call that finds them, which does nothing else. No destructor can throw: what is found when a Buffer
- * or an Array ends, or at the end of the Debug, is on the thread, and told to the hook of
- * umem_set_failure_hook. check() throws it before. */
+/* Finds wrong writes and wrong frees: umemDebug. The call that finds one throws
+ * umem::index_error or umem::value_error and does nothing else. A destructor cannot throw: the
+ * end of a Buffer, of an Array or of the Debug itself records its findings for the thread and
+ * reports them to the hook of umem_set_failure_hook. Call check() before to have them thrown. */
 class Debug : public Context {
 public:
   explicit Debug(Context const &upstream, umemDebugOptions const &options = UMEM_DEBUG_OPTIONS_INIT)
@@ -218,10 +219,10 @@ public:
   /* A handle of the outermost Debug in the stack of context; umem::type_error where there is none. */
   static Debug of(Context const &context) { return Debug(layer_of(context, "debug")); }
 
-  /* Looks at everything: umem::index_error for wrong writes that were not told yet. */
+  /* Checks everything. Throws umem::index_error for wrong writes that were not reported yet. */
   void check() const { detail::check(umemDebug_check(c_debug())); }
 
-  /* The first fault that was told; nothing where there was none. */
+  /* The first reported finding; nothing if there was none. */
   std::optional<umemDebugFault> first() const {
     umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
     std::uint64_t before = umem_thread_failures();
@@ -242,23 +243,23 @@ private:
   umemDebug *c_debug() const noexcept { return reinterpret_cast<umemDebug *>(c_context()); }
 };
 
-/* A request that was refused for want of memory. */
+/* A request for which the upstream is out of memory. */
 struct RetryRequest {
-  Context context; /* the Retry, borrowed: good while its function is called */
+  Context context; /* the Retry; borrowed, valid during the call of its function */
   std::size_t nbytes;
   std::size_t alignment;
-  unsigned attempt; /* how often it was refused, from 1 */
+  unsigned attempt; /* how often the request has failed, from 1 */
 };
 
-/* Calls a function of the program when memory is out, and tries again: umemRetry. */
+/* Calls a function of the program if memory is exhausted, and tries again: umemRetry. */
 class Retry : public Context {
 public:
-  /* function(RetryRequest const &) returns true to try again, false to give up; it lives as long as the
-   * context. It runs in the thread that allocates, in several at once if the upstream allows that. What
-   * it throws ends the request, and comes out of the call of C++ that made it in place of
-   * umem::memory_error; C code sees umemMemoryError. A pool over it then makes another request, for
-   * less, up to three times: what is thrown last comes out. A function that holds a handle of this context
-   * keeps it alive for ever: the request has one. */
+  /* function(RetryRequest const &) returns true to try again, false to give up; it lives as long
+   * as the context. It runs in the thread that allocates, in several at once if the upstream
+   * allows that. If it throws, the request fails, and the C++ call that made the request throws
+   * this exception instead of umem::memory_error; C code gets umemMemoryError. A pool over the
+   * context then makes up to three smaller requests: the last exception counts. A function that
+   * holds a handle of this context keeps it alive for ever: use that of the request. */
   template <class F, class = std::enable_if_t<
                          std::is_invocable_r_v<bool, std::decay_t<F> &, RetryRequest const &>>>
   Retry(Context const &upstream, F &&function)
@@ -291,8 +292,7 @@ private:
   template <class F>
   static bool call(void *user, void *ctx, std::size_t nbytes, std::size_t alignment,
                    unsigned attempt) {
-    detail::
-        forget_thrown(); /* this request's takes its place, and is none of what function calls */
+    detail::forget_thrown(); /* only the last exception of a request counts */
     std::uint64_t failures = umem_thread_failures();
     try {
       RetryRequest request{borrow(static_cast<umemVirtual *>(ctx)), nbytes, alignment, attempt};
@@ -315,12 +315,12 @@ public:
   /* A handle of the outermost Fault in the stack of context; umem::type_error where there is none. */
   static Fault of(Context const &context) { return Fault(layer_of(context, "fault")); }
 
-  /* Begins anew, all counts 0. */
+  /* Starts a new plan, with all counts 0. */
   void set_plan(umemFaultPlan const &plan) const {
     detail::check(umemFault_set_plan(c_fault(), &plan));
   }
 
-  /* How many calls of these umemFaultCalls have come since the plan began. */
+  /* How many calls of these umemFaultCalls the context has had since the plan began. */
   std::uint64_t count(unsigned calls) const {
     std::uint64_t before = umem_thread_failures();
     std::uint64_t count = umemFault_count(c_fault(), calls);
@@ -342,7 +342,7 @@ private:
   umemFault *c_fault() const noexcept { return reinterpret_cast<umemFault *>(c_context()); }
 };
 
-/* Writes down what is done, in a file for umem-trace: umemLog. */
+/* Logs all calls to a file for umem-trace: umemLog. */
 class Log : public Context {
 public:
   /* max_bytes: of the file; 0 for UMEM_LOG_BYTES. */
@@ -359,7 +359,7 @@ public:
   /* A handle of the outermost Log in the stack of context; umem::type_error where there is none. */
   static Log of(Context const &context) { return Log(layer_of(context, "log")); }
 
-  /* The number that the context has in the records of its file, from 1. */
+  /* The number of the context in the records of its file, from 1. */
   unsigned number() const {
     std::uint64_t before = umem_thread_failures();
     unsigned number = umemLog_number(reinterpret_cast<umemLog *>(c_context()));
@@ -371,10 +371,10 @@ private:
   explicit Log(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
-/* Lets new blocks of managed memory begin on the GPU: umemCudaPrefetch. */
+/* Moves new blocks of managed memory to the GPU: umemCudaPrefetch. */
 class CudaPrefetch : public Context {
 public:
-  /* umem::type_error when the innermost context is no CudaManaged. */
+  /* Throws umem::type_error if the innermost context is no CudaManaged. */
   explicit CudaPrefetch(Context const &upstream)
       : Context(make<umemCudaPrefetch>(
             [&](umemCudaPrefetch *ctx) { return umemCudaPrefetch_ctor(ctx, upstream.c_context()); },

@@ -3,12 +3,13 @@
  *     umem::CudaHost pinned;
  *     std::vector<double, umem::Allocator<double>> values(1000, pinned);
  *
- * The memory is to be accessible to the CPU: Host, MMap, CudaHost, and CudaManaged where the machine
- * allows. The allocator keeps its context alive. Containers in a file's memory are for the time of one
- * process: what they hold are pointers.
+ * The CPU must be able to use the memory: Host, MMap, CudaHost, and CudaManaged if the machine
+ * allows. The allocator keeps its context alive. A container in the memory of a file is for one
+ * process only: it holds pointers.
  *
- * Two allocators are equal when they stand on one context. Moves and swaps of containers take the
- * allocator along, so that they never copy elements; copy assignment keeps the target's. */
+ * Two allocators are equal if they use the same context. When a container is moved or swapped,
+ * its allocator goes with it, so elements are never copied; copy assignment keeps the allocator
+ * of the target. */
 #ifndef UMEM_ALLOCATOR_HPP
 #define UMEM_ALLOCATOR_HPP
 
@@ -29,7 +30,7 @@ public:
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
 
-  /* Throws umem::not_supported_error for memory that the CPU cannot read and write,
+  /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
    * umem::value_error for an empty handle. */
   Allocator(Context const &context) : memory_(context) {}
 

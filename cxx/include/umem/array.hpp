@@ -5,20 +5,20 @@
  *     kernel(*u.device(umem::write));          // a View<double, 2> of the GPU
  *     print(*u.host(umem::read));
  *
- * An array lives on one context, its device side. The CPU works on its host side: the same memory
- * where the CPU can address it, else a mirror, which is allocated when it is first used. The array
- * knows which side is current and transfers the elements when, and only when, the other one is
- * asked for. Elements are in C order; with ghost cells the indices of dimension k run from
- * -ghosts[k] to extents[k] + ghosts[k] - 1. New elements are not initialised. Only constructors
- * allocate (and the first use of the mirror), only destructors free (and release_host).
+ * The memory of an array is on one context: its device side. The CPU uses its host side: the
+ * same memory if the CPU can address it, else a mirror, which is allocated at its first use. The
+ * array knows which side is current. It transfers the elements only when a program asks for a
+ * side that is not. Elements are in C order; with ghost cells the indices of dimension k run
+ * from -ghosts[k] to extents[k] + ghosts[k] - 1. New elements are not initialised. Only
+ * constructors and the first use of the mirror allocate; only destructors and release_host free.
  *
- * An array on a file, or around foreign memory, writes a newer host side back when it ends. What
- * fails then is on the context; flush() throws it.
+ * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
+ * It records failures on the context; flush() throws them.
  *
- * Threads: one array is for one thread at a time, const functions too, since they may transfer
- * elements. The views of a guard may be used by many threads as any memory.
+ * Threads: one thread at a time may use an array, also its const functions, because these may
+ * transfer elements. Many threads may use the views of a guard, like any memory.
  *
- * On ordered contexts an array sees to the order of its own transfers and copies. */
+ * On ordered contexts an array orders its own transfers and copies. */
 #ifndef UMEM_ARRAY_HPP
 #define UMEM_ARRAY_HPP
 
@@ -38,9 +38,9 @@
 
 namespace umem {
 
-/* T: arithmetic, complex, half, or any other trivially copyable type; T const is a read-only array,
- * for what is written already: files opened with mode "r", foreign memory, an array that is
- * finished. */
+/* T: arithmetic, complex, half, or any other trivially copyable type. T const is a read-only
+ * array, for elements that exist already: files opened with mode "r", foreign memory, a finished
+ * array. */
 template <class T, int N> class Array : public ArrayAccess<T, N> {
   static_assert(std::is_trivially_copyable_v<T>,
                 "Array: the elements must be trivially copyable, since they move as bytes");
@@ -54,16 +54,17 @@ public:
   /* An empty array: every access throws umem::moved_from_error. */
   Array() noexcept = default;
 
-  /* Uninitialised elements; on a file, those that it has. Without device they are in RAM, on a Host,
-   * here and below: umem::default_context() is taken only where it is handed over.
-   * umem::value_error where an extent or a number of ghost cells is negative, or all together exceed
-   * the address space; umem::memory_error without room. Extents may be 0: without elements nothing
-   * is allocated, and the other extents need only be such that their product is an index. */
+  /* Uninitialised elements; on a file, those that it holds. Without device they are in RAM, on a
+   * Host, here and below: pass umem::default_context() to use the default. Throws
+   * umem::value_error if an extent or a number of ghost cells is negative or all together exceed
+   * the address space, and umem::memory_error if there is not enough memory. Extents may be 0:
+   * without elements nothing is allocated, and only the product of the other extents must be an
+   * index. */
   explicit Array(Extents<N> const &extents, Context device = detail::pointers(),
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
 
-  /* The same for {extent}, which could also be meant to make an array that is then copied. */
+  /* The same for {extent}, which would also match the copy of a new array. */
   template <class I, std::size_t length,
             class = std::enable_if_t<N == 1 && length == 1 && detail::is_index<I>>>
   explicit Array(I const (&extents)[length]) : Array(Extents<N>(extents[0])) {}
@@ -84,11 +85,11 @@ public:
 
   /* ---- foreign memory ---- */
 
-  /* An array over elements in C order that lie at adr already, first of all a ghost cell where
-   * there are any. Calls deleter once, when the last that uses the memory has gone; it must not
-   * throw, and may be an empty std::function or a null pointer, for nothing to call. A newer host
-   * side has been written back then. umem::value_error for the null of device, unless there are no
-   * elements. When wrap throws, deleter is not called. */
+  /* An array over existing elements in C order at adr. The first one is a ghost cell if there
+   * are any. The array calls deleter once, when nothing uses the memory any more; a newer host
+   * side has then been written back. deleter must not throw; an empty std::function or a null
+   * pointer means no deleter. Throws umem::value_error for the null of device, unless there are
+   * no elements. If wrap throws, it does not call deleter. */
   template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
   static Array wrap(address adr, Extents<N> const &extents, Context device, Deleter deleter,
                     Options const &options = {}) {
@@ -101,7 +102,7 @@ public:
                 options);
   }
 
-  /* The same over memory that lives longer than the array and all that uses it. */
+  /* The same over memory that the caller keeps until nothing uses the array any more. */
   static Array wrap_unowned(address adr, Extents<N> const &extents, Context device,
                             Options const &options = {}) {
     return wrap(adr, extents, std::move(device), detail::AnyDeleter(), options);
@@ -116,8 +117,7 @@ public:
   /* On the same context. A copy of an empty array is empty. */
   Array(Array const &other) : Array(other, other ? other.context() : Context()) {}
 
-  /* In another storage. A read-only array is copied to one that can be written, or the other
-   * way. */
+  /* On another context. The copy of a read-only array may be writable, and the other way round. */
   template <class U, class = std::enable_if_t<std::is_same_v<std::remove_const_t<U>, value_type>>>
   Array(Array<U, N> const &other, Context device) {
     if (!other) return;
@@ -128,8 +128,8 @@ public:
     swap(copy);
   }
 
-  /* Copies the elements to dst, which has the same extents, else umem::value_error; and the ghost
-   * cells too, if dst has as many. */
+  /* Copies the elements to dst, and the ghost cells too if dst has as many. Throws
+   * umem::value_error if the extents differ. */
   void copy_to(Array<value_type, N> &dst) const {
     bool all = this->ghosts() == dst.ghosts();
     Part<T const, N> part = this->part();
@@ -149,7 +149,7 @@ public:
     Array<U, N>().swap(other);
   }
 
-  /* Exchanges everything: elements, places, ghost cells. */
+  /* Exchanges everything: elements, contexts, ghost cells. */
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
 
@@ -162,7 +162,7 @@ public:
    * foreign. A read-only array always gets new memory, and needs the same ghost cells. Assigning an empty
    * array makes this one empty; an empty one becomes a copy of other.
    *
-   * Throws umem::value_error where these rules do not allow the assignment, and umem::locked_error while
+   * Throws umem::value_error if these rules do not allow the assignment, and umem::locked_error while
    * a lock or a guard of this array lives, or a lock of other: both arrays are then what they were. If
    * a copy fails for another reason and only the written side was current, some elements may have been
    * written. The two must not overlap in foreign memory. */
@@ -171,11 +171,11 @@ public:
     return *this;
   }
 
-  /* Becomes what other is: with its memory, its context and that of its mirror. This allocates, copies
-   * and throws nothing and does not write to the memory that this array had; locks and guards of that
-   * keep it alive. But if other has other ghost cells or less alignment, and neither is empty, it copies
-   * the elements as above, and fails as above; Array().swap(*this) before it avoids that. other is empty
-   * afterwards, except after a failure. */
+  /* Takes over the memory of other, its context and that of its mirror. This allocates, copies
+   * and throws nothing, and does not write to the memory that this array had; locks and guards
+   * keep that memory alive. But if neither is empty and other has other ghost cells or less
+   * alignment, it copies the elements like the assignment above, and may throw the same; call
+   * Array().swap(*this) first to avoid that. other is empty afterwards, except after a failure. */
   Array &operator=(Array &&other) { // NOLINT(performance-noexcept-move-constructor): it may copy
     if (this == &other) return *this;
     if (*this && other && !can_take(other)) {

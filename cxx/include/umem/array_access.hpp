@@ -1,5 +1,5 @@
-/* umem/array_access.hpp - what can be done with the elements of an array; Array (array.hpp) and
- * ArrayLock (array_lock.hpp) both offer it. */
+/* umem/array_access.hpp - access to the elements of an array. Array (array.hpp) and ArrayLock
+ * (array_lock.hpp) are derived from it. */
 #ifndef UMEM_ARRAY_ACCESS_HPP
 #define UMEM_ARRAY_ACCESS_HPP
 
@@ -21,17 +21,17 @@ namespace umem {
 template <class T, int N> class Array;
 template <class T, int N> class ArrayLock;
 
-/* How an array is laid out and where its other side is. */
+/* The layout of an array and the context of its mirror. */
 template <int N> struct ArrayOptions {
   Extents<N> ghosts = {}; /* cells below and above the interior of each dimension; not negative */
-  Context host = {}; /* of the mirror, where the CPU cannot use the memory itself; empty: Host */
-  /* In bytes, of the first element in memory on both sides: a power of two, else umem::value_error. An
-   * alignment below that of T, and 0, mean that of T. */
+  Context host = {};      /* of the mirror, if the CPU cannot use the memory itself; empty: Host */
+  /* In bytes, of the first element in memory on both sides: a power of two, else
+   * umem::value_error. 0 and alignments below that of T mean that of T. */
   std::size_t alignment = 0;
 };
 
-/* T const: the elements are only read. Checked functions throw umem::moved_from_error for an array
- * that is empty, and umem::locked_error where a lock or a guard stands against them. */
+/* T const: the elements are only read. Checked functions throw umem::moved_from_error for an
+ * empty array, and umem::locked_error if a lock or a guard forbids the access. */
 template <class T, int N> class ArrayAccess {
 public:
   using element_type = T;
@@ -41,10 +41,10 @@ public:
 
   /* ---- questions ---- */
 
-  /* False for an array that was moved from or default-constructed; its extents are 0. */
+  /* False for a default-constructed or moved-from array; its extents are 0. */
   explicit operator bool() const noexcept { return static_cast<bool>(mirror_); }
 
-  /* Of the interior: ghost cells are not counted. */
+  /* Of the interior, without ghost cells. */
   Extents<N> const &extents() const noexcept { return extents_; }
   UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
   index size() const noexcept { return mirror_ ? extents_.product() : 0; }
@@ -54,27 +54,28 @@ public:
   /* In elements. */
   Extents<N> strides() const noexcept { return layout<T>(nullptr).strides; }
 
-  /* Where the array lives. */
+  /* The context of the memory: the device side. */
   Context const &context() const { return mirror().device(); }
 
-  /* Where the CPU works on it: context() itself, where that is CPU-accessible. */
+  /* The context of the host side: context() itself if the CPU can use its memory. */
   Context const &host_context() const { return mirror().host(); }
 
-  /* Of the first element in memory, a ghost cell where there are any, in context(). The elements
-   * there need not be current: sync_to_device() first. The null of context() for no elements. */
+  /* The address in context() of the first element in memory, a ghost cell if there are any; the
+   * null of context() for no elements. Call sync_to_device() before using it: the elements there
+   * may be old. */
   address adr() const { return mirror().adr(); }
 
   /* Bytes in memory, with ghost cells. */
   std::size_t nbytes() const { return mirror().nbytes(); }
 
-  /* Which side holds what was last written. Side::both where the CPU works on context() itself. */
+  /* The side that was written last. Side::both if both are current, or if both are one memory. */
   Side current() const { return mirror().current(); }
 
   /* ---- the elements, on one side ---- */
 
-  /* A guard, for as long as which the CPU works on the elements; a transfer takes place first where
-   * the other side alone is current. umem::read: only to read; umem::write: both ways;
-   * umem::discard: to write all elements, without the old contents. */
+  /* A guard of the host side: while it lives, the CPU may use the elements. If only the device
+   * side is current, the elements are transferred first. umem::read: to read; umem::write: to
+   * read and write; umem::discard: to write all elements, without their old values. */
   HostGuard<T const, N> host(read_t) const {
     return guard<Side::host, T const>(detail::Access::read);
   }
@@ -87,8 +88,8 @@ public:
     return guard<Side::host, T>(detail::Access::discard);
   }
 
-  /* The same for the memory of context(), for kernels. On an ordered context the transfer is queued
-   * there. umem::not_supported_error where addresses are no pointers. */
+  /* The same for the memory of context(), for kernels. An ordered context queues the transfer.
+   * Throws umem::not_supported_error if addresses are no pointers. */
   DeviceGuard<T const, N> device(read_t) const {
     return guard<Side::device, T const>(detail::Access::read);
   }
@@ -103,8 +104,8 @@ public:
 
   /* ---- single elements, on whichever side they are ---- */
 
-  /* The element at N indices, which may be those of a ghost cell; nothing else is transferred.
-   * umem::index_error where one is out of range. */
+  /* The element at N indices, which may be those of a ghost cell. Transfers nothing else. Throws
+   * umem::index_error if an index is out of range. */
   template <class... I, class = std::enable_if_t<(detail::is_index<I> && ...)>>
   value_type get(I... i) const {
     return get(indices(i...));
@@ -115,7 +116,7 @@ public:
     return *std::launder(reinterpret_cast<value_type *>(bytes));
   }
 
-  /* Makes it value. umem::locked_error also while any guard lives. */
+  /* Sets the element to value. Throws umem::locked_error also while any guard lives. */
   template <class... I, class = std::enable_if_t<(detail::is_index<I> && ...)>>
   void set(value_type const &value, I... i) {
     set(value, indices(i...));
@@ -127,17 +128,18 @@ public:
 
   /* ---- transfers ---- */
 
-  /* Makes this side current too, where it is not; the transfer is complete on return. */
+  /* Makes this side current too. The transfer is complete on return. */
   void sync_to_host() const { mirror().sync(Side::host, key_); }
   void sync_to_device() const { mirror().sync(Side::device, key_); }
 
-  /* The same, queued where context() is ordered: guards, get and set wait for it. It runs beside
-   * other work when the host context is CudaHost. */
+  /* The same, queued if context() is ordered: guards, get and set wait for it. The transfer runs
+   * beside other work if the host context is CudaHost. */
   void start_sync_to_host() const { mirror().start_sync(Side::host, key_, context()); }
   void start_sync_to_device() const { mirror().start_sync(Side::device, key_, context()); }
 
-  /* The same, queued on another context of the same storage, such as umem::CudaAsync with a stream of
-   * its own, after what context() has queued so far. umem::value_error for another storage. */
+  /* The same, queued on another context of the same memory, such as umem::CudaAsync with a
+   * stream of its own, after what context() has queued so far. Throws umem::value_error for
+   * other memory. */
   void start_sync_to_host(Context const &queue) const {
     mirror().start_sync(Side::host, key_, queue);
   }
@@ -145,19 +147,19 @@ public:
     mirror().start_sync(Side::device, key_, queue);
   }
 
-  /* Brings what was written on the host into context(), and makes it durable there. */
+  /* Transfers a newer host side to context(), and makes the elements durable there. */
   void flush() const {
     sync_to_device();
     context().flush();
   }
 
-  /* Frees the mirror on the host, bringing context() up to date first; it comes back by itself when
-   * it is next used. umem::locked_error while a guard of the host lives. */
+  /* Frees the mirror, after updating context(). The next use of the host side allocates it
+   * again. Throws umem::locked_error while a guard of the host lives. */
   void release_host() const { mirror().release_host(key_); }
 
   /* ---- parts, for strided copies between any two storages ---- */
 
-  /* The elements of the array, whichever side they are on: part.hpp. */
+  /* The elements, whichever side is current: see part.hpp. */
   Part<T const, N> part() const { return make_part<T const>(); }
   Part<T, N> part() { return make_part<T>(); }
 
@@ -219,7 +221,7 @@ private:
     return Extents<N>();
   }
 
-  /* In bytes, from the first element in memory. */
+  /* The offset in bytes from the first element in memory. */
   std::size_t offset_of(Extents<N> const &i) const {
     mirror();
     Extents<N> strides = this->strides();

@@ -8,14 +8,14 @@
 
 namespace umem {
 
-/* Somebody else has the array: a lock, or a guard that this access would contradict. */
+/* A lock, or a guard that contradicts this access, keeps the array. */
 class UMEM_EXCEPTION locked_error : public runtime_error {
 public:
   explicit locked_error(char const *message) : runtime_error(message) {}
   explicit locked_error(std::string const &message) : runtime_error(message) {}
 };
 
-/* There is no array: it was moved from, or default-constructed. */
+/* The array is empty: it was moved from, or default-constructed. */
 class UMEM_EXCEPTION moved_from_error : public value_error {
 public:
   explicit moved_from_error(char const *message) : value_error(message) {}

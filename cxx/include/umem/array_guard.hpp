@@ -1,13 +1,12 @@
-/* umem/array_guard.hpp - access to the elements of an array on one side, for as long as the guard
- * lives.
+/* umem/array_guard.hpp - access to the elements of an array on one side, while the guard lives.
  *
  *     auto u = array.host(umem::write);
  *     u(0, 0) = 1;
  *     smooth(*u);                              // a View<double, 2>
  *
- * While a guard to write lives, nobody else writes and the other side throws umem::locked_error;
- * guards to read live beside each other, and beside a guard to write of the same side. A guard
- * keeps the memory alive, also when the array moves or ends before it. */
+ * While a guard to write lives, no other guard may write, and access to the other side throws
+ * umem::locked_error. Guards to read may exist beside each other, and beside a guard to write of
+ * the same side. A guard keeps the memory alive, also when the array moves or ends before it. */
 #ifndef UMEM_ARRAY_GUARD_HPP
 #define UMEM_ARRAY_GUARD_HPP
 
@@ -23,7 +22,7 @@ namespace umem {
 
 template <class T, int N> class ArrayAccess;
 
-/* What array.host() and array.device() are asked for. */
+/* The arguments of array.host() and array.device(). */
 struct read_t {
   explicit read_t() = default;
 };
@@ -33,14 +32,14 @@ struct write_t {
 struct discard_t {
   explicit discard_t() = default;
 };
-inline constexpr read_t read{};       /* look only */
+inline constexpr read_t read{};       /* only read */
 inline constexpr write_t write{};     /* read and write */
-inline constexpr discard_t discard{}; /* write everything: the old contents are not needed */
+inline constexpr discard_t discard{}; /* write all elements: the old values are not needed */
 
 namespace detail {
 
-/* Ends a guard of any kind after a failed write of the elements: the other side is current again, if it
- * was before. Only for loops of umem: elements that a program has written stay. */
+/* Ends a guard of any kind after a failed write of the elements: the other side is current
+ * again, if it was before. Only loops of umem use it: elements that a program has written stay. */
 struct FailedGuard {
   template <class G> static void end(G &guard) noexcept { guard.abandon(); }
 };
@@ -70,7 +69,7 @@ public:
 
   ~Guard() { release(); }
 
-  /* Ends the access before the guard's life ends; the view is empty then. */
+  /* Ends the access early. The view is empty afterwards. */
   void release() noexcept {
     if (!mirror_) return;
     mirror_->release(side, access_);
@@ -78,7 +77,7 @@ public:
     view_ = view_type();
   }
 
-  /* The elements. The view itself is no guard: it must not be used for longer than this lives. */
+  /* The elements. Do not use the view after the guard has ended. */
   view_type const &view() const noexcept { return view_; }
   view_type const &operator*() const noexcept { return view_; }
   view_type const *operator->() const noexcept { return &view_; }
@@ -93,7 +92,7 @@ public:
   UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
-  /* Where the elements are. umem::moved_from_error after release(). */
+  /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const {
     if (!mirror_) throw moved_from_error("the guard has ended: it was released, or moved from");
     return side == Side::host ? mirror_->host() : mirror_->device();
@@ -112,7 +111,7 @@ private:
     release();
   }
 
-  /* Takes over what acquire has counted. */
+  /* Takes over an access that Mirror::acquire has counted. */
   Guard(std::shared_ptr<detail::Mirror> mirror, detail::Access access,
         view_type const &view) noexcept
       : mirror_(std::move(mirror)), access_(access), view_(view) {}
@@ -122,7 +121,7 @@ private:
   view_type view_;
 };
 
-/* Access by the CPU, and access by the device (or whatever works on context() itself). */
+/* Access by the CPU, and access by kernels or by other users of the memory of context(). */
 template <class T, int N> using HostGuard = Guard<T, N, Side::host>;
 template <class T, int N> using DeviceGuard = Guard<T, N, Side::device>;
 

@@ -1,11 +1,11 @@
-/* umem/array_lock.hpp - an array for one owner alone.
+/* umem/array_lock.hpp - an array with one owner.
  *
  *     auto mine = array.lock();
  *     fill(*mine.host(umem::discard));         // array.host(...) throws umem::locked_error
  *
- * While the lock lives, all access to the elements but through it, and every transfer, throws
- * umem::locked_error. Locks protect parts of one thread's program from each other; they are no
- * mutexes. */
+ * While the lock lives, only the lock gives access to the elements: all other accesses and
+ * transfers throw umem::locked_error. Locks protect parts of one thread's program from each
+ * other; they are no mutexes. */
 #ifndef UMEM_ARRAY_LOCK_HPP
 #define UMEM_ARRAY_LOCK_HPP
 
@@ -17,8 +17,8 @@ namespace umem {
 
 template <class T, int N> class Array;
 
-/* Move-only; keeps the elements alive, also when the array moves or ends before it. An empty one,
- * which was moved from or released, throws umem::moved_from_error. */
+/* Move-only. Keeps the elements alive, also when the array moves or ends before it. Throws
+ * umem::moved_from_error after it was moved from or released. */
 template <class T, int N> class ArrayLock : public ArrayAccess<T, N> {
   using Base = ArrayAccess<T, N>;
 
@@ -31,7 +31,7 @@ public:
   }
   ~ArrayLock() { release(); }
 
-  /* Unlocks the array before the lock's life ends. */
+  /* Unlocks the array early. */
   void release() noexcept {
     if (this->mirror_) this->mirror_->unlock();
     Base().swap_members(*this);

@@ -1,5 +1,5 @@
-/* umem/array_mirror.hpp - the bytes of an array on one context, their mirror for the CPU, and who
- * may use which of the two; array.hpp is for programs. */
+/* umem/array_mirror.hpp - the bytes of an array on one context, their mirror for the CPU, and
+ * the rules for using the two. Programs include array.hpp. */
 #ifndef UMEM_ARRAY_MIRROR_HPP
 #define UMEM_ARRAY_MIRROR_HPP
 
@@ -20,14 +20,14 @@
 
 namespace umem {
 
-/* The sides of an array: the CPU's, and that of the context where it lives. */
+/* The sides of an array: host is for the CPU, device is the context of its memory. */
 enum class Side { host, device, both };
 
 namespace detail {
 
 enum class Access { read, write, discard };
 
-/* How a Mirror comes to be; see ArrayOptions. */
+/* The options of a Mirror; see ArrayOptions. */
 struct MirrorOptions {
   Context host;               /* empty: Host */
   std::size_t type_alignment; /* of an element */
@@ -35,22 +35,22 @@ struct MirrorOptions {
   bool zeroed = false;
 };
 
-/* What foreign memory goes back with, once. Lighter for compilers than std::function, and it need not
- * be copied. */
+/* Called once when foreign memory is no longer used. Compiles faster than std::function, and
+ * need not be copied. */
 struct Deleter {
   virtual ~Deleter() = default;
   virtual void call() = 0;
 };
-using AnyDeleter = std::unique_ptr<Deleter>; /* null: nothing is to be done */
+using AnyDeleter = std::unique_ptr<Deleter>; /* null: there is nothing to call */
 
-/* Whether F says itself that it is empty, as std::function does. A lambda without captures converts to bool
- * too, by way of a pointer that is never null. */
+/* Whether F has an operator bool of its own that reports an empty function, as std::function
+ * has. A lambda without captures also converts to bool: its function pointer is never null. */
 template <class F, class = void> inline constexpr bool can_be_empty = false;
 template <class F>
 inline constexpr bool
     can_be_empty<F, std::void_t<decltype(std::declval<F const &>().operator bool())>> = true;
 
-/* An empty std::function, a null pointer. */
+/* Whether f is an empty std::function or a null pointer. */
 template <class F> bool is_empty_function(F const &f) {
   if constexpr (std::is_pointer_v<F>)
     return f == nullptr;
@@ -70,17 +70,17 @@ template <class F> AnyDeleter make_deleter(F f) {
   return std::make_unique<Call>(std::move(f));
 }
 
-/* Where the current bytes are, or where new ones go. */
-struct MirrorPlace {
+/* The location of the current bytes, or of new ones. */
+struct Location {
   Context const *context; /* borrowed from the mirror */
   address adr;            /* of the first byte */
   Side side;
 };
 
-/* Shared by an array and its guards, locks and parts. Invariants: where the sides share memory, or
- * where there are no bytes, current_ is both; otherwise the host is current only while there is a
- * host_block_. A side that a guard writes to is the only current one from the beginning, so that
- * nobody needs to look at both. */
+/* An array shares it with its guards, locks and parts. Invariants: current_ is both if the sides
+ * share memory or there are no bytes; otherwise the host is current only while there is a
+ * host_block_. A guard that writes to a side makes it the only current one at once, so that no
+ * function has to look at guards and current_. */
 class Mirror {
 public:
   /* A new block. */
@@ -93,7 +93,7 @@ public:
     adr_ = block_.adr();
   }
 
-  /* A block that is there already. */
+  /* An existing block. */
   Mirror(Context device, address adr, std::size_t nbytes, MirrorOptions const &options,
          AnyDeleter deleter)
       : Mirror(std::move(device), nbytes, options, 0) {
@@ -104,13 +104,13 @@ public:
                         std::to_string(alignment_));
     adr_ = adr;
     is_foreign_ = true;
-    deleter_ = std::move(deleter); /* last: until here the caller owns the block */
+    deleter_ = std::move(deleter); /* last: the caller owns the block if this throws before */
   }
 
   Mirror(Mirror const &) = delete;
   Mirror &operator=(Mirror const &) = delete;
 
-  /* Failures are on the contexts, and told to the hook of umem_set_failure_hook. */
+  /* Records failures on the contexts, and reports them to the hook of umem_set_failure_hook. */
   ~Mirror() {
     bool outlived = is_foreign_ || device_.can(umemOffsets);
     if (outlived && current_ == Side::host) {
@@ -137,7 +137,7 @@ public:
   bool is_foreign() const noexcept { return is_foreign_; }
   Side current() const noexcept { return current_; }
 
-  /* ---- locks: key 0 is nobody's ---- */
+  /* ---- locks: no lock has key 0 ---- */
 
   /* The key of a new lock. */
   std::uint64_t lock(std::uint64_t key) {
@@ -147,18 +147,18 @@ public:
     return lock_ = ++last_key_;
   }
 
-  /* Throws while a lock of somebody else, or any guard, lives. */
+  /* Throws while a lock with another key, or any guard, lives. */
   void check_free(std::uint64_t key) const {
     check_lock(key);
     check_unguarded();
   }
 
-  /* By the owner of its key. */
+  /* Called by the owner of the key. */
   void unlock() noexcept { lock_ = 0; }
 
   /* ---- guards ---- */
 
-  /* Counts a guard in, and returns the first byte for it: a pointer; 0 for no bytes. */
+  /* Counts a new guard, and returns its first byte: a pointer; 0 for no bytes. */
   address acquire(Side side, Access access, std::uint64_t key) {
     bool writes = access != Access::read;
     check_lock(key);
@@ -177,8 +177,8 @@ public:
 
   void release(Side side, Access access) noexcept { count(side).of(access != Access::read) -= 1; }
 
-  /* For a failed call that was to overwrite side: if the other side was current before, it is again, and
-   * it alone, because side may have been written in part. */
+  /* After a failed call that was to overwrite side: if the other side was current before, it is
+   * now the only current one, because side may have been written in part. */
   void undo_overwrite(Side side) noexcept {
     if (is_shared_ || nbytes_ == 0 || before_.current == side) return;
     current_ = other_of(side);
@@ -187,7 +187,7 @@ public:
 
   /* ---- transfers ---- */
 
-  /* Makes side current too; the transfer is queued on queue. */
+  /* Makes side current too. The transfer is queued on queue. */
   void start_sync(Side side, std::uint64_t key, Context const &queue) {
     check_lock(key);
     check_guards(side, false);
@@ -238,13 +238,14 @@ public:
     }
   }
 
-  /* Copies nbytes at an offset into all sides that are current: so they stay it. */
+  /* Copies nbytes at an offset to all current sides, so that they stay current. */
   void set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes) {
     check_free(key);
     check_writable();
     bool to_device = !is_shared_ && current_ != Side::host;
     bool to_host = is_shared_ || current_ != Side::device;
-    if (to_device) settle(Side::device); /* both before either is written: they stay equal */
+    if (to_device)
+      settle(Side::device); /* wait for both before writing: if this throws, they are equal */
     if (to_host) settle(Side::host);
     if (to_device) copy(value, device_, adr_ + offset, nbytes);
     if (to_host) std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
@@ -262,28 +263,28 @@ public:
     make_current(Side::device);
   }
 
-  /* ---- copies; part.hpp puts them together ---- */
+  /* ---- copies; see part.hpp ---- */
 
-  /* Where to copy from. */
-  MirrorPlace source(std::uint64_t key) {
+  /* The source of a copy. */
+  Location source(std::uint64_t key) {
     check_lock(key);
-    return place(current_);
+    return locate(current_);
   }
 
-  /* Where to copy to; that side alone is current from now on. all: every byte is going to be
-   * written. A copy that fails is followed by undo_overwrite. */
-  MirrorPlace destination(std::uint64_t key, bool all) {
+  /* The destination of a copy; its side becomes the only current one. all: the copy writes every
+   * byte. Call undo_overwrite if the copy fails. */
+  Location destination(std::uint64_t key, bool all) {
     check_free(key);
     check_writable();
-    MirrorPlace to = place(all ? Side::device : current_);
+    Location to = locate(all ? Side::device : current_);
     overwrite(to.side);
     return to;
   }
 
-  /* Copies all bytes of src, which has as many. */
+  /* Copies all bytes of src, which must have as many. */
   void copy_from(Mirror &src, std::uint64_t src_key, std::uint64_t key) {
     if (nbytes_ == 0) return;
-    MirrorPlace from = src.source(src_key), to = destination(key, true);
+    Location from = src.source(src_key), to = destination(key, true);
     try {
       copy(*from.context, from.adr, *to.context, to.adr, nbytes_);
       wait_for(to.side, *from.context);
@@ -294,9 +295,9 @@ public:
     }
   }
 
-  /* Later use of that side of this waits for a copy between it and context, which may be queued.
-   * Where a guard of the CPU writes already, nothing will ask: the copy is complete on return, and
-   * its failures are thrown. */
+  /* Later use of side waits for a copy between it and context, which may still be queued. If a
+   * guard of the CPU writes already, there is no later use that could wait: then the copy is
+   * complete on return, which throws its failures. */
   void wait_for(Side side, Context const &context) {
     if (side == Side::host) {
       pending_host_.add(context);
@@ -325,7 +326,7 @@ private:
     adr_ = device_.null();
   }
 
-  /* The alignment to ask a context for: 0 where every block has it. */
+  /* The alignment to request from a context: 0 if all its blocks have it. */
   std::size_t beyond_natural(Context const &context) const noexcept {
     return alignment_ > context.alignment() ? alignment_ : 0;
   }
@@ -345,13 +346,13 @@ private:
     transferred_ = Side::both;
   }
 
-  /* The same for a write that may still fail: undo_overwrite takes it back. */
+  /* The same for a write that may still fail: undo_overwrite reverts it. */
   void overwrite(Side side) noexcept {
     before_ = {current_, transferred_};
     make_current(side);
   }
 
-  /* ---- who stands against it ---- */
+  /* ---- locks and guards that forbid an access ---- */
 
   void check_lock(std::uint64_t key) const {
     if (lock_ && lock_ != key) throw locked_error("the array is locked");
@@ -378,8 +379,8 @@ private:
 
   /* ---- moving bytes ---- */
 
-  /* Makes side current too, if its contents are to be kept; the transfer may be queued still, on
-   * queue, which is device_ or another context of the same storage. */
+  /* Makes side current too if its contents are to be kept. The transfer may still be queued on
+   * queue, which is device_ or another context of the same memory. */
   void bring(Side side, bool keep, Context const &queue) {
     if (is_shared_ || nbytes_ == 0) return;
     if (side == Side::host && !host_block_) {
@@ -406,8 +407,7 @@ private:
     transferred_ = std::exchange(current_, Side::both);
   }
 
-  /* Waits for the last transfer. Where it fails, the side that it came from alone is current
-   * again. */
+  /* Waits for the last transfer. If it has failed, only the side that it came from is current. */
   void finish_transfer() {
     Side from = std::exchange(transferred_, Side::both);
     if (from == Side::both) return;
@@ -419,7 +419,8 @@ private:
     }
   }
 
-  /* Work on side may begin on return: at once, for the CPU; queued on device_, for the device. */
+  /* Makes side ready for work: the CPU may start at once when this returns, work queued on
+   * device_ will start when it may. */
   void settle(Side side) {
     if (side == Side::device) return pending_device_.order_before(device_);
     finish_transfer();
@@ -429,12 +430,12 @@ private:
     if (device_.can(umemOrdered)) device_.synchronize();
   }
 
-  /* Both stands for the device. */
-  MirrorPlace place(Side side) {
+  /* The memory of a side; both means the device. */
+  Location locate(Side side) {
     if (side == Side::both) side = Side::device;
     settle(side);
-    return side == Side::host ? MirrorPlace{&host_, host_block_.adr(), side}
-                              : MirrorPlace{&device_, adr_, side};
+    return side == Side::host ? Location{&host_, host_block_.adr(), side}
+                              : Location{&device_, adr_, side};
   }
 
   Context device_;
@@ -444,17 +445,17 @@ private:
   bool is_shared_ = false; /* the CPU works on device_'s memory: there is no mirror */
   bool is_foreign_ = false;
   address adr_ = 0;
-  Buffer block_;      /* empty: foreign, or no bytes */
-  Buffer host_block_; /* the mirror, once it was used */
+  Buffer block_;      /* empty if foreign or without bytes */
+  Buffer host_block_; /* the mirror; empty until its first use */
   AnyDeleter deleter_;
   Side current_ = Side::both;
-  Side transferred_ = Side::both; /* whence, by a transfer that may be queued still and that nobody
-                                     has written after; both: there is none */
+  Side transferred_ = Side::both; /* source of a transfer that may still be queued and after which
+                                     nothing was written; both: there is none */
   struct {
     Side current, transferred;
   } before_ = {Side::both, Side::both}; /* before the last overwrite of a side */
   Guards hosts_, devices_;
-  std::uint64_t lock_ = 0; /* the key of who has it locked */
+  std::uint64_t lock_ = 0; /* the key of its lock, 0 for none */
   std::uint64_t last_key_ = 0;
   PendingWork pending_host_, pending_device_;
 };

@@ -1,4 +1,4 @@
-/* umem/array_order.hpp - what was queued on ordered contexts and still uses some memory. */
+/* umem/array_order.hpp - work that ordered contexts have queued and that still uses some memory. */
 #ifndef UMEM_ARRAY_ORDER_HPP
 #define UMEM_ARRAY_ORDER_HPP
 
@@ -11,34 +11,34 @@
 namespace umem {
 namespace detail {
 
-/* The contexts whose queues are to be waited for before the memory is used otherwise. */
+/* The contexts whose queued work must be complete before the memory gets another use. */
 class PendingWork {
 public:
-  /* What was queued on context so far. Nothing, where it is not ordered. */
+  /* Adds what context has queued so far: nothing if it is not ordered. */
   void add(Context const &context) noexcept {
     if (!context.can(umemOrdered)) return;
     if (std::find(contexts_.begin(), contexts_.end(), context) != contexts_.end()) return;
     try {
       contexts_.push_back(context);
-    } catch (std::exception const &) { /* no memory: then at once */
+    } catch (std::exception const &) { /* without memory it waits at once */
       umem_synchronize(context.c_context());
     }
   }
 
-  /* Returns when it is all complete. */
+  /* Returns when all of this work is complete. */
   void synchronize() {
     for (Context const &context : contexts_) context.synchronize();
     contexts_.clear();
   }
 
-  /* Later work of context starts after it. */
+  /* Makes later work of context start after this work. */
   void order_before(Context const &context) {
     for (Context const &other : contexts_)
       if (other != context) context.wait(other);
     contexts_.clear();
   }
 
-  /* The same for destructors: failures stay on the contexts. */
+  /* The same for destructors: failures are recorded on the contexts. */
   void synchronize_quietly() noexcept {
     for (Context const &context : contexts_) umem_synchronize(context.c_context());
     contexts_.clear();

@@ -1,15 +1,15 @@
-/* umem/buffer.hpp - a block of bytes on any context, which ends with its owner.
+/* umem/buffer.hpp - a block of bytes on any context, which its owner frees.
  *
  *     umem::Buffer buffer(umem::Cuda(), 800);
  *     buffer.copy_from(values, 800);
  *
- * A buffer keeps its context alive. One that is default-constructed, moved from or released is empty:
- * it has no block, no context and size 0.
+ * A buffer keeps its context alive. A buffer that is default-constructed, moved from or released
+ * is empty: it has no block, no context and size 0.
  *
- * Order, on contexts that are ordered: copies with pointers are complete on return, all else is queued;
- * both buffers of a queued copy are to live until context().synchronize().
+ * On ordered contexts, copies with pointers are complete on return; all other operations are
+ * queued. Keep both buffers of a queued copy until context().synchronize().
  *
- * Threads: one buffer is for one thread at a time, as any standard container. */
+ * Threads: one thread at a time may use a buffer, as with any standard container. */
 #ifndef UMEM_BUFFER_HPP
 #define UMEM_BUFFER_HPP
 
@@ -23,7 +23,7 @@
 namespace umem {
 namespace detail {
 
-/* [offset, offset + count) is not inside of [0, size). */
+/* [offset, offset + count) is not within [0, size). */
 [[noreturn]] inline void raise_range(std::size_t offset, std::size_t count, std::size_t size,
                                      char const *what) {
   throw index_error(std::to_string(count) + " " + what + " at " + std::to_string(offset) +
@@ -34,14 +34,15 @@ inline void check_range(std::size_t offset, std::size_t count, std::size_t size,
   if (offset > size || count > size - offset) raise_range(offset, count, size, what);
 }
 
-/* Throws for an alignment that is no power of two, before anything is allocated: a context sees only
+/* Throws if alignment is no power of two, before anything is allocated: the context checks only
  * alignments beyond its natural one. 0 is the default. */
 inline void check_alignment(std::size_t alignment) {
   if (alignment & (alignment - 1))
     throw value_error("the alignment of " + std::to_string(alignment) + " is no power of two");
 }
 
-/* adr as a pointer, where the CPU may use it so: all of capabilities. */
+/* adr as a pointer. Throws unless the context has all of capabilities, which say how the CPU may
+ * use it. */
 inline void *pointer_to(Context const &context, address adr, unsigned capabilities) {
   if (!context.can(capabilities))
     throw not_supported_error(std::string("the CPU has no such access to memory of ") +
@@ -49,7 +50,7 @@ inline void *pointer_to(Context const &context, address adr, unsigned capabiliti
   return reinterpret_cast<void *>(adr);
 }
 
-/* adr as a pointer for whoever may use it there, a GPU or the CPU; NULL for an empty handle. */
+/* adr as a pointer for the device of the context, a GPU or the CPU; NULL for an empty handle. */
 inline void *device_pointer(Context const &context, address adr) {
   if (context.can(umemOffsets))
     throw not_supported_error(std::string("addresses of ") + context.name() +
@@ -65,8 +66,9 @@ public:
   /* An empty buffer. */
   Buffer() = default;
 
-  /* nbytes of uninitialised memory at a multiple of alignment, a power of two (0: the context's natural
-   * one). Throws umem::memory_error without room; umem::value_error for an empty handle. */
+  /* nbytes of uninitialised memory at a multiple of alignment: a power of two, or 0 for the
+   * natural one of the context. Throws umem::memory_error if there is not enough memory, and
+   * umem::value_error for an empty handle. */
   explicit Buffer(Context const &context, std::size_t nbytes, std::size_t alignment = 0)
       : Buffer(context, context.allocate(nbytes, alignment), nbytes, alignment) {}
 
@@ -76,7 +78,7 @@ public:
     return Buffer(std::move(context), adr, nbytes, alignment);
   }
 
-  /* Takes over a block of nbytes that was allocated on context: the other way of release.
+  /* Takes over a block of nbytes that was allocated on context, such as one from release().
    * alignment: as given to allocate. */
   static Buffer adopt(Context context, address adr, std::size_t nbytes, std::size_t alignment = 0) {
     return Buffer(std::move(context), adr, nbytes, alignment);
@@ -92,8 +94,8 @@ public:
     return *this;
   }
 
-  /* Frees the block. A failure is on the context and the thread, and told to the hook of
-   * umem_set_failure_hook. */
+  /* Frees the block. Records a failure on the context and for the thread, and reports it to the
+   * hook of umem_set_failure_hook. */
   ~Buffer() {
     if (!context_) return;
     if (alignment_)
@@ -113,21 +115,21 @@ public:
   /* Whether there is a block. */
   explicit operator bool() const noexcept { return static_cast<bool>(context_); }
 
-  /* Where the block begins: an offset in a file can be 0. Of an empty buffer: 0. */
+  /* The address of the block; it can be 0, an offset in a file. 0 if the buffer is empty. */
   address adr() const noexcept { return adr_; }
 
   /* In bytes. */
   std::size_t size() const noexcept { return size_; }
 
-  /* As it was asked for; 0 is the context's natural one. */
+  /* As requested; 0 is the natural one of the context. */
   std::size_t alignment() const noexcept { return alignment_; }
 
-  /* The empty handle when the buffer is empty. */
+  /* The empty handle if the buffer is empty. */
   Context const &context() const noexcept { return context_; }
 
-  /* The block for the CPU; NULL when the buffer is empty. Throws umem::not_supported_error where
-   * addresses are no pointers, or may not be written through (a file mapped with mode "r" has the
-   * second form only). On an ordered context, synchronise it before looking. */
+  /* The block for the CPU; NULL if the buffer is empty. Throws umem::not_supported_error if
+   * addresses are no pointers or the CPU may not write there (for a file mapped with mode "r"
+   * only the second form works). Synchronise an ordered context before you read. */
   void *data() {
     return context_ ? detail::pointer_to(context_, adr_, umemCpuReadable | umemCpuWritable)
                     : nullptr;
@@ -136,8 +138,8 @@ public:
     return context_ ? detail::pointer_to(context_, adr_, umemCpuReadable) : nullptr;
   }
 
-  /* Gives the block away, to be freed with the context's deallocate(address, alignment), so keep a
-   * handle of the context. The buffer is empty afterwards. */
+  /* Gives the block to the caller, who frees it by deallocate(address, alignment) of the
+   * context: keep a handle of it. The buffer is empty afterwards. */
   [[nodiscard]] address release() noexcept {
     context_ = Context();
     size_ = 0;
@@ -145,8 +147,8 @@ public:
     return std::exchange(adr_, 0);
   }
 
-  /* Makes the buffer nbytes long. What fits is kept, what is new is uninitialised, and the block may
-   * move. After a failure all is as before. */
+  /* Makes the buffer nbytes long. It keeps the bytes that fit; new bytes are uninitialised. The
+   * block may move. After a failure everything is as before. */
   void resize(std::size_t nbytes) {
     if (alignment_) {
       Buffer moved(context_, nbytes, alignment_);
@@ -163,8 +165,8 @@ public:
     if (size_) context_.set(adr_, c, size_);
   }
 
-  /* Copies nbytes, from the one at offset on, between the buffer and memory of the program. Throws
-   * umem::index_error, having copied nothing, beyond the end of the buffer. */
+  /* Copies nbytes, starting at offset, between the buffer and memory of the program. Throws
+   * umem::index_error, having copied nothing, if they exceed the buffer. */
   void copy_to(void *dst, std::size_t nbytes, std::size_t offset = 0) const {
     detail::check_range(offset, nbytes, size_, "bytes");
     if (nbytes) copy(context_, adr_ + offset, dst, nbytes);
@@ -174,7 +176,7 @@ public:
     if (nbytes) copy(src, context_, adr_ + offset, nbytes);
   }
 
-  /* Copies nbytes, from the one at offset on, to those of dst from dst_offset on. As above. */
+  /* Copies nbytes, starting at offset, to dst, starting at dst_offset. Throws the same. */
   void copy_to(Buffer &dst, std::size_t nbytes, std::size_t offset = 0,
                std::size_t dst_offset = 0) const {
     detail::check_range(offset, nbytes, size_, "bytes");
@@ -182,7 +184,7 @@ public:
     if (nbytes) copy(context_, adr_ + offset, dst.context_, dst.adr_ + dst_offset, nbytes);
   }
 
-  /* Copies all bytes; the sizes are equal, else umem::value_error. */
+  /* Copies all bytes. Throws umem::value_error if the sizes differ. */
   void copy_to(Buffer &dst) const {
     if (size_ != dst.size_)
       throw value_error("a copy of all " + std::to_string(size_) + " bytes into a buffer of " +
@@ -192,14 +194,14 @@ public:
   void copy_from(Buffer const &src) { src.copy_to(*this); }
 
 private:
-  /* Has the block already. */
+  /* Takes over an allocated block. */
   Buffer(Context context, address adr, std::size_t nbytes, std::size_t alignment) noexcept
       : context_(std::move(context)), adr_(adr), size_(nbytes), alignment_(alignment) {}
 
   Context context_;
   address adr_ = 0;
   std::size_t size_ = 0;
-  std::size_t alignment_ = 0; /* 0: the block is umem_free's, else umem_aligned_free's */
+  std::size_t alignment_ = 0; /* 0: umem_free frees the block, else umem_aligned_free */
 };
 
 } // namespace umem

@@ -1,10 +1,10 @@
-/* umem/config.hpp - what all C++ headers of umem share: marks of functions, checks, the type of
- * indices. */
+/* umem/config.hpp - what all C++ headers of umem share: markers of functions, checks, the type
+ * of indices. */
 #ifndef UMEM_CONFIG_HPP
 #define UMEM_CONFIG_HPP
 
-/* A missing file stops the compiler at once; the directive "error" would be the first of hundreds of
- * messages. Each public header includes this one before it uses C++17. */
+/* A missing file stops the compiler at once; the directive "error" would be followed by hundreds
+ * of messages. Each public header includes this one before it uses C++17. */
 #if __cplusplus < 201703L
 #define UMEM_NEEDS "umem's C++ headers need C++17: -std=c++17, or link the CMake target umem::cxx"
 #include UMEM_NEEDS
@@ -14,15 +14,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-/* Marks a function that runs on the host and, compiled for CUDA, on the device. Call operators of
- * functors that kernels take carry it. */
+/* Marks a function that runs on the host and, compiled for CUDA, on the device: also the call
+ * operators of functors for kernels. */
 #if defined(__CUDACC__)
 #define UMEM_FUNCTION __host__ __device__
 #else
 #define UMEM_FUNCTION
 #endif
 
-/* Marks a function of the host that the compiler always inlines. */
+/* Marks a host function that the compiler always inlines. */
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
 /* Whether access by indices, such as view(i, j), is checked: 1 or 0. A program may define it
@@ -67,15 +67,15 @@
                  : ::umem::detail::fail_check(#__VA_ARGS__, __FILE__, __LINE__, __func__))
 #endif
 
-/* Checks what a caller gave in a function of both sides: on the host, `otherwise` throws; the
- * device has no exceptions and asserts. */
+/* Checks an argument in a function for host and device. If it is wrong, `otherwise` throws on
+ * the host; the device has no exceptions and asserts. */
 #if defined(__CUDA_ARCH__)
 #define UMEM_CHECK(condition, otherwise) UMEM_ASSERT(condition)
 #else
 #define UMEM_CHECK(condition, otherwise) ((condition) ? static_cast<void>(0) : (otherwise))
 #endif
 
-/* To the preprocessor a word is 0: this refuses -DUMEM_CHECKS=ON. */
+/* Refuses -DUMEM_CHECKS=ON: to the preprocessor a word is 0. */
 static_assert(UMEM_CHECKS == 0 || UMEM_CHECKS == 1, "UMEM_CHECKS is 1, for bounds checks, or 0");
 
 namespace umem {

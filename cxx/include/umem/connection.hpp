@@ -1,10 +1,11 @@
-/* umem/connection.hpp - a second address for an array, for as long as the object lives.
+/* umem/connection.hpp - a second address for an array, while the object lives.
  *
  *     umem::Connection host(gpu, adr, 800, umem::Host());
  *     fill(static_cast<double *>(host.data()));
- *     host.sync_back();                                    // the array on the GPU is up to date
+ *     host.sync_back();                                    // updates the array on the GPU
  *
- * Where both places are one memory there is one address and syncs move nothing: umem/connect.h. */
+ * If both contexts share the memory, there is one address and syncs move nothing: see
+ * umem/connect.h. */
 #ifndef UMEM_CONNECTION_HPP
 #define UMEM_CONNECTION_HPP
 
@@ -15,12 +16,12 @@
 
 namespace umem {
 
-/* Move-only; keeps both contexts, but not the array, alive. One that was moved from is empty, and
- * syncs do nothing. */
+/* Move-only. Keeps both contexts alive, but not the array. A moved-from connection is empty, and
+ * its syncs do nothing. */
 class Connection {
 public:
-  /* Connects the nbytes at adr in context with an address in mirror, at a multiple of alignment (a power
-   * of two; 0: any), where they are the same bytes. */
+  /* Connects the nbytes at adr in context with an address in mirror that holds the same bytes.
+   * The address is a multiple of alignment: a power of two, or 0 for any. */
   Connection(Context context, address adr, std::size_t nbytes, Context mirror,
              std::size_t alignment = 0)
       : context_(std::move(context)), mirror_(std::move(mirror)), context_adr_(adr), size_(nbytes),
@@ -37,7 +38,7 @@ public:
     return *this;
   }
 
-  /* Moves no bytes: sync_back first. Failures are told as by ~Buffer. */
+  /* Moves no bytes: call sync_back first. Records and reports failures as ~Buffer does. */
   ~Connection() {
     if (mirror_)
       umem_disconnect(context_.c_context(), context_adr_, mirror_.c_context(), adr_, alignment_);
@@ -61,13 +62,12 @@ public:
 
   Context const &mirror() const noexcept { return mirror_; }
 
-  /* adr() for the CPU; umem::not_supported_error where it may not read and write there. */
+  /* adr() for the CPU. Throws umem::not_supported_error if the CPU may not read and write there. */
   void *data() const {
     return detail::pointer_to(mirror_, adr_, umemCpuReadable | umemCpuWritable);
   }
 
-  /* Brings the mirror, or the array, up to date with the other side: all bytes. Ordered as
-   * umem::copy. */
+  /* Copies all bytes to the mirror, or back to the array. Ordered as umem::copy is. */
   void sync() const {
     if (mirror_)
       detail::check(

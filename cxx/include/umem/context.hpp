@@ -1,17 +1,17 @@
-/* umem/context.hpp - a place that holds bytes, as a handle.
+/* umem/context.hpp - handles of contexts: objects that stand for a storage.
  *
- *     umem::File file("array.bin", "w+");      // the only line that names the place
+ *     umem::File file("array.bin", "w+");      // the only line that names the storage
  *     umem::Buffer buffer(file, 800);
  *
- * Context is the handle of any context; Host, File, Cuda, ... are Contexts that know how to construct
- * theirs. All handles share: copies mean the same context, which ends with the last of them, and
- * with the last buffer, array or adaptor that stands on it. A moved-from handle is empty.
+ * Context is the handle of any context; Host, File, Cuda, ... are Contexts that construct one of
+ * their kind. Copies of a handle share the context. It ends with its last handle and the last
+ * buffer, array or adaptor that uses it. A moved-from handle is empty.
  *
- * Failures are exceptions (error.hpp). What only the end of a context reveals, such as a failing
- * close, cannot be thrown: flush first, or set umem_set_failure_hook. The C context keeps its own
- * record of failures besides, for umem_get_status.
+ * Failures are exceptions (error.hpp). A destructor cannot throw a failure that only the end of
+ * a context reveals, such as a failing close: flush first, or set umem_set_failure_hook. The C
+ * context also keeps its own record of failures, for umem_get_status.
  *
- * Threads: as the context itself (umem/context.h); handles, as std::shared_ptr. */
+ * Threads: see umem/context.h for contexts; handles follow the rules of std::shared_ptr. */
 #ifndef UMEM_CONTEXT_HPP
 #define UMEM_CONTEXT_HPP
 
@@ -30,13 +30,13 @@
 
 namespace umem {
 
-/* Where a byte is: a pointer, or an offset in a file. */
+/* The address of a byte: a pointer, or an offset in a file. */
 using address = std::uintptr_t;
 
 namespace detail {
 
-/* Memory for a C context of any type, and its end. One class for all: a template for each would take
- * a tenth of the time that umem.hpp takes to compile. */
+/* Memory for a C context of any type, and its end. One class for all types: a template for each
+ * would take a tenth of the time that umem.hpp takes to compile. */
 struct HeldContext {
   HeldContext(std::size_t size, std::shared_ptr<void> kept)
       : below(std::move(kept)), memory(::operator new(size)) {}
@@ -49,11 +49,11 @@ struct HeldContext {
 
   std::shared_ptr<void> below; /* what the C context uses; may be empty; released after its end */
   void *memory;
-  umemVirtual *constructed = nullptr; /* what it holds, once that succeeded */
+  umemVirtual *constructed = nullptr; /* the C context in the memory, once constructed */
 };
 
-/* The number of a context's device, which never changes: known once a handle has asked for it, and to
- * copies made later. Asking costs a call of the GPU's driver. */
+/* The number of the device of a context, which never changes. A handle asks for it once, and
+ * copies made later know it. Asking costs a call of the driver of the GPU. */
 class Ordinal {
 public:
   Ordinal() = default;
@@ -85,11 +85,11 @@ public:
   /* An empty handle: every call but the tests of emptiness throws umem::value_error. */
   Context() = default;
 
-  /* Takes part in the ownership of a context that C code has constructed; the shared_ptr's deleter is to
-   * call umem_dtor and to free the struct. */
+  /* Shares the ownership of a context that C code has constructed. The deleter of the shared_ptr
+   * must call umem_dtor and free the struct. */
   explicit Context(std::shared_ptr<umemVirtual> context) : context_(std::move(context)) {}
 
-  /* A context that lives elsewhere and longer than all handles and what stands on them; they do not end
+  /* Borrows a context that outlives all handles and everything that uses them; they do not end
    * it. */
   static Context borrow(umemVirtual *context) {
     return Context(std::shared_ptr<umemVirtual>(std::shared_ptr<void>(), context));
@@ -103,7 +103,7 @@ public:
 
   explicit operator bool() const noexcept { return static_cast<bool>(context_); }
 
-  /* The C context; NULL when empty. Belongs to the handles. */
+  /* The C context, which belongs to the handles; NULL if empty. */
   umemVirtual *c_context() const noexcept { return context_.get(); }
 
   /* ---- questions ---- */
@@ -118,8 +118,8 @@ public:
   }
   bool is_cpu_accessible() const noexcept { return can(umemCpuReadable | umemCpuWritable); }
 
-  /* What a pool, a limit or another adaptor goes over, and of a context of umem::open the next layer;
-   * empty where there is none. The handle keeps this context alive too. */
+  /* The context below a pool, a limit or another adaptor: the next layer of a stack. Empty if
+   * there is none. The handle keeps that context alive too. */
   Context upstream() const {
     std::uint64_t before = umem_thread_failures();
     auto *below = static_cast<umemVirtual *>(umem_get_upstream(c_context()));
@@ -169,7 +169,7 @@ public:
       set(adr, 0, nbytes);
     } catch (...) {
       umem_aligned_free(c_context(), adr);
-      umem_thread_clear(); /* when that fails too, what is thrown is still why there is no block */
+      umem_thread_clear(); /* if the free fails too, the exception still names the first failure */
       throw;
     }
     return adr;
@@ -181,7 +181,7 @@ public:
     return checked(umem_realloc(c_context(), adr, old_size, new_size));
   }
 
-  /* Gives back what allocate, allocate_zeroed or reallocate returned; alignment as given there. */
+  /* Frees a block of allocate, allocate_zeroed or reallocate; alignment as given there. */
   void deallocate(address adr, std::size_t alignment = 0) const {
     std::uint64_t before = umem_thread_failures();
     if (alignment)
@@ -209,7 +209,7 @@ public:
   /* Makes what was written durable. */
   void flush() const { detail::check(umem_flush(c_context())); }
 
-  /* Gives unused storage back, all but about keep bytes. */
+  /* Frees unused storage, all but about keep bytes. */
   void trim(std::size_t keep = 0) const { detail::check(umem_trim(c_context(), keep)); }
 
 protected:
@@ -261,7 +261,7 @@ private:
     raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
   }
 
-  /* As info() tells it. */
+  /* As in info(). */
   std::int64_t ordinal() const {
     return ordinal_.get([this] { return info().ordinal; });
   }
@@ -292,7 +292,7 @@ private:
 
 namespace detail {
 
-/* For C, to which a path ends at its first zero. */
+/* A path for C, which would cut it at its first zero byte. */
 inline char const *c_path(std::string const &path) {
   if (path.find('\0') != std::string::npos) throw value_error("the path holds a zero byte");
   return path.c_str();
@@ -312,19 +312,19 @@ public:
   /* A handle of the outermost File in the stack of context; umem::type_error where there is none. */
   static File of(Context const &context) { return File(layer_of(context, "file")); }
 
-  /* A nameless one that vanishes at the end. */
+  /* A nameless file that vanishes at the end. */
   static File scratch() {
     return File(make<umemFile>([](umemFile *ctx) { return umemFile_ctor(ctx, nullptr, "w+"); }));
   }
 
-  /* Takes over an open descriptor: umemFile_adopt. When this throws, fd is still the caller's. */
+  /* Takes over an open descriptor: umemFile_adopt. If this throws, the caller keeps fd. */
   static File adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
     return File(make<umemFile>(
         [fd, &options](umemFile *ctx) { return umemFile_adopt_with(ctx, fd, &options); }));
   }
 
-  /* A new file that commit() puts in the place of the one at path, at one instant: umemFile_replace.
-   * Without a commit it is removed, and the old file stays as it is. */
+  /* A new file. commit() replaces the one at path by it in one step: umemFile_replace. Without a
+   * commit the new file is removed, and the old one stays as it is. */
   static File replace(std::string const &path) {
     return File(make<umemFile>(
         [path = detail::c_path(path)](umemFile *ctx) { return umemFile_replace(ctx, path); }));
@@ -349,12 +349,12 @@ public:
   /* A handle of the outermost MMap in the stack of context; umem::type_error where there is none. */
   static MMap of(Context const &context) { return MMap(layer_of(context, "mmap")); }
 
-  /* A nameless one that vanishes at the end. */
+  /* A nameless file that vanishes at the end. */
   static MMap scratch() {
     return MMap(make<umemMMap>([](umemMMap *ctx) { return umemMMap_ctor(ctx, nullptr, "w+"); }));
   }
 
-  /* Takes over an open descriptor: umemMMap_adopt. When this throws, fd is still the caller's. */
+  /* Takes over an open descriptor: umemMMap_adopt. If this throws, the caller keeps fd. */
   static MMap adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
     return MMap(make<umemMMap>(
         [fd, &options](umemMMap *ctx) { return umemMMap_adopt_with(ctx, fd, &options); }));
@@ -463,9 +463,9 @@ inline void copy(Context const &src, address src_adr, Context const &dst, addres
   detail::check(umem_copy_strided(src.c_context(), src_adr, dst.c_context(), dst_adr, &layout));
 }
 
-/* As the first, calling progress(done, total) between parts of step bytes (0: umem chooses); false from it
- * ends the copy with umem::cancelled_error. What progress throws ends the copy too and comes out
- * here. */
+/* As the first, with calls of progress(done, total) after each step bytes (0: umem chooses). If
+ * progress returns false, the copy ends with umem::cancelled_error. If progress throws, the copy
+ * ends too, and throws the same exception. */
 template <
     class Progress,
     class = std::enable_if_t<std::is_invocable_r_v<bool, Progress &, std::uint64_t, std::uint64_t>>>
@@ -507,13 +507,13 @@ inline Context const &pointers() {
 
 } // namespace detail
 
-/* Copies nbytes into memory of the program, where they are complete on return. */
+/* Copies nbytes to memory of the program. The copy is complete on return. */
 inline void copy(Context const &src, address src_adr, void *dst, std::size_t nbytes) {
   copy(src, src_adr, detail::pointers(), reinterpret_cast<address>(dst), nbytes);
   if (src.can(umemOrdered)) src.synchronize();
 }
 
-/* Copies nbytes from memory of the program, which may be used again on return. */
+/* Copies nbytes from memory of the program, which the program may reuse on return. */
 inline void copy(void const *src, Context const &dst, address dst_adr, std::size_t nbytes) {
   copy(detail::pointers(), reinterpret_cast<address>(src), dst, dst_adr, nbytes);
   if (dst.can(umemOrdered)) dst.synchronize();

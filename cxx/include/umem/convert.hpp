@@ -1,12 +1,13 @@
 /* umem/convert.hpp - elements copied into those of another type, on host or GPU.
  *
  *     umem::convert(umem::on_host, doubles, floats);
- *     umem::convert(int_array, double_array);               // where double_array lives
+ *     umem::convert(int_array, double_array);               // on the place of double_array
  *
- * Each is static_cast to the other type, which may be the same; what that does not define (a float
- * beyond the range of an integer) is not defined here. Places, elements, order and failures as in
- * transform.hpp. So without a place arrays on any two storages will do: from a GPU to the host, and
- * from the host or a file to a GPU, the elements are converted on the host. */
+ * Each element is converted by static_cast to the other type, which may be the same. A
+ * conversion that C++ does not define (a float beyond the range of an integer) is not defined
+ * here. See transform.hpp for places, elements, order and failures. Without a place, the arrays
+ * may be on any two contexts: from a GPU to the host, and from the host or a file to a GPU, the
+ * host converts the elements. */
 #ifndef UMEM_CONVERT_HPP
 #define UMEM_CONVERT_HPP
 

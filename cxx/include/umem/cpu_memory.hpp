@@ -1,4 +1,4 @@
-/* umem/cpu_memory.hpp - what the standard's allocators need of a context, for allocator.hpp and
+/* umem/cpu_memory.hpp - memory of a context for the allocators of allocator.hpp and
  * memory_resource.hpp. */
 #ifndef UMEM_CPU_MEMORY_HPP
 #define UMEM_CPU_MEMORY_HPP
@@ -12,11 +12,11 @@
 namespace umem {
 namespace detail {
 
-/* Memory of a context whose addresses are pointers for this CPU. Copied only, never moved from: an allocator
- * that is moved keeps its value. */
+/* Memory of a context whose addresses are pointers for this CPU. It is copied, never moved from:
+ * a moved-from allocator keeps its value. */
 class CpuMemory {
 public:
-  /* Throws umem::not_supported_error for memory that the CPU cannot read and write,
+  /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
    * umem::value_error for an empty handle. */
   explicit CpuMemory(Context const &context) : context_(context) {
     if (!context) throw value_error("memory of an empty context handle");
@@ -29,7 +29,7 @@ public:
   void *allocate(std::size_t nbytes, std::size_t alignment) const {
     check_alignment(alignment);
     if (context_.can(umemOrdered)) {
-      /* The CPU may not touch the block before what the queue still does with those bytes. */
+      /* Work that is still queued may use these bytes: the CPU must wait. */
       Buffer block(context_, nbytes, beyond_natural(alignment));
       context_.synchronize();
       return reinterpret_cast<void *>(block.release());
@@ -37,7 +37,7 @@ public:
     return reinterpret_cast<void *>(context_.allocate(nbytes, beyond_natural(alignment)));
   }
 
-  /* A failure is on the context and the thread, as Buffer's. */
+  /* Records and reports a failure as ~Buffer does. */
   void deallocate(void *block, std::size_t alignment) const noexcept {
     if (beyond_natural(alignment))
       umem_aligned_free(context_.c_context(), reinterpret_cast<address>(block));
@@ -48,7 +48,7 @@ public:
   Context const &context() const noexcept { return context_; }
 
 private:
-  /* The alignment to ask for: 0 where every block has it. */
+  /* The alignment to request: 0 if every block has it. */
   std::size_t beyond_natural(std::size_t alignment) const noexcept {
     return alignment > context_.alignment() ? alignment : 0;
   }

@@ -1,6 +1,6 @@
-/* umem/dynamic_view.hpp - a view whose rank is known at run time: for what reads, prints or passes
- * on arrays of any rank. Access costs a loop over the dimensions; to<N>() gives the View for the
- * work. */
+/* umem/dynamic_view.hpp - a view whose rank is known at run time: for code that reads, prints or
+ * passes on arrays of any rank. Each access costs a loop over the dimensions; to<N>() returns
+ * the View for the work. */
 #ifndef UMEM_DYNAMIC_VIEW_HPP
 #define UMEM_DYNAMIC_VIEW_HPP
 
@@ -16,8 +16,8 @@
 
 namespace umem {
 
-/* As View, which says what the members mean; the first rank() numbers of each are in use. T may be
- * const. Trivially copyable; host only. */
+/* A View of any rank: see View for what the members mean. The first rank() numbers of each are
+ * in use. T may be const. Trivially copyable; host only. */
 template <class T> class DynamicView {
 public:
   using element_type = T;
@@ -32,7 +32,7 @@ public:
   /* An empty view of rank 0. */
   DynamicView() = default;
 
-  /* Of the same elements as view, whose T may lack the const. */
+  /* The elements of view. T may be const where the T of view is not. */
   template <class U, int N,
             class = std::enable_if_t<std::is_same_v<U, T> || std::is_same_v<U const, T>>>
   DynamicView(View<U, N> const &view) noexcept : data(view.data), rank_(N) {
@@ -44,13 +44,13 @@ public:
     }
   }
 
-  /* Elements in C order without gaps. umem::value_error where the shape has more than max_rank
-   * dimensions, or not those of an array. */
+  /* Elements in C order without gaps. Throws umem::value_error if the shape has more than
+   * max_rank dimensions or is not that of an array. */
   DynamicView(T *data_, Shape const &shape)
       : DynamicView(data_, shape, contiguous(checked(shape))) {}
 
-  /* data_ is element (0, ..., 0); there are no ghost cells. umem::value_error where the numbers of
-   * extents and strides are not the same, or more than max_rank. */
+  /* data_ is element (0, ..., 0); there are no ghost cells. Throws umem::value_error if there
+   * are not as many strides as extents, or more than max_rank. */
   DynamicView(T *data_, Shape const &shape, Shape const &strides_)
       : data(data_), rank_(static_cast<int>(checked(shape).size())) {
     if (strides_.size() != shape.size())
@@ -80,8 +80,9 @@ public:
 
   bool is_empty() const noexcept { return !data || size() == 0; }
 
-  /* The element at rank() indices, in braces, as Extents or as a Shape. umem::index_error where
-   * they are not as many or one is out of range; umem::value_error for a view of nothing. */
+  /* The element at rank() indices, in braces, as Extents or as a Shape. Throws umem::index_error
+   * if there are not rank() indices or one is out of range, and umem::value_error if the view
+   * has no memory. */
   T &at(Shape const &indices) const { return at(indices.data(), indices.size()); }
   T &at(index const *indices, std::size_t count) const {
     if (!data) throw value_error("an element of an empty view");
@@ -97,7 +98,8 @@ public:
     return data[offset];
   }
 
-  /* The same elements with the rank known to the compiler; umem::type_error where it is not N. */
+  /* The same elements with a rank that the compiler knows. Throws umem::type_error if it is not
+   * N. */
   template <int N> View<T, N> to() const {
     static_assert(N >= 0 && N <= max_rank, "DynamicView: a view has at most 8 dimensions");
     if (N != rank_)
@@ -118,7 +120,7 @@ private:
     return numbers.at[k];
   }
 
-  /* shape, which is that of an array of at most max_rank dimensions. */
+  /* Returns shape if it is that of an array of at most max_rank dimensions, else throws. */
   static Shape const &checked(Shape const &shape) {
     if (shape.size() > static_cast<std::size_t>(max_rank))
       throw value_error("the shape " + detail::in_words(shape) + " has more than " +

@@ -1,4 +1,4 @@
-/* umem/element.hpp - what kinds of element there are, for files (npy.hpp) and text (print.hpp). */
+/* umem/element.hpp - the kinds of elements, for files (npy.hpp) and text (print.hpp). */
 #ifndef UMEM_ELEMENT_HPP
 #define UMEM_ELEMENT_HPP
 
@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-/* Those of CUDA, where its headers define them. */
+/* The types of CUDA, if its headers define them. */
 struct __half;
 struct __nv_bfloat16;
 
@@ -17,8 +17,7 @@ namespace detail {
 
 template <class T, class = void> struct complex_part { using type = void; };
 
-/* std::complex, cuda::std::complex and what looks like them: two floating-point numbers side by
- * side. */
+/* std::complex, cuda::std::complex and similar types: two floating-point numbers side by side. */
 template <class T>
 struct complex_part<T,
                     std::void_t<typename T::value_type, decltype(std::declval<T const &>().real()),
@@ -26,13 +25,13 @@ struct complex_part<T,
   using type = typename T::value_type;
 };
 
-/* The type of real and imaginary part; void for what is no complex number. */
+/* The type of the real and imaginary part; void if T is no complex number. */
 template <class T> using complex_part_t = typename complex_part<T>::type;
 
 template <class T> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<T>>;
 
-/* _Float16, if the compiler has it in C++; not every standard library knows it. GCC has it in C++ since
- * version 13, on x86 since 12. The macro of its precision exists earlier, for C. */
+/* _Float16, if the compiler has it in C++; some standard libraries do not support it. GCC has it
+ * in C++ since version 13, on x86 since 12. The macro of its precision exists earlier, for C. */
 #if defined(__FLT16_MANT_DIG__) && (defined(__clang__) || __GNUC__ >= 13 || defined(__SSE2__))
 #define UMEM_HAS_FLOAT16
 using Float16 = _Float16;
@@ -44,7 +43,7 @@ using Float16 = void;
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, __half> || std::is_same_v<T, Float16>;
 
-/* Floating-point numbers of 16 bits, which std::is_floating_point may not know. */
+/* Floating-point numbers of 16 bits, for which std::is_floating_point may be false. */
 template <class T>
 inline constexpr bool is_short_float = is_half<T> || std::is_same_v<T, __nv_bfloat16>;
 

@@ -1,7 +1,7 @@
 /* umem/error.hpp - failures as exceptions.
  *
- * Every exception of umem is an umem::error, and also the standard exception that says the same, so
- * that programs catch whichever they know:
+ * Every exception of umem is an umem::error, and also the standard exception with the same
+ * meaning: programs catch either.
  *
  *     umem::memory_error         std::bad_alloc
  *     umem::index_error          std::out_of_range
@@ -30,14 +30,14 @@
 #include <string>
 #include <utility>
 
-/* For what is thrown through shared libraries, or on its way there. */
+/* Marks classes that are thrown through shared libraries, and functions that throw them. */
 #define UMEM_EXCEPTION __attribute__((visibility("default")))
 
 namespace umem {
 
-/* What all exceptions of umem have in common. Not itself a std::exception, since each of them is
- * exactly one by its other base. Visible, so that a handler in one shared library catches what another
- * one throws, also with -fvisibility=hidden. */
+/* The base of all exceptions of umem. It is no std::exception itself: each exception is exactly
+ * one by its other base. Visible, so that a handler in one shared library catches exceptions of
+ * another one, also with -fvisibility=hidden. */
 class UMEM_EXCEPTION error {
 public:
   error(error const &) noexcept = default;
@@ -47,7 +47,7 @@ public:
   /* The kind of failure, as the C functions return it. */
   umemStatusType status() const noexcept { return status_; }
 
-  /* What failed and why. Lives as long as the exception. */
+  /* The function, its arguments and the cause. Valid as long as the exception. */
   char const *message() const noexcept { return text_; }
 
 protected:
@@ -60,13 +60,13 @@ protected:
 
 private:
   umemStatusType status_;
-  char text_[UMEM_MESSAGE_SIZE]; /* in place: an exception that tells of no memory needs none */
+  char text_[UMEM_MESSAGE_SIZE]; /* not on the heap, which may be exhausted */
 };
 
 namespace detail {
 
-/* An error that is also a Standard exception. Most standard libraries allocate nothing for its empty
- * text; where one does and finds no memory, std::bad_alloc is thrown instead. */
+/* An error that is also a Standard exception. Most standard libraries allocate nothing for its
+ * empty text; if one does and fails, std::bad_alloc is thrown instead. */
 template <class Standard> class UMEM_EXCEPTION standard_error : public error, public Standard {
 public:
   char const *what() const noexcept override { return message(); }
@@ -88,7 +88,7 @@ protected:
 
 } // namespace detail
 
-/* name: the class; status: what the C functions call it; standard: its other base. */
+/* name: the class; status: its umemStatusType; standard: its other base. */
 #define UMEM_DEFINE_ERROR(name, type, standard)                                                    \
   class UMEM_EXCEPTION name : public detail::standard_error<standard> {                            \
   public:                                                                                          \
@@ -109,7 +109,7 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 
 #undef UMEM_DEFINE_ERROR
 
-/* Throws the exception that goes with status, which is not umemOK. */
+/* Throws the exception of status, which is not umemOK. */
 [[noreturn]] inline void raise(umemStatusType status, char const *message) {
   switch (status) {
   case umemMemoryError:
@@ -129,7 +129,7 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
   case umemCancelledError:
     throw cancelled_error(message);
   case umemAssertError:
-  case umemOK: /* nothing has failed: umem contradicts itself */
+  case umemOK: /* a call must not reach this without a failure */
     throw assert_error(message);
   case umemRuntimeError:
   default:
@@ -139,16 +139,16 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 
 namespace detail {
 
-/* ---- what a function of the program has thrown that C code had called ----
+/* ---- exceptions of functions of the program that C code has called ----
  *
- * It cannot pass through C, and is kept by the thread for the C++ call that fails by it. */
+ * They cannot pass through C. The thread keeps one for the C++ call that fails because of it. */
 
 struct Thrown {
   std::exception_ptr exception;
   std::uint64_t failures = 0; /* umem_thread_failures() when the function was called */
 };
 
-/* Whether there is any: a plain flag, since each allocation looks at it. */
+/* Whether the thread keeps one: a plain flag, since each allocation reads it. */
 UMEM_EXCEPTION inline thread_local bool has_thrown = false;
 
 UMEM_EXCEPTION inline Thrown &thrown() {
@@ -156,7 +156,7 @@ UMEM_EXCEPTION inline Thrown &thrown() {
   return thrown;
 }
 
-/* To be called while the exception is handled. */
+/* Call it while the exception is being handled. */
 inline void keep_thrown(std::uint64_t failures) noexcept {
   thrown() = {std::current_exception(), failures};
   has_thrown = true;
@@ -167,13 +167,13 @@ inline std::exception_ptr take_thrown() noexcept {
   return std::exchange(thrown().exception, nullptr);
 }
 
-/* After a call that succeeded: whoever called the function has found memory elsewhere. */
+/* After a call that has succeeded: the caller of the function has found memory elsewhere. */
 inline void forget_thrown() noexcept {
   if (has_thrown) take_thrown();
 }
 
-/* Throws it again if the thread's last failure, which has status, is its consequence: the next one that
- * was recorded after it. What is left over from a call of C is forgotten. */
+/* Throws it again if it has caused the last failure of the thread, which has status: that is the
+ * first failure recorded after it. Drops an exception that an earlier call of C has left. */
 inline void rethrow_thrown(umemStatusType status) {
   if (!has_thrown) return;
   bool consequence = status == umemMemoryError && umem_thread_failures() == thrown().failures + 1;
@@ -183,9 +183,9 @@ inline void rethrow_thrown(umemStatusType status) {
   std::rethrow_exception(exception);
 }
 
-/* Throws what this thread has recorded last, which a call that returned status has. The exception takes
- * the record's place: the thread's status is cleared, while the context keeps its own. Where a function
- * of the program has thrown, that is thrown on instead. */
+/* Throws the last failure of this thread, which a call that returned status has recorded. Clears
+ * the status of the thread; that of the context stays. If a function of the program has thrown,
+ * throws that exception instead. */
 [[noreturn]] inline void raise_recorded(umemStatusType status) {
   rethrow_thrown(status);
   char text[UMEM_MESSAGE_SIZE];
@@ -200,8 +200,8 @@ inline void check(umemStatusType status) {
   if (status != umemOK) raise_recorded(status);
 }
 
-/* Throws when this thread has recorded a failure since before, an earlier umem_thread_failures(): for
- * calls that do not tell it by what they return. */
+/* Throws if this thread has recorded a failure since before, an earlier umem_thread_failures():
+ * for calls that return no status. */
 inline void check_since(std::uint64_t before) {
   if (umem_thread_failures() != before) raise_recorded(umem_thread_status());
 }

@@ -17,7 +17,7 @@ namespace umem {
 
 namespace detail {
 
-/* What counts as an index: integers but bool. */
+/* Integers can be indices, but not bool. */
 template <class I>
 inline constexpr bool is_index =
     std::is_integral_v<I> && !std::is_same_v<std::remove_cv_t<I>, bool>;
@@ -45,7 +45,7 @@ template <int N> struct Extents {
   /* All zero. */
   UMEM_FUNCTION constexpr Extents() noexcept : at{} {}
 
-  /* One integer per dimension. Those that an index cannot hold come out negative. */
+  /* One integer per dimension. Values above the largest index become negative. */
   template <class... I,
             class = std::enable_if_t<(sizeof...(I) == N && N > 0) && (detail::is_index<I> && ...)>>
   UMEM_FUNCTION constexpr Extents(I... i) noexcept : at{static_cast<index>(i)...} {}

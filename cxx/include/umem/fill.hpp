@@ -1,9 +1,9 @@
-/* umem/fill.hpp - elements made equal, or counted, on host or GPU.
+/* umem/fill.hpp - sets elements to one value or to their numbers, on host or GPU.
  *
  *     umem::fill(array, 0.0);
  *     umem::iota(umem::on_host, view, 1, 2);                // 1, 3, 5, ... in C order
  *
- * Places, elements and failures as in for_each.hpp. */
+ * See for_each.hpp for places, elements and failures. */
 #ifndef UMEM_FILL_HPP
 #define UMEM_FILL_HPP
 
@@ -47,7 +47,7 @@ template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P
 void fill(P const &place, A &&elements, V const &value) {
   UMEM_TRACE("umem::fill");
   auto where = detail::settled(place, elements);
-  detail::check_kernels(where); /* before the old elements are forgotten */
+  detail::check_kernels(where); /* before the old elements are discarded */
   auto open = detail::open(where, elements, discard);
   using T = typename decltype(open.view)::value_type;
   detail::map<false>(where, detail::SetTo<T>{static_cast<T>(value)}, open.view);
@@ -57,13 +57,13 @@ void fill(A &&array, V const &value) {
   fill(detail::home_of(array), array, value);
 }
 
-/* start, start + step, start + 2 * step, ... in C order, each computed from its number with the
- * arithmetic of the element type. */
+/* start, start + step, start + 2 * step, ... in C order. Each element is computed from its
+ * number, with the arithmetic of the element type. */
 template <class P, class A, class V, class W, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start, W const &step) {
   UMEM_TRACE("umem::iota");
   auto where = detail::settled(place, elements);
-  detail::check_kernels(where); /* before the old elements are forgotten */
+  detail::check_kernels(where); /* before the old elements are discarded */
   auto open = detail::open(where, elements, discard);
   auto const &view = open.view;
   using T = typename decltype(open.view)::value_type;

@@ -5,22 +5,22 @@
  *         x += static_cast<T>((i + ...));
  *       }
  *     };
- *     umem::for_each_indexed(array, AddIndex());      // on the GPU for an array that lives there
+ *     umem::for_each_indexed(array, AddIndex());      // on the GPU if the array is there
  *     umem::for_each_indexed(umem::on_host, view, AddIndex());
  *     umem::for_each_indexed(array, umem::interior(array), AddIndex());
  *
- * The elements are those of a View, of a guard of an array, or of an Array; the first argument says
- * where the loops run (place.hpp), and an array without one means the place of its context. Ghost
- * cells are not visited, but by a range that reaches into them.
+ * The elements are those of a View, of a guard of an array, or of an Array. The first argument
+ * is the place where the loops run (place.hpp); without it, an array's loop runs on the place of
+ * its context. Loops visit ghost cells only if a range reaches into them.
  *
- * Functions are called in no particular order, on the GPU and with several threads at the same
- * time, each thread with a copy of f; so what f writes are its own element, or elements that no
- * other call touches. With on_host alone all calls are one after the other, those with indices in C
- * order.
+ * Loops call functions in no particular order. On the GPU, and with several threads, calls run
+ * at the same time, and each thread has its own copy of f; so f may write only its own element,
+ * or elements that no other call touches. With on_host the calls run one after the other; those
+ * with indices run in C order.
  *
- * What f throws on the host comes out of the call. Failed launches of kernels are
- * umem::runtime_error with CUDA's words, a GPU that does not exist is umem::value_error. If a kernel
- * crashes, a later call that waits for it throws. */
+ * If f throws on the host, the call throws the same exception. A kernel that cannot be launched
+ * throws umem::runtime_error with CUDA's message, and a GPU that does not exist
+ * umem::value_error. If a kernel crashes, a later call that waits for it throws. */
 #ifndef UMEM_FOR_EACH_HPP
 #define UMEM_FOR_EACH_HPP
 
@@ -39,7 +39,7 @@ namespace umem {
 
 namespace detail {
 
-/* Throws umem::value_error where the numbers of an index type do not reach. */
+/* Throws umem::value_error if an index type cannot hold the indices of a range. */
 template <class Index, int N> void check_index_type(Range<N> const &range) {
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
@@ -83,7 +83,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* ---- elements ---- */
 
-/* f(element), a T & or, for what may not be written, a T const &. */
+/* f(element): a T &, or a T const & if the elements cannot be written. */
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
 void for_each(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each");
@@ -96,8 +96,9 @@ void for_each(A &&array, F f) {
   for_each(detail::home_of(array), array, f);
 }
 
-/* The same for the elements whose indices are in range, a Range<N>, Extents or {begin, end}.
- * umem::index_error where it leaves the elements and their ghost cells; an empty one never does. */
+/* The same for the elements whose indices are in range: a Range<N>, Extents or {begin, end}.
+ * Throws umem::index_error if a range that is not empty leaves the elements and their ghost
+ * cells. */
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
 void for_each(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each");
@@ -112,9 +113,9 @@ void for_each(A &&array, detail::range_of<A> const &range, F f) {
 
 /* ---- elements with their indices ---- */
 
-/* f(element, i, j, ...). The indices are umem::index or what the caller names as Index: with 32
- * bits, for_each_indexed<std::int32_t>, host loops that turn indices into numbers vectorise better.
- * umem::value_error where it is too narrow. */
+/* f(element, i, j, ...). The indices are umem::index or the type that the caller names. With 32
+ * bits, for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that
+ * compute with indices. Throws umem::value_error if the type is too narrow. */
 template <class Index = index, class P, class A, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements, F f) {
@@ -148,8 +149,8 @@ void for_each_indexed(A &&array, detail::range_of<A> const &range, F f) {
 
 /* ---- indices alone ---- */
 
-/* f(i, j, ...) for all indices of a range, or all below extents. For what f touches, its views must
- * be of memory that the place can use. */
+/* f(i, j, ...) for all indices of a range, or all below extents. The place must be able to use
+ * the memory that f touches. */
 template <class Index = index, class P, int N, class F>
 UMEM_ALWAYS_INLINE void for_each_index(P const &place, Range<N> const &range, F f) {
   UMEM_TRACE("umem::for_each_index");

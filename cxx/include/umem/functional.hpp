@@ -23,7 +23,7 @@ struct multiplies {
   }
 };
 
-/* The smaller one; a NaN if either is one, unlike std::min and fmin, which may lose it. */
+/* The smaller value; a NaN if either is one, which std::min and fmin may lose. */
 struct minimum {
   template <class T> UMEM_FUNCTION constexpr T operator()(T const &a, T const &b) const {
     T const chosen = b < a ? b : a;
@@ -31,7 +31,7 @@ struct minimum {
   }
 };
 
-/* The larger one; a NaN if either is one. */
+/* The larger value; a NaN if either is one. */
 struct maximum {
   template <class T> UMEM_FUNCTION constexpr T operator()(T const &a, T const &b) const {
     T const chosen = b > a ? b : a;
@@ -41,7 +41,7 @@ struct maximum {
 
 namespace detail {
 
-/* The element itself, where no function of it is needed. */
+/* The element itself: for reductions without a function of the elements. */
 struct Identity {
   template <class T> UMEM_FUNCTION constexpr T const &operator()(T const &value) const {
     return value;
@@ -58,8 +58,8 @@ template <class T> struct Accumulator<T, std::enable_if_t<is_short_float<T>>> {
 };
 template <> struct Accumulator<float> { using type = double; };
 
-/* Complex numbers of any library: the same template of the accumulator of their parts, where it is
- * made from them. */
+/* For complex numbers of any library: the same template, of the accumulator of their parts, if
+ * one can be made of them. */
 template <template <class> class C, class T>
 struct Accumulator<C<T>, std::enable_if_t<std::is_same_v<complex_part_t<C<T>>, T> &&
                                           (std::is_floating_point_v<T> || is_short_float<T>)>> {
@@ -67,7 +67,7 @@ struct Accumulator<C<T>, std::enable_if_t<std::is_same_v<complex_part_t<C<T>>, T
   using type = std::conditional_t<std::is_constructible_v<Wide, C<T> const &>, Wide, C<T>>;
 };
 
-/* What is not larger, or not smaller, than any T. */
+/* The value that is not larger, or not smaller, than any T. */
 template <class T> T limit_of(bool largest_value) {
   if constexpr (is_short_float<T>) { /* not every library has std::numeric_limits of these */
     return static_cast<T>(limit_of<float>(largest_value));
@@ -82,9 +82,9 @@ template <class T> T limit_of(bool largest_value) {
 
 } // namespace detail
 
-/* The type that sums of T are computed in and are: double for float, float for floating-point
- * numbers of 16 bits, 64 bits for integers (bool is counted), a complex number whose parts are so
- * for std::complex, cuda::std::complex and what looks like them, else T itself. */
+/* The type of sums of T: double for float; float for floating-point numbers of 16 bits; 64 bits
+ * for integers (bool is counted); for std::complex, cuda::std::complex and similar types a
+ * complex number whose parts follow these rules; else T itself. */
 template <class T> using accumulator = typename detail::Accumulator<std::remove_cv_t<T>>::type;
 
 } // namespace umem

@@ -19,9 +19,9 @@
 
 namespace umem {
 
-/* Numbers the elements of extents 0, 1, ... in C order, whatever the strides of the memory.
- * Trivially copyable; for host and device. Computes with Int, std::int32_t or std::int64_t, which
- * must hold the number of elements. */
+/* Numbers the elements of extents 0, 1, ... in C order, whatever the strides of the memory are.
+ * Trivially copyable; for host and device. It computes with Int, which is std::int32_t or
+ * std::int64_t and must hold the number of elements. */
 template <int N, class Int = std::int64_t> class Indexer {
   static_assert(std::is_same_v<Int, std::int32_t> || std::is_same_v<Int, std::int64_t>,
                 "Indexer: Int is std::int32_t or std::int64_t");

@@ -1,10 +1,10 @@
-/* umem/mdspan.hpp - views as mdspan: cuda::std::mdspan for programs that nvcc compiles and where
- * the standard library has none, else std::mdspan.
+/* umem/mdspan.hpp - views as mdspan: cuda::std::mdspan in programs that nvcc compiles or if the
+ * standard library has none, else std::mdspan.
  *
  *     auto span = umem::to_mdspan(view);       // mdspan<T, dextents<index, N>, layout_stride>
  *
- * Not in umem.hpp: mdspan takes its time to compile. UMEM_HAS_MDSPAN tells whether one was found;
- * without, to_mdspan is not declared. */
+ * umem.hpp does not include this header: mdspan takes long to compile. UMEM_HAS_MDSPAN is 1 if
+ * an mdspan was found; without one, to_mdspan is not declared. */
 #ifndef UMEM_MDSPAN_HPP
 #define UMEM_MDSPAN_HPP
 
@@ -17,7 +17,7 @@
 #include <version>
 #endif
 
-/* One program may have files of both kinds: what depends on the choice has its name too. */
+/* A program may have files of both kinds: names that depend on the choice contain it. */
 #if __has_include(<cuda/std/mdspan>) && (defined(__CUDACC__) || !defined(__cpp_lib_mdspan))
 #include <cuda/std/array>
 #include <cuda/std/mdspan>
@@ -42,8 +42,9 @@ inline namespace UMEM_MDSPAN_NAMESPACE {
 template <class T, int N>
 using mdspan = UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, UMEM_STD::layout_stride>;
 
-/* The interior of view: an mdspan has no ghost cells and no negative index. umem::value_error where
- * a stride is not positive, which an mdspan's must be; with View::reversed it becomes so. */
+/* The interior of view: an mdspan has no ghost cells and no negative index. Throws
+ * umem::value_error if a stride is not positive, which an mdspan does not allow; use
+ * View::reversed first. */
 template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const &view) {
   using Span = mdspan<T, N>;
   UMEM_STD::array<index, N> extents{}, strides{};

@@ -1,11 +1,12 @@
-/* umem/memory_resource.hpp - the polymorphic containers of the standard library in the memory of a
- * context.
+/* umem/memory_resource.hpp - the polymorphic containers of the standard library in the memory of
+ * a context.
  *
  *     umem::MemoryResource pinned{umem::CudaHost()};
  *     std::pmr::vector<double> values(1000, &pinned);
  *
- * As umem::Allocator, which see, without the context in the container's type; the resource is to
- * outlive the containers. An alignment that is no power of two is umem::value_error. */
+ * See umem::Allocator. Here the type of the container does not depend on the context; the
+ * resource must outlive the containers. An alignment that is no power of two throws
+ * umem::value_error. */
 #ifndef UMEM_MEMORY_RESOURCE_HPP
 #define UMEM_MEMORY_RESOURCE_HPP
 
@@ -18,7 +19,7 @@ namespace umem {
 
 class [[gnu::visibility("default")]] MemoryResource : public std::pmr::memory_resource {
 public:
-  /* Throws umem::not_supported_error for memory that the CPU cannot read and write,
+  /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
    * umem::value_error for an empty handle. */
   explicit MemoryResource(Context const &context) : memory_(context) {}
 
@@ -36,7 +37,7 @@ private:
     memory_.deallocate(block, alignment);
   }
 
-  /* What one has allocated the other may free: they stand on one context. */
+  /* Whether each can free what the other has allocated: both use the same context. */
   bool do_is_equal(std::pmr::memory_resource const &other) const noexcept override {
     auto const *resource = dynamic_cast<MemoryResource const *>(&other);
     return resource && resource->context() == context();

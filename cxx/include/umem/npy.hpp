@@ -3,8 +3,9 @@
  *     umem::save_npy("u.npy", array);
  *     auto u = umem::load_npy<double, 2>("u.npy", umem::Cuda());
  *
- * The elements go between the file and the context directly. bool, integers, floats (half too) and
- * complex numbers, in little endian; versions 1.0, 2.0 and 3.0 of the format. */
+ * Elements are copied directly between the file and the context. Supported are bool, integers,
+ * floats (half too) and complex numbers, in little endian, in versions 1.0, 2.0 and 3.0 of the
+ * format. */
 #ifndef UMEM_NPY_HPP
 #define UMEM_NPY_HPP
 
@@ -25,16 +26,16 @@ namespace umem {
 
 namespace detail {
 
-/* How many bytes of a number of type T hold its value; the rest of sizeof(T) is padding. x86 keeps the 80
- * bits of a long double in 12 or 16 bytes. */
+/* How many bytes of a number of type T hold its value; the other bytes of sizeof(T) are padding.
+ * x86 stores the 80 bits of a long double in 12 or 16 bytes. */
 template <class T>
 inline constexpr std::size_t number_bytes =
     std::is_same_v<T, long double> &&std::numeric_limits<T>::digits == 64 ? 10 : sizeof(T);
 
-/* The type of the numbers that an element of type T is made of. */
+/* The type of the numbers in an element of type T. */
 template <class T> using number_of = std::conditional_t<is_complex<T>, complex_part_t<T>, T>;
 
-/* Writes elements to a file piece by piece, with zeros as padding: in memory the padding may hold any
+/* Writes elements to a file in pieces, with zeros as padding: in memory the padding may hold any
  * bytes, also secrets of the program. */
 template <class T> class PaddingSaver {
 public:
@@ -77,18 +78,20 @@ private:
 
 } // namespace detail
 
-/* Writes the elements, without ghost cells, to a new file that replaces the one at path, if there is
- * one, and makes it durable. At every instant path leads to the complete old file or to the complete
- * new one, even if the process is killed or the power fails; an exception leaves the old one as it is.
- * So the array may be on a mapping of the file that it replaces.
+/* Writes the elements, without ghost cells, to a new file, and makes it durable. The new file
+ * replaces the one at path, if there is one. At every instant path leads to the complete old
+ * file or to the complete new one, even if the process is killed or the power fails; if this
+ * throws, the old file stays as it is. So the array may be on a mapping of the file that it
+ * replaces.
  *
- * The new file gets the permissions of the old one, and its owner where that is permitted. A symbolic link
- * stays, and its target is replaced. Other hard links, and whoever has the old file open, keep the old
- * one: see umemFile_replace. The disk holds both files for a while, and the folder must be writable.
+ * The new file gets the permissions of the old one, and its owner if that is permitted. A
+ * symbolic link stays, and its target is replaced. Other hard links and open descriptors keep
+ * the old file: see umemFile_replace. The disk holds both files for a while, and the folder must
+ * be writable.
  *
- * Exceptions: umem::io_error where path cannot be written or is no regular file, umem::memory_error
- * when the disk is full, and those of the array: it is locked, or what was queued on its context has
- * failed. */
+ * Throws umem::io_error if path cannot be written or is no regular file, umem::memory_error if
+ * the disk is full, and the exceptions of the array: it is locked, or work that was queued on
+ * its context has failed. */
 template <class T, int N> void save_npy(std::string const &path, Part<T, N> const &part) {
   using Value = std::remove_const_t<T>;
   std::string header = detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()));
@@ -113,7 +116,7 @@ template <class T, int N> void save_npy(std::string const &path, View<T, N> cons
 
 namespace detail {
 
-/* Throws unless the type in a file is that of the array. */
+/* Throws if the type in a file is not that of the array. */
 inline void check_npy_type(std::string const &held, std::string const &wanted) {
   if (held == wanted ||
       (held.size() > 1 && held[0] != '>' && wanted[0] == '|' && held.substr(1) == wanted.substr(1)))
@@ -132,7 +135,8 @@ inline void check_npy_size(std::uint64_t held, std::size_t wanted) {
                       " bytes of data, it holds " + std::to_string(held));
 }
 
-/* Where the elements are in a file, whichever order they have; type: what the file is to call T. */
+/* The position of the elements in a file, in either order; type: the name of T that the file
+ * must have. */
 template <class T, int N>
 Part<T const, N> find_npy_part(File const &file, std::string const &type) {
   std::uint64_t size = file.info().capacity;
@@ -149,7 +153,7 @@ Part<T const, N> find_npy_part(File const &file, std::string const &type) {
   return Part<T const, N>(file, header.data_offset, reversed).transpose();
 }
 
-/* The same, whose exceptions name the file. */
+/* The same; its exceptions name the file. */
 template <class T, int N>
 Part<T const, N> npy_part(std::string const &path, File const &file, std::string const &type) {
   try {
@@ -159,7 +163,7 @@ Part<T const, N> npy_part(std::string const &path, File const &file, std::string
   }
 }
 
-/* Bytes other than 0 and 1, which are no bool, become true, as in NumPy. */
+/* Bytes other than 0 and 1 are no bool: they become true, as in NumPy. */
 template <int N> Array<unsigned char, N> load_npy_bools(Part<unsigned char const, N> const &part) {
   Array<unsigned char, N> bytes(part.extents());
   copy(part, bytes.part());
@@ -170,11 +174,11 @@ template <int N> Array<unsigned char, N> load_npy_bools(Part<unsigned char const
 
 } // namespace detail
 
-/* Reads a file into a new array, in C order also where the file is in Fortran order. The elements
- * of the file must be T, else umem::type_error, also for another byte order or another number of
- * dimensions; umem::io_error for a file that cannot be read or is truncated, umem::value_error for
- * one that is no .npy file or has more in it. Ghost cells, where options ask for them, are
- * uninitialised. */
+/* Reads a file into a new array in C order; the file may be in Fortran order. Throws
+ * umem::type_error if the elements of the file are not T, have another byte order, or another
+ * number of dimensions; umem::io_error if the file cannot be read or is truncated;
+ * umem::value_error if it is no .npy file or contains more. Ghost cells, which options can
+ * request, are uninitialised. */
 template <class T, int N>
 Array<T, N> load_npy(std::string const &path, Context device = detail::pointers(),
                      ArrayOptions<N> const &options = {}) {

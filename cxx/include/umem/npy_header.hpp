@@ -1,9 +1,9 @@
-/* umem/npy_header.hpp - the headers of NumPy's .npy files; npy.hpp is for programs.
+/* umem/npy_header.hpp - the headers of NumPy's .npy files. Programs include npy.hpp.
  *
  *     "\x93NUMPY"  major  minor  length of the text (2 bytes, from version 2.0 on 4)  text  data
  *
- * The text is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
- * Headers come from anywhere, so nothing in them is believed before it has been checked. */
+ * The text is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } .
+ * Files can come from anywhere, so every part of a header is checked before it is used. */
 #ifndef UMEM_NPY_HEADER_HPP
 #define UMEM_NPY_HEADER_HPP
 
@@ -26,7 +26,7 @@
 namespace umem {
 namespace detail {
 
-/* What a header says. */
+/* The contents of a header. */
 struct NpyHeader {
   std::string type; /* for example "<f8" */
   bool fortran_order = false;
@@ -34,10 +34,10 @@ struct NpyHeader {
   std::size_t data_offset = 0; /* in bytes, from the beginning of the file */
 };
 
-/* Longer texts are refused: 32 dimensions need far less. */
+/* Longer texts are refused: 32 dimensions need much less. */
 inline constexpr std::size_t npy_max_text = 65536;
 
-/* The name that NumPy has for T: byte order, kind, size. */
+/* The name of T in NumPy: byte order, kind, size. */
 template <class T> std::string npy_type() {
   std::string size = std::to_string(sizeof(T));
   char const *order = sizeof(T) == 1 ? "|" : "<";
@@ -59,7 +59,7 @@ template <class T> std::string npy_type() {
   }
 }
 
-/* The words of a header, one after the other. */
+/* Parses the text of a header, word by word. */
 class NpyText {
 public:
   explicit NpyText(std::string const &text) : at_(text.data()), end_(at_ + text.size()) {}
@@ -98,7 +98,7 @@ private:
     while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n')) at_++;
   }
 
-  /* Whether the next character is c; if so, moves past it. */
+  /* If the next character is c, moves past it and returns true. */
   bool take(char c) {
     skip_space();
     if (at_ == end_ || *at_ != c) return false;
@@ -146,7 +146,7 @@ private:
     return false;
   }
 
-  /* (), (3,), (3, 4), ... : a comma may follow the last number, and must follow a single one. */
+  /* (), (3,), (3, 4), ... : a comma may follow the last number, and must follow a single number. */
   void shape(Shape &shape) {
     bool comma = true;
     if (!take('(')) raise("its shape is no tuple");
@@ -178,9 +178,9 @@ private:
   char const *end_;
 };
 
-/* The header at the beginning of a file of file_size bytes, which is not looked at beyond its
- * header. umem::io_error for a file that ends before its header does; umem::value_error for what is
- * no .npy file, or not one that can be; umem::type_error for elements that are records. */
+/* The header at the beginning of a file of file_size bytes. Reads only the header. Throws
+ * umem::io_error if the file ends before its header does, umem::value_error if it is no .npy
+ * file or an impossible one, and umem::type_error if the elements are records. */
 inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
   unsigned char start[12] = {};
   if (file_size == 0) throw io_error("it is empty");
@@ -210,7 +210,7 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
   return header;
 }
 
-/* Version 1.0, in C order, as NumPy writes it: the data begin at a multiple of 64. */
+/* A header of version 1.0, in C order, as NumPy writes it: the data begin at a multiple of 64. */
 inline std::string make_npy_header(std::string const &type, Shape const &shape) {
   std::string text =
       "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + in_words(shape) + ", }";

@@ -1,15 +1,16 @@
-/* umem/part.hpp - parts of arrays, wherever they are, and copies between them.
+/* umem/part.hpp - parts of arrays on any context, and copies between them.
  *
  *     auto edge = gpu.part().select(0, 50);    // the last row of an array on a GPU
- *     auto ghost = file.part().select(0, -1);  // the row of ghost cells of one in a file
+ *     auto ghost = file.part().select(0, -1);  // the row of ghost cells of an array in a file
  *     umem::copy(edge, ghost);
  *
- * A Part is a View (view.hpp) whose elements are behind a context: it is sliced on the host without
- * touching them. */
+ * A Part is like a View (view.hpp), but its elements are in the memory of a context. Slicing a
+ * part touches no element. */
 #ifndef UMEM_PART_HPP
 #define UMEM_PART_HPP
 
 #include <umem/array_mirror.hpp>
+#include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/view.hpp>
 #include <umem/view_error.hpp>
@@ -23,8 +24,8 @@
 
 namespace umem {
 
-/* T const: only copied from. Parts of an array keep its memory alive; copies take its elements from
- * whichever side is current, and what they write there is the only current. */
+/* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
+ * from a side that is current; afterwards the side that it has written is the only current one. */
 template <class T, int N> class Part {
 public:
   using element_type = T;
@@ -33,17 +34,17 @@ public:
   static_assert(std::is_trivially_copyable_v<value_type>);
   static_assert(N <= UMEM_MAX_RANK, "Part: strided copies have at most UMEM_MAX_RANK dimensions");
 
-  /* Of memory that is no array and is borrowed: adr is element (0, ..., 0), strides count elements.
-   * Copies with it are complete on return. */
+  /* A part of borrowed memory without an array: adr is the address of element (0, ..., 0),
+   * strides count elements. Copies with it are complete on return. */
   Part(Context context, address adr, Extents<N> const &extents, Extents<N> const &strides)
-      : context_(std::move(context)), adr_(adr), extents_(extents), strides_(strides) {
+      : context_(std::move(context)), adr_(adr), layout_{extents, strides, {}} {
     checked_product(extents);
   }
   Part(Context context, address adr, Extents<N> const &extents)
       : Part(std::move(context), adr, extents, c_strides(extents)) {}
 
-  /* Copies of a part stand for the same elements; umem::copy copies the elements. A temporary part, such
-   * as array.part(), cannot be assigned to. */
+  /* Copying a Part copies no elements: umem::copy does. A temporary part, such as array.part(),
+   * cannot be assigned to. */
   Part(Part const &) = default;
   Part(Part &&) noexcept = default;
   Part &operator=(Part const &) & = default;
@@ -54,91 +55,41 @@ public:
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
   Part(Part<U, N> const &other)
       : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
-        first_(other.first_), extents_(other.extents_), strides_(other.strides_),
-        ghosts_(other.ghosts_) {}
+        layout_(other.layout_) {}
 
-  Extents<N> const &extents() const noexcept { return extents_; }
-  Extents<N> const &strides() const noexcept { return strides_; }
-  Extents<N> const &ghosts() const noexcept { return ghosts_; }
-  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
-  index size() const noexcept { return extents_.product(); }
+  Extents<N> const &extents() const noexcept { return layout_.extents; }
+  Extents<N> const &strides() const noexcept { return layout_.strides; }
+  Extents<N> const &ghosts() const noexcept { return layout_.ghosts; }
+  UMEM_CHECKED index extent(int k) const noexcept { return layout_.extents[k]; }
+  index size() const noexcept { return layout_.extents.product(); }
 
   /* ---- parts and other orders, as those of View ---- */
 
-  /* Indices begin, begin + step, ... below end of dimension k, which may be ghost cells. */
+  /* Indices begin, begin + step, ... below end of dimension k; they may be those of ghost cells. */
   Part slice(int k, index begin, index end, index step = 1) const {
-    check_dimension(k);
-    if (step < 1 || begin < low(k) || begin > end || end > high(k))
-      detail::raise_slice(begin, end, step, k, low(k), high(k));
-    Part result = *this;
-    if (begin < end) result.first_ += begin * strides_[k];
-    result.extents_[k] = (end - begin) / step + ((end - begin) % step != 0);
-    if (result.extents_[k] > 1) result.strides_[k] *= step; /* else any step, however long */
-    result.ghosts_[k] = 0;
-    return result;
+    return laid_out(layout_.slice(k, begin, end, step));
   }
 
-  /* The elements with index i, which may be that of a ghost cell, in dimension k. */
+  /* The elements with index i in dimension k. i may be the index of a ghost cell. */
   template <int M = N - 1> Part<T, M> select(int k, index i) const {
     static_assert(N > 0 && M == N - 1, "Part::select: the result has one dimension less");
-    check_dimension(k);
-    if (i < low(k) || i >= high(k)) detail::raise_index(i, k, low(k), high(k));
-    Part<T, M> result(*this, first_ + i * strides_[k]);
-    for (int j = 0; j < M; j++) {
-      result.extents_[j] = extents_[j + (j >= k)];
-      result.strides_[j] = strides_[j + (j >= k)];
-      result.ghosts_[j] = ghosts_[j + (j >= k)];
-    }
-    return result;
+    return laid_out(layout_.select(k, i));
   }
 
   /* Dimension k of the result is dimension order[k] of this. */
-  Part permute(Extents<N> const &order) const {
-    Part result = *this;
-    for (int k = 0; k < N; k++) {
-      for (int j = 0; j < k; j++)
-        if (order[j] == order[k]) raise_order();
-      if (order[k] < 0 || order[k] >= N) raise_order();
-      int from = static_cast<int>(order[k]);
-      result.extents_[k] = extents_[from];
-      result.strides_[k] = strides_[from];
-      result.ghosts_[k] = ghosts_[from];
-    }
-    return result;
-  }
+  Part permute(Extents<N> const &order) const { return laid_out(layout_.permute(order)); }
 
   /* All dimensions in reversed order. */
-  Part transpose() const {
-    Extents<N> order;
-    for (int k = 0; k < N; k++) order[k] = N - 1 - k;
-    return permute(order);
-  }
+  Part transpose() const { return laid_out(layout_.transpose()); }
 
   /* Dimension k from its last element to its first. */
-  Part reversed(int k) const {
-    check_dimension(k);
-    Part result = *this;
-    if (high(k) > 0) result.first_ += (extents_[k] - 1) * strides_[k];
-    result.strides_[k] = -strides_[k];
-    return result;
-  }
+  Part reversed(int k) const { return laid_out(layout_.reversed(k)); }
 
   /* The same elements without their ghost cells. */
-  Part interior() const {
-    Part result = *this;
-    result.ghosts_ = Extents<N>();
-    return result;
-  }
+  Part interior() const { return laid_out(layout_.interior()); }
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
-  Part with_ghosts() const {
-    Part result = interior();
-    for (int k = 0; k < N; k++) {
-      result.first_ -= ghosts_[k] * strides_[k];
-      result.extents_[k] += 2 * ghosts_[k];
-    }
-    return result;
-  }
+  Part with_ghosts() const { return laid_out(layout_.with_ghosts()); }
 
 private:
   template <class, int> friend class Part;
@@ -146,36 +97,30 @@ private:
   template <class U, int M> friend void save_npy(std::string const &path, Part<U, M> const &part);
   template <class, int> friend class ArrayAccess;
 
-  /* Of an array, whose first element in memory is first elements before element (0, ..., 0). */
+  /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
+   * 0). */
   Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index first,
        Extents<N> const &extents, Extents<N> const &strides, Extents<N> const &ghosts) noexcept
-      : mirror_(std::move(mirror)), key_(key), first_(first), extents_(extents), strides_(strides),
-        ghosts_(ghosts) {}
+      : mirror_(std::move(mirror)), key_(key), layout_{extents, strides, ghosts, first} {}
 
-  /* Of the same memory as other, from another element on. */
+  /* A part of the same memory as other, in another layout. */
   template <int M>
-  Part(Part<T, M> const &other, index first)
+  Part(Part<T, M> const &other, detail::StridedLayout<N> const &layout)
       : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
-        first_(first) {}
+        layout_(layout) {}
 
-  index low(int k) const noexcept { return -ghosts_[k]; }
-  index high(int k) const noexcept { return extents_[k] + ghosts_[k]; }
-
-  static void check_dimension(int k) {
-    if (k < 0 || k >= N) detail::raise_dimension(k, N);
-  }
-  [[noreturn]] static void raise_order() {
-    detail::raise_value("the order of dimensions is no permutation of 0, 1, ...");
+  template <int M> Part<T, M> laid_out(detail::StridedLayout<M> const &layout) const {
+    return Part<T, M>(*this, layout);
   }
 
   template <class U> void copy_to(Part<U, N> const &dst) const {
     static_assert(!std::is_const_v<U>, "copy: the elements of the destination are read-only");
     static_assert(std::is_same_v<U, value_type>, "copy: both parts have one type of element");
-    if (extents_ != dst.extents_)
-      throw value_error("a copy of extents " + detail::in_words(extents_) + " to extents " +
-                        detail::in_words(dst.extents_));
+    if (layout_.extents != dst.layout_.extents)
+      throw value_error("a copy of extents " + detail::in_words(layout_.extents) + " to extents " +
+                        detail::in_words(dst.layout_.extents));
     if (size() == 0) return;
-    detail::MirrorPlace from = source(), to = dst.destination();
+    detail::Location from = source(), to = dst.destination();
     try {
       copy_between(from, to, dst);
     } catch (...) {
@@ -185,15 +130,16 @@ private:
   }
 
   template <class U>
-  void copy_between(detail::MirrorPlace const &from, detail::MirrorPlace const &to,
+  void copy_between(detail::Location const &from, detail::Location const &to,
                     Part<U, N> const &dst) const {
-    constexpr std::size_t dimensions = static_cast<std::size_t>(N) + 1; /* an array has some */
+    constexpr std::size_t dimensions =
+        static_cast<std::size_t>(N) + 1; /* C++ has no array of length 0 */
     std::size_t extents[dimensions] = {};
     std::ptrdiff_t src_strides[dimensions] = {}, dst_strides[dimensions] = {};
     for (int k = 0; k < N; k++) {
-      extents[k] = static_cast<std::size_t>(extents_[k]);
-      src_strides[k] = strides_[k] * static_cast<index>(sizeof(T));
-      dst_strides[k] = dst.strides_[k] * static_cast<index>(sizeof(T));
+      extents[k] = static_cast<std::size_t>(layout_.extents[k]);
+      src_strides[k] = layout_.strides[k] * static_cast<index>(sizeof(T));
+      dst_strides[k] = dst.layout_.strides[k] * static_cast<index>(sizeof(T));
     }
     copy(*from.context, from.adr, *to.context, to.adr,
          umemLayout{sizeof(umemLayout), sizeof(T), N, extents, src_strides, dst_strides});
@@ -206,7 +152,7 @@ private:
     }
   }
 
-  /* Throws where the elements cannot be read: the array is locked, or queued work has failed. */
+  /* Throws if the elements cannot be read: the array is locked, or queued work has failed. */
   void check_source() const {
     if (mirror_)
       mirror_->complete(key_);
@@ -214,38 +160,34 @@ private:
       context_.synchronize();
   }
 
-  detail::MirrorPlace source() const {
-    return moved(mirror_ ? mirror_->source(key_)
-                         : detail::MirrorPlace{&context_, adr_, Side::device});
+  detail::Location source() const {
+    return moved(mirror_ ? mirror_->source(key_) : detail::Location{&context_, adr_, Side::device});
   }
 
-  detail::MirrorPlace destination() const {
+  detail::Location destination() const {
     if (!mirror_) return moved({&context_, adr_, Side::device});
     bool all = static_cast<std::size_t>(size()) * sizeof(T) == mirror_->nbytes();
     return moved(mirror_->destination(key_, all));
   }
 
-  /* To element (0, ..., 0); the sum may wrap around on the way. */
-  detail::MirrorPlace moved(detail::MirrorPlace place) const noexcept {
-    place.adr += static_cast<address>(first_) * sizeof(T);
-    return place;
+  /* The location of element (0, ..., 0). The sum may wrap around on the way. */
+  detail::Location moved(detail::Location location) const noexcept {
+    location.adr += static_cast<address>(layout_.offset) * sizeof(T);
+    return location;
   }
 
-  std::shared_ptr<detail::Mirror> mirror_; /* null: the memory of nobody, at adr_ in context_ */
+  std::shared_ptr<detail::Mirror> mirror_; /* null: borrowed memory at adr_ in context_ */
   std::uint64_t key_ = 0;                  /* of the lock through which the part was made */
   Context context_;
   address adr_ = 0;
-  index first_ = 0; /* element (0, ..., 0), counted from the beginning of the memory */
-  Extents<N> extents_;
-  Extents<N> strides_;
-  Extents<N> ghosts_;
+  detail::StridedLayout<N> layout_; /* its offset counts from the beginning of the memory */
 };
 
-/* Copies the elements of src to those of dst, which are as many in each dimension, else
- * umem::value_error; ghost cells only where with_ghosts() made them elements. The two must not
- * overlap. umem::locked_error while a lock of either array, or any guard of that of dst, lives.
- * Arrays on ordered contexts see to the order themselves; while a guard to write the host side of src
- * lives, the copy is complete on return. */
+/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. It
+ * copies no ghost cells, except where with_ghosts() has made them elements. The two must not
+ * overlap. Throws umem::locked_error while a lock of either array or a guard of the array of dst
+ * lives. The copy is ordered with other queued work of both arrays. It is complete on return
+ * while a guard to write the host side of src lives. */
 template <class S, class T, int N> void copy(Part<S, N> const &src, Part<T, N> const &dst) {
   src.copy_to(dst);
 }

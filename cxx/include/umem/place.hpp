@@ -1,16 +1,15 @@
 /* umem/place.hpp - where loops over elements run: the first argument of for_each, transform, ...
  *
- *     umem::for_each(umem::on_host, view, f);           // this thread
- *     umem::for_each(umem::on_host_threads(8), view, f); // eight threads
- *     umem::for_each(umem::on_device(stream), view, f); // a kernel, queued on a CUDA stream
- *     umem::for_each(context, view, f);                 // where the context's memory is at home
- *     umem::for_each(array, f);                         // where the array's memory is at home
+ *     umem::for_each(umem::on_host, view, f);            // in this thread
+ *     umem::for_each(umem::on_host_threads(8), view, f); // in up to eight threads
+ *     umem::for_each(umem::on_device(stream), view, f);  // in a kernel, queued on a CUDA stream
+ *     umem::for_each(context, view, f);                  // on the GPU of the context, or in this thread
+ *     umem::for_each(array, f);                          // the same for the context of the array
  *
- * Kernels need a file that nvcc compiles; elsewhere a device place is umem::not_supported_error.
- * Functors for the device mark their call operator UMEM_FUNCTION; with nvcc's option
- * --extended-lambda a __device__ lambda does as well. A functor without the mark, or another
- * lambda, is for on_host and on_host_threads only: a place that is chosen at run time needs code
- * for both. */
+ * Kernels need a file that nvcc compiles; in other files a device place throws umem::not_supported_error.
+ * Functors for the device mark their call operator UMEM_FUNCTION. With nvcc's option --extended-lambda,
+ * __device__ lambdas work too. Functors without the mark and all other lambdas are for on_host and
+ * on_host_threads only: a place that is chosen at run time needs code for both. */
 #ifndef UMEM_PLACE_HPP
 #define UMEM_PLACE_HPP
 
@@ -26,27 +25,31 @@ namespace umem {
 
 /* Loops on the host. */
 struct HostPlace {
-  unsigned threads = 1; /* that share the work, the caller's included; more than 1: f is called by
-                           several at once. 0: as many as the machine runs at once */
+  unsigned threads =
+      1; /* that share the work, the calling one included; they call f at the same time.
+                           0: as many as umem_get_parallel_threads() */
 };
 
 /* Kernels on a GPU. */
 struct DevicePlace {
-  std::uintptr_t stream = 0; /* the cudaStream_t they are queued on, borrowed */
-  int device = -1;           /* the GPU's ordinal; -1: the caller's current one */
+  std::uintptr_t stream = 0; /* the cudaStream_t on which they are queued; borrowed */
+  int device = -1;           /* the GPU's ordinal; -1: the caller's current GPU */
   bool wait = false;         /* whether calls return only when the kernel has finished */
 };
 
 /* This thread. */
 inline constexpr HostPlace on_host{};
 
-/* Threads started for the call, which ends when all have finished; the first exception of any comes
- * out of it. Worth it from some hundred thousand elements on. */
+/* This thread and those of the library (umem/threads.h), up to so many as umem_set_threads allows; a child
+ * of fork begins with 1. The call returns when all have finished. If f throws in several of them, the call
+ * throws one of these exceptions. All threads use the caller's floating-point environment. Loops gain
+ * from some ten thousand elements on. */
 constexpr HostPlace on_host_threads(unsigned threads = 0) noexcept { return HostPlace{threads}; }
 
-/* The stream: a cudaStream_t, or one as std::uintptr_t. 0 is CUDA's legacy default stream, also in files
- * that nvcc compiles for a default stream per thread; there, cudaStreamPerThread names the thread's.
- * Calls return when the kernel is queued, those with a result when it is there. */
+/* Kernels on a stream: a cudaStream_t, or one as std::uintptr_t. 0 is CUDA's legacy default stream, also
+ * in files that nvcc compiles for a default stream per thread; in these, cudaStreamPerThread names the
+ * stream of the thread. Calls return when the kernel is queued; calls with a result return when the result
+ * is there. */
 template <class Stream = std::uintptr_t>
 DevicePlace on_device(Stream stream = Stream(), int device = -1) noexcept {
   if constexpr (std::is_pointer_v<Stream>)
@@ -55,15 +58,15 @@ DevicePlace on_device(Stream stream = Stream(), int device = -1) noexcept {
     return DevicePlace{static_cast<std::uintptr_t>(stream), device, false};
 }
 
-/* One of both, known at run time. */
+/* A place on the host or on a GPU, chosen at run time. */
 class Place {
 public:
   Place(HostPlace host = on_host) noexcept : host_(host) {}
   Place(DevicePlace device) noexcept : is_device_(true), device_(device) {}
 
-  /* Where the memory of a context is at home: the GPU where one of CUDA's can use the addresses
-   * and the context names it (Cuda, CudaManaged, CudaAsync), else this thread. On an ordered
-   * context the work is queued on its stream; on others calls return when it is done. */
+  /* The GPU of a context whose addresses this GPU can use and which names it (Cuda, CudaManaged,
+   * CudaAsync); for other contexts this thread. On an ordered context loops are queued on its stream; on
+   * others calls return when the loop is done. */
   explicit Place(Context const &context) : Place() {
     if (!context.can(umemDeviceAccessible)) return;
     std::int64_t ordinal = context.ordinal();
@@ -72,7 +75,7 @@ public:
     umemAttempt_begin(&attempt);
     std::uintptr_t stream = umemCudaAsync_stream(context.c_context());
     umemAttempt_end(&attempt);
-    if (attempt.type == umemTypeError) return; /* the ordinal is not that of one of CUDA's GPUs */
+    if (attempt.type == umemTypeError) return; /* the context is not one of CUDA's */
     detail::check(umemAttempt_record(&attempt));
     is_device_ = true;
     device_.stream = stream;
@@ -92,8 +95,8 @@ private:
 
 namespace detail {
 
-/* What the first argument of an algorithm stands for. The type tells which code a call needs: that
- * of the host, of the device or, for Place, both. */
+/* The place that the first argument of an algorithm names. Its type decides which code a call compiles:
+ * for the host, for the device or, with Place, for both. */
 inline HostPlace as_place(HostPlace place) noexcept { return place; }
 inline DevicePlace as_place(DevicePlace place) noexcept { return place; }
 inline Place as_place(Place const &place) noexcept { return place; }
@@ -116,8 +119,8 @@ inline HostPlace const &host_of(Place const &place) noexcept { return place.host
 inline DevicePlace const &device_of(DevicePlace const &place) noexcept { return place; }
 inline DevicePlace const &device_of(Place const &place) noexcept { return place.device(); }
 
-/* Refuses functions that a loop on the host would call in vain: for it, nvcc puts one that does
- * nothing in the place of a __device__ lambda. */
+/* Refuses __device__ lambdas for a loop on the host: there nvcc replaces them by functions that do
+ * nothing. */
 template <class... F> constexpr void check_for_host() {
 #if defined(__CUDACC_EXTENDED_LAMBDA__)
   static_assert(
@@ -130,15 +133,15 @@ template <class... F> constexpr void check_for_host() {
 } // namespace detail
 } // namespace umem
 
-/* Functions that launch kernels have another body in files that nvcc compiles; in these namespaces
- * they have another name too, so that both kinds of files make one program. */
+/* Functions that launch kernels have another body in files that nvcc compiles. These namespaces give them
+ * another name too, so that one program can have files of both kinds. */
 #if defined(__CUDACC__)
 #define UMEM_LAUNCH_NAMESPACE with_kernels
 #else
 #define UMEM_LAUNCH_NAMESPACE without_kernels
 #endif
 
-/* A call operator that kernels alone use: it may call functions that are not for the host. */
+/* Marks a call operator that only kernels use: it may call functions that are not for the host. */
 #if defined(__CUDACC__)
 #define UMEM_DEVICE_FUNCTION __device__
 #else

@@ -1,10 +1,10 @@
-/* umem/place_guard.hpp - access to an array on the side where a loop runs, whichever that is.
+/* umem/place_guard.hpp - access to an array on the side where a loop runs, chosen at run time.
  *
  *     umem::Array<double, 2> u, next;
  *     auto from = umem::guard_at(place, u, umem::read);
  *     umem::sweep(place, next, umem::interior(next), 0.0, umem::maximum(), Jacobi{*from});
  *
- * For functors that look at other elements than their own: they hold a view of them, which must be of
+ * For functors that read other elements than their own: these hold a view, which must be of
  * memory that the place can use. */
 #ifndef UMEM_PLACE_GUARD_HPP
 #define UMEM_PLACE_GUARD_HPP
@@ -33,7 +33,7 @@ public:
   explicit PlaceGuard(HostGuard<T, N> guard) : host_(std::move(guard)) {}
   explicit PlaceGuard(DeviceGuard<T, N> guard) : device_(std::move(guard)) {}
 
-  /* The elements, for as long as this lives. */
+  /* The elements, while this guard lives. */
   view_type const &view() const noexcept {
     return host_ ? host_->view() : device_->view(); // NOLINT(bugprone-unchecked-optional-access)
   }
@@ -41,10 +41,10 @@ public:
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }
 
-  /* Where the elements are. umem::moved_from_error after release(). */
+  /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const { return host_ ? host_->context() : device_->context(); }
 
-  /* Ends the access before the guard's life ends; the view is empty then. */
+  /* Ends the access early. The view is empty afterwards. */
   void release() noexcept {
     if (host_) host_->release();
     if (device_) device_->release();
@@ -58,13 +58,13 @@ private:
     if (device_) detail::FailedGuard::end(*device_);
   }
 
-  std::optional<HostGuard<T, N>> host_; /* one of the two */
+  std::optional<HostGuard<T, N>> host_; /* one of the two is used */
   std::optional<DeviceGuard<T, N>> device_;
 };
 
 namespace detail {
 
-/* Throws umem::value_error where kernels cannot use the memory of a context. */
+/* Throws umem::value_error if kernels cannot use the memory of a context. */
 inline void check_device_accessible(Context const &context) {
   if (!context.can(umemDeviceAccessible))
     throw value_error(std::string("kernels cannot use an array on ") + context.name() +
@@ -76,17 +76,18 @@ inline bool is_same_stream(std::uintptr_t one, std::uintptr_t two) noexcept {
   return one == two || (one <= 1 && two <= 1);
 }
 
-/* Whether work at a place comes, without more ado, after what is queued at home. */
+/* Whether work at a place runs after the queued work of a context without further calls. */
 inline bool is_in_order(DevicePlace const &place, Place const &home) {
   if (!home.is_device() || !is_same_stream(home.device().stream, place.stream)) return false;
   return place.device < 0 || home.device().device == place.device;
 }
 
-/* What is queued for the memory of a context comes before work at a place. */
+/* Orders work at a place after the queued work of a context. */
 inline void queue_before(DevicePlace const &place, Context const &context) {
   if (!is_in_order(place, Place(context))) context.synchronize();
 }
-inline void queue_before(HostPlace const &, Context const &) {} /* guards of the host have waited */
+inline void queue_before(HostPlace const &, Context const &) {
+} /* guards of the host side have waited */
 inline void queue_before(Place const &place, Context const &context) {
   if (place.is_device()) queue_before(place.device(), context);
 }
@@ -97,7 +98,7 @@ PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
   check_device_accessible(array.context());
   PlaceGuard<T, N> guard(array.device(access));
   try {
-    queue_before(place, array.context()); /* the transfer, too */
+    queue_before(place, array.context()); /* also after the transfer */
   } catch (...) {
     FailedGuard::end(guard);
     throw;
@@ -107,10 +108,11 @@ PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
 
 } // namespace detail
 
-/* A guard of array for loops at a place: HostPlace, DevicePlace, Place or a context. What was queued
- * for the array comes before a kernel there; where the stream is not that of the array's context, the
- * program waits for the kernel before the guard ends. umem::value_error where kernels cannot use the
- * array, and what array.host(access) and array.device(access) throw. */
+/* A guard of array for loops at a place: HostPlace, DevicePlace, Place or a context. A kernel
+ * there runs after all work that was queued for the array. If its stream is not that of the
+ * context of the array, the program must wait for the kernel before the guard ends. Throws
+ * umem::value_error if kernels cannot use the array, and the exceptions of array.host(access)
+ * and array.device(access). */
 template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
 PlaceGuard<T const, N> guard_at(P const &place, ArrayAccess<T, N> const &array, read_t access) {
   return detail::make_place_guard<T const, N>(detail::as_place(place), array, access);
@@ -124,7 +126,7 @@ PlaceGuard<T, N> guard_at(P const &place, ArrayAccess<T, N> &array, discard_t ac
   return detail::make_place_guard<T, N>(detail::as_place(place), array, access);
 }
 
-/* The same for loops that name no place: where the array lives. */
+/* The same for loops without a place: they run on the place of the array. */
 template <class T, int N>
 PlaceGuard<T const, N> guard_at_home(ArrayAccess<T, N> const &array, read_t access) {
   return guard_at(array.context(), array, access);

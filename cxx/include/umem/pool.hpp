@@ -1,4 +1,4 @@
-/* umem/pool.hpp - many blocks out of few, as handles: Pool, PoolOn, Fixed and Binning.
+/* umem/pool.hpp - handles of pools, which make many blocks of few: Pool, PoolOn, Fixed and Binning.
  *
  *     umem::Pool pool{umem::Cuda()};
  *     umem::Array<double, 2> u({51, 51}, pool);    // no call of the GPU's driver
@@ -10,10 +10,10 @@
  * over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the outermost layer of
  * its class in a stack, such as umem::open returns, and makes a handle of it, which keeps the stack alive:
  *
- *     umem::Context place = umem::open("stats+pool+host:");
- *     umem::Pool pool = umem::Pool::of(place);
+ *     umem::Context stack = umem::open("stats+pool+host:");
+ *     umem::Pool pool = umem::Pool::of(stack);
  *
- * Threads: as umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h tell of the contexts. */
+ * Threads: see umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h. */
 #ifndef UMEM_POOL_HPP
 #define UMEM_POOL_HPP
 
@@ -31,7 +31,7 @@
 
 namespace umem {
 
-/* Blocks of all sizes, out of large chunks of the upstream: umemPool. */
+/* Blocks of all sizes, cut from large chunks of the upstream: umemPool. */
 class Pool : public Context {
 public:
   explicit Pool(Context const &upstream, umemPoolOptions const &options = UMEM_POOL_OPTIONS_INIT)
@@ -56,7 +56,7 @@ private:
  * umemPoolOn. */
 class PoolOn : public Context {
 public:
-  /* queue: in the memory of the pool; both are kept alive. */
+  /* queue: a context with the same memory as the pool. Both are kept alive. */
   PoolOn(Pool const &pool, Context const &queue)
       : Context(make<umemPoolOn>(
             [&](umemPoolOn *ctx) {
@@ -75,7 +75,7 @@ private:
 /* Blocks of one size, without a lock: umemFixed. */
 class Fixed : public Context {
 public:
-  /* block_size: in bytes; larger requests are umem::memory_error. */
+  /* block_size: in bytes. A larger request throws umem::memory_error. */
   Fixed(Context const &upstream, std::size_t block_size,
         umemFixedOptions const &options = UMEM_FIXED_OPTIONS_INIT)
       : Context(make<umemFixed>(
@@ -97,17 +97,17 @@ private:
   explicit Fixed(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
-/* Where requests of at most largest bytes go. */
+/* A context for requests of at most `largest` bytes. */
 struct Bin {
   std::size_t largest;
   Context context;
 };
 
-/* Each request goes to the context that is meant for its size, larger ones to the upstream:
- * umemBinning. */
+/* Passes each request to the context for its size, larger ones to the upstream: umemBinning. */
 class Binning : public Context {
 public:
-  /* bins: by rising size, all of the upstream's memory; kept alive as the upstream is. */
+  /* bins: in rising order of size, all with the same memory as the upstream. Kept alive like the
+   * upstream. */
   Binning(Context const &upstream, std::vector<Bin> const &bins)
       : Context(make<umemBinning>([&](umemBinning *ctx) { return construct(ctx, upstream, bins); },
                                   std::make_shared<std::vector<Bin>>(with(bins, upstream)))) {}

@@ -3,9 +3,9 @@
  *     std::cout << array << '\n';              // [[0.  0.5]
  *                                              //  [1.  1.5]]
  *
- * Of more than 1000 elements only the first and the last three of each dimension appear; lines are
- * broken at 75 characters. Elements are numbers: bool, integers, floats, complex. Ghost cells are
- * left out. */
+ * Of more than 1000 elements it prints only the first and the last three of each dimension. It
+ * breaks lines at 75 characters. Elements are numbers: bool, integers, floats, complex. Ghost
+ * cells are not printed. */
 #ifndef UMEM_PRINT_HPP
 #define UMEM_PRINT_HPP
 
@@ -25,7 +25,7 @@
 namespace umem {
 namespace detail {
 
-/* ---- the words of elements, for columns and for a scalar ---- */
+/* ---- the text of elements, in columns and of a scalar ---- */
 
 /* Integers and bool. */
 template <class T, class = void> class Words {
@@ -126,14 +126,13 @@ public:
   }
 
 private:
-  /* At the edges of a summary. */
+  /* The number of elements at each edge of a summary. */
   static constexpr index edge = 3;
   static constexpr std::size_t line_length = 75;
 
   bool is_cut(int k) const { return is_summary_ && view_.extent(k) > 2 * edge; }
 
-  /* Calls item(i) for those indices i of dimension k that are shown, and gap() between the
-   * edges. */
+  /* Calls item(i) for the printed indices i of dimension k, and gap() between the edges. */
   template <class Item, class Gap> void for_shown(int k, Item const &item, Gap const &gap) {
     index extent = view_.extent(k);
     for (index i = 0; i < extent; i++) {
@@ -145,7 +144,7 @@ private:
     }
   }
 
-  /* The elements that are shown. */
+  /* The printed elements. */
   std::vector<T> shown() {
     std::vector<T> values;
     collect(0, values);
@@ -193,9 +192,9 @@ private:
         });
   }
 
-  /* The last dimension: words, in as many lines as they need. */
+  /* The last dimension: its texts, in as many lines as they need. */
   void print_row() {
-    std::string const indent(N, ' '); /* that of the brackets before the first line */
+    std::string const indent(N, ' '); /* the width of the brackets before the first line */
     std::string rows, line = indent;
     auto add = [&](std::string const &word) {
       if (line.size() + word.size() > line_length - N && line != indent) {
@@ -237,7 +236,7 @@ template <class T, int N> std::ostream &operator<<(std::ostream &stream, View<T,
   return stream << detail::print<std::remove_cv_t<T>, N>(view);
 }
 
-/* The host side is brought up to date first. */
+/* Updates the host side first. */
 template <class T, int N>
 std::ostream &operator<<(std::ostream &stream, ArrayAccess<T, N> const &array) {
   return stream << *array.host(read);

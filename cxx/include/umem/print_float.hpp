@@ -1,6 +1,7 @@
-/* umem/print_float.hpp - floating-point numbers in columns, as NumPy prints them; print.hpp is for
- * programs. The rules: at most 8 digits behind the point, fewer where fewer tell a number from its
- * neighbours; scientific for all as soon as one number, or the ratio of two, asks for it. */
+/* umem/print_float.hpp - floating-point numbers in columns, as NumPy prints them. Programs
+ * include print.hpp. The rules: at most 8 digits after the point, fewer if fewer distinguish a
+ * number from its neighbours; all numbers in scientific form if one number, or the ratio of two,
+ * requires it. */
 #ifndef UMEM_PRINT_FLOAT_HPP
 #define UMEM_PRINT_FLOAT_HPP
 
@@ -20,8 +21,8 @@
 namespace umem {
 namespace detail {
 
-/* A number and the fewest decimal digits d that mean it and no other of its type:
- * d[0].d[1]d[2]... times 10 to the exponent. Infinities and what is no number have no digits. */
+/* A number and the fewest decimal digits d that distinguish it from the others of its type:
+ * d[0].d[1]d[2]... times 10 to the exponent. Infinities and NaN have no digits. */
 struct Decimal {
   long double value;
   std::string digits;
@@ -30,16 +31,16 @@ struct Decimal {
   bool is_finite() const noexcept { return !digits.empty(); }
   int fraction() const noexcept { return static_cast<int>(digits.size()) - 1; }
 
-  /* The digit that stands for 10 to the exponent - k; zeros on either side. */
+  /* The digit of 10 to the exponent - k; zeros on either side. */
   char digit(int k) const noexcept {
     return k >= 0 && k <= fraction() ? digits[static_cast<std::size_t>(k)] : '0';
   }
 
-  /* "-", or what numbers that are not negative have there. */
+  /* "-", or the sign of numbers that are not negative. */
   std::string sign(bool plus) const { return std::signbit(value) ? "-" : plus ? "+" : ""; }
 };
 
-/* From a text as of "%e". */
+/* Parses a text of the form of "%e". */
 inline Decimal decimal_of(long double value, std::string const &text) {
   if (!std::isfinite(value)) return {value, "", 0};
   std::size_t e = text.find('e');
@@ -67,7 +68,7 @@ template <class T> Decimal shortest(T value) {
 
 /* ---- one number, without its sign ---- */
 
-/* What printf makes of the magnitude. */
+/* The text that printf makes of the magnitude. */
 inline std::string rounded(bool scientific, int precision, Decimal const &number) {
   char text[5200]; /* the largest long double has 4933 digits before the point */
   std::snprintf(text, sizeof text, scientific ? "%#.*Le" : "%#.*Lf", precision,
@@ -80,7 +81,7 @@ inline std::string without_zeros(std::string text) {
   return text;
 }
 
-/* "12.5", "3." : with a point and no zeros at the end; at most precision digits behind the
+/* "12.5", "3." : with a point, without zeros at the end, at most precision digits after the
  * point. */
 inline std::string positional(Decimal const &number, int precision) {
   if (number.fraction() - number.exponent > precision)
@@ -98,7 +99,7 @@ struct Scientific {
   int exponent;
 };
 
-/* precision digits behind the point; those of the value itself, where it needs fewer to be told. */
+/* precision digits after the point; fewer if fewer distinguish the value. */
 inline Scientific scientific(Decimal const &number, int precision) {
   if (number.fraction() == precision)
     return {number.digits.substr(0, 1) + "." + number.digits.substr(1), number.exponent};
@@ -107,20 +108,21 @@ inline Scientific scientific(Decimal const &number, int precision) {
   return {text.substr(0, e), std::atoi(text.c_str() + e + 1)};
 }
 
-/* "e+05": digits of the exponent, or more. */
+/* "e+05": at least `digits` digits of the exponent. */
 inline std::string exponent_text(int exponent, std::size_t digits) {
   std::string text = std::to_string(std::abs(exponent));
   if (text.size() < digits) text.insert(0, digits - text.size(), '0');
   return (exponent < 0 ? "e-" : "e+") + text;
 }
 
-/* What is no finite number. */
+/* The text of infinities and NaN. */
 inline std::string special(Decimal const &number, bool plus) {
   if (std::isnan(number.value)) return plus ? "+nan" : "nan";
   return number.sign(plus) + "inf";
 }
 
-/* A number by itself, with all its digits; scientific from limit on. "3.0" is "3" if short. */
+/* A single number, with all its digits; in scientific form from limit on. If short, "3.0" is
+ * "3". */
 inline std::string scalar_text(Decimal const &number, long double limit, bool plus, bool is_short) {
   if (!number.is_finite()) return special(number, plus);
   std::string text;
@@ -135,17 +137,17 @@ inline std::string scalar_text(Decimal const &number, long double limit, bool pl
   return number.sign(plus) + text + exponent_text(number.exponent, 2);
 }
 
-/* ---- numbers below each other ---- */
+/* ---- numbers in columns ---- */
 
-/* The width of the parts that all numbers of a column have. */
+/* The common widths of the parts of all numbers in a column. */
 class FloatColumn {
 public:
-  /* plus: numbers that are not negative have a sign. */
+  /* plus: numbers that are not negative get a sign. */
   FloatColumn(std::vector<Decimal> const &numbers, bool is_scientific, bool plus)
       : is_scientific_(is_scientific), plus_(plus) {
     for (Decimal const &number : numbers)
       if (number.is_finite()) fit(number);
-    for (Decimal const &number : numbers) /* after all others: they fill what there is */
+    for (Decimal const &number : numbers) /* last: these fill the width of the others */
       if (!number.is_finite()) fit_special(number);
   }
 
@@ -162,7 +164,7 @@ public:
   }
 
 private:
-  static constexpr int most_digits = 8; /* behind the point */
+  static constexpr int most_digits = 8; /* after the point */
 
   static std::string aligned(std::string const &text, std::size_t width) {
     return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
@@ -187,14 +189,14 @@ private:
     if (width > rest) left_ = std::max(left_, width - rest);
   }
 
-  /* Behind the point. */
+  /* The text after the point. */
   std::size_t right() const noexcept { return fraction_ + (exponent_ ? exponent_ + 2 : 0); }
 
   bool is_scientific_;
   bool plus_;
   std::size_t left_ = 0;     /* before the point, with the sign */
-  std::size_t fraction_ = 0; /* digits behind it */
-  std::size_t exponent_ = 0; /* digits of exponents, where there are any */
+  std::size_t fraction_ = 0; /* digits after the point */
+  std::size_t exponent_ = 0; /* digits of the exponent; 0 for none */
 };
 
 /* The decimal digits that every number of type T can have. */
@@ -204,13 +206,13 @@ inline constexpr int decimal_digits =
     : std::is_same_v<T, __nv_bfloat16> ? 2
                                        : std::numeric_limits<T>::digits10;
 
-/* Where scalars of type T become scientific. */
+/* From this value on, scalars of type T are printed in scientific form. */
 template <class T> long double scalar_limit() {
   return decimal_digits<T> < 15 ? std::pow(10.L, decimal_digits<T>) : 1e16L;
 }
 
-/* Whether some numbers are too large, too small or too far apart to stand below each other with
- * their points aligned; all comparisons in their own type. */
+/* Whether some numbers are too large, too small or too far apart for columns with aligned
+ * points. All comparisons are in their own type. */
 template <class T> bool want_scientific(std::vector<T> const &numbers) {
   using Real = std::conditional_t<is_short_float<T>, float, T>;
   Real largest = 0, smallest = 0;

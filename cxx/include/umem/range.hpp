@@ -1,10 +1,10 @@
-/* umem/range.hpp - which indices a loop goes over.
+/* umem/range.hpp - the indices of a loop.
  *
  *     umem::for_each_indexed(array, umem::interior(array), f); // all but the outermost
  *     umem::for_each(array, {{0, 0}, {1, n}}, f);              // the first row
  *
- * Elements of views and arrays may be ghost cells: a range that reaches into them has negative indices,
- * or such beyond the extents. */
+ * A range may reach into the ghost cells of a view or an array: then it has negative indices, or
+ * indices beyond the extents. */
 #ifndef UMEM_RANGE_HPP
 #define UMEM_RANGE_HPP
 
@@ -17,8 +17,8 @@
 
 namespace umem {
 
-/* Indices from begin to before end, in every dimension: none where begin is not below end in all of
- * them. Extents stand for the range of all indices below them. */
+/* Indices from begin up to, but not including, end in every dimension. The range is empty if
+ * begin is not below end in all of them. Extents mean the range of all indices below them. */
 template <int N> struct Range {
   Extents<N> begin, end;
 
@@ -37,7 +37,7 @@ template <int N> struct Range {
 
 namespace detail {
 
-/* What is at least margin away from the ends of extents. */
+/* The indices at least margin away from the ends of extents. */
 template <int N>
 UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index margin) noexcept {
   Range<N> range(extents);
@@ -48,7 +48,8 @@ UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index margin)
   return range;
 }
 
-/* A range of indices of elements A, which is not deduced: so it may be given in braces. */
+/* A range of indices of elements A. A is not deduced, so that callers may write the range in
+ * braces. */
 template <class A> using range_of = Range<decltype(extents_of(std::declval<A const &>()))::size()>;
 
 } // namespace detail
@@ -60,14 +61,14 @@ UMEM_FUNCTION constexpr Range<N> interior(View<T, N> const &view, index margin =
   return detail::inside(view.extents, margin);
 }
 
-/* The same of an array, or of a guard. */
+/* The same for an array or a guard. */
 template <class A> detail::range_of<A> interior(A const &elements, index margin = 1) {
   return detail::inside(detail::extents_of(elements), margin);
 }
 
 namespace detail {
 
-/* Throws umem::index_error where a range leaves a view, whose ghost cells count. */
+/* Throws umem::index_error if a range leaves a view and its ghost cells. */
 template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
   if (range.is_empty()) return;
   for (int k = 0; k < N; k++) {
@@ -77,7 +78,8 @@ template <class T, int N> void check_range(View<T, N> const &view, Range<N> cons
   }
 }
 
-/* The elements whose indices are in a range; these begin at 0 then. Throws as check_range. */
+/* The elements whose indices are in a range; their indices begin at 0 in the result. Throws as
+ * check_range does. */
 template <class T, int N> View<T, N> part_of(View<T, N> view, Range<N> const &range) {
   check_range(view, range);
   if (range.is_empty()) return View<T, N>(nullptr, Extents<N>());

@@ -1,5 +1,5 @@
 /* umem/reduce.cuh - reductions on GPUs; reduce.hpp includes it in files that nvcc compiles. CUB
- * reduces what is contiguous. */
+ * reduces contiguous elements. */
 #ifndef UMEM_REDUCE_CUH
 #define UMEM_REDUCE_CUH
 
@@ -17,7 +17,8 @@
 namespace umem {
 namespace detail {
 
-/* Operation and function in terms of R alone, as CUB takes the type it accumulates in from them. */
+/* Operation and function with R as their only type: CUB takes the type in which it accumulates
+ * from them. */
 template <class R, class Op> struct OpOf {
   Op op;
   __device__ R operator()(R const &a, R const &b) { return static_cast<R>(op(a, b)); }
@@ -38,7 +39,7 @@ R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, 
                                                   stream_of(place)),
                "a reduction");
   };
-  reduce(nullptr, nullptr); /* tells nbytes */
+  reduce(nullptr, nullptr); /* sets nbytes */
   constexpr std::size_t result_bytes = (sizeof(R) + 255) / 256 * 256;
   Scratch scratch(place, work.device(), result_bytes + nbytes);
   reduce(scratch.as<unsigned char>() + result_bytes, scratch.as<R>());

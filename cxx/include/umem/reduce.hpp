@@ -4,18 +4,19 @@
  *     float low = umem::min(umem::on_host, view);
  *     double norm2 = umem::transform_reduce(umem::on_host, x, x, 0.0, umem::plus(), Product());
  *
- * Places, elements and failures as in for_each.hpp; calls return when the result is there.
+ * See for_each.hpp for places, elements and failures. Calls return when the result is there.
  *
- * Not in umem.hpp: under nvcc it includes CUB, which takes long to compile.
+ * umem.hpp does not include this header: with nvcc it includes CUB, which takes long to compile.
  *
- * The operation is applied in an order of umem's choice: it must be associative and commutative, up
- * to rounding. On the host one thread keeps 16 partial results over blocks of 1024 elements and
- * joins the blocks in pairs; several threads do so for a part each, and the parts are joined in
- * their order. On a GPU each thread block has its part. So the last digits of a sum of
+ * umem chooses the order in which it applies the operation: it must be associative and
+ * commutative, up to rounding. On the host one thread keeps 16 partial results over blocks of
+ * 1024 elements and joins the blocks in pairs. With several threads the elements are cut in as
+ * many parts as the place names threads; each part is reduced like that, and the parts are
+ * joined in their order. On a GPU each thread block has its part. So the last digits of a sum of
  * floating-point numbers may differ between places, numbers of threads and kinds of GPU, but not
- * from run to run on one.
+ * from run to run on one. umem_set_threads changes them only for on_host_threads(0).
  *
- * Results have the type of init, and elements are converted to it first; sum chooses the type
+ * Results have the type of init, to which elements are converted first; sum chooses the type
  * accumulator<T> (functional.hpp). A NaN among the elements makes sum, min and max NaN. */
 #ifndef UMEM_REDUCE_HPP
 #define UMEM_REDUCE_HPP

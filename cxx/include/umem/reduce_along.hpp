@@ -1,16 +1,17 @@
-/* umem/reduce_along.hpp - reductions along one dimension, on host or GPU: each gives one element of
- * the output, which has one dimension less.
+/* umem/reduce_along.hpp - reductions along one dimension, on host or GPU: each gives one element
+ * of the output, which has one dimension less.
  *
  *     umem::View<double, 2> m;
- *     umem::sum_along(umem::on_host, m, 0, column_sums);    // of all rows, for each column
- *     umem::max_along(array, 1, row_maxima);                // where row_maxima, an Array, lives
- *     umem::transform_reduce_along(a, b, 1, dots, 0.0, umem::plus(), Product()); // of each row
+ *     umem::sum_along(umem::on_host, m, 0, column_sums);    // over all rows, for each column
+ *     umem::max_along(array, 1, row_maxima);                // on the place of row_maxima, an Array
+ *     umem::transform_reduce_along(a, b, 1, dots, 0.0, umem::plus(), Product()); // for each row
  *
- * Places, elements and failures as in for_each.hpp. Sums are computed in accumulator<T> of the
- * input (functional.hpp), minima and maxima in the type of the elements, all else in the type of
- * init, and converted to the type of the output. A NaN among the elements makes its sum, minimum
- * and maximum NaN. The operation is applied in an order of umem's choice, the same from run to run
- * on one place: it must be associative and commutative, up to rounding. */
+ * See for_each.hpp for places, elements and failures. Sums are computed in accumulator<T> of the
+ * input (functional.hpp), minima and maxima in the type of the elements, everything else in the
+ * type of init; the results are converted to the type of the output. A NaN among the elements
+ * makes its sum, minimum and maximum NaN. umem chooses the order in which it applies the
+ * operation, the same from run to run on one place: the operation must be associative and
+ * commutative, up to rounding. */
 #ifndef UMEM_REDUCE_ALONG_HPP
 #define UMEM_REDUCE_ALONG_HPP
 
@@ -28,7 +29,7 @@ namespace umem {
 
 namespace detail {
 
-/* Throws umem::index_error where there is no such dimension, and umem::value_error unless the other
+/* Throws umem::index_error if there is no such dimension, and umem::value_error unless the other
  * extents are those of the output. */
 template <int N>
 void check_along(char const *function, Extents<N> const &in, int axis, Extents<N - 1> const &out) {
@@ -43,11 +44,11 @@ template <class A> using element_of = std::remove_cv_t<typename A::value_type>;
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* The same with inputs that are open. */
+/* The same with open inputs. */
 template <class P, class B, class R, class Op, class F, class... Open>
 void reduce_opened(P const &place, int axis, B &out, R const &init, Op op, F f,
                    Open const &...from) {
-  auto to = open(place, out, discard); /* last: it forgets what out held */
+  auto to = open(place, out, discard); /* last: it discards the old elements */
   if constexpr (may_be_device<P>)
     if (is_device(place))
       return device_along(device_of(place), op, f, init, axis, to.view, as_const(from.view)...);
@@ -133,8 +134,8 @@ void sum_along(A const &in, int axis, B &&out) {
   reduce_along(in, axis, out, accumulator<detail::element_of<A>>(), plus());
 }
 
-/* The smallest and the largest elements; over none, the limits of the type (infinity where it has
- * one). */
+/* The smallest and the largest elements; over no elements, the limits of the type (infinity if
+ * it has one). */
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
 void min_along(P const &place, A const &in, int axis, B &&out) {
   reduce_along(place, in, axis, out, detail::limit_of<detail::element_of<A>>(true), minimum());

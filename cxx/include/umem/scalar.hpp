@@ -1,10 +1,11 @@
-/* umem/scalar.hpp - one value on any context: where a kernel leaves a sum, or reads a factor.
+/* umem/scalar.hpp - one value on any context: a sum that a kernel writes, or a factor that it
+ * reads.
  *
  *     umem::Scalar<double> sum(stream, 0.0);
  *     ...                                       // kernels on sum.view()
  *     double total = sum.value();               // waits for them, as copies do
  *
- * Emptiness and threads are as of Buffer, on which it stands. */
+ * See Buffer for emptiness and threads. */
 #ifndef UMEM_SCALAR_HPP
 #define UMEM_SCALAR_HPP
 
@@ -29,7 +30,7 @@ public:
     set_value(value);
   }
 
-  /* A copy of the value, after what context() has queued. */
+  /* A copy of the value, after all work that context() has queued. */
   T value() const {
     T value{};
     buffer_.copy_to(&value, sizeof value);
@@ -38,13 +39,13 @@ public:
 
   void set_value(T const &value) { buffer_.copy_from(&value, sizeof value); }
 
-  /* Every byte zero; only queued on an ordered context. */
+  /* Sets every byte to zero; on an ordered context this is only queued. */
   void set_value_to_zero() { buffer_.set(0); }
 
   address adr() const noexcept { return buffer_.adr(); }
   Context const &context() const noexcept { return buffer_.context(); }
 
-  /* For kernels: as Vector::view, with v() as the value. */
+  /* For kernels, as Vector::view; v() is the value. */
   View<T, 0> view() { return View<T, 0>(pointer(), {}); }
   View<T const, 0> view() const { return View<T const, 0>(pointer(), {}); }
 

@@ -1,5 +1,5 @@
-/* umem/shape.hpp - extents, indices or strides whose number is known at run time; Extents
- * (extents.hpp) is for that known to the compiler.
+/* umem/shape.hpp - extents, indices or strides whose number is known at run time. Use Extents
+ * (extents.hpp) if the compiler knows it.
  *
  *     umem::Shape shape{3, 4};
  *     shape.push_back(5);
@@ -18,14 +18,14 @@
 
 namespace umem {
 
-/* A vector of indices that needs no heap up to 6 dimensions. Not for the device. */
+/* A vector of indices that needs no heap up to 6 dimensions. Host only. */
 class Shape {
 public:
   using value_type = index;
   using iterator = index *;
   using const_iterator = index const *;
 
-  /* The longest that lies within the object itself. */
+  /* The most dimensions that need no heap. */
   static constexpr std::size_t inline_capacity = 6;
 
   Shape() noexcept = default;
@@ -93,7 +93,7 @@ public:
   }
   friend bool operator!=(Shape const &one, Shape const &other) noexcept { return !(one == other); }
 
-  /* The same numbers for a rank known to the compiler; umem::type_error where they are not N. */
+  /* The same numbers as Extents. Throws umem::type_error if there are not N. */
   template <int N> Extents<N> to() const {
     if (size_ != static_cast<std::size_t>(N))
       throw type_error("the shape " + detail::in_words(*this) + " has " + std::to_string(size_) +

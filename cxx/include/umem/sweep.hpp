@@ -1,4 +1,4 @@
-/* umem/sweep.hpp - loops over indices that compute a value besides: a sweep of a stencil with the
+/* umem/sweep.hpp - loops over indices that also compute one value: a sweep of a stencil with the
  * norm of its change, in one pass over memory.
  *
  *     struct Jacobi {
@@ -10,7 +10,7 @@
  *     };
  *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
  *
- * Places, order and failures as in for_each.hpp; the order of operations as in reduce.hpp. */
+ * See for_each.hpp for places, order and failures, and reduce.hpp for the order of operations. */
 #ifndef UMEM_SWEEP_HPP
 #define UMEM_SWEEP_HPP
 
@@ -82,10 +82,11 @@ R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op
   return for_each_index_reduce<Index>(place, Range<N>(extents), init, op, f);
 }
 
-/* Gives a new value to the elements of a view or array whose indices are in range, and returns op
- * over init and what f has returned. f(value, i, j, ...) writes the new value of element (i, j,
- * ...) to value, which it does not read: it need not be the element yet. f must not read elements
- * that the sweep writes. umem::index_error where the range leaves the view and its ghost cells. */
+/* Gives new values to the elements of a view or array whose indices are in range, and returns op
+ * over init and the results of f. f(value, i, j, ...) writes the new value of element (i, j,
+ * ...) to value and does not read it: value need not be the element itself. f must not read
+ * elements that the sweep writes. Throws umem::index_error if the range leaves the view and its
+ * ghost cells. */
 template <class Index = index, class P, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {

@@ -1,18 +1,19 @@
 /* umem/transform.hpp - elements computed from those of one or two others, on host or GPU.
  *
  *     umem::transform(umem::on_host, x, y, z, Add());       // z = x + y
- *     umem::transform(x_array, z_array, Square());           // where z_array lives
+ *     umem::transform(x_array, z_array, Square());          // on the place of z_array
  *
- * Places, elements, order and failures as in for_each.hpp. All extents are equal, else
- * umem::value_error. An input may be the output itself, but not overlap it otherwise. What is
- * refused leaves the output as it was. If the call fails for another reason, the side of an output array
- * that was current before is current again, unless it is the side that the call has written.
+ * See for_each.hpp for places, elements, order and failures. All extents must be equal, else the
+ * call throws umem::value_error. An input may be the output itself, but must not overlap it
+ * otherwise. A call that refuses its arguments leaves the output as it was. If the call fails
+ * for another reason, the side of an output array that was current before is current again,
+ * unless it is the side that the call has written.
  *
- * Without a place the work is done where the output, an array, lives. Where that is a GPU whose
- * kernels cannot use an input (an array in plain memory, in a file or on another GPU, or a guard of
- * the host side), it is done on the host: arrays bring what they hold there, and the host side of
- * the output is current then, which its next use on the GPU transfers. Views that are inputs must
- * be of memory that the output's place can use. */
+ * Without a place the loop runs on the place of the output, an array. If that is a GPU whose
+ * kernels cannot use an input (an array in plain memory, in a file or on another GPU, or a guard
+ * of the host side), the loop runs on the host: arrays transfer their elements there, the host
+ * side of the output becomes current, and its next use on the GPU transfers it. Views that are
+ * inputs must be of memory that the place of the output can use. */
 #ifndef UMEM_TRANSFORM_HPP
 #define UMEM_TRANSFORM_HPP
 
@@ -24,7 +25,8 @@ namespace umem {
 
 namespace detail {
 
-/* out = f(in...), for one side each: so the compiler tells where f is not for it. */
+/* out = f(in...), one function for each side: so the compiler reports an f that is not for that
+ * side. */
 template <class F> struct AssignOnHost {
   F f;
   template <class T, class... A> void operator()(T &out, A const &...in) {
@@ -65,7 +67,7 @@ void transform(P const &place, A const &in, B &&out, F f) {
   detail::check_kernels(where);
   detail::check_extents("transform", detail::extents_of(out), detail::extents_of(in));
   auto from = detail::open(where, in, read);
-  auto to = detail::open(where, out, discard); /* last: it forgets what out held */
+  auto to = detail::open(where, out, discard); /* last: it discards the old elements */
   detail::assign(where, f, to.view, detail::as_const(from.view));
 }
 template <class A, class B, class F, class = std::enable_if_t<!detail::is_place<A>>>

@@ -4,8 +4,8 @@
  *     vector.copy_from(std::vector<double>(1000, 0.5));
  *     double last = vector.get(999);
  *
- * For work arrays: no shape, no mirror, no kernels; umem::Array has those. Emptiness, order on ordered
- * contexts and threads are as of Buffer, on which it stands. */
+ * For work arrays: no shape, no mirror, no kernels; umem::Array has those. See Buffer for
+ * emptiness, threads and order on ordered contexts. */
 #ifndef UMEM_VECTOR_HPP
 #define UMEM_VECTOR_HPP
 
@@ -23,7 +23,7 @@
 namespace umem {
 namespace detail {
 
-/* n elements of T in bytes. */
+/* The bytes of n elements of T. */
 template <class T> std::size_t bytes_of(std::size_t n) {
   if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
     throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(T)) +
@@ -31,7 +31,7 @@ template <class T> std::size_t bytes_of(std::size_t n) {
   return n * sizeof(T);
 }
 
-/* What to ask context for, so that blocks suit T: 0 where its natural alignment does. */
+/* The alignment to request from context for blocks of T: 0 if its natural one suffices. */
 template <class T> std::size_t alignment_of(Context const &context) {
   return alignof(T) > context.alignment() ? alignof(T) : 0;
 }
@@ -57,8 +57,8 @@ public:
   /* An empty vector. */
   Vector() = default;
 
-  /* n elements that are not initialised. Throws as Buffer, and umem::memory_error when their bytes exceed
-   * what a size can tell. */
+  /* n elements that are not initialised. Throws as Buffer does, and umem::memory_error if the
+   * number of bytes overflows. */
   explicit Vector(Context const &context, std::size_t n)
       : buffer_(context, detail::bytes_of<T>(n), detail::alignment_of<T>(context)) {}
 
@@ -68,7 +68,7 @@ public:
         Buffer::zeroed(context, detail::bytes_of<T>(n), detail::alignment_of<T>(context)));
   }
 
-  /* The elements of a std::vector, std::array, C array, ... */
+  /* A copy of the elements of a std::vector, std::array, C array, ... */
   template <class Range, class = std::enable_if_t<detail::is_range_of<Range const, T const>>>
   static Vector from(Context const &context, Range const &range) {
     Vector vector(context, std::size(range));
@@ -79,7 +79,7 @@ public:
   void swap(Vector &other) noexcept { buffer_.swap(other.buffer_); }
   friend void swap(Vector &one, Vector &other) noexcept { one.swap(other); }
 
-  /* Whether there is a block, as Buffer's. */
+  /* Whether there is a block, as for Buffer. */
   explicit operator bool() const noexcept { return static_cast<bool>(buffer_); }
 
   /* In elements. */
@@ -91,7 +91,7 @@ public:
   /* The bytes. */
   Buffer const &buffer() const noexcept { return buffer_; }
 
-  /* ---- for the CPU, where Buffer::data says so ---- */
+  /* ---- for the CPU; see Buffer::data ---- */
 
   T *data() { return static_cast<T *>(buffer_.data()); }
   T const *data() const { return static_cast<T const *>(buffer_.data()); }
@@ -103,7 +103,7 @@ public:
 
   /* ---- on any context ---- */
 
-  /* A copy of element i. Throws umem::index_error unless i < size(). */
+  /* A copy of element i. Throws umem::index_error if i >= size(). */
   T get(std::size_t i) const {
     check_index(i);
     T value{};
@@ -111,30 +111,30 @@ public:
     return value;
   }
 
-  /* Sets element i, with the same error. */
+  /* Sets element i. Throws the same. */
   void set(std::size_t i, T const &value) {
     check_index(i);
     copy(&value, context(), adr() + i * sizeof(T), sizeof value);
   }
 
-  /* Makes the vector n elements long: Buffer::resize. */
+  /* Makes the vector n elements long: see Buffer::resize. */
   void resize(std::size_t n) { buffer_.resize(detail::bytes_of<T>(n)); }
 
-  /* Copies n elements to those from offset on. Throws umem::index_error, having copied nothing, beyond the
-   * end. */
+  /* Copies n elements to those starting at offset. Throws umem::index_error, having copied
+   * nothing, if they exceed the vector. */
   void copy_from(T const *src, std::size_t n, std::size_t offset = 0) {
     detail::check_range(offset, n, size(), "elements");
     buffer_.copy_from(src, n * sizeof(T), offset * sizeof(T));
   }
 
-  /* Copies the elements from offset on, with the same error. */
+  /* Copies the elements starting at offset. Throws the same. */
   void copy_to(T *dst, std::size_t n, std::size_t offset = 0) const {
     detail::check_range(offset, n, size(), "elements");
     buffer_.copy_to(dst, n * sizeof(T), offset * sizeof(T));
   }
 
-  /* Copies a contiguous range of T (std::vector, std::array, C array, ...) to the first elements, and the
-   * first elements to such a range, as many as it has. With the same error. */
+  /* Copies a contiguous range of T (std::vector, std::array, C array, ...) to the first
+   * elements, or the first elements to such a range, as many as it has. Throws the same. */
   template <class Range, class = std::enable_if_t<detail::is_range_of<Range const, T const>>>
   void copy_from(Range const &range) {
     copy_from(std::data(range), std::size(range));
@@ -145,7 +145,7 @@ public:
     copy_to(std::data(range), std::size(range));
   }
 
-  /* Copies all elements; the sizes are equal, else umem::value_error. */
+  /* Copies all elements. Throws umem::value_error if the sizes differ. */
   void copy_to(Vector &dst) const { buffer_.copy_to(dst.buffer_); }
   void copy_from(Vector const &src) { src.copy_to(*this); }
 
@@ -155,8 +155,9 @@ public:
     return values;
   }
 
-  /* The elements for kernels on the side that context() belongs to, where addresses are pointers, else
-   * umem::not_supported_error. Borrowed; ends with the vector, and at a resize. */
+  /* The elements for kernels on the device of context(). Throws umem::not_supported_error if
+   * addresses are no pointers. Borrowed: do not use the view after a resize or after the vector
+   * has ended. */
   View<T, 1> view() { return View<T, 1>(pointer(), {size()}); }
   View<T const, 1> view() const { return View<T const, 1>(pointer(), {size()}); }
 

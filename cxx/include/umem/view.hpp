@@ -4,13 +4,15 @@
  *     u(1, 2) = u(0, 2) + u(2, 2);
  *     umem::View<double, 1> column = u.select(1, 7);
  *
- * A View is a pointer with extents and strides. It is trivially copyable, and meant to be passed by
- * value, to kernels too. Of its functions, those that return views throw on the host and assert on
- * the device. Nothing here allocates; const functions leave the view as it is, not the elements. */
+ * A View is a pointer with extents and strides. It is trivially copyable: pass it by value, to
+ * kernels too. Functions that return views throw on the host and assert on the device. No
+ * function allocates. Functions that are const do not change the view; they may give write
+ * access to its elements. */
 #ifndef UMEM_VIEW_HPP
 #define UMEM_VIEW_HPP
 
 #include <umem/config.hpp>
+#include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/view_error.hpp>
 
@@ -20,15 +22,15 @@
 
 namespace umem {
 
-/* T may be const: then the elements are only read. Extents and indices count elements. */
+/* T may be const: then the elements cannot be written. Extents and indices count elements. */
 template <class T, int N> class View {
 public:
   using element_type = T;
   using value_type = std::remove_cv_t<T>;
   static constexpr int rank = N;
 
-  T *data = nullptr;  /* element (0, ..., 0), with ghost cells not the first in memory; borrowed */
-  Extents<N> extents; /* of the interior, which ghost cells are not part of */
+  T *data = nullptr;  /* element (0, ..., 0), borrowed; ghost cells may come before it in memory */
+  Extents<N> extents; /* of the interior, without ghost cells */
   Extents<N> strides; /* in elements; of any sign */
   Extents<N> ghosts; /* cells below and above: index k is in [-ghosts[k], extents[k] + ghosts[k]) */
 
@@ -49,19 +51,20 @@ public:
   UMEM_FUNCTION constexpr View(View<U, N> const &other) noexcept
       : data(other.data), extents(other.extents), strides(other.strides), ghosts(other.ghosts) {}
 
-  /* The interior of an array in C order without gaps whose first element, a ghost cell where there
-   * are any, is first. */
+  /* The interior of an array in C order without gaps. first is the first element in memory: a
+   * ghost cell, if there are any. */
   UMEM_FUNCTION static constexpr View with_ghosts_from(T *first, Extents<N> const &extents,
                                                        Extents<N> const &ghosts) noexcept {
     Extents<N> all = extents;
     for (int k = 0; k < N; k++) all.at[k] += 2 * ghosts.at[k];
     Extents<N> strides = c_strides(all);
-    return View(first ? first + distance(ghosts, strides) : first, extents, strides, ghosts);
+    return View(first ? first + detail::distance(ghosts, strides) : first, extents, strides,
+                ghosts);
   }
 
   /* ---- elements ---- */
 
-  /* The element at N indices. Checked where UMEM_CHECKS is 1. */
+  /* The element at N indices. Checked if UMEM_CHECKS is 1. */
   template <class... I> UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(I... i) const noexcept {
     check_indices<I...>();
     UMEM_ASSERT(contains(i...));
@@ -69,18 +72,17 @@ public:
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(Extents<N> const &i) const noexcept {
     UMEM_ASSERT(contains(i));
-    return data[distance(i, strides)];
+    return data[detail::distance(i, strides)];
   }
 
-  /* Element i of the interior in C order; only where is_contiguous(). Checked where
-   * UMEM_CHECKS is 1. */
+  /* Element i of the interior in C order. Only if is_contiguous(). Checked if UMEM_CHECKS is 1. */
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator[](index i) const noexcept {
     UMEM_ASSERT(is_contiguous() && i >= 0 && i < size());
     return data[i];
   }
 
-  /* The element at N indices. umem::index_error where one is out of range; umem::value_error for a
-   * view of nothing. Host only. */
+  /* The element at N indices. Throws umem::index_error for an index out of range, and
+   * umem::value_error if the view has no memory. Host only. */
   template <class... I> T &at(I... i) const {
     check_indices<I...>();
     Extents<N> all;
@@ -91,10 +93,10 @@ public:
     if (!data) throw value_error("an element of an empty view");
     for (int k = 0; k < N; k++)
       if (!has(k, i.at[k])) detail::raise_index(i.at[k], k, low(k), high(k));
-    return data[distance(i, strides)];
+    return data[detail::distance(i, strides)];
   }
 
-  /* Whether there is an element, or ghost cell, at these indices. */
+  /* Whether there is an element or a ghost cell at these indices. */
   template <class... I> UMEM_FUNCTION constexpr bool contains(I... i) const noexcept {
     check_indices<I...>();
     if constexpr (N > 0) return contains(Extents<N>(i...));
@@ -118,7 +120,7 @@ public:
 
   UMEM_FUNCTION constexpr bool is_empty() const noexcept { return !data || size() == 0; }
 
-  /* Whether the elements of the interior lie in C order without gaps. */
+  /* Whether the elements of the interior follow each other in C order without gaps. */
   UMEM_FUNCTION constexpr bool is_contiguous() const noexcept {
     index stride = 1;
     bool contiguous = true;
@@ -130,10 +132,11 @@ public:
     return contiguous;
   }
 
-  /* Whether every index, ghost cells' too, and every offset of an element from data fit 32 bits. */
+  /* Whether all indices, also of ghost cells, and the offsets of all elements from data fit 32
+   * bits. */
   UMEM_FUNCTION constexpr bool fits_32_bits() const noexcept {
     constexpr index most = detail::largest<std::int32_t>;
-    index reach = 0; /* at least that of every offset */
+    index reach = 0; /* no offset is larger */
     for (int k = 0; k < N; k++) {
       if (high(k) > most) return false;
       index step = strides.at[k] < 0 ? -strides.at[k] : strides.at[k];
@@ -144,83 +147,42 @@ public:
     return true;
   }
 
-  /* ---- parts and other orders; the elements stay where they are ---- */
+  /* ---- parts and other orders of the same elements ---- */
 
-  /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . They may be ghost
-   * cells; the result has none in that dimension. step > 0. */
+  /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . They may be
+   * those of ghost cells; the result has no ghost cells in that dimension. step > 0. */
   UMEM_FUNCTION constexpr View slice(int k, index begin, index end, index step = 1) const {
-    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
-    UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
-               detail::raise_slice(begin, end, step, k, low(k), high(k)));
-    View result = *this;
-    if (begin < end) result.data = moved(begin * strides.at[k]); /* else there is no such element */
-    result.extents.at[k] = (end - begin) / step + ((end - begin) % step != 0);
-    if (result.extents.at[k] > 1) result.strides.at[k] *= step; /* else any step, however long */
-    result.ghosts.at[k] = 0;
-    return result;
+    return laid_out(layout().slice(k, begin, end, step));
   }
 
-  /* The elements with index i, which may be that of a ghost cell, in dimension k. */
+  /* The elements with index i in dimension k. i may be the index of a ghost cell. */
   template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, index i) const {
     static_assert(N > 0 && M == N - 1, "View::select: the result has one dimension less");
-    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
-    UMEM_CHECK(has(k, i), detail::raise_index(i, k, low(k), high(k)));
-    View<T, M> result(moved(i * strides.at[k]), {});
-    for (int j = 0; j < M; j++) {
-      result.extents.at[j] = extents.at[j + (j >= k)];
-      result.strides.at[j] = strides.at[j + (j >= k)];
-      result.ghosts.at[j] = ghosts.at[j + (j >= k)];
-    }
-    return result;
+    return laid_out(layout().select(k, i));
   }
 
-  /* Dimension k of the result is dimension order[k] of this. umem::value_error where order is no
-   * permutation. */
+  /* Dimension k of the result is dimension order[k] of this view. Throws umem::value_error if
+   * order is no permutation. */
   UMEM_FUNCTION constexpr View permute(Extents<N> const &order) const {
-    View result = *this;
-    for (int k = 0; k < N; k++) {
-      index from = order.at[k];
-      UMEM_CHECK(detail::is_dimension(from, N) && !contains_before(order, k),
-                 detail::raise_value("the order of dimensions is no permutation of 0, 1, ..."));
-      result.extents.at[k] = extents.at[from];
-      result.strides.at[k] = strides.at[from];
-      result.ghosts.at[k] = ghosts.at[from];
-    }
-    return result;
+    return laid_out(layout().permute(order));
   }
 
   /* All dimensions in reversed order. */
-  UMEM_FUNCTION constexpr View transpose() const noexcept {
-    View result = *this;
-    for (int k = 0; k < N; k++) {
-      result.extents.at[k] = extents.at[N - 1 - k];
-      result.strides.at[k] = strides.at[N - 1 - k];
-      result.ghosts.at[k] = ghosts.at[N - 1 - k];
-    }
-    return result;
-  }
+  UMEM_FUNCTION constexpr View transpose() const noexcept { return laid_out(layout().transpose()); }
 
   /* Dimension k from its last element to its first. */
-  UMEM_FUNCTION constexpr View reversed(int k) const {
-    UMEM_CHECK(detail::is_dimension(k, N), detail::raise_dimension(k, N));
-    View result = *this;
-    if (high(k) > 0) result.data = moved((extents.at[k] - 1) * strides.at[k]);
-    result.strides.at[k] = -strides.at[k];
-    return result;
-  }
+  UMEM_FUNCTION constexpr View reversed(int k) const { return laid_out(layout().reversed(k)); }
 
   /* The same elements without their ghost cells. */
-  UMEM_FUNCTION constexpr View interior() const noexcept { return View(data, extents, strides); }
+  UMEM_FUNCTION constexpr View interior() const noexcept { return laid_out(layout().interior()); }
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
   UMEM_FUNCTION constexpr View with_ghosts() const noexcept {
-    View result(moved(-distance(ghosts, strides)), extents, strides);
-    for (int k = 0; k < N; k++) result.extents.at[k] += 2 * ghosts.at[k];
-    return result;
+    return laid_out(layout().with_ghosts());
   }
 
-  /* The elements of the interior in C order with other extents. umem::value_error where they are
-   * not as many, or where this is not contiguous. */
+  /* The elements of the interior in C order, with other extents. Throws umem::value_error if
+   * these give another number of elements, or if the interior is not contiguous. */
   template <int M> UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape) const {
     UMEM_CHECK(is_contiguous(), detail::raise_value("a view with gaps has no other shape"));
     UMEM_CHECK(detail::has_product(shape, size()),
@@ -228,8 +190,9 @@ public:
     return View<T, M>(data, shape);
   }
 
-  /* The same view for loops over its last dimension: it lets the compiler know that the stride
-   * there is 1. umem::value_error where it is not. Bind it to a variable outside of the loop. */
+  /* The same view for loops over its last dimension: the compiler then knows that the stride
+   * there is 1. Throws umem::value_error if it is not. Make a variable of it outside of the
+   * loop. */
   UMEM_FUNCTION constexpr View unit_stride() const {
     constexpr int k = N > 0 ? N - 1 : 0;
     UMEM_CHECK(strides.at[k] == 1 || extents.at[k] + 2 * ghosts.at[k] < 2,
@@ -253,28 +216,20 @@ private:
     return i >= low(k) && i < high(k);
   }
 
-  /* The offset of indices i, written out: no loop that a compiler could leave standing. */
+  /* The offset of indices i, without a loop that a compiler might not unroll. */
   template <int... K, class... I>
   UMEM_FUNCTION constexpr index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
     return ((i * strides.at[K]) + ... + index(0));
   }
 
-  UMEM_FUNCTION static constexpr index distance(Extents<N> const &i,
-                                                Extents<N> const &strides) noexcept {
-    index result = 0;
-    for (int k = 0; k < N; k++) result += i.at[k] * strides.at[k];
-    return result;
+  UMEM_FUNCTION constexpr detail::StridedLayout<N> layout() const noexcept {
+    return {extents, strides, ghosts};
   }
 
-  /* The pointer to what is offset elements from data, which may be null. */
-  UMEM_FUNCTION constexpr T *moved(index offset) const noexcept {
-    return data ? data + offset : data;
-  }
-
-  UMEM_FUNCTION static constexpr bool contains_before(Extents<N> const &order, int k) noexcept {
-    for (int j = 0; j < k; j++)
-      if (order.at[j] == order.at[k]) return true;
-    return false;
+  /* The view of this memory, which may be null, in a layout made of layout(). */
+  template <int M>
+  UMEM_FUNCTION constexpr View<T, M> laid_out(detail::StridedLayout<M> const &to) const noexcept {
+    return View<T, M>(data ? data + to.offset : data, to.extents, to.strides, to.ghosts);
   }
 };
 

@@ -1,4 +1,4 @@
-/* umem/view_error.hpp - the exceptions of checked access to views, in words. Host only. */
+/* umem/view_error.hpp - the exceptions of checked access to views. Host only. */
 #ifndef UMEM_VIEW_ERROR_HPP
 #define UMEM_VIEW_ERROR_HPP
 
@@ -22,7 +22,7 @@ namespace detail {
                     std::to_string(rank));
 }
 
-/* begin, end and step take no part of [low, high). */
+/* The slice begin, end, step is not within [low, high). */
 [[noreturn]] inline void raise_slice(index begin, index end, index step, int k, index low,
                                      index high) {
   if (step < 1)

@@ -1,6 +1,6 @@
-/* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs: one thread per output,
- * which reads beside its neighbours; where outputs are few, or the elements of one follow each other,
- * one block or several. */
+/* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs. One thread computes an
+ * output, and neighbouring threads read neighbouring elements. If there are few outputs, or if
+ * the elements of one output follow each other, one block or several compute an output. */
 #ifndef UMEM_DETAIL_ALONG_KERNELS_CUH
 #define UMEM_DETAIL_ALONG_KERNELS_CUH
 
@@ -20,8 +20,8 @@ namespace detail {
 template <class Operands, class R, class Op, class F, class U, int N, class... T>
 struct AlongByThread;
 
-/* The output at indices i, j, ... by one thread. The last dimension of the operands is the one that
- * is reduced. */
+/* The output at indices i, j, ... by one thread. The last dimension of the operands is the
+ * reduced one. */
 template <int... M, class R, class Op, class F, class U, int N, class... T>
 struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
     : StridedOperand<M, N, T>... {
@@ -38,12 +38,12 @@ struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
       : StridedOperand<M, N, T>{in.data, with_last(in.strides, axis)}..., op(op_), f(f_),
         init(init_), count(extent_of(axis, in...)), out(out_) {}
 
-  /* Whether what gives an output follows itself in all inputs. */
+  /* Whether the elements of one output follow each other in all inputs. */
   bool in_lines() const noexcept {
     return ((static_cast<StridedOperand<M, N, T> const &>(*this).strides.at[N - 1] == 1) && ...);
   }
 
-  /* f of the elements at i, j, ..., number of what is reduced. */
+  /* f of the elements at (i, j, ..., n); the last index is in the reduced dimension. */
   template <class... I> __device__ R value(I... i) {
     auto all = std::make_integer_sequence<int, N>();
     return static_cast<R>(
@@ -69,7 +69,7 @@ private:
 
 /* ---- by blocks ---- */
 
-/* What a call is for output `number`, counted in C order, at its indices. */
+/* call(i, j, ...) with the indices of output `number`, counted in C order. */
 template <class View, class Call, int... K>
 __device__ decltype(auto) at_number(View const &out, index number, Call const &call,
                                     std::integer_sequence<int, K...>) {
@@ -81,7 +81,7 @@ __device__ decltype(auto) at_number(View const &out, index number, Call const &c
   return call(at[K]...);
 }
 
-/* Joins init and the part that a whole block has found, for thread 0. */
+/* Joins init and the result of a whole block, in thread 0. */
 template <int N, class R, class Along>
 __device__ void finish_output(Along &all, index number, Partial<R> const &part) {
   R result = part.any ? static_cast<R>(all.op(all.init, part.value)) : all.init;
@@ -89,7 +89,8 @@ __device__ void finish_output(Along &all, index number, Partial<R> const &part) 
   at_number(all.out, number, store, std::make_integer_sequence<int, N - 1>());
 }
 
-/* Block n has a piece of output n % outputs. With one piece it stores the output, else its part. */
+/* Block n reduces a piece of output n % outputs. If there is one piece, it stores the output,
+ * else the result of its piece. */
 template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
     along_by_block(Along all, index first, index outputs, index pieces, Partial<R> *parts) {
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(block_threads)
     finish_output<N>(all, number, own);
 }
 
-/* Block n joins the parts of output n. */
+/* Block n joins the results of the pieces of output n. */
 template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
     join_pieces(Along all, index pieces, Partial<R> const *parts) {
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) finish_output<N>(all, blockIdx.x, own);
 }
 
-/* From so many outputs on a thread each keeps a GPU busy, or a block each. */
+/* From this number of outputs on, one thread each, or one block each, keeps a GPU busy. */
 inline constexpr index many_for_threads = 1 << 15, many_for_blocks = 1 << 10;
 
 inline namespace UMEM_LAUNCH_NAMESPACE {

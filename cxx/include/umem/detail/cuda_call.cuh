@@ -1,5 +1,5 @@
-/* umem/detail/cuda_call.cuh - launches of kernels and other calls of CUDA's runtime, checked.
- * Compiled by nvcc only, within the user's program and with the runtime that it links. */
+/* umem/detail/cuda_call.cuh - checked launches of kernels and other calls of the CUDA runtime.
+ * Only nvcc compiles it, within the program and with the runtime that the program links. */
 #ifndef UMEM_DETAIL_CUDA_CALL_CUH
 #define UMEM_DETAIL_CUDA_CALL_CUH
 
@@ -17,21 +17,21 @@
 namespace umem {
 namespace detail {
 
-/* Throws what CUDA says: umem::memory_error without memory, else umem::runtime_error. */
+/* Throws the error of CUDA: umem::memory_error if memory is exhausted, else umem::runtime_error. */
 inline void check_cuda(cudaError_t error, char const *what) {
   if (error == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError()); /* told here, not again by a later call */
+  static_cast<void>(cudaGetLastError()); /* reported here, not again by a later call */
   std::string text = std::string(what) + ": " + cudaGetErrorString(error);
   if (error == cudaErrorMemoryAllocation) throw memory_error(text);
   throw runtime_error(text);
 }
 
-/* A context of each GPU that loops have used. They are never destructed, because CUDA may end before the
- * program. So the primary contexts, in which kernels may still run, stay. */
+/* A context for each GPU that loops have used. They are never destructed, because CUDA may end
+ * before the program. So the primary contexts stay, in which kernels may still run. */
 class GpuContexts {
 public:
   static Context const &of(int device) {
-    thread_local int last = -1; /* of this thread: it costs no lock */
+    thread_local int last = -1; /* of this thread: needs no lock */
     thread_local Context const *context = nullptr;
     if (device != last) {
       context = &find(device);
@@ -53,10 +53,10 @@ private:
   std::map<int, Context> contexts_;
 };
 
-/* Makes a GPU the current one for as long as the object lives; then restores what was current before. */
+/* Makes a GPU the current one while the object lives, then restores the previous one. */
 class CurrentDevice {
 public:
-  /* device: -1 for the one that is current already. */
+  /* device: -1 keeps the current one. */
   explicit CurrentDevice(int device) : device_(device) {
     if (device_ >= 0) {
       GpuContexts::of(device_);
@@ -67,12 +67,12 @@ public:
   }
   CurrentDevice(CurrentDevice const &) = delete;
   CurrentDevice &operator=(CurrentDevice const &) = delete;
-  ~CurrentDevice() { umemCuda_leave(&entry_); } /* its failures are recorded for the thread */
+  ~CurrentDevice() { umemCuda_leave(&entry_); } /* records failures for the thread */
 
   int device() const noexcept { return device_; }
 
 private:
-  /* If umem was built without CUDA it knows no GPU; the launch then makes one current. */
+  /* If umem was built without CUDA, it knows no GPU; then the launch makes one current. */
   void enter_current() {
     umemAttempt attempt;
     umemAttempt_begin(&attempt);
@@ -93,12 +93,12 @@ inline cudaStream_t stream_of(DevicePlace const &place) noexcept {
   return place.stream ? reinterpret_cast<cudaStream_t>(place.stream) : cudaStreamLegacy;
 }
 
-/* Throws where the stream is being captured into a graph, before a call that has to wait breaks the
+/* Throws if the stream is being captured into a graph: a call that waits would break the
  * capture. */
 inline void refuse_capture(DevicePlace const &place) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaError_t error = cudaStreamIsCapturing(stream_of(place), &status);
-  if (error == cudaErrorStreamCaptureImplicit) /* the legacy stream would have to wait for it */
+  if (error == cudaErrorStreamCaptureImplicit) /* the legacy stream would wait for the capture */
     static_cast<void>(cudaGetLastError());
   else
     check_cuda(error, "cudaStreamIsCapturing");
@@ -122,8 +122,9 @@ inline void synchronize(DevicePlace const &place) {
   check_cuda(cudaStreamSynchronize(stream_of(place)), "a kernel");
 }
 
-/* What one call queues on a place, whose GPU is the current one meanwhile. Where the place says that
- * calls wait, one that throws waits as well: what it has launched may still use memory. */
+/* The kernels that one call queues on a place. The GPU of the place is current meanwhile. If
+ * calls on the place wait, a call that throws waits too: the kernels that it has launched may
+ * still use memory. */
 class Work {
 public:
   explicit Work(DevicePlace const &place) : place_(place), current_(place.device) {
@@ -131,12 +132,12 @@ public:
   }
   ~Work() {
     if (place_.wait && cudaStreamSynchronize(stream_of(place_)) != cudaSuccess)
-      static_cast<void>(cudaGetLastError()); /* another failure is on its way out */
+      static_cast<void>(cudaGetLastError()); /* the call is already throwing another failure */
   }
 
   int device() const noexcept { return current_.device(); }
 
-  /* What a call does last. */
+  /* The last step of a call. */
   void finish() {
     if (!place_.wait) return;
     place_.wait = false;
@@ -160,7 +161,7 @@ inline unsigned blocks_for(index count, index size) noexcept {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
-/* Calls f(begin, end) for parts of [begin, end) that one launch can do. */
+/* Calls f(begin, end) for parts of [begin, end), each small enough for one launch. */
 template <int N, class F>
 void in_launches(Extents<N> const &begin, Extents<N> const &end, F const &f) {
   double count = 1;

@@ -1,6 +1,5 @@
-/* umem/detail/device.hpp - the functions that launch kernels: those of map_kernels.cuh and
- * index_kernels.cuh in files that nvcc compiles, and functions that say what is missing in others.
- * */
+/* umem/detail/device.hpp - the functions that launch kernels: in files that nvcc compiles those
+ * of map_kernels.cuh and index_kernels.cuh, in others functions that throw. */
 #ifndef UMEM_DETAIL_DEVICE_HPP
 #define UMEM_DETAIL_DEVICE_HPP
 
@@ -14,7 +13,7 @@ namespace umem {
 namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* Before anything is changed: throws where kernels are asked for and there are none. */
+/* Throws if a loop needs kernels that this file does not have. Called before anything is changed. */
 template <class P> void check_kernels(P const &) noexcept {}
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -32,7 +31,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
       "work on a GPU needs kernels: compile this file with nvcc, or name umem::on_host");
 }
 
-/* Before anything is changed: throws where kernels are asked for and there are none. */
+/* Throws if a loop needs kernels that this file does not have. Called before anything is changed. */
 template <class P> void check_kernels(P const &place) {
   if (is_device(place)) raise_no_kernels();
 }

@@ -1,4 +1,4 @@
-/* umem/detail/device_reduce.hpp - in place of reduce.cuh in files that nvcc does not compile. */
+/* umem/detail/device_reduce.hpp - replaces reduce.cuh in files that nvcc does not compile. */
 #ifndef UMEM_DETAIL_DEVICE_REDUCE_HPP
 #define UMEM_DETAIL_DEVICE_REDUCE_HPP
 

@@ -1,6 +1,6 @@
-/* umem/detail/divider.hpp - division by a number that is known before the kernel starts, as one
- * multiplication: Granlund and Montgomery, "Division by invariant integers using multiplication",
- * PLDI 1994. */
+/* umem/detail/divider.hpp - division by a number that is known before the kernel starts, by one
+ * multiplication: Granlund and Montgomery, "Division by invariant integers using
+ * multiplication", PLDI 1994. */
 #ifndef UMEM_DETAIL_DIVIDER_HPP
 #define UMEM_DETAIL_DIVIDER_HPP
 
@@ -31,7 +31,7 @@ struct Divider {
 #endif
   }
 
-  /* n becomes the quotient; returns the remainder. */
+  /* Replaces n by the quotient and returns the remainder. */
   UMEM_FUNCTION std::uint32_t take_remainder(std::uint32_t &n) const noexcept {
     std::uint32_t q = quotient(n);
     std::uint32_t remainder = n - q * divisor;

@@ -1,6 +1,6 @@
-/* umem/detail/host_along.hpp - reductions along one dimension on the host. Elements that follow
- * each other are reduced as whole views are; otherwise a strip of outputs is computed at once, so
- * that the innermost loop runs along memory. */
+/* umem/detail/host_along.hpp - reductions along one dimension on the host. If the elements of
+ * one output follow each other, they are reduced like a whole view; otherwise a strip of outputs
+ * is computed at once, so that the innermost loop runs along memory. */
 #ifndef UMEM_DETAIL_HOST_ALONG_HPP
 #define UMEM_DETAIL_HOST_ALONG_HPP
 
@@ -14,17 +14,7 @@
 namespace umem {
 namespace detail {
 
-/* The first of the elements that give each output, as a view like the output's. */
-template <class T, int N> View<T, N - 1> starts_along(View<T, N> const &in, int axis) {
-  View<T, N - 1> starts(in.data, Extents<N - 1>());
-  for (int k = 0; k < N - 1; k++) {
-    starts.extents.at[k] = in.extents.at[k + (k >= axis)];
-    starts.strides.at[k] = in.strides.at[k + (k >= axis)];
-  }
-  return starts;
-}
-
-/* One output, over the one loop of `line`, which runs at least once. */
+/* Computes one output, over the one loop of `line`, which runs at least once. */
 template <class R, class Op, class F, int M> struct ReduceOne {
   Op op;
   F f;
@@ -38,7 +28,8 @@ template <class R, class Op, class F, int M> struct ReduceOne {
   }
 };
 
-/* Outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over what gives each. */
+/* Computes outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over the
+ * elements of each output. */
 template <class R, class Op, class F, class U, class... T, int... M>
 void host_along_row(Op &op, F &f, R const &init, index begin, index end,
                     LoopLayout<2, sizeof...(T)> const &row, std::integer_sequence<int, M...>,
@@ -64,14 +55,14 @@ void host_along_row(Op &op, F &f, R const &init, index begin, index end,
   }
 }
 
-/* The first element of the row, one of the last dimension, whose other indices are in at. */
+/* The first element of a row of the last dimension; the other indices of the row are in at. */
 template <class T, int N> T *first_in_row(View<T, N> const &view, index const *at) noexcept {
   T *element = view.data;
   for (int k = 0; k < N - 1; k++) element += at[k] * view.strides.at[k];
   return element;
 }
 
-/* All outputs by rows, those of the output's last dimension, in parts of 4096. */
+/* Computes all outputs by rows of the last dimension, in parts of 4096. */
 template <class R, class Op, class F, class U, int N, class... T, int... M>
 void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof...(T)> row,
                      std::integer_sequence<int, M...> all, View<U, N> out, View<T, N>... starts) {
@@ -88,12 +79,13 @@ void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof..
   host_indices<index>(place, call, Extents<N>(), parts);
 }
 
-/* op over init and f(element of each input) along dimension axis; the extents are right. */
+/* op over init and f(element of each input) along dimension axis. The caller has checked the
+ * extents. */
 template <class R, class Op, class F, class U, int N, class T, class... A>
 void host_along(HostPlace place, Op op, F f, R const &init, int axis, View<U, N - 1> const &out,
                 View<T, N> const &in, View<A, N> const &...others) {
   constexpr int M = 1 + sizeof...(A);
-  if (in.extents.at[axis] == 0) { /* and perhaps no memory */
+  if (in.extents.at[axis] == 0) { /* views may have no memory */
     auto set = [init](U &element) { element = static_cast<U>(init); };
     return host_map(place, set, out);
   }
@@ -107,16 +99,17 @@ void host_along(HostPlace place, Op op, F f, R const &init, int axis, View<U, N 
   }
   if constexpr (N > 1) {
     if (!in_lines) {
-      int const last = axis == N - 1 ? N - 2 : N - 1; /* the output's last dimension, of inputs */
+      int const last =
+          axis == N - 1 ? N - 2 : N - 1; /* dimension of the inputs that is the output's last one */
       LoopLayout<2, M> row;
       row.extents = {in.extents.at[last], in.extents.at[axis]};
       for (int m = 0; m < M; m++)
         row.strides[m] = {loops.strides[m].at[last], loops.strides[m].at[axis]};
       return host_along_rows(place, op, f, init, row, std::make_integer_sequence<int, M>(), out,
-                             starts_along(in, axis), starts_along(others, axis)...);
+                             in.select(axis, 0), others.select(axis, 0)...);
     }
   }
-  host_map(place, one, out, starts_along(in, axis), starts_along(others, axis)...);
+  host_map(place, one, out, in.select(axis, 0), others.select(axis, 0)...);
 }
 
 } // namespace detail

@@ -1,6 +1,6 @@
 /* umem/detail/host_loops.hpp - loops over elements and over indices on the host, written so that
- * compilers vectorise the innermost one: it runs over one pointer with stride 1, or over one index.
- * */
+ * compilers vectorise the innermost one: it runs over one pointer with stride 1, or over one
+ * index. */
 #ifndef UMEM_DETAIL_HOST_LOOPS_HPP
 #define UMEM_DETAIL_HOST_LOOPS_HPP
 
@@ -11,9 +11,6 @@
 
 namespace umem {
 namespace detail {
-
-/* The elements that a cache line and a vector register do not share between threads. */
-inline constexpr index host_grain = 64;
 
 /* ---- elements ---- */
 
@@ -49,8 +46,9 @@ template <int N, class F, class... T, int... M>
 void host_map(HostPlace place, F &f, LoopLayout<N, sizeof...(T)> const &loops,
               std::integer_sequence<int, M...> all, T *...element) {
   if (place.threads == 1) return host_nest<0>(f, loops, all, element...);
-  int k = shared_loop(place, loops.extents);
-  on_threads(place, loops.extents.at[k], k == N - 1 ? host_grain : 1, [&](index begin, index end) {
+  Cut const cut = cut_for(threads_of(place), loops.extents);
+  int const k = cut.dimension;
+  on_threads(cut, [&](index begin, index end) {
     LoopLayout<N, sizeof...(T)> part = loops;
     part.extents.at[k] = end - begin;
     F own = f;
@@ -70,9 +68,9 @@ void host_map(HostPlace place, F &f, View<T, N> const &view, View<A, N> const &.
 
 /* ---- indices ---- */
 
-/* Loops K to N - 1 over [begin, end), in C order, with the indices of the outer loops before. All of
- * them become one function, as loops that are written out: a compiler that calls the inner ones reads
- * the functor from memory again for each row. */
+/* Loops K to N - 1 over [begin, end), in C order, with the indices of the outer loops before.
+ * All loops become one function, like loops that are written out: a compiler that calls the
+ * inner ones reads the functor from memory again for each row. */
 template <int K, int N, class Index, class F, class... I>
 UMEM_ALWAYS_INLINE void host_index_nest(F &f, Extents<N> const &begin, Extents<N> const &end,
                                         I... before) {
@@ -101,7 +99,7 @@ UMEM_ALWAYS_INLINE void host_element_nest(F &f, T *row, Extents<N> const &stride
   }
 }
 
-/* Calls run(begin, end) for [begin, end) as a whole, or for the parts of threads. */
+/* Calls run(begin, end) once for [begin, end), or for one part per thread. */
 template <int N, class Run>
 UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Extents<N> const &end,
                                    Run const &run) {
@@ -112,8 +110,9 @@ UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Ext
   }
   if constexpr (N > 0) {
     if (place.threads != 1) {
-      int k = shared_loop(place, extents);
-      on_threads(place, extents.at[k], k == N - 1 ? host_grain : 1, [&](index first, index last) {
+      Cut const cut = cut_for(threads_of(place), extents);
+      int const k = cut.dimension;
+      on_threads(cut, [&](index first, index last) {
         Extents<N> low = begin, high = end;
         low.at[k] = begin.at[k] + first;
         high.at[k] = begin.at[k] + last;
@@ -125,8 +124,8 @@ UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Ext
   run(begin, end);
 }
 
-/* Calls f(i, j, ...) for begin <= (i, j, ...) < end, with a copy of f for each thread: nothing else can
- * see it, so that it may be in registers. */
+/* Calls f(i, j, ...) for begin <= (i, j, ...) < end, with a copy of f for each thread: no other
+ * code can see the copy, so it may be in registers. */
 template <class Index, int N, class F>
 UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> const &begin,
                                      Extents<N> const &end) {
@@ -138,8 +137,8 @@ UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> con
       });
 }
 
-/* Calls f(element, i, j, ...) for the elements of a view; unit: that the stride of the last
- * dimension is 1, told to the compiler. */
+/* Calls f(element, i, j, ...) for the elements of a view. unit: the stride of the last dimension
+ * is 1, as a constant for the compiler. */
 template <bool unit, class T, int N, class F> struct CallWithElement {
   F f;
   View<T, N> view;

@@ -1,6 +1,6 @@
-/* umem/detail/host_reduce.hpp - reductions on the host: 16 interleaved partial results over at most
- * 1024 elements, which vector registers hold, and pairs of such blocks above, so that the error of
- * a sum grows with the logarithm of its length. */
+/* umem/detail/host_reduce.hpp - reductions on the host: 16 interleaved partial results, in
+ * vector registers, over blocks of at most 1024 elements; then the results of blocks in pairs,
+ * so that the error of a sum grows with the logarithm of its length. */
 #ifndef UMEM_DETAIL_HOST_REDUCE_HPP
 #define UMEM_DETAIL_HOST_REDUCE_HPP
 
@@ -13,7 +13,7 @@
 namespace umem {
 namespace detail {
 
-/* The result over some elements; over none there is no result. */
+/* The result over some elements. Over no elements there is none. */
 template <class R> struct Partial {
   R value{};
   bool any = false;
@@ -91,16 +91,12 @@ R host_reduce_nest(Op &op, F &f, LoopLayout<N, sizeof...(T)> const &loops, index
   }
 }
 
-/* The parts of several threads, in their order. reduce(begin, end) is called with copies of what it
- * holds. */
+/* Joins reduce(begin, end) of the chunks of a cut, in their order. */
 template <class R, class Op, class Reduce>
-Partial<R> host_reduce_parts(HostPlace place, Op &op, index count, index grain,
-                             Reduce const &reduce) {
-  index chunks = threads_for(place, (count + grain - 1) / grain);
-  std::vector<Partial<R>> parts(static_cast<std::size_t>(chunks));
-  on_threads(chunks, [&](index n) {
-    index begin = chunk_begin(n, chunks, count, grain);
-    index end = chunk_begin(n + 1, chunks, count, grain);
+Partial<R> host_reduce_parts(Cut const &cut, Op &op, Reduce const &reduce) {
+  std::vector<Partial<R>> parts(static_cast<std::size_t>(cut.chunks));
+  on_threads(cut.chunks, [&](index n) {
+    index begin = cut.begin(n), end = cut.begin(n + 1);
     if (begin < end) parts[static_cast<std::size_t>(n)] = {reduce(begin, end), true};
   });
   Partial<R> result;
@@ -114,16 +110,16 @@ Partial<R> host_reduce_loops(HostPlace place, Op &op, F &f,
                              std::integer_sequence<int, M...> all, T *...element) {
   if (place.threads == 1)
     return {host_reduce_nest<0, R>(op, f, loops, 0, loops.extents.at[0], all, element...), true};
-  int k = shared_loop(place, loops.extents);
-  return host_reduce_parts<R>(
-      place, op, loops.extents.at[k], k == N - 1 ? host_grain : 1, [&](index begin, index end) {
-        LoopLayout<N, sizeof...(T)> part = loops;
-        part.extents.at[k] = end - begin;
-        F own = f;
-        Op own_op = op;
-        return host_reduce_nest<0, R>(own_op, own, part, 0, part.extents.at[0], all,
-                                      element + begin * loops.strides[M].at[k]...);
-      });
+  Cut const cut = cut_for(parts_of(place), loops.extents);
+  int const k = cut.dimension;
+  return host_reduce_parts<R>(cut, op, [&](index begin, index end) {
+    LoopLayout<N, sizeof...(T)> part = loops;
+    part.extents.at[k] = end - begin;
+    F own = f;
+    Op own_op = op;
+    return host_reduce_nest<0, R>(own_op, own, part, 0, part.extents.at[0], all,
+                                  element + begin * loops.strides[M].at[k]...);
+  });
 }
 
 /* Over f(element of each view). */
@@ -140,9 +136,9 @@ Partial<R> host_reduce(HostPlace place, Op &op, F &f, View<T, N> const &view,
 
 /* ---- over indices ---- */
 
-/* The values of f are stored for a strip of indices and then reduced: the compiler vectorises the
- * one loop and the other, even where f itself stores. Index counts the indices of a strip, so a strip
- * is no longer than its largest number. */
+/* Stores the values of f for a strip of indices and then reduces them: so the compiler
+ * vectorises both loops, even if f itself stores. Index counts the indices of a strip, so a
+ * strip is no longer than the largest Index. */
 template <class Index> inline constexpr index reduce_strip = largest<Index> < 256 ? 64 : 256;
 
 template <class R, class Index, class Op, class F, class... I>
@@ -161,7 +157,7 @@ R host_reduce_strips(Op &op, F &f, index begin, index end, I... before) {
   return result;
 }
 
-/* Loops K to N - 1 with the indices of the outer loops before; all are run at least once. */
+/* Loops K to N - 1 with the indices of the outer loops before. Each loop runs at least once. */
 template <int K, class R, class Index, int N, class Op, class F, class... I>
 R host_reduce_index_nest(Op &op, F &f, Extents<N> const &begin, Extents<N> const &end,
                          I... before) {
@@ -191,16 +187,16 @@ Partial<R> host_index_reduce(HostPlace place, Op &op, F &f, Extents<N> const &be
   }
   if constexpr (N > 0) {
     if (place.threads != 1) {
-      int k = shared_loop(place, extents);
-      return host_reduce_parts<R>(
-          place, op, extents.at[k], k == N - 1 ? host_grain : 1, [&](index first, index last) {
-            Extents<N> low = begin, high = end;
-            low.at[k] = begin.at[k] + first;
-            high.at[k] = begin.at[k] + last;
-            F own = f;
-            Op own_op = op;
-            return host_reduce_index_nest<0, R, Index>(own_op, own, low, high);
-          });
+      Cut const cut = cut_for(parts_of(place), extents);
+      int const k = cut.dimension;
+      return host_reduce_parts<R>(cut, op, [&](index first, index last) {
+        Extents<N> low = begin, high = end;
+        low.at[k] = begin.at[k] + first;
+        high.at[k] = begin.at[k] + last;
+        F own = f;
+        Op own_op = op;
+        return host_reduce_index_nest<0, R, Index>(own_op, own, low, high);
+      });
     }
   }
   return {host_reduce_index_nest<0, R, Index>(op, f, begin, end), true};

@@ -1,5 +1,5 @@
-/* umem/detail/index_kernels.cuh - kernels that call a function with indices, and with the elements
- * there. */
+/* umem/detail/index_kernels.cuh - kernels that call a function with indices, and with the
+ * elements at these indices. */
 #ifndef UMEM_DETAIL_INDEX_KERNELS_CUH
 #define UMEM_DETAIL_INDEX_KERNELS_CUH
 
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(block_threads) index_tiles(F f, Tiles<N, index
     if (tiles.has(spot, row)) tiles.template call<Index>(f, spot, row);
 }
 
-/* A function of no index, as one of an index that is always 0. */
+/* A function without an index as a function of one index that is always 0. */
 template <class F> struct WithoutIndex {
   F f;
   template <class I> __device__ decltype(auto) operator()(I) { return f(); }
@@ -35,7 +35,7 @@ template <class F> struct WithoutIndex {
 
 /* ---- elements of contiguous views with their indices ---- */
 
-/* From the number of an element to its indices, and on to the next one. */
+/* Converts the number of an element to its indices, and steps to the next element. */
 template <int N> struct Walk {
   Extents<N> begin; /* the indices of element 0 */
   Divider extents[N];
@@ -123,7 +123,7 @@ private:
   }
 };
 
-/* The lead of tiles for a function. */
+/* The lead of the tiles for a function. */
 template <class F, int N> int lead_for(F const &, Extents<N> const &) noexcept { return 0; }
 template <class T, int N, class F>
 int lead_for(ElementAt<T, N, F> const &f, Extents<N> const &begin) noexcept {
@@ -148,8 +148,8 @@ void device_indices(DevicePlace const &place, F const &f, Extents<N> const &begi
   }
 }
 
-/* f(element, i, j, ...) for begin <= (i, j, ...) < end, where elements do not all follow each other.
- */
+/* f(element, i, j, ...) for begin <= (i, j, ...) < end, for elements that do not all follow each
+ * other. */
 template <class Index, class T, int N, class F>
 void device_indexed_rows(DevicePlace const &place, F const &f, View<T, N> const &view,
                          Extents<N> begin, Extents<N> end) {

@@ -1,5 +1,5 @@
-/* umem/detail/loop_layout.hpp - the order in which loops go over elements of several views, where
- * the order does not matter. Host only. */
+/* umem/detail/loop_layout.hpp - chooses the order of loops over the elements of several views,
+ * for functions that may be called in any order. Host only. */
 #ifndef UMEM_DETAIL_LOOP_LAYOUT_HPP
 #define UMEM_DETAIL_LOOP_LAYOUT_HPP
 
@@ -12,8 +12,8 @@
 namespace umem {
 namespace detail {
 
-/* Extents of a nest of loops and, for each of M operands, the strides of its dimensions. The
- * innermost loop is the last one. */
+/* The extents of a nest of loops and, for each of M operands, the strides of its dimensions. The
+ * last loop is the innermost. */
 template <int N, int M> struct LoopLayout {
   static_assert(N > 0 && M > 0);
   Extents<N> extents;
@@ -48,19 +48,19 @@ template <int N, int M> bool belongs_inside(LoopLayout<N, M> const &loops, int a
   return (one < 0 ? -one : one) < (other < 0 ? -other : other);
 }
 
-/* Whether loop `outer` around loop `inner` is as one loop, for all operands. */
+/* Whether loop `outer` around loop `inner` can become one loop, for all operands. */
 template <int N, int M> bool are_one(LoopLayout<N, M> const &loops, int outer, int inner) noexcept {
   for (Extents<N> const &stride : loops.strides)
     if (stride.at[outer] != stride.at[inner] * loops.extents.at[inner]) return false;
   return true;
 }
 
-/* The same elements in fewer and longer loops, the shortest strides innermost. Loops that are no
- * longer needed run once and come first. No extent is 0. */
+/* Makes fewer and longer loops of the same elements, with the shortest strides innermost. Loops
+ * that are no longer needed run once and come first. No extent may be 0. */
 template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
   for (int k = 1; k < N; k++)
     for (int j = k; j > 0 && belongs_inside(loops, j - 1, j); j--) swap_loops(loops, j - 1, j);
-  int to = N - 1; /* the outermost of the loops that stay; those between k and it run once */
+  int to = N - 1; /* the outermost remaining loop; those between k and it run once */
   for (int k = N - 2; k >= 0; k--) {
     if (loops.extents.at[k] == 1) continue;
     if (are_one(loops, k, to)) {
@@ -71,7 +71,7 @@ template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
       to--;
     }
   }
-  if (loops.extents.at[N - 1] == 1) /* then the stride has no meaning */
+  if (loops.extents.at[N - 1] == 1) /* its stride is never used */
     for (Extents<N> &stride : loops.strides) stride.at[N - 1] = 1;
 }
 
@@ -95,7 +95,7 @@ LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
   return loops;
 }
 
-/* Throws umem::value_error where extents differ. */
+/* Throws umem::value_error if extents differ. */
 template <int N, class... E>
 void check_extents(char const *function, Extents<N> const &extents, E const &...others) {
   auto check = [&](Extents<N> const &other) {

@@ -17,7 +17,7 @@ namespace detail {
 
 /* ---- elements that follow each other ---- */
 
-/* One pack per thread; element 0 is number `head` of pack 0. load: that f reads the target. */
+/* One pack per thread; element 0 is number `head` of pack 0. load: f reads the target. */
 template <bool load, int V, class F, class T, class... A>
 __global__ void __launch_bounds__(block_threads)
     map_packs(F f, std::int32_t count, std::int32_t head, T *target, A const *...inputs) {
@@ -62,7 +62,7 @@ struct MapStrided<std::integer_sequence<int, M...>, N, F, T...> : StridedOperand
   }
 };
 
-/* The lead of tiles for the elements of target. */
+/* The lead of the tiles for the elements of target. */
 template <int... M, int N, class F, class T, class... A>
 int lead_for(MapStrided<std::integer_sequence<int, M...>, N, F, T, A...> const &call,
              Extents<N> const &begin) noexcept {
@@ -72,7 +72,7 @@ int lead_for(MapStrided<std::integer_sequence<int, M...>, N, F, T, A...> const &
 
 /* ---- elements that follow each other in rows ---- */
 
-/* Whether the packs of all rows are aligned in all operands if those of one row are. */
+/* Whether aligned packs in one row mean aligned packs in all rows, in all operands. */
 template <int V, int N, int M> bool has_packed_rows(LoopLayout<N, M> const &loops) noexcept {
   if (V == 1 || loops.extents.at[N - 1] < least_row<V>) return false;
   for (Extents<N> const &stride : loops.strides) {
@@ -86,13 +86,13 @@ template <int V, int N, int M> bool has_packed_rows(LoopLayout<N, M> const &loop
 
 template <bool load, int V, class Operands, int N, class F, class... T> struct MapRows;
 
-/* f(element of each operand) as a function of the indices of rows and of the packs there, the last
- * index. */
+/* f(element of each operand) as a function of the indices of rows and, as the last index, of the
+ * packs in a row. */
 template <bool load, int V, int... M, int N, class F, class... T>
 struct MapRows<load, V, std::integer_sequence<int, M...>, N, F, T...> : StridedOperand<M, N, T>... {
   F f;
   index count; /* of elements in a row */
-  int head;    /* element 0 of the first row is this one of pack 0 */
+  int head;    /* the number of element 0 of the first row in pack 0 */
 
   MapRows(F const &f_, int head_, LoopLayout<N, sizeof...(T)> const &loops, T *...data)
       : StridedOperand<M, N, T>{data, loops.strides[M]}..., f(f_), count(loops.extents.at[N - 1]),

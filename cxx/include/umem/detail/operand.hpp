@@ -1,5 +1,5 @@
-/* umem/detail/operand.hpp - what algorithms take as elements: views, guards, and arrays, which give
- * a guard for the side where the work is done. */
+/* umem/detail/operand.hpp - the elements that algorithms accept: views, guards, and arrays, of
+ * which they take a guard for the side where the loop runs. */
 #ifndef UMEM_DETAIL_OPERAND_HPP
 #define UMEM_DETAIL_OPERAND_HPP
 
@@ -37,9 +37,9 @@ OpenView<T, N> open(P const &place, PlaceGuard<T, N> const &guard, Access) {
 
 /* ---- arrays ---- */
 
-/* Access to an array for the time of a call. If an exception ends a call that writes all elements, or any
- * on a GPU, the side that was current before is current again, unless it is the side that the call has
- * written. Elements that a function on the host has changed in place stay changed. */
+/* Access to an array during a call. If an exception ends a call that writes all elements, or any
+ * call on a GPU, the side that was current before is current again, unless it is the side that
+ * the call has written. Elements that a function on the host has changed stay changed. */
 template <class T, int N> class OpenArray {
 public:
   OpenArray(PlaceGuard<T, N> &&guard_, bool undoes)
@@ -56,7 +56,7 @@ public:
 
 private:
   bool undoes_;
-  int exceptions_; /* that were uncaught when this was opened */
+  int exceptions_; /* uncaught exceptions when this was opened */
 };
 
 template <class T, int N, class A, class P, class Access>
@@ -70,7 +70,7 @@ template <class P, class T, int N>
 OpenArray<T const, N> open(P const &place, ArrayAccess<T, N> const &array, read_t) {
   return open_array<T const, N>(place, array, read);
 }
-/* To read and write; an array that may not be written is read. */
+/* To read and write; an array that cannot be written is only read. */
 template <class P, class T, int N>
 OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, write_t) {
   if constexpr (std::is_const_v<T>)
@@ -82,7 +82,7 @@ template <class P, class T, int N>
 OpenArray<T const, N> open(P const &place, ArrayAccess<T, N> const &array, write_t) {
   return open_array<T const, N>(place, array, read);
 }
-/* To write the whole interior; ghost cells keep what they have. */
+/* To write the whole interior; ghost cells keep their values. */
 template <class P, class T, int N>
 OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, discard_t) {
   static_assert(!std::is_const_v<T>, "the elements of a read-only array cannot be written");
@@ -101,11 +101,11 @@ template <class T, int N> Extents<N> extents_of(PlaceGuard<T, N> const &guard) {
   return guard.view().extents;
 }
 template <class T, int N> Extents<N> extents_of(ArrayAccess<T, N> const &array) {
-  array.context(); /* throws for an array that was moved from */
+  array.context(); /* throws for a moved-from array */
   return array.extents();
 }
 
-/* ---- where the work is done ---- */
+/* ---- where the loop runs ---- */
 
 template <class T, int N> bool is_array_or_not(ArrayAccess<T, N> const &);
 template <class A, class = void> inline constexpr bool is_array = false;
@@ -113,7 +113,7 @@ template <class A>
 inline constexpr bool is_array<A, std::void_t<decltype(is_array_or_not(std::declval<A &>()))>> =
     true;
 
-/* Keeps the place of an array apart from a place that the caller names. */
+/* The place of an array. Views and guards have none. */
 template <class A> Place home_of(A const &operand) {
   static_assert(is_array<A>,
                 "views and guards have no home: name the place of the loop before them, "
@@ -127,8 +127,9 @@ template <class T, int N> inline constexpr bool is_guard<PlaceGuard<T, N>> = tru
 template <class A> inline constexpr bool is_host_guard = false;
 template <class T, int N> inline constexpr bool is_host_guard<HostGuard<T, N>> = true;
 
-/* Work at a place needs memory that it can use, and a kernel beside the order of a context has to
- * finish before anything else touches what is there. Of views nothing is known. */
+/* A place must be able to use the memory of an array. A kernel on a stream that is not that of
+ * its context must finish before anything else uses the array. Nothing is known about the memory
+ * of views. */
 template <class A> void settle(DevicePlace &place, A const &operand) {
   if constexpr (is_array<A> || is_guard<A>) {
     check_device_accessible(operand.context());
@@ -154,18 +155,18 @@ template <class A> void settle(Place &place, A const &operand) {
   }
 }
 
-/* The place to use for work on operands. */
+/* The place for a loop over operands. */
 template <class P, class... A> auto settled(P const &place, A const &...operands) {
   auto result = as_place(place);
   (settle(result, operands), ...);
   return result;
 }
 
-/* Whether kernels of a GPU can use an input. Of the memory of a view nothing is known, and of
- * another GPU's not whether the two are connected. */
+/* Whether kernels of a GPU can use an input. Nothing is known about the memory of a view, nor
+ * whether another GPU is connected. */
 template <class A> bool kernels_reach(DevicePlace const &gpu, A const &input) {
   if constexpr (is_host_guard<A>) {
-    return false; /* the host works on it */
+    return false; /* a guard of the host side */
   } else if constexpr (is_array<A> || is_guard<A>) {
     Context const &context = input.context();
     if (!context.can(umemDeviceAccessible)) return false;
@@ -177,15 +178,15 @@ template <class A> bool kernels_reach(DevicePlace const &gpu, A const &input) {
   }
 }
 
-/* Where work is done that names no place: where the output lives or, if kernels there cannot use an
- * input, on the host, to which arrays bring what they hold. */
+/* The place of a loop for which the caller names none: that of the output or, if kernels there
+ * cannot use an input, the host, to which arrays transfer their elements. */
 template <class B, class... A> Place place_for(B const &output, A const &...inputs) {
   Place home = home_of(output);
   if (!home.is_device() || (kernels_reach(home.device(), inputs) && ...)) return home;
   return Place(on_host);
 }
 
-/* A view that is only read. */
+/* A view of elements that are only read. */
 template <class T, int N> View<T const, N> as_const(View<T, N> const &view) { return view; }
 
 } // namespace detail

@@ -1,5 +1,5 @@
-/* umem/detail/pack.cuh - several elements that a thread loads and stores with accesses of 16 bytes.
- * */
+/* umem/detail/pack.cuh - several elements that a thread loads and stores with accesses of 16
+ * bytes. */
 #ifndef UMEM_DETAIL_PACK_CUH
 #define UMEM_DETAIL_PACK_CUH
 
@@ -15,14 +15,14 @@ namespace detail {
 
 inline constexpr std::size_t access_bytes = 16;
 
-/* V elements, T without const; more than one fill whole accesses. */
+/* V elements of T without const. More than one fill whole accesses. */
 template <class T, int V> union alignas(V > 1 ? access_bytes : alignof(T)) Pack {
   T at[V];
 
   __device__ Pack() {}
 };
 
-/* Whether elements can be cut from accesses of 16 bytes. */
+/* Whether accesses of 16 bytes hold whole elements. */
 template <class T>
 inline constexpr bool fits_access = sizeof(T) <= access_bytes && (sizeof(T) & (sizeof(T) - 1)) == 0;
 
@@ -37,8 +37,8 @@ inline constexpr int pack_size = (fits_access<T> && ...)
                                      ? static_cast<int>(access_bytes / least(sizeof(T)...))
                                      : 1;
 
-/* How many elements before the first one a run of packs begins so that all accesses are aligned; -1
- * where there is no such number. */
+/* How many elements before the first one a run of packs must begin to align all accesses; -1 if
+ * no number does. */
 template <int V, class... T> int pack_head(T *...first) noexcept {
   auto is_aligned = [](std::uintptr_t adr, std::size_t size, int head) {
     return (adr - static_cast<std::size_t>(head) * size) % access_bytes == 0;
@@ -53,7 +53,7 @@ template <int V, class T> __device__ Pack<T, V> load_pack(T const *first) {
   return *reinterpret_cast<Pack<T, V> const *>(first);
 }
 
-/* By an intrinsic: other stores are cut by the compiler where it sees the elements. */
+/* By an intrinsic: the compiler splits other stores into elements. */
 template <int V, class T> __device__ void store_pack(T *first, Pack<T, V> const &pack) {
   if constexpr (V > 1) {
     uint4 access[sizeof pack / access_bytes];
@@ -78,7 +78,7 @@ __device__ void map_pack(F &f, Pack<std::remove_const_t<T>, V> &target,
 
 /* ---- those of the elements [first, first + V) that are in [0, count) ---- */
 
-/* All loads begin before one is waited for. */
+/* Starts all loads before it waits for one. */
 template <int V, class I, class T>
 __device__ Pack<std::remove_const_t<T>, V> load_part(T *data, I first, I count) {
   Pack<std::remove_const_t<T>, V> pack;
@@ -106,8 +106,8 @@ __device__ void map_part(F &f, I first, I count, T *target, Pack<A, V> const &..
   if constexpr (!std::is_const_v<T>) store_part<V>(target, first, count, pack);
 }
 
-/* f(element of target, element of each input); whole accesses where all elements are there, which are
- * aligned then. load: that f reads the target. */
+/* f(element of target, element of each input). Uses whole accesses, which are then aligned, if
+ * all elements exist. load: f reads the target. */
 template <bool load, int V, class I, class F, class T, class... A>
 __device__ void map_pack_at(F &f, I first, I count, T *target, A const *...inputs) {
   if (first >= 0 && first + V <= count) {

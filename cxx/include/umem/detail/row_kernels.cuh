@@ -1,6 +1,6 @@
-/* umem/detail/row_kernels.cuh - elements of views that are contiguous in each row, but not from row to
- * row, as those inside of ghost cells: functions of the indices of rows and of the packs there, the
- * last index. */
+/* umem/detail/row_kernels.cuh - elements of views that are contiguous within each row, but not
+ * from row to row, such as interiors of views with ghost cells: functions of the indices of rows
+ * and, as the last index, of the packs in a row. */
 #ifndef UMEM_DETAIL_ROW_KERNELS_CUH
 #define UMEM_DETAIL_ROW_KERNELS_CUH
 
@@ -13,15 +13,15 @@
 namespace umem {
 namespace detail {
 
-/* Packs are not worth it in rows of fewer elements. */
+/* Rows with fewer elements gain nothing from packs. */
 template <int V> inline constexpr index least_row = 8 * V;
 
-/* The most packs that rows of count elements have a part in, wherever they begin. */
+/* The most packs that a row of count elements can overlap, wherever it begins. */
 template <int V> constexpr index packs_of_row(index count) noexcept {
   return (count + 2 * (V - 1)) / V;
 }
 
-/* A row, from its element 0 on: all indices count but the last. */
+/* A row, starting at its element 0. All indices count but the last. */
 template <class T, int N, int... K, class... I>
 __device__ T *row_at(T *data, Extents<N> const &strides, std::integer_sequence<int, K...>, I... i) {
   return data + ((K < N - 1 ? static_cast<index>(i) * strides.at[K] : 0) + ... + index(0));
@@ -43,7 +43,7 @@ template <class Index, int V, class T, int N, class F> struct IndexedRows {
   T *data; /* element (0, ..., 0) */
   Extents<N> strides;
   index begin, count; /* of the elements of a row */
-  int head;           /* element (0, ..., 0, begin) is this one of pack 0 */
+  int head;           /* the number of element (0, ..., 0, begin) in pack 0 */
 
   template <class... I> __device__ void operator()(I... i) {
     T *row = row_at(data, strides, std::make_integer_sequence<int, N>(), i...);

@@ -14,8 +14,8 @@
 namespace umem {
 namespace detail {
 
-/* The blocks that are not in use, for each GPU. They are kept for the next call, and never freed:
- * at the end of a program CUDA may have ended before. */
+/* The unused blocks of each GPU, kept for the next call. They are never freed: CUDA may end
+ * before the program. */
 class ScratchStock {
 public:
   static ScratchStock &get() {
@@ -40,7 +40,7 @@ public:
     try {
       std::lock_guard<std::mutex> lock(mutex_);
       blocks_[device].push_back(std::move(block));
-    } catch (std::exception const &) { /* the block is freed */
+    } catch (std::exception const &) { /* no memory for the list: the caller frees the block */
     }
   }
 
@@ -51,34 +51,34 @@ private:
   std::map<int, std::vector<Buffer>> blocks_;
 };
 
-/* nbytes of a GPU for the time of a call, which ends with download() or finish() and cannot be captured
- * into a graph. */
+/* nbytes of a GPU during a call. The call ends with download() or finish() and cannot be
+ * captured into a graph. */
 class Scratch {
 public:
   Scratch(DevicePlace const &place, int device, std::size_t nbytes)
       : device_(device), block_(take(place, device, nbytes)) {}
   Scratch(Scratch const &) = delete;
   Scratch &operator=(Scratch const &) = delete;
-  ~Scratch() { /* a block that kernels may still use is freed, which waits for them */
+  ~Scratch() { /* frees a block that kernels may still use; the free waits for them */
     if (finished_) ScratchStock::get().give(device_, std::move(block_));
   }
 
   template <class T> T *as() const noexcept { return reinterpret_cast<T *>(block_.adr()); }
 
-  /* Puts nbytes of the host first. They are read before this returns. */
+  /* Copies nbytes of the host to the beginning. It has read them when it returns. */
   void upload(DevicePlace const &place, void const *from, std::size_t nbytes) {
     check_cuda(cudaMemcpyAsync(as<void>(), from, nbytes, cudaMemcpyHostToDevice, stream_of(place)),
                "the upload of an initial value");
   }
 
-  /* Waits for all work of the place and fetches the first nbytes. */
+  /* Waits for all queued work of the place and copies the first nbytes to the host. */
   void download(DevicePlace const &place, void *to, std::size_t nbytes) {
     check_cuda(cudaMemcpyAsync(to, as<void>(), nbytes, cudaMemcpyDeviceToHost, stream_of(place)),
                "the download of a result");
     finish(place);
   }
 
-  /* Waits for all work of the place. */
+  /* Waits for all queued work of the place. */
   void finish(DevicePlace const &place) {
     synchronize(place);
     finished_ = true;

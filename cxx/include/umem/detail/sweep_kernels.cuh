@@ -1,5 +1,5 @@
-/* umem/detail/sweep_kernels.cuh - kernels that call a function with indices and reduce what it
- * returns. */
+/* umem/detail/sweep_kernels.cuh - kernels that call a function with indices and reduce its
+ * results. */
 #ifndef UMEM_DETAIL_SWEEP_KERNELS_CUH
 #define UMEM_DETAIL_SWEEP_KERNELS_CUH
 
@@ -18,7 +18,7 @@
 namespace umem {
 namespace detail {
 
-/* The results of all threads of a block joined in a tree, for thread 0. */
+/* Joins the results of all threads of a block in a tree, in thread 0. */
 template <class R, class Op>
 __device__ Partial<R> reduce_over_block(Op &op, Partial<R> own, unsigned thread) {
   __shared__ alignas(Partial<R>) unsigned char storage[block_threads * sizeof(Partial<R>)];
@@ -42,7 +42,7 @@ template <int N> struct NoElement {
   template <class... I> __device__ void store(Value const &, I...) const {}
 };
 
-/* f(value, i, j, ...), whose values become elements of data. */
+/* f(value, i, j, ...), which stores the values as elements of data. */
 template <class T, int N> struct StoreElement {
   using Value = T;
 
@@ -64,12 +64,12 @@ private:
   }
 };
 
-/* How many indices each thread has: as many as have their values in registers. */
+/* How many indices each thread has: as many as registers can hold values. */
 inline constexpr int sweep_rows = 8;
 
-/* Each block has a tile and leaves one result. Values are stored when all rows are computed, so
- * that no store stands between the loads; the 1 lets the compiler take the registers that loading
- * ahead needs. */
+/* Each block computes a tile and leaves one result. It stores the values after it has computed
+ * all rows, so that no store separates the loads. The 1 lets the compiler use the registers that
+ * it needs to load ahead. */
 template <class Index, class R, int N, class F, class Op, class To>
 __global__ void __launch_bounds__(block_threads, 1)
     sweep_tiles(F f, Op op, To to, Tiles<N, sweep_rows> tiles, std::uint32_t first,
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (thread == 0) results[blockIdx.x] = own;
 }
 
-/* The blocks join count results to one each. */
+/* The blocks join count results, each to one. */
 template <class R, class Op>
 __global__ void __launch_bounds__(block_threads)
     join_results(Op op, Partial<R> const *results, std::uint32_t count, Partial<R> *joined) {
@@ -122,11 +122,11 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) joined[blockIdx.x] = own;
 }
 
-/* The most results that wait to be joined, and the most that one block joins. */
+/* The most results that may wait to be joined, and the most that one block joins. */
 inline constexpr std::uint32_t most_results = 1 << 18;
 inline constexpr std::uint32_t most_of_block = 8 * block_threads;
 
-/* The result joins init on the device as well: op may be a function of the device alone. */
+/* Joins init on the device too: op may be a device function. */
 template <class Index, class R, int N, class Op, class F, class To>
 R launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to, R const &init,
                Extents<N> const &begin, Extents<N> const &end) {
@@ -143,7 +143,8 @@ R launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to,
   Scratch scratch(place, work.device(), sizeof(Partial<R>) * (1 + most + block_threads));
   Partial<R> *all = scratch.as<Partial<R>>(), *results = all + 1, *some = results + most;
   Partial<R> result{init, true};
-  scratch.upload(place, &result, sizeof result); /* the first one that the next are joined with */
+  scratch.upload(place, &result,
+                 sizeof result); /* the first value, with which the others are joined */
   in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
     SweepTiles tiles(low, high, to.lead(low));
     for (std::uint32_t first = 0; first < tiles.count; first += most) {

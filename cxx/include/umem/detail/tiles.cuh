@@ -1,6 +1,6 @@
-/* umem/detail/tiles.cuh - ranges of indices cut into tiles, each for a block of threads:
- * neighbouring threads have neighbouring last indices, and each thread has a few of the dimension
- * before. Indices are decoded once per block. */
+/* umem/detail/tiles.cuh - ranges of indices cut into tiles, one for each block of threads.
+ * Neighbouring threads have neighbouring last indices, and each thread has several indices of
+ * the dimension before. Indices are decoded once per block. */
 #ifndef UMEM_DETAIL_TILES_CUH
 #define UMEM_DETAIL_TILES_CUH
 
@@ -14,8 +14,8 @@
 namespace umem {
 namespace detail {
 
-/* How many elements before the first one of a range, as a view has them, the line of a GPU's memory
- * begins: threads that begin there write whole lines. 0 where the last dimension is strided. */
+/* How many elements before the first element of a range the line of the memory of the GPU
+ * begins: threads that begin there write whole lines. 0 if the last dimension is strided. */
 template <class T, int N>
 int line_lead(T *data, Extents<N> const &strides, Extents<N> const &begin) noexcept {
   constexpr std::uintptr_t line_bytes = 128;
@@ -26,10 +26,10 @@ int line_lead(T *data, Extents<N> const &strides, Extents<N> const &begin) noexc
   return static_cast<int>(first % line_bytes / sizeof(T));
 }
 
-/* Where a thread is in a tile: its first indices, from the begin of the range. */
+/* The position of a thread in a tile: its first indices, relative to the begin of the range. */
 template <int N> struct TileSpot { std::int32_t at[N]; };
 
-/* At most launch_elements indices, of which each thread has Rows. */
+/* At most launch_elements indices; each thread has Rows of them. */
 template <int N, int Rows> struct Tiles {
   Extents<N> begin;
   std::int32_t extents[N];
@@ -38,7 +38,7 @@ template <int N, int Rows> struct Tiles {
   std::int32_t lead = 0; /* how far before the range the first tiles begin in the last dimension */
   dim3 threads;
 
-  /* The lead is that wished, or none where it would take more than a quarter more tiles. */
+  /* Uses the wished lead, or none if it needed over a quarter more tiles. */
   Tiles(Extents<N> const &begin_, Extents<N> const &end, int wished_lead) : begin(begin_) {
     for (int k = 0; k < N; k++) extents[k] = static_cast<std::int32_t>(end.at[k] - begin.at[k]);
     choose_threads();
@@ -91,9 +91,9 @@ template <int N, int Rows> struct Tiles {
   }
 
 private:
-  /* The dimension in which the rows of a thread follow each other, and how far they are apart:
-   * neighbours share what they read, but for the last dimension, whose neighbours are neighbouring
-   * threads'. */
+  /* The dimension along which the rows of a thread follow each other, and their distance.
+   * Neighbours share what they read; in the last dimension neighbours belong to neighbouring
+   * threads. */
   static constexpr int run = N > 1 ? N - 2 : 0;
   static constexpr int step = N > 1 ? 1 : static_cast<int>(block_threads);
 
@@ -103,8 +103,8 @@ private:
     return f(static_cast<Index>(begin.at[K] + spot.at[K] + (K == run ? row * step : 0))...);
   }
 
-  /* Rows of 128 threads share most of what a stencil reads in the cache of their processor. Where
-   * the last dimensions are short, threads are taken from one for the next. */
+  /* Rows of 128 threads share most of the elements that a stencil reads in the cache of their
+   * processor. If the last dimensions are short, threads move from one dimension to the next. */
   void choose_threads() {
     if constexpr (N == 1) {
       threads = dim3(block_threads, 1, 1);
@@ -120,12 +120,12 @@ private:
     }
   }
 
-  /* How many of the threads of a row of tiles, each x wide, are beyond its end. */
+  /* How many threads of a row of tiles, each x wide, are beyond its end. */
   std::int32_t waste_of(unsigned x) const noexcept {
     return static_cast<std::int32_t>(blocks_for(extents[N - 1], x) * x) - extents[N - 1];
   }
 
-  /* The first power of 2 that reaches count, or most, itself one. */
+  /* The first power of 2 that is not below count; or most, itself one. */
   static unsigned power_of_2(unsigned count, unsigned most) noexcept {
     unsigned power = 1;
     while (power < count && power < most) power *= 2;

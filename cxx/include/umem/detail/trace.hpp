@@ -1,7 +1,7 @@
-/* umem/detail/trace.hpp - ranges on the time line of NVIDIA's profilers (NVTX). Where a program defines
- * UMEM_NVTX, for all of its files, loops over elements and transfers of arrays are ranges in the
- * domain "umem"; without a profiler each costs two calls of empty functions. Else there is nothing of
- * it. */
+/* umem/detail/trace.hpp - ranges on the time line of NVIDIA's profilers (NVTX). If a program
+ * defines UMEM_NVTX, for all its files, loops over elements and transfers of arrays are ranges
+ * in the domain "umem"; without a profiler each costs two calls of empty functions. Without
+ * UMEM_NVTX this header adds no code. */
 #ifndef UMEM_DETAIL_TRACE_HPP
 #define UMEM_DETAIL_TRACE_HPP
 
@@ -16,7 +16,7 @@ inline nvtxDomainHandle_t trace_domain() {
   return domain;
 }
 
-/* A range for as long as it lives. */
+/* A range while the object lives. */
 class TraceRange {
 public:
   explicit TraceRange(char const *name) {

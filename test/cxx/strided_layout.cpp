@@ -1,0 +1,111 @@
+/* strided_layout.cpp - View and Part do the same: each operation, with each argument near its limits, gives
+ * the same extents, strides, ghost cells and elements of both, or the same exception. */
+#include <umem/array.hpp>
+#include <umem/indexer.hpp>
+#include <umem/part.hpp>
+#include <umem/view.hpp>
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace {
+
+using umem::Extents;
+using umem::index;
+using umem::Part;
+using umem::View;
+
+/* What copies of an array's elements hold, as Part copies them and as View shows them. */
+template <int N> std::vector<int> elements(Part<int, N> const &part) {
+  std::vector<int> values(static_cast<std::size_t>(part.size()));
+  umem::copy(part, umem::part(View<int, N>(values.data(), part.extents())));
+  return values;
+}
+
+template <class T, int N> std::vector<int> elements(View<T, N> const &view) {
+  std::vector<int> values;
+  umem::for_indexer(view.extents, [&](auto indexer) {
+    for (index n = 0; n < indexer.size(); n++)
+      values.push_back(view(indexer.indices(static_cast<typename decltype(indexer)::integer>(n))));
+  });
+  return values;
+}
+
+/* "" or what f throws. */
+template <class F> std::string thrown_by(F const &f) {
+  try {
+    f();
+  } catch (umem::error const &error) {
+    return std::to_string(error.status()) + " " + error.message();
+  }
+  return "";
+}
+
+struct Tally {
+  int good = 0, refused = 0;
+};
+
+/* operation(view) and operation(part). Calls next(view, part) with the results. */
+template <class T, int N, class Operation, class Next>
+void compare(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
+             Operation const &operation, Next const &next) {
+  std::string of_view = thrown_by([&] { operation(view); });
+  std::string of_part = thrown_by([&] { operation(part); });
+  ASSERT_EQ(of_view, of_part);
+  if (!of_view.empty()) {
+    tally.refused++;
+    return;
+  }
+  auto to_view = operation(view);
+  auto to_part = operation(part);
+  ASSERT_EQ(to_view.extents, to_part.extents());
+  ASSERT_EQ(to_view.strides, to_part.strides());
+  ASSERT_EQ(to_view.ghosts, to_part.ghosts());
+  ASSERT_EQ(elements(to_view), elements(to_part));
+  tally.good++;
+  next(to_view, to_part);
+}
+
+/* All operations on both, and those on the results, `depth` deep. */
+template <class T, int N>
+void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part, int depth) {
+  auto next = [&](auto const &v, auto const &p) {
+    if (depth > 1 && !testing::Test::HasFatalFailure()) compare_all(tally, v, p, depth - 1);
+  };
+  auto each = [&](auto const &operation) { compare(tally, view, part, operation, next); };
+  each([](auto const &v) { return v.interior(); });
+  each([](auto const &v) { return v.with_ghosts(); });
+  each([](auto const &v) { return v.transpose(); });
+  for (int k = -1; k <= N; k++) {
+    each([=](auto const &v) { return v.reversed(k); });
+    for (index begin : {-3, -2, 0, 1, 3})
+      for (index end : {-2, 0, 2, 3, 5, 6})
+        for (index step : {0, 1, 2, 7})
+          each([=](auto const &v) { return v.slice(k, begin, end, step); });
+    if constexpr (N > 0)
+      for (index i : {-3, -1, 0, 2, 4, 6}) each([=](auto const &v) { return v.select(k, i); });
+  }
+  if constexpr (N == 2)
+    for (Extents<2> order : {Extents<2>{0, 1}, {1, 0}, {0, 0}, {1, 2}, {-1, 0}})
+      each([=](auto const &v) { return v.permute(order); });
+}
+
+TEST(StridedLayout, IsTheSameForViewAndPart) {
+  umem::ArrayOptions<2> options;
+  options.ghosts = {1, 2};
+  umem::Array<int, 2> array({3, 4}, umem::Host(), options);
+  {
+    auto guard = array.host(umem::write);
+    View<int, 2> all = View<int, 2>(*guard).with_ghosts();
+    for (index n = 0; n < all.size(); n++) all[n] = static_cast<int>(n) + 1;
+  }
+  auto guard = array.host(umem::read);
+  View<int const, 2> view = *guard;
+  Tally tally;
+  compare_all(tally, view, array.part(), 2);
+  EXPECT_GT(tally.good, 1000);
+  EXPECT_GT(tally.refused, 1000);
+}
+
+} // namespace
