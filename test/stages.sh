@@ -58,7 +58,10 @@ run_tests() {
   return $status
 }
 
-stage_gcc() { build_and_test gcc; }
+stage_gcc() {
+  python3 test/ctest_results_test.py
+  build_and_test gcc
+}
 
 # GCC's programs run in full length. All others repeat less: it is their second time, and sanitizers and
 # valgrind make everything several times slower.
@@ -105,6 +108,8 @@ stage_symbols() {
   python3 test/style/exported_symbols.py "$build/gcc/c"
   python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
   python3 test/style/cuda_symbols_test.py
+  python3 test/style/room_symbols.py "$build/gcc/c"
+  python3 test/style/room_symbols_test.py
 }
 
 # With a driver that finds no GPU, test/run --gpu says so in one line.

@@ -4,16 +4,22 @@
  *     contract single           each row by itself: no pairs
  *     contract ROW              only the tests of this row: by itself, and paired with itself
  *     contract single ROW       the same without pairs
- *     contract 'copy*: file*'   the tests whose name matches this pattern */
+ *     contract 'copy*: file*'   the tests whose name matches this pattern
+ *
+ * The word `alone` runs them in this process, for debuggers; see watch.h. UMEM_TEST_SMALL takes a part of the
+ * pairs; see pairs.h. UMEM_TEST_CRASH names a case that crashes. */
 #include "contract.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/core.h"
 #include "fake/doubles.h"
+#include "pairs.h"
 #include "settings.h"
+#include "watch.h"
 
 static struct {
   char const *name;
@@ -32,6 +38,7 @@ enum { suite_count = sizeof suites / sizeof *suites };
 typedef struct Case {
   ContractTest const *test;
   Place places[2];
+  size_t number;
   char name[160];
 } Case;
 
@@ -46,6 +53,8 @@ char const *__tsan_default_options(void) { return "allocator_may_return_null=1";
 
 static int open_places(void **state) {
   Case *one = *state;
+  watch_begin(one->number, one->name);
+  watch_signals();
   umem_leave_all();
   umem_thread_clear();
   for (int i = 0; i < 2; i++) {
@@ -53,6 +62,7 @@ static int open_places(void **state) {
     place->ctx = NULL;
     if (place->row && !(place->ctx = place->row->open())) {
       print_error("cannot open %s: %s\n", place->row->name, umem_thread_message());
+      watch_end();
       return -1;
     }
   }
@@ -69,14 +79,20 @@ static bool was_left(Case *one) {
   return true;
 }
 
-static int close_places(void **state) {
-  Case *one = *state;
+static int close_case(Case *one) {
   if (was_left(one)) return -1;
   for (int i = 0; i < 2; i++)
     if (one->places[i].ctx) one->places[i].row->close(one->places[i].ctx);
   char const *complaint = doubles_complaint();
   if (complaint) print_error("%s: %s\n", one->name, complaint);
   return complaint ? -1 : 0;
+}
+
+static int close_places(void **state) {
+  watch_signals();
+  int result = close_case(*state);
+  watch_end();
+  return result;
 }
 
 /* What must hold after every test. */
@@ -92,8 +108,15 @@ static void expect_tidiness(Case const *one) {
   assert_int_equal(umem_thread_status(), umemOK);
 }
 
+static void crash_if_asked(Case const *one) {
+  char const *name = getenv("UMEM_TEST_CRASH");
+  if (name && !strcmp(name, one->name)) raise(SIGSEGV);
+}
+
 static void run_case(void **state) {
   Case *one = *state;
+  watch_signals();
+  crash_if_asked(one);
   if (one->test->single)
     one->test->single(&one->places[0]);
   else if (one->test->pair)
@@ -107,7 +130,7 @@ static void run_case(void **state) {
 
 typedef struct Wanted {
   Backend const *row; /* NULL: all */
-  bool pairs;
+  bool pairs, alone;
 } Wanted;
 
 typedef struct Cases {
@@ -145,7 +168,7 @@ static void add_case(Cases *cases, size_t suite, ContractTest const *test, Backe
     cases->items = checked(realloc(cases->items, cases->room * sizeof *cases->items));
   }
   Case *one = &cases->items[cases->count++];
-  *one = (Case){.test = test, .places = {{NULL, a}, {NULL, b}}};
+  *one = (Case){.test = test, .places = {{NULL, a}, {NULL, b}}, .number = cases->count - 1};
   name_case(one, suites[suite].name);
 }
 
@@ -155,25 +178,49 @@ static bool row_fits(ContractTest const *test, size_t i, Wanted const *wanted) {
          (backends[i].traits & test->traits) == test->traits;
 }
 
-/* Decorated rows are paired with the host and the fake device only; where time is short with the latter
- * alone. */
+/* Decorated rows are paired with the host and the fake device only. */
 static bool rows_pair(Backend const *a, Backend const *b) {
-  bool plain = !strcmp(a->name, "fake") || (!test_is_small() && !strcmp(a->name, "host"));
+  bool plain = !strcmp(a->name, "fake") || !strcmp(a->name, "host");
   return !(b->traits & backendDecorated) || plain || a == b;
+}
+
+typedef struct PairsWanted {
+  ContractTest const *test;
+  Wanted const *wanted;
+} PairsWanted;
+
+static bool is_pair(size_t src, size_t dst, void const *data) {
+  PairsWanted const *pairs = data;
+  Backend const *a = &backends[src], *b = &backends[dst];
+  return row_fits(pairs->test, src, pairs->wanted) && row_fits(pairs->test, dst, pairs->wanted) &&
+         rows_pair(a, b) && rows_pair(b, a);
+}
+
+/* Where time is short, each test takes a part of the pairs of its own. */
+static bool *choose_pairs(ContractTest const *test, Wanted const *wanted, size_t turn) {
+  PairsWanted pairs = {test, wanted};
+  bool *chosen = checked(calloc(backend_count * backend_count, sizeof *chosen));
+  if (test_is_small()) {
+    if (!pairs_choose(row_capabilities, is_pair, &pairs, turn, chosen)) checked(NULL);
+    return chosen;
+  }
+  for (size_t i = 0; i < backend_count; i++)
+    for (size_t j = 0; j < backend_count; j++)
+      chosen[i * backend_count + j] = is_pair(i, j, &pairs);
+  return chosen;
 }
 
 static void add_cases_of(Cases *cases, size_t suite, ContractTest const *test,
                          Wanted const *wanted) {
   if (test->apart && !wanted->row) add_case(cases, suite, test, NULL, NULL);
-  for (size_t i = 0; i < backend_count; i++) {
-    if (!row_fits(test, i, wanted)) continue;
-    if (test->single) add_case(cases, suite, test, &backends[i], NULL);
-    for (size_t j = 0; test->pair && wanted->pairs && j < backend_count; j++) {
-      Backend const *a = &backends[i], *b = &backends[j];
-      if (row_fits(test, j, wanted) && rows_pair(a, b) && rows_pair(b, a))
-        add_case(cases, suite, test, a, b);
-    }
-  }
+  for (size_t i = 0; test->single && i < backend_count; i++)
+    if (row_fits(test, i, wanted)) add_case(cases, suite, test, &backends[i], NULL);
+  if (!test->pair || !wanted->pairs) return;
+  bool *chosen = choose_pairs(test, wanted, cases->count);
+  for (size_t i = 0; i < backend_count * backend_count; i++)
+    if (chosen[i])
+      add_case(cases, suite, test, &backends[i / backend_count], &backends[i % backend_count]);
+  free(chosen);
 }
 
 /* ---- the run ---- */
@@ -202,12 +249,14 @@ static bool open_all_rows(void) {
   return true;
 }
 
-static int run_all(Cases const *cases) {
-  struct CMUnitTest *tests = checked(calloc(cases->count, sizeof *tests));
-  for (size_t i = 0; i < cases->count; i++)
-    tests[i] = (struct CMUnitTest){cases->items[i].name, run_case, open_places, close_places,
-                                   &cases->items[i]};
-  int failed = _cmocka_run_group_tests("contract", tests, cases->count, NULL, NULL);
+static int run_from(Cases const *cases, size_t first) {
+  size_t count = cases->count - first;
+  struct CMUnitTest *tests = checked(calloc(count, sizeof *tests));
+  for (size_t i = 0; i < count; i++) {
+    Case *one = &cases->items[first + i];
+    tests[i] = (struct CMUnitTest){one->name, run_case, open_places, close_places, one};
+  }
+  int failed = _cmocka_run_group_tests("contract", tests, count, NULL, NULL);
   free(tests);
   return failed;
 }
@@ -217,6 +266,8 @@ static bool parse(int argc, char **argv, Wanted *wanted) {
     Backend const *row = backend_by_name(argv[i]);
     if (!strcmp(argv[i], "single"))
       wanted->pairs = false;
+    else if (!strcmp(argv[i], "alone"))
+      wanted->alone = true;
     else if (row)
       wanted->row = row;
     else if (strchr(argv[i], '*'))
@@ -228,26 +279,32 @@ static bool parse(int argc, char **argv, Wanted *wanted) {
 }
 
 static void print_usage(char const *program) {
-  fprintf(stderr, "usage: %s [single] [ROW] ['PATTERN*']\nrows:", program);
+  fprintf(stderr, "usage: %s [alone] [single] [ROW] ['PATTERN*']\nrows:", program);
   for (size_t i = 0; i < backend_count; i++) fprintf(stderr, " '%s'", backends[i].name);
   fprintf(stderr, "\n");
 }
 
-int main(int argc, char **argv) {
-  Wanted wanted = {NULL, true};
-  if (!parse(argc, argv, &wanted)) {
-    print_usage(*argv);
-    return 2;
-  }
+/* In the process that runs the cases. What opens contexts stays out of the one that watches it. */
+static int run(size_t first, void *data) {
+  Wanted const *wanted = data;
   doubles_use();
   if (!support_open() || !open_all_rows()) return 1;
   Cases cases = {0};
   for (size_t i = 0; i < suite_count; i++)
     for (ContractTest const *test = suites[i].tests; test->name; test++)
-      add_cases_of(&cases, i, test, &wanted);
-  int failed = run_all(&cases);
+      add_cases_of(&cases, i, test, wanted);
+  int failed = first < cases.count ? run_from(&cases, first) : 0;
   free(cases.items);
   free(row_capabilities);
   support_close();
   return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+  Wanted wanted = {NULL, true, false};
+  if (!parse(argc, argv, &wanted)) {
+    print_usage(*argv);
+    return 2;
+  }
+  return wanted.alone ? run_unwatched(run, &wanted) : watch_cases(run, &wanted);
 }

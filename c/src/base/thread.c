@@ -1,12 +1,14 @@
-/* cancel.c - puts pthread_cancel off while umem runs.
+/* thread.c - see thread.h. Why pthread_cancel is put off while umem runs:
  *
  * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory there,
  * and every such call is a point where POSIX may end the thread. Unwinding all of that would have to be
  * right in each context, a user's too. Instead the thread is not cancelled there at all; the request stays
  * pending and acts after umem. Contexts in RAM reach no such point, and do not pay for it (umemPrompt). */
-#include "core/core.h"
+#include "base/thread.h"
 
 #include <pthread.h>
+
+_Thread_local umemThread umem_thread;
 
 /* The member deferred changes last here, and first below: a signal handler that comes between finds a
  * thread that has put off nothing, and leaves it as it is. */

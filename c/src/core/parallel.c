@@ -1,4 +1,4 @@
-/* parallel.c - see umem_parallel.h.
+/* parallel.c - see parallel.h.
  *
  * One lock guards the jobs that have pieces left and the table of workers. Whoever is free claims a
  * piece under it: the caller from its own job until there is none left, a worker from the oldest job.
@@ -9,9 +9,11 @@
  * those that are at a piece are not waited for; then the process is exiting, or the job is the
  * program's to wait for. A worker that is at no piece touches no thread variable of the library, whose
  * first use in a thread may wait for the lock that dlclose holds. */
-#include "base/parallel.h"
-#include "core/core.h"
+#include "core/parallel.h"
 #include "base/lock.h"
+#include "base/thread.h"
+
+#include <umem/base.h>
 
 #include <pthread.h>
 #include <sched.h>

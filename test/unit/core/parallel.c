@@ -1,4 +1,4 @@
-/* parallel.c - base/parallel.h and umem/threads.h: who does the pieces, and when helpers come and go.
+/* parallel.c - core/parallel.h and umem/threads.h: who does the pieces, and when helpers come and go.
  *
  * Where a test needs several threads at a time its pieces wait for each other, which only a test may
  * do: it has set how many there are. What must be seen from outside of a process (how it exits) is
@@ -26,7 +26,7 @@
 #include "unit/tasks.h"
 #include "core/core.h"
 #include "base/lock.h"
-#include "base/parallel.h"
+#include "core/parallel.h"
 
 extern char **environ;
 

@@ -1,0 +1,145 @@
+"""The mistakes that test/mutation/run.py makes on purpose: one Mutant each.
+
+A mutant replaces a text that its file holds exactly once. Where the file has been renamed, the text is looked for
+in all of c/src and cxx/include. Each stands for a mistake that people make: one too many or too few, a wait, a lock
+or a way back that is missing, the wrong order, the wrong errno.
+"""
+from typing import NamedTuple, Tuple
+
+
+class Mutant(NamedTuple):
+    file: str
+    old: str
+    new: str
+    what: str
+    first: Tuple[str, ...] = ()  # tests that are likely to find it, by ctest's names
+    preset: str = "gcc"  # the build that must find it
+
+
+def c(file, old, new, what, **more):
+    return Mutant("c/src/" + file, old, new, what, **more)
+
+
+def cxx(file, old, new, what, first, **more):
+    return Mutant("cxx/include/umem/" + file, old, new, what, tuple("cxx." + name for name in first), **more)
+
+
+MUTANTS = [
+    # ---- base ----
+    c("base/table.c", "if (((i - wanted) & mask) < ((i - hole) & mask)) continue;",
+      "if (((i - wanted) & mask) <= ((i - hole) & mask)) continue;",
+      "a removal leaves a cell where no search finds it"),
+    c("base/lock.c", "  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);\n",
+      "", "locks stay taken after fork"),
+    c("base/blocks.c", "    umemBlocks_release(blocks);\n    if (!allow(", "    if (!allow(",
+      "a refused reservation is not given back"),
+    c("base/range.c", "  low->wall_above = false;\n", "", "a cut leaves a wall between its parts"),
+    c("base/page_map.c", "region <= last; region++", "region < last; region++", "the last region has no leaf"),
+    c("base/index.c", "  spans[after].before = span;\n", "", "the next span does not know the new one"),
+    c("base/parallel.c", "  if (pieces > most) pieces = most;\n", "", "more pieces than asked for"),
+
+    # ---- core ----
+    c("core/copy.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read"),
+    c("core/copy.c", "umem_validate(to, dst_adr, nbytes, umemWritable)", "umem_validate(to, dst_adr, nbytes, umemReadable)",
+      "copies to what is only read"),
+    c("core/stage.c", "stage->nbytes / stage->chunk + (stage->nbytes % stage->chunk != 0);", "stage->nbytes / stage->chunk;",
+      "the last, short chunk is left out"),
+    c("core/connect.c", "  umem_aligned_free(to, adr);\n  return null;", "  return null;",
+      "a failed connect keeps its block"),
+    c("core/memory.c", "  umem_free(ctx, moved); /*", "  /*", "a failed realloc keeps the new block"),
+    c("core/status.c", "  umem_thread.failures = attempt->failures;\n  umem_thread.last", "  umem_thread.last",
+      "failures of an attempt count"),
+    c("core/strided.c", "if (n->src[last] != item || n->dst[last] != item) break;", "if (n->src[last] != item) break;",
+      "dimensions are joined that only the source joins"),
+    c("core/strided.c", "  if (umem_synchronize(dst) != umemOK) return;\n", "",
+      "a strided copy does not wait for its destination"),
+
+    # ---- stores ----
+    c("stores/store_io.c", "(off_t)(read->offset + done)", "(off_t)read->offset", "what follows a short read is the same again"),
+    c("stores/store_io.c", "} else if (n == 0 || errno != EINTR) {", "} else {", "an interrupted write fails"),
+    c("stores/store_io.c", "  if (!sync_name(store)) return false;\n", "", "the name of a new file is not flushed"),
+    c("stores/store_space.c", "  if (!within_limit(store, to)) return false;\n", "", "SIGXFSZ ends the process"),
+    c("stores/store_space.c", "  if (provide(store, offset, offset + size)) return offset;\n  umemRange_free(store->range, offset);",
+      "  if (provide(store, offset, offset + size)) return offset;", "a block that the file cannot hold stays placed"),
+    c("stores/store_room.c", "  if (adjacent) store->reserved = end;", "  store->reserved = end;",
+      "what lies before a block counts as reserved"),
+    c("stores/mmap.c", "    errno = error;\n    return NULL;", "    return NULL;", "the wrong errno decides",
+      ),
+    c("stores/store_replace.c", "         keep_mode(replace, fd, old);", "         true;", "a new file loses the permissions of the old"),
+
+    # ---- cuda ----
+    c("cuda/cuda_copy.c", "  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaPlace_finish(place);\n", "",
+      "umem_set returns before it is done"),
+    c("cuda/cuda_copy.c", "return error || !whole ? error : umemCudaPlace_finish(place);", "return error;",
+      "a copy to pageable memory returns before it is done"),
+    c("cuda/cuda_place.c", "    place->source->give(place, adr, nbytes);\n", "", "a block that cannot be remembered is lost"),
+    c("cuda/cuda_place.c", "    keep(place, adr, nbytes); /*", "    ; /*", "a block that could not be freed is forgotten"),
+    c("cuda/cuda_direct.c", "    box->depth = extents[last - 1];", "    box->depth = extents[last];", "the wrong extent"),
+    c("cuda/cuda_async.c", "if (async->owns_stream) error |=", "error |=", "destroys a stream of the program"),
+
+    # ---- pool ----
+    c("pool/pool_chunk.c", "size <= core->maximum - core->reserved - bytes_coming(core)",
+      "size < core->maximum - core->reserved - bytes_coming(core)", "the maximum cannot be reached"),
+    c("pool/pool_chunk.c", "  core->coming.bytes -= question->size;\n", "", "what has come is still expected"),
+    c("pool/pool_chunk.c", "  umem_aligned_free(core->upstream, adr);\n", "", "a chunk that cannot be used is lost"),
+    c("pool/pool_chunk.c", "  if (umem_wait_apart(lane->queue, lane->core->upstream) == umemOK) return true;", "  return true;",
+      "a queue does not wait for the memory it uses"),
+    c("pool/pool_large.c", "  if (!block->live) return umemValueError;\n", "", "a large block can be freed twice"),
+    c("pool/fixed_store.c", "if (adr < base || index >= chunk->count) return false;",
+      "if (adr < base || index > chunk->count) return false;", "one block too many"),
+    c("pool/binning.c", "    umemBlocks_put_back(blocks, adr, bin, &none);\n  else\n    umemBlocks_drop(blocks, adr);\n}\n\nstatic void binning_free",
+      "    umemBlocks_drop(blocks, adr);\n  else\n    umemBlocks_drop(blocks, adr);\n}\n\nstatic void binning_free",
+      "a block whose free failed is forgotten"),
+
+    # ---- adaptors ----
+    c("adaptors/limit.c", "if (more > limit->maximum - used) {", "if (more >= limit->maximum - used) {", "the limit cannot be reached"),
+    c("adaptors/meter.c", "    umemAdaptor_failed(ctx, before);\n    retract(ctx, size);\n", "    umemAdaptor_failed(ctx, before);\n",
+      "a failed request uses up the limit"),
+    c("adaptors/retry.c", "held.type != umemMemoryError;", "held.type == umemOK;", "asks for help when it is no matter of memory"),
+    c("adaptors/stats.c", "  if (*peak < current) *peak = current;", "  *peak = current;", "the peak falls"),
+    c("adaptors/stats.c", "  umemLock_release(&stats->lock);\n  if (!scope->outer)", "  if (!scope->outer)", "a lock is not released"),
+
+    # ---- adaptors/debug ----
+    c("adaptors/debug/debug_bytes.c", "!memcmp(bytes, bytes + 1, n - 1)", "!memcmp(bytes, bytes + 1, n / 2)", "half of a guard is not looked at"),
+    c("adaptors/debug/debug_books.c", "  if (is_freed(note)) return umemDebugDoubleFree;\n", "", "a double free is no finding"),
+    c("adaptors/debug/debug.c", "  if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))\n    umemDebugBooks_revive(books_of(ctx), &block);",
+      "  if (is_sound(ctx, &block)) put_away(ctx, &block, false);", "a block whose free was refused cannot be freed"),
+    c("adaptors/debug/debug.c", "    if (strides[k] < 0)\n      low += reach;", "    if (strides[k] > 0)\n      low += reach;",
+      "the wrong end of a layout"),
+
+    # ---- adaptors/log ----
+    c("adaptors/log/log.c", "  told = copy->told;\n", "", "the thread's next copy is not in the log"),
+    c("adaptors/log/log_record.c", "&file->ring[(record->number - 1) & file->mask]", "&file->ring[record->number & file->mask]",
+      "amends the next record"),
+    c("adaptors/log/log_disk.c", "RENAME_NOREPLACE", "0", "a log replaces another file"),
+    c("adaptors/log/log_disk.c", "    memset(bytes + there, 0, nbytes - there);\n", "", "reserved space holds what was on the stack"),
+
+    # ---- open ----
+    c("open/open.c", "  for (size_t i = 0; i < name->count; i++) {\n    umemScheme const *scheme = name->layers[i].scheme;\n    if (!scheme->commit)",
+      "  for (size_t i = name->count; i-- > 0;) {\n    umemScheme const *scheme = name->layers[i].scheme;\n    if (!scheme->commit)",
+      "the file is emptied before the last thing that can fail"),
+    c("open/open.c", "  if (opened) *link = opened->next;\n", "", "a context can be closed twice"),
+    c("open/name_value.c", "  if (*text || *bytes > SIZE_MAX >> shift) return false;", "  if (*text) return false;", "a size overflows"),
+    c("open/registry.c", "length <= longest_name", "length < longest_name", "the longest name is refused"),
+    c("open/default.c", "    if (opened && opened != first)", "    if (opened)", "a default ends twice"),
+
+    # ---- the C++ headers ----
+    cxx("view.hpp", "all.at[k] += 2 * ghosts.at[k];", "all.at[k] += ghosts.at[k];", "ghost cells on one side", ["view", "array"]),
+    cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
+    cxx("array.hpp", "    if (*this) this->mirror().check_free(this->key_);\n", "", "assigns to a locked array", ["array_assign", "array_lock"]),
+    cxx("array_mirror.hpp", "    if (writes) overwrite(side);\n", "", "the other side stays current", ["array_guard", "array"]),
+    cxx("array_mirror.hpp", "      src.wait_for(from.side, *to.context);\n", "", "the source may be written to early", ["array_assign", "array"]),
+    cxx("npy.hpp", "  file.commit();\n", "", "a saved file never gets its name", ["npy_save", "npy"]),
+    cxx("for_each.hpp", "range.begin.at[k] < -most - 1 || ", "", "indices that are too small", ["kernels_indices"]),
+
+    # ---- what only a sanitizer or valgrind sees ----
+    c("core/stage.c", "  umem_free(host, (uintptr_t)buffers);\n", "", "a leak", preset="asan"),
+    c("core/strided.c", "  free(buffer);\n  return true;", "  return true;", "a leak", preset="asan"),
+    c("base/index.c", "slots->available += capacity - slots->capacity;", "slots->available += capacity;", "writes behind an array", preset="asan"),
+    c("adaptors/stats.c", "  umemLock_acquire(&stats->lock);\n  write_figures(figures, &stats->life.figures);\n  umemLock_release(&stats->lock);",
+      "  write_figures(figures, &stats->life.figures);", "reads without the lock", preset="tsan"),
+    c("cuda/cuda_place.c", "  umemLock_acquire(&place->lock);\n  bool kept = umemTable_insert(&place->blocks, adr, nbytes);\n  umemLock_release(&place->lock);",
+      "  bool kept = umemTable_insert(&place->blocks, adr, nbytes);", "enters a block without the lock", preset="tsan"),
+    c("core/stage.c", "  if (umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(&side->turn);", "  (void)side;",
+      "unlocks what it has not locked", preset="tsan"),
+]
