@@ -47,7 +47,7 @@ using Timed = std::function<double()>;
 using Samples = std::vector<std::vector<double>>;
 Samples alternate(int rounds, std::vector<Timed> const &candidates);
 
-/* The value that the fraction q of values lies below; 0.5 is the median. */
+/* The value below which the fraction q of all values is; 0.5 gives the median. */
 double quantile(std::vector<double> values, double q);
 
 } // namespace bench

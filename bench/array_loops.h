@@ -1,5 +1,5 @@
 /* array_loops.h - loops over the elements of arrays, compiled as users compile: with plain -O2 and
- * whichever UMEM_CHECKS, whatever the type of this build. */
+ * with each UMEM_CHECKS, for any type of this build. */
 #ifndef UMEM_BENCH_ARRAY_LOOPS_H
 #define UMEM_BENCH_ARRAY_LOOPS_H
 

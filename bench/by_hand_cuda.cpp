@@ -7,7 +7,7 @@ namespace by_hand {
 
 void check_cuda(cudaError_t error, char const *call) {
   if (error == cudaSuccess) return;
-  cudaGetLastError(); /* told now, and not once more by a later call */
+  cudaGetLastError(); /* clears the failure, so that no later call returns it */
   throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures how long files take to compile that include a header, beside one that includes <vector>.
+"""Measures how long a file takes to compile that includes a header, compared with one that includes <vector>.
 
 Usage: compile_time.py [--quick] [--json FILE] ROOT
 
-Compiles with g++ and clang++, whichever are here, as C++17 with -O0 and with -O2; umem/mdspan.hpp is
+Compiles with g++ and clang++, if they are installed, as C++17 with -O0 and with -O2; umem/mdspan.hpp is
 left out where there is no mdspan. All files are compiled in turns, seven times after a round that is
 not counted, so that a noisy machine is noisy to all of them; --quick: once, with -O0. What counts is
 the compiler's time on the processor, user and system. Prints the medians, and with --json writes

@@ -1,4 +1,4 @@
-# RMM's pool, to stand beside umem's where it is installed. Its own CMake package wants a newer CMake than
+# RMM's pool, to compare umem's with it, if it is installed. Its own CMake package wants a newer CMake than
 # umem does, so its parts are looked for one by one. Older releases have other interfaces.
 set(umem_oldest_rmm 26.10)
 

@@ -1,4 +1,4 @@
-# Heaps of other libraries, to stand beside umem where they are installed; none is needed. Each is looked
+# Heaps of other libraries, to compare umem with them, if they are installed; none is needed. Each is looked
 # for in the usual places and in CMAKE_PREFIX_PATH.
 set_property(GLOBAL PROPERTY FIND_LIBRARY_USE_LIB64_PATHS ON)
 

@@ -2,7 +2,7 @@
  *
  * A heap is a handle that is copied. It has
  *
- *     static constexpr bool wants_sizes;    // whether free must be told the size that alloc was
+ *     static constexpr bool wants_sizes;    // whether free needs the size that alloc was
  *     std::uintptr_t alloc(std::size_t size) const;
  *     void free(std::uintptr_t address, std::size_t size) const; */
 #ifndef UMEM_BENCH_HEAPS_H
@@ -51,7 +51,7 @@ struct Other {
   }
 };
 
-/* The other libraries that CMake has found; tells those that cannot be loaded. */
+/* The other libraries that CMake has found; prints those that cannot be loaded. */
 std::vector<Other> others();
 
 /* Each throws std::runtime_error when it cannot be loaded. Compiled where CMake finds the library. */
@@ -59,7 +59,7 @@ Other mimalloc_heap();
 Other jemalloc_heap();
 Other umf_heap();
 
-/* A function of a shared library that is loaded beside the program: its malloc, if it has one, does not
+/* A function of a shared library that the program loads: its malloc, if it has one, does not
  * become the program's. Stays loaded. Throws std::runtime_error without library or function. */
 void *function_of(char const *library, char const *function);
 bool has_function(char const *library, char const *function);

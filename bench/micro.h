@@ -1,7 +1,7 @@
-/* micro.h - benchmarks of single calls, each beside what a program does by hand.
+/* micro.h - benchmarks of single calls, each compared with what a program does by hand.
  *
  * Names are GROUP/PLACE.../METHOD[/SIZE]. METHOD is umem, and then a PLACE is a row of the table of
- * contexts; or it is what is done by hand, and then a PLACE is a kind: memory, file or mapping. */
+ * contexts; or it is a way by hand, and then a PLACE is a kind: memory, file or mapping. */
 #ifndef UMEM_BENCH_MICRO_H
 #define UMEM_BENCH_MICRO_H
 
@@ -16,7 +16,7 @@
 
 namespace bench {
 
-/* A row of the table, and what stands for it by hand. */
+/* A row of the table, and the same by hand. */
 struct MeasuredRow {
   Backend const *backend;
   Kind kind;
@@ -28,7 +28,7 @@ std::vector<MeasuredRow> const &measured_rows();
 /* The pools over some of these: what they do other than allocate and free is their upstream's. */
 std::vector<MeasuredRow> const &measured_pools();
 
-/* The kinds that something is done with by hand. */
+/* The kinds of memory for the ways by hand. */
 constexpr Kind kinds[] = {Kind::memory, Kind::file, Kind::mapping};
 
 /* Registers a benchmark. What it throws becomes its error. */

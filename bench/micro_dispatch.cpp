@@ -1,4 +1,4 @@
-/* micro_dispatch.cpp - what a call of umem costs beside the work itself: calls that do next to
+/* micro_dispatch.cpp - what a call of umem costs without its work: calls that do next to
  * nothing. */
 #include "micro.h"
 

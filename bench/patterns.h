@@ -27,7 +27,7 @@ struct Sizes {
   double mean() const;
 };
 
-/* Mixed allocation: of so many live blocks a random one is replaced by one of a random size. */
+/* Mixed allocation: a block of a random size replaces a random one of the live blocks. */
 constexpr std::size_t mixed_live = 4096, mixed_least = 8, mixed_most = 4096;
 
 struct Step {

@@ -72,7 +72,7 @@ private:
   std::string path_;
 };
 
-/* Where an array can be; by hand, all but on a device. */
+/* Where an array can be; by hand, anywhere except on a device. */
 enum class Kind { memory, file, mapping, device };
 
 /* What the addresses of context are to somebody who does without umem. */

@@ -1,4 +1,4 @@
-/* ratio.h - a promise about the speed of umem beside something else, and whether it holds here. */
+/* ratio.h - a promise about the speed of umem compared with something else, and whether umem keeps it here. */
 #ifndef UMEM_BENCH_RATIO_H
 #define UMEM_BENCH_RATIO_H
 
@@ -20,9 +20,9 @@ enum class Measure {
 struct Ratio {
   std::string operation, against;
   Measure measure;
-  std::optional<double> target;     /* none: nothing is promised, the figure is told */
+  std::optional<double> target; /* none: umem promises nothing, the report only shows the figure */
   std::vector<double> ours, theirs; /* seconds of each round */
-  std::size_t bytes = 0;            /* moved each time, where GB/s are to be told */
+  std::size_t bytes = 0;            /* moved each time, if the row shows GB/s */
 
   /* The ratio (or difference) of each round. */
   std::vector<double> values() const;
@@ -64,7 +64,7 @@ std::vector<Group> gpu_groups();
 /* Why there is no GPU to measure; empty when there is one. */
 std::string why_no_gpu();
 
-/* A copy between two contexts of the table, named, beside the slower of its halves by way of the host. */
+/* A copy between two named contexts of the table, compared with the slower of its halves through the host. */
 Ratio staged_ratio(char const *from, char const *to, std::size_t size, int rounds);
 
 } // namespace bench

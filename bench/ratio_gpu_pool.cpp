@@ -1,6 +1,6 @@
-/* ratio_gpu_pool.cpp - umem's pools over a GPU beside cudaMallocAsync, RMM's pool and cudaMalloc.
+/* ratio_gpu_pool.cpp - umem's pools over a GPU, compared with cudaMallocAsync, RMM's pool and cudaMalloc.
  *
- * Nothing is written to the blocks. Where the memory that is free now does not do, fewer are live. */
+ * The benchmark does not write to the blocks. If the free memory does not suffice, fewer blocks are live. */
 #include "ratio_gpu.h"
 
 #include "heaps_gpu.h"
@@ -15,16 +15,16 @@ namespace {
 
 constexpr std::size_t gibibyte = 1024 * mebibyte;
 constexpr double most_memory = 60.0 * gibibyte; /* of both sides together */
-constexpr double waste = 1.25; /* what a heap may take for each byte of live blocks */
+constexpr double waste = 1.25; /* bytes that a heap may take for each byte of live blocks */
 constexpr double round_seconds = 5e-3, warm_seconds = 1;
 constexpr std::size_t drawn_steps = std::size_t{1} << 20;
 constexpr std::size_t few = 4096;
 constexpr std::size_t life_allocations = 4'000, life_cap = 4 * gibibyte;
 
-/* What umem's pools stand beside, and what is promised there. */
+/* The heaps to compare umem's pools with, and the targets. */
 struct Others {
-  std::optional<double> ordered; /* the target beside cudaMallocAsync */
-  std::optional<double> rmm;     /* beside RMM's pool, for the first of umem's */
+  std::optional<double> ordered; /* the target for cudaMallocAsync */
+  std::optional<double> rmm;     /* for RMM's pool, only for the first of umem's pools */
   /* Beside RMM and cudaMalloc at all: RMM looks at its free blocks one by one, cudaMalloc takes the time of
    * some thousand other calls, and with very many blocks either takes minutes. */
   bool slow;
@@ -63,7 +63,7 @@ std::string live_text(std::size_t live) {
   return live == 100'000 ? "1e5" : live == 1'000'000 ? "1e6" : std::to_string(live);
 }
 
-/* One of so many live blocks is replaced by another of a random size. */
+/* Replaces a live block by another one of a random size. */
 class Replaced {
 public:
   Replaced(Effort const &effort, Sizes const &sizes, std::size_t live)
@@ -76,7 +76,7 @@ public:
   }
   double bytes() const { return sizes_.mean() * static_cast<double>(live_); }
 
-  /* The first blocks lie in the order of their allocation. Later ones lie as they do in a program that has
+  /* The first blocks are in the order of their allocation. Later ones are distributed as in a program that has
    * run for a while. */
   template <typename Owner> Counted operator()(Owner const &owner) const {
     auto blocks = std::make_shared<Replacing<decltype(owner.heap())>>(owner.heap(), live_, steps_);
@@ -103,7 +103,7 @@ private:
   std::vector<Step> steps_;
 };
 
-/* Random lifetimes, and not more than so many bytes live. */
+/* Random lifetimes, with a bound on live bytes. */
 class Lifetimes {
 public:
   Lifetimes() : lives_(random_lives(life_allocations, {256, 64 * mebibyte, true}, life_cap)) {}
@@ -143,7 +143,7 @@ private:
   std::vector<Step> steps_;
 };
 
-/* ---- beside others ---- */
+/* ---- comparison with others ---- */
 
 /* How many operations fill a round, so that neither the clock nor a synchronisation counts. Of two tries
  * the shorter one tells: a pool may get memory from CUDA in the other. */

@@ -1,5 +1,5 @@
-/* ratio_gpu_stage.cpp - copies between files and device memory: beside the slower of their halves, and
- * beside what is written by hand. Files are in the page cache. */
+/* ratio_gpu_stage.cpp - copies between files and device memory, compared with the slower of their
+ * halves, and with a copy by hand. Files are in the page cache. */
 #include "ratio_gpu.h"
 
 #include "by_hand.h"

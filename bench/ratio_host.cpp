@@ -1,4 +1,4 @@
-/* ratio_host.cpp - allocation in RAM beside malloc, and the first touch of large blocks. */
+/* ratio_host.cpp - allocation in RAM compared with malloc, and the first touch of large blocks. */
 #include "ratio.h"
 
 #include "heaps.h"

@@ -1,4 +1,4 @@
-/* ratio_log.cpp - what a logged event costs, beside the same calls without a log. */
+/* ratio_log.cpp - what a logged event costs, compared with the same calls without a log. */
 #include "ratio.h"
 
 #include "heaps.h"

@@ -1,4 +1,4 @@
-/* ratio_pool.cpp - a pool over RAM beside malloc, and beside the heaps of other libraries, where they are
+/* ratio_pool.cpp - a pool over RAM compared with malloc, and with the heaps of other libraries, where they are
  * installed: one size, mixed sizes, random lifetimes, many threads, blocks freed by another thread; and
  * what an operation costs as the live blocks become many. */
 #include "ratio.h"
@@ -57,7 +57,7 @@ class Contest {
 public:
   explicit Contest(std::vector<Ratio> &rows) : rows_(rows), others_(others()) {}
 
-  /* Measures timed_for(heap), a Timed, of each heap. target: beside malloc. Beside other libraries
+  /* Measures timed_for(heap), a Timed, of each heap. target: for malloc. For other libraries
    * nothing is promised. */
   template <typename TimedFor>
   void measure(std::string const &operation, int rounds, std::optional<double> target,
@@ -124,7 +124,7 @@ void measure_lives(Effort const &effort, Contest &contest) {
       });
 }
 
-/* In a pool of its own, and not beside other libraries: each would hold 2 GiB. */
+/* In a pool of its own, and not compared with other libraries: each would hold 2 GiB. */
 void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
   Pool pool;
   std::vector<Step> steps = mixed_steps(4 * steps_per_round, many),

@@ -1,4 +1,4 @@
-/* ratio_stage.cpp - copies through host memory beside the slower of their two halves.
+/* ratio_stage.cpp - copies through host memory, compared with the slower of their two halves.
  *
  * The fake device of the tests stands for one that shares no route with files: its addresses mean
  * nothing to the CPU, and it moves its bytes at the speed of memcpy. */

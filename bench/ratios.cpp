@@ -81,7 +81,7 @@ std::string target_text(Ratio const &row) {
 
 char const *met_text(Ratio const &row) { return !row.target ? "-" : row.met() ? "yes" : "NO"; }
 
-/* GB/s of both sides; empty where none are to be told. */
+/* GB/s of both sides; empty if the row has none. */
 std::string speed_text(Ratio const &row) {
   if (!row.bytes) return "";
   char text[64];
@@ -177,7 +177,7 @@ bool parse(int argc, char **argv, Wishes &wishes) {
   return true;
 }
 
-/* Turns the wish for GPUs into groups, or tells why not. False when nothing is left to measure. */
+/* Adds the groups of GPUs, or prints why it cannot. False if nothing is left to measure. */
 bool add_gpu_groups(Wishes &wishes) {
   if (!wishes.gpu) return true;
   std::string why = why_no_gpu();
@@ -191,7 +191,7 @@ bool add_gpu_groups(Wishes &wishes) {
   return !wishes.groups.empty();
 }
 
-/* Leaves out, and tells, the sizes that this machine has no room for. */
+/* Leaves out the sizes that this machine has no room for, and prints them. */
 void keep_what_fits(std::vector<std::size_t> &sizes) {
   auto too_large = [](std::size_t size) {
     if (!fits(size))

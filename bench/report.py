@@ -23,7 +23,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def read_runs(bench):
-    """{name: [seconds of each repetition]} in the order of registration, whatever that of running was,
+    """{name: [seconds of each repetition]} in the order of registration, not in that of running,
     and {name: message} of those that failed."""
     runs, errors = defaultdict(list), {}
     for run in sorted(bench["benchmarks"], key=lambda run: run["family_index"]):
@@ -109,7 +109,7 @@ def head(facts):
 def report_ratios(facts, text):
     yield from head(facts)
     yield "Each row ran both things in turns, in one process; the median of all rounds counts."
-    yield "GB are 1e9 bytes; umem's per second are told before those of the other."
+    yield "GB are 1e9 bytes; the first GB/s are those of umem, the second those of the other."
     yield ""
     yield text.strip()
 
@@ -167,7 +167,7 @@ def store(folder, facts, name, lines, results):
 
 
 def read_kernels(text):
-    """{row: GB per second of the kernel and of the copy beside it}"""
+    """{row: GB per second of the kernel and of the copy that it is compared with}"""
     rows = re.findall(r"^(\S.*?)  +(\d+) +(\d+) +[\d.]+", text, re.MULTILINE)
     return {name: [int(own), int(copy)] for name, own, copy in rows}
 

@@ -1,11 +1,11 @@
-/* add_index.cpp - the kernel of "A Memory Array Between C++, CUDA and Python" in one line: each
- * element gains the sum of its indices. For four types in one to three dimensions: whether it is
- * right, and how fast as a share of copying the array, which moves as many bytes.
+/* add_index.cpp - the kernel of "A Memory Array Between C++, CUDA and Python" in one line: it
+ * adds the sum of its indices to each element. For four types in one to three dimensions the program
+ * checks the result, and compares the speed with that of a copy of the array, which moves as many bytes.
  *
  *     add_index [MIB]
  *
- * MIB: the size of each array, 64 unless given. Compiled by nvcc (add_index.cu) it runs on the GPU
- * too, with arrays of 1024 MiB.
+ * MIB: the size of each array, by default 64. Compiled by nvcc (add_index.cu) it also runs on the
+ * GPU, with arrays of 1024 MiB.
  *
  * Exit code: 0; 1 when a number is wrong or a call failed. */
 #include <umem.hpp>

@@ -1,7 +1,7 @@
-/* connect.c - an array on a device, and its twin in RAM to work on.
+/* connect.c - an array on a device, and its copy in RAM to work on.
  *
- * The device here is a scratch file, then RAM itself; with a GPU only the constructor would differ.
- * Where both sides are one memory there is one array, and keeping it in sync costs nothing. */
+ * The device is first a scratch file, then RAM itself. For a GPU only the constructor would differ.
+ * If both sides are the same memory, there is one array, and syncing it costs nothing. */
 #include <stdio.h>
 #include <umem.h>
 
@@ -27,11 +27,11 @@ static void keep_in_sync(void *device) {
            umem_is_same_device(device, &host) ? "one array" : "two arrays");
     print("  connected", x);
 
-    /* The host has changed its side: bring the device up to date. */
+    /* The host has changed its side: copy it to the device. */
     for (int i = 0; i < N; ++i) x[i] = i;
     umem_sync_from(device, on_device, &host, on_host, size);
 
-    /* The device has changed its side: bring the host up to date. */
+    /* The device has changed its side: copy it to the host. */
     umem_set(device, on_device, 0, size / 2);
     umem_sync_to(device, on_device, &host, on_host, size);
     print("  changed on both sides", x);
@@ -42,7 +42,7 @@ static void keep_in_sync(void *device) {
   umem_dtor(&host);
 }
 
-/* Returns 0 when nothing has failed on device in its life. */
+/* Returns 0 if no call on device has failed. */
 static int leave(void *device) {
   umem_dtor(device);
   if (umem_get_status(device) == umemOK) return 0;

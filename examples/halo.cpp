@@ -1,5 +1,5 @@
-/* halo.cpp - one grid in two halves on two contexts: each holds a row of ghost cells beside the
- * cut, and after each step of point-Jacobi the rows next to the cut are copied there.
+/* halo.cpp - one grid in two halves on two contexts. Each half has a row of ghost cells at the
+ * cut. After each step of point-Jacobi the rows next to the cut are copied to these cells.
  *
  * The halves are in RAM and in a mapped file; compiled by nvcc (halo.cu), in RAM and on the GPU.
  * The result is compared with that of the whole grid in one piece.
@@ -21,7 +21,7 @@ static double start_of(umem::index n, umem::index j) {
   return static_cast<double>((n * 37 + j * 11) % 101);
 }
 
-/* Two grids in turn: what is, and what comes next. */
+/* Two grids in turn: the current step and the next one. */
 struct Half {
   Grid u, next;
 
@@ -35,7 +35,7 @@ struct Half {
           umem::on_host, umem::Range<2>({-1, 0}, {count + 1, columns}),
           [&](umem::index i, umem::index j) { (*view)(i, j) = start_of(first + i, j); });
     }
-    next = u; /* the sides, which stay as they are */
+    next = u; /* the sides, which do not change */
   }
 
   /* Rows [begin, end) of the half, without the first and the last column. */

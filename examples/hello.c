@@ -1,18 +1,18 @@
 /* hello.c - one array, two places to keep it.
  *
  * keep_squares() fills an array, changes it and reads it back. It does not know where the array is:
- * only the constructors in main() name a place. Put a third one there, and it works too. */
+ * only the constructors in main() name a place. You can add a third one there. */
 #include <stdio.h>
 #include <umem.h>
 
 enum { N = 10 };
 
-/* Keeps the first squares in place, whatever that is, and prints them. */
+/* Keeps the first squares in any place, and prints them. */
 static void keep_squares(void *place) {
   double squares[N], back[N];
   for (int i = 0; i < N; ++i) squares[i] = i * i;
 
-  /* The variables of this function are in RAM. To umem that is one more place. */
+  /* The variables of this function are in RAM, which is a place, too. */
   umemHost ram;
   umemHost_ctor(&ram);
 
@@ -32,7 +32,7 @@ static void keep_squares(void *place) {
   putchar('\n');
 }
 
-/* A failure stays recorded, so one look at the end is enough. Returns 0 when there was none. */
+/* The context records failures, so one check at the end is enough. Returns 0 if there was none. */
 static int leave(void *place) {
   umem_dtor(place);
   if (umem_get_status(place) == umemOK) return 0;

@@ -1,4 +1,4 @@
-/* helper.c - files that the program needs while it works, and never leaves behind. */
+/* helper.c - files that the program needs while it works, and always removes. */
 #include "helper.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static Helper helpers[HELPERS];
 static int const ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
 enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 
-/* The signal is back at its default and blocked in here, so that it ends the program after this. */
+/* The signal has its default action again and is blocked in this function: it ends the program afterwards. */
 static void remove_all(int signal) {
   for (size_t i = 0; i < HELPERS; ++i)
     if (helpers[i].exists) unlink(helpers[i].name);
@@ -32,12 +32,12 @@ static void catch_signals(void) {
   sigemptyset(&caught.sa_mask);
   for (size_t i = 0; i < ENDING_SIGNALS; ++i) {
     sigaction(ending_signals[i], NULL, &before);
-    if (before.sa_handler != SIG_IGN) /* as nohup does */
+    if (before.sa_handler != SIG_IGN) /* nohup ignores it */
       sigaction(ending_signals[i], &caught, NULL);
   }
 }
 
-/* Creates the file. No signal comes between that and noting that it exists. */
+/* Creates the file and records that it exists. No signal arrives between the two. */
 static bool create(Helper *helper) {
   sigset_t ending, before;
   sigemptyset(&ending);
@@ -68,7 +68,7 @@ char const *helper_create(char const *prefix) {
   return create(helper) ? helper->name : NULL;
 }
 
-/* To be called when the file is gone: a signal in between looks for it in vain, and that is all. */
+/* Call it after the file was removed. If a signal arrives in between, its handler finds no file. */
 static void forget(char const *name) {
   for (size_t i = 0; i < HELPERS; ++i)
     if (helpers[i].name == name) helpers[i].exists = false;

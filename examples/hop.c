@@ -1,6 +1,6 @@
 /* hop.c - one checked copy from one place to another.
  *
- * Nothing here knows which places these are. */
+ * This file does not know which places these are. */
 #include "hop.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@ static double now(void) {
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Says what umem says of the last failure. */
+/* Copies the message of the last failure to why. */
 static bool umem_failed(char *why) {
   snprintf(why, HOP_WHY_SIZE, "%s", umem_thread_message());
   return false;
 }
 
-/* What a block holds, or should hold. */
+/* The bytes that a block holds, or should hold. */
 typedef enum Content { RIGHT = 0, WRONG = 0xff } Content;
 
 /* The next n bytes of original, each of them changed if they are to be wrong. */
@@ -33,7 +33,7 @@ static void prepare(unsigned char *chunk, unsigned char const *original, size_t 
   for (size_t i = 0; i < n; ++i) chunk[i] = (unsigned char)(original[i] ^ content);
 }
 
-/* Makes every byte of the block another one than in original. */
+/* Makes every byte of the block different from original. */
 static bool spoil(Block block, umemHost *ram, unsigned char const *original, size_t size,
                   char *why) {
   unsigned char chunk[CHUNK];

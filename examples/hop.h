@@ -13,19 +13,19 @@ typedef struct Block {
   uintptr_t adr;
 } Block;
 
-/* What the hops from one place to another came to. */
+/* The result of the hops from one place to another. */
 typedef struct Route {
   char const *from; /* names, for people */
   char const *to;
   uint64_t bytes; /* copied and found identical */
-  double seconds; /* that the copies alone took, each piece once */
+  double seconds; /* of the copies alone, each piece once */
   bool failed;    /* nothing more is tried on this route */
 } Route;
 
 enum {
   HOP_WHY_SIZE = UMEM_MESSAGE_SIZE,
-  HOP_SHORT_MS = 1, /* milliseconds: a shorter copy is measured by its repetition ... */
-  HOP_TIMES = 5     /* ... this often in all */
+  HOP_SHORT_MS = 1, /* milliseconds: a shorter copy is repeated ... */
+  HOP_TIMES = 5     /* ... this many times in all */
 };
 
 /* Copies size bytes from one block to another and adds the time to route. original, in RAM, holds what
@@ -34,7 +34,7 @@ enum {
  * A copy too short to be timed well is repeated, just as carefully, and the median of its times added.
  * options are those of umem_copy_to_with, or NULL.
  *
- * Returns whether all went well. Otherwise the route has failed, and why tells how. */
+ * Returns whether everything succeeded. Otherwise the route has failed, and why contains the reason. */
 bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
          umemCopyOptions const *options, char why[HOP_WHY_SIZE]);
 

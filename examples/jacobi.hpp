@@ -6,8 +6,8 @@
 #include <umem/functional.hpp>
 #include <umem/sweep.hpp>
 
-/* The mean of the four neighbours of a point, and how far that is from what the point was. That the
- * points of a row lie side by side is told to the compiler, so that it can use vector registers. */
+/* The mean of the four neighbours of a point, and its distance from the old value of the point. The
+ * compiler can use vector registers, because the view says that the rows have no gaps. */
 struct Jacobi {
   umem::View<double const, 2> u; /* rows without gaps */
 
@@ -20,8 +20,8 @@ struct Jacobi {
   }
 };
 
-/* Sets the points of next that are in range from those of u, at a place that can use both, and returns the
- * largest change. */
+/* Computes the points of next that are in range from those of u, at a place that can use both, and returns
+ * the largest change. */
 inline double jacobi_step(umem::Place const &place, umem::Array<double, 2> const &u,
                           umem::Array<double, 2> &next, umem::Range<2> const &range) {
   auto from = umem::guard_at(place, u, umem::read);

@@ -5,8 +5,8 @@
  *     laplace [NX]
  *
  * Prints the steps that NX points in each direction take (51 of them: 2097), then how fast sweeps
- * over a large grid are, the largest change found in the same pass. Compiled by nvcc (laplace.cu)
- * it does both on the GPU too: the context is all that differs.
+ * over a large grid are, which also find the largest change. Compiled by nvcc (laplace.cu) it does both
+ * on the GPU, too: only the context differs.
  *
  * Exit code: 0; 1 when a call failed or NX is too small. */
 #include "jacobi.hpp"
@@ -65,7 +65,7 @@ template <class F> static double fastest(int calls, F const &f) {
   return best;
 }
 
-/* The sweep as one writes it with pointers. */
+/* The sweep with pointers. */
 static double raw_sweep(double const *u, double *next, std::ptrdiff_t nx, std::ptrdiff_t ny) {
   double norm = 0;
   for (std::ptrdiff_t i = 1; i < nx - 1; i++)
@@ -79,8 +79,8 @@ static double raw_sweep(double const *u, double *next, std::ptrdiff_t nx, std::p
   return norm;
 }
 
-/* On the CPU beside the loop with pointers, elsewhere beside copying a grid, which moves as much.
- * */
+/* On the CPU compared with the loop with pointers, on a GPU with a copy of a grid, which moves as many
+ * bytes. */
 static void measure(umem::Context const &context, umem::index nx, umem::index ny) {
   Grid u({nx, ny}, context), next = Grid::zeros({nx, ny}, context);
   set_sides(u);

@@ -3,7 +3,7 @@
  *     "\x93NUMPY"  major  minor  length of the text (2 bytes, from version 2.0 on 4)  text  data
  *
  * The text is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
- * Headers come from anywhere, so nothing in them is believed before it has been checked. */
+ * Headers come from anywhere, so the program checks everything in them. */
 #include "npy.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <umem.h>
 
-/* ---- saying why not ---- */
+/* ---- failures ---- */
 
 __attribute__((format(printf, 2, 3))) static bool fail(char *why, char const *format, ...) {
   va_list arguments;
@@ -21,9 +21,9 @@ __attribute__((format(printf, 2, 3))) static bool fail(char *why, char const *fo
   return false;
 }
 
-/* ---- the words of the text ---- */
+/* ---- tokens of the text ---- */
 
-/* What is still to be read, and where the reason goes when it cannot be. */
+/* The text that is still to be read, and room for the reason of a failure. */
 typedef struct Text {
   char const *at;
   char const *end;
@@ -174,8 +174,8 @@ static bool expect_dictionary(Text *text, Npy *npy) {
 
 /* ---- sizes ---- */
 
-/* Every extent but 0 counts, as in NumPy: an array too large to exist does not become one by being
- * empty in another dimension. */
+/* As in NumPy, all extents except 0 count: an array that is too large stays too large if another
+ * extent is 0. */
 static bool measure(Npy *npy, char *why) {
   bool empty = false;
   npy->data_size = npy->item_size;

@@ -11,17 +11,17 @@
 
 enum {
   NPY_MAX_RANK = 64,    /* as in NumPy */
-  NPY_MAX_TEXT = 10000, /* bytes of the header's text: NumPy reads no longer one either */
+  NPY_MAX_TEXT = 10000, /* bytes of the header's text, the limit of NumPy, too */
   NPY_WHY_SIZE = 600    /* bytes, enough for every message of npy_read */
 };
 
 typedef struct Npy {
-  char type[8];               /* as it stands in the file: "<f8" is a little-endian double */
+  char type[8];               /* as in the file: "<f8" is a little-endian double */
   size_t item_size;           /* bytes of one element */
   int rank;                   /* 0: a single element */
   size_t shape[NPY_MAX_RANK]; /* elements */
   size_t data_offset;         /* where the bytes of the array begin in the file */
-  size_t data_size;           /* how many they are: the product of the shape and item_size */
+  size_t data_size;           /* number of bytes: the product of the shape and item_size */
 } Npy;
 
 /* Reads the header of a .npy file of file_size bytes, which begins at address 0 of ctx: any context

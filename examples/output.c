@@ -1,4 +1,4 @@
-/* output.c - the file that the array comes out in. */
+/* output.c - the file that the program writes the array to. */
 #include "output.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { MAX_LINKS = 40 }; /* as Linux follows in one name */
 
-/* Says what errno says. */
+/* Reports the text of errno. */
 static bool cannot_write(Output const *output) {
   report_problem("cannot write \"%s\": %s", output->given, strerror(errno));
   return false;
@@ -39,7 +39,7 @@ static char *file_in(char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* Replaces path by what it leads to, as long as that is a symbolic link. */
+/* Replaces path by its target, as long as path is a symbolic link. */
 static bool follow_links(char path[PATH_SIZE]) {
   char target[PATH_SIZE];
   for (int links = 0; links < MAX_LINKS; ++links) {
@@ -96,7 +96,7 @@ bool output_close(Output *output, bool keep) {
     report_problem("cannot write \"%s\": %s", output->given, umem_get_message(&output->file));
     keep = false;
   }
-  /* Some file systems have no modes to change; what they have instead will do. */
+  /* Some file systems cannot change modes; this is not an error. */
   if (keep) (void)chmod(output->part, output->mode);
   if (keep && helper_rename(output->part, output->path)) return true;
   if (keep) cannot_write(output);

@@ -1,6 +1,6 @@
-/* output.h - the file that the array comes out in.
+/* output.h - the file that the program writes the array to.
  *
- * It gets its name last: until all of it is right, an older file of this name stays as it is. */
+ * It gets its name last: until the file is complete, an older file of this name stays as it is. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
@@ -15,14 +15,14 @@ typedef struct Output {
   char path[PATH_SIZE];   /* the same after all symbolic links, so that these stay */
   char folder[PATH_SIZE]; /* where this is: empty, or with a '/' at its end */
   mode_t mode;            /* the permissions that it will have */
-  char const *part;       /* its name until all of it is right */
+  char const *part;       /* its name until it is complete */
   umemFile file;
 } Output;
 
-/* The functions report what goes wrong, and return whether all went well. */
+/* The functions report failures, and return whether they succeeded. */
 
-/* Looks where the output goes, and touches nothing. Refuses all that is neither a regular file nor
- * missing: what a device, a pipe or a folder is good for ends when a file takes its name. */
+/* Finds the path of the output, and changes nothing. Fails if a file exists there that is not regular:
+ * the program must not replace a device, a pipe or a folder. */
 bool output_find(Output *output, char const *given);
 
 /* Opens output->file, which is empty, for reading and writing. */

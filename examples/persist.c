@@ -1,10 +1,10 @@
-/* persist.c - arrays that are still there when the program runs again.
+/* persist.c - arrays that the next run of the program finds again.
  *
  *     persist write    computes two arrays and keeps them in persist.bin
  *     persist read     finds them there
  *
- * Both do the same allocations in the same order, and so get the same addresses in the file. What
- * differs is the mode that the constructor is given, and whether the arrays are filled. */
+ * Both make the same allocations in the same order, so they get the same addresses in the file. Only
+ * the mode of the constructor differs, and whether the program fills the arrays. */
 #include <stdio.h>
 #include <string.h>
 #include <umem.h>
@@ -33,7 +33,7 @@ static void keep(umemFile *file, int writing) {
     compute(numbers, roots);
     umem_copy_from(file, numbers_adr, &ram, (uintptr_t)numbers, sizeof numbers);
     umem_copy_from(file, roots_adr, &ram, (uintptr_t)roots, sizeof roots);
-    umem_flush(file); /* now they survive a power cut as well */
+    umem_flush(file); /* now they survive a power cut */
   } else {
     umem_copy_to(file, numbers_adr, &ram, (uintptr_t)numbers, sizeof numbers);
     umem_copy_to(file, roots_adr, &ram, (uintptr_t)roots, sizeof roots);
@@ -52,8 +52,8 @@ int main(int argc, char **argv) {
   umemFile file;
   if (umemFile_ctor(&file, "persist.bin", writing ? "w+" : "r") == umemOK) keep(&file, writing);
 
-  /* Closing a file can fail too, so look after it. The arrays stay: they were never freed, and even
-   * that would have left their bytes in place. */
+  /* Closing a file can fail, too, so check after it. The arrays stay in the file; their bytes would
+   * stay even if the program freed them. */
   umem_dtor(&file);
   if (umem_get_status(&file) == umemOK) return 0;
   fprintf(stderr, "persist: %s\n", umem_get_message(&file));

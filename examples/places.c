@@ -17,7 +17,7 @@ static umemStatusType open_scratch_file(Storage *storage, char const *prefix) {
   return umemFile_ctor(&storage->file, NULL, "w+");
 }
 
-/* There is no file to construct a context of: one of RAM says so. */
+/* There is no file for the context: constructs one in RAM and records the failure on it. */
 static umemStatusType no_file(Storage *storage, char const *prefix) {
   char message[UMEM_MESSAGE_SIZE];
   snprintf(message, sizeof message, "cannot create a file in \"%s\": %s", prefix, strerror(errno));
@@ -25,8 +25,8 @@ static umemStatusType no_file(Storage *storage, char const *prefix) {
   return umem_set_status(storage, umemIOError, message);
 }
 
-/* A file vanishes once it has no name and nobody has it open. Taking the name away at once leaves
- * nothing behind, however the program ends. */
+/* The system removes a file without a name when it is closed. So the program removes the name at once:
+ * then no file is left, however the program ends. */
 static umemStatusType without_name(umemStatusType status, char const *name) {
   helper_remove(name);
   return status;

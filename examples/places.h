@@ -1,7 +1,6 @@
 /* places.h - every place of this machine where umem can keep an array.
  *
- * The table in places.c is the only part of the program that names them: to stage arrays through one
- * more, add its constructor there. */
+ * Only the table in places.c names them. To add a place, add its constructor there. */
 #ifndef PLACES_H
 #define PLACES_H
 

@@ -1,4 +1,4 @@
-/* report.c - what the program tells a person. */
+/* report.c - the output of the program for people. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -64,16 +64,16 @@ size_t report_table(Route const *routes, size_t count, uint64_t size) {
     report_route(&routes[i], identical);
     if (!identical) ++bad;
   }
-  printf("\nA copy shorter than %d ms is timed %d times, and the median counts; its GB/s tell\n"
-         "  more of calls and caches than of the places.\n",
+  printf("\nA copy shorter than %d ms is timed %d times, and the median counts; its GB/s show\n"
+         "  the speed of calls and caches rather than that of the places.\n",
          HOP_SHORT_MS, HOP_TIMES);
   return bad;
 }
 
-/* ---- what is left out ---- */
+/* ---- places that are left out ---- */
 
-/* Prints the words of text from this column on, after a space, and folds the line where they would
- * pass the last column. Returns the column where they end. */
+/* Prints the words of text from this column on, after a space, and begins a new line before the last
+ * column. Returns the column where they end. */
 static size_t print_folded(size_t column, char const *text) {
   for (size_t length; *text; text += length + strspn(text + length, " ")) {
     length = strcspn(text, " ");
@@ -87,13 +87,13 @@ static size_t print_folded(size_t column, char const *text) {
   return column;
 }
 
-/* The next place from number i on that is left out for this reason; count if there is none. */
+/* The next place, from number i on, that is left out for this reason; count if there is none. */
 static size_t next_of(LeftOut const *left_out, size_t count, size_t i, char const *why) {
   while (i < count && strcmp(left_out[i].why, why)) ++i;
   return i;
 }
 
-/* One reason, which left_out[first] is the first to have. */
+/* Reports one reason; left_out[first] is the first place with this reason. */
 static void report_reason(LeftOut const *left_out, size_t count, size_t first) {
   char const *why = left_out[first].why;
   size_t column = print_folded(0, "left out:");

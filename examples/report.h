@@ -1,4 +1,4 @@
-/* report.h - what the program tells a person. */
+/* report.h - the output of the program for people. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -11,10 +11,10 @@
 /* One line on standard output about the array. */
 void report_array(char const *path, Npy const *npy);
 
-/* Where the work stands, on one line that the next message replaces. Only on a terminal. */
+/* The progress, on one line that the next message replaces. Only on a terminal. */
 void report_progress(char const *from, char const *to, uint64_t done, uint64_t total);
 
-/* One line on standard error about something that went wrong, as of printf. */
+/* One line about a failure on standard error, with a format as for printf. */
 __attribute__((format(printf, 1, 2))) void report_problem(char const *format, ...);
 
 /* The table of routes on standard output. Returns how many are not identical in all size bytes. */

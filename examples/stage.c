@@ -1,17 +1,17 @@
-/* stage.c - takes an array through every place that this machine has, and back.
+/* stage.c - copies an array to every place of this machine, and back.
  *
  *     stage INPUT.npy [OUTPUT.npy [PIECE]]
  *
  * The array goes from the input file to each place, from each place to each place, and from the last
  * one to the output file (staged.npy if none is named). Every byte is checked after every hop. Arrays
- * larger than PIECE bytes (16 MiB if not told) go piece by piece, so that any array fits anywhere.
+ * larger than PIECE bytes (by default 16 MiB) go piece by piece, so that any array fits into any place.
  *
  * Exit code: 0 when every byte was right and the output is written; 1 when a transfer failed or a byte
- * was wrong, and then no output is left; 2 when the input is no array that can be staged, or nothing
- * can be written where the output should go.
+ * was wrong, and then there is no output; 2 when the input is not an array that the program can read, or the
+ * output cannot be written.
  *
- * The places are named in places.c, by their constructors, and nowhere else. What is named here are the
- * program's own input, output and memory. */
+ * Only places.c names the places, by their constructors. This file names only the input, the output and
+ * the memory of the program. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ enum { IDENTICAL = 0, FAILED = 1, BAD_INPUT = 2 };
 
 enum { PIECE = 16 << 20 };
 
-/* A place in use. Arrays arrive in one block and leave from another, so that a place can also be
- * paired with itself. */
+/* A place in use. Pieces are copied to one block and from another, so that the program can also copy
+ * from a place to itself. */
 typedef struct Stop {
   char const *name;
   Storage storage;
@@ -44,7 +44,7 @@ typedef struct Tour {
   uintptr_t output_adr;
 
   umemHost ram;            /* for the tables of this program */
-  unsigned char *original; /* the piece under way, as the input has it */
+  unsigned char *original; /* the current piece, as in the input */
   size_t piece;            /* bytes, at most */
   Stop *stops;
   size_t stop_count;
@@ -81,7 +81,7 @@ static bool open_input(Tour *tour) {
   return true;
 }
 
-/* Makes room for the array, and copies what stands before it. */
+/* Makes room for the array, and copies the bytes before it. */
 static bool begin_output(Tour *tour) {
   Npy const *npy = &tour->npy;
   umemFile *file = &tour->output.file;
@@ -100,7 +100,7 @@ static void free_blocks(Stop *stop) {
   umem_free(stop->arrival.ctx, stop->arrival.adr);
 }
 
-/* On failure the storage tells why. */
+/* On failure the storage has the reason. */
 static bool open_stop(Stop *stop, Place const *place, char const *prefix, size_t piece) {
   void *ctx = &stop->storage;
   stop->name = place->name;
@@ -163,7 +163,7 @@ static bool make_routes(Tour *tour) {
 
 /* ---- the tour ---- */
 
-/* An empty array travels too, as one piece of no bytes. */
+/* An empty array is one piece of no bytes. */
 static size_t piece_count(Tour const *tour) {
   return tour->npy.data_size ? (tour->npy.data_size - 1) / tour->piece + 1 : 1;
 }
@@ -174,15 +174,15 @@ typedef struct Piece {
   size_t size;
 } Piece;
 
-/* One hop under way. */
+/* The current hop. */
 typedef struct Step {
   Route const *route;
   size_t hops_done, hops;
 } Step;
 
-enum { PARTS = 1000 }; /* of a hop, for the eye */
+enum { PARTS = 1000 }; /* of a hop, for the progress */
 
-/* As umemCopyOptions.progress. The ends of a copy are left out: they would be within its time. */
+/* As umemCopyOptions.progress. Leaves out the begin and the end of a copy, because printing would count in its time. */
 static bool show_step(void *user, uint64_t done, uint64_t total) {
   Step const *step = user;
   if (done && done < total) {
@@ -241,7 +241,7 @@ static bool travel_all(Tour *tour) {
   return true;
 }
 
-/* Whether all bytes were right everywhere. */
+/* Whether all bytes were right in all places. */
 static bool run(Tour *tour) {
   if (!open_stops(tour) || !make_routes(tour)) {
     report_problem("%s", umem_thread_message());

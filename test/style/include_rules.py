@@ -283,6 +283,22 @@ def the_tree_is_there(tree):
     return [f"no {kind}" for kind, found in kinds.items() if not found]
 
 
+def contributing_shows_the_rooms(tree):
+    """The table of rooms in CONTRIBUTING.md says what ENTERS says."""
+    path = tree.root / "CONTRIBUTING.md"
+    text = path.read_text() if path.exists() else ""
+    shown = {}
+    for line in text.partition("\n| room |")[2].partition("\n\n")[0].splitlines()[2:]:
+        rooms, _, entered = line.strip("|").split("|")
+        for room in re.findall("`(.*?)`", rooms):
+            shown[room] = set(re.findall("`(.*?)`", entered))
+    return [
+        f"CONTRIBUTING.md: the room {room} may include {sorted(ENTERS.get(room, set()))}"
+        for room in sorted(set(ENTERS) | set(shown))
+        if shown.get(room) != ENTERS.get(room)
+    ]
+
+
 RULES = [
     the_tree_is_there,
     public_headers_include_the_base,
@@ -296,6 +312,7 @@ RULES = [
     cuh_is_for_nvcc,
     cxx_headers_name_no_cuda,
     contract_names_no_context,
+    contributing_shows_the_rooms,
 ]
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import include_rules
 from report import Report
 
+ROWS = ["| room | what it holds | may include headers of |", "|---|---|---|"] + [
+    f"| `{room}` | files | {', '.join(f'`{other}`' for other in sorted(others))} |"
+    for room, others in include_rules.ENTERS.items()
+]
+
 GOOD = {
+    "CONTRIBUTING.md": "\n".join(["# Rooms", "", *ROWS, "", "The end."]),
     "c/include/umem.h": "#include <umem/base.h>\n#include <umem/disk.h>\n#include <umem/host.h>\n",
     "c/include/umem/base.h": "#include <umem/context.h>\n#include <umem/status.h>\n"
                              "typedef enum { umemNoDevice, umemHostDevice } umemDeviceType;\n",
@@ -110,6 +116,12 @@ BAD = [
     ("contract_names_no_context", "test/contract/copy.c", "static umemDisk disk;\n"),
     ("contract_names_no_context", "test/contract/copy.c", "void f(void *p) { umemDisk_ctor(p); }\n"),
     ("contract_names_no_context", "test/contract/copy.c", "#include <umem/disk.h>\n"),
+    ("contributing_shows_the_rooms", "CONTRIBUTING.md", None),
+    ("contributing_shows_the_rooms", "CONTRIBUTING.md", "\n".join(["# Rooms", "", *ROWS[:-1], ""])),
+    ("contributing_shows_the_rooms", "CONTRIBUTING.md",
+     "\n".join(["# Rooms", "", *ROWS, "| `cellar` | wine | `base` |", ""])),
+    ("contributing_shows_the_rooms", "CONTRIBUTING.md",
+     "\n".join(["# Rooms", "", *ROWS, ""]).replace("`base`, `core`", "`base`")),
 ]
 
 
