@@ -2,7 +2,8 @@
 """Usage: check_pages.py XML
 
 Checks that each public name in Doxygen's XML stands on exactly one page, with a text, and that no
-page holds code of its own: what a reader may copy is a file that the tests build and run.
+page holds code of its own: what a reader may copy is a file that the tests build and run. Such files
+are in doc/examples, in a folder named as a page that shows them; those of C++ are in doc/examples/cxx.
 
 The names of C++ come in groups, one for each header (doxygen-filter), which pages show as a whole.
 """
@@ -137,9 +138,19 @@ def complaints(folder, pages):
             yield f"{page}:{line}: code that no test runs: {found.group().strip()}"
 
 
+def folders_of_no_page(doc, pages):
+    """The folders of examples that are named neither as a page that shows their files nor as a chapter."""
+    for folder in sorted(path for path in (doc / "examples").iterdir() if path.is_dir()):
+        named_so = [page for page in pages if page.stem == folder.name]
+        shown = any(f"examples/{folder.name}/" in page.read_text(encoding="utf-8") for page in named_so)
+        if not shown and not (doc / folder.name).is_dir():
+            yield f"{folder}: no page of this name shows a file of this folder"
+
+
 def main():
     doc = pathlib.Path(__file__).parent
-    failures = list(complaints(pathlib.Path(sys.argv[1]), sorted(doc.rglob("*.rst"))))
+    pages = sorted(doc.rglob("*.rst"))
+    failures = [*complaints(pathlib.Path(sys.argv[1]), pages), *folders_of_no_page(doc, pages)]
     for failure in failures:
         print(f"doc/check_pages.py: {failure}", file=sys.stderr)
     return 1 if failures else 0

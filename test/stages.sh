@@ -81,7 +81,10 @@ run_tests() {
 # valgrind make everything several times slower.
 small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
 
-stage_gcc() { build_and_test gcc; }
+stage_gcc() {
+  python3 test/ctest_results_test.py
+  build_and_test gcc
+}
 
 # Of what GCC's programs test, what most changes would break: the library in C, on a sample of the pairs, and some
 # programs of the C++ headers.
@@ -139,6 +142,8 @@ stage_symbols() {
   python3 test/style/exported_symbols.py "$build/gcc/c"
   python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
   python3 test/style/cuda_symbols_test.py
+  python3 test/style/room_symbols.py "$build/gcc/c"
+  python3 test/style/room_symbols_test.py
 }
 
 # With a driver that finds no GPU, test/run --gpu says so in one line.
@@ -226,7 +231,7 @@ stage_cppcheck() {
     cppcheck --quiet --std=c11 --std=c++17 --enable=warning,performance,portability --inline-suppr \
     --suppress=missingIncludeSystem --suppress=uninitdata --suppress=normalCheckLevelMaxBranches --error-exitcode=1 -j "$jobs" \
     --suppressions-list=test/style/cppcheck.supp -itest/cxx \
-    -D_GNU_SOURCE -D__cpp_exceptions -Ic/include -Icxx/include -Ic/src -Itest -Idoc/examples \
+    -D_GNU_SOURCE -D__cpp_exceptions -Ic/include -Icxx/include -Ic/src -Itest -Idoc/examples/your-own \
     c/src test bench examples doc "$build/cppcheck.cpp"
 }
 
@@ -244,7 +249,7 @@ stage_examples() {
 readme_installs_needs() {
   local need
   for need in ${stage_needs[install]#gcc}; do
-    grep -F 'apt-get install ' doc/examples/packages.sh | grep -qF -- " $(package_of "$need")" || return
+    grep -F 'apt-get install ' doc/examples/install/packages.sh | grep -qF -- " $(package_of "$need")" || return
   done
 }
 

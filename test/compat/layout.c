@@ -138,7 +138,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemInfo, alignment, 32);
   OFFSET(umemInfo, ordinal, 40);
   OFFSET(umemInfo, name, 48);
-  assert_true(sizeof(umemInfo) >= 176); /* members may be appended: it names its own size */
+  OFFSET(umemInfo, stream, 176);
+  assert_true(sizeof(umemInfo) >= 184); /* members may be appended: it names its own size */
 
   OFFSET(umemLayout, size, 0);
   OFFSET(umemLayout, item_size, 8);

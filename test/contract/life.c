@@ -102,6 +102,19 @@ static void info_tells_what_is_known(Place const *place) {
     assert_true(info.available <= info.capacity);
 }
 
+/* Layers queue their work where the context that they decorate does. */
+static void info_names_the_stream(Place const *place) {
+  umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
+  info.stream = below.stream = 77;
+  assert_ok(umem_get_info(place->ctx, &info));
+  bool ordered = place->ctx->capabilities & umemOrdered;
+  assert_true(ordered ? info.stream != 77 : info.stream == UMEM_UNKNOWN);
+  void *upstream = umem_get_upstream(place->ctx);
+  if (!upstream) return;
+  assert_ok(umem_get_info(upstream, &below));
+  assert_true(info.stream == below.stream);
+}
+
 static void info_writes_no_more_than_its_size(Place const *place) {
   umemInfo info;
   memset(&info, 0xAA, sizeof info);
@@ -148,6 +161,7 @@ ContractTest const life_tests[] = {
     SINGLE(layers_end_at_the_innermost),
     SINGLE(the_upstream_of_none_is_refused),
     SINGLE(info_tells_what_is_known),
+    SINGLE(info_names_the_stream),
     SINGLE(info_writes_no_more_than_its_size),
     SINGLE(info_serves_longer_structs),
     SINGLE(info_refuses_wrong_arguments),

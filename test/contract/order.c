@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/order.h"
 #include "fake/fake.h"
 
 static void can_always_be_asked(Place const *place) {
@@ -24,6 +25,19 @@ static void can_always_be_asked(Place const *place) {
   assert_ok(umem_trim(ctx, 0));
   adr = new_filled_block(ctx, 200000, 3); /* what was given back is there again */
   umem_free(ctx, adr);
+}
+
+/* Nobody has begun to record the work of these queues, which is all that can keep others from waiting. */
+static void no_work_is_recorded_for_later(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  uint64_t before = umem_thread_failures();
+  assert_false(umem_is_captured(ctx));
+  uintptr_t adr = new_filled_block(ctx, 1000, 1);
+  assert_false(umem_is_captured(ctx));
+  umem_free(ctx, adr);
+  assert_false(umem_is_captured(ctx));
+  assert_true(umem_thread_failures() == before);
+  assert_int_equal(umem_get_status(ctx), umemOK);
 }
 
 static void contexts_wait_for_each_other(Place const *one, Place const *other) {
@@ -210,6 +224,7 @@ static void synchronize_tells_of_queued_failures(void) {
 
 ContractTest const order_tests[] = {
     SINGLE(can_always_be_asked),
+    SINGLE(no_work_is_recorded_for_later),
     PAIR(contexts_wait_for_each_other),
     PAIR(wait_hands_a_buffer_on),
     PAIR(a_copy_comes_after_earlier_work),

@@ -11,6 +11,7 @@ using umem::View;
 /* Memory of count elements, each different. */
 template <class T> std::vector<T> numbered(umem::index count) {
   std::vector<T> memory;
+  memory.reserve(static_cast<std::size_t>(count));
   for (umem::index n = 0; n < count; n++) memory.push_back(element<T>(n));
   return memory;
 }

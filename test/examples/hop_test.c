@@ -54,7 +54,8 @@ static void liar_copy_from(umemVirtual *ctx, uintptr_t dst, umemVirtual *that, u
                            size_t size) {
   Liar *liar = (Liar *)ctx;
   (void)that;
-  switch (liar->honest_copies-- > 0 ? HONEST : liar->lie) {
+  Lie const lie = liar->honest_copies-- > 0 ? HONEST : liar->lie;
+  switch (lie) {
   case HONEST:
     memcpy((void *)dst, (void *)src, size);
     break;

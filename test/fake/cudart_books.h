@@ -283,11 +283,12 @@ int cudart_pool_allow(void *pool, int device);
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream);
 int cudart_pool_free(void *adr, void *stream);
 
-int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaKind kind);
-int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaKind kind, void *stream);
+int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaDirection kind);
+int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection kind,
+                        void *stream);
 int cudart_memcpy_peer_async(void *dst, int dst_device, void const *src, int src_device,
                              size_t nbytes, void *stream);
-int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaKind kind, void *stream);
+int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaDirection kind, void *stream);
 int cudart_memcpy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
                                  void *stream);
 int cudart_memset_async(void *adr, int c, size_t nbytes, void *stream);

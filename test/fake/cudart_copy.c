@@ -38,17 +38,17 @@ static bool may_be_device(Side const *side) {
 
 static bool may_be_host(Side const *side) { return side->kind != umemCudaDeviceMemory; }
 
-static int error_of_kind(Copy const *copy, umemCudaKind kind) {
+static int error_of_kind(Copy const *copy, umemCudaDirection kind) {
   bool right = false;
   if (kind == umemCudaToDevice) right = may_be_device(&copy->to) && may_be_host(&copy->from);
   if (kind == umemCudaToHost) right = may_be_host(&copy->to) && may_be_device(&copy->from);
   if (kind == umemCudaWithinDevice) right = may_be_device(&copy->to) && may_be_device(&copy->from);
-  if (kind == umemCudaAnyKind) right = true;
+  if (kind == umemCudaAnyDirection) right = true;
   if (!right) cudart_misuse("the addresses are not of kind %d", (int)kind);
   return right ? umemCudaSuccess : umemCudaInvalidValue;
 }
 
-static int copy_make(Copy *copy, umemCudaBox const *box, umemCudaKind kind) {
+static int copy_make(Copy *copy, umemCudaBox const *box, umemCudaDirection kind) {
   *copy = (Copy){.box = *box};
   if (!box->width || !box->height || !box->depth) {
     copy->box.height = 0;
@@ -134,7 +134,7 @@ static int copy_queue(Copy const *copy, Stream *stream, bool async) {
   return umemCudaSuccess;
 }
 
-static int copy_late(umemCudaBox const *box, umemCudaKind kind, void *stream) {
+static int copy_late(umemCudaBox const *box, umemCudaDirection kind, void *stream) {
   int error = umemCudaSuccess;
   Copy copy;
   Stream *on = cudart_stream(stream, &error);
@@ -147,7 +147,7 @@ static int peer_copy_late(umemCudaBox const *box, int dst_device, int src_device
   int error = umemCudaSuccess;
   Copy copy;
   Stream *on = cudart_stream(stream, &error);
-  if (on) error = copy_make(&copy, box, umemCudaAnyKind);
+  if (on) error = copy_make(&copy, box, umemCudaAnyDirection);
   if (on && !error && copy.box.height &&
       (copy.to.device != dst_device || copy.from.device != src_device)) {
     cudart_misuse("memory of devices %d and %d is said to be of %d and %d", copy.to.device,
@@ -160,7 +160,7 @@ static int peer_copy_late(umemCudaBox const *box, int dst_device, int src_device
 
 /* ---- the calls ---- */
 
-int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaKind kind) {
+int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaDirection kind) {
   int error = cudart_enter("memcpy", needContext);
   umemCudaBox box = box_of(dst, src, nbytes);
   Copy copy;
@@ -170,7 +170,7 @@ int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaKind kind) 
   return cudart_leave(error);
 }
 
-int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaKind kind,
+int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection kind,
                         void *stream) {
   int error = cudart_enter("memcpy_async", needContext);
   umemCudaBox box = box_of(dst, src, nbytes);
@@ -186,7 +186,7 @@ int cudart_memcpy_peer_async(void *dst, int dst_device, void const *src, int src
   return cudart_leave(error);
 }
 
-int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaKind kind, void *stream) {
+int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaDirection kind, void *stream) {
   int error = cudart_enter("memcpy_box_async", needContext);
   if (!error) error = error_of_pitches(box);
   if (!error) error = copy_late(box, kind, stream);

@@ -104,14 +104,15 @@ COUNTED(pool_malloc, (void **adr, size_t nbytes, void *pool, void *stream),
         (adr, nbytes, pool, stream), blocks, 1)
 COUNTED(pool_free, (void *adr, void *stream), (adr, stream), blocks, -1)
 
-PLAIN(memcpy, (void *dst, void const *src, size_t nbytes, umemCudaKind kind),
+PLAIN(memcpy, (void *dst, void const *src, size_t nbytes, umemCudaDirection kind),
       (dst, src, nbytes, kind))
-PLAIN(memcpy_async, (void *dst, void const *src, size_t nbytes, umemCudaKind kind, void *stream),
+PLAIN(memcpy_async,
+      (void *dst, void const *src, size_t nbytes, umemCudaDirection kind, void *stream),
       (dst, src, nbytes, kind, stream))
 PLAIN(memcpy_peer_async,
       (void *dst, int dst_device, void const *src, int src_device, size_t nbytes, void *stream),
       (dst, dst_device, src, src_device, nbytes, stream))
-PLAIN(memcpy_box_async, (umemCudaBox const *box, umemCudaKind kind, void *stream),
+PLAIN(memcpy_box_async, (umemCudaBox const *box, umemCudaDirection kind, void *stream),
       (box, kind, stream))
 PLAIN(memcpy_box_peer_async, (umemCudaBox const *box, int dst_device, int src_device, void *stream),
       (box, dst_device, src_device, stream))

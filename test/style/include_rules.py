@@ -22,7 +22,7 @@ OF_NVCC = {".cu", ".cuh"}
 
 # Room -> the rooms whose private headers its files may include, beside its own.
 ENTERS = {
-    "base": {"core"},
+    "base": set(),
     "core": {"base"},
     "stores": {"base", "core"},
     "cuda": {"base", "core"},
@@ -36,6 +36,8 @@ ENTERS = {
 DOORS = {"open/schemes.h", "open/allowed.h"}
 # Rooms that include no header of a context.
 BELOW_CONTEXTS = {"base", "core"}
+# The public headers that the room base may include: they know no context.
+IN_BASE = {"umem/config.h", "umem/status.h"}
 
 # Private modules that a family of contexts shares: module -> contexts.
 SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
@@ -203,7 +205,7 @@ def sources_include_their_own(tree):
         family = tree.family(module) if module else set()
         for line, included in c_source.includes(tree.code(path)):
             if included.startswith("umem/") or included == "umem.h":
-                allowed = included in tree.base | {f"umem/{path.stem}.h"}
+                allowed = included in (IN_BASE if room == "base" else tree.base | {f"umem/{path.stem}.h"})
                 allowed |= module is not None and included in {f"umem/{module}.h", "umem/host.h"}
                 allowed |= module in SHARED and included in {f"umem/{m}.h" for m in SHARED[module]}
                 allowed |= room == "open" and included != "umem.h"

@@ -9,12 +9,14 @@ from report import Report
 
 GOOD = {
     "c/include/umem.h": "#include <umem/base.h>\n#include <umem/disk.h>\n#include <umem/host.h>\n",
-    "c/include/umem/base.h": "#include <umem/context.h>\n"
+    "c/include/umem/base.h": "#include <umem/context.h>\n#include <umem/status.h>\n"
                              "typedef enum { umemNoDevice, umemHostDevice } umemDeviceType;\n",
     "c/include/umem/context.h": "#include <stdint.h>\n/* not a cudaStream_t */\nint umem_null(void);\n",
+    "c/include/umem/status.h": "#include <stdint.h>\n",
     "c/include/umem/disk.h": "#include <umem/base.h>\ntypedef struct { int x; } umemDisk;\n",
     "c/include/umem/host.h": "#include <umem/base.h>\ntypedef struct { int x; } umemHost;\n",
-    "c/src/core/core.h": "#include <umem/base.h>\n",
+    "c/src/base/lock.h": "#include <pthread.h>\n#include <umem/status.h>\n",
+    "c/src/core/core.h": '#include <umem/base.h>\n#include "base/lock.h"\n',
     "c/src/core/copy.c": '#include "core/core.h"\n#include <pthread.h>\n#include <sys/disk.h>\n',
     "c/src/cuda/cuda_rt.c": "#include <cuda_runtime_api.h>\nint f(void) { return cudaFree(0); }\n",
     "c/src/stores/disk.c": '#include "core/core.h"\n#include <umem/disk.h>\n#include <umem/host.h>\n',
@@ -67,6 +69,8 @@ BAD = [
     ("sources_include_their_own", "c/src/stores/host.c", '#include "stores/disk_table.h"\n'),
     ("sources_include_their_own", "c/src/core/copy.c", '#include "stores/other.h"\n'),
     ("sources_include_their_own", "c/src/cuda/cuda_rt.c", '#include "stores/other.h"\n'),
+    ("sources_include_their_own", "c/src/base/lock.h", "#include <umem/context.h>\n"),
+    ("sources_include_their_own", "c/src/base/lock.h", '#include "core/core.h"\n'),
     ("sources_stand_in_rooms", "c/src/plain.c", "int f(void);\n"),
     ("sources_stand_in_rooms", "c/src/attic/plain.c", "int f(void);\n"),
     ("cuda_is_called_through_the_table", "c/src/core/copy.c", "#include <cuda_runtime_api.h>\n"),

@@ -134,11 +134,14 @@ typedef struct umemInfo {
   uint64_t alignment; /* the natural alignment of blocks */
   int64_t ordinal;    /* the number of the device, -1 where there is none */
   char name[128];     /* a file's path, a GPU's model; cut if longer */
+  uint64_t
+      stream; /* the cudaStream_t on which work is queued, 0 being CUDA's legacy default stream;
+                         UMEM_UNKNOWN for a context that queues work on none */
 } umemInfo;
 
 /* What an umemInfo starts as: its size set, everything else unknown. */
 #define UMEM_INFO_INIT                                                                             \
-  { sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "" }
+  { sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "", UMEM_UNKNOWN }
 
 /* Fills *info with what ctx knows; what it does not know becomes UMEM_UNKNOWN, -1 or "".
  * At most info->size bytes are written. umemValueError when info is NULL or its size too small to

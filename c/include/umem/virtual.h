@@ -123,6 +123,14 @@ struct umemVtbl {
    * for other threads, nor use libraries that may have ended, such as CUDA. Called once for each layer, from
    * the outermost on; not in a child of fork for a context that its parent has opened. Default: nothing. */
   void (*finish)(umemVirtual *ctx);
+
+  /* Whether the work of ctx, which is umemOrdered, is at the moment recorded for later instead of queued: a
+   * stream of CUDA in a capture into a graph. While it is true, umem neither orders other contexts after ctx
+   * nor waits for ctx, and a pool does not reuse for other queues what was freed in its order. A wrong false
+   * breaks the recording, or makes others wait for work that never runs; a wrong true keeps freed memory out
+   * of use. Must record no failure and take no lock. Adaptors leave it NULL: umem asks the upstream.
+   * Default: false. */
+  bool (*is_captured)(umemVirtual *ctx);
 };
 
 /* ---- construction ---- */

@@ -1,4 +1,4 @@
-/* blocks.c - see umem_blocks.h.
+/* blocks.c - see blocks.h.
  *
  * Which part a block will be in is known with its address, too late to refuse it. Therefore each part
  * keeps room for all places that may be reserved at once: slack. That is a fixed number for each share
@@ -7,7 +7,7 @@
  * ends, and from then on none is granted. So at most slack - 1 more blocks come, and one cell stays
  * free, where every search ends. */
 #include "base/blocks.h"
-#include "core/core.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* lock.c - see umem_lock.h. All locks form a list, newest first; its own mutex is `list_mutex`. */
+/* lock.c - see lock.h. All locks form a list, newest first; its own mutex is `list_mutex`. */
 #include "base/lock.h"
 
-#include "core/core.h"
+#include "base/thread.h"
 
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;

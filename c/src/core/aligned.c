@@ -2,9 +2,10 @@
  *
  * A larger block is allocated and an aligned address inside it handed out. Where it began is kept in
  * a table beside the memory, which the CPU may not be able to touch, hung on umemVirtual.base. */
-#include "core/core.h"
+#include "core/guard.h"
 #include "base/lock.h"
 #include "base/table.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,15 @@
 /* connect.c - paired addresses and their syncs. */
-#include "core/core.h"
+#include "base/number.h"
+#include "core/access.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/order.h"
 
-/* Whether an address of src can serve as one of dst. False as well where that cannot be told, which is
- * recorded: no caller may then take them for two memories. */
+/* Whether an address of src can serve as one of dst. Also false, with a status, where that
+ * is not known: no caller may then take them for two memories. */
 static bool one_memory(umemVirtual *src, umemVirtual *dst) {
-  return umem_is_same_device(src, dst) ||
+  return umem_is_one_memory(src, dst) ||
          (umem_can(src, umemCpuReadable) && umem_is_plain_host(dst));
 }
 
@@ -29,13 +34,13 @@ uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
   uint64_t before = umem_thread.failures;
   bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
   if (umem_thread.failures != before) return null;
-  if (umem_synchronize(from) != umemOK || umem_synchronize(to) != umemOK) return null;
+  if (umem_finish(from) != umemOK || umem_finish(to) != umemOK) return null;
   if (shared) return src_adr;
 
   uintptr_t adr = umem_aligned_alloc(to, dst_alignment, nbytes);
   if (adr == null) return null;
-  if (umem_copy_to(from, src_adr, to, adr, nbytes) == umemOK && umem_synchronize(from) == umemOK &&
-      umem_synchronize(to) == umemOK)
+  if (umem_copy_to(from, src_adr, to, adr, nbytes) == umemOK && umem_finish(from) == umemOK &&
+      umem_finish(to) == umemOK)
     return adr;
   umem_aligned_free(to, adr);
   return null;
@@ -54,9 +59,8 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   if (shared && src_adr != dst_adr)
     return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
                             (uintmax_t)dst_adr, (uintmax_t)src_adr);
-  umem_synchronize(
-      from); /* whatever becomes of these: a block that nobody names any more is lost */
-  umem_synchronize(to);
+  umem_finish(from); /* whatever becomes of these: a block that nobody names any more is lost */
+  umem_finish(to);
   if (!shared) umem_aligned_free(to, dst_adr);
   return umem_result(before);
 }
@@ -79,7 +83,7 @@ static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t ds
   } else if (umem_can(from, umemOrdered)) {
     umem_wait(to, from);
   } else {
-    umem_synchronize(from);
+    umem_finish(from);
   }
   return umem_result(before);
 }

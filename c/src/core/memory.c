@@ -1,18 +1,11 @@
 /* memory.c - dispatch of allocation, free and set, and their defaults. */
-#include "core/core.h"
+#include "base/number.h"
+#include "core/access.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/refused.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-/* What a failed allocation returns; makes sure that it left a status, which old methods may forget. */
-static uintptr_t refused(umemVirtual *ctx, uint64_t before, size_t nbytes) {
-  if (umem_thread.failures == before)
-    umemVirtual_fail(ctx, umemMemoryError, "%s cannot allocate %zu bytes",
-                     umem_get_device_name(ctx), nbytes);
-  return umem_null_of(ctx);
-}
 
 static uintptr_t lacks(umemVirtual *ctx, char const *method) {
   umemVirtual_fail(ctx, umemNotImplementedError, "%s has no method %s", umem_get_device_name(ctx),
@@ -22,15 +15,15 @@ static uintptr_t lacks(umemVirtual *ctx, char const *method) {
 
 /* ---- allocation ---- */
 
-static __attribute__((noinline)) uintptr_t alloc_told(void *ctx, size_t nbytes,
-                                                      char const *function, void const *caller) {
+static __attribute__((noinline)) uintptr_t alloc_in_full(void *ctx, size_t nbytes,
+                                                         char const *function, void const *caller) {
   UMEM_ENTER_AS(function, caller);
   uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_guard_blocks(ctx);
   if (!self) return umem_null(ctx);
   if (!self->vptr->alloc) return lacks(self, "alloc");
   uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
-  return adr != umem_null_of(self) ? adr : refused(self, before, nbytes);
+  return adr != umem_null_of(self) ? adr : umem_refused(self, before, nbytes);
 }
 
 /* The two functions whose cost shows. A context that has umemSilent is constructed, or a copy of
@@ -41,7 +34,7 @@ uintptr_t umem_alloc(void *ctx, size_t nbytes) {
     uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
     if (__builtin_expect(adr != 0, 1)) return adr;
   }
-  return alloc_told(ctx, nbytes, __func__, __builtin_return_address(0));
+  return alloc_in_full(ctx, nbytes, __func__, __builtin_return_address(0));
 }
 
 uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
@@ -66,11 +59,11 @@ uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size) {
   if (!umem_allows(self, umemWritable)) return umem_null_of(self);
   uintptr_t (*calloc)(umemVirtual *, size_t, size_t) = self->vptr->calloc;
   uintptr_t adr = (calloc ? calloc : umemVirtual_calloc)(self, nmemb, size);
-  return adr != umem_null_of(self) ? adr : refused(self, before, nbytes);
+  return adr != umem_null_of(self) ? adr : umem_refused(self, before, nbytes);
 }
 
-static __attribute__((noinline)) void free_told(void *ctx, uintptr_t adr, char const *function,
-                                                void const *caller) {
+static __attribute__((noinline)) void free_in_full(void *ctx, uintptr_t adr, char const *function,
+                                                   void const *caller) {
   UMEM_ENTER_AS(function, caller);
   umemVirtual *self = umem_guard_blocks(ctx);
   if (!self || adr == umem_null_of(self)) return;
@@ -85,84 +78,7 @@ void umem_free(void *ctx, uintptr_t adr) {
   if (__builtin_expect(self && umem_can(self, umemSilent) && umem_is_in_place(self) && adr, 1))
     self->vptr->free(self, adr);
   else
-    free_told(ctx, adr, __func__, __builtin_return_address(0));
-}
-
-/* ---- realloc ---- */
-
-bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size) {
-  if (old_size <= size) return true;
-  umemVirtual_fail(ctx, umemValueError,
-                   "old_size is %zu, but the block at %ju of %s has at most %ju bytes", old_size,
-                   (uintmax_t)adr, umem_get_device_name(ctx), (uintmax_t)size);
-  return false;
-}
-
-/* With probe the last of the old_size bytes is read first, where the copy does not reach that far: contexts
- * that know their blocks refuse it. */
-static uintptr_t move(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size,
-                      bool probe) {
-  uintptr_t moved = umem_alloc(ctx, new_size);
-  if (moved == umem_null_of(ctx)) return moved;
-  size_t kept = old_size < new_size ? old_size : new_size;
-  uint64_t before = umem_thread.failures;
-  bool read = !probe || kept == old_size ||
-              umem_copy_to(ctx, adr + (old_size - 1), ctx, moved, 1) == umemOK;
-  if (read && umem_copy_to(ctx, adr, ctx, moved, kept) == umemOK) umem_free(ctx, adr);
-  if (umem_thread.failures == before) return moved;
-  umem_free(ctx, moved); /* the old block is as it was */
-  return umem_null_of(ctx);
-}
-
-uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  return move(ctx, adr, old_size, new_size, false);
-}
-
-/* Whether all pages of these bytes are mapped: reading where none is ends the program. (It does so as well
- * where a page is mapped and may not be read; that is not asked.) mincore fails where there is a gap, and
- * touches no page. */
-static bool is_mapped(uintptr_t adr, size_t nbytes) {
-  enum { pages = 256 };
-  unsigned char ignored[pages];
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = adr & ~(page - 1), end = adr + nbytes;
-  for (;; at += pages * page) {
-    size_t length = umem_lesser(end - at, pages * page);
-    if (mincore((void *)at, length, ignored) != 0 && errno == ENOMEM) return false;
-    if (end - at <= pages * page) return true;
-  }
-}
-
-/* What is known of the block is what free and the copies of ctx say. So that it is not read before they
- * refuse it, and not behind its end, as much as can be told is asked first. */
-uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  uintptr_t moved = umem_null_of(ctx);
-  if (adr > UINTPTR_MAX - old_size ||
-      (umem_can(ctx, umemCpuReadable) && !is_mapped(adr, old_size))) {
-    umem_has_size(ctx, adr, 0, old_size);
-    return moved;
-  }
-  umemAttempt held;
-  umemAttempt_begin(&held);
-  moved = move(ctx, adr, old_size, new_size, true);
-  umemAttempt_end(&held);
-  if (!umemAttempt_failed(&held)) return moved;
-  if (held.type == umemIndexError)
-    umem_has_size(ctx, adr, 0, old_size);
-  else
-    umemAttempt_record(&held);
-  return umem_null_of(ctx);
-}
-
-uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
-  if (!self) return umem_null(ctx);
-  if (adr == umem_null_of(self)) return umem_alloc(self, new_size);
-  uintptr_t (*slot)(umemVirtual *, uintptr_t, size_t, size_t) = UMEM_SLOT(self, realloc);
-  uintptr_t moved =
-      (slot ? slot : umem_move_unknown)(self, adr, old_size + !old_size, new_size + !new_size);
-  return moved != umem_null_of(self) ? moved : refused(self, before, new_size);
+    free_in_full(ctx, adr, __func__, __builtin_return_address(0));
 }
 
 /* ---- aligned allocation; the defaults are in aligned.c ---- */
@@ -183,7 +99,7 @@ uintptr_t umem_aligned_alloc(void *ctx, size_t alignment, size_t size) {
   }
   uintptr_t (*slot)(umemVirtual *, size_t, size_t) = self->vptr->aligned_alloc;
   uintptr_t adr = (slot ? slot : umemVirtual_aligned_alloc)(self, alignment, size + !size);
-  return adr != umem_null_of(self) ? adr : refused(self, before, size);
+  return adr != umem_null_of(self) ? adr : umem_refused(self, before, size);
 }
 
 uintptr_t umem_aligned_origin(void *ctx, uintptr_t adr) {

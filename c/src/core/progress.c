@@ -1,8 +1,12 @@
-/* progress.c - copies that tell how far they are, and can be cancelled.
+/* progress.c - copies that report how far they are, and can be cancelled.
  *
  * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
  * for. Steps are long enough that what is lost between them is little. */
-#include "core/core.h"
+#include "core/access.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/run.h"
+#include "core/sized.h"
 
 static size_t const default_step = 64 << 20;
 
@@ -14,7 +18,7 @@ typedef struct Progress {
 } Progress;
 
 /* Whether to go on. */
-static bool tell(Progress const *copy, size_t done) {
+static bool report(Progress const *copy, size_t done) {
   umemCopyOptions const *options = copy->options;
   UMEM_STEP_ASIDE(running);
   return options->progress(options->user, done, copy->nbytes) || done == copy->nbytes;
@@ -31,8 +35,7 @@ static umemStatusType settle(Progress const *copy) {
 
 static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  umem_route(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done,
-             &(umemLayout){.size = sizeof(umemLayout), .item_size = nbytes});
+  umem_copy_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
   return umem_thread.failures == before ? settle(copy) : umem_result(before);
 }
 
@@ -41,7 +44,7 @@ static umemStatusType copy_in_steps(Progress const *copy) {
   umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
   if (settled != umemOK) return settled;
   for (size_t done = 0;;) {
-    if (!tell(copy, done))
+    if (!report(copy, done))
       return umemVirtual_fail(copy->dst, umemCancelledError, "cancelled after %zu of %zu bytes",
                               done, copy->nbytes);
     size_t rest = copy->nbytes - done;

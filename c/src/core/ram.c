@@ -1,5 +1,5 @@
 /* ram.c - the methods of contexts whose memory is RAM of this process, wherever it comes from. */
-#include "core/core.h"
+#include "core/ram.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,11 @@
  * Where both sides are concurrent and the run is long, two threads share the chunks: each takes the
  * next one, reads it and writes it. So one reads while the other writes, no chunk is handed from
  * thread to thread, and each is written from the cache of the core that has read it. */
-#include "core/core.h"
-#include "base/parallel.h"
+#include "core/stage.h"
+#include "base/thread.h"
+#include "core/ends.h"
+#include "core/guard.h"
+#include "core/parallel.h"
 
 #include <pthread.h>
 

@@ -4,14 +4,15 @@
  * thread at its first failure). Texts are bounded buffers: one inside every context, the others per
  * thread.
  * A context's text is guarded by the global lock, which only failures and readers of texts take. */
-#include "core/core.h"
+#include "core/status.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
 #include "base/lock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-_Thread_local umemThread umem_thread;
 
 bool umem_leave_all(void) {
   bool left = umem_thread.function || umem_thread.attempt || umem_thread.in_hook;

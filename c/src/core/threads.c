@@ -1,6 +1,6 @@
-/* threads.c - see umem/threads.h. The threads themselves are in base/parallel.c. */
-#include "core/core.h"
-#include "base/parallel.h"
+/* threads.c - see umem/threads.h. The threads themselves are in core/parallel.c. */
+#include "core/enter.h"
+#include "core/parallel.h"
 
 #include <umem/threads.h>
 

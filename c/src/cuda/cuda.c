@@ -1,19 +1,23 @@
 /* cuda.c - device memory of one GPU, from cudaMalloc. Calls finish before they return, in the order
  * of CUDA's legacy default stream. */
-#include "cuda/cuda_gpu.h"
+#include "core/enter.h"
+#include "base/thread.h"
+#include "cuda/cuda_methods.h"
+
+#include <umem/cuda.h>
 
 enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
 
-static int cuda_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  return place->gpu->rt->malloc(adr, nbytes);
+static int cuda_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return state->gpu->rt->malloc(adr, nbytes);
 }
 
-static int cuda_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
-  return place->gpu->rt->free(adr);
+  return state->gpu->rt->free(adr);
 }
 
-struct umemVtbl const umemCuda_vtbl = {
+static struct umemVtbl const vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
     .synchronize = umemCuda_synchronize,
@@ -22,15 +26,15 @@ struct umemVtbl const umemCuda_vtbl = {
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
-  static umemCudaSource const source = {cuda_get, cuda_give, NULL};
-  static umemCudaKindOf const kind = {&umemCuda_vtbl,
+  static umemCudaSource const source = {cuda_get, cuda_give, NULL, NULL};
+  static umemCudaKindOf const kind = {&vtbl,
                                       &source,
                                       umemCudaDevice,
                                       "Cuda",
                                       umemDeviceAccessible | umemReadable | umemWritable |
                                           umemConcurrent | umemDeviceShared,
                                       cuda_alignment,
-                                      sizeof(umemCudaPlace)};
+                                      sizeof(umemCudaState)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_thread.last;
 }

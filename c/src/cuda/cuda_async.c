@@ -2,12 +2,24 @@
  *
  * Blocks come from a pool of the driver that belongs to the context, so that neither the default pool
  * nor other contexts notice. Without pools blocks come from cudaMalloc, and free waits for the stream. */
-#include "cuda/cuda_gpu.h"
+#include "core/construct.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/sized.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_methods.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stream.h"
+
+#include <umem/cuda.h>
 
 enum { async_alignment = 256 };
 
 typedef struct {
-  umemCudaPlace place;
+  umemCudaState state;
   void *pool; /* NULL: the driver has none */
   bool owns_stream;
   size_t maximum_size; /* of the pool; 0: none */
@@ -17,7 +29,7 @@ typedef struct {
 /* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
 enum { legacy_handle = 1, per_thread_handle = 2 };
 
-static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_place_of(ctx); }
+static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_state_of(ctx); }
 
 /* ---- blocks ---- */
 
@@ -26,20 +38,20 @@ static bool async_allows(umemVirtual *ctx) {
   return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
 }
 
-static int async_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  Async *async = (Async *)place;
-  return async->pool ? place->gpu->rt->pool_malloc(adr, nbytes, async->pool, place->stream)
-                     : place->gpu->rt->malloc(adr, nbytes);
+static int async_get(umemCudaState *state, void **adr, size_t nbytes) {
+  Async *async = (Async *)state;
+  return async->pool ? state->gpu->rt->pool_malloc(adr, nbytes, async->pool, state->stream)
+                     : state->gpu->rt->malloc(adr, nbytes);
 }
 
 /* While the stream is captured blocks can neither go in its order nor wait for the work before the
  * capture: they are refused, at the end of the context too, and go with the process. */
-static int async_give(umemCudaPlace *place, void *adr, size_t nbytes) {
+static int async_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
-  umemCudaRt const *rt = place->gpu->rt;
-  if (umemCudaPlace_is_captured(place)) return umemCudaCaptureUnsupported;
-  if (((Async *)place)->pool) return rt->pool_free(adr, place->stream);
-  int error = umemCudaPlace_finish(place);
+  umemCudaRt const *rt = state->gpu->rt;
+  if (umemCudaState_is_captured(state)) return umemCudaCaptureUnsupported;
+  if (((Async *)state)->pool) return rt->pool_free(adr, state->stream);
+  int error = umemCudaState_finish(state);
   int freed = rt->free(adr);
   return error ? error : freed;
 }
@@ -48,21 +60,22 @@ static void async_trim(umemVirtual *ctx, size_t keep) {
   Async *async = async_of(ctx);
   umem_synchronize(ctx); /* blocks whose free is still queued could not go */
   umemCudaScope scope;
-  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
-  int error = async->place.gpu->rt->pool_trim(async->pool, keep);
-  umemCuda_check(ctx, async->place.gpu, error, "cannot trim the pool to %zu bytes", keep);
+  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->state.gpu)) return;
+  int error = async->state.gpu->rt->pool_trim(async->pool, keep);
+  umemCuda_check(ctx, async->state.gpu, error, "cannot trim the pool to %zu bytes", keep);
   umemCudaScope_leave(&scope);
 }
 
 /* What the pool has in reserve can be allocated too, and no more than it may hold. */
 static void async_info(umemVirtual *ctx, umemInfo *info) {
-  umemCuda_info(ctx, info);
   Async *async = async_of(ctx);
+  info->stream = (uintptr_t)async->state.stream;
+  umemCuda_info(ctx, info);
   uint64_t reserved = 0, used = 0;
   umemCudaScope scope;
-  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->place.gpu)) return;
-  int error = async->place.gpu->rt->pool_sizes(async->pool, &reserved, &used);
-  if (umemCuda_check(ctx, async->place.gpu, error, "cannot ask how much the pool holds") &&
+  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->state.gpu)) return;
+  int error = async->state.gpu->rt->pool_sizes(async->pool, &reserved, &used);
+  if (umemCuda_check(ctx, async->state.gpu, error, "cannot ask how much the pool holds") &&
       info->available != UMEM_UNKNOWN) {
     uint64_t most = async->maximum_size ? async->maximum_size : UINT64_MAX;
     uint64_t rest = most > used ? most - used : 0;
@@ -73,12 +86,11 @@ static void async_info(umemVirtual *ctx, umemInfo *info) {
   umemCudaScope_leave(&scope);
 }
 
-void umemCudaAsync_allow(umemVirtual *ctx, int device) {
-  if (ctx->vptr != &umemCudaAsync_vtbl) return;
-  Async *async = async_of(ctx);
+static void async_open_to(umemCudaState *state, int device) {
+  Async *async = (Async *)state;
   uint64_t bit = (uint64_t)1 << device;
   if (!async->pool || (__atomic_load_n(&async->allowed, __ATOMIC_RELAXED) & bit)) return;
-  umemCudaRt const *rt = async->place.gpu->rt;
+  umemCudaRt const *rt = async->state.gpu->rt;
   if (rt->pool_allow(async->pool, device))
     rt->last_error(); /* copies go by way of the host */
   else
@@ -87,13 +99,22 @@ void umemCudaAsync_allow(umemVirtual *ctx, int device) {
 
 /* ---- order ---- */
 
+static bool async_is_captured(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  bool captured = umemCudaState_is_captured(state);
+  umemCudaScope_leave(&scope);
+  return captured;
+}
+
 /* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. Asked when the
  * event is recorded that is to be waited for: another thread may begin a capture at any time. */
-static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
-  umemCudaRt const *rt = place->gpu->rt;
+static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
+  umemCudaRt const *rt = state->gpu->rt;
   umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
   uint64_t my_id = 0, their_id = 0;
-  if (rt->stream_capture(place->stream, &mine, &my_id) ||
+  if (rt->stream_capture(state->stream, &mine, &my_id) ||
       rt->stream_capture(other->stream, &theirs, &their_id))
     rt->last_error();
   bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
@@ -105,28 +126,28 @@ static bool can_wait(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *othe
   return false;
 }
 
-/* Records the point up to which the work of place is queued, in an event of its GPU. */
-static bool mark(umemVirtual *ctx, umemCudaPlace *place, void *event) {
+/* Records the point up to which the work of state is queued, in an event of its GPU. */
+static bool mark(umemVirtual *ctx, umemCudaState *state, void *event) {
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return false;
-  bool marked = umemCuda_check(ctx, place->gpu, place->gpu->rt->event_record(event, place->stream),
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  bool marked = umemCuda_check(ctx, state->gpu, state->gpu->rt->event_record(event, state->stream),
                                "cannot record an event");
   umemCudaScope_leave(&scope);
   return marked;
 }
 
 /* Again, where the event was recorded in a capture that is over by now. */
-static void wait_for_event(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other,
+static void wait_for_event(umemVirtual *ctx, umemCudaState *state, umemCudaState *other,
                            void *event) {
-  umemCudaRt const *rt = place->gpu->rt;
+  umemCudaRt const *rt = state->gpu->rt;
   int error = umemCudaCapturedEvent;
   for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
        tries++) {
     if (tries) rt->last_error();
-    if (!mark(ctx, other, event) || !can_wait(ctx, place, other)) return;
-    error = rt->stream_wait(place->stream, event);
+    if (!mark(ctx, other, event) || !can_wait(ctx, state, other)) return;
+    error = rt->stream_wait(state->stream, event);
   }
-  umemCuda_check(ctx, place->gpu, error, "cannot wait for another stream");
+  umemCuda_check(ctx, state->gpu, error, "cannot wait for another stream");
 }
 
 static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
@@ -139,30 +160,30 @@ static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
 
 /* For memory that belongs to no stream: kernels, and copies that are still under way, are on the legacy
  * one. A capture cannot wait for them. */
-static void wait_for_legacy(umemVirtual *ctx, umemCudaPlace *place, umemCudaPlace *other) {
-  if (place->gpu == other->gpu && !place->stream) return;
-  if (!umemCudaPlace_is_captured(place))
-    umemCudaGpu_precedes(other->gpu, ctx, place->stream);
+static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
+  if (state->gpu == other->gpu && !state->stream) return;
+  if (!umemCudaState_is_captured(state))
+    umemCudaGpu_precedes(other->gpu, ctx, state->stream);
   else if (umem_thread.apart)
     umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
 }
 
 static void async_wait(umemVirtual *ctx, umemVirtual *other) {
-  umemCudaPlace *place = umemCuda_place_of(ctx);
+  umemCudaState *state = umemCuda_state_of(ctx);
   other = umem_innermost(other);
-  umemCudaPlace *that = umemCuda_place_of(other);
+  umemCudaState *that = umemCuda_state_of(other);
   if (!that) {
     umem_synchronize(other);
     return;
   }
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
   if (event) {
-    wait_for_event(ctx, place, that, event);
+    wait_for_event(ctx, state, that, event);
     umemCudaGpu_give_event(that->gpu, event);
   } else if (!umem_can(other, umemOrdered)) {
-    wait_for_legacy(ctx, place, that);
+    wait_for_legacy(ctx, state, that);
   }
   umemCudaScope_leave(&scope);
 }
@@ -171,14 +192,14 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 
 static void async_dtor(umemVirtual *ctx);
 
-struct umemVtbl const umemCudaAsync_vtbl = {
-    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize,
-    .wait = async_wait, .trim = async_trim, .info = async_info,
+static struct umemVtbl const vtbl = {
+    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize, .wait = async_wait,
+    .trim = async_trim, .info = async_info, .is_captured = async_is_captured,
 };
 
 /* Whether the stream could be had; records why not. In the scope. */
 static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
-  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaGpu *gpu = async->state.gpu;
   int device = gpu->device;
   if (stream == per_thread_handle) {
     umemVirtual_fail(ctx, umemNotSupportedError,
@@ -186,13 +207,13 @@ static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
     return false;
   }
   if (stream == UMEM_STREAM_NEW) {
-    int error = gpu->rt->stream_create(&async->place.stream);
+    int error = gpu->rt->stream_create(&async->state.stream);
     async->owns_stream = !error;
     return umemCuda_check(ctx, gpu, error, "cannot create a stream");
   }
-  async->place.stream = stream == legacy_handle ? NULL : (void *)stream;
-  if (async->place.stream &&
-      !umemCuda_check(ctx, gpu, gpu->rt->stream_device(async->place.stream, &device),
+  async->state.stream = stream == legacy_handle ? NULL : (void *)stream;
+  if (async->state.stream &&
+      !umemCuda_check(ctx, gpu, gpu->rt->stream_device(async->state.stream, &device),
                       "0x%jx is no stream", (uintmax_t)stream))
     return false;
   if (device == gpu->device) return true;
@@ -202,7 +223,7 @@ static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
 }
 
 static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const *options) {
-  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaGpu *gpu = async->state.gpu;
   umemCudaRt const *rt = gpu->rt;
   if (!gpu->has_pools) return true;
   async->maximum_size = options->maximum_size;
@@ -218,21 +239,21 @@ static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const
 /* What was opened, even if not all of it was. Destroying what the driver has lost anyway needs no
  * report. */
 static void close_all(Async *async) {
-  umemCudaRt const *rt = async->place.gpu->rt;
+  umemCudaRt const *rt = async->state.gpu->rt;
   int error = 0;
   if (async->pool) error |= rt->pool_destroy(async->pool);
-  if (async->owns_stream) error |= rt->stream_destroy(async->place.stream);
+  if (async->owns_stream) error |= rt->stream_destroy(async->state.stream);
   if (error) rt->last_error();
 }
 
 static void async_dtor(umemVirtual *ctx) {
   Async *async = async_of(ctx);
-  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaGpu *gpu = async->state.gpu;
   umemCudaScope scope;
   if (!umemCudaGpu_is_inherited(gpu) && umemCudaScope_enter(&scope, ctx, gpu)) {
     umemCuda_give_back(ctx);
-    if (!umemCudaPlace_is_captured(&async->place))
-      umemCuda_check(ctx, gpu, umemCudaPlace_finish(&async->place),
+    if (!umemCudaState_is_captured(&async->state))
+      umemCuda_check(ctx, gpu, umemCudaState_finish(&async->state),
                      "work on the stream has failed");
     close_all(async);
     umemCudaScope_leave(&scope);
@@ -242,8 +263,8 @@ static void async_dtor(umemVirtual *ctx) {
 
 static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
                                 umemCudaAsyncOptions const *options) {
-  static umemCudaSource const source = {async_get, async_give, async_allows};
-  static umemCudaKindOf const kind = {&umemCudaAsync_vtbl,
+  static umemCudaSource const source = {async_get, async_give, async_allows, async_open_to};
+  static umemCudaKindOf const kind = {&vtbl,
                                       &source,
                                       umemCudaAsyncDevice,
                                       "CudaAsync",
@@ -253,7 +274,7 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
                                       sizeof(Async)};
   Async *async = umemCuda_construct(&ctx->super, &kind, device);
   if (!async) return umem_thread.last;
-  umemCudaGpu *gpu = async->place.gpu;
+  umemCudaGpu *gpu = async->state.gpu;
   umemVirtual *self = &ctx->super;
   umemCudaScope scope;
   uint64_t before = umem_thread.failures;
@@ -292,8 +313,8 @@ uintptr_t umemCudaAsync_stream(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = umem_guard(ctx);
   if (self) self = umem_innermost(self);
-  umemCudaPlace *place = self ? umemCuda_place_of(self) : NULL;
-  if (place) return (uintptr_t)place->stream;
+  umemCudaState *state = self ? umemCuda_state_of(self) : NULL;
+  if (state) return (uintptr_t)state->stream;
   if (self)
     umemVirtual_fail(self, umemTypeError, "%s has no stream of CUDA", umem_get_device_name(self));
   return 0;

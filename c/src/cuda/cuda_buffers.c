@@ -1,14 +1,17 @@
-/* cuda_buffers.c - the umemHost that the CUDA contexts have for intermediate buffers: RAM that
- * is pinned where that pays, so that copies through it run at the speed of the link. */
+/* cuda_buffers.c - see cuda_buffers.h. RAM is pinned where that pays: copies through it run at the speed of the
+ * link. */
+#include "cuda/cuda_buffers.h"
+#include "core/construct.h"
+#include "core/guard.h"
+#include "core/ram.h"
+#include "cuda/cuda_scope.h"
 #include "cuda/cuda_staging.h"
 
 #include <stdlib.h>
 
 enum { buffers_alignment = 16 };
 
-static umemCudaGpu *gpu_of(umemVirtual *ctx) {
-  return ((umemCudaPlace *)((char *)ctx - offsetof(umemCudaPlace, buffers)))->gpu;
-}
+static umemCudaGpu *gpu_of(umemVirtual *ctx) { return ((umemCudaBuffers *)ctx)->gpu; }
 
 static bool buffers_is_same_device(umemVirtual *ctx, umemVirtual *other) {
   (void)ctx;
@@ -56,10 +59,11 @@ static struct umemVtbl const buffers_vtbl = {
     .copy_from = umem_ram_copy_from,
 };
 
-void umemCuda_buffers_ctor(umemCudaPlace *place) {
-  umemHost *host = &place->buffers;
+void umemCudaBuffers_ctor(umemCudaBuffers *buffers, umemCudaGpu *gpu) {
+  umemHost *host = &buffers->host;
   umem_construct(&host->super, &buffers_vtbl, umemHostDevice, "Host",
                  umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemReadable |
                      umemWritable | umemConcurrent | umemSilent,
                  buffers_alignment, host);
+  buffers->gpu = gpu;
 }

@@ -1,6 +1,13 @@
 /* cuda_copy.c - what the CUDA contexts do with runs of bytes: set them, and move them to and from
  * host memory. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_copy.h"
+#include "base/thread.h"
+#include "core/guard.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stage.h"
+#include "cuda/cuda_stream.h"
 
 /* Up to here the runtime copies pageable memory in the command itself, faster than it can be asked
  * whether the memory is pinned. */
@@ -21,40 +28,42 @@ static bool is_pageable(umemCudaRt const *rt, void const *adr, size_t nbytes) {
 /* In one call of the runtime. By the manual a queued copy to pageable memory may still be unfinished on
  * return: whole asks for more. */
 static int copy_straight(umemVirtual *ctx, void *dst, void const *src, size_t nbytes,
-                         umemCudaKind kind, bool whole) {
-  umemCudaPlace *place = umemCuda_place_of(ctx);
-  umemCudaRt const *rt = place->gpu->rt;
+                         umemCudaDirection direction, bool whole) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaRt const *rt = state->gpu->rt;
   if (!umem_can(ctx, umemOrdered)) {
-    int error = rt->memcpy(dst, src, nbytes, kind);
+    int error = rt->memcpy(dst, src, nbytes, direction);
     bool visible = umem_can(ctx, umemCpuWritable); /* to the CPU, which waits for no stream */
-    return error || !visible ? error : umemCudaPlace_finish(place);
+    return error || !visible ? error : umemCudaState_finish(state);
   }
-  int error = rt->memcpy_async(dst, src, nbytes, kind, place->stream);
-  return error || !whole ? error : umemCudaPlace_finish(place);
+  int error = rt->memcpy_async(dst, src, nbytes, direction, state->stream);
+  return error || !whole ? error : umemCudaState_finish(state);
 }
 
-/* Moves between ctx and host memory. The kind is told although CUDA could see it from the addresses:
+/* Moves between ctx and host memory. The direction is given although CUDA could see it from the addresses:
  * one that is not the device's any more would be taken for the host's, and the process crash.
  *
  * An ordered context may return before it is done when the host memory is pinned; all else is complete
  * on return. */
-static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes, umemCudaKind kind) {
-  umemCudaPlace *place = umemCuda_place_of(ctx);
-  umemCudaRt const *rt = place->gpu->rt;
+static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
+                 umemCudaDirection direction) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaRt const *rt = state->gpu->rt;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
-  bool to_device = kind == umemCudaToDevice;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  bool to_device = direction == umemCudaToDevice;
   void *dst = to_device ? (void *)adr : host;
   void const *src = to_device ? host : (void *)adr;
   bool ordered = umem_can(ctx, umemOrdered), is_long = nbytes > straight_most;
   bool pageable = (is_long || (ordered && !to_device)) && is_pageable(rt, host, nbytes);
-  bool captured = pageable && ordered && umemCudaPlace_is_captured(place);
+  bool captured = pageable && ordered && umemCudaState_is_captured(state);
   bool staged =
-      is_long && pageable && !captured && umemCuda_stage(ctx, place, adr, host, nbytes, kind);
+      is_long && pageable && !captured && umemCuda_stage(ctx, state, adr, host, nbytes, direction);
   if (!staged) {
-    if (pageable && ordered && !captured) captured = umemCudaPlace_is_captured(place); /* by now */
-    int error = copy_straight(ctx, dst, src, nbytes, kind, pageable && !to_device && !captured);
-    umemCuda_check(ctx, place->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
+    if (pageable && ordered && !captured) captured = umemCudaState_is_captured(state); /* by now */
+    int error =
+        copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
+    umemCuda_check(ctx, state->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
                    to_device ? "to" : "from", (uintmax_t)adr);
   }
   umemCudaScope_leave(&scope);
@@ -74,38 +83,38 @@ void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
 
 /* What is queued on a stream; for memory that belongs to none, what may use it: all that precedes the end of
  * the legacy stream. */
-static void finish_all(umemVirtual *ctx, umemCudaPlace *place) {
+static void finish_all(umemVirtual *ctx, umemCudaState *state) {
   if (umem_can(ctx, umemDeviceShared)) {
-    umemCudaGpu_settle(place->gpu, ctx);
+    umemCudaGpu_settle(state->gpu, ctx);
     return;
   }
   int error =
-      umem_thread.apart ? umemCudaPlace_finish_apart(place, ctx) : umemCudaPlace_finish(place);
-  umemCuda_check(ctx, place->gpu, error, "work on the stream has failed");
+      umem_thread.apart ? umemCudaState_finish_apart(state, ctx) : umemCudaState_finish(state);
+  umemCuda_check(ctx, state->gpu, error, "work on the stream has failed");
 }
 
 void umemCuda_synchronize(umemVirtual *ctx) {
-  umemCudaPlace *place = umemCuda_place_of(ctx);
+  umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for"))
-    finish_all(ctx, place);
+    finish_all(ctx, state);
   umemCudaScope_leave(&scope);
 }
 
 void umemCuda_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  umemCudaPlace *place = umemCuda_place_of(ctx);
-  umemCudaRt const *rt = place->gpu->rt;
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaRt const *rt = state->gpu->rt;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return;
-  int error = rt->memset_async((void *)adr, c, nbytes, place->stream);
-  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaPlace_finish(place);
-  umemCuda_check(ctx, place->gpu, error, "cannot set %zu bytes at 0x%jx", nbytes, (uintmax_t)adr);
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  int error = rt->memset_async((void *)adr, c, nbytes, state->stream);
+  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaState_finish(state);
+  umemCuda_check(ctx, state->gpu, error, "cannot set %zu bytes at 0x%jx", nbytes, (uintmax_t)adr);
   umemCudaScope_leave(&scope);
 }
 
 void umemCuda_info(umemVirtual *ctx, umemInfo *info) {
-  umemCudaGpu *gpu = umemCuda_place_of(ctx)->gpu;
+  umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, gpu)) return;
   size_t available, capacity;

@@ -2,7 +2,13 @@
  * GPU or two, and strided copies, also to and from host memory.
  *
  * A strided copy is done in boxes: rows of bytes in planes, as the copy engines know them. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_direct.h"
+#include "core/guard.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stream.h"
 
 enum {
   most_boxes = 4096,     /* for more, packing on the host costs less than starting copies */
@@ -12,8 +18,8 @@ enum {
 /* A copy whose route is known. */
 typedef struct Copy {
   umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
-  umemCudaPlace *place;
-  umemCudaKind kind;
+  umemCudaState *state;
+  umemCudaDirection direction;
   int src_device, dst_device; /* equal but for a copy between two GPUs */
 } Copy;
 
@@ -63,11 +69,11 @@ static bool cut(Boxes *boxes, umemLayout const *layout) {
 }
 
 static int copy_box(Copy const *copy, umemCudaBox const *box) {
-  umemCudaRt const *rt = copy->place->gpu->rt;
+  umemCudaRt const *rt = copy->state->gpu->rt;
   return copy->src_device == copy->dst_device
-             ? rt->memcpy_box_async(box, copy->kind, copy->place->stream)
+             ? rt->memcpy_box_async(box, copy->direction, copy->state->stream)
              : rt->memcpy_box_peer_async(box, copy->dst_device, copy->src_device,
-                                         copy->place->stream);
+                                         copy->state->stream);
 }
 
 /* All boxes of the dimensions from k on. */
@@ -88,39 +94,43 @@ static int copy_boxes(Copy const *copy, Boxes const *boxes, umemLayout const *la
 }
 
 static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
-  umemCudaRt const *rt = copy->place->gpu->rt;
+  umemCudaRt const *rt = copy->state->gpu->rt;
   void *dst = (void *)dst_adr;
   void const *src = (void const *)src_adr;
   return copy->src_device == copy->dst_device
-             ? rt->memcpy_async(dst, src, nbytes, copy->kind, copy->place->stream)
+             ? rt->memcpy_async(dst, src, nbytes, copy->direction, copy->state->stream)
              : rt->memcpy_peer_async(dst, copy->dst_device, src, copy->src_device, nbytes,
-                                     copy->place->stream);
+                                     copy->state->stream);
 }
 
 /* ---- which copies are ours ---- */
 
+static bool is_managed(umemVirtual const *ctx) {
+  return umemCuda_state_of(ctx) && umem_can(ctx, umemCpuReadable | umemDeviceShared);
+}
+
 static bool is_host(umemVirtual const *ctx) {
-  return umem_can(ctx, umemCpuReadable) && ctx->vptr != &umemCudaManaged_vtbl;
+  return umem_can(ctx, umemCpuReadable) && !is_managed(ctx);
 }
 
 /* Who leads: an ordered context rather than another, then one of device memory. -1: none of ours. */
 static int rank_of(umemVirtual const *ctx) {
-  if (!umemCuda_place_of(ctx)) return -1;
+  if (!umemCuda_state_of(ctx)) return -1;
   return 2 * umem_can(ctx, umemOrdered) + !umem_can(ctx, umemCpuReadable);
 }
 
 /* The device whose memory ctx is; that of the leader for memory that belongs to none. */
-static int device_of(umemVirtual const *ctx, umemCudaPlace const *leader) {
-  umemCudaPlace const *place = umemCuda_place_of(ctx);
-  bool on_device = place && !umem_can(ctx, umemCpuReadable);
-  return (on_device ? place : leader)->gpu->device;
+static int device_of(umemVirtual const *ctx, umemCudaState const *leader) {
+  umemCudaState const *state = umemCuda_state_of(ctx);
+  bool on_device = state && !umem_can(ctx, umemCpuReadable);
+  return (on_device ? state : leader)->gpu->device;
 }
 
 /* Told although CUDA could see it from the addresses: one that is not the device's any more would be taken
  * for the host's, and the process crash. Managed memory counts as the device's. */
-static umemCudaKind kind_of(umemVirtual const *src, umemVirtual const *dst) {
+static umemCudaDirection direction_of(umemVirtual const *src, umemVirtual const *dst) {
   bool from_host = is_host(src), to_host = is_host(dst);
-  if (from_host && to_host) return umemCudaAnyKind;
+  if (from_host && to_host) return umemCudaAnyDirection;
   return from_host ? umemCudaToDevice : to_host ? umemCudaToHost : umemCudaWithinDevice;
 }
 
@@ -138,29 +148,29 @@ static bool is_ours(umemVirtual *src, umemVirtual *dst, umemLayout const *layout
 static bool may_go_on(Copy const *copy, umemVirtual *src, umemVirtual *dst, int error) {
   bool pinned = umem_can(src, umemDeviceAccessible) && umem_can(dst, umemDeviceAccessible);
   return umem_can(copy->leader, umemOrdered) &&
-         ((pinned && !error) || umemCudaPlace_is_captured(copy->place));
+         ((pinned && !error) || umemCudaState_is_captured(copy->state));
 }
 
 /* What uses memory that belongs to no stream, kernels and copies that are still under way, is on the legacy
  * one: the copy comes after it. A capture cannot wait for what is outside of it. */
 static bool follow_legacy(Copy const *copy, umemVirtual *other) {
-  umemCudaPlace const *mine = copy->place, *place = umemCuda_place_of(other);
-  if (!place || !umem_can(other, umemDeviceShared)) return true;
-  if (place->gpu == mine->gpu && !mine->stream) return true;
-  return umemCudaPlace_is_captured(mine) ||
-         umemCudaGpu_precedes(place->gpu, copy->leader, mine->stream);
+  umemCudaState const *mine = copy->state, *state = umemCuda_state_of(other);
+  if (!state || !umem_can(other, umemDeviceShared)) return true;
+  if (state->gpu == mine->gpu && !mine->stream) return true;
+  return umemCudaState_is_captured(mine) ||
+         umemCudaGpu_precedes(state->gpu, copy->leader, mine->stream);
 }
 
-/* Lets the legacy stream of gpu wait for what is queued on the stream of place. Returns the runtime's error.
- * In the scope of place's GPU. */
-static int lead_legacy(umemCudaPlace const *place, umemVirtual *ctx, umemCudaGpu *gpu) {
-  umemCudaRt const *rt = place->gpu->rt;
+/* Lets the legacy stream of gpu wait for what is queued on the stream of state. Returns the runtime's error.
+ * In the scope of state's GPU. */
+static int lead_legacy(umemCudaState const *state, umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaRt const *rt = state->gpu->rt;
   void *event = NULL;
   umemCudaScope scope;
   int error = rt->event_create(&event);
   if (error) return error;
-  error = rt->event_record(event, place->stream);
-  bool captured = umemCudaPlace_is_captured(place); /* by now: the event is of no use outside */
+  error = rt->event_record(event, state->stream);
+  bool captured = umemCudaState_is_captured(state); /* by now: the event is of no use outside */
   if (!error && !captured) {
     error = umemCudaInvalidHandle; /* which enter has told */
     if (umemCudaScope_enter(&scope, ctx, gpu)) {
@@ -179,21 +189,21 @@ static int lead_legacy(umemCudaPlace const *place, umemVirtual *ctx, umemCudaGpu
 /* A copy may still be queued on the leader's stream. What uses the memory of the other side later, on the
  * legacy stream if it belongs to no other, comes after the copy. A capture leads nothing outside of it. */
 static void lead(Copy const *copy, umemVirtual *other) {
-  umemCudaPlace const *mine = copy->place, *place = umemCuda_place_of(other);
-  if (!place || umem_can(other, umemOrdered) || other->vptr == &umemCudaHost_vtbl) return;
-  if ((place->gpu == mine->gpu && !mine->stream) || umemCudaPlace_is_captured(mine)) return;
-  if (!lead_legacy(mine, copy->leader, place->gpu)) return;
+  umemCudaState const *mine = copy->state, *state = umemCuda_state_of(other);
+  if (!state || !umem_can(other, umemDeviceShared)) return;
+  if ((state->gpu == mine->gpu && !mine->stream) || umemCudaState_is_captured(mine)) return;
+  if (!lead_legacy(mine, copy->leader, state->gpu)) return;
   mine->gpu->rt->last_error();
-  if (!umemCudaPlace_is_captured(mine))
-    umemCudaPlace_finish(mine); /* then nothing is left to wait for */
+  if (!umemCudaState_is_captured(mine))
+    umemCudaState_finish(mine); /* then nothing is left to wait for */
 }
 
 /* After a failure the blocks of a copy may go at once: it is done then. One that is recorded is not under way. */
 static void cut_short(Copy const *copy) {
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, copy->leader, copy->place->gpu)) return;
-  if (!umemCudaPlace_is_captured(copy->place) && umemCudaPlace_finish(copy->place))
-    copy->place->gpu->rt->last_error();
+  if (!umemCudaScope_enter(&scope, copy->leader, copy->state->gpu)) return;
+  if (!umemCudaState_is_captured(copy->state) && umemCudaState_finish(copy->state))
+    copy->state->gpu->rt->last_error();
   umemCudaScope_leave(&scope);
 }
 
@@ -202,11 +212,11 @@ static void cut_short(Copy const *copy) {
 static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
                             umemLayout const *layout) {
   bool buffered = layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
-  umemCudaPlace *place = umemCuda_place_of(ctx);
+  umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
   if (!buffered || !umem_can(ctx, umemOrdered)) return false;
-  if (!umemCudaScope_enter(&scope, ctx, place->gpu)) return true;
-  bool captured = umemCudaPlace_is_captured(place);
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
+  bool captured = umemCudaState_is_captured(state);
   if (captured)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "the stream is being captured into a graph: a copy between %s and %s in this "
@@ -222,14 +232,19 @@ static int start(Copy const *copy, Boxes const *boxes, uintptr_t src_adr, uintpt
                       : copy_run(copy, src_adr, dst_adr, layout->item_size);
 }
 
+/* Blocks of a driver's pool are open to other devices only where that was asked for. */
+static void open_blocks(umemVirtual *ctx, int device) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  if (state && state->source->open_to) state->source->open_to(state, device);
+}
+
 /* Lets the leader's GPU reach the memory of the other one directly, where it can. Where it cannot, the
  * runtime copies by way of the host. */
 static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
-  umemCudaGpu *gpu = copy->place->gpu;
+  umemCudaGpu *gpu = copy->state->gpu;
   umemVirtual *other = copy->leader == dst ? src : dst;
   int device = copy->leader == dst ? copy->src_device : copy->dst_device;
-  if (device != gpu->device && umemCudaGpu_reaches(gpu, device))
-    umemCudaAsync_allow(other, gpu->device);
+  if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
 }
 
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
@@ -240,12 +255,12 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
     return refuse_captured(ctx, src, dst, layout);
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
-  umemCudaPlace *place = umemCuda_place_of(leader);
-  Copy copy = {leader, place, kind_of(src, dst), device_of(src, place), device_of(dst, place)};
+  umemCudaState *state = umemCuda_state_of(leader);
+  Copy copy = {leader, state, direction_of(src, dst), device_of(src, state), device_of(dst, state)};
 
   if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, leader, place->gpu)) return true;
+  if (!umemCudaScope_enter(&scope, leader, state->gpu)) return true;
   if (!follow_legacy(&copy, other)) {
     umemCudaScope_leave(&scope);
     return true;
@@ -253,12 +268,12 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   open_peer(&copy, src, dst);
   int error = start(&copy, &boxes, src_adr, dst_adr, layout);
   if (!may_go_on(&copy, src, dst, error)) {
-    int last = umemCudaPlace_finish(place);
+    int last = umemCudaState_finish(state);
     if (!error) error = last;
   } else if (!error) {
     lead(&copy, other);
   }
-  bool done = umemCuda_check(leader, place->gpu, error, "cannot copy from 0x%jx to 0x%jx",
+  bool done = umemCuda_check(leader, state->gpu, error, "cannot copy from 0x%jx to 0x%jx",
                              (uintmax_t)src_adr, (uintmax_t)dst_adr);
   umemCudaScope_leave(&scope);
   if (done && umem_can(other, umemOrdered) && umem_wait(other, leader) != umemOK) cut_short(&copy);

@@ -1,7 +1,12 @@
 /* cuda_enter.c - the way into a GPU's context and back, for kernels of the program. */
-#include "cuda/cuda_gpu.h"
+#include "core/enter.h"
+#include "base/thread.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
 
 #include <string.h>
+#include <umem/cuda.h>
 
 /* What the bytes of a umemCudaEntry are. */
 typedef struct {

@@ -1,23 +1,31 @@
 /* cuda_host.c - page-locked host memory. The CPU uses it as any RAM; what GPUs copy from and to it
  * goes at the speed of the link. */
-#include "cuda/cuda_gpu.h"
+#include "core/construct.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/ram.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_pin.h"
+#include "cuda/cuda_state.h"
+
+#include <umem/cuda.h>
 
 enum { pinned_alignment = 256 };
 
 typedef struct {
-  umemCudaPlace place;
+  umemCudaState state;
   unsigned flags; /* umemCudaPortable and so on */
 } Pinned;
 
-static int pinned_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  return umemCuda_pin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
+static int pinned_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return umemCuda_pin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
-static int pinned_give(umemCudaPlace *place, void *adr, size_t nbytes) {
-  return umemCuda_unpin(place->gpu->rt, adr, nbytes, ((Pinned *)place)->flags);
+static int pinned_give(umemCudaState *state, void *adr, size_t nbytes) {
+  return umemCuda_unpin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
-struct umemVtbl const umemCudaHost_vtbl = {
+static struct umemVtbl const vtbl = {
     .dtor = umemCuda_dtor,
     .is_same_device = umemCuda_is_same_device,
     .alloc = umemCuda_alloc,
@@ -53,8 +61,8 @@ static umemStatusType fail_early(umemVirtual *ctx, umemCudaKindOf const *kind, i
 
 umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
   UMEM_ENTER();
-  static umemCudaSource const source = {pinned_get, pinned_give, NULL};
-  static umemCudaKindOf const kind = {&umemCudaHost_vtbl,
+  static umemCudaSource const source = {pinned_get, pinned_give, NULL, NULL};
+  static umemCudaKindOf const kind = {&vtbl,
                                       &source,
                                       umemCudaHostDevice,
                                       "CudaHost",

@@ -1,6 +1,12 @@
 /* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
  * moves to where they are used. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_managed.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "cuda/cuda_methods.h"
+#include "cuda/cuda_room.h"
+
+#include <umem/cuda.h>
 
 enum {
   managed_alignment = 256,
@@ -8,13 +14,13 @@ enum {
 };
 
 typedef struct {
-  umemCudaPlace place;
+  umemCudaState state;
   unsigned flags;
 } Managed;
 
 /* What the constructor's flags ask for; drivers without concurrent access know no such hints. */
 static int give_hints(Managed *managed, void *adr, size_t nbytes) {
-  umemCudaGpu *gpu = managed->place.gpu;
+  umemCudaGpu *gpu = managed->state.gpu;
   umemCudaRt const *rt = gpu->rt;
   int error = 0;
   if (!gpu->concurrent_managed) return error;
@@ -25,32 +31,32 @@ static int give_hints(Managed *managed, void *adr, size_t nbytes) {
   if (!error && (managed->flags & UMEM_ACCESSED_BY_DEVICE))
     error = rt->advise(adr, nbytes, umemCudaAccessedByDevice, gpu->device);
   if (!error && (managed->flags & UMEM_PREFETCH))
-    error = rt->prefetch(adr, nbytes, gpu->device, managed->place.stream);
+    error = rt->prefetch(adr, nbytes, gpu->device, managed->state.stream);
   return error;
 }
 
-static int managed_get(umemCudaPlace *place, void **adr, size_t nbytes) {
-  umemCudaGpu *gpu = place->gpu;
+static int managed_get(umemCudaState *state, void **adr, size_t nbytes) {
+  umemCudaGpu *gpu = state->gpu;
   int error = umemCudaRoom_take(gpu, nbytes);
   if (error) return error;
   error = gpu->rt->malloc_managed(adr, nbytes);
   if (!error) {
-    error = give_hints((Managed *)place, *adr, nbytes);
+    error = give_hints((Managed *)state, *adr, nbytes);
     if (error) gpu->rt->free(*adr);
   }
   if (error) umemCudaRoom_give(gpu, nbytes);
   return error;
 }
 
-static int managed_give(umemCudaPlace *place, void *adr, size_t nbytes) {
-  int error = place->gpu->rt->free(adr);
-  if (!error) umemCudaRoom_give(place->gpu, nbytes);
+static int managed_give(umemCudaState *state, void *adr, size_t nbytes) {
+  int error = state->gpu->rt->free(adr);
+  if (!error) umemCudaRoom_give(state->gpu, nbytes);
   return error;
 }
 
 /* Nobody looks at blocks any more when they go. */
 static void managed_dtor(umemVirtual *ctx) {
-  umemCudaRoom_leave(umemCuda_place_of(ctx));
+  umemCudaRoom_leave(umemCuda_state_of(ctx));
   umemCuda_dtor(ctx);
 }
 
@@ -63,7 +69,7 @@ struct umemVtbl const umemCudaManaged_vtbl = {
 
 umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
   UMEM_ENTER();
-  static umemCudaSource const source = {managed_get, managed_give, NULL};
+  static umemCudaSource const source = {managed_get, managed_give, NULL, NULL};
   static umemCudaKindOf const kind = {&umemCudaManaged_vtbl,
                                       &source,
                                       umemCudaManagedDevice,
@@ -76,7 +82,7 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
   Managed *managed = umemCuda_construct(&ctx->super, &kind, device);
   if (!managed) return umem_thread.last;
   managed->flags = flags;
-  umemCudaGpu *gpu = managed->place.gpu;
+  umemCudaGpu *gpu = managed->state.gpu;
   if (flags & ~(unsigned)all_flags)
     umemVirtual_fail(ctx, umemValueError, "flags 0x%x: only 0x%x have a meaning", flags, all_flags);
   else if (!gpu->has_managed)
@@ -85,7 +91,7 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
   else {
     /* Without it the CPU may touch the memory only while no kernel runs: copies are safe always. */
     if (gpu->concurrent_managed) ctx->super.capabilities |= umemCpuReadable | umemCpuWritable;
-    umemCudaRoom_enter(&managed->place);
+    umemCudaRoom_enter(&managed->state);
     return umemOK;
   }
   return umemCuda_construct_failed(&ctx->super);

@@ -3,9 +3,10 @@
  * The runtime takes its pages from the system one by one, in one thread. All but the smallest blocks are
  * mapped here instead, on huge pages, touched by several threads and then registered: 1 GiB is had and
  * given back in 82 ms instead of 511 ms (H200, 16 cores). */
-#include "cuda/cuda_gpu.h"
-#include "base/parallel.h"
+#include "cuda/cuda_pin.h"
+#include "core/parallel.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

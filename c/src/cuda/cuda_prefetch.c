@@ -1,18 +1,25 @@
 /* cuda_prefetch.c - lets new blocks of managed memory begin on the GPU, whatever lies
  * between. */
 #include "core/adaptor.h"
-#include "cuda/cuda_gpu.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/layers.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_managed.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_state.h"
 
 #include <inttypes.h>
+#include <umem/cuda.h>
 
 typedef struct Prefetch {
   umemAdaptor adaptor;
-  umemCudaPlace *managed; /* borrowed: of the innermost upstream */
+  umemCudaState *managed; /* borrowed: of the innermost upstream */
 } Prefetch;
 
 /* False, with a status, when CUDA refuses. Drivers without concurrent access know no such hint. */
 static bool prefetch(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  umemCudaPlace *managed = ((Prefetch *)umemAdaptor_impl(ctx))->managed;
+  umemCudaState *managed = ((Prefetch *)umemAdaptor_impl(ctx))->managed;
   umemCudaGpu *gpu = managed->gpu;
   umemCudaScope scope;
   if (!gpu->concurrent_managed) return true;
@@ -68,7 +75,7 @@ static umemStatusType construct(umemCudaPrefetch *ctx, void *upstream, bool adop
       umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "CudaPrefetch", sizeof *impl);
   if (!impl) return umem_result(before);
   umemVirtual *innermost = umem_innermost(upstream);
-  impl->managed = umemCuda_place_of(innermost);
+  impl->managed = umemCuda_state_of(innermost);
   if (innermost->vptr == &umemCudaManaged_vtbl) return umemOK;
   umemVirtual_fail(ctx, umemTypeError, "below is %s memory, not managed memory of CUDA",
                    umem_get_device_name(innermost));

@@ -9,7 +9,7 @@
  * Where it does not, pages are made sure of: live blocks are prefetched to the GPU, piece by piece, each at
  * most a quarter of what is free then. A piece that takes nothing of that was there already, and counts once
  * from now on. Of a block that is elsewhere no more than one piece is moved. */
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_room.h"
 
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ static uint64_t const first_piece = 64 << 20, largest_piece = 1 << 30;
 
 /* Guards the list, and lets only one thread look for room. It is no umemLock, for which fork would wait. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static umemCudaPlace *places; /* of managed memory */
+static umemCudaState *states; /* of managed memory */
 
 /* In a child nobody holds it. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
@@ -28,18 +28,18 @@ __attribute__((constructor(101))) static void watch_fork(void) {
   pthread_atfork(NULL, NULL, renew_lock);
 }
 
-void umemCudaRoom_enter(umemCudaPlace *place) {
+void umemCudaRoom_enter(umemCudaState *state) {
   pthread_mutex_lock(&lock);
-  place->next = places;
-  places = place;
+  state->next = states;
+  states = state;
   pthread_mutex_unlock(&lock);
 }
 
-void umemCudaRoom_leave(umemCudaPlace *place) {
+void umemCudaRoom_leave(umemCudaState *state) {
   pthread_mutex_lock(&lock);
-  umemCudaPlace **link = &places;
-  while (*link && *link != place) link = &(*link)->next;
-  if (*link) *link = place->next;
+  umemCudaState **link = &states;
+  while (*link && *link != state) link = &(*link)->next;
+  if (*link) *link = state->next;
   pthread_mutex_unlock(&lock);
 }
 
@@ -94,12 +94,12 @@ static void look_at_block(Search *search, uintptr_t adr, uint64_t nbytes) {
 }
 
 /* Blocks leave the table before they are freed: who holds its lock can rely on them. */
-static void look_at_place(Search *search, umemCudaPlace *place) {
+static void look_at_state(Search *search, umemCudaState *state) {
   umemTableCell *cell;
-  umemLock_acquire(&place->lock);
-  for (size_t at = 0; !is_over(search) && (cell = umemTable_next(&place->blocks, &at)); at++)
+  umemLock_acquire(&state->lock);
+  for (size_t at = 0; !is_over(search) && (cell = umemTable_next(&state->blocks, &at)); at++)
     if (cell->value >= least_piece) look_at_block(search, cell->key, cell->value);
-  umemLock_release(&place->lock);
+  umemLock_release(&state->lock);
 }
 
 /* How many bytes of live blocks are on the GPU for sure, beyond what available counts: as many as wanted, or
@@ -111,8 +111,8 @@ static uint64_t find_resident(umemCudaGpu *gpu, uint64_t wanted, uint64_t availa
     rt->last_error();
     return 0;
   }
-  for (umemCudaPlace *place = places; place && !is_over(&search); place = place->next)
-    if (place->gpu == gpu) look_at_place(&search, place);
+  for (umemCudaState *state = states; state && !is_over(&search); state = state->next)
+    if (state->gpu == gpu) look_at_state(&search, state);
   if (search.error) rt->last_error();
   if (rt->stream_destroy(search.stream)) rt->last_error();
   /* What is free and what is sure to be there now; but no more than was when this began. */

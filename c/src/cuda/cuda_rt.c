@@ -65,7 +65,7 @@ SAME(umemCudaCapturedEvent, cudaErrorCapturedEvent);
 SAME(umemCudaToDevice, cudaMemcpyHostToDevice);
 SAME(umemCudaToHost, cudaMemcpyDeviceToHost);
 SAME(umemCudaWithinDevice, cudaMemcpyDeviceToDevice);
-SAME(umemCudaAnyKind, cudaMemcpyDefault);
+SAME(umemCudaAnyDirection, cudaMemcpyDefault);
 SAME(umemCudaUnregistered, cudaMemoryTypeUnregistered);
 SAME(umemCudaPinned, cudaMemoryTypeHost);
 SAME(umemCudaDeviceMemory, cudaMemoryTypeDevice);
@@ -298,12 +298,13 @@ static int pool_free(void *adr, void *stream) { return (int)cudaFreeAsync(adr, s
 
 /* ---- copies and sets ---- */
 
-static int copy(void *dst, void const *src, size_t nbytes, umemCudaKind kind) {
-  return (int)cudaMemcpy(dst, src, nbytes, (enum cudaMemcpyKind)kind);
+static int copy(void *dst, void const *src, size_t nbytes, umemCudaDirection direction) {
+  return (int)cudaMemcpy(dst, src, nbytes, (enum cudaMemcpyKind)direction);
 }
 
-static int copy_async(void *dst, void const *src, size_t nbytes, umemCudaKind kind, void *stream) {
-  return (int)cudaMemcpyAsync(dst, src, nbytes, (enum cudaMemcpyKind)kind, stream);
+static int copy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
+                      void *stream) {
+  return (int)cudaMemcpyAsync(dst, src, nbytes, (enum cudaMemcpyKind)direction, stream);
 }
 
 static int copy_peer_async(void *dst, int dst_device, void const *src, int src_device,
@@ -315,12 +316,12 @@ static struct cudaPitchedPtr pitched(void const *adr, size_t pitch, size_t width
   return (struct cudaPitchedPtr){.ptr = (void *)(uintptr_t)adr, pitch, width, rows};
 }
 
-static int copy_3d_async(umemCudaBox const *box, umemCudaKind kind, void *stream) {
+static int copy_3d_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
   struct cudaMemcpy3DParms parameters = {
       .srcPtr = pitched(box->src, box->src_pitch, box->width, box->src_rows),
       .dstPtr = pitched(box->dst, box->dst_pitch, box->width, box->dst_rows),
       .extent = {box->width, box->height, box->depth},
-      .kind = (enum cudaMemcpyKind)kind,
+      .kind = (enum cudaMemcpyKind)direction,
   };
   return (int)cudaMemcpy3DAsync(&parameters, stream);
 }
@@ -328,15 +329,15 @@ static int copy_3d_async(umemCudaBox const *box, umemCudaKind kind, void *stream
 /* The rows of one plane are copied fastest as a plane, but within a device, where they are not short, as
  * planes of one row each (H200, CUDA 13.0: rows of 2 KiB 12 us and 10 us, rows of 4 bytes 53 us and
  * 168 us). */
-static int copy_box_async(umemCudaBox const *box, umemCudaKind kind, void *stream) {
-  if (box->depth > 1) return copy_3d_async(box, kind, stream);
-  if (kind != umemCudaWithinDevice || box->width < 256)
+static int copy_box_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
+  if (box->depth > 1) return copy_3d_async(box, direction, stream);
+  if (direction != umemCudaWithinDevice || box->width < 256)
     return (int)cudaMemcpy2DAsync(box->dst, box->dst_pitch, box->src, box->src_pitch, box->width,
-                                  box->height, (enum cudaMemcpyKind)kind, stream);
+                                  box->height, (enum cudaMemcpyKind)direction, stream);
   umemCudaBox rows = *box;
   rows.src_rows = rows.dst_rows = rows.height = 1;
   rows.depth = box->height;
-  return copy_3d_async(&rows, kind, stream);
+  return copy_3d_async(&rows, direction, stream);
 }
 
 static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,

@@ -60,12 +60,12 @@ typedef enum umemCudaAttribute {
 } umemCudaAttribute;
 
 /* cudaMemcpyKind */
-typedef enum umemCudaKind {
+typedef enum umemCudaDirection {
   umemCudaToDevice = 1,
   umemCudaToHost = 2,
   umemCudaWithinDevice = 3,
-  umemCudaAnyKind = 4 /* the addresses tell */
-} umemCudaKind;
+  umemCudaAnyDirection = 4 /* the addresses tell */
+} umemCudaDirection;
 
 /* What an address is. */
 typedef enum umemCudaMemory {
@@ -152,11 +152,12 @@ typedef struct umemCudaRt {
   int (*pool_free)(void *adr, void *stream);
 
   /* ---- copies and sets ---- */
-  int (*memcpy)(void *dst, void const *src, size_t nbytes, umemCudaKind kind);
-  int (*memcpy_async)(void *dst, void const *src, size_t nbytes, umemCudaKind kind, void *stream);
+  int (*memcpy)(void *dst, void const *src, size_t nbytes, umemCudaDirection direction);
+  int (*memcpy_async)(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
+                      void *stream);
   int (*memcpy_peer_async)(void *dst, int dst_device, void const *src, int src_device,
                            size_t nbytes, void *stream);
-  int (*memcpy_box_async)(umemCudaBox const *box, umemCudaKind kind, void *stream);
+  int (*memcpy_box_async)(umemCudaBox const *box, umemCudaDirection direction, void *stream);
   int (*memcpy_box_peer_async)(umemCudaBox const *box, int dst_device, int src_device,
                                void *stream);
   int (*memset_async)(void *adr, int c, size_t nbytes, void *stream);

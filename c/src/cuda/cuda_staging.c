@@ -1,7 +1,12 @@
-/* cuda_staging.c - see umem_cuda_staging.h. */
+/* cuda_staging.c - see cuda_staging.h. */
 #include "cuda/cuda_staging.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "cuda/cuda_pin.h"
+#include "cuda/cuda_scope.h"
 
 #include <stdlib.h>
+#include <umem/cuda.h>
 
 /* Guards all that follows. Made when the library is loaded, so that it is older than every lock
  * under which a chunk may be wanted. It is held while a chunk is released: nobody must close the

@@ -14,11 +14,11 @@ enum {
   umemStagingChunks = 32,           /* default number of them in the process */
   umemStagingToDevice = 8 << 20,    /* shorter copies to a GPU are left to the runtime */
   umemStagingToHost = 2 << 20,      /* and shorter ones from it */
-  umemStagingLanes = 8,             /* threads at most that share a copy */
+  umemStagingChannels = 8,          /* threads at most that share a copy */
   umemStagingPart = 512 << 10,      /* bytes at least for each of them */
   umemStagingPiece = 128 << 10,     /* bytes at least that go through a chunk at once */
-  umemStagingPieces = 2,            /* of each lane at least, where they are not too short */
-  umemStagingIdleLanes = 32,        /* streams kept in the process */
+  umemStagingPieces = 2,            /* of each channel at least, where they are not too short */
+  umemStagingIdleChannels = 32,     /* streams kept in the process */
   umemStagingBufferFrom = 64 << 10, /* shorter buffers are not worth a chunk */
 };
 

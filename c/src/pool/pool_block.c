@@ -246,6 +246,13 @@ uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
   return umem_move_block(ctx, adr, old_size, new_size);
 }
 
+/* The stream of the queue that a view was constructed with, which may be another than the pool's. */
+static uint64_t stream_of(umemVirtual *queue) {
+  umemInfo info = UMEM_INFO_INIT;
+  umem_get_info(queue, &info);
+  return info.stream;
+}
+
 /* The upstream's, as far as the pool lets it be used. */
 void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
@@ -254,6 +261,8 @@ void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info) {
   uint64_t alignment = info->alignment;
   umemAttempt_begin(&held);
   umem_get_info(core->upstream, info);
+  if (umemAdaptor_upstream(ctx) != core->upstream)
+    info->stream = stream_of(umemAdaptor_upstream(ctx));
   umemAttempt_end(&held);
   info->alignment = alignment;
   umemPool_tell_held(ctx, &held);

@@ -3,6 +3,10 @@
  * Addresses are the offsets of the engine in store.h, whose UMEM_STORE_NONE is the null of a
  * context with umemOffsets. Nothing but the translation of slots stands here. */
 #include "stores/store.h"
+#include "base/thread.h"
+#include "core/construct.h"
+#include "core/enter.h"
+#include "core/guard.h"
 #include "stores/store_replace.h"
 
 #include <string.h>

@@ -3,7 +3,11 @@
  * libc keeps the books. Large blocks are advised to use transparent huge pages, which makes their
  * first touch several times faster (bench: fill of a fresh block); everything else is malloc's speed.
  * Methods return 0 when libc is out of memory; the dispatcher records it. */
-#include "core/core.h"
+#include "core/construct.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/ram.h"
+#include "core/realloc.h"
 #include "open/schemes.h"
 
 #include <malloc.h>

@@ -5,6 +5,10 @@
  * page be used as soon as the file reaches it. Copies and sets go through the descriptor and cannot
  * fault, whatever others do to the file. */
 #include "stores/store.h"
+#include "base/thread.h"
+#include "core/construct.h"
+#include "core/enter.h"
+#include "core/guard.h"
 
 #include <errno.h>
 #include <inttypes.h>

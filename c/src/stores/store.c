@@ -5,6 +5,8 @@
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
 #include "open/allowed.h"
+#include "core/sized.h"
+#include "core/status.h"
 #include "stores/store.h"
 #include "stores/store_replace.h"
 

@@ -23,7 +23,6 @@
 #ifndef UMEM_STORE_H
 #define UMEM_STORE_H
 
-#include "core/core.h"
 #include "base/lock.h"
 #include "base/range.h"
 

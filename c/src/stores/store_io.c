@@ -5,7 +5,9 @@
  * fresh memory and copy at the speed of the machine (bench: file to host). Writes of one file exclude
  * each other in the kernel. */
 #include "stores/store.h"
-#include "base/parallel.h"
+#include "base/thread.h"
+#include "core/status.h"
+#include "core/parallel.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,6 +9,8 @@
  * Space is reserved in whole pages: [first, reserved) is known to be there, so that small blocks, and
  * those that were freed, ask the system for little or nothing. */
 #include "base/disk.h"
+#include "base/number.h"
+#include "core/status.h"
 #include "stores/store.h"
 
 #include <fcntl.h>

@@ -4,6 +4,7 @@
  * all modes. What the file must provide for a block is asked for afterwards (store_room.c); when it
  * cannot, the block is given back. */
 #include "stores/store.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <sys/resource.h>

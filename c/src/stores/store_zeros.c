@@ -5,6 +5,7 @@
  * meanwhile. Into holes they are written while nobody else can have the file open, because somebody else
  * may write there too. */
 #include "stores/store.h"
+#include "base/number.h"
 
 #include <linux/fiemap.h>
 #include <linux/fs.h>

@@ -34,7 +34,9 @@ public:
   explicit PlaceGuard(DeviceGuard<T, N> guard) : device_(std::move(guard)) {}
 
   /* The elements, for as long as this lives. */
-  view_type const &view() const noexcept { return host_ ? host_->view() : device_->view(); }
+  view_type const &view() const noexcept {
+    return host_ ? host_->view() : device_->view(); // NOLINT(bugprone-unchecked-optional-access)
+  }
   view_type const &operator*() const noexcept { return view(); }
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }

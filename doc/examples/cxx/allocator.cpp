@@ -5,7 +5,7 @@
 
 int main() {
   /* [allocator] */
-  umem::MMap map = umem::MMap::scratch(); /* more than fits RAM goes to the disk */
+  umem::MMap map = umem::MMap::scratch(); /* if RAM is full, the system moves pages to the disk */
   std::vector<double, umem::Allocator<double>> values(1000, 0.5, map);
   values.push_back(1.5);
   std::printf("%g\n", values.back());

@@ -25,10 +25,10 @@ int main() {
   /* [/ghosts] */
 
   /* [copies] */
-  u = v;                                          /* the elements, into u's memory */
-  inner = v;                                      /* the elements too: its ghost cells stay */
-  umem::Array<double, 2> in_ram(v, umem::Host()); /* a deep copy in another place */
-  umem::Array<double const, 2> finished = std::move(in_ram); /* can only be read */
+  u = v;     /* copies the elements into the memory of u */
+  inner = v; /* copies the elements; the ghost cells of inner stay */
+  umem::Array<double, 2> in_ram(v, umem::Host());            /* a deep copy in another place */
+  umem::Array<double const, 2> finished = std::move(in_ram); /* read-only */
   std::printf("%g %g %g\n", u.get(2, 3), inner.get(-1, 0), finished.get(2, 3));
   /* [/copies] */
 

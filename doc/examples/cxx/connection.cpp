@@ -9,7 +9,7 @@ static void work(umem::Context const &place) {
   umem::Connection ram(place, table.adr(), table.size(), umem::Host());
   auto *x = static_cast<double *>(ram.data());
   x[2] = 1.5;
-  ram.sync_back(); /* the buffer is up to date */
+  ram.sync_back(); /* now the buffer is up to date */
   /* [/connection] */
 
   double third = 0;

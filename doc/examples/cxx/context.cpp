@@ -1,4 +1,4 @@
-/* Contexts are handles: a function for all places is no template. */
+/* Contexts are handles: a function for all places need not be a template. */
 #include <cstdio>
 #include <string>
 #include <umem.hpp>
@@ -8,7 +8,7 @@
 static umem::Buffer keep(umem::Context const &place, std::string const &text) {
   umem::Buffer buffer(place, text.size());
   buffer.copy_from(text.data(), text.size());
-  return buffer; /* keeps its context alive */
+  return buffer; /* the buffer keeps its context alive */
 }
 
 static std::string text_of(umem::Buffer const &buffer) {
@@ -28,7 +28,7 @@ int main() {
 
   /* [questions] */
   umem::MMap map = umem::MMap::scratch();
-  umem::Context same = map; /* another handle of it */
+  umem::Context same = map; /* another handle of the same context */
   std::printf("%d %d %d\n", same == map, map.is_cpu_accessible(),
               umem::File::scratch().is_cpu_accessible());
   /* [/questions] */

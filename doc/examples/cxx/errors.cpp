@@ -15,13 +15,13 @@ int main() {
   umem::Array<double, 2> u({3, 4});
   try {
     u.set(1.0, 3, 0);
-  } catch (std::out_of_range const &failure) { /* by what the standard library calls it */
+  } catch (std::out_of_range const &failure) { /* by the class of the standard library */
     std::printf("%s\n", failure.what());
   }
 
   try {
     umem::Array<double, 2> huge({umem::index(1) << 40, umem::index(1) << 40});
-  } catch (umem::error const &failure) { /* any of umem */
+  } catch (umem::error const &failure) { /* any failure of umem */
     std::printf("%s\n", failure.message());
   }
   /* [/kinds] */

@@ -1,4 +1,4 @@
-/* Doubles numbers on a GPU, or in RAM where there is none. */
+/* Doubles numbers on a GPU, or in RAM if there is no GPU. */
 #include <cstdio>
 #include <umem.hpp>
 

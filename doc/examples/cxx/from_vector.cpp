@@ -5,7 +5,7 @@
 #include <umem/reduce.hpp>
 
 int main() {
-  umem::Array<double, 2> u({3, 4}); /* in RAM; with a context behind the extents, anywhere */
+  umem::Array<double, 2> u({3, 4}); /* in RAM; a context after the extents names another place */
   {
     auto x = u.host(umem::discard);
     for (umem::index i = 0; i < u.extent(0); i++)
@@ -13,8 +13,8 @@ int main() {
   }
 
   auto x = u.host(umem::read);
-  std::printf("%g\n", umem::sum(umem::on_host, x->select(1, 2))); /* of a column */
-  x.release(); /* while it lives, set is refused */
+  std::printf("%g\n", umem::sum(umem::on_host, x->select(1, 2))); /* the sum of a column */
+  x.release(); /* while the guard lives, set throws */
 
   try {
     u.set(1, 3, 0);
@@ -22,7 +22,7 @@ int main() {
     std::printf("out of range\n");
   }
 
-  umem::Array<double, 2> copy(u, umem::File("copy.bin", "w+")); /* a copy that is a file */
+  umem::Array<double, 2> copy(u, umem::File("copy.bin", "w+")); /* a copy in a file */
   copy.set(100, 0, 0);
   copy.flush();
 }

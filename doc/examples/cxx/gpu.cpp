@@ -1,4 +1,4 @@
-/* Transposes a matrix on the GPU where there is one, and in RAM elsewhere. */
+/* Transposes a matrix on the GPU if there is one, and in RAM otherwise. */
 #include <cstdio>
 #include <iostream>
 #include <umem.hpp>

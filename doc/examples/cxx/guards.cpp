@@ -3,7 +3,7 @@
 #include <umem.hpp>
 
 /* [view] */
-/* Works on memory, whatever it belongs to. */
+/* Works on a view of any memory. */
 static double total(umem::View<double const, 2> x) {
   double sum = 0;
   for (umem::index i = 0; i < x.extent(0); i++)
@@ -16,11 +16,11 @@ int main() {
   /* [guards] */
   umem::Array<double, 2> u({3, 4}, umem::File::scratch());
   {
-    auto x = u.host(umem::discard); /* every element is going to be written */
+    auto x = u.host(umem::discard); /* the program will write every element */
     for (umem::index i = 0; i < x.size(); i++) x[i] = 0.5;
   } /* here the guard ends */
 
-  std::printf("%g\n", total(u.host(umem::read))); /* this one ends with the statement */
+  std::printf("%g\n", total(u.host(umem::read))); /* this guard ends with the statement */
   /* [/guards] */
 
   /* [refused] */
@@ -31,7 +31,7 @@ int main() {
   } catch (umem::locked_error const &failure) {
     std::printf("%s\n", failure.message());
   }
-  x.release(); /* x is empty from now on */
+  x.release(); /* do not use x any more */
   u.sync_to_device();
   /* [/refused] */
 }

@@ -1,4 +1,4 @@
-/* Numbers for elements that do not lie one behind the other. */
+/* Numbers for elements that do not follow each other in memory. */
 #include <cstdio>
 #include <vector>
 #include <umem.hpp>
@@ -8,7 +8,7 @@
 static std::vector<int> flat(umem::View<int const, 2> view) {
   std::vector<int> values(static_cast<std::size_t>(view.size()));
   umem::for_indexer(view, [&](auto indexer) {
-    using Number = typename decltype(indexer)::integer; /* of 32 bits where that is enough */
+    using Number = typename decltype(indexer)::integer; /* 32 bits if this is enough */
     for (Number n = 0; n < indexer.size(); ++n)
       values[static_cast<std::size_t>(n)] = view(indexer.indices(n));
   });

@@ -1,4 +1,4 @@
-# The commands for programs in C++, after those of build in ../install.sh.
+# The commands for programs in C++, after those of build in ../install/install.sh.
 
 # [package]
 cmake -S first -B first/build -DCMAKE_PREFIX_PATH="$HOME/opt/umem"

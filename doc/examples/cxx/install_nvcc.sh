@@ -1,4 +1,4 @@
-# The same with nvcc, which wants options for the linker in its own way.
+# The same with nvcc, which needs -Xlinker before options of the linker.
 
 # [nvcc]
 export PKG_CONFIG_PATH="$HOME/opt/umem/lib/pkgconfig"

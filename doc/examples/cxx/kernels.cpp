@@ -1,4 +1,4 @@
-/* Loops over elements and indices: on the CPU here; compiled by nvcc, as kernels of a GPU too. */
+/* Loops over elements and indices: on the CPU here, and as kernels on a GPU if nvcc compiles the file. */
 #include <cmath>
 #include <iostream>
 #include <umem.hpp>
@@ -62,7 +62,7 @@ int main() {
 
   /* [range] */
   auto grid = umem::Array<double, 2>::zeros({3, 4}, umem::Host(), {{1, 1}, {}, 0});
-  umem::for_each(grid, umem::interior(grid, -1), SetTo{7}); /* ghost cells too */
+  umem::for_each(grid, umem::interior(grid, -1), SetTo{7}); /* also ghost cells */
   umem::for_each(grid, grid.extents(), SetTo{0});
   umem::for_each_indexed(grid, umem::interior(grid), SetToIndices());
   umem::for_each_indexed(grid, {{0, -1}, {3, 0}}, SetToIndices()); /* a face */
@@ -96,7 +96,7 @@ int main() {
   /* [run] */
   auto u = umem::Array<double, 2>::zeros({4, 4}), next = u;
   u.set(16, 0, 1);
-  next.set(16, 0, 1); /* a boundary that both have */
+  next.set(16, 0, 1); /* both arrays have this boundary */
   double change = step(*u.host(umem::read), *next.host(umem::write));
   std::cout << change << '\n' << next << '\n';
   /* [/run] */

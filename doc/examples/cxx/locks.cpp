@@ -1,4 +1,4 @@
-/* An array for one owner alone. */
+/* An array that is reserved for one owner. */
 #include <cstdio>
 #include <umem.hpp>
 

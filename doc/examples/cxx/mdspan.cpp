@@ -1,4 +1,4 @@
-/* A view as an mdspan, where there is one. */
+/* A view as an mdspan, if the compiler has mdspan. */
 #include <cstdio>
 #include <umem.hpp>
 #include <umem/mdspan.hpp>

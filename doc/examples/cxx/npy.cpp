@@ -1,4 +1,4 @@
-/* Arrays to and from .npy files, and on streams. */
+/* Arrays in .npy files, and printed to streams. */
 #include <iostream>
 #include <umem.hpp>
 #include <umem/npy.hpp>
@@ -12,7 +12,7 @@ int main() {
   }
   /* [npy] */
   umem::save_npy("u.npy", u);
-  auto v = umem::load_npy<float, 2>("u.npy", umem::File::scratch()); /* or another place */
+  auto v = umem::load_npy<float, 2>("u.npy", umem::File::scratch()); /* or any other context */
   std::cout << v << '\n';
   /* [/npy] */
 

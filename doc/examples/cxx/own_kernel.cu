@@ -1,4 +1,4 @@
-/* A kernel of one's own takes a view. */
+/* Your own kernel takes a view. */
 #include <cstdio>
 #include <umem.hpp>
 
@@ -9,7 +9,7 @@ __global__ void scale(umem::View<double, 1> x, double factor) {
 }
 
 static void twice(umem::Array<double, 1> &array) {
-  auto x = array.device(umem::write); /* on the GPU, whichever side was current */
+  auto x = array.device(umem::write); /* the elements are on the GPU now */
   scale<<<static_cast<unsigned>((x.size() + 255) / 256), 256>>>(*x, 2);
   if (cudaGetLastError() != cudaSuccess) throw umem::runtime_error("scale is not launched");
 }

@@ -1,4 +1,4 @@
-/* Doubles numbers on a GPU, with CUDA alone. */
+/* Doubles numbers on a GPU, with CUDA only. */
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

@@ -1,4 +1,4 @@
-/* A pool, what goes over it, and contexts by name. */
+/* A pool, adaptors, and contexts by name. */
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -15,7 +15,7 @@ static void work(umem::Context const &place) {
 }
 
 /* [hook] */
-/* The message, left out here, says which byte of which block. */
+/* The message, which this program does not print, names the byte and the block. */
 static void tell(void *, umemStatusType type, char const *, void *) {
   std::printf("hook: %s\n", umem_get_status_name(type));
 }
@@ -26,7 +26,7 @@ int main() {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   options.growth = 1 << 20; /* bytes of a chunk */
   umem::Pool pool(umem::File::scratch(), options);
-  umem::Array<double, 2> u({51, 51}, pool); /* lives in the file */
+  umem::Array<double, 2> u({51, 51}, pool); /* in the file */
   std::printf("%d chunk\n", static_cast<int>(pool.stats().chunks));
   /* [/pool] */
 
@@ -60,13 +60,13 @@ int main() {
   {
     umem::Buffer name(debug, 5);
     std::strcpy(static_cast<char *>(name.data()), "hello"); /* and a zero: one byte too many */
-  } /* the destructor throws nothing; the hook is told */
+  } /* the destructor does not throw; umem calls the hook */
   umem_set_failure_hook(nullptr, nullptr);
 
   umem::Buffer name(debug, 5);
   std::strcpy(static_cast<char *>(name.data()), "world");
   try {
-    debug.check(); /* looks at all blocks, here and now */
+    debug.check(); /* checks all blocks now */
   } catch (umem::index_error const &) {
     std::printf("%d faults\n", static_cast<int>(debug.figures().faults));
   }
@@ -85,7 +85,7 @@ int main() {
   umem::Buffer urgent(retry, 900);
   try {
     umem::Buffer another(retry, 900);
-  } catch (std::length_error const &error) { /* what the function has thrown */
+  } catch (std::length_error const &error) { /* the exception of the function */
     std::printf("%s\n", error.what());
   }
   /* [/retry] */
@@ -111,6 +111,6 @@ int main() {
   /* [default] */
   umem::set_default_context(place); /* keeps it alive */
   work(umem::default_context());
-  umem::set_default_context(umem::Context()); /* what it was */
+  umem::set_default_context(umem::Context()); /* the default as before */
   /* [/default] */
 }

@@ -1,4 +1,4 @@
-/* A value that loops read where they run. */
+/* A value that loops read, on the CPU or on a GPU. */
 #include <cstdio>
 #include <umem.hpp>
 

@@ -1,10 +1,10 @@
-/* Shape, for a number of dimensions that is known at run time only. */
+/* Shape, for a number of dimensions that is known only at run time. */
 #include <cstdio>
 #include <cstdlib>
 #include <umem.hpp>
 
 /* [parse] */
-/* The extents in words such as "3x4x5". */
+/* The extents in a text such as "3x4x5". */
 static umem::Shape parse(char const *words) {
   umem::Shape shape;
   for (char *end = nullptr;; words = end + 1) {

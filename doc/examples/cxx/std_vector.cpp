@@ -10,7 +10,7 @@ int main() {
   for (std::size_t i = 0; i < rows; i++)
     for (std::size_t j = 0; j < columns; j++) u[i * columns + j] = static_cast<double>(10 * i + j);
 
-  double sum = 0; /* of a column */
+  double sum = 0; /* the sum of a column */
   for (std::size_t i = 0; i < rows; i++) sum += u[i * columns + 2];
   std::printf("%g\n", sum);
 

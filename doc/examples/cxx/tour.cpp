@@ -1,4 +1,4 @@
-/* From a context to a file, by way of a buffer, an array and a kernel. */
+/* A context, a buffer, an array, a kernel and a file. */
 #include <cstdio>
 #include <iostream>
 #include <umem.hpp>

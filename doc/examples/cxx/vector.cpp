@@ -1,4 +1,4 @@
-/* Work arrays on any context. */
+/* Temporary arrays on any context. */
 #include <cstdio>
 #include <numeric>
 #include <vector>
@@ -20,7 +20,7 @@ int main() {
 
   /* [view] */
   umem::Vector<int> numbers = umem::Vector<int>::zeroed(umem::Host(), 4);
-  for (int &number : numbers) number = 7; /* where the CPU has access */
+  for (int &number : numbers) number = 7; /* if the CPU has access */
   umem::View<int, 1> view = numbers.view();
   std::printf("%d\n", view(3));
   /* [/view] */

@@ -1,4 +1,4 @@
-/* Views of memory that something else owns. */
+/* Views of memory that another object owns. */
 #include <cstdio>
 #include <numeric>
 #include <vector>
@@ -9,7 +9,7 @@ int main() {
   std::vector<int> memory(12);
   std::iota(memory.begin(), memory.end(), 0);
   umem::View<int, 2> a(memory.data(), {3, 4});
-  a(0, 1) = 100; /* checked where UMEM_CHECKS is 1 */
+  a(0, 1) = 100; /* umem checks the indices if UMEM_CHECKS is 1 */
 
   auto column = a.select(1, 3); /* View<int, 1>: 3, 7, 11 */
   auto every_other = a.slice(1, 0, 4, 2);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <umem.h>
 
+#include "core/order.h"
+
 /* ---- a context that counts its calls ---- */
 
 typedef struct Counted {
@@ -23,6 +25,7 @@ typedef struct Counted {
   bool alloc_is_mute; /* returns null without a status */
   bool set_fails;
   bool dtor_fails;
+  bool captured;
 } Counted;
 
 static Counted *counted_of(umemVirtual *ctx) { return (Counted *)ctx; }
@@ -76,6 +79,8 @@ static void counted_dtor(umemVirtual *ctx) {
   counted_of(ctx)->dtors++;
   if (counted_of(ctx)->dtor_fails) umemVirtual_fail(ctx, umemIOError, "cannot close");
 }
+
+static bool counted_is_captured(umemVirtual *ctx) { return counted_of(ctx)->captured; }
 
 static umemVirtual *counted_upstream(umemVirtual *ctx) { return counted_of(ctx)->upstream; }
 
@@ -292,6 +297,67 @@ static void what_a_decorator_lacks_is_asked_of_its_upstream(void **state) {
   umem_dtor(&inner);
 }
 
+/* Only umemOrdered contexts are asked: nothing else has a queue. */
+static void whether_work_is_recorded_is_asked_of_the_innermost(void **state) {
+  (void)state;
+  static struct umemVtbl const vtbl = {.is_captured = counted_is_captured};
+  Counted inner, middle, outer;
+  construct(&inner, &vtbl, NULL);
+  open_decorator(&middle, &inner.super);
+  open_decorator(&outer, &middle.super);
+  umemVirtual *const layers[] = {&inner.super, &middle.super, &outer.super};
+  for (int round = 0; round < 4; round++) {
+    inner.captured = round & 1;
+    for (int i = 0; i < 3; i++) {
+      if (round & 2) layers[i]->capabilities |= umemOrdered;
+      assert_true(umem_is_captured(layers[i]) == (round == 3));
+    }
+  }
+  inner.super.vtbl_size =
+      offsetof(struct umemVtbl, is_captured); /* compiled against an older umem */
+  for (int i = 0; i < 3; i++) assert_false(umem_is_captured(layers[i]));
+  for (int i = 2; i >= 0; i--) umem_dtor(layers[i]);
+}
+
+static bool fail_is_captured(umemVirtual *ctx) {
+  umemVirtual_fail(ctx, umemIOError, "cannot tell");
+  return true;
+}
+
+/* What the method records is no failure of the call that asks. */
+static void asking_whether_work_is_recorded_fails_nowhere(void **state) {
+  (void)state;
+  static struct umemVtbl const vtbl = {.is_captured = fail_is_captured};
+  Counted ctx;
+  construct(&ctx, &vtbl, NULL);
+  ctx.super.capabilities |= umemOrdered;
+  uint64_t before = umem_thread_failures();
+  assert_true(umem_is_captured(&ctx.super));
+  assert_true(umem_thread_failures() == before);
+  assert_int_equal(umem_get_status(&ctx), umemOK);
+  umem_dtor(&ctx);
+}
+
+/* Whoever connects waits for the queues of both sides, through all layers. */
+static void connections_wait_for_both_sides(void **state) {
+  (void)state;
+  Counted inner, outer, other;
+  open_counted(&inner);
+  open_decorator(&outer, &inner.super);
+  open_counted(&other);
+  uintptr_t adr = umem_alloc(&inner, 100);
+  uintptr_t there = umem_connect(&inner, adr, 100, &other, 0);
+  assert_true(there != 0 && there != adr);
+  assert_true(inner.synchronized >= 1 && other.synchronized >= 1);
+  inner.synchronized = other.synchronized = 0;
+  assert_int_equal(umem_disconnect(&outer, adr, &other, there, 0), umemOK);
+  assert_true(inner.synchronized == 1 && other.synchronized == 1);
+  umem_free(&inner, adr);
+  umem_dtor(&outer);
+  umem_dtor(&inner);
+  umem_dtor(&other);
+}
+
 /* The upstream must outlive its decorators; one that does not is told of. */
 static void a_dead_upstream_is_a_failure(void **state) {
   (void)state;
@@ -354,6 +420,9 @@ int main(void) {
       cmocka_unit_test(a_sync_that_moves_nothing_needs_the_right),
       cmocka_unit_test(default_set_waits_for_ordered_contexts),
       cmocka_unit_test(what_a_decorator_lacks_is_asked_of_its_upstream),
+      cmocka_unit_test(whether_work_is_recorded_is_asked_of_the_innermost),
+      cmocka_unit_test(asking_whether_work_is_recorded_fails_nowhere),
+      cmocka_unit_test(connections_wait_for_both_sides),
       cmocka_unit_test(a_dead_upstream_is_a_failure),
       cmocka_unit_test(the_end_is_called_once),
       cmocka_unit_test(failures_of_the_end_can_be_read),

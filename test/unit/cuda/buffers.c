@@ -14,16 +14,20 @@
 #include <unistd.h>
 
 #include "fake/cudart.h"
+#include "core/guard.h"
+#include "cuda/cuda_buffers.h"
+#include "cuda/cuda_gpus.h"
 #include "cuda/cuda_staging.h"
 
 enum { count = 8 };
 
 static umemCudaRt table; /* the double */
 
-/* ---- a place ---- */
+/* ---- the buffers of a GPU ---- */
 
 static umemHost ctx; /* that failures are recorded on */
-static umemCudaPlace place;
+static umemCudaGpu *gpu;
+static umemCudaBuffers buffers;
 
 static int set_up(void **state) {
   (void)state;
@@ -31,21 +35,20 @@ static int set_up(void **state) {
   table = *fake_cudart();
   umemCudaRt_replace(&table);
   umemHost_ctor(&ctx);
-  memset(&place, 0, sizeof place);
-  place.gpu = umemCudaGpu_open(&ctx.super, 0);
-  assert_non_null(place.gpu);
-  umemCuda_buffers_ctor(&place);
+  gpu = umemCudaGpu_open(&ctx.super, 0);
+  assert_non_null(gpu);
+  umemCudaBuffers_ctor(&buffers, gpu);
   return 0;
 }
 
-static void close_place(void) {
-  umem_dtor(&place.buffers);
-  umemCudaGpu_close(place.gpu);
+static void close_buffers(void) {
+  umem_dtor(&buffers);
+  umemCudaGpu_close(gpu);
 }
 
 static int tear_down(void **state) {
   (void)state;
-  close_place();
+  close_buffers();
   umem_dtor(&ctx);
   umemCuda_set_staging(0, 0);
   assert_int_equal(umem_thread_status(), umemOK);
@@ -70,9 +73,9 @@ static void test_it_is_a_plain_host(void **state) {
   (void)state;
   umemHost other;
   umemHost_ctor(&other);
-  assert_true(umem_is_plain_host(&place.buffers.super));
-  assert_string_equal(umem_get_device_name(&place.buffers), "Host");
-  assert_true(umem_is_same_device(&place.buffers, &other));
+  assert_true(umem_is_plain_host(&buffers.host.super));
+  assert_string_equal(umem_get_device_name(&buffers), "Host");
+  assert_true(umem_is_same_device(&buffers, &other));
   umem_dtor(&other);
 }
 
@@ -82,31 +85,31 @@ static void test_sizes_that_chunks_serve(void **state) {
                           umemStagingChunk + 1};
   bool const pinned[] = {false, false, true, true, false};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    uintptr_t adr = umem_alloc(&place.buffers, sizes[i]);
+    uintptr_t adr = umem_alloc(&buffers, sizes[i]);
     assert_int_not_equal(adr, 0);
-    assert_int_equal(adr % place.buffers.super.alignment, 0);
+    assert_int_equal(adr % buffers.host.super.alignment, 0);
     assert_int_equal(is_pinned(adr), pinned[i]);
-    assert_int_equal(umem_set(&place.buffers, adr, 1, sizes[i]), umemOK);
-    umem_free(&place.buffers, adr);
+    assert_int_equal(umem_set(&buffers, adr, 1, sizes[i]), umemOK);
+    umem_free(&buffers, adr);
   }
 }
 
 static void test_all_ways_to_allocate(void **state) {
   (void)state;
   size_t nbytes = umemStagingChunk / 2;
-  uintptr_t adr = umem_alloc(&place.buffers, nbytes);
-  umem_set(&place.buffers, adr, 1, nbytes);
-  umem_free(&place.buffers, adr);
-  adr = umem_calloc(&place.buffers, nbytes, 1);
+  uintptr_t adr = umem_alloc(&buffers, nbytes);
+  umem_set(&buffers, adr, 1, nbytes);
+  umem_free(&buffers, adr);
+  adr = umem_calloc(&buffers, nbytes, 1);
   for (size_t i = 0; i < nbytes; i++) assert_int_equal(((char *)adr)[i], 0);
   ((char *)adr)[77] = 7;
-  adr = umem_realloc(&place.buffers, adr, nbytes, 4 * nbytes);
+  adr = umem_realloc(&buffers, adr, nbytes, 4 * nbytes);
   assert_int_equal(((char *)adr)[77], 7);
-  umem_free(&place.buffers, adr);
-  adr = umem_aligned_alloc(&place.buffers, 4096, nbytes);
+  umem_free(&buffers, adr);
+  adr = umem_aligned_alloc(&buffers, 4096, nbytes);
   assert_int_equal(adr % 4096, 0);
-  assert_int_equal(umem_set(&place.buffers, adr, 1, nbytes), umemOK);
-  umem_aligned_free(&place.buffers, adr);
+  assert_int_equal(umem_set(&buffers, adr, 1, nbytes), umemOK);
+  umem_aligned_free(&buffers, adr);
 }
 
 static void test_beyond_the_bound_memory_is_plain(void **state) {
@@ -114,16 +117,16 @@ static void test_beyond_the_bound_memory_is_plain(void **state) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 2), umemOK);
   uintptr_t adr[4];
   for (int i = 0; i < 4; i++) {
-    adr[i] = umem_alloc(&place.buffers, 64 << 10);
+    adr[i] = umem_alloc(&buffers, 64 << 10);
     assert_int_equal(is_pinned(adr[i]), i < 2);
     memset((void *)adr[i], i, 64 << 10);
   }
-  umem_free(&place.buffers, adr[1]);
-  uintptr_t again = umem_alloc(&place.buffers, 64 << 10);
+  umem_free(&buffers, adr[1]);
+  uintptr_t again = umem_alloc(&buffers, 64 << 10);
   assert_int_equal(again, adr[1]);
-  umem_free(&place.buffers, again);
+  umem_free(&buffers, again);
   for (int i = 0; i < 4; i++)
-    if (i != 1) umem_free(&place.buffers, adr[i]);
+    if (i != 1) umem_free(&buffers, adr[i]);
 }
 
 static void test_where_nothing_can_be_pinned_memory_is_plain(void **state) {
@@ -132,13 +135,13 @@ static void test_where_nothing_can_be_pinned_memory_is_plain(void **state) {
   char const *const functions[] = {"host_alloc", "context_push", "context_current"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     fake_cudart_fail_in(functions[i], 1, umemCudaNotPermitted);
-    uintptr_t adr = umem_alloc(&place.buffers, 64 << 10);
+    uintptr_t adr = umem_alloc(&buffers, 64 << 10);
     fake_cudart_fail(0, 0);
     assert_int_not_equal(adr, 0);
     assert_false(is_pinned(adr));
-    umem_free(&place.buffers, adr);
+    umem_free(&buffers, adr);
     assert_int_equal(umem_thread_status(), umemOK);
-    assert_int_equal(umem_get_status(&place.buffers), umemOK);
+    assert_int_equal(umem_get_status(&buffers), umemOK);
   }
   assert_int_equal(fake_cudart()->last_error(), 0);
 }
@@ -149,13 +152,12 @@ static void *use_buffers(void *argument) {
   unsigned char value = *(unsigned char *)argument;
   for (unsigned i = 0; i < 200; i++) {
     size_t nbytes = (size_t)(1 + i % 5) << 16;
-    unsigned char *bytes = (unsigned char *)umem_alloc(&place.buffers, nbytes);
+    unsigned char *bytes = (unsigned char *)umem_alloc(&buffers, nbytes);
     if (!bytes) return NULL;
     bytes[0] = bytes[nbytes - 1] = value;
-    if (i % 16 == 0)
-      umem_aligned_free(&place.buffers, umem_aligned_alloc(&place.buffers, 64, nbytes));
+    if (i % 16 == 0) umem_aligned_free(&buffers, umem_aligned_alloc(&buffers, 64, nbytes));
     bool kept = bytes[0] == value && bytes[nbytes - 1] == value;
-    umem_free(&place.buffers, (uintptr_t)bytes);
+    umem_free(&buffers, (uintptr_t)bytes);
     if (!kept) return NULL;
   }
   return argument;
@@ -181,21 +183,21 @@ static void test_threads(void **state) {
 
 static int use_in_child(uintptr_t inherited) {
   size_t nbytes = umemStagingChunk;
-  uintptr_t adr = umem_alloc(&place.buffers, nbytes);
+  uintptr_t adr = umem_alloc(&buffers, nbytes);
   if (!adr || adr == inherited) return 1;
   memset((void *)adr, 1, nbytes);
-  umem_free(&place.buffers, adr);
-  umem_free(&place.buffers, inherited);
+  umem_free(&buffers, adr);
+  umem_free(&buffers, inherited);
   if (umemCuda_set_staging(64 << 10, 0) != umemOK) return 2;
-  close_place();
+  close_buffers();
   return 0;
 }
 
 static void test_a_child_of_fork_calls_nothing(void **state) {
   (void)state;
-  uintptr_t idle = umem_alloc(&place.buffers, umemStagingChunk);
-  uintptr_t lent = umem_alloc(&place.buffers, umemStagingChunk);
-  umem_free(&place.buffers, idle);
+  uintptr_t idle = umem_alloc(&buffers, umemStagingChunk);
+  uintptr_t lent = umem_alloc(&buffers, umemStagingChunk);
+  umem_free(&buffers, idle);
   pid_t child = fork();
   assert_int_not_equal(child, -1);
   if (!child) {
@@ -207,7 +209,7 @@ static void test_a_child_of_fork_calls_nothing(void **state) {
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
   assert_true(is_pinned(lent));
-  umem_free(&place.buffers, lent);
+  umem_free(&buffers, lent);
 }
 
 int main(void) {

@@ -8,6 +8,7 @@
 
 #include "backends.h"
 #include "fake/fake.h"
+#include "core/order.h"
 #include "cuda/cuda_staging.h"
 
 enum { n = 5000, large = umemStagingToDevice + (1 << 20) }; /* large is staged, both ways */
@@ -378,6 +379,41 @@ static void launch(void *graph) {
   expect_ok(umem_synchronize(&a));
 }
 
+static uint64_t info_stream_of(void *ctx) {
+  umemInfo info = UMEM_INFO_INIT;
+  expect_ok(umem_get_info(ctx, &info));
+  return info.stream;
+}
+
+/* Each layer over a stream answers for it, and only those over this one. */
+static void layers_answer_for_their_stream(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemPool pool;
+  umemCudaAsync legacy;
+  expect_ok(umemLimit_ctor(&limit, &a, SIZE_MAX));
+  expect_ok(umemPool_ctor(&pool, &limit, NULL));
+  expect_ok(umemCudaAsync_ctor(&legacy, 0, 0));
+  void *const over_a[] = {&a, &limit, &pool}, *const others[] = {&b,     &other,  &legacy,
+                                                                 &plain, &pinned, &host};
+  for (size_t i = 0; i < 3; i++) assert_true(info_stream_of(over_a[i]) == (uintptr_t)stream_of(&a));
+  assert_true(info_stream_of(&b) == (uintptr_t)stream_of(&b));
+  assert_true(info_stream_of(&legacy) == 0);
+  for (size_t i = 3; i < 6; i++) assert_true(info_stream_of(others[i]) == UMEM_UNKNOWN);
+  for (int captured = 0; captured < 2; captured++) {
+    if (captured) ok(fake_cudart_begin_capture(stream_of(&a)));
+    for (size_t i = 0; i < 3; i++) assert_true(umem_is_captured(over_a[i]) == captured);
+    for (size_t i = 0; i < 6; i++) assert_false(umem_is_captured(others[i]));
+    for (size_t i = 0; i < 3; i++)
+      assert_true(info_stream_of(over_a[i]) == (uintptr_t)stream_of(&a));
+  }
+  end_capture();
+  for (size_t i = 0; i < 3; i++) assert_false(umem_is_captured(over_a[i]));
+  umem_dtor(&legacy);
+  umem_dtor(&pool);
+  umem_dtor(&limit);
+}
+
 static void captured_work_is_recorded(void **state) {
   (void)state;
   static unsigned char bytes[n], back[large];
@@ -540,6 +576,7 @@ static void a_context_may_end_while_it_is_captured(void **state) {
         ORDER_TEST(set_up, partly_pinned_memory_is_unpinned),                                      \
         ORDER_TEST(set_up, strided_copies_are_late_only_when_pinned),                              \
         ORDER_TEST(set_up, the_legacy_stream_is_one_for_all),                                      \
+        ORDER_TEST(set_up, layers_answer_for_their_stream),                                        \
         ORDER_TEST(set_up, captured_work_is_recorded),                                             \
         ORDER_TEST(set_up, what_cannot_be_captured_leaves_the_capture_whole),                      \
         ORDER_TEST(set_up, other_contexts_do_not_break_a_capture),                                 \

@@ -314,7 +314,7 @@ static void a_crash_stays(void **state) {
   ok(rt->get_device(&device));
   enter(1); /* another device does not notice, but for what it has of the first */
   ok(rt->malloc(&other, 1));
-  refused(rt->memcpy(other, adr, 1, umemCudaAnyKind), umemCudaIllegalAddress);
+  refused(rt->memcpy(other, adr, 1, umemCudaAnyDirection), umemCudaIllegalAddress);
   ok(rt->free(other));
   leave(1);
   leave(0); /* the context takes its block along */

@@ -36,7 +36,7 @@ static void work_is_late(void **state) {
   assert_int_equal(fake_cudart_done().pageable, 2);
 
   pageable = 4;
-  ok(rt->memcpy_async(pinned, &pageable, 1, umemCudaAnyKind, stream)); /* within the host */
+  ok(rt->memcpy_async(pinned, &pageable, 1, umemCudaAnyDirection, stream)); /* within the host */
   assert_int_equal(pinned[0], 4);
 
   ok(rt->memset_async(adr, 3, 1, stream));
@@ -134,7 +134,7 @@ static void peer_copies_tell_their_route(void **state) {
   refused(rt->enable_peer_access(1), umemCudaPeerAlreadyEnabled);
   assert_int_not_equal(rt->enable_peer_access(2), umemCudaSuccess);
   ok(rt->memset_async(here, 4, 8, NULL));
-  ok(rt->memcpy_async(there, here, 8, umemCudaAnyKind, NULL));
+  ok(rt->memcpy_async(there, here, 8, umemCudaAnyDirection, NULL));
   umemCudaBox box = {there, 4, 2, here, 4, 2, 2, 2, 1};
   ok(rt->memcpy_box_peer_async(&box, 1, 0, NULL));
   ok(rt->stream_synchronize(NULL));
@@ -319,11 +319,11 @@ static void pools_allow_peers(void **state) {
   ok(rt->pool_malloc(&there, 8, pool, NULL));
   ok(rt->malloc(&here, 8));
   ok(rt->enable_peer_access(1)); /* is not enough */
-  ok(rt->memcpy_async(there, here, 8, umemCudaAnyKind, NULL));
+  ok(rt->memcpy_async(there, here, 8, umemCudaAnyDirection, NULL));
   assert_int_equal(fake_cudart_done().indirect_peer, 1);
   ok(rt->pool_allow(pool, 0));
   assert_int_not_equal(rt->pool_allow(pool, 2), umemCudaSuccess);
-  ok(rt->memcpy_async(there, here, 8, umemCudaAnyKind, NULL));
+  ok(rt->memcpy_async(there, here, 8, umemCudaAnyDirection, NULL));
   assert_int_equal(fake_cudart_done().direct_peer, 1);
   ok(rt->pool_free(there, NULL));
   ok(rt->free(here));

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "fake/cudart.h"
-#include "cuda/cuda_gpu.h"
+#include "cuda/cuda_pin.h"
 
 static size_t const large = (5u << 20) + 4321;
 

@@ -14,7 +14,7 @@ static void test_all_bytes_arrive_through_small_chunks(void **state) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 7), umemOK);
   there_and_back(*state, from + 777, 1, 3, 5);
   there_and_back(*state, 2 * from + 1, 0, 1, 6);
-  assert_int_equal(live_chunks(), 7); /* of which three lanes use six */
+  assert_int_equal(live_chunks(), 7); /* of which three channels use six */
 }
 
 static void test_all_bytes_arrive_through_large_chunks(void **state) {
@@ -27,7 +27,7 @@ static void test_short_copies_are_declined(void **state) {
   Bench *bench = *state;
   Block block = block_make(from);
   unsigned long before = fake_cudart_calls();
-  assert_false(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+  assert_false(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
                               from - 1, umemCudaToDevice));
   assert_int_equal(fake_cudart_calls(), before);
   assert_int_equal(umem_get_status(&bench->ctx), umemOK);
@@ -59,14 +59,14 @@ static void check_order(Bench *bench, void *stream) {
   assert_non_null(seen);
   memset(block.bytes, 1, nbytes + 2 * margin);
   block_poke(&block);
-  bench->place.stream = stream;
+  bench->state.stream = stream;
   uintptr_t device = (uintptr_t)block.adr;
 
   Kernel before = {&block, seen, 2};
   assert_int_equal(fake_cudart_launch(stream, run_kernel, &before), 0);
   assert_true(fake_cudart_is_late(stream));
   assert_true(
-      umemCuda_stage(&bench->ctx.super, &bench->place, device, host, nbytes, umemCudaToHost));
+      umemCuda_stage(&bench->ctx.super, &bench->state, device, host, nbytes, umemCudaToHost));
   assert_true(is_all(seen, nbytes, 1));
   assert_true(is_all(host, nbytes, 2));
 
@@ -74,14 +74,14 @@ static void check_order(Bench *bench, void *stream) {
   memset(host, 4, nbytes);
   assert_int_equal(fake_cudart_launch(stream, run_kernel, &before), 0);
   assert_true(
-      umemCuda_stage(&bench->ctx.super, &bench->place, device, host, nbytes, umemCudaToDevice));
+      umemCuda_stage(&bench->ctx.super, &bench->state, device, host, nbytes, umemCudaToDevice));
   assert_true(is_all(seen, nbytes, 2));
   Kernel after = {&block, seen, -1};
   assert_int_equal(fake_cudart_launch(stream, run_kernel, &after), 0);
   assert_int_equal(rt->stream_synchronize(stream), 0);
   assert_true(is_all(seen, nbytes, 4));
 
-  bench->place.stream = NULL;
+  bench->state.stream = NULL;
   free(host);
   free(seen);
   block_release(&block);
@@ -101,24 +101,24 @@ static void test_captures_of_others_go_on(void **state) {
   Bench *bench = *state;
   void *captured, *graph;
   assert_int_equal(rt->stream_create(&captured), 0);
-  assert_int_equal(rt->stream_create(&bench->place.stream), 0);
+  assert_int_equal(rt->stream_create(&bench->state.stream), 0);
   size_t nbytes = 2 * from;
   Block block = block_make(nbytes);
   memset(block.bytes, 5, nbytes);
   assert_int_equal(fake_cudart_begin_capture(captured), 0);
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
                              nbytes, umemCudaToDevice));
   assert_int_equal(fake_cudart_end_capture(captured, &graph), 0);
   assert_int_equal(umem_get_status(&bench->ctx), umemOK);
   block_release(&block);
   assert_int_equal(rt->stream_destroy(captured), 0);
-  assert_int_equal(rt->stream_destroy(bench->place.stream), 0);
-  bench->place.stream = NULL;
+  assert_int_equal(rt->stream_destroy(bench->state.stream), 0);
+  bench->state.stream = NULL;
 }
 
 /* ---- the set of chunks ---- */
 
-static void test_chunks_and_lanes_are_used_again(void **state) {
+static void test_chunks_and_channels_are_used_again(void **state) {
   there_and_back(*state, 4 * from, 0, 0, 1);
   FakeCudartLive first = fake_cudart_live();
   size_t chunks = live_chunks();
@@ -135,11 +135,11 @@ static void test_without_chunks_copies_are_declined(void **state) {
   Bench *bench = *state;
   assert_int_equal(umemCuda_set_staging(0, 1), umemOK);
   Block block = block_make(from);
-  umemCudaKind const kinds[] = {umemCudaToDevice, umemCudaToHost};
+  umemCudaDirection const kinds[] = {umemCudaToDevice, umemCudaToHost};
   memset(block.bytes, 3, from + 2 * margin);
   block_poke(&block);
   for (int i = 0; i < 2; i++)
-    assert_false(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+    assert_false(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
                                 from, kinds[i]));
   assert_int_equal(umem_get_status(&bench->ctx), umemOK);
   assert_int_equal(live_chunks(), 1);
@@ -159,7 +159,7 @@ static void test_the_size_can_be_set(void **state) {
 
 static void test_a_lent_chunk_of_another_size_goes_when_it_comes_back(void **state) {
   Bench *bench = *state;
-  umemCudaChunk *chunk = umemCudaChunk_take(bench->place.gpu);
+  umemCudaChunk *chunk = umemCudaChunk_take(bench->state.gpu);
   assert_non_null(chunk);
   assert_int_equal(umemCuda_set_staging(64 << 10, 0), umemOK);
   assert_int_equal(live_chunks(), 1);
@@ -205,8 +205,8 @@ static void test_a_gpu_takes_idle_chunks_of_another(void **state) {
   bench_open(&second, 1);
   there_and_back(&second, 4 * from, 0, 0, 2);
   assert_int_equal(live_chunks(), 2 * threads);
-  umemCudaChunk *chunk = umemCudaChunk_take(second.place.gpu);
-  assert_ptr_equal(chunk->gpu, second.place.gpu); /* whose context it lives in */
+  umemCudaChunk *chunk = umemCudaChunk_take(second.state.gpu);
+  assert_ptr_equal(chunk->gpu, second.state.gpu); /* whose context it lives in */
   umemCudaChunk_give(chunk);
   there_and_back(*state, 4 * from, 0, 0, 3);
   assert_int_equal(live_chunks(), 2 * threads);
@@ -222,7 +222,7 @@ int main(void) {
       CASE(test_order_on_a_stream),
       CASE(test_order_on_the_legacy_stream),
       CASE(test_captures_of_others_go_on),
-      CASE(test_chunks_and_lanes_are_used_again),
+      CASE(test_chunks_and_channels_are_used_again),
       CASE(test_without_chunks_copies_are_declined),
       CASE(test_the_size_can_be_set),
       CASE(test_a_lent_chunk_of_another_size_goes_when_it_comes_back),

@@ -10,7 +10,7 @@
 
 /* One copy with the nth call failing; whether there was no such call. Either it is declined, and
  * nothing is touched or told, or it is done, or it has failed with a status. The next one works. */
-static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaKind kind) {
+static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaDirection kind) {
   size_t nbytes = (kind == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost) + 5;
   size_t room = nbytes + 2 * margin;
   unsigned char *host = malloc(room);
@@ -25,7 +25,7 @@ static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaKind kin
   unsigned long before = fake_cudart_calls();
   fake_cudart_fail(nth, error);
   bool staged =
-      umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, host, nbytes, kind);
+      umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, host, nbytes, kind);
   fake_cudart_fail(0, 0);
   bool over = fake_cudart_calls() - before < nth;
   bool told = umem_get_status(&bench->ctx) != umemOK;
@@ -44,11 +44,11 @@ static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaKind kin
   return over;
 }
 
-static void check_failures(Bench *bench, int error, umemCudaKind kind) {
+static void check_failures(Bench *bench, int error, umemCudaDirection kind) {
   bool over = false;
   for (unsigned long nth = 1; !over; nth++) {
     over = try_nth(bench, nth, error, kind);
-    if (nth % 2) continue; /* every other time from the beginning: chunks and lanes are made */
+    if (nth % 2) continue; /* every other time from the beginning: chunks and channels are made */
     there_and_back(bench, from, 0, 0, 3);
     bench_close(bench);
     assert_true(fake_cudart_is_clean());
@@ -67,22 +67,22 @@ static void test_a_failing_call_to_the_host(void **state) {
 }
 
 /* Stages to or from the device with the nth call of function failing. */
-static void fail_in(Bench *bench, char const *function, unsigned long nth, umemCudaKind kind) {
+static void fail_in(Bench *bench, char const *function, unsigned long nth, umemCudaDirection kind) {
   Block block = block_make(2 * from);
   unsigned char *host = calloc(2, from);
   assert_non_null(host);
   fake_cudart_fail_in(function, nth, umemCudaInvalidValue);
-  umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, host, 2 * from, kind);
+  umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, host, 2 * from, kind);
   fake_cudart_fail(0, 0);
   block_release(&block);
   free(host);
 }
 
-static void test_lanes_that_failed_are_not_used_again(void **state) {
+static void test_channels_that_failed_are_not_used_again(void **state) {
   struct {
     char const *function;
     unsigned long nth;
-    umemCudaKind kind;
+    umemCudaDirection kind;
     bool told;
   } const cases[] = {
       {"stream_wait", 1, umemCudaToDevice, false},
@@ -117,7 +117,7 @@ static void test_no_chunk_is_in_use_after_a_failure(void **state) {
   memset(block.bytes, 7, nbytes + 2 * margin);
   block_poke(&block);
   fake_cudart_fail_in("stream_synchronize", 1, umemCudaInvalidValue);
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, host, nbytes,
+  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, host, nbytes,
                              umemCudaToDevice));
   assert_int_equal(umem_get_status(&bench->ctx), umemValueError);
   umem_thread_clear();
@@ -138,7 +138,7 @@ static void test_chunks_that_may_be_in_use_are_not_lent_again(void **state) {
   size_t chunks = live_chunks();
   Block block = block_make(2 * from);
   table.stream_synchronize = cannot_synchronize;
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)block.adr, block.bytes,
+  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
                              2 * from, umemCudaToDevice));
   table = *rt;
   assert_int_equal(umem_get_status(&bench->ctx), umemValueError);
@@ -146,7 +146,7 @@ static void test_chunks_that_may_be_in_use_are_not_lent_again(void **state) {
   umem_thread_clear();
   there_and_back(bench, 2 * from, 0, 0, 1);
   assert_true(live_chunks() > chunks);
-  umemCuda_release_staging(bench->place.gpu); /* which waits for them */
+  umemCuda_release_staging(bench->state.gpu); /* which waits for them */
   assert_null(fake_cudart_misuse());
   assert_int_equal(live_chunks(), 0);
   block_release(&block);
@@ -162,7 +162,7 @@ static void test_a_crashed_kernel(void **state) {
   assert_int_equal(rt->malloc(&adr, 4 * from), 0);
   fake_cudart_break(0, umemCudaIllegalAddress);
   for (int i = 0; i < 3; i++) {
-    bool staged = umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)adr, host, 4 * from,
+    bool staged = umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)adr, host, 4 * from,
                                  i % 2 ? umemCudaToHost : umemCudaToDevice);
     assert_true(!staged || umem_get_status(&bench->ctx) != umemOK);
   }
@@ -180,7 +180,7 @@ static void test_the_end_of_the_process(void **state) {
   void *adr;
   assert_int_equal(rt->malloc(&adr, 4 * from), 0);
   fake_cudart_unload();
-  umemCuda_stage(&bench->ctx.super, &bench->place, (uintptr_t)adr, host, 4 * from,
+  umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)adr, host, 4 * from,
                  umemCudaToDevice);
   bench_close(bench);
   fake_cudart_reset();
@@ -202,7 +202,7 @@ typedef struct Task {
 static bool stage_in_thread(Task *task) {
   uintptr_t device = (uintptr_t)task->block.adr;
   umemVirtual *ctx = &task->bench->ctx.super;
-  umemCudaPlace *place = &task->bench->place;
+  umemCudaState *place = &task->bench->state;
   for (unsigned i = 0; i < 6; i++) {
     fill(task->host, task->nbytes, task->seed + i);
     if (!umemCuda_stage(ctx, place, device, task->host, task->nbytes, umemCudaToDevice)) continue;
@@ -216,7 +216,7 @@ static bool stage_in_thread(Task *task) {
 static void *run_task(void *argument) {
   Task *task = argument;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, &task->bench->ctx.super, task->bench->place.gpu)) return NULL;
+  if (!umemCudaScope_enter(&scope, &task->bench->ctx.super, task->bench->state.gpu)) return NULL;
   task->good = stage_in_thread(task);
   umemCudaScope_leave(&scope);
   return NULL;
@@ -251,7 +251,7 @@ static void test_threads_with_few_chunks(void **state) {
 
 /* ---- fork ---- */
 
-static void test_a_child_of_fork_forgets_lanes_and_chunks(void **state) {
+static void test_a_child_of_fork_forgets_channels_and_chunks(void **state) {
   Bench *bench = *state;
   there_and_back(bench, 2 * from, 0, 0, 1);
   FakeCudartLive live = fake_cudart_live();
@@ -259,7 +259,7 @@ static void test_a_child_of_fork_forgets_lanes_and_chunks(void **state) {
   assert_int_not_equal(child, -1);
   if (!child) {
     memset(&table, 0, sizeof table); /* whatever is called there ends it */
-    umemCudaGpu_close(bench->place.gpu);
+    umemCudaGpu_close(bench->state.gpu);
     _exit(0);
   }
   int status;
@@ -273,14 +273,14 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       CASE(test_a_failing_call_to_the_device),
       CASE(test_a_failing_call_to_the_host),
-      CASE(test_lanes_that_failed_are_not_used_again),
+      CASE(test_channels_that_failed_are_not_used_again),
       CASE(test_no_chunk_is_in_use_after_a_failure),
       CASE(test_chunks_that_may_be_in_use_are_not_lent_again),
       CASE(test_a_crashed_kernel),
       CASE(test_the_end_of_the_process),
       CASE(test_threads),
       CASE(test_threads_with_few_chunks),
-      CASE(test_a_child_of_fork_forgets_lanes_and_chunks),
+      CASE(test_a_child_of_fork_forgets_channels_and_chunks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

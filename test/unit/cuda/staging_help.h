@@ -15,8 +15,11 @@
 #include <umem.h>
 
 #include "fake/cudart.h"
-#include "cuda/cuda_lane.h"
-#include "base/parallel.h"
+#include "cuda/cuda_channel.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stage.h"
+#include "core/parallel.h"
 
 enum { margin = 64, threads = 4 };
 
@@ -26,7 +29,7 @@ static size_t const from = umemStagingToDevice; /* the greater of the two */
 
 typedef struct Bench {
   umemHost ctx; /* that failures are recorded on */
-  umemCudaPlace place;
+  umemCudaState state;
   umemCudaScope scope;
 } Bench;
 
@@ -36,14 +39,14 @@ static umemCudaRt table; /* what the library calls: the double, but for what a t
 static inline void bench_open(Bench *bench, int device) {
   memset(bench, 0, sizeof *bench);
   umemHost_ctor(&bench->ctx);
-  bench->place.gpu = umemCudaGpu_open(&bench->ctx.super, device);
-  assert_non_null(bench->place.gpu);
-  assert_true(umemCudaScope_enter(&bench->scope, &bench->ctx.super, bench->place.gpu));
+  bench->state.gpu = umemCudaGpu_open(&bench->ctx.super, device);
+  assert_non_null(bench->state.gpu);
+  assert_true(umemCudaScope_enter(&bench->scope, &bench->ctx.super, bench->state.gpu));
 }
 
 static inline void bench_close(Bench *bench) {
   umemCudaScope_leave(&bench->scope);
-  umemCudaGpu_close(bench->place.gpu);
+  umemCudaGpu_close(bench->state.gpu);
   umem_dtor(&bench->ctx);
 }
 
@@ -140,7 +143,7 @@ static inline bool only(unsigned char const *bytes, size_t room, size_t offset, 
 static inline void there_and_back(Bench *bench, size_t nbytes, size_t host_offset,
                                   size_t device_offset, unsigned seed) {
   umemCudaScope scope; /* that of another bench may be the innermost */
-  assert_true(umemCudaScope_enter(&scope, &bench->ctx.super, bench->place.gpu));
+  assert_true(umemCudaScope_enter(&scope, &bench->ctx.super, bench->state.gpu));
   size_t room = nbytes + 2 * margin;
   unsigned char *host = malloc(room);
   assert_non_null(host);
@@ -151,14 +154,14 @@ static inline void there_and_back(Bench *bench, size_t nbytes, size_t host_offse
   fill(host + host_offset, nbytes, seed);
   uintptr_t device = (uintptr_t)block.adr + device_offset;
 
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->place, device, host + host_offset, nbytes,
+  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, device, host + host_offset, nbytes,
                              umemCudaToDevice));
   block_peek(&block);
   assert_true(only(block.bytes, room, device_offset, nbytes, seed, 7));
   assert_true(only(host, room, host_offset, nbytes, seed, 9));
 
   memset(host, 9, room);
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->place, device, host + device_offset, nbytes,
+  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, device, host + device_offset, nbytes,
                              umemCudaToHost));
   assert_true(only(host, room, device_offset, nbytes, seed, 9));
   assert_int_equal(umem_get_status(&bench->ctx), umemOK);

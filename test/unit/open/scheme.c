@@ -91,7 +91,10 @@ static void wrong_schemes_are_refused(void **state) {
   static umemOption const nameless = {.kind = umemTextOption};
 /* All but one thing of each is right. */
 #define SCHEME(name, size, decorates, place, options, count, construct)                            \
-  { sizeof(umemScheme), name, size, decorates, place, options, count, construct, NULL, NULL, NULL }
+  {                                                                                                \
+    sizeof(umemScheme), name, size, decorates, place, options, count, construct, NULL, NULL, NULL, \
+        NULL                                                                                       \
+  }
 #define NAMED(name) SCHEME(name, sizeof(Fake), false, NULL, NULL, 0, open_fake)
 #define PLACED(decorates, place)                                                                   \
   SCHEME("test-good", sizeof(Fake), decorates, place, NULL, 0, open_fake)

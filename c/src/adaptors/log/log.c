@@ -229,12 +229,22 @@ static void name_chain(umemVirtual *ctx, char *name, size_t size) {
   }
 }
 
+/* The stream of CUDA on which the work is queued; 0 where there is none, or where nobody knows. */
+static uint64_t stream_of(umemVirtual *ctx) {
+  umemInfo info = UMEM_INFO_INIT;
+  umemAttempt forgotten; /* the log is complete without it */
+  umemAttempt_begin(&forgotten);
+  umem_get_info(umemAdaptor_upstream(ctx), &info);
+  umemAttempt_end(&forgotten);
+  return info.stream == UMEM_UNKNOWN ? 0 : info.stream;
+}
+
 static uint16_t enter(umemVirtual *ctx, umemLogFile *file) {
   umemLogContext context = {.begun = umemLog_now(),
                             .alignment = ctx->alignment,
                             .type = (uint32_t)ctx->type,
                             .capabilities = ctx->capabilities};
-  context.stream = umem_stream_of(umem_innermost(ctx));
+  context.stream = stream_of(ctx);
   name_chain(umemAdaptor_upstream(ctx), context.name, sizeof context.name);
   return umemLogFile_enter(file, ctx, &context);
 }

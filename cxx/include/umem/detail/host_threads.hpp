@@ -41,7 +41,8 @@ template <class F> void on_threads(index chunks, F const &f) {
   try {
     threads.reserve(static_cast<std::size_t>(chunks - 1));
     for (; started < chunks; started++) threads.emplace_back(run, started);
-  } catch (std::exception const &) { /* the caller does the rest: threads that run must be joined */
+  } catch (std::exception const &) { // NOLINT(bugprone-empty-catch): the caller does the rest
+    /* Threads that run must be joined. */
   }
   run(0);
   for (index chunk = started; chunk < chunks; chunk++) run(chunk);

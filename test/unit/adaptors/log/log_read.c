@@ -14,7 +14,7 @@ static void load(void) {
   assert_non_null(file);
   assert_int_equal(fseek(file, 0, SEEK_END), 0);
   length = (size_t)ftell(file);
-  rewind(file);
+  assert_int_equal(fseek(file, 0, SEEK_SET), 0);
   bytes = malloc(length);
   assert_non_null(bytes);
   assert_int_equal(fread(bytes, 1, length, file), length);

@@ -207,7 +207,7 @@ class Trace(unittest.TestCase):
                                    rf"left out, of unknown blocks: {left_out}\n$")
 
     def test_what_the_documentation_shows(self):
-        script = Path(__file__).parents[4] / "doc/examples/log.sh"
+        script = Path(__file__).parents[4] / "doc/examples/log/log.sh"
         folder = Path(self.folder.name)
         environment = dict(os.environ, PATH=f"{Path(TRACE).parent}:{os.environ['PATH']}")
         subprocess.run([script], cwd=folder, env=environment, check=True, capture_output=True)

@@ -1,0 +1,28 @@
+/* thread.c - see thread.h. Why pthread_cancel is put off while umem runs:
+ *
+ * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory there,
+ * and every such call is a point where POSIX may end the thread. Unwinding all of that would have to be
+ * right in each context, a user's too. Instead the thread is not cancelled there at all; the request stays
+ * pending and acts after umem. Contexts in RAM reach no such point, and do not pay for it (umemPrompt). */
+#include "base/thread.h"
+
+#include <pthread.h>
+
+_Thread_local umemThread umem_thread;
+
+/* The member deferred changes last here, and first below: a signal handler that comes between finds a
+ * thread that has put off nothing, and leaves it as it is. */
+void umem_defer_cancel(void) {
+  if (umem_thread.deferred || !umem_thread.function) return;
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                         &before); /* fails for no argument but a wrong one */
+  umem_thread.cancel_state = before;
+  umem_thread.deferred = true;
+}
+
+void umem_end_deferral(void) {
+  int ignored;
+  umem_thread.deferred = false;
+  pthread_setcancelstate(umem_thread.cancel_state, &ignored);
+}

@@ -1,0 +1,31 @@
+/* thread.h - what the library keeps for each thread, and how it puts off pthread_cancel. */
+#ifndef UMEM_THREAD_H
+#define UMEM_THREAD_H
+
+#include <umem/status.h>
+
+struct umemAttempt;
+
+/* What every call looks at. It has the default TLS model: with initial-exec all thread variables of the
+ * library, its texts too, would need room in static TLS, and dlopen of it would fail. */
+typedef struct umemThread {
+  char const *function; /* the outermost public function that is running: stands before messages */
+  void const *caller;   /* where that returns to: the program's code */
+  uint64_t failures;    /* recorded or held in the life of the thread */
+  umemStatusType last;  /* type of the last of them */
+  struct umemAttempt *attempt; /* the innermost open one */
+  bool in_hook;
+  bool apart;       /* see umem_wait_apart in core/order.h */
+  bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */
+  bool deferred;    /* the outermost function has put off cancellation */
+  int cancel_state; /* what that was before */
+} umemThread;
+extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
+
+/* Until the outermost public function that is running returns, pthread_cancel does not end this thread: a
+ * thread that ended inside of umem would leave locks held, and its stack to helpers that still use it. Does
+ * nothing where no function is running. */
+void umem_defer_cancel(void);
+void umem_end_deferral(void);
+
+#endif

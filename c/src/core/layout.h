@@ -1,0 +1,34 @@
+/* layout.h - the arithmetic of umemLayout: strides, spans and the normal form. */
+#ifndef UMEM_LAYOUT_H
+#define UMEM_LAYOUT_H
+
+#include <stddef.h>
+#include <umem/base.h>
+
+/* The bytes that one side of a layout touches, relative to the address of its first item: [low, high), with
+ * low <= 0 < high and high - low <= PTRDIFF_MAX, as for any object of C. */
+typedef struct umemLayoutSpan {
+  ptrdiff_t low, high;
+} umemLayoutSpan;
+
+/* A layout in normal form (see copy_direct in virtual.h) that owns its arrays. */
+typedef struct umemNormalLayout {
+  umemLayout layout;
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t src[UMEM_MAX_RANK];
+  ptrdiff_t dst[UMEM_MAX_RANK];
+} umemNormalLayout;
+
+/* Fills in the strides of a C-ordered array without gaps. Returns false when they overflow. */
+bool umem_c_strides(size_t item_size, int rank, size_t const *extents, ptrdiff_t *strides);
+
+/* Fills in the span of items with these strides. Returns false when there is none. */
+bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t const *strides,
+                  umemLayoutSpan *span);
+
+/* Copies the arrays of a layout whose numbers do not overflow, and brings them into normal form. Moves the
+ * addresses, of the first items, along. */
+void umem_normalise(umemNormalLayout *normal, umemLayout const *layout, uintptr_t *src_adr,
+                    uintptr_t *dst_adr);
+
+#endif

@@ -1,0 +1,37 @@
+/* order.h - how work of contexts waits for other work, beside the public functions. */
+#ifndef UMEM_ORDER_H
+#define UMEM_ORDER_H
+
+#include <umem/base.h>
+
+#include "core/guard.h"
+
+/* umem_synchronize, without the call where ctx has neither the method nor an upstream: there it does nothing. */
+static inline umemStatusType umem_finish(umemVirtual *ctx) {
+  bool queues = UMEM_SLOT(ctx, synchronize) || UMEM_SLOT(ctx, upstream);
+  return queues ? umem_synchronize(ctx) : umemOK;
+}
+
+/* Before the CPU touches memory of ctx for umem: returns when the GPU work that may use it is done. Returns
+ * false, and records a status, when that fails. */
+static inline bool umem_settle(umemVirtual *ctx) {
+  if (!umem_can(ctx, umemDeviceShared)) return true;
+  bool cpu = ctx->capabilities & (umemCpuReadable | umemCpuWritable);
+  return !cpu || umem_synchronize(ctx) == umemOK;
+}
+
+/* umem_wait and umem_synchronize for contexts that the program has not named in this call. They do not touch a
+ * capture into a graph, which another thread may have begun by now: ctx does not become a part of it, and
+ * nobody waits for what it records. That is umemNotSupportedError. */
+umemStatusType umem_wait_apart(umemVirtual *ctx, umemVirtual *other);
+umemStatusType umem_synchronize_apart(umemVirtual *ctx);
+
+/* Whether the work of ctx is at the moment recorded for later instead of queued (see is_captured in virtual.h):
+ * nothing outside of that recording can then be ordered after it, nor it after others. Records nothing, takes
+ * no lock. */
+bool umem_ask_captured(umemVirtual *ctx);
+static inline bool umem_is_captured(umemVirtual *ctx) {
+  return umem_can(ctx, umemOrdered) && umem_ask_captured(ctx);
+}
+
+#endif

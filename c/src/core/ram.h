@@ -1,0 +1,14 @@
+/* ram.h - methods for contexts whose memory is RAM of this process. */
+#ifndef UMEM_RAM_H
+#define UMEM_RAM_H
+
+#include <umem/base.h>
+
+void umem_ram_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
+void umem_ram_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                      size_t nbytes);
+void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
+                        size_t nbytes);
+void umem_ram_info(umemVirtual *ctx, umemInfo *info);
+
+#endif

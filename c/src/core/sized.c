@@ -1,0 +1,27 @@
+/* sized.c - see sized.h. */
+#include "core/sized.h"
+
+#include <string.h>
+#include <umem/base.h>
+
+bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type) {
+  size_t size;
+  if (!given) return true;
+  memcpy(&size, given, sizeof size);
+  if (size < sizeof size) {
+    umemVirtual_fail(ctx, umemValueError,
+                     "the size in the %s is %zu, too small: set it to sizeof(%s)", type, size,
+                     type);
+    return false;
+  }
+  memcpy(full, given, size < full_size ? size : full_size);
+  memcpy(full, &full_size, sizeof full_size);
+  return true;
+}
+
+void umem_write_sized(void *out, void const *full, size_t full_size) {
+  size_t size;
+  memcpy(&size, out, sizeof size);
+  memcpy(out, full, size < full_size ? size : full_size);
+  memcpy(out, &size, sizeof size);
+}

@@ -1,0 +1,162 @@
+/* cuda_gpus.c - see cuda_gpus.h.
+ *
+ * A GPU's primary context is retained by its first user, and released by its last. */
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_channel.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_event.h"
+
+#include <pthread.h>
+
+/* ---- the GPUs there are ---- */
+
+/* Guards the table. It is no umemLock, for which fork would wait: the driver itself forks when it is first
+ * used and has to load its module. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
+static unsigned users_of[umemCudaMostDevices]; /* atomic; from and to 0 under the lock */
+
+/* In a child nobody holds it; what the table says of GPUs means nothing there. */
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+
+__attribute__((constructor(101))) static void watch_fork(void) {
+  pthread_atfork(NULL, NULL, renew_lock);
+}
+
+/* ---- opening and closing ---- */
+
+static bool version_is_enough(umemVirtual *ctx, umemCudaRt const *rt) {
+  int driver = 0, runtime = 0;
+  if (rt->driver_version(&driver) || rt->runtime_version(&runtime) || !driver) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "there is no CUDA driver: is a GPU there, and NVIDIA's driver installed?");
+    return false;
+  }
+  if (driver / 1000 >= runtime / 1000) return true; /* minor versions are compatible */
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "the driver serves CUDA %d.%d, too old for the runtime %d.%d of umem: update "
+                   "NVIDIA's driver",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  return false;
+}
+
+/* Whether device exists; false with a status otherwise. */
+static bool device_exists(umemVirtual *ctx, umemCudaGpu *gpu) {
+  int count = 0;
+  if (!umemCuda_check(ctx, gpu, gpu->rt->device_count(&count), "cannot count GPUs")) return false;
+  if (count > umemCudaMostDevices) count = umemCudaMostDevices;
+  if (gpu->device >= 0 && gpu->device < count) return true;
+  if (count)
+    umemVirtual_fail(ctx, umemValueError, "there is no GPU %d: this machine has 0 to %d",
+                     gpu->device, count - 1);
+  else
+    umemVirtual_fail(ctx, umemNotSupportedError, "there is no GPU");
+  return false;
+}
+
+static bool has(umemCudaGpu *gpu, umemCudaAttribute what) {
+  int value = 0;
+  if (gpu->rt->attribute(&value, what, gpu->device)) gpu->rt->last_error();
+  return value != 0;
+}
+
+/* Fills in *gpu, whose rt and device stand. */
+static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
+  if (!version_is_enough(ctx, gpu->rt) || !device_exists(ctx, gpu)) return false;
+  if (gpu->rt->device_name(gpu->name, sizeof gpu->name, gpu->device)) gpu->rt->last_error();
+  gpu->has_pools = has(gpu, umemCudaHasPools);
+  gpu->has_managed = has(gpu, umemCudaHasManaged);
+  gpu->concurrent_managed = has(gpu, umemCudaConcurrentManaged);
+  gpu->pageable_access = has(gpu, umemCudaPageableAccess);
+  return umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
+                        "cannot use GPU %d", gpu->device);
+}
+
+/* Whether gpu was opened by this process; false with a status otherwise. */
+static bool is_of_this_process(umemVirtual *ctx, umemCudaGpu const *gpu) {
+  if (!umemCudaGpu_is_inherited(gpu)) return true;
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "CUDA does not work in a child of fork of a process that has used it");
+  return false;
+}
+
+/* One user more of a GPU that has some, or one less where others stay: what loops do each time. False where
+ * that takes the lock. */
+static bool change_users(int device, int by) {
+  unsigned *count = &users_of[device], least = by > 0 ? 1 : 2;
+  unsigned users = __atomic_load_n(count, __ATOMIC_ACQUIRE);
+  while (users >= least)
+    if (__atomic_compare_exchange_n(count, &users, users + (unsigned)by, true, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+      return true;
+  return false;
+}
+
+umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
+  umemCudaRt const *rt = umemCudaRt_get();
+  if (!rt) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "umem %s was built without CUDA; one built where the CUDA toolkit, 12.2 or "
+                     "later, is installed is needed",
+                     umem_version());
+    return NULL;
+  }
+  bool in_table = device >= 0 && device < umemCudaMostDevices;
+  if (in_table && change_users(device, 1)) {
+    if (!umemCudaGpu_is_inherited(&table[device])) return &table[device];
+    umemCudaGpu_close(&table[device]);
+  }
+  umemAttempt attempt; /* the program's hook must not be called under the lock */
+  umemAttempt_begin(&attempt);
+  pthread_mutex_lock(&lock);
+  umemCudaGpu fresh = {.rt = rt, .device = device, .lineage = umem_fork_count()};
+  umemCudaGpu *gpu = in_table ? &table[device] : &fresh; /* that no GPU has, for the report */
+  unsigned users = in_table ? __atomic_load_n(&users_of[device], __ATOMIC_ACQUIRE) : 0;
+  if (!users) *gpu = fresh;
+  bool opened = users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
+  if (opened && in_table) __atomic_add_fetch(&users_of[device], 1, __ATOMIC_ACQ_REL);
+  pthread_mutex_unlock(&lock);
+  umemAttempt_end(&attempt);
+  umemAttempt_record(&attempt);
+  return opened && in_table ? &table[device] : NULL;
+}
+
+/* The access of others to the memory of gpu ends with its context: they are to ask again. */
+static void forget_peer(umemCudaGpu const *gpu) {
+  uint64_t bit = (uint64_t)1 << gpu->device;
+  for (int d = 0; d < umemCudaMostDevices; d++) {
+    __atomic_fetch_and(&table[d].peers, ~bit, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&table[d].no_peers, ~bit, __ATOMIC_RELAXED);
+  }
+}
+
+/* What staging keeps lives in the primary context and goes before it; others wait at the lock. */
+void umemCudaGpu_close(umemCudaGpu *gpu) {
+  if (change_users(gpu->device, -1)) return;
+  pthread_mutex_lock(&lock);
+  if (!__atomic_sub_fetch(&users_of[gpu->device], 1, __ATOMIC_ACQ_REL)) {
+    umemCuda_release_staging(gpu);
+    umemCudaGpu_destroy_events(gpu);
+    forget_peer(gpu);
+    if (!umemCudaGpu_is_inherited(gpu) && gpu->rt->primary_release(gpu->device))
+      gpu->rt->last_error();
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- peers ---- */
+
+bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {
+  uint64_t bit = (uint64_t)1 << peer;
+  if (peer == gpu->device || (__atomic_load_n(&gpu->peers, __ATOMIC_RELAXED) & bit)) return true;
+  if (__atomic_load_n(&gpu->no_peers, __ATOMIC_RELAXED) & bit) return false;
+  int can = 0;
+  int error = gpu->rt->can_access_peer(&can, gpu->device, peer);
+  if (!error && can) error = gpu->rt->enable_peer_access(peer);
+  if (error == umemCudaPeerAlreadyEnabled) error = 0; /* by the program itself */
+  gpu->rt->last_error();
+  if (error) return false; /* it may be another time */
+  __atomic_fetch_or(can ? &gpu->peers : &gpu->no_peers, bit, __ATOMIC_RELAXED);
+  return can;
+}

@@ -1,0 +1,17 @@
+/* cuda_gpus.h - the GPUs of this process, while contexts use them. */
+#ifndef UMEM_CUDA_GPUS_H
+#define UMEM_CUDA_GPUS_H
+
+#include "cuda/cuda_gpu.h"
+
+/* Returns the GPU device, for one more user; NULL, with a status on ctx, when there is none. */
+umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device);
+
+/* Ends one use. When the last user of the last GPU goes, umem releases what the process kept for them. */
+void umemCudaGpu_close(umemCudaGpu *gpu);
+
+/* Whether copies of gpu reach the memory of device peer directly; the first call enables that. Called in gpu's
+ * scope. */
+bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer);
+
+#endif

@@ -1,0 +1,151 @@
+/* cuda_state.c - construction, destruction, blocks and identity of the CUDA contexts. They differ in where their
+ * memory comes from (umemCudaSource) and in what else they do. */
+#include "cuda/cuda_state.h"
+#include "base/thread.h"
+#include "core/construct.h"
+#include "core/guard.h"
+#include "core/realloc.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
+
+#include <stdlib.h>
+#include <umem/cuda.h>
+
+/* All four types are {super, impl, ...}. */
+static void **impl_of(umemVirtual *ctx) { return &((umemCuda *)ctx)->impl; }
+
+/* The four have one method in common that no other context has. */
+umemCudaState *umemCuda_state_of(umemVirtual const *ctx) {
+  struct umemVtbl const *vptr = ctx->vptr;
+  bool ours = vptr && vptr->is_same_device == umemCuda_is_same_device;
+  return ours ? ((umemCuda const *)ctx)->impl : NULL;
+}
+
+/* Device memory is one for all contexts of a device; pinned and managed memory for all of its kind. */
+bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {
+  umemCudaState *one = umemCuda_state_of(ctx), *two = umemCuda_state_of(other);
+  if (!one || !two) return false;
+  bool on_device = !umem_can(ctx, umemCpuReadable) && !umem_can(other, umemCpuReadable);
+  return on_device ? one->gpu == two->gpu : ctx->vptr == other->vptr;
+}
+
+/* ---- construction and destruction ---- */
+
+void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int device) {
+  umem_construct(ctx, kind->vtbl, kind->type, kind->name, kind->capabilities, kind->alignment,
+                 NULL);
+  umemCudaState *state = *impl_of(ctx) = calloc(1, kind->impl_size);
+  if (!state)
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+  else
+    state->gpu = umemCudaGpu_open(ctx, device);
+  if (!state || !state->gpu) {
+    free(state);
+    *impl_of(ctx) = NULL;
+    umem_construct_failed(ctx);
+    return NULL;
+  }
+  state->source = kind->source;
+  umemLock_init(&state->lock);
+  umemCudaBuffers_ctor(&state->buffers, state->gpu);
+  ctx->host = &state->buffers;
+  if (state->gpu->pageable_access) ctx->capabilities |= umemSeesHost;
+  return state;
+}
+
+void umemCuda_give_back(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemTableCell *cell;
+  for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++)
+    umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)cell->key, cell->value),
+                   "cannot free the block at 0x%jx", (uintmax_t)cell->key);
+  umemTable_clear(&state->blocks);
+}
+
+/* In a child of fork the blocks are not there to be given back. */
+void umemCuda_dtor(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (state->blocks.count && !umemCudaGpu_is_inherited(state->gpu) &&
+      umemCudaScope_enter(&scope, ctx, state->gpu)) {
+    umemCuda_give_back(ctx);
+    umemCudaScope_leave(&scope);
+  }
+  umem_dtor(&state->buffers);
+  umemTable_clear(&state->blocks);
+  umemLock_destroy(&state->lock);
+  umemCudaGpu_close(state->gpu);
+  free(state);
+  *impl_of(ctx) = NULL;
+}
+
+umemStatusType umemCuda_construct_failed(umemVirtual *ctx) {
+  umemCuda_dtor(ctx);
+  umem_construct_failed(ctx);
+  return umem_thread.last;
+}
+
+/* ---- blocks ---- */
+
+static bool keep(umemCudaState *state, uintptr_t adr, size_t nbytes) {
+  umemLock_acquire(&state->lock);
+  bool kept = umemTable_insert(&state->blocks, adr, nbytes);
+  umemLock_release(&state->lock);
+  return kept;
+}
+
+/* The size of the block that begins at adr, which leaves the table if take is true; 0, with
+ * umemValueError, when there is none. */
+static size_t find(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, bool take) {
+  umemLock_acquire(&state->lock);
+  umemTableCell *cell = umemTable_find(&state->blocks, adr);
+  size_t nbytes = cell ? cell->value : 0;
+  if (cell && take) umemTable_remove(&state->blocks, cell);
+  umemLock_release(&state->lock);
+  if (!cell)
+    umemVirtual_fail(ctx, umemValueError, "0x%jx is not a live block of this %s", (uintmax_t)adr,
+                     umem_get_device_name(ctx));
+  return nbytes;
+}
+
+static bool allows(umemVirtual *ctx, umemCudaState *state) {
+  return !state->source->allows || state->source->allows(ctx);
+}
+
+uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  uint64_t before = umem_thread.failures;
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
+  void *adr = NULL;
+  if (allows(ctx, state) &&
+      umemCuda_check(ctx, state->gpu, state->source->get(state, &adr, nbytes),
+                     "cannot allocate %zu bytes", nbytes) &&
+      !keep(state, (uintptr_t)adr, nbytes)) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+    state->source->give(state, adr, nbytes);
+  }
+  bool got = umem_thread.failures == before;
+  umemCudaScope_leave(&scope);
+  if (umem_thread.failures == before) return (uintptr_t)adr;
+  if (got) umemCuda_free(ctx, (uintptr_t)adr); /* it is leaving that has failed */
+  return 0;
+}
+
+void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
+  if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
+                                "cannot free the block at 0x%jx", (uintmax_t)adr))
+    keep(state, adr, nbytes); /* it lives on: to be freed again, or with the context */
+  umemCudaScope_leave(&scope);
+}
+
+uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  size_t nbytes = find(ctx, umemCuda_state_of(ctx), adr, false);
+  if (!nbytes || !umem_has_size(ctx, adr, nbytes, old_size)) return 0;
+  return umem_move_block(ctx, adr, old_size, new_size);
+}

@@ -1,0 +1,66 @@
+/* cuda_state.h - what the CUDA contexts have in common: their private state, their blocks, their end. */
+#ifndef UMEM_CUDA_STATE_H
+#define UMEM_CUDA_STATE_H
+
+#include <umem/host.h>
+
+#include "base/table.h"
+#include "cuda/cuda_buffers.h"
+#include "cuda/cuda_gpu.h"
+
+struct umemCudaState;
+
+/* How a context gets nbytes of its memory, and gives them back. get and give return the runtime's error. Called
+ * in a scope of the state's GPU. */
+typedef struct umemCudaSource {
+  int (*get)(struct umemCudaState *state, void **adr, size_t nbytes);
+  int (*give)(struct umemCudaState *state, void *adr, size_t nbytes);
+  /* Whether blocks can be allocated and freed just now; false with a status on ctx. NULL: always. */
+  bool (*allows)(umemVirtual *ctx);
+  /* Lets device use the blocks. NULL: nothing to do. */
+  void (*open_to)(struct umemCudaState *state, int device);
+} umemCudaSource;
+
+/* The impl of a CUDA context points to one, or to a struct that begins with one. */
+typedef struct umemCudaState {
+  umemCudaGpu *gpu;
+  umemCudaSource const *source;
+  void *stream;               /* that its work is ordered on; NULL: the legacy default stream */
+  umemCudaBuffers buffers;    /* for intermediate buffers: RAM that is pinned where it pays */
+  umemLock lock;              /* guards blocks */
+  umemTable blocks;           /* live: address to bytes */
+  struct umemCudaState *next; /* of managed memory (cuda_room.c) */
+} umemCudaState;
+
+/* The state of a constructed CUDA context; NULL for all other contexts. */
+umemCudaState *umemCuda_state_of(umemVirtual const *ctx);
+
+/* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of impl_size bytes,
+ * zero but for the umemCudaState that it begins with. Returns impl; NULL, with a status on ctx, which then is no
+ * context, when that fails. alignment: of what source gives. */
+typedef struct umemCudaKindOf {
+  struct umemVtbl const *vtbl;
+  umemCudaSource const *source;
+  umemDeviceType type;
+  char const *name;
+  uint32_t capabilities;
+  size_t alignment;
+  size_t impl_size;
+} umemCudaKindOf;
+void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int device);
+
+/* The rest of a constructor that has failed after umemCuda_construct. Returns the recorded status. */
+umemStatusType umemCuda_construct_failed(umemVirtual *ctx);
+
+/* Frees all blocks that are left, and forgets them, whatever failed. For destructors that then close what blocks
+ * need. In a scope. */
+void umemCuda_give_back(umemVirtual *ctx);
+
+/* Methods. The destructor frees the blocks that are left, and impl. */
+void umemCuda_dtor(umemVirtual *ctx);
+uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes);
+void umemCuda_free(umemVirtual *ctx, uintptr_t adr);
+uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other);
+
+#endif
