@@ -201,7 +201,7 @@ part_memcheck() {
   mapfile -t rows < <(cuda_rows)
   check "there are CUDA rows" [ ${#rows[@]} != 0 ]
   for row in "${rows[@]}"; do
-    check "contract, $row" memcheck "$build/test/contract/contract" single "$row"
+    check "contract, $row" memcheck "$build/test/contract/contract" alone single "$row"
   done
 }
 

@@ -1,16 +1,26 @@
-# stages.sh - what test/run runs. Sourced by it, with $root, $build and $python set.
+# stages.sh - what test/run runs. Sourced by it, with $root, $build and $python set, and $jobs before a stage runs.
 #
 # A stage is a function stage_NAME that runs in the root of the tree. It fails by its exit status, and
-# tells each check by a line "ok - NAME" or "not ok - NAME".
+# reports each check by a line "ok - NAME" or "not ok - NAME". Stages run side by side, but for those that use the
+# same build folder.
+#
+# What runs where: GCC's programs run in full, on all pairs of contexts. Clang's and the sanitizers' run in C on a
+# sample of the pairs. The programs of the C++ headers run optimised (GCC) and with AddressSanitizer (Clang); with
+# ThreadSanitizer those run that use threads. Each file is looked at by both compilers.
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
-all_stages=(gcc clang asan tsan valgrind format includes symbols cuda arm64 tidy cppcheck docs examples install bench)
-quick_stages=(gcc format includes symbols)
+# The longest first: the short ones fill what is left of the processors.
+all_stages=(gcc asan tsan arm64 clang install tidy cuda bench examples valgrind cppcheck docs symbols includes format)
+quick_stages=(short symbols includes format)
+
+# Stages that share a folder below $build run one after the other, in the order above.
+declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [symbols]=gcc)
 
 declare -A stage_needs=(
+  [short]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
   [gcc]="gcc g++ cmake make ninja pkg-config cmocka gtest python3"
   [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka gtest python3"
   [asan]="clang clang-runtime llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
@@ -29,15 +39,24 @@ declare -A stage_needs=(
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
-jobs=$(nproc)
+# $jobs: how many processes a stage may run at a time; test/run sets it.
 export PYTHONDONTWRITEBYTECODE=1
 
-# Builds a preset of CMakePresets.json below $build.
+# What the programs of each preset are. The stages examples and install build the examples.
+declare -A preset_options=(
+  [gcc]="-DUMEM_TEST_FEW_TYPES=ON"
+  [clang]="-DUMEM_TEST_CXX_PROGRAMS=NONE"
+  [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS"
+)
+
+# Builds a preset of CMakePresets.json below $build; or of that only some targets.
 build_preset() {
-  local preset=$1
+  local preset=$1 options=() targets=()
   shift
-  cmake --preset "$preset" -B "$build/$preset" "$@"
-  cmake --build "$build/$preset" --parallel "$jobs"
+  [ $# = 0 ] || targets=(--target "$@")
+  read -ra options <<< "${preset_options[$preset]-}"
+  cmake --preset "$preset" -B "$build/$preset" -DUMEM_BUILD_EXAMPLES=OFF "${options[@]}"
+  cmake --build "$build/$preset" --parallel "$jobs" "${targets[@]}"
 }
 
 # Builds a preset and runs all of its tests, with the words after it put before the command.
@@ -58,18 +77,30 @@ run_tests() {
   return $status
 }
 
+# GCC's programs run in full length. All others repeat less: it is their second time, and sanitizers and
+# valgrind make everything several times slower.
+small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
+
 stage_gcc() {
   python3 test/ctest_results_test.py
   build_and_test gcc
 }
 
-# GCC's programs run in full length. All others repeat less: it is their second time, and sanitizers and
-# valgrind make everything several times slower.
-small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
+# Of what GCC's programs test, what most changes would break: the library in C, on a sample of the pairs, and some
+# programs of the C++ headers.
+short_cxx=(array_guard context npy_save open view)
+stage_short() {
+  small_tests
+  build_preset gcc test/{compat,contract,fault,unit}/all umem_trace "${short_cxx[@]/#/cxx_}"
+  run_tests "$build/gcc" ctest --exclude-regex '^fault\.cuda_nth$|^unit\.(debug_sound|pool_random)$' \
+    --tests-regex "^(compat|fault|unit)\\.|^contract|^cxx\\.($(IFS='|' && echo "${short_cxx[*]}")|together.*)\$"
+}
 
 stage_clang() {
   small_tests
-  build_and_test clang
+  build_preset clang
+  # The stage asan runs the same with sanitizers.
+  run_tests "$build/clang" ctest --exclude-regex '^fuzz\.'
 }
 
 stage_asan() {
@@ -85,11 +116,14 @@ stage_tsan() {
   # Older ThreadSanitizers do not find room in an address space that newer kernels have shuffled.
   local unshuffled=(setarch "$(uname -m)" --addr-no-randomize)
   "${unshuffled[@]}" true || unshuffled=()
-  build_and_test tsan "${unshuffled[@]}"
+  build_preset tsan
+  # These run one thread; the stage asan has them.
+  run_tests "$build/tsan" "${unshuffled[@]}" ctest \
+    --exclude-regex '^doc\.|^fault\.(beside|cuda_nth|cut|full|kill|lock|nth|short|space)$'
 }
 
 stage_valgrind() {
-  build_preset gcc
+  build_preset gcc contract
   small_tests
   # A wrong access, a use of undefined bytes or a leak fails the suite.
   python3 test/contract_single.py "$build/gcc" "$jobs" valgrind --quiet --error-exitcode=99 \
@@ -104,7 +138,7 @@ stage_includes() {
 }
 
 stage_symbols() {
-  build_preset gcc
+  build_preset gcc umem_static umem_shared
   python3 test/style/exported_symbols.py "$build/gcc/c"
   python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
   python3 test/style/cuda_symbols_test.py
@@ -185,9 +219,9 @@ write_unit_of_headers() {
 }
 
 stage_tidy() {
-  build_preset gcc
+  cmake --preset gcc -B "$build/tidy" # how each file is compiled; nothing is built
   write_unit_of_headers "$build/tidy.cpp"
-  python3 test/style/tidy.py "$build/gcc" "$build/tidy.cpp" "$jobs"
+  python3 test/style/tidy.py "$build/tidy" "$build/tidy.cpp" "$jobs"
 }
 
 # The tests of the C++ headers are left out: cppcheck does not know the macros of GoogleTest.
@@ -219,12 +253,14 @@ readme_installs_needs() {
   done
 }
 
-# As it comes, with CUDA where the toolkit is; then without.
+# As it comes, with CUDA where the toolkit is; then without, if that is another thing.
 stage_install() {
   local status=0
   check "the packages of the README suffice" readme_installs_needs || status=1
   test/install/run "$build/install" || status=$?
-  test/install/run "$build/install" -DUMEM_CUDA=OFF || status=$?
+  if grep -rqs 'CUDA::cudart_static' "$build/install/spaced out/build/c/CMakeFiles/Export"; then
+    test/install/run "$build/install" -DUMEM_CUDA=OFF || status=$?
+  fi
   test/guide/run "$build/guide" || status=$?
   return $status
 }

@@ -54,8 +54,10 @@ extern ContractTest const life_tests[], refusal_tests[], memory_tests[], aligned
 
 /* ---- sizes ---- */
 
-/* Whether UMEM_TEST_SMALL is set: the environment is slow (a sanitizer, valgrind). */
+/* Whether a case is to be short: UMEM_TEST_SMALL is set, because the environment is slow (a sanitizer, valgrind), or
+ * the case is one of the many pairs that only repeat what others do in full length. */
 bool test_is_small(void);
+void test_make_small(bool small);
 
 /* What stands for 4 MiB; 64 KiB where the environment is slow. */
 size_t test_large_size(void);

@@ -6,8 +6,8 @@
  *     contract single ROW       the same without pairs
  *     contract 'copy*: file*'   the tests whose name matches this pattern
  *
- * The word `alone` runs them in this process, for debuggers; see watch.h. UMEM_TEST_SMALL takes a part of the
- * pairs; see pairs.h. UMEM_TEST_CRASH names a case that crashes. */
+ * The word `alone` runs them in this process, for debuggers; see watch.h. UMEM_TEST_SMALL takes a sample of the
+ * pairs, see pairs.h; without it the others run too, with small sizes. UMEM_TEST_CRASH names a case that crashes. */
 #include "contract.h"
 
 #include <signal.h>
@@ -39,6 +39,7 @@ typedef struct Case {
   ContractTest const *test;
   Place places[2];
   size_t number;
+  bool small; /* see test_is_small */
   char name[160];
 } Case;
 
@@ -54,6 +55,7 @@ char const *__tsan_default_options(void) { return "allocator_may_return_null=1";
 static int open_places(void **state) {
   Case *one = *state;
   watch_begin(one->number, one->name);
+  test_make_small(one->small);
   watch_signals();
   umem_leave_all();
   umem_thread_clear();
@@ -161,8 +163,8 @@ static void name_case(Case *one, char const *suite) {
 }
 
 /* a and b are rows or NULL. */
-static void add_case(Cases *cases, size_t suite, ContractTest const *test, Backend const *a,
-                     Backend const *b) {
+static Case *add_case(Cases *cases, size_t suite, ContractTest const *test, Backend const *a,
+                      Backend const *b) {
   if (cases->count == cases->room) {
     cases->room = cases->room ? 2 * cases->room : 1024;
     cases->items = checked(realloc(cases->items, cases->room * sizeof *cases->items));
@@ -170,6 +172,7 @@ static void add_case(Cases *cases, size_t suite, ContractTest const *test, Backe
   Case *one = &cases->items[cases->count++];
   *one = (Case){.test = test, .places = {{NULL, a}, {NULL, b}}, .number = cases->count - 1};
   name_case(one, suites[suite].name);
+  return one;
 }
 
 static bool row_fits(ContractTest const *test, size_t i, Wanted const *wanted) {
@@ -196,18 +199,20 @@ static bool is_pair(size_t src, size_t dst, void const *data) {
          rows_pair(a, b) && rows_pair(b, a);
 }
 
-/* Where time is short, each test takes a part of the pairs of its own. */
-static bool *choose_pairs(ContractTest const *test, Wanted const *wanted, size_t turn) {
+/* Each test takes a sample of the pairs of its own in full length, and all others shortly; where time is short none
+ * of the others. */
+static void add_pairs_of(Cases *cases, size_t suite, ContractTest const *test,
+                         Wanted const *wanted) {
   PairsWanted pairs = {test, wanted};
-  bool *chosen = checked(calloc(backend_count * backend_count, sizeof *chosen));
-  if (test_is_small()) {
-    if (!pairs_choose(row_capabilities, is_pair, &pairs, turn, chosen)) checked(NULL);
-    return chosen;
-  }
+  bool *sample = checked(calloc(backend_count * backend_count, sizeof *sample));
+  if (!pairs_choose(row_capabilities, is_pair, &pairs, cases->count, sample)) checked(NULL);
   for (size_t i = 0; i < backend_count; i++)
-    for (size_t j = 0; j < backend_count; j++)
-      chosen[i * backend_count + j] = is_pair(i, j, &pairs);
-  return chosen;
+    for (size_t j = 0; j < backend_count; j++) {
+      bool in_full = sample[i * backend_count + j];
+      if (in_full || (!test_is_small() && is_pair(i, j, &pairs)))
+        add_case(cases, suite, test, &backends[i], &backends[j])->small = !in_full;
+    }
+  free(sample);
 }
 
 static void add_cases_of(Cases *cases, size_t suite, ContractTest const *test,
@@ -215,12 +220,7 @@ static void add_cases_of(Cases *cases, size_t suite, ContractTest const *test,
   if (test->apart && !wanted->row) add_case(cases, suite, test, NULL, NULL);
   for (size_t i = 0; test->single && i < backend_count; i++)
     if (row_fits(test, i, wanted)) add_case(cases, suite, test, &backends[i], NULL);
-  if (!test->pair || !wanted->pairs) return;
-  bool *chosen = choose_pairs(test, wanted, cases->count);
-  for (size_t i = 0; i < backend_count * backend_count; i++)
-    if (chosen[i])
-      add_case(cases, suite, test, &backends[i / backend_count], &backends[i % backend_count]);
-  free(chosen);
+  if (test->pair && wanted->pairs) add_pairs_of(cases, suite, test, wanted);
 }
 
 /* ---- the run ---- */

@@ -10,7 +10,11 @@ umemHost test_host;
 
 /* ---- sizes ---- */
 
-bool test_is_small(void) { return setting_small(); }
+static bool case_is_small;
+
+bool test_is_small(void) { return setting_small() || case_is_small; }
+
+void test_make_small(bool small) { case_is_small = small; }
 
 size_t test_large_size(void) { return test_is_small() ? (size_t)64 << 10 : (size_t)4 << 20; }
 

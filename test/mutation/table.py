@@ -51,8 +51,8 @@ MUTANTS = [
       "failures of an attempt count"),
     c("core/strided.c", "if (n->src[last] != item || n->dst[last] != item) break;", "if (n->src[last] != item) break;",
       "dimensions are joined that only the source joins"),
-    c("core/strided.c", "  if (umem_synchronize(dst) != umemOK) return;\n", "",
-      "a strided copy does not wait for its destination"),
+    c("core/strided.c", "  umem_synchronize(sides->dst); /* packed is used again */\n", "",
+      "a buffer is used again before it is written"),
 
     # ---- stores ----
     c("stores/store_io.c", "(off_t)(read->offset + done)", "(off_t)read->offset", "what follows a short read is the same again"),
@@ -86,7 +86,7 @@ MUTANTS = [
       "a queue does not wait for the memory it uses"),
     c("pool/pool_large.c", "  if (!block->live) return umemValueError;\n", "", "a large block can be freed twice"),
     c("pool/fixed_free_list.c", "if (adr < base || index >= chunk->count) return false;",
-      "if (adr < base || index > chunk->count) return false;", "one block too many"),
+      "if (adr < base || index > chunk->count) return false;", "one block too many", preset="asan"),
     c("pool/binning.c", "    umemBlocks_put_back(blocks, adr, bin, &none);\n  else\n    umemBlocks_drop(blocks, adr);\n}\n\nstatic void binning_free",
       "    umemBlocks_drop(blocks, adr);\n  else\n    umemBlocks_drop(blocks, adr);\n}\n\nstatic void binning_free",
       "a block whose free failed is forgotten"),
