@@ -135,8 +135,8 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- allocation and resizing ---- */
 
-/* Resizes a block in its bin. The entry of adr has been taken: the bin may give the address to others at
- * once. A place for a new one is reserved. */
+/* Resizes a block in its bin. The caller has taken its entry, because the bin may give the address to others
+ * at once, and has reserved room for a new one. */
 static uintptr_t resize(umemVirtual *ctx, size_t bin, umemRequest const *request) {
   umemBlocks *blocks = &binning_of(ctx)->blocks;
   size_t none;

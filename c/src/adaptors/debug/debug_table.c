@@ -73,7 +73,7 @@ void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **tr
   umemLock_release(&table->records.lock);
 }
 
-/* ---- overwritten ---- */
+/* ---- finding a block ---- */
 
 /* The span of the very same block, or 0. */
 static uint32_t span_of(umemDebugTable const *table, umemDebugBlock const *block) {
