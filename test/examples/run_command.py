@@ -124,7 +124,7 @@ class RunCommand(InFolder):
             done = self.call(RUN, option)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             lines = done.stdout.splitlines()
-            self.assertRegex(lines[0], "^Takes an array through every storage")
+            self.assertRegex(lines[0], "^Copies an array to every storage")
             self.assertIn("  examples/run [FILE.npy [OUTPUT.npy]]", lines)
             self.assertNotIn("set -euo pipefail", done.stdout)
 
