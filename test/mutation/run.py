@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from table import MUTANTS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT = 60  # seconds of one test: a mutant may hang
+TIMEOUT = 240  # seconds of one test: a mutant may hang
 SANITIZERS = {
     "asan": {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1", "UMEM_TEST_SMALL": "1"},
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1", "UMEM_TEST_SMALL": "1"},
@@ -85,7 +85,7 @@ class Build:
                         "--stop-on-failure", "--output-on-failure", "--timeout", str(TIMEOUT))
         if done.returncode == 0:
             return None
-        program = re.search(r"Test +#\d+: (\S+) \.*\**(Failed|Exception|Timeout|Not Run|Subprocess)", done.stdout)
+        program = re.search(r"Test +#\d+: (\S+) .*\*\*\*(\w+)", done.stdout)
         case = re.search(r"^\[ +FAILED +\] (?!\d|tests:)(.+)$", done.stdout, re.MULTILINE)
         found = program[1] if program else "ctest"
         if case:
