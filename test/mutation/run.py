@@ -142,10 +142,12 @@ def judge(build, tree, mutant, path):
 def copy_tree(tree):
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                             check=True, stdout=subprocess.PIPE, text=True).stdout.split("\0")
-    for name in filter(None, listed):
+    names = {name for name in listed if name and (ROOT / name).is_file()}
+    for old in tree.rglob("*"):  # of an earlier run
+        if old.is_file() and str(old.relative_to(tree)) not in names:
+            old.unlink()
+    for name in sorted(names):
         source, target = ROOT / name, tree / name
-        if not source.is_file():
-            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_bytes() != source.read_bytes():
             shutil.copy2(source, target)
