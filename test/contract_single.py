@@ -39,7 +39,9 @@ def main():
                 print(f"ok - {name}: {test}")
             if status:
                 print(*re.findall(r"^(?!\[ RUN|\[       OK).*$", output, re.MULTILINE), sep="\n")
-                print(f"not ok - {name} (exit status {status})")
+                bad = dict.fromkeys(re.findall(r"^\[  FAILED  \] ([a-z].+)$", output, re.MULTILINE))
+                for test in bad or [f"the program as a whole (exit status {status})"]:
+                    print(f"not ok - {name}: {test}")
                 failed = True
     return 1 if failed else 0
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from table import MUTANTS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT = 60  # seconds of one test: a mutant may hang
+TIMEOUT = 240  # seconds of one test: a mutant may hang
 SANITIZERS = {
     "asan": {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1", "UMEM_TEST_SMALL": "1"},
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1", "UMEM_TEST_SMALL": "1"},
@@ -85,7 +85,7 @@ class Build:
                         "--stop-on-failure", "--output-on-failure", "--timeout", str(TIMEOUT))
         if done.returncode == 0:
             return None
-        program = re.search(r"Test +#\d+: (\S+) \.*\**(Failed|Exception|Timeout|Not Run|Subprocess)", done.stdout)
+        program = re.search(r"Test +#\d+: (\S+) .*\*\*\*(\w+)", done.stdout)
         case = re.search(r"^\[ +FAILED +\] (?!\d|tests:)(.+)$", done.stdout, re.MULTILINE)
         found = program[1] if program else "ctest"
         if case:
@@ -142,10 +142,12 @@ def judge(build, tree, mutant, path):
 def copy_tree(tree):
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                             check=True, stdout=subprocess.PIPE, text=True).stdout.split("\0")
-    for name in filter(None, listed):
+    names = {name for name in listed if name and (ROOT / name).is_file()}
+    for old in tree.rglob("*"):  # of an earlier run
+        if old.is_file() and str(old.relative_to(tree)) not in names:
+            old.unlink()
+    for name in sorted(names):
         source, target = ROOT / name, tree / name
-        if not source.is_file():
-            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_bytes() != source.read_bytes():
             shutil.copy2(source, target)

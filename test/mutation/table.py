@@ -36,22 +36,22 @@ MUTANTS = [
     c("base/range.c", "  low->wall_above = false;\n", "", "a cut leaves a wall between its parts"),
     c("base/page_map.c", "region <= last; region++", "region < last; region++", "the last region has no leaf"),
     c("base/index.c", "  spans[after].before = span;\n", "", "the next span does not know the new one"),
-    c("base/parallel.c", "  if (pieces > most) pieces = most;\n", "", "more pieces than asked for"),
+    c("core/parallel.c", "  if (pieces > most) pieces = most;\n", "", "more pieces than asked for"),
 
     # ---- core ----
-    c("core/copy.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read"),
+    c("core/run.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read"),
     c("core/copy.c", "umem_validate(to, dst_adr, nbytes, umemWritable)", "umem_validate(to, dst_adr, nbytes, umemReadable)",
       "copies to what is only read"),
     c("core/stage.c", "stage->nbytes / stage->chunk + (stage->nbytes % stage->chunk != 0);", "stage->nbytes / stage->chunk;",
       "the last, short chunk is left out"),
     c("core/connect.c", "  umem_aligned_free(to, adr);\n  return null;", "  return null;",
       "a failed connect keeps its block"),
-    c("core/memory.c", "  umem_free(ctx, moved); /*", "  /*", "a failed realloc keeps the new block"),
+    c("core/realloc.c", "  umem_free(ctx, moved); /*", "  /*", "a failed realloc keeps the new block"),
     c("core/status.c", "  umem_thread.failures = attempt->failures;\n  umem_thread.last", "  umem_thread.last",
       "failures of an attempt count"),
-    c("core/strided.c", "if (n->src[last] != item || n->dst[last] != item) break;", "if (n->src[last] != item) break;",
+    c("core/layout.c", "if (n->src[last] != item || n->dst[last] != item) break;", "if (n->src[last] != item) break;",
       "dimensions are joined that only the source joins"),
-    c("core/strided.c", "  umem_synchronize(sides->dst); /* packed is used again */\n", "",
+    c("core/items.c", "  umem_finish(sides->dst); /* packed is used again */\n", "",
       "a buffer is used again before it is written"),
 
     # ---- stores ----
@@ -63,17 +63,16 @@ MUTANTS = [
       "  if (provide(store, offset, offset + size)) return offset;", "a block that the file cannot hold stays placed"),
     c("stores/store_room.c", "  if (adjacent) store->reserved = end;", "  store->reserved = end;",
       "what lies before a block counts as reserved"),
-    c("stores/mmap.c", "    errno = error;\n    return NULL;", "    return NULL;", "the wrong errno decides",
-      ),
+    c("stores/mmap.c", "    munmap(start, room + alignment);\n", "", "a failed mapping keeps its addresses"),
     c("stores/store_replace.c", "         keep_mode(replace, fd, old);", "         true;", "a new file loses the permissions of the old"),
 
     # ---- cuda ----
-    c("cuda/cuda_copy.c", "  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaPlace_finish(place);\n", "",
+    c("cuda/cuda_copy.c", "  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaState_finish(state);\n", "",
       "umem_set returns before it is done"),
-    c("cuda/cuda_copy.c", "return error || !whole ? error : umemCudaPlace_finish(place);", "return error;",
+    c("cuda/cuda_copy.c", "return error || !whole ? error : umemCudaState_finish(state);", "return error;",
       "a copy to pageable memory returns before it is done"),
-    c("cuda/cuda_place.c", "    place->source->give(place, adr, nbytes);\n", "", "a block that cannot be remembered is lost"),
-    c("cuda/cuda_place.c", "    keep(place, adr, nbytes); /*", "    ; /*", "a block that could not be freed is forgotten"),
+    c("cuda/cuda_state.c", "    state->source->give(state, adr, nbytes);\n", "", "a block that cannot be remembered is lost"),
+    c("cuda/cuda_state.c", "    keep(state, adr, nbytes); /*", "    ; /*", "a block that could not be freed is forgotten"),
     c("cuda/cuda_direct.c", "    box->depth = extents[last - 1];", "    box->depth = extents[last];", "the wrong extent"),
     c("cuda/cuda_async.c", "if (async->owns_stream) error |=", "error |=", "destroys a stream of the program"),
 
@@ -134,12 +133,12 @@ MUTANTS = [
 
     # ---- what only a sanitizer or valgrind sees ----
     c("core/stage.c", "  umem_free(host, (uintptr_t)buffers);\n", "", "a leak", preset="asan"),
-    c("core/strided.c", "  free(buffer);\n  return true;", "  return true;", "a leak", preset="asan"),
+    c("core/items.c", "  free(buffer);\n  return true;", "  return true;", "a leak", preset="asan"),
     c("base/index.c", "slots->available += capacity - slots->capacity;", "slots->available += capacity;", "writes behind an array", preset="asan"),
     c("adaptors/stats.c", "  umemLock_acquire(&stats->lock);\n  write_figures(figures, &stats->life.figures);\n  umemLock_release(&stats->lock);",
       "  write_figures(figures, &stats->life.figures);", "reads without the lock", preset="tsan"),
-    c("cuda/cuda_place.c", "  umemLock_acquire(&place->lock);\n  bool kept = umemTable_insert(&place->blocks, adr, nbytes);\n  umemLock_release(&place->lock);",
-      "  bool kept = umemTable_insert(&place->blocks, adr, nbytes);", "enters a block without the lock", preset="tsan"),
+    c("cuda/cuda_state.c", "  umemLock_acquire(&state->lock);\n  bool kept = umemTable_insert(&state->blocks, adr, nbytes);\n  umemLock_release(&state->lock);",
+      "  bool kept = umemTable_insert(&state->blocks, adr, nbytes);", "enters a block without the lock", preset="tsan"),
     c("core/stage.c", "  if (umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(&side->turn);", "  (void)side;",
       "unlocks what it has not locked", preset="tsan"),
 ]

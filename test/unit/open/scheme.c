@@ -111,7 +111,7 @@ static void wrong_schemes_are_refused(void **state) {
       {NAMED("Test"), "its name is not"},
       {NAMED("-test"), "its name is not"},
       {NAMED("te st"), "its name is not"},
-      {NAMED("a-name-that-is-one-longer-than-32"), "its name is not"},
+      {NAMED("a-name-as-long-as-a-name-may-bes"), "its name is not"}, /* 32 */
       {NAMED("host"), "there is a scheme \"host\" already"},
       {NAMED("test-fake"), "there is a scheme \"test-fake\" already"},
       {SCHEME("test-good", sizeof(umemVirtual) - 1, false, NULL, NULL, 0, open_fake),
@@ -139,6 +139,18 @@ static void wrong_schemes_are_refused(void **state) {
   assert_ok(umem_register_scheme(&huge));
   assert_null(umem_open("test-huge:"));
   assert_int_equal(umem_thread_status(), umemMemoryError);
+}
+
+static void the_longest_name_is_taken(void **state) {
+  (void)state;
+  static umemScheme const longest = {.size = sizeof(umemScheme),
+                                     .name = "a-name-as-long-as-a-name-may-be", /* 31 */
+                                     .context_size = sizeof(Fake),
+                                     .construct = open_fake};
+  assert_ok(umem_register_scheme(&longest));
+  void *ctx = umem_open("a-name-as-long-as-a-name-may-be:");
+  use(ctx);
+  assert_ok(umem_close(ctx));
 }
 
 /* Of a program that knew no user and help: what lies behind its scheme is not looked at. */
@@ -195,9 +207,8 @@ static void threads_open_and_register(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(a_program_adds_schemes),
-      TEST(wrong_schemes_are_refused),
-      TEST(schemes_may_be_older),
+      TEST(a_program_adds_schemes),    TEST(wrong_schemes_are_refused),
+      TEST(the_longest_name_is_taken), TEST(schemes_may_be_older),
       TEST(threads_open_and_register),
   };
   return cmocka_run_group_tests_name("schemes", tests, NULL, NULL);

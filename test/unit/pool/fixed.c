@@ -40,22 +40,6 @@ static void gives_blocks_of_one_size(void **state) {
   assert_int_equal(blocks_in(&fake), 0);
 }
 
-static void what_follows_the_last_block_is_none(void **state) {
-  (void)state;
-  umemFixed fixed;
-  umemFixedOptions options = {sizeof options, 64, 0, 10 * 128, 0};
-  assert_ok(umemFixed_ctor(&fixed, &fake, 100, &options));
-  uintptr_t adr[10], last = 0;
-  for (size_t i = 0; i < 10; i++) {
-    adr[i] = umem_alloc(&fixed, 100);
-    if (adr[i] > last) last = adr[i];
-  }
-  assert_int_equal(stats_of(&fixed).chunks, 1);
-  expect_refused_free(&fixed, last + 128);
-  for (size_t i = 0; i < 10; i++) umem_free(&fixed, adr[i]);
-  end(&fixed);
-}
-
 static void larger_requests_are_refused(void **state) {
   (void)state;
   umemFixed fixed;
@@ -484,14 +468,21 @@ static void holds_many_chunks(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(gives_blocks_of_one_size),    TEST(what_follows_the_last_block_is_none),
-      TEST(larger_requests_are_refused), TEST(resizes_in_place),
-      TEST(aligns_as_far_as_blocks_go),  TEST(aligned_blocks_are_blocks),
-      TEST(wrong_frees_are_refused),     TEST(frees_behind_a_chunk_are_refused),
-      TEST(trims_to_what_is_kept),       TEST(takes_initial_bytes_and_no_more_than_the_maximum),
-      TEST(upstream_runs_out),           TEST(failing_frees_are_told),
-      TEST(options_that_cannot_be),      TEST(an_adopted_upstream_ends_too),
-      TEST(stats_are_checked),           TEST(agrees_with_a_model),
+      TEST(gives_blocks_of_one_size),
+      TEST(larger_requests_are_refused),
+      TEST(resizes_in_place),
+      TEST(aligns_as_far_as_blocks_go),
+      TEST(aligned_blocks_are_blocks),
+      TEST(wrong_frees_are_refused),
+      TEST(frees_behind_a_chunk_are_refused),
+      TEST(trims_to_what_is_kept),
+      TEST(takes_initial_bytes_and_no_more_than_the_maximum),
+      TEST(upstream_runs_out),
+      TEST(failing_frees_are_told),
+      TEST(options_that_cannot_be),
+      TEST(an_adopted_upstream_ends_too),
+      TEST(stats_are_checked),
+      TEST(agrees_with_a_model),
       TEST(holds_many_chunks),
   };
   return cmocka_run_group_tests_name("Fixed", tests, NULL, NULL);
