@@ -2,8 +2,8 @@
  *
  *     umem_ratios [--quick] [--json FILE] [GROUP...]
  *
- * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, gpu and gpu-pool, which is a part of gpu;
- * without any, all are measured.
+ * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, gpu and gpu-pool, which is a part
+ * of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */

@@ -37,6 +37,9 @@ BELOW_CONTEXTS = {"base", "core"}
 # The public headers that the room base may include: they know no context.
 IN_BASE = {"umem/config.h", "umem/status.h"}
 
+# Rooms whose files stand in layers: X.c and X.h use headers of files below X only.
+LAYERED = {"pool"}
+
 # Private modules that a family of contexts shares: module -> contexts.
 SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
 
@@ -215,6 +218,21 @@ def sources_include_their_own(tree):
     return problems
 
 
+def layers_have_no_circle(tree):
+    """In a room of LAYERED no file includes, by way of others, the header of a file that includes its own."""
+    problems = []
+    for room in LAYERED:
+        uses = {}
+        for path in tree.source:
+            if tree.room(tree.private_name(path)) == room:
+                named = {name for _, name in c_source.includes(tree.code(path)) if tree.room(name) == room}
+                uses.setdefault(path.stem, set()).update({Path(name).stem for name in named} - {path.stem})
+        while lowest := {stem for stem, used in uses.items() if not used & uses.keys()}:
+            uses = {stem: used for stem, used in uses.items() if stem not in lowest}
+        problems += [f"c/src/{room}/{stem}.c: in a circle, or above one" for stem in sorted(uses)]
+    return problems
+
+
 def cuda_is_called_through_the_table(tree):
     """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare."""
     return tree.find([path for path in tree.source if tree.private_name(path) != CUDA_TABLE], OF_CUDA)
@@ -307,6 +325,7 @@ RULES = [
     nothing_decides_by_kind,
     sources_stand_in_rooms,
     sources_include_their_own,
+    layers_have_no_circle,
     cuda_is_called_through_the_table,
     cxx_headers_include_what_is_public,
     cuh_is_for_nvcc,

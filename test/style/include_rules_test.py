@@ -25,6 +25,9 @@ GOOD = {
     "c/src/core/core.h": '#include <umem/base.h>\n#include "base/lock.h"\n',
     "c/src/core/copy.c": '#include "core/core.h"\n#include <pthread.h>\n#include <sys/disk.h>\n',
     "c/src/cuda/cuda_rt.c": "#include <cuda_runtime_api.h>\nint f(void) { return cudaFree(0); }\n",
+    "c/src/pool/pool_chunk.h": '#include "core/core.h"\n#include "pool/pool_span.h"\n',
+    "c/src/pool/pool_span.c": '#include "pool/pool_span.h"\n',
+    "c/src/pool/pool_span.h": '#include "core/core.h"\n',
     "c/src/stores/disk.c": '#include "core/core.h"\n#include <umem/disk.h>\n#include <umem/host.h>\n',
     "c/src/stores/disk_table.h": '#include "core/core.h"\n',
     "c/src/stores/host.c": '#include "core/core.h"\nint f(int t) { return t = umemHostDevice; }\n'
@@ -79,6 +82,8 @@ BAD = [
     ("sources_include_their_own", "c/src/base/lock.h", '#include "core/core.h"\n'),
     ("sources_stand_in_rooms", "c/src/plain.c", "int f(void);\n"),
     ("sources_stand_in_rooms", "c/src/attic/plain.c", "int f(void);\n"),
+    ("layers_have_no_circle", "c/src/pool/pool_span.h", '#include "pool/pool_chunk.h"\n'),
+    ("layers_have_no_circle", "c/src/pool/pool_span.c", '#include "pool/pool_chunk.h"\n'),
     ("cuda_is_called_through_the_table", "c/src/core/copy.c", "#include <cuda_runtime_api.h>\n"),
     ("cuda_is_called_through_the_table", "c/src/stores/disk.c", "#include <cuda.h>\n"),
     ("cuda_is_called_through_the_table", "c/src/stores/disk.c", "int f(void) { return cudaFree(0); }\n"),

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-/* Two bins and the rest, each with its books. */
+/* Two bins and the rest, each with its records. */
 static umemFixed small, middle;
 static umemStats rest;
 static umemBinning ctx;
@@ -155,7 +155,7 @@ static void failures_of_bins_are_its_own(void **state) {
   expect_both(&ctx, &offsets, umemMemoryError, "umem_alloc: no room for");
   assert_true(umem_realloc(&ctx, adr, 100, SIZE_MAX / 2) == UINTPTR_MAX);
   expect_both(&ctx, &offsets, umemMemoryError, "umem_realloc: no room for");
-  umemStats over; /* a decorator adopts it */
+  umemStats over; /* an adaptor takes it over */
   assert_ok(umemStats_ctor(&over, &ctx));
   assert_true(umem_alloc(&over, 90) == UINTPTR_MAX);
   expect_both(&over, &ctx, umemMemoryError, "90 more bytes");
@@ -233,8 +233,8 @@ static void bins_that_cannot_be(void **state) {
   umem_dtor(&other);
 }
 
-/* Two that keep books of one file each for itself would hand out the same offsets. */
-static void two_books_of_one_file_are_refused(void **state) {
+/* Two contexts that keep records of one file, each for itself, would allocate the same offsets. */
+static void two_records_of_one_file_are_refused(void **state) {
   (void)state;
   umemFile one, other;
   char path[BACKEND_PATH_SIZE];
@@ -422,7 +422,7 @@ int main(void) {
       TEST(a_refused_free_keeps_the_block),
       TEST(trims_all),
       TEST(bins_that_cannot_be),
-      TEST(two_books_of_one_file_are_refused),
+      TEST(two_records_of_one_file_are_refused),
       TEST(two_queues_are_refused),
       TEST(no_bins_are_as_good),
       TEST(takes_over_what_all_have),

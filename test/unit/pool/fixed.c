@@ -283,7 +283,7 @@ static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemIOError, "not now: %zu", (size_t)adr);
 }
 
-static void failing_frees_are_told(void **state) {
+static void failing_frees_are_reported(void **state) {
   (void)state;
   umemFixed fixed;
   struct umemVtbl const *methods = fake.super.vptr;
@@ -478,7 +478,7 @@ int main(void) {
       TEST(trims_to_what_is_kept),
       TEST(takes_initial_bytes_and_no_more_than_the_maximum),
       TEST(upstream_runs_out),
-      TEST(failing_frees_are_told),
+      TEST(failing_frees_are_reported),
       TEST(options_that_cannot_be),
       TEST(an_adopted_upstream_ends_too),
       TEST(stats_are_checked),

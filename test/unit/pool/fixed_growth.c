@@ -12,7 +12,7 @@ static umemRetry retry;
 static umemFixed fixed;
 static unsigned calls; /* of the callback; atomic */
 
-/* A fixed that is told to help itself: callback is called where less than bytes are left. */
+/* A umemFixed over a umemRetry: callback is called when less than bytes are left. */
 static void build(umemRetryCallback *callback, size_t bytes, umemFixedOptions options) {
   calls = 0;
   options.growth = chunk_size;

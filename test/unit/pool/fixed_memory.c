@@ -1,4 +1,4 @@
-/* fixed_memory.c - blocks of one size, and bins, without memory for their books: each allocation of
+/* fixed_memory.c - blocks of one size, and bins, without memory for their records: each allocation of
  * theirs fails in turn.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
@@ -134,9 +134,9 @@ static void bins_survive_every_failure(void **state) {
   survives_every_failure(construct_bins, destruct_bins);
 }
 
-/* A chunk that comes and goes costs the books nothing but, where its address is new, room in the
+/* A chunk that comes and goes costs no RAM but, where its address is new, room in the
  * map. */
-static void the_books_of_chunks_are_used_again(void **state) {
+static void the_records_of_chunks_are_used_again(void **state) {
   (void)state;
   umemFixed fixed;
   assert_ok(umemFixed_ctor(&fixed, &host, 100, NULL));
@@ -155,7 +155,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(fixed_survives_every_failure),
       TEST(bins_survive_every_failure),
-      TEST(the_books_of_chunks_are_used_again),
+      TEST(the_records_of_chunks_are_used_again),
   };
   return cmocka_run_group_tests_name("Fixed and Binning without memory", tests, NULL, NULL);
 }

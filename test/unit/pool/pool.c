@@ -59,7 +59,7 @@ static void takes_initial_bytes(void **state) {
   umem_clear_status(&host);
 }
 
-static void grows_as_told(void **state) {
+static void grows_as_the_options_say(void **state) {
   (void)state;
   umemPool pool;
   open_pool(&pool, &host, 0, 3 * mebi, 0);
@@ -357,7 +357,7 @@ int main(void) {
       cmocka_unit_test(refuses_wrong_arguments),
       cmocka_unit_test(options_may_be_shorter),
       cmocka_unit_test(takes_initial_bytes),
-      cmocka_unit_test(grows_as_told),
+      cmocka_unit_test(grows_as_the_options_say),
       cmocka_unit_test(adopts_its_upstream),
       cmocka_unit_test(counts),
       cmocka_unit_test(statistics_refuse_wrong_arguments),

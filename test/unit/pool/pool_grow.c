@@ -9,7 +9,7 @@
 
 static umemHost host;
 
-/* ---- an upstream that answers when it is told to ---- */
+/* ---- an upstream that answers when the test lets it ---- */
 
 typedef struct Gate {
   umemVirtual super;
@@ -216,7 +216,7 @@ static void upstreams_may_use_each_others_pools(void **state) {
 /* ---- fork ---- */
 
 /* What is on its way comes to the parent alone, and only there somebody waits for it. The blocks are so large
- * that no thread keeps any: then the books end with the pool. */
+ * that no thread keeps any: then the records end with the pool. */
 static bool works_in_child(Gate *gate, umemPool *pool) {
   gate->open = true;
   uintptr_t adr = umem_alloc(pool, 100 * kibi);

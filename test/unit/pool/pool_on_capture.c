@@ -197,7 +197,7 @@ static void who_waits_for_a_captured_stream_is_drawn_in(void **state) {
 
 enum { large = 16 << 20 };
 
-/* The lanes of a long copy stay outside, whatever comes of the copy: it is the program's to say whether it
+/* The channels of a long copy stay outside, whatever comes of the copy: it is the program's to say whether it
  * belongs to the capture. */
 static void staging_is_not_drawn_in(void **state) {
   (void)state;

@@ -1,4 +1,4 @@
-/* pool_on_help.h - a pool with three views, on a device that keeps books about order. */
+/* pool_on_help.h - a pool with three views, on a device that records the order of work. */
 #ifndef UMEM_TEST_POOL_ON_HELP_H
 #define UMEM_TEST_POOL_ON_HELP_H
 

@@ -160,7 +160,7 @@ static void caches_outlive_their_views(void **state) {
 
 /* ---- a queue that takes its time ---- */
 
-/* A decorator of a queue that waits for others only when it is let. */
+/* An adaptor of a queue that waits for others only when the test lets it. */
 typedef struct Slow {
   umemVirtual super;
   ClockQueue *queue;
@@ -202,7 +202,7 @@ static void *leave(void *argument) {
   return NULL;
 }
 
-/* A view ends while another is being told to wait for its queue: of what it has freed alone, and to a span
+/* A view ends while another one is made to wait for its queue: of what it has freed alone, and to a span
  * that is mixed. */
 static void a_view_stays_while_it_is_waited_for(void **state) {
   (void)state;

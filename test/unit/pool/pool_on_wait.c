@@ -1,5 +1,5 @@
-/* pool_on_wait.c - views of a pool and waiting: queues that are late, that cannot be told to wait, and
- * that use the pool while they are told. */
+/* pool_on_wait.c - views of a pool and waiting: queues that are late, that cannot wait, and
+ * that use the pool while they begin to wait. */
 #include "pool_on_help.h"
 
 #include "fake/fake.h"
@@ -67,7 +67,7 @@ static void where_waiting_fails_others_are_tried(void **state) {
   close_shared(&s);
 }
 
-static void a_failure_of_waiting_is_told(void **state) {
+static void a_failure_of_waiting_is_reported(void **state) {
   (void)state;
   Shared s;
   open_shared(&s, true, mebi);
@@ -114,9 +114,9 @@ static void a_mixed_span_stays_what_it_is(void **state) {
   }
 }
 
-/* ---- a queue that uses the pool while it is told to wait ---- */
+/* ---- a queue that uses the pool while it begins to wait ---- */
 
-/* A decorator of a queue. */
+/* An adaptor of a queue. */
 typedef struct Busy {
   umemVirtual super;
   Shared *shared;
@@ -167,7 +167,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(late_work_comes_first),
       cmocka_unit_test(where_waiting_fails_others_are_tried),
-      cmocka_unit_test(a_failure_of_waiting_is_told),
+      cmocka_unit_test(a_failure_of_waiting_is_reported),
       cmocka_unit_test(a_mixed_span_stays_what_it_is),
       cmocka_unit_test(waiting_may_use_the_pool),
   };

@@ -1,4 +1,4 @@
-/* pool_room.c - pools whose room runs out: exhaustion, fragmentation, trimming, and memory for the books
+/* pool_room.c - pools whose room runs out: exhaustion, fragmentation, trimming, and memory for the records
  * that fails.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
@@ -14,7 +14,7 @@ static umemHost host;
 
 /* ---- exhaustion ---- */
 
-static void the_maximum_is_told(void **state) {
+static void the_maximum_is_named(void **state) {
   (void)state;
   umemPool pool;
   open_pool(&pool, &host, 0, mebi, 2 * mebi);
@@ -119,7 +119,7 @@ static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t tim
 }
 
 /* Trimming helps against want of memory, and against nothing else. */
-static void other_failures_are_told_at_once(void **state) {
+static void other_failures_are_reported_at_once(void **state) {
   (void)state;
   umemFault fault;
   umemPool pool;
@@ -376,7 +376,7 @@ static void a_pool_over_a_pool_trims_both(void **state) {
   umem_dtor(&below);
 }
 
-/* ---- memory for the books that fails ---- */
+/* ---- no memory for the records ---- */
 
 static bool failing;
 static unsigned passes;
@@ -456,12 +456,12 @@ static void fails_at_each_allocation_of_its_own(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_maximum_is_told),
+      cmocka_unit_test(the_maximum_is_named),
       cmocka_unit_test(the_maximum_is_used_up),
       cmocka_unit_test(classes_make_room_for_each_other),
       cmocka_unit_test(an_upstream_without_memory_is_asked_again),
       cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
-      cmocka_unit_test(other_failures_are_told_at_once),
+      cmocka_unit_test(other_failures_are_reported_at_once),
       cmocka_unit_test(an_upstream_is_asked_a_few_times),
       cmocka_unit_test(the_upstream_may_use_the_pool),
       cmocka_unit_test(refused_chunks_stay),
