@@ -3,8 +3,7 @@
  *   debug.c         the methods, construction
  *   debug_bytes.c   fills and looks at memory
  *   debug_fault.c   tells of what is wrong
- *   debug_books.c   the blocks
- *   debug_scheme.c  its name */
+ *   debug_books.c   the blocks */
 #ifndef UMEM_DEBUG_PRIVATE_H
 #define UMEM_DEBUG_PRIVATE_H
 
