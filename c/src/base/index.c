@@ -1,4 +1,4 @@
-/* index.c - see umem_index.h.
+/* index.c - see index.h.
  *
  * A reference is 32 bits: 0 is none; with LEAF set the rest is the number of a span; else the level of
  * a node in four bits and its number in 27. A node of level l has a child for each value of digit l of

@@ -1,4 +1,4 @@
-/* page_map.c - see umem_page_map.h. */
+/* page_map.c - see page_map.h. */
 #include "base/page_map.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* range.c - see umem_range.h.
+/* range.c - see range.h.
  *
  * The policy over index.h, which holds all ranges, live and free, in order of address: free
  * ranges are kept in lists by class of size. Sizes are counted in granules here. A class is a row and

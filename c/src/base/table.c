@@ -1,4 +1,4 @@
-/* table.c - see umem_table.h. */
+/* table.c - see table.h. */
 #include "base/table.h"
 
 #include <stdlib.h>

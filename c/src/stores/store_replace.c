@@ -1,4 +1,4 @@
-/* store_replace.c - see umem_store_replace.h.
+/* store_replace.c - see store_replace.h.
  *
  * rename(2) alone replaces a file at one instant, and it wants the new one to have a name already. A
  * file without a name gets a hidden one just before it is renamed (linkat cannot replace), or the final
