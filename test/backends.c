@@ -12,7 +12,6 @@
 #include "fake/plain11.h"
 #include "fake/pointers.h"
 #include "mymem.h"
-#include "named.h"
 #include "pools.h"
 #include "sizes.h"
 
@@ -233,8 +232,25 @@ enum {
   trusting = backendTestOnly | backendTrustsSizes,
   test_books = books | backendTestOnly,
   decorated = backendDecorated | backendTestOnly,
-  gpu = backendChecksFrees | backendMayLack
+  gpu = backendChecksFrees | backendMayLack,
+  over_many = decorated | backendChecksFrees
 };
+
+/* Rows of contexts that umem_open makes: ROW(identifier, name, what is opened, traits, memory). */
+#define NAMED_ROWS(ROW)                                                                            \
+  ROW(pool, "pool+host:", "pool+host:?initial=64K&growth=1M", over_many, "host")                   \
+  ROW(limit, "limit+file:", "limit+file:?limit=1T", over_many | backendKeepsBooks, NULL)           \
+  ROW(many, "stats+limit+pool+mmap:", "stats+limit+pool+mmap:?limit.limit=1T", over_many, NULL)    \
+  ROW(cuda, "pool+cuda-async:", "pool+cuda-async:0?stream=new", over_many | backendMayLack, "gpu 0")
+
+static void close_named(umemVirtual *ctx) { umem_close(ctx); }
+
+#define NAMED_OPENER(identifier, name, text, traits, memory)                                       \
+  static umemVirtual *open_named_##identifier(void) { return umem_open(text); }
+#define NAMED_ROW(identifier, name, text, traits, memory)                                          \
+  {name, open_named_##identifier, close_named, traits, memory, NULL, NULL},
+
+NAMED_ROWS(NAMED_OPENER)
 
 Backend const backends[] = {
     {"host", open_host, close_plain, 0, "host", NULL, NULL},
@@ -276,8 +292,7 @@ Backend const backends[] = {
     POOL_ROWS,
     FIXED_ROWS,
     BINNING_ROWS,
-    NAMED_ROWS,
-};
+    NAMED_ROWS(NAMED_ROW)};
 
 size_t const backend_count = sizeof backends / sizeof *backends;
 

@@ -225,6 +225,7 @@ stage_install() {
   check "the packages of the README suffice" readme_installs_needs || status=1
   test/install/run "$build/install" || status=$?
   test/install/run "$build/install" -DUMEM_CUDA=OFF || status=$?
+  test/guide/run "$build/guide" || status=$?
   return $status
 }
 

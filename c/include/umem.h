@@ -8,22 +8,24 @@
 #define UMEM_H
 
 #include <umem/base.h>
-
-#include <umem/binning.h>
-#include <umem/cuda.h>
-#include <umem/debug.h>
-#include <umem/fault.h>
-#include <umem/file.h>
-#include <umem/fixed.h>
-#include <umem/host.h>
-#include <umem/limit.h>
-#include <umem/log.h>
-#include <umem/mmap.h>
-#include <umem/pool.h>
-#include <umem/pool_on.h>
-#include <umem/retry.h>
-#include <umem/stats.h>
 #include <umem/threads.h>
-#include <umem/track.h>
+
+/* The kinds of contexts. This is the one list of them: behind each header stand the names of the kinds that it
+ * declares, and c/kinds.cmake makes the library's table of it. */
+#include <umem/host.h>    /* host */
+#include <umem/file.h>    /* file */
+#include <umem/mmap.h>    /* mmap */
+#include <umem/cuda.h>    /* cuda cuda-async cuda-host cuda-managed cuda-prefetch */
+#include <umem/pool.h>    /* pool */
+#include <umem/pool_on.h> /* pool-on */
+#include <umem/fixed.h>   /* fixed */
+#include <umem/binning.h> /* binning */
+#include <umem/limit.h>   /* limit */
+#include <umem/stats.h>   /* stats */
+#include <umem/track.h>   /* track */
+#include <umem/debug.h>   /* debug */
+#include <umem/retry.h>   /* retry */
+#include <umem/fault.h>   /* fault */
+#include <umem/log.h>     /* log */
 
 #endif

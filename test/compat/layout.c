@@ -81,7 +81,7 @@ static void names_of_contexts(void **state) {
   OFFSET(umemOptionValue, text, 8);
   OFFSET(umemOptionValue, number, 16);
   OFFSET(umemOptionValue, share, 24);
-  SIZE(umemScheme, 96);
+  SIZE(umemScheme, 104);
   OFFSET(umemScheme, size, 0);
   OFFSET(umemScheme, name, 8);
   OFFSET(umemScheme, context_size, 16);
@@ -94,6 +94,7 @@ static void names_of_contexts(void **state) {
   OFFSET(umemScheme, help, 72);
   OFFSET(umemScheme, commit, 80);
   OFFSET(umemScheme, complete, 88);
+  OFFSET(umemScheme, vtbl, 96);
   assert_int_equal(umemTextOption, 0);
   assert_int_equal(umemNumberOption, 1);
   assert_int_equal(umemSizeOption, 2);

@@ -5,7 +5,6 @@
 #include <umem/array.hpp>
 #include <umem/buffer.hpp>
 #include <umem/limit.h>
-#include <umem/limit.h>
 #include <umem/open.hpp>
 #include <umem/pool.hpp>
 
@@ -14,6 +13,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 
@@ -59,45 +59,89 @@ TEST(OpenTest, leads_to_inner_layers) {
   EXPECT_EQ(umem::Limit::of(limit).used(), 1000u);
 }
 
-/* A layer of the class is found, as what ask(handle) tells, and others are none of it. */
-template <class Handle, class Ask> void expect_of(std::string const &name, Ask &&ask) {
-  SCOPED_TRACE(name);
-  Context outer = umem::open(name), host = umem::open("host:");
-  Handle layer = Handle::of(outer);
-  EXPECT_EQ(layer, outer);
+/* Handle::of finds layer in outer, a stack over it, keeps both alive, and finds none in a stack without one. ask:
+ * calls what only the class has. */
+template <class Handle, class Ask> void expect_of(Context layer, Ask &&ask) {
+  SCOPED_TRACE(layer.name());
+  Context outer = umem::Limit(umem::Stats(layer), 1 << 30);
+  if (std::is_same_v<Handle, umem::Limit>) outer = umem::Stats(layer);
+  if (std::is_same_v<Handle, umem::Stats>) outer = umem::Limit(layer, 1 << 30);
+  Handle found = Handle::of(outer);
+  EXPECT_EQ(found, layer);
+  EXPECT_EQ(Handle::of(layer), layer);
   outer = Context();
-  ask(layer); /* which keeps it alive */
+  layer = Context();
+  ask(found); /* which keeps it alive */
+  found.deallocate(found.allocate(64));
+  Context other = std::is_same_v<Handle, umem::Host> ? Context(umem::Cuda()) : umem::Host();
   std::uint64_t before = umem_thread_failures();
-  EXPECT_THROW(Handle::of(host), umem::type_error);
-  EXPECT_THROW(Handle::of(layer.upstream()), umem::type_error);
+  EXPECT_THROW(Handle::of(other), umem::type_error);
   EXPECT_THROW(Handle::of(Context()), umem::value_error);
-  EXPECT_TRUE(umem_is_ok(host.c_context())); /* only thrown */
+  EXPECT_TRUE(umem_is_ok(other.c_context())); /* only thrown */
   EXPECT_EQ(umem_thread_failures(), before);
 }
 
-TEST(OpenTest, gives_layers_their_class_again) {
-  expect_of<umem::Stats>("stats+pool+host:",
+template <class Handle> void expect_of(Context layer) {
+  expect_of<Handle>(layer, [](Handle const &) {});
+}
+
+TEST(LayerTest, has_its_class_for_each_place) {
+  expect_of<umem::Host>(umem::Host());
+  expect_of<umem::File>(umem::File::scratch());
+  expect_of<umem::MMap>(umem::MMap::scratch());
+  expect_of<umem::Cuda>(umem::Cuda());
+  expect_of<umem::CudaHost>(umem::CudaHost());
+  expect_of<umem::CudaManaged>(umem::CudaManaged());
+  expect_of<umem::CudaAsync>(umem::CudaAsync(), [](auto const &h) { EXPECT_NE(h.stream(), 0u); });
+}
+
+TEST(LayerTest, has_its_class_for_each_adaptor) {
+  umem::Host host;
+  expect_of<umem::Stats>(umem::Stats(host),
                          [](auto const &h) { EXPECT_EQ(h.figures().current_count, 0u); });
-  expect_of<umem::Pool>("pool+host:?initial=1M",
-                        [](auto const &h) { EXPECT_EQ(h.stats().reserved, 1u << 20); });
-  expect_of<umem::Fixed>("fixed+host:?block=64",
-                         [](auto const &h) { EXPECT_EQ(h.stats().block_size, 64u); });
-  expect_of<umem::Limit>("limit+host:?limit=1K", [](auto const &h) { EXPECT_EQ(h.used(), 0u); });
-  expect_of<umem::Track>("track+host:", [](auto const &h) { EXPECT_EQ(h.count(), 0u); });
-  expect_of<umem::Debug>("debug+host:",
+  expect_of<umem::Limit>(umem::Limit(host, 1000), [](auto const &h) { EXPECT_EQ(h.used(), 0u); });
+  expect_of<umem::Track>(umem::Track(host), [](auto const &h) { EXPECT_EQ(h.count(), 0u); });
+  expect_of<umem::Debug>(umem::Debug(host),
                          [](auto const &h) { EXPECT_EQ(h.figures().live_blocks, 0u); });
-  expect_of<umem::Fault>("fault+host:", [](auto const &h) { EXPECT_EQ(h.failures(), 0u); });
+  expect_of<umem::Fault>(umem::Fault(host), [](auto const &h) { EXPECT_EQ(h.failures(), 0u); });
+  expect_of<umem::Retry>(umem::Retry(host, [](umem::RetryRequest const &) { return false; }));
+  expect_of<umem::CudaPrefetch>(umem::CudaPrefetch(umem::CudaManaged()));
   char log[BACKEND_PATH_SIZE];
   ASSERT_TRUE(backend_temp_file(log));
-  expect_of<umem::Log>(std::string("log+host:?file=") + log,
-                       [](auto const &h) { EXPECT_EQ(h.number(), 1u); });
+  expect_of<umem::Log>(umem::Log(host, log), [](auto const &h) { EXPECT_EQ(h.number(), 1u); });
   std::remove(log);
+}
+
+TEST(LayerTest, has_its_class_for_each_pool) {
+  umem::Host host;
+  umem::Pool pool(host);
+  expect_of<umem::Pool>(pool, [](auto const &h) { EXPECT_EQ(h.stats().blocks, 0u); });
+  expect_of<umem::PoolOn>(umem::PoolOn(pool, host));
+  expect_of<umem::Fixed>(umem::Fixed(host, 64),
+                         [](auto const &h) { EXPECT_EQ(h.stats().block_size, 64u); });
+  expect_of<umem::Binning>(umem::Binning(host, {{100, pool}}));
+}
+
+TEST(LayerTest, is_found_by_its_name) {
+  Context place = umem::open("limit+stats+pool+stats+host:?limit=1M");
+  EXPECT_EQ(place.find_layer("limit"), place);
+  EXPECT_EQ(place.find_layer("stats"), place.upstream()); /* the outermost of two */
+  Context inner = place.find_layer("pool").upstream();
+  EXPECT_NE(inner, place.upstream());
+  EXPECT_EQ(inner.find_layer("stats"), inner);
+  place = Context();
+  inner.deallocate(inner.allocate(8)); /* which keeps the stack alive */
+  EXPECT_THROW(inner.find_layer("pool"), umem::value_error);
+  EXPECT_THROW(inner.find_layer("stat"), umem::value_error);
+  EXPECT_THROW(inner.find_layer(nullptr), umem::value_error);
+  EXPECT_THROW(Context().find_layer("host"), umem::value_error);
+  EXPECT_TRUE(umem_is_ok(inner.c_context()));
 }
 
 TEST(OpenTest, tells_what_its_layers_count) {
   Context place = umem::open("stats+pool+host:");
   umem::Stats stats = umem::Stats::of(place);
-  umem::Pool pool = umem::Pool::of(stats.upstream());
+  umem::Pool pool = umem::Pool::of(place);
   place = Context();
   umem::Buffer buffer(pool, 1000), other(stats, 1000);
   EXPECT_EQ(stats.figures().current_bytes, 1000u);
@@ -106,7 +150,7 @@ TEST(OpenTest, tells_what_its_layers_count) {
     umem::Stats::of(pool);
     ADD_FAILURE() << "a pool is none";
   } catch (umem::type_error const &error) {
-    EXPECT_STREQ(error.what(), "umemStats_get: this Pool is no umemStats");
+    EXPECT_STREQ(error.what(), "umem_find_layer: there is no \"stats\" in this stack: Pool, Host");
   }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that three lists of functions are one: what the public headers declare UMEM_EXTERN, what
-c/umem.map exports, and what the shared library exports. Also that the static library defines no
-global name outside of the project's own.
+"""Checks that the shared library exports the functions that the public headers declare UMEM_EXTERN, and
+nothing else, all in the node of c/umem.map. Also that the static library defines no global name outside of the
+project's own.
 
 Usage: exported_symbols.py DIRECTORY_OF_THE_LIBRARIES
 """
@@ -28,26 +28,14 @@ def declared():
     return names
 
 
-def mapped():
-    """The names that the version script lists under `global:` of its one node."""
-    text = c_source.without_comments((ROOT / "c/umem.map").read_text())
-    match = re.fullmatch(
-        rf"\s*{NODE}\s*{{\s*global:(?P<names>[^:]*)local:\s*\*;\s*}};\s*", text
-    )
-    if not match:
-        sys.exit(f"c/umem.map: expected one node {NODE} {{ global: ...; local: *; }};")
-    names = match["names"].replace(";", " ").split()
-    return set(names)
-
-
 def defined(library, *options):
-    """The global names that library defines, without their version."""
+    """The global names that library defines, with their version."""
     out = subprocess.run(
         ["nm", "--defined-only", "--extern-only", "--format=posix", *options, str(library)],
         check=True, capture_output=True, text=True,
     ).stdout
     symbols = [line.split() for line in out.splitlines() if len(line.split()) > 2]
-    return {name.split("@")[0] for name, kind, *_ in symbols if kind != "A"}
+    return {name for name, kind, *_ in symbols if kind != "A"}
 
 
 def differences(one, one_name, other, other_name):
@@ -60,13 +48,14 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     build = Path(sys.argv[1])
-    headers, script = declared(), mapped()
+    headers, exported = declared(), defined(build / "libumem.so", "--dynamic")
     report = Report()
     report.check("the headers declare functions", [] if headers else ["none found"])
-    report.check("umem.map lists what the headers declare",
-                 differences(script, "umem.map", headers, "the headers"))
-    report.check("libumem.so exports what umem.map lists",
-                 differences(defined(build / "libumem.so", "--dynamic"), "libumem.so", script, "umem.map"))
+    report.check("libumem.so exports what the headers declare",
+                 differences({name.split("@")[0] for name in exported}, "libumem.so",
+                             headers, "the headers"))
+    report.check(f"all of it stands in the node {NODE}",
+                 sorted(name for name in exported if not name.endswith(f"@@{NODE}")))
     report.check("libumem.a defines names of umem only",
                  [n for n in sorted(defined(build / "libumem.a"))
                   if not n.startswith("umem") and n != PERSONALITY])

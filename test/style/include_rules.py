@@ -32,8 +32,6 @@ ENTERS = {
     "adaptors/log": {"base", "core", "adaptors"},
     "open": {"base", "core"},
 }
-# Headers that every room above the core may include.
-DOORS = {"open/schemes.h", "open/allowed.h"}
 # Rooms that include no header of a context.
 BELOW_CONTEXTS = {"base", "core"}
 # The public headers that the room base may include: they know no context.
@@ -123,9 +121,7 @@ class Tree:
 
     def may_enter(self, room, name):
         """Whether files of room may include the private header `name`."""
-        other = self.room(name)
-        above = room not in BELOW_CONTEXTS
-        return other in ENTERS.get(room, set()) | {room} or (above and name in DOORS)
+        return self.room(name) in ENTERS.get(room, set()) | {room}
 
     def family(self, module):
         """The modules whose private headers the files of module may include."""

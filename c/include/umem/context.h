@@ -122,6 +122,19 @@ UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
  * goes over is not constructed. */
 UMEM_EXTERN void *umem_get_upstream(void *ctx);
 
+/* The outermost layer of a kind in the stack of ctx: ctx itself, what it goes over, and so on. kind: the name
+ * that umem_open has for it, and "retry", "binning" and "pool-on" for those that umem_open cannot construct; of a
+ * scheme of the program where that names its method table. A pointer to the struct of the kind:
+ *
+ *     void *ctx = umem_open("pool+stats+host:");
+ *     umemStats *stats = umem_find_layer(ctx, "stats");
+ *     if (stats) umemStats_get(stats, &figures);
+ *
+ * Borrowed, as of umem_get_upstream. NULL and umemValueError where the stack has no such layer, and for the name
+ * of no kind; the message says which, with the layers or kinds that there are. NULL and a status, too, when ctx
+ * or what it goes over is not constructed. */
+UMEM_EXTERN void *umem_find_layer(void *ctx, char const *kind);
+
 /* A number in umemInfo that the context does not know. */
 #define UMEM_UNKNOWN UINT64_MAX
 

@@ -84,6 +84,8 @@ typedef void umemSchemeComplete(void *ctx, void *user);
 /* The most options of a scheme. */
 #define UMEM_SCHEME_OPTIONS 16
 
+struct umemVtbl;
+
 /* A kind of context that has a name. */
 typedef struct umemScheme {
   size_t size;         /* sizeof(umemScheme) as the caller was compiled */
@@ -98,6 +100,9 @@ typedef struct umemScheme {
   char const *help;             /* what it is, for people; NULL: nothing */
   umemSchemeCommit *commit;     /* NULL: construct has done everything that may fail */
   umemSchemeComplete *complete; /* NULL: nothing is left to do */
+  /* The method table of its contexts, by which umem_find_layer knows them, however they were constructed.
+   * NULL: it does not find them. */
+  struct umemVtbl const *vtbl;
 } umemScheme;
 
 /* Makes scheme known to umem_open, for the rest of the process. It is borrowed, with all it points to,

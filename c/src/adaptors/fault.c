@@ -1,7 +1,6 @@
 /* fault.c - fails on purpose. */
 #include "core/adaptor.h"
 #include "base/lock.h"
-#include "open/schemes.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -132,10 +131,7 @@ static struct umemVtbl const fault_vtbl = {
 
 /* ---- plans ---- */
 
-/* The caller's plan in full; false, and a status on ctx, when it makes no sense. */
-static bool read_plan(umemFault *ctx, umemFaultPlan const *given, umemFaultPlan *plan) {
-  *plan = (umemFaultPlan)UMEM_FAULT_PLAN_INIT;
-  if (!umem_read_sized(ctx, plan, sizeof *plan, given, "umemFaultPlan")) return false;
+static bool check_plan(umemVirtual *ctx, umemFaultPlan const *plan) {
   if (!plan->calls || plan->calls & ~(unsigned)umemFaultAll)
     umemVirtual_fail(ctx, umemValueError, "the calls 0x%x are none of umemFaultCalls", plan->calls);
   else if (plan->status == umemOK)
@@ -147,19 +143,21 @@ static bool read_plan(umemFault *ctx, umemFaultPlan const *given, umemFaultPlan 
   return false;
 }
 
+extern umemKind const umem_fault_kind; /* below */
+
 /* Whether ctx is one; false with a status otherwise. */
-static bool is_fault(umemFault *ctx) {
-  return umemAdaptor_of_kind(ctx, &fault_vtbl, "umemFault") != NULL;
-}
+static bool is_fault(umemFault *ctx) { return umemKind_check(ctx, &umem_fault_kind) != NULL; }
 
 umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemFaultPlan read;
-  if (!is_fault(ctx) || !read_plan(ctx, plan, &read)) return umem_result(before);
+  umemFaultPlan full = UMEM_FAULT_PLAN_INIT;
+  if (!is_fault(ctx) || !umem_read_sized(ctx, &full, sizeof full, plan, "umemFaultPlan") ||
+      !check_plan(&ctx->super, &full))
+    return umem_result(before);
   Fault *fault = fault_of(&ctx->super);
   umemLock_acquire(&fault->lock);
-  fault->plan = read;
+  fault->plan = full;
   memset(fault->counts, 0, sizeof fault->counts);
   fault->planned = fault->failures = 0;
   umemLock_release(&fault->lock);
@@ -190,32 +188,26 @@ uint64_t umemFault_failures(umemFault *ctx) {
 
 /* ---- construction ---- */
 
-static umemStatusType construct(umemFault *ctx, void *upstream, umemFaultPlan const *plan,
-                                bool adopts) {
-  uint64_t before = umem_thread.failures;
-  Fault *fault = umemAdaptor_construct(ctx, upstream, adopts, &fault_vtbl, "Fault", sizeof *fault);
-  if (!fault) return umem_result(before);
-  if (read_plan(ctx, plan, &fault->plan)) {
-    umemLock_init(&fault->lock);
-    return umemOK;
-  }
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
+static bool fault_start(umemVirtual *ctx, void const *plan) {
+  if (!check_plan(ctx, plan)) return false;
+  fault_of(ctx)->plan = *(umemFaultPlan const *)plan;
+  umemLock_init(&fault_of(ctx)->lock);
+  return true;
 }
 
 umemStatusType umemFault_ctor(umemFault *ctx, void *upstream, umemFaultPlan const *plan) {
   UMEM_ENTER();
-  return construct(ctx, upstream, plan, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_fault_kind, plan);
 }
 
 umemStatusType umemFault_adopt(umemFault *ctx, void *upstream, umemFaultPlan const *plan) {
   UMEM_ENTER();
-  return construct(ctx, upstream, plan, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_fault_kind, plan);
 }
 
 /* ---- by name: "fault+host:?nth=3" ---- */
 
-enum { by_calls, by_status, by_nth, by_times, by_share, by_seed };
+enum { by_calls, by_status };
 
 /* The first words of calls are in the order of umemFaultCalls, those of status from 1 in that of
  * umemStatusType. */
@@ -231,18 +223,12 @@ static umemOption const options[] = {
                    .words = "MemoryError RuntimeError IOError ValueError TypeError IndexError "
                             "NotImplementedError NotSupportedError AssertError CancelledError",
                    .help = "what they fail as; default: MemoryError"},
-    [by_nth] = {.name = "nth",
-                .kind = umemNumberOption,
-                .help = "the first call that fails, from 1; default: none"},
-    [by_times] = {.name = "times",
-                  .kind = umemNumberOption,
-                  .help = "how many in a row; default: 1"},
-    [by_share] = {.name = "share",
-                  .kind = umemShareOption,
-                  .help = "of the calls, which fails at random; default: 0"},
-    [by_seed] = {.name = "seed",
-                 .kind = umemNumberOption,
-                 .help = "of the random share; default: 0"},
+    UMEM_OPTION(umemFaultPlan, nth, "nth", umemNumberOption,
+                "the first call that fails, from 1; default: none"),
+    UMEM_OPTION(umemFaultPlan, times, "times", umemNumberOption, "how many in a row; default: 1"),
+    UMEM_OPTION(umemFaultPlan, share, "share", umemShareOption,
+                "of the calls, which fails at random; default: 0"),
+    UMEM_OPTION(umemFaultPlan, seed, "seed", umemNumberOption, "of the random share; default: 0"),
 };
 
 static unsigned calls_of(uint64_t words) {
@@ -256,23 +242,22 @@ static unsigned calls_of(uint64_t words) {
 static umemStatusType open_fault(void *ctx, void *upstream, umemOptionValue const *place,
                                  umemOptionValue const *given, void *user) {
   (void)place, (void)user;
-  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  umemFaultPlan plan;
+  if (!umemKind_read(&umem_fault_kind, given, &plan)) return umemValueError;
   if (given[by_calls].given) plan.calls = calls_of(given[by_calls].number);
   if (given[by_status].given) plan.status = (umemStatusType)(given[by_status].number + 1);
-  if (given[by_times].given) plan.times = given[by_times].number;
-  plan.nth = given[by_nth].number;
-  plan.share = given[by_share].share;
-  plan.seed = given[by_seed].number;
   return umemFault_ctor(ctx, upstream, &plan);
 }
 
-umemScheme const umem_fault_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "fault",
-    .context_size = sizeof(umemFault),
-    .decorates = true,
-    .options = options,
-    .option_count = sizeof options / sizeof *options,
-    .construct = open_fault,
-    .help = "fails on purpose",
+static umemFaultPlan const no_plan = UMEM_FAULT_PLAN_INIT;
+
+umemKind const umem_fault_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemFault, "fault", &fault_vtbl), UMEM_OPTIONS(options),
+               .construct = open_fault, .help = "fails on purpose"},
+    .label = "Fault",
+    .impl_size = sizeof(Fault),
+    .options_type = "umemFaultPlan",
+    .options_size = sizeof no_plan,
+    .defaults = &no_plan,
+    .start = fault_start,
 };

@@ -1,6 +1,5 @@
 /* limit.c - at most so many bytes of another context. */
 #include "adaptors/meter.h"
-#include "open/schemes.h"
 
 #include <umem/limit.h>
 
@@ -63,51 +62,44 @@ static struct umemVtbl const limit_vtbl = {
     UMEM_ADAPTOR_ALWAYS,
 };
 
-static umemStatusType construct(umemLimit *ctx, void *upstream, size_t maximum, bool adopts) {
+static bool limit_start(umemVirtual *ctx, void const *maximum) {
   static umemMeterHooks const hooks = {limit_admit, limit_retract, limit_resized};
-  uint64_t before = umem_thread.failures;
-  Limit *limit =
-      umemMeter_construct(ctx, upstream, adopts, &limit_vtbl, "Limit", sizeof *limit, &hooks);
-  if (!limit) return umem_result(before);
-  limit->maximum = maximum;
-  return umemOK;
+  umemMeter_start(ctx, &hooks);
+  limit_of(ctx)->maximum = *(size_t const *)maximum;
+  return true;
 }
+
+/* "limit+host:?limit=1M" */
+static umemOption const options[] = {
+    {.name = "limit",
+     .kind = umemSizeOption,
+     .required = true,
+     .help = "that may be live at once",
+     .reserved = {0, sizeof(size_t)}},
+};
+
+umemKind const umem_limit_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemLimit, "limit", &limit_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_limit_kind), UMEM_OPTIONS(options),
+               .help = "gives out no more than so many bytes"},
+    .label = "Limit",
+    .impl_size = sizeof(Limit),
+    .options_size = sizeof(size_t),
+    .start = limit_start,
+};
 
 umemStatusType umemLimit_ctor(umemLimit *ctx, void *upstream, size_t maximum) {
   UMEM_ENTER();
-  return construct(ctx, upstream, maximum, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_limit_kind, &maximum);
 }
 
 umemStatusType umemLimit_adopt(umemLimit *ctx, void *upstream, size_t maximum) {
   UMEM_ENTER();
-  return construct(ctx, upstream, maximum, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_limit_kind, &maximum);
 }
 
 size_t umemLimit_used(umemLimit *ctx) {
   UMEM_ENTER();
-  umemVirtual *self = umemAdaptor_of_kind(ctx, &limit_vtbl, "umemLimit");
+  umemVirtual *self = umemKind_check(ctx, &umem_limit_kind);
   return self ? used_by(limit_of(self)) : 0;
 }
-
-/* ---- by name: "limit+host:?limit=1M" ---- */
-
-static umemOption const options[] = {
-    {.name = "limit", .kind = umemSizeOption, .required = true, .help = "that may be live at once"},
-};
-
-static umemStatusType open_limit(void *ctx, void *upstream, umemOptionValue const *place,
-                                 umemOptionValue const *given, void *user) {
-  (void)place, (void)user;
-  return umemLimit_ctor(ctx, upstream, given[0].number);
-}
-
-umemScheme const umem_limit_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "limit",
-    .context_size = sizeof(umemLimit),
-    .decorates = true,
-    .options = options,
-    .option_count = sizeof options / sizeof *options,
-    .construct = open_limit,
-    .help = "gives out no more than so many bytes",
-};

@@ -7,13 +7,10 @@
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
-void *umemMeter_construct(void *ctx, void *upstream, bool adopts, struct umemVtbl const *vtbl,
-                          char const *name, size_t impl_size, umemMeterHooks const *hooks) {
-  umemMeter *meter = umemAdaptor_construct(ctx, upstream, adopts, vtbl, name, impl_size);
-  if (!meter) return NULL;
+void umemMeter_start(umemVirtual *ctx, umemMeterHooks const *hooks) {
+  umemMeter *meter = meter_of(ctx);
   meter->hooks = hooks;
   umemBlocks_init(&meter->blocks);
-  return meter;
 }
 
 void umemMeter_dtor(umemVirtual *ctx) {

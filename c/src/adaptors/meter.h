@@ -28,9 +28,8 @@ typedef struct umemMeter {
   umemBlocks blocks;
 } umemMeter;
 
-/* As umemAdaptor_construct, for an impl that begins with a umemMeter. */
-void *umemMeter_construct(void *ctx, void *upstream, bool adopts, struct umemVtbl const *vtbl,
-                          char const *name, size_t impl_size, umemMeterHooks const *hooks);
+/* The first step of a kind's start, for an impl that begins with a umemMeter. Cannot fail. */
+void umemMeter_start(umemVirtual *ctx, umemMeterHooks const *hooks);
 void umemMeter_dtor(umemVirtual *ctx);
 
 /* What its methods are made of: see UMEM_ADAPTOR_ALLOCATES and UMEM_ADAPTOR_FREES. */

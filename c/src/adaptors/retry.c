@@ -37,35 +37,45 @@ UMEM_ADAPTOR_ALLOCATES(retry_ask)
 
 /* ---- construction ---- */
 
-static umemStatusType construct(umemRetry *ctx, void *upstream, umemRetryCallback *callback,
-                                void *user, bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = umemAdaptor_dtor,
-      UMEM_ADAPTOR_ALLOCATION_BY(retry_ask),
-      UMEM_ADAPTOR_FREE,
-      UMEM_ADAPTOR_BYTES,
-      UMEM_ADAPTOR_ORDER,
-      UMEM_ADAPTOR_ALWAYS,
-  };
-  uint64_t before = umem_thread.failures;
-  Retry *retry = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Retry", sizeof *retry);
-  if (!retry) return umem_result(before);
-  retry->callback = callback;
-  retry->user = user;
-  if (callback) return umemOK;
-  umemVirtual_fail(ctx, umemValueError, "the callback is NULL");
-  umemAdaptor_abandon(&ctx->super);
-  return umemValueError;
+typedef struct Help {
+  umemRetryCallback *callback;
+  void *user;
+} Help;
+
+static bool retry_start(umemVirtual *ctx, void const *options) {
+  Help const *help = options;
+  Retry *retry = umemAdaptor_impl(ctx);
+  retry->callback = help->callback;
+  retry->user = help->user;
+  if (!help->callback) umemVirtual_fail(ctx, umemValueError, "the callback is NULL");
+  return help->callback;
 }
+
+static struct umemVtbl const retry_vtbl = {
+    .dtor = umemAdaptor_dtor,
+    UMEM_ADAPTOR_ALLOCATION_BY(retry_ask),
+    UMEM_ADAPTOR_FREE,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
+umemKind const umem_retry_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemRetry, "retry", &retry_vtbl),
+               .help = "asks the program for help when memory is out"},
+    .label = "Retry",
+    .impl_size = sizeof(Retry),
+    .start = retry_start,
+};
 
 umemStatusType umemRetry_ctor(umemRetry *ctx, void *upstream, umemRetryCallback *callback,
                               void *user) {
   UMEM_ENTER();
-  return construct(ctx, upstream, callback, user, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_retry_kind, &(Help){callback, user});
 }
 
 umemStatusType umemRetry_adopt(umemRetry *ctx, void *upstream, umemRetryCallback *callback,
                                void *user) {
   UMEM_ENTER();
-  return construct(ctx, upstream, callback, user, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_retry_kind, &(Help){callback, user});
 }

@@ -1,6 +1,5 @@
 /* stats.c - counts what is allocated from another context. */
 #include "adaptors/meter.h"
-#include "open/schemes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,33 +66,39 @@ static struct umemVtbl const stats_vtbl = {
     UMEM_ADAPTOR_ALWAYS,
 };
 
-static umemStatusType construct(umemStats *ctx, void *upstream, bool adopts) {
+static bool stats_start(umemVirtual *ctx, void const *options) {
+  (void)options;
   static umemMeterHooks const hooks = {.resized = stats_resized};
-  uint64_t before = umem_thread.failures;
-  Stats *stats =
-      umemMeter_construct(ctx, upstream, adopts, &stats_vtbl, "Stats", sizeof *stats, &hooks);
-  if (!stats) return umem_result(before);
+  Stats *stats = stats_of(ctx);
+  umemMeter_start(ctx, &hooks);
   umemLock_init(&stats->lock);
   stats->innermost = &stats->life;
-  return umemOK;
+  return true;
 }
+
+/* "stats+host:" */
+umemKind const umem_stats_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemStats, "stats", &stats_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_stats_kind), .help = "counts blocks and bytes"},
+    .label = "Stats",
+    .impl_size = sizeof(Stats),
+    .start = stats_start,
+};
 
 umemStatusType umemStats_ctor(umemStats *ctx, void *upstream) {
   UMEM_ENTER();
-  return construct(ctx, upstream, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_stats_kind, NULL);
 }
 
 umemStatusType umemStats_adopt(umemStats *ctx, void *upstream) {
   UMEM_ENTER();
-  return construct(ctx, upstream, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_stats_kind, NULL);
 }
 
-/* ---- telling ---- */
+/* ---- figures ---- */
 
 /* Whether ctx is one; false with a status otherwise. */
-static bool is_stats(umemStats *ctx) {
-  return umemAdaptor_of_kind(ctx, &stats_vtbl, "umemStats") != NULL;
-}
+static bool is_stats(umemStats *ctx) { return umemKind_check(ctx, &umem_stats_kind) != NULL; }
 
 /* Whether figures can be written; false with a status otherwise. */
 static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {
@@ -158,20 +163,3 @@ umemStatusType umemStats_reset(umemStats *ctx) {
   umemLock_release(&stats->lock);
   return umemOK;
 }
-
-/* ---- by name: "stats+host:" ---- */
-
-static umemStatusType open_stats(void *ctx, void *upstream, umemOptionValue const *place,
-                                 umemOptionValue const *options, void *user) {
-  (void)place, (void)options, (void)user;
-  return umemStats_ctor(ctx, upstream);
-}
-
-umemScheme const umem_stats_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "stats",
-    .context_size = sizeof(umemStats),
-    .decorates = true,
-    .construct = open_stats,
-    .help = "counts blocks and bytes",
-};

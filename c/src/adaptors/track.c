@@ -1,6 +1,5 @@
 /* track.c - knows every live block of another context. */
 #include "core/adaptor.h"
-#include "open/schemes.h"
 #include "adaptors/sites.h"
 #include "adaptors/track_table.h"
 
@@ -170,10 +169,7 @@ static void track_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
-/* The caller's options in full; false, and a status on ctx, when they cannot be. */
-static bool read_options(umemTrack *ctx, umemTrackOptions const *given, umemTrackOptions *options) {
-  *options = (umemTrackOptions)UMEM_TRACK_OPTIONS_INIT;
-  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemTrackOptions")) return false;
+static bool check_options(umemVirtual *ctx, umemTrackOptions const *options) {
   if (options->frames > UMEM_TRACK_FRAMES)
     umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
                      UMEM_TRACK_FRAMES);
@@ -184,15 +180,17 @@ static bool read_options(umemTrack *ctx, umemTrackOptions const *given, umemTrac
   return false;
 }
 
-static bool start(Track *track, umemTrack *ctx, umemTrackOptions const *given) {
-  umemTrackOptions options;
-  if (!read_options(ctx, given, &options)) return false;
+static bool track_start(umemVirtual *ctx, void const *given) {
+  umemTrackOptions const *options = given;
+  Track *track = track_of(ctx);
+  ctx->capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
+  if (!check_options(ctx, options)) return false;
   if (!umemTrackTable_init(&track->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
   }
-  track->frames = options.frames;
-  track->ctx = ctx;
+  track->frames = options->frames;
+  track->ctx = (umemTrack *)ctx;
   umemLock_acquire_global();
   track->older = newest;
   if (newest) newest->newer = track;
@@ -211,33 +209,40 @@ static struct umemVtbl const track_vtbl = {
     UMEM_ADAPTOR_ALWAYS,
 };
 
-static umemStatusType construct(umemTrack *ctx, void *upstream, umemTrackOptions const *options,
-                                bool adopts) {
-  uint64_t before = umem_thread.failures;
-  Track *track = umemAdaptor_construct(ctx, upstream, adopts, &track_vtbl, "Track", sizeof *track);
-  if (!track) return umem_result(before);
-  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
-  if (start(track, ctx, options)) return umemOK;
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
-}
+static umemTrackOptions const defaults = UMEM_TRACK_OPTIONS_INIT;
+
+/* "track+host:?frames=8" */
+static umemOption const named_options[] = {
+    UMEM_OPTION(umemTrackOptions, frames, "frames", umemNumberOption,
+                "of the stack, kept of each allocation; default: 0"),
+};
+
+umemKind const umem_track_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemTrack, "track", &track_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_track_kind), UMEM_OPTIONS(named_options),
+               .help = "knows every live block, and what leaks"},
+    .label = "Track",
+    .impl_size = sizeof(Track),
+    .options_type = "umemTrackOptions",
+    .options_size = sizeof defaults,
+    .defaults = &defaults,
+    .start = track_start,
+};
 
 umemStatusType umemTrack_ctor(umemTrack *ctx, void *upstream, umemTrackOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_track_kind, options);
 }
 
 umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream, umemTrackOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_track_kind, options);
 }
 
 /* ---- questions ---- */
 
 /* Whether ctx is one; false with a status otherwise. */
-static bool is_track(umemTrack *ctx) {
-  return umemAdaptor_of_kind(ctx, &track_vtbl, "umemTrack") != NULL;
-}
+static bool is_track(umemTrack *ctx) { return umemKind_check(ctx, &umem_track_kind) != NULL; }
 
 /* Whether block, if there is one, can be written; false with a status otherwise. */
 static bool check_block(void *ctx, umemTrackBlock const *block) {
@@ -309,31 +314,3 @@ bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block) {
   if (owned) write_block(block, &found, found.ctx);
   return owned;
 }
-
-/* ---- by name: "track+host:?frames=8" ---- */
-
-static umemOption const named_options[] = {
-    {.name = "frames",
-     .kind = umemNumberOption,
-     .help = "of the stack, kept of each allocation; default: 0"},
-};
-
-static umemStatusType open_track(void *ctx, void *upstream, umemOptionValue const *place,
-                                 umemOptionValue const *given, void *user) {
-  (void)place, (void)user;
-  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
-  /* more than fits is more than UMEM_TRACK_FRAMES, which the constructor refuses */
-  options.frames = given[0].number < UINT_MAX ? (unsigned)given[0].number : UINT_MAX;
-  return umemTrack_ctor(ctx, upstream, &options);
-}
-
-umemScheme const umem_track_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "track",
-    .context_size = sizeof(umemTrack),
-    .decorates = true,
-    .options = named_options,
-    .option_count = sizeof named_options / sizeof *named_options,
-    .construct = open_track,
-    .help = "knows every live block, and what leaks",
-};

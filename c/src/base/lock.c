@@ -64,3 +64,7 @@ void umemLock_wait(umemLock *lock, pthread_cond_t *condition) {
 }
 void umemLock_acquire_global(void) { pthread_mutex_lock(&global_mutex); }
 void umemLock_release_global(void) { pthread_mutex_unlock(&global_mutex); }
+void umemLock_wait_global(pthread_cond_t *condition) {
+  umem_defer_cancel();
+  pthread_cond_wait(condition, &global_mutex);
+}

@@ -32,6 +32,7 @@ void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
  * called and no lock waited for but malloc's. */
 void umemLock_acquire_global(void);
 void umemLock_release_global(void);
+void umemLock_wait_global(pthread_cond_t *condition); /* as umemLock_wait */
 
 /* How many forks lie between the process that loaded the library and this one: what differs from an
  * earlier answer was said in a parent. */

@@ -1,4 +1,4 @@
-/* adaptor.c - see umem_adaptor.h. */
+/* adaptor.c - see adaptor.h. */
 #include "core/adaptor.h"
 
 #include <stdlib.h>
@@ -14,61 +14,77 @@
 
 /* ---- construction and end ---- */
 
-/* What the public structs of all decorators look like. */
-typedef struct Decorator {
+/* What the public structs of all adaptors look like. */
+typedef struct Adaptor {
   umemVirtual super;
   void *impl; /* owned; begins with a umemAdaptor */
   uintptr_t reserved[7];
-} Decorator;
-_Static_assert(offsetof(Decorator, impl) == sizeof(umemVirtual), "impl follows the base");
+} Adaptor;
+_Static_assert(offsetof(Adaptor, impl) == sizeof(umemVirtual), "impl follows the base");
 
-void *umemAdaptor_construct(void *ctx, void *upstream, bool adopts, struct umemVtbl const *vtbl,
-                            char const *name, size_t impl_size) {
-  umemVirtual *self = ctx, *below = upstream;
-  if (!ctx || ctx == upstream) {
-    umemVirtual_fail(NULL, umemValueError, "the context is %s", ctx ? "its own upstream" : "NULL");
-    return NULL;
-  }
-  memset(ctx, 0, sizeof(Decorator));
-  umem_construct(self, vtbl, below ? below->type : umemVirtualDevice, name, 0, 1, NULL);
-  umemAdaptor *impl = calloc(1, impl_size);
-  *(void **)(self + 1) = impl;
-  if (!impl) {
-    umemVirtual_fail(self, umemMemoryError, "no memory for a context");
-  } else if (!below) {
-    umemVirtual_fail(self, umemValueError, "the upstream is NULL");
-  } else {
-    *impl = (umemAdaptor){below, adopts};
-    /* alloc and free record, and are its own */
-    self->capabilities = below->capabilities & ~(uint32_t)(umemSilent | umemPromptBlocks);
-    self->alignment = below->alignment;
-    self->host = below->host;
-    memcpy(self->space, below->space, sizeof self->space);
-    uint64_t before = umem_thread.failures;
-    if (umem_guard(below)) return impl;
-    umemVirtual_adopt(self, before);
-  }
-  umemAdaptor_abandon(self);
-  return NULL;
+/* What holds for upstream holds for ctx too; but its alloc and free record failures, and are its own. */
+static void take_after(umemVirtual *ctx, umemVirtual const *upstream) {
+  ctx->capabilities = upstream->capabilities & ~(uint32_t)(umemSilent | umemPromptBlocks);
+  ctx->alignment = upstream->alignment;
+  ctx->host = upstream->host;
+  memcpy(ctx->space, upstream->space, sizeof ctx->space);
 }
 
-void umemAdaptor_abandon(umemVirtual *ctx) {
+/* Makes *ctx an adaptor that lacks only what start adds. False with a status. */
+static bool begin(umemVirtual *ctx, umemVirtual *upstream, bool owns, umemKind const *kind) {
+  memset(ctx, 0, sizeof(Adaptor));
+  umem_construct(ctx, kind, NULL);
+  ctx->type = upstream ? upstream->type : umemVirtualDevice;
+  umemAdaptor *impl = calloc(1, kind->impl_size);
+  *(void **)(ctx + 1) = impl;
+  uint64_t before = umem_thread.failures;
+  if (!impl) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+  } else if (!upstream) {
+    umemVirtual_fail(ctx, umemValueError, "the upstream is NULL");
+  } else {
+    *impl = (umemAdaptor){upstream, owns};
+    take_after(ctx, upstream);
+    if (umem_guard(upstream)) return true;
+    umemVirtual_adopt(ctx, before);
+  }
+  return false;
+}
+
+static bool start(umemVirtual *ctx, umemKind const *kind, void const *given) {
+  umemKindOptions full;
+  if (!kind->options_type) return !kind->start || kind->start(ctx, given);
+  memcpy(&full, kind->defaults, kind->options_size);
+  return umem_read_sized(ctx, &full, kind->options_size, given, kind->options_type) &&
+         kind->start(ctx, &full);
+}
+
+umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemKind const *kind,
+                                     void const *options) {
+  if (!ctx || ctx == upstream)
+    return umemVirtual_fail(NULL, umemValueError, "the context is %s",
+                            ctx ? "its own upstream" : "NULL");
+  uint64_t before = umem_thread.failures;
+  if (begin(ctx, upstream, owns, kind) && start(ctx, kind, options)) return umemOK;
   free(umemAdaptor_impl(ctx));
-  *(void **)(ctx + 1) = NULL;
+  *(void **)((umemVirtual *)ctx + 1) = NULL;
   umem_construct_failed(ctx);
+  return umem_result(before);
+}
+
+umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user) {
+  (void)place;
+  umemKind const *kind = user;
+  umemKindOptions options;
+  if (!umemKind_read(kind, given, &options)) return umemValueError;
+  return umemAdaptor_construct(ctx, upstream, false, kind, &options);
 }
 
 void umemAdaptor_dtor(umemVirtual *ctx) {
   umemAdaptor *impl = umemAdaptor_impl(ctx);
-  if (impl->adopted) PASS_ON(umem_dtor(impl->upstream));
+  if (impl->owns_upstream) PASS_ON(umem_dtor(impl->upstream));
   free(impl);
-}
-
-umemVirtual *umemAdaptor_of_kind(void *ctx, struct umemVtbl const *vtbl, char const *kind) {
-  umemVirtual *self = umem_guard(ctx);
-  if (!self || self->vptr == vtbl) return self;
-  umemVirtual_fail(self, umemTypeError, "this %s is no %s", umem_get_device_name(self), kind);
-  return NULL;
 }
 
 /* ---- methods that pass on ---- */

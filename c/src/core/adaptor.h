@@ -1,6 +1,6 @@
-/* adaptor.h - what all decorators share.
+/* adaptor.h - what all adaptors share.
  *
- * A decorator is a context over another one, its upstream. Its public struct is a umemVirtual, the
+ * An adaptor is a context over another one, its upstream. Its public struct is a umemVirtual, the
  * pointer impl and seven reserved words; what impl points to begins with a umemAdaptor. Its table
  * of methods is made of the groups below and of what it does differently:
  *
@@ -8,20 +8,21 @@
  *         .dtor = mine_dtor, .alloc = mine_alloc, ..., UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ALWAYS};
  *
  * What a group passes on goes through the public functions to the upstream, whose failure becomes
- * the decorator's as well. Addresses are the upstream's: pointers or offsets, never looked into.
+ * the adaptor's as well. Addresses are the upstream's: pointers or offsets, never looked into.
  */
 #ifndef UMEM_ADAPTOR_H
 #define UMEM_ADAPTOR_H
 
 #include "core/core.h"
 #include "core/request.h"
+#include "core/kind.h"
 
 typedef struct umemAdaptor {
-  umemVirtual *upstream; /* borrowed; owned when adopted */
-  bool adopted;
+  umemVirtual *upstream; /* borrowed, or owned */
+  bool owns_upstream;
 } umemAdaptor;
 
-/* The impl of a decorator: right behind its base, whatever its type. */
+/* The impl of an adaptor: right behind its base, whatever its type. */
 static inline void *umemAdaptor_impl(umemVirtual *ctx) { return *(void **)(ctx + 1); }
 
 static inline umemVirtual *umemAdaptor_upstream(umemVirtual *ctx) {
@@ -39,25 +40,29 @@ static inline void umemAdaptor_tell_held(umemVirtual *ctx, umemAttempt const *he
   if (umemAttempt_record(held) != umemOK) umemVirtual_adopt(ctx, before);
 }
 
-/* ctx as a constructed context of one kind, whose table is vtbl; NULL with a status otherwise:
- * umemTypeError for another kind than the one called so, "umemLimit". First step of functions that only
- * this kind has. */
-umemVirtual *umemAdaptor_of_kind(void *ctx, struct umemVtbl const *vtbl, char const *kind);
-
 /* ---- construction and end ---- */
 
-/* Makes *ctx a decorator of upstream, which ends with it when adopts is true: capabilities,
- * alignment, space, host and label are taken over. Returns its impl, impl_size bytes that are zero
- * but for the umemAdaptor. NULL, with a status on ctx, when ctx or upstream is NULL or not
- * constructed, or without memory; ctx then answers each call with that status. */
-void *umemAdaptor_construct(void *ctx, void *upstream, bool adopts, struct umemVtbl const *vtbl,
-                            char const *name, size_t impl_size);
+/* Makes *ctx an adaptor of this kind over upstream. owns: upstream ends with it. Capabilities, alignment,
+ * space, host and type are upstream's; impl has impl_size bytes, all zero but for its umemAdaptor. Then
+ * kind->start adds the rest: it gets the whole struct of options where the kind has an options_type, and
+ * options as they are otherwise. It returns false after it has recorded a failure on ctx and undone its work.
+ *
+ * Returns umemOK; or a failure, after which ctx answers each call with a status, and upstream is as it was. */
+umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemKind const *kind,
+                                     void const *options);
 
-/* Undoes umemAdaptor_construct for a constructor that has recorded a failure: ctx as above,
- * upstream as it was. */
-void umemAdaptor_abandon(umemVirtual *ctx);
+/* The construct of schemes of adaptors, whose user is their umemKind. */
+umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user);
 
-/* The last step of a decorator's dtor: ends an adopted upstream, whose failures become those of
+/* What the schemes of all adaptors have in common; and of those that umem_open makes with the struct of options
+ * alone. */
+#define UMEM_ADAPTOR_KIND(type, text, table)                                                       \
+  .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table),       \
+  .decorates = true
+#define UMEM_ADAPTOR_OPENS(kind) .construct = umemAdaptor_open, .user = (void *)&(kind)
+
+/* The last step of an adaptor's dtor: ends an upstream that it owns, whose failures become those of
  * ctx, and frees impl. The whole dtor for those that hold nothing else. */
 void umemAdaptor_dtor(umemVirtual *ctx);
 
@@ -96,7 +101,7 @@ umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx);
   .set = umemAdaptor_set, .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from,      \
   .copy_direct = umemAdaptor_copy_direct
 #define UMEM_ADAPTOR_ORDER .wait = umemAdaptor_wait
-/* In the table of every decorator. synchronize, flush, trim and info, left NULL, are the
+/* In the table of every adaptor. synchronize, flush, trim and info, left NULL, are the
  * upstream's. */
 #define UMEM_ADAPTOR_ALWAYS                                                                        \
   .upstream = umemAdaptor_upstream_method, .aligned_origin = umemAdaptor_aligned_origin

@@ -26,16 +26,15 @@ void(umemVirtual_ctor)(umemVirtual *ctx, void *host) {
   umemVirtual_ctor_sized(ctx, host, first_slots * sizeof(void (*)(void)));
 }
 
-void umem_construct(umemVirtual *ctx, struct umemVtbl const *vtbl, umemDeviceType type,
-                    char const *name, uint32_t capabilities, size_t alignment, void *host) {
-  umemVirtual_ctor_sized(ctx, host, sizeof *vtbl);
-  if (!(capabilities & umemPrompt))
+void umem_construct(umemVirtual *ctx, umemKind const *kind, void *host) {
+  umemVirtual_ctor_sized(ctx, host, sizeof *kind->scheme.vtbl);
+  if (!(kind->capabilities & umemPrompt))
     umem_defer_cancel(); /* what the constructor takes is not lost */
-  ctx->vptr = vtbl;
-  ctx->type = type;
-  ctx->name = name;
-  ctx->capabilities = capabilities;
-  ctx->alignment = alignment;
+  ctx->vptr = kind->scheme.vtbl;
+  ctx->type = kind->type;
+  ctx->name = kind->label;
+  ctx->capabilities = kind->capabilities;
+  ctx->alignment = kind->alignment;
 }
 
 /* Leaves what umem_null, the name and the status need, and nothing that could be called. */

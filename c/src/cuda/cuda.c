@@ -17,24 +17,40 @@ static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   return state->gpu->rt->free(adr);
 }
 
-static struct umemVtbl const vtbl = {
+static struct umemVtbl const cuda_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
     .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
 };
 
+/* "cuda:0" */
+static umemStatusType open_cuda(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *options, void *user) {
+  (void)upstream, (void)options, (void)user;
+  return umemCuda_ctor(ctx, (int)place->number);
+}
+
+umemKind const umem_cuda_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "cuda",
+               .context_size = sizeof(umemCuda),
+               .vtbl = &cuda_vtbl,
+               .place = &umem_cuda_device,
+               .construct = open_cuda,
+               .help = "memory of a GPU"},
+    .label = "Cuda",
+    .type = umemCudaDevice,
+    .capabilities =
+        umemDeviceAccessible | umemReadable | umemWritable | umemConcurrent | umemDeviceShared,
+    .alignment = cuda_alignment,
+    .impl_size = sizeof(umemCudaState),
+};
+
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
   static umemCudaSource const source = {cuda_get, cuda_give, NULL, NULL};
-  static umemCudaKindOf const kind = {&vtbl,
-                                      &source,
-                                      umemCudaDevice,
-                                      "Cuda",
-                                      umemDeviceAccessible | umemReadable | umemWritable |
-                                          umemConcurrent | umemDeviceShared,
-                                      cuda_alignment,
-                                      sizeof(umemCudaState)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  return umemCuda_construct(&ctx->super, &kind, device) ? umemOK : umem_thread.last;
+  bool good = umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device);
+  return good ? umemOK : umem_thread.last;
 }

@@ -192,7 +192,7 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 
 static void async_dtor(umemVirtual *ctx);
 
-static struct umemVtbl const vtbl = {
+static struct umemVtbl const async_vtbl = {
     UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize, .wait = async_wait,
     .trim = async_trim, .info = async_info, .is_captured = async_is_captured,
 };
@@ -261,18 +261,53 @@ static void async_dtor(umemVirtual *ctx) {
   umemCuda_dtor(ctx);
 }
 
+/* "cuda-async:1?stream=new" */
+static umemOption const named_options[] = {
+    {.name = "stream",
+     .kind = umemWordOption,
+     .words = "new legacy",
+     .help = "its own, or CUDA's legacy default stream; default: new"},
+    UMEM_OPTION_NOT_0(umemCudaAsyncOptions, maximum_size, "max", umemSizeOption,
+                      "that its memory pool may hold; default: no bound"),
+    UMEM_OPTION(umemCudaAsyncOptions, release_threshold, "keep", umemSizeOption,
+                "that its memory pool keeps at a synchronisation; default: all"),
+};
+
+static umemStatusType open_async(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *given, void *user) {
+  (void)upstream;
+  umemCudaAsyncOptions options;
+  if (!umemKind_read(user, given, &options)) return umemValueError;
+  uintptr_t stream = given[0].number ? 0 : UMEM_STREAM_NEW;
+  return umemCudaAsync_ctor_with(ctx, (int)place->number, stream, &options);
+}
+
+static umemCudaAsyncOptions const defaults = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+
+umemKind const umem_cuda_async_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "cuda-async",
+               .context_size = sizeof(umemCudaAsync),
+               .vtbl = &async_vtbl,
+               .place = &umem_cuda_device,
+               UMEM_OPTIONS(named_options),
+               .construct = open_async,
+               .user = (void *)&umem_cuda_async_kind,
+               .help = "memory of a GPU, in the order of a stream"},
+    .label = "CudaAsync",
+    .type = umemCudaAsyncDevice,
+    .capabilities =
+        umemDeviceAccessible | umemReadable | umemWritable | umemOrdered | umemConcurrent,
+    .alignment = async_alignment,
+    .impl_size = sizeof(Async),
+    .options_size = sizeof defaults,
+    .defaults = &defaults,
+};
+
 static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
                                 umemCudaAsyncOptions const *options) {
   static umemCudaSource const source = {async_get, async_give, async_allows, async_open_to};
-  static umemCudaKindOf const kind = {&vtbl,
-                                      &source,
-                                      umemCudaAsyncDevice,
-                                      "CudaAsync",
-                                      umemDeviceAccessible | umemReadable | umemWritable |
-                                          umemOrdered | umemConcurrent,
-                                      async_alignment,
-                                      sizeof(Async)};
-  Async *async = umemCuda_construct(&ctx->super, &kind, device);
+  Async *async = umemCuda_construct(&ctx->super, &umem_cuda_async_kind, &source, device);
   if (!async) return umem_thread.last;
   umemCudaGpu *gpu = async->state.gpu;
   umemVirtual *self = &ctx->super;
@@ -303,10 +338,11 @@ umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t
   uint64_t before = umem_thread.failures;
   umemCudaAsyncOptions full = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  umem_construct(&ctx->super, NULL, umemCudaAsyncDevice, "CudaAsync", 0, 1, NULL);
-  return umem_read_sized(ctx, &full, sizeof full, options, "umemCudaAsyncOptions")
-             ? construct(ctx, device, stream, &full)
-             : umem_result(before);
+  umem_construct(&ctx->super, &umem_cuda_async_kind, NULL);
+  if (umem_read_sized(ctx, &full, sizeof full, options, "umemCudaAsyncOptions"))
+    return construct(ctx, device, stream, &full);
+  umem_construct_failed(&ctx->super);
+  return umem_result(before);
 }
 
 uintptr_t umemCudaAsync_stream(void *ctx) {

@@ -59,11 +59,17 @@ static struct umemVtbl const buffers_vtbl = {
     .copy_from = umem_ram_copy_from,
 };
 
+/* No kind that a program meets: it stands for a umemHost in copies. */
+static umemKind const buffers_kind = {
+    .scheme = {.vtbl = &buffers_vtbl},
+    .label = "Host",
+    .type = umemHostDevice,
+    .capabilities = umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemReadable |
+                    umemWritable | umemConcurrent | umemSilent,
+    .alignment = buffers_alignment,
+};
+
 void umemCudaBuffers_ctor(umemCudaBuffers *buffers, umemCudaGpu *gpu) {
-  umemHost *host = &buffers->host;
-  umem_construct(&host->super, &buffers_vtbl, umemHostDevice, "Host",
-                 umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemReadable |
-                     umemWritable | umemConcurrent | umemSilent,
-                 buffers_alignment, host);
+  umem_construct(&buffers->host.super, &buffers_kind, &buffers->host);
   buffers->gpu = gpu;
 }

@@ -25,7 +25,7 @@ static int pinned_give(umemCudaState *state, void *adr, size_t nbytes) {
   return umemCuda_unpin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
-static struct umemVtbl const vtbl = {
+static struct umemVtbl const pinned_vtbl = {
     .dtor = umemCuda_dtor,
     .is_same_device = umemCuda_is_same_device,
     .alloc = umemCuda_alloc,
@@ -50,10 +50,42 @@ static int current_device(int *device) {
   return tells ? umemCudaSuccess : error;
 }
 
-static umemStatusType fail_early(umemVirtual *ctx, umemCudaKindOf const *kind, int error) {
+/* ---- construction ---- */
+
+/* "cuda-host:" */
+static umemOption const options[] = {
+    {.name = "flags",
+     .kind = umemWordsOption,
+     .words = "write-combined",
+     .help = "of umemCudaHost_ctor; default: none"},
+};
+
+static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user) {
+  (void)upstream, (void)place, (void)user;
+  _Static_assert(UMEM_WRITE_COMBINED == 1, "the bit of the word");
+  return umemCudaHost_ctor(ctx, (unsigned)given[0].number);
+}
+
+umemKind const umem_cuda_host_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "cuda-host",
+               .context_size = sizeof(umemCudaHost),
+               .vtbl = &pinned_vtbl,
+               UMEM_OPTIONS(options),
+               .construct = open_host,
+               .help = "RAM that is pinned for GPUs"},
+    .label = "CudaHost",
+    .type = umemCudaHostDevice,
+    .capabilities = umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemReadable |
+                    umemWritable | umemConcurrent,
+    .alignment = pinned_alignment,
+    .impl_size = sizeof(Pinned),
+};
+
+static umemStatusType fail_early(umemVirtual *ctx, int error) {
   umemCudaGpu none = {.rt = umemCudaRt_get()};
-  umem_construct(ctx, kind->vtbl, kind->type, kind->name, kind->capabilities, kind->alignment,
-                 NULL);
+  umem_construct(ctx, &umem_cuda_host_kind, NULL);
   umemCuda_check(ctx, &none, error, "cannot ask for the current GPU");
   umem_construct_failed(ctx);
   return umem_thread.last;
@@ -62,18 +94,10 @@ static umemStatusType fail_early(umemVirtual *ctx, umemCudaKindOf const *kind, i
 umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
   UMEM_ENTER();
   static umemCudaSource const source = {pinned_get, pinned_give, NULL, NULL};
-  static umemCudaKindOf const kind = {&vtbl,
-                                      &source,
-                                      umemCudaHostDevice,
-                                      "CudaHost",
-                                      umemCpuReadable | umemCpuWritable | umemDeviceAccessible |
-                                          umemReadable | umemWritable | umemConcurrent,
-                                      pinned_alignment,
-                                      sizeof(Pinned)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   int device = 0, error = current_device(&device);
-  if (error) return fail_early(&ctx->super, &kind, error);
-  Pinned *pinned = umemCuda_construct(&ctx->super, &kind, device);
+  if (error) return fail_early(&ctx->super, error);
+  Pinned *pinned = umemCuda_construct(&ctx->super, &umem_cuda_host_kind, &source, device);
   if (!pinned) return umem_thread.last;
   pinned->flags = umemCudaPortable | umemCudaMapped;
   if (flags & UMEM_WRITE_COMBINED) pinned->flags |= umemCudaWriteCombined;

@@ -67,19 +67,45 @@ struct umemVtbl const umemCudaManaged_vtbl = {
     .info = umemCuda_info,
 };
 
+/* "cuda-managed:0?flags=prefetch" */
+static umemOption const options[] = {
+    {.name = "flags",
+     .kind = umemWordsOption,
+     .words = "prefer-device read-mostly accessed-by-device prefetch",
+     .help = "of umemCudaManaged_ctor; default: none"},
+};
+
+static umemStatusType open_managed(void *ctx, void *upstream, umemOptionValue const *place,
+                                   umemOptionValue const *given, void *user) {
+  (void)upstream, (void)user;
+  _Static_assert(UMEM_PREFER_DEVICE == 1 && UMEM_READ_MOSTLY == 2 && UMEM_ACCESSED_BY_DEVICE == 4 &&
+                     UMEM_PREFETCH == 8,
+                 "the bits of the words");
+  return umemCudaManaged_ctor(ctx, (int)place->number, (unsigned)given[0].number);
+}
+
+umemKind const umem_cuda_managed_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "cuda-managed",
+               .context_size = sizeof(umemCudaManaged),
+               .vtbl = &umemCudaManaged_vtbl,
+               .place = &umem_cuda_device,
+               UMEM_OPTIONS(options),
+               .construct = open_managed,
+               .help = "memory that moves between the CPU and a GPU"},
+    .label = "CudaManaged",
+    .type = umemCudaManagedDevice,
+    .capabilities =
+        umemDeviceAccessible | umemReadable | umemWritable | umemConcurrent | umemDeviceShared,
+    .alignment = managed_alignment,
+    .impl_size = sizeof(Managed),
+};
+
 umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
   UMEM_ENTER();
   static umemCudaSource const source = {managed_get, managed_give, NULL, NULL};
-  static umemCudaKindOf const kind = {&umemCudaManaged_vtbl,
-                                      &source,
-                                      umemCudaManagedDevice,
-                                      "CudaManaged",
-                                      umemDeviceAccessible | umemReadable | umemWritable |
-                                          umemConcurrent | umemDeviceShared,
-                                      managed_alignment,
-                                      sizeof(Managed)};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  Managed *managed = umemCuda_construct(&ctx->super, &kind, device);
+  Managed *managed = umemCuda_construct(&ctx->super, &umem_cuda_managed_kind, &source, device);
   if (!managed) return umem_thread.last;
   managed->flags = flags;
   umemCudaGpu *gpu = managed->state.gpu;

@@ -56,34 +56,41 @@ UMEM_ADAPTOR_ALLOCATES(prefetch_ask)
 
 /* ---- construction ---- */
 
-static umemStatusType construct(umemCudaPrefetch *ctx, void *upstream, bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = umemAdaptor_dtor,
-      UMEM_ADAPTOR_ALLOCATION_BY(prefetch_ask),
-      UMEM_ADAPTOR_FREE,
-      UMEM_ADAPTOR_BYTES,
-      UMEM_ADAPTOR_ORDER,
-      UMEM_ADAPTOR_ALWAYS,
-  };
-  uint64_t before = umem_thread.failures;
-  Prefetch *impl =
-      umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "CudaPrefetch", sizeof *impl);
-  if (!impl) return umem_result(before);
-  umemVirtual *innermost = umem_innermost(upstream);
-  impl->managed = umemCuda_state_of(innermost);
-  if (innermost->vptr == &umemCudaManaged_vtbl) return umemOK;
+static bool prefetch_start(umemVirtual *ctx, void const *options) {
+  (void)options;
+  umemVirtual *innermost = umem_innermost(ctx);
+  ((Prefetch *)umemAdaptor_impl(ctx))->managed = umemCuda_state_of(innermost);
+  if (innermost->vptr == &umemCudaManaged_vtbl) return true;
   umemVirtual_fail(ctx, umemTypeError, "below is %s memory, not managed memory of CUDA",
                    umem_get_device_name(innermost));
-  umemAdaptor_abandon(&ctx->super);
-  return umemTypeError;
+  return false;
 }
+
+static struct umemVtbl const prefetch_vtbl = {
+    .dtor = umemAdaptor_dtor,
+    UMEM_ADAPTOR_ALLOCATION_BY(prefetch_ask),
+    UMEM_ADAPTOR_FREE,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
+/* "cuda-prefetch+cuda-managed:" */
+umemKind const umem_cuda_prefetch_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemCudaPrefetch, "cuda-prefetch", &prefetch_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_cuda_prefetch_kind),
+               .help = "over managed memory: new blocks begin on the GPU"},
+    .label = "CudaPrefetch",
+    .impl_size = sizeof(Prefetch),
+    .start = prefetch_start,
+};
 
 umemStatusType umemCudaPrefetch_ctor(umemCudaPrefetch *ctx, void *upstream) {
   UMEM_ENTER();
-  return construct(ctx, upstream, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_cuda_prefetch_kind, NULL);
 }
 
 umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *upstream) {
   UMEM_ENTER();
-  return construct(ctx, upstream, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_cuda_prefetch_kind, NULL);
 }

@@ -32,9 +32,12 @@ bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {
 
 /* ---- construction and destruction ---- */
 
-void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int device) {
-  umem_construct(ctx, kind->vtbl, kind->type, kind->name, kind->capabilities, kind->alignment,
-                 NULL);
+umemOption const umem_cuda_device = {
+    .name = "device", .kind = umemDeviceOption, .help = "the number of the GPU; default: 0"};
+
+void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource const *source,
+                         int device) {
+  umem_construct(ctx, kind, NULL);
   umemCudaState *state = *impl_of(ctx) = calloc(1, kind->impl_size);
   if (!state)
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
@@ -46,7 +49,7 @@ void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int devic
     umem_construct_failed(ctx);
     return NULL;
   }
-  state->source = kind->source;
+  state->source = source;
   umemLock_init(&state->lock);
   umemCudaBuffers_ctor(&state->buffers, state->gpu);
   ctx->host = &state->buffers;

@@ -5,6 +5,7 @@
 #include <umem/host.h>
 
 #include "base/table.h"
+#include "core/kind.h"
 #include "cuda/cuda_buffers.h"
 #include "cuda/cuda_gpu.h"
 
@@ -35,19 +36,14 @@ typedef struct umemCudaState {
 /* The state of a constructed CUDA context; NULL for all other contexts. */
 umemCudaState *umemCuda_state_of(umemVirtual const *ctx);
 
-/* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of impl_size bytes,
- * zero but for the umemCudaState that it begins with. Returns impl; NULL, with a status on ctx, which then is no
- * context, when that fails. alignment: of what source gives. */
-typedef struct umemCudaKindOf {
-  struct umemVtbl const *vtbl;
-  umemCudaSource const *source;
-  umemDeviceType type;
-  char const *name;
-  uint32_t capabilities;
-  size_t alignment;
-  size_t impl_size;
-} umemCudaKindOf;
-void *umemCuda_construct(umemVirtual *ctx, umemCudaKindOf const *kind, int device);
+/* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of the kind's
+ * impl_size, zero but for the umemCudaState that it begins with. Returns impl; NULL, with a status on ctx, which
+ * then is no context, when that fails. source: its blocks have the kind's alignment. */
+void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource const *source,
+                         int device);
+
+/* The place of a name such as "cuda:0": the number of the GPU. */
+extern umemOption const umem_cuda_device;
 
 /* The rest of a constructor that has failed after umemCuda_construct. Returns the recorded status. */
 umemStatusType umemCuda_construct_failed(umemVirtual *ctx);

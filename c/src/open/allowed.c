@@ -1,163 +1,8 @@
-/* allowed.c - see umem_allowed.h.
- *
- * Paths are not compared as texts: "..", symbolic links, mounts and other names of one folder would have to
- * be understood as the kernel does, and could change in between. Instead the folder that holds the file is
- * opened, the way from there up to the root is looked at for one of the allowed folders, and the file is
- * opened in that very folder, without following a link. A link is followed here, in the same way. */
+/* allowed.c - see allowed.h. */
 #include "open/allowed.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { folder_flags = O_PATH | O_DIRECTORY | O_CLOEXEC, most_links = 40 };
-
-static _Thread_local umemAllowed const *current; /* of the thread; NULL: everything is allowed */
-
-/* ---- folders ---- */
-
-static bool identify(int fd, umemFolder *folder) {
-  struct stat st;
-  if (fstat(fd, &st) != 0) return false;
-  *folder = (umemFolder){st.st_dev, st.st_ino};
-  return true;
-}
-
-static bool is_same(umemFolder one, umemFolder other) {
-  return one.device == other.device && one.inode == other.inode;
-}
-
-static bool is_listed(umemAllowed const *allowed, umemFolder folder) {
-  for (size_t i = 0; i < allowed->folder_count; i++)
-    if (is_same(allowed->folders[i], folder)) return true;
-  return false;
-}
-
-/* As openat of a folder; signals do not keep it from ending. */
-static int open_at(int at, char const *path) {
-  int fd;
-  do fd = openat(at, path, folder_flags);
-  while (fd < 0 && errno == EINTR);
-  return fd;
-}
-
-/* Whether the folder fd is one of the allowed, or below one. What cannot be looked at is not. */
-static bool is_inside(umemAllowed const *allowed, int fd) {
-  umemFolder here, above;
-  int at = open_at(fd, ".");
-  bool inside = false;
-  while (at >= 0 && identify(at, &here) && !(inside = is_listed(allowed, here))) {
-    int up = open_at(at, "..");
-    close(at);
-    at = up;
-    if (at < 0 || !identify(at, &above) || is_same(here, above)) break; /* the root is its own */
-  }
-  if (at >= 0) close(at);
-  return inside;
-}
-
-/* ---- opening ---- */
-
-/* Cuts text into the folder, relative to one that is open, and the name in it. False for what names no
- * file. */
-static bool split(char *text, char const **folder, char **name) {
-  char *slash = strrchr(text, '/');
-  *name = slash ? slash + 1 : text;
-  *folder = !slash ? "." : slash == text ? "/" : text;
-  if (slash) *slash = 0;
-  return **name && strcmp(*name, ".") != 0 && strcmp(*name, "..") != 0;
-}
-
-/* Opens the folder in which text, relative to the folder at, has its file; at is closed. -1 and errno where
- * that is not allowed. */
-static int open_folder(umemAllowed const *allowed, int at, char *text, char **name) {
-  char const *folder;
-  bool is_file = split(text, &folder, name);
-  int fd = is_file ? open_at(at, folder) : -1;
-  int error = is_file ? errno : EISDIR;
-  if (at != AT_FDCWD) close(at);
-  if (fd >= 0 && (!allowed->limits_files || is_inside(allowed, fd))) return fd;
-  if (fd >= 0) {
-    close(fd);
-    error = EACCES;
-  }
-  errno = error;
-  return -1;
-}
-
-/* O_PATH opens a link as it is. */
-static bool is_link(int fd) {
-  struct stat st;
-  return fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* Puts where the link name in the folder fd leads to into text. */
-static bool read_link(int fd, char const *name, char text[PATH_MAX]) {
-  char target[PATH_MAX];
-  ssize_t length = readlinkat(fd, name, target, sizeof target - 1);
-  if (length <= 0) return false;
-  target[length] = 0;
-  memcpy(text, target, (size_t)length + 1);
-  return true;
-}
-
-static int open_inside(umemAllowed const *allowed, char const *path, int flags,
-                       mode_t permissions) {
-  char text[PATH_MAX], *name;
-  if (strlen(path) >= sizeof text) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  strcpy(text, path);
-  int at = AT_FDCWD;
-  for (int links = 0; links < most_links; links++) {
-    at = open_folder(allowed, at, text, &name);
-    if (at < 0) return -1;
-    int fd = openat(at, name, flags | O_NOFOLLOW, permissions);
-    int error = errno;
-    if (fd >= 0 && (flags & O_PATH) && is_link(fd)) {
-      close(fd);
-      fd = -1;
-      error = ELOOP;
-    }
-    if (fd < 0 && error == ELOOP && read_link(at, name, text)) continue;
-    close(at);
-    errno = error;
-    return fd;
-  }
-  close(at);
-  errno = ELOOP;
-  return -1;
-}
-
-int umem_open_path(char const *path, int flags, mode_t permissions) {
-  umemAllowed const *allowed = current;
-  return allowed && allowed->limits_files ? open_inside(allowed, path, flags, permissions)
-                                          : open(path, flags, permissions);
-}
-
-int umem_open_folder(char const *path, char *name) {
-  static umemAllowed const everything;
-  char text[PATH_MAX], *last;
-  if (strlen(path) >= sizeof text) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  strcpy(text, path);
-  int fd = open_folder(current ? current : &everything, AT_FDCWD, text, &last);
-  if (fd < 0) return -1;
-  if (strlen(last) <= NAME_MAX) {
-    strcpy(name, last);
-    return fd;
-  }
-  close(fd);
-  errno = ENAMETOOLONG;
-  return -1;
-}
 
 /* ---- names ---- */
 
@@ -173,20 +18,15 @@ static bool has_word(char const *words, char const *word) {
 
 /* Schemes of the program open what they want: with folders they have to be allowed by name. */
 static bool allows_scheme(umemAllowed const *allowed, umemScheme const *scheme) {
-  bool own = false;
-  for (size_t i = 0; i < umem_own_scheme_count; i++) own |= umem_own_schemes[i] == scheme;
-  if (allowed->schemes ? has_word(allowed->schemes, scheme->name) : own || !allowed->limits_files)
-    return true;
+  bool known = umem_is_own_scheme(scheme) || !allowed->limits_files;
+  if (allowed->schemes ? has_word(allowed->schemes, scheme->name) : known) return true;
   umemVirtual_fail(NULL, umemValueError, "the scheme \"%s\" is not allowed here", scheme->name);
   return false;
 }
 
-/* Tried without creating anything: a file that is not there is no reason to refuse its path. */
 static bool allows_path(umemAllowed const *allowed, umemOptionValue const *value) {
   if (!allowed->limits_files || !value->given) return true;
-  int fd = open_inside(allowed, value->text, O_PATH | O_CLOEXEC, 0);
-  if (fd >= 0) close(fd);
-  if (fd >= 0 || errno != EACCES) return true; /* other errors are the constructor's to tell */
+  if (!umemFolders_refuse(&allowed->folders, value->text)) return true;
   umemVirtual_fail(NULL, umemValueError, "\"%.200s\" is not in a folder that is allowed here",
                    value->text);
   return false;
@@ -208,14 +48,8 @@ static bool allows_layer(umemAllowed const *allowed, umemNameLayer const *layer)
 
 static bool read_folder(umemAllowed *allowed, char const *path) {
   char words[128];
-  int fd = path ? open_at(AT_FDCWD, path) : -1;
-  if (fd >= 0 && identify(fd, &allowed->folders[allowed->folder_count])) {
-    allowed->folder_count++;
-    close(fd);
-    return true;
-  }
-  int error = path ? errno : EINVAL;
-  if (fd >= 0) close(fd);
+  int error = umemFolders_add(&allowed->folders, path);
+  if (!error) return true;
   umemVirtual_fail(NULL, umemIOError, "cannot open the folder \"%.200s\": %s", path ? path : "NULL",
                    umem_system_words(error, words, sizeof words));
   return false;
@@ -223,13 +57,13 @@ static bool read_folder(umemAllowed *allowed, char const *path) {
 
 bool umemAllowed_read(umemAllowed *allowed, umemOpenOptions const *options) {
   umemOpenOptions full = UMEM_OPEN_OPTIONS_INIT;
-  *allowed = (umemAllowed){.outer = current};
+  *allowed = (umemAllowed){.outer = umemFolders_held()};
   if (!umem_read_sized(NULL, &full, sizeof full, options, "umemOpenOptions")) return false;
   allowed->schemes = full.schemes;
   allowed->limits_files = full.folders != NULL;
   if (!full.folders || !full.folder_count) return true;
-  allowed->folders = calloc(full.folder_count, sizeof *allowed->folders);
-  if (!allowed->folders) {
+  allowed->folders.list = calloc(full.folder_count, sizeof *allowed->folders.list);
+  if (!allowed->folders.list) {
     umemVirtual_fail(NULL, umemMemoryError, "no memory for %zu folders", full.folder_count);
     return false;
   }
@@ -241,19 +75,11 @@ bool umemAllowed_read(umemAllowed *allowed, umemOpenOptions const *options) {
 bool umemAllowed_begin(umemAllowed *allowed, umemName const *name) {
   for (size_t i = 0; i < name->count; i++)
     if (!allows_layer(allowed, &name->layers[i])) return false;
-  if (allowed->limits_files) current = allowed; /* otherwise what holds already goes on */
+  if (allowed->limits_files) umemFolders_hold(&allowed->folders); /* else what holds goes on */
   return true;
 }
 
 void umemAllowed_end(umemAllowed *allowed) {
-  current = allowed->outer;
-  free(allowed->folders);
+  umemFolders_hold(allowed->outer);
+  free(allowed->folders.list);
 }
-
-umemAllowed const *umemAllowed_lift(void) {
-  umemAllowed const *lifted = current;
-  current = NULL;
-  return lifted;
-}
-
-void umemAllowed_put_back(umemAllowed const *const *lifted) { current = *lifted; }

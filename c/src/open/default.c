@@ -1,10 +1,10 @@
 /* default.c - see umem/default.h.
  *
  * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread claims
- * the right to open, others who need it sleep. The claim names the process, because a child of fork
+ * the right to open, and others who need it wait. The claim names the process, because a child of fork
  * would wait for ever for a thread of its parent. */
-#include "open/allowed.h"
 #include "base/lock.h"
+#include "open/allowed.h"
 #include "open/open.h"
 #include "open/report.h"
 
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A default: of the process, slots[0], or of the GPU N, slots[1 + N]. */
 typedef struct Slot {
@@ -23,31 +22,42 @@ typedef struct Slot {
 
 static Slot slots[1 + UMEM_DEFAULT_DEVICES];
 
+/* What they begin as without UMEM_DEFAULT: that of the process, and that of a GPU but for its number. */
+static char const first_default[] = "host:", first_default_of_device[] = "cuda:";
+
 static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
 
 /* ---- the right to open ---- */
 
-static unsigned claimed; /* atomic; 0: by nobody; else 1 more than the forks up to that process */
+/* Under the global lock: */
+static struct {
+  unsigned by;    /* 0: nobody; else 1 more than the forks up to that process */
+  unsigned forks; /* umem_fork_count() when the condition was made */
+  pthread_cond_t released;
+} claim = {.released = PTHREAD_COND_INITIALIZER};
+
 static _Thread_local bool claiming;
 
-static void claim(void) {
-  struct timespec const nap = {0, 100000};
-  unsigned const mine = umem_fork_count() + 1;
-  for (;;) {
-    unsigned now = __atomic_load_n(&claimed, __ATOMIC_RELAXED);
-    if (now != mine && __atomic_compare_exchange_n(&claimed, &now, mine, false, __ATOMIC_ACQUIRE,
-                                                   __ATOMIC_RELAXED))
-      break;
-    nanosleep(&nap, NULL);
-  }
+/* Returns what the claim names. A condition on which threads of the parent wait is of no use in a child. */
+static unsigned take_claim(void) {
+  unsigned const forks = umem_fork_count();
+  umemLock_acquire_global();
+  if (claim.forks != forks) claim.released = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  claim.forks = forks;
+  while (claim.by == forks + 1) umemLock_wait_global(&claim.released);
+  claim.by = forks + 1;
+  umemLock_release_global();
   claiming = true;
+  return forks + 1;
 }
 
 /* At the end of a block; an exception that leaves a scheme's construct must not keep the claim. */
-static void unclaim(bool const *ignored) {
-  (void)ignored;
+static void release_claim(unsigned const *mine) {
   claiming = false;
-  __atomic_store_n(&claimed, 0, __ATOMIC_RELEASE);
+  umemLock_acquire_global();
+  if (claim.by == *mine) claim.by = 0;
+  pthread_cond_signal(&claim.released);
+  umemLock_release_global();
 }
 
 /* ---- opening ---- */
@@ -97,7 +107,7 @@ static umemOpened *open_for_device(umemName *name, char const **text, int device
   if (*text && !umemName_parse(name, *text)) return NULL;
   if (!*text || device_of(name) < 0) {
     *text = NULL;
-    umemName_parse(name, umem_first_default_of_device);
+    umemName_parse(name, first_default_of_device);
   }
   return open_on(name, device, &slots[1 + device]);
 }
@@ -109,23 +119,20 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
   if (text)
     umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
   else if (device < 0)
-    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umem_first_default, reason);
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", first_default, reason);
   else
-    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", umem_first_default_of_device, device,
-                     reason);
+    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device, reason);
 }
 
 /* As open_own, with the claim; *text is the variable's where that matters. A scheme that asks for a default
  * while it is kept to folders gets what the user of the program has chosen. */
 static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
-  claim();
-  bool const mine __attribute__((cleanup(unclaim), unused)) = true;
-  umemAllowed const *const lifted __attribute__((cleanup(umemAllowed_put_back), unused)) =
-      umemAllowed_lift();
+  unsigned const mine __attribute__((cleanup(release_claim), unused)) = take_claim();
+  UMEM_ALLOW_ALL_FOLDERS();
   umemOpened *opened = own_of(slot);
   *text = text_of_environment();
   if (opened) return opened;
-  if (device < 0) return open_for_process(name, *text ? *text : umem_first_default);
+  if (device < 0) return open_for_process(name, *text ? *text : first_default);
   return open_for_device(name, text, device);
 }
 

@@ -27,36 +27,16 @@ static char *cut(char *text, char separator) {
   return at + 1;
 }
 
-/* ---- lists for messages ---- */
-
-typedef struct List {
-  char text[400];
-  size_t used;
-} List;
-
-static void list_add(List *list, char const *format, ...) UMEM_PRINTF(2, 3);
-
-static void list_add(List *list, char const *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  if (list->used) list->used += (size_t)snprintf(list->text + list->used, 3, ", ");
-  int more = vsnprintf(list->text + list->used, sizeof list->text - list->used, format, arguments);
-  va_end(arguments);
-  list->used += (size_t)more;
-  if (list->used > sizeof list->text - 4) list->used = sizeof list->text - 4; /* cut */
-}
-
 /* ---- layers ---- */
 
 static bool unknown_scheme(char const *text) {
-  List list = {"", 0};
-  umemScheme const *scheme;
-  for (size_t i = 0; (scheme = umem_scheme(i)); i++) list_add(&list, "%s", scheme->name);
-  char const *constructor = umem_find_constructor(text);
-  if (constructor)
-    return fail("\"%.60s\" is no scheme, only %s makes it; there are %s", text, constructor,
-                list.text);
-  return fail("\"%.60s\" is no scheme; there are %s", text, list.text);
+  umemNames schemes = {"", 0};
+  umemKind const *kind = umem_find_kind(text);
+  umemNames_add_schemes(&schemes);
+  if (kind)
+    return fail("\"%.60s\" is no scheme, only umem%s_ctor makes it; there are %s", text,
+                kind->label, schemes.text);
+  return fail("\"%.60s\" is no scheme; there are %s", text, schemes.text);
 }
 
 /* The innermost goes over nothing, all others over the next. */
@@ -122,10 +102,11 @@ char const *umemName_layer(umemName const *name, size_t index, char *text) {
 }
 
 /* Adds an option under a key that names it in full. */
-static void list_key(List *list, umemName const *name, umemNameLayer const *layer,
+static void list_key(umemNames *list, umemName const *name, umemNameLayer const *layer,
                      umemOption const *option) {
   char text[UMEM_LAYER_NAME];
-  list_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text), option->name);
+  umemNames_add(list, "%s.%s", umemName_layer(name, (size_t)(layer - name->layers), text),
+                option->name);
 }
 
 /* Whether prefix, "pool" or "pool.2", means layer. */
@@ -139,7 +120,7 @@ static bool means(umemName const *name, umemNameLayer const *layer, char const *
 }
 
 static bool unknown_option(umemName const *name, char const *key) {
-  List list = {"", 0};
+  umemNames list = {"", 0};
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
     for (size_t k = 0; k < scheme->option_count; k++)
@@ -151,9 +132,9 @@ static bool unknown_option(umemName const *name, char const *key) {
 
 typedef struct Meant {
   umemNameLayer *layer;
-  size_t index; /* of the option in its scheme */
-  size_t count; /* how many options the key could mean */
-  List keys;    /* all of them */
+  size_t index;   /* of the option in its scheme */
+  size_t count;   /* how many options the key could mean */
+  umemNames keys; /* all of them */
 } Meant;
 
 static void find_in_layer(umemName *name, umemNameLayer *layer, char const *option, Meant *meant) {
@@ -207,7 +188,7 @@ static bool none_is_missing(umemName const *name) {
     for (size_t k = 0; k < layer->scheme->option_count; k++) {
       umemOption const *option = &layer->scheme->options[k];
       if (!option->required || layer->options[k].given) continue;
-      List list = {"", 0};
+      umemNames list = {"", 0};
       list_key(&list, name, layer, option);
       return fail("the option \"%s\" is missing: right would be %s", list.text,
                   umemName_right(option, right));

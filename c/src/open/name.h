@@ -6,7 +6,7 @@
 #ifndef UMEM_NAME_H
 #define UMEM_NAME_H
 
-#include "open/schemes.h"
+#include "open/kinds.h"
 
 #include <umem/open.h>
 

@@ -1,8 +1,10 @@
 /* registry.c - see umem/scheme.h. Schemes that were added form a list that only grows: readers
  * take no lock. */
 #include "base/lock.h"
-#include "open/schemes.h"
+#include "open/kinds.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,20 +22,60 @@ static Added *following(Added *const *link) { return __atomic_load_n(link, __ATO
 
 /* ---- looking up ---- */
 
+bool umem_is_own_scheme(umemScheme const *scheme) {
+  for (size_t i = 0; i < umem_kind_count; i++)
+    if (&umem_kinds[i]->scheme == scheme) return true;
+  return false;
+}
+
 umemScheme const *umem_scheme(size_t index) {
-  if (index < umem_own_scheme_count) return umem_own_schemes[index];
-  index -= umem_own_scheme_count;
+  for (size_t i = 0; i < umem_kind_count; i++)
+    if (umem_kinds[i]->scheme.construct && !index--) return &umem_kinds[i]->scheme;
   Added *added = following(&first_added);
   while (added && index--) added = following(&added->next);
   return added ? added->scheme : NULL;
 }
 
+umemKind const *umem_find_kind(char const *name) {
+  for (size_t i = 0; i < umem_kind_count; i++)
+    if (!strcmp(umem_kinds[i]->scheme.name, name)) return umem_kinds[i];
+  return NULL;
+}
+
 umemScheme const *umem_find_scheme(char const *name) {
-  for (size_t i = 0; i < umem_own_scheme_count; i++)
-    if (!strcmp(umem_own_schemes[i]->name, name)) return umem_own_schemes[i];
+  umemKind const *kind = umem_find_kind(name);
+  if (kind && kind->scheme.construct) return &kind->scheme;
   for (Added *added = following(&first_added); added; added = following(&added->next))
     if (!strcmp(added->scheme->name, name)) return added->scheme;
   return NULL;
+}
+
+umemScheme const *umem_find_named(char const *name) {
+  umemKind const *kind = umem_find_kind(name);
+  return kind ? &kind->scheme : umem_find_scheme(name);
+}
+
+/* ---- names for messages ---- */
+
+void umemNames_add(umemNames *names, char const *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (names->used) names->used += (size_t)snprintf(names->text + names->used, 3, ", ");
+  size_t room = sizeof names->text - names->used;
+  names->used += (size_t)vsnprintf(names->text + names->used, room, format, arguments);
+  va_end(arguments);
+  if (names->used > sizeof names->text - 4) names->used = sizeof names->text - 4; /* cut */
+}
+
+void umemNames_add_schemes(umemNames *names) {
+  umemScheme const *scheme;
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++) umemNames_add(names, "%s", scheme->name);
+}
+
+void umemNames_add_kinds(umemNames *names) {
+  umemNames_add_schemes(names);
+  for (size_t i = 0; i < umem_kind_count; i++)
+    if (!umem_kinds[i]->scheme.construct) umemNames_add(names, "%s", umem_kinds[i]->scheme.name);
 }
 
 /* ---- what a scheme must be ---- */

@@ -184,7 +184,7 @@ static void binning_trim(umemVirtual *ctx, size_t keep) {
 static void binning_dtor(umemVirtual *ctx) {
   Binning *binning = binning_of(ctx);
   umemBlocks_fini(&binning->blocks);
-  for (size_t i = 0; binning->adaptor.adopted && i < binning->count; i++) {
+  for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->count; i++) {
     Call call;
     begin_call(&call, ctx, i);
     umem_dtor(child(ctx, i));
@@ -253,38 +253,45 @@ static bool take_bins(umemVirtual *ctx, umemBin const *bins, size_t count) {
   return true;
 }
 
-static umemStatusType construct(umemBinning *ctx, void *upstream, umemBin const *bins, size_t count,
-                                bool adopts) {
-  static struct umemVtbl const vtbl = {
-      .dtor = binning_dtor,
-      .aligned_origin = binning_aligned_origin,
-      .trim = binning_trim,
-      .upstream = umemAdaptor_upstream_method,
-      UMEM_ADAPTOR_ALLOCATION_BY(binning_ask),
-      UMEM_ADAPTOR_FREE_BY(binning_free),
-      UMEM_ADAPTOR_BYTES,
-      UMEM_ADAPTOR_ORDER,
-  };
-  uint64_t before = umem_thread.failures;
-  Binning *binning =
-      umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Binning", sizeof *binning);
-  if (!binning) return umem_result(before);
-  if (take_bins(&ctx->super, bins, count)) {
-    umemBlocks_init(&binning->blocks);
-    return umemOK;
-  }
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
+typedef struct Bins {
+  umemBin const *bins;
+  size_t count;
+} Bins;
+
+static bool binning_start(umemVirtual *ctx, void const *options) {
+  Bins const *given = options;
+  bool taken = take_bins(ctx, given->bins, given->count);
+  if (taken) umemBlocks_init(&binning_of(ctx)->blocks);
+  return taken;
 }
+
+static struct umemVtbl const binning_vtbl = {
+    .dtor = binning_dtor,
+    .aligned_origin = binning_aligned_origin,
+    .trim = binning_trim,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_ADAPTOR_ALLOCATION_BY(binning_ask),
+    UMEM_ADAPTOR_FREE_BY(binning_free),
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+};
+
+umemKind const umem_binning_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemBinning, "binning", &binning_vtbl),
+               .help = "each size from the context that is meant for it"},
+    .label = "Binning",
+    .impl_size = sizeof(Binning),
+    .start = binning_start,
+};
 
 umemStatusType umemBinning_ctor(umemBinning *ctx, void *upstream, umemBin const *bins,
                                 size_t count) {
   UMEM_ENTER();
-  return construct(ctx, upstream, bins, count, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_binning_kind, &(Bins){bins, count});
 }
 
 umemStatusType umemBinning_adopt(umemBinning *ctx, void *upstream, umemBin const *bins,
                                  size_t count) {
   UMEM_ENTER();
-  return construct(ctx, upstream, bins, count, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_binning_kind, &(Bins){bins, count});
 }

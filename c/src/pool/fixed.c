@@ -192,7 +192,7 @@ static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *op
 
 /* Takes the initial bytes in one piece, so that the upstream says at once whether they are to be
  * had: as many blocks as there may be, where the last one would be cut by the maximum. */
-static bool begin(umemVirtual *ctx, size_t initial) {
+static bool take_initial(umemVirtual *ctx, size_t initial) {
   umemFixedStore *store = store_of(ctx);
   size_t most = store->maximum / store->block_size;
   size_t count = initial / store->block_size + (initial % store->block_size != 0);
@@ -207,41 +207,75 @@ static bool begin(umemVirtual *ctx, size_t initial) {
   return false;
 }
 
-static umemStatusType construct(umemFixed *ctx, void *upstream, size_t block_size,
-                                umemFixedOptions const *given, bool adopts) {
-  uint64_t before = umem_thread.failures;
+typedef struct Wish {
+  size_t block_size;
+  umemFixedOptions const *options;
+} Wish;
+
+static bool fixed_start(umemVirtual *ctx, void const *given) {
+  Wish const *wish = given;
   umemFixedOptions options;
-  Fixed *fixed = umemAdaptor_construct(ctx, upstream, adopts, &fixed_vtbl, "Fixed", sizeof *fixed);
-  if (!fixed) return umem_result(before);
-  if (read_options(&ctx->super, given, &options) && plan(&ctx->super, block_size, &options)) {
-    ctx->super.alignment = options.alignment;
-    if (begin(&ctx->super, options.initial)) return umemOK;
-  }
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
+  if (!read_options(ctx, wish->options, &options) || !plan(ctx, wish->block_size, &options))
+    return false;
+  ctx->alignment = options.alignment;
+  return take_initial(ctx, options.initial);
 }
+
+extern umemKind const umem_fixed_kind; /* below */
 
 umemStatusType umemFixed_ctor(umemFixed *ctx, void *upstream, size_t block_size,
                               umemFixedOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, block_size, options, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_fixed_kind,
+                               &(Wish){block_size, options});
 }
 
 umemStatusType umemFixed_adopt(umemFixed *ctx, void *upstream, size_t block_size,
                                umemFixedOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, block_size, options, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_fixed_kind, &(Wish){block_size, options});
 }
+
+/* ---- by name: "fixed+cuda:0?block=800" ---- */
+
+static umemFixedOptions const defaults = UMEM_FIXED_OPTIONS_INIT;
+
+static umemOption const named_options[] = {
+    {.name = "block", .kind = umemSizeOption, .required = true, .help = "of every block"},
+    UMEM_OPTION_NOT_0(umemFixedOptions, alignment, "alignment", umemSizeOption,
+                      "of every block; default: that of what is below"),
+    UMEM_OPTION(umemFixedOptions, initial, "initial", umemSizeOption,
+                "taken when it is opened; default: 0"),
+    UMEM_OPTION_NOT_0(umemFixedOptions, growth, "growth", umemSizeOption,
+                      "of each chunk; default: 1M"),
+    UMEM_OPTION_NOT_0(umemFixedOptions, maximum, "max", umemSizeOption,
+                      "that it ever holds at once; default: no bound"),
+};
+
+static umemStatusType open_fixed(void *ctx, void *upstream, umemOptionValue const *place,
+                                 umemOptionValue const *given, void *user) {
+  (void)place, (void)user;
+  umemFixedOptions options;
+  if (!umemKind_read(&umem_fixed_kind, given, &options)) return umemValueError;
+  return umemFixed_ctor(ctx, upstream, given[0].number, &options);
+}
+
+umemKind const umem_fixed_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemFixed, "fixed", &fixed_vtbl), UMEM_OPTIONS(named_options),
+               .construct = open_fixed, .help = "blocks of one size, out of few"},
+    .label = "Fixed",
+    .impl_size = sizeof(Fixed),
+    .options_size = sizeof defaults,
+    .defaults = &defaults,
+    .start = fixed_start,
+};
 
 /* ---- questions ---- */
 
 umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
-  if (ctx->super.vptr != &fixed_vtbl)
-    return umemVirtual_fail(ctx, umemTypeError, "this %s has no blocks of one size",
-                            umem_get_device_name(ctx));
+  if (!umemKind_check(ctx, &umem_fixed_kind)) return umem_result(before);
   if (!umem_can_write_sized(ctx, stats, offsetof(umemFixedStats, blocks_held), "stats",
                             "umemFixedStats"))
     return umem_result(before);

@@ -81,16 +81,6 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   return NULL;
 }
 
-/* The caller's options in full; false, and a status on ctx, when they cannot be true. */
-static bool read_options(void *ctx, umemPoolOptions const *given, umemPoolOptions *options) {
-  *options = (umemPoolOptions)UMEM_POOL_OPTIONS_INIT;
-  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemPoolOptions")) return false;
-  if (!options->maximum || options->initial <= options->maximum) return true;
-  umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
-                   options->initial, options->maximum);
-  return false;
-}
-
 static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions const *options) {
   if (!options->initial) return true;
   umemPoolLack lack = {.why = umemPoolMaximum, .reserved = 0};
@@ -105,38 +95,61 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
   return taken;
 }
 
-static umemStatusType construct(umemPool *ctx, void *upstream, umemPoolOptions const *given,
-                                bool adopts) {
-  uint64_t before = umem_thread.failures;
-  umemPoolImpl *impl =
-      umemAdaptor_construct(ctx, upstream, adopts, &pool_vtbl, "Pool", sizeof(umemPoolImpl));
-  if (!impl) return umem_result(before);
-  umemPoolOptions options;
-  if (read_options(ctx, given, &options)) {
-    impl->core = new_core(upstream, &options);
-    if (!impl->core) {
-      umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the pool");
-    } else {
-      impl->lane = impl->core->own;
-      impl->serial = impl->lane->serial;
-      ctx->super.alignment = impl->core->alignment;
-      ctx->super.capabilities |= umemPromptBlocks;
-      if (take_initial(&ctx->super, impl->core, &options)) return umemOK;
-      free_core(impl->core);
-    }
-  }
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
+static bool check_options(umemVirtual *ctx, umemPoolOptions const *options) {
+  if (!options->maximum || options->initial <= options->maximum) return true;
+  umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
+                   options->initial, options->maximum);
+  return false;
 }
+
+static bool pool_start(umemVirtual *ctx, void const *options) {
+  umemPoolImpl *impl = umemPoolImpl_of(ctx);
+  if (!check_options(ctx, options)) return false;
+  impl->core = new_core(umemAdaptor_upstream(ctx), options);
+  if (!impl->core) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the pool");
+    return false;
+  }
+  impl->lane = impl->core->own;
+  impl->serial = impl->lane->serial;
+  ctx->alignment = impl->core->alignment;
+  ctx->capabilities |= umemPromptBlocks;
+  bool taken = take_initial(ctx, impl->core, options);
+  if (!taken) free_core(impl->core);
+  return taken;
+}
+
+static umemPoolOptions const defaults = UMEM_POOL_OPTIONS_INIT;
+
+/* "pool+cuda:0?max=8G" */
+static umemOption const named_options[] = {
+    UMEM_OPTION(umemPoolOptions, initial, "initial", umemSizeOption,
+                "taken when it is opened; default: 0"),
+    UMEM_OPTION_NOT_0(umemPoolOptions, growth, "growth", umemSizeOption,
+                      "of each further chunk, at least; default: as much as it holds"),
+    UMEM_OPTION_NOT_0(umemPoolOptions, maximum, "max", umemSizeOption,
+                      "that it ever holds at once; default: no bound"),
+};
+
+umemKind const umem_pool_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemPool, "pool", &pool_vtbl), UMEM_ADAPTOR_OPENS(umem_pool_kind),
+               UMEM_OPTIONS(named_options), .help = "many blocks out of few"},
+    .label = "Pool",
+    .impl_size = sizeof(umemPoolImpl),
+    .options_type = "umemPoolOptions",
+    .options_size = sizeof defaults,
+    .defaults = &defaults,
+    .start = pool_start,
+};
 
 umemStatusType umemPool_ctor(umemPool *ctx, void *upstream, umemPoolOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_pool_kind, options);
 }
 
 umemStatusType umemPool_adopt(umemPool *ctx, void *upstream, umemPoolOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_pool_kind, options);
 }
 
 /* ---- questions ---- */
@@ -144,9 +157,7 @@ umemStatusType umemPool_adopt(umemPool *ctx, void *upstream, umemPoolOptions con
 umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
-  if (!umemPool_core(&ctx->super))
-    return umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(ctx));
+  if (!umemKind_check(ctx, &umem_pool_kind)) return umem_result(before);
   if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
                             "umemPoolStats"))
     return umem_result(before);

@@ -101,21 +101,28 @@ static bool open_lane(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) 
   return false;
 }
 
+static bool on_start(umemVirtual *ctx, void const *given) {
+  umemPool *pool = (umemPool *)(uintptr_t)given;
+  umemPoolImpl *impl = umemPoolImpl_of(ctx);
+  umemVirtual *queue = umemAdaptor_upstream(ctx);
+  impl->core = core_of(ctx, pool);
+  if (!impl->core || !is_one_memory(ctx, pool, queue) || !open_lane(ctx, impl, queue)) return false;
+  ctx->capabilities = capabilities_of(queue, &pool->super);
+  ctx->alignment = pool->super.alignment;
+  return true;
+}
+
+umemKind const umem_pool_on_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemPoolOn, "pool-on", &on_vtbl),
+               .help = "blocks of a pool in the order of another queue"},
+    .label = "PoolOn",
+    .impl_size = sizeof(umemPoolImpl),
+    .start = on_start,
+};
+
 umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   if (ctx && (void *)ctx == (void *)pool)
     return umemVirtual_fail(NULL, umemValueError, "the context is its own pool");
-  umemPoolImpl *impl =
-      umemAdaptor_construct(ctx, ordered, false, &on_vtbl, "PoolOn", sizeof(umemPoolImpl));
-  if (!impl) return umem_result(before);
-  umemVirtual *self = &ctx->super, *queue = ordered;
-  impl->core = core_of(self, pool);
-  if (impl->core && is_one_memory(self, pool, queue) && open_lane(self, impl, queue)) {
-    self->capabilities = capabilities_of(queue, &pool->super);
-    self->alignment = pool->super.alignment;
-    return umemOK;
-  }
-  umemAdaptor_abandon(self);
-  return umem_result(before);
+  return umemAdaptor_construct(ctx, ordered, false, &umem_pool_on_kind, pool);
 }

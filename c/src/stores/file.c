@@ -81,14 +81,36 @@ static struct umemVtbl const file_vtbl = {
 
 /* ---- construction ---- */
 
+static umemStatusType open_file(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user);
+static umemStatusType commit_file(void *ctx, void *user);
+
+umemKind const umem_file_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "file",
+               .context_size = sizeof(umemFile),
+               .vtbl = &file_vtbl,
+               .place = &umem_store_path,
+               UMEM_OPTIONS(umem_store_options),
+               .construct = open_file,
+               .commit = commit_file,
+               .user = (void *)&umem_file_kind,
+               .help = "a file, read and written by calls"},
+    .label = "File",
+    .type = umemFileDevice,
+    .capabilities = umemOffsets,
+    .alignment = umemStoreGranule,
+    .options_size = sizeof(umemFileOptions),
+    .defaults = &umem_store_defaults,
+};
+
 static bool begin(umemFile *ctx) {
   if (!ctx) {
     umemVirtual_fail(NULL, umemValueError, "the context is NULL");
     return false;
   }
   memset(ctx, 0, sizeof *ctx);
-  umem_construct(&ctx->super, &file_vtbl, umemFileDevice, "File", umemOffsets, umemStoreGranule,
-                 NULL);
+  umem_construct(&ctx->super, &umem_file_kind, NULL);
   return true;
 }
 
@@ -124,12 +146,16 @@ umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char cons
   return construct(ctx, filename, mode, options, true);
 }
 
-umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
-                              umemFileOptions const *options) {
-  return construct(ctx, filename, mode, options, false);
+static umemStatusType open_file(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user) {
+  (void)upstream;
+  umemFileOptions options;
+  if (!umemKind_read(user, given, &options)) return umemValueError;
+  return construct(ctx, place->text, umemStore_mode_of(place, given), &options, false);
 }
 
-umemStatusType umemFile_complete(void *ctx) {
+static umemStatusType commit_file(void *ctx, void *user) {
+  (void)user;
   uint64_t before = umem_thread.failures;
   umemStore_commit(store_of(ctx));
   return umem_result(before);
@@ -161,11 +187,6 @@ umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
 umemStatusType umemFile_commit(umemFile *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(ctx)) return umem_result(before);
-  if (ctx->super.vptr != &file_vtbl)
-    umemVirtual_fail(&ctx->super, umemTypeError, "this %s is no umemFile",
-                     umem_get_device_name(ctx));
-  else
-    umemReplace_commit(ctx->impl);
+  if (umemKind_check(ctx, &umem_file_kind)) umemReplace_commit(ctx->impl);
   return umem_result(before);
 }

@@ -8,7 +8,6 @@
 #include "core/guard.h"
 #include "core/ram.h"
 #include "core/realloc.h"
-#include "open/schemes.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -89,28 +88,30 @@ static struct umemVtbl const host_vtbl = {
     .realloc = host_realloc,
 };
 
-umemStatusType umemHost_ctor(umemHost *ctx) {
-  UMEM_ENTER();
-  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  umem_construct(&ctx->super, &host_vtbl, umemHostDevice, "Host",
-                 umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent |
-                     umemSilent | umemPrompt,
-                 host_alignment, ctx);
-  return umemOK;
-}
-
-/* ---- by name: "host:" ---- */
-
+/* "host:" */
 static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const *place,
                                 umemOptionValue const *options, void *user) {
   (void)upstream, (void)place, (void)options, (void)user;
   return umemHost_ctor(ctx);
 }
 
-umemScheme const umem_host_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "host",
-    .context_size = sizeof(umemHost),
-    .construct = open_host,
-    .help = "RAM of this process",
+umemKind const umem_host_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "host",
+               .context_size = sizeof(umemHost),
+               .vtbl = &host_vtbl,
+               .construct = open_host,
+               .help = "RAM of this process"},
+    .label = "Host",
+    .type = umemHostDevice,
+    .capabilities = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable |
+                    umemConcurrent | umemSilent | umemPrompt,
+    .alignment = host_alignment,
 };
+
+umemStatusType umemHost_ctor(umemHost *ctx) {
+  UMEM_ENTER();
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  umem_construct(&ctx->super, &umem_host_kind, ctx);
+  return umemOK;
+}

@@ -42,19 +42,11 @@ static bool is_mapped(umemStore *store, uintptr_t adr, umemStatusType otherwise)
   return false;
 }
 
-static struct umemVtbl const mmap_vtbl; /* below */
-
-/* Whether ctx is one; false with a status otherwise. */
-static bool is_mmap(umemMMap *ctx) {
-  if (!umem_guard(ctx)) return false;
-  if (ctx->super.vptr == &mmap_vtbl) return true;
-  umemVirtual_fail(ctx, umemTypeError, "this %s is no umemMMap", umem_get_device_name(ctx));
-  return false;
-}
+extern umemKind const umem_mmap_kind; /* below */
 
 uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
   UMEM_ENTER();
-  if (!is_mmap(ctx)) return UINTPTR_MAX;
+  if (!umemKind_check(ctx, &umem_mmap_kind)) return UINTPTR_MAX;
   umemStore *store = ctx->impl;
   return is_mapped(store, adr, umemIndexError) ? offset_of(store, adr) : UINTPTR_MAX;
 }
@@ -62,7 +54,7 @@ uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
 uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
   UMEM_ENTER();
   uint64_t length;
-  if (!is_mmap(ctx) || !umemStore_settle(ctx->impl)) return 0;
+  if (!umemKind_check(ctx, &umem_mmap_kind) || !umemStore_settle(ctx->impl)) return 0;
   if (!umemStore_measure(ctx->impl, &length)) return 0;
   umemStore *store = ctx->impl;
   if (offset < length && offset < store->limit) return pointer_to(store, offset);
@@ -221,13 +213,35 @@ static bool map(umemStore *store) {
 
 /* ---- construction ---- */
 
+static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user);
+static umemStatusType commit_mmap(void *ctx, void *user);
+
+umemKind const umem_mmap_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "mmap",
+               .context_size = sizeof(umemMMap),
+               .vtbl = &mmap_vtbl,
+               .place = &umem_store_path,
+               UMEM_OPTIONS(umem_store_options),
+               .construct = open_mmap,
+               .commit = commit_mmap,
+               .user = (void *)&umem_mmap_kind,
+               .help = "a file, mapped into memory"},
+    .label = "MMap",
+    .type = umemMMapDevice,
+    .alignment = umemStoreGranule,
+    .options_size = sizeof(umemFileOptions),
+    .defaults = &umem_store_defaults,
+};
+
 static bool begin(umemMMap *ctx) {
   if (!ctx) {
     umemVirtual_fail(NULL, umemValueError, "the context is NULL");
     return false;
   }
   memset(ctx, 0, sizeof *ctx);
-  umem_construct(&ctx->super, &mmap_vtbl, umemMMapDevice, "MMap", 0, umemStoreGranule, NULL);
+  umem_construct(&ctx->super, &umem_mmap_kind, NULL);
   return true;
 }
 
@@ -264,12 +278,16 @@ umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char cons
   return construct(ctx, filename, mode, options, true);
 }
 
-umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
-                              umemFileOptions const *options) {
-  return construct(ctx, filename, mode, options, false);
+static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *given, void *user) {
+  (void)upstream;
+  umemFileOptions options;
+  if (!umemKind_read(user, given, &options)) return umemValueError;
+  return construct(ctx, place->text, umemStore_mode_of(place, given), &options, false);
 }
 
-umemStatusType umemMMap_complete(void *ctx) {
+static umemStatusType commit_mmap(void *ctx, void *user) {
+  (void)user;
   uint64_t before = umem_thread.failures;
   umemStore_commit(store_of(ctx));
   return umem_result(before);

@@ -4,7 +4,7 @@
  * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
-#include "open/allowed.h"
+#include "base/folders.h"
 #include "core/sized.h"
 #include "core/status.h"
 #include "stores/store.h"

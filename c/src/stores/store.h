@@ -8,6 +8,7 @@
  *   store_commit.c  the last step of construction; undoes a file that was created in vain
  *   store_io.c      reads, writes, fills, makes durable
  *   store_replace.c opens a new file that takes the name of another one
+ *   store_name.c    what a name of umem_open can say of a file
  *
  * Others may add bytes at the end of the file at any time: a process that asks for no lock, a context
  * on a duplicate of the descriptor. No system call cuts a file only if it still has the length that was
@@ -23,6 +24,7 @@
 #ifndef UMEM_STORE_H
 #define UMEM_STORE_H
 
+#include "core/kind.h"
 #include "base/lock.h"
 #include "base/range.h"
 
@@ -143,15 +145,14 @@ bool umemStore_carry_out(umemStore *store);
  * opened it or written to it. */
 void umemStore_remove(umemStore *store);
 
-/* ---- file.c and mmap.c ---- */
+/* ---- store_name.c: for the kinds of File and MMap ---- */
 
-/* The constructors without the commit, and the commit, for those who construct something over it first. */
-umemStatusType umemFile_begin(void *ctx, char const *filename, char const *mode,
-                              umemFileOptions const *options);
-umemStatusType umemFile_complete(void *ctx);
-umemStatusType umemMMap_begin(void *ctx, char const *filename, char const *mode,
-                              umemFileOptions const *options);
-umemStatusType umemMMap_complete(void *ctx);
+enum { umemStoreOptionCount = 2 };
+extern umemOption const umem_store_path, umem_store_options[umemStoreOptionCount];
+extern umemFileOptions const umem_store_defaults;
+
+/* The mode that a name means, for its place and values. */
+char const *umemStore_mode_of(umemOptionValue const *place, umemOptionValue const *given);
 
 /* ---- store_space.c ---- */
 

@@ -11,12 +11,12 @@
  * dropped first. A constructor that fails throws, and the upstream can be used as before.
  *
  * A handle that is made from one of its own class is a copy, another handle of the same context. To go
- * over one's own kind, hand it over as what it is to others, a umem::Context. From a Context, such as
- * upstream() and umem::open return, of() makes a handle of its class, which keeps it alive too:
+ * over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the outermost layer of
+ * its class in a stack, such as umem::open returns, and makes a handle of it, which keeps the stack alive:
  *
  *     umem::Context place = umem::open("stats+pool+host:");
  *     umem::Stats stats = umem::Stats::of(place);
- *     umem::Pool pool = umem::Pool::of(place.upstream());
+ *     umem::Pool pool = umem::Pool::of(place);
  *
  * Threads: as the headers of the contexts tell: umem/limit.h, umem/stats.h, ... */
 #ifndef UMEM_ADAPTORS_HPP
@@ -51,11 +51,8 @@ public:
             [&](umemLimit *ctx) { return umemLimit_ctor(ctx, upstream.c_context(), maximum); },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemLimit; umem::type_error for others. */
-  static Limit of(Context const &context) {
-    return Limit(probed(
-        context, [](umemVirtual *ctx) { umemLimit_used(reinterpret_cast<umemLimit *>(ctx)); }));
-  }
+  /* A handle of the outermost Limit in the stack of context; umem::type_error where there is none. */
+  static Limit of(Context const &context) { return Limit(layer_of(context, "limit")); }
 
   /* The bytes that are live now. */
   std::size_t used() const {
@@ -77,13 +74,8 @@ public:
             [&](umemStats *ctx) { return umemStats_ctor(ctx, upstream.c_context()); },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemStats; umem::type_error for others. */
-  static Stats of(Context const &context) {
-    return Stats(probed(context, [](umemVirtual *ctx) {
-      umemStatsFigures out = UMEM_STATS_FIGURES_INIT;
-      umemStats_get(reinterpret_cast<umemStats *>(ctx), &out);
-    }));
-  }
+  /* A handle of the outermost Stats in the stack of context; umem::type_error where there is none. */
+  static Stats of(Context const &context) { return Stats(layer_of(context, "stats")); }
 
   /* Since it was constructed, or reset. */
   umemStatsFigures figures() const {
@@ -152,12 +144,8 @@ public:
             },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemTrack; umem::type_error for others. */
-  static Track of(Context const &context) {
-    return Track(probed(context, [](umemVirtual *ctx) {
-      umemTrack_count(reinterpret_cast<umemTrack *>(ctx), nullptr);
-    }));
-  }
+  /* A handle of the outermost Track in the stack of context; umem::type_error where there is none. */
+  static Track of(Context const &context) { return Track(layer_of(context, "track")); }
 
   /* The live block in which adr lies, at its beginning or further inside; nothing where there is
    * none. */
@@ -227,12 +215,8 @@ public:
             [&](umemDebug *ctx) { return umemDebug_ctor(ctx, upstream.c_context(), &options); },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemDebug; umem::type_error for others. */
-  static Debug of(Context const &context) {
-    return Debug(probed(context, [](umemVirtual *ctx) {
-      umemDebug_first(reinterpret_cast<umemDebug *>(ctx), nullptr);
-    }));
-  }
+  /* A handle of the outermost Debug in the stack of context; umem::type_error where there is none. */
+  static Debug of(Context const &context) { return Debug(layer_of(context, "debug")); }
 
   /* Looks at everything: umem::index_error for wrong writes that were not told yet. */
   void check() const { detail::check(umemDebug_check(c_debug())); }
@@ -281,7 +265,12 @@ public:
       : Retry(upstream,
               std::make_shared<Kept<std::decay_t<F>>>(upstream, std::forward<F>(function))) {}
 
+  /* A handle of the outermost Retry in the stack of context; umem::type_error where there is none. */
+  static Retry of(Context const &context) { return Retry(layer_of(context, "retry")); }
+
 private:
+  explicit Retry(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
   template <class F> struct Kept {
     template <class G>
     Kept(Context const &below, G &&g) : upstream(below), function(std::forward<G>(g)) {}
@@ -323,11 +312,8 @@ public:
             [&](umemFault *ctx) { return umemFault_ctor(ctx, upstream.c_context(), &plan); },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemFault; umem::type_error for others. */
-  static Fault of(Context const &context) {
-    return Fault(probed(
-        context, [](umemVirtual *ctx) { umemFault_failures(reinterpret_cast<umemFault *>(ctx)); }));
-  }
+  /* A handle of the outermost Fault in the stack of context; umem::type_error where there is none. */
+  static Fault of(Context const &context) { return Fault(layer_of(context, "fault")); }
 
   /* Begins anew, all counts 0. */
   void set_plan(umemFaultPlan const &plan) const {
@@ -370,11 +356,8 @@ public:
             },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemLog; umem::type_error for others. */
-  static Log of(Context const &context) {
-    return Log(probed(context,
-                      [](umemVirtual *ctx) { umemLog_number(reinterpret_cast<umemLog *>(ctx)); }));
-  }
+  /* A handle of the outermost Log in the stack of context; umem::type_error where there is none. */
+  static Log of(Context const &context) { return Log(layer_of(context, "log")); }
 
   /* The number that the context has in the records of its file, from 1. */
   unsigned number() const {
@@ -396,6 +379,14 @@ public:
       : Context(make<umemCudaPrefetch>(
             [&](umemCudaPrefetch *ctx) { return umemCudaPrefetch_ctor(ctx, upstream.c_context()); },
             owner(upstream))) {}
+
+  /* A handle of the outermost CudaPrefetch in the stack of context; umem::type_error where there is none. */
+  static CudaPrefetch of(Context const &context) {
+    return CudaPrefetch(layer_of(context, "cuda-prefetch"));
+  }
+
+private:
+  explicit CudaPrefetch(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 } // namespace umem

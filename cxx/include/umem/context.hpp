@@ -5,7 +5,7 @@
  *
  * Context is the handle of any context; Host, File, Cuda, ... are Contexts that know how to construct
  * theirs. All handles share: copies mean the same context, which ends with the last of them, and
- * with the last buffer, array or decorator that stands on it. A moved-from handle is empty.
+ * with the last buffer, array or adaptor that stands on it. A moved-from handle is empty.
  *
  * Failures are exceptions (error.hpp). What only the end of a context reveals, such as a failing
  * close, cannot be thrown: flush first, or set umem_set_failure_hook. The C context keeps its own
@@ -118,7 +118,7 @@ public:
   }
   bool is_cpu_accessible() const noexcept { return can(umemCpuReadable | umemCpuWritable); }
 
-  /* What a pool, a limit or another decorator goes over, and of a context of umem::open the next layer;
+  /* What a pool, a limit or another adaptor goes over, and of a context of umem::open the next layer;
    * empty where there is none. The handle keeps this context alive too. */
   Context upstream() const {
     std::uint64_t before = umem_thread_failures();
@@ -126,6 +126,10 @@ public:
     detail::check_since(before);
     return below ? Context(std::shared_ptr<umemVirtual>(context_, below)) : Context();
   }
+
+  /* The outermost layer of this kind, "stats" for example, in the stack of this context: umem_find_layer. The
+   * handle keeps this context alive too. umem::value_error where there is none. */
+  Context find_layer(char const *kind) const { return Context(layer(kind, umemValueError)); }
 
   umemInfo info() const {
     umemInfo info = UMEM_INFO_INIT;
@@ -233,16 +237,11 @@ protected:
     return {held, &context->super};
   }
 
-  /* For handles of a class that C can tell from others: context, of which probe(its C context) has not
-   * failed. Nothing is recorded on it when that fails: it is thrown. */
-  template <class Probe>
-  static std::shared_ptr<umemVirtual> probed(Context const &context, Probe &&probe) {
-    umemAttempt attempt;
-    umemAttempt_begin(&attempt);
-    probe(context.c_context());
-    umemAttempt_end(&attempt);
-    if (umemAttempt_failed(&attempt)) raise(attempt.type, attempt.text);
-    return context.context_;
+  /* For the handle of one kind of context: the outermost layer of that kind in the stack of context, which it
+   * keeps alive. Throws the failure, which is recorded nowhere; umem::type_error where there is no such
+   * layer. */
+  static std::shared_ptr<umemVirtual> layer_of(Context const &context, char const *kind) {
+    return context.layer(kind, umemTypeError);
   }
 
   /* A share in what keeps a context alive; empty for an empty handle and a borrowed context. */
@@ -250,6 +249,17 @@ protected:
 
 private:
   friend class Place;
+
+  /* none: what is thrown where the stack is whole, and has no such layer. */
+  std::shared_ptr<umemVirtual> layer(char const *kind, umemStatusType none) const {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    auto *found = static_cast<umemVirtual *>(umem_find_layer(c_context(), kind));
+    umemAttempt_end(&attempt);
+    if (found) return {context_, found};
+    bool whole = context_ && context_->vptr && attempt.ctx == c_context();
+    raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
+  }
 
   /* As info() tells it. */
   std::int64_t ordinal() const {
@@ -272,6 +282,12 @@ private:
 class Host : public Context {
 public:
   Host() : Context(make<umemHost>([](umemHost *ctx) { return umemHost_ctor(ctx); })) {}
+
+  /* A handle of the outermost Host in the stack of context; umem::type_error where there is none. */
+  static Host of(Context const &context) { return Host(layer_of(context, "host")); }
+
+private:
+  explicit Host(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 namespace detail {
@@ -292,6 +308,9 @@ public:
       : Context(make<umemFile>([path = detail::c_path(path), mode, &options](umemFile *ctx) {
           return umemFile_ctor_with(ctx, path, mode, &options);
         })) {}
+
+  /* A handle of the outermost File in the stack of context; umem::type_error where there is none. */
+  static File of(Context const &context) { return File(layer_of(context, "file")); }
 
   /* A nameless one that vanishes at the end. */
   static File scratch() {
@@ -326,6 +345,9 @@ public:
       : Context(make<umemMMap>([path = detail::c_path(path), mode, &options](umemMMap *ctx) {
           return umemMMap_ctor_with(ctx, path, mode, &options);
         })) {}
+
+  /* A handle of the outermost MMap in the stack of context; umem::type_error where there is none. */
+  static MMap of(Context const &context) { return MMap(layer_of(context, "mmap")); }
 
   /* A nameless one that vanishes at the end. */
   static MMap scratch() {
@@ -365,6 +387,12 @@ class Cuda : public Context {
 public:
   explicit Cuda(int device = 0)
       : Context(make<umemCuda>([=](umemCuda *ctx) { return umemCuda_ctor(ctx, device); })) {}
+
+  /* A handle of the outermost Cuda in the stack of context; umem::type_error where there is none. */
+  static Cuda of(Context const &context) { return Cuda(layer_of(context, "cuda")); }
+
+private:
+  explicit Cuda(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Pinned host memory; flags: 0 or UMEM_WRITE_COMBINED. */
@@ -373,6 +401,12 @@ public:
   explicit CudaHost(unsigned flags = 0)
       : Context(
             make<umemCudaHost>([=](umemCudaHost *ctx) { return umemCudaHost_ctor(ctx, flags); })) {}
+
+  /* A handle of the outermost CudaHost in the stack of context; umem::type_error where there is none. */
+  static CudaHost of(Context const &context) { return CudaHost(layer_of(context, "cuda-host")); }
+
+private:
+  explicit CudaHost(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Managed memory; flags: the hints of umemCudaManaged_ctor. */
@@ -381,6 +415,14 @@ public:
   explicit CudaManaged(int device = 0, unsigned flags = 0)
       : Context(make<umemCudaManaged>(
             [=](umemCudaManaged *ctx) { return umemCudaManaged_ctor(ctx, device, flags); })) {}
+
+  /* A handle of the outermost CudaManaged in the stack of context; umem::type_error where there is none. */
+  static CudaManaged of(Context const &context) {
+    return CudaManaged(layer_of(context, "cuda-managed"));
+  }
+
+private:
+  explicit CudaManaged(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Memory of one GPU in the order of a stream: see umemCudaAsync_ctor. */
@@ -392,6 +434,9 @@ public:
           return umemCudaAsync_ctor_with(ctx, device, stream, options);
         })) {}
 
+  /* A handle of the outermost CudaAsync in the stack of context; umem::type_error where there is none. */
+  static CudaAsync of(Context const &context) { return CudaAsync(layer_of(context, "cuda-async")); }
+
   /* The cudaStream_t. */
   std::uintptr_t stream() const {
     std::uint64_t before = umem_thread_failures();
@@ -399,6 +444,9 @@ public:
     detail::check_since(before);
     return stream;
   }
+
+private:
+  explicit CudaAsync(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* ---- copies ---- */

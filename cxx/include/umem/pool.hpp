@@ -7,11 +7,11 @@
  * dropped first. A constructor that fails throws, and the upstream can be used as before.
  *
  * A handle that is made from one of its own class is a copy, another handle of the same context. To go
- * over one's own kind, hand it over as what it is to others, a umem::Context. From a Context, such as
- * upstream() and umem::open return, of() makes a handle of its class, which keeps it alive too:
+ * over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the outermost layer of
+ * its class in a stack, such as umem::open returns, and makes a handle of it, which keeps the stack alive:
  *
  *     umem::Context place = umem::open("stats+pool+host:");
- *     umem::Pool pool = umem::Pool::of(place.upstream());
+ *     umem::Pool pool = umem::Pool::of(place);
  *
  * Threads: as umem/pool.h, umem/pool_on.h, umem/fixed.h and umem/binning.h tell of the contexts. */
 #ifndef UMEM_POOL_HPP
@@ -39,13 +39,8 @@ public:
             [&](umemPool *ctx) { return umemPool_ctor(ctx, upstream.c_context(), &options); },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemPool; umem::type_error for others. */
-  static Pool of(Context const &context) {
-    return Pool(probed(context, [](umemVirtual *ctx) {
-      umemPoolStats out = UMEM_POOL_STATS_INIT;
-      umemPool_stats(reinterpret_cast<umemPool *>(ctx), &out);
-    }));
-  }
+  /* A handle of the outermost Pool in the stack of context; umem::type_error where there is none. */
+  static Pool of(Context const &context) { return Pool(layer_of(context, "pool")); }
 
   umemPoolStats stats() const {
     umemPoolStats stats = UMEM_POOL_STATS_INIT;
@@ -69,6 +64,12 @@ public:
                                      queue.c_context());
             },
             std::make_shared<std::pair<Pool, Context>>(pool, queue))) {}
+
+  /* A handle of the outermost PoolOn in the stack of context; umem::type_error where there is none. */
+  static PoolOn of(Context const &context) { return PoolOn(layer_of(context, "pool-on")); }
+
+private:
+  explicit PoolOn(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Blocks of one size, without a lock: umemFixed. */
@@ -83,13 +84,8 @@ public:
             },
             owner(upstream))) {}
 
-  /* Another handle of a context that is a umemFixed; umem::type_error for others. */
-  static Fixed of(Context const &context) {
-    return Fixed(probed(context, [](umemVirtual *ctx) {
-      umemFixedStats out = UMEM_FIXED_STATS_INIT;
-      umemFixed_stats(reinterpret_cast<umemFixed *>(ctx), &out);
-    }));
-  }
+  /* A handle of the outermost Fixed in the stack of context; umem::type_error where there is none. */
+  static Fixed of(Context const &context) { return Fixed(layer_of(context, "fixed")); }
 
   umemFixedStats stats() const {
     umemFixedStats stats = UMEM_FIXED_STATS_INIT;
@@ -116,7 +112,12 @@ public:
       : Context(make<umemBinning>([&](umemBinning *ctx) { return construct(ctx, upstream, bins); },
                                   std::make_shared<std::vector<Bin>>(with(bins, upstream)))) {}
 
+  /* A handle of the outermost Binning in the stack of context; umem::type_error where there is none. */
+  static Binning of(Context const &context) { return Binning(layer_of(context, "binning")); }
+
 private:
+  explicit Binning(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
   static std::vector<Bin> with(std::vector<Bin> all, Context const &upstream) {
     all.push_back({0, upstream});
     return all;

@@ -104,7 +104,7 @@ int main() {
   for (umem::Context layer = place; layer; layer = layer.upstream())
     std::printf("%s\n", layer.name());
 
-  umem::Pool below = umem::Pool::of(place.upstream());
+  umem::Pool below = umem::Pool::of(place);
   std::printf("%d chunk\n", static_cast<int>(below.stats().chunks));
   /* [/upstream] */
 

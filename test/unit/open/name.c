@@ -68,8 +68,8 @@ static void good_names_have_their_parts(void **state) {
 
 /* ---- bad names ---- */
 
-#define SCHEMES                                                                                    \
-  "there are host, file, mmap, cuda, cuda-async, cuda-host, cuda-managed, cuda-prefetch, "
+/* More kinds follow, in the order of their list. */
+#define SCHEMES "there are host, "
 
 static struct {
   char const *name, *message; /* one that ends in "..." goes on */

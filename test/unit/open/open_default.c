@@ -4,6 +4,7 @@
 #include "adaptors/log/log_format.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -228,12 +229,14 @@ static void ask_in_threads(void) {
 
 static int opening; /* atomic: how many are being opened by the scheme below */
 static int go_on;   /* atomic */
+static _Thread_local bool opened_here;
 
 static umemStatusType open_slowly(void *ctx, void *upstream, umemOptionValue const *place,
                                   umemOptionValue const *options, void *user) {
   (void)upstream, (void)place, (void)options, (void)user;
   struct timespec const nap = {0, 1000000};
   __atomic_fetch_add(&opening, 1, __ATOMIC_RELEASE);
+  opened_here = true;
   while (!__atomic_load_n(&go_on, __ATOMIC_ACQUIRE)) nanosleep(&nap, NULL);
   return umemHost_ctor(ctx);
 }
@@ -261,9 +264,14 @@ static void *open_default(void *result) {
   return NULL;
 }
 
-/* All ask while the first one is opening it: it is opened once. */
+/* All ask while the first one is opening it: it is opened once, and the others sleep until then, without waking
+ * up to look. */
 static void *ask_for_slow_one(void *number) {
+  struct rusage before, after;
+  EXPECT(getrusage(RUSAGE_THREAD, &before) == 0);
   seen[(uintptr_t)number] = umem_default();
+  EXPECT(getrusage(RUSAGE_THREAD, &after) == 0);
+  EXPECT(opened_here || after.ru_nvcsw - before.ru_nvcsw < 30);
   return number;
 }
 

@@ -90,10 +90,10 @@ static void wrong_schemes_are_refused(void **state) {
                 "0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4"}};
   static umemOption const nameless = {.kind = umemTextOption};
 /* All but one thing of each is right. */
-#define SCHEME(name, size, decorates, place, options, count, construct)                            \
+#define SCHEME(text, bytes, over, where, table, count, make)                                       \
   {                                                                                                \
-    sizeof(umemScheme), name, size, decorates, place, options, count, construct, NULL, NULL, NULL, \
-        NULL                                                                                       \
+    .size = sizeof(umemScheme), .name = text, .context_size = bytes, .decorates = over,            \
+    .place = where, .options = table, .option_count = count, .construct = make                     \
   }
 #define NAMED(name) SCHEME(name, sizeof(Fake), false, NULL, NULL, 0, open_fake)
 #define PLACED(decorates, place)                                                                   \

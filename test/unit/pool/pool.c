@@ -125,7 +125,7 @@ static void statistics_refuse_wrong_arguments(void **state) {
   assert_int_equal(umemPool_stats(NULL, &stats), umemValueError);
   umem_thread_clear();
   assert_int_equal(umemPool_stats((umemPool *)(void *)&host, &stats), umemTypeError);
-  expect_failure(&host, umemTypeError, "this Host is no pool");
+  expect_failure(&host, umemTypeError, "this Host is no umemPool");
   assert_int_equal(umemPool_stats(&pool, NULL), umemValueError);
   expect_failure(&pool, umemValueError, "NULL");
   stats.size = 8;

@@ -345,14 +345,14 @@ static void debug_dtor(umemVirtual *ctx) {
   umemAdaptor_dtor(ctx);
 }
 
-static bool check_options(umemDebug *ctx, umemDebugOptions const *options) {
+static bool check_options(umemVirtual *ctx, umemDebugOptions const *options) {
   if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD)
     umemVirtual_fail(ctx, umemValueError, "a guard of %zu bytes is not one of 1 to %d",
                      options->guard, UMEM_DEBUG_LARGEST_GUARD);
   else if (options->frames > UMEM_DEBUG_FRAMES)
     umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
                      UMEM_DEBUG_FRAMES);
-  else if (!umem_can(&ctx->super, umemReadable | umemWritable))
+  else if (!umem_can(ctx, umemReadable | umemWritable))
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "the upstream cannot be both read and written: it can have no guards");
   else if (options->frames && !umemSite_can_capture())
@@ -363,17 +363,18 @@ static bool check_options(umemDebug *ctx, umemDebugOptions const *options) {
 }
 
 /* What upstream allows has been taken over. */
-static bool start(umemDebug *ctx, umemDebugOptions const *options) {
-  umemDebugImpl *debug = ctx->impl;
-  umemVirtual *self = &ctx->super;
+static bool debug_start(umemVirtual *ctx, void const *given) {
+  umemDebugOptions const *options = given;
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  ctx->capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
   if (!check_options(ctx, options)) return false;
   debug->guard = options->guard;
   debug->fills = options->fill;
   debug->forks = umem_fork_count();
-  debug->at_once = umem_can(self, umemCpuReadable | umemCpuWritable) &&
-                   !(self->capabilities & (umemOrdered | umemDeviceShared));
-  debug->direct = debug->at_once && !umem_can(self, umemFaultable);
-  if (!umemDebug_open_buffer(self)) return false;
+  debug->at_once = umem_can(ctx, umemCpuReadable | umemCpuWritable) &&
+                   !(ctx->capabilities & (umemOrdered | umemDeviceShared));
+  debug->direct = debug->at_once && !umem_can(ctx, umemFaultable);
+  if (!umemDebug_open_buffer(ctx)) return false;
   if (!umemDebugTable_init(&debug->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     free(debug->buffer);
@@ -401,28 +402,40 @@ static struct umemVtbl const debug_vtbl = {
     UMEM_ADAPTOR_ORDER,
 };
 
-umemVirtual *umemDebug_of(void *ctx) { return umemAdaptor_of_kind(ctx, &debug_vtbl, "umemDebug"); }
+static umemDebugOptions const defaults = UMEM_DEBUG_OPTIONS_INIT;
 
-static umemStatusType construct(umemDebug *ctx, void *upstream, umemDebugOptions const *options,
-                                bool adopts) {
-  umemDebugOptions full = UMEM_DEBUG_OPTIONS_INIT;
-  uint64_t before = umem_thread.failures;
-  umemDebugImpl *debug =
-      umemAdaptor_construct(ctx, upstream, adopts, &debug_vtbl, "Debug", sizeof *debug);
-  if (!debug) return umem_result(before);
-  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
-  if (umem_read_sized(ctx, &full, sizeof full, options, "umemDebugOptions") && start(ctx, &full))
-    return umemOK;
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
-}
+/* "debug+cuda:0?kept=64M&frames=8" */
+static umemOption const named_options[] = {
+    UMEM_OPTION(umemDebugOptions, guard, "guard", umemSizeOption,
+                "on either side of a block, at least; default: 32"),
+    UMEM_OPTION(umemDebugOptions, kept_bytes, "kept", umemSizeOption,
+                "of freed blocks, that wait before they are given back; default: 16M"),
+    UMEM_OPTION(umemDebugOptions, kept_blocks, "blocks", umemNumberOption,
+                "of them that wait; default: 1024"),
+    UMEM_OPTION(umemDebugOptions, frames, "frames", umemNumberOption,
+                "of the stack, kept of each allocation and free; default: 0"),
+};
+
+umemKind const umem_debug_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemDebug, "debug", &debug_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_debug_kind), UMEM_OPTIONS(named_options),
+               .help = "finds wrong writes and wrong frees"},
+    .label = "Debug",
+    .impl_size = sizeof(umemDebugImpl),
+    .options_type = "umemDebugOptions",
+    .options_size = sizeof defaults,
+    .defaults = &defaults,
+    .start = debug_start,
+};
+
+umemVirtual *umemDebug_of(void *ctx) { return umemKind_check(ctx, &umem_debug_kind); }
 
 umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, false);
+  return umemAdaptor_construct(ctx, upstream, false, &umem_debug_kind, options);
 }
 
 umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, upstream, options, true);
+  return umemAdaptor_construct(ctx, upstream, true, &umem_debug_kind, options);
 }

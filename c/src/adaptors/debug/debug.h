@@ -3,8 +3,7 @@
  *   debug.c          the methods, construction
  *   debug_bytes.c    fills and looks at memory
  *   debug_finding.c  reports what is wrong
- *   debug_table.c    the blocks
- *   debug_scheme.c   its name */
+ *   debug_table.c    the blocks */
 #ifndef UMEM_DEBUG_PRIVATE_H
 #define UMEM_DEBUG_PRIVATE_H
 

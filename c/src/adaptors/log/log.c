@@ -1,7 +1,6 @@
 /* log.c - writes down what is done with another context. */
 #include "core/adaptor.h"
 #include "adaptors/log/log_file.h"
-#include "open/schemes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,7 +121,7 @@ static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   end(ctx, &record, before);
 }
 
-static struct umemVtbl const vtbl;
+static struct umemVtbl const log_vtbl;
 
 /* The other side of the copy that this thread makes, if its record names both: that side writes no record
  * of its own. */
@@ -131,7 +130,7 @@ static _Thread_local umemVirtual *partner;
 /* The outermost context of the stack of ctx that writes to this file; NULL where there is none. */
 static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
   while (ctx && ctx->vptr) {
-    if (ctx->vptr == &vtbl && log_of(ctx)->file == file) return ctx;
+    if (ctx->vptr == &log_vtbl && log_of(ctx)->file == file) return ctx;
     umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
     ctx = upstream ? upstream(ctx) : NULL;
   }
@@ -252,8 +251,14 @@ static void log_dtor(umemVirtual *ctx) {
   umemAdaptor_dtor(ctx);
 }
 
+/* What a log is constructed with; commits: the file is begun now. */
+typedef struct Wish {
+  umemLogOptions const *options;
+  bool commits;
+} Wish;
+
 /* The caller's options in full; false, and a status on ctx, when they cannot be. */
-static bool read_options(umemLog *ctx, umemLogOptions const *given, umemLogOptions *options) {
+static bool read_options(umemVirtual *ctx, umemLogOptions const *given, umemLogOptions *options) {
   *options = (umemLogOptions)UMEM_LOG_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemLogOptions")) return false;
   if (!given)
@@ -271,20 +276,21 @@ static bool read_options(umemLog *ctx, umemLogOptions const *given, umemLogOptio
   return false;
 }
 
-static bool start(Log *log, umemLog *ctx, umemLogOptions const *given, bool commits) {
+static bool log_start(umemVirtual *ctx, void const *given) {
+  Wish const *wish = given;
   umemLogOptions options;
-  if (!read_options(ctx, given, &options)) return false;
+  Log *log = log_of(ctx);
+  ctx->capabilities &= ~(uint32_t)umemPrompt; /* it writes to a file */
+  if (!read_options(ctx, wish->options, &options)) return false;
   uint64_t max_bytes = options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES;
-  umemLogFile *file = umemLogFile_open(&ctx->super, options.filename, max_bytes, commits);
-  if (!file) return false;
-  log->file = file;
-  log->number = enter(&ctx->super, file);
-  if (log->number) return true;
-  umemLogFile_close(file, false);
-  return false;
+  log->file = umemLogFile_open(ctx, options.filename, max_bytes, wish->commits);
+  if (!log->file) return false;
+  log->number = enter(ctx, log->file);
+  if (!log->number) umemLogFile_close(log->file, false);
+  return log->number;
 }
 
-static struct umemVtbl const vtbl = {
+static struct umemVtbl const log_vtbl = {
     .dtor = log_dtor,
     .finish = log_finish,
     UMEM_ADAPTOR_ALLOCATION_BY(log_ask),
@@ -297,51 +303,26 @@ static struct umemVtbl const vtbl = {
     UMEM_ADAPTOR_ALWAYS,
 };
 
-/* commits: the file is begun now. */
-static umemStatusType construct(umemLog *ctx, void *upstream, umemLogOptions const *options,
-                                bool adopts, bool commits) {
-  uint64_t before = umem_thread.failures;
-  Log *log = umemAdaptor_construct(ctx, upstream, adopts, &vtbl, "Log", sizeof *log);
-  if (!log) return umem_result(before);
-  ctx->super.capabilities &= ~(uint32_t)umemPrompt; /* it writes to a file */
-  if (start(log, ctx, options, commits)) return umemOK;
-  umemAdaptor_abandon(&ctx->super);
-  return umem_result(before);
-}
-
-umemStatusType umemLog_ctor(umemLog *ctx, void *upstream, umemLogOptions const *options) {
-  UMEM_ENTER();
-  return construct(ctx, upstream, options, false, true);
-}
-
-umemStatusType umemLog_adopt(umemLog *ctx, void *upstream, umemLogOptions const *options) {
-  UMEM_ENTER();
-  return construct(ctx, upstream, options, true, true);
-}
-
-unsigned umemLog_number(umemLog *ctx) {
-  UMEM_ENTER();
-  umemVirtual *self = umemAdaptor_of_kind(ctx, &vtbl, "umemLog");
-  return self ? log_of(self)->number : 0;
-}
-
 /* ---- by name: "log+host:?file=run.umem" ---- */
 
+static umemLogOptions const defaults = UMEM_LOG_OPTIONS_INIT;
+
 static umemOption const named_options[] = {
-    {.name = "file", .kind = umemPathOption, .required = true, .help = "its name"},
-    {.name = "max",
-     .kind = umemSizeOption,
-     .help = "bytes of the file, at most; default: 16 MiB of records"},
+    {.name = "file",
+     .kind = umemPathOption,
+     .required = true,
+     .help = "its name",
+     .reserved = {offsetof(umemLogOptions, filename), sizeof(char *)}},
+    UMEM_OPTION_NOT_0(umemLogOptions, max_bytes, "max", umemSizeOption,
+                      "bytes of the file, at most; default: 16 MiB of records"),
 };
 
 static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,
                                umemOptionValue const *given, void *user) {
-  (void)place, (void)user;
-  if (!umem_not_zero(&named_options[1], &given[1])) return umemValueError;
-  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-  options.filename = given[0].text;
-  options.max_bytes = given[1].number;
-  return construct(ctx, upstream, &options, false, false);
+  (void)place;
+  umemLogOptions options;
+  if (!umemKind_read(user, given, &options)) return umemValueError;
+  return umemAdaptor_construct(ctx, upstream, false, user, &(Wish){&options, false});
 }
 
 static umemStatusType commit_log(void *ctx, void *user) {
@@ -356,15 +337,31 @@ static void complete_log(void *ctx, void *user) {
   umemLogFile_begin(log_of(ctx)->file);
 }
 
-umemScheme const umem_log_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "log",
-    .context_size = sizeof(umemLog),
-    .decorates = true,
-    .options = named_options,
-    .option_count = sizeof named_options / sizeof *named_options,
-    .construct = open_log,
-    .commit = commit_log,
-    .complete = complete_log,
-    .help = "writes what is done into a file",
+umemKind const umem_log_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemLog, "log", &log_vtbl), UMEM_OPTIONS(named_options),
+               .construct = open_log, .commit = commit_log, .complete = complete_log,
+               .user = (void *)&umem_log_kind, .help = "writes what is done into a file"},
+    .label = "Log",
+    .impl_size = sizeof(Log),
+    .options_size = sizeof defaults,
+    .defaults = &defaults,
+    .start = log_start,
 };
+
+/* ---- the calls ---- */
+
+umemStatusType umemLog_ctor(umemLog *ctx, void *upstream, umemLogOptions const *options) {
+  UMEM_ENTER();
+  return umemAdaptor_construct(ctx, upstream, false, &umem_log_kind, &(Wish){options, true});
+}
+
+umemStatusType umemLog_adopt(umemLog *ctx, void *upstream, umemLogOptions const *options) {
+  UMEM_ENTER();
+  return umemAdaptor_construct(ctx, upstream, true, &umem_log_kind, &(Wish){options, true});
+}
+
+unsigned umemLog_number(umemLog *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_log_kind);
+  return self ? log_of(self)->number : 0;
+}

@@ -1,6 +1,6 @@
 /* log_disk.c - see log_disk.h. */
 #include "adaptors/log/log_disk.h"
-#include "open/allowed.h"
+#include "base/folders.h"
 #include "base/disk.h"
 
 #include <errno.h>

@@ -1,0 +1,76 @@
+/* kind.h - what the library knows of one kind of context.
+ *
+ * One constant umemKind beside its methods describes each kind. Its constructors make contexts from it,
+ * umem_open reads options by it, functions for this kind alone check their context with it, and
+ * umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h.
+ */
+#ifndef UMEM_KIND_H
+#define UMEM_KIND_H
+
+#include <stddef.h>
+#include <umem/base.h>
+
+typedef struct umemKind {
+  /* The name, the method table, the size of the public struct, and what umem_open needs. Without construct
+   * umem_open cannot make the kind: its constructor takes what no text can hold. */
+  umemScheme scheme;
+
+  /* "Pool": what umem_get_device_name returns. The public struct is then umemPool, and its constructor
+   * umemPool_ctor. */
+  char const *label;
+
+  /* Of a new context; an adaptor has those of its upstream. */
+  umemDeviceType type;
+  uint32_t capabilities;
+  size_t alignment;
+
+  size_t impl_size; /* bytes of what impl points to, where a family allocates it for its kinds */
+
+  /* The struct of options. options_type: its name, where it is public and begins with its size; NULL where it
+   * is the kind's own, or there is none. defaults: NULL for zeros. */
+  char const *options_type;
+  size_t options_size;
+  void const *defaults;
+
+  /* Of adaptors: see umemAdaptor_construct. NULL: nothing to do. */
+  bool (*start)(umemVirtual *ctx, void const *options);
+} umemKind;
+
+/* ctx as a constructed context of this kind; else NULL and a status: umemTypeError for another kind. The
+ * first step of functions for this kind alone. */
+umemVirtual *umemKind_check(void *ctx, umemKind const *kind);
+
+/* ---- options of names ---- */
+
+/* An option whose value goes to a member of the struct of options; reserved says to which. A number that the
+ * member cannot hold becomes the largest that it can. */
+#define UMEM_OPTION(type, member, text, what, description)                                         \
+  {                                                                                                \
+    .name = text, .kind = what, .help = description, .reserved = {                                 \
+      offsetof(type, member),                                                                      \
+      sizeof(((type *)0)->member)                                                                  \
+    }                                                                                              \
+  }
+/* The same where the constructor takes 0 for the default, so that a name must not give it. */
+#define UMEM_OPTION_NOT_0(type, member, text, what, description)                                   \
+  {                                                                                                \
+    .name = text, .kind = what, .help = description, .reserved = {                                 \
+      offsetof(type, member),                                                                      \
+      sizeof(((type *)0)->member),                                                                 \
+      true                                                                                         \
+    }                                                                                              \
+  }
+
+#define UMEM_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof *(table)
+
+/* Room for the struct of options of any kind. */
+typedef union umemKindOptions {
+  max_align_t aligned;
+  char bytes[128];
+} umemKindOptions;
+
+/* Puts the defaults of kind, and over them the values that a name gives, into the struct of options. False
+ * with a status of the thread for a 0 that is not allowed. */
+bool umemKind_read(umemKind const *kind, umemOptionValue const *given, void *options);
+
+#endif

@@ -1,0 +1,35 @@
+/* main.cpp - a program that uses the kind of context that run has added, from C and from C++. */
+#include <umem/array.hpp>
+#include <umem/open.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <sys/mman.h>
+
+static bool say(char const *what, bool holds) {
+  std::printf("%s - %s\n", holds ? "ok" : "not ok", what);
+  return holds;
+}
+
+int main() {
+  umem::Context stack = umem::open("stats+pool+shm:?size=8M");
+  umem::Context shm = stack.find_layer("shm");
+  bool good = say("find_layer finds it by its name", shm && shm == stack.upstream().upstream());
+  good &= say("its name is that of its kind", !std::strcmp(shm.name(), "Shm"));
+
+  /* What an array holds is there in another mapping of the memory. */
+  int fd = umemShm_descriptor(reinterpret_cast<umemShm *>(shm.c_context()));
+  auto u = umem::Array<double, 1>::full({1000}, 7, shm);
+  void *mapped = mmap(nullptr, 8 << 20, PROT_READ, MAP_SHARED, fd, 0);
+  good &= say("its memory can be mapped", fd >= 0 && mapped != MAP_FAILED);
+  bool found = false;
+  for (int i = 0; i < 1 << 20 && !found; i++) found = static_cast<double *>(mapped)[i] == 7;
+  good &= say("and holds what an array holds", found);
+
+  umem::Host host;
+  int none = umemShm_descriptor(reinterpret_cast<umemShm *>(host.c_context()));
+  good &= say("its own function knows another kind",
+              none == -1 && umem_thread_status() == umemTypeError);
+  umem_thread_clear();
+  return good ? 0 : 1;
+}

@@ -1,0 +1,25 @@
+/* umem/shm.h - memory that other processes can map. */
+#ifndef UMEM_SHM_H
+#define UMEM_SHM_H
+
+#include <umem/base.h>
+
+/* Blocks in one piece of memory that has a descriptor (memfd_create): a process that receives the descriptor maps
+ * the same bytes. Addresses are pointers. The memory goes when the context has ended and nobody maps it.
+ *
+ * Threads: any number at once. */
+typedef struct umemShm {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemShm;
+
+/* capacity: bytes of the whole piece, rounded up to pages.
+ * Errors: umemValueError for NULL, and for 0 bytes; umemMemoryError. */
+UMEM_EXTERN umemStatusType umemShm_ctor(umemShm *ctx, size_t capacity);
+
+/* The descriptor of the memory, borrowed. -1, with a status, for a context that is not constructed, or of another
+ * kind: umemTypeError. */
+UMEM_EXTERN int umemShm_descriptor(umemShm *ctx);
+
+#endif

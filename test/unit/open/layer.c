@@ -1,0 +1,208 @@
+/* layer.c - umem_find_layer, and the table of kinds that it looks into. */
+#include "open_help.h"
+#include "open/kinds.h"
+
+/* Whether the last call has failed so, on ctx and on the thread. */
+static void expect_failure(void *ctx, umemStatusType type, char const *message) {
+  assert_int_equal(umem_thread_status(), type);
+  assert_string_equal(umem_thread_message(), message);
+  if (ctx) assert_int_equal(umem_get_status(ctx), type);
+  if (ctx) umem_clear_status(ctx);
+  umem_thread_clear();
+}
+
+/* ---- the table ---- */
+
+static void each_kind_is_whole(void **state) {
+  (void)state;
+  assert_true(umem_kind_count >= 19);
+  for (size_t i = 0; i < umem_kind_count; i++) {
+    umemKind const *kind = umem_kinds[i];
+    assert_int_equal(kind->scheme.size, sizeof(umemScheme));
+    assert_non_null(kind->scheme.vtbl);
+    assert_non_null(kind->scheme.help);
+    assert_true(kind->scheme.context_size >= sizeof(umemVirtual));
+    assert_true(kind->options_size <= sizeof(umemKindOptions));
+    assert_true(!kind->options_type || (kind->defaults && kind->options_size));
+    assert_ptr_equal(umem_find_kind(kind->scheme.name), kind);
+    for (size_t k = 0; k < i; k++)
+      assert_ptr_not_equal(umem_kinds[k]->scheme.vtbl, kind->scheme.vtbl);
+  }
+}
+
+/* Options of a kind go to a member that they fill. */
+static void each_option_has_room(void **state) {
+  (void)state;
+  for (size_t i = 0; i < umem_kind_count; i++)
+    for (size_t k = 0; k < umem_kinds[i]->scheme.option_count; k++) {
+      umemOption const *option = &umem_kinds[i]->scheme.options[k];
+      size_t at = option->reserved[0], width = option->reserved[1];
+      assert_true(!width || width == 4 || width == 8);
+      assert_true(at + width <= umem_kinds[i]->options_size);
+      bool wide = option->kind == umemTextOption || option->kind == umemPathOption ||
+                  option->kind == umemShareOption;
+      assert_true(!width || !wide || width == 8);
+    }
+}
+
+/* ---- finding ---- */
+
+static void the_outermost_is_found(void **state) {
+  (void)state;
+  umemVirtual *ctx = umem_open("stats+limit+pool+stats+host:?limit=1M");
+  umemVirtual *limit = umem_get_upstream(ctx), *pool = umem_get_upstream(limit);
+  umemVirtual *inner = umem_get_upstream(pool), *host = umem_get_upstream(inner);
+  assert_ptr_equal(umem_find_layer(ctx, "stats"), ctx);
+  assert_ptr_equal(umem_find_layer(limit, "stats"), inner);
+  assert_ptr_equal(umem_find_layer(ctx, "limit"), limit);
+  assert_ptr_equal(umem_find_layer(ctx, "pool"), pool);
+  assert_ptr_equal(umem_find_layer(ctx, "host"), host);
+  assert_ptr_equal(umem_find_layer(host, "host"), host);
+  assert_int_equal(umem_thread_status(), umemOK);
+  assert_null(umem_find_layer(inner, "pool"));
+  expect_failure(inner, umemValueError,
+                 "umem_find_layer: there is no \"pool\" in this stack: Stats, Host");
+  assert_ok(umem_close(ctx));
+}
+
+/* Each context of the library is found by its name, whoever has constructed it. */
+static void each_scheme_is_found(void **state) {
+  (void)state;
+  umemScheme const *scheme;
+  umemCudaManaged managed;
+  assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++) {
+    union {
+      max_align_t aligned;
+      char bytes[1024];
+      umemVirtual super;
+    } any = {.bytes = {0}};
+    umemOptionValue place = {.given = false}, given[UMEM_SCHEME_OPTIONS] = {{.given = false}};
+    for (size_t k = 0; k < scheme->option_count; k++)
+      if (scheme->options[k].required)
+        given[k] = (umemOptionValue){.given = true, .text = scratch, .number = 1 << 20};
+    assert_ok(
+        scheme->construct(&any, scheme->decorates ? &managed : NULL, &place, given, scheme->user));
+    assert_ptr_equal(umem_find_layer(&any, scheme->name), &any);
+    umem_dtor(&any);
+  }
+  umem_dtor(&managed);
+}
+
+static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  return false;
+}
+
+static void those_that_no_name_makes_are_found(void **state) {
+  (void)state;
+  umemHost host;
+  umemRetry retry;
+  umemPool pool;
+  umemPoolOn view;
+  umemBinning binning;
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemRetry_ctor(&retry, &host, give_up, NULL));
+  assert_ok(umemPool_ctor(&pool, &retry, NULL));
+  assert_ok(umemPoolOn_ctor(&view, &pool, &host));
+  assert_ok(umemBinning_ctor(&binning, &pool, NULL, 0));
+  assert_ptr_equal(umem_find_layer(&binning, "binning"), &binning);
+  assert_ptr_equal(umem_find_layer(&binning, "retry"), &retry);
+  assert_ptr_equal(umem_find_layer(&view, "pool-on"), &view);
+  assert_null(umem_find_layer(&view, "pool")); /* it stands on its queue */
+  expect_failure(&view, umemValueError,
+                 "umem_find_layer: there is no \"pool\" in this stack: PoolOn, Host");
+  umem_dtor(&binning);
+  umem_dtor(&view);
+  umem_dtor(&pool);
+  umem_dtor(&retry);
+  umem_dtor(&host);
+}
+
+static void unknown_kinds_are_refused(void **state) {
+  (void)state;
+  umemHost host;
+  char known[UMEM_MESSAGE_SIZE];
+  umemNames names = {"", 0};
+  umemNames_add_kinds(&names);
+  assert_non_null(strstr(names.text, "host, file, "));
+  assert_non_null(strstr(names.text, "retry"));
+  assert_ok(umemHost_ctor(&host));
+  char const *const wrong[] = {"", "stat", "Host", "host:", NULL};
+  for (size_t i = 0; i < 5; i++) {
+    assert_null(umem_find_layer(&host, wrong[i]));
+    snprintf(known, sizeof known, "umem_find_layer: \"%s\" is no kind of context; there are %s",
+             wrong[i] ? wrong[i] : "NULL", names.text);
+    expect_failure(&host, umemValueError, known);
+  }
+  umem_dtor(&host);
+}
+
+static void what_is_not_constructed_has_no_layers(void **state) {
+  (void)state;
+  umemHost host;
+  umemStats stats;
+  memset(&host, 0, sizeof host);
+  assert_null(umem_find_layer(NULL, "host"));
+  expect_failure(NULL, umemValueError, "umem_find_layer: the context is NULL");
+  assert_null(umem_find_layer(&host, "host"));
+  expect_failure(&host, umemValueError,
+                 "umem_find_layer: the context is not constructed: zeroed or destructed");
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemStats_ctor(&stats, &host));
+  umem_dtor(&host);
+  assert_ptr_equal(umem_find_layer(&stats, "stats"), &stats); /* goes no further */
+  assert_null(umem_find_layer(&stats, "limit"));
+  expect_failure(&stats, umemValueError,
+                 "umem_find_layer: the context is not constructed: zeroed or destructed");
+  umem_dtor(&stats);
+}
+
+/* ---- kinds of programs ---- */
+
+static umemStatusType open_fake(void *ctx, void *upstream, umemOptionValue const *place,
+                                umemOptionValue const *options, void *user) {
+  (void)upstream, (void)place, (void)options, (void)user;
+  return fake_ctor(ctx);
+}
+
+static void kinds_of_programs_are_found(void **state) {
+  (void)state;
+  Fake fake;
+  assert_ok(fake_ctor(&fake));
+  static umemScheme with = {.size = sizeof(umemScheme),
+                            .name = "test-found",
+                            .context_size = sizeof(Fake),
+                            .construct = open_fake},
+                    without = {.size = offsetof(umemScheme, vtbl),
+                               .name = "test-hidden",
+                               .context_size = sizeof(Fake),
+                               .construct = open_fake};
+  with.vtbl = without.vtbl = fake.super.vptr;
+  assert_ok(umem_register_scheme(&with));
+  assert_ok(umem_register_scheme(&without));
+  umemVirtual *ctx = umem_open("stats+test-found:");
+  assert_non_null(ctx);
+  assert_ptr_equal(umem_find_layer(ctx, "test-found"), umem_get_upstream(ctx));
+  assert_ptr_equal(umem_find_layer(&fake, "test-found"), &fake);
+  assert_null(umem_find_layer(ctx, "test-hidden")); /* of an older program */
+  expect_failure(ctx, umemValueError,
+                 "umem_find_layer: the scheme \"test-hidden\" names no method table by which to "
+                 "find its contexts");
+  assert_ok(umem_close(ctx));
+  umem_dtor(&fake);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(each_kind_is_whole),
+      TEST(each_option_has_room),
+      TEST(the_outermost_is_found),
+      TEST(each_scheme_is_found),
+      TEST(those_that_no_name_makes_are_found),
+      TEST(unknown_kinds_are_refused),
+      TEST(what_is_not_constructed_has_no_layers),
+      TEST(kinds_of_programs_are_found),
+  };
+  return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
+}
