@@ -21,11 +21,11 @@ def function(name, *used):
 GOOD = {f"{room}/plain.c": function("umem_of_" + room.replace("/", "_"), "abort") for room in include_rules.ENTERS}
 GOOD |= {
     "core/copy.c": function("umem_copy", "umem_of_base", "umem_of_core"),
-    "stores/host.c": function("umemHost_ctor", "umem_copy", "umem_not_zero", "umem_open_path"),
-    "stores/list.c": "int const umem_host_scheme = 1;\n",
+    "stores/host.c": function("umemHost_ctor", "umem_copy") + "int const umem_host_kind = 1;\n",
     "adaptors/debug/debug.c": function("umem_debug", "umem_of_adaptors", "umemHost_ctor"),
-    "open/open.c": function("umem_not_zero") + function("umem_open_path")
-                   + "extern int const umem_host_scheme;\nint const *umem_kinds(void) { return &umem_host_scheme; }\n",
+    "open/open.c": "extern int const *const umem_kinds[];\nint umem_first(void) { return *umem_kinds[0]; }\n",
+    # made by the build, in no room: the table of kinds
+    "kinds.c": "extern int const umem_host_kind;\nint const *const umem_kinds[] = {&umem_host_kind};\n",
 }
 
 # (what is wrong, the file that is added or replaced, its contents)
@@ -35,13 +35,14 @@ BAD = [
     ("the address of a function of another room", "core/ask.c",
      "void umem_of_cuda(void);\nvoid (*umem_asked)(void) = umem_of_cuda;\n"),
     ("the address of a constant of another room", "pool/pool.c",
-     "extern int const umem_host_scheme;\nint const *umem_pool(void) { return &umem_host_scheme; }\n"),
+     "extern int const umem_host_kind;\nint const *umem_pool(void) { return &umem_host_kind; }\n"),
     ("a call of a peer", "cuda/cuda.c", function("umem_cuda", "umem_of_stores")),
-    ("a door that the core enters", "core/ask.c", function("umem_ask", "umem_open_path")),
+    ("a call of the room open from the core", "core/ask.c", function("umem_ask", "umem_of_open")),
     ("a host that the core constructs", "core/ask.c", function("umem_ask", "umemHost_ctor")),
     ("a call of a room inside", "adaptors/limit.c", function("umem_limit", "umem_of_adaptors_debug")),
     ("a call between two rooms inside", "adaptors/log/log.c", function("umem_log", "umem_of_adaptors_debug")),
-    ("a kind that the room open calls", "open/report.c", function("umem_report", "umem_of_stores")),
+    ("a kind that the room open names", "open/report.c",
+     "extern int const umem_host_kind;\nint const *umem_report(void) { return &umem_host_kind; }\n"),
     ("a room without objects", "pool/plain.c", None),
 ]
 
