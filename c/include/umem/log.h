@@ -44,8 +44,8 @@ typedef struct umemLogOptions {
 
 /* upstream: any context; borrowed, it must live longer than ctx. The number of records
  * is the largest power of two that fits into max_bytes; the constructor reserves the space on disk. It
- * ignores max_bytes when another umemLog has opened the file already. The first constructor takes some milliseconds
- * for 16 MiB, so that no record waits for a page later; a fork in another thread waits that long.
+ * ignores max_bytes when another umemLog has opened the file already. The first constructor takes some
+ * milliseconds for 16 MiB, so that no record waits for a page later; a fork in another thread waits that long.
  *
  * A new log replaces an old one in the same file, which keeps its owner and permissions. A log in a new file
  * gets its name when it is complete. A constructor that fails leaves the old log as it was, and no new file.
