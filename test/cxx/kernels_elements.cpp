@@ -307,10 +307,11 @@ TEST(Threads, HandOnWhatIsThrown) {
 
 TEST(Threads, ShareWhatThereIs) {
   for (index count : {1, 5, 63, 64, 65, 1000, 1001}) {
+    umem::detail::Cut cut{0, count, 64, 7};
     index next = 0;
     for (index n = 0; n < 7; n++) {
-      EXPECT_EQ(umem::detail::chunk_begin(n, 7, count, 64), next);
-      next = umem::detail::chunk_begin(n + 1, 7, count, 64);
+      EXPECT_EQ(cut.begin(n), next);
+      next = cut.begin(n + 1);
       EXPECT_TRUE(next == count || next % 64 == 0);
     }
     EXPECT_EQ(next, count);

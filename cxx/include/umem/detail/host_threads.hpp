@@ -7,9 +7,9 @@
 #include <umem/place.hpp>
 #include <umem/threads.h>
 
+#include <atomic>
 #include <cfenv>
 #include <exception>
-#include <mutex>
 #include <thread>
 
 namespace umem {
@@ -45,7 +45,7 @@ public:
 
 private:
   bool other_;
-  std::fenv_t own_;
+  std::fenv_t own_{};
 };
 
 /* Calls of f(chunk) in several threads. Exceptions must not reach C: the job keeps that of the
@@ -72,16 +72,18 @@ private:
   }
 
   void keep(unsigned chunk) noexcept {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (thrown_ && lowest_ < chunk) return;
-    thrown_ = std::current_exception();
-    lowest_ = chunk;
+    while (keeping_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    if (!thrown_ || chunk < lowest_) {
+      thrown_ = std::current_exception();
+      lowest_ = chunk;
+    }
+    keeping_.clear(std::memory_order_release);
   }
 
   F const &f_;
   std::thread::id caller_ = std::this_thread::get_id();
-  std::fenv_t floats_;
-  std::mutex mutex_;
+  std::fenv_t floats_{};
+  std::atomic_flag keeping_ = ATOMIC_FLAG_INIT; /* a thread is in keep() */
   std::exception_ptr thrown_;
   unsigned lowest_ = 0; /* the chunk that threw it */
 };
