@@ -1,5 +1,5 @@
 /* name.c - names for umem_open, as libFuzzer makes them up. */
-#include "unit/name_help.h"
+#include "unit/open/name_help.h"
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
 

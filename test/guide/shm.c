@@ -1,9 +1,14 @@
 /* shm.c - memory that other processes can map, from memfd_create.
  *
  * The range allocator keeps the table of blocks beside the memory. Its numbers are the addresses themselves. */
-#include "core/kind.h"
+#include "core/construct.h"
 #include "base/lock.h"
 #include "base/range.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/ram.h"
+#include "core/realloc.h"
+#include "core/status.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -16,13 +16,13 @@
 
 /* A default: of the process, slots[0], or of the GPU N, slots[1 + N]. */
 typedef struct Slot {
-  umemOpened *own; /* atomic; opened at first need, for good */
-  void *set;       /* atomic; borrowed: the program's, which comes before the own */
+  umemOpened *own; /* atomic; opened when first needed, and never ended */
+  void *set;       /* atomic; borrowed: the program's, which is used instead of own */
 } Slot;
 
 static Slot slots[1 + UMEM_DEFAULT_DEVICES];
 
-/* What they begin as without UMEM_DEFAULT: that of the process, and that of a GPU but for its number. */
+/* What they are without UMEM_DEFAULT: the default of the process, and of a GPU, whose number follows. */
 static char const first_default[] = "host:", first_default_of_device[] = "cuda:";
 
 static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
@@ -68,7 +68,7 @@ static char const *text_of_environment(void) {
   return text && *text ? text : NULL;
 }
 
-/* That of the GPU which name is on, as number; -1 for a name that is on none. */
+/* The number of the GPU that name is on; -1 for a name that is on none. */
 static int device_of(umemName const *name) {
   umemNameLayer const *innermost = &name->layers[name->count - 1];
   umemOption const *place = innermost->scheme->place;
@@ -102,7 +102,7 @@ static umemOpened *open_for_process(umemName *name, char const *text) {
   return opened;
 }
 
-/* *text, that of the variable, becomes NULL where it does not matter. */
+/* *text, the text of the variable, becomes NULL if it does not matter. */
 static umemOpened *open_for_device(umemName *name, char const **text, int device) {
   if (*text && !umemName_parse(name, *text)) return NULL;
   if (!*text || device_of(name) < 0) {
@@ -112,9 +112,9 @@ static umemOpened *open_for_device(umemName *name, char const **text, int device
   return open_on(name, device, &slots[1 + device]);
 }
 
-/* Records what was held, with the name that is to blame: the variable's text, or without it what the
- * default of the process, device -1, or of a GPU begins as. */
-static void tell(umemAttempt const *attempt, char const *text, int device) {
+/* Records what was held, with the name that failed: the text of the variable, or without it the first default of
+ * the process (device -1) or of a GPU. */
+static void record_name(umemAttempt const *attempt, char const *text, int device) {
   char const *reason = umemOpened_reason(attempt);
   if (text)
     umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
@@ -124,8 +124,8 @@ static void tell(umemAttempt const *attempt, char const *text, int device) {
     umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device, reason);
 }
 
-/* As open_own, with the claim; *text is the variable's where that matters. A scheme that asks for a default
- * while it is kept to folders gets what the user of the program has chosen. */
+/* Opens the default of slot under the claim. *text becomes the text of the variable if that matters. A scheme that
+ * asks for a default while umem_open_with keeps it to folders gets what the user of the program has chosen. */
 static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
   unsigned const mine __attribute__((cleanup(release_claim), unused)) = take_claim();
   UMEM_ALLOW_ALL_FOLDERS();
@@ -136,7 +136,7 @@ static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, i
   return open_for_device(name, text, device);
 }
 
-/* The library's own for a slot, opened now if that has not happened; device -1: for the process. */
+/* The library's own default of slot, which it opens if nobody has; device -1: of the process. */
 static umemOpened *open_own(Slot *slot, int device) {
   if (claiming) {
     umemVirtual_fail(NULL, umemValueError, "the default context is being opened by this thread");
@@ -149,7 +149,7 @@ static umemOpened *open_own(Slot *slot, int device) {
   umemAttempt_begin(&attempt);
   umemOpened *opened = open_claimed(slot, name, &text, device);
   umemAttempt_end(&attempt);
-  if (!opened) tell(&attempt, text, device);
+  if (!opened) record_name(&attempt, text, device);
   return opened;
 }
 
@@ -169,12 +169,12 @@ static void report_end(umemAttempt *attempt) {
   umem_report(text);
 }
 
-/* The last thing in the process: functions of atexit and destructors of C++ objects have run, and, by the
- * priority, the destructors of a program that this is linked into. Other threads may be using the defaults
- * and some library may still have blocks of them: they finish and stay. So they do when the library is
- * closed (dlclose), which cannot be told from exit here. Nobody is waited for who is opening one. */
+/* Runs last in the process: after functions of atexit and destructors of C++ objects, and, by its priority, after
+ * the destructors of a program that the library is linked into. Other threads may be using the defaults, and
+ * other libraries may have blocks of them, so the defaults finish and stay. dlclose looks like exit from here, and
+ * has the same effect. This waits for nobody who is opening a default. */
 __attribute__((destructor(101))) static void finish_defaults(void) {
-  umemThread running = umem_step_aside(); /* of a call in which exit was called */
+  umemThread running = umem_step_aside(); /* exit may have been called inside of a call */
   umemOpened *first = own_of(&slots[0]);
   if (first) umemOpened_finish(first, report_end);
   for (int i = 1; i <= UMEM_DEFAULT_DEVICES; i++) {
@@ -193,7 +193,7 @@ static umemStatusType set_in(Slot *slot, void *ctx) {
   return umemOK;
 }
 
-/* That of the device, or NULL with a status. */
+/* The slot of the device; NULL with a status for a number that has none. */
 static Slot *slot_of(int device) {
   if (device >= 0 && device < UMEM_DEFAULT_DEVICES) return &slots[1 + device];
   umemVirtual_fail(NULL, umemValueError, "device %d: right would be 0 to %d", device,

@@ -1,4 +1,4 @@
-/* name.c - takes a name apart: layers, place, options. What is wrong is said with what would be
+/* name.c - takes a name apart: layers, place, options. A message about what is wrong also says what would be
  * right. */
 #include "open/name.h"
 
@@ -39,7 +39,7 @@ static bool unknown_scheme(char const *text) {
   return fail("\"%.60s\" is no scheme; there are %s", text, schemes.text);
 }
 
-/* The innermost goes over nothing, all others over the next. */
+/* Only the innermost layer is no adaptor. */
 static bool layers_fit(umemName const *name) {
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
@@ -84,7 +84,7 @@ static bool parse_place(umemNameLayer *layer, char *text) {
 
 /* ---- which option is meant ---- */
 
-/* Where layer stands among those of its scheme, from 1, and in *count how many these are. */
+/* The number of layer among those of its scheme, from 1; *count becomes how many there are. */
 static size_t ordinal_of(umemName const *name, umemNameLayer const *layer, size_t *count) {
   size_t ordinal = *count = 0;
   for (size_t i = 0; i < name->count; i++) {

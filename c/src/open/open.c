@@ -1,8 +1,8 @@
 /* open.c - see umem/open.h.
  *
- * All layers of a context lie in one piece of memory. Each borrows the next, so that there is one way
- * to end them, whoever wrote the scheme. What fails here is recorded on the thread alone: the context
- * that it happened on is freed before anybody could look. */
+ * One piece of memory holds all layers of a context. Each layer borrows the next, so that all end in the same
+ * way, whoever wrote the scheme. Failures are recorded on the thread alone, because the context that failed is
+ * freed before anybody could look at it. */
 #include "open/open.h"
 #include "open/allowed.h"
 #include "base/lock.h"
@@ -16,7 +16,7 @@ static umemOpened *all_opened; /* of umem_open; under the global lock */
 
 enum { layer_alignment = _Alignof(max_align_t) };
 
-/* Bytes of a piece for all layers; 0 where no number is large enough. */
+/* The bytes of the piece for all layers; 0 if that exceeds size_t. */
 static size_t size_of_all(umemName const *name) {
   size_t size = sizeof(umemOpened) + layer_alignment;
   for (size_t i = 0; i < name->count; i++)
@@ -44,7 +44,7 @@ static umemOpened *make_room(umemName const *name) {
   return opened;
 }
 
-/* Records what was held on the thread alone, whatever context it is of. */
+/* Records what was held on the thread, and on no context. */
 static void record_on_thread(umemAttempt *attempt) {
   umemAttempt_end(attempt);
   attempt->ctx = attempt->adopter = NULL;
@@ -58,9 +58,8 @@ char const *umemOpened_reason(umemAttempt const *attempt) {
   return attempt->text + (said ? length + 2 : 0);
 }
 
-/* Records on the thread alone why the index-th layer could not be constructed, and which one it is
- * where there are more. */
-static void tell(umemAttempt const *attempt, umemName const *name, size_t index) {
+/* Records on the thread why the index-th layer failed; with several layers the message names it. */
+static void record_layer(umemAttempt const *attempt, umemName const *name, size_t index) {
   char layer[UMEM_LAYER_NAME];
   char const *reason = umemOpened_reason(attempt);
   if (name->count > 1)
@@ -69,7 +68,7 @@ static void tell(umemAttempt const *attempt, umemName const *name, size_t index)
     umemVirtual_fail(NULL, attempt->type, "%s", reason);
 }
 
-/* Whatever the destructors say is forgotten: it must not hide why they are called. */
+/* Forgets failures of the destructors: they must not hide why they are called. */
 static void end_silently(umemOpened *opened) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
@@ -77,13 +76,13 @@ static void end_silently(umemOpened *opened) {
   umemAttempt_end(&forgotten);
 }
 
-/* A half-constructed context, until all its layers are there. At the end of a block: an exception that
- * leaves a scheme's construct undoes it, too. */
+/* Undoes a half-constructed context. Runs at the end of a block, so that an exception that leaves a scheme's
+ * construct undoes it, too. */
 static void give_up(umemOpened **opened) {
   if (*opened) end_silently(*opened);
 }
 
-/* Constructs one layer. Whether it now is a context; if not, that is recorded. */
+/* Constructs one layer. False, and a status of the thread, if it fails. */
 static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umemVirtual *upstream) {
   umemNameLayer const *layer = &name->layers[index];
   umemScheme const *scheme = layer->scheme;
@@ -98,15 +97,15 @@ static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umem
   umem_dtor(ctx);
   umemAttempt_end(&attempt);
   if (umemAttempt_failed(&attempt))
-    tell(&attempt, name, index);
+    record_layer(&attempt, name, index);
   else
     umemVirtual_fail(NULL, status == umemOK ? umemValueError : status,
                      "the scheme \"%s\" has constructed nothing", scheme->name);
   return false;
 }
 
-/* Lets each layer carry out what it has held back, the innermost last: a file is emptied when nothing
- * else can fail. What must not happen if emptying fails, a layer above leaves to complete. */
+/* Each layer carries out what it has held back, the innermost last: umem empties a file when nothing else can
+ * fail. What must not happen if emptying fails, a layer above leaves to complete. */
 static bool commit(umemName const *name, umemOpened *opened) {
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
@@ -117,7 +116,7 @@ static bool commit(umemName const *name, umemOpened *opened) {
     umemAttempt_end(&attempt);
     if (status == umemOK) continue;
     if (umemAttempt_failed(&attempt))
-      tell(&attempt, name, i);
+      record_layer(&attempt, name, i);
     else
       umemVirtual_fail(NULL, status, "the scheme \"%s\" has not committed", scheme->name);
     return false;
@@ -201,7 +200,7 @@ void *umem_open_with(char const *text, umemOpenOptions const *options) {
   return opened->layers[0];
 }
 
-/* Takes that of ctx out of the list; NULL where there is none. */
+/* Takes the umemOpened of ctx out of the list; NULL if there is none. */
 static umemOpened *take_out(void *ctx) {
   umemLock_acquire_global();
   umemOpened **link = &all_opened;

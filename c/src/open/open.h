@@ -1,35 +1,35 @@
-/* open.h - what umem_open constructs, for those who keep it otherwise than umem_open does. */
+/* open.h - the contexts that umem_open constructs. default.c keeps its own. */
 #ifndef UMEM_OPEN_PRIVATE_H
 #define UMEM_OPEN_PRIVATE_H
 
 #include "open/name.h"
 
-/* The layers of one context, and the memory that they are in. */
+/* The layers of one context. Their memory follows the struct. */
 typedef struct umemOpened {
-  struct umemOpened *next; /* for whoever keeps it */
+  struct umemOpened *next; /* of the owner's list */
   size_t count;
-  unsigned forks;                      /* umem_fork_count of the process that has constructed it */
+  unsigned forks;                      /* umem_fork_count of the process that constructed it */
   umemVirtual *layers[umemNameLayers]; /* outermost first */
 } umemOpened;
 
-/* Room for a name, until the end of the block; NULL with a status of the thread. Cancellation is put off
- * from here on. */
+/* Allocates a umemName until the end of the block; NULL with a status of the thread. From here on umem puts
+ * cancellation off. */
 #define UMEM_NAME(name)                                                                            \
   umemName *const name __attribute__((cleanup(umemOpened_free_name))) = umemOpened_new_name()
 umemName *umemOpened_new_name(void);
 void umemOpened_free_name(umemName *const *name);
 
-/* Constructs all layers. NULL with a status of the thread, on nothing else, when one fails. */
+/* Constructs all layers. If one fails: NULL, and a status of the thread alone. */
 umemOpened *umemOpened_new(umemName const *name);
 
-/* What attempt has held, without the function that is running, which stands before every message. */
+/* The message that attempt holds, without the name of the running function in front. */
 char const *umemOpened_reason(umemAttempt const *attempt);
 
-/* Destructs all layers, outermost first, and frees them. Failures are the thread's. */
+/* Destructs all layers, outermost first, and frees them. Records failures on the thread. */
 void umemOpened_delete(umemOpened *opened);
 
-/* Calls the method finish of all layers, outermost first, and report with the first failure of each; does
- * nothing in a child of the process that has constructed them. */
+/* Calls the method finish of all layers, outermost first, and report with the first failure of each. Does
+ * nothing in a child of the process that constructed them. */
 void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt));
 
 #endif

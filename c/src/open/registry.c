@@ -1,5 +1,5 @@
-/* registry.c - see umem/scheme.h. Schemes that were added form a list that only grows: readers
- * take no lock. */
+/* registry.c - kinds and schemes by name. The schemes of programs form a list that only grows, so that readers need
+ * no lock. */
 #include "base/lock.h"
 #include "open/kinds.h"
 
@@ -13,7 +13,7 @@ enum { longest_name = 31, most_words = 64 };
 typedef struct Added {
   umemScheme const *scheme; /* borrowed, or full */
   struct Added *next;       /* atomic */
-  umemScheme full;          /* of one that was compiled against an older umem */
+  umemScheme full;          /* a copy, for a program that was compiled against an older umem */
 } Added;
 
 static Added *first_added; /* atomic; written under the global lock */
@@ -122,7 +122,7 @@ static char const *wrong_scheme(umemScheme const *scheme) {
 
 /* ---- adding ---- */
 
-/* Puts added last; false where its name is taken. */
+/* Appends added; false if its name is taken. */
 static bool append(Added *added) {
   umemLock_acquire_global();
   bool is_new = !umem_find_scheme(added->scheme->name);

@@ -1,4 +1,4 @@
-/* report.c - see umem_report.h. */
+/* report.c - see report.h. */
 #include "open/report.h"
 #include "core/core.h"
 
@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Whether the descriptor is for messages. When a program has closed it, a file of data may have got its
- * number, one of umem's for example: those are closed by exec, which no standard output is. */
+/* Whether fd is for messages. If the program has closed it, a file of data may have its number by now, one of
+ * umem's for example. Those are closed by exec; a standard output is not. */
 static bool is_for_messages(int fd) {
   int flags = fcntl(fd, F_GETFD);
   return flags >= 0 && !(flags & FD_CLOEXEC);
@@ -41,6 +41,6 @@ void umem_report(char const *text) {
   if (pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0) return;
   bool was_waiting = sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
   write_all(STDERR_FILENO, line, used);
-  if (!was_waiting) sigtimedwait(&pipe, NULL, &now); /* takes that of the write, if there was one */
+  if (!was_waiting) sigtimedwait(&pipe, NULL, &now); /* the signal of the write, if there was one */
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

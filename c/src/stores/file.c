@@ -16,8 +16,6 @@ _Static_assert(UMEM_STORE_NONE == UINTPTR_MAX, "the engine's null is that of off
 
 static umemStore *store_of(umemVirtual *ctx) { return ((umemFile *)ctx)->impl; }
 
-static void file_dtor(umemVirtual *ctx) { umemStore_close(store_of(ctx)); }
-
 static uintptr_t file_alloc(umemVirtual *ctx, size_t nbytes) {
   return umemStore_alloc(store_of(ctx), nbytes, umemStoreGranule, false);
 }
@@ -63,7 +61,7 @@ static uintptr_t file_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, 
 }
 
 static struct umemVtbl const file_vtbl = {
-    .dtor = file_dtor,
+    .dtor = umemStore_dtor,
     .alloc = file_alloc,
     .calloc = file_calloc,
     .free = file_free,
@@ -81,107 +79,53 @@ static struct umemVtbl const file_vtbl = {
 
 /* ---- construction ---- */
 
-static umemStatusType open_file(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *given, void *user);
-static umemStatusType commit_file(void *ctx, void *user);
+static bool file_start(umemVirtual *ctx, void const *options) {
+  (void)options;
+  return umemStore_identify(store_of(ctx), ctx->space);
+}
 
 umemKind const umem_file_kind = {
     .scheme = {.size = sizeof(umemScheme),
                .name = "file",
                .context_size = sizeof(umemFile),
                .vtbl = &file_vtbl,
-               .place = &umem_store_path,
-               UMEM_OPTIONS(umem_store_options),
-               .construct = open_file,
-               .commit = commit_file,
-               .user = (void *)&umem_file_kind,
+               UMEM_STORE_SCHEME(umem_file_kind),
                .help = "a file, read and written by calls"},
     .label = "File",
     .type = umemFileDevice,
     .capabilities = umemOffsets,
     .alignment = umemStoreGranule,
-    .options_size = sizeof(umemFileOptions),
-    .defaults = &umem_store_defaults,
+    UMEM_STORE_OPTIONS,
+    .start = file_start,
 };
-
-static bool begin(umemFile *ctx) {
-  if (!ctx) {
-    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-    return false;
-  }
-  memset(ctx, 0, sizeof *ctx);
-  umem_construct(&ctx->super, &umem_file_kind, NULL);
-  return true;
-}
-
-/* Takes over store, which is NULL when opening it has failed. commits: the context stands alone. */
-static umemStatusType finish(umemFile *ctx, umemStore *store, bool commits, uint64_t before) {
-  if (store && umemStore_identify(store, ctx->super.space) && umemStore_start(store) &&
-      (!commits || umemStore_commit(store))) {
-    ctx->super.capabilities |= umemStore_capabilities(store);
-    ctx->super.host = &store->host;
-    ctx->impl = store;
-    return umemOK;
-  }
-  umemStore_close(store);
-  umem_construct_failed(&ctx->super);
-  return umem_result(before);
-}
-
-static umemStatusType construct(umemFile *ctx, char const *filename, char const *mode,
-                                umemFileOptions const *options, bool commits) {
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_open(&ctx->super, filename, mode, options, false), commits, before);
-}
 
 umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode) {
   UMEM_ENTER();
-  return construct(ctx, filename, mode, NULL, true);
+  return umemFile_ctor_with(ctx, filename, mode, NULL);
 }
 
 umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                   umemFileOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, filename, mode, options, true);
-}
-
-static umemStatusType open_file(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *given, void *user) {
-  (void)upstream;
-  umemFileOptions options;
-  if (!umemKind_read(user, given, &options)) return umemValueError;
-  return construct(ctx, place->text, umemStore_mode_of(place, given), &options, false);
-}
-
-static umemStatusType commit_file(void *ctx, void *user) {
-  (void)user;
-  uint64_t before = umem_thread.failures;
-  umemStore_commit(store_of(ctx));
-  return umem_result(before);
-}
-
-static umemStatusType adopt(umemFile *ctx, int fd, umemFileOptions const *options) {
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_adopt(&ctx->super, fd, options, false), true, before);
+  umemStoreWish wish = {.filename = filename, .mode = mode, .options = options};
+  return umemStore_construct(ctx, &umem_file_kind, &wish);
 }
 
 umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
   UMEM_ENTER();
-  return adopt(ctx, fd, NULL);
+  return umemFile_adopt_with(ctx, fd, NULL);
 }
 
 umemStatusType umemFile_adopt_with(umemFile *ctx, int fd, umemFileOptions const *options) {
   UMEM_ENTER();
-  return adopt(ctx, fd, options);
+  umemStoreWish wish = {.source = umemStoreTakesOver, .fd = fd, .options = options};
+  return umemStore_construct(ctx, &umem_file_kind, &wish);
 }
 
 umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_replace(&ctx->super, filename), true, before);
+  umemStoreWish wish = {.source = umemStoreReplaces, .filename = filename};
+  return umemStore_construct(ctx, &umem_file_kind, &wish);
 }
 
 umemStatusType umemFile_commit(umemFile *ctx) {

@@ -1,6 +1,6 @@
 /* host.c - RAM of this process, from libc's malloc family.
  *
- * libc has the table of blocks. Large blocks ask for transparent huge pages, which makes their
+ * libc keeps the table of blocks. Large blocks are advised to use transparent huge pages, which makes their
  * first touch several times faster (bench: fill of a fresh block); everything else is malloc's speed.
  * Methods return 0 when libc is out of memory; the dispatcher records it. */
 #include "core/construct.h"

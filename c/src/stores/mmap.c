@@ -66,13 +66,6 @@ uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
 
 /* ---- methods ---- */
 
-static void unmap_and_close(umemStore *store) {
-  if (store && store->base) munmap(store->base, store->limit);
-  umemStore_close(store);
-}
-
-static void mmap_dtor(umemVirtual *ctx) { unmap_and_close(store_of(ctx)); }
-
 static uintptr_t mmap_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   umemStore *store = store_of(ctx);
   if (alignment <= store->alignment)
@@ -156,7 +149,7 @@ static void mmap_info(umemVirtual *ctx, umemInfo *info) {
 }
 
 static struct umemVtbl const mmap_vtbl = {
-    .dtor = mmap_dtor,
+    .dtor = umemStore_dtor,
     .alloc = mmap_alloc,
     .calloc = mmap_calloc,
     .free = mmap_free,
@@ -213,98 +206,48 @@ static bool map(umemStore *store) {
 
 /* ---- construction ---- */
 
-static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *given, void *user);
-static umemStatusType commit_mmap(void *ctx, void *user);
+/* The space stays the context's own: two mappings of one file have different addresses for one byte. */
+static bool mmap_start(umemVirtual *ctx, void const *options) {
+  (void)options;
+  umemStore *store = store_of(ctx);
+  if (store->writable) ctx->capabilities |= umemCpuWritable;
+  return map(store);
+}
 
 umemKind const umem_mmap_kind = {
     .scheme = {.size = sizeof(umemScheme),
                .name = "mmap",
                .context_size = sizeof(umemMMap),
                .vtbl = &mmap_vtbl,
-               .place = &umem_store_path,
-               UMEM_OPTIONS(umem_store_options),
-               .construct = open_mmap,
-               .commit = commit_mmap,
-               .user = (void *)&umem_mmap_kind,
+               UMEM_STORE_SCHEME(umem_mmap_kind),
                .help = "a file, mapped into memory"},
     .label = "MMap",
     .type = umemMMapDevice,
+    .capabilities = umemFaultable | umemCpuReadable,
     .alignment = umemStoreGranule,
-    .options_size = sizeof(umemFileOptions),
-    .defaults = &umem_store_defaults,
+    UMEM_STORE_OPTIONS,
+    .start = mmap_start,
 };
-
-static bool begin(umemMMap *ctx) {
-  if (!ctx) {
-    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-    return false;
-  }
-  memset(ctx, 0, sizeof *ctx);
-  umem_construct(&ctx->super, &umem_mmap_kind, NULL);
-  return true;
-}
-
-/* Takes over store, which is NULL when opening it has failed. commits: the context stands alone. The
- * space stays the context's own: two mappings of one file have different addresses for one byte. */
-static umemStatusType finish(umemMMap *ctx, umemStore *store, bool commits, uint64_t before) {
-  if (store && map(store) && umemStore_start(store) && (!commits || umemStore_commit(store))) {
-    ctx->super.capabilities = umemStore_capabilities(store) | umemFaultable | umemCpuReadable |
-                              (store->writable ? umemCpuWritable : 0u);
-    ctx->super.host = &store->host;
-    ctx->impl = store;
-    return umemOK;
-  }
-  unmap_and_close(store);
-  umem_construct_failed(&ctx->super);
-  return umem_result(before);
-}
-
-static umemStatusType construct(umemMMap *ctx, char const *filename, char const *mode,
-                                umemFileOptions const *options, bool commits) {
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_open(&ctx->super, filename, mode, options, true), commits, before);
-}
 
 umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode) {
   UMEM_ENTER();
-  return construct(ctx, filename, mode, NULL, true);
+  return umemMMap_ctor_with(ctx, filename, mode, NULL);
 }
 
 umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char const *mode,
                                   umemFileOptions const *options) {
   UMEM_ENTER();
-  return construct(ctx, filename, mode, options, true);
-}
-
-static umemStatusType open_mmap(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *given, void *user) {
-  (void)upstream;
-  umemFileOptions options;
-  if (!umemKind_read(user, given, &options)) return umemValueError;
-  return construct(ctx, place->text, umemStore_mode_of(place, given), &options, false);
-}
-
-static umemStatusType commit_mmap(void *ctx, void *user) {
-  (void)user;
-  uint64_t before = umem_thread.failures;
-  umemStore_commit(store_of(ctx));
-  return umem_result(before);
-}
-
-static umemStatusType adopt(umemMMap *ctx, int fd, umemFileOptions const *options) {
-  uint64_t before = umem_thread.failures;
-  if (!begin(ctx)) return umem_result(before);
-  return finish(ctx, umemStore_adopt(&ctx->super, fd, options, true), true, before);
+  umemStoreWish wish = {.filename = filename, .mode = mode, .options = options};
+  return umemStore_construct(ctx, &umem_mmap_kind, &wish);
 }
 
 umemStatusType umemMMap_adopt(umemMMap *ctx, int fd) {
   UMEM_ENTER();
-  return adopt(ctx, fd, NULL);
+  return umemMMap_adopt_with(ctx, fd, NULL);
 }
 
 umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd, umemFileOptions const *options) {
   UMEM_ENTER();
-  return adopt(ctx, fd, options);
+  umemStoreWish wish = {.source = umemStoreTakesOver, .fd = fd, .options = options};
+  return umemStore_construct(ctx, &umem_mmap_kind, &wish);
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -275,11 +276,12 @@ static bool check_access(umemStore *store, bool mapped) {
   return !refusal;
 }
 
-umemStore *umemStore_adopt(umemVirtual *ctx, int fd, umemFileOptions const *options, bool mapped) {
+umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
+                               bool mapped) {
   umemStore *store = create(ctx, NULL, options);
   if (!store) return NULL;
   store->fd = fd;
-  store->adopted = true;
+  store->taken_over = true;
   snprintf(store->label, sizeof store->label, "descriptor %d", fd);
   return kept_if(check_access(store, mapped) && umemStore_check_kind(store), store);
 }
@@ -309,7 +311,7 @@ static bool skip(umemStore *store, uint64_t length) {
 /* Whether all bytes of the file have their disk space. Asked of descriptors of our own only, because it
  * moves the file offset. Two sources must agree, since a file system may know neither. */
 static bool is_dense(umemStore *store, struct stat const *st) {
-  return !store->adopted && st->st_blocks >= st->st_size / 512 &&
+  return !store->taken_over && st->st_blocks >= st->st_size / 512 &&
          lseek(store->fd, 0, SEEK_HOLE) == st->st_size;
 }
 
@@ -329,8 +331,9 @@ bool umemStore_start(umemStore *store) {
 
 void umemStore_close(umemStore *store) {
   if (!store) return;
+  if (store->base) munmap(store->base, store->limit);
   umemReplace_end(store);
-  bool ours = store->fd >= 0 && (store->started || !store->adopted);
+  bool ours = store->fd >= 0 && (store->started || !store->taken_over);
   if (store->created) umemStore_remove(store);
   /* EINTR comes after the descriptor is gone: closing again could hit somebody else's. */
   if (ours && close(store->fd) != 0 && errno != EINTR)

@@ -8,7 +8,7 @@
  *   store_commit.c  the last step of construction; undoes a file that was created in vain
  *   store_io.c      reads, writes, fills, makes durable
  *   store_replace.c opens a new file that takes the name of another one
- *   store_name.c    what a name of umem_open can say of a file
+ *   store_context.c construction, names and the end of the contexts
  *
  * Others may add bytes at the end of the file at any time: a process that asks for no lock, a context
  * on a duplicate of the descriptor. No system call cuts a file only if it still has the length that was
@@ -46,11 +46,12 @@ typedef struct umemStore {
   umemHost host;    /* for the context's intermediate buffers */
   int fd;           /* owned, but for one taken over that is not started */
   bool readable, writable;
-  bool appends; /* blocks start at the end of the file */
-  bool empties; /* the file is cut to nothing at the start */
-  bool scratch; /* nobody else can use its bytes: frees punch holes */
-  bool sparse;  /* blocks reserve no disk space */
-  bool adopted, started;
+  bool appends;    /* blocks start at the end of the file */
+  bool empties;    /* the file is cut to nothing at the start */
+  bool scratch;    /* nobody else can use its bytes: frees punch holes */
+  bool sparse;     /* blocks reserve no disk space */
+  bool taken_over; /* the descriptor, by umemFile_adopt: it may have duplicates */
+  bool started;
   bool created;  /* this context made the file, and may remove it while it is not committed */
   bool leased;   /* see umemStore_isolate */
   bool building; /* atomic; until the commit, nothing changes the file. See umemStore_commit */
@@ -88,7 +89,8 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
 umemStore *umemStore_replace(umemVirtual *ctx, char const *filename);
 
 /* Takes over fd. It stays the caller's until the start. */
-umemStore *umemStore_adopt(umemVirtual *ctx, int fd, umemFileOptions const *options, bool mapped);
+umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
+                               bool mapped);
 
 /* Locks the file against other writers and measures it. The context can be used from now on. */
 bool umemStore_start(umemStore *store);
@@ -144,14 +146,39 @@ bool umemStore_carry_out(umemStore *store);
  * opened it or written to it. */
 void umemStore_remove(umemStore *store);
 
-/* ---- store_name.c: for the kinds of File and MMap ---- */
+/* ---- store_context.c ---- */
 
+/* Where the bytes of a new context come from. */
+typedef struct umemStoreWish {
+  enum {
+    umemStoreOpens = 0, /* filename in mode; NULL: a scratch file */
+    umemStoreReplaces,  /* a new file that is to take the place of filename */
+    umemStoreTakesOver  /* the descriptor fd */
+  } source;
+  char const *filename, *mode;
+  umemFileOptions const *options; /* NULL: the defaults */
+  int fd;
+  bool
+      waits; /* somebody else calls umemStore_commit, when what goes over the context is constructed */
+} umemStoreWish;
+
+/* Makes *ctx a context of this kind, whose impl is the umemStore. kind->start adds what the kind alone needs,
+ * before the file is locked. A descriptor stays the caller's when this fails. */
+umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWish const *wish);
+void umemStore_dtor(umemVirtual *ctx);
+
+/* What the schemes have in common; user is the umemKind. */
 enum { umemStoreOptionCount = 2 };
 extern umemOption const umem_store_path, umem_store_options[umemStoreOptionCount];
 extern umemFileOptions const umem_store_defaults;
-
-/* The mode that a name means, for its place and values. */
-char const *umemStore_mode_of(umemOptionValue const *place, umemOptionValue const *given);
+umemStatusType umemStore_construct_named(void *ctx, void *upstream, umemOptionValue const *place,
+                                         umemOptionValue const *given, void *user);
+umemStatusType umemStore_commit_named(void *ctx, void *user);
+#define UMEM_STORE_SCHEME(kind)                                                                    \
+  .place = &umem_store_path, UMEM_OPTIONS(umem_store_options),                                     \
+  .construct = umemStore_construct_named, .commit = umemStore_commit_named,                        \
+  .user = (void *)&(kind)
+#define UMEM_STORE_OPTIONS .options_size = sizeof(umemFileOptions), .defaults = &umem_store_defaults
 
 /* ---- store_space.c ---- */
 
@@ -181,8 +208,8 @@ bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to);
 bool umemStore_look(umemStore *store, uint64_t *length);
 
 /* Whether nobody else can have the file open from now until umemStore_share: nobody loses bytes that are
- * cut off or overwritten meanwhile. Only a context that opened the file itself can say so: an adopted
- * descriptor may have duplicates. */
+ * cut off or overwritten meanwhile. Only a context that opened the file itself can say so: a
+ * descriptor that was taken over may have duplicates. */
 bool umemStore_isolate(umemStore *store);
 void umemStore_share(umemStore *store);
 

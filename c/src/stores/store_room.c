@@ -49,7 +49,7 @@ bool umemStore_fail_space(umemStore *store, int error) {
  * somebody who waits is SIGURG, which is ignored by default; SIGIO, which is usual, would kill. */
 bool umemStore_isolate(umemStore *store) {
   if (store->scratch) return true;
-  if (store->adopted || fcntl(store->fd, F_SETSIG, SIGURG) != 0) return false;
+  if (store->taken_over || fcntl(store->fd, F_SETSIG, SIGURG) != 0) return false;
   store->leased = fcntl(store->fd, F_SETLEASE, F_WRLCK) == 0;
   return store->leased;
 }
@@ -86,11 +86,11 @@ static bool is_zero(umemStore *store, uint64_t from, uint64_t to) {
 /* Whether nothing was written to [from, to), by which the file has grown just now. Others append behind
  * the end, so that what they added before it was moved lies in there; what they add later does not. Some
  * file systems say that the piece with the last byte holds data, so that short pieces are looked into.
- * Moves the file offset, which only an adopted descriptor shares with others. */
+ * Moves the file offset, which only a descriptor that was taken over shares with others. */
 static bool is_blank(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t const short_piece = 4 * page_size;
   if (store->scratch) return true;
-  if (store->adopted) return false;
+  if (store->taken_over) return false;
   for (uint64_t end; from < to; from = end) {
     off_t data = lseek(store->fd, (off_t)from, SEEK_DATA);
     if (data < 0) return errno == ENXIO;

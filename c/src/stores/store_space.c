@@ -193,7 +193,8 @@ void umemStore_trim(umemStore *store, size_t keep) {
   umemAttempt held;
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
-  bool shared = store->adopted; /* by contexts on duplicates, whose blocks are free in this table */
+  bool shared =
+      store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
   if (shared || !may_give_back(store) || !umemStore_settle(store)) return;
   begin(store, &held);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {

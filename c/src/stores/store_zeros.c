@@ -95,7 +95,7 @@ bool umemStore_lengthen(umemStore *store, uint64_t to, uint64_t *length) {
 static int seek_hole(umemStore *store, uint64_t to, uint64_t *start, uint64_t *end) {
   struct stat st;
   if (fstat(store->fd, &st) != 0) return errno;
-  off_t first = store->adopted ? -1 : lseek(store->fd, 0, SEEK_HOLE);
+  off_t first = store->taken_over ? -1 : lseek(store->fd, 0, SEEK_HOLE);
   if (first >= 0 && first < st.st_size) {
     off_t hole = lseek(store->fd, (off_t)*start, SEEK_HOLE);
     *start = hole < 0 ? to : umem_lesser((uint64_t)hole, to);
