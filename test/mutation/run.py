@@ -5,11 +5,12 @@ Works in a copy of the tree in FOLDER and builds there, once for each preset tha
 it builds and runs the tests that are likely to find it, then more and more of them, until one fails: those of the
 mutant's room, the contract, all tests in C; for a header of C++ all tests of test/cxx.
 
-Usage: run.py [--list] [--jobs N] [--from NUMBER] [--presets gcc,asan,tsan] [--cmake OPTION]... FOLDER [WORD...]
+Usage: run.py [--list] [--jobs N] [--from NUMBER] [--steps N] [--presets gcc,asan,tsan] [--cmake OPTION]... FOLDER [WORD...]
 
 With words only the mutants run whose file or description holds one of them. Exit status 0: each was found.
 """
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -127,9 +128,9 @@ def steps(build, tree, mutant, path):
         yield ["test/cxx/all"], [test for test in tests if test.startswith("cxx.")]
 
 
-def judge(build, tree, mutant, path):
-    """(verdict, by what)"""
-    for targets, tests in steps(build, tree, mutant, path):
+def judge(build, tree, mutant, path, most):
+    """(verdict, by what), after at most so many steps."""
+    for targets, tests in itertools.islice(steps(build, tree, mutant, path), most):
         complaint = build.make(targets)
         if complaint:
             return "does not compile", "\n" + "\n".join(complaint.splitlines()[-15:])
@@ -159,6 +160,7 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="print the mutants and whether their texts are found")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER", help="the first mutant to run")
+    parser.add_argument("--steps", type=int, default=9, metavar="N", help="1: only the tests that are likely to find it")
     parser.add_argument("--presets", default="gcc,asan,tsan")
     parser.add_argument("--cmake", action="append", default=[], metavar="OPTION")
     parser.add_argument("folder", nargs="?", type=Path)
@@ -166,14 +168,14 @@ def arguments():
     return parser.parse_args()
 
 
-def try_mutant(build, tree, mutant):
+def try_mutant(build, tree, mutant, most):
     path = find(mutant, tree)
     if not path:
         return "text not found", ""
     whole = read(path)
     try:
         write(path, whole.replace(mutant.old, mutant.new))
-        return judge(build, tree, mutant, path)
+        return judge(build, tree, mutant, path, most)
     finally:
         write(path, whole)
 
@@ -196,7 +198,7 @@ def main():
         begin = time.monotonic()
         if mutant.preset not in builds:
             builds[mutant.preset] = Build(tree, mutant.preset, asked.jobs, asked.cmake)
-        verdict, by = try_mutant(builds[mutant.preset], tree, mutant)
+        verdict, by = try_mutant(builds[mutant.preset], tree, mutant, asked.steps)
         missed += verdict != "found"
         print(f"{number:2} {verdict:6} {mutant.preset} {mutant.file}: {mutant.what} | {by} | {time.monotonic() - begin:.0f} s",
               flush=True)
