@@ -16,7 +16,8 @@ typedef struct Choice {
 } Choice;
 
 static bool are_alike(unsigned const *capabilities, size_t one, size_t other) {
-  return (capabilities[one] & routing_capabilities) == (capabilities[other] & routing_capabilities) &&
+  return (capabilities[one] & routing_capabilities) ==
+             (capabilities[other] & routing_capabilities) &&
          (backends[one].traits & backendDecorated) == (backends[other].traits & backendDecorated);
 }
 
@@ -65,11 +66,12 @@ static void add_missing(Choice *choice, size_t row) {
   }
 }
 
-bool pairs_choose(unsigned const *capabilities, PairsAllowed *allowed, void const *data, size_t turn,
-                  bool *chosen) {
+bool pairs_choose(unsigned const *capabilities, PairsAllowed *allowed, void const *data,
+                  size_t turn, bool *chosen) {
   size_t n = backend_count;
-  Choice choice = {allowed, data, turn, chosen, calloc(n, sizeof(size_t)), calloc(2 * n * n, 1),
-                   calloc(2 * n, 1)};
+  Choice choice = {
+      allowed,         data, turn, chosen, calloc(n, sizeof(size_t)), calloc(2 * n * n, 1),
+      calloc(2 * n, 1)};
   bool done = choice.classes && choice.met && choice.has_been;
   memset(chosen, 0, n * n);
   for (size_t i = 0; done && i < n; i++) choice.classes[i] = class_of(capabilities, i);

@@ -9,8 +9,9 @@
 
 /* The capabilities by which the router, and what stands around it, chooses a route. */
 enum {
-  routing_capabilities = umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemDeviceShared |
-                         umemOrdered | umemConcurrent | umemOffsets | umemFaultable
+  routing_capabilities = umemCpuReadable | umemCpuWritable | umemDeviceAccessible |
+                         umemDeviceShared | umemOrdered | umemConcurrent | umemOffsets |
+                         umemFaultable
 };
 
 /* Whether the contract pairs these rows at all. */
@@ -21,7 +22,7 @@ typedef bool PairsAllowed(size_t src, size_t dst, void const *data);
  * and in two. Rows of a class have the same routing capabilities and are both, or neither, decorated. The
  * choice depends on the table, the capabilities and turn alone; another turn chooses other pairs, with the same
  * property. False without memory. */
-bool pairs_choose(unsigned const *capabilities, PairsAllowed *allowed, void const *data, size_t turn,
-                  bool *chosen);
+bool pairs_choose(unsigned const *capabilities, PairsAllowed *allowed, void const *data,
+                  size_t turn, bool *chosen);
 
 #endif

@@ -94,7 +94,8 @@ static int watch(WatchedRun *run, void *data) {
 }
 
 int watch_cases(WatchedRun *run, void *data) {
-  progress = mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  progress =
+      mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (progress == MAP_FAILED) {
     perror("contract");
     return 1;
