@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <umem/base.h>
 
-#include "core/core.h"
+#include "core/status.h"
 #include "fake/doubles.h"
 #include "pairs.h"
 #include "settings.h"

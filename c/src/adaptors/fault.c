@@ -1,5 +1,9 @@
 /* fault.c - fails on purpose. */
 #include "core/adaptor.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/sized.h"
 #include "base/lock.h"
 
 #include <inttypes.h>

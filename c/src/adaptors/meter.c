@@ -4,6 +4,9 @@
  * the address to another thread at once. When the upstream refuses the free, the entry returns to the place
  * that was kept for it. */
 #include "adaptors/meter.h"
+#include "base/thread.h"
+#include "core/guard.h"
+#include "core/realloc.h"
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 

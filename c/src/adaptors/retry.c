@@ -1,5 +1,8 @@
 /* retry.c - asks the program for help when memory is out, and tries again. */
 #include "core/adaptor.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
 
 #include <umem/retry.h>
 

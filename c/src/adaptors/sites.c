@@ -1,6 +1,6 @@
 /* sites.c - see sites.h. */
 #include "adaptors/sites.h"
-#include "core/core.h"
+#include "base/thread.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include <umem/status.h>
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
+#include <umem/base.h>
 #define HAS_BACKTRACE 1
 #else
 #define HAS_BACKTRACE 0

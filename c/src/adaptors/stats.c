@@ -1,5 +1,8 @@
 /* stats.c - counts what is allocated from another context. */
 #include "adaptors/meter.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/sized.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,9 @@
 /* track.c - knows every live block of another context. */
 #include "core/adaptor.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/sized.h"
 #include "adaptors/sites.h"
 #include "adaptors/track_table.h"
 

@@ -1,5 +1,10 @@
 /* adaptor.c - see adaptor.h. */
 #include "core/adaptor.h"
+#include "base/thread.h"
+#include "core/construct.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/sized.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,9 @@
 #ifndef UMEM_ADAPTOR_H
 #define UMEM_ADAPTOR_H
 
-#include "core/core.h"
+#include <umem/base.h>
+
+#include "base/thread.h"
 #include "core/request.h"
 #include "core/kind.h"
 

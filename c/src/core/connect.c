@@ -1,5 +1,6 @@
 /* connect.c - paired addresses and their syncs. */
 #include "base/number.h"
+#include "base/thread.h"
 #include "core/access.h"
 #include "core/enter.h"
 #include "core/guard.h"

@@ -1,5 +1,6 @@
 /* construct.c - the beginning and the end of a context. */
 #include "core/construct.h"
+#include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
 

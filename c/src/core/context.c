@@ -1,5 +1,6 @@
 /* context.c - questions that any context answers. */
 #include "core/enter.h"
+#include "base/thread.h"
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/sized.h"

@@ -1,5 +1,6 @@
 /* copy.c - copies of runs between any two contexts. */
 #include "core/access.h"
+#include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/run.h"

@@ -1,5 +1,6 @@
 /* layers.c - see layers.h. */
 #include "core/layers.h"
+#include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
 

@@ -1,5 +1,6 @@
 /* memory.c - dispatch of allocation, free and set, and their defaults. */
 #include "base/number.h"
+#include "base/thread.h"
 #include "core/access.h"
 #include "core/enter.h"
 #include "core/guard.h"

@@ -1,5 +1,7 @@
 /* order.c - see order.h: waiting for queued work, durability, and unused storage. */
 #include "core/order.h"
+#include "base/thread.h"
+#include "core/guard.h"
 #include "core/enter.h"
 #include "core/layers.h"
 #include "core/status.h"

@@ -3,6 +3,7 @@
  * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
  * for. Steps are long enough that what is lost between them is little. */
 #include "core/access.h"
+#include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/run.h"

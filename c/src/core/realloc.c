@@ -1,5 +1,6 @@
 /* realloc.c - dispatch of realloc, and its default. */
 #include "core/realloc.h"
+#include "base/thread.h"
 #include "base/number.h"
 #include "core/enter.h"
 #include "core/guard.h"

@@ -3,6 +3,7 @@
  * A layout is first brought into a normal form that makes it as short as it can be, and is offered to
  * the contexts in that form. items.c copies what no context does by itself. */
 #include "core/access.h"
+#include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/items.h"

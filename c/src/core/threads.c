@@ -1,5 +1,6 @@
 /* threads.c - see umem/threads.h. The threads themselves are in core/parallel.c. */
 #include "core/enter.h"
+#include "base/thread.h"
 #include "core/parallel.h"
 
 #include <umem/threads.h>

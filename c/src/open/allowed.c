@@ -1,5 +1,7 @@
 /* allowed.c - see allowed.h. */
 #include "open/allowed.h"
+#include "core/sized.h"
+#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,9 @@
  * the right to open, and others who need it wait. The claim names the process, because a child of fork
  * would wait for ever for a thread of its parent. */
 #include "base/lock.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
 #include "open/allowed.h"
 #include "open/open.h"
 #include "open/report.h"

@@ -6,7 +6,8 @@
 #ifndef UMEM_KINDS_H
 #define UMEM_KINDS_H
 
-#include "core/core.h"
+#include <umem/base.h>
+
 #include "core/kind.h"
 
 /* The kinds of the library, in the order of the list. */

@@ -1,5 +1,8 @@
 /* layer.c - finds a layer of a stack by its kind. */
 #include "open/kinds.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
 
 /* The method table of the kind of this name; NULL, with a status on ctx, where it is unknown. */
 static struct umemVtbl const *table_of(umemVirtual *ctx, char const *name) {

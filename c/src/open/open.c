@@ -4,6 +4,9 @@
  * way, whoever wrote the scheme. Failures are recorded on the thread alone, because the context that failed is
  * freed before anybody could look at it. */
 #include "open/open.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
 #include "open/allowed.h"
 #include "base/lock.h"
 

@@ -1,6 +1,9 @@
 /* registry.c - kinds and schemes by name. The schemes of programs form a list that only grows, so that readers need
  * no lock. */
 #include "base/lock.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/sized.h"
 #include "open/kinds.h"
 
 #include <stdarg.h>

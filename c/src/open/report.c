@@ -1,6 +1,5 @@
 /* report.c - see report.h. */
 #include "open/report.h"
-#include "core/core.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <umem/base.h>
 
 /* Whether fd is for messages. If the program has closed it, a file of data may have its number by now, one of
  * umem's for example. Those are closed by exec; a standard output is not. */

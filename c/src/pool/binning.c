@@ -4,6 +4,11 @@
  * block goes back, because the bin may give the address to another thread at once. It returns when the free
  * was refused. */
 #include "core/adaptor.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/realloc.h"
 #include "base/blocks.h"
 
 #include <umem/binning.h>

@@ -1,5 +1,11 @@
 /* fixed.c - the context of blocks of one size. Its blocks are in fixed_free_list.h. */
 #include "core/adaptor.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/realloc.h"
+#include "core/sized.h"
 #include "pool/fixed_free_list.h"
 
 #include <umem/fixed.h>

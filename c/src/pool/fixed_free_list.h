@@ -14,7 +14,8 @@
 #ifndef UMEM_FIXED_FREE_LIST_H
 #define UMEM_FIXED_FREE_LIST_H
 
-#include "core/core.h"
+#include <umem/base.h>
+
 #include "base/lock.h"
 #include "base/page_map.h"
 

@@ -1,5 +1,8 @@
 /* pool.c - the context of a pool. See pool.h. */
 #include "pool/pool.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/sized.h"
 
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"

@@ -3,6 +3,9 @@
  * Each chunk is a region of its own in the range allocator, so that it can be removed when all of it is
  * free. */
 #include "pool/pool_chunk.h"
+#include "base/thread.h"
+#include "core/guard.h"
+#include "core/order.h"
 
 #include "pool/pool_queue.h"
 

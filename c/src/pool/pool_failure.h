@@ -2,7 +2,7 @@
 #ifndef UMEM_POOL_FAILURE_H
 #define UMEM_POOL_FAILURE_H
 
-#include "core/core.h"
+#include <umem/base.h>
 
 typedef struct umemPoolFailure {
   enum {

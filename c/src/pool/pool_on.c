@@ -1,5 +1,8 @@
 /* pool_on.c - the context of a view: a free list of a pool, and its queue. See pool.h. */
 #include "pool/pool.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
 
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"

@@ -3,6 +3,8 @@
  * Other lists use a queue without asking its owner. While they do they count as its users, and the view of
  * the queue ends only when there are none. */
 #include "pool/pool_queue.h"
+#include "base/thread.h"
+#include "core/order.h"
 
 bool umemPoolQueue_is_blocked(umemPoolFreeList const *list) {
   return list->unusable || umem_is_captured(list->innermost);

@@ -3,6 +3,7 @@
 #define UMEM_POOL_QUEUE_H
 
 #include "pool/pool_core.h"
+#include "core/guard.h"
 
 /* Whether the queue of list and other queues cannot wait for each other: it is being captured, or has ended
  * and could not be waited for. */

@@ -11,8 +11,9 @@
 #include <pthread.h>
 #include <string.h>
 #include <umem.h>
+#include <umem/base.h>
 
-#include "core/core.h"
+#include "core/status.h"
 
 static sigjmp_buf back;
 static umemHost host;

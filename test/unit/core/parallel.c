@@ -22,9 +22,10 @@
 #include <unistd.h>
 
 #include <umem.h>
+#include <umem/base.h>
 
 #include "unit/tasks.h"
-#include "core/core.h"
+#include "core/enter.h"
 #include "base/lock.h"
 #include "core/parallel.h"
 

@@ -1,5 +1,9 @@
 /* debug.c - finds wrong writes and wrong frees of another context's blocks. */
 #include "adaptors/debug/debug.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/layers.h"
 #include "adaptors/sites.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * copied to a buffer to be compared: first many copies, one for each stretch of a block, then one
  * umem_synchronize. */
 #include "adaptors/debug/debug.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* debug_finding.c - reports wrong writes and wrong calls. */
 #include "adaptors/debug/debug.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/sized.h"
 #include "adaptors/sites.h"
 
 #include <inttypes.h>

@@ -1,5 +1,9 @@
 /* log.c - writes down what is done with another context. */
 #include "core/adaptor.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/sized.h"
 #include "adaptors/log/log_file.h"
 
 #include <inttypes.h>

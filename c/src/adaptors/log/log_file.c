@@ -1,5 +1,6 @@
 /* log_file.c - see log_file.h. */
 #include "adaptors/log/log_file.h"
+#include "core/status.h"
 #include "adaptors/log/log_disk.h"
 
 #include <errno.h>

@@ -3,11 +3,11 @@
 #ifndef UMEM_LOG_FILE_H
 #define UMEM_LOG_FILE_H
 
-#include "core/core.h"
 #include "base/lock.h"
 #include "adaptors/log/log_disk.h"
 
 #include <sys/types.h>
+#include <umem/base.h>
 
 /* Where a record goes, as the words in which it is written. The first is its number. */
 typedef struct umemLogPlace {
