@@ -54,12 +54,21 @@ run_tests() {
 # A test of this row of the contract has passed.
 has_run() { grep -q "OK \] .*: $1\$" "$build/$part.xml"; }
 
+# Those that CUDA shows to the tests: CUDA_VISIBLE_DEVICES can hide some.
+count_gpus() {
+  if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then
+    tr ',' '\n' <<< "$CUDA_VISIBLE_DEVICES" | wc -l
+  else
+    nvidia-smi -L | wc -l
+  fi
+}
+
 # Rows that a machine lacks are left out: those of its GPUs must not be.
 part_contract() {
   local status=0
   run_tests --label-regex '^contract$' || status=$?
   check "the contract ran on a GPU" has_run cuda || status=1
-  [ "$(nvidia-smi -L | wc -l)" = 1 ] || check "and on a second one" has_run cuda-1 || status=1
+  [ "$(count_gpus)" = 1 ] || check "and on a second one" has_run cuda-1 || status=1
   return $status
 }
 
@@ -172,7 +181,7 @@ ends() {
 # The rows of the contract's contexts of CUDA; those that end in -1 are of a second GPU.
 cuda_rows() {
   local absent=-1
-  [ "$(nvidia-smi -L | wc -l)" = 1 ] || absent=none
+  [ "$(count_gpus)" = 1 ] || absent=none
   "$build/test/contract/contract" --help 2>&1 | sed -n 's/^rows://p' | grep -o "'cuda[^']*'" |
     tr -d "'" | grep -v -e "$absent\$"
 }

@@ -185,7 +185,7 @@ struct Pieces {
 
 /* It leaves the call when the other threads have returned: nothing uses the call's stack any more. */
 TEST_F(Thrown, by_a_piece_of_the_calling_thread_comes_out_of_parallel_for) {
-  for (unsigned threads : {1, 4}) {
+  for (unsigned threads : {1U, 4U}) {
     EXPECT_EQ(umem_set_threads(threads), umemOK);
     for (unsigned round = 0; round < 5; round++) {
       Pieces pieces{0, threads};

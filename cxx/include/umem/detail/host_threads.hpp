@@ -72,18 +72,18 @@ private:
   }
 
   void keep(unsigned chunk) noexcept {
-    while (keeping_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    while (keeping_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
     if (!thrown_ || chunk < lowest_) {
       thrown_ = std::current_exception();
       lowest_ = chunk;
     }
-    keeping_.clear(std::memory_order_release);
+    keeping_.store(false, std::memory_order_release);
   }
 
   F const &f_;
   std::thread::id caller_ = std::this_thread::get_id();
   std::fenv_t floats_{};
-  std::atomic_flag keeping_ = ATOMIC_FLAG_INIT; /* a thread is in keep() */
+  std::atomic<bool> keeping_{false}; /* a thread is in keep() */
   std::exception_ptr thrown_;
   unsigned lowest_ = 0; /* the chunk that threw it */
 };
