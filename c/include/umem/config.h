@@ -2,7 +2,7 @@
 #ifndef UMEM_CONFIG_H
 #define UMEM_CONFIG_H
 
-/* The version of these headers; umem_version() tells that of the library. */
+/* The version of these headers; umem_version() returns that of the library. */
 #define UMEM_VERSION_MAJOR 0
 #define UMEM_VERSION_MINOR 1
 #define UMEM_VERSION_PATCH 0

@@ -22,7 +22,7 @@
  * file=PATH), and take any memory. For a name that does not come from the user of the program use
  * umem_open_with, which allows only some schemes and folders.
  *
- * umem/scheme.h is for those who add schemes; umem_scheme there tells what schemes there are. */
+ * umem/scheme.h is for those who add schemes; umem_scheme there lists them. */
 #ifndef UMEM_OPEN_H
 #define UMEM_OPEN_H
 
