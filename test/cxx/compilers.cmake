@@ -209,15 +209,22 @@ endif()
 
 # Access through views and loops of generic calls are the machine code of raw pointers; of loops, where
 # the compiler vectorises those. That takes nothing but the optimisation: no NDEBUG.
+# Clang 19 vectorises both, but arranges them differently: of it only access at -O3 is compared.
+set(machine_code_alike ON)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 15)
+  set(machine_code_alike OFF)
+endif()
 set(machine_code python3 "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.py")
 set(machine_code_compiler "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_flags})
 foreach(level IN ITEMS 2 3)
-  umem_command_test(
-    cxx.machine_code.O${level} cxx_compilers
-    ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
-    ${machine_code_compiler} -O${level}
-  )
-  if(level EQUAL 3 OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(level EQUAL 3 OR machine_code_alike)
+    umem_command_test(
+      cxx.machine_code.O${level} cxx_compilers
+      ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_code.cpp"
+      ${machine_code_compiler} -O${level}
+    )
+  endif()
+  if(machine_code_alike AND (level EQUAL 3 OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
     umem_command_test(
       cxx.machine_loops.O${level} cxx_compilers
       ${machine_code} "${CMAKE_CURRENT_SOURCE_DIR}/machine_loops.cpp"

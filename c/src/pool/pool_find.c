@@ -40,15 +40,18 @@ static bool find_range(umemPoolRequest *request, umemPoolGrowth growth) {
   return is_found(request, result);
 }
 
+static bool has_span(umemPoolRequest const *request) {
+  return request->list->classes[request->class].spans;
+}
+
 /* Makes sure that the list has a span with free blocks: of its own, from its own range, of other lists, from
  * new memory. */
 static bool have_span(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
-  umemPoolFreeClass const *self = &list->classes[request->class];
-  if (self->spans) return true;
+  if (has_span(request)) return true;
   if (umemPoolFreeList_has_others(list) &&
       (add_span(request, umemPoolGrowNot) ||
-       (umemPoolTransfer_spans(list, request->class) && self->spans)))
+       (umemPoolTransfer_spans(list, request->class) && has_span(request))))
     return true;
   return add_span(request, growth);
 }

@@ -305,8 +305,8 @@ class File : public Context {
 public:
   File(std::string const &path, char const *mode,
        umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT)
-      : Context(make<umemFile>([path = detail::c_path(path), mode, &options](umemFile *ctx) {
-          return umemFile_ctor_with(ctx, path, mode, &options);
+      : Context(make<umemFile>([name = detail::c_path(path), mode, &options](umemFile *ctx) {
+          return umemFile_ctor_with(ctx, name, mode, &options);
         })) {}
 
   /* A handle of the outermost File in the stack of context; umem::type_error where there is none. */
@@ -327,7 +327,7 @@ public:
    * commit the new file is removed, and the old one stays as it is. */
   static File replace(std::string const &path) {
     return File(make<umemFile>(
-        [path = detail::c_path(path)](umemFile *ctx) { return umemFile_replace(ctx, path); }));
+        [name = detail::c_path(path)](umemFile *ctx) { return umemFile_replace(ctx, name); }));
   }
 
   /* Makes a file of replace() durable and gives it its name: umemFile_commit. */
@@ -342,8 +342,8 @@ class MMap : public Context {
 public:
   MMap(std::string const &path, char const *mode,
        umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT)
-      : Context(make<umemMMap>([path = detail::c_path(path), mode, &options](umemMMap *ctx) {
-          return umemMMap_ctor_with(ctx, path, mode, &options);
+      : Context(make<umemMMap>([name = detail::c_path(path), mode, &options](umemMMap *ctx) {
+          return umemMMap_ctor_with(ctx, name, mode, &options);
         })) {}
 
   /* A handle of the outermost MMap in the stack of context; umem::type_error where there is none. */
