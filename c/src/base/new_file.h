@@ -32,7 +32,8 @@ int umemNewFile_publish(umemNewFile *file);
  * the file has no name. */
 int umemNewFile_replace(umemNewFile *file);
 
-/* Takes the name of umemNewFile_publish away again, if the file still has it, and this length. */
+/* Removes the name of umemNewFile_publish, if the file still has it, and this length. The name stays where the
+ * file system cannot rename without replacing (RENAME_NOREPLACE). */
 void umemNewFile_withdraw(umemNewFile *file, uint64_t length);
 
 /* Removes a file that has got no name, and closes the folder. A forked child leaves the file of its parent

@@ -59,7 +59,8 @@ static void release_claim(unsigned const *mine) {
   claiming = false;
   umemLock_acquire_global();
   if (claim.by == *mine) claim.by = 0;
-  pthread_cond_signal(&claim.released);
+  /* In a child of fork nobody waits on the parent's condition: see take_claim. */
+  if (claim.forks == umem_fork_count()) pthread_cond_signal(&claim.released);
   umemLock_release_global();
 }
 
