@@ -76,7 +76,7 @@ class Version:
         self.found = files is not None
         if self.found:
             self.build.mkdir(exist_ok=True)
-            self.library = next(files.rglob("libcudart.so.*"))
+            self.runtime = next(files.rglob("libcudart.so.*"))
             include = next(files.rglob("cuda_runtime_api.h")).parent
             self.flags = ["-std=c11", "-D_GNU_SOURCE", "-DUMEM_WITH_CUDA=1", *WARNINGS,
                           "-isystem", include, "-isystem", common, f"-I{ROOT / 'c/src'}"]
@@ -96,8 +96,8 @@ class Version:
     def serves(self, table):
         """Whether a program with this object runs on the version's library, and all that it needs is there."""
         program = self.build / "table"
-        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table, self.library, "-lpthread",
-                   "-Wl,-z,now", f"-Wl,-rpath,{self.library.parent}", "-o", program)
+        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table, self.runtime, "-lpthread",
+                   "-Wl,-z,now", f"-Wl,-rpath,{self.runtime.parent}", "-o", program)
         return made is not None and run(program) == f"{self.name}\n"
 
 

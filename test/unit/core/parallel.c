@@ -1,30 +1,16 @@
 /* parallel.c - core/parallel.h and umem/threads.h: who does the pieces, and when helpers come and go.
  *
- * Where a test needs several threads at a time its pieces wait for each other, which only a test may
- * do: it has set how many there are. What must be seen from outside of a process (how it exits) is
- * done by this program itself, started with the name of a deed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+ * To test how a process exits, this program starts itself with the name of a deed. */
+#include "parallel_help.h"
 
-#include <cmocka.h>
-
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <umem.h>
 #include <umem/base.h>
 
-#include "unit/tasks.h"
 #include "core/enter.h"
 #include "base/lock.h"
 #include "core/parallel.h"
@@ -34,50 +20,11 @@ extern char **environ;
 /* Processes of each kind that exit; the sanitizer takes a second for one. */
 enum { exits = under_thread_sanitizer ? 1 : 5 };
 
-/* ---- a job that remembers who did what ---- */
-
-typedef struct Log {
-  pthread_t thread[umemParallelMost];
-  atomic_uint times[umemParallelMost]; /* that each piece was done */
-  atomic_uint begun;
-  unsigned meeting; /* pieces that wait for each other; 0 for none */
-} Log;
-
-/* Waits until so many pieces have begun. */
-static bool meet(Log *log) {
-  for (int i = 0; i < seconds * 1000; i++) {
-    if (atomic_load(&log->begun) >= log->meeting) return true;
-    usleep(1000);
-  }
-  return false;
-}
-
-static void note(void *job, unsigned piece) {
-  Log *log = job;
-  log->thread[piece] = pthread_self();
-  atomic_fetch_add(&log->times[piece], 1);
-  atomic_fetch_add(&log->begun, 1);
-  if (!meet(log)) umemVirtual_fail(NULL, umemAssertError, "piece %u was left alone", piece);
-}
-
 static void run_log(Log *log, unsigned pieces, unsigned meeting) {
-  memset(log, 0, sizeof *log);
-  log->meeting = meeting;
+  begin_log(log, meeting);
   umem_parallel(pieces, note, log);
   assert_int_equal(umem_thread_status(), umemOK);
-  for (unsigned i = 0; i < umemParallelMost; i++)
-    assert_int_equal(atomic_load(&log->times[i]), i < pieces);
-}
-
-static int begin(void **state) {
-  (void)state;
-  umem_thread_clear();
-  return umem_set_threads(4) != umemOK;
-}
-
-static int end(void **state) {
-  (void)state;
-  return umem_set_threads(0) != umemOK;
+  expect_done(log, pieces);
 }
 
 /* ---- who does the pieces ---- */
@@ -326,13 +273,6 @@ static void use_in_child(unsigned forks) {
     right = right && umem_set_threads(1) == umemOK;
   }
   _exit(right && umem_thread_status() == umemOK ? 0 : 1);
-}
-
-static int status_of(pid_t child) {
-  int status = -1;
-  assert_true(child > 0);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 static void a_child_works_on_its_own_thread(void **state) {

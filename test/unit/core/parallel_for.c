@@ -1,60 +1,15 @@
-/* parallel_for.c - umem_parallel_for of umem/threads.h: what a program may rely on. Who helps with the
- * pieces, and when helpers come and go, is the matter of unit/core/parallel.c.
- *
- * Where a test needs several threads at a time its pieces wait for each other, which only a test may
- * do: it has set how many there are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* parallel_for.c - umem_parallel_for of umem/threads.h: what a program may rely on. parallel.c tests who helps
+ * with the pieces, and when helpers come and go. */
+#include "parallel_help.h"
 
-#include <cmocka.h>
-
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <umem.h>
-
-#include "unit/tasks.h"
-
-enum { pieces_most = 100, four = 4 };
-
-/* ---- a job that remembers who did what ---- */
-
-typedef struct Log {
-  pthread_t thread[pieces_most];
-  atomic_uint times[pieces_most]; /* that each piece was done */
-  unsigned order[pieces_most];    /* pieces as they began */
-  atomic_uint begun;
-  unsigned meeting; /* pieces that wait for each other; 0 for none */
-} Log;
-
-/* Waits until so many pieces have begun. Whether they did. */
-static bool meet(Log *log) {
-  for (int i = 0; i < seconds * 1000; i++) {
-    if (atomic_load(&log->begun) >= log->meeting) return true;
-    usleep(1000);
-  }
-  return false;
-}
-
-static void note(void *data, unsigned piece) {
-  Log *log = data;
-  log->thread[piece] = pthread_self();
-  log->order[atomic_fetch_add(&log->begun, 1)] = piece;
-  if (meet(log)) atomic_fetch_add(&log->times[piece], 1);
-}
+enum { four = 4 };
 
 static void run_log(Log *log, unsigned pieces, unsigned meeting) {
-  memset(log, 0, sizeof *log);
-  log->meeting = meeting;
+  begin_log(log, meeting);
   assert_int_equal(umem_parallel_for(pieces, note, log), umemOK);
-  for (unsigned i = 0; i < pieces_most; i++)
-    assert_int_equal(atomic_load(&log->times[i]), i < pieces);
+  expect_done(log, pieces);
 }
 
 static unsigned threads_of(Log const *log, unsigned pieces) {
@@ -65,17 +20,6 @@ static unsigned threads_of(Log const *log, unsigned pieces) {
     count += k == i;
   }
   return count;
-}
-
-static int begin(void **state) {
-  (void)state;
-  umem_thread_clear();
-  return umem_set_threads(four) != umemOK;
-}
-
-static int end(void **state) {
-  (void)state;
-  return umem_set_threads(0) != umemOK;
 }
 
 /* ---- pieces and threads ---- */
@@ -271,13 +215,6 @@ static void cancellation_waits(void **state) {
 }
 
 /* ---- fork ---- */
-
-static int status_of(pid_t child) {
-  int status = -1;
-  assert_true(child > 0);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
 
 static void a_child_works_on_its_own_thread(void **state) {
   (void)state;

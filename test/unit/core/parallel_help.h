@@ -1,0 +1,85 @@
+/* parallel_help.h - a job in pieces that remembers who did what.
+ *
+ * Where a test needs several threads at a time its pieces wait for each other, which only a test may
+ * do: it has set how many there are. */
+#ifndef UMEM_TEST_PARALLEL_HELP_H
+#define UMEM_TEST_PARALLEL_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <umem.h>
+
+#include "unit/tasks.h"
+
+enum { pieces_most = 100 };
+
+typedef struct Log {
+  pthread_t thread[pieces_most];
+  atomic_uint times[pieces_most]; /* that each piece was done; 0 where others have not met it */
+  unsigned order[pieces_most];    /* pieces as they began */
+  atomic_uint begun;
+  unsigned meeting; /* pieces that wait for each other; 0 for none */
+} Log;
+
+/* Waits until so many pieces have begun. Whether they did. */
+static inline bool meet(Log *log) {
+  for (int i = 0; i < seconds * 1000; i++) {
+    if (atomic_load(&log->begun) >= log->meeting) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+/* The function of a job; data: a Log. */
+static inline void note(void *data, unsigned piece) {
+  Log *log = data;
+  log->thread[piece] = pthread_self();
+  unsigned begun = atomic_fetch_add(&log->begun, 1);
+  if (begun < pieces_most) log->order[begun] = piece;
+  if (meet(log)) atomic_fetch_add(&log->times[piece], 1);
+}
+
+static inline void begin_log(Log *log, unsigned meeting) {
+  memset(log, 0, sizeof *log);
+  log->meeting = meeting;
+}
+
+/* Whether each of the pieces was done once, and no other. */
+static inline void expect_done(Log *log, unsigned pieces) {
+  for (unsigned i = 0; i < pieces_most; i++)
+    assert_int_equal(atomic_load(&log->times[i]), i < pieces);
+}
+
+/* Around each test. */
+static inline int begin(void **state) {
+  (void)state;
+  umem_thread_clear();
+  return umem_set_threads(4) != umemOK;
+}
+
+static inline int end(void **state) {
+  (void)state;
+  return umem_set_threads(0) != umemOK;
+}
+
+/* Waits for a child: its exit status, or minus the signal that killed it. */
+static inline int status_of(pid_t child) {
+  int status = -1;
+  assert_true(child > 0);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+#endif
