@@ -4,7 +4,7 @@
  * Behind the end of the file zeros are appended: the kernel puts them behind what others append
  * meanwhile. Into holes they are written while nobody else can have the file open, because somebody else
  * may write there too. */
-#include "stores/store.h"
+#include "stores/store_zeros.h"
 #include "base/number.h"
 
 #include <linux/fiemap.h>
