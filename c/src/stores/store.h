@@ -30,6 +30,7 @@
 
 #include "core/kind.h"
 #include "base/lock.h"
+#include "base/number.h"
 #include "base/range.h"
 
 #include <errno.h>
@@ -73,7 +74,7 @@ typedef struct umemStore {
   uint64_t length;   /* as this context knows it */
   uint64_t first;    /* where the first block can begin */
   uint64_t reserved; /* disk space for [first, reserved) is surely there */
-  uint64_t used;     /* from here on no byte was ever handed out, so that they read as zero */
+  uint64_t used;     /* from here on all bytes read as zero: neither blocks nor others had them */
   bool leftover;     /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
@@ -102,7 +103,13 @@ void umemStore_info(umemStore *store, umemInfo *info);
 /* Opens the directory of a new file; -1 where it is unknown, or cannot be opened. */
 int umemStore_open_directory(umemStore const *store, int access);
 
-/* ---- calls; under the lock ---- */
+/* ---- under the lock ---- */
+
+/* Notes that others may have written bytes below end: they stay, and need not be zero. */
+static inline void umemStore_note_others(umemStore *store, uint64_t end) {
+  store->original = umem_greater(store->original, end);
+  store->used = umem_greater(store->used, end);
+}
 
 /* Changes the length of the file. Returns an errno, recording nothing. */
 int umemStore_resize(umemStore *store, uint64_t length);

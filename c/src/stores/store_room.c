@@ -25,10 +25,14 @@ static uint64_t const stat_block = 512; /* bytes: the unit of st_blocks, whateve
 
 /* ---- the length ---- */
 
-/* Measures the file and notes what others have added to it: their bytes are theirs. What they have cut off has no disk space any more. */
+/* Measures the file and notes what others have appended. What they have cut off has no disk space any
+ * more. */
 static bool look(umemStore *store, uint64_t *length) {
   if (!umemStore_measure(store, length)) return false;
-  if (*length > store->length) store->original = store->length = *length;
+  if (*length > store->length) {
+    umemStore_note_others(store, *length);
+    store->length = *length;
+  }
   if (*length < store->length) store->reserved = umem_lesser(store->reserved, *length);
   return true;
 }
@@ -73,7 +77,7 @@ static bool lengthen(umemStore *store, uint64_t to, uint64_t *length) {
   int error = umem_change_space(store->fd, 0, to - 1, to);
   if (umemStore_lacks(error)) return umemStore_lengthen(store, to, length);
   if (error) return umemStore_fail_space(store, error);
-  if (!is_blank(store, *length, to)) store->original = umem_greater(store->original, to);
+  if (!is_blank(store, *length, to)) umemStore_note_others(store, to);
   *length = to;
   return true;
 }
