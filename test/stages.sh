@@ -44,9 +44,10 @@ export PYTHONDONTWRITEBYTECODE=1
 
 # What the programs of each preset are. The stages examples and install build the examples.
 declare -A preset_options=(
-  [gcc]="-DUMEM_TEST_FEW_TYPES=ON"
+  [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual"
   [clang]="-DUMEM_TEST_CXX_PROGRAMS=NONE"
-  [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS"
+  [asan]="-DUMEM_TEST_PCH=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
+  [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS -DUMEM_TEST_PCH=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
 )
 
 # Builds a preset of CMakePresets.json below $build; or of that only some targets.
@@ -96,11 +97,11 @@ stage_short() {
     --tests-regex "^(compat|fault|unit)\\.|^contract|^cxx\\.($(IFS='|' && echo "${short_cxx[*]}")|together.*)\$"
 }
 
+# The stage asan runs Clang's other programs, which it compiles with the same warnings.
 stage_clang() {
   small_tests
-  build_preset clang
-  # The stage asan runs the same with sanitizers.
-  run_tests "$build/clang" ctest --exclude-regex '^fuzz\.'
+  build_preset clang contract test/cxx/all
+  run_tests "$build/clang" ctest --tests-regex '^contract|^cxx\.'
 }
 
 stage_asan() {
@@ -110,16 +111,30 @@ stage_asan() {
   build_and_test asan
 }
 
+# The programs of test/unit and test/fault whose sources, or the headers beside them, start threads or let the library
+# start them: their names behind unit_ and fault_.
+programs_of_threads() {
+  local starts='pthread_create|worker_count|(adaptor|open|parallel|staging)_help\.h'
+  local others='beside|cuda_nth|nth' # of few threads and of many runs, which the stage asan has
+  grep -rlE --include='*.c' "$starts" test/unit test/fault/core test/fault/cuda test/fault/stores |
+    sed -E 's|^test/(unit\|fault)/.*/(.*)\.c$|\1_\2|; s|^(unit_default_end)$|\1_static\n\1_shared|' |
+    grep -vxE "fault_($others)" | sort
+}
+
 stage_tsan() {
   small_tests
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
   # Older ThreadSanitizers do not find room in an address space that newer kernels have shuffled.
   local unshuffled=(setarch "$(uname -m)" --addr-no-randomize)
   "${unshuffled[@]}" true || unshuffled=()
-  build_preset tsan
-  # These run one thread; the stage asan has them.
-  run_tests "$build/tsan" "${unshuffled[@]}" ctest \
-    --exclude-regex '^doc\.|^fault\.(beside|cuda_nth|cut|full|kill|lock|nth|short|space)$'
+  local programs
+  readarray -t programs < <(programs_of_threads)
+  build_preset tsan contract test/cxx/all "${programs[@]}"
+  local names=("${programs[@]/#fault_/fault\\.}")
+  names=("${names[@]/#unit_/unit\\.}")
+  # The suites of the contract in which threads meet: those of the test, or the library's in copies.
+  names+=('contract\.(connect|copy|large|order|progress|set|strided|sync|threads)' 'cxx\..*')
+  run_tests "$build/tsan" "${unshuffled[@]}" ctest --tests-regex "^($(IFS='|' && echo "${names[*]}"))\$"
 }
 
 stage_valgrind() {
