@@ -4,9 +4,16 @@
 # reports each check by a line "ok - NAME" or "not ok - NAME". Stages run side by side, but for those that use the
 # same build folder.
 #
-# What runs where: GCC's programs run in full, on all pairs of contexts. Clang's and the sanitizers' run in C on a
-# sample of the pairs. The programs of the C++ headers run optimised (GCC) and with AddressSanitizer (Clang); with
-# ThreadSanitizer those run that use threads. Each file is looked at by both compilers.
+# What runs where:
+# - gcc: all programs of C, on all pairs of contexts; the tests and examples of the C++ headers, optimised, with few
+#   types of elements; each header alone; what nvcc compiles, for one virtual GPU.
+# - asan: all programs of C on a sample of the pairs, and of the C++ headers, not optimised, with few types of elements;
+#   the fuzzers. This is also where Clang's warnings of all of this are errors.
+# - tsan: of test/unit, test/fault and test/cxx the programs that use threads, and those suites of the contract in which
+#   threads meet.
+# - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of the
+#   C++ headers, with all types of elements; their machine code; programs with libc++, with all types of elements.
+#   Clang's other programs run in asan alone.
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
