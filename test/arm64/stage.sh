@@ -136,7 +136,7 @@ check_which_cuda() {
 
 # Of the C++ headers, what is about types of elements, layouts, loops and exceptions: the rest does not depend on the
 # processor, and compiling all of them takes longer than everything else of this stage.
-arm64_cxx=(half indexer kernels_elements npy static thrown view)
+arm64_cxx=(half indexer npy static thrown view)
 
 stage_arm64() {
   local status=0
