@@ -7,10 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-/* Of fake/fake.h, which is no C++. */
-struct FakeAsync;
-extern "C" void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
-
 namespace {
 
 using umem::Array;

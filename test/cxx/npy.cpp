@@ -15,10 +15,6 @@
 #include <string>
 #include <vector>
 
-/* Of fake/fake.h, which is no C++. */
-struct FakeAsync;
-extern "C" void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
-
 namespace {
 
 using umem::Array;

@@ -19,6 +19,10 @@
 extern "C" {
 #include "backends.h"
 #include "settings.h"
+
+/* Of fake/fake.h, which is no C++. */
+struct FakeAsync;
+void fake_async_fail_next(struct FakeAsync *ctx, umemStatusType type);
 }
 
 /* A new context of this row, which closes with its last handle. The empty handle where the machine lacks
