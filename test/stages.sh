@@ -8,8 +8,8 @@
 # - gcc: all programs of C, on all pairs of contexts; the tests and examples of the C++ headers with few types of
 #   elements and without bounds checks, those of loops optimised; each header alone; what nvcc compiles, for one
 #   virtual GPU.
-# - asan: all programs of C on a sample of the pairs, and of the C++ headers, not optimised, with few types of elements;
-#   the fuzzers. This is also where Clang's warnings of all of this are errors.
+# - asan: all programs of C on a sample of the pairs, and those of the C++ headers that are about memory, not optimised,
+#   with few types of elements; the fuzzers. This is also where Clang's warnings of all of this are errors.
 # - tsan: of test/unit, test/fault and test/cxx the programs that use threads, and those suites of the contract in which
 #   threads meet.
 # - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of the
@@ -56,7 +56,7 @@ export PYTHONDONTWRITEBYTECODE=1
 declare -A preset_options=(
   [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual"
   [clang]="-DUMEM_TEST_CXX_PROGRAMS=NONE"
-  [asan]="-DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
+  [asan]="-DUMEM_TEST_CXX_PROGRAMS=MEMORY -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
   [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
 )
 
