@@ -5,6 +5,7 @@
  * fresh memory and copy at the speed of the machine (bench: file to host). Writes of one file exclude
  * each other in the kernel. */
 #include "stores/store_io.h"
+#include "base/again.h"
 #include "base/disk.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -107,10 +108,9 @@ static bool write_all(umemStore *store, uint64_t offset, char const *bytes, size
       done += (size_t)n;
     } else if (n == 0 || errno != EINTR) {
       char words[128];
-      umemVirtual_fail(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s",
+      return UMEM_FAIL(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s",
                        size, offset, store->label,
                        umem_system_words(n == 0 ? EIO : errno, words, sizeof words));
-      return false;
     }
   }
   return true;
@@ -186,16 +186,17 @@ bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
  * whole file system's state is written. */
 static bool sync_name(umemStore *store) {
   int fd = umemStore_open_directory(store, O_RDONLY);
-  int error = fd >= 0 ? umem_sync(fsync, fd) : umem_sync(syncfs, store->fd);
+  int result = fd >= 0 ? UMEM_AGAIN(fsync(fd)) : UMEM_AGAIN(syncfs(store->fd));
+  int error = errno;
   if (fd >= 0) close(fd); /* read-only: nothing to lose */
-  return !error || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
+  return result == 0 || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
 }
 
 bool umemStore_flush(umemStore *store) {
   if (!store->writable) return true;
   if (!umemStore_settle(store)) return false;
-  int error = umem_sync(fdatasync, store->fd);
-  if (error) return umemStore_fail(store, umemIOError, error, "cannot flush");
+  if (UMEM_AGAIN(fdatasync(store->fd)) != 0)
+    return umemStore_fail(store, umemIOError, errno, "cannot flush");
   if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;
   if (!sync_name(store)) return false;
   __atomic_store_n(&store->unsynced_name, false, __ATOMIC_RELEASE);

@@ -4,11 +4,13 @@
  * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
+#include "base/again.h"
 #include "base/folders.h"
 #include "base/remove.h"
 #include "core/sized.h"
 #include "stores/store_kind.h"
 #include "stores/store_open.h"
+#include "core/status.h"
 #include "stores/store_replace.h"
 
 #include <fcntl.h>
@@ -157,10 +159,9 @@ static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFil
   *options = (umemFileOptions)UMEM_FILE_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFileOptions")) return false;
   if (options->reserve == umemReserveAuto || options->reserve == umemReserveNone) return true;
-  umemVirtual_fail(ctx, umemValueError,
+  return UMEM_FAIL(ctx, umemValueError,
                    "reserve is %d: neither umemReserveAuto nor umemReserveNone",
                    (int)options->reserve);
-  return false;
 }
 
 static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions const *given) {
@@ -266,15 +267,11 @@ umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *
 
 /* Where the file system cannot lock, nobody else's lock can be hurt. */
 static bool lock_file(umemStore *store) {
-  int result;
-  do result = flock(store->fd, LOCK_EX | LOCK_NB);
-  while (result != 0 && errno == EINTR);
-  if (result == 0) return true;
+  if (UMEM_AGAIN(flock(store->fd, LOCK_EX | LOCK_NB)) == 0) return true;
   if (errno == EOPNOTSUPP || errno == ENOLCK || errno == ENOSYS) return true;
   if (errno != EWOULDBLOCK) return umemStore_fail_open(store, errno, "cannot lock");
-  umemVirtual_fail(store->ctx, umemIOError, "%s has another writer, who has locked it",
+  return UMEM_FAIL(store->ctx, umemIOError, "%s has another writer, who has locked it",
                    store->label);
-  return false;
 }
 
 /* Keeps blocks off the first length bytes. */
@@ -282,8 +279,7 @@ static bool skip(umemStore *store, uint64_t length) {
   uint64_t first = (length + umemStoreGranule - 1) & ~(uint64_t)(umemStoreGranule - 1);
   store->first = first;
   if (!first || umemRange_remove(store->range, 0, first)) return true;
-  umemVirtual_fail(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
-  return false;
+  return UMEM_FAIL(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
 }
 
 /* Whether all bytes of the file have their disk space. Asked of descriptors of our own only, because it

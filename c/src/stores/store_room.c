@@ -8,6 +8,7 @@
  *
  * Space is reserved in whole pages: [first, reserved) is known to be there, so that small blocks, and
  * those that were freed, ask the system for little or nothing. */
+#include "base/again.h"
 #include "base/disk.h"
 #include "base/number.h"
 #include "core/status.h"
@@ -41,8 +42,7 @@ static bool is_zero(umemStore *store, uint64_t from, uint64_t to) {
   char bytes[page_size] = {0};
   while (from < to) {
     struct iovec piece = {bytes, umem_lesser(to - from, sizeof bytes)};
-    ssize_t n = preadv(store->fd, &piece, 1, (off_t)from);
-    if (n < 0 && errno == EINTR) continue;
+    ssize_t n = UMEM_AGAIN(preadv(store->fd, &piece, 1, (off_t)from));
     if (n <= 0) return false;
     for (ssize_t i = 0; i < n; i++)
       if (bytes[i]) return false;
@@ -112,10 +112,9 @@ bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t needed = to - from - there;
   if (needed <= available) return true;
   char words[128];
-  umemVirtual_fail(store->ctx, umemMemoryError,
+  return UMEM_FAIL(store->ctx, umemMemoryError,
                    "cannot reserve space in %s: %s (%" PRIu64 " bytes needed, %" PRIu64 " free)",
                    store->label, umem_system_words(ENOSPC, words, sizeof words), needed, available);
-  return false;
 }
 
 /* ---- reserving ---- */

@@ -5,6 +5,8 @@
  * meanwhile. Into holes they are written while nobody else can have the file open, because somebody else
  * may write there too. */
 #include "stores/store_zeros.h"
+#include "core/status.h"
+#include "base/again.h"
 #include "base/number.h"
 
 #include <linux/fiemap.h>
@@ -27,10 +29,9 @@ static ssize_t write_zeros(umemStore *store, uint64_t at, uint64_t size) {
     pieces[count] = (struct iovec){(void *)(uintptr_t)zeros, umem_lesser(left, zero_page)};
     left -= pieces[count].iov_len;
   }
-  ssize_t n;
   bool behind = at == UINT64_MAX;
-  do n = pwritev2(store->fd, pieces, count, behind ? 0 : (off_t)at, behind ? RWF_APPEND : 0);
-  while (n < 0 && errno == EINTR);
+  ssize_t n = UMEM_AGAIN(
+      pwritev2(store->fd, pieces, count, behind ? 0 : (off_t)at, behind ? RWF_APPEND : 0));
   if (n == 0) errno = EIO;
   return n > 0 ? n : -1;
 }
@@ -165,11 +166,10 @@ static int fill_hole(umemStore *store, uint64_t *from, uint64_t to) {
 }
 
 static bool refuse_holes(umemStore *store) {
-  umemVirtual_fail(store->ctx, umemNotSupportedError,
+  return UMEM_FAIL(store->ctx, umemNotSupportedError,
                    "cannot reserve space in the holes of %s: its file system has no fallocate, and "
                    "others may write there; umemReserveNone (reserve=none) does without",
                    store->label);
-  return false;
 }
 
 /* What is no hole at first sight is none. */
