@@ -22,7 +22,7 @@ typedef enum InjectCall {
   callNameless,  /* those with O_TMPFILE, for inject_lacking alone */
   callLink,      /* link, linkat */
   callTemporary, /* mkostemp */
-  callUnlink,    /* unlink: the file goes, and the call fails, so that tests leave nothing */
+  callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
   callRead,      /* pread */
   callWrite,     /* pwrite, pwritev2 */
   callPeek,      /* preadv: looks whether others have appended */
@@ -31,7 +31,7 @@ typedef enum InjectCall {
   callDataSync,  /* fdatasync */
   callSync,      /* fsync, syncfs */
   callMapSync,   /* msync */
-  callClose,     /* close: the descriptor is closed, and the call fails, as on Linux */
+  callClose,     /* close: the descriptor is closed and the failure told, as Linux does it */
   callLock,      /* flock */
   callStat,      /* fstat, fstatvfs, statfs, fstatfs */
   callThread,    /* pthread_create */

@@ -9,9 +9,8 @@
 umemVirtual *umemKind_check(void *ctx, umemKind const *kind) {
   umemVirtual *self = umem_guard(ctx);
   if (!self || self->vptr == kind->scheme.vtbl) return self;
-  umemVirtual_fail(self, umemTypeError, "this %s is no umem%s", umem_get_device_name(self),
-                   kind->label);
-  return NULL;
+  return UMEM_FAIL_NULL(self, umemTypeError, "this %s is no umem%s", umem_get_device_name(self),
+                        kind->label);
 }
 
 /* ---- options of names ---- */

@@ -4,8 +4,10 @@
 
 #include <umem/base.h>
 
-/* umemVirtual_fail, as an expression that is false: for functions that return whether they have succeeded. */
+/* umemVirtual_fail as an expression, for functions that return whether they have succeeded, and for those that
+ * return a pointer. */
 #define UMEM_FAIL(...) (umemVirtual_fail(__VA_ARGS__), false)
+#define UMEM_FAIL_NULL(...) (umemVirtual_fail(__VA_ARGS__), NULL)
 
 /* Copies what was recorded on ctx to text, UMEM_MESSAGE_SIZE bytes. Unlike umem_get_message it uses up
  * none of the texts that were handed out to the program. */

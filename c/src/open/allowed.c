@@ -8,21 +8,13 @@
 
 /* ---- names ---- */
 
-static bool has_word(char const *words, char const *word) {
-  size_t length = strlen(word);
-  while (*(words += strspn(words, " "))) {
-    size_t next = strcspn(words, " ");
-    if (next == length && !strncmp(words, word, length)) return true;
-    words += next;
-  }
-  return false;
-}
-
 /* A scheme of the program can open any file. So if folders limit the files, the caller must allow that scheme
  * by name. */
 static bool allows_scheme(umemAllowed const *allowed, umemScheme const *scheme) {
   bool known = umem_is_own_scheme(scheme) || !allowed->limits_files;
-  if (allowed->schemes ? has_word(allowed->schemes, scheme->name) : known) return true;
+  if (allowed->schemes ? umem_word_index(allowed->schemes, scheme->name, strlen(scheme->name)) >= 0
+                       : known)
+    return true;
   return UMEM_FAIL(NULL, umemValueError, "the scheme \"%s\" is not allowed here", scheme->name);
 }
 

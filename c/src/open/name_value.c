@@ -135,8 +135,7 @@ static bool read_share(char const *text, double *share) {
 
 /* ---- words ---- */
 
-/* The index in words of the word text, which has length bytes; -1 if it is not one of them. */
-static int word_index(char const *words, char const *text, size_t length) {
+int umem_word_index(char const *words, char const *text, size_t length) {
   for (int index = 0;; index++) {
     size_t have = strcspn(words, " ");
     if (have == length && !memcmp(words, text, length)) return index;
@@ -146,7 +145,7 @@ static int word_index(char const *words, char const *text, size_t length) {
 }
 
 static bool read_word(char const *words, char const *text, uint64_t *number) {
-  int index = word_index(words, text, strlen(text));
+  int index = umem_word_index(words, text, strlen(text));
   *number = (uint64_t)(index < 0 ? 0 : index);
   return index >= 0;
 }
@@ -154,7 +153,7 @@ static bool read_word(char const *words, char const *text, uint64_t *number) {
 static bool read_words(char const *words, char const *text, uint64_t *bits) {
   for (*bits = 0;; text++) {
     size_t length = strcspn(text, ",");
-    int index = word_index(words, text, length);
+    int index = umem_word_index(words, text, length);
     if (index < 0) return false;
     *bits |= UINT64_C(1) << index;
     text += length;

@@ -33,10 +33,8 @@ static size_t size_of_all(umemName const *name) {
 static umemOpened *make_room(umemName const *name) {
   size_t size = size_of_all(name);
   umemOpened *opened = size ? calloc(1, size) : NULL;
-  if (!opened) {
-    umemVirtual_fail(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
-    return NULL;
-  }
+  if (!opened)
+    return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
   opened->count = name->count;
   opened->forks = umem_fork_count();
   char *place = (char *)(opened + 1);

@@ -4,8 +4,8 @@
  * far beyond its end, so that growth needs no further call and blocks never move; the kernel lets a
  * page be used as soon as the file reaches it. Copies and sets go through the descriptor and cannot
  * fault, whatever others do to the file. */
-#include "core/status.h"
 #include "stores/store_blocks.h"
+#include "core/status.h"
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
@@ -183,13 +183,13 @@ static char *map_aligned(umemStore const *store, size_t room, size_t alignment) 
     errno = error;
     return NULL;
   }
-  /* What is left on either side is only numbers: if it could not be unmapped, nothing is lost. */
+  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. */
   if (below) munmap(start, below);
   munmap(base + room, alignment - below);
   return base;
 }
 
-/* Takes as much address space as there is up to what is wanted, but more than the file has. */
+/* Maps room_wanted bytes, or less where there is less address space, but always more than the file has. */
 static bool map(umemStore *store) {
   uint64_t length;
   if (!umemStore_measure(store, &length)) return false;

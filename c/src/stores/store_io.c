@@ -44,8 +44,7 @@ static void fail_read(Read const *read, int error) {
                    umem_system_words(error, words, sizeof words));
 }
 
-/* The end of the file came before the end of the range. Either the caller asks for what never was, or
- * somebody has taken away what was there. */
+/* Reports that the file ends before the range: another process has cut it, or the range was never in it. */
 static void fail_past_end(Read const *read) {
   umemStore *store = read->store;
   umemLock_acquire(&store->lock);
@@ -123,7 +122,7 @@ bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_
 
 /* ---- buffers ---- */
 
-/* Host memory of nbytes, or NULL: callers do with a small buffer of their own then. */
+/* Host memory of nbytes, or NULL: callers then use a small buffer of their own. */
 static char *take_buffer(umemStore *store, size_t nbytes) {
   umemAttempt ignored;
   umemAttempt_begin(&ignored);

@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
 /* The numbers of linux/magic.h and of the kernel's sources, which do not change. */
@@ -42,14 +41,18 @@ static bool stores(umemStore *store, struct statfs const *disk) {
                    store->label, name);
 }
 
+bool umemStore_check_mode(umemStore const *store, mode_t mode) {
+  return S_ISREG(mode) ||
+         UMEM_FAIL(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
+                   S_ISDIR(mode) ? "a directory" : "a device, a pipe or a socket");
+}
+
 bool umemStore_check_kind(umemStore *store) {
   struct stat st;
   struct statfs disk;
   if (fstat(store->fd, &st) != 0 || UMEM_AGAIN(fstatfs(store->fd, &disk)) != 0)
     return umemStore_fail(store, umemIOError, errno, "cannot examine");
-  if (S_ISREG(st.st_mode)) return stores(store, &disk);
-  return UMEM_FAIL(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
-                   S_ISDIR(st.st_mode) ? "a directory" : "a device, a pipe or a socket");
+  return umemStore_check_mode(store, st.st_mode) && stores(store, &disk);
 }
 
 /* The folder in which a file of this path would be created. False where it has no room. */

@@ -83,8 +83,7 @@ static int open_retrying(char const *path, int flags, mode_t permissions) {
   }
 }
 
-/* The directory that holds the new file at path, symbolic links followed; NULL when it cannot be
- * told. Taken now, because the program may change its working directory before it flushes. */
+/* The directory that holds the new file at path, symbolic links followed; NULL if it is unknown. Looked up now, because the program may change its working directory before it flushes. */
 static char *directory_of(char const *path) {
   char *whole = realpath(path, NULL);
   char *slash = whole ? strrchr(whole, '/') : NULL;
@@ -168,10 +167,7 @@ static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions con
   umemFileOptions options;
   if (!read_options(ctx, given, &options)) return NULL;
   umemStore *store = calloc(1, sizeof *store);
-  if (!store) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
-    return NULL;
-  }
+  if (!store) return UMEM_FAIL_NULL(ctx, umemMemoryError, "no memory for a new context");
   store->ctx = ctx;
   store->fd = -1;
   store->limit = store_end;
@@ -197,17 +193,14 @@ static umemStore *kept_if(bool good, umemStore *store) {
 umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode_text,
                           umemFileOptions const *options, bool mapped) {
   Mode mode;
-  if (!parse_mode(mode_text, &mode)) {
-    umemVirtual_fail(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
-                     mode_text ? mode_text : "NULL");
-    return NULL;
-  }
+  if (!parse_mode(mode_text, &mode))
+    return UMEM_FAIL_NULL(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
+                          mode_text ? mode_text : "NULL");
   bool scratch = !filename;
-  if (scratch ? !mode.empty || !mode.read : !*filename) {
-    umemVirtual_fail(ctx, umemValueError,
-                     scratch ? "a scratch file (no name) has mode w+" : "the file name is empty");
-    return NULL;
-  }
+  if (scratch ? !mode.empty || !mode.read : !*filename)
+    return UMEM_FAIL_NULL(ctx, umemValueError,
+                          scratch ? "a scratch file (no name) has mode w+"
+                                  : "the file name is empty");
   if (mapped) mode.read = true;
   umemStore *store = create(ctx, filename, options);
   if (!store) return NULL;
@@ -223,10 +216,8 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
 }
 
 umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
-  if (!filename || !*filename) {
-    umemVirtual_fail(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
-    return NULL;
-  }
+  if (!filename || !*filename)
+    return UMEM_FAIL_NULL(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
   umemStore *store = create(ctx, filename, NULL);
   if (!store) return NULL;
   store->readable = store->writable = true;

@@ -14,7 +14,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -29,8 +28,7 @@ typedef struct umemReplace {
 /* ---- failures ---- */
 
 static bool fail(umemReplace const *replace, int error, char const *what) {
-  return umemStore_fail(replace->store, error == ENOMEM ? umemMemoryError : umemIOError, error,
-                        what);
+  return umemStore_fail_open(replace->store, error, what);
 }
 
 /* ---- finding the file ---- */
@@ -75,18 +73,11 @@ static int follow(umemReplace *replace, char const *path) {
   return error;
 }
 
-static bool check_regular(umemReplace const *replace, struct stat const *old) {
-  if (S_ISREG(old->st_mode)) return true;
-  return UMEM_FAIL(replace->store->ctx, umemIOError, "%s is %s, not a regular file",
-                   replace->store->label,
-                   S_ISDIR(old->st_mode) ? "a directory" : "a device, a pipe or a socket");
-}
-
 /* No file is where path leads. The system may see one all the same, as links of /proc lead to pipes, and
  * to files without a name, which cannot be replaced; or another process has just made it. */
 static bool check_missing(umemReplace const *replace, char const *path, struct stat *old) {
   if (stat(path, old) == 0)
-    return check_regular(replace, old) &&
+    return umemStore_check_mode(replace->store, old->st_mode) &&
            (old->st_nlink || fail(replace, ENOENT, "cannot replace"));
   old->st_mode = 0;
   return errno == ENOENT || fail(replace, errno, "cannot open");
@@ -97,12 +88,13 @@ static bool check_missing(umemReplace const *replace, char const *path, struct s
 static bool find(umemReplace *replace, struct stat *old) {
   char const *path = replace->store->path;
   int error = follow(replace, path);
-  if (error == EISDIR && stat(path, old) == 0) return check_regular(replace, old);
+  if (error == EISDIR && stat(path, old) == 0)
+    return umemStore_check_mode(replace->store, old->st_mode);
   if (error) return fail(replace, error, "cannot open");
   if (fstatat(replace->file.folder, replace->file.name, old, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT ? check_missing(replace, path, old)
                            : fail(replace, errno, "cannot examine");
-  return check_regular(replace, old) &&
+  return umemStore_check_mode(replace->store, old->st_mode) &&
          (faccessat(replace->file.folder, replace->file.name, W_OK, AT_EACCESS) == 0 ||
           fail(replace, errno, "cannot replace"));
 }

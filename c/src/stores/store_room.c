@@ -51,9 +51,9 @@ static bool is_zero(umemStore *store, uint64_t from, uint64_t to) {
   return true;
 }
 
-/* Whether nothing was written to [from, to), by which the file has grown just now. Others append behind
- * the end, so that what they added before it was moved lies in there; what they add later does not. Some
- * file systems say that the piece with the last byte holds data, so that short pieces are looked into.
+/* Whether nobody has written to [from, to), by which this context has just made the file longer. Others
+ * append at the end of the file: what they wrote before is in this range, what they write later is behind it.
+ * Some file systems report the piece with the last byte as data, so short pieces are read.
  * Moves the file offset, which only a descriptor that was taken over shares with others. */
 static bool is_blank(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t const short_piece = 4 * page_size;
@@ -104,8 +104,8 @@ static bool perhaps_there(umemStore *store, uint64_t from, uint64_t to, uint64_t
   return true;
 }
 
-/* A disk that says that nothing at all is free is asked all the same: it may not count, and a request
- * that it refuses takes nothing. */
+/* A disk that reports no free space at all counts as unlimited: it may keep no count, and a reservation that
+ * it refuses takes nothing. */
 bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t available, there = 0;
   if (!free_on_disk(store, &available) || !perhaps_there(store, from, to, &there)) return false;

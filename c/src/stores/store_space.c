@@ -1,8 +1,8 @@
 /* store_space.c - which bytes of the file belong to whom.
  *
- * Placement is the range allocator's alone and knows nothing of the file, so that it is the same in
- * all modes. What the file must provide for a block is asked for afterwards (store_room.c); when it
- * cannot, the block is freed again. */
+ * The range allocator alone places blocks. It knows nothing of the file, so that placement is the same in all
+ * modes. Then the file must get length and space for the block (store_room.c); if it cannot, the block is freed
+ * again. */
 #include "stores/store_space.h"
 #include "core/status.h"
 #include "base/disk.h"
@@ -39,7 +39,7 @@ static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
                    to - from, from, store->label, store->length);
 }
 
-/* While the context is being built, what cannot be had is refused, and the rest waits for the commit. */
+/* Before the commit: refuses only blocks that the disk cannot have room for. */
 static bool may_have_all(umemStore *store) {
   uint64_t from, to;
   umemStore_span(store, &from, &to); /* the new block is one of them */
@@ -105,8 +105,8 @@ bool umemStore_free(umemStore *store, uint64_t offset) {
   return freed;
 }
 
-/* Gives back what is free in [from, to), which is neither below what others have added nor past the end
- * that the context knows; *keep bytes of it stay. */
+/* Gives back the disk space of the free range [from, to), but not that of bytes of others, or past the end
+ * that the context knows. The first *keep bytes stay, and *keep becomes what is left of them. */
 static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *keep) {
   bool last = to >= store->length;
   from = umem_greater(from, store->original);
@@ -151,8 +151,7 @@ static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umem
   return true;
 }
 
-/* A block that shrinks by less than a half stays where it is. A file that is only read holds the
- * moved bytes already: whoever wrote it has moved them. */
+/* A block that shrinks by less than a half stays where it is. In a file that is only read nothing is copied: the writer of the file has moved the bytes. */
 uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
   umemAttempt held;
   umemRangeItem block;

@@ -38,8 +38,8 @@ static ssize_t write_zeros(umemStore *store, uint64_t at, uint64_t size) {
 
 /* ---- behind the end ---- */
 
-/* Takes added bytes, all that were added behind length, away again. Others who have added some as well
- * leave the file longer than both, and nothing is cut then. */
+/* Takes the added bytes behind length away again. If others have appended as well, the file is longer than
+ * that, and nothing is cut. */
 static void take_back(umemStore *store, uint64_t length, uint64_t added) {
   uint64_t now;
   if (!added || !umemStore_isolate(store)) return;
@@ -59,7 +59,7 @@ static bool skip_to(umemStore *store, uint64_t to, uint64_t *now) {
 }
 
 /* Appends zeros until the file, now of *length bytes, reaches to `to`; a gap before from may become a
- * hole. What the file has grown by beyond that, others have added. */
+ * hole. If the file grows by more than that, others have appended. */
 static bool append_zeros(umemStore *store, uint64_t from, uint64_t to, uint64_t *length) {
   uint64_t now = *length, added = 0;
   if (from > now && skip_to(store, from, &now)) added = from - now;
@@ -172,7 +172,7 @@ static bool refuse_holes(umemStore *store) {
                    store->label);
 }
 
-/* What is no hole at first sight is none. */
+/* Looks without FIEMAP_FLAG_SYNC first, which costs less. */
 static bool fill_holes(umemStore *store, uint64_t from, uint64_t to) {
   for (;;) {
     uint64_t end;

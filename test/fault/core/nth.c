@@ -28,8 +28,8 @@ enum {
 
 /* What the library owes the caller when a call fails. */
 typedef enum Duty {
-  dutyReport, /* a status: success would be wrong */
-  dutyDo,     /* to do without */
+  dutyTell, /* a status: success would be wrong */
+  dutyDo,   /* to do without */
   dutyEither
 } Duty;
 
@@ -52,34 +52,34 @@ static Fault const faults[] = {
     {callOpen, EMFILE, dutyEither, dutyEither, TYPE(umemIOError), words, callNone},
     {callOpen, EACCES, dutyEither, dutyEither, TYPE(umemIOError), words, callNone},
     {callOpen, EINTR, dutyDo, dutyEither, TYPE(umemIOError), words, callNone},
-    {callTemporary, EACCES, dutyReport, dutyReport, TYPE(umemIOError), words, callOpen},
-    {callUnlink, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callOpen},
-    {callRead, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callNone},
+    {callTemporary, EACCES, dutyTell, dutyTell, TYPE(umemIOError), words, callOpen},
+    {callUnlink, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callOpen},
+    {callRead, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
     {callRead, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
-    {callWrite, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callNone},
-    {callWrite, ENOSPC, dutyReport, dutyReport, diskType, words, callNone},
+    {callWrite, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
+    {callWrite, ENOSPC, dutyTell, dutyTell, diskType, words, callNone},
     {callWrite, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
     {callPeek, EIO, dutyDo, dutyDo, 0, noWords, callNone},
     {callReserve, ENOSPC, dutyEither, dutyEither, diskType, words, callNone},
     {callReserve, EIO, dutyEither, dutyEither, diskType, words, callNone},
     {callReserve, EOPNOTSUPP, dutyDo, dutyDo, 0, noWords, callNone},
     {callReserve, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
-    {callLength, EIO, dutyReport, dutyReport, diskType, words, callNone},
-    {callLength, EFBIG, dutyReport, dutyReport, diskType, words, callNone},
+    {callLength, EIO, dutyTell, dutyTell, diskType, words, callNone},
+    {callLength, EFBIG, dutyTell, dutyTell, diskType, words, callNone},
     {callLength, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
     {callLength, EIO, dutyEither, dutyEither, diskType, words, callReserve},
     {callLength, ENOSPC, dutyEither, dutyEither, diskType, words, callReserve},
-    {callWrite, ENOSPC, dutyReport, dutyReport, diskType, words, callReserve},
-    {callDataSync, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callNone},
-    {callDataSync, ENOSPC, dutyReport, dutyReport, diskType, words, callNone},
+    {callWrite, ENOSPC, dutyTell, dutyTell, diskType, words, callReserve},
+    {callDataSync, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
+    {callDataSync, ENOSPC, dutyTell, dutyTell, diskType, words, callNone},
     {callDataSync, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
-    {callSync, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callNone},
+    {callSync, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
     {callSync, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
-    {callMapSync, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callNone},
+    {callMapSync, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
     {callClose, EIO, dutyEither, dutyEither, TYPE(umemIOError), words, callNone},
-    {callLock, EWOULDBLOCK, dutyReport, dutyReport, TYPE(umemIOError), noWords, callNone},
+    {callLock, EWOULDBLOCK, dutyTell, dutyTell, TYPE(umemIOError), noWords, callNone},
     {callLock, EOPNOTSUPP, dutyDo, dutyDo, 0, noWords, callNone},
-    {callStat, EIO, dutyReport, dutyReport, TYPE(umemIOError), words, callNone},
+    {callStat, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
     {callStat, EINTR, dutyEither, dutyEither, TYPE(umemIOError), words, callNone},
     {callThread, EAGAIN, dutyDo, dutyDo, 0, noWords, callNone},
 };
@@ -115,13 +115,13 @@ static void check_silent(Trial *trial) {
 
 static Duty duty_of(Scenario const *scenario, Fault const *fault, bool lasting) {
   bool last_close = fault->call == callClose && scenario->kind == scenarioDestructs;
-  if (last_close) return dutyReport; /* only here is it known that all was written */
+  if (last_close) return dutyTell; /* only here is it known that all was written */
   return lasting ? fault->lasting : fault->once;
 }
 
 static void check_duty(Trial *trial, Fault const *fault, Duty duty) {
   if (trial->result == umemOK) {
-    REQUIRE(trial, duty != dutyReport);
+    REQUIRE(trial, duty != dutyTell);
     check_silent(trial);
   } else {
     REQUIRE(trial, duty != dutyDo);

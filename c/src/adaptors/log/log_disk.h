@@ -34,7 +34,7 @@ typedef struct umemLogBefore {
 
 int umemLogDisk_look(int fd, umemLogBefore *before);
 
-/* Whether the file may be begun anew: empty, or a log. */
+/* Whether the file may become a new log: it is empty, or a log. */
 bool umemLogDisk_is_log(umemLogBefore const *before);
 
 /* Whether the disk says that it has room for a file of this length. To be asked first: an attempt to

@@ -56,7 +56,7 @@ static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
   return UMEM_FAIL(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
 }
 
-/* Reads what the file is, and whether it may be begun anew. */
+/* Reads what is in the file, and whether it may become a new log. */
 static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
   int error = umemLogDisk_look(fd, before);
   if (error) return fail_with_words(ctx, "read", filename, error);
@@ -161,8 +161,8 @@ static int get_ready(umemLogFile *file) {
                      : umemNewFile_publish(&file->draft);
 }
 
-/* Begins the log that is there anew, with the contexts and records that there are by now. Whoever reads it
- * meanwhile finds the old one, or a new one with fewer of them. Returns an errno; the file is as it was then.
+/* Replaces the existing log by the new one, with the contexts and records that it has by now. A reader meanwhile
+ * finds the old log, or the new one with fewer of them. Returns an errno; the file is as it was then.
  * insists: it does not fail. Then the header goes through the mapping where the system refuses to write it,
  * and what is too long stays so. */
 static int begin_anew(umemLogFile *file, bool insists) {
@@ -257,10 +257,7 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNe
   if (!lock_file(fd, ctx, filename)) return NULL;
   size_t name_size = strlen(filename) + 1;
   umemLogFile *file = calloc(1, sizeof *file + name_size);
-  if (!file) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a log");
-    return NULL;
-  }
+  if (!file) return UMEM_FAIL_NULL(ctx, umemMemoryError, "no memory for a log");
   uint64_t capacity = capacity_of(max_bytes);
   *file = (umemLogFile){.mask = capacity - 1,
                         .length = (size_t)(umemLog_ring_at + capacity * sizeof(umemLogRecord)),
@@ -392,8 +389,8 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
   return file;
 }
 
-/* No context writes any more: the file has its end, and may be begun anew; what was not committed is undone
- * before. In a child of fork the lock and the header are the parent's. */
+/* No context writes any more: completes the file, so that it may become a new log. Undoes what was not
+ * committed. In a child of fork the lock and the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;

@@ -82,7 +82,7 @@ void umemLogFile_note_end(umemLogFile *file, uint16_t number);
 /* Writes a record, which gets its number, time and thread. */
 void umemLogFile_put(umemLogFile *file, umemLogRecord *record);
 
-/* Writes a record anew after its number was given, if it is still in the ring. */
+/* Writes a record that has its number once more, if it is still in the ring. */
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record);
 
 #endif
