@@ -59,7 +59,8 @@ int main(int argc, char **argv) {
   if (argc == 2 && std::strncmp(argv[1], option, std::strlen(option)) == 0) {
     std::string const filter = filter_of_file(argv[1] + std::strlen(option));
     if (filter.empty()) {
-      std::fprintf(stderr, "%s: no test is in the file %s\n", argv[0], argv[1] + std::strlen(option));
+      std::fprintf(stderr, "%s: no test is in the file %s\n", argv[0],
+                   argv[1] + std::strlen(option));
       return 2;
     }
     if (testing::GTEST_FLAG(filter) == "*") testing::GTEST_FLAG(filter) = filter;
