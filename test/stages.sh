@@ -247,27 +247,26 @@ nvcc_compiles_programs() {
   done
 }
 
-# Writes a C++ file that includes all C++ headers, which only become code where something includes them.
-write_unit_of_headers() {
-  find cxx/include -name '*.hpp' -printf '#include <%P>\n' | sort > "$1"
-  [ -s "$1" ]
-}
-
 stage_tidy() {
   cmake --preset gcc -B "$build/tidy" # how each file is compiled; nothing is built
   mkdir -p "$build/tidy/units"
   python3 test/style/tidy.py "$build/tidy" "$build/tidy/units" "$jobs"
 }
 
-# The tests of the C++ headers are left out: cppcheck does not know the macros of GoogleTest.
+# The C++ headers are one unit, and the programs in C++ another. The tests of the C++ headers are left out: cppcheck
+# does not know the macros of GoogleTest.
 stage_cppcheck() {
-  write_unit_of_headers "$build/cppcheck.cpp"
+  local units=$build/cppcheck in_c programs
+  mkdir -p "$units"
+  readarray -t in_c < <(find c/src test examples doc -name '*.c')
+  readarray -t programs < <(find test examples doc -name '*.cpp' -not -path 'test/cxx/*')
+  python3 test/style/cxx_units.py "$units/headers.cpp" "$units/programs.cpp" "${programs[@]}"
   check "cppcheck finds nothing" \
     cppcheck --quiet --std=c11 --std=c++17 --enable=warning,performance,portability --inline-suppr \
     --suppress=missingIncludeSystem --suppress=uninitdata --suppress=normalCheckLevelMaxBranches --error-exitcode=1 -j "$jobs" \
-    --suppressions-list=test/style/cppcheck.supp -itest/cxx \
+    --suppressions-list=test/style/cppcheck.supp \
     -D_GNU_SOURCE -D__cpp_exceptions -Ic/include -Icxx/include -Ic/src -Itest -Idoc/examples/your-own \
-    c/src test bench examples doc "$build/cppcheck.cpp"
+    "${in_c[@]}" bench "$units/headers.cpp" "$units/programs.cpp"
 }
 
 stage_docs() {
