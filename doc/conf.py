@@ -4,6 +4,7 @@ import pathlib
 import re
 import textwrap
 
+from breathe.parser import DoxygenCompoundParser
 from docutils import nodes
 
 _here = pathlib.Path(__file__).parent
@@ -40,6 +41,21 @@ html_static_path = ["_static"]
 html_css_files = ["umem.css"]
 html_show_sphinx = False
 html_copy_source = False
+
+
+_parse = DoxygenCompoundParser.parse
+_parsed = {}
+
+
+def _parse_once(self, refid):
+    """For each name on a page Breathe asks for all files of Doxygen, and each time when they were written: a fifth
+    of the time of a build, in which they stay as they are."""
+    if refid not in _parsed:
+        _parsed[refid] = _parse(self, refid)
+    return _parsed[refid]
+
+
+DoxygenCompoundParser.parse = _parse_once
 
 
 def _tidy_code(app, doctree):

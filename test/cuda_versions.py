@@ -10,7 +10,7 @@ run on all of them: the installed package relies on that.
 Prints a line "ok - ", "not ok - " or "skipped - " for each version. A version that cannot be downloaded is
 skipped.
 
-Usage: cuda_versions.py FOLDER_TO_BUILD_IN
+Usage: cuda_versions.py FOLDER_TO_BUILD_IN PYTHON_WITH_PIP
 """
 import subprocess
 import sys
@@ -39,21 +39,13 @@ def run(*command, **options):
     return done.stdout
 
 
-def venv(folder):
-    """The Python of a virtual environment, for its pip: the system's may refuse to be used."""
-    python = folder / "pip" / "bin" / "python"
-    if not python.exists() and run(sys.executable, "-m", "venv", folder / "pip") is None:
-        sys.exit("not ok - a virtual environment for pip")
-    return python
-
-
 def unpacked(folder, package, release):
     """The folder of a package's files, downloaded if it is not there; None if it cannot be."""
     target = folder / f"{package}-{release}"
     if target.is_dir():
         return target
     wheels = folder / "wheels"
-    if run(venv(folder), "-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps",
+    if run(sys.argv[2], "-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps",
            "--only-binary=:all:", "--dest", wheels, f"{package}=={release}") is None:
         return None
     [wheel] = wheels.glob(f"{package.replace('-', '_')}-{release}-*.whl")
@@ -121,7 +113,7 @@ def check(version, oldest, oldest_table):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     folder = Path(sys.argv[1]).resolve()
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,12 @@
 # - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of the
 #   C++ headers, with all types of elements; their machine code; programs with libc++, with all types of elements.
 #   Clang's other programs run in asan alone.
-# - arm64: what depends on the processor.
-# - install: umem as the documentation has users build it, and the examples optimised; examples runs them with sanitizers.
+# - arm64: what depends on the processor: the contract, each context by itself; of test/unit the rooms base, core, stores
+#   and pool; of the C++ headers what arm64_cxx names.
+# - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
+#   with sanitizers, and runs them.
+# - cuda: builds with and without CUDA; the examples and the tests on GPUs as nvcc reads them.
+# - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
@@ -39,7 +43,7 @@ declare -A stage_needs=(
   [format]="python"
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
-  [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python3 venv"
+  [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
@@ -220,7 +224,7 @@ stage_cuda() {
   run_tests "$build/cuda-off" ctest --tests-regex '^contract\.refusal$'
   check "examples say that the build is without CUDA" example_tells_of_no_cuda
   check "test/run --gpu says that there is no GPU" gpu_tests_need_a_gpu
-  python3 test/cuda_versions.py "$build/cuda-versions"
+  python3 test/cuda_versions.py "$build/cuda-versions" "$python/bin/python"
 
   if ! find_nvcc; then
     echo "skipped - a build with CUDA: there is no nvcc"
@@ -232,7 +236,7 @@ stage_cuda() {
 
 # What users and the tests on GPUs compile with nvcc, below the folder $1.
 nvcc_compiles_programs() {
-  local architecture kernel=$1/kernel program
+  local architecture kernel=$1/kernel
   for architecture in sm_80 sm_90; do
     check "nvcc compiles kernels on memory of umem for $architecture" \
       compile_program kernel "$kernel.o" -arch=$architecture
@@ -241,34 +245,33 @@ nvcc_compiles_programs() {
   check "nvcc compiles them for a default stream per thread" \
     compile_program kernel "$kernel.o" -arch=sm_90 --default-stream per-thread
   check "nvcc compiles the program of faults" compile_program faults "$1/faults.o" -arch=sm_90
-  # That they compile is the question, not into what: the host's part takes half of the time.
-  for program in calls pairs captures loops device; do
-    check "nvcc compiles order_$program" compile_order_program "$program" \
-      "$1/order_$program.o" -arch=sm_90 --default-stream per-thread -Xcompiler -fsyntax-only
-  done
-}
-
-# Writes a C++ file that includes all C++ headers, which only become code where something includes them.
-write_unit_of_headers() {
-  find cxx/include -name '*.hpp' -printf '#include <%P>\n' | sort > "$1"
-  [ -s "$1" ]
+  # That they compile is the question, not into what: headers and the host's part take most of the time.
+  python3 test/style/cxx_units.py "$1/headers.cpp" "$1/programs.cu" test/gpu/order_*.cu examples/*.cpp
+  check "nvcc compiles the programs of the tests on GPUs and the examples" \
+    compile_with_nvcc "$1/programs.cu" "$1/programs.o" -I"$root"/{cxx/include,c/src,test/gpu,examples} -arch=sm_90 \
+    --default-stream per-thread -Xcompiler -fsyntax-only,-Wno-return-type # main may end without, but in no namespace
 }
 
 stage_tidy() {
-  cmake --preset gcc -B "$build/tidy" # how each file is compiled; nothing is built
+  cmake --preset gcc -B "$build/tidy" -DUMEM_CUDA_PROGRAMS=OFF # how each file is compiled; nothing is built
   mkdir -p "$build/tidy/units"
   python3 test/style/tidy.py "$build/tidy" "$build/tidy/units" "$jobs"
 }
 
-# The tests of the C++ headers are left out: cppcheck does not know the macros of GoogleTest.
+# The C++ headers are one unit, and the programs in C++ another. The tests of the C++ headers are left out: cppcheck
+# does not know the macros of GoogleTest.
 stage_cppcheck() {
-  write_unit_of_headers "$build/cppcheck.cpp"
+  local units=$build/cppcheck in_c programs
+  mkdir -p "$units"
+  readarray -t in_c < <(find c/src test examples doc -name '*.c')
+  readarray -t programs < <(find test examples doc -name '*.cpp' -not -path 'test/cxx/*')
+  python3 test/style/cxx_units.py "$units/headers.cpp" "$units/programs.cpp" "${programs[@]}"
   check "cppcheck finds nothing" \
     cppcheck --quiet --std=c11 --std=c++17 --enable=warning,performance,portability --inline-suppr \
     --suppress=missingIncludeSystem --suppress=uninitdata --suppress=normalCheckLevelMaxBranches --error-exitcode=1 -j "$jobs" \
-    --suppressions-list=test/style/cppcheck.supp -itest/cxx \
+    --suppressions-list=test/style/cppcheck.supp \
     -D_GNU_SOURCE -D__cpp_exceptions -Ic/include -Icxx/include -Ic/src -Itest -Idoc/examples/your-own \
-    c/src test bench examples doc "$build/cppcheck.cpp"
+    "${in_c[@]}" bench "$units/headers.cpp" "$units/programs.cpp"
 }
 
 stage_docs() {
@@ -301,7 +304,8 @@ stage_install() {
 # matter here, and -O0 compiles in half of the time.
 stage_bench() {
   rm -f "$build"/bench/*.json
-  cmake -S . -B "$build/bench" -G Ninja -DUMEM_WERROR=ON -DCMAKE_{C,CXX}_FLAGS_RELEASE="-O0 -DNDEBUG"
+  cmake -S . -B "$build/bench" -G Ninja -DUMEM_WERROR=ON -DUMEM_TEST_PCH=ON -DUMEM_CUDA_PROGRAMS=OFF \
+    -DCMAKE_{C,CXX}_FLAGS_RELEASE="-O0 -DNDEBUG"
   UMEM_BENCH_BUILD=$build/bench bench/run once
   python3 test/bench_results.py "$build/bench/calls.json" "$build/bench/ratios.json"
 }

@@ -95,7 +95,7 @@ class Pieces(InFolder):
                 numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), array)
 
     def test_arrays_larger_than_the_usual_piece(self):
-        array = numpy.random.default_rng(1).integers(0, 2**63, 5 << 20, dtype=numpy.uint64)
+        array = numpy.random.default_rng(1).integers(0, 2**63, 5 << 19, dtype=numpy.uint64)
         numpy.save(self.folder / "in.npy", array)
         done = self.stage("in.npy", "out.npy")
         self.assertEqual(done.returncode, IDENTICAL, done.stderr)

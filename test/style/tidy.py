@@ -3,27 +3,30 @@
 headers, and on one of all programs in C++ but the tests, of which some stand for all.
 
 One unit for all programs takes a fifth of the time that a unit for each takes, as most of that goes to the headers.
-It leaves out a check whose time grows with the square of a unit's size; the headers have it.
+It leaves out a check whose time grows with the square of a unit's size, and the slowest of the others; the headers
+have them.
 
 Usage: tidy.py BUILD_FOLDER FOLDER_FOR_UNITS JOBS
 """
 import json
-import re
 import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cxx_units
 from report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 CXX_TESTS = ROOT / "test/cxx"
 FOR_ALL = {"buffer.cpp", "main.cpp", "view.cpp"}
 CONFIG = f"--config-file={ROOT}/.clang-tidy"
-INCLUDE = re.compile(r'^ *#include ([<"][^>"]+[>"])', re.MULTILINE)
-# The first cannot know that the unit's inclusions are meant. The other one takes most of the time.
-NOT_FOR_PROGRAMS = "--checks=-bugprone-suspicious-include,-performance-unnecessary-value-param"
+# The first cannot know that the unit's inclusions are meant. The others take most of the time; headers and C have them.
+NOT_FOR_PROGRAMS = (
+    "--checks=-bugprone-suspicious-include,-performance-unnecessary-value-param,-bugprone-stringview-nullptr,"
+    "-bugprone-infinite-loop,-bugprone-assert-side-effect,-bugprone-multiple-statement-macro"
+)
 
 
 def flags_of(commands):
@@ -41,8 +44,7 @@ def flags_of(commands):
 def headers_unit(folder):
     """A unit of all C++ headers: (name, file, options)."""
     unit = folder / "headers.cpp"
-    headers = sorted(path.relative_to(ROOT / "cxx/include") for path in (ROOT / "cxx/include").rglob("*.hpp"))
-    unit.write_text("".join(f"#include <{header}>\n" for header in headers))
+    unit.write_text(cxx_units.headers())
     options = [CONFIG, "--", "-std=c++17", f"-I{ROOT}/cxx/include", f"-I{ROOT}/c/include"]
     return "the C++ headers", unit, options
 
@@ -51,12 +53,8 @@ def programs_unit(folder, commands):
     """A unit of all programs in C++: (name, file, options). commands: {file: command that compiles it}. Each program
     has a namespace of its own, behind the headers of all."""
     files = sorted(commands)
-    headers = sorted({name for file in files for name in INCLUDE.findall(file.read_text())})
-    text = "".join(f"#include {header}\n" for header in headers)
-    for i, file in enumerate(files):
-        text += f'namespace program_{i} {{\n#include "{file}"\n}}\n'
     unit = folder / "programs.cpp"
-    unit.write_text(text)
+    unit.write_text(cxx_units.programs(files))
     options = [CONFIG, NOT_FOR_PROGRAMS, r"--header-filter=/(c|cxx|test|examples|doc)/.*\.(h|hpp|cpp)$", "--"]
     options += ["-std=c++17", *flags_of(commands.values()), *sorted({f"-I{file.parent}" for file in files})]
     return "the programs in C++", unit, options + ["-Wno-return-type"]  # main may end without, but in no namespace
