@@ -60,6 +60,11 @@ static uintptr_t file_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, 
   return umemStore_realloc(store_of(ctx), adr, old_size, new_size);
 }
 
+static bool file_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                        umemWindow *window) {
+  return umemStore_window(store_of(ctx), adr, nbytes, access, window);
+}
+
 static struct umemVtbl const file_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = file_alloc,
@@ -75,6 +80,7 @@ static struct umemVtbl const file_vtbl = {
     .trim = file_trim,
     .info = file_info,
     .realloc = file_realloc,
+    .window = file_window,
 };
 
 /* ---- construction ---- */

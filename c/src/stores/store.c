@@ -332,6 +332,7 @@ bool umemStore_start(umemStore *store) {
 void umemStore_close(umemStore *store) {
   if (!store) return;
   if (store->base) munmap(store->base, store->limit);
+  umemStore_drop_window(store);
   umemReplace_end(store);
   bool ours = store->fd >= 0 && (store->started || !store->taken_over);
   if (store->created) umemStore_remove(store);

@@ -7,6 +7,7 @@
  *   store_zeros.c   the same where the file system has no fallocate
  *   store_commit.c  the last step of construction; undoes a file that was created in vain
  *   store_io.c      reads, writes, fills, makes durable
+ *   store_window.c  pointers to bytes of it
  *   store_replace.c opens a new file that takes the name of another one
  *   store_context.c construction, names and the end of the contexts
  *
@@ -35,11 +36,22 @@
 
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
 
-enum { umemStoreGranule = 16 }; /* bytes: the natural alignment of blocks */
+enum {
+  umemStoreGranule = 16,    /* bytes: the natural alignment of blocks */
+  umemStorePage = 64 << 10, /* a multiple of the page size of any machine */
+};
 
 static inline uint64_t umem_greater(uint64_t one, uint64_t other) {
   return one > other ? one : other;
 }
+
+/* A mapped part of the file. */
+typedef struct umemStoreView {
+  char *base; /* NULL for none */
+  uint64_t start;
+  size_t size;
+  unsigned users; /* windows that are open in it */
+} umemStoreView;
 
 typedef struct umemStore {
   umemVirtual *ctx; /* borrowed: where failures are recorded */
@@ -74,6 +86,7 @@ typedef struct umemStore {
   uint64_t first;    /* where the first block can begin */
   uint64_t reserved; /* disk space for [first, reserved) is surely there */
   uint64_t used;     /* from here on no byte was ever handed out, so that they read as zero */
+  umemStoreView view; /* File's: kept for the next window */
   bool leftover;     /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
@@ -259,5 +272,14 @@ bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size);
 bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size);
 
 bool umemStore_flush(umemStore *store);
+
+/* ---- store_window.c ---- */
+
+/* See the method window in umem/virtual.h. */
+bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                      umemWindow *window);
+
+/* Unmaps what is kept for the next window, if no window is open. */
+void umemStore_drop_window(umemStore *store);
 
 #endif

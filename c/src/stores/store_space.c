@@ -193,6 +193,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
   umemAttempt held;
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
+  umemStore_drop_window(store);
   bool shared =
       store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
   if (shared || !may_give_back(store) || !umemStore_settle(store)) return;

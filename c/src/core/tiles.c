@@ -1,0 +1,269 @@
+/* tiles.c - see tiles.h.
+ *
+ * Where the dimension with the smallest stride is not the same on both sides, a loop over one side touches
+ * another line of the cache, or another page, for each item of the other. Therefore such a layout is copied in
+ * tiles: from the source to a small buffer in the order of the source, and from there to the destination in its
+ * order. Both sides are read and written by runs, and a tile touches few pages. (M. Lam, E. Rothberg, M. Wolf:
+ * "The Cache Performance and Optimizations of Blocked Algorithms", ASPLOS 1991, on copying tiles.) */
+#include "core/tiles.h"
+#include "base/thread.h"
+#include "core/layout.h"
+#include "core/parallel.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { tile_bytes = 32 << 10, line = 64 };
+
+/* An item of this size fills lines by itself. */
+static size_t const long_item = 256;
+/* A layout whose sides both reach over no more bytes is in the cache anyway. */
+static size_t const tiled_from = 256 << 10;
+/* What a thread of its own is worth. */
+static size_t const piece_bytes = 2 << 20;
+
+/* ---- loops over items ---- */
+
+/* The dimensions of one loop nest, the outermost first. */
+typedef struct Nest {
+  int rank;
+  size_t item_size;
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t src[UMEM_MAX_RANK], dst[UMEM_MAX_RANK];
+} Nest;
+
+#define COPY_FIXED(bytes)                                                                          \
+  for (size_t i = 0; i < n; i++)                                                                   \
+  memcpy(dst + (ptrdiff_t)i * dst_stride, src + (ptrdiff_t)i * src_stride, bytes)
+
+static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t src_stride,
+                     size_t n, size_t item_size) {
+  ptrdiff_t item = (ptrdiff_t)item_size;
+  if (dst_stride == item && src_stride == item) {
+    memcpy(dst, src, n * item_size);
+    return;
+  }
+  switch (item_size) { /* the sizes that compile to plain loads and stores */
+  case 1:
+    COPY_FIXED(1);
+    break;
+  case 2:
+    COPY_FIXED(2);
+    break;
+  case 4:
+    COPY_FIXED(4);
+    break;
+  case 8:
+    COPY_FIXED(8);
+    break;
+  case 12:
+    COPY_FIXED(12);
+    break;
+  case 16:
+    COPY_FIXED(16);
+    break;
+  case 24:
+    COPY_FIXED(24);
+    break;
+  case 32:
+    COPY_FIXED(32);
+    break;
+  case 64:
+    COPY_FIXED(64);
+    break;
+  default:
+    COPY_FIXED(item_size);
+    break;
+  }
+}
+
+static void copy_nest(Nest const *nest, char *dst, char const *src, int k) {
+  if (k == nest->rank - 1) {
+    copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
+    return;
+  }
+  for (size_t i = 0; i < nest->extents[k]; i++)
+    copy_nest(nest, dst + (ptrdiff_t)i * nest->dst[k], src + (ptrdiff_t)i * nest->src[k], k + 1);
+}
+
+static void add_dimension(Nest *nest, size_t extent, ptrdiff_t src, ptrdiff_t dst) {
+  nest->extents[nest->rank] = extent;
+  nest->src[nest->rank] = src;
+  nest->dst[nest->rank] = dst;
+  nest->rank++;
+}
+
+static void copy_all(char *dst, char const *src, umemLayout const *layout) {
+  Nest nest = {.item_size = layout->item_size};
+  for (int k = 0; k < layout->rank; k++)
+    add_dimension(&nest, layout->extents[k], layout->src_strides[k], layout->dst_strides[k]);
+  copy_nest(&nest, dst, src, 0);
+}
+
+/* ---- tiles ---- */
+
+/* How a layout is cut. The dimensions are those of the layout, by falling strides of the destination. */
+typedef struct Tiling {
+  umemLayout const *layout;
+  size_t tile[UMEM_MAX_RANK];   /* extents of a tile */
+  int by_source[UMEM_MAX_RANK]; /* the dimensions by falling strides of the source */
+} Tiling;
+
+static size_t length_of(ptrdiff_t stride) {
+  return stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
+}
+
+static void sort_by_source(Tiling *tiling) {
+  ptrdiff_t const *strides = tiling->layout->src_strides;
+  for (int i = 0; i < tiling->layout->rank; i++) {
+    int k = i;
+    for (; k > 0 && length_of(strides[tiling->by_source[k - 1]]) < length_of(strides[i]); k--)
+      tiling->by_source[k] = tiling->by_source[k - 1];
+    tiling->by_source[k] = i;
+  }
+}
+
+/* Halves dimensions until a tile fits into the buffer: first those whose items are far from each other on both
+ * sides, so that runs stay long on each. */
+static void shape_tile(Tiling *tiling) {
+  umemLayout const *layout = tiling->layout;
+  size_t most = tile_bytes / layout->item_size, count = umem_count_items(layout);
+  memcpy(tiling->tile, layout->extents, (size_t)layout->rank * sizeof *tiling->tile);
+  while (count > most) {
+    int k = umem_widest(layout, tiling->tile);
+    count /= tiling->tile[k];
+    tiling->tile[k] = (tiling->tile[k] + 1) / 2;
+    count *= tiling->tile[k];
+  }
+}
+
+/* The strides of a tile in the buffer, in the order of the destination. */
+static void pack_strides(Tiling const *tiling, size_t const *extents, ptrdiff_t *strides) {
+  int last = tiling->layout->rank - 1;
+  size_t stride = tiling->layout->item_size;
+  for (int k = last; k >= 0; k--) {
+    strides[k] = (ptrdiff_t)stride;
+    stride *= extents[k];
+  }
+}
+
+/* One tile, of these extents. */
+static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, char const *src) {
+  umemLayout const *layout = tiling->layout;
+  _Alignas(line) char buffer[tile_bytes];
+  ptrdiff_t packed[UMEM_MAX_RANK];
+  Nest in = {.item_size = layout->item_size}, out = {.item_size = layout->item_size};
+  pack_strides(tiling, extents, packed);
+  for (int i = 0; i < layout->rank; i++) {
+    int k = tiling->by_source[i];
+    if (extents[k] > 1) add_dimension(&in, extents[k], layout->src_strides[k], packed[k]);
+    if (extents[i] > 1) add_dimension(&out, extents[i], packed[i], layout->dst_strides[i]);
+  }
+  if (!in.rank) add_dimension(&in, 1, 0, 0), add_dimension(&out, 1, 0, 0);
+  copy_nest(&in, buffer, src, 0);
+  copy_nest(&out, dst, buffer, 0);
+}
+
+static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
+  umemLayout const *layout = tiling->layout;
+  size_t at[UMEM_MAX_RANK] = {0}, extents[UMEM_MAX_RANK];
+  for (int k; ;) {
+    char *to = dst;
+    char const *from = src;
+    for (k = 0; k < layout->rank; k++) {
+      size_t rest = layout->extents[k] - at[k];
+      extents[k] = rest < tiling->tile[k] ? rest : tiling->tile[k];
+      to += (ptrdiff_t)at[k] * layout->dst_strides[k];
+      from += (ptrdiff_t)at[k] * layout->src_strides[k];
+    }
+    copy_tile(tiling, extents, to, from);
+    for (k = layout->rank - 1; k >= 0; k--) {
+      at[k] += extents[k];
+      if (at[k] < layout->extents[k]) break;
+      at[k] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+static bool is_small(umemLayout const *layout, ptrdiff_t const *strides) {
+  umemLayoutSpan span;
+  return umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span) &&
+         (size_t)(span.high - span.low) <= tiled_from;
+}
+
+/* Whether a loop over the destination also goes through the source in its order, or needs no order. */
+static bool runs_along(Tiling const *tiling) {
+  umemLayout const *layout = tiling->layout;
+  int last = layout->rank - 1;
+  return tiling->by_source[last] == last || layout->item_size >= long_item ||
+         (is_small(layout, layout->src_strides) && is_small(layout, layout->dst_strides));
+}
+
+void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout) {
+  Tiling tiling = {.layout = layout};
+  sort_by_source(&tiling);
+  if (!layout->rank) {
+    memcpy(dst, src, layout->item_size);
+  } else if (runs_along(&tiling)) {
+    copy_all(dst, src, layout);
+  } else {
+    shape_tile(&tiling);
+    copy_tiled(&tiling, dst, src);
+  }
+}
+
+/* ---- by several threads ---- */
+
+typedef struct Copy {
+  umemLayout const *layout;
+  char *dst;
+  char const *src;
+  umemGuardedRange const *guards; /* or NULL */
+  int axis;                       /* the dimension that is cut into pieces */
+  unsigned pieces;
+  bool failed; /* atomic */
+} Copy;
+
+/* What one thread copies. */
+typedef struct Part {
+  umemLayout layout;
+  size_t extents[UMEM_MAX_RANK];
+  char *dst;
+  char const *src;
+} Part;
+
+static void copy_part(void *data) {
+  Part *part = data;
+  umem_copy_tiles(part->dst, part->src, &part->layout);
+}
+
+static void copy_piece(void *job, unsigned piece) {
+  Copy *copy = job;
+  umemLayout const *layout = copy->layout;
+  int k = copy->axis;
+  size_t each = layout->extents[k] / copy->pieces, more = layout->extents[k] % copy->pieces;
+  size_t first = piece * each + (piece < more ? piece : more);
+  Part part = {*layout, {0},
+               copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
+               copy->src + (ptrdiff_t)first * layout->src_strides[k]};
+  memcpy(part.extents, layout->extents, (size_t)layout->rank * sizeof *part.extents);
+  part.extents[k] = each + (piece < more);
+  part.layout.extents = part.extents;
+  if (!copy->guards)
+    copy_part(&part);
+  else if (!umem_guarded(copy->guards, copy_part, &part))
+    __atomic_store_n(&copy->failed, true, __ATOMIC_RELAXED);
+}
+
+bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
+                        umemGuardedRange const guards[2]) {
+  Copy copy = {.layout = layout, .dst = dst, .src = src, .guards = guards};
+  copy.axis = umem_widest(layout, layout->extents);
+  copy.pieces = umem_parallel_pieces(umem_count_items(layout) * layout->item_size, piece_bytes,
+                                     umemParallelMost);
+  size_t extent = layout->extents[copy.axis];
+  if (copy.pieces > extent) copy.pieces = (unsigned)extent;
+  umem_parallel(copy.pieces, copy_piece, &copy);
+  return !copy.failed;
+}
