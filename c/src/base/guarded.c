@@ -117,20 +117,35 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     pass_on(number, info, context);
 }
 
+static bool is_same(struct sigaction const *one, struct sigaction const *other) {
+  return one->sa_flags == other->sa_flags && one->sa_handler == other->sa_handler &&
+         memcmp(&one->sa_mask, &other->sa_mask, sizeof one->sa_mask) == 0;
+}
+
 static bool is_ours(struct sigaction const *action) {
   return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
 }
 
-/* With the lock. The handler of the program runs in ours, so ours has its mask and flags. */
-static bool install(void) {
-  struct sigaction *other = latest == before ? before + 1 : before;
-  if (replaced || sigaction(SIGBUS, NULL, other) != 0 || is_ours(other)) return false;
+/* The handler of the program runs in ours, so ours has its mask and flags. */
+static int exchange(struct sigaction *earlier, struct sigaction const *assumed) {
   int kept = SA_RESTART | SA_NODEFER;
-  struct sigaction ours = {.sa_mask = other->sa_mask,
-                           .sa_flags = SA_SIGINFO | SA_ONSTACK | (other->sa_flags & kept)};
+  struct sigaction ours = {.sa_mask = assumed->sa_mask,
+                           .sa_flags = SA_SIGINFO | SA_ONSTACK | (assumed->sa_flags & kept)};
   ours.sa_sigaction = on_signal;
+  return sigaction(SIGBUS, &ours, earlier);
+}
+
+/* With the lock. Assumes that the handler before ours is the same as the last time: one call then. */
+static bool install(void) {
+  static bool known;
+  struct sigaction *other = latest == before ? before + 1 : before, again;
+  if (!known) known = sigaction(SIGBUS, NULL, latest) == 0;
+  if (replaced || !known || exchange(other, latest) != 0) return false;
+  if (is_same(other, latest)) return true;
+  if (is_ours(other)) return true; /* latest is still the handler before it */
   __atomic_store_n(&latest, other, __ATOMIC_RELEASE);
-  return sigaction(SIGBUS, &ours, NULL) == 0;
+  exchange(&again, other); /* cannot fail where the first has not */
+  return true;
 }
 
 static void uninstall(void) {

@@ -13,12 +13,15 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { tile_bytes = 32 << 10, line = 64 };
+enum { line = 64, page = 4096, cached_lines = (32 << 10) / line };
+enum { tile_bytes = 32 << 10, rows_ahead = 6 };
+
+/* Rows of the buffer from this length on are a line longer: those of a power of two would share a few sets of the
+ * cache. */
+enum { padded_from = 4 * line, buffer_bytes = tile_bytes + tile_bytes / 4 };
 
 /* An item of this size fills lines by itself. */
 static size_t const long_item = 256;
-/* A layout whose sides both reach over no more bytes is in the cache anyway. */
-static size_t const tiled_from = 256 << 10;
 /* What a thread of its own is worth. */
 static size_t const piece_bytes = 2 << 20;
 
@@ -33,8 +36,7 @@ typedef struct Nest {
 } Nest;
 
 #define COPY_FIXED(bytes)                                                                          \
-  for (size_t i = 0; i < n; i++)                                                                   \
-  memcpy(dst + (ptrdiff_t)i * dst_stride, src + (ptrdiff_t)i * src_stride, bytes)
+  for (; n; n--, to += dst_stride, from += src_stride) memcpy(dst + to, src + from, bytes)
 
 static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t src_stride,
                      size_t n, size_t item_size) {
@@ -43,6 +45,7 @@ static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t
     memcpy(dst, src, n * item_size);
     return;
   }
+  ptrdiff_t to = 0, from = 0;
   switch (item_size) { /* the sizes that compile to plain loads and stores */
   case 1:
     COPY_FIXED(1);
@@ -75,6 +78,47 @@ static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t
     COPY_FIXED(item_size);
     break;
   }
+}
+
+/* Asks for the lines of a row that is copied soon: the processor does not guess them, because the rows of a tile
+ * are far from each other and short. */
+static inline void prefetch_row(char const *row, ptrdiff_t stride, size_t n, bool writes) {
+  size_t bytes = (size_t)(stride < 0 ? -stride : stride) * n;
+  if (bytes > tile_bytes / 8) return;
+  if (stride < 0) row += stride * (ptrdiff_t)(n - 1);
+  for (size_t at = 0; at < bytes; at += line) {
+    if (writes)
+      __builtin_prefetch(row + at, 1);
+    else
+      __builtin_prefetch(row + at, 0);
+  }
+}
+
+/* The last two dimensions of a nest of a tile. from_source: the source is far away, otherwise the destination. */
+static void copy_rows(Nest const *nest, char *dst, char const *src, bool from_source) {
+  int k = nest->rank - 2;
+  size_t n = nest->extents[k + 1];
+  for (size_t i = 0; i < nest->extents[k]; i++) {
+    if (from_source)
+      prefetch_row(src + rows_ahead * nest->src[k], nest->src[k + 1], n, false);
+    else
+      prefetch_row(dst + rows_ahead * nest->dst[k], nest->dst[k + 1], n, true);
+    copy_row(dst, nest->dst[k + 1], src, nest->src[k + 1], n, nest->item_size);
+    dst += nest->dst[k], src += nest->src[k];
+  }
+}
+
+static void copy_box(Nest const *nest, char *dst, char const *src, int k, bool from_source) {
+  if (k >= nest->rank - 2) {
+    if (k == nest->rank - 1)
+      copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
+    else
+      copy_rows(nest, dst, src, from_source);
+    return;
+  }
+  for (size_t i = 0; i < nest->extents[k]; i++)
+    copy_box(nest, dst + (ptrdiff_t)i * nest->dst[k], src + (ptrdiff_t)i * nest->src[k], k + 1,
+             from_source);
 }
 
 static void copy_nest(Nest const *nest, char *dst, char const *src, int k) {
@@ -144,13 +188,26 @@ static void pack_strides(Tiling const *tiling, size_t const *extents, ptrdiff_t 
   for (int k = last; k >= 0; k--) {
     strides[k] = (ptrdiff_t)stride;
     stride *= extents[k];
+    if (k == last && stride >= padded_from) stride += line;
   }
+}
+
+/* Few items in the innermost dimension cost more for the loop than for the items. All of the tile is in the cache,
+ * so the order matters little. */
+static void lengthen_rows(Nest *nest) {
+  int last = nest->rank - 1;
+  if (last < 1 || nest->extents[last] >= 8 || nest->extents[last - 1] <= nest->extents[last]) return;
+  size_t extent = nest->extents[last];
+  ptrdiff_t src = nest->src[last], dst = nest->dst[last];
+  nest->extents[last] = nest->extents[last - 1], nest->extents[last - 1] = extent;
+  nest->src[last] = nest->src[last - 1], nest->src[last - 1] = src;
+  nest->dst[last] = nest->dst[last - 1], nest->dst[last - 1] = dst;
 }
 
 /* One tile, of these extents. */
 static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, char const *src) {
   umemLayout const *layout = tiling->layout;
-  _Alignas(line) char buffer[tile_bytes];
+  _Alignas(line) char buffer[buffer_bytes];
   ptrdiff_t packed[UMEM_MAX_RANK];
   Nest in = {.item_size = layout->item_size}, out = {.item_size = layout->item_size};
   pack_strides(tiling, extents, packed);
@@ -160,8 +217,9 @@ static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, ch
     if (extents[i] > 1) add_dimension(&out, extents[i], packed[i], layout->dst_strides[i]);
   }
   if (!in.rank) add_dimension(&in, 1, 0, 0), add_dimension(&out, 1, 0, 0);
-  copy_nest(&in, buffer, src, 0);
-  copy_nest(&out, dst, buffer, 0);
+  lengthen_rows(&in);
+  copy_box(&in, buffer, src, 0, true);
+  copy_box(&out, dst, buffer, 0, false);
 }
 
 static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
@@ -186,18 +244,25 @@ static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
   }
 }
 
-static bool is_small(umemLayout const *layout, ptrdiff_t const *strides) {
-  umemLayoutSpan span;
-  return umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span) &&
-         (size_t)(span.high - span.low) <= tiled_from;
+/* A loop over the destination comes back to a line of the source after all dimensions inside of the source's
+ * innermost one. Whether the lines that it touches meanwhile stay in the cache. */
+static bool comes_back_soon(Tiling const *tiling) {
+  umemLayout const *layout = tiling->layout;
+  int last = layout->rank - 1, innermost = tiling->by_source[last];
+  size_t lines = 1;
+  for (int k = innermost + 1; k <= last; k++) {
+    if (layout->extents[k] > cached_lines / lines) return false;
+    lines *= layout->extents[k];
+  }
+  return layout->src_strides[last] % page != 0; /* else they would share one set of the cache */
 }
 
-/* Whether a loop over the destination also goes through the source in its order, or needs no order. */
+/* Whether a plain loop over the destination is good enough. */
 static bool runs_along(Tiling const *tiling) {
   umemLayout const *layout = tiling->layout;
   int last = layout->rank - 1;
-  return tiling->by_source[last] == last || layout->item_size >= long_item ||
-         (is_small(layout, layout->src_strides) && is_small(layout, layout->dst_strides));
+  return layout->item_size >= long_item || tiling->by_source[last] == last ||
+         comes_back_soon(tiling);
 }
 
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout) {
