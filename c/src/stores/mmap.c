@@ -2,9 +2,14 @@
  *
  * The engine of store.h with pointers for offsets: adr = base + offset. The file is mapped once,
  * far beyond its end, so that growth needs no further call and blocks never move; the kernel lets a
- * page be used as soon as the file reaches it. Copies of runs, and sets, go through the descriptor and cannot
- * fault, whatever others do to the file; copies of single items are guarded (base/guarded.h). */
-#include "stores/store.h"
+ * page be used as soon as the file reaches it. Copies of runs, and sets, go through the descriptor and
+ * cannot fault, whatever others do to the file; copies of single items are guarded (base/guarded.h). */
+#include "stores/store_blocks.h"
+#include "stores/store_commit.h"
+#include "stores/store_context.h"
+#include "stores/store_io.h"
+#include "stores/store_space.h"
+#include "stores/store_window.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"

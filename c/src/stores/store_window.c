@@ -5,7 +5,8 @@
  *
  * A mapping begins at a multiple of window_step and is longer by one step than the longest window, so that all
  * windows that begin in one step share it. Threads that need another part meanwhile map it for themselves. */
-#include "stores/store.h"
+#include "stores/store_window.h"
+#include "stores/store_blocks.h"
 
 #include <sys/mman.h>
 
