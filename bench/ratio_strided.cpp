@@ -29,7 +29,9 @@ struct Side {
 };
 
 /* Repeats until it takes long enough for the clock. */
-int repeats_of(std::size_t items) { return items < 100'000 ? static_cast<int>(100'000 / items) + 1 : 1; }
+int repeats_of(std::size_t items) {
+  return items < 100'000 ? static_cast<int>(100'000 / items) + 1 : 1;
+}
 
 Timed timed_umem(Side const &from, Side const &to, Section const &section) {
   return [&] {
@@ -111,11 +113,11 @@ void measure_strided(Effort const &effort, std::vector<Ratio> &rows) {
       if (edge <= middle) continue;
       std::size_t count = std::min(items.size(), of_middle[i].size());
       items.resize(count);
-      rows.push_back({"strided: " + sections[i].name + ", host to host, an item",
-                      "the same, " + std::to_string(middle) + "^2", Measure::slowdown,
-                      growth_target, items,
-                      std::vector<double>(of_middle[i].begin(),
-                                          of_middle[i].begin() + static_cast<std::ptrdiff_t>(count))});
+      rows.push_back(
+          {"strided: " + sections[i].name + ", host to host, an item",
+           "the same, " + std::to_string(middle) + "^2", Measure::slowdown, growth_target, items,
+           std::vector<double>(of_middle[i].begin(),
+                               of_middle[i].begin() + static_cast<std::ptrdiff_t>(count))});
     }
   }
 }

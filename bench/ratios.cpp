@@ -37,11 +37,11 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {
-    {"host", measure_host},   {"arrays", measure_arrays}, {"loops", measure_indexed},
-    {"files", measure_files}, {"stage", measure_stage},   {"growth", measure_growth},
-    {"pool", measure_pool},   {"fixed", measure_fixed},   {"log", measure_log},
-    {"strided", measure_strided}};
+constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
+                                {"loops", measure_indexed}, {"files", measure_files},
+                                {"stage", measure_stage},   {"growth", measure_growth},
+                                {"pool", measure_pool},     {"fixed", measure_fixed},
+                                {"log", measure_log},       {"strided", measure_strided}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -242,8 +242,9 @@ int run(Wishes wishes) {
 int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
-    std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] "
-                         "[host|arrays|loops|files|stage|growth|pool|fixed|log|strided|gpu|gpu-pool]...\n");
+    std::fprintf(stderr,
+                 "usage: umem_ratios [--quick] [--json FILE] "
+                 "[host|arrays|loops|files|stage|growth|pool|fixed|log|strided|gpu|gpu-pool]...\n");
     return 2;
   }
   try {

@@ -12,15 +12,13 @@ std::size_t Section::count() const {
 }
 
 umemLayout Section::layout() const {
-  return {sizeof(umemLayout), item_size, static_cast<int>(extents.size()), extents.data(),
-          src.data(), dst.data()};
+  return {sizeof(umemLayout), item_size,  static_cast<int>(extents.size()),
+          extents.data(),     src.data(), dst.data()};
 }
 
 namespace {
 
-template <std::size_t Item> struct Bytes {
-  char bytes[Item];
-};
+template <std::size_t Item> struct Bytes { char bytes[Item]; };
 
 template <std::size_t Item>
 void copy_row(char const *from, std::ptrdiff_t from_stride, char *to, std::ptrdiff_t to_stride,
@@ -77,7 +75,7 @@ std::vector<Section> all_sections(std::size_t edge) {
   };
   auto size = [](std::ptrdiff_t value) { return static_cast<std::size_t>(value); };
   std::ptrdiff_t n = static_cast<std::ptrdiff_t>(edge), m = root(3), q = root(4);
-  std::ptrdiff_t z = d, y = m * z, x = m * y;                                  /* of m^3 doubles */
+  std::ptrdiff_t z = d, y = m * z, x = m * y; /* of m^3 doubles */
   std::size_t all2 = size(n * n * d), all3 = size(m * x), all4 = size(q * q * q * q * d);
   std::size_t area = size(m * m * d), M = size(m), N = size(n), Q = size(q);
   Strides const dense2 = {m * d, d}, dense3 = {x, y, z};
@@ -98,16 +96,52 @@ std::vector<Section> all_sections(std::size_t edge) {
       {"to every 2nd" + square, 8, {N * N / 2}, {d}, {2 * d}, all2 / 2, all2},
       {"every 16th" + square, 8, {N * N / 16}, {16 * d}, {d}, all2, all2 / 16},
       {"reversed" + square, 8, {N * N}, {-d}, {d}, all2, all2, all2 - 8, 0},
-      {"rows reversed" + square, 8, {N, N}, {-n * d, d}, {n * d, d}, all2, all2, size((n - 1) * n * d), 0},
+      {"rows reversed" + square,
+       8,
+       {N, N},
+       {-n * d, d},
+       {n * d, d},
+       all2,
+       all2,
+       size((n - 1) * n * d),
+       0},
       {"transposed" + square, 8, {N, N}, {d, n * d}, {n * d, d}, all2, all2},
       {"transposed floats" + square, 4, {N, N}, {f, n * f}, {n * f, f}, all2 / 2, all2 / 2},
       {"permuted 2 1 0" + cube, 8, {M, M, M}, {z, y, x}, dense3, all3, all3},
       {"permuted 1 0 2" + cube, 8, {M, M, M}, {y, x, z}, dense3, all3, all3},
       {"permuted 0 2 1" + cube, 8, {M, M, M}, {x, z, y}, dense3, all3, all3},
-      {"permuted 3 2 1 0" + fourth, 8, {Q, Q, Q, Q}, {d, q * d, q * q * d, q * q * q * d}, dense4, all4, all4},
-      {"inside" + cube, 8, {size(inside), size(inside), size(inside)}, dense3, dense3, all3, all3, size(x + y + z), size(x + y + z)},
-      {"block" + square, 8, {size(block), size(block)}, {n * d, d}, {block * d, d}, all2, size(block * block * d), size(n * d * 7 + 40), 0},
-      {"three fields of structs" + square, 4, {3, N * N / 3}, {f, 3 * f}, {n * n / 3 * f, f}, all2 / 2, all2 / 2},
+      {"permuted 3 2 1 0" + fourth,
+       8,
+       {Q, Q, Q, Q},
+       {d, q * d, q * q * d, q * q * q * d},
+       dense4,
+       all4,
+       all4},
+      {"inside" + cube,
+       8,
+       {size(inside), size(inside), size(inside)},
+       dense3,
+       dense3,
+       all3,
+       all3,
+       size(x + y + z),
+       size(x + y + z)},
+      {"block" + square,
+       8,
+       {size(block), size(block)},
+       {n * d, d},
+       {block * d, d},
+       all2,
+       size(block * block * d),
+       size(n * d * 7 + 40),
+       0},
+      {"three fields of structs" + square,
+       4,
+       {3, N * N / 3},
+       {f, 3 * f},
+       {n * n / 3 * f, f},
+       all2 / 2,
+       all2 / 2},
   };
 }
 

@@ -84,7 +84,9 @@ static Guard *innermost(void) {
 /* ---- the handler ---- */
 
 /* A signal of the kernel for an access, and not one that a process has sent. */
-static bool is_fault(siginfo_t const *info) { return info->si_code > 0 && info->si_code != SI_KERNEL; }
+static bool is_fault(siginfo_t const *info) {
+  return info->si_code > 0 && info->si_code != SI_KERNEL;
+}
 
 /* The default action ends the process: when the access is repeated, or when the signal that was sent comes
  * again after the handler. */

@@ -85,9 +85,9 @@ static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const
   if (umem_cpu_reads(sides->src)) {
     umem_finish(sides->src);
     umem_copy_tiles((char *)to, (char const *)src_adr, &n.layout);
-  } else if (n.layout.rank && (umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout) ||
-                               umem_copy_direct(sides->src, sides->src, src_adr, sides->host, to,
-                                                &n.layout))) {
+  } else if (n.layout.rank &&
+             (umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout) ||
+              umem_copy_direct(sides->src, sides->src, src_adr, sides->host, to, &n.layout))) {
     umem_finish(sides->src);
   } else if (!read_sieved(sides, src_adr, (char *)to, &n.layout)) {
     for_each_run(sides, src_adr, to, &n.layout, 0, read_one);

@@ -196,7 +196,8 @@ static void pack_strides(Tiling const *tiling, size_t const *extents, ptrdiff_t 
  * so the order matters little. */
 static void lengthen_rows(Nest *nest) {
   int last = nest->rank - 1;
-  if (last < 1 || nest->extents[last] >= 8 || nest->extents[last - 1] <= nest->extents[last]) return;
+  if (last < 1 || nest->extents[last] >= 8 || nest->extents[last - 1] <= nest->extents[last])
+    return;
   size_t extent = nest->extents[last];
   ptrdiff_t src = nest->src[last], dst = nest->dst[last];
   nest->extents[last] = nest->extents[last - 1], nest->extents[last - 1] = extent;
@@ -225,7 +226,7 @@ static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, ch
 static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
   umemLayout const *layout = tiling->layout;
   size_t at[UMEM_MAX_RANK] = {0}, extents[UMEM_MAX_RANK];
-  for (int k; ;) {
+  for (int k;;) {
     char *to = dst;
     char const *from = src;
     for (k = 0; k < layout->rank; k++) {
@@ -309,7 +310,8 @@ static void copy_piece(void *job, unsigned piece) {
   int k = copy->axis;
   size_t each = layout->extents[k] / copy->pieces, more = layout->extents[k] % copy->pieces;
   size_t first = piece * each + (piece < more ? piece : more);
-  Part part = {*layout, {0},
+  Part part = {*layout,
+               {0},
                copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
                copy->src + (ptrdiff_t)first * layout->src_strides[k]};
   memcpy(part.extents, layout->extents, (size_t)layout->rank * sizeof *part.extents);

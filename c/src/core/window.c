@@ -113,7 +113,8 @@ static bool copy_from_windows(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr,
 bool umem_copy_windows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                        umemLayout const *layout) {
   Copy copy;
-  if (!look_at(&copy.src, src, umemReadable) || !look_at(&copy.dst, dst, umemWritable)) return false;
+  if (!look_at(&copy.src, src, umemReadable) || !look_at(&copy.dst, dst, umemWritable))
+    return false;
   if (umem_count_items(layout) < least_runs) return false;
   if (umem_finish(src) != umemOK || umem_finish(dst) != umemOK) return true;
   return copy_from_windows(&copy, src_adr, dst_adr, layout);

@@ -80,15 +80,15 @@ typedef struct umemStore {
   uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
 
   umemLock lock;
-  umemRange *range;  /* owned: who has which bytes; the same in all modes */
-  uint64_t original; /* this context may not give up bytes below: the file's length when it was
+  umemRange *range;   /* owned: who has which bytes; the same in all modes */
+  uint64_t original;  /* this context may not give up bytes below: the file's length when it was
                         opened, and later when others were seen to have made it longer */
-  uint64_t length;   /* as this context knows it */
-  uint64_t first;    /* where the first block can begin */
-  uint64_t reserved; /* disk space for [first, reserved) is surely there */
-  uint64_t used;     /* from here on all bytes read as zero: neither blocks nor others had them */
+  uint64_t length;    /* as this context knows it */
+  uint64_t first;     /* where the first block can begin */
+  uint64_t reserved;  /* disk space for [first, reserved) is surely there */
+  uint64_t used;      /* from here on all bytes read as zero: neither blocks nor others had them */
   umemStoreView view; /* File's: kept for the next window */
-  bool leftover;     /* a reservation that failed may have left disk space behind the end */
+  bool leftover;      /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
 /* ---- messages: each records a status on store->ctx and returns false ---- */
