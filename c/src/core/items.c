@@ -136,11 +136,11 @@ void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uint
     if (!failed(&sides)) umem_copy_pointers((char *)dst_adr, (char const *)src_adr, layout, NULL);
     return;
   }
+  if (umem_copy_windows(src, src_adr, dst, dst_adr, layout)) return;
   if (layout->item_size >= long_run) {
     for_each_run(&sides, src_adr, dst_adr, layout, 0, route_one);
     return;
   }
-  if (umem_copy_windows(src, src_adr, dst, dst_adr, layout)) return;
   sides.host = umem_host_between(src, dst);
   if (!sides.host) return;
   /* Earlier work of dst may still use what the CPU is going to read or overwrite. */

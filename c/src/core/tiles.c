@@ -20,6 +20,8 @@ enum { tile_bytes = 32 << 10, rows_ahead = 6 };
  * cache. */
 enum { padded_from = 4 * line, buffer_bytes = tile_bytes + tile_bytes / 4 };
 
+/* An array of this size stays in the second cache. */
+static size_t const cached_bytes = 256 << 10;
 /* An item of this size fills lines by itself. */
 static size_t const long_item = 256;
 /* What a thread of its own is worth. */
@@ -121,15 +123,6 @@ static void copy_box(Nest const *nest, char *dst, char const *src, int k, bool f
              from_source);
 }
 
-static void copy_nest(Nest const *nest, char *dst, char const *src, int k) {
-  if (k == nest->rank - 1) {
-    copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
-    return;
-  }
-  for (size_t i = 0; i < nest->extents[k]; i++)
-    copy_nest(nest, dst + (ptrdiff_t)i * nest->dst[k], src + (ptrdiff_t)i * nest->src[k], k + 1);
-}
-
 static void add_dimension(Nest *nest, size_t extent, ptrdiff_t src, ptrdiff_t dst) {
   nest->extents[nest->rank] = extent;
   nest->src[nest->rank] = src;
@@ -137,11 +130,15 @@ static void add_dimension(Nest *nest, size_t extent, ptrdiff_t src, ptrdiff_t ds
   nest->rank++;
 }
 
-static void copy_all(char *dst, char const *src, umemLayout const *layout) {
-  Nest nest = {.item_size = layout->item_size};
-  for (int k = 0; k < layout->rank; k++)
-    add_dimension(&nest, layout->extents[k], layout->src_strides[k], layout->dst_strides[k]);
-  copy_nest(&nest, dst, src, 0);
+static void copy_dims(char *dst, char const *src, umemLayout const *layout, int k) {
+  if (k == layout->rank - 1) {
+    copy_row(dst, layout->dst_strides[k], src, layout->src_strides[k], layout->extents[k],
+             layout->item_size);
+    return;
+  }
+  for (size_t i = 0; i < layout->extents[k]; i++)
+    copy_dims(dst + (ptrdiff_t)i * layout->dst_strides[k],
+              src + (ptrdiff_t)i * layout->src_strides[k], layout, k + 1);
 }
 
 /* ---- tiles ---- */
@@ -210,7 +207,9 @@ static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, ch
   umemLayout const *layout = tiling->layout;
   _Alignas(line) char buffer[buffer_bytes];
   ptrdiff_t packed[UMEM_MAX_RANK];
-  Nest in = {.item_size = layout->item_size}, out = {.item_size = layout->item_size};
+  Nest in, out;
+  in.rank = out.rank = 0;
+  in.item_size = out.item_size = layout->item_size;
   pack_strides(tiling, extents, packed);
   for (int i = 0; i < layout->rank; i++) {
     int k = tiling->by_source[i];
@@ -225,7 +224,8 @@ static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, ch
 
 static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
   umemLayout const *layout = tiling->layout;
-  size_t at[UMEM_MAX_RANK] = {0}, extents[UMEM_MAX_RANK];
+  size_t at[UMEM_MAX_RANK], extents[UMEM_MAX_RANK];
+  memset(at, 0, (size_t)layout->rank * sizeof *at);
   for (int k;;) {
     char *to = dst;
     char const *from = src;
@@ -251,28 +251,33 @@ static bool comes_back_soon(Tiling const *tiling) {
   umemLayout const *layout = tiling->layout;
   int last = layout->rank - 1, innermost = tiling->by_source[last];
   size_t lines = 1;
+  umemLayoutSpan span;
+  if (layout->src_strides[last] % page == 0) return false; /* they share one set of the cache */
+  if (umem_span_of(layout->item_size, layout->rank, layout->extents, layout->src_strides, &span) &&
+      (size_t)(span.high - span.low) <= cached_bytes)
+    return true;
   for (int k = innermost + 1; k <= last; k++) {
     if (layout->extents[k] > cached_lines / lines) return false;
     lines *= layout->extents[k];
   }
-  return layout->src_strides[last] % page != 0; /* else they would share one set of the cache */
+  return true;
 }
 
-/* Whether a plain loop over the destination is good enough. */
-static bool runs_along(Tiling const *tiling) {
-  umemLayout const *layout = tiling->layout;
+/* Whether a plain loop over the destination is good enough. Fills in *tiling but for the tile. */
+static bool runs_along(Tiling *tiling, umemLayout const *layout) {
   int last = layout->rank - 1;
+  tiling->layout = layout;
+  sort_by_source(tiling);
   return layout->item_size >= long_item || tiling->by_source[last] == last ||
          comes_back_soon(tiling);
 }
 
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout) {
-  Tiling tiling = {.layout = layout};
-  sort_by_source(&tiling);
+  Tiling tiling;
   if (!layout->rank) {
     memcpy(dst, src, layout->item_size);
-  } else if (runs_along(&tiling)) {
-    copy_all(dst, src, layout);
+  } else if (layout->rank == 1 || runs_along(&tiling, layout)) {
+    copy_dims(dst, src, layout, 0);
   } else {
     shape_tile(&tiling);
     copy_tiled(&tiling, dst, src);
@@ -294,7 +299,6 @@ typedef struct Copy {
 /* What one thread copies. */
 typedef struct Part {
   umemLayout layout;
-  size_t extents[UMEM_MAX_RANK];
   char *dst;
   char const *src;
 } Part;
@@ -310,27 +314,36 @@ static void copy_piece(void *job, unsigned piece) {
   int k = copy->axis;
   size_t each = layout->extents[k] / copy->pieces, more = layout->extents[k] % copy->pieces;
   size_t first = piece * each + (piece < more ? piece : more);
-  Part part = {*layout,
-               {0},
-               copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
+  size_t extents[UMEM_MAX_RANK];
+  memcpy(extents, layout->extents, (size_t)layout->rank * sizeof *extents);
+  extents[k] = each + (piece < more);
+  Part part = {*layout, copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
                copy->src + (ptrdiff_t)first * layout->src_strides[k]};
-  memcpy(part.extents, layout->extents, (size_t)layout->rank * sizeof *part.extents);
-  part.extents[k] = each + (piece < more);
-  part.layout.extents = part.extents;
+  part.layout.extents = extents;
   if (!copy->guards)
     copy_part(&part);
   else if (!umem_guarded(copy->guards, copy_part, &part))
     __atomic_store_n(&copy->failed, true, __ATOMIC_RELAXED);
 }
 
+static bool copy_alone(Copy const *copy) {
+  Part part = {.layout = *copy->layout, .dst = copy->dst, .src = copy->src};
+  return umem_guarded(copy->guards, copy_part, &part);
+}
+
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
                         umemGuardedRange const guards[2]) {
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
   Copy copy = {.layout = layout, .dst = dst, .src = src, .guards = guards};
-  copy.axis = umem_widest(layout, layout->extents);
-  copy.pieces = umem_parallel_pieces(umem_count_items(layout) * layout->item_size, piece_bytes,
-                                     umemParallelMost);
-  size_t extent = layout->extents[copy.axis];
-  if (copy.pieces > extent) copy.pieces = (unsigned)extent;
-  umem_parallel(copy.pieces, copy_piece, &copy);
-  return !copy.failed;
+  copy.pieces = umem_parallel_pieces(nbytes, piece_bytes, umemParallelMost);
+  if (copy.pieces > 1) {
+    copy.axis = umem_widest(layout, layout->extents);
+    size_t extent = layout->extents[copy.axis];
+    if (copy.pieces > extent) copy.pieces = (unsigned)extent;
+    umem_parallel(copy.pieces, copy_piece, &copy);
+    return !copy.failed;
+  }
+  if (guards) return copy_alone(&copy);
+  umem_copy_tiles(dst, src, layout);
+  return true;
 }

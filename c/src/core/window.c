@@ -10,8 +10,10 @@
 #include "core/slot.h"
 #include "core/tiles.h"
 
-/* Bytes of a window. */
-static size_t const window_most = 64 << 20;
+/* Bytes of a window: at most the first number, and where there is no such window down to the second. */
+static size_t const window_most = (size_t)1 << 30, window_least = 64 << 20;
+/* Longer items are runs, which copy_to and copy_from move best. */
+static size_t const item_most = 1 << 20;
 /* Fewer runs than this are copied with fewer system calls one by one. */
 static size_t const least_runs = 8;
 
@@ -73,10 +75,15 @@ static bool halve(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout c
               &halves.second);
 }
 
-/* The span on one side; false if it is longer than a window. */
-static bool fits(umemLayout const *layout, ptrdiff_t const *strides, umemLayoutSpan *span) {
-  return umem_span_of(layout->item_size, layout->rank, layout->extents, strides, span) &&
-         (size_t)(span->high - span->low) <= window_most;
+/* Opens a window for all items. Returns false with *halve true where one for fewer of them may exist. */
+static bool open_items(Side *side, uintptr_t adr, umemLayout const *layout,
+                       ptrdiff_t const *strides, bool *halve) {
+  umemLayoutSpan span;
+  umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span);
+  size_t nbytes = (size_t)(span.high - span.low);
+  if (nbytes <= window_most && open_window(side, adr, &span)) return true;
+  *halve = nbytes > window_least;
+  return false;
 }
 
 static bool copy_open(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout const *layout) {
@@ -88,11 +95,10 @@ static bool copy_open(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayo
 /* The window of the source is open. */
 static bool copy_to_windows(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr,
                             umemLayout const *layout) {
-  umemLayoutSpan span;
+  bool smaller = false;
   if (!copy->dst.has_window) return copy_open(copy, src_adr, dst_adr, layout);
-  if (!fits(layout, layout->dst_strides, &span))
-    return halve(copy, src_adr, dst_adr, layout, layout->dst_strides, copy_to_windows);
-  if (!open_window(&copy->dst, dst_adr, &span)) return false;
+  if (!open_items(&copy->dst, dst_adr, layout, layout->dst_strides, &smaller))
+    return smaller && halve(copy, src_adr, dst_adr, layout, layout->dst_strides, copy_to_windows);
   bool done = copy_open(copy, src_adr, dst_adr, layout);
   close_window(&copy->dst);
   return done;
@@ -100,11 +106,10 @@ static bool copy_to_windows(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr,
 
 static bool copy_from_windows(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr,
                               umemLayout const *layout) {
-  umemLayoutSpan span;
+  bool smaller = false;
   if (!copy->src.has_window) return copy_to_windows(copy, src_adr, dst_adr, layout);
-  if (!fits(layout, layout->src_strides, &span))
-    return halve(copy, src_adr, dst_adr, layout, layout->src_strides, copy_from_windows);
-  if (!open_window(&copy->src, src_adr, &span)) return false;
+  if (!open_items(&copy->src, src_adr, layout, layout->src_strides, &smaller))
+    return smaller && halve(copy, src_adr, dst_adr, layout, layout->src_strides, copy_from_windows);
   bool done = copy_to_windows(copy, src_adr, dst_adr, layout);
   close_window(&copy->src);
   return done;
@@ -115,7 +120,7 @@ bool umem_copy_windows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, ui
   Copy copy;
   if (!look_at(&copy.src, src, umemReadable) || !look_at(&copy.dst, dst, umemWritable))
     return false;
-  if (umem_count_items(layout) < least_runs) return false;
+  if (layout->item_size > item_most || umem_count_items(layout) < least_runs) return false;
   if (umem_finish(src) != umemOK || umem_finish(dst) != umemOK) return true;
   return copy_from_windows(&copy, src_adr, dst_adr, layout);
 }

@@ -3,15 +3,17 @@
  * MMap has its mapping. File maps a part of the file, and keeps that mapping for the next copy: to map and unmap
  * costs as much as ten reads of the file. It is address space alone; the pages are those of the page cache.
  *
- * A mapping begins at a multiple of window_step and is longer by one step than the longest window, so that all
- * windows that begin in one step share it. Threads that need another part meanwhile map it for themselves. */
+ * It maps the whole file where there is address space for it, and room to grow. Otherwise it maps a part, which
+ * begins at a multiple of part_step and is longer by one step than the longest window in it, so that all windows
+ * that begin in one step share it. Threads that need another part meanwhile map it for themselves. */
 #include "stores/store_window.h"
 #include "stores/store_blocks.h"
 
 #include <sys/mman.h>
 
-static uint64_t const window_step = 32 << 20;
-static uint64_t const window_most = 64 << 20; /* a longer one gets a mapping that ends with it */
+static uint64_t const whole_most = (uint64_t)1
+                                   << 40; /* bytes of a file that is mapped as a whole */
+static uint64_t const part_step = 32 << 20, part_window = 64 << 20;
 
 /* The mapping of a window that is not the kept one, in the members of its umemWindow. */
 enum { own_base, own_size };
@@ -46,17 +48,27 @@ static void release_own(umemVirtual *ctx, umemWindow *window) {
   munmap((void *)window->own[own_base], window->own[own_size]);
 }
 
-/* Takes the kept mapping, made anew if it is another part of the file and nobody uses it. */
-static bool take_kept(umemStore *store, uint64_t offset, size_t size, umemWindow *window) {
+/* Replaces the kept mapping, which nobody uses. */
+static bool keep(umemStoreView *view, umemStore const *store, uint64_t start, uint64_t size) {
+  char *base = map(store, start, (size_t)size);
+  if (base) *view = (umemStoreView){base, start, (size_t)size, 0};
+  return base != NULL;
+}
+
+static void renew(umemStore *store, uint64_t offset, size_t size, uint64_t length) {
   umemStoreView *view = &store->view;
-  uint64_t start = offset & ~(window_step - 1);
+  uint64_t whole = (length / part_step + 2) * part_step + length / 2;
+  drop(view);
+  if (length <= whole_most && keep(view, store, 0, whole)) return;
+  if (size <= part_window) keep(view, store, offset & ~(part_step - 1), part_step + part_window);
+}
+
+/* Takes the kept mapping, made anew if it lacks these bytes and nobody uses it. */
+static bool take_kept(umemStore *store, uint64_t offset, size_t size, uint64_t length,
+                      umemWindow *window) {
+  umemStoreView *view = &store->view;
   umemLock_acquire(&store->lock);
-  if (!is_inside(view, offset, size) && !view->users && size <= window_most) {
-    size_t whole = (size_t)(window_step + window_most);
-    drop(view);
-    char *base = map(store, start, whole);
-    if (base) *view = (umemStoreView){base, start, whole, 0};
-  }
+  if (!is_inside(view, offset, size) && !view->users) renew(store, offset, size, length);
   bool taken = is_inside(view, offset, size);
   if (taken) {
     view->users++;
@@ -75,13 +87,14 @@ static bool map_own(umemStore *store, uint64_t offset, size_t size, umemWindow *
   return true;
 }
 
-/* Whether the bytes are there, and may be written if that is asked for. Records nothing. */
-static bool may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access) {
-  uint64_t length = 0;
+/* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for. Records
+ * nothing. */
+static bool may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                      uint64_t *length) {
   umemAttempt ignored;
   if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
   umemAttempt_begin(&ignored);
-  bool good = umemStore_measure(store, &length) && size <= length && offset <= length - size &&
+  bool good = umemStore_measure(store, length) && size <= *length && offset <= *length - size &&
               (access == umemReadable || umemStore_owns(store, offset, size));
   umemAttempt_end(&ignored);
   return good;
@@ -89,12 +102,13 @@ static bool may_touch(umemStore *store, uint64_t offset, size_t size, umemCapabi
 
 bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                       umemWindow *window) {
-  if (!may_touch(store, offset, size, access)) return false;
+  uint64_t length;
+  if (!may_touch(store, offset, size, access, &length)) return false;
   if (store->base) {
     *window = (umemWindow){.bytes = store->base + offset};
     return size <= store->limit && offset <= store->limit - size;
   }
-  return take_kept(store, offset, size, window) || map_own(store, offset, size, window);
+  return take_kept(store, offset, size, length, window) || map_own(store, offset, size, window);
 }
 
 void umemStore_drop_window(umemStore *store) {

@@ -164,9 +164,9 @@ static void a_full_disk(void **state) {
 
 /* ---- no mapping ---- */
 
-/* The n-th mmap fails, for each of them: calls do the work. Nothing stays mapped. */
-static void mappings_that_fail(void **state) {
-  (void)state;
+/* The n-th mmap fails, or all from there on, for each of them: a smaller mapping or calls do the work. Nothing
+ * stays mapped. */
+static void fail_mappings(bool lasting) {
   char path[256];
   temporary_name(path, sizeof path);
   assert_int_equal(umemHost_ctor(&host), umemOK);
@@ -177,7 +177,7 @@ static void mappings_that_fail(void **state) {
     open_own(&ctx, false, path, "w+", false);
     uintptr_t adr = umem_alloc(&ctx, length);
     memset(found, 0, sizeof found);
-    inject_fail(callMap, nth, ENOMEM, true);
+    inject_fail(callMap, nth, ENOMEM, lasting);
     assert_int_equal(copy_once(&ctx, adr, true), umemOK);
     assert_int_equal(copy_once(&ctx, adr, false), umemOK);
     unsigned long met = inject_off();
@@ -189,6 +189,12 @@ static void mappings_that_fail(void **state) {
   }
   umem_dtor(&host);
   unlink(path);
+}
+
+static void mappings_that_fail(void **state) {
+  (void)state;
+  fail_mappings(false);
+  fail_mappings(true);
 }
 
 int main(void) {
