@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Bytes of a load of the processor, and of a run that the C library copies by such loads. */
+enum { vector = 32, short_run = 1024 };
 enum { line = 64, page = 4096, cached_lines = (32 << 10) / line };
 enum { tile_bytes = 32 << 10, rows_ahead = 6 };
 
@@ -24,6 +26,8 @@ enum { padded_from = 4 * line, buffer_bytes = tile_bytes + tile_bytes / 4 };
 static size_t const cached_bytes = 256 << 10;
 /* An item of this size fills lines by itself. */
 static size_t const long_item = 256;
+/* Of a block of tiles. */
+static size_t const block_bytes = 1 << 20;
 /* What a thread of its own is worth. */
 static size_t const piece_bytes = 2 << 20;
 
@@ -37,6 +41,17 @@ typedef struct Nest {
   ptrdiff_t src[UMEM_MAX_RANK], dst[UMEM_MAX_RANK];
 } Nest;
 
+/* A run. Where dst is just behind src, modulo the size of a page, as when a large block of malloc is copied to from
+ * the beginning of a page, the processor takes each load to wait for the store before it, and `rep movsb`, with
+ * which the C library copies long runs, takes up to four times as long (glibc's bug 30994). */
+static void copy_run(char *dst, char const *src, size_t n) {
+  uintptr_t ahead = ((uintptr_t)dst - (uintptr_t)src) % page;
+  if (ahead - 1 < vector - 1)
+    for (; n > short_run; n -= short_run, dst += short_run, src += short_run)
+      memcpy(dst, src, short_run);
+  memcpy(dst, src, n);
+}
+
 #define COPY_FIXED(bytes)                                                                          \
   for (; n; n--, to += dst_stride, from += src_stride) memcpy(dst + to, src + from, bytes)
 
@@ -44,7 +59,7 @@ static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t
                      size_t n, size_t item_size) {
   ptrdiff_t item = (ptrdiff_t)item_size;
   if (dst_stride == item && src_stride == item) {
-    memcpy(dst, src, n * item_size);
+    copy_run(dst, src, n * item_size);
     return;
   }
   ptrdiff_t to = 0, from = 0;
@@ -77,7 +92,7 @@ static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t
     COPY_FIXED(64);
     break;
   default:
-    COPY_FIXED(item_size);
+    for (; n; n--, to += dst_stride, from += src_stride) copy_run(dst + to, src + from, item_size);
     break;
   }
 }
@@ -245,6 +260,21 @@ static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
   }
 }
 
+/* Halves the layout until its pages stay in the TLB while its tiles are copied one after the other. tiling has the
+ * order of the whole. */
+static void copy_blocks(Tiling *tiling, char *dst, char const *src, umemLayout const *layout) {
+  if (umem_count_items(layout) * layout->item_size > block_bytes) {
+    umemHalves halves;
+    umem_halve(&halves, layout, umem_widest(layout, layout->extents));
+    copy_blocks(tiling, dst, src, &halves.first);
+    copy_blocks(tiling, dst + halves.dst, src + halves.src, &halves.second);
+    return;
+  }
+  tiling->layout = layout;
+  shape_tile(tiling);
+  copy_tiled(tiling, dst, src);
+}
+
 /* A loop over the destination comes back to a line of the source after all dimensions inside of the source's
  * innermost one. Whether the lines that it touches meanwhile stay in the cache. */
 static bool comes_back_soon(Tiling const *tiling) {
@@ -275,12 +305,11 @@ static bool runs_along(Tiling *tiling, umemLayout const *layout) {
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout) {
   Tiling tiling;
   if (!layout->rank) {
-    memcpy(dst, src, layout->item_size);
+    copy_run(dst, src, layout->item_size);
   } else if (layout->rank == 1 || runs_along(&tiling, layout)) {
     copy_dims(dst, src, layout, 0);
   } else {
-    shape_tile(&tiling);
-    copy_tiled(&tiling, dst, src);
+    copy_blocks(&tiling, dst, src, layout);
   }
 }
 
