@@ -26,8 +26,8 @@ def cxx(file, old, new, what, first, **more):
 
 MUTANTS = [
     # ---- base ----
-    c("base/table.c", "if (((i - wanted) & mask) < ((i - hole) & mask)) continue;",
-      "if (((i - wanted) & mask) <= ((i - hole) & mask)) continue;",
+    c("base/table.h", "if (((i - home) & mask) < ((i - hole) & mask)) continue;",
+      "if (((i - home) & mask) <= ((i - hole) & mask)) continue;",
       "a removal leaves a cell where no search finds it"),
     c("base/lock.c", "  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);\n",
       "", "locks stay taken after fork"),
@@ -63,6 +63,7 @@ MUTANTS = [
       "  if (provide(store, offset, offset + size)) return offset;", "a block that the file cannot hold stays placed"),
     c("stores/store_room.c", "  if (adjacent) store->reserved = end;", "  store->reserved = end;",
       "what lies before a block counts as reserved"),
+    c("stores/store.h", "  store->used = umem_greater(store->used, end);\n", "", "calloc keeps what others have appended"),
     c("stores/mmap.c", "    munmap(start, room + alignment);\n", "", "a failed mapping keeps its addresses"),
     c("stores/store_replace.c", "         keep_mode(replace, fd, old);", "         true;", "a new file loses the permissions of the old", first=("cxx.npy_save",)),
 
@@ -71,23 +72,25 @@ MUTANTS = [
       "umem_set returns before it is done"),
     c("cuda/cuda_copy.c", "return error || !whole ? error : umemCudaState_finish(state);", "return error;",
       "a copy to pageable memory returns before it is done"),
-    c("cuda/cuda_state.c", "    state->source->give(state, adr, nbytes);\n", "", "a block that cannot be remembered is lost"),
-    c("cuda/cuda_state.c", "    keep(state, adr, nbytes); /*", "    ; /*", "a block that could not be freed is forgotten"),
+    c("cuda/cuda_state.c", "    if (state->source->give(state, adr, nbytes)) state->gpu->rt->last_error();\n", "", "a block that cannot be remembered is lost"),
+    c("cuda/cuda_state.c", "    put_back(state, adr, nbytes); /*", "    ; /*", "a block that could not be freed is forgotten"),
     c("cuda/cuda_direct.c", "    box->depth = extents[last - 1];", "    box->depth = extents[last];", "the wrong extent"),
     c("cuda/cuda_async.c", "if (async->owns_stream) error |=", "error |=", "destroys a stream of the program"),
 
     # ---- pool ----
     c("pool/pool_chunk.c", "size <= umemPoolChunk_allowance(core)", "size < umemPoolChunk_allowance(core)",
       "the maximum cannot be reached"),
-    c("pool/pool_chunk.c", "  core->pending.bytes -= question->size;\n", "", "what has come is still expected"),
+    c("pool/growth.c", "  growth->amount -= request->amount;\n", "", "what has come is still expected"),
     c("pool/pool_chunk.c", "  umem_aligned_free(core->upstream, adr);\n", "", "a chunk that cannot be used is lost"),
     c("pool/pool_chunk.c", "  if (umem_wait_apart(list->queue, list->core->upstream) == umemOK) return true;", "  return true;",
       "a queue does not wait for the memory it uses"),
+    c("pool/pool_chunk.c", " && !umemPoolQueue_should_follow_upstream(list)", "",
+      "a chunk is used before a GPU has done with it"),
+    c("pool/growth.c", "growth->serial >= asks_for", "growth->serial == asks_for", "two callbacks wait for each other"),
     c("pool/pool_large.c", "  if (!block->live) return umemValueError;\n", "", "a large block can be freed twice"),
     c("pool/fixed_free_list.c", "if (adr < base || index >= chunk->count) return false;",
       "if (adr < base || index > chunk->count) return false;", "one block too many", preset="asan"),
-    c("pool/binning.c", "    umemBlocks_put_back(blocks, adr, bin, &none);\n  else\n    umemBlocks_drop(blocks, adr);\n}\n\nstatic void binning_free",
-      "    umemBlocks_drop(blocks, adr);\n  else\n    umemBlocks_drop(blocks, adr);\n}\n\nstatic void binning_free",
+    c("pool/binning.c", "    umemBlocks_put_back(blocks, adr, bin, &none);\n", "    umemBlocks_drop(blocks, adr);\n",
       "a block whose free failed is forgotten"),
 
     # ---- adaptors ----
@@ -100,17 +103,17 @@ MUTANTS = [
 
     # ---- adaptors/debug ----
     c("adaptors/debug/debug_bytes.c", "!memcmp(bytes, bytes + 1, n - 1)", "!memcmp(bytes, bytes + 1, n / 2)", "half of a guard is not looked at"),
-    c("adaptors/debug/debug_books.c", "  if (is_freed(note)) return umemDebugDoubleFree;\n", "", "a double free is no finding"),
-    c("adaptors/debug/debug.c", "  if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))\n    umemDebugBooks_revive(books_of(ctx), &block);",
+    c("adaptors/debug/debug_table.c", "  if (is_freed(record)) return umemDebugDoubleFree;\n", "", "a double free is no finding"),
+    c("adaptors/debug/debug.c", "  if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))\n    umemDebugTable_revive(table_of(ctx), &block);",
       "  if (is_sound(ctx, &block)) put_away(ctx, &block, false);", "a block whose free was refused cannot be freed"),
     c("adaptors/debug/debug.c", "    if (strides[k] < 0)\n      low += reach;", "    if (strides[k] > 0)\n      low += reach;",
       "the wrong end of a layout"),
 
     # ---- adaptors/log ----
-    c("adaptors/log/log.c", "  told = copy->told;\n", "", "the thread's next copy is not in the log"),
+    c("adaptors/log/log.c", "  partner = copy->partner;\n", "", "the thread's next copy is not in the log"),
     c("adaptors/log/log_record.c", "&file->ring[(record->number - 1) & file->mask]", "&file->ring[record->number & file->mask]",
       "amends the next record"),
-    c("adaptors/log/log_disk.c", "RENAME_NOREPLACE", "0", "a log replaces another file"),
+    c("base/new_file.c", "file->name, RENAME_NOREPLACE) == 0", "file->name, 0) == 0", "a new file replaces another"),
 
     # ---- open ----
     c("open/open.c", "  for (size_t i = 0; i < name->count; i++) {\n    umemScheme const *scheme = name->layers[i].scheme;\n    if (!scheme->commit)",
@@ -134,8 +137,8 @@ MUTANTS = [
     c("core/stage.c", "  umem_free(host, (uintptr_t)buffers);\n", "", "a leak", preset="asan"),
     c("core/items.c", "  free(buffer);\n  return true;", "  return true;", "a leak", preset="asan"),
     c("base/index.c", "slots->available += capacity - slots->capacity;", "slots->available += capacity;", "writes behind an array", preset="asan"),
-    c("adaptors/stats.c", "  umemLock_acquire(&stats->lock);\n  write_figures(figures, &stats->life.figures);\n  umemLock_release(&stats->lock);",
-      "  write_figures(figures, &stats->life.figures);", "reads without the lock", preset="tsan"),
+    c("adaptors/stats.c", "  umemLock_acquire(&stats->lock);\n  umem_write_sized(figures, &stats->life.figures, sizeof stats->life.figures);\n  umemLock_release(&stats->lock);",
+      "  umem_write_sized(figures, &stats->life.figures, sizeof stats->life.figures);", "reads without the lock", preset="tsan"),
     c("cuda/cuda_state.c", "  umemLock_acquire(&state->lock);\n  bool kept = umemTable_insert(&state->blocks, adr, nbytes);\n  umemLock_release(&state->lock);",
       "  bool kept = umemTable_insert(&state->blocks, adr, nbytes);", "enters a block without the lock", preset="tsan"),
     c("core/stage.c", "  if (umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(&side->turn);", "  (void)side;",
