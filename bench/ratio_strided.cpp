@@ -127,7 +127,7 @@ void measure_strided(Effort const &effort, std::vector<Ratio> &rows) {
   std::vector<Samples> of_middle;
   for (std::size_t edge : edges) {
     std::vector<Section> sections = all_sections(edge);
-    int rounds = edge <= edges[1] ? effort.short_rounds : effort.long_rounds / 3;
+    int rounds = edge <= edges[1] ? effort.long_rounds : std::max(1, effort.long_rounds / 3);
     for (std::size_t i = 0; i < sections.size(); i++) {
       Samples samples = measure_section(sections[i], rounds, rows);
       if (edge > edges[1]) add_growth(sections[i], samples, middle[i], of_middle[i], rows);
