@@ -6,7 +6,6 @@
  * order. Both sides are read and written by runs, and a tile touches few pages. (M. Lam, E. Rothberg, M. Wolf:
  * "The Cache Performance and Optimizations of Blocked Algorithms", ASPLOS 1991, on copying tiles.) */
 #include "core/tiles.h"
-#include "base/thread.h"
 #include "core/layout.h"
 #include "core/parallel.h"
 
@@ -57,11 +56,6 @@ static void copy_run(char *dst, char const *src, size_t n) {
 
 static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t src_stride,
                      size_t n, size_t item_size) {
-  ptrdiff_t item = (ptrdiff_t)item_size;
-  if (dst_stride == item && src_stride == item) {
-    copy_run(dst, src, n * item_size);
-    return;
-  }
   ptrdiff_t to = 0, from = 0;
   switch (item_size) { /* the sizes that compile to plain loads and stores */
   case 1:
@@ -97,6 +91,16 @@ static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t
   }
 }
 
+/* The last dimension of a nest, which is a run on both sides in the half of all nests of tiles. */
+static void copy_last(Nest const *nest, char *dst, char const *src) {
+  int k = nest->rank - 1;
+  ptrdiff_t item = (ptrdiff_t)nest->item_size;
+  if (nest->dst[k] == item && nest->src[k] == item)
+    copy_run(dst, src, nest->extents[k] * nest->item_size);
+  else
+    copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
+}
+
 /* Asks for the lines of a row that is copied soon: the processor does not guess them, because the rows of a tile
  * are far from each other and short. */
 static inline void prefetch_row(char const *row, ptrdiff_t stride, size_t n, bool writes) {
@@ -120,7 +124,7 @@ static void copy_rows(Nest const *nest, char *dst, char const *src, bool from_so
       prefetch_row(src + rows_ahead * nest->src[k], nest->src[k + 1], n, false);
     else
       prefetch_row(dst + rows_ahead * nest->dst[k], nest->dst[k + 1], n, true);
-    copy_row(dst, nest->dst[k + 1], src, nest->src[k + 1], n, nest->item_size);
+    copy_last(nest, dst, src);
     dst += nest->dst[k], src += nest->src[k];
   }
 }
@@ -128,7 +132,7 @@ static void copy_rows(Nest const *nest, char *dst, char const *src, bool from_so
 static void copy_box(Nest const *nest, char *dst, char const *src, int k, bool from_source) {
   if (k >= nest->rank - 2) {
     if (k == nest->rank - 1)
-      copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
+      copy_last(nest, dst, src);
     else
       copy_rows(nest, dst, src, from_source);
     return;
@@ -293,13 +297,20 @@ static bool comes_back_soon(Tiling const *tiling) {
   return true;
 }
 
+/* Whether no stride is smaller than that of the last dimension. */
+static bool is_innermost(ptrdiff_t const *strides, int last) {
+  for (int k = 0; k < last; k++)
+    if (length_of(strides[k]) < length_of(strides[last])) return false;
+  return true;
+}
+
 /* Whether a plain loop over the destination is good enough. Fills in *tiling but for the tile. */
 static bool runs_along(Tiling *tiling, umemLayout const *layout) {
   int last = layout->rank - 1;
+  if (layout->item_size >= long_item || is_innermost(layout->src_strides, last)) return true;
   tiling->layout = layout;
   sort_by_source(tiling);
-  return layout->item_size >= long_item || tiling->by_source[last] == last ||
-         comes_back_soon(tiling);
+  return comes_back_soon(tiling);
 }
 
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout) {
@@ -337,6 +348,16 @@ static void copy_part(void *data) {
   umem_copy_tiles(part->dst, part->src, &part->layout);
 }
 
+static bool copy_alone(char *dst, char const *src, umemLayout const *layout,
+                       umemGuardedRange const *guards) {
+  if (!guards) {
+    umem_copy_tiles(dst, src, layout);
+    return true;
+  }
+  Part part = {*layout, dst, src};
+  return umem_guarded(guards, copy_part, &part);
+}
+
 static void copy_piece(void *job, unsigned piece) {
   Copy *copy = job;
   umemLayout const *layout = copy->layout;
@@ -346,33 +367,22 @@ static void copy_piece(void *job, unsigned piece) {
   size_t extents[UMEM_MAX_RANK];
   memcpy(extents, layout->extents, (size_t)layout->rank * sizeof *extents);
   extents[k] = each + (piece < more);
-  Part part = {*layout, copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
-               copy->src + (ptrdiff_t)first * layout->src_strides[k]};
-  part.layout.extents = extents;
-  if (!copy->guards)
-    copy_part(&part);
-  else if (!umem_guarded(copy->guards, copy_part, &part))
+  umemLayout part = *layout;
+  part.extents = extents;
+  if (!copy_alone(copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
+                  copy->src + (ptrdiff_t)first * layout->src_strides[k], &part, copy->guards))
     __atomic_store_n(&copy->failed, true, __ATOMIC_RELAXED);
-}
-
-static bool copy_alone(Copy const *copy) {
-  Part part = {.layout = *copy->layout, .dst = copy->dst, .src = copy->src};
-  return umem_guarded(copy->guards, copy_part, &part);
 }
 
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
                         umemGuardedRange const guards[2]) {
   size_t nbytes = umem_count_items(layout) * layout->item_size;
+  if (nbytes < 2 * piece_bytes) return copy_alone(dst, src, layout, guards);
   Copy copy = {.layout = layout, .dst = dst, .src = src, .guards = guards};
+  copy.axis = umem_widest(layout, layout->extents);
   copy.pieces = umem_parallel_pieces(nbytes, piece_bytes, umemParallelMost);
-  if (copy.pieces > 1) {
-    copy.axis = umem_widest(layout, layout->extents);
-    size_t extent = layout->extents[copy.axis];
-    if (copy.pieces > extent) copy.pieces = (unsigned)extent;
-    umem_parallel(copy.pieces, copy_piece, &copy);
-    return !copy.failed;
-  }
-  if (guards) return copy_alone(&copy);
-  umem_copy_tiles(dst, src, layout);
-  return true;
+  size_t extent = layout->extents[copy.axis];
+  if (copy.pieces > extent) copy.pieces = (unsigned)extent;
+  umem_parallel(copy.pieces, copy_piece, &copy);
+  return !copy.failed;
 }
