@@ -5,8 +5,8 @@
  * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of it runs; the
  * figures mean nothing.
  *
- * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, gpu and gpu-pool, which is a part
- * of gpu; without any, all are measured.
+ * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, strided, gpu and gpu-pool, which
+ * is a part of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
@@ -40,10 +40,11 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {
-    {"host", measure_host},   {"arrays", measure_arrays}, {"loops", measure_indexed},
-    {"files", measure_files}, {"stage", measure_stage},   {"growth", measure_growth},
-    {"pool", measure_pool},   {"fixed", measure_fixed},   {"log", measure_log}};
+constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
+                                {"loops", measure_indexed}, {"files", measure_files},
+                                {"stage", measure_stage},   {"growth", measure_growth},
+                                {"pool", measure_pool},     {"fixed", measure_fixed},
+                                {"log", measure_log},       {"strided", measure_strided}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -247,8 +248,9 @@ int run(Wishes wishes) {
 int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
-    std::fprintf(stderr, "usage: umem_ratios [--quick | --once] [--json FILE] "
-                         "[host|arrays|loops|files|stage|growth|pool|log|gpu|gpu-pool]...\n");
+    std::fprintf(stderr,
+                 "usage: umem_ratios [--quick | --once] [--json FILE] "
+                 "[host|arrays|loops|files|stage|growth|pool|fixed|log|strided|gpu|gpu-pool]...\n");
     return 2;
   }
   try {

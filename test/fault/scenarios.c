@@ -386,10 +386,10 @@ Scenario const scenarios[] = {
     {"from mmap", "mmap", umemWritable, scenarioUses, run_from_peer},
     {"to fake", "fake", umemReadable, scenarioUses, run_to_peer},
     {"from fake", "fake", umemWritable, scenarioUses, run_from_peer},
-    {"scatter", NULL, umemWritable, scenarioUses, run_scatter},
-    {"gather", NULL, umemReadable, scenarioUses, run_gather},
-    {"gather to file", "file", umemReadable, scenarioUses, run_gather_to_peer},
-    {"gather to fake", "fake", umemReadable, scenarioUses, run_gather_to_peer},
+    {"scatter", NULL, umemWritable | usesWindows, scenarioUses, run_scatter},
+    {"gather", NULL, umemReadable | usesWindows, scenarioUses, run_gather},
+    {"gather to file", "file", umemReadable | usesWindows, scenarioUses, run_gather_to_peer},
+    {"gather to fake", "fake", umemReadable | usesWindows, scenarioUses, run_gather_to_peer},
     {"connect", NULL, umemReadable, scenarioUses, run_connect},
     {"connect file", "file", umemReadable, scenarioUses, run_connect_peer},
     {"connect fake", "fake", umemReadable, scenarioUses, run_connect_peer},
@@ -411,7 +411,7 @@ static bool fits(Scenario const *scenario, Trial const *trial) {
   if (trial->place->kind == kindHost || !strcmp(trial->place->name, "file w+, new") ||
       !strcmp(trial->place->name, "mmap w+"))
     able |= needsLong;
-  able |= onlyHeap;
+  able |= onlyHeap | usesWindows;
   return (scenario->needs & ~able) == 0;
 }
 

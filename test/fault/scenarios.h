@@ -11,7 +11,8 @@
 enum {
   needsGrowth = 1 << 24, /* more room than the file had */
   needsLong = 1 << 25,   /* runs for long: on one place of a kind, with one error for each call */
-  onlyHeap = 1 << 26     /* many calls: faults of the heap alone */
+  onlyHeap = 1 << 26,    /* many calls: faults of the heap alone */
+  usesWindows = 1 << 27  /* copies items through a mapping if there is one, else by calls */
 };
 
 typedef enum ScenarioKind {

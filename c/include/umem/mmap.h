@@ -16,9 +16,10 @@ struct umemFileOptions; /* umem/file.h */
  * - The largest alignment is 1 GiB, or 64 KiB where less than 1 GiB of address space can be mapped. A
  *   larger one is umemMemoryError, also if the address of the mapping would happen to be a multiple.
  * - With mode "r" the memory is read-only for the CPU too.
- * - umem's own copies and sets go through the file descriptor. Only the program's own use of a
- *   pointer can be hit by SIGBUS (umemFaultable): when another process cuts the file, or when the disk is
- *   full and no space was reserved (umemReserveNone, and what umem/file.h says of copying on write).
+ * - Only the program's own use of a pointer can be hit by SIGBUS (umemFaultable): when another process cuts
+ *   the file, or when the disk is full and no space was reserved (umemReserveNone, and what umem/file.h says of
+ *   copying on write). umem's own sets and contiguous copies go through the file descriptor, and strided copies
+ *   handle the signal.
  * - Two mappings of one file are two devices: their addresses differ.
  * - umem_dtor unmaps: all addresses end with the context. */
 typedef struct umemMMap {

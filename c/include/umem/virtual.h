@@ -29,6 +29,14 @@
 #include <umem/context.h>
 #include <umem/copy.h>
 
+/* Bytes of a context where the CPU finds them for a while (see the method window). */
+typedef struct umemWindow {
+  void *bytes; /* the first of them */
+  /* Ends the window; NULL if there is nothing to do. ctx is the context that has filled in the struct. */
+  void (*release)(umemVirtual *ctx, struct umemWindow *window);
+  uintptr_t own[4]; /* for ctx */
+} umemWindow;
+
 /* The table of methods. NULL means the default that each comment names. The first eleven keep their order for
  * good; new ones are only appended. A context that was compiled against a shorter table gets the defaults
  * (umemVirtual.vtbl_size). */
@@ -130,6 +138,19 @@ struct umemVtbl {
    * of use. Must record no failure and take no lock. Adaptors leave it NULL: umem asks the upstream.
    * Default: false. */
   bool (*is_captured)(umemVirtual *ctx);
+
+  /* Gives the CPU pointers to nbytes > 0 at adr, for a short time: umem copies single items through them, where
+   * a call for each would take too long. access is umemReadable or umemWritable. Returns true with the first two
+   * members of *window set. Returns false, with nothing recorded, if ctx cannot do so, or not for these bytes:
+   * umem then calls copy_to or copy_from, which report what is wrong. So ctx returns false for bytes that may
+   * not be read or written, or that do not exist.
+   * The bytes are those of ctx, not a copy of them: several threads may use windows of the same bytes, and umem
+   * writes none but those of the items. An access may raise SIGBUS, of which umem takes care, but no other
+   * signal. Until release, the calling thread makes other calls for ctx.
+   * A context that is umemFaultable or has no pointers should have it. Adaptors leave it NULL: copies reach the
+   * upstream through copy_direct. Default: false. */
+  bool (*window)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                 umemWindow *window);
 };
 
 /* ---- construction ---- */

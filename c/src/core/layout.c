@@ -31,6 +31,42 @@ bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t c
   return true;
 }
 
+size_t umem_count_items(umemLayout const *layout) {
+  size_t count = 1;
+  for (int k = 0; k < layout->rank; k++) count *= layout->extents[k];
+  return count;
+}
+
+static size_t length_of(ptrdiff_t stride) {
+  return stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
+}
+
+int umem_widest(umemLayout const *layout, size_t const *extents) {
+  int widest = 0;
+  size_t reach = 0;
+  for (int k = 0; k < layout->rank; k++) {
+    size_t src = length_of(layout->src_strides[k]), dst = length_of(layout->dst_strides[k]);
+    size_t width = (src < dst ? src : dst) * (extents[k] - 1) + (extents[k] > 1);
+    if (width <= reach) continue;
+    reach = width;
+    widest = k;
+  }
+  return widest;
+}
+
+void umem_halve(umemHalves *halves, umemLayout const *layout, int k) {
+  size_t all = layout->extents[k], half = all / 2;
+  for (int i = 0; i < 2; i++)
+    memcpy(halves->extents[i], layout->extents, (size_t)layout->rank * sizeof all);
+  halves->extents[0][k] = half;
+  halves->extents[1][k] = all - half;
+  halves->first = halves->second = *layout;
+  halves->first.extents = halves->extents[0];
+  halves->second.extents = halves->extents[1];
+  halves->src = (ptrdiff_t)half * layout->src_strides[k];
+  halves->dst = (ptrdiff_t)half * layout->dst_strides[k];
+}
+
 static void drop(umemNormalLayout *n, int k) {
   n->layout.rank--;
   for (; k < n->layout.rank; k++) {

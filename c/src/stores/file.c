@@ -6,6 +6,7 @@
 #include "stores/store_context.h"
 #include "stores/store_io.h"
 #include "stores/store_space.h"
+#include "stores/store_window.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"
@@ -63,6 +64,11 @@ static uintptr_t file_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, 
   return umemStore_realloc(store_of(ctx), adr, old_size, new_size);
 }
 
+static bool file_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                        umemWindow *window) {
+  return umemStore_window(store_of(ctx), adr, nbytes, access, window);
+}
+
 static struct umemVtbl const file_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = file_alloc,
@@ -78,6 +84,7 @@ static struct umemVtbl const file_vtbl = {
     .trim = file_trim,
     .info = file_info,
     .realloc = file_realloc,
+    .window = file_window,
 };
 
 /* ---- construction ---- */

@@ -2,14 +2,15 @@
  *
  * The engine of store.h with pointers for offsets: adr = base + offset. The file is mapped once,
  * far beyond its end, so that growth needs no further call and blocks never move; the kernel lets a
- * page be used as soon as the file reaches it. Copies and sets go through the descriptor and cannot
- * fault, whatever others do to the file. */
+ * page be used as soon as the file reaches it. Copies of runs, and sets, go through the descriptor and
+ * cannot fault, whatever others do to the file; copies of single items are guarded (base/guarded.h). */
 #include "stores/store_blocks.h"
 #include "core/status.h"
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
 #include "stores/store_space.h"
+#include "stores/store_window.h"
 #include "base/again.h"
 #include "base/thread.h"
 #include "core/construct.h"
@@ -129,6 +130,13 @@ static void mmap_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *tha
     umemStore_write(store, offset_of(store, dst_adr), (void const *)src_adr, nbytes);
 }
 
+static bool mmap_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                        umemWindow *window) {
+  umemStore *store = store_of(ctx);
+  uint64_t offset = offset_of(store, adr);
+  return offset < store->limit && umemStore_window(store, offset, nbytes, access, window);
+}
+
 /* Linux finds pages that were written through a mapping without msync too; POSIX asks for it. */
 static void mmap_flush(umemVirtual *ctx) {
   umemStore *store = store_of(ctx);
@@ -164,6 +172,7 @@ static struct umemVtbl const mmap_vtbl = {
     .trim = mmap_trim,
     .info = mmap_info,
     .realloc = mmap_realloc,
+    .window = mmap_window,
 };
 
 /* ---- mapping ---- */

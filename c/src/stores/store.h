@@ -9,6 +9,7 @@
  *   store_blocks.c  which bytes are whose
  *   store_commit.c  the last step of construction
  *   store_io.c      reads, writes, fills, makes durable
+ *   store_window.c  lends pointers to bytes
  *   store_space.c   allocates, frees and trims ranges
  *   store_context.c construction, names and the end of the contexts
  *
@@ -39,7 +40,18 @@
 
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
 
-enum { umemStoreGranule = 16 }; /* bytes: the natural alignment of blocks */
+enum {
+  umemStoreGranule = 16,    /* bytes: the natural alignment of blocks */
+  umemStorePage = 64 << 10, /* a multiple of the page size of any machine */
+};
+
+/* A mapped part of the file. */
+typedef struct umemStoreView {
+  char *base; /* NULL for none */
+  uint64_t start;
+  size_t size;
+  unsigned users; /* windows that are open in it */
+} umemStoreView;
 
 typedef struct umemStore {
   umemVirtual *ctx; /* borrowed: where failures are recorded */
@@ -67,14 +79,15 @@ typedef struct umemStore {
   uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
 
   umemLock lock;
-  umemRange *range;  /* owned: who has which bytes; the same in all modes */
-  uint64_t original; /* this context may not give up bytes below: the file's length when it was
+  umemRange *range;   /* owned: who has which bytes; the same in all modes */
+  uint64_t original;  /* this context may not give up bytes below: the file's length when it was
                         opened, and later when others were seen to have made it longer */
-  uint64_t length;   /* as this context knows it */
-  uint64_t first;    /* where the first block can begin */
-  uint64_t reserved; /* disk space for [first, reserved) is surely there */
-  uint64_t used;     /* from here on all bytes read as zero: neither blocks nor others had them */
-  bool leftover;     /* a reservation that failed may have left disk space behind the end */
+  uint64_t length;    /* as this context knows it */
+  uint64_t first;     /* where the first block can begin */
+  uint64_t reserved;  /* disk space for [first, reserved) is surely there */
+  uint64_t used;      /* from here on all bytes read as zero: neither blocks nor others had them */
+  umemStoreView view; /* File's: kept for the next window */
+  bool leftover;      /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
 /* ---- messages: each records a status on store->ctx and returns false ---- */

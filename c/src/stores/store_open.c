@@ -320,6 +320,7 @@ static void remove_created(umemStore *store) {
 void umemStore_close(umemStore *store) {
   if (!store) return;
   if (store->base) munmap(store->base, store->limit);
+  if (store->view.base) munmap(store->view.base, store->view.size);
   umemReplace_end(store);
   bool ours = store->fd >= 0 && (store->started || !store->taken_over);
   if (store->created) remove_created(store);

@@ -11,6 +11,7 @@
 #include "stores/store_commit.h"
 #include "stores/store_io.h"
 #include "stores/store_room.h"
+#include "stores/store_window.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -122,6 +123,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
   umemAttempt held;
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
+  umemStore_drop_window(store);
   bool shared =
       store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
   if (shared || !may_give_back(store) || !umemStore_settle(store)) return;

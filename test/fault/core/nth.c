@@ -59,6 +59,9 @@ static Fault const faults[] = {
     {callWrite, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
     {callWrite, ENOSPC, dutyTell, dutyTell, diskType, words, callNone},
     {callWrite, EINTR, dutyDo, dutyDo, 0, noWords, callNone},
+    {callRead, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callMap},
+    {callWrite, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callMap},
+    {callWrite, ENOSPC, dutyTell, dutyTell, diskType, words, callMap},
     {callPeek, EIO, dutyDo, dutyDo, 0, noWords, callNone},
     {callReserve, ENOSPC, dutyEither, dutyEither, diskType, words, callNone},
     {callReserve, EIO, dutyEither, dutyEither, diskType, words, callNone},
@@ -116,6 +119,8 @@ static void check_silent(Trial *trial) {
 static Duty duty_of(Scenario const *scenario, Fault const *fault, bool lasting) {
   bool last_close = fault->call == callClose && scenario->kind == scenarioDestructs;
   if (last_close) return dutyTell; /* only here is it known that all was written */
+  if (scenario->needs & usesWindows && fault->call == callStat)
+    return dutyEither; /* what a window would have needed, calls do without */
   return lasting ? fault->lasting : fault->once;
 }
 
@@ -204,6 +209,7 @@ static bool meets(Place const *place, Scenario const *scenario, Fault const *fau
 static bool is_spared(Place const *place, Scenario const *scenario, Fault const *fault) {
   if (fault->without == callOpen && !(place->scratch && scenario->kind == scenarioConstructs))
     return true;
+  if (fault->without == callMap && !(scenario->needs & usesWindows)) return true;
   if (place->kind == kindFake && scenario->kind == scenarioConstructs) return true;
   if (scenario->needs & onlyHeap) return fault->call != callHeap;
   return scenario->needs & needsLong && fault != faults && fault[-1].call == fault->call;

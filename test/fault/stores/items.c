@@ -1,0 +1,208 @@
+/* items.c - copies of single items go through mapped pages, which can go away while they are copied: another
+ * process cuts the file, or the disk is full. The process lives, and a status says what has happened. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fault/child.h"
+#include "fault/inject.h"
+#include "fault/trial.h"
+
+enum { item = 16, stride = 400, count = 5000, length = count * stride, rounds = 200 };
+
+typedef union {
+  umemVirtual super;
+  umemFile file;
+  umemMMap mmap;
+} Any;
+
+static umemHost host;
+static unsigned char packed[count * item], found[count * item];
+
+static umemLayout layout_of(bool to_file) {
+  static size_t const extents[] = {count};
+  static ptrdiff_t const strides[] = {stride};
+  return (umemLayout){.size = sizeof(umemLayout),
+                      .item_size = item,
+                      .rank = 1,
+                      .extents = extents,
+                      .src_strides = to_file ? NULL : strides,
+                      .dst_strides = to_file ? strides : NULL};
+}
+
+static void open_own(Any *ctx, bool mapped, char const *name, char const *mode, bool sparse) {
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  if (sparse) options.reserve = umemReserveNone;
+  EXPECT((mapped ? umemMMap_ctor_with(&ctx->mmap, name, mode, &options)
+                 : umemFile_ctor_with(&ctx->file, name, mode, &options)) == umemOK);
+}
+
+/* ---- cut ---- */
+
+/* Cuts the file and makes it longer again until it is killed. */
+static void cut_for_ever(void *path) {
+  for (unsigned i = 0;; i++) {
+    EXPECT(truncate(path, (i * 4096) % length) == 0);
+    EXPECT(truncate(path, length) == 0);
+  }
+}
+
+static umemStatusType copy_once(Any *ctx, uintptr_t adr, bool to_file) {
+  umemLayout layout = layout_of(to_file);
+  return to_file ? umem_copy_strided(&host, (uintptr_t)packed, ctx, adr, &layout)
+                 : umem_copy_strided(ctx, adr, &host, (uintptr_t)found, &layout);
+}
+
+/* Each item read is what was written, or zero where a cut has taken it. */
+static void require_items(void) {
+  for (size_t i = 0; i < count * item; i++) assert_true(found[i] == packed[i] || !found[i]);
+}
+
+static void copy_while_others_cut(bool mapped) {
+  Any ctx;
+  char path[256];
+  temporary_name(path, sizeof path);
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  memset(packed, 0x5A, sizeof packed);
+  open_own(&ctx, mapped, path, "w+", true);
+  uintptr_t adr = umem_alloc(&ctx, length);
+  assert_true(adr != umem_null(&ctx));
+  pid_t other = child_start(cut_for_ever, path);
+  unsigned whole = 0, refused = 0;
+  for (unsigned i = 0; i < rounds; i++) {
+    umemStatusType status = copy_once(&ctx, adr, i % 2 == 0);
+    if (status == umemOK) {
+      whole++;
+      if (i % 2) require_items();
+      continue;
+    }
+    refused++;
+    assert_int_equal(status, umemIOError);
+    assert_int_equal(umem_get_status(&ctx), umemIOError);
+    assert_non_null(strstr(umem_get_message(&ctx), "truncated by another process"));
+    assert_int_equal(umem_clear_status(&ctx), umemOK);
+    umem_thread_clear();
+  }
+  assert_int_equal(kill(other, SIGKILL), 0);
+  assert_int_equal(child_wait(other), -SIGKILL);
+  assert_int_equal(whole + refused, rounds);
+  assert_int_equal(truncate(path, length), 0);
+  assert_int_equal(copy_once(&ctx, adr, true), umemOK); /* and it goes on */
+  assert_int_equal(copy_once(&ctx, adr, false), umemOK);
+  assert_memory_equal(packed, found, sizeof packed);
+  umem_dtor(&ctx);
+  umem_dtor(&host);
+  unlink(path);
+}
+
+static void others_cut_a_file(void **state) {
+  (void)state;
+  copy_while_others_cut(false);
+}
+
+static void others_cut_a_mapped_file(void **state) {
+  (void)state;
+  copy_while_others_cut(true);
+}
+
+/* ---- a full disk ---- */
+
+/* A tmpfs of 1 MiB on a new folder, seen by this child alone; exits where that is forbidden. */
+static void mount_small(char *folder, size_t size) {
+  temporary_name(folder, size);
+  EXPECT(mkdir(folder, 0700) == 0);
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("tmpfs", folder, "tmpfs", 0, "size=1m")) {
+    rmdir(folder);
+    _exit(child_not_permitted);
+  }
+}
+
+/* The holes of a sparse file are filled until there is no page left. */
+static void fill_holes(void *mapped) {
+  Any ctx;
+  char folder[200], path[256];
+  mount_small(folder, sizeof folder);
+  snprintf(path, sizeof path, "%s/a.bin", folder);
+  EXPECT(umemHost_ctor(&host) == umemOK);
+  open_own(&ctx, mapped != NULL, path, "w+", true);
+  uintptr_t adr = umem_alloc(&ctx, length);
+  EXPECT(adr != umem_null(&ctx));
+  EXPECT(copy_once(&ctx, adr, true) == umemIOError);
+  EXPECT(umem_get_status(&ctx) == umemIOError);
+  EXPECT(strstr(umem_get_message(&ctx), strerror(ENOSPC)));
+  EXPECT(umem_clear_status(&ctx) == umemOK);
+  EXPECT(copy_once(&ctx, adr, false) == umemOK);
+  EXPECT(found[0] == packed[0]);
+  umem_dtor(&ctx);
+  umem_dtor(&host);
+  unlink(path);
+  EXPECT(umount(folder) == 0 && rmdir(folder) == 0);
+}
+
+static void a_full_disk(void **state) {
+  (void)state;
+  static char yes;
+  memset(packed, 0x5A, sizeof packed);
+  if (!child_run(fill_holes, NULL) || !child_run(fill_holes, &yes)) {
+    print_message("mounting is not permitted here\n");
+    skip();
+  }
+}
+
+/* ---- no mapping ---- */
+
+/* The n-th mmap fails, or all from there on, for each of them: a smaller mapping or calls do the work. Nothing
+ * stays mapped. */
+static void fail_mappings(bool lasting) {
+  char path[256];
+  temporary_name(path, sizeof path);
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  for (size_t i = 0; i < sizeof packed; i++) packed[i] = (unsigned char)(i * 31 >> 3);
+  size_t before = inject_mapped();
+  for (unsigned long nth = 1;; nth++) {
+    Any ctx;
+    open_own(&ctx, false, path, "w+", false);
+    uintptr_t adr = umem_alloc(&ctx, length);
+    memset(found, 0, sizeof found);
+    inject_fail(callMap, nth, ENOMEM, lasting);
+    assert_int_equal(copy_once(&ctx, adr, true), umemOK);
+    assert_int_equal(copy_once(&ctx, adr, false), umemOK);
+    unsigned long met = inject_off();
+    assert_memory_equal(packed, found, sizeof packed);
+    assert_true(umem_is_ok(&ctx) && umem_thread_status() == umemOK);
+    umem_dtor(&ctx);
+    assert_int_equal(inject_mapped(), before);
+    if (!met) break;
+  }
+  umem_dtor(&host);
+  unlink(path);
+}
+
+static void mappings_that_fail(void **state) {
+  (void)state;
+  fail_mappings(false);
+  fail_mappings(true);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(others_cut_a_file),
+      cmocka_unit_test(others_cut_a_mapped_file),
+      cmocka_unit_test(a_full_disk),
+      cmocka_unit_test(mappings_that_fail),
+  };
+  return cmocka_run_group_tests_name("fault_items", tests, NULL, NULL);
+}

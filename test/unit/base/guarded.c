@@ -1,0 +1,442 @@
+/* guarded.c - base/guarded.h: which faults end a copy, and what becomes of all other signals. */
+#include "base/guarded.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { page = 64 << 10, pages = 4 };
+
+static umemGuardedRange const none[2];
+
+/* ---- a file that is mapped, and then cut ---- */
+
+typedef struct Cut {
+  int fd;
+  char *bytes; /* `pages` pages, of which the file has the first one alone */
+} Cut;
+
+static Cut open_cut(void) {
+  char path[] = "/tmp/umem-guarded-XXXXXX";
+  Cut cut = {.fd = mkstemp(path)};
+  assert_true(cut.fd >= 0);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(ftruncate(cut.fd, page), 0);
+  cut.bytes = mmap(NULL, (size_t)pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, cut.fd, 0);
+  assert_true(cut.bytes != MAP_FAILED);
+  return cut;
+}
+
+static void close_cut(Cut *cut) {
+  munmap(cut->bytes, (size_t)pages * page);
+  close(cut->fd);
+}
+
+static umemGuardedRange range_of(Cut const *cut) {
+  return (umemGuardedRange){(uintptr_t)cut->bytes, (size_t)pages * page};
+}
+
+/* ---- work ---- */
+
+static void touch(void *adr) { *(volatile char *)adr = 1; }
+
+typedef struct Sum {
+  char const *bytes;
+  size_t size, done;
+} Sum;
+
+static void add_up(void *data) {
+  Sum *sum = data;
+  for (sum->done = 0; sum->done < sum->size; sum->done++)
+    (void)*(volatile char const *)(sum->bytes + sum->done);
+}
+
+static void work_that_faults_nowhere_returns(void **state) {
+  (void)state;
+  Cut cut = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  Sum sum = {cut.bytes, page, 0};
+  assert_true(umem_guarded(ranges, add_up, &sum));
+  assert_int_equal(sum.done, page);
+  assert_true(umem_guarded(none, touch, cut.bytes));
+  close_cut(&cut);
+}
+
+static void work_ends_at_a_page_that_is_gone(void **state) {
+  (void)state;
+  Cut cut = open_cut();
+  umemGuardedRange const both[][2] = {{range_of(&cut), {0}}, {{0}, range_of(&cut)}};
+  for (int i = 0; i < 2; i++) {
+    Sum sum = {cut.bytes, 2 * page, 0};
+    assert_false(umem_guarded(both[i], add_up, &sum));
+    assert_int_equal(sum.done, page);
+    assert_false(umem_guarded(both[i], touch, cut.bytes + page));
+  }
+  close_cut(&cut);
+}
+
+static struct sigaction handler_now(void) {
+  struct sigaction now;
+  assert_int_equal(sigaction(SIGBUS, NULL, &now), 0);
+  return now;
+}
+
+/* CMocka installs a handler for each test. */
+static bool is_handler(struct sigaction const *action) {
+  struct sigaction now = handler_now();
+  return now.sa_handler == action->sa_handler && now.sa_flags == action->sa_flags;
+}
+
+static struct sigaction in_work;
+static void look_at_handler(void *unused) {
+  (void)unused;
+  in_work = handler_now();
+}
+
+static void the_handler_is_there_only_meanwhile(void **state) {
+  (void)state;
+  Cut cut = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  struct sigaction const before = handler_now();
+  assert_true(umem_guarded(none, look_at_handler, NULL));
+  assert_true(is_handler(&before) && in_work.sa_sigaction != before.sa_sigaction);
+  assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_true(is_handler(&before));
+  close_cut(&cut);
+}
+
+/* ---- nested work, masks ---- */
+
+typedef struct Nested {
+  Cut *inner, *outer;
+  bool volatile inner_done, sibling_done, after;
+} Nested;
+
+static void nest(void *data) {
+  Nested *nested = data;
+  umemGuardedRange const ranges[] = {range_of(nested->inner), {0}};
+  nested->inner_done = umem_guarded(ranges, touch, nested->inner->bytes + page);
+  nested->sibling_done = umem_guarded(ranges, touch, nested->inner->bytes);
+  nested->after = true;
+  touch(nested->outer->bytes + page);
+  nested->after = false;
+}
+
+static void each_level_has_its_own_guard(void **state) {
+  (void)state;
+  Cut inner = open_cut(), outer = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&outer), {0}};
+  Nested nested = {.inner = &inner, .outer = &outer};
+  assert_false(umem_guarded(ranges, nest, &nested));
+  assert_true(!nested.inner_done && nested.sibling_done && nested.after);
+  nested = (Nested){.inner = &outer, .outer = &outer}; /* the same pages */
+  assert_false(umem_guarded(ranges, nest, &nested));
+  assert_true(!nested.inner_done && nested.sibling_done && nested.after);
+  close_cut(&inner);
+  close_cut(&outer);
+}
+
+static bool is_blocked(int number) {
+  sigset_t now;
+  assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+  return sigismember(&now, number) == 1;
+}
+
+static void masks_stay_and_do_not_matter(void **state) {
+  (void)state;
+  Cut cut = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  sigset_t all, old;
+  sigfillset(&all);
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, &all, &old), 0);
+  assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_true(is_blocked(SIGBUS) && is_blocked(SIGUSR1));
+  assert_true(umem_guarded(ranges, touch, cut.bytes));
+  assert_true(is_blocked(SIGBUS) && is_blocked(SIGUSR1));
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
+  assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_false(is_blocked(SIGBUS) || is_blocked(SIGUSR1));
+  close_cut(&cut);
+}
+
+/* A SIGBUS that somebody sends to a thread which blocks it waits for that thread, not for the copy. */
+static void a_signal_that_is_sent_stays_pending(void **state) {
+  (void)state;
+  Cut cut = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  sigset_t bus, old, pending;
+  sigemptyset(&bus);
+  sigaddset(&bus, SIGBUS);
+  assert_int_equal(pthread_sigmask(SIG_BLOCK, &bus, &old), 0);
+  assert_int_equal(pthread_kill(pthread_self(), SIGBUS), 0);
+  assert_true(umem_guarded(ranges, touch, cut.bytes));
+  assert_int_equal(sigpending(&pending), 0);
+  assert_int_equal(sigismember(&pending, SIGBUS), 1);
+  int number = 0;
+  assert_int_equal(sigwait(&bus, &number), 0);
+  assert_int_equal(number, SIGBUS);
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
+  close_cut(&cut);
+}
+
+/* ---- handlers of the program ---- */
+
+static volatile sig_atomic_t plain_calls, full_calls;
+static volatile uintptr_t full_address;
+static sigjmp_buf out;
+
+static void plain(int number) {
+  plain_calls += number == SIGBUS;
+  siglongjmp(out, 1);
+}
+
+static void full(int number, siginfo_t *info, void *context) {
+  full_calls += number == SIGBUS && context;
+  full_address = (uintptr_t)info->si_addr;
+  siglongjmp(out, 1);
+}
+
+static void set_handler(void (*handler)(int), void (*action)(int, siginfo_t *, void *)) {
+  struct sigaction wish = {.sa_flags = action ? SA_SIGINFO : 0};
+  if (action)
+    wish.sa_sigaction = action;
+  else
+    wish.sa_handler = handler;
+  assert_int_equal(sigaction(SIGBUS, &wish, NULL), 0);
+}
+
+/* Touches a page of which no guard knows. Whether the program's handler ended it. */
+typedef struct Strange {
+  char *adr;
+  bool left;
+} Strange;
+
+static void touch_a_strange_page(void *data) {
+  Strange *strange = data;
+  if (sigsetjmp(out, 1) == 0)
+    touch(strange->adr);
+  else
+    strange->left = true;
+}
+
+static void other_faults_go_to_the_handler_before(void **state) {
+  (void)state;
+  Cut guarded = open_cut(), other = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&guarded), {0}};
+  plain_calls = full_calls = 0;
+  for (int i = 0; i < 3; i++) {
+    Strange strange = {.adr = other.bytes + page};
+    set_handler(plain, NULL);
+    assert_true(umem_guarded(ranges, touch_a_strange_page, &strange));
+    assert_true(strange.left && plain_calls == i + 1);
+    assert_false(umem_guarded(ranges, touch, guarded.bytes + page));
+    assert_true(handler_now().sa_handler == plain);
+
+    strange.left = false;
+    set_handler(NULL, full);
+    assert_true(umem_guarded(ranges, touch_a_strange_page, &strange));
+    assert_true(strange.left && full_calls == i + 1);
+    assert_true(full_address == (uintptr_t)other.bytes + page);
+    assert_true(handler_now().sa_sigaction == full);
+  }
+  set_handler(SIG_DFL, NULL);
+  close_cut(&guarded);
+  close_cut(&other);
+}
+
+/* ---- in a child: what ends the process ---- */
+
+typedef void InChild(void);
+
+/* The status of the child as of waitpid. */
+static int run_child(InChild *run) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    run();
+    _exit(7);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return status;
+}
+
+static void sends(void *unused) {
+  (void)unused;
+  pthread_kill(pthread_self(), SIGBUS);
+}
+
+static void fault_by_default(void) {
+  Cut other = open_cut();
+  set_handler(SIG_DFL, NULL);
+  umem_guarded(none, touch, other.bytes + page);
+}
+
+static void fault_while_ignored(void) {
+  Cut other = open_cut();
+  set_handler(SIG_IGN, NULL);
+  umem_guarded(none, touch, other.bytes + page);
+}
+
+static void send_by_default(void) {
+  set_handler(SIG_DFL, NULL);
+  umem_guarded(none, sends, NULL);
+}
+
+static void send_while_ignored(void) {
+  set_handler(SIG_IGN, NULL);
+  if (umem_guarded(none, sends, NULL)) _exit(3);
+}
+
+static void the_default_action_is_taken(void **state) {
+  (void)state;
+  InChild *const kill[] = {fault_by_default, fault_while_ignored, send_by_default};
+  for (size_t i = 0; i < sizeof kill / sizeof *kill; i++) {
+    int status = run_child(kill[i]);
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+#else
+    assert_true(!WIFEXITED(status) || WEXITSTATUS(status) != 7);
+#endif
+  }
+  int status = run_child(send_while_ignored);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
+/* A handler that comes over ours and keeps it: each of the two could call the other for ever. */
+static struct sigaction kept;
+static volatile sig_atomic_t over_calls;
+
+static void over(int number, siginfo_t *info, void *context) {
+  over_calls++;
+  if (over_calls > 100) _exit(9);
+  if (kept.sa_flags & SA_SIGINFO) kept.sa_sigaction(number, info, context);
+}
+
+static void install_over(void *adr) {
+  struct sigaction wish = {.sa_flags = SA_SIGINFO};
+  wish.sa_sigaction = over;
+  sigaction(SIGBUS, &wish, &kept);
+  touch(adr);
+}
+
+static void come_over(void) {
+  Cut cut = open_cut(), other = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  set_handler(plain, NULL);
+  plain_calls = 0;
+  if (umem_guarded(ranges, install_over, cut.bytes + page) || over_calls != 1) _exit(2);
+  if (handler_now().sa_sigaction != over) _exit(3);
+  if (umem_guarded(ranges, touch, cut.bytes) || over_calls != 1) _exit(4); /* no guards any more */
+  if (sigsetjmp(out, 1) == 0) touch(other.bytes + page); /* ours hands it to the first one */
+  if (over_calls != 2 || plain_calls != 1) _exit(5);
+  _exit(0);
+}
+
+static void a_handler_that_comes_over_ours_stays(void **state) {
+  (void)state;
+  int status = run_child(come_over);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- alternate stacks ---- */
+
+static void on_the_alternate_stack(void **state) {
+  (void)state;
+  static char room[64 << 10];
+  stack_t own = {.ss_sp = room, .ss_size = sizeof room}, old;
+  assert_int_equal(sigaltstack(&own, &old), 0);
+  Cut cut = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  for (int i = 0; i < 3; i++) assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_int_equal(sigaltstack(&old, NULL), 0);
+  close_cut(&cut);
+}
+
+/* ---- fork ---- */
+
+static void fork_in_work(void *data) {
+  Cut *cut = data;
+  pid_t child = fork();
+  if (!child) { /* the guard holds here too */
+    touch(cut->bytes + page);
+    _exit(8);
+  }
+  int status = -1;
+  if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 4)
+    cut->bytes[0] = 4;
+}
+
+/* Both processes return from here; the child has been thrown out of its work. */
+static void a_child_keeps_its_own_guard(void **state) {
+  (void)state;
+  Cut cut = open_cut();
+  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  pid_t parent = getpid();
+  struct sigaction const before = handler_now();
+  bool whole = umem_guarded(ranges, fork_in_work, &cut);
+  if (getpid() != parent) _exit(!whole && is_handler(&before) ? 4 : 5);
+  assert_true(whole && cut.bytes[0] == 4);
+  close_cut(&cut);
+}
+
+/* ---- threads ---- */
+
+enum { threads = 8, rounds = 2000 };
+
+static void *fault_again_and_again(void *data) {
+  Cut *cut = data;
+  umemGuardedRange const ranges[] = {range_of(cut), {0}};
+  for (int i = 0; i < rounds; i++) {
+    Sum sum = {cut->bytes + page - 10, i % 2 ? 10 : 20, 0};
+    bool whole = umem_guarded(ranges, add_up, &sum);
+    if (whole != (i % 2 == 1) || sum.done != 10) return data;
+  }
+  return NULL;
+}
+
+static void each_thread_has_its_own_guard(void **state) {
+  (void)state;
+  pthread_t thread[threads];
+  Cut cut = open_cut();
+  struct sigaction const before = handler_now();
+  for (int i = 0; i < threads; i++)
+    assert_int_equal(pthread_create(&thread[i], NULL, fault_again_and_again, &cut), 0);
+  for (int i = 0; i < threads; i++) {
+    void *wrong = &cut;
+    assert_int_equal(pthread_join(thread[i], &wrong), 0);
+    assert_null(wrong);
+  }
+  assert_true(is_handler(&before));
+  close_cut(&cut);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(work_that_faults_nowhere_returns),
+      cmocka_unit_test(work_ends_at_a_page_that_is_gone),
+      cmocka_unit_test(the_handler_is_there_only_meanwhile),
+      cmocka_unit_test(each_level_has_its_own_guard),
+      cmocka_unit_test(masks_stay_and_do_not_matter),
+      cmocka_unit_test(a_signal_that_is_sent_stays_pending),
+      cmocka_unit_test(other_faults_go_to_the_handler_before),
+      cmocka_unit_test(the_default_action_is_taken),
+      cmocka_unit_test(a_handler_that_comes_over_ours_stays),
+      cmocka_unit_test(on_the_alternate_stack),
+      cmocka_unit_test(a_child_keeps_its_own_guard),
+      cmocka_unit_test(each_thread_has_its_own_guard),
+  };
+  return cmocka_run_group_tests_name("guarded", tests, NULL, NULL);
+}

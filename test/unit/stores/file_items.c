@@ -1,0 +1,364 @@
+/* file_items.c - copies of single items to and from files, on File and MMap: what they touch, and where they go
+ * when there is no mapping. */
+#include "file_help.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+static umemHost host;
+
+/* ---- which maps the process has ---- */
+
+/* Bytes of the file at path that this process maps. */
+static size_t mapped_bytes(void) {
+  char line[600];
+  size_t sum = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps)) {
+    unsigned long first, end;
+    if (strstr(line, path) && sscanf(line, "%lx-%lx", &first, &end) == 2) sum += end - first;
+  }
+  fclose(maps);
+  return sum;
+}
+
+/* ---- items ---- */
+
+/* count items of item bytes, each stride bytes after the other in the file and packed in RAM. */
+typedef struct Items {
+  size_t item, count;
+  ptrdiff_t stride;
+} Items;
+
+static umemLayout layout_of(Items const *items, bool to_file) {
+  return (umemLayout){.size = sizeof(umemLayout),
+                      .item_size = items->item,
+                      .rank = 1,
+                      .extents = &items->count,
+                      .src_strides = to_file ? NULL : &items->stride,
+                      .dst_strides = to_file ? &items->stride : NULL};
+}
+
+static umemStatusType gather(Any *ctx, uint64_t offset, void *bytes, Items items) {
+  umemLayout layout = layout_of(&items, false);
+  return umem_copy_strided(ctx, at(ctx, offset), &host, (uintptr_t)bytes, &layout);
+}
+
+static umemStatusType scatter(Any *ctx, uint64_t offset, void const *bytes, Items items) {
+  umemLayout layout = layout_of(&items, true);
+  return umem_copy_strided(&host, (uintptr_t)bytes, ctx, at(ctx, offset), &layout);
+}
+
+static void check_items(unsigned char const *bytes, Items items, uint64_t offset) {
+  for (size_t i = 0; i < items.count; i++)
+    for (size_t k = 0; k < items.item; k++)
+      if (bytes[i * items.item + k] != pattern(offset + i * (size_t)items.stride + k))
+        fail_msg("byte %zu of item %zu is wrong", k, i);
+}
+
+/* The file holds the pattern, but the items, which are all 0xEE. */
+static void check_gaps(size_t size, size_t first, Items items) {
+  unsigned char *bytes = slurp(0, size);
+  for (size_t i = 0; i < size; i++) {
+    size_t at_item = i >= first ? (i - first) % (size_t)items.stride : items.item;
+    bool in_item = at_item < items.item && (i - first) / (size_t)items.stride < items.count;
+    if (bytes[i] != (in_item ? 0xEE : pattern(i))) fail_msg("byte %zu is wrong", i);
+  }
+  free(bytes);
+}
+
+/* ---- one mapping serves many copies ---- */
+
+static void a_file_keeps_one_mapping(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  make_file(200000);
+  open_any(&ctx, "r");
+  size_t before = mapped_bytes();
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+    check_items(bytes, items, 1000);
+    assert_int_equal(gather(&ctx, 99000, bytes, items), umemOK);
+    check_items(bytes, items, 99000);
+  }
+  size_t meanwhile = mapped_bytes();
+  if (kind == kindFile)
+    assert_true(before == 0 && meanwhile > 0 && meanwhile <= 128 * MiB);
+  else
+    assert_int_equal(meanwhile, before);
+  umem_trim(&ctx, 0);
+  assert_int_equal(mapped_bytes(), before);
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  close_any(&ctx);
+  assert_int_equal(mapped_bytes(), 0);
+}
+
+/* ---- far apart, beyond 4 GiB, and more than a window ---- */
+
+static void items_may_be_far_apart(void **state) {
+  (void)state;
+  Any ctx;
+  static unsigned char bytes[100 * 8], found[100 * 8];
+  Items const items = {8, 100, (ptrdiff_t)(100 * MiB) + 40};
+  size_t const size = 12 * GiB;
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
+  open_sparse(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, size);
+  assert_true(offset != none);
+  assert_int_equal(scatter(&ctx, offset + 5, bytes, items), umemOK);
+  assert_int_equal(gather(&ctx, offset + 5, found, items), umemOK);
+  assert_memory_equal(bytes, found, sizeof bytes);
+  for (size_t i = 0; i < items.count; i += 33) {
+    uint64_t where = offset + 5 + i * (size_t)items.stride;
+    assert_int_equal(get(&ctx, where, found, 8), umemOK);
+    assert_memory_equal(bytes + i * 8, found, 8);
+  }
+  assert_true(disk_of(path) < 100 * MiB); /* the rest are holes as before */
+  Items const backwards = {8, 100, -items.stride};
+  assert_int_equal(gather(&ctx, offset + 5 + 99 * (size_t)items.stride, found, backwards), umemOK);
+  for (size_t i = 0; i < 100; i++) assert_memory_equal(bytes + i * 8, found + (99 - i) * 8, 8);
+  close_any(&ctx);
+}
+
+/* ---- what may not be touched ---- */
+
+static void bytes_between_items_stay(void **state) {
+  (void)state;
+  Any ctx;
+  enum { size = 300000 };
+  static unsigned char bytes[20 * 1000];
+  Items const items = {20, 1000, 290};
+  memset(bytes, 0xEE, sizeof bytes);
+  make_file(size);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, size), 0);
+  assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
+  check_gaps(size, 7, items);
+  close_any(&ctx);
+  check_gaps(size, 7, items);
+}
+
+static void items_outside_of_the_block_are_not_written(void **state) {
+  (void)state;
+  Any ctx;
+  enum { size = 300000 };
+  static unsigned char bytes[20 * 1000];
+  Items const items = {20, 1000, 290};
+  make_file(size);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 1000), 0);
+  assert_int_equal(scatter(&ctx, 100, bytes, items), umemIndexError);
+  expect_failure(&ctx, umemIndexError, "are not inside one live block");
+  expect_pattern(1008, size - 1008); /* the block ends at a multiple of 16 */
+  close_any(&ctx);
+}
+
+static void items_past_the_end_are_an_error(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  make_file(30000);
+  open_any(&ctx, "r");
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemIndexError);
+  expect_failure(&ctx, umemIndexError, "past the end of");
+  assert_int_equal(truncate(path, 20000), 0);
+  Items const fewer = {4, 60, 400};
+  assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
+  expect_failure(&ctx, umemIOError, "was truncated by another process");
+  close_any(&ctx);
+}
+
+static void a_file_that_is_only_read_is_not_written(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[400] = {0};
+  Items const items = {4, 100, 400};
+  make_file(100000);
+  open_any(&ctx, "r");
+  assert_int_equal(alloc(&ctx, 100000), 0);
+  assert_int_equal(scatter(&ctx, 1000, bytes, items), umemNotSupportedError);
+  expect_failure(&ctx, umemNotSupportedError, "is not writable");
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  check_items(bytes, items, 1000);
+  close_any(&ctx);
+  expect_pattern(0, 100000);
+}
+
+/* A descriptor for writing alone cannot be mapped. */
+static void without_a_mapping_calls_do_it(void **state) {
+  (void)state;
+  Any ctx;
+  enum { size = 300000 };
+  static unsigned char bytes[20 * 1000];
+  Items const items = {20, 1000, 290};
+  if (kind == kindMMap) skip();
+  memset(bytes, 0xEE, sizeof bytes);
+  make_file(size);
+  int fd = open(path, O_WRONLY);
+  assert_true(fd >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(alloc(&ctx, size), 0);
+  assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
+  assert_int_equal(mapped_bytes(), 0);
+  close_any(&ctx);
+  check_gaps(size, 7, items);
+}
+
+/* ---- threads, processes ---- */
+
+enum { threads = 4, rows = 20000 };
+
+typedef struct Worker {
+  Any *ctx;
+  uint64_t offset;
+  unsigned char value;
+  umemStatusType status;
+} Worker;
+
+/* Every fourth item is this thread's. */
+static void *write_own_items(void *data) {
+  Worker *worker = data;
+  Items const items = {4, rows, 4 * threads};
+  unsigned char *bytes = malloc(4 * rows);
+  if (!bytes) return NULL;
+  memset(bytes, worker->value, 4 * rows);
+  worker->status = umemOK;
+  for (int i = 0; i < 20 && worker->status == umemOK; i++)
+    worker->status = scatter(worker->ctx, worker->offset + 4u * worker->value, bytes, items);
+  free(bytes);
+  return NULL;
+}
+
+static void threads_lose_nothing(void **state) {
+  (void)state;
+  Any ctx;
+  Worker workers[threads];
+  pthread_t thread[threads];
+  size_t const size = 4 * threads * rows;
+  open_any(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, size);
+  assert_true(offset != none);
+  for (int i = 0; i < threads; i++) {
+    workers[i] = (Worker){&ctx, offset, (unsigned char)i, umemIOError};
+    assert_int_equal(pthread_create(&thread[i], NULL, write_own_items, &workers[i]), 0);
+  }
+  for (int i = 0; i < threads; i++) {
+    assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_int_equal(workers[i].status, umemOK);
+  }
+  unsigned char *bytes = slurp(offset, size);
+  for (size_t i = 0; i < size; i++) assert_int_equal(bytes[i], i / 4 % threads);
+  free(bytes);
+  close_any(&ctx);
+}
+
+/* Threads that read parts which no one window covers. */
+static void *read_own_part(void *data) {
+  Worker *worker = data;
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  worker->status = umemOK;
+  for (int i = 0; i < 200 && worker->status == umemOK; i++) {
+    memset(bytes, 0xEE, sizeof bytes);
+    worker->status = gather(worker->ctx, worker->offset, bytes, items);
+    for (size_t k = 0; k < sizeof bytes; k++)
+      if (bytes[k]) worker->status = umemRuntimeError;
+  }
+  return NULL;
+}
+
+static void threads_read_far_parts(void **state) {
+  (void)state;
+  Any ctx;
+  Worker workers[threads];
+  pthread_t thread[threads];
+  open_sparse(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, GiB);
+  assert_true(offset != none);
+  for (int i = 0; i < threads; i++) {
+    workers[i] = (Worker){&ctx, offset + (unsigned)i * 200 * MiB, 0, umemIOError};
+    assert_int_equal(pthread_create(&thread[i], NULL, read_own_part, &workers[i]), 0);
+  }
+  for (int i = 0; i < threads; i++) {
+    assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_int_equal(workers[i].status, umemOK);
+  }
+  if (kind == kindFile) assert_true(mapped_bytes() <= 2 * GiB); /* one mapping */
+  close_any(&ctx);
+}
+
+static void in_forked(void *ctx) {
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  if (gather(ctx, 1000, bytes, items) != umemOK) _exit(2);
+  for (size_t i = 0; i < 100; i++)
+    if (bytes[4 * i] != pattern(1000 + 400 * i)) _exit(3);
+  umem_dtor(ctx);
+}
+
+static void a_child_copies_items_too(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  make_file(100000);
+  open_any(&ctx, "r");
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  int how = in_child(in_forked, &ctx);
+  assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  check_items(bytes, items, 1000);
+  close_any(&ctx);
+}
+
+/* ---- large permutations ---- */
+
+/* A transposed array of more bytes than a window, between two files. */
+static void transposes_more_than_a_window(void **state) {
+  (void)state;
+  enum { n = 3500 };
+  size_t const size = (size_t)n * n * sizeof(double), extents[] = {n, n};
+  ptrdiff_t const across[] = {8, 8 * n};
+  umemLayout const layout = {sizeof layout, 8, 2, extents, across, NULL};
+  Any from, to;
+  double *values = malloc(size);
+  assert_non_null(values);
+  for (size_t i = 0; i < (size_t)n * n; i++) values[i] = (double)i;
+  open_any(&from, "w+");
+  path[strlen(path) - 1] = 'm';
+  open_any(&to, "w+");
+  uint64_t src = alloc(&from, size), dst = alloc(&to, size);
+  assert_true(src != none && dst != none);
+  put(&from, src, values, size);
+  assert_int_equal(umem_copy_strided(&from, at(&from, src), &to, at(&to, dst), &layout), umemOK);
+  assert_int_equal(get(&to, dst, values, size), umemOK);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++)
+      if (values[i * n + k] != (double)(k * n + i)) fail_msg("item %zu, %zu is wrong", i, k);
+  close_any(&to);
+  close_any(&from);
+  free(values);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(a_file_keeps_one_mapping),        TEST(items_may_be_far_apart),
+      TEST(bytes_between_items_stay),        TEST(items_outside_of_the_block_are_not_written),
+      TEST(items_past_the_end_are_an_error), TEST(a_file_that_is_only_read_is_not_written),
+      TEST(without_a_mapping_calls_do_it),   TEST(threads_lose_nothing),
+      TEST(threads_read_far_parts),          TEST(a_child_copies_items_too),
+      TEST(transposes_more_than_a_window),
+  };
+  umemHost_ctor(&host);
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("items of File", tests, NULL, NULL);
+  kind = kindMMap;
+  failed += cmocka_run_group_tests_name("items of MMap", tests, NULL, NULL);
+  umem_dtor(&host);
+  return failed;
+}
