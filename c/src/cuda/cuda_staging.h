@@ -14,10 +14,13 @@ enum {
   umemStagingChunks = 32,           /* default number of them in the process */
   umemStagingToDevice = 8 << 20,    /* the runtime does shorter copies to a GPU */
   umemStagingToHost = 2 << 20,      /* and shorter ones from it */
-  umemStagingChannels = 8,          /* threads at most that share a copy */
+  umemStagingFrom = 2 << 20,        /* the core does shorter ones of other contexts (core/stage.c) */
+  umemStagingChannels = 16,         /* threads at most that share a copy */
+  umemStagingWriters = 2,           /* the same for copies to other contexts */
+  umemStagingWritten = 512 << 10,   /* bytes at most of a piece of these: still in a cache when written */
   umemStagingPart = 512 << 10,      /* bytes at least for each of them */
   umemStagingPiece = 128 << 10,     /* bytes at least that go through a chunk at once */
-  umemStagingPieces = 2,            /* of each channel at least, where they are not too short */
+  umemStagingPieces = 8,            /* of each channel at least, where they are not too short */
   umemStagingIdleChannels = 32,     /* streams kept in the process */
   umemStagingBufferFrom = 64 << 10, /* shorter buffers are not worth a chunk */
 };
