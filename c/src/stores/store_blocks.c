@@ -3,9 +3,7 @@
 
 #include <inttypes.h>
 
-bool umemStore_find(umemStore *store, uint64_t offset, umemRangeItem *block) {
-  if (umemRange_find(store->range, offset, block) && block->live && block->start == offset)
-    return true;
+bool umemStore_fail_find(umemStore *store, uint64_t offset) {
   umemVirtual_fail(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
                    store->label, offset);
   return false;

@@ -89,8 +89,8 @@ static bool zero_range(umemStore *store, uint64_t offset, size_t size) {
                            offset + size) == 0;
 }
 
-bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
-  if (!umemStore_settle(store)) return false;
+/* After umemStore_settle. */
+static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
   if (!(unsigned char)c && size >= zero_range_from && zero_range(store, offset, size)) return true;
   char small[least_fill];
   char *large = size > sizeof small ? take_buffer(store, umem_lesser(size, fill_chunk)) : NULL;
@@ -104,8 +104,13 @@ bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
   return good;
 }
 
+bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
+  return umemStore_settle(store) && fill(store, offset, c, size);
+}
+
 bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size) {
-  return umemStore_owns(store, offset, size) && umemStore_fill(store, offset, c, size);
+  return umemStore_owns(store, offset, size) && umemStore_settle(store) &&
+         fill(store, offset, c, size);
 }
 
 /* ---- move ---- */
