@@ -36,6 +36,14 @@ typedef struct Read {
   bool plain;         /* all is read through the cache, whatever it has */
 } Read;
 
+/* The length of the file as this context knows it. */
+static uint64_t known_length(umemStore *store) {
+  umemLock_acquire(&store->lock);
+  uint64_t length = store->length;
+  umemLock_release(&store->lock);
+  return length;
+}
+
 /* ---- failures ---- */
 
 static bool fail_read(Read const *read, int error) {
@@ -50,10 +58,7 @@ static bool fail_read(Read const *read, int error) {
  * somebody has taken away what was there. */
 static bool fail_past_end(Read const *read) {
   umemStore *store = read->store;
-  umemLock_acquire(&store->lock);
-  uint64_t known = store->length;
-  umemLock_release(&store->lock);
-  uint64_t now;
+  uint64_t known = known_length(store), now;
   if (!umemStore_measure(store, &now)) return false;
   if (read->offset < known && read->size <= known - read->offset)
     umemVirtual_fail(store->ctx, umemIOError,
@@ -105,11 +110,7 @@ static bool read_in_turn(Read const *read, size_t done, size_t end) {
 static bool goes_around(umemStore *store) {
   if (store->direct != umemDirectAuto) return store->direct == umemDirectOn;
   if (__atomic_load_n(&store->refuses, __ATOMIC_RELAXED)) return false;
-  uint64_t length = 0;
-  umemAttempt ignored;
-  umemAttempt_begin(&ignored);
-  umemStore_measure(store, &length);
-  umemAttempt_end(&ignored);
+  uint64_t length = known_length(store);
   uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   return length > ram / 2 || __atomic_load_n(&store->around, __ATOMIC_RELAXED) < length;
 }
