@@ -6,6 +6,7 @@
  * from it, it drains one while the other is coming. There are several because one thread moves some
  * 10 GB/s and the link 55 (H200, PCIe 5). */
 #include "cuda/cuda_stage.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/ends.h"
 #include "core/guard.h"
@@ -202,8 +203,10 @@ static size_t piece_size(Stage const *stage) {
   size_t const step = 4096;
   size_t piece = stage->nbytes / (stage->count * umemStagingPieces) / step * step;
   if (piece < umemStagingPiece) piece = umemStagingPiece;
-  if (piece > umemStagingWritten && stage->direction == umemCudaToHost && stage->other)
-    piece = umemStagingWritten;
+  if (stage->other && stage->direction == umemCudaToDevice)
+    piece = umem_greater(piece, umemStagingRead);
+  else if (stage->other)
+    piece = umem_lesser(piece, umemStagingWritten);
   for (unsigned i = 0; i < stage->count; i++)
     for (unsigned b = 0; b < umemChannelChunks; b++)
       if (stage->channels[i]->chunks[b]->nbytes < piece)

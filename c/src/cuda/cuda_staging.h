@@ -16,6 +16,7 @@ enum {
   umemStagingToHost = 2 << 20,      /* and shorter ones from it */
   umemStagingFrom = 2 << 20,        /* the core does shorter ones of other contexts (core/stage.c) */
   umemStagingChannels = 16,         /* threads at most that share a copy */
+  umemStagingRead = 1 << 20,        /* bytes at least of a piece of copies from other contexts: disks like it */
   umemStagingWriters = 2,           /* the same for copies to other contexts */
   umemStagingWritten = 512 << 10,   /* bytes at most of a piece of these: still in a cache when written */
   umemStagingPart = 512 << 10,      /* bytes at least for each of them */
