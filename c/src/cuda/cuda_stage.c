@@ -16,6 +16,7 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stream.h"
 
+#include <stdint.h>
 #include <string.h>
 
 _Static_assert((int)umemStagingChannels <= (int)umemParallelMost, "one thread for each channel");
@@ -29,9 +30,10 @@ typedef struct Stage {
   uintptr_t other_adr;
   umemVirtual *buffers; /* what chunks are to these methods: a umemHost */
   char *host;
-  size_t nbytes, piece;
-  size_t next; /* piece that nobody has taken; atomic, as is over */
-  bool over;   /* something has failed: take no other */
+  size_t nbytes;
+  size_t least, most; /* bytes of a piece, but for the last one */
+  size_t next;        /* bytes of pieces that somebody has taken; atomic, as is over */
+  bool over;          /* something has failed: take no other */
   unsigned count;
   umemCudaChannel *channels[umemStagingChannels];
 } Stage;
@@ -41,13 +43,23 @@ typedef struct Piece {
   size_t at, nbytes;
 } Piece;
 
+/* Short pieces at the beginning, so that the first transfers start early, and at the end, so that all channels end
+ * together. Long ones between: each costs the driver the same. */
+static size_t length_at(Stage const *stage, size_t at) {
+  size_t rest = stage->nbytes - at, step = 4096;
+  size_t length = at < stage->count * stage->least ? stage->least : rest / stage->count / step * step;
+  return umem_lesser(rest, umem_greater(stage->least, umem_lesser(stage->most, length)));
+}
+
 static Piece take_piece(Stage *stage) {
-  if (__atomic_load_n(&stage->over, __ATOMIC_RELAXED)) return (Piece){0, 0};
-  size_t k = __atomic_fetch_add(&stage->next, 1, __ATOMIC_RELAXED);
-  if (k > (stage->nbytes - 1) / stage->piece) return (Piece){0, 0};
-  size_t at = k * stage->piece;
-  size_t rest = stage->nbytes - at;
-  return (Piece){at, rest < stage->piece ? rest : stage->piece};
+  size_t at = __atomic_load_n(&stage->next, __ATOMIC_RELAXED), length;
+  do {
+    if (at == stage->nbytes || __atomic_load_n(&stage->over, __ATOMIC_RELAXED))
+      return (Piece){0, 0};
+    length = length_at(stage, at);
+  } while (!__atomic_compare_exchange_n(&stage->next, &at, at + length, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  return (Piece){at, length};
 }
 
 /* ---- one channel; in its thread ---- */
@@ -197,21 +209,13 @@ static void take_channels(Stage *stage) {
     stage->count++;
 }
 
-/* Short enough that all channels have several, so that they overlap and end together, and fits all
- * chunks. */
-static size_t piece_size(Stage const *stage) {
-  size_t const step = 4096;
-  size_t piece = stage->nbytes / (stage->count * umemStagingPieces) / step * step;
-  if (piece < umemStagingPiece) piece = umemStagingPiece;
-  if (stage->other && stage->direction == umemCudaToDevice)
-    piece = umem_greater(piece, umemStagingRead);
-  else if (stage->other)
-    piece = umem_lesser(piece, umemStagingWritten);
+/* Pieces fit all chunks. */
+static void measure_pieces(Stage *stage) {
+  stage->most = SIZE_MAX;
   for (unsigned i = 0; i < stage->count; i++)
     for (unsigned b = 0; b < umemChannelChunks; b++)
-      if (stage->channels[i]->chunks[b]->nbytes < piece)
-        piece = stage->channels[i]->chunks[b]->nbytes;
-  return piece;
+      stage->most = umem_lesser(stage->most, stage->channels[i]->chunks[b]->nbytes);
+  stage->least = umem_lesser(stage->most, stage->other ? umemStagingRead : umemStagingPiece);
 }
 
 /* Waits for the transfers of workers that could not: blocks may be freed as soon as the copy returns. In the
@@ -227,7 +231,7 @@ static bool copy(Stage *stage, umemCudaState const *state) {
   take_channels(stage);
   bool staged = stage->count >= least_channels(stage) && follow(stage, state);
   if (staged) {
-    stage->piece = piece_size(stage);
+    measure_pieces(stage);
     umem_parallel(stage->count, copy_pieces, stage);
     wait_for_left(stage);
   }

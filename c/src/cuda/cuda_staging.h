@@ -16,12 +16,10 @@ enum {
   umemStagingToHost = 2 << 20,      /* and shorter ones from it */
   umemStagingFrom = 2 << 20,        /* the core does shorter ones of other contexts (core/stage.c) */
   umemStagingChannels = 16,         /* threads at most that share a copy */
-  umemStagingRead = 1 << 20,        /* bytes at least of a piece of copies from other contexts: disks like it */
+  umemStagingRead = 1 << 20,        /* bytes at least of a piece of copies with other contexts: disks like it */
   umemStagingWriters = 2,           /* the same for copies to other contexts */
-  umemStagingWritten = 512 << 10,   /* bytes at most of a piece of these: still in a cache when written */
   umemStagingPart = 512 << 10,      /* bytes at least for each of them */
-  umemStagingPiece = 128 << 10,     /* bytes at least that go through a chunk at once */
-  umemStagingPieces = 8,            /* of each channel at least, where they are not too short */
+  umemStagingPiece = 512 << 10,     /* bytes at least that go through a chunk at once */
   umemStagingIdleChannels = 32,     /* streams kept in the process */
   umemStagingBufferFrom = 64 << 10, /* shorter buffers are not worth a chunk */
 };
