@@ -195,10 +195,9 @@ static unsigned least_channels(Stage const *stage) {
   return stage->direction == umemCudaToHost && !stage->other ? 2 : 1;
 }
 
-/* Two threads keep a file busy, whose writers take turns in the kernel. */
 static unsigned most_channels(Stage const *stage) {
-  return stage->direction == umemCudaToHost && stage->other ? umemStagingWriters
-                                                            : umemStagingChannels;
+  if (stage->other && stage->direction == umemCudaToHost) return umemStagingWriters;
+  return stage->nbytes < umemStagingWide ? umemStagingThreads : umemStagingChannels;
 }
 
 static void take_channels(Stage *stage) {
@@ -209,13 +208,22 @@ static void take_channels(Stage *stage) {
     stage->count++;
 }
 
-/* Pieces fit all chunks. */
-static void measure_pieces(Stage *stage) {
-  stage->most = SIZE_MAX;
+static size_t shortest_chunk(Stage const *stage) {
+  size_t shortest = SIZE_MAX;
   for (unsigned i = 0; i < stage->count; i++)
     for (unsigned b = 0; b < umemChannelChunks; b++)
-      stage->most = umem_lesser(stage->most, stage->channels[i]->chunks[b]->nbytes);
-  stage->least = umem_lesser(stage->most, stage->other ? umemStagingRead : umemStagingPiece);
+      shortest = umem_lesser(shortest, stage->channels[i]->chunks[b]->nbytes);
+  return shortest;
+}
+
+/* Pieces fit all chunks, and are so short that all channels have several. */
+static void measure_pieces(Stage *stage) {
+  size_t const step = 4096;
+  size_t most = stage->nbytes / (stage->count * umemChannelChunks) / step * step;
+  if (stage->nbytes < umemStagingWide) most = umem_lesser(most, umemStagingPiece);
+  most = umem_greater(most, umemStagingLeast);
+  stage->most = umem_lesser(most, shortest_chunk(stage));
+  stage->least = umem_lesser(stage->most, umemStagingEdge);
 }
 
 /* Waits for the transfers of workers that could not: blocks may be freed as soon as the copy returns. In the
