@@ -24,33 +24,33 @@ static size_t const zero_range_from = 1 << 20; /* below this, writing zeros is f
 
 /* ---- write ---- */
 
-static bool fail_write(umemStore *store, uint64_t offset, size_t size, int error) {
+static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offset, size_t size, int error) {
   char words[128];
   umemVirtual_fail(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s", size,
                    offset, store->label, umem_system_words(error, words, sizeof words));
   return false;
 }
 
-static bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
-  size_t done = 0;
-  while (done < size) {
+/* size > 0 */
+static inline bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+  for (size_t done = 0;;) {
     ssize_t n = pwrite(store->fd, bytes + done, umem_lesser(size - done, umemStoreMostIO),
                        (off_t)(offset + done));
+    if (n == (ssize_t)(size - done)) return true;
     if (n > 0)
       done += (size_t)n;
     else if (n == 0 || errno != EINTR)
       return fail_write(store, offset, size, n == 0 ? EIO : errno);
   }
-  return true;
 }
 
 /* All whole units around the cache, the rest, and what the file system does not do, through it. */
-static bool write_around(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
   size_t done = umem_lesser(-offset % umemDirectUnit, size);
   size_t end = done + (size - done) / umemDirectUnit * umemDirectUnit;
   umemDirectPath path;
   umemDirectPath_open(&path, store, true);
-  bool good = write_all(store, offset, bytes, done);
+  bool good = !done || write_all(store, offset, bytes, done);
   while (good && done < end && !path.refused) {
     ssize_t n = umemDirectPath_write(&path, offset + done, bytes + done,
                                      umem_lesser(end - done, umemStoreMostIO));
@@ -61,13 +61,14 @@ static bool write_around(umemStore *store, uint64_t offset, char const *bytes, s
     if (n > 0 && n % umemDirectUnit) break; /* a part of a unit: the cache does the rest */
   }
   umemDirectPath_close(&path);
-  return good && write_all(store, offset + done, bytes + done, size - done);
+  return good && (done == size || write_all(store, offset + done, bytes + done, size - done));
 }
 
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
   if (!umemStore_owns(store, offset, size) || !umemStore_settle(store)) return false;
-  bool around = store->direct == umemDirectOn && size >= umemStoreDirectFrom;
-  return (around ? write_around : write_all)(store, offset, bytes, size);
+  if (size >= umemStoreDirectFrom && store->direct == umemDirectOn)
+    return write_around(store, offset, bytes, size);
+  return write_all(store, offset, bytes, size);
 }
 
 /* ---- buffers ---- */
