@@ -1,5 +1,6 @@
 /* store_direct.c - see store_direct.h. */
 #include "stores/store_direct.h"
+#include "base/again.h"
 #include "base/number.h"
 
 #include <fcntl.h>
@@ -13,11 +14,9 @@
  * waiting. */
 static int open_again(umemStore const *store, bool writes) {
   char path[64];
-  int fd;
   snprintf(path, sizeof path, "/proc/self/fd/%d", store->fd);
-  do fd = open(path, (writes ? O_WRONLY : O_RDONLY) | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
-  while (fd < 0 && errno == EINTR);
-  return fd;
+  int access = writes ? O_WRONLY : O_RDONLY;
+  return UMEM_AGAIN(open(path, access | O_DIRECT | O_CLOEXEC | O_NONBLOCK));
 }
 
 void umemDirectPath_open(umemDirectPath *path, umemStore *store, bool writes) {
@@ -56,11 +55,8 @@ static bool take_buffer(umemDirectPath *path) {
 /* pread or pwrite. EINVAL says that the device asks for other addresses or units. */
 static ssize_t transfer(umemDirectPath const *path, uint64_t offset, char *bytes, size_t size,
                         bool writes) {
-  ssize_t n;
-  do n = writes ? pwrite(path->fd, bytes, size, (off_t)offset)
-                : pread(path->fd, bytes, size, (off_t)offset);
-  while (n < 0 && errno == EINTR);
-  return n;
+  return UMEM_AGAIN(writes ? pwrite(path->fd, bytes, size, (off_t)offset)
+                           : pread(path->fd, bytes, size, (off_t)offset));
 }
 
 static ssize_t refuse(umemDirectPath *path) {

@@ -48,14 +48,12 @@ static uint64_t known_length(umemStore *store) {
 
 static bool fail_read(Read const *read, int error) {
   char words[128];
-  umemVirtual_fail(read->store->ctx, umemIOError, "cannot read %zu bytes at %" PRIu64 " of %s: %s",
+  return UMEM_FAIL(read->store->ctx, umemIOError, "cannot read %zu bytes at %" PRIu64 " of %s: %s",
                    read->size, read->offset, read->store->label,
                    umem_system_words(error, words, sizeof words));
-  return false;
 }
 
-/* The end of the file came before the end of the range. Either the caller asks for what never was, or
- * somebody has taken away what was there. */
+/* Reports that the file ends before the range: another process has cut it, or the range was never in it. */
 static bool fail_past_end(Read const *read) {
   umemStore *store = read->store;
   uint64_t known = known_length(store), now;
