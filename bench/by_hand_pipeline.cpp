@@ -59,11 +59,12 @@ void Pipeline::load(int fd, std::uintptr_t far, std::size_t size) {
 void Pipeline::store(int fd, std::uintptr_t far, std::size_t size) {
   auto count = static_cast<unsigned>(threads_.size());
   auto drain = [fd](Thread &thread) { /* the piece before */
-    int before = 1 - thread.next;
-    if (!thread.come) return;
-    thread.wait(before);
-    write(fd, thread.pieces[before], thread.come, static_cast<off_t>(thread.come_at));
-    thread.come = 0;
+                                      int before = 1 - thread.next;
+                                      if (!thread.come) return;
+                                      thread.wait(before);
+                                      write(fd, thread.pieces[before], thread.come,
+                                            static_cast<off_t>(thread.come_at));
+                                      thread.come = 0;
   };
   in_threads(count, size, piece_, [&](unsigned i, std::size_t at, std::size_t n) {
     Thread &thread = *threads_[i];

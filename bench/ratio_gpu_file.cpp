@@ -66,10 +66,11 @@ void measure_size(std::vector<Ratio> &rows, std::size_t size) {
     for (unsigned threads : by_hand::thread_counts()) {
       pipelines.push_back(std::make_unique<by_hand::Pipeline>(threads, piece));
       by_hand::Pipeline *pipeline = pipelines.back().get();
-      hand.push_back({"4 MiB pieces by hand, " + std::to_string(threads) + " threads", [&, pipeline] {
-                        by_hand::Descriptor fd(file.path(), O_RDWR);
-                        loads ? pipeline->load(fd, far, size) : pipeline->store(fd, far, size);
-                      }});
+      hand.push_back(
+          {"4 MiB pieces by hand, " + std::to_string(threads) + " threads", [&, pipeline] {
+             by_hand::Descriptor fd(file.path(), O_RDWR);
+             loads ? pipeline->load(fd, far, size) : pipeline->store(fd, far, size);
+           }});
 #ifdef UMEM_BENCH_KVIKIO
       if (threads > 1 || !loads)
         kvikio.push_back({"kvikIO, " + std::to_string(threads) + " threads", [&, threads] {

@@ -20,7 +20,8 @@ constexpr std::size_t piece = std::size_t{4} << 20;
 /* A file of size bytes in the page cache. */
 void fill_file(TempFile const &file, std::size_t size) {
   by_hand::HugeMemory bytes(size);
-  for (std::size_t i = 0; i < size; i++) bytes.bytes()[i] = static_cast<char>(i * 2654435761u >> 13);
+  for (std::size_t i = 0; i < size; i++)
+    bytes.bytes()[i] = static_cast<char>(i * 2654435761u >> 13);
   by_hand::Descriptor fd(file.path(), O_WRONLY);
   by_hand::write(fd, bytes.bytes(), size, 0);
 }
@@ -82,7 +83,8 @@ void measure_touched(Effort const &effort, std::vector<Ratio> &rows, TempFile co
   Opened opened(file, size, 0, umemDirectAuto);
   Block memory(opened.host(), size);
   std::vector<unsigned> counts = by_hand::thread_counts();
-  std::vector<Timed> candidates = {[&] { return seconds_of([&] { opened.read_by_umem(memory); }); }};
+  std::vector<Timed> candidates = {
+      [&] { return seconds_of([&] { opened.read_by_umem(memory); }); }};
   for (unsigned count : counts)
     candidates.push_back(
         [&, count] { return seconds_of([&] { opened.read_by_hand(memory, count); }); });

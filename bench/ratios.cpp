@@ -40,10 +40,11 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {
-    {"host", measure_host},   {"arrays", measure_arrays}, {"loops", measure_indexed},
-    {"files", measure_files}, {"routes", measure_routes}, {"stage", measure_stage},   {"growth", measure_growth},
-    {"pool", measure_pool},   {"fixed", measure_fixed},   {"log", measure_log}};
+constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
+                                {"loops", measure_indexed}, {"files", measure_files},
+                                {"routes", measure_routes}, {"stage", measure_stage},
+                                {"growth", measure_growth}, {"pool", measure_pool},
+                                {"fixed", measure_fixed},   {"log", measure_log}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -155,7 +156,7 @@ void write_json(char const *path, Rows const &rows) {
 struct Wishes {
   Effort effort = thorough();
   char const *json = nullptr;
-  std::vector<Group> groups; /* of the CPU */
+  std::vector<Group> groups;    /* of the CPU */
   std::vector<std::string> gpu; /* "gpu": all groups of GPUs; or the names of some */
 };
 

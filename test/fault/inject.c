@@ -393,8 +393,8 @@ ssize_t __wrap_preadv64(int fd, struct iovec const *pieces, int count, off_t off
 }
 
 /* A part of them is a part of the first. */
-static ssize_t move_pieces(InjectCall call, WritePieces *real, int fd, struct iovec const *pieces, int count,
-                           off_t offset, int flags) {
+static ssize_t move_pieces(InjectCall call, WritePieces *real, int fd, struct iovec const *pieces,
+                           int count, off_t offset, int flags) {
   if (fails(call)) return -1;
   size_t size = portion(pieces->iov_len);
   if (size == pieces->iov_len) return real(fd, pieces, count, offset, flags);

@@ -277,8 +277,8 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   Boxes boxes;
   if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
   if (!is_ours(src, dst, layout) || (layout->rank && !cut(&boxes, layout)))
-    return is_buffered(src, dst, layout) && (stage(ctx, src, src_adr, dst, dst_adr, layout) ||
-                                             refuse_captured(ctx, src, dst));
+    return is_buffered(src, dst, layout) &&
+           (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
   umemCudaState *state = umemCuda_state_of(leader);

@@ -47,7 +47,8 @@ typedef struct Piece {
  * together. Long ones between: each costs the driver the same. */
 static size_t length_at(Stage const *stage, size_t at) {
   size_t rest = stage->nbytes - at, step = 4096;
-  size_t length = at < stage->count * stage->least ? stage->least : rest / stage->count / step * step;
+  size_t length =
+      at < stage->count * stage->least ? stage->least : rest / stage->count / step * step;
   return umem_lesser(rest, umem_greater(stage->least, umem_lesser(stage->most, length)));
 }
 
@@ -103,8 +104,7 @@ static bool call_other(Worker *worker, char *memory, Piece piece) {
   if (stage->direction == umemCudaToDevice)
     umem_read_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
   else
-    umem_write_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory,
-                   piece.nbytes);
+    umem_write_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
   bool good = umem_thread.failures == before || stop(stage);
   return enter(worker) && good;
 }

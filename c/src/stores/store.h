@@ -43,9 +43,10 @@
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
 
 enum {
-  umemStoreGranule = 16,          /* bytes: the natural alignment of blocks */
-  umemStoreMostIO = 0x7ffff000,   /* bytes: Linux transfers no more in one call: read(2) */
-  umemStoreDirectFrom = 64 << 10, /* bytes: shorter transfers go through the cache, with umemDirectOn too */
+  umemStoreGranule = 16,        /* bytes: the natural alignment of blocks */
+  umemStoreMostIO = 0x7ffff000, /* bytes: Linux transfers no more in one call: read(2) */
+  umemStoreDirectFrom =
+      64 << 10, /* bytes: shorter transfers go through the cache, with umemDirectOn too */
   umemStoreTurns = 2
 };
 
@@ -54,10 +55,10 @@ typedef struct umemStore {
   umemHost host;    /* for the context's intermediate buffers */
   int fd;           /* owned; one that was taken over, from the start on */
   bool readable, writable;
-  bool appends;    /* blocks start at the end of the file */
-  bool empties;    /* the file is cut to nothing at the start */
-  bool scratch;    /* nobody else can use its bytes: frees punch holes */
-  bool sparse;     /* blocks reserve no disk space */
+  bool appends; /* blocks start at the end of the file */
+  bool empties; /* the file is cut to nothing at the start */
+  bool scratch; /* nobody else can use its bytes: frees punch holes */
+  bool sparse;  /* blocks reserve no disk space */
   umemDirect direct;
   int asks;        /* how umemStore_is_cached does; atomic */
   bool refuses;    /* the file system does no direct I/O; atomic */

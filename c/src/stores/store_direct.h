@@ -11,8 +11,9 @@
 #include "stores/store.h"
 
 enum {
-  umemDirectUnit = 4096,       /* offsets and sizes of direct transfers are multiples of it */
-  umemDirectAddress = 512,     /* the same for addresses in memory, where the device does not ask for more */
+  umemDirectUnit = 4096, /* offsets and sizes of direct transfers are multiples of it */
+  umemDirectAddress =
+      512, /* the same for addresses in memory, where the device does not ask for more */
   umemDirectBuffer = 4 << 20,  /* bytes of a buffer, which Host puts on huge pages */
   umemDirectHugePage = 2 << 20 /* what it is aligned to */
 };

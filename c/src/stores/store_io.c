@@ -25,7 +25,8 @@ static size_t const zero_range_from = 1 << 20; /* below this, writing zeros is f
 
 /* ---- write ---- */
 
-static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offset, size_t size, int error) {
+static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offset, size_t size,
+                                                 int error) {
   char words[128];
   return UMEM_FAIL(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s", size,
                    offset, store->label, umem_system_words(error, words, sizeof words));
@@ -45,7 +46,8 @@ static inline bool write_all(umemStore *store, uint64_t offset, char const *byte
 }
 
 /* All whole units around the cache, the rest, and what the file system does not do, through it. */
-static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t offset,
+                                                   char const *bytes, size_t size) {
   size_t done = umem_lesser(-offset % umemDirectUnit, size);
   size_t end = done + (size - done) / umemDirectUnit * umemDirectUnit;
   umemDirectPath path;

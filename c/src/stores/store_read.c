@@ -21,7 +21,7 @@
 
 static size_t const ask_from = 1 << 20;    /* from here on a read asks what is cached, */
 static size_t const ask_stride = 1 << 20;  /* for one page in so many bytes */
-static size_t const thread_part = 2 << 20;  /* what a thread of its own is worth */
+static size_t const thread_part = 2 << 20; /* what a thread of its own is worth */
 static size_t const least_piece = 2 << 20, most_piece = 4 << 20; /* powers of two */
 
 typedef struct Read {

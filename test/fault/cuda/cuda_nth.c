@@ -159,7 +159,8 @@ static void drop(Trial *trial, umemVirtual *ctx, uintptr_t adr) {
 enum {
   small = 3000,
   middle = 100 << 10,
-  large = umemStagingToHost,     /* is staged on its way to the host and between the device and files, and
+  large =
+      umemStagingToHost, /* is staged on its way to the host and between the device and files, and
                                     registered when pinned */
   largest = umemStagingToDevice, /* is staged both ways */
   seeds = 16

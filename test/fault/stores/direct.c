@@ -47,9 +47,7 @@ static bool reads(void) {
   return umem_copy_to(&file, 0, &host, odd(back), length) == umemOK;
 }
 
-static bool writes(void) {
-  return umem_copy_from(&file, 0, &host, odd(data), length) == umemOK;
-}
+static bool writes(void) { return umem_copy_from(&file, 0, &host, odd(data), length) == umemOK; }
 
 static void expect_read(void) { assert_memory_equal((void *)odd(back), (void *)odd(data), length); }
 

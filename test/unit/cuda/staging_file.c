@@ -55,7 +55,8 @@ static void close_pair(Pair *pair) {
 
 static void write_file(Pair *pair, size_t offset, size_t nbytes, unsigned seed) {
   fill(bytes, nbytes, seed);
-  expect_ok(umem_copy_from(&pair->store, pair->near + offset, &pair->host, (uintptr_t)bytes, nbytes));
+  expect_ok(
+      umem_copy_from(&pair->store, pair->near + offset, &pair->host, (uintptr_t)bytes, nbytes));
 }
 
 static void expect_file(Pair *pair, size_t offset, size_t nbytes, unsigned seed) {

@@ -81,13 +81,9 @@ static int tear_down_case(void **state) {
 static umemDirect const routes[] = {umemDirectAuto, umemDirectOn, umemDirectOff};
 
 static void check_reads(umemDirect direct) {
-  static size_t const ranges[][2] = {{0, length},
-                                     {1, length - 1},
-                                     {4096, 8 << 20},
-                                     {4095, (2 << 20) + 2},
-                                     {12345, 1 << 20},
-                                     {length - 100000, 100000},
-                                     {(5 << 20) - 7, 65536}};
+  static size_t const ranges[][2] = {
+      {0, length},      {1, length - 1},           {4096, 8 << 20},       {4095, (2 << 20) + 2},
+      {12345, 1 << 20}, {length - 100000, 100000}, {(5 << 20) - 7, 65536}};
   Any ctx;
   open_with(&ctx, "r", direct);
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
