@@ -26,7 +26,7 @@ void umemDirectPath_open(umemDirectPath *path, umemStore *store, bool writes) {
 
 void umemDirectPath_close(umemDirectPath *path) {
   if (path->fd >= 0) close(path->fd); /* nothing was written that the close could lose */
-  umem_free(&path->store->host, (uintptr_t)path->buffer);
+  umem_aligned_free(&path->store->host, (uintptr_t)path->buffer);
   path->fd = -1;
   path->buffer = NULL;
 }

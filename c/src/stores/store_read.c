@@ -209,7 +209,9 @@ static bool is_all_cached(Read const *read) {
 
 static bool read_long(Read *read) {
   uint64_t before = umem_thread.failures;
-  unsigned threads = umem_parallel_pieces(read->size, thread_part, umemParallelMost);
+  bool shares =
+      read->size > most_piece; /* a thread that fills a chunk for a GPU reads one piece alone */
+  unsigned threads = shares ? umem_parallel_pieces(read->size, thread_part, umemParallelMost) : 1;
   read->around = goes_around(read->store);
   read->plain = threads > 1 && !read->around && !is_all_cached(read);
   if (read->plain) {
