@@ -45,6 +45,7 @@ void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_arrays(Effort const &effort, std::vector<Ratio> &rows);
 void measure_indexed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
+void measure_routes(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_strided(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
@@ -58,7 +59,7 @@ struct Group {
   void (*measure)(Effort const &, std::vector<Ratio> &);
 };
 
-/* The groups of GPUs, "gpu" and "gpu-pool", in the order in which they must run; none in a build without
+/* The groups of GPUs, "gpu", "gpu-file" and "gpu-pool", in the order in which they must run; none in a build without
  * CUDA. */
 std::vector<Group> gpu_groups();
 

@@ -17,6 +17,7 @@ std::vector<Group> gpu_groups() {
   for (auto measure : {measure_gpu_peer, measure_gpu_alloc, measure_gpu_set, measure_gpu_small,
                        measure_gpu_copy, measure_gpu_strided, measure_gpu_stage})
     groups.push_back({"gpu", measure});
+  groups.push_back({"gpu-file", measure_gpu_file});
   for (auto measure : {measure_gpu_pool, measure_gpu_pool_large, measure_gpu_pool_many})
     groups.push_back({"gpu-pool", measure});
 #endif

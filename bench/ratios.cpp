@@ -5,8 +5,8 @@
  * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of it runs; the
  * figures mean nothing.
  *
- * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, strided, gpu and gpu-pool, which
- * is a part of gpu; without any, all are measured.
+ * The groups are host, arrays, loops, files, routes, stage, growth, pool, fixed, log, strided, gpu, and gpu-file and
+ * gpu-pool, which are parts of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
@@ -40,11 +40,11 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
-                                {"loops", measure_indexed}, {"files", measure_files},
-                                {"stage", measure_stage},   {"growth", measure_growth},
-                                {"pool", measure_pool},     {"fixed", measure_fixed},
-                                {"log", measure_log},       {"strided", measure_strided}};
+constexpr Group cpu_groups[] = {
+    {"host", measure_host},     {"arrays", measure_arrays},  {"loops", measure_indexed},
+    {"files", measure_files},   {"routes", measure_routes},  {"stage", measure_stage},
+    {"growth", measure_growth}, {"pool", measure_pool},      {"fixed", measure_fixed},
+    {"log", measure_log},       {"strided", measure_strided}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
@@ -156,8 +156,8 @@ void write_json(char const *path, Rows const &rows) {
 struct Wishes {
   Effort effort = thorough();
   char const *json = nullptr;
-  std::vector<Group> groups; /* of the CPU */
-  char const *gpu = nullptr; /* "gpu": all groups of GPUs; or the name of some */
+  std::vector<Group> groups;    /* of the CPU */
+  std::vector<std::string> gpu; /* "gpu": all groups of GPUs; or the names of some */
 };
 
 bool parse(int argc, char **argv, Wishes &wishes) {
@@ -170,28 +170,28 @@ bool parse(int argc, char **argv, Wishes &wishes) {
       wishes.effort = once();
     else if (!std::strcmp(argv[i], "--json") && i + 1 < argc)
       wishes.json = argv[++i];
-    else if (!std::strcmp(argv[i], "gpu") || !std::strcmp(argv[i], "gpu-pool"))
-      wishes.gpu = wishes.gpu ? "gpu" : argv[i];
+    else if (!std::strcmp(argv[i], "gpu") || !std::strncmp(argv[i], "gpu-", 4))
+      wishes.gpu.push_back(argv[i]);
     else if (group != std::end(cpu_groups))
       wishes.groups.push_back(*group);
     else
       return false;
   }
-  if (wishes.groups.empty() && !wishes.gpu) {
+  if (wishes.groups.empty() && wishes.gpu.empty()) {
     wishes.groups.assign(std::begin(cpu_groups), std::end(cpu_groups));
-    wishes.gpu = "gpu";
+    wishes.gpu.push_back("gpu");
   }
   return true;
 }
 
 /* Adds the groups of GPUs, or prints why it cannot. False if nothing is left to measure. */
 bool add_gpu_groups(Wishes &wishes) {
-  if (!wishes.gpu) return true;
+  if (wishes.gpu.empty()) return true;
   std::string why = why_no_gpu();
   if (why.empty()) {
-    bool all = !std::strcmp(wishes.gpu, "gpu");
     for (Group const &group : gpu_groups())
-      if (all || !std::strcmp(wishes.gpu, group.name)) wishes.groups.push_back(group);
+      for (std::string const &name : wishes.gpu)
+        if (name == "gpu" || name == group.name) wishes.groups.push_back(group);
   } else {
     std::printf("no GPU: %s\n", why.c_str());
   }

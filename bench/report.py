@@ -2,15 +2,14 @@
 """Turns what umem_ratios or umem_bench has measured into a report.
 
 Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
-       report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER    or pool, fixed, strided, or gpu-pool
+       report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER    or a part: see groups below
        report.py calls  FACTS.json BENCH.json FOLDER
        report.py compile FACTS.json COMPILE.json COMPILE.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt; those of
-pool, fixed, strided and gpu-pool, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, FOLDER/DATE-CPU-fixed.txt,
-FOLDER/DATE-CPU-strided.txt and
+pool, fixed, strided, routes, gpu-pool and gpu-file, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, ..., and
 FOLDER/DATE-GPU-pool.txt.
 """
 import json
@@ -173,12 +172,15 @@ def read_kernels(text):
     return {name: [int(own), int(copy)] for name, own, copy in rows}
 
 
+groups = ("ratios", "pool", "fixed", "strided", "routes", "gpu", "gpu-pool", "gpu-file")  # of umem_ratios
+
+
 def main():
     part, *rest = sys.argv[1:] or [""]
-    if part in ("ratios", "pool", "fixed", "strided", "gpu", "gpu-pool") and len(rest) == 4:
+    if part in groups and len(rest) == 4:
         facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
         stem = (gpu_stem if part.startswith("gpu") else cpu_stem)(facts)
-        kind = {"pool": "pool", "gpu-pool": "pool", "fixed": "fixed", "strided": "strided"}.get(part, "ratios")
+        kind = {"gpu": "ratios"}.get(part, part.removeprefix("gpu-"))
         store(rest[3], facts, f"{stem}-{kind}", report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
         return 0
     if part == "compile" and len(rest) == 4:

@@ -158,7 +158,8 @@ static void structs_of_arguments(void **state) {
 
   OFFSET(umemFileOptions, size, 0);
   OFFSET(umemFileOptions, reserve, 8);
-  assert_true(sizeof(umemFileOptions) >= 16);
+  OFFSET(umemFileOptions, direct, 16);
+  assert_true(sizeof(umemFileOptions) >= 24);
   OFFSET(umemFixedOptions, size, 0);
   OFFSET(umemFixedOptions, alignment, 8);
   OFFSET(umemFixedOptions, initial, 16);

@@ -351,6 +351,7 @@ typedef int StatFs(int fd, struct statvfs *status);
 typedef ssize_t WritePieces(int fd, struct iovec const *pieces, int count, off_t offset, int flags);
 typedef ssize_t ReadPieces(int fd, struct iovec const *pieces, int count, off_t offset);
 ReadPieces __real_preadv, __real_preadv64, __wrap_preadv, __wrap_preadv64;
+WritePieces __real_preadv2, __real_preadv64v2, __wrap_preadv2, __wrap_preadv64v2;
 typedef int DiskOf(int fd, struct statfs *disk);
 typedef int DiskAt(char const *path, struct statfs *disk);
 WritePieces __real_pwritev2, __real_pwritev64v2, __wrap_pwritev2, __wrap_pwritev64v2;
@@ -392,20 +393,28 @@ ssize_t __wrap_preadv64(int fd, struct iovec const *pieces, int count, off_t off
 }
 
 /* A part of them is a part of the first. */
-static ssize_t write_pieces(WritePieces *real, int fd, struct iovec const *pieces, int count,
-                            off_t offset, int flags) {
-  if (fails(callWrite)) return -1;
+static ssize_t move_pieces(InjectCall call, WritePieces *real, int fd, struct iovec const *pieces,
+                           int count, off_t offset, int flags) {
+  if (fails(call)) return -1;
   size_t size = portion(pieces->iov_len);
   if (size == pieces->iov_len) return real(fd, pieces, count, offset, flags);
   return real(fd, &(struct iovec){pieces->iov_base, size}, 1, offset, flags);
 }
 
 ssize_t __wrap_pwritev2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return write_pieces(__real_pwritev2, fd, pieces, count, offset, flags);
+  return move_pieces(callWrite, __real_pwritev2, fd, pieces, count, offset, flags);
 }
 
 ssize_t __wrap_pwritev64v2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return write_pieces(__real_pwritev64v2, fd, pieces, count, offset, flags);
+  return move_pieces(callWrite, __real_pwritev64v2, fd, pieces, count, offset, flags);
+}
+
+ssize_t __wrap_preadv2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
+  return move_pieces(callRead, __real_preadv2, fd, pieces, count, offset, flags);
+}
+
+ssize_t __wrap_preadv64v2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
+  return move_pieces(callRead, __real_preadv64v2, fd, pieces, count, offset, flags);
 }
 
 static int reserve(Reserve *real, int fd, int mode, off_t offset, off_t size) {

@@ -23,7 +23,7 @@ typedef enum InjectCall {
   callLink,      /* link, linkat */
   callTemporary, /* mkostemp */
   callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
-  callRead,      /* pread */
+  callRead,      /* pread, preadv2 */
   callWrite,     /* pwrite, pwritev2 */
   callPeek,      /* preadv: looks whether others have appended */
   callReserve,   /* fallocate */

@@ -55,15 +55,29 @@ typedef enum umemReserve {
   umemReserveNone      /* no: the file stays sparse, and a full disk is an error of the write */
 } umemReserve;
 
+/* Whether long transfers go around the page cache (O_DIRECT), straight between the disk and memory. The bytes
+ * are the same on every route, and a transfer sees all that was written before it, also through a mapping. Parts
+ * of a page at both ends go through the cache. */
+typedef enum umemDirect {
+  /* Reads of 1 MiB and more take from the cache what it has, and go around it for the rest, where the file system
+   * can do that. When as many bytes as the file has were read so, and the file is no larger than half of the RAM,
+   * later reads go through the cache, which then keeps them. Writes go through the cache. */
+  umemDirectAuto = 0,
+  umemDirectOn, /* reads and writes of 64 KiB and more, whatever is cached */
+  umemDirectOff /* none */
+} umemDirect;
+
 /* Options of umemFile_ctor_with, umemMMap_ctor_with and the functions ..._adopt_with. */
 typedef struct umemFileOptions {
   size_t size; /* sizeof(umemFileOptions) as the caller was compiled */
   umemReserve reserve;
+  uint32_t reserved; /* zero; not read: older programs have padding here */
+  umemDirect direct;
 } umemFileOptions;
 
 /* What umemFileOptions start as: the defaults. */
 #define UMEM_FILE_OPTIONS_INIT                                                                     \
-  { sizeof(umemFileOptions), umemReserveAuto }
+  { sizeof(umemFileOptions), umemReserveAuto, 0, umemDirectAuto }
 
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
@@ -86,7 +100,8 @@ typedef struct umemFileOptions {
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
 /* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong size or an
- * unknown reserve. */
+ * unknown reserve or direct; umemNotSupportedError with the system's words if direct is umemDirectOn and the file
+ * system cannot do that. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);
 

@@ -25,7 +25,7 @@
 
 /* Sets how many threads umem may use at the same time for one thread of the program, that thread
  * included. 1 is the calling thread alone. 0 is the default: the number of processors that the process
- * may run on, and for copies at most 8. A single copy never uses more than 16. Threads beyond the number
+ * may run on, and for copies at most 16, which a single copy never exceeds. Threads beyond the number
  * leave: those that sleep before this returns, the others after the piece that they are doing.
  * Returns umemOK, or umemValueError for more than UMEM_MAX_THREADS. */
 UMEM_EXTERN umemStatusType umem_set_threads(unsigned count);

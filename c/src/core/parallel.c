@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* By default copies use at most default_most threads: more gain nothing. */
-enum { default_most = 8, workers_most = umemParallelThreadsMost - 1 };
+enum { default_most = umemParallelMost, workers_most = umemParallelThreadsMost - 1 };
 
 typedef struct Job {
   umemPiece *work;

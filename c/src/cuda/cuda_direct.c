@@ -8,6 +8,8 @@
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
+#include "cuda/cuda_stage.h"
+#include "cuda/cuda_staging.h"
 #include "cuda/cuda_stream.h"
 
 enum {
@@ -207,14 +209,16 @@ static void cut_short(Copy const *copy) {
   umemCudaScope_leave(&scope);
 }
 
-/* A copy that is not ours goes by way of buffers that live no longer than the call. In a capture it would
- * be recorded with them: it is refused. */
-static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
-                            umemLayout const *layout) {
-  bool buffered = layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
+/* Whether a copy that is not ours goes by way of buffers that live no longer than the call. */
+static bool is_buffered(umemVirtual const *src, umemVirtual const *dst, umemLayout const *layout) {
+  return layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
+}
+
+/* Refuses a copy through buffers in a capture, which would record it with them. */
+static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!buffered || !umem_can(ctx, umemOrdered)) return false;
+  if (!umem_can(ctx, umemOrdered)) return false;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
   bool captured = umemCudaState_is_captured(state);
   if (captured)
@@ -224,6 +228,27 @@ static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst
                      umem_get_device_name(src), umem_get_device_name(dst));
   umemCudaScope_leave(&scope);
   return captured;
+}
+
+/* A long run between device memory and a context that neither a GPU nor the CPU can reach: the methods of that
+ * one fill or empty pinned memory, in several threads. False when it is none, or there is no room for it. */
+static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                  uintptr_t dst_adr, umemLayout const *layout) {
+  bool to_device = ctx == dst;
+  umemVirtual *other = to_device ? src : dst;
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (layout->rank || layout->item_size < umemStagingFrom) return false;
+  if (!umem_can(other, umemConcurrent) ||
+      other->capabilities & (umemOrdered | umemDeviceShared | umemDeviceAccessible))
+    return false;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
+  bool captured = umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state);
+  bool staged = !captured && umemCuda_stage_with(ctx, state, to_device ? dst_adr : src_adr, other,
+                                                 to_device ? src_adr : dst_adr, layout->item_size,
+                                                 to_device ? umemCudaToDevice : umemCudaToHost);
+  umemCudaScope_leave(&scope);
+  return staged;
 }
 
 static int start(Copy const *copy, Boxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
@@ -252,7 +277,8 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   Boxes boxes;
   if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
   if (!is_ours(src, dst, layout) || (layout->rank && !cut(&boxes, layout)))
-    return refuse_captured(ctx, src, dst, layout);
+    return is_buffered(src, dst, layout) &&
+           (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
   umemCudaState *state = umemCuda_state_of(leader);

@@ -1,10 +1,14 @@
-/* cuda_stage.c - copies between a GPU and memory that is not pinned, through the channels.
+/* cuda_stage.c - copies between a GPU and bytes that no GPU can reach, through the channels: memory that is
+ * not pinned, and contexts that only their own methods can read and write, such as files.
  *
  * The copy is cut into pieces, and each channel, in a thread of its own, takes the next that nobody
  * has taken, until there are none. To the GPU a channel fills one chunk while the other is on its way;
  * from it, it drains one while the other is coming. There are several because one thread moves some
  * 10 GB/s and the link 55 (H200, PCIe 5). */
 #include "cuda/cuda_stage.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "core/ends.h"
 #include "core/guard.h"
 #include "core/parallel.h"
 #include "cuda/cuda_channel.h"
@@ -12,6 +16,7 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stream.h"
 
+#include <stdint.h>
 #include <string.h>
 
 _Static_assert((int)umemStagingChannels <= (int)umemParallelMost, "one thread for each channel");
@@ -20,10 +25,15 @@ typedef struct Stage {
   umemVirtual *ctx;
   umemCudaGpu *gpu;
   umemCudaDirection direction;
-  char *device, *host; /* the first is never dereferenced */
-  size_t nbytes, piece;
-  size_t next; /* piece that nobody has taken; atomic, as is over */
-  bool over;   /* something has failed: take no other */
+  char *device;       /* never dereferenced */
+  umemVirtual *other; /* whose methods move the bytes; NULL: host is pageable memory */
+  uintptr_t other_adr;
+  umemVirtual *buffers; /* what chunks are to these methods: a umemHost */
+  char *host;
+  size_t nbytes;
+  size_t least, most; /* bytes of a piece, but for the last one */
+  size_t next;        /* bytes of pieces that somebody has taken; atomic, as is over */
+  bool over;          /* something has failed: take no other */
   unsigned count;
   umemCudaChannel *channels[umemStagingChannels];
 } Stage;
@@ -33,76 +43,133 @@ typedef struct Piece {
   size_t at, nbytes;
 } Piece;
 
+/* Short pieces at the beginning, so that the first transfers start early, and at the end, so that all channels end
+ * together. Long ones between: each costs the driver the same. */
+static size_t length_at(Stage const *stage, size_t at) {
+  size_t rest = stage->nbytes - at, step = 4096;
+  size_t length =
+      at < stage->count * stage->least ? stage->least : rest / stage->count / step * step;
+  return umem_lesser(rest, umem_greater(stage->least, umem_lesser(stage->most, length)));
+}
+
 static Piece take_piece(Stage *stage) {
-  if (__atomic_load_n(&stage->over, __ATOMIC_RELAXED)) return (Piece){0, 0};
-  size_t k = __atomic_fetch_add(&stage->next, 1, __ATOMIC_RELAXED);
-  if (k > (stage->nbytes - 1) / stage->piece) return (Piece){0, 0};
-  size_t at = k * stage->piece;
-  size_t rest = stage->nbytes - at;
-  return (Piece){at, rest < stage->piece ? rest : stage->piece};
+  size_t at = __atomic_load_n(&stage->next, __ATOMIC_RELAXED), length;
+  do {
+    if (at == stage->nbytes || __atomic_load_n(&stage->over, __ATOMIC_RELAXED))
+      return (Piece){0, 0};
+    length = length_at(stage, at);
+  } while (!__atomic_compare_exchange_n(&stage->next, &at, at + length, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  return (Piece){at, length};
 }
 
 /* ---- one channel; in its thread ---- */
 
+typedef struct Worker {
+  Stage *stage;
+  umemCudaChannel *channel;
+  umemCudaScope scope; /* contexts are current for one thread */
+  bool inside;         /* of the scope */
+} Worker;
+
+static bool stop(Stage *stage) {
+  __atomic_store_n(&stage->over, true, __ATOMIC_RELAXED);
+  return false;
+}
+
+static bool enter(Worker *worker) {
+  worker->inside = umemCudaScope_enter(&worker->scope, worker->stage->ctx, worker->stage->gpu);
+  return worker->inside || stop(worker->stage);
+}
+
+static void leave(Worker *worker) {
+  if (worker->inside) umemCudaScope_leave(&worker->scope);
+  worker->inside = false;
+}
+
 /* Whether error is none. The first one of a channel ends the copy and is recorded. */
 static bool succeeded(Stage *stage, int error) {
   if (!error) return true;
-  __atomic_store_n(&stage->over, true, __ATOMIC_RELAXED);
+  stop(stage);
   return umemCuda_check(stage->ctx, stage->gpu, error, "cannot copy %zu bytes %s GPU %d",
                         stage->nbytes, stage->direction == umemCudaToDevice ? "to" : "from",
                         stage->gpu->device);
 }
 
-static bool start(Stage *stage, umemCudaChannel *channel, unsigned b, Piece piece) {
-  return succeeded(stage, umemCudaChannel_start(channel, b, stage->device + piece.at, piece.nbytes,
-                                                stage->direction));
+/* Calls the other context outside of the scope, because its methods may use CUDA too. */
+static bool call_other(Worker *worker, char *memory, Piece piece) {
+  Stage *stage = worker->stage;
+  uint64_t before = umem_thread.failures;
+  leave(worker);
+  if (stage->direction == umemCudaToDevice)
+    umem_read_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
+  else
+    umem_write_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
+  bool good = umem_thread.failures == before || stop(stage);
+  return enter(worker) && good;
+}
+
+static bool fill(Worker *worker, char *memory, Piece piece) {
+  if (worker->stage->other) return call_other(worker, memory, piece);
+  memcpy(memory, worker->stage->host + piece.at, piece.nbytes);
+  return true;
+}
+
+static bool empty(Worker *worker, char *memory, Piece piece) {
+  if (worker->stage->other) return call_other(worker, memory, piece);
+  memcpy(worker->stage->host + piece.at, memory, piece.nbytes);
+  return true;
+}
+
+static bool start(Worker *worker, unsigned b, Piece piece) {
+  Stage *stage = worker->stage;
+  return succeeded(stage, umemCudaChannel_start(worker->channel, b, stage->device + piece.at,
+                                                piece.nbytes, stage->direction));
+}
+
+static bool settle(Worker *worker, unsigned b) {
+  return succeeded(worker->stage, umemCudaChannel_settle(worker->channel, b));
 }
 
 /* Whether all pieces that the channel took are on their way. */
-static bool send(Stage *stage, umemCudaChannel *channel) {
+static bool send(Worker *worker) {
   Piece piece;
-  for (unsigned b = 0; (piece = take_piece(stage)).nbytes; b = 1 - b) {
-    if (!succeeded(stage, umemCudaChannel_settle(channel, b))) return false;
-    memcpy(channel->chunks[b]->memory, stage->host + piece.at, piece.nbytes);
-    if (!start(stage, channel, b, piece)) return false;
-  }
+  for (unsigned b = 0; (piece = take_piece(worker->stage)).nbytes; b = 1 - b)
+    if (!settle(worker, b) || !fill(worker, worker->channel->chunks[b]->memory, piece) ||
+        !start(worker, b, piece))
+      return false;
   return true;
 }
 
-static bool drain(Stage *stage, umemCudaChannel *channel, unsigned b, Piece piece) {
-  if (!piece.nbytes) return true;
-  if (!succeeded(stage, umemCudaChannel_settle(channel, b))) return false;
-  memcpy(stage->host + piece.at, channel->chunks[b]->memory, piece.nbytes);
-  return true;
+static bool drain(Worker *worker, unsigned b, Piece piece) {
+  return !piece.nbytes ||
+         (settle(worker, b) && empty(worker, worker->channel->chunks[b]->memory, piece));
 }
 
 /* Whether all pieces that the channel took have arrived. */
-static bool receive(Stage *stage, umemCudaChannel *channel) {
+static bool receive(Worker *worker) {
   Piece coming, come = {0, 0};
   unsigned b = 0;
-  for (; (coming = take_piece(stage)).nbytes; b = 1 - b) {
-    if (!start(stage, channel, b, coming)) return false;
-    if (!drain(stage, channel, 1 - b, come)) return false;
+  for (; (coming = take_piece(worker->stage)).nbytes; b = 1 - b) {
+    if (!start(worker, b, coming) || !drain(worker, 1 - b, come)) return false;
     come = coming;
   }
-  return drain(stage, channel, 1 - b, come);
+  return drain(worker, 1 - b, come);
 }
 
+/* A worker that cannot enter the scope again leaves its transfers to the caller (see wait_for_left). */
 static void copy_pieces(void *job, unsigned i) {
   Stage *stage = job;
-  umemCudaChannel *channel = stage->channels[i];
-  umemCudaScope scope; /* contexts are current for one thread */
-  if (!umemCudaScope_enter(&scope, stage->ctx, stage->gpu)) {
-    __atomic_store_n(&stage->over, true, __ATOMIC_RELAXED);
-    return;
-  }
-  bool good = (stage->direction == umemCudaToDevice ? send : receive)(stage, channel);
-  int error = umemCudaChannel_finish(channel);
+  Worker worker = {.stage = stage, .channel = stage->channels[i]};
+  if (!enter(&worker)) return;
+  bool good = (stage->direction == umemCudaToDevice ? send : receive)(&worker);
+  if (!worker.inside) return;
+  int error = umemCudaChannel_finish(worker.channel);
   if (good)
     succeeded(stage, error);
   else
     stage->gpu->rt->last_error(); /* the first error was recorded */
-  umemCudaScope_leave(&scope);
+  leave(&worker);
 }
 
 /* ---- all channels ---- */
@@ -124,33 +191,62 @@ static bool follow(Stage *stage, umemCudaState const *state) {
 }
 
 /* One thread drains slower than the driver, but fills a little faster. */
-static unsigned least_channels(umemCudaDirection direction) {
-  return direction == umemCudaToHost ? 2 : 1;
+static unsigned least_channels(Stage const *stage) {
+  return stage->direction == umemCudaToHost && !stage->other ? 2 : 1;
+}
+
+static unsigned most_channels(Stage const *stage) {
+  if (stage->other && stage->direction == umemCudaToHost) return umemStagingWriters;
+  return stage->nbytes < umemStagingWide ? umemStagingThreads : umemStagingChannels;
 }
 
 static void take_channels(Stage *stage) {
-  unsigned wanted = umem_parallel_pieces(stage->nbytes, umemStagingPart, umemStagingChannels);
-  if (wanted < least_channels(stage->direction)) return;
+  unsigned wanted = umem_parallel_pieces(stage->nbytes, umemStagingPart, most_channels(stage));
+  if (wanted < least_channels(stage)) return;
   while (stage->count < wanted &&
          (stage->channels[stage->count] = umemCudaChannel_take(stage->gpu)))
     stage->count++;
 }
 
-/* Short enough that all channels have several, so that they overlap and end together, and fits all
- * chunks. */
-static size_t piece_size(Stage const *stage) {
-  size_t const step = 4096;
-  size_t piece = stage->nbytes / (stage->count * umemStagingPieces) / step * step;
-  if (piece < umemStagingPiece) piece = umemStagingPiece;
+static size_t shortest_chunk(Stage const *stage) {
+  size_t shortest = SIZE_MAX;
   for (unsigned i = 0; i < stage->count; i++)
     for (unsigned b = 0; b < umemChannelChunks; b++)
-      if (stage->channels[i]->chunks[b]->nbytes < piece)
-        piece = stage->channels[i]->chunks[b]->nbytes;
-  return piece;
+      shortest = umem_lesser(shortest, stage->channels[i]->chunks[b]->nbytes);
+  return shortest;
+}
+
+/* Pieces fit all chunks, and are so short that all channels have several. */
+static void measure_pieces(Stage *stage) {
+  size_t const step = 4096;
+  size_t most = stage->nbytes / (stage->count * umemChannelChunks) / step * step;
+  if (stage->nbytes < umemStagingWide) most = umem_lesser(most, umemStagingPiece);
+  most = umem_greater(most, umemStagingLeast);
+  stage->most = umem_lesser(most, shortest_chunk(stage));
+  stage->least = umem_lesser(stage->most, umemStagingEdge);
+}
+
+/* Waits for the transfers of workers that could not: blocks may be freed as soon as the copy returns. In the
+ * caller's scope. The failure of such a worker was recorded. */
+static void wait_for_left(Stage *stage) {
+  for (unsigned i = 0; i < stage->count; i++)
+    if (umemCudaChannel_finish(stage->channels[i])) stage->gpu->rt->last_error();
 }
 
 /* What fails before the first transfer is not recorded: the caller's own copy meets what is really
  * wrong. Nothing is queued on the stream afterwards, since all channels are done by then. */
+static bool copy(Stage *stage, umemCudaState const *state) {
+  take_channels(stage);
+  bool staged = stage->count >= least_channels(stage) && follow(stage, state);
+  if (staged) {
+    measure_pieces(stage);
+    umem_parallel(stage->count, copy_pieces, stage);
+    wait_for_left(stage);
+  }
+  for (unsigned i = 0; i < stage->count; i++) umemCudaChannel_give(stage->channels[i]);
+  return staged;
+}
+
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
                     size_t nbytes, umemCudaDirection direction) {
   if (nbytes < (direction == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost))
@@ -161,12 +257,20 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr
                  .device = (char *)device_adr,
                  .host = host_adr,
                  .nbytes = nbytes};
-  take_channels(&stage);
-  bool staged = stage.count >= least_channels(direction) && follow(&stage, state);
-  if (staged) {
-    stage.piece = piece_size(&stage);
-    umem_parallel(stage.count, copy_pieces, &stage);
-  }
-  for (unsigned i = 0; i < stage.count; i++) umemCudaChannel_give(stage.channels[i]);
-  return staged;
+  return copy(&stage, state);
+}
+
+bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
+                         umemVirtual *other, uintptr_t other_adr, size_t nbytes,
+                         umemCudaDirection direction) {
+  if (nbytes < umemStagingFrom) return false;
+  Stage stage = {.ctx = ctx,
+                 .gpu = state->gpu,
+                 .direction = direction,
+                 .device = (char *)device_adr,
+                 .other = other,
+                 .other_adr = other_adr,
+                 .buffers = &state->buffers.host.super,
+                 .nbytes = nbytes};
+  return copy(&stage, state);
 }

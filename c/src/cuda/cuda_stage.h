@@ -1,4 +1,4 @@
-/* cuda_stage.h - copies of pageable memory through pinned chunks. */
+/* cuda_stage.h - copies through pinned chunks, in several threads. */
 #ifndef UMEM_CUDA_STAGE_H
 #define UMEM_CUDA_STAGE_H
 
@@ -10,5 +10,12 @@
  * no room for it, or it would not pay: the caller copies in one call. Called in gpu's scope. */
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
                     size_t nbytes, umemCudaDirection direction);
+
+/* The same between device memory and other, a concurrent context that is not ordered and whose methods move
+ * its bytes to and from host memory, such as a file. They run in several threads, outside of gpu's scope. What
+ * they record becomes the caller's failure. */
+bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
+                         umemVirtual *other, uintptr_t other_adr, size_t nbytes,
+                         umemCudaDirection direction);
 
 #endif

@@ -8,16 +8,22 @@
 
 #include "cuda/cuda_gpu.h"
 
-/* The figures of staging, from a sweep on an H200 (PCIe 5, 16 cores, 8 MiB to 1 GiB). */
+/* The figures of staging, from sweeps on an H200 and an H100 (PCIe 5, 16 cores, 2 MiB to 1 GiB). */
 enum {
-  umemStagingChunk = 2 << 20,       /* default bytes of a chunk */
-  umemStagingChunks = 32,           /* default number of them in the process */
-  umemStagingToDevice = 8 << 20,    /* the runtime does shorter copies to a GPU */
-  umemStagingToHost = 2 << 20,      /* and shorter ones from it */
-  umemStagingChannels = 8,          /* threads at most that share a copy */
-  umemStagingPart = 512 << 10,      /* bytes at least for each of them */
-  umemStagingPiece = 128 << 10,     /* bytes at least that go through a chunk at once */
-  umemStagingPieces = 2,            /* of each channel at least, where they are not too short */
+  umemStagingChunk = 4 << 20,    /* default bytes of a chunk */
+  umemStagingChunks = 32,        /* default number of them in the process */
+  umemStagingToDevice = 8 << 20, /* the runtime does shorter copies to a GPU */
+  umemStagingToHost = 2 << 20,   /* and shorter ones from it */
+  umemStagingFrom = 2 << 20,     /* the core does shorter ones of other contexts (core/stage.c) */
+  umemStagingWide = 128 << 20,   /* shorter copies gain nothing by more threads or longer pieces */
+  umemStagingThreads = 8,        /* those that share a shorter copy */
+  umemStagingChannels = 16,      /* and a longer one */
+  umemStagingWriters = 2, /* those that share a copy to another context: files take one writer */
+  umemStagingPart = 512 << 10,  /* bytes at least for each of them */
+  umemStagingLeast = 128 << 10, /* bytes at least of a piece */
+  umemStagingEdge =
+      1 << 20, /* bytes at most of the first and the last pieces, where there are more */
+  umemStagingPiece = 2 << 20,       /* bytes at most of a piece of a shorter copy */
   umemStagingIdleChannels = 32,     /* streams kept in the process */
   umemStagingBufferFrom = 64 << 10, /* shorter buffers are not worth a chunk */
 };

@@ -35,9 +35,12 @@ static bool host_is_same_device(umemVirtual *ctx, umemVirtual *other) {
   return umem_is_plain_host(other);
 }
 
-/* Apart, so that the small case below is a bare jump to malloc. */
+/* Apart, so that the small case below is a bare jump to malloc. At the beginning of a page, where malloc has its
+ * header: the kernel fills such memory from files up to four times as fast (AMD EPYC), and devices reach it. */
 static __attribute__((noinline)) uintptr_t alloc_large(size_t nbytes) {
-  return (uintptr_t)advised(malloc(nbytes), nbytes);
+  void *block = NULL;
+  if (posix_memalign(&block, (size_t)sysconf(_SC_PAGESIZE), nbytes)) block = NULL;
+  return (uintptr_t)advised(block, nbytes);
 }
 
 static uintptr_t host_alloc(umemVirtual *ctx, size_t nbytes) {

@@ -9,6 +9,7 @@
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
+#include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
 #include "base/again.h"

@@ -2,13 +2,16 @@
  *
  *   store.c         the struct, messages, questions and calls that all the others use
  *   store_kind.c    refuses what is no regular file of a storage
+ *   store_cached.c  asks what the page cache has
+ *   store_direct.c  transfers around the page cache
  *   store_replace.c opens a new file that takes the name of another one
  *   store_open.c    opens, locks and closes the file
  *   store_zeros.c   disk space by writing zeros, where the file system has no fallocate
  *   store_room.c    the length of the file and the disk space behind it
  *   store_blocks.c  which bytes are whose
  *   store_commit.c  the last step of construction
- *   store_io.c      reads, writes, fills, makes durable
+ *   store_read.c    reads
+ *   store_io.c      writes, fills, makes durable
  *   store_window.c  lends pointers to bytes
  *   store_space.c   allocates, frees and trims ranges
  *   store_context.c construction, names and the end of the contexts
@@ -41,8 +44,12 @@
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
 
 enum {
-  umemStoreGranule = 16,    /* bytes: the natural alignment of blocks */
-  umemStorePage = 64 << 10, /* a multiple of the page size of any machine */
+  umemStoreGranule = 16,        /* bytes: the natural alignment of blocks */
+  umemStorePage = 64 << 10,     /* a multiple of the page size of any machine */
+  umemStoreMostIO = 0x7ffff000, /* bytes: Linux transfers no more in one call: read(2) */
+  umemStoreDirectFrom =
+      64 << 10, /* bytes: shorter transfers go through the cache, with umemDirectOn too */
+  umemStoreTurns = 2
 };
 
 /* A mapped part of the file. */
@@ -58,10 +65,14 @@ typedef struct umemStore {
   umemHost host;    /* for the context's intermediate buffers */
   int fd;           /* owned; one that was taken over, from the start on */
   bool readable, writable;
-  bool appends;    /* blocks start at the end of the file */
-  bool empties;    /* the file is cut to nothing at the start */
-  bool scratch;    /* nobody else can use its bytes: frees punch holes */
-  bool sparse;     /* blocks reserve no disk space */
+  bool appends; /* blocks start at the end of the file */
+  bool empties; /* the file is cut to nothing at the start */
+  bool scratch; /* nobody else can use its bytes: frees punch holes */
+  bool sparse;  /* blocks reserve no disk space */
+  umemDirect direct;
+  int asks;        /* how umemStore_is_cached does; atomic */
+  bool refuses;    /* the file system does no direct I/O; atomic */
+  uint64_t around; /* bytes that were read around the cache; atomic */
   bool taken_over; /* the descriptor, by umemFile_adopt: it may have duplicates */
   bool started;
   bool created;  /* this context made the file, and may remove it while it is not committed */
@@ -77,6 +88,8 @@ typedef struct umemStore {
   char *base;         /* MMap's: where the file is mapped, NULL without a mapping */
   uint64_t alignment; /* MMap's: base is a multiple of it */
   uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
+
+  umemLock turns[umemStoreTurns]; /* of threads that read from the disk through the cache */
 
   umemLock lock;
   umemRange *range;   /* owned: who has which bytes; the same in all modes */

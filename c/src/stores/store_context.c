@@ -52,6 +52,7 @@ umemOption const umem_store_path = {.name = "path",
 static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
 
 _Static_assert(umemReserveAuto == 0 && umemReserveNone == 1, "the indices of the words of reserve");
+_Static_assert(umemDirectAuto == 0 && umemDirectOn == 1 && umemDirectOff == 2, "those of direct");
 
 umemOption const umem_store_options[umemStoreOptionCount] = {
     {.name = "mode",
@@ -63,6 +64,11 @@ umemOption const umem_store_options[umemStoreOptionCount] = {
      .words = "auto none",
      .help = "disk space when a block is allocated, or when it is written; default: auto",
      .reserved = {offsetof(umemFileOptions, reserve), sizeof(umemReserve)}},
+    {.name = "direct",
+     .kind = umemWordOption,
+     .words = "auto on off",
+     .help = "long transfers around the page cache; default: auto",
+     .reserved = {offsetof(umemFileOptions, direct), sizeof(umemDirect)}},
 };
 
 umemFileOptions const umem_store_defaults = UMEM_FILE_OPTIONS_INIT;

@@ -25,7 +25,7 @@ umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWis
 void umemStore_dtor(umemVirtual *ctx);
 
 /* What the schemes have in common; user is the umemKind. */
-enum { umemStoreOptionCount = 2 };
+enum { umemStoreOptionCount = 3 };
 extern umemOption const umem_store_path, umem_store_options[umemStoreOptionCount];
 extern umemFileOptions const umem_store_defaults;
 umemStatusType umemStore_construct_named(void *ctx, void *upstream, umemOptionValue const *place,

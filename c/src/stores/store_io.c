@@ -1,18 +1,17 @@
-/* store_io.c - moves bytes between the file and memory, and makes them durable.
+/* store_io.c - writes to the file, and makes the bytes durable.
  *
- * pread and pwrite in loops: a call may transfer less than asked, be interrupted, and transfers at
- * most io_most. Long reads are split over two threads, because one cannot both take the page faults of
- * fresh memory and copy at the speed of the machine (bench: file to host). Writes of one file exclude
- * each other in the kernel. */
+ * pwrite in loops: a call may transfer less than asked, be interrupted, and transfers at most io_most. One
+ * thread writes: writes of one file exclude each other in the kernel, and several threads take longer. */
 #include "stores/store_io.h"
 #include "base/again.h"
 #include "base/disk.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/status.h"
-#include "core/parallel.h"
 #include "stores/store_blocks.h"
 #include "stores/store_commit.h"
+#include "stores/store_direct.h"
+#include "stores/store_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,104 +19,58 @@
 #include <string.h>
 #include <unistd.h>
 
-static size_t const io_most = 0x7ffff000; /* Linux transfers no more in one call: read(2) */
+enum { fill_chunk = 1 << 20, least_fill = 1 << 12 };
 
-enum { read_threads = 2, fill_chunk = 1 << 20, least_fill = 1 << 12 };
-
-static size_t const read_piece = 8 << 20;      /* what a thread of its own is worth */
 static size_t const zero_range_from = 1 << 20; /* below this, writing zeros is faster */
-
-/* ---- read ---- */
-
-typedef struct {
-  umemStore *store;
-  uint64_t offset;
-  char *bytes;
-  size_t size;
-  size_t piece;
-} Read;
-
-static void fail_read(Read const *read, int error) {
-  char words[128];
-  umemVirtual_fail(read->store->ctx, umemIOError, "cannot read %zu bytes at %" PRIu64 " of %s: %s",
-                   read->size, read->offset, read->store->label,
-                   umem_system_words(error, words, sizeof words));
-}
-
-/* Reports that the file ends before the range: another process has cut it, or the range was never in it. */
-static void fail_past_end(Read const *read) {
-  umemStore *store = read->store;
-  umemLock_acquire(&store->lock);
-  uint64_t known = store->length;
-  umemLock_release(&store->lock);
-  uint64_t now;
-  if (!umemStore_measure(store, &now)) return;
-  if (read->offset < known && read->size <= known - read->offset)
-    umemVirtual_fail(store->ctx, umemIOError,
-                     "%s was truncated by another process: read of %zu bytes at %" PRIu64
-                     ", but only %" PRIu64 " of %" PRIu64 " bytes are left",
-                     store->label, read->size, read->offset, now, known);
-  else
-    umemVirtual_fail(store->ctx, umemIndexError,
-                     "read of %zu bytes at %" PRIu64 " past the end of %s (%" PRIu64 " bytes)",
-                     read->size, read->offset, store->label, now);
-}
-
-static void read_part(void *job, unsigned k) {
-  Read const *read = job;
-  size_t done = k * read->piece;
-  size_t end = read->size - done < read->piece ? read->size : done + read->piece;
-  while (done < end) {
-    ssize_t n = pread(read->store->fd, read->bytes + done, umem_lesser(end - done, io_most),
-                      (off_t)(read->offset + done));
-    if (n > 0) {
-      done += (size_t)n;
-    } else if (n == 0) {
-      fail_past_end(read);
-      return;
-    } else if (errno != EINTR) {
-      fail_read(read, errno);
-      return;
-    }
-  }
-}
-
-bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
-  if (!umemStore_settle(store)) return false;
-  Read read = {store, offset, bytes, size, size};
-  uint64_t before = umem_thread.failures;
-  if (offset > INT64_MAX || size > INT64_MAX - offset) {
-    fail_past_end(&read);
-    return false;
-  }
-  unsigned pieces = umem_parallel_pieces(size, read_piece, read_threads);
-  read.piece = (size + pieces - 1) / pieces;
-  umem_parallel(pieces, read_part, &read);
-  return umem_thread.failures == before;
-}
 
 /* ---- write ---- */
 
-static bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
-  size_t done = 0;
-  while (done < size) {
-    ssize_t n =
-        pwrite(store->fd, bytes + done, umem_lesser(size - done, io_most), (off_t)(offset + done));
-    if (n > 0) {
+static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offset, size_t size,
+                                                 int error) {
+  char words[128];
+  return UMEM_FAIL(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s", size,
+                   offset, store->label, umem_system_words(error, words, sizeof words));
+}
+
+/* size > 0 */
+static inline bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+  for (size_t done = 0;;) {
+    ssize_t n = pwrite(store->fd, bytes + done, umem_lesser(size - done, umemStoreMostIO),
+                       (off_t)(offset + done));
+    if (n == (ssize_t)(size - done)) return true;
+    if (n > 0)
       done += (size_t)n;
-    } else if (n == 0 || errno != EINTR) {
-      char words[128];
-      return UMEM_FAIL(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s",
-                       size, offset, store->label,
-                       umem_system_words(n == 0 ? EIO : errno, words, sizeof words));
-    }
+    else if (n == 0 || errno != EINTR)
+      return fail_write(store, offset, size, n == 0 ? EIO : errno);
   }
-  return true;
+}
+
+/* All whole units around the cache, the rest, and what the file system does not do, through it. */
+static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t offset,
+                                                   char const *bytes, size_t size) {
+  size_t done = umem_lesser(-offset % umemDirectUnit, size);
+  size_t end = done + (size - done) / umemDirectUnit * umemDirectUnit;
+  umemDirectPath path;
+  umemDirectPath_open(&path, store, true);
+  bool good = !done || write_all(store, offset, bytes, done);
+  while (good && done < end && !path.refused) {
+    ssize_t n = umemDirectPath_write(&path, offset + done, bytes + done,
+                                     umem_lesser(end - done, umemStoreMostIO));
+    if (n > 0)
+      done += (size_t)n;
+    else if (!path.refused)
+      good = fail_write(store, offset, size, n == 0 ? EIO : errno);
+    if (n > 0 && n % umemDirectUnit) break; /* a part of a unit: the cache does the rest */
+  }
+  umemDirectPath_close(&path);
+  return good && (done == size || write_all(store, offset + done, bytes + done, size - done));
 }
 
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
-  return umemStore_owns(store, offset, size) && umemStore_settle(store) &&
-         write_all(store, offset, bytes, size);
+  if (!umemStore_owns(store, offset, size) || !umemStore_settle(store)) return false;
+  if (size >= umemStoreDirectFrom && store->direct == umemDirectOn)
+    return write_around(store, offset, bytes, size);
+  return write_all(store, offset, bytes, size);
 }
 
 /* ---- buffers ---- */

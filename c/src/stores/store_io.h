@@ -1,10 +1,8 @@
-/* store_io.h - moves bytes between the file and memory. */
+/* store_io.h - writes to the file. */
 #ifndef UMEM_STORE_IO_H
 #define UMEM_STORE_IO_H
 
 #include "stores/store.h"
-
-bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
 
 /* Inside one live block only. */
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size);

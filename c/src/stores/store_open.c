@@ -8,6 +8,7 @@
 #include "base/folders.h"
 #include "base/remove.h"
 #include "core/sized.h"
+#include "stores/store_direct.h"
 #include "stores/store_kind.h"
 #include "stores/store_open.h"
 #include "core/status.h"
@@ -157,10 +158,15 @@ static bool open_scratch(umemStore *store) {
 static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFileOptions *options) {
   *options = (umemFileOptions)UMEM_FILE_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFileOptions")) return false;
-  if (options->reserve == umemReserveAuto || options->reserve == umemReserveNone) return true;
-  return UMEM_FAIL(ctx, umemValueError,
-                   "reserve is %d: neither umemReserveAuto nor umemReserveNone",
-                   (int)options->reserve);
+  if (options->reserve != umemReserveAuto && options->reserve != umemReserveNone)
+    return UMEM_FAIL(ctx, umemValueError,
+                     "reserve is %d: neither umemReserveAuto nor umemReserveNone",
+                     (int)options->reserve);
+  if ((unsigned)options->direct > umemDirectOff)
+    return UMEM_FAIL(ctx, umemValueError,
+                     "direct is %d: neither umemDirectAuto, umemDirectOn nor umemDirectOff",
+                     (int)options->direct);
+  return true;
 }
 
 static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions const *given) {
@@ -172,9 +178,11 @@ static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions con
   store->fd = -1;
   store->limit = store_end;
   store->sparse = options.reserve == umemReserveNone;
+  store->direct = options.direct;
   store->owner = getpid();
   umemHost_ctor(&store->host);
   umemLock_init(&store->lock);
+  for (int i = 0; i < umemStoreTurns; i++) umemLock_init(&store->turns[i]);
   store->range = umemRange_create(umemStoreGranule);
   if (path) store->path = strdup(path);
   if (store->range && umemRange_add(store->range, 0, store_end, true) && !store->path == !path)
@@ -182,6 +190,12 @@ static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions con
   umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
   umemStore_close(store);
   return NULL;
+}
+
+/* Whether the file is one that this store can use as its options say. */
+static bool suits(umemStore *store) {
+  return umemStore_check_kind(store) &&
+         (store->direct != umemDirectOn || umemStore_check_direct(store));
 }
 
 static umemStore *kept_if(bool good, umemStore *store) {
@@ -210,9 +224,7 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
   store->empties = mode.empty;
   store->scratch = scratch;
   if (!scratch) set_label(store, "", filename);
-  return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) &&
-                     umemStore_check_kind(store),
-                 store);
+  return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) && suits(store), store);
 }
 
 umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
@@ -253,7 +265,7 @@ umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *
   store->fd = fd;
   store->taken_over = true;
   snprintf(store->label, sizeof store->label, "descriptor %d", fd);
-  return kept_if(check_access(store, mapped) && umemStore_check_kind(store), store);
+  return kept_if(check_access(store, mapped) && suits(store), store);
 }
 
 /* Where the file system cannot lock, nobody else's lock can be hurt. */
@@ -329,6 +341,7 @@ void umemStore_close(umemStore *store) {
     umemStore_fail(store, umemIOError, errno, "closing");
   umemRange_destroy(store->range);
   umemLock_destroy(&store->lock);
+  for (int i = 0; i < umemStoreTurns; i++) umemLock_destroy(&store->turns[i]);
   umem_dtor(&store->host);
   free(store->directory);
   free(store->path);

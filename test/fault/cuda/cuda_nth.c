@@ -159,7 +159,9 @@ static void drop(Trial *trial, umemVirtual *ctx, uintptr_t adr) {
 enum {
   small = 3000,
   middle = 100 << 10,
-  large = umemStagingToHost,     /* is staged on its way to the host, and registered when pinned */
+  large =
+      umemStagingToHost, /* is staged on its way to the host and between the device and files, and
+                                    registered when pinned */
   largest = umemStagingToDevice, /* is staged both ways */
   seeds = 16
 };
@@ -266,6 +268,7 @@ static void copy_small(Trial *trial) { there_and_back(trial, &trial->host.super,
 static void copy_large(Trial *trial) { there_and_back(trial, &trial->host.super, large); }
 static void copy_largest(Trial *trial) { there_and_back(trial, &trial->host.super, largest); }
 static void copy_to_peer(Trial *trial) { there_and_back(trial, trial->peer, middle); }
+static void copy_large_to_peer(Trial *trial) { there_and_back(trial, trial->peer, large); }
 static void copy_inside(Trial *trial) { there_and_back(trial, trial->ctx, small); }
 
 /* Every second byte pair of rows. */
@@ -407,6 +410,7 @@ static Scenario const scenarios[] = {
     {"copy to another GPU", copy_to_peer, "cuda-1"},
     {"copy to a stream of another GPU", copy_to_peer, "cuda-async-1"},
     {"copy to a file", copy_to_peer, "file"},
+    {"copy large to a file", copy_large_to_peer, "file"},
     {"copy to a device of others", copy_to_peer, "fake"},
     {"copy to a queue of others", copy_to_peer, "fake-async"},
     {"copy strided to another GPU", copy_strided_to_peer, "cuda-1"},
@@ -557,7 +561,8 @@ static void sweep(void **state) {
   bool few = UNDER_THREAD_SANITIZER || setting_small();
   size_t count = few ? 1 : on_gpu ? 2 : sizeof errors / sizeof *errors;
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-    bool is_long = scenarios[i].run == copy_large || scenarios[i].run == copy_largest;
+    bool is_long = scenarios[i].run == copy_large || scenarios[i].run == copy_largest ||
+                   scenarios[i].run == copy_large_to_peer;
     if (UNDER_THREAD_SANITIZER && scenarios[i].run == copy_largest) continue; /* as the large one */
     for (size_t e = 0; e < (is_long ? 1 : count); e++)
       for (unsigned long nth = 1; meets(row, &scenarios[i], errors[e], nth); nth++) continue;

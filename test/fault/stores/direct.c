@@ -1,0 +1,204 @@
+/* direct.c - long reads and writes by several threads, around the page cache and through it, when calls into the
+ * system fail, are interrupted, or move only a part. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fault/inject.h"
+#include "fault/trial.h"
+
+enum { length = (9 << 20) + 777, threads = 3 };
+
+static char path[256];
+static unsigned char *data, *back;
+static umemHost host;
+static umemFile file;
+
+/* Odd, so that the device cannot reach it. */
+static uintptr_t odd(unsigned char *bytes) { return (uintptr_t)bytes + 40; }
+
+static void drop(void) {
+  inject_pause();
+  int fd = open(path, O_RDWR);
+  assert_true(fd >= 0 && fdatasync(fd) == 0);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  close(fd);
+  inject_resume();
+}
+
+static bool has_direct(void) {
+  int fd = open(path, O_RDONLY | O_DIRECT);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+static bool reads(void) {
+  memset(back, 0xee, length + 4096);
+  return umem_copy_to(&file, 0, &host, odd(back), length) == umemOK;
+}
+
+static bool writes(void) { return umem_copy_from(&file, 0, &host, odd(data), length) == umemOK; }
+
+static void expect_read(void) { assert_memory_equal((void *)odd(back), (void *)odd(data), length); }
+
+/* The file holds data, by a look of the test's own. */
+static void expect_written(void) {
+  inject_pause();
+  int fd = open(path, O_RDONLY);
+  size_t done = 0;
+  assert_true(fd >= 0);
+  while (done < length) {
+    ssize_t n = pread(fd, back + done, length - done, (off_t)done);
+    assert_true(n > 0);
+    done += (size_t)n;
+  }
+  close(fd);
+  inject_resume();
+  assert_memory_equal(back, (void *)odd(data), length);
+}
+
+static void fresh_data(unsigned seed) {
+  for (size_t i = 0; i < length; i++)
+    ((unsigned char *)odd(data))[i] = (unsigned char)((i * 2654435761u >> 13) + seed);
+}
+
+static int set_up(void **state) {
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  umemDirect const *direct = *state;
+  data = malloc(length + 4096);
+  back = malloc(length + 4096);
+  if (!data || !back) return -1;
+  temporary_name(path, sizeof path);
+  write_file(path, 1);
+  options.direct = has_direct() ? *direct : umemDirectAuto;
+  if (umemHost_ctor(&host) != umemOK) return -1;
+  if (umemFile_ctor_with(&file, path, "w+", &options) != umemOK) return -1;
+  if (umem_alloc(&file, length) != 0) return -1;
+  umem_set_threads(threads);
+  fresh_data(1);
+  return writes() ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  umem_dtor(&file);
+  umem_dtor(&host);
+  free(data);
+  free(back);
+  umem_set_threads(0);
+  return unlink(path);
+}
+
+/* The nth call fails, for every n. error is told, or another way was found. */
+static void sweep(InjectCall call, int error, bool lasting, bool writing, bool must_tell) {
+  unsigned long struck = 1;
+  for (unsigned long nth = 1; struck; nth++) {
+    fresh_data((unsigned)nth);
+    if (!writing) assert_true(writes());
+    if (!writing) drop();
+    long descriptors = open_descriptors();
+    inject_fail(call, nth, error, lasting);
+    bool good = writing ? writes() : reads();
+    struck = inject_off();
+    if (!struck || !must_tell)
+      assert_true(good);
+    else
+      assert_false(good);
+    if (good)
+      writing ? expect_written() : expect_read();
+    else
+      assert_true(umem_thread_status() == umemIOError && strstr(umem_thread_message(), "cannot "));
+    assert_int_equal(open_descriptors(), descriptors);
+    umem_clear_status(&file);
+    umem_thread_clear();
+    assert_true(writes() && reads());
+    expect_read();
+  }
+}
+
+static void a_read_that_fails_is_told(void **state) {
+  (void)state;
+  sweep(callRead, EIO, false, false, true);
+}
+
+static void a_write_that_fails_is_told(void **state) {
+  (void)state;
+  sweep(callWrite, ENOSPC, false, true, true);
+  sweep(callWrite, EIO, true, true, true);
+}
+
+/* Another descriptor, memory for a buffer, threads: all can be done without. */
+static void what_helps_may_be_missing(void **state) {
+  (void)state;
+  sweep(callOpen, EMFILE, true, false, false);
+  sweep(callOpen, EACCES, true, true, false);
+  sweep(callHeap, ENOMEM, true, false, false);
+  sweep(callHeap, ENOMEM, true, true, false);
+  sweep(callThread, EAGAIN, true, false, false);
+}
+
+static void short_transfers_are_completed(void **state) {
+  (void)state;
+  for (unsigned seed = 1; seed < 4; seed++) {
+    fresh_data(seed);
+    inject_short(seed);
+    bool good = writes();
+    assert_true(inject_off() > 3 && good);
+    expect_written();
+    drop();
+    inject_short(seed);
+    good = reads();
+    assert_true(inject_off() > 3 && good);
+    expect_read();
+  }
+}
+
+static void interrupted_calls_are_repeated(void **state) {
+  (void)state;
+  fresh_data(9);
+  inject_storm();
+  bool good = writes();
+  assert_true(inject_off() > 0 && good);
+  expect_written();
+  drop();
+  inject_storm();
+  good = reads();
+  assert_true(inject_off() > 3 && good);
+  expect_read();
+}
+
+int main(void) {
+  static umemDirect const routes[] = {umemDirectAuto, umemDirectOn, umemDirectOff};
+  static char const *const words[] = {"auto", "on", "off"};
+  static struct {
+    char const *name;
+    CMUnitTestFunction run;
+  } const cases[] = {
+      {"a read that fails is told", a_read_that_fails_is_told},
+      {"a write that fails is told", a_write_that_fails_is_told},
+      {"what helps may be missing", what_helps_may_be_missing},
+      {"short transfers are completed", short_transfers_are_completed},
+      {"interrupted calls are repeated", interrupted_calls_are_repeated},
+  };
+  static char names[16][64];
+  struct CMUnitTest tests[16];
+  size_t count = 0;
+  for (size_t r = 0; r < 3; r++)
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+      snprintf(names[count], sizeof *names, "direct=%s: %s", words[r], cases[c].name);
+      tests[count] = (struct CMUnitTest){names[count], cases[c].run, set_up, tear_down,
+                                         (void *)(uintptr_t)&routes[r]};
+      count++;
+    }
+  return _cmocka_run_group_tests("fault_direct", tests, count, NULL, NULL);
+}

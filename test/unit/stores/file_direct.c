@@ -1,0 +1,346 @@
+/* file_direct.c - long reads and writes of File and MMap, through the page cache and around it: the bytes, the
+ * order between both, what is refused. */
+#include "file_help.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "core/parallel.h"
+
+enum { length = (17 << 20) + 12345 };
+
+static unsigned char *data, *back;
+
+static umemFileOptions with(umemDirect direct) {
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.direct = direct;
+  return options;
+}
+
+/* Whether the file system of the test does direct I/O. */
+static bool has_direct(void) {
+  int fd = open(path, O_RDONLY | O_DIRECT);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+static void fill(unsigned seed) {
+  for (size_t i = 0; i < length; i++) data[i] = (unsigned char)((i * 2654435761u >> 13) + seed);
+}
+
+static void make(unsigned seed) {
+  fill(seed);
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  assert_true(fd >= 0);
+  for (size_t done = 0; done < length;) {
+    ssize_t n = pwrite(fd, data + done, length - done, (off_t)done);
+    assert_true(n > 0);
+    done += (size_t)n;
+  }
+  assert_int_equal(close(fd), 0);
+}
+
+/* Leaves the pages of [from, to) out of the cache, as far as the system does so. */
+static void drop(size_t from, size_t to) {
+  int fd = open(path, O_RDONLY);
+  assert_true(fd >= 0);
+  assert_int_equal(fdatasync(fd), 0);
+  posix_fadvise(fd, (off_t)from, (off_t)(to - from), POSIX_FADV_DONTNEED);
+  assert_int_equal(close(fd), 0);
+}
+
+static void open_with(Any *ctx, char const *mode, umemDirect direct) {
+  umemFileOptions options = with(direct);
+  if (any_ctor_with(ctx, path, mode, &options) != umemOK) fail_msg("%s", umem_thread_message());
+}
+
+static void expect_bytes(Any *ctx, size_t offset, size_t size, size_t shift) {
+  memset(back, 0, size + shift);
+  assert_int_equal(get(ctx, offset, back + shift, size), umemOK);
+  assert_memory_equal(back + shift, data + offset, size);
+}
+
+static int set_up_case(void **state) {
+  if (set_up(state) != 0) return -1;
+  data = malloc(length);
+  back = malloc(length + 8192);
+  assert_true(data && back);
+  umem_parallel_set(4);
+  return 0;
+}
+
+static int tear_down_case(void **state) {
+  free(data);
+  free(back);
+  umem_parallel_set(0);
+  return tear_down(state);
+}
+
+/* ---- reads ---- */
+
+static umemDirect const routes[] = {umemDirectAuto, umemDirectOn, umemDirectOff};
+
+static void check_reads(umemDirect direct) {
+  static size_t const ranges[][2] = {
+      {0, length},      {1, length - 1},           {4096, 8 << 20},       {4095, (2 << 20) + 2},
+      {12345, 1 << 20}, {length - 100000, 100000}, {(5 << 20) - 7, 65536}};
+  Any ctx;
+  open_with(&ctx, "r", direct);
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    drop(0, length);
+    expect_bytes(&ctx, ranges[i][0], ranges[i][1], i % 3 * 1000);
+    expect_bytes(&ctx, ranges[i][0], ranges[i][1], 0);
+  }
+  close_any(&ctx);
+}
+
+static void all_bytes_arrive(void **state) {
+  (void)state;
+  make(1);
+  for (size_t i = 0; i < 3; i++)
+    if (routes[i] != umemDirectOn || has_direct()) check_reads(routes[i]);
+}
+
+static void one_thread_reads_alone(void **state) {
+  (void)state;
+  umem_parallel_set(1);
+  all_bytes_arrive(state);
+}
+
+/* Some pages are in the cache, and some are not. */
+static void half_cached_files_are_read_whole(void **state) {
+  (void)state;
+  make(2);
+  for (size_t i = 0; i < 3; i++) {
+    if (routes[i] == umemDirectOn && !has_direct()) continue;
+    Any ctx;
+    open_with(&ctx, "r", routes[i]);
+    drop(0, length);
+    expect_bytes(&ctx, 3 << 20, 100000, 0);
+    expect_bytes(&ctx, 9 << 20, 3 << 20, 0);
+    expect_bytes(&ctx, 0, length, 5);
+    drop(4 << 20, 8 << 20);
+    expect_bytes(&ctx, 0, length, 0);
+    close_any(&ctx);
+  }
+}
+
+/* Reads go around the cache at first, and through it when the program has read the file once. */
+static void a_file_that_is_read_again_comes_into_the_cache(void **state) {
+  (void)state;
+  make(3);
+  struct {
+    uint64_t offset, size;
+  } range = {0, length};
+  uint64_t pages[5];
+  int fd = open(path, O_RDONLY);
+  drop(0, length);
+  bool answers = fd >= 0 && syscall(451, fd, &range, pages, 0) == 0;
+  if (!has_direct() || !answers || pages[0]) {
+    close(fd);
+    skip();
+  }
+  Any ctx;
+  open_with(&ctx, "r", umemDirectAuto);
+  expect_bytes(&ctx, 0, length, 0);
+  assert_int_equal(syscall(451, fd, &range, pages, 0), 0);
+  assert_true(pages[0] < 1024);
+  expect_bytes(&ctx, 0, length, 0);
+  expect_bytes(&ctx, 0, length, 0);
+  assert_int_equal(syscall(451, fd, &range, pages, 0), 0);
+  assert_true(pages[0] >= length / 4096);
+  close_any(&ctx);
+  assert_int_equal(close(fd), 0);
+}
+
+static void the_end_of_the_file_is_found(void **state) {
+  (void)state;
+  make(4);
+  for (size_t i = 0; i < 3; i++)
+    for (int dropped = 0; dropped < 2; dropped++) {
+      if (routes[i] == umemDirectOn && !has_direct()) continue;
+      Any ctx;
+      open_with(&ctx, "r", routes[i]);
+      if (dropped) drop(0, length);
+      assert_int_equal(get(&ctx, 5, back, length), umemIndexError);
+      expect_failure(&ctx, umemIndexError, "past the end of");
+      assert_int_equal(get(&ctx, length & ~4095, back, 4 << 20), umemIndexError);
+      expect_failure(&ctx, umemIndexError, "read of 4194304 bytes at ");
+      expect_bytes(&ctx, 0, length, 0);
+      close_any(&ctx);
+    }
+}
+
+static void a_file_that_is_cut_is_told(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 3; i++) {
+    make(5);
+    if (routes[i] == umemDirectOn && !has_direct()) continue;
+    Any ctx;
+    open_with(&ctx, "r", routes[i]);
+    assert_int_equal(truncate(path, 7 << 20), 0);
+    assert_int_equal(get(&ctx, 0, back, length), umemIOError);
+    expect_failure(&ctx, umemIOError, "was truncated by another process: read of 17838137 bytes");
+    expect_bytes(&ctx, 0, 7 << 20, 0);
+    close_any(&ctx);
+  }
+}
+
+/* ---- order between the cache and the disk ---- */
+
+/* What was written through the cache, or a mapping, is there for a read around it. */
+static void a_direct_read_sees_what_was_written_before(void **state) {
+  (void)state;
+  make(6);
+  if (!has_direct()) skip();
+  Any reader, writer;
+  open_with(&writer, "r+", umemDirectOff);
+  open_with(&reader, "r", umemDirectOn);
+  uint64_t block = alloc(&writer, length);
+  assert_int_equal(block, 0);
+  for (unsigned round = 0; round < 3; round++) {
+    fill(10 + round);
+    put(&writer, 0, data, length);
+    expect_bytes(&reader, 0, length, 0);
+    int fd = open(path, O_RDWR);
+    unsigned char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(fd >= 0 && map != MAP_FAILED);
+    for (size_t at = round; at < length; at += 70001) data[at] = map[at] = (unsigned char)at;
+    expect_bytes(&reader, 0, length, 0);
+    assert_int_equal(munmap(map, length), 0);
+    assert_int_equal(close(fd), 0);
+  }
+  close_any(&reader);
+  close_any(&writer);
+}
+
+/* And what was written around the cache is there for reads through it, also through an old mapping. */
+static void a_cached_read_sees_what_was_written_directly(void **state) {
+  (void)state;
+  static size_t const ranges[][2] = {
+      {0, length}, {1, (3 << 20) + 1}, {4096, 1 << 20}, {4000, 65536}, {100000, 64 << 10}};
+  make(7);
+  if (!has_direct()) skip();
+  Any writer, reader;
+  open_with(&writer, "r+", umemDirectOn);
+  open_with(&reader, "r", umemDirectOff);
+  assert_int_equal(alloc(&writer, length), 0);
+  int fd = open(path, O_RDONLY);
+  unsigned char *map = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+  assert_true(fd >= 0 && map != MAP_FAILED);
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    size_t offset = ranges[i][0], size = ranges[i][1], shift = i % 2 * 24;
+    expect_bytes(&reader, 0, length, 0); /* all is cached now */
+    memset(data + offset, (int)(40 + i), size);
+    memcpy(back + shift, data + offset, size);
+    put(&writer, offset, back + shift, size);
+    assert_memory_equal(map, data, length);
+    expect_bytes(&reader, 0, length, 0);
+    expect_bytes(&writer, offset, size, 0);
+  }
+  assert_int_equal(munmap(map, length), 0);
+  assert_int_equal(close(fd), 0);
+  close_any(&reader);
+  close_any(&writer);
+}
+
+static void direct_writes_stay_inside_of_blocks(void **state) {
+  (void)state;
+  make(8);
+  if (!has_direct()) skip();
+  Any ctx;
+  open_with(&ctx, "r+", umemDirectOn);
+  assert_int_equal(alloc(&ctx, 4 << 20), 0);
+  put(&ctx, 1 << 20, data, 4 << 20);
+  expect_failure(&ctx, umemIndexError, "");
+  expect_bytes(&ctx, 0, length, 0);
+  close_any(&ctx);
+}
+
+/* ---- options ---- */
+
+static void a_file_system_without_direct_io_refuses(void **state) {
+  (void)state;
+  Any ctx;
+  int fd = memfd_create("umem", 0);
+  assert_true(fd >= 0);
+  char name[64];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  int direct = open(name, O_RDONLY | O_DIRECT);
+  umemFileOptions options = with(umemDirectOn);
+  umemStatusType status = any_adopt_with(&ctx, fd, &options);
+  if (direct >= 0) { /* newer kernels do it for tmpfs too */
+    assert_int_equal(status, umemOK);
+    close(direct);
+  } else {
+    assert_int_equal(status, umemNotSupportedError);
+    expect_failure(&ctx, umemNotSupportedError, "cannot use direct I/O on descriptor ");
+    options.direct = umemDirectAuto;
+    assert_int_equal(any_adopt_with(&ctx, fd, &options), umemOK);
+  }
+  fill(9);
+  uint64_t block = alloc(&ctx, length);
+  put(&ctx, block, data, length);
+  expect_bytes(&ctx, block, length, 0);
+  close_any(&ctx);
+}
+
+static void options_are_checked(void **state) {
+  (void)state;
+  Any ctx;
+  make(1);
+  umemFileOptions options = with((umemDirect)3);
+  assert_int_equal(any_ctor_with(&ctx, path, "r", &options), umemValueError);
+  expect_failure(&ctx, umemValueError, "direct is 3: neither umemDirectAuto, umemDirectOn nor ");
+  options.size = offsetof(umemFileOptions, direct); /* of an older program */
+  assert_int_equal(any_ctor_with(&ctx, path, "r", &options), umemOK);
+  close_any(&ctx);
+}
+
+static void names_have_the_option(void **state) {
+  (void)state;
+  static char const *const words[] = {"auto", "on", "off"};
+  char name[400];
+  make(1);
+  umemHost host;
+  umemHost_ctor(&host);
+  for (size_t i = 0; i < 3; i++) {
+    if (i == 1 && !has_direct()) continue;
+    snprintf(name, sizeof name, "%s:%s?mode=r&direct=%s", kind == kindFile ? "file" : "mmap", path,
+             words[i]);
+    void *ctx = umem_open(name);
+    if (!ctx) fail_msg("%s", umem_thread_message());
+    uintptr_t adr = umem_alloc(ctx, length);
+    assert_int_equal(umem_copy_to(ctx, adr, &host, (uintptr_t)back, length), umemOK);
+    assert_memory_equal(back, data, length);
+    umem_close(ctx);
+  }
+  snprintf(name, sizeof name, "file:%s?direct=yes", path);
+  assert_null(umem_open(name));
+  assert_non_null(strstr(umem_thread_message(), "direct"));
+  umem_thread_clear();
+  umem_dtor(&host);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up_case, tear_down_case)
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      CASE(all_bytes_arrive),
+      CASE(one_thread_reads_alone),
+      CASE(half_cached_files_are_read_whole),
+      CASE(a_file_that_is_read_again_comes_into_the_cache),
+      CASE(the_end_of_the_file_is_found),
+      CASE(a_file_that_is_cut_is_told),
+      CASE(a_direct_read_sees_what_was_written_before),
+      CASE(a_cached_read_sees_what_was_written_directly),
+      CASE(direct_writes_stay_inside_of_blocks),
+      CASE(a_file_system_without_direct_io_refuses),
+      CASE(options_are_checked),
+      CASE(names_have_the_option),
+  };
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("routes of a File", tests, NULL, NULL);
+  kind = kindMMap;
+  return failed + cmocka_run_group_tests_name("routes of a MMap", tests, NULL, NULL);
+}
