@@ -250,8 +250,19 @@ static bool take_memory(umemPump *pump) {
   return umem_thread.failures == before;
 }
 
+/* After a failed wait, a queue may still use the memory: the place then frees it after that. */
+static void order_free(umemPump *pump) {
+  void *place = pump->plan.given.place;
+  umemAttempt forgotten; /* the failure has been reported */
+  umemAttempt_begin(&forgotten);
+  for (size_t i = 0; i < pump->queue_count; i++)
+    if (pump->queues[i] != place) umem_wait(place, pump->queues[i]);
+  umemAttempt_end(&forgotten);
+}
+
 /* Frees what there is. */
 static void dispose(umemPump *pump) {
+  order_free(pump);
   umem_free(pump->plan.given.place, pump->memory);
   free(pump->queues);
   free(pump);
