@@ -31,11 +31,11 @@ static bool check_rows(umemRows *rows, size_t count, umemCapability access, char
                        Span *span) {
   umemVirtual *ctx = umem_guard(rows->ctx);
   if (!ctx || !umem_allows(ctx, access)) return false;
+  if (!count) return true;
   umemLayoutSpan reach = {0, 0};
-  size_t some = count ? count : 1;
   if (!rows->stride) rows->stride = (ptrdiff_t)rows->nbytes;
   bool fits = rows->nbytes && rows->nbytes <= PTRDIFF_MAX &&
-              umem_span_of(rows->nbytes, 1, &some, &rows->stride, &reach) &&
+              umem_span_of(rows->nbytes, 1, &count, &rows->stride, &reach) &&
               (reach.low >= 0 || rows->adr >= (uintptr_t)-reach.low) &&
               rows->adr <= UINTPTR_MAX - (uintptr_t)reach.high;
   if (!fits || rows->adr == umem_null_of(ctx)) {

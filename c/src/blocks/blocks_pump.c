@@ -23,7 +23,8 @@ static bool has_destination(umemPump const *pump) { return pump->plan.given.dest
 
 static bool reading_is_over(umemPump const *pump) {
   umemLeg const *reads = &pump->reads;
-  return !reads->busy && (reads->failed || pump->stopping || reads->done == pump->plan.blocks);
+  bool none_is_wanted = pump->stopping || pump->cancelled || reads->failed;
+  return !reads->busy && (none_is_wanted || reads->done == pump->plan.blocks);
 }
 
 static bool can_read(umemPump const *pump) {
