@@ -116,12 +116,13 @@ TEST(Blocks, go_to_another_array_of_other_elements_and_rank) {
 TEST(Blocks, take_parts_and_views) {
   Array<double, 2> u({24, 5});
   fill(u);
-  double sum = 0, odd = 0, column = 0;
+  double sum = 0, odd = 0, column = 0, columns = 0;
   for (index i = 0; i < 24; i++)
     for (index j = 0; j < 5; j++) {
       sum += value(i, j);
       if (i % 2) odd += value(i, j);
       if (j == 3) column += value(i, j);
+      if (j < 3) columns += value(i, j);
     }
   auto view = *u.host(umem::read);
   Array<double, 2> const &fixed = u;
@@ -131,8 +132,18 @@ TEST(Blocks, take_parts_and_views) {
               1e-12);
   EXPECT_NEAR(umem::sum(umem::blocks(u.part().select(1, 3), umem::on_host, of_rows(5))), column,
               1e-12);
-  EXPECT_THROW(umem::blocks(u.part().slice(1, 0, 3), umem::on_host), umem::value_error);
+  EXPECT_NEAR(umem::sum(umem::blocks(u.part().slice(1, 0, 3), umem::on_host, of_rows(5))), columns,
+              1e-12);
   EXPECT_THROW(umem::blocks(u.part().transpose(), umem::on_host), umem::value_error);
+}
+
+TEST(Blocks, leave_ghost_cells_of_the_array_alone) {
+  Array<int, 2> u({10, 6}, umem::Host(), {{1, 2}, {}, 0});
+  auto all = u.part().with_ghosts();
+  umem::fill(umem::on_host, u.host(umem::write)->with_ghosts(), 5);
+  umem::for_each(umem::blocks(u, umem::write, umem::on_host, of_rows(3)), [](int &x) { x = 1; });
+  EXPECT_EQ(umem::sum(u), 60);
+  EXPECT_EQ(umem::sum(umem::blocks(all, umem::on_host, of_rows(3))), 60 + 5 * (12 * 10 - 60));
 }
 
 TEST(Blocks, take_a_newer_host_side) {
@@ -207,6 +218,7 @@ TEST(Blocks, throw_failures_of_reading_and_writing) {
     umem::Fault fault{umem::File::scratch()};
     Array<int, 1> u({100}, fault);
     umem::fill(u, 1);
+    u.sync_to_device();
     umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
     plan.calls = writes ? umemFaultCopyFrom : umemFaultCopyTo;
     plan.status = umemIOError;
@@ -262,14 +274,14 @@ TEST(Blocks, are_cancelled) {
 
 TEST(Blocks, refuse_what_cannot_be) {
   Array<int, 1> u({1000}), shorter({999});
-  Array<int, 2> with_ghosts({10, 10}, umem::Host(), {{1, 1}, {}, 0});
+  Array<int, 3> with_gaps({10, 10, 10}, umem::Host(), {{0, 0, 1}, {}, 0});
   BlocksOptions options;
   options.budget = 3;
   EXPECT_THROW(umem::blocks(u, umem::on_host, options), umem::memory_error);
   EXPECT_THROW(umem::blocks(u, umem::on_host, of_rows(-1)), umem::value_error);
   EXPECT_THROW(umem::blocks(u, umem::on_host, of_rows(1, -1)), umem::value_error);
   EXPECT_THROW(umem::blocks(u, shorter, umem::on_host), umem::value_error);
-  EXPECT_THROW(umem::blocks(with_ghosts, umem::on_host), umem::value_error);
+  EXPECT_THROW(umem::blocks(with_gaps, umem::on_host), umem::value_error);
   EXPECT_THROW(umem::blocks(u, umem::File::scratch()), umem::not_supported_error);
   EXPECT_THROW(umem::transform_reduce(umem::blocks(u, umem::on_host, of_rows(10)),
                                       umem::blocks(u, umem::on_host, of_rows(11)), 0, umem::plus(),

@@ -166,7 +166,7 @@ template <class T, int N> umemRows rows_of(Part<T, N> const &part, Location cons
   index stride = 1;
   for (int k = N - 1; k > 0; k--) {
     if (extents.at[k] > 1 && part.strides().at[k] != stride)
-      throw value_error("blocks of an array whose rows have gaps, such as ghost cells");
+      throw value_error("blocks of an array whose rows have gaps between their elements");
     stride *= extents.at[k];
   }
   auto item = static_cast<index>(sizeof(T));
@@ -398,10 +398,11 @@ private:
   std::optional<value_type> block_;
 };
 
-/* Blocks of an array, which is only read. array: an Array, a Part, or a View of host memory. place: a context (loops
+/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, or a View
+ * of host memory. place: a context (loops
  * run as umem::Place(context) says), or umem::on_host or on_host_threads: blocks in RAM. Begins to read at once.
- * Throws as umemBlocks_ctor fails; umem::value_error if rows have gaps, as where there are ghost cells in other
- * dimensions than the first; umem::not_supported_error where the place has no pointers. */
+ * Throws as umemBlocks_ctor fails; umem::value_error if the elements of a row have gaps, as those of
+ * three dimensions with ghost cells in the last one; umem::not_supported_error where the place has no pointers. */
 template <class A>
 auto blocks(A const &array, detail::BlocksPlace const &place, BlocksOptions const &options = {}) {
   auto source = detail::source_part(array);
