@@ -153,7 +153,8 @@ TEST(Blocks, take_a_newer_host_side) {
     for (index i = 0; i < 100; i++) host(i) = static_cast<double>(i);
   }
   EXPECT_EQ(umem::sum(umem::blocks(u, umem::on_host, of_rows(7))), 4950);
-  umem::for_each(umem::blocks(u, umem::write, umem::on_host, of_rows(7)), [](double &x) { x *= 2; });
+  umem::for_each(umem::blocks(u, umem::write, umem::on_host, of_rows(7)),
+                 [](double &x) { x *= 2; });
   EXPECT_EQ(umem::sum(umem::blocks(u, umem::on_host, of_rows(7))), 9900);
   EXPECT_EQ((*u.host(umem::read))(99), 198);
 }
@@ -315,7 +316,8 @@ TEST(BlockLoops, do_what_loops_over_arrays_do) {
   double dot = umem::transform_reduce(umem::blocks(u, umem::on_host, options),
                                       umem::blocks(v, umem::on_host, options), 0.0, umem::plus(),
                                       umem::multiplies());
-  EXPECT_NEAR(dot, umem::transform_reduce(umem::on_host, x, y, 0.0, umem::plus(), umem::multiplies()),
+  EXPECT_NEAR(dot,
+              umem::transform_reduce(umem::on_host, x, y, 0.0, umem::plus(), umem::multiplies()),
               1e-10);
 }
 

@@ -60,11 +60,12 @@ typedef enum umemGhosts {
 
 /* Options of umemBlocks_ctor. Start from UMEM_BLOCKS_OPTIONS_INIT. */
 typedef struct umemBlocksOptions {
-  size_t size;          /* sizeof(umemBlocksOptions) as the caller was compiled */
-  umemRows source;      /* what is read */
-  umemRows destination; /* where the blocks are written to; ctx NULL: nowhere. The same rows as those of the
+  size_t size;     /* sizeof(umemBlocksOptions) as the caller was compiled */
+  umemRows source; /* what is read */
+  umemRows
+      destination; /* where the blocks are written to; ctx NULL: nowhere. The same rows as those of the
                            source are replaced; other rows that share bytes with the source are refused */
-  size_t count;         /* rows of the source and of the destination; may be 0 */
+  size_t count;    /* rows of the source and of the destination; may be 0 */
 
   /* Borrowed: the context whose memory holds the blocks while the program works on them, and on which it queues
    * that work if it is umemOrdered. */
@@ -76,9 +77,12 @@ typedef struct umemBlocksOptions {
   void *const *queues;
   size_t queue_count;
 
-  size_t budget; /* the most bytes that all blocks take on the place; 0: 64 MiB, or if rows is set, any */
-  size_t rows;   /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
-  size_t depth;  /* blocks in memory at once; 0: umem chooses 3 without and 4 with a destination, more where
+  size_t
+      budget; /* the most bytes that all blocks take on the place; 0: 64 MiB, or if rows is set, any */
+  size_t
+      rows; /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
+  size_t
+      depth; /* blocks in memory at once; 0: umem chooses 3 without and 4 with a destination, more where
                     ghost rows are replaced, fewer where the budget has no room for them */
 
   /* Ghost rows: how many rows before and after its own rows a block holds, too. They have the values of the source
@@ -115,7 +119,8 @@ typedef struct umemBlock {
   size_t rows;          /* at least 1 */
   size_t before, after; /* ghost rows that are there */
   uintptr_t adr; /* on the place: of the first row of the block; ghost rows come before in memory */
-  uintptr_t out; /* on the place: where the program stores the rows for the destination, with the size that rows
+  uintptr_t
+      out; /* on the place: where the program stores the rows for the destination, with the size that rows
                     have there; adr, where the results have no memory of their own */
 } umemBlock;
 
@@ -125,7 +130,7 @@ typedef struct umemBlock {
 
 /* The passage of an array through a place. */
 typedef struct umemBlocks {
-  void *impl;            /* owned; NULL before construction, after a failed one, and after the end */
+  void *impl; /* owned; NULL before construction, after a failed one, and after the end */
   umemStatusType status; /* what umemBlocks_end returns where impl is NULL */
   uintptr_t reserved[6]; /* zero */
 } umemBlocks;

@@ -88,23 +88,22 @@ static bool report(Blocks *self) {
   return self->progress(self->user, done, total) || done == total;
 }
 
-static bool all_are_back(Blocks const *self) {
-  return self->pump->back == self->pump->plan.blocks;
-}
+static bool all_are_back(Blocks const *self) { return self->pump->back == self->pump->plan.blocks; }
 
 static void record_cancelled(Blocks *self) {
   if (!self->pump->cancelled || all_are_back(self) || self->status != umemOK) return;
-  keep(self, umemVirtual_fail(recorded_on(self), umemCancelledError,
-                              "cancelled after %ju of %zu rows",
-                              (uintmax_t)umemPump_done(self->pump), self->pump->plan.given.count));
+  keep(self,
+       umemVirtual_fail(recorded_on(self), umemCancelledError, "cancelled after %ju of %zu rows",
+                        (uintmax_t)umemPump_done(self->pump), self->pump->plan.given.count));
 }
 
 /* In a child of fork. */
 static bool is_lost(Blocks *self) {
   if (!umemPump_is_lost(self->pump)) return false;
-  keep(self, umemVirtual_fail(NULL, umemRuntimeError,
-                              "forked in the middle: the threads that read and write blocks are not in "
-                              "the child"));
+  keep(self,
+       umemVirtual_fail(NULL, umemRuntimeError,
+                        "forked in the middle: the threads that read and write blocks are not in "
+                        "the child"));
   return self->over = true;
 }
 

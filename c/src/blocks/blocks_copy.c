@@ -63,8 +63,8 @@ bool umemPump_read(umemPump *pump, size_t number) {
   size_t lead = range.before, all = range.before + range.rows + range.after;
   read_rows(pump, number, range.first - lead, all, -(ptrdiff_t)lead, false);
   if (umem_thread.failures == before)
-    read_rows(pump, number, 0, range.missing_before,
-              -(ptrdiff_t)(lead + range.missing_before), true);
+    read_rows(pump, number, 0, range.missing_before, -(ptrdiff_t)(lead + range.missing_before),
+              true);
   if (umem_thread.failures == before)
     read_rows(pump, number, pump->plan.given.count - 1, range.missing_after,
               (ptrdiff_t)(range.rows + range.after), true);

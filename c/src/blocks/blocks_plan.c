@@ -39,10 +39,9 @@ static bool check_rows(umemRows *rows, size_t count, umemCapability access, char
               (reach.low >= 0 || rows->adr >= (uintptr_t)-reach.low) &&
               rows->adr <= UINTPTR_MAX - (uintptr_t)reach.high;
   if (!fits || rows->adr == umem_null_of(ctx)) {
-    umemVirtual_fail(ctx, umemValueError,
-                     "%zu rows of %zu bytes, %td bytes apart, at %ju are no %s in %s", count,
-                     rows->nbytes, rows->stride, (uintmax_t)rows->adr, side,
-                     umem_get_device_name(ctx));
+    umemVirtual_fail(
+        ctx, umemValueError, "%zu rows of %zu bytes, %td bytes apart, at %ju are no %s in %s",
+        count, rows->nbytes, rows->stride, (uintmax_t)rows->adr, side, umem_get_device_name(ctx));
     return false;
   }
   *span = (Span){rows->adr + (uintptr_t)reach.low, rows->adr + (uintptr_t)reach.high};
@@ -83,7 +82,8 @@ static bool check_sides(umemBlocksPlan *plan, bool *replaces) {
     given->apart = false;
     return true;
   }
-  if (!check_rows(&given->destination, given->count, umemWritable, "destination", &to)) return false;
+  if (!check_rows(&given->destination, given->count, umemWritable, "destination", &to))
+    return false;
   size_t stride = (size_t)(given->destination.stride < 0 ? -given->destination.stride
                                                          : given->destination.stride);
   if (given->count > 1 && stride < given->destination.nbytes)
@@ -101,8 +101,9 @@ static bool check_queues(umemBlocksOptions const *given) {
     if (!queue) return false;
     if (umem_is_one_memory(queue, given->place)) continue;
     if (umem_thread.failures == before)
-      umemVirtual_fail(given->place, umemValueError, "queue %zu, a %s, is in other memory than the %s",
-                       i, umem_get_device_name(queue), umem_get_device_name(given->place));
+      umemVirtual_fail(given->place, umemValueError,
+                       "queue %zu, a %s, is in other memory than the %s", i,
+                       umem_get_device_name(queue), umem_get_device_name(given->place));
     return false;
   }
   return true;
@@ -198,8 +199,10 @@ static bool take_depth(umemBlocksPlan *plan, size_t depth, size_t budget, bool r
 static size_t wanted_depth(umemBlocksPlan const *plan, bool replaces) {
   umemBlocksOptions const *given = &plan->given;
   size_t depth = given->destination.ctx ? writing_depth : reading_depth;
-  if (replaces && given->rows) depth += blocks_ahead(plan, given->rows, true);
-  else if (replaces && given->before) depth++;
+  if (replaces && given->rows)
+    depth += blocks_ahead(plan, given->rows, true);
+  else if (replaces && given->before)
+    depth++;
   return depth;
 }
 

@@ -6,8 +6,9 @@
 
 /* The options, checked, and what follows from them. */
 typedef struct umemBlocksPlan {
-  umemBlocksOptions given; /* strides are never 0; queues borrowed for the call of the constructor only */
-  size_t rows;             /* of each block but the last */
+  umemBlocksOptions
+      given;   /* strides are never 0; queues borrowed for the call of the constructor only */
+  size_t rows; /* of each block but the last */
   size_t blocks, depth;
   size_t ahead;      /* a block may be written when so many blocks after it have been read */
   size_t in_bytes;   /* of a block with its ghost rows, rounded to the alignment of the place */
@@ -19,9 +20,9 @@ bool umemBlocksPlan_make(umemBlocksPlan *plan, umemBlocksOptions const *options)
 
 /* Which rows of the array a block holds. */
 typedef struct umemBlockRange {
-  size_t first, rows;     /* its own rows */
-  size_t before, after;   /* ghost rows that the array has */
-  size_t missing_before;  /* and those that it has not */
+  size_t first, rows;    /* its own rows */
+  size_t before, after;  /* ghost rows that the array has */
+  size_t missing_before; /* and those that it has not */
   size_t missing_after;
 } umemBlockRange;
 

@@ -59,7 +59,7 @@ static bool is_over(umemLeg const *leg) {
 
 /* ---- a block of a leg ---- */
 
-enum { name_size = sizeof ((umemLeg *)0)->name };
+enum { name_size = sizeof((umemLeg *)0)->name };
 
 /* What the messages of failures with a block begin with. */
 static void name_block(umemPump const *pump, char const *verb, size_t number,

@@ -51,10 +51,12 @@ namespace umem {
 
 /* How an array passes. */
 struct BlocksOptions {
-  std::size_t budget = 0; /* the most bytes that the blocks take on the place; 0: 64 MiB, or if rows is set, any */
-  index rows = 0;         /* of a block; 0: umem chooses */
-  index depth = 0;        /* blocks in memory at once; 0: umem chooses */
-  index ghosts = 0;       /* rows before and after its own that block.in() holds, as ghost cells of dimension 0 */
+  std::size_t budget =
+      0; /* the most bytes that the blocks take on the place; 0: 64 MiB, or if rows is set, any */
+  index rows = 0;  /* of a block; 0: umem chooses */
+  index depth = 0; /* blocks in memory at once; 0: umem chooses */
+  index ghosts =
+      0; /* rows before and after its own that block.in() holds, as ghost cells of dimension 0 */
   /* What the ghost rows before the first and after the last row of the array hold: nothing that may be read, or copies
    * of these rows. */
   umemGhosts edges = umemGhostsLeftOut;
@@ -359,13 +361,14 @@ public:
   Place const &place() const noexcept { return passage_->where().place; }
 
   /* See umem::blocks. */
-  Blocks(Part<std::remove_const_t<In> const, N> source, std::optional<Part<OutElement, M>> destination,
-         detail::BlocksPlace const &place, BlocksOptions const &options)
+  Blocks(Part<std::remove_const_t<In> const, N> source,
+         std::optional<Part<OutElement, M>> destination, detail::BlocksPlace const &place,
+         BlocksOptions const &options)
       : source_(std::move(source)), destination_(std::move(destination)),
         passage_(std::make_unique<detail::Passage>(place, options)) {
     if (destination_ && destination_->extents()[0] != source_.extents()[0])
-      throw value_error("blocks of " + std::to_string(source_.extents()[0]) + " rows to an array of " +
-                        std::to_string(destination_->extents()[0]));
+      throw value_error("blocks of " + std::to_string(source_.extents()[0]) +
+                        " rows to an array of " + std::to_string(destination_->extents()[0]));
     bool none = source_.size() == 0 || (destination_ && destination_->size() == 0);
     std::size_t count = none ? 0 : static_cast<std::size_t>(source_.extents()[0]);
     umemRows from = detail::rows_of(source_, detail::PartAccess::source(source_)), to = {};
@@ -386,9 +389,10 @@ private:
     if (destination_) out = destination_->extents();
     out.at[0] = in.at[0];
     using OutView = typename value_type::out_view;
-    block_.emplace(block, View<In, N>(passage_->template pointer<In>(block.adr), in, c_strides(in), ghosts),
-                   OutView(passage_->template pointer<typename OutView::element_type>(block.out), out),
-                   source_.extents(), passage_->where().place);
+    block_.emplace(
+        block, View<In, N>(passage_->template pointer<In>(block.adr), in, c_strides(in), ghosts),
+        OutView(passage_->template pointer<typename OutView::element_type>(block.out), out),
+        source_.extents(), passage_->where().place);
     return true;
   }
 

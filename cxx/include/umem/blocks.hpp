@@ -55,7 +55,8 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* f(element) for every element. */
 template <class In, class Out, int N, int M, class F>
 void for_each(Blocks<In, Out, N, M> &&blocks, F f) {
-  static_assert(std::is_void_v<Out>, "for_each of blocks for another array: transform gives them values");
+  static_assert(std::is_void_v<Out>,
+                "for_each of blocks for another array: transform gives them values");
   for (auto const &block : blocks) for_each(block.place(), block.in().interior(), f);
 }
 
@@ -68,10 +69,8 @@ void for_each_indexed(Blocks<In, Out, N, M> &&blocks, F f) {
 }
 
 /* out = f(in) for every element, where both arrays have the same extents. */
-template <class In, class Out, int N, class F>
-void transform(Blocks<In, Out, N, N> &&blocks, F f) {
-  for (auto const &block : blocks)
-    transform(block.place(), block.in().interior(), block.out(), f);
+template <class In, class Out, int N, class F> void transform(Blocks<In, Out, N, N> &&blocks, F f) {
+  for (auto const &block : blocks) transform(block.place(), block.in().interior(), block.out(), f);
 }
 
 /* ---- one value ---- */
@@ -92,7 +91,8 @@ R transform_reduce(Blocks<A, void, N, N> &&one, Blocks<B, void, N, N> &&two, R i
   detail::check_step(one, two);
   auto other = two.begin();
   for (auto const &block : one) {
-    init = transform_reduce(block.place(), block.in().interior(), other->in().interior(), init, op, f);
+    init =
+        transform_reduce(block.place(), block.in().interior(), other->in().interior(), init, op, f);
     ++other;
   }
   return init;

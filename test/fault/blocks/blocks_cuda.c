@@ -76,8 +76,7 @@ static umemStatusType pass(bool with_queues, uintptr_t pinned, umemStatusType *o
   umemBlocks blocks;
   umemBlock block = UMEM_BLOCK_INIT;
   umemBlocks_ctor(&blocks, &options);
-  while (umemBlocks_next(&blocks, &block))
-    work(&block, pinned + block.number * rows * width, own);
+  while (umemBlocks_next(&blocks, &block)) work(&block, pinned + block.number * rows * width, own);
   umemStatusType status = umemBlocks_end(&blocks);
   umem_synchronize(&gpu.place);
   return status;
@@ -143,7 +142,8 @@ static void a_device_fails_for_good(void **state) {
   fake_cudart_break(0, umemCudaIllegalAddress);
   assert_false(umemBlocks_next(&blocks, &block));
   assert_int_equal(umem_thread_status(), umemRuntimeError);
-  assert_non_null(strstr(umem_thread_message(), "umemBlocks_next: reading block 2 of 5 (rows 16 to 23)"));
+  assert_non_null(
+      strstr(umem_thread_message(), "umemBlocks_next: reading block 2 of 5 (rows 16 to 23)"));
   assert_int_equal(umemBlocks_end(&blocks), umemRuntimeError);
   umem_dtor(&gpu.place);
   for (int i = 0; i < queues; i++) umem_dtor(&gpu.queue[i]);

@@ -45,9 +45,9 @@ static void open_files(Files *files) {
   assert_int_equal(umemFile_ctor(&files->destination, files->to, "w+"), umemOK);
   files->source_adr = umem_alloc(&files->source, nbytes);
   files->destination_adr = umem_calloc(&files->destination, nbytes, 1);
-  assert_int_equal(umem_copy_from(&files->source, files->source_adr, &files->host,
-                                  (uintptr_t)bytes, nbytes),
-                   umemOK);
+  assert_int_equal(
+      umem_copy_from(&files->source, files->source_adr, &files->host, (uintptr_t)bytes, nbytes),
+      umemOK);
 }
 
 static void close_files(Files *files) {
@@ -74,8 +74,7 @@ static umemStatusType pass(umemBlocksOptions const *options, size_t *number) {
   umemBlock block = UMEM_BLOCK_INIT;
   umemBlocks_ctor(&blocks, options);
   for (*number = 0; umemBlocks_next(&blocks, &block); ++*number)
-    for (size_t i = 0; i < block.rows * width; i++)
-      ((unsigned char *)block.out)[i] ^= 0xFF;
+    for (size_t i = 0; i < block.rows * width; i++) ((unsigned char *)block.out)[i] ^= 0xFF;
   return umemBlocks_end(&blocks);
 }
 
@@ -218,8 +217,12 @@ static int tear_down(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TESTS(reads_fail),        TESTS(disks_are_full), TESTS(there_is_no_memory),
-      TEST(threads_do_not_start, 1), TEST(threads_do_not_start, 2), TESTS(the_source_is_cut),
+      TESTS(reads_fail),
+      TESTS(disks_are_full),
+      TESTS(there_is_no_memory),
+      TEST(threads_do_not_start, 1),
+      TEST(threads_do_not_start, 2),
+      TESTS(the_source_is_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,8 +249,9 @@ static void queued_work_that_fails_is_reported(void **state) {
 }
 
 #define PLACE_TEST(test)                                                                           \
-  cmocka_unit_test_setup_teardown(test, open_all, close_all),                                      \
-      {#test " (one_thread)", test, open_all, close_all, (void *)one_thread}
+  cmocka_unit_test_setup_teardown(test, open_all, close_all), {                                    \
+#test " (one_thread)", test, open_all, close_all, (void *)one_thread                           \
+  }
 
 int main(void) {
   struct CMUnitTest const tests[] = {

@@ -3,9 +3,7 @@
 
 static umemHost host;
 
-static int open_all(void **state) {
-  return set_up(state) || umemHost_ctor(&host) != umemOK;
-}
+static int open_all(void **state) { return set_up(state) || umemHost_ctor(&host) != umemOK; }
 static int close_all(void **state) {
   umem_dtor(&host);
   return tear_down(state);
@@ -43,9 +41,7 @@ static ptrdiff_t clamp(Shape const *shape, ptrdiff_t row) {
   return row < 0 ? 0 : row > last ? last : row;
 }
 
-static ptrdiff_t lesser(size_t one, size_t other) {
-  return (ptrdiff_t)(one < other ? one : other);
-}
+static ptrdiff_t lesser(size_t one, size_t other) { return (ptrdiff_t)(one < other ? one : other); }
 
 /* What a stencil makes of a row: depends on all rows that it sees. */
 static unsigned char result(Shape const *shape, ptrdiff_t row, int i) {
@@ -77,7 +73,8 @@ static void check_block(Shape const *shape, umemBlock const *block, size_t numbe
     complain(shape, "wrong number of rows", number);
   if ((ptrdiff_t)block->before != before || (ptrdiff_t)block->after != after)
     complain(shape, "wrong number of ghost rows", number);
-  if (shape->apart != (block->out != block->adr)) complain(shape, "wrong place for results", number);
+  if (shape->apart != (block->out != block->adr))
+    complain(shape, "wrong place for results", number);
   unsigned char const *at = (unsigned char const *)block->adr;
   for (ptrdiff_t k = -before; k < (ptrdiff_t)block->rows + after; k++)
     for (int i = 0; i < width; i++)
@@ -123,8 +120,8 @@ static umemBlocksOptions options_of(Shape const *shape, Grid *grid) {
 static void fill_grid(Shape const *shape, Grid *grid) {
   memset(grid, 0xEE, sizeof *grid);
   for (size_t row = 0; row < shape->count; row++) {
-    unsigned char *at = (unsigned char *)(row_0(shape, grid->source) +
-                                          row * (uintptr_t)stride_of(shape));
+    unsigned char *at =
+        (unsigned char *)(row_0(shape, grid->source) + row * (uintptr_t)stride_of(shape));
     for (int i = 0; i < width; i++) at[i] = value((ptrdiff_t)row, i);
   }
 }
