@@ -38,9 +38,6 @@ BELOW_CONTEXTS = {"base", "core"}
 # The public headers that the room base may include: they know no context.
 IN_BASE = {"umem/config.h", "umem/status.h"}
 
-# Rooms whose files stand in layers: X.c and X.h use headers of files below X only.
-LAYERED = {"pool"}
-
 # Private modules that a family of contexts shares: module -> contexts.
 SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
 
@@ -219,18 +216,24 @@ def sources_include_their_own(tree):
     return problems
 
 
+def circle(uses):
+    """What of {item: the items that it uses} is in a circle, or uses what is."""
+    while lowest := {item for item, used in uses.items() if not used & uses.keys()}:
+        uses = {item: used for item, used in uses.items() if item not in lowest}
+    return sorted(uses)
+
+
 def layers_have_no_circle(tree):
-    """In a room of LAYERED no file includes, by way of others, the header of a file that includes its own."""
+    """The files of a room stand in layers: X.c and X.h include, by way of others too, no header of a file that
+    includes theirs."""
     problems = []
-    for room in LAYERED:
+    for room in ENTERS:
         uses = {}
         for path in tree.source:
             if tree.room(tree.private_name(path)) == room:
                 named = {name for _, name in c_source.includes(tree.code(path)) if tree.room(name) == room}
                 uses.setdefault(path.stem, set()).update({Path(name).stem for name in named} - {path.stem})
-        while lowest := {stem for stem, used in uses.items() if not used & uses.keys()}:
-            uses = {stem: used for stem, used in uses.items() if stem not in lowest}
-        problems += [f"c/src/{room}/{stem}.c: in a circle, or above one" for stem in sorted(uses)]
+        problems += [f"c/src/{room}/{stem}.c: in a circle, or above one" for stem in circle(uses)]
     return problems
 
 

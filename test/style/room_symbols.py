@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks on the objects of the library that each room uses only what it may enter: a name of umem that an
-object refers to is defined in its own room or in one that ENTERS of include_rules.py allows. Names that no
-room defines belong to the system: libc, the compiler's runtime, CUDA (see cuda_symbols.py).
+object refers to is defined in its own room or in one that ENTERS of include_rules.py allows; and that the
+objects of a room stand in layers. Names that no room defines belong to the system: libc, the compiler's
+runtime, CUDA (see cuda_symbols.py).
 
 The path of an object tells its room: .../src/ROOM/NAME.c.o. Objects whose source c/src/ROOM/NAME.c is gone are
 left out: build folders keep them.
@@ -65,6 +66,17 @@ def forbidden_uses(objects, defined, used):
     return found
 
 
+def circles(objects, defined, used):
+    """["ROOM/OBJECT: in a circle, or above one"], for each room: its objects that use each other, by way of
+    others too."""
+    found = {room: [] for room in include_rules.ENTERS}
+    for room in found:
+        own = [path for other, path in objects if other == room]
+        uses = {path: {other for other in own if other != path and used[path] & defined[other]} for path in own}
+        found[room] = [f"{room}/{path.name}: in a circle, or above one" for path in include_rules.circle(uses)]
+    return found
+
+
 def check(report, folder, root=ROOT):
     objects = object_files(folder, root)
     rooms = {room for room, _ in objects}
@@ -76,6 +88,8 @@ def check(report, folder, root=ROOT):
     defined, used = names(paths, "--defined-only"), names(paths, "--undefined-only")
     for room, problems in forbidden_uses(objects, defined, used).items():
         report.check(f"{room} uses only what it may enter", problems)
+    for room, problems in circles(objects, defined, used).items():
+        report.check(f"{room} stands in layers", problems)
 
 
 def main():

@@ -43,6 +43,9 @@ BAD = [
     ("a call between two rooms inside", "adaptors/log/log.c", function("umem_log", "umem_of_adaptors_debug")),
     ("a kind that the room open names", "open/report.c",
      "extern int const umem_host_kind;\nint const *umem_report(void) { return &umem_host_kind; }\n"),
+    ("two objects that call each other", "core/plain.c", function("umem_of_core", "umem_copy")),
+    ("a circle of the address of a function", "core/plain.c",
+     "void umem_copy(void);\nvoid umem_of_core(void) {}\nvoid (*umem_copier)(void) = umem_copy;\n"),
     ("a room without objects", "pool/plain.c", None),
 ]
 

@@ -29,6 +29,13 @@ int umem_change_space(int fd, int how, uint64_t from, uint64_t to) {
   return 0;
 }
 
+int umem_sync(int (*call)(int fd), int fd) {
+  int result;
+  do result = call(fd);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+
 /* What a disk keeps back for root is nobody else's. */
 int umem_free_on_disk(int fd, uint64_t *bytes) {
   struct statvfs disk;

@@ -1,4 +1,4 @@
-/* number.h - two questions about numbers. */
+/* number.h - questions about numbers. */
 #ifndef UMEM_NUMBER_H
 #define UMEM_NUMBER_H
 
@@ -7,6 +7,10 @@
 #include <stdint.h>
 
 static inline bool umem_is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
+
+static inline uint64_t umem_greater(uint64_t one, uint64_t other) {
+  return one > other ? one : other;
+}
 
 static inline uint64_t umem_lesser(uint64_t one, uint64_t other) {
   return one < other ? one : other;

@@ -1,13 +1,18 @@
-/* aligned.c - aligned blocks for contexts that have no way of their own.
+/* aligned.c - dispatch of aligned allocation, and its default.
  *
- * A larger block is allocated and an aligned address inside it handed out. Where it began is kept in
- * a table beside the memory, which the CPU may not be able to touch, hung on umemVirtual.base. */
-#include "core/guard.h"
+ * The default allocates a larger block and hands out an aligned address inside it. Where the block begins is
+ * kept in a table beside the memory, which the CPU may not be able to touch: umemVirtual.base. */
 #include "base/lock.h"
+#include "base/number.h"
 #include "base/table.h"
 #include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/refused.h"
 
 #include <stdlib.h>
+
+/* ---- the default ---- */
 
 /* Whether the origin of aligned could be kept. */
 static bool keep_origin(umemVirtual *ctx, uintptr_t aligned, uintptr_t origin) {
@@ -62,4 +67,50 @@ void umemVirtual_dtor(umemVirtual *ctx) {
   umemTable_clear(ctx->base);
   free(ctx->base);
   ctx->base = NULL;
+}
+
+/* ---- dispatch ---- */
+
+uintptr_t umem_aligned_alloc(void *ctx, size_t alignment, size_t size) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_guard(ctx);
+  if (!self) return umem_null(ctx);
+  if (!umem_is_power_of_two(alignment)) {
+    umemVirtual_fail(self, umemValueError, "alignment %zu is not a power of two", alignment);
+    return umem_null_of(self);
+  }
+  if (size > SIZE_MAX - alignment) {
+    umemVirtual_fail(self, umemMemoryError, "%zu bytes at alignment %zu exceed any memory", size,
+                     alignment);
+    return umem_null_of(self);
+  }
+  uintptr_t (*slot)(umemVirtual *, size_t, size_t) = self->vptr->aligned_alloc;
+  uintptr_t adr = (slot ? slot : umemVirtual_aligned_alloc)(self, alignment, size + !size);
+  return adr != umem_null_of(self) ? adr : umem_refused(self, before, size);
+}
+
+uintptr_t umem_aligned_origin(void *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_guard(ctx);
+  if (!self) return umem_null(ctx);
+  if (adr == umem_null_of(self)) {
+    umemVirtual_fail(self, umemValueError, "the address is null");
+    return adr;
+  }
+  uintptr_t (*slot)(umemVirtual *, uintptr_t) = self->vptr->aligned_origin;
+  return (slot ? slot : umemVirtual_aligned_origin)(self, adr);
+}
+
+void umem_aligned_free(void *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_guard(ctx);
+  if (!self || adr == umem_null_of(self)) return;
+  void (*slot)(umemVirtual *, uintptr_t) = self->vptr->aligned_free;
+  (slot ? slot : umemVirtual_aligned_free)(self, adr);
+}
+
+void umem_free_aligned(void *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umem_aligned_free(ctx, adr);
 }

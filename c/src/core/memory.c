@@ -1,5 +1,4 @@
 /* memory.c - dispatch of allocation, free and set, and their defaults. */
-#include "base/number.h"
 #include "base/thread.h"
 #include "core/access.h"
 #include "core/enter.h"
@@ -79,52 +78,6 @@ void umem_free(void *ctx, uintptr_t adr) {
     self->vptr->free(self, adr);
   else
     free_in_full(ctx, adr, __func__, __builtin_return_address(0));
-}
-
-/* ---- aligned allocation; the defaults are in aligned.c ---- */
-
-uintptr_t umem_aligned_alloc(void *ctx, size_t alignment, size_t size) {
-  UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
-  if (!self) return umem_null(ctx);
-  if (!umem_is_power_of_two(alignment)) {
-    umemVirtual_fail(self, umemValueError, "alignment %zu is not a power of two", alignment);
-    return umem_null_of(self);
-  }
-  if (size > SIZE_MAX - alignment) {
-    umemVirtual_fail(self, umemMemoryError, "%zu bytes at alignment %zu exceed any memory", size,
-                     alignment);
-    return umem_null_of(self);
-  }
-  uintptr_t (*slot)(umemVirtual *, size_t, size_t) = self->vptr->aligned_alloc;
-  uintptr_t adr = (slot ? slot : umemVirtual_aligned_alloc)(self, alignment, size + !size);
-  return adr != umem_null_of(self) ? adr : umem_refused(self, before, size);
-}
-
-uintptr_t umem_aligned_origin(void *ctx, uintptr_t adr) {
-  UMEM_ENTER();
-  umemVirtual *self = umem_guard(ctx);
-  if (!self) return umem_null(ctx);
-  if (adr == umem_null_of(self)) {
-    umemVirtual_fail(self, umemValueError, "the address is null");
-    return adr;
-  }
-  uintptr_t (*slot)(umemVirtual *, uintptr_t) = self->vptr->aligned_origin;
-  return (slot ? slot : umemVirtual_aligned_origin)(self, adr);
-}
-
-void umem_aligned_free(void *ctx, uintptr_t adr) {
-  UMEM_ENTER();
-  umemVirtual *self = umem_guard(ctx);
-  if (!self || adr == umem_null_of(self)) return;
-  void (*slot)(umemVirtual *, uintptr_t) = self->vptr->aligned_free;
-  (slot ? slot : umemVirtual_aligned_free)(self, adr);
-}
-
-void umem_free_aligned(void *ctx, uintptr_t adr) {
-  UMEM_ENTER();
-  umem_aligned_free(ctx, adr);
 }
 
 /* ---- set ---- */

@@ -5,7 +5,6 @@
  * thread.
  * A context's text is guarded by the global lock, which only failures and readers of texts take. */
 #include "core/status.h"
-#include "core/guard.h"
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/slot.h"

@@ -2,7 +2,10 @@
  *
  * Addresses are the offsets of the engine in store.h, whose UMEM_STORE_NONE is the null of a
  * context with umemOffsets. Nothing but the translation of slots stands here. */
-#include "stores/store.h"
+#include "stores/store_blocks.h"
+#include "stores/store_context.h"
+#include "stores/store_io.h"
+#include "stores/store_space.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"

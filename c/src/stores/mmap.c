@@ -4,7 +4,11 @@
  * far beyond its end, so that growth needs no further call and blocks never move; the kernel lets a
  * page be used as soon as the file reaches it. Copies and sets go through the descriptor and cannot
  * fault, whatever others do to the file. */
-#include "stores/store.h"
+#include "stores/store_blocks.h"
+#include "stores/store_commit.h"
+#include "stores/store_context.h"
+#include "stores/store_io.h"
+#include "stores/store_space.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"

@@ -1,24 +1,21 @@
-/* store_commit.c - the last step of construction, and the removal of what was created in vain.
+/* store_commit.c - the last step of construction.
  *
  * umem_open constructs a file first and then what goes over it, which may refuse. So the file stays as
  * it is until all of them are there. What mode w drops is dropped by one call, which is the last that
  * can fail where no block was placed before; where some were, the disk space for them is sure. */
-#include "base/remove.h"
-#include "stores/store.h"
+#include "stores/store_commit.h"
+#include "base/disk.h"
+#include "stores/store_blocks.h"
+#include "stores/store_room.h"
 
 #include <fcntl.h>
-#include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-/* ---- emptying ---- */
 
 /* Takes the disk space for blocks up to `to` beside and behind the old bytes. It is free again, and taken
  * anew, when these go. */
 static bool try_space(umemStore *store, uint64_t to) {
   if (!to || store->sparse) return true;
   if (!umemStore_may_fit(store, 0, to)) return false;
-  int error = umemStore_change_space(store, FALLOC_FL_KEEP_SIZE, 0, to);
+  int error = umem_change_space(store->fd, FALLOC_FL_KEEP_SIZE, 0, to);
   if (!error || umemStore_lacks(error)) return true;
   store->leftover = true;
   umemStore_drop_leftover(store);
@@ -48,7 +45,7 @@ static bool empty(umemStore *store, uint64_t from, uint64_t to) {
   return !to || hold_blocks(store, from, to);
 }
 
-bool umemStore_carry_out(umemStore *store) {
+static bool carry_out(umemStore *store) {
   uint64_t from, to;
   umemStore_span(store, &from, &to);
   bool done = true;
@@ -60,23 +57,11 @@ bool umemStore_carry_out(umemStore *store) {
   return done;
 }
 
-/* ---- removal ---- */
-
-/* Whether somebody else has opened the file meanwhile: as a writer who has locked it, or otherwise as far
- * as the system says. */
-static bool is_visited(umemStore *store) {
-  if (flock(store->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
-  return !umemStore_isolate(store) && errno == EAGAIN;
-}
-
-void umemStore_remove(umemStore *store) {
-  char const *slash = strrchr(store->path, '/');
-  char const *name = slash ? slash + 1 : store->path;
-  if (store->owner != getpid()) return;
-  int folder = umemStore_open_directory(store, O_PATH);
-  if (folder < 0) return;
-  if (umem_is_file(store->fd, folder, name, 0) && !is_visited(store))
-    umem_remove_file(store->fd, folder, name, 0);
-  umemStore_share(store);
-  close(folder);
+bool umemStore_commit(umemStore *store) {
+  umemAttempt held;
+  umemStore_begin(store, &held);
+  bool done = !store->building || carry_out(store);
+  if (done) __atomic_store_n(&store->building, false, __ATOMIC_RELEASE);
+  umemStore_end(store, &held);
+  return done;
 }

@@ -2,7 +2,9 @@
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"
-#include "stores/store.h"
+#include "stores/store_commit.h"
+#include "stores/store_context.h"
+#include "stores/store_open.h"
 #include "stores/store_replace.h"
 
 #include <string.h>

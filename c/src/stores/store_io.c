@@ -4,10 +4,14 @@
  * most io_most. Long reads are split over two threads, because one cannot both take the page faults of
  * fresh memory and copy at the speed of the machine (bench: file to host). Writes of one file exclude
  * each other in the kernel. */
-#include "stores/store.h"
+#include "stores/store_io.h"
+#include "base/disk.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/parallel.h"
+#include "stores/store_blocks.h"
+#include "stores/store_commit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +25,6 @@ enum { read_threads = 2, fill_chunk = 1 << 20, least_fill = 1 << 12 };
 
 static size_t const read_piece = 8 << 20;      /* what a thread of its own is worth */
 static size_t const zero_range_from = 1 << 20; /* below this, writing zeros is faster */
-
-static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- read ---- */
 
@@ -66,7 +68,7 @@ static void read_part(void *job, unsigned k) {
   size_t done = k * read->piece;
   size_t end = read->size - done < read->piece ? read->size : done + read->piece;
   while (done < end) {
-    ssize_t n = pread(read->store->fd, read->bytes + done, least(end - done, io_most),
+    ssize_t n = pread(read->store->fd, read->bytes + done, umem_lesser(end - done, io_most),
                       (off_t)(read->offset + done));
     if (n > 0) {
       done += (size_t)n;
@@ -100,7 +102,7 @@ static bool write_all(umemStore *store, uint64_t offset, char const *bytes, size
   size_t done = 0;
   while (done < size) {
     ssize_t n =
-        pwrite(store->fd, bytes + done, least(size - done, io_most), (off_t)(offset + done));
+        pwrite(store->fd, bytes + done, umem_lesser(size - done, io_most), (off_t)(offset + done));
     if (n > 0) {
       done += (size_t)n;
     } else if (n == 0 || errno != EINTR) {
@@ -134,39 +136,44 @@ static char *take_buffer(umemStore *store, size_t nbytes) {
 
 /* Lets the file system zero the range without writing; false where it cannot. */
 static bool zero_range(umemStore *store, uint64_t offset, size_t size) {
-  return umemStore_change_space(store, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, offset,
-                                offset + size) == 0;
+  return umem_change_space(store->fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, offset,
+                           offset + size) == 0;
 }
 
-bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
-  if (!umemStore_settle(store)) return false;
+/* After umemStore_settle. */
+static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
   if (!(unsigned char)c && size >= zero_range_from && zero_range(store, offset, size)) return true;
   char small[least_fill];
-  char *large = size > sizeof small ? take_buffer(store, least(size, fill_chunk)) : NULL;
+  char *large = size > sizeof small ? take_buffer(store, umem_lesser(size, fill_chunk)) : NULL;
   char *buffer = large ? large : small;
-  size_t chunk = least(size, large ? fill_chunk : sizeof small);
+  size_t chunk = umem_lesser(size, large ? fill_chunk : sizeof small);
   memset(buffer, c, chunk);
   bool good = true;
   for (size_t done = 0; good && done < size; done += chunk)
-    good = write_all(store, offset + done, buffer, least(size - done, chunk));
+    good = write_all(store, offset + done, buffer, umem_lesser(size - done, chunk));
   umem_free(&store->host, (uintptr_t)large);
   return good;
 }
 
+bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
+  return umemStore_settle(store) && fill(store, offset, c, size);
+}
+
 bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size) {
-  return umemStore_owns(store, offset, size) && umemStore_fill(store, offset, c, size);
+  return umemStore_owns(store, offset, size) && umemStore_settle(store) &&
+         fill(store, offset, c, size);
 }
 
 /* ---- move ---- */
 
 bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
   char small[least_fill];
-  char *large = size > sizeof small ? take_buffer(store, least(size, fill_chunk)) : NULL;
+  char *large = size > sizeof small ? take_buffer(store, umem_lesser(size, fill_chunk)) : NULL;
   char *buffer = large ? large : small;
-  size_t chunk = least(size, large ? fill_chunk : sizeof small);
+  size_t chunk = umem_lesser(size, large ? fill_chunk : sizeof small);
   bool good = true;
   for (size_t done = 0; good && done < size; done += chunk) {
-    size_t n = least(size - done, chunk);
+    size_t n = umem_lesser(size - done, chunk);
     good = umemStore_read(store, from + done, buffer, n) && write_all(store, to + done, buffer, n);
   }
   umem_free(&store->host, (uintptr_t)large);
@@ -175,28 +182,20 @@ bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
 
 /* ---- durability ---- */
 
-static int sync_retrying(int sync(int fd), int fd) {
-  int result;
-  do result = sync(fd);
-  while (result != 0 && errno == EINTR);
-  return result;
-}
-
 /* The name of a new file is durable when its directory is; where that cannot be opened any more, the
  * whole file system's state is written. */
 static bool sync_name(umemStore *store) {
   int fd = umemStore_open_directory(store, O_RDONLY);
-  int result = fd >= 0 ? sync_retrying(fsync, fd) : sync_retrying(syncfs, store->fd);
-  int error = errno;
+  int error = fd >= 0 ? umem_sync(fsync, fd) : umem_sync(syncfs, store->fd);
   if (fd >= 0) close(fd); /* read-only: nothing to lose */
-  return result == 0 || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
+  return !error || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
 }
 
 bool umemStore_flush(umemStore *store) {
   if (!store->writable) return true;
   if (!umemStore_settle(store)) return false;
-  if (sync_retrying(fdatasync, store->fd) != 0)
-    return umemStore_fail(store, umemIOError, errno, "cannot flush");
+  int error = umem_sync(fdatasync, store->fd);
+  if (error) return umemStore_fail(store, umemIOError, error, "cannot flush");
   if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;
   if (!sync_name(store)) return false;
   __atomic_store_n(&store->unsynced_name, false, __ATOMIC_RELEASE);

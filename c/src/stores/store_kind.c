@@ -2,7 +2,7 @@
  *
  * The files of /proc, /sys and their kin are regular by name only: reading and writing them talks to the
  * kernel, and a write by root can change the machine. */
-#include "stores/store.h"
+#include "stores/store_kind.h"
 
 #include <limits.h>
 #include <string.h>

@@ -4,7 +4,9 @@
  * the folder: after a power cut the name leads to a complete file too. The folder is held open, so that it
  * may be renamed, or the working directory be changed, in between. */
 #include "stores/store_replace.h"
+#include "base/disk.h"
 #include "base/new_file.h"
+#include "stores/store_kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,13 +180,6 @@ bool umemReplace_begin(umemStore *store) {
   return store->fd >= 0 && (!old.st_mode || keep_attributes(replace, store->fd, &old));
 }
 
-static int sync_retrying(int sync(int fd), int fd) {
-  int result;
-  do result = sync(fd);
-  while (result != 0 && errno == EINTR);
-  return result;
-}
-
 bool umemReplace_commit(umemStore *store) {
   umemReplace *replace = store->replace;
   if (!replace || replace->file.named) {
@@ -194,13 +189,12 @@ bool umemReplace_commit(umemStore *store) {
                      store->label);
     return false;
   }
-  if (sync_retrying(fsync, store->fd) != 0)
-    return fail(replace, errno, "cannot flush the file beside");
-  int error = umemNewFile_replace(&replace->file);
+  int error = umem_sync(fsync, store->fd);
+  if (error) return fail(replace, error, "cannot flush the file beside");
+  error = umemNewFile_replace(&replace->file);
   if (error) return fail(replace, error, "cannot replace");
-  int result = replace->syncable ? sync_retrying(fsync, replace->file.folder)
-                                 : sync_retrying(syncfs, store->fd);
-  return result == 0 || fail(replace, errno, "the new file is there, but cannot flush the name of");
+  error = replace->syncable ? umem_sync(fsync, replace->file.folder) : umem_sync(syncfs, store->fd);
+  return !error || fail(replace, error, "the new file is there, but cannot flush the name of");
 }
 
 void umemReplace_end(umemStore *store) {

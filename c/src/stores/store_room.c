@@ -11,11 +11,11 @@
 #include "base/disk.h"
 #include "base/number.h"
 #include "core/status.h"
-#include "stores/store.h"
+#include "stores/store_room.h"
+#include "stores/store_zeros.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,48 +23,16 @@
 enum { page_size = 4096 };              /* bytes: what space is reserved in multiples of */
 static uint64_t const stat_block = 512; /* bytes: the unit of st_blocks, whatever the file system */
 
-/* ---- calls ---- */
-
-int umemStore_resize(umemStore *store, uint64_t length) {
-  int result;
-  do result = ftruncate(store->fd, (off_t)length);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-
-int umemStore_change_space(umemStore *store, int how, uint64_t from, uint64_t to) {
-  return umem_change_space(store->fd, how, from, to);
-}
-
-bool umemStore_fail_space(umemStore *store, int error) {
-  bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
-  return umemStore_fail(store, full ? umemMemoryError : umemIOError, error,
-                        "cannot reserve space in");
-}
-
-/* ---- whether anybody else has the file open ---- */
-
-/* Linux gives a write lease only on a file that no other open file description has open, and lets others
- * who open the file wait until it is released. umem holds it for a few calls. The signal that reports
- * somebody who waits is SIGURG, which is ignored by default; SIGIO, which is usual, would kill. */
-bool umemStore_isolate(umemStore *store) {
-  if (store->scratch) return true;
-  if (store->taken_over || fcntl(store->fd, F_SETSIG, SIGURG) != 0) return false;
-  store->leased = fcntl(store->fd, F_SETLEASE, F_WRLCK) == 0;
-  return store->leased;
-}
-
-void umemStore_share(umemStore *store) {
-  if (store->leased) fcntl(store->fd, F_SETLEASE, F_UNLCK);
-  store->leased = false;
-}
-
 /* ---- the length ---- */
 
-/* Bytes that others have added are theirs. What they have cut off has no disk space any more. */
-bool umemStore_look(umemStore *store, uint64_t *length) {
+/* Measures the file and notes what others have appended. What they have cut off has no disk space any
+ * more. */
+static bool look(umemStore *store, uint64_t *length) {
   if (!umemStore_measure(store, length)) return false;
-  if (*length > store->length) store->original = store->length = *length;
+  if (*length > store->length) {
+    umemStore_note_others(store, *length);
+    store->length = *length;
+  }
   if (*length < store->length) store->reserved = umem_lesser(store->reserved, *length);
   return true;
 }
@@ -106,10 +74,10 @@ static bool is_blank(umemStore *store, uint64_t from, uint64_t to) {
 /* Makes the file, now of *length bytes or longer by others, at least `to` bytes long. */
 static bool lengthen(umemStore *store, uint64_t to, uint64_t *length) {
   if (to <= *length) return true;
-  int error = umemStore_change_space(store, 0, to - 1, to);
+  int error = umem_change_space(store->fd, 0, to - 1, to);
   if (umemStore_lacks(error)) return umemStore_lengthen(store, to, length);
   if (error) return umemStore_fail_space(store, error);
-  if (!is_blank(store, *length, to)) store->original = umem_greater(store->original, to);
+  if (!is_blank(store, *length, to)) umemStore_note_others(store, to);
   *length = to;
   return true;
 }
@@ -179,7 +147,7 @@ static bool take_space(umemStore *store, uint64_t from, uint64_t to, uint64_t *l
   if (adjacent) from = store->reserved;
   uint64_t end = reserved_end(to);
   if (!umemStore_may_fit(store, from, end)) return false;
-  int error = umemStore_change_space(store, FALLOC_FL_KEEP_SIZE, from, end);
+  int error = umem_change_space(store->fd, FALLOC_FL_KEEP_SIZE, from, end);
   if (umemStore_lacks(error)) {
     if (!umemStore_fill_up(store, from, to, length)) return false;
     end = to;
@@ -196,7 +164,7 @@ bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t length;
   bool there = store->sparse || to <= store->reserved;
   if (there && to <= store->length) return true;
-  if (!umemStore_look(store, &length)) return false;
+  if (!look(store, &length)) return false;
   if (!there && !take_space(store, from, to, &length)) return false;
   if (!lengthen(store, to, &length)) {
     store->leftover = true;
@@ -210,7 +178,7 @@ bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to) {
 /* ---- giving back ---- */
 
 bool umemStore_punch(umemStore *store, uint64_t from, uint64_t to) {
-  int error = umemStore_change_space(store, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to);
+  int error = umem_change_space(store->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to);
   if (umemStore_lacks(error)) return true; /* the space just stays */
   store->reserved = umem_lesser(store->reserved, from);
   return !error || umemStore_fail(store, umemIOError, error, "cannot punch a hole into");

@@ -3,28 +3,16 @@
  * Placement is the range allocator's alone and knows nothing of the file, so that it is the same in
  * all modes. What the file must provide for a block is asked for afterwards (store_room.c); when it
  * cannot, the block is freed again. */
-#include "stores/store.h"
+#include "stores/store_space.h"
 #include "base/number.h"
+#include "stores/store_blocks.h"
+#include "stores/store_commit.h"
+#include "stores/store_io.h"
+#include "stores/store_room.h"
 
 #include <inttypes.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static inline uint64_t least(uint64_t a, uint64_t b) { return umem_lesser(a, b); }
-static inline uint64_t most(uint64_t a, uint64_t b) { return umem_greater(a, b); }
-
-/* ---- the lock ---- */
-
-static void begin(umemStore *store, umemAttempt *held) {
-  umemAttempt_begin(held);
-  umemLock_acquire(&store->lock);
-}
-
-static void end(umemStore *store, umemAttempt *held) {
-  umemLock_release(&store->lock);
-  umemAttempt_end(held);
-  umemAttempt_record(held);
-}
 
 /* ---- what the file must provide ---- */
 
@@ -55,16 +43,6 @@ static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
   return false;
 }
 
-void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {
-  umemRangeItem item;
-  *from = *to = 0;
-  for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
-    if (!item.live) continue;
-    if (!*to) *from = item.start;
-    *to = item.start + item.size;
-  }
-}
-
 /* While the context is being built, what cannot be had is refused, and the rest waits for the commit. */
 static bool may_have_all(umemStore *store) {
   uint64_t from, to;
@@ -86,15 +64,6 @@ static bool provide(umemStore *store, uint64_t from, uint64_t to) {
   return store->building ? may_have_all(store) : umemStore_reserve(store, from, to);
 }
 
-bool umemStore_commit(umemStore *store) {
-  umemAttempt held;
-  begin(store, &held);
-  bool done = !store->building || umemStore_carry_out(store);
-  if (done) __atomic_store_n(&store->building, false, __ATOMIC_RELEASE);
-  end(store, &held);
-  return done;
-}
-
 /* ---- allocate ---- */
 
 static uint64_t place(umemStore *store, size_t size, size_t alignment) {
@@ -112,50 +81,16 @@ static uint64_t place(umemStore *store, size_t size, size_t alignment) {
 
 uint64_t umemStore_alloc(umemStore *store, size_t size, size_t alignment, bool zeroed) {
   umemAttempt held;
-  begin(store, &held);
+  umemStore_begin(store, &held);
   uint64_t offset = place(store, size, alignment);
   uint64_t used = store->used;
-  if (offset != UMEM_STORE_NONE) store->used = most(used, offset + size);
-  end(store, &held);
+  if (offset != UMEM_STORE_NONE) store->used = umem_greater(used, offset + size);
+  umemStore_end(store, &held);
 
   if (offset == UMEM_STORE_NONE || !zeroed || offset >= used) return offset;
-  if (umemStore_fill(store, offset, 0, (size_t)least(size, used - offset))) return offset;
+  if (umemStore_fill(store, offset, 0, (size_t)umem_lesser(size, used - offset))) return offset;
   umemStore_free(store, offset);
   return UMEM_STORE_NONE;
-}
-
-/* ---- questions ---- */
-
-static bool find_block(umemStore *store, uint64_t offset, umemRangeItem *block) {
-  if (umemRange_find(store->range, offset, block) && block->live && block->start == offset)
-    return true;
-  umemVirtual_fail(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
-                   store->label, offset);
-  return false;
-}
-
-bool umemStore_begins(umemStore *store, uint64_t offset) {
-  umemAttempt held;
-  umemRangeItem block;
-  begin(store, &held);
-  bool begins = find_block(store, offset, &block);
-  end(store, &held);
-  return begins;
-}
-
-bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
-  umemRangeItem block;
-  umemLock_acquire(&store->lock);
-  bool found = umemRange_find(store->range, offset, &block) && block.live;
-  umemLock_release(&store->lock);
-  if (found) {
-    uint64_t inside = offset - block.start;
-    if (inside < block.size && size <= block.size - inside) return true;
-  }
-  umemVirtual_fail(store->ctx, umemIndexError,
-                   "%zu bytes at offset %" PRIu64 " of %s are not inside one live block", size,
-                   offset, store->label);
-  return false;
 }
 
 /* ---- free, trim ---- */
@@ -167,12 +102,12 @@ static bool may_give_back(umemStore *store) { return store->writable && store->o
 bool umemStore_free(umemStore *store, uint64_t offset) {
   umemAttempt held;
   umemRangeItem block;
-  begin(store, &held);
-  bool freed = find_block(store, offset, &block);
+  umemStore_begin(store, &held);
+  bool freed = umemStore_find(store, offset, &block);
   if (freed && store->scratch && may_give_back(store))
     umemStore_punch(store, block.start, block.start + block.extent);
   if (freed) umemRange_free(store->range, offset);
-  end(store, &held);
+  umemStore_end(store, &held);
   return freed;
 }
 
@@ -180,10 +115,10 @@ bool umemStore_free(umemStore *store, uint64_t offset) {
  * that the context knows; *keep bytes of it stay. */
 static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *keep) {
   bool last = to >= store->length;
-  from = most(from, store->original);
-  to = least(to, store->length);
+  from = umem_greater(from, store->original);
+  to = umem_lesser(to, store->length);
   if (from >= to) return true;
-  uint64_t kept = least(*keep, to - from);
+  uint64_t kept = umem_lesser(*keep, to - from);
   *keep -= kept;
   if (from + kept == to) return true;
   return umemStore_punch(store, from + kept, to) && (!last || umemStore_cut(store, from + kept));
@@ -196,7 +131,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
   bool shared =
       store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
   if (shared || !may_give_back(store) || !umemStore_settle(store)) return;
-  begin(store, &held);
+  umemStore_begin(store, &held);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
     if (item.live)
       live_end = item.start + item.size;
@@ -204,14 +139,14 @@ void umemStore_trim(umemStore *store, size_t keep) {
       break;
   }
   umemStore_drop_leftover(store);
-  end(store, &held);
+  umemStore_end(store, &held);
 }
 
 /* ---- realloc ---- */
 
 /* Whether the block at offset, stored in *block, has old_size bytes and could be moved. */
 static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umemRangeItem *block) {
-  if (!find_block(store, offset, block)) return false;
+  if (!umemStore_find(store, offset, block)) return false;
   if (old_size > block->size)
     umemVirtual_fail(store->ctx, umemValueError,
                      "the block at offset %" PRIu64 " of %s has %" PRIu64 " bytes, not %zu", offset,
@@ -229,15 +164,16 @@ static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umem
 uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
   umemAttempt held;
   umemRangeItem block;
-  begin(store, &held);
+  umemStore_begin(store, &held);
   bool possible = can_realloc(store, offset, old_size, &block);
-  end(store, &held);
+  umemStore_end(store, &held);
   if (!possible) return UMEM_STORE_NONE;
   if (new_size <= block.size && new_size > block.size / 2) return offset;
 
   uint64_t moved = umemStore_alloc(store, new_size, umemStoreGranule, false);
   if (moved == UMEM_STORE_NONE) return moved;
-  if (store->writable && !umemStore_move(store, offset, moved, (size_t)least(old_size, new_size))) {
+  if (store->writable &&
+      !umemStore_move(store, offset, moved, (size_t)umem_lesser(old_size, new_size))) {
     umemStore_free(store, moved);
     return UMEM_STORE_NONE;
   }

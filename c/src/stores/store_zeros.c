@@ -4,7 +4,7 @@
  * Behind the end of the file zeros are appended: the kernel puts them behind what others append
  * meanwhile. Into holes they are written while nobody else can have the file open, because somebody else
  * may write there too. */
-#include "stores/store.h"
+#include "stores/store_zeros.h"
 #include "base/number.h"
 
 #include <linux/fiemap.h>
@@ -64,7 +64,7 @@ static bool append_zeros(umemStore *store, uint64_t from, uint64_t to, uint64_t 
   if (from > now && skip_to(store, from, &now)) added = from - now;
   while (umemStore_measure(store, &now)) {
     if (now >= to) {
-      if (now - *length != added) store->original = umem_greater(store->original, now);
+      if (now - *length != added) umemStore_note_others(store, now);
       *length = now;
       return true;
     }
@@ -82,7 +82,7 @@ static bool append_zeros(umemStore *store, uint64_t from, uint64_t to, uint64_t 
 bool umemStore_lengthen(umemStore *store, uint64_t to, uint64_t *length) {
   uint64_t now;
   if (!skip_to(store, to, &now)) return append_zeros(store, *length, to, length);
-  if (now != *length) store->original = umem_greater(store->original, now);
+  if (now != *length) umemStore_note_others(store, now);
   *length = to;
   return true;
 }

@@ -442,24 +442,20 @@ static void calloc_zeroes_nothing_but_its_block(void **state) {
   }
 }
 
+/* Bytes that were written would take disk space. */
 static void calloc_of_fresh_space_writes_nothing(void **state) {
   (void)state;
   Any ctx;
-  open_any(&ctx, "w+");
-  assert_int_equal(zeroed(&ctx, 1000), 0);
+  open_sparse(&ctx, "w+");
+  assert_int_equal(zeroed(&ctx, 256 * KiB), 0);
+  assert_true(disk_of(path) < 256 * KiB);
   put(&ctx, 0, "a", 1);
   umem_free(&ctx, at(&ctx, 0));
   assert_int_equal(umem_trim(&ctx, 0), umemOK);
   assert_int_equal(length_of(path), 0);
-  /* Bytes that another writer leaves behind the end would be kept: seen here, and never elsewhere,
-   * because others who ask are locked out. */
-  make_file(1000);
-  assert_int_equal(zeroed(&ctx, 400), 0);
-  expect_pattern(0, 1000);
-  umem_free(&ctx, at(&ctx, 0));
-  assert_int_equal(zeroed(&ctx, 1000), 0); /* of which 400 were used */
-  expect_zeros(&ctx, 0, 400);
-  expect_pattern(400, 600);
+  assert_int_equal(zeroed(&ctx, 256 * KiB), 0);
+  assert_true(disk_of(path) < 256 * KiB);
+  expect_zeros(&ctx, 0, 256 * KiB);
   close_any(&ctx);
 }
 
@@ -523,6 +519,28 @@ static void trim_leaves_what_others_have_appended(void **state) {
   assert_int_equal(length_of(path), 200);
   expect_pattern(100, 100);
   close_any(&ctx);
+}
+
+/* Not by a hole that would read as zero: it is where others have just put bytes. */
+static void calloc_clears_what_others_have_appended(void **state) {
+  (void)state;
+  char const *const modes[] = {"w+", "r+", "a+"};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    for (int sparse = 0; sparse < 2; sparse++) {
+      Any ctx;
+      make_file(64);
+      if (sparse)
+        open_sparse(&ctx, modes[i]);
+      else
+        open_any(&ctx, modes[i]);
+      uint64_t first = alloc(&ctx, 64);
+      make_file((size_t)first + 64 + 256);
+      assert_int_equal(zeroed(&ctx, 128), first + 64);
+      expect_zeros(&ctx, first + 64, 128);
+      expect_pattern(first + 64 + 128, 128);
+      close_any(&ctx);
+    }
+  }
 }
 
 /* To it the blocks are free; to the parent they are not. */
@@ -629,6 +647,7 @@ int main(void) {
       TEST(trim_cuts_the_end_and_punches_the_rest),
       TEST(trim_never_goes_below_the_old_end),
       TEST(trim_leaves_what_others_have_appended),
+      TEST(calloc_clears_what_others_have_appended),
       TEST(a_forked_child_gives_nothing_back),
       TEST(realloc_moves_and_keeps_the_bytes),
       TEST(realloc_needs_to_read),

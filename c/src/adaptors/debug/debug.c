@@ -4,6 +4,7 @@
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/layers.h"
+#include "core/sized.h"
 #include "adaptors/sites.h"
 
 #include <stdlib.h>
@@ -312,14 +313,6 @@ static void check_all(umemVirtual *self) {
   }
 }
 
-umemStatusType umemDebug_check(umemDebug *ctx) {
-  UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umemDebug_of(ctx);
-  if (self) check_all(self);
-  return umem_result(before);
-}
-
 /* Memory of a runtime that may be gone is left alone. */
 static void debug_finish(umemVirtual *ctx) {
   if (umem_is_plain_host(umem_innermost(ctx))) check_all(ctx);
@@ -432,8 +425,6 @@ umemKind const umem_debug_kind = {
     .start = debug_start,
 };
 
-umemVirtual *umemDebug_of(void *ctx) { return umemKind_check(ctx, &umem_debug_kind); }
-
 umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
   UMEM_ENTER();
   return umemAdaptor_construct(ctx, upstream, false, &umem_debug_kind, options);
@@ -442,4 +433,44 @@ umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream, umemDebugOptions c
 umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
   UMEM_ENTER();
   return umemAdaptor_construct(ctx, upstream, true, &umem_debug_kind, options);
+}
+
+/* ---- questions ---- */
+
+umemStatusType umemDebug_check(umemDebug *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umemKind_check(ctx, &umem_debug_kind);
+  if (self) check_all(self);
+  return umem_result(before);
+}
+
+bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
+  UMEM_ENTER();
+  size_t const least = offsetof(umemDebugFault, number);
+  if (!umemKind_check(ctx, &umem_debug_kind)) return false;
+  if (fault && !umem_can_write_sized(ctx, fault, least, "fault", "umemDebugFault")) return false;
+  umemDebugImpl *debug = ctx->impl;
+  umemLock_acquire(&debug->table.records.lock);
+  bool any = debug->findings;
+  if (any && fault) umem_write_sized(fault, &debug->first, sizeof *fault);
+  umemLock_release(&debug->table.records.lock);
+  return any;
+}
+
+umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  size_t const least = offsetof(umemDebugFigures, live_blocks);
+  if (!umemKind_check(ctx, &umem_debug_kind) ||
+      !umem_can_write_sized(ctx, figures, least, "figures", "umemDebugFigures"))
+    return umem_result(before);
+  umemDebugImpl *debug = ctx->impl;
+  umemDebugTable const *table = &debug->table;
+  umemLock_acquire(&debug->table.records.lock);
+  umemDebugFigures now = {sizeof now,        debug->findings,   table->live_count,
+                          table->live_bytes, table->kept_count, table->kept_bytes};
+  umemLock_release(&debug->table.records.lock);
+  umem_write_sized(figures, &now, sizeof now);
+  return umemOK;
 }

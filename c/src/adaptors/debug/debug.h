@@ -29,9 +29,6 @@ typedef struct umemDebugImpl {
   umemDebugFault first;
 } umemDebugImpl;
 
-/* debug.c: ctx as a umemDebug, from the program; else NULL, and a status. */
-umemVirtual *umemDebug_of(void *ctx);
-
 static inline umemDebugImpl *umemDebug_impl(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- debug_bytes.c ---- */

@@ -1,8 +1,6 @@
 /* debug_finding.c - reports wrong writes and wrong calls. */
 #include "adaptors/debug/debug.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/sized.h"
 #include "adaptors/sites.h"
 
 #include <inttypes.h>
@@ -104,36 +102,4 @@ bool umemDebug_report(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned c
       nothing = false;
     }
   return nothing;
-}
-
-/* ---- questions ---- */
-
-bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
-  UMEM_ENTER();
-  size_t const least = offsetof(umemDebugFault, number);
-  if (!umemDebug_of(ctx)) return false;
-  if (fault && !umem_can_write_sized(ctx, fault, least, "fault", "umemDebugFault")) return false;
-  umemDebugImpl *debug = ctx->impl;
-  umemLock_acquire(&debug->table.records.lock);
-  bool any = debug->findings;
-  if (any && fault) umem_write_sized(fault, &debug->first, sizeof *fault);
-  umemLock_release(&debug->table.records.lock);
-  return any;
-}
-
-umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
-  UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  size_t const least = offsetof(umemDebugFigures, live_blocks);
-  if (!umemDebug_of(ctx) ||
-      !umem_can_write_sized(ctx, figures, least, "figures", "umemDebugFigures"))
-    return umem_result(before);
-  umemDebugImpl *debug = ctx->impl;
-  umemDebugTable const *table = &debug->table;
-  umemLock_acquire(&debug->table.records.lock);
-  umemDebugFigures now = {sizeof now,        debug->findings,   table->live_count,
-                          table->live_bytes, table->kept_count, table->kept_bytes};
-  umemLock_release(&debug->table.records.lock);
-  umem_write_sized(figures, &now, sizeof now);
-  return umemOK;
 }

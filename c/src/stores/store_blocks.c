@@ -1,0 +1,44 @@
+/* store_blocks.c - see store_blocks.h. */
+#include "stores/store_blocks.h"
+
+#include <inttypes.h>
+
+bool umemStore_fail_find(umemStore *store, uint64_t offset) {
+  umemVirtual_fail(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
+                   store->label, offset);
+  return false;
+}
+
+bool umemStore_begins(umemStore *store, uint64_t offset) {
+  umemAttempt held;
+  umemRangeItem block;
+  umemStore_begin(store, &held);
+  bool begins = umemStore_find(store, offset, &block);
+  umemStore_end(store, &held);
+  return begins;
+}
+
+bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
+  umemRangeItem block;
+  umemLock_acquire(&store->lock);
+  bool found = umemRange_find(store->range, offset, &block) && block.live;
+  umemLock_release(&store->lock);
+  if (found) {
+    uint64_t inside = offset - block.start;
+    if (inside < block.size && size <= block.size - inside) return true;
+  }
+  umemVirtual_fail(store->ctx, umemIndexError,
+                   "%zu bytes at offset %" PRIu64 " of %s are not inside one live block", size,
+                   offset, store->label);
+  return false;
+}
+
+void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {
+  umemRangeItem item;
+  *from = *to = 0;
+  for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
+    if (!item.live) continue;
+    if (!*to) *from = item.start;
+    *to = item.start + item.size;
+  }
+}

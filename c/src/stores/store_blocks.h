@@ -1,0 +1,36 @@
+/* store_blocks.h - which bytes of the file are whose. */
+#ifndef UMEM_STORE_BLOCKS_H
+#define UMEM_STORE_BLOCKS_H
+
+#include "stores/store.h"
+
+/* Takes the lock, and holds failures until it is released. */
+static inline void umemStore_begin(umemStore *store, umemAttempt *held) {
+  umemAttempt_begin(held);
+  umemLock_acquire(&store->lock);
+}
+
+static inline void umemStore_end(umemStore *store, umemAttempt *held) {
+  umemLock_release(&store->lock);
+  umemAttempt_end(held);
+  umemAttempt_record(held);
+}
+
+/* The live block that begins at offset; false with a umemValueError otherwise. Under the lock. */
+bool umemStore_fail_find(umemStore *store, uint64_t offset);
+static inline bool umemStore_find(umemStore *store, uint64_t offset, umemRangeItem *block) {
+  bool found =
+      umemRange_find(store->range, offset, block) && block->live && block->start == offset;
+  return found || umemStore_fail_find(store, offset);
+}
+
+/* Whether there is one. */
+bool umemStore_begins(umemStore *store, uint64_t offset);
+
+/* Whether [offset, offset + size) is inside one live block; else records umemIndexError. */
+bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
+
+/* The bytes from the first live block to the end of the last one; both 0 without any. Under the lock. */
+void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
+
+#endif

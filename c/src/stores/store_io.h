@@ -1,0 +1,21 @@
+/* store_io.h - moves bytes between the file and memory. */
+#ifndef UMEM_STORE_IO_H
+#define UMEM_STORE_IO_H
+
+#include "stores/store.h"
+
+bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
+
+/* Inside one live block only. */
+bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size);
+bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size);
+
+/* As umemStore_set, for a range that the caller knows to be inside a block. */
+bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size);
+
+/* Copies size bytes between two blocks of the file. */
+bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size);
+
+bool umemStore_flush(umemStore *store);
+
+#endif

@@ -1,0 +1,348 @@
+/* store_open.c - opens, locks and closes the file behind a File or MMap context.
+ *
+ * Nothing that exists is changed before umemStore_commit: the descriptor is opened without O_TRUNC, and
+ * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
+ * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
+ * forked child shares it and must not take it from its parent. */
+#include "base/folders.h"
+#include "base/remove.h"
+#include "core/sized.h"
+#include "stores/store_kind.h"
+#include "stores/store_open.h"
+#include "stores/store_replace.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(off_t) == 8 && sizeof(uintptr_t) == 8, "umem needs 64-bit offsets");
+
+/* Where the last block may end: the largest off_t, rounded down. */
+static uint64_t const store_end = (uint64_t)INT64_MAX & ~(uint64_t)(umemStoreGranule - 1);
+
+/* prefix, then path in quotes. Keeps the end of a long path, which says more; control characters
+ * become '?', so that a message stays one line. */
+static void set_label(umemStore *store, char const *prefix, char const *path) {
+  enum { most = 160 };
+  size_t length = strlen(path);
+  char const *tail = length > most ? path + (length - most) : path;
+  while (tail > path && ((unsigned char)*tail & 0xC0) == 0x80)
+    tail++; /* not inside of a UTF-8 letter */
+  snprintf(store->label, sizeof store->label, "%s\"%s%s\"", prefix, tail > path ? "..." : "", tail);
+  for (char *c = store->label; *c; c++)
+    if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
+/* ---- the mode ---- */
+
+typedef struct {
+  bool read, write, create, empty, append;
+} Mode;
+
+/* [rwa], then at most one '+' and one 'b' in any order. */
+static bool parse_mode(char const *text, Mode *mode) {
+  if (!text || !*text || !strchr("rwa", *text)) return false;
+  bool plus = false, binary = false;
+  for (char const *c = text + 1; *c; c++) {
+    bool *flag = *c == '+' ? &plus : *c == 'b' ? &binary : NULL;
+    if (!flag || *flag) return false;
+    *flag = true;
+  }
+  mode->read = *text == 'r' || plus;
+  mode->write = *text != 'r' || plus;
+  mode->create = *text != 'r';
+  mode->empty = *text == 'w';
+  mode->append = *text == 'a';
+  return true;
+}
+
+/* What is only written is opened for reading too where that is allowed: to see what others appended. */
+static int access_flags(Mode const *mode) { return mode->write ? O_RDWR : O_RDONLY; }
+
+/* ---- opening ---- */
+
+enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+/* A file that somebody holds a lease on (umemStore_isolate does, for a few calls) refuses O_NONBLOCK
+ * until the lease is released. */
+static int open_retrying(char const *path, int flags, mode_t permissions) {
+  struct timespec const nap = {0, 1000000};
+  bool unnamed = (flags & O_TMPFILE) == O_TMPFILE; /* in whatever folder */
+  for (int naps = 0;;) {
+    int fd = unnamed ? open(path, flags, permissions) : umem_open_path(path, flags, permissions);
+    if (fd >= 0 || (errno != EINTR && (errno != EWOULDBLOCK || naps++ == 1000))) return fd;
+    if (errno == EWOULDBLOCK) nanosleep(&nap, NULL);
+  }
+}
+
+/* The directory that holds the new file at path, symbolic links followed; NULL when it cannot be
+ * told. Taken now, because the program may change its working directory before it flushes. */
+static char *directory_of(char const *path) {
+  char *whole = realpath(path, NULL);
+  char *slash = whole ? strrchr(whole, '/') : NULL;
+  if (slash) slash[slash == whole] = 0;
+  return whole;
+}
+
+/* Creates the file. created: by this call, and not by somebody else at the same time. */
+static int create_file(umemStore *store, int flags) {
+  int fd = open_retrying(store->path, flags | O_CREAT | O_EXCL, 0666);
+  store->created = fd >= 0;
+  if (fd >= 0 || errno != EEXIST) return fd;
+  return open_retrying(store->path, flags | O_CREAT, 0666); /* also behind a symbolic link */
+}
+
+static int open_or_create(umemStore *store, int flags, bool creates) {
+  int fd = open_retrying(store->path, flags, 0);
+  if (fd >= 0 || errno != ENOENT || !creates) return fd;
+  fd = create_file(store, flags);
+  if (fd < 0) return fd;
+  store->unsynced_name = true;
+  store->directory = directory_of(store->path);
+  return fd;
+}
+
+static bool open_named(umemStore *store, Mode const *mode) {
+  int flags = open_flags | access_flags(mode);
+  if (!umemStore_check_place(store, store->path)) return false;
+  store->fd = open_or_create(store, flags, mode->create);
+  if (store->fd < 0 && errno == EACCES && mode->write && !mode->read)
+    store->fd = open_or_create(store, (flags & ~O_ACCMODE) | O_WRONLY, mode->create);
+  return store->fd >= 0 || umemStore_fail_open(store, errno, "cannot open");
+}
+
+/* For file systems without O_TMPFILE: a file whose name goes at once. */
+static int open_unlinked(char const *directory) {
+  static char const name[] = "/umem-XXXXXX";
+  size_t length = strlen(directory);
+  char *path = malloc(length + sizeof name);
+  if (!path) return -1;
+  memcpy(path, directory, length);
+  int fd;
+  do {
+    memcpy(path + length, name, sizeof name);
+    fd = mkostemp(path, O_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
+  if (fd >= 0 && unlink(path) != 0) {
+    int error = errno;
+    close(fd);
+    fd = -1;
+    errno = error;
+  }
+  int error = errno;
+  free(path);
+  errno = error;
+  return fd;
+}
+
+static bool open_scratch(umemStore *store) {
+  char const *directory = secure_getenv("TMPDIR");
+  if (!directory || !*directory) directory = "/tmp";
+  set_label(store, "a scratch file in ", directory);
+  store->fd = open_retrying(directory, O_TMPFILE | O_EXCL | O_RDWR | open_flags, 0600);
+  if (store->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+    store->fd = open_unlinked(directory);
+  return store->fd >= 0 || umemStore_fail_open(store, errno, "cannot open");
+}
+
+/* ---- construction and its undoing ---- */
+
+static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFileOptions *options) {
+  *options = (umemFileOptions)UMEM_FILE_OPTIONS_INIT;
+  if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFileOptions")) return false;
+  if (options->reserve == umemReserveAuto || options->reserve == umemReserveNone) return true;
+  umemVirtual_fail(ctx, umemValueError,
+                   "reserve is %d: neither umemReserveAuto nor umemReserveNone",
+                   (int)options->reserve);
+  return false;
+}
+
+static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions const *given) {
+  umemFileOptions options;
+  if (!read_options(ctx, given, &options)) return NULL;
+  umemStore *store = calloc(1, sizeof *store);
+  if (!store) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
+    return NULL;
+  }
+  store->ctx = ctx;
+  store->fd = -1;
+  store->limit = store_end;
+  store->sparse = options.reserve == umemReserveNone;
+  store->owner = getpid();
+  umemHost_ctor(&store->host);
+  umemLock_init(&store->lock);
+  store->range = umemRange_create(umemStoreGranule);
+  if (path) store->path = strdup(path);
+  if (store->range && umemRange_add(store->range, 0, store_end, true) && !store->path == !path)
+    return store;
+  umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
+  umemStore_close(store);
+  return NULL;
+}
+
+static umemStore *kept_if(bool good, umemStore *store) {
+  if (good) return store;
+  umemStore_close(store);
+  return NULL;
+}
+
+umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode_text,
+                          umemFileOptions const *options, bool mapped) {
+  Mode mode;
+  if (!parse_mode(mode_text, &mode)) {
+    umemVirtual_fail(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
+                     mode_text ? mode_text : "NULL");
+    return NULL;
+  }
+  bool scratch = !filename;
+  if (scratch ? !mode.empty || !mode.read : !*filename) {
+    umemVirtual_fail(ctx, umemValueError,
+                     scratch ? "a scratch file (no name) has mode w+" : "the file name is empty");
+    return NULL;
+  }
+  if (mapped) mode.read = true;
+  umemStore *store = create(ctx, filename, options);
+  if (!store) return NULL;
+  store->readable = mode.read;
+  store->writable = mode.write;
+  store->appends = mode.append;
+  store->empties = mode.empty;
+  store->scratch = scratch;
+  if (!scratch) set_label(store, "", filename);
+  return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) &&
+                     umemStore_check_kind(store),
+                 store);
+}
+
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
+  if (!filename || !*filename) {
+    umemVirtual_fail(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
+    return NULL;
+  }
+  umemStore *store = create(ctx, filename, NULL);
+  if (!store) return NULL;
+  store->readable = store->writable = true;
+  set_label(store, "", filename);
+  return kept_if(umemReplace_begin(store), store);
+}
+
+/* What fd was opened for. */
+static bool check_access(umemStore *store, bool mapped) {
+  int flags = fcntl(store->fd, F_GETFL);
+  if (flags < 0) return umemStore_fail_open(store, errno, "cannot use");
+  int access = flags & O_ACCMODE;
+  store->readable = access != O_WRONLY;
+  store->writable = access != O_RDONLY;
+  char const *refusal = NULL;
+  if (flags & O_PATH)
+    refusal = "O_PATH, which allows neither reading nor writing";
+  else if (flags & O_APPEND)
+    refusal = "O_APPEND, which ignores offsets";
+  else if (flags & O_DIRECT)
+    refusal = "O_DIRECT, which refuses most addresses and sizes";
+  else if (mapped && !store->readable)
+    refusal = "writing only, which cannot be mapped";
+  if (refusal)
+    umemVirtual_fail(store->ctx, umemValueError, "%s was opened with %s", store->label, refusal);
+  return !refusal;
+}
+
+umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
+                               bool mapped) {
+  umemStore *store = create(ctx, NULL, options);
+  if (!store) return NULL;
+  store->fd = fd;
+  store->taken_over = true;
+  snprintf(store->label, sizeof store->label, "descriptor %d", fd);
+  return kept_if(check_access(store, mapped) && umemStore_check_kind(store), store);
+}
+
+/* Where the file system cannot lock, nobody else's lock can be hurt. */
+static bool lock_file(umemStore *store) {
+  int result;
+  do result = flock(store->fd, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR);
+  if (result == 0) return true;
+  if (errno == EOPNOTSUPP || errno == ENOLCK || errno == ENOSYS) return true;
+  if (errno != EWOULDBLOCK) return umemStore_fail_open(store, errno, "cannot lock");
+  umemVirtual_fail(store->ctx, umemIOError, "%s has another writer, who has locked it",
+                   store->label);
+  return false;
+}
+
+/* Keeps blocks off the first length bytes. */
+static bool skip(umemStore *store, uint64_t length) {
+  uint64_t first = (length + umemStoreGranule - 1) & ~(uint64_t)(umemStoreGranule - 1);
+  store->first = first;
+  if (!first || umemRange_remove(store->range, 0, first)) return true;
+  umemVirtual_fail(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
+  return false;
+}
+
+/* Whether all bytes of the file have their disk space. Asked of descriptors of our own only, because it
+ * moves the file offset. Two sources must agree, since a file system may know neither. */
+static bool is_dense(umemStore *store, struct stat const *st) {
+  return !store->taken_over && st->st_blocks >= st->st_size / 512 &&
+         lseek(store->fd, 0, SEEK_HOLE) == st->st_size;
+}
+
+bool umemStore_start(umemStore *store) {
+  struct stat st;
+  if (store->writable && !lock_file(store)) return false;
+  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot measure");
+  if (store->appends && !skip(store, (uint64_t)st.st_size)) return false;
+  uint64_t length = store->empties ? 0 : (uint64_t)st.st_size; /* as it will be */
+  store->original = store->length = store->used = length;
+  store->reserved = store->first;
+  if (length && store->writable && !store->appends && is_dense(store, &st))
+    store->reserved = length;
+  store->building = store->started = true;
+  return true;
+}
+
+/* ---- the end ---- */
+
+/* Whether somebody else has opened the file meanwhile: as a writer who has locked it, or otherwise as far
+ * as the system says. */
+static bool is_visited(umemStore *store) {
+  if (flock(store->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
+  return !umemStore_isolate(store) && errno == EAGAIN;
+}
+
+/* Removes the file that store has created, unless another one has its name by now, or somebody else has
+ * opened it or written to it. */
+static void remove_created(umemStore *store) {
+  char const *slash = strrchr(store->path, '/');
+  char const *name = slash ? slash + 1 : store->path;
+  if (store->owner != getpid()) return;
+  int folder = umemStore_open_directory(store, O_PATH);
+  if (folder < 0) return;
+  if (umem_is_file(store->fd, folder, name, 0) && !is_visited(store))
+    umem_remove_file(store->fd, folder, name, 0);
+  umemStore_share(store);
+  close(folder);
+}
+
+void umemStore_close(umemStore *store) {
+  if (!store) return;
+  if (store->base) munmap(store->base, store->limit);
+  umemReplace_end(store);
+  bool ours = store->fd >= 0 && (store->started || !store->taken_over);
+  if (store->created) remove_created(store);
+  /* EINTR comes after the descriptor is gone: closing again could hit somebody else's. */
+  if (ours && close(store->fd) != 0 && errno != EINTR)
+    umemStore_fail(store, umemIOError, errno, "closing");
+  umemRange_destroy(store->range);
+  umemLock_destroy(&store->lock);
+  umem_dtor(&store->host);
+  free(store->directory);
+  free(store->path);
+  free(store);
+}
