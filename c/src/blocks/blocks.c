@@ -21,7 +21,7 @@ static void keep(Blocks *self, umemStatusType status) {
 }
 
 static void *recorded_on(Blocks const *self) {
-  umemBlocksOptions const *given = &self->pump->plan.given;
+  umemBlocksOptions const *given = &self->pump->slots.plan.given;
   return given->destination.ctx ? given->destination.ctx : given->place;
 }
 
@@ -81,20 +81,22 @@ static void finish(Blocks *self, bool asked) {
 
 /* Whether to go on. Nothing is to be cancelled any more when all blocks were given back. */
 static bool report(Blocks *self) {
-  uint64_t done = umemPump_done(self->pump), total = self->pump->plan.given.count;
+  uint64_t done = umemPump_done(self->pump), total = self->pump->slots.plan.given.count;
   if (!self->progress || done == self->reported) return true;
   self->reported = done;
   UMEM_STEP_ASIDE(running);
   return self->progress(self->user, done, total) || done == total;
 }
 
-static bool all_are_back(Blocks const *self) { return self->pump->back == self->pump->plan.blocks; }
+static bool all_are_back(Blocks const *self) {
+  return self->pump->back == self->pump->slots.plan.blocks;
+}
 
 static void record_cancelled(Blocks *self) {
   if (!self->pump->cancelled || all_are_back(self) || self->status != umemOK) return;
   keep(self,
        umemVirtual_fail(recorded_on(self), umemCancelledError, "cancelled after %ju of %zu rows",
-                        (uintmax_t)umemPump_done(self->pump), self->pump->plan.given.count));
+                        (uintmax_t)umemPump_done(self->pump), self->pump->slots.plan.given.count));
 }
 
 /* In a child of fork. */
@@ -148,7 +150,7 @@ umemStatusType umemBlocks_info(umemBlocks *blocks, umemBlocksInfo *info) {
   if (!self) return blocks && blocks->status != umemOK ? blocks->status : umem_result(before);
   if (!umem_can_write_sized(NULL, info, sizeof info->size, "info", "umemBlocksInfo"))
     return umem_result(before);
-  umemBlocksPlan const *plan = &self->pump->plan;
+  umemBlocksPlan const *plan = &self->pump->slots.plan;
   umemBlocksInfo full = {.rows = plan->rows,
                          .blocks = plan->blocks,
                          .depth = plan->depth,

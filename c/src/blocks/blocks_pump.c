@@ -6,7 +6,6 @@
  * blocks while it waits for the next block. So the same conditions hold with two threads, one or none. */
 #include "blocks/blocks_pump.h"
 #include "base/thread.h"
-#include "blocks/blocks_copy.h"
 #include "core/guard.h"
 #include "core/parallel.h"
 
@@ -19,24 +18,24 @@ bool umemPump_is_lost(umemPump const *pump) {
 
 /* ---- when a leg may run: under the lock ---- */
 
-static bool has_destination(umemPump const *pump) { return pump->plan.given.destination.ctx; }
+static bool has_destination(umemPump const *pump) { return pump->slots.plan.given.destination.ctx; }
 
 static bool reading_is_over(umemPump const *pump) {
   umemLeg const *reads = &pump->reads;
   bool none_is_wanted = pump->stopping || pump->cancelled || reads->failed;
-  return !reads->busy && (none_is_wanted || reads->done == pump->plan.blocks);
+  return !reads->busy && (none_is_wanted || reads->done == pump->slots.plan.blocks);
 }
 
 static bool can_read(umemPump const *pump) {
   umemLeg const *reads = &pump->reads;
   return !reads->busy && !reading_is_over(pump) &&
-         reads->done - pump->writes.done < pump->plan.depth;
+         reads->done - pump->writes.done < pump->slots.plan.depth;
 }
 
 static bool can_write(umemPump const *pump) {
   umemLeg const *writes = &pump->writes;
   bool old_values_are_read =
-      reading_is_over(pump) || pump->reads.done > writes->done + pump->plan.ahead;
+      reading_is_over(pump) || pump->reads.done > writes->done + pump->slots.plan.ahead;
   return has_destination(pump) && !writes->busy && !writes->failed && writes->done < pump->back &&
          old_values_are_read;
 }
@@ -64,9 +63,9 @@ enum { name_size = sizeof((umemLeg *)0)->name };
 /* What the messages of failures with a block begin with. */
 static void name_block(umemPump const *pump, char const *verb, size_t number,
                        char name[name_size]) {
-  umemBlockRange range = umemBlocksPlan_range(&pump->plan, number);
+  umemBlockRange range = umemBlocksPlan_range(&pump->slots.plan, number);
   snprintf(name, name_size, "%s: %s block %zu of %zu (rows %zu to %zu)", pump->function, verb,
-           number, pump->plan.blocks, range.first, range.first + range.rows - 1);
+           number, pump->slots.plan.blocks, range.first, range.first + range.rows - 1);
 }
 
 typedef struct Run {
@@ -96,7 +95,7 @@ static void run_leg(umemLeg *leg) {
   umemAttempt_begin(&leg->held);
   __attribute__((cleanup(end_run))) Run run = {leg, umem_thread.function, false};
   umem_thread.function = leg->name;
-  run.done = leg->carry_out(leg->pump, number);
+  run.done = leg->carry_out(&leg->pump->slots, number);
 }
 
 static void *serve(void *argument) {
@@ -126,17 +125,16 @@ static void run_or_wait(umemPump *pump) {
 
 /* ---- the program's side ---- */
 
-/* Work that the program has queued with the block comes before what its queue does from now on. */
+static void end_name(char const **before) { umem_thread.function = *before; }
+
+/* Work that the program has queued with the block comes before what is done with its memory from now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
-  umemVirtual *place = pump->plan.given.place, *queue = umemPump_queue(pump, number);
-  if (queue == place) return true;
-  char const *function = umem_thread.function;
   char name[name_size];
   name_block(pump, "ordering", number, name);
+  /* also when an exception of C++ passes */
+  __attribute__((cleanup(end_name), unused)) char const *before = umem_thread.function;
   umem_thread.function = name;
-  umemStatusType status = umem_wait(queue, place);
-  umem_thread.function = function;
-  return status == umemOK;
+  return umemSlots_order(&pump->slots, number);
 }
 
 bool umemPump_give_back(umemPump *pump) {
@@ -151,7 +149,7 @@ bool umemPump_give_back(umemPump *pump) {
 
 /* Under the lock. */
 static bool is_taken_or_never(umemPump *pump, bool *taken) {
-  bool ended = pump->cancelled || pump->writes.failed || pump->given == pump->plan.blocks;
+  bool ended = pump->cancelled || pump->writes.failed || pump->given == pump->slots.plan.blocks;
   *taken = !ended && pump->given < pump->reads.done;
   pump->given += *taken;
   return *taken || ended || pump->reads.failed;
@@ -164,16 +162,16 @@ bool umemPump_take(umemPump *pump, umemBlock *block) {
   umemLock_release(&pump->lock);
   if (!taken) return false;
   size_t number = pump->given - 1;
-  bool clamped = pump->plan.given.ghosts == umemGhostsClamped;
-  umemBlockRange range = umemBlocksPlan_range(&pump->plan, number);
+  bool clamped = pump->slots.plan.given.ghosts == umemGhostsClamped;
+  umemBlockRange range = umemBlocksPlan_range(&pump->slots.plan, number);
   *block = (umemBlock){.size = sizeof *block,
                        .number = number,
                        .first = range.first,
                        .rows = range.rows,
-                       .before = clamped ? pump->plan.given.before : range.before,
-                       .after = clamped ? pump->plan.given.after : range.after,
-                       .adr = umemPump_adr(pump, number),
-                       .out = umemPump_out(pump, number)};
+                       .before = clamped ? pump->slots.plan.given.before : range.before,
+                       .after = clamped ? pump->slots.plan.given.after : range.after,
+                       .adr = umemSlots_adr(&pump->slots, number),
+                       .out = umemSlots_out(&pump->slots, number)};
   return true;
 }
 
@@ -194,27 +192,27 @@ void umemPump_cancel(umemPump *pump) {
 
 uint64_t umemPump_done(umemPump *pump) {
   umemLock_acquire(&pump->lock);
-  uint64_t rows = (uint64_t)pump->writes.done * pump->plan.rows;
+  uint64_t rows = (uint64_t)pump->writes.done * pump->slots.plan.rows;
   umemLock_release(&pump->lock);
-  return rows < pump->plan.given.count ? rows : pump->plan.given.count;
+  return rows < pump->slots.plan.given.count ? rows : pump->slots.plan.given.count;
 }
 
 /* ---- beginning and end ---- */
 
 static bool is_concurrent(umemPump const *pump) {
-  umemBlocksOptions const *given = &pump->plan.given;
+  umemBlocksOptions const *given = &pump->slots.plan.given;
   bool all = umem_can(given->source.ctx, umemConcurrent) &&
              umem_can(given->place, umemConcurrent) &&
              (!has_destination(pump) || umem_can(given->destination.ctx, umemConcurrent));
-  for (size_t i = 0; i < pump->queue_count; i++)
-    all = all && umem_can(pump->queues[i], umemConcurrent);
+  for (size_t i = 0; i < pump->slots.queue_count; i++)
+    all = all && umem_can(pump->slots.queues[i], umemConcurrent);
   return all;
 }
 
 /* A leg whose thread does not start is run by the calling thread. */
 static void start_threads(umemPump *pump) {
   umemLeg *const legs[] = {&pump->reads, has_destination(pump) ? &pump->writes : NULL};
-  if (pump->plan.depth < 2 || !is_concurrent(pump)) return;
+  if (pump->slots.plan.depth < 2 || !is_concurrent(pump)) return;
   unsigned threads = umem_parallel_threads();
   for (unsigned i = 0; i < sizeof legs / sizeof *legs && i + 1 < threads; i++) {
     if (!legs[i]) continue;
@@ -225,68 +223,22 @@ static void start_threads(umemPump *pump) {
   }
 }
 
-static bool take_queues(umemPump *pump) {
-  umemBlocksOptions *given = &pump->plan.given;
-  size_t count = given->queue_count ? given->queue_count : 1;
-  pump->queues = calloc(count, sizeof *pump->queues);
-  if (!pump->queues) {
-    umemVirtual_fail(given->place, umemMemoryError, "no memory for %zu queues", count);
-    return false;
-  }
-  pump->queue_count = count;
-  pump->queues[0] = given->place;
-  for (size_t i = 0; i < given->queue_count; i++) pump->queues[i] = given->queues[i];
-  given->queues = NULL;
-  return true;
-}
-
-/* The memory is there when the place has come so far. */
-static bool take_memory(umemPump *pump) {
-  void *place = pump->plan.given.place;
-  uint64_t before = umem_thread.failures;
-  size_t nbytes = pump->plan.depth * pump->plan.slot_bytes;
-  pump->memory = nbytes ? umem_alloc(place, nbytes) : umem_null(place);
-  for (size_t i = 0; i < pump->queue_count && umem_thread.failures == before; i++)
-    if (pump->queues[i] != place) umem_wait(pump->queues[i], place);
-  return umem_thread.failures == before;
-}
-
-/* After a failed wait, a queue may still use the memory: the place then frees it after that. */
-static void order_free(umemPump *pump) {
-  void *place = pump->plan.given.place;
-  umemAttempt forgotten; /* the failure has been reported */
-  umemAttempt_begin(&forgotten);
-  for (size_t i = 0; i < pump->queue_count; i++)
-    if (pump->queues[i] != place) umem_wait(place, pump->queues[i]);
-  umemAttempt_end(&forgotten);
-}
-
-/* Frees what there is. */
-static void dispose(umemPump *pump) {
-  order_free(pump);
-  umem_free(pump->plan.given.place, pump->memory);
-  free(pump->queues);
-  free(pump);
-}
-
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   umemPump *pump = calloc(1, sizeof *pump);
   if (!pump) {
     umemVirtual_fail(plan->given.place, umemMemoryError, "no memory for blocks");
     return NULL;
   }
-  pump->plan = *plan;
   pump->function = function;
-  pump->memory = umem_null(plan->given.place);
   pump->forks = umem_fork_count();
-  if (!take_queues(pump) || !take_memory(pump)) {
-    dispose(pump);
+  if (!umemSlots_take(&pump->slots, plan)) {
+    free(pump);
     return NULL;
   }
   umemLock_init(&pump->lock);
   pthread_cond_init(&pump->changed, NULL);
-  pump->reads = (umemLeg){.pump = pump, .carry_out = umemPump_read, .verb = "reading"};
-  pump->writes = (umemLeg){.pump = pump, .carry_out = umemPump_write, .verb = "writing"};
+  pump->reads = (umemLeg){.pump = pump, .carry_out = umemSlots_read, .verb = "reading"};
+  pump->writes = (umemLeg){.pump = pump, .carry_out = umemSlots_write, .verb = "writing"};
   start_threads(pump);
   return pump;
 }
@@ -305,6 +257,7 @@ void umemPump_end(umemPump *pump) {
   if (!umemPump_is_lost(pump)) join_threads(pump);
   umemLock_destroy(&pump->lock);
   if (inherited) umemAttempt_begin(&forgotten);
-  dispose(pump);
+  umemSlots_release(&pump->slots);
   if (inherited) umemAttempt_end(&forgotten);
+  free(pump);
 }

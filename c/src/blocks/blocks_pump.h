@@ -5,12 +5,12 @@
 #include <pthread.h>
 
 #include "base/lock.h"
-#include "blocks/blocks_plan.h"
+#include "blocks/blocks_slots.h"
 
 /* Reading blocks, or writing them. */
 typedef struct umemLeg {
   struct umemPump *pump;
-  bool (*carry_out)(struct umemPump *pump, size_t number);
+  bool (*carry_out)(umemSlots const *slots, size_t number);
   char const *verb;
   char name[128];   /* that messages of the running copy begin with */
   umemAttempt held; /* the failure, if failed */
@@ -22,14 +22,11 @@ typedef struct umemLeg {
   pthread_t thread;
 } umemLeg;
 
-/* Block k is in slot k % depth from the beginning of its reading to the end of its writing. One lock guards the
- * numbers below; what is in a slot belongs to whose turn it is. */
+/* A block is in its slot from the beginning of its reading to the end of its writing. One lock guards the numbers
+ * below; what is in a slot belongs to whose turn it is. */
 typedef struct umemPump {
-  umemBlocksPlan plan;
+  umemSlots slots;
   char const *function; /* of which failures are */
-  uintptr_t memory;     /* on the place */
-  umemVirtual **queues; /* owned */
-  size_t queue_count;   /* at least 1 */
   unsigned forks;       /* umem_fork_count() of the process that began */
   umemLock lock;
   pthread_cond_t changed;

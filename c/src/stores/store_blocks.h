@@ -19,8 +19,7 @@ static inline void umemStore_end(umemStore *store, umemAttempt *held) {
 /* The live block that begins at offset; false with a umemValueError otherwise. Under the lock. */
 bool umemStore_fail_find(umemStore *store, uint64_t offset);
 static inline bool umemStore_find(umemStore *store, uint64_t offset, umemRangeItem *block) {
-  bool found =
-      umemRange_find(store->range, offset, block) && block->live && block->start == offset;
+  bool found = umemRange_find(store->range, offset, block) && block->live && block->start == offset;
   return found || umemStore_fail_find(store, offset);
 }
 
