@@ -299,9 +299,9 @@ private:
 /* The blocks of an array, each once and in their order: for one loop. Move-only. Iterators must not outlive it.
  * Meanwhile nothing else may write to the source or use the destination. */
 template <class In, class Out, int N, int M> class Blocks {
-  using OutElement = std::conditional_t<std::is_void_v<Out>, std::remove_const_t<In>, Out>;
-
 public:
+  /* Of the array that the blocks are written to. */
+  using out_element_type = std::conditional_t<std::is_void_v<Out>, std::remove_const_t<In>, Out>;
   using value_type = Block<In, Out, N, M>;
 
   class Iterator {
@@ -362,7 +362,7 @@ public:
 
   /* See umem::blocks. */
   Blocks(Part<std::remove_const_t<In> const, N> source,
-         std::optional<Part<OutElement, M>> destination, detail::BlocksPlace const &place,
+         std::optional<Part<out_element_type, M>> destination, detail::BlocksPlace const &place,
          BlocksOptions const &options)
       : source_(std::move(source)), destination_(std::move(destination)),
         passage_(std::make_unique<detail::Passage>(place, options)) {
@@ -397,7 +397,7 @@ private:
   }
 
   Part<std::remove_const_t<In> const, N> source_;
-  std::optional<Part<OutElement, M>> destination_;
+  std::optional<Part<out_element_type, M>> destination_;
   std::unique_ptr<detail::Passage> passage_;
   std::optional<value_type> block_;
 };
