@@ -45,6 +45,7 @@ void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_arrays(Effort const &effort, std::vector<Ratio> &rows);
 void measure_indexed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
+void measure_blocks(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
 void measure_pool(Effort const &effort, std::vector<Ratio> &rows);

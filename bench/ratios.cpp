@@ -2,8 +2,8 @@
  *
  *     umem_ratios [--quick] [--json FILE] [GROUP...]
  *
- * The groups are host, arrays, loops, files, stage, growth, pool, fixed, log, gpu and gpu-pool, which is a part
- * of gpu; without any, all are measured.
+ * The groups are host, arrays, loops, files, stage, growth, blocks, pool, fixed, log, gpu and gpu-pool, which is
+ * a part of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
@@ -37,10 +37,11 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {
-    {"host", measure_host},   {"arrays", measure_arrays}, {"loops", measure_indexed},
-    {"files", measure_files}, {"stage", measure_stage},   {"growth", measure_growth},
-    {"pool", measure_pool},   {"fixed", measure_fixed},   {"log", measure_log}};
+constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
+                                {"loops", measure_indexed}, {"files", measure_files},
+                                {"stage", measure_stage},   {"growth", measure_growth},
+                                {"blocks", measure_blocks}, {"pool", measure_pool},
+                                {"fixed", measure_fixed},   {"log", measure_log}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
