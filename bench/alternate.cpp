@@ -7,7 +7,7 @@ namespace bench {
 
 Samples alternate(int rounds, std::vector<Timed> const &candidates) {
   Samples samples(candidates.size());
-  for (int round = -1; round < rounds; round++) {
+  for (int round = rounds > 1 ? -1 : 0; round < rounds; round++) {
     for (std::size_t k = 0; k < candidates.size(); k++) {
       std::size_t i = (k + static_cast<std::size_t>(round + 1)) % candidates.size();
       double seconds = candidates[i]();

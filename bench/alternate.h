@@ -43,7 +43,7 @@ template <typename T> void use(T const &value) { asm volatile("" : : "r"(value) 
 using Timed = std::function<double()>;
 
 /* Times each of the candidates once per round, beginning with another one each time, after a round
- * that is not counted. samples[i][r] are the seconds of candidate i in round r. */
+ * that is not counted, except if there is only one. samples[i][r] are the seconds of candidate i in round r. */
 using Samples = std::vector<std::vector<double>>;
 Samples alternate(int rounds, std::vector<Timed> const &candidates);
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures how long a file takes to compile that includes a header, compared with one that includes <vector>.
 
-Usage: compile_time.py [--quick] [--json FILE] ROOT
+Usage: compile_time.py [--quick | --once] [--json FILE] ROOT
 
 Compiles with g++ and clang++, if they are installed, as C++17 with -O0 and with -O2; umem/mdspan.hpp is
 left out where there is no mdspan. All files are compiled in turns, seven times after a round that is
-not counted, so that a noisy machine is noisy to all of them; --quick: once, with -O0. What counts is
-the compiler's time on the processor, user and system. Prints the medians, and with --json writes
+not counted, so that a noisy machine is noisy to all of them; --quick: once, with -O0; --once: the same, but only
+one compiler and no header alone except <vector>. What counts is the compiler's time on the processor, user and
+system. Prints the medians, and with --json writes
 every sample.
 """
 import argparse
@@ -149,19 +150,25 @@ def table(title, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true")
+    effort.add_argument("--once", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("root", type=Path)
     wishes = parser.parse_args()
     flags = ["-std=c++17", *include_flags(wishes.root)]
-    levels, rounds = (LEVELS[:1], range(1)) if wishes.quick else (LEVELS, range(-1, 7))
+    levels, rounds = (LEVELS[:1], range(1)) if wishes.quick or wishes.once else (LEVELS, range(-1, 7))
+    compilers, texts = list(filter(shutil.which, COMPILERS)), sources(wishes.root)
+    if wishes.once:
+        compilers = compilers[:1]
+        texts = {name: text for name, text in texts.items() if name == BESIDE or not name.startswith("<")}
     all_results = {}
     with tempfile.TemporaryDirectory() as folder:
-        for compiler in filter(shutil.which, COMPILERS):
+        for compiler in compilers:
             version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
             for level in levels:
                 title = f"{version.stdout.splitlines()[0]}, -std=c++17 {level}"
-                all_results[title] = measure(compiler, level, flags, sources(wishes.root), Path(folder), rounds)
+                all_results[title] = measure(compiler, level, flags, texts, Path(folder), rounds)
                 print("\n".join(table(title, all_results[title])), flush=True)
     if not all_results:
         sys.exit(f"there is none of {', '.join(COMPILERS)}")

@@ -1,6 +1,9 @@
 /* ratios.cpp - measures the ratios that umem promises, and prints them.
  *
- *     umem_ratios [--quick] [--json FILE] [GROUP...]
+ *     umem_ratios [--quick | --once] [--json FILE] [GROUP...]
+ *
+ * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of it runs; the
+ * figures mean nothing.
  *
  * The groups are host, arrays, loops, files, stage, growth, blocks, pool, fixed, log, gpu and gpu-pool, which is
  * a part of gpu; without any, all are measured.
@@ -49,6 +52,7 @@ Effort thorough() {
   return {31, 15, 256 * mebibyte, {64 * mebibyte, 256 * mebibyte, 1024 * mebibyte}, 1.0, 1'000'000};
 }
 Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}, 0.1, 4096}; }
+Effort once() { return {1, 1, 4 * mebibyte, {4 * mebibyte}, 0.01, 256}; }
 
 /* A duration in the unit that suits it. */
 std::string time_text(double seconds) {
@@ -162,6 +166,8 @@ bool parse(int argc, char **argv, Wishes &wishes) {
     auto group = std::find_if(std::begin(cpu_groups), std::end(cpu_groups), same);
     if (!std::strcmp(argv[i], "--quick"))
       wishes.effort = quick();
+    else if (!std::strcmp(argv[i], "--once"))
+      wishes.effort = once();
     else if (!std::strcmp(argv[i], "--json") && i + 1 < argc)
       wishes.json = argv[++i];
     else if (!std::strcmp(argv[i], "gpu") || !std::strcmp(argv[i], "gpu-pool"))
@@ -242,7 +248,7 @@ int run(Wishes wishes) {
 int main(int argc, char **argv) {
   bench::Wishes wishes;
   if (!bench::parse(argc, argv, wishes)) {
-    std::fprintf(stderr, "usage: umem_ratios [--quick] [--json FILE] "
+    std::fprintf(stderr, "usage: umem_ratios [--quick | --once] [--json FILE] "
                          "[host|arrays|loops|files|stage|growth|pool|log|gpu|gpu-pool]...\n");
     return 2;
   }

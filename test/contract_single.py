@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs the suites of the contract, each context by itself: what is left of them where all pairs take too long.
 
-COMMAND stands before each program: valgrind with its options, for example.
+COMMAND stands before each program: valgrind with its options, for example. --without leaves out a suite.
 
-Usage: contract_single.py BUILD_FOLDER JOBS [COMMAND...]
+Usage: contract_single.py [--without SUITE] BUILD_FOLDER JOBS [COMMAND...]
 """
+import argparse
 import json
 import re
 import subprocess
@@ -29,11 +30,16 @@ def run(suite):
 
 
 def main():
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--without", default="")
+    parser.add_argument("build")
+    parser.add_argument("jobs", type=int)
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    wishes = parser.parse_args()
+    chosen = [suite for suite in suites(wishes.build, wishes.command) if suite[0] != f"contract.{wishes.without}"]
     failed = False
-    with ThreadPoolExecutor(int(sys.argv[2])) as pool:
-        for name, status, output in pool.map(run, suites(sys.argv[1], sys.argv[3:])):
+    with ThreadPoolExecutor(wishes.jobs) as pool:
+        for name, status, output in pool.map(run, chosen):
             good = re.findall(r"^\[       OK \] (.+)$", output, re.MULTILINE)
             for test in good:
                 print(f"ok - {name}: {test}")

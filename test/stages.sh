@@ -4,9 +4,18 @@
 # reports each check by a line "ok - NAME" or "not ok - NAME". Stages run side by side, but for those that use the
 # same build folder.
 #
-# What runs where: GCC's programs run in full, on all pairs of contexts. Clang's and the sanitizers' run in C on a
-# sample of the pairs. The programs of the C++ headers run optimised (GCC) and with AddressSanitizer (Clang); with
-# ThreadSanitizer those run that use threads. Each file is looked at by both compilers.
+# What runs where:
+# - gcc: all programs of C, on all pairs of contexts; the tests and examples of the C++ headers, optimised, with few
+#   types of elements; each header alone; what nvcc compiles, for one virtual GPU.
+# - asan: all programs of C on a sample of the pairs, and of the C++ headers, not optimised, with few types of elements;
+#   the fuzzers. This is also where Clang's warnings of all of this are errors.
+# - tsan: of test/unit, test/fault and test/cxx the programs that use threads, and those suites of the contract in which
+#   threads meet.
+# - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of the
+#   C++ headers, with all types of elements; their machine code; programs with libc++, with all types of elements.
+#   Clang's other programs run in asan alone.
+# - arm64: what depends on the processor.
+# - install: umem as the documentation has users build it, and the examples optimised; examples runs them with sanitizers.
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
@@ -44,9 +53,10 @@ export PYTHONDONTWRITEBYTECODE=1
 
 # What the programs of each preset are. The stages examples and install build the examples.
 declare -A preset_options=(
-  [gcc]="-DUMEM_TEST_FEW_TYPES=ON"
+  [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual"
   [clang]="-DUMEM_TEST_CXX_PROGRAMS=NONE"
-  [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS"
+  [asan]="-DUMEM_TEST_PCH=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
+  [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS -DUMEM_TEST_PCH=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
 )
 
 # Builds a preset of CMakePresets.json below $build; or of that only some targets.
@@ -96,11 +106,11 @@ stage_short() {
     --tests-regex "^(compat|fault|unit)\\.|^contract|^cxx\\.($(IFS='|' && echo "${short_cxx[*]}")|together.*)\$"
 }
 
+# The stage asan runs Clang's other programs, which it compiles with the same warnings.
 stage_clang() {
   small_tests
-  build_preset clang
-  # The stage asan runs the same with sanitizers.
-  run_tests "$build/clang" ctest --exclude-regex '^fuzz\.'
+  build_preset clang contract test/cxx/all
+  run_tests "$build/clang" ctest --tests-regex '^contract|^cxx\.'
 }
 
 stage_asan() {
@@ -110,16 +120,30 @@ stage_asan() {
   build_and_test asan
 }
 
+# The programs of test/unit and test/fault whose sources, or the headers beside them, start threads or let the library
+# start them: their names behind unit_ and fault_.
+programs_of_threads() {
+  local starts='pthread_create|worker_count|(adaptor|open|parallel|staging)_help\.h'
+  local others='beside|cuda_nth|nth' # of few threads and of many runs, which the stage asan has
+  grep -rlE --include='*.c' "$starts" test/unit test/fault/core test/fault/cuda test/fault/stores |
+    sed -E 's|^test/(unit\|fault)/.*/(.*)\.c$|\1_\2|; s|^(unit_default_end)$|\1_static\n\1_shared|' |
+    grep -vxE "fault_($others)" | sort
+}
+
 stage_tsan() {
   small_tests
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
   # Older ThreadSanitizers do not find room in an address space that newer kernels have shuffled.
   local unshuffled=(setarch "$(uname -m)" --addr-no-randomize)
   "${unshuffled[@]}" true || unshuffled=()
-  build_preset tsan
-  # These run one thread; the stage asan has them.
-  run_tests "$build/tsan" "${unshuffled[@]}" ctest \
-    --exclude-regex '^doc\.|^fault\.(beside|cuda_nth|cut|full|kill|lock|nth|short|space)$'
+  local programs
+  readarray -t programs < <(programs_of_threads)
+  build_preset tsan contract test/cxx/all "${programs[@]}"
+  local names=("${programs[@]/#fault_/fault\\.}")
+  names=("${names[@]/#unit_/unit\\.}")
+  # The suites of the contract in which threads meet: those of the test, or the library's in copies.
+  names+=('contract\.(connect|copy|large|order|progress|set|strided|sync|threads)' 'cxx\..*')
+  run_tests "$build/tsan" "${unshuffled[@]}" ctest --tests-regex "^($(IFS='|' && echo "${names[*]}"))\$"
 }
 
 stage_valgrind() {
@@ -163,9 +187,33 @@ example_tells_of_no_cuda() {
     grep 'left out: .*GPU.* was built without CUDA'
 }
 
+# The library, built with CUDA by that name, and again with an option that programs may be compiled with, which
+# changes nothing in it. The stage gcc runs the tests of a build with CUDA, which takes the toolkit where it is.
+build_with_cuda() {
+  local folder=$build/cuda-on
+  cmake --preset gcc -B "$folder" -DUMEM_CUDA=ON -DUMEM_BUILD_TESTS=OFF -DUMEM_BUILD_EXAMPLES=OFF \
+    -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O0
+  check "the library builds with CUDA" cmake --build "$folder" --parallel "$jobs" --target umem_static umem_shared
+  python3 test/style/exported_symbols.py "$folder/c"
+  python3 test/style/cuda_symbols.py "$folder/c/libumem.a" with
+  check "cuda/cuda_rt.c compiles with a default stream per thread" compile_per_thread "$folder"
+  python3 test/style/cuda_symbols.py "$folder/per-thread/libumem.a" with
+}
+
+# A copy of the library of the build $1 in which cuda/cuda_rt.c, the only file that includes CUDA's headers, is
+# compiled with that option.
+compile_per_thread() {
+  local folder=$1/per-thread command
+  mkdir -p "$folder"
+  command=$(ninja -C "$1" -t commands c/CMakeFiles/umem_objects.dir/src/cuda/cuda_rt.c.o | tail -n 1 |
+    sed 's| -o [^ ]* | -DCUDA_API_PER_THREAD_DEFAULT_STREAM -o per-thread/cuda_rt.c.o |')
+  [[ $command == *-DCUDA_API_PER_THREAD_DEFAULT_STREAM* ]] && (cd "$1" && sh -c "$command") &&
+    cp "$1/c/libumem.a" "$folder" && ar r "$folder/libumem.a" "$folder/cuda_rt.c.o"
+}
+
 # Both kinds of build are proven, the one without CUDA also where the toolkit is.
 stage_cuda() {
-  cmake --preset gcc -B "$build/cuda-off" -DUMEM_CUDA=OFF
+  cmake --preset gcc -B "$build/cuda-off" -DUMEM_CUDA=OFF -DCMAKE_{C,CXX}_FLAGS_RELWITHDEBINFO=-O0
   cmake --build "$build/cuda-off" --parallel "$jobs" --target umem_static umem_shared contract stage
   python3 test/style/cuda_symbols.py "$build/cuda-off/c/libumem.a" without
   run_tests "$build/cuda-off" ctest --tests-regex '^contract\.refusal$'
@@ -177,38 +225,25 @@ stage_cuda() {
     echo "skipped - a build with CUDA: there is no nvcc"
     return
   fi
-  # All else is built with CUDA by the stages before, which use the toolkit where it is.
-  cmake --preset gcc -B "$build/cuda-on" -DUMEM_CUDA=ON
-  check "the library builds with CUDA" cmake --build "$build/cuda-on" --parallel "$jobs" \
-    --target umem_static umem_shared contract unit_dlopen
-  python3 test/style/exported_symbols.py "$build/cuda-on/c"
-  python3 test/style/cuda_symbols.py "$build/cuda-on/c/libumem.a" with
-  run_tests "$build/cuda-on" ctest --tests-regex '^contract\.refusal$|^unit\.dlopen$'
+  build_with_cuda
+  nvcc_compiles_programs "$build/cuda-on"
+}
 
-  # An option that programs may be compiled with changes nothing in the library.
-  cmake --preset gcc -B "$build/cuda-per-thread" -DUMEM_CUDA=ON -DUMEM_BUILD_TESTS=OFF \
-    -DCMAKE_C_FLAGS=-DCUDA_API_PER_THREAD_DEFAULT_STREAM
-  check "the library builds with a default stream per thread" \
-    cmake --build "$build/cuda-per-thread" --parallel "$jobs" --target umem_static
-  python3 test/style/cuda_symbols.py "$build/cuda-per-thread/c/libumem.a" with
-
-  local architecture door=$build/cuda-on/door.cu kernel=$build/cuda-on/kernel
-  echo '#include <umem.h>' > "$door"
+# What users and the tests on GPUs compile with nvcc, below the folder $1.
+nvcc_compiles_programs() {
+  local architecture kernel=$1/kernel program
   for architecture in sm_80 sm_90; do
-    check "nvcc compiles umem.h for $architecture" \
-      compile_with_nvcc "$door" "$build/cuda-on/door.o" -arch=$architecture
     check "nvcc compiles kernels on memory of umem for $architecture" \
       compile_program kernel "$kernel.o" -arch=$architecture
-    check "nvcc compiles the program of faults for $architecture" \
-      compile_program faults "$build/cuda-on/faults.o" -arch=$architecture
   done
-  check "they link" "$nvcc" "$kernel.o" "$build/cuda-on/c/libumem.a" -o "$kernel"
+  check "they link" "$nvcc" "$kernel.o" "$1/c/libumem.a" -o "$kernel"
   check "nvcc compiles them for a default stream per thread" \
     compile_program kernel "$kernel.o" -arch=sm_90 --default-stream per-thread
-  local program
+  check "nvcc compiles the program of faults" compile_program faults "$1/faults.o" -arch=sm_90
+  # That they compile is the question, not into what: the host's part takes half of the time.
   for program in calls pairs captures loops device; do
     check "nvcc compiles order_$program" compile_order_program "$program" \
-      "$build/cuda-on/order_$program.o" -arch=sm_90 --default-stream per-thread
+      "$1/order_$program.o" -arch=sm_90 --default-stream per-thread -Xcompiler -fsyntax-only
   done
 }
 
@@ -220,8 +255,8 @@ write_unit_of_headers() {
 
 stage_tidy() {
   cmake --preset gcc -B "$build/tidy" # how each file is compiled; nothing is built
-  write_unit_of_headers "$build/tidy.cpp"
-  python3 test/style/tidy.py "$build/tidy" "$build/tidy.cpp" "$jobs"
+  mkdir -p "$build/tidy/units"
+  python3 test/style/tidy.py "$build/tidy" "$build/tidy/units" "$jobs"
 }
 
 # The tests of the C++ headers are left out: cppcheck does not know the macros of GoogleTest.
@@ -253,22 +288,19 @@ readme_installs_needs() {
   done
 }
 
-# As it comes, with CUDA where the toolkit is; then without, if that is another thing.
 stage_install() {
   local status=0
   check "the packages of the README suffice" readme_installs_needs || status=1
-  test/install/run "$build/install" || status=$?
-  if grep -rqs 'CUDA::cudart_static' "$build/install/spaced out/build/c/CMakeFiles/Export"; then
-    test/install/run "$build/install" -DUMEM_CUDA=OFF || status=$?
-  fi
-  test/guide/run "$build/guide" || status=$?
+  CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
+  test/guide/run "$build/guide" || status=1
   return $status
 }
 
-# One short round of everything, as a user runs it; also with warnings as errors.
+# One short round of everything, with the command that a user runs; with warnings as errors. How fast it is does not
+# matter here, and -O0 compiles in half of the time.
 stage_bench() {
   rm -f "$build"/bench/*.json
-  cmake -S . -B "$build/bench" -G Ninja -DUMEM_WERROR=ON
-  UMEM_BENCH_BUILD=$build/bench UMEM_BENCH_SIZES=64,64K bench/run quick
+  cmake -S . -B "$build/bench" -G Ninja -DUMEM_WERROR=ON -DCMAKE_{C,CXX}_FLAGS_RELEASE="-O0 -DNDEBUG"
+  UMEM_BENCH_BUILD=$build/bench bench/run once
   python3 test/bench_results.py "$build/bench/calls.json" "$build/bench/ratios.json"
 }

@@ -49,12 +49,13 @@ class RunCommand(InFolder):
             self.env.pop(name, None)
         self.env["UMEM_BUILD_DIR"] = str(self.shared / "build")
 
-    def make_fresh_machine(self):
-        """A PATH without compiler, make and CMake, and an apt-get that brings them."""
+    def make_fresh_machine(self, folder=None):
+        """A PATH without compiler, make and CMake, and an apt-get that brings them; below folder."""
+        folder = folder or self.folder
         names = {
-            "log": self.folder / "apt.log",
-            "tools": self.folder / "tools",
-            "bin": self.folder / "bin",
+            "log": folder / "apt.log",
+            "tools": folder / "tools",
+            "bin": folder / "bin",
             "cp": shutil.which("cp"),
         }
         link_all(ALWAYS_THERE, names["bin"])
@@ -65,8 +66,9 @@ class RunCommand(InFolder):
         return names
 
     def test_a_fresh_machine(self):
-        machine = self.make_fresh_machine()
-        self.env["UMEM_BUILD_DIR"] = str(self.folder / "build")
+        """The tests after this one use what it has built, and the compiler that its build folder names."""
+        self.assertFalse((self.shared / "build").exists())
+        machine = self.make_fresh_machine(self.shared)
         done = self.call(RUN)
         self.assertEqual(done.returncode, IDENTICAL, done.stderr)
         self.assertEqual(
@@ -75,7 +77,7 @@ class RunCommand(InFolder):
         )
         self.assertIn("examples/run: installing gcc libc6-dev make cmake\n", done.stderr)
         self.assertEqual({row[5] for row in table(done.stdout)}, {"yes"})
-        self.assertEqual((self.folder / "build/staged.npy").read_bytes(), CELL.read_bytes())
+        self.assertEqual((self.shared / "build/staged.npy").read_bytes(), CELL.read_bytes())
 
     def test_only_what_is_missing_is_installed(self):
         machine = self.make_fresh_machine()

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 Books cudart_books;
 
@@ -33,7 +32,8 @@ static struct {
   size_t plan_count;
   Interlude interlude;
   atomic_bool unloading;
-  atomic_long process; /* the one that has called the runtime; 0: none yet */
+  atomic_bool called;    /* somebody has called the runtime */
+  atomic_bool inherited; /* somebody had, before the fork that made this process */
 } gate;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -42,7 +42,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void settle(void);
 
+static void begin_child(void) { atomic_store(&gate.inherited, atomic_load(&gate.called)); }
+
 static void begin(void) {
+  pthread_atfork(NULL, NULL, begin_child);
   pthread_mutexattr_t recursive;
   pthread_mutexattr_init(&recursive);
   pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -97,10 +100,7 @@ static int error_of_needs(int needs) {
 
 /* Whether this is a child of the process that has called the runtime. There the mutex may be held
  * for ever. */
-bool cudart_is_inherited(void) {
-  long user = atomic_load(&gate.process);
-  return user && user != (long)getpid();
-}
+bool cudart_is_inherited(void) { return atomic_load(&gate.inherited); }
 
 static _Thread_local bool refused; /* this call has not come in */
 
@@ -120,7 +120,7 @@ int cudart_enter(char const *function, int needs) {
   if (refused) return umemCudaInitializationError;
   run_interlude(function);
   cudart_lock();
-  if (needs & needDriver) atomic_store(&gate.process, (long)getpid());
+  if (needs & needDriver) atomic_store(&gate.called, true);
   Thread *thread = cudart_thread();
   thread->inside++;
   thread->call = function;
@@ -266,7 +266,8 @@ static void settle(void) {
   gate.interlude = (Interlude){0};
   gate.plans[0] = (Plan){0};
   atomic_store(&gate.unloading, false);
-  atomic_store(&gate.process, 0);
+  atomic_store(&gate.called, false);
+  atomic_store(&gate.inherited, false);
 }
 
 static void works_destroy(Work *first) {

@@ -7,8 +7,8 @@
  * thing is to be tested. Before the first context. */
 void doubles_use(void);
 
-/* When no context lives: what is wrong with what the contexts did or left behind, and forgets it; NULL
- * when all is well. */
+/* When no context lives: what is wrong with what the contexts did or left behind; NULL when all is well. Resets
+ * the doubles, their settings too. */
 char const *doubles_complaint(void);
 
 /* From here on what is left behind is no complaint, and nothing is reset: contexts that a test could not close

@@ -1,5 +1,6 @@
 /* disk.c - see disk.h. */
 #include "base/disk.h"
+#include "base/again.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,21 +30,11 @@ int umem_change_space(int fd, int how, uint64_t from, uint64_t to) {
   return 0;
 }
 
-int umem_sync(int (*call)(int fd), int fd) {
-  int result;
-  do result = call(fd);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-
 /* What a disk keeps back for root is nobody else's. */
 int umem_free_on_disk(int fd, uint64_t *bytes) {
   struct statvfs disk;
-  int result;
-  do result = fstatvfs(fd, &disk);
-  while (result != 0 && errno == EINTR);
   *bytes = UINT64_MAX;
-  if (result != 0) return errno;
+  if (UMEM_AGAIN(fstatvfs(fd, &disk)) != 0) return errno;
   uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
   bool known = disk.f_blocks && disk.f_frsize && (disk.f_bfree || disk.f_bavail);
   if (known && __builtin_mul_overflow(blocks, (uint64_t)disk.f_frsize, bytes)) *bytes = UINT64_MAX;

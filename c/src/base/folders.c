@@ -5,6 +5,7 @@
  * opened, the way from there up to the root is looked at for one of the allowed folders, and the file is
  * opened in that very folder, without following a link. A link is followed here, in the same way. */
 #include "base/folders.h"
+#include "base/again.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,13 +38,7 @@ static bool is_listed(umemFolders const *allowed, umemFolder folder) {
   return false;
 }
 
-/* As openat of a folder; signals do not keep it from ending. */
-static int open_at(int at, char const *path) {
-  int fd;
-  do fd = openat(at, path, folder_flags);
-  while (fd < 0 && errno == EINTR);
-  return fd;
-}
+static int open_at(int at, char const *path) { return UMEM_AGAIN(openat(at, path, folder_flags)); }
 
 /* Whether the folder fd is one of the allowed, or below one. What cannot be looked at is not. */
 static bool is_inside(umemFolders const *allowed, int fd) {

@@ -2,7 +2,7 @@
  *
  * A child of fork has one thread; a mutex held by another thread of the parent would stay locked in
  * it for ever. Therefore fork waits for all umemLocks, newest first, and releases them on both sides.
- * The rule that makes this safe: whoever holds a lock and calls on takes only older ones (an adaptor
+ * The rule that makes this safe: a thread that holds a lock takes only older ones (an adaptor
  * is constructed after its upstream), and calls umemLock_init while holding none.
  */
 #ifndef UMEM_LOCK_H
@@ -34,8 +34,8 @@ void umemLock_acquire_global(void);
 void umemLock_release_global(void);
 void umemLock_wait_global(pthread_cond_t *condition); /* as umemLock_wait */
 
-/* How many forks lie between the process that loaded the library and this one: if an
- * answer differs from an earlier one, a parent process got the earlier one. */
+/* How many forks there were from the process that loaded the library to this one. If the number differs from
+ * an earlier one, a parent process got that. */
 unsigned umem_fork_count(void);
 
 #endif

@@ -3,6 +3,7 @@
  * A file without a name gets one by linkat, which cannot replace another file; rename can, but wants a name
  * to begin with. So a file that is to replace another gets a hidden name just before it is renamed. */
 #include "base/new_file.h"
+#include "base/again.h"
 #include "base/remove.h"
 
 #include <errno.h>
@@ -39,12 +40,8 @@ static void remove_hidden(umemNewFile *file) {
 
 /* ---- creation ---- */
 
-/* As openat; signals do not keep it from ending. */
 static int open_in(int folder, char const *name, int flags, mode_t permissions) {
-  int fd;
-  do fd = openat(folder, name, flags | O_RDWR | O_CLOEXEC, permissions);
-  while (fd < 0 && errno == EINTR);
-  return fd;
+  return UMEM_AGAIN(openat(folder, name, flags | O_RDWR | O_CLOEXEC, permissions));
 }
 
 static int create_hidden(umemNewFile *file, mode_t permissions) {

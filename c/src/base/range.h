@@ -63,7 +63,7 @@ bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size);
  * power of two, with nothing changed.
  * Deterministic good fit, at the low end of a free range. A class is one size below 32 granules, and
  * 1/32 of a power of two above. Tried in this order, always the one freed last first: the first range
- * of the request's own class, the first of the smallest class that surely fits, and when there is none
+ * of the request's own class, the first of the smallest class whose ranges all fit, and when there is none
  * up to 64 of the ranges that may fit by chance. */
 uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment);
 

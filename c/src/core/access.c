@@ -1,5 +1,6 @@
 /* access.c - see access.h. Only what is refused comes here. */
 #include "core/access.h"
+#include "core/status.h"
 #include "core/guard.h"
 
 bool umem_allows_slowly(umemVirtual *ctx, umemCapability access) {
@@ -11,22 +12,16 @@ bool umem_allows_slowly(umemVirtual *ctx, umemCapability access) {
   umem_get_info(ctx, &info);
   umemAttempt_end(&forgotten);
   if (*info.name)
-    umemVirtual_fail(ctx, umemNotSupportedError, "%s \"%s\" is not %s", kind, info.name, can_not);
-  else
-    umemVirtual_fail(ctx, umemNotSupportedError, "this %s is not %s", kind, can_not);
-  return false;
+    return UMEM_FAIL(ctx, umemNotSupportedError, "%s \"%s\" is not %s", kind, info.name, can_not);
+  return UMEM_FAIL(ctx, umemNotSupportedError, "this %s is not %s", kind, can_not);
 }
 
 bool umem_validate_slowly(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access) {
-  if (adr == umem_null_of(ctx)) {
-    umemVirtual_fail(ctx, umemValueError, "the address in %s is null", umem_get_device_name(ctx));
-    return false;
-  }
-  if (adr > UINTPTR_MAX - nbytes) {
-    umemVirtual_fail(ctx, umemValueError, "%zu bytes at %ju exceed the address space of %s", nbytes,
+  if (adr == umem_null_of(ctx))
+    return UMEM_FAIL(ctx, umemValueError, "the address in %s is null", umem_get_device_name(ctx));
+  if (adr > UINTPTR_MAX - nbytes)
+    return UMEM_FAIL(ctx, umemValueError, "%zu bytes at %ju exceed the address space of %s", nbytes,
                      (uintmax_t)adr, umem_get_device_name(ctx));
-    return false;
-  }
   return umem_allows(ctx, access);
 }
 
@@ -34,9 +29,8 @@ static bool within(void *ctx, size_t size, size_t nbytes) {
   umemVirtual *self = umem_guard(ctx);
   if (!self) return false;
   if (nbytes <= size) return true;
-  umemVirtual_fail(self, umemIndexError, "%zu bytes exceed the %zu bytes given of %s", nbytes, size,
+  return UMEM_FAIL(self, umemIndexError, "%zu bytes exceed the %zu bytes given of %s", nbytes, size,
                    umem_get_device_name(self));
-  return false;
 }
 
 bool umem_both_within(void *src, size_t src_size, void *dst, size_t dst_size, size_t nbytes) {

@@ -1,4 +1,5 @@
 /* connect.c - paired addresses and their syncs. */
+#include "core/status.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/access.h"
@@ -20,8 +21,7 @@ static bool suffices(uintptr_t adr, size_t alignment) { return !(adr & (alignmen
 static bool valid_alignment(umemVirtual *dst, size_t *alignment) {
   if (!*alignment) *alignment = 1;
   if (umem_is_power_of_two(*alignment)) return true;
-  umemVirtual_fail(dst, umemValueError, "alignment %zu is not a power of two", *alignment);
-  return false;
+  return UMEM_FAIL(dst, umemValueError, "alignment %zu is not a power of two", *alignment);
 }
 
 uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,

@@ -39,13 +39,11 @@ void umem_construct(umemVirtual *ctx, umemKind const *kind, void *host) {
 }
 
 /* Leaves what umem_null, the name and the status need, and nothing that could be called. */
-static void close_base(umemVirtual *ctx) {
+void umem_construct_failed(umemVirtual *ctx) {
   ctx->vptr = NULL;
   ctx->host = NULL;
   ctx->capabilities &= umemOffsets;
 }
-
-void umem_construct_failed(umemVirtual *ctx) { close_base(ctx); }
 
 void umem_dtor(void *ctx) {
   UMEM_ENTER();
@@ -53,6 +51,6 @@ void umem_dtor(void *ctx) {
   if (!self || !self->vptr || !umem_guard(self)) return;
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);
-  close_base(self);
+  umem_construct_failed(self);
   self->vtbl_size = 0; /* distinguishes destructed contexts from those whose constructor failed */
 }

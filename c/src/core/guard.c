@@ -17,16 +17,12 @@ umemVirtual *umem_guard_slowly(void const *ctx) {
     umem_defer_cancel();
     return self;
   }
-  if (!self) {
-    umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-    return NULL;
-  }
-  if (self->vptr) {
-    umemVirtual_fail(self, umemValueError,
-                     "a context must not be copied or moved: this %s was constructed elsewhere",
-                     umem_get_device_name(self));
-    return NULL;
-  }
+  if (!self) return UMEM_FAIL_NULL(NULL, umemValueError, "the context is NULL");
+  if (self->vptr)
+    return UMEM_FAIL_NULL(
+        self, umemValueError,
+        "a context must not be copied or moved: this %s was constructed elsewhere",
+        umem_get_device_name(self));
   umemStatusType known = umem_get_status(self);
   if (known == umemOK || !self->vtbl_size) {
     umemVirtual_fail(self, umemValueError, "the context is not constructed: zeroed or destructed");

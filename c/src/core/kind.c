@@ -1,5 +1,6 @@
 /* kind.c - see kind.h. */
 #include "core/kind.h"
+#include "core/status.h"
 #include "base/number.h"
 #include "core/guard.h"
 
@@ -8,9 +9,8 @@
 umemVirtual *umemKind_check(void *ctx, umemKind const *kind) {
   umemVirtual *self = umem_guard(ctx);
   if (!self || self->vptr == kind->scheme.vtbl) return self;
-  umemVirtual_fail(self, umemTypeError, "this %s is no umem%s", umem_get_device_name(self),
-                   kind->label);
-  return NULL;
+  return UMEM_FAIL_NULL(self, umemTypeError, "this %s is no umem%s", umem_get_device_name(self),
+                        kind->label);
 }
 
 /* ---- options of names ---- */
@@ -48,11 +48,9 @@ bool umemKind_read(umemKind const *kind, umemOptionValue const *given, void *opt
   for (size_t i = 0; i < kind->scheme.option_count; i++) {
     umemOption const *option = &kind->scheme.options[i];
     if (!given[i].given || !option->reserved[width]) continue;
-    if (option->reserved[not_zero] && !given[i].number) {
-      umemVirtual_fail(NULL, umemValueError, "%s=0 is of no use: without %s it is the default",
+    if (option->reserved[not_zero] && !given[i].number)
+      return UMEM_FAIL(NULL, umemValueError, "%s=0 is of no use: without %s it is the default",
                        option->name, option->name);
-      return false;
-    }
     store(option, &given[i], (char *)options + option->reserved[at]);
   }
   return true;

@@ -45,19 +45,16 @@ umemVirtual *umemKind_check(void *ctx, umemKind const *kind);
 /* An option whose value goes to a member of the struct of options; reserved says to which. A number that the
  * member cannot hold becomes the largest that it can. */
 #define UMEM_OPTION(type, member, text, what, description)                                         \
-  {                                                                                                \
-    .name = text, .kind = what, .help = description, .reserved = {                                 \
-      offsetof(type, member),                                                                      \
-      sizeof(((type *)0)->member)                                                                  \
-    }                                                                                              \
-  }
+  UMEM_OPTION_OR_0(type, member, text, what, description, false)
 /* The same where the constructor takes 0 for the default, so that a name must not give it. */
 #define UMEM_OPTION_NOT_0(type, member, text, what, description)                                   \
+  UMEM_OPTION_OR_0(type, member, text, what, description, true)
+#define UMEM_OPTION_OR_0(type, member, text, what, description, not_zero)                          \
   {                                                                                                \
     .name = text, .kind = what, .help = description, .reserved = {                                 \
       offsetof(type, member),                                                                      \
       sizeof(((type *)0)->member),                                                                 \
-      true                                                                                         \
+      not_zero                                                                                     \
     }                                                                                              \
   }
 

@@ -8,14 +8,14 @@
 
 #include "core/guard.h"
 
-/* What ctx decorates. NULL where that is nothing; NULL, and records a status, where it was destructed. */
+/* The upstream of ctx. NULL where it has none; NULL, and records a status, where that was destructed. */
 static inline umemVirtual *umem_upstream_of(umemVirtual *ctx) {
   umemVirtual *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
   umemVirtual *upstream = slot ? slot(ctx) : NULL;
   return upstream ? umem_guard(upstream) : NULL;
 }
 
-/* The innermost layer of ctx; ctx itself where it decorates no other. Records a failure, and stops, at an
+/* The innermost layer of ctx; ctx itself where it has no upstream. Records a failure, and stops, at an
  * upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 

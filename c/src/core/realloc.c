@@ -1,5 +1,6 @@
 /* realloc.c - dispatch of realloc, and its default. */
 #include "core/realloc.h"
+#include "core/status.h"
 #include "base/thread.h"
 #include "base/number.h"
 #include "core/enter.h"
@@ -12,10 +13,9 @@
 
 bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_size) {
   if (old_size <= size) return true;
-  umemVirtual_fail(ctx, umemValueError,
+  return UMEM_FAIL(ctx, umemValueError,
                    "old_size is %zu, but the block at %ju of %s has at most %ju bytes", old_size,
                    (uintmax_t)adr, umem_get_device_name(ctx), (uintmax_t)size);
-  return false;
 }
 
 /* With probe the last of the old_size bytes is read first, where the copy does not reach that far: contexts

@@ -1,5 +1,6 @@
 /* sized.c - see sized.h. */
 #include "core/sized.h"
+#include "core/status.h"
 
 #include <string.h>
 #include <umem/base.h>
@@ -8,12 +9,10 @@ bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given,
   size_t size;
   if (!given) return true;
   memcpy(&size, given, sizeof size);
-  if (size < sizeof size) {
-    umemVirtual_fail(ctx, umemValueError,
+  if (size < sizeof size)
+    return UMEM_FAIL(ctx, umemValueError,
                      "the size in the %s is %zu, too small: set it to sizeof(%s)", type, size,
                      type);
-    return false;
-  }
   memcpy(full, given, size < full_size ? size : full_size);
   memcpy(full, &full_size, sizeof full_size);
   return true;
@@ -25,11 +24,9 @@ bool umem_can_write_sized(void *ctx, void const *out, size_t least, char const *
   if (out) memcpy(&size, out, sizeof size);
   if (out && size >= least) return true;
   if (out)
-    umemVirtual_fail(ctx, umemValueError, "%s->size is %zu: set it to sizeof(%s) before the call",
+    return UMEM_FAIL(ctx, umemValueError, "%s->size is %zu: set it to sizeof(%s) before the call",
                      argument, size, type);
-  else
-    umemVirtual_fail(ctx, umemValueError, "%s is NULL", argument);
-  return false;
+  return UMEM_FAIL(ctx, umemValueError, "%s is NULL", argument);
 }
 
 void umem_write_sized(void *out, void const *full, size_t full_size) {

@@ -185,16 +185,11 @@ umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *form
 
 /* ---- adaptors ---- */
 
-static umemVirtual *below(umemVirtual *ctx) {
-  umemVirtual *(*upstream)(umemVirtual *) = ctx->vptr ? UMEM_SLOT(ctx, upstream) : NULL;
-  return upstream ? upstream(ctx) : NULL;
-}
-
 /* Whether ctx stands on other: is above it in a stack, or takes its buffers from it. A failure of no context
  * (NULL) counts as one below. */
 static bool stands_on(umemVirtual *ctx, void const *other) {
   if (!other || other == ctx->host) return true;
-  for (umemVirtual *layer = below(ctx); layer; layer = below(layer))
+  for (umemVirtual *layer = umem_below(ctx); layer; layer = umem_below(layer))
     if (layer == other) return true;
   return false;
 }
@@ -212,7 +207,7 @@ umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
 
 umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before) {
   if (umem_thread.failures == before) return umemOK;
-  umemVirtual *layer = ctx && ctx != from ? below(ctx) : NULL;
+  umemVirtual *layer = ctx && ctx != from ? umem_below(ctx) : NULL;
   if (layer) umem_adopt_from(from, layer, before);
   return umemVirtual_adopt(ctx, before);
 }
@@ -223,7 +218,8 @@ static void adopt_held(umemAttempt const *attempt) {
     if (umem_thread.attempt->ctx == attempt->ctx) umem_thread.attempt->adopter = attempt->adopter;
     return;
   }
-  for (umemVirtual *layer = attempt->adopter; layer && layer != attempt->ctx; layer = below(layer))
+  for (umemVirtual *layer = attempt->adopter; layer && layer != attempt->ctx;
+       layer = umem_below(layer))
     note_on_context(layer, attempt->type, attempt->text);
 }
 

@@ -4,6 +4,11 @@
 
 #include <umem/base.h>
 
+/* umemVirtual_fail as an expression, for functions that return whether they have succeeded, and for those that
+ * return a pointer. */
+#define UMEM_FAIL(...) (umemVirtual_fail(__VA_ARGS__), false)
+#define UMEM_FAIL_NULL(...) (umemVirtual_fail(__VA_ARGS__), NULL)
+
 /* Copies what was recorded on ctx to text, UMEM_MESSAGE_SIZE bytes. Unlike umem_get_message it uses up
  * none of the texts that were handed out to the program. */
 void umem_copy_message(umemVirtual const *ctx, char *text);

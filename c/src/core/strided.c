@@ -2,6 +2,7 @@
  *
  * A layout is first brought into a normal form that makes it as short as it can be, and is offered to
  * the contexts in that form. items.c copies what no context does by itself. */
+#include "core/status.h"
 #include "core/access.h"
 #include "base/thread.h"
 #include "core/enter.h"
@@ -12,20 +13,14 @@
 
 /* Whether the layout makes sense by itself; false with a status otherwise. */
 static bool check_layout(umemVirtual *src, umemLayout const *layout) {
-  if (!layout || layout->size < sizeof(umemLayout)) {
-    umemVirtual_fail(src, umemValueError, "the layout is %s",
+  if (!layout || layout->size < sizeof(umemLayout))
+    return UMEM_FAIL(src, umemValueError, "the layout is %s",
                      layout ? "too small: set its size to sizeof(umemLayout)" : "NULL");
-    return false;
-  }
-  if (layout->rank < 0 || layout->rank > UMEM_MAX_RANK) {
-    umemVirtual_fail(src, umemValueError, "rank %d is not in 0 ... %d", layout->rank,
+  if (layout->rank < 0 || layout->rank > UMEM_MAX_RANK)
+    return UMEM_FAIL(src, umemValueError, "rank %d is not in 0 ... %d", layout->rank,
                      UMEM_MAX_RANK);
-    return false;
-  }
-  if (layout->rank && !layout->extents) {
-    umemVirtual_fail(src, umemValueError, "the layout of rank %d has no extents", layout->rank);
-    return false;
-  }
+  if (layout->rank && !layout->extents)
+    return UMEM_FAIL(src, umemValueError, "the layout of rank %d has no extents", layout->rank);
   return true;
 }
 
@@ -43,11 +38,9 @@ static bool check_side(umemVirtual *ctx, uintptr_t adr, umemLayout const *layout
   bool sane = umem_c_strides(layout->item_size, layout->rank, layout->extents, dense) &&
               umem_span_of(layout->item_size, layout->rank, layout->extents,
                            strides ? strides : dense, &span);
-  if (!sane || (span.low < 0 && adr < (uintptr_t)-span.low)) {
-    umemVirtual_fail(ctx, umemValueError, "the items leave the address space of %s",
+  if (!sane || (span.low < 0 && adr < (uintptr_t)-span.low))
+    return UMEM_FAIL(ctx, umemValueError, "the items leave the address space of %s",
                      umem_get_device_name(ctx));
-    return false;
-  }
   if (adr == umem_null_of(ctx)) return umem_validate(ctx, adr, 0, access);
   return umem_validate(ctx, adr + (uintptr_t)span.low, (size_t)(span.high - span.low), access);
 }

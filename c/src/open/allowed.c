@@ -8,30 +8,21 @@
 
 /* ---- names ---- */
 
-static bool has_word(char const *words, char const *word) {
-  size_t length = strlen(word);
-  while (*(words += strspn(words, " "))) {
-    size_t next = strcspn(words, " ");
-    if (next == length && !strncmp(words, word, length)) return true;
-    words += next;
-  }
-  return false;
-}
-
-/* Schemes of the program open what they want: with folders they have to be allowed by name. */
+/* A scheme of the program can open any file. So if folders limit the files, the caller must allow that scheme
+ * by name. */
 static bool allows_scheme(umemAllowed const *allowed, umemScheme const *scheme) {
   bool known = umem_is_own_scheme(scheme) || !allowed->limits_files;
-  if (allowed->schemes ? has_word(allowed->schemes, scheme->name) : known) return true;
-  umemVirtual_fail(NULL, umemValueError, "the scheme \"%s\" is not allowed here", scheme->name);
-  return false;
+  if (allowed->schemes ? umem_word_index(allowed->schemes, scheme->name, strlen(scheme->name)) >= 0
+                       : known)
+    return true;
+  return UMEM_FAIL(NULL, umemValueError, "the scheme \"%s\" is not allowed here", scheme->name);
 }
 
 static bool allows_path(umemAllowed const *allowed, umemOptionValue const *value) {
   if (!allowed->limits_files || !value->given) return true;
   if (!umemFolders_refuse(&allowed->folders, value->text)) return true;
-  umemVirtual_fail(NULL, umemValueError, "\"%.200s\" is not in a folder that is allowed here",
+  return UMEM_FAIL(NULL, umemValueError, "\"%.200s\" is not in a folder that is allowed here",
                    value->text);
-  return false;
 }
 
 static bool allows_layer(umemAllowed const *allowed, umemNameLayer const *layer) {
@@ -52,9 +43,8 @@ static bool read_folder(umemAllowed *allowed, char const *path) {
   char words[128];
   int error = umemFolders_add(&allowed->folders, path);
   if (!error) return true;
-  umemVirtual_fail(NULL, umemIOError, "cannot open the folder \"%.200s\": %s", path ? path : "NULL",
+  return UMEM_FAIL(NULL, umemIOError, "cannot open the folder \"%.200s\": %s", path ? path : "NULL",
                    umem_system_words(error, words, sizeof words));
-  return false;
 }
 
 bool umemAllowed_read(umemAllowed *allowed, umemOpenOptions const *options) {
@@ -65,10 +55,8 @@ bool umemAllowed_read(umemAllowed *allowed, umemOpenOptions const *options) {
   allowed->limits_files = full.folders != NULL;
   if (!full.folders || !full.folder_count) return true;
   allowed->folders.list = calloc(full.folder_count, sizeof *allowed->folders.list);
-  if (!allowed->folders.list) {
-    umemVirtual_fail(NULL, umemMemoryError, "no memory for %zu folders", full.folder_count);
-    return false;
-  }
+  if (!allowed->folders.list)
+    return UMEM_FAIL(NULL, umemMemoryError, "no memory for %zu folders", full.folder_count);
   for (size_t i = 0; i < full.folder_count; i++)
     if (!read_folder(allowed, full.folders[i])) return false;
   return true;
@@ -77,7 +65,7 @@ bool umemAllowed_read(umemAllowed *allowed, umemOpenOptions const *options) {
 bool umemAllowed_begin(umemAllowed *allowed, umemName const *name) {
   for (size_t i = 0; i < name->count; i++)
     if (!allows_layer(allowed, &name->layers[i])) return false;
-  if (allowed->limits_files) umemFolders_hold(&allowed->folders); /* else what holds goes on */
+  if (allowed->limits_files) umemFolders_hold(&allowed->folders); /* else an outer limit stays */
   return true;
 }
 

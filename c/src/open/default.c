@@ -3,6 +3,7 @@
  * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread claims
  * the right to open, and others who need it wait. The claim names the process, because a child of fork
  * would wait for ever for a thread of its parent. */
+#include "core/status.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/enter.h"
@@ -142,10 +143,9 @@ static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, i
 
 /* The library's own default of slot, which it opens if nobody has; device -1: of the process. */
 static umemOpened *open_own(Slot *slot, int device) {
-  if (claiming) {
-    umemVirtual_fail(NULL, umemValueError, "the default context is being opened by this thread");
-    return NULL;
-  }
+  if (claiming)
+    return UMEM_FAIL_NULL(NULL, umemValueError,
+                          "the default context is being opened by this thread");
   UMEM_NAME(name);
   if (!name) return NULL;
   umemAttempt attempt;
@@ -200,9 +200,8 @@ static umemStatusType set_in(Slot *slot, void *ctx) {
 /* The slot of the device; NULL with a status for a number that has none. */
 static Slot *slot_of(int device) {
   if (device >= 0 && device < UMEM_DEFAULT_DEVICES) return &slots[1 + device];
-  umemVirtual_fail(NULL, umemValueError, "device %d: right would be 0 to %d", device,
-                   UMEM_DEFAULT_DEVICES - 1);
-  return NULL;
+  return UMEM_FAIL_NULL(NULL, umemValueError, "device %d: right would be 0 to %d", device,
+                        UMEM_DEFAULT_DEVICES - 1);
 }
 
 void *umem_default(void) {

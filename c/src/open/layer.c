@@ -1,4 +1,5 @@
 /* layer.c - finds a layer of a stack by its kind. */
+#include "core/status.h"
 #include "open/kinds.h"
 #include "base/thread.h"
 #include "core/enter.h"
@@ -9,16 +10,13 @@ static struct umemVtbl const *table_of(umemVirtual *ctx, char const *name) {
   umemNames known = {"", 0};
   umemScheme const *scheme = name ? umem_find_named(name) : NULL;
   if (scheme && scheme->vtbl) return scheme->vtbl;
-  if (scheme) {
-    umemVirtual_fail(ctx, umemValueError,
-                     "the scheme \"%.60s\" names no method table by which to find its contexts",
-                     name);
-    return NULL;
-  }
+  if (scheme)
+    return UMEM_FAIL_NULL(
+        ctx, umemValueError,
+        "the scheme \"%.60s\" names no method table by which to find its contexts", name);
   umemNames_add_kinds(&known);
-  umemVirtual_fail(ctx, umemValueError, "\"%.60s\" is no kind of context; there are %s",
-                   name ? name : "NULL", known.text);
-  return NULL;
+  return UMEM_FAIL_NULL(ctx, umemValueError, "\"%.60s\" is no kind of context; there are %s",
+                        name ? name : "NULL", known.text);
 }
 
 /* "Pool over Host" */
@@ -37,6 +35,6 @@ void *umem_find_layer(void *ctx, char const *kind) {
   if (umemVirtual_adopt(self, before) != umemOK) return NULL;
   umemNames stack = {"", 0};
   describe(self, &stack);
-  umemVirtual_fail(self, umemValueError, "there is no \"%s\" in this stack: %s", kind, stack.text);
-  return NULL;
+  return UMEM_FAIL_NULL(self, umemValueError, "there is no \"%s\" in this stack: %s", kind,
+                        stack.text);
 }

@@ -1,23 +1,14 @@
 /* name.c - takes a name apart: layers, place, options. A message about what is wrong also says what would be
  * right. */
 #include "open/name.h"
+#include "core/status.h"
+#include "core/status.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool fail(char const *format, ...) UMEM_PRINTF(1, 2);
-
-/* Always false. */
-static bool fail(char const *format, ...) {
-  char text[UMEM_MESSAGE_SIZE];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  umemVirtual_fail(NULL, umemValueError, "%s", text);
-  return false;
-}
+/* Records what is wrong on the thread. False. */
+#define FAIL(...) UMEM_FAIL(NULL, umemValueError, __VA_ARGS__)
 
 /* Ends text at the first separator and returns what follows; NULL where there is none. */
 static char *cut(char *text, char separator) {
@@ -34,9 +25,9 @@ static bool unknown_scheme(char const *text) {
   umemKind const *kind = umem_find_kind(text);
   umemNames_add_schemes(&schemes);
   if (kind)
-    return fail("\"%.60s\" is no scheme, only umem%s_ctor makes it; there are %s", text,
+    return FAIL("\"%.60s\" is no scheme, only umem%s_ctor makes it; there are %s", text,
                 kind->label, schemes.text);
-  return fail("\"%.60s\" is no scheme; there are %s", text, schemes.text);
+  return FAIL("\"%.60s\" is no scheme; there are %s", text, schemes.text);
 }
 
 /* Only the innermost layer is no adaptor. */
@@ -45,10 +36,10 @@ static bool layers_fit(umemName const *name) {
     umemScheme const *scheme = name->layers[i].scheme;
     bool innermost = i + 1 == name->count;
     if (innermost && scheme->decorates)
-      return fail("\"%s\" goes over another context: right would be \"%s+host:\"", scheme->name,
+      return FAIL("\"%s\" goes over another context: right would be \"%s+host:\"", scheme->name,
                   scheme->name);
     if (!innermost && !scheme->decorates)
-      return fail("\"%s\" goes over no other context: only the last scheme before \":\" can be "
+      return FAIL("\"%s\" goes over no other context: only the last scheme before \":\" can be "
                   "it",
                   scheme->name);
   }
@@ -59,9 +50,9 @@ static bool parse_layers(umemName *name, char *layers) {
   for (char *next; layers; layers = next) {
     next = cut(layers, '+');
     if (!*layers)
-      return fail("a scheme is empty: right would be one before each \"+\" and before \":\", as in "
+      return FAIL("a scheme is empty: right would be one before each \"+\" and before \":\", as in "
                   "\"pool+host:\"");
-    if (name->count == umemNameLayers) return fail("there are more than %d layers", umemNameLayers);
+    if (name->count == umemNameLayers) return FAIL("there are more than %d layers", umemNameLayers);
     umemScheme const *scheme = umem_find_scheme(layers);
     if (!scheme) return unknown_scheme(layers);
     name->layers[name->count++].scheme = scheme;
@@ -75,11 +66,11 @@ static bool parse_place(umemNameLayer *layer, char *text) {
   char label[64], right[UMEM_MESSAGE_SIZE];
   if (!place)
     return !*text ||
-           fail("\"%s:\" takes nothing after \":\", but there is \"%.60s\"", scheme->name, text);
+           FAIL("\"%s:\" takes nothing after \":\", but there is \"%.60s\"", scheme->name, text);
   snprintf(label, sizeof label, "the %.20s of \"%s:\"", place->name, scheme->name);
   if (*text) return umemName_value(place, label, text, &layer->place);
   return !place->required ||
-         fail("%s is missing: right would be %s", label, umemName_right(place, right));
+         FAIL("%s is missing: right would be %s", label, umemName_right(place, right));
 }
 
 /* ---- which option is meant ---- */
@@ -126,8 +117,8 @@ static bool unknown_option(umemName const *name, char const *key) {
     for (size_t k = 0; k < scheme->option_count; k++)
       list_key(&list, name, &name->layers[i], &scheme->options[k]);
   }
-  if (!list.used) return fail("there is no option \"%.60s\": these layers have none", key);
-  return fail("there is no option \"%.60s\"; these layers have %s", key, list.text);
+  if (!list.used) return FAIL("there is no option \"%.60s\": these layers have none", key);
+  return FAIL("there is no option \"%.60s\"; these layers have %s", key, list.text);
 }
 
 typedef struct Meant {
@@ -160,7 +151,7 @@ static bool find_option(umemName *name, char const *key, Meant *meant) {
       find_in_layer(name, &name->layers[i], dot ? dot + 1 : key, meant);
   if (!meant->count) return unknown_option(name, key);
   return meant->count == 1 ||
-         fail("the option \"%.60s\" could be any of %s: name one", key, meant->keys.text);
+         FAIL("the option \"%.60s\" could be any of %s: name one", key, meant->keys.text);
 }
 
 /* ---- options ---- */
@@ -168,16 +159,16 @@ static bool find_option(umemName *name, char const *key, Meant *meant) {
 static bool parse_option(umemName *name, char *key) {
   Meant meant = {NULL, 0, 0, {"", 0}};
   char label[80], right[UMEM_MESSAGE_SIZE];
-  if (!*key) return fail("an option is empty: right would be KEY=VALUE after \"?\" and each \"&\"");
+  if (!*key) return FAIL("an option is empty: right would be KEY=VALUE after \"?\" and each \"&\"");
   char *text = cut(key, '=');
   if (!find_option(name, key, &meant)) return false;
   umemOption const *option = &meant.layer->scheme->options[meant.index];
   umemOptionValue *value = &meant.layer->options[meant.index];
   snprintf(label, sizeof label, "the option \"%.60s\"", key);
   if (!text)
-    return fail("%s has no value: right would be \"=\" and %s", label,
+    return FAIL("%s has no value: right would be \"=\" and %s", label,
                 umemName_right(option, right));
-  if (value->given) return fail("%s is given twice", label);
+  if (value->given) return FAIL("%s is given twice", label);
   return umemName_value(option, label, text, value);
 }
 
@@ -190,7 +181,7 @@ static bool none_is_missing(umemName const *name) {
       if (!option->required || layer->options[k].given) continue;
       umemNames list = {"", 0};
       list_key(&list, name, layer, option);
-      return fail("the option \"%s\" is missing: right would be %s", list.text,
+      return FAIL("the option \"%s\" is missing: right would be %s", list.text,
                   umemName_right(option, right));
     }
   }
@@ -200,14 +191,14 @@ static bool none_is_missing(umemName const *name) {
 /* ---- the whole ---- */
 
 bool umemName_parse(umemName *name, char const *text) {
-  if (!text) return fail("the name is NULL");
+  if (!text) return FAIL("the name is NULL");
   size_t length = strnlen(text, sizeof name->text);
-  if (length == sizeof name->text) return fail("the name is longer than %zu bytes", length - 1);
+  if (length == sizeof name->text) return FAIL("the name is longer than %zu bytes", length - 1);
   memset(name, 0, offsetof(umemName, text));
   memcpy(name->text, text, length + 1);
   char *place = cut(name->text, ':');
   if (!place)
-    return fail("\"%.60s\" has no \":\", which ends the schemes, as in \"host:\" and "
+    return FAIL("\"%.60s\" has no \":\", which ends the schemes, as in \"host:\" and "
                 "\"pool+cuda:0\"",
                 text);
   char *option = cut(place, '?');

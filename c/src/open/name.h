@@ -39,6 +39,9 @@ char const *umemName_layer(umemName const *name, size_t index, char *text);
 bool umemName_value(umemOption const *option, char const *label, char *text,
                     umemOptionValue *value);
 
+/* The index of a word, text of length bytes, in words, which are separated by spaces; -1 if it is not there. */
+int umem_word_index(char const *words, char const *text, size_t length);
+
 /* What would be right for option, in words. buffer: UMEM_MESSAGE_SIZE bytes, for the text. */
 char const *umemName_right(umemOption const *option, char *buffer);
 

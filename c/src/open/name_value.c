@@ -1,16 +1,17 @@
-/* name_value.c - what stands after ":" and "=" in a name: percent signs, numbers, sizes, words. */
+/* name_value.c - reads the values of places and options: percent signs, numbers, sizes, words. */
+#include "core/status.h"
 #include "open/name.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Each stands for 1024 times the one before. */
+/* Each unit is 1024 times the one before. */
 static char const size_units[] = "KMGT";
 
 /* ---- what would be right ---- */
 
-/* "r, w+" of "r w+". */
+/* Writes the words "r w+" as "r, w+". */
 static void list_words(char const *words, char *text, size_t size) {
   size_t used = 0;
   for (; *words && used + 3 < size; words++) {
@@ -44,7 +45,7 @@ char const *umemName_right(umemOption const *option, char *buffer) {
   return buffer;
 }
 
-/* Whether text is digits and a unit, however large. */
+/* Whether text is a size: digits and a unit. The number may be too large. */
 static bool is_size(char const *text) {
   size_t digits = strspn(text, "0123456789");
   char const *unit = text + digits;
@@ -54,13 +55,11 @@ static bool is_size(char const *text) {
 static bool refuse(umemOption const *option, char const *label, char const *text) {
   char buffer[UMEM_MESSAGE_SIZE];
   if (option->kind == umemSizeOption && is_size(text))
-    umemVirtual_fail(NULL, umemValueError,
+    return UMEM_FAIL(NULL, umemValueError,
                      "%s is \"%.60s\": that is more bytes than this machine can address", label,
                      text);
-  else
-    umemVirtual_fail(NULL, umemValueError, "%s is \"%.60s\": right would be %s", label, text,
-                     umemName_right(option, buffer));
-  return false;
+  return UMEM_FAIL(NULL, umemValueError, "%s is \"%.60s\": right would be %s", label, text,
+                   umemName_right(option, buffer));
 }
 
 /* ---- percent signs ---- */
@@ -80,14 +79,12 @@ static bool decode(char const *label, char *text) {
       continue;
     }
     int high = digit_of(from[1]), low = high < 0 ? -1 : digit_of(from[2]);
-    if (low < 0 || (!high && !low)) {
-      umemVirtual_fail(
+    if (low < 0 || (!high && !low))
+      return UMEM_FAIL(
           NULL, umemValueError,
           "%s has \"%.3s\": after \"%%\" stand two hexadecimal digits, not both 0; the "
           "character itself is \"%%25\"",
           label, from);
-      return false;
-    }
     *to = (char)(high * 16 + low);
     from += 2;
   }
@@ -97,7 +94,8 @@ static bool decode(char const *label, char *text) {
 
 /* ---- numbers ---- */
 
-/* The digits at *text, which is moved behind them. False without any, or beyond 64 bits. */
+/* Reads the digits at *text and moves *text behind them. False if there are none, or the number exceeds 64
+ * bits. */
 static bool read_digits(char const **text, uint64_t *number) {
   char const *begin = *text;
   for (*number = 0; **text >= '0' && **text <= '9'; ++*text)
@@ -121,7 +119,7 @@ static bool read_size(char const *text, uint64_t *bytes) {
   return true;
 }
 
-/* Digits, and behind a point more of them. Not strtod, whose point depends on the locale. */
+/* Reads digits, and digits after a point. strtod will not do: its point depends on the locale. */
 static bool read_share(char const *text, double *share) {
   uint64_t whole;
   if (!read_digits(&text, &whole)) return false;
@@ -137,8 +135,7 @@ static bool read_share(char const *text, double *share) {
 
 /* ---- words ---- */
 
-/* The index of the word text, of length bytes, in words; -1 where it is none. */
-static int word_index(char const *words, char const *text, size_t length) {
+int umem_word_index(char const *words, char const *text, size_t length) {
   for (int index = 0;; index++) {
     size_t have = strcspn(words, " ");
     if (have == length && !memcmp(words, text, length)) return index;
@@ -148,7 +145,7 @@ static int word_index(char const *words, char const *text, size_t length) {
 }
 
 static bool read_word(char const *words, char const *text, uint64_t *number) {
-  int index = word_index(words, text, strlen(text));
+  int index = umem_word_index(words, text, strlen(text));
   *number = (uint64_t)(index < 0 ? 0 : index);
   return index >= 0;
 }
@@ -156,7 +153,7 @@ static bool read_word(char const *words, char const *text, uint64_t *number) {
 static bool read_words(char const *words, char const *text, uint64_t *bits) {
   for (*bits = 0;; text++) {
     size_t length = strcspn(text, ",");
-    int index = word_index(words, text, length);
+    int index = umem_word_index(words, text, length);
     if (index < 0) return false;
     *bits |= UINT64_C(1) << index;
     text += length;

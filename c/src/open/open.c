@@ -4,6 +4,7 @@
  * way, whoever wrote the scheme. Failures are recorded on the thread alone, because the context that failed is
  * freed before anybody could look at it. */
 #include "open/open.h"
+#include "core/status.h"
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
@@ -32,10 +33,8 @@ static size_t size_of_all(umemName const *name) {
 static umemOpened *make_room(umemName const *name) {
   size_t size = size_of_all(name);
   umemOpened *opened = size ? calloc(1, size) : NULL;
-  if (!opened) {
-    umemVirtual_fail(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
-    return NULL;
-  }
+  if (!opened)
+    return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
   opened->count = name->count;
   opened->forks = umem_fork_count();
   char *place = (char *)(opened + 1);
@@ -61,14 +60,14 @@ char const *umemOpened_reason(umemAttempt const *attempt) {
   return attempt->text + (said ? length + 2 : 0);
 }
 
-/* Records on the thread why the index-th layer failed; with several layers the message names it. */
-static void record_layer(umemAttempt const *attempt, umemName const *name, size_t index) {
+/* Records on the thread why the index-th layer failed; with several layers the message names it.
+ * Returns false. */
+static bool record_layer(umemAttempt const *attempt, umemName const *name, size_t index) {
   char layer[UMEM_LAYER_NAME];
   char const *reason = umemOpened_reason(attempt);
   if (name->count > 1)
-    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", umemName_layer(name, index, layer), reason);
-  else
-    umemVirtual_fail(NULL, attempt->type, "%s", reason);
+    return UMEM_FAIL(NULL, attempt->type, "\"%s\": %s", umemName_layer(name, index, layer), reason);
+  return UMEM_FAIL(NULL, attempt->type, "%s", reason);
 }
 
 /* Forgets failures of the destructors: they must not hide why they are called. */
@@ -99,12 +98,9 @@ static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umem
   }
   umem_dtor(ctx);
   umemAttempt_end(&attempt);
-  if (umemAttempt_failed(&attempt))
-    record_layer(&attempt, name, index);
-  else
-    umemVirtual_fail(NULL, status == umemOK ? umemValueError : status,
-                     "the scheme \"%s\" has constructed nothing", scheme->name);
-  return false;
+  if (umemAttempt_failed(&attempt)) return record_layer(&attempt, name, index);
+  return UMEM_FAIL(NULL, status == umemOK ? umemValueError : status,
+                   "the scheme \"%s\" has constructed nothing", scheme->name);
 }
 
 /* Each layer carries out what it has held back, the innermost last: umem empties a file when nothing else can
@@ -118,11 +114,8 @@ static bool commit(umemName const *name, umemOpened *opened) {
     umemStatusType status = scheme->commit(opened->layers[i], scheme->user);
     umemAttempt_end(&attempt);
     if (status == umemOK) continue;
-    if (umemAttempt_failed(&attempt))
-      record_layer(&attempt, name, i);
-    else
-      umemVirtual_fail(NULL, status, "the scheme \"%s\" has not committed", scheme->name);
-    return false;
+    if (umemAttempt_failed(&attempt)) return record_layer(&attempt, name, i);
+    return UMEM_FAIL(NULL, status, "the scheme \"%s\" has not committed", scheme->name);
   }
   return true;
 }

@@ -1,7 +1,7 @@
 /* file.c - arrays in a file, read and written by calls.
  *
  * Addresses are the offsets of the engine in store.h, whose UMEM_STORE_NONE is the null of a
- * context with umemOffsets. Nothing but the translation of slots stands here. */
+ * context with umemOffsets. The methods here only translate the calls. */
 #include "stores/store_blocks.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"

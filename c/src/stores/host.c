@@ -17,7 +17,7 @@
 
 enum { host_alignment = 16 };
 
-/* From here on a block surely holds a whole huge page of 2 MiB. */
+/* Blocks of this size and more contain a whole huge page of 2 MiB. */
 static size_t const huge_from = 4 << 20;
 
 /* Advice only: where the kernel has no such pages the memory is as good, and errors mean nothing. */

@@ -5,10 +5,12 @@
  * page be used as soon as the file reaches it. Copies and sets go through the descriptor and cannot
  * fault, whatever others do to the file. */
 #include "stores/store_blocks.h"
+#include "core/status.h"
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
 #include "stores/store_space.h"
+#include "base/again.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"
@@ -40,10 +42,9 @@ static uintptr_t pointer_to(umemStore *store, uint64_t offset) {
 static uint64_t offset_of(umemStore *store, uintptr_t adr) { return adr - (uintptr_t)store->base; }
 
 static bool is_mapped(umemStore *store, uintptr_t adr, umemStatusType otherwise) {
-  if (offset_of(store, adr) < store->limit) return true;
-  umemVirtual_fail(store->ctx, otherwise, "the address %#" PRIxPTR " is not in the mapping of %s",
+  return offset_of(store, adr) < store->limit ||
+         UMEM_FAIL(store->ctx, otherwise, "the address %#" PRIxPTR " is not in the mapping of %s",
                    adr, store->label);
-  return false;
 }
 
 extern umemKind const umem_mmap_kind; /* below */
@@ -135,11 +136,7 @@ static void mmap_flush(umemVirtual *ctx) {
   if (!umem_can(ctx, umemWritable) || !umemStore_settle(store)) return;
   if (!umemStore_measure(store, &length)) return;
   if (length > store->limit) length = store->limit;
-  int result = 0;
-  if (length) do
-      result = msync(store->base, length, MS_SYNC);
-    while (result != 0 && errno == EINTR);
-  if (result != 0)
+  if (length && UMEM_AGAIN(msync(store->base, length, MS_SYNC)) != 0)
     umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
   else
     umemStore_flush(store);
@@ -186,13 +183,13 @@ static char *map_aligned(umemStore const *store, size_t room, size_t alignment) 
     errno = error;
     return NULL;
   }
-  /* What is left on either side is only numbers: if it could not be unmapped, nothing is lost. */
+  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. */
   if (below) munmap(start, below);
   munmap(base + room, alignment - below);
   return base;
 }
 
-/* Takes as much address space as there is up to what is wanted, but more than the file has. */
+/* Maps room_wanted bytes, or less where there is less address space, but always more than the file has. */
 static bool map(umemStore *store) {
   uint64_t length;
   if (!umemStore_measure(store, &length)) return false;

@@ -1,5 +1,7 @@
 /* store.c - see store.h. */
 #include "stores/store.h"
+#include "base/again.h"
+#include "base/disk.h"
 #include "core/status.h"
 
 #include <fcntl.h>
@@ -13,9 +15,8 @@
 
 bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what) {
   char words[128];
-  umemVirtual_fail(store->ctx, type, "%s %s: %s", what, store->label,
+  return UMEM_FAIL(store->ctx, type, "%s %s: %s", what, store->label,
                    umem_system_words(error, words, sizeof words));
-  return false;
 }
 
 bool umemStore_fail_open(umemStore const *store, int error, char const *what) {
@@ -23,8 +24,7 @@ bool umemStore_fail_open(umemStore const *store, int error, char const *what) {
 }
 
 bool umemStore_fail_space(umemStore const *store, int error) {
-  bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
-  return umemStore_fail(store, full ? umemMemoryError : umemIOError, error,
+  return umemStore_fail(store, umem_is_full(error) ? umemMemoryError : umemIOError, error,
                         "cannot reserve space in");
 }
 
@@ -53,7 +53,7 @@ bool umemStore_measure(umemStore const *store, uint64_t *length) {
 /* A file that is only read holds what it holds; others may grow as far as the disk goes. */
 void umemStore_info(umemStore *store, umemInfo *info) {
   struct statvfs disk;
-  if (fstatvfs(store->fd, &disk) != 0) {
+  if (UMEM_AGAIN(fstatvfs(store->fd, &disk)) != 0) {
     umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
     return;
   }
@@ -73,20 +73,14 @@ void umemStore_info(umemStore *store, umemInfo *info) {
 }
 
 int umemStore_open_directory(umemStore const *store, int access) {
-  int fd = -1;
-  if (!store->directory) return fd;
-  do fd = open(store->directory, access | O_DIRECTORY | O_CLOEXEC);
-  while (fd < 0 && errno == EINTR);
-  return fd;
+  if (!store->directory) return -1;
+  return UMEM_AGAIN(open(store->directory, access | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* ---- the length ---- */
 
 int umemStore_resize(umemStore *store, uint64_t length) {
-  int result;
-  do result = ftruncate(store->fd, (off_t)length);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
+  return UMEM_AGAIN(ftruncate(store->fd, (off_t)length)) == 0 ? 0 : errno;
 }
 
 /* ---- whether anybody else has the file open ---- */

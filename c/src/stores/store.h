@@ -14,16 +14,15 @@
  *
  * A file uses only those above it.
  *
- * Others may add bytes at the end of the file at any time: a process that asks for no lock, a context
- * on a duplicate of the descriptor. No system call cuts a file only if it still has the length that was
- * measured. So nothing here cuts a file, or punches into it, but umemStore_trim and the emptying of mode
- * w; see umemStore_isolate.
+ * Others may append to the file at any time: a process that takes no lock, a context on a duplicate of the
+ * descriptor. No system call cuts a file on condition that it still has the length that was measured. So a
+ * file is made shorter only between umemStore_isolate and umemStore_share, and by the emptying of mode w.
  *
  * All functions use offsets in the file, whatever the addresses of the context are. One that fails records a
  * status on store->ctx and returns false, NULL or UMEM_STORE_NONE.
  *
- * Threads: everything but opening and closing may be called from many at once. The lock guards the
- * members below it and every change of the file's length; bytes are moved outside of it. Failures
+ * Threads: many threads may call all functions but those that open and close. The lock guards the members
+ * below it and every change of the file's length; bytes are copied without it. Failures
  * under the lock are held until it is released, because the failure hook may call back. */
 #ifndef UMEM_STORE_H
 #define UMEM_STORE_H
@@ -45,7 +44,7 @@ enum { umemStoreGranule = 16 }; /* bytes: the natural alignment of blocks */
 typedef struct umemStore {
   umemVirtual *ctx; /* borrowed: where failures are recorded */
   umemHost host;    /* for the context's intermediate buffers */
-  int fd;           /* owned, but for one taken over that is not started */
+  int fd;           /* owned; one that was taken over, from the start on */
   bool readable, writable;
   bool appends;    /* blocks start at the end of the file */
   bool empties;    /* the file is cut to nothing at the start */
@@ -64,7 +63,7 @@ typedef struct umemStore {
   struct umemReplace *replace; /* owned; NULL but for umemReplace_begin */
 
   char *base;         /* MMap's: where the file is mapped, NULL without a mapping */
-  uint64_t alignment; /* MMap's: base is surely a multiple of it */
+  uint64_t alignment; /* MMap's: base is a multiple of it */
   uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
 
   umemLock lock;
@@ -115,8 +114,8 @@ static inline void umemStore_note_others(umemStore *store, uint64_t end) {
 int umemStore_resize(umemStore *store, uint64_t length);
 
 /* Whether nobody else can have the file open from now until umemStore_share: nobody loses bytes that are
- * cut off or overwritten meanwhile. Only a context that opened the file itself can say so: a
- * descriptor that was taken over may have duplicates. */
+ * cut off or overwritten meanwhile. False for a descriptor that was taken over, which may have
+ * duplicates. */
 bool umemStore_isolate(umemStore *store);
 void umemStore_share(umemStore *store);
 

@@ -1,12 +1,12 @@
 /* store_blocks.c - see store_blocks.h. */
 #include "stores/store_blocks.h"
+#include "core/status.h"
 
 #include <inttypes.h>
 
 bool umemStore_fail_find(umemStore *store, uint64_t offset) {
-  umemVirtual_fail(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
+  return UMEM_FAIL(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
                    store->label, offset);
-  return false;
 }
 
 bool umemStore_begins(umemStore *store, uint64_t offset) {
@@ -27,10 +27,9 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
     uint64_t inside = offset - block.start;
     if (inside < block.size && size <= block.size - inside) return true;
   }
-  umemVirtual_fail(store->ctx, umemIndexError,
+  return UMEM_FAIL(store->ctx, umemIndexError,
                    "%zu bytes at offset %" PRIu64 " of %s are not inside one live block", size,
                    offset, store->label);
-  return false;
 }
 
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {

@@ -1,8 +1,8 @@
 /* store_commit.c - the last step of construction.
  *
- * umem_open constructs a file first and then what goes over it, which may refuse. So the file stays as
- * it is until all of them are there. What mode w drops is dropped by one call, which is the last that
- * can fail where no block was placed before; where some were, the disk space for them is sure. */
+ * umem_open constructs a file first and then the adaptors over it, which may fail. So the file stays as it is
+ * until all of them are constructed. Then one call empties it in mode w. That is the last call that can fail,
+ * unless blocks were allocated before; their disk space has been tried by then. */
 #include "stores/store_commit.h"
 #include "base/disk.h"
 #include "stores/store_blocks.h"
@@ -10,8 +10,8 @@
 
 #include <fcntl.h>
 
-/* Takes the disk space for blocks up to `to` beside and behind the old bytes. It is free again, and taken
- * anew, when these go. */
+/* Reserves disk space for blocks up to `to` while the old bytes are there. Emptying the file frees it, and
+ * hold_blocks reserves it again. */
 static bool try_space(umemStore *store, uint64_t to) {
   if (!to || store->sparse) return true;
   if (!umemStore_may_fit(store, 0, to)) return false;
@@ -22,8 +22,8 @@ static bool try_space(umemStore *store, uint64_t to) {
   return umemStore_fail_space(store, error);
 }
 
-/* The old bytes are gone. A file that cannot hold the blocks with their disk space after all gets their
- * length. */
+/* Reserves the space in the emptied file. If that fails after all, the file gets the length of the blocks
+ * without it. */
 static bool hold_blocks(umemStore *store, uint64_t from, uint64_t to) {
   umemAttempt held;
   umemAttempt_begin(&held);

@@ -5,6 +5,7 @@
  * fresh memory and copy at the speed of the machine (bench: file to host). Writes of one file exclude
  * each other in the kernel. */
 #include "stores/store_io.h"
+#include "base/again.h"
 #include "base/disk.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -43,8 +44,7 @@ static void fail_read(Read const *read, int error) {
                    umem_system_words(error, words, sizeof words));
 }
 
-/* The end of the file came before the end of the range. Either the caller asks for what never was, or
- * somebody has taken away what was there. */
+/* Reports that the file ends before the range: another process has cut it, or the range was never in it. */
 static void fail_past_end(Read const *read) {
   umemStore *store = read->store;
   umemLock_acquire(&store->lock);
@@ -107,10 +107,9 @@ static bool write_all(umemStore *store, uint64_t offset, char const *bytes, size
       done += (size_t)n;
     } else if (n == 0 || errno != EINTR) {
       char words[128];
-      umemVirtual_fail(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s",
+      return UMEM_FAIL(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s",
                        size, offset, store->label,
                        umem_system_words(n == 0 ? EIO : errno, words, sizeof words));
-      return false;
     }
   }
   return true;
@@ -123,7 +122,7 @@ bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_
 
 /* ---- buffers ---- */
 
-/* Host memory of nbytes, or NULL: callers do with a small buffer of their own then. */
+/* Host memory of nbytes, or NULL: callers then use a small buffer of their own. */
 static char *take_buffer(umemStore *store, size_t nbytes) {
   umemAttempt ignored;
   umemAttempt_begin(&ignored);
@@ -186,16 +185,17 @@ bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
  * whole file system's state is written. */
 static bool sync_name(umemStore *store) {
   int fd = umemStore_open_directory(store, O_RDONLY);
-  int error = fd >= 0 ? umem_sync(fsync, fd) : umem_sync(syncfs, store->fd);
+  int result = fd >= 0 ? UMEM_AGAIN(fsync(fd)) : UMEM_AGAIN(syncfs(store->fd));
+  int error = errno;
   if (fd >= 0) close(fd); /* read-only: nothing to lose */
-  return !error || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
+  return result == 0 || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
 }
 
 bool umemStore_flush(umemStore *store) {
   if (!store->writable) return true;
   if (!umemStore_settle(store)) return false;
-  int error = umem_sync(fdatasync, store->fd);
-  if (error) return umemStore_fail(store, umemIOError, error, "cannot flush");
+  if (UMEM_AGAIN(fdatasync(store->fd)) != 0)
+    return umemStore_fail(store, umemIOError, errno, "cannot flush");
   if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;
   if (!sync_name(store)) return false;
   __atomic_store_n(&store->unsynced_name, false, __ATOMIC_RELEASE);

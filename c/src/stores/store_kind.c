@@ -3,10 +3,11 @@
  * The files of /proc, /sys and their kin are regular by name only: reading and writing them talks to the
  * kernel, and a write by root can change the machine. */
 #include "stores/store_kind.h"
+#include "core/status.h"
+#include "base/again.h"
 
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
 /* The numbers of linux/magic.h and of the kernel's sources, which do not change. */
@@ -35,36 +36,23 @@ static char const *interface_of(struct statfs const *disk) {
 static bool stores(umemStore *store, struct statfs const *disk) {
   char const *name = interface_of(disk);
   if (!name) return true;
-  umemVirtual_fail(store->ctx, umemIOError,
+  return UMEM_FAIL(store->ctx, umemIOError,
                    "%s is on a file system that stores nothing (%s), so it is no regular file",
                    store->label, name);
-  return false;
 }
 
-/* What file system path is on. Returns an errno. */
-static int examine(char const *path, struct statfs *disk) {
-  int result;
-  do result = statfs(path, disk);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-
-static int examine_open(int fd, struct statfs *disk) {
-  int result;
-  do result = fstatfs(fd, disk);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
+bool umemStore_check_mode(umemStore const *store, mode_t mode) {
+  return S_ISREG(mode) ||
+         UMEM_FAIL(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
+                   S_ISDIR(mode) ? "a directory" : "a device, a pipe or a socket");
 }
 
 bool umemStore_check_kind(umemStore *store) {
   struct stat st;
   struct statfs disk;
-  int error = fstat(store->fd, &st) == 0 ? examine_open(store->fd, &disk) : errno;
-  if (error) return umemStore_fail(store, umemIOError, error, "cannot examine");
-  if (S_ISREG(st.st_mode)) return stores(store, &disk);
-  umemVirtual_fail(store->ctx, umemIOError, "%s is %s, not a regular file", store->label,
-                   S_ISDIR(st.st_mode) ? "a directory" : "a device, a pipe or a socket");
-  return false;
+  if (fstat(store->fd, &st) != 0 || UMEM_AGAIN(fstatfs(store->fd, &disk)) != 0)
+    return umemStore_fail(store, umemIOError, errno, "cannot examine");
+  return umemStore_check_mode(store, st.st_mode) && stores(store, &disk);
 }
 
 /* The folder in which a file of this path would be created. False where it has no room. */
@@ -86,8 +74,9 @@ static bool is_of_path(int error) {
 bool umemStore_check_place(umemStore *store, char const *path) {
   struct statfs disk;
   char folder[PATH_MAX];
-  int error = examine(path, &disk);
-  if (error == ENOENT && folder_of(path, folder)) error = examine(folder, &disk);
-  if (!error) return stores(store, &disk);
-  return is_of_path(error) || umemStore_fail(store, umemIOError, error, "cannot examine");
+  int result = UMEM_AGAIN(statfs(path, &disk));
+  if (result != 0 && errno == ENOENT && folder_of(path, folder))
+    result = UMEM_AGAIN(statfs(folder, &disk));
+  if (result == 0) return stores(store, &disk);
+  return is_of_path(errno) || umemStore_fail(store, umemIOError, errno, "cannot examine");
 }

@@ -4,6 +4,11 @@
 
 #include "stores/store.h"
 
+#include <sys/stat.h>
+
+/* Whether mode, as of fstat, is that of a regular file; else an umemIOError. */
+bool umemStore_check_mode(umemStore const *store, mode_t mode);
+
 /* Whether the open file is a regular file of a file system that stores files; else an umemIOError. */
 bool umemStore_check_kind(umemStore *store);
 

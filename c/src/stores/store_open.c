@@ -4,11 +4,13 @@
  * without O_APPEND, which would ignore offsets. O_NONBLOCK keeps a FIFO from blocking us; what is not
  * a regular file is refused afterwards. The lock is never released by LOCK_UN, only by closing: a
  * forked child shares it and must not take it from its parent. */
+#include "base/again.h"
 #include "base/folders.h"
 #include "base/remove.h"
 #include "core/sized.h"
 #include "stores/store_kind.h"
 #include "stores/store_open.h"
+#include "core/status.h"
 #include "stores/store_replace.h"
 
 #include <fcntl.h>
@@ -81,8 +83,7 @@ static int open_retrying(char const *path, int flags, mode_t permissions) {
   }
 }
 
-/* The directory that holds the new file at path, symbolic links followed; NULL when it cannot be
- * told. Taken now, because the program may change its working directory before it flushes. */
+/* The directory that holds the new file at path, symbolic links followed; NULL if it is unknown. Looked up now, because the program may change its working directory before it flushes. */
 static char *directory_of(char const *path) {
   char *whole = realpath(path, NULL);
   char *slash = whole ? strrchr(whole, '/') : NULL;
@@ -157,20 +158,16 @@ static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFil
   *options = (umemFileOptions)UMEM_FILE_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFileOptions")) return false;
   if (options->reserve == umemReserveAuto || options->reserve == umemReserveNone) return true;
-  umemVirtual_fail(ctx, umemValueError,
+  return UMEM_FAIL(ctx, umemValueError,
                    "reserve is %d: neither umemReserveAuto nor umemReserveNone",
                    (int)options->reserve);
-  return false;
 }
 
 static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions const *given) {
   umemFileOptions options;
   if (!read_options(ctx, given, &options)) return NULL;
   umemStore *store = calloc(1, sizeof *store);
-  if (!store) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a new context");
-    return NULL;
-  }
+  if (!store) return UMEM_FAIL_NULL(ctx, umemMemoryError, "no memory for a new context");
   store->ctx = ctx;
   store->fd = -1;
   store->limit = store_end;
@@ -196,17 +193,14 @@ static umemStore *kept_if(bool good, umemStore *store) {
 umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode_text,
                           umemFileOptions const *options, bool mapped) {
   Mode mode;
-  if (!parse_mode(mode_text, &mode)) {
-    umemVirtual_fail(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
-                     mode_text ? mode_text : "NULL");
-    return NULL;
-  }
+  if (!parse_mode(mode_text, &mode))
+    return UMEM_FAIL_NULL(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
+                          mode_text ? mode_text : "NULL");
   bool scratch = !filename;
-  if (scratch ? !mode.empty || !mode.read : !*filename) {
-    umemVirtual_fail(ctx, umemValueError,
-                     scratch ? "a scratch file (no name) has mode w+" : "the file name is empty");
-    return NULL;
-  }
+  if (scratch ? !mode.empty || !mode.read : !*filename)
+    return UMEM_FAIL_NULL(ctx, umemValueError,
+                          scratch ? "a scratch file (no name) has mode w+"
+                                  : "the file name is empty");
   if (mapped) mode.read = true;
   umemStore *store = create(ctx, filename, options);
   if (!store) return NULL;
@@ -222,10 +216,8 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
 }
 
 umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
-  if (!filename || !*filename) {
-    umemVirtual_fail(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
-    return NULL;
-  }
+  if (!filename || !*filename)
+    return UMEM_FAIL_NULL(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
   umemStore *store = create(ctx, filename, NULL);
   if (!store) return NULL;
   store->readable = store->writable = true;
@@ -266,15 +258,11 @@ umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *
 
 /* Where the file system cannot lock, nobody else's lock can be hurt. */
 static bool lock_file(umemStore *store) {
-  int result;
-  do result = flock(store->fd, LOCK_EX | LOCK_NB);
-  while (result != 0 && errno == EINTR);
-  if (result == 0) return true;
+  if (UMEM_AGAIN(flock(store->fd, LOCK_EX | LOCK_NB)) == 0) return true;
   if (errno == EOPNOTSUPP || errno == ENOLCK || errno == ENOSYS) return true;
   if (errno != EWOULDBLOCK) return umemStore_fail_open(store, errno, "cannot lock");
-  umemVirtual_fail(store->ctx, umemIOError, "%s has another writer, who has locked it",
+  return UMEM_FAIL(store->ctx, umemIOError, "%s has another writer, who has locked it",
                    store->label);
-  return false;
 }
 
 /* Keeps blocks off the first length bytes. */
@@ -282,8 +270,7 @@ static bool skip(umemStore *store, uint64_t length) {
   uint64_t first = (length + umemStoreGranule - 1) & ~(uint64_t)(umemStoreGranule - 1);
   store->first = first;
   if (!first || umemRange_remove(store->range, 0, first)) return true;
-  umemVirtual_fail(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
-  return false;
+  return UMEM_FAIL(store->ctx, umemMemoryError, "no room after the end of %s", store->label);
 }
 
 /* Whether all bytes of the file have their disk space. Asked of descriptors of our own only, because it

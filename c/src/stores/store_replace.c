@@ -4,7 +4,8 @@
  * the folder: after a power cut the name leads to a complete file too. The folder is held open, so that it
  * may be renamed, or the working directory be changed, in between. */
 #include "stores/store_replace.h"
-#include "base/disk.h"
+#include "core/status.h"
+#include "base/again.h"
 #include "base/new_file.h"
 #include "stores/store_kind.h"
 
@@ -13,7 +14,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -28,16 +28,7 @@ typedef struct umemReplace {
 /* ---- failures ---- */
 
 static bool fail(umemReplace const *replace, int error, char const *what) {
-  return umemStore_fail(replace->store, error == ENOMEM ? umemMemoryError : umemIOError, error,
-                        what);
-}
-
-/* The descriptor, or -1 and errno, as of openat; it survives signals. */
-static int open_in(int folder, char const *name, int flags, mode_t permissions) {
-  int fd;
-  do fd = openat(folder, name, flags | O_CLOEXEC, permissions);
-  while (fd < 0 && errno == EINTR);
-  return fd;
+  return umemStore_fail_open(replace->store, error, what);
 }
 
 /* ---- finding the file ---- */
@@ -57,10 +48,11 @@ static int enter(umemReplace *replace, char const *path) {
   folder[length] = 0;
   if (!length) memcpy(folder, ".", 2);
   int const before = replace->file.folder;
-  replace->file.folder = open_in(before, folder, O_RDONLY | O_DIRECTORY, 0);
+  int const flags = O_DIRECTORY | O_CLOEXEC;
+  replace->file.folder = UMEM_AGAIN(openat(before, folder, O_RDONLY | flags));
   replace->syncable = replace->file.folder >= 0;
   if (replace->file.folder < 0 && errno == EACCES)
-    replace->file.folder = open_in(before, folder, O_PATH | O_DIRECTORY, 0);
+    replace->file.folder = UMEM_AGAIN(openat(before, folder, O_PATH | flags));
   int error = replace->file.folder < 0 ? errno : 0;
   if (before >= 0) close(before);
   return error;
@@ -81,19 +73,11 @@ static int follow(umemReplace *replace, char const *path) {
   return error;
 }
 
-static bool check_regular(umemReplace const *replace, struct stat const *old) {
-  if (S_ISREG(old->st_mode)) return true;
-  umemVirtual_fail(replace->store->ctx, umemIOError, "%s is %s, not a regular file",
-                   replace->store->label,
-                   S_ISDIR(old->st_mode) ? "a directory" : "a device, a pipe or a socket");
-  return false;
-}
-
 /* No file is where path leads. The system may see one all the same, as links of /proc lead to pipes, and
  * to files without a name, which cannot be replaced; or another process has just made it. */
 static bool check_missing(umemReplace const *replace, char const *path, struct stat *old) {
   if (stat(path, old) == 0)
-    return check_regular(replace, old) &&
+    return umemStore_check_mode(replace->store, old->st_mode) &&
            (old->st_nlink || fail(replace, ENOENT, "cannot replace"));
   old->st_mode = 0;
   return errno == ENOENT || fail(replace, errno, "cannot open");
@@ -104,12 +88,13 @@ static bool check_missing(umemReplace const *replace, char const *path, struct s
 static bool find(umemReplace *replace, struct stat *old) {
   char const *path = replace->store->path;
   int error = follow(replace, path);
-  if (error == EISDIR && stat(path, old) == 0) return check_regular(replace, old);
+  if (error == EISDIR && stat(path, old) == 0)
+    return umemStore_check_mode(replace->store, old->st_mode);
   if (error) return fail(replace, error, "cannot open");
   if (fstatat(replace->file.folder, replace->file.name, old, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT ? check_missing(replace, path, old)
                            : fail(replace, errno, "cannot examine");
-  return check_regular(replace, old) &&
+  return umemStore_check_mode(replace->store, old->st_mode) &&
          (faccessat(replace->file.folder, replace->file.name, W_OK, AT_EACCESS) == 0 ||
           fail(replace, errno, "cannot replace"));
 }
@@ -168,10 +153,7 @@ static bool keep_attributes(umemReplace const *replace, int fd, struct stat cons
 bool umemReplace_begin(umemStore *store) {
   struct stat old;
   umemReplace *replace = calloc(1, sizeof *replace);
-  if (!replace) {
-    umemVirtual_fail(store->ctx, umemMemoryError, "no memory for a new context");
-    return false;
-  }
+  if (!replace) return UMEM_FAIL(store->ctx, umemMemoryError, "no memory for a new context");
   replace->store = store;
   replace->file.folder = AT_FDCWD;
   store->replace = replace;
@@ -182,19 +164,18 @@ bool umemReplace_begin(umemStore *store) {
 
 bool umemReplace_commit(umemStore *store) {
   umemReplace *replace = store->replace;
-  if (!replace || replace->file.named) {
-    umemVirtual_fail(store->ctx, umemValueError,
+  if (!replace || replace->file.named)
+    return UMEM_FAIL(store->ctx, umemValueError,
                      replace ? "%s has been replaced already"
                              : "%s was not opened to replace a file",
                      store->label);
-    return false;
-  }
-  int error = umem_sync(fsync, store->fd);
-  if (error) return fail(replace, error, "cannot flush the file beside");
-  error = umemNewFile_replace(&replace->file);
+  if (UMEM_AGAIN(fsync(store->fd)) != 0)
+    return fail(replace, errno, "cannot flush the file beside");
+  int error = umemNewFile_replace(&replace->file);
   if (error) return fail(replace, error, "cannot replace");
-  error = replace->syncable ? umem_sync(fsync, replace->file.folder) : umem_sync(syncfs, store->fd);
-  return !error || fail(replace, error, "the new file is there, but cannot flush the name of");
+  int result =
+      replace->syncable ? UMEM_AGAIN(fsync(replace->file.folder)) : UMEM_AGAIN(syncfs(store->fd));
+  return result == 0 || fail(replace, errno, "the new file is there, but cannot flush the name of");
 }
 
 void umemReplace_end(umemStore *store) {

@@ -1,9 +1,5 @@
 /* store_replace.h - a new file that takes the name of another one when it is complete.
  *
- *   umemReplace_begin   finds what is to be replaced and opens a new file in the same folder
- *   umemReplace_commit  makes the new file durable and gives it the name
- *   umemReplace_end     removes what was not committed
- *
  * Until the commit the new file has no name where the file system allows that (O_TMPFILE), so that
  * nothing stays when the process is killed; elsewhere it has a hidden one, ".umem-...". */
 #ifndef UMEM_STORE_REPLACE_H
@@ -16,8 +12,8 @@
  * owner, that the old one has now. False with a status when the name cannot be replaced. */
 bool umemReplace_begin(umemStore *store);
 
-/* Makes the file durable, gives it the name and makes that durable. False with a status; the old file
- * is as it was then, but where the status says that the new one is there. A second call is an error. */
+/* Makes the file durable, gives it the name and makes that durable. False with a status: the old file is unchanged then,
+ * unless the status says that the new one is there. A second call is an error. */
 bool umemReplace_commit(umemStore *store);
 
 /* Removes what was not committed and frees store->replace; NULL is ignored. */

@@ -8,6 +8,7 @@
  *
  * Space is reserved in whole pages: [first, reserved) is known to be there, so that small blocks, and
  * those that were freed, ask the system for little or nothing. */
+#include "base/again.h"
 #include "base/disk.h"
 #include "base/number.h"
 #include "core/status.h"
@@ -41,8 +42,7 @@ static bool is_zero(umemStore *store, uint64_t from, uint64_t to) {
   char bytes[page_size] = {0};
   while (from < to) {
     struct iovec piece = {bytes, umem_lesser(to - from, sizeof bytes)};
-    ssize_t n = preadv(store->fd, &piece, 1, (off_t)from);
-    if (n < 0 && errno == EINTR) continue;
+    ssize_t n = UMEM_AGAIN(preadv(store->fd, &piece, 1, (off_t)from));
     if (n <= 0) return false;
     for (ssize_t i = 0; i < n; i++)
       if (bytes[i]) return false;
@@ -51,9 +51,9 @@ static bool is_zero(umemStore *store, uint64_t from, uint64_t to) {
   return true;
 }
 
-/* Whether nothing was written to [from, to), by which the file has grown just now. Others append behind
- * the end, so that what they added before it was moved lies in there; what they add later does not. Some
- * file systems say that the piece with the last byte holds data, so that short pieces are looked into.
+/* Whether nobody has written to [from, to), by which this context has just made the file longer. Others
+ * append at the end of the file: what they wrote before is in this range, what they write later is behind it.
+ * Some file systems report the piece with the last byte as data, so short pieces are read.
  * Moves the file offset, which only a descriptor that was taken over shares with others. */
 static bool is_blank(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t const short_piece = 4 * page_size;
@@ -104,18 +104,17 @@ static bool perhaps_there(umemStore *store, uint64_t from, uint64_t to, uint64_t
   return true;
 }
 
-/* A disk that says that nothing at all is free is asked all the same: it may not count, and a request
- * that it refuses takes nothing. */
+/* A disk that reports no free space at all counts as unlimited: it may keep no count, and a reservation that
+ * it refuses takes nothing. */
 bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t available, there = 0;
   if (!free_on_disk(store, &available) || !perhaps_there(store, from, to, &there)) return false;
   uint64_t needed = to - from - there;
   if (needed <= available) return true;
   char words[128];
-  umemVirtual_fail(store->ctx, umemMemoryError,
+  return UMEM_FAIL(store->ctx, umemMemoryError,
                    "cannot reserve space in %s: %s (%" PRIu64 " bytes needed, %" PRIu64 " free)",
                    store->label, umem_system_words(ENOSPC, words, sizeof words), needed, available);
-  return false;
 }
 
 /* ---- reserving ---- */

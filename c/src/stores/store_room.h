@@ -8,7 +8,7 @@
  * the file shorter. */
 bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to);
 
-/* Whether the disk may have room for [from, to). False with a umemMemoryError when it surely has not. */
+/* Whether the disk may have room for [from, to). False with a umemMemoryError if it cannot have it. */
 bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to);
 
 /* Gives the disk space of [from, to), which reads as zero from now on, back to the system. */

@@ -1,9 +1,11 @@
 /* store_space.c - which bytes of the file belong to whom.
  *
- * Placement is the range allocator's alone and knows nothing of the file, so that it is the same in
- * all modes. What the file must provide for a block is asked for afterwards (store_room.c); when it
- * cannot, the block is freed again. */
+ * The range allocator alone places blocks. It knows nothing of the file, so that placement is the same in all
+ * modes. Then the file must get length and space for the block (store_room.c); if it cannot, the block is freed
+ * again. */
 #include "stores/store_space.h"
+#include "core/status.h"
+#include "base/disk.h"
 #include "base/number.h"
 #include "stores/store_blocks.h"
 #include "stores/store_commit.h"
@@ -11,22 +13,17 @@
 #include "stores/store_room.h"
 
 #include <inttypes.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- what the file must provide ---- */
 
-/* Passing RLIMIT_FSIZE sends SIGXFSZ, which kills. */
 static bool within_limit(umemStore *store, uint64_t to) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-      to <= limit.rlim_cur)
-    return true;
-  umemVirtual_fail(store->ctx, umemMemoryError,
+  uint64_t limit;
+  return umem_may_write_to(to, &limit) ||
+         UMEM_FAIL(store->ctx, umemMemoryError,
                    "a block up to %" PRIu64 " of %s passes the %" PRIu64
                    " bytes that this process may write to (RLIMIT_FSIZE)",
-                   to, store->label, (uint64_t)limit.rlim_cur);
-  return false;
+                   to, store->label, limit);
 }
 
 /* A file that is only read may have been made longer by its writer since we looked. */
@@ -36,14 +33,13 @@ static bool within_file(umemStore *store, uint64_t from, uint64_t to) {
   if (!umemStore_measure(store, &length)) return false;
   if (length > store->length) store->length = length;
   if (to <= store->length) return true;
-  umemVirtual_fail(store->ctx, umemMemoryError,
+  return UMEM_FAIL(store->ctx, umemMemoryError,
                    "%" PRIu64 " bytes at offset %" PRIu64 " do not fit into %s, which has %" PRIu64
                    " bytes and is only read",
                    to - from, from, store->label, store->length);
-  return false;
 }
 
-/* While the context is being built, what cannot be had is refused, and the rest waits for the commit. */
+/* Before the commit: refuses only blocks that the disk cannot have room for. */
 static bool may_have_all(umemStore *store) {
   uint64_t from, to;
   umemStore_span(store, &from, &to); /* the new block is one of them */
@@ -52,13 +48,11 @@ static bool may_have_all(umemStore *store) {
 
 /* Makes the file hold a block that the allocator has placed at [from, to). */
 static bool provide(umemStore *store, uint64_t from, uint64_t to) {
-  if (to > store->limit) {
-    umemVirtual_fail(store->ctx, umemMemoryError,
+  if (to > store->limit)
+    return UMEM_FAIL(store->ctx, umemMemoryError,
                      "a block up to %" PRIu64 " of %s is beyond the %" PRIu64
                      " bytes of address space that the mapping has",
                      to, store->label, store->limit);
-    return false;
-  }
   if (!store->writable) return within_file(store, from, to);
   if (!within_limit(store, to)) return false;
   return store->building ? may_have_all(store) : umemStore_reserve(store, from, to);
@@ -111,8 +105,8 @@ bool umemStore_free(umemStore *store, uint64_t offset) {
   return freed;
 }
 
-/* Gives back what is free in [from, to), which is neither below what others have added nor past the end
- * that the context knows; *keep bytes of it stay. */
+/* Gives back the disk space of the free range [from, to), but not that of bytes of others, or past the end
+ * that the context knows. The first *keep bytes stay, and *keep becomes what is left of them. */
 static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *keep) {
   bool last = to >= store->length;
   from = umem_greater(from, store->original);
@@ -148,19 +142,16 @@ void umemStore_trim(umemStore *store, size_t keep) {
 static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umemRangeItem *block) {
   if (!umemStore_find(store, offset, block)) return false;
   if (old_size > block->size)
-    umemVirtual_fail(store->ctx, umemValueError,
+    return UMEM_FAIL(store->ctx, umemValueError,
                      "the block at offset %" PRIu64 " of %s has %" PRIu64 " bytes, not %zu", offset,
                      store->label, block->size, old_size);
-  else if (!store->readable)
-    umemVirtual_fail(store->ctx, umemNotSupportedError,
+  if (!store->readable)
+    return UMEM_FAIL(store->ctx, umemNotSupportedError,
                      "%s is open for writing only: its blocks cannot be moved", store->label);
-  else
-    return true;
-  return false;
+  return true;
 }
 
-/* A block that shrinks by less than a half stays where it is. A file that is only read holds the
- * moved bytes already: whoever wrote it has moved them. */
+/* A block that shrinks by less than a half stays where it is. In a file that is only read nothing is copied: the writer of the file has moved the bytes. */
 uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
   umemAttempt held;
   umemRangeItem block;

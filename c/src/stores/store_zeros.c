@@ -5,6 +5,8 @@
  * meanwhile. Into holes they are written while nobody else can have the file open, because somebody else
  * may write there too. */
 #include "stores/store_zeros.h"
+#include "core/status.h"
+#include "base/again.h"
 #include "base/number.h"
 
 #include <linux/fiemap.h>
@@ -27,18 +29,17 @@ static ssize_t write_zeros(umemStore *store, uint64_t at, uint64_t size) {
     pieces[count] = (struct iovec){(void *)(uintptr_t)zeros, umem_lesser(left, zero_page)};
     left -= pieces[count].iov_len;
   }
-  ssize_t n;
   bool behind = at == UINT64_MAX;
-  do n = pwritev2(store->fd, pieces, count, behind ? 0 : (off_t)at, behind ? RWF_APPEND : 0);
-  while (n < 0 && errno == EINTR);
+  ssize_t n = UMEM_AGAIN(
+      pwritev2(store->fd, pieces, count, behind ? 0 : (off_t)at, behind ? RWF_APPEND : 0));
   if (n == 0) errno = EIO;
   return n > 0 ? n : -1;
 }
 
 /* ---- behind the end ---- */
 
-/* Takes added bytes, all that were added behind length, away again. Others who have added some as well
- * leave the file longer than both, and nothing is cut then. */
+/* Takes the added bytes behind length away again. If others have appended as well, the file is longer than
+ * that, and nothing is cut. */
 static void take_back(umemStore *store, uint64_t length, uint64_t added) {
   uint64_t now;
   if (!added || !umemStore_isolate(store)) return;
@@ -58,7 +59,7 @@ static bool skip_to(umemStore *store, uint64_t to, uint64_t *now) {
 }
 
 /* Appends zeros until the file, now of *length bytes, reaches to `to`; a gap before from may become a
- * hole. What the file has grown by beyond that, others have added. */
+ * hole. If the file grows by more than that, others have appended. */
 static bool append_zeros(umemStore *store, uint64_t from, uint64_t to, uint64_t *length) {
   uint64_t now = *length, added = 0;
   if (from > now && skip_to(store, from, &now)) added = from - now;
@@ -165,14 +166,13 @@ static int fill_hole(umemStore *store, uint64_t *from, uint64_t to) {
 }
 
 static bool refuse_holes(umemStore *store) {
-  umemVirtual_fail(store->ctx, umemNotSupportedError,
+  return UMEM_FAIL(store->ctx, umemNotSupportedError,
                    "cannot reserve space in the holes of %s: its file system has no fallocate, and "
                    "others may write there; umemReserveNone (reserve=none) does without",
                    store->label);
-  return false;
 }
 
-/* What is no hole at first sight is none. */
+/* Looks without FIEMAP_FLAG_SYNC first, which costs less. */
 static bool fill_holes(umemStore *store, uint64_t from, uint64_t to) {
   for (;;) {
     uint64_t end;

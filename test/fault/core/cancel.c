@@ -34,7 +34,7 @@ static void *work(void *ctx) {
     umem_copy_to(&host, (uintptr_t)bytes, ctx, adr, size);
     umem_flush(ctx);
     umem_free(ctx, adr);
-    pthread_testcancel(); /* umem itself is no place to be cancelled */
+    pthread_testcancel(); /* umem itself is never cancelled */
   }
   return NULL;
 }
@@ -181,7 +181,7 @@ static void arena_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintp
   memmove((void *)other, (void const *)adr, nbytes);
 }
 
-/* The request is pending already: what umem itself does for the default must be no place either. */
+/* The request is pending already: nothing that umem does for the default is cancelled either. */
 static void resize_by_default(void) {
   static struct umemVtbl const vtbl = {
       .alloc = arena_alloc, .free = arena_free, .copy_to = arena_copy};

@@ -1,6 +1,6 @@
 /* nth.c - the n-th call into the system fails, for every n that a scenario reaches.
  *
- * Places x scenarios x calls x errors. A first run without faults tells which calls a scenario makes;
+ * Places x scenarios x calls x errors. A first run without faults counts the calls that a scenario makes;
  * then the n-th of each fails, for n = 1, 2, ... until a run ends without having met its fault; once
  * with that one call failing and once with all later ones too. After each: success with all data
  * checked, or a status that names the cause; the file whole; callNone left open or mapped; and the same
@@ -28,7 +28,7 @@ enum {
 
 /* What the library owes the caller when a call fails. */
 typedef enum Duty {
-  dutyTell, /* a status: success would be a lie */
+  dutyTell, /* a status: success would be wrong */
   dutyDo,   /* to do without */
   dutyEither
 } Duty;

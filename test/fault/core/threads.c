@@ -1,7 +1,7 @@
 /* threads.c - on a context that many threads share, the failure of one is not the others'.
  *
  * Two threads meet faults of their own in every call, two meet none. The latter must see success and
- * their data throughout; the former their own failures, and no call more; the context tells both. */
+ * their data throughout; the former their own failures, and no call more; the context has both. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -115,7 +115,7 @@ static void failures_belong_to_their_threads(void **state) {
   trial_finish(&trial);
 }
 
-/* Allocation: half of the threads have no heap, and either do without or are told so themselves. */
+/* Allocation: half of the threads have no heap; their calls succeed without it, or fail. */
 
 static void *allocate(void *argument) {
   Worker *w = argument;

@@ -82,7 +82,7 @@ static void on_a_cut_file(void **state) {
   trial_finish(&t);
 }
 
-/* A file cut to nothing while a block past its end is asked for: the block is whole. */
+/* A file that is cut to nothing while a block past its end is allocated: the file holds the whole block. */
 static void grows_after_a_cut(void **state) {
   Place const *place = *state;
   static Spans written;

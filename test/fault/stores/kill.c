@@ -18,7 +18,7 @@
 
 enum { step_count = 12, block = 3000 };
 
-/* What the child tells after each step: this many bytes at this offset of the file are so. */
+/* What the child reports after each step: these bytes of the file have these values. */
 typedef struct Report {
   size_t step;
   uintptr_t offset;
@@ -121,7 +121,7 @@ static void note(Expected *expected, Report const *report) {
   }
 }
 
-/* A step that was begun but not reported may have written its block: where the last one lies is not
+/* A step that was begun but not reported may have written its block: the place of the last one is not
  * known, only that it is the next in order. */
 static void forget(Expected *expected, uintptr_t offset, size_t nbytes) {
   for (size_t i = offset; i < offset + nbytes && i < sizeof expected->known; i++)
@@ -189,7 +189,7 @@ static void killed_between_calls(void **state) {
 }
 
 /* Killed at any time: what was reported is there; only one step more can have been under way, and it
- * wrote to a block of its own. In r+ that block lies over old bytes, next to those reported. */
+ * wrote to a block of its own. In r+ that block is over old bytes, next to those reported. */
 static void kill_at(Place const *place, long nanoseconds) {
   static Expected expected;
   Job job;

@@ -1,5 +1,5 @@
-/* short.c - transfers that move only a part, and calls that signals interrupt: all data is
- * identical and nobody learns of it. */
+/* short.c - transfers that move only a part, and calls that signals interrupt: all data is identical, and no
+ * call fails. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,6 +79,17 @@ static void interrupted_beginnings(void **state) {
   }
 }
 
+static void an_interrupted_question_is_asked_again(void **state) {
+  (void)state;
+  umemFile file;
+  umemInfo info = UMEM_INFO_INIT;
+  assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
+  inject_fail(callStat, 1, EINTR, false); /* fstatvfs */
+  assert_int_equal(umem_get_info(&file, &info), umemOK);
+  assert_int_equal(inject_off(), 1);
+  umem_dtor(&file);
+}
+
 /* A timer interrupts whatever takes longer than a short piece. */
 static void reserve_in_pieces(void *unused) {
   (void)unused;
@@ -129,6 +140,7 @@ int main(void) {
     count++;
   }
   tests[count++] = (struct CMUnitTest)cmocka_unit_test(interrupted_beginnings);
+  tests[count++] = (struct CMUnitTest)cmocka_unit_test(an_interrupted_question_is_asked_again);
   tests[count++] =
       (struct CMUnitTest)cmocka_unit_test(signals_do_not_keep_space_from_being_reserved);
   return _cmocka_run_group_tests("fault_short", tests, count, NULL, NULL);

@@ -117,7 +117,7 @@ static void exact_call_decides(SmallDisk const *disk, bool mapped) {
   EXPECT(construct(&ctx, mapped, "w+", umemReserveAuto) == umemOK);
   EXPECT(umem_alloc(&ctx, MiB) != umem_null(&ctx));
   EXPECT(statvfs(disk->folder, &before) == 0);
-  inject_free_space((uint64_t)1 << 40); /* a lie */
+  inject_free_space((uint64_t)1 << 40); /* which is wrong */
   for (int i = 0; i < 20; i++) expect_full(&ctx, umem_alloc(&ctx, 64 * MiB));
   EXPECT(file_length(path) == MiB);
   sync();

@@ -80,7 +80,7 @@ static unsigned reserved_in(umemBlocks const *blocks) {
   return reserved;
 }
 
-/* Entries, and places of those that were taken. */
+/* Entries, and the room of those that were taken. */
 static size_t used_in(umemBlocks const *blocks) {
   size_t used = 0;
   for (int i = 0; i < umemBlocksParts; i++)
@@ -282,7 +282,7 @@ static void an_empty_one_has_nothing(void **state) {
   }
 }
 
-/* Whatever was reserved finds room in one part and at one place there, also when memory is out. */
+/* All that was reserved finds room in one part and from one cell on, also without memory. */
 static void what_is_reserved_has_room(void **state) {
   (void)state;
   size_t const reserved = 300;
@@ -387,7 +387,7 @@ static void what_threads_reserve_has_room(void **state) {
   pthread_barrier_destroy(&filled);
 }
 
-/* Each with addresses of its own, which want one part and one place, as all those of the others. */
+/* Each with addresses of its own. All addresses have the same part and the same home there. */
 static void *work(void *argument) {
   uint64_t number = (uintptr_t)argument, random = number, rounds = setting_operations(1000000) / 16;
   bool live[worker_blocks] = {false}, right = true;

@@ -341,7 +341,7 @@ static void run_step(Run *run) {
   verify_somewhere(run->range, &run->model);
 }
 
-/* Frees all: what is left are the regions, whole. */
+/* Frees all: only the free regions remain. */
 static void run_end(Run *run) {
   Model *model = &run->model;
   for (unsigned i = 0; i < CELLS; ++i) {

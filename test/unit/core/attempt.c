@@ -178,7 +178,8 @@ static bool fail_and_look(void *user, uint64_t done, uint64_t total) {
   return true;
 }
 
-/* What they call while an attempt is open is told at once, and is nothing that was tried. */
+/* A failure of a call that they make while an attempt is open is recorded at once, and is not part of the
+ * attempt. */
 static void holds_nothing_of_a_progress(void **state) {
   (void)state;
   char from[8] = "", to[8] = "";

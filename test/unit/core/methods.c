@@ -276,7 +276,7 @@ static void default_set_waits_for_ordered_contexts(void **state) {
   umem_dtor(&ctx);
 }
 
-/* ---- decorators ---- */
+/* ---- adaptors ---- */
 
 static void what_a_decorator_lacks_is_asked_of_its_upstream(void **state) {
   (void)state;
@@ -293,7 +293,7 @@ static void what_a_decorator_lacks_is_asked_of_its_upstream(void **state) {
   assert_int_equal(inner.last_keep, 123);
   umem_dtor(&outer);
   umem_dtor(&middle);
-  assert_int_equal(inner.dtors, 0); /* the end of a decorator is not that of its upstream */
+  assert_int_equal(inner.dtors, 0); /* the end of an adaptor is not that of its upstream */
   umem_dtor(&inner);
 }
 
@@ -358,7 +358,7 @@ static void connections_wait_for_both_sides(void **state) {
   umem_dtor(&other);
 }
 
-/* The upstream must outlive its decorators; one that does not is told of. */
+/* The upstream must outlive its adaptors; a call reports one that does not. */
 static void a_dead_upstream_is_a_failure(void **state) {
   (void)state;
   Counted inner, outer, other;

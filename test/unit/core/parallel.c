@@ -349,7 +349,7 @@ static void fork_in_piece(void *job, unsigned piece) {
   atomic_store(&forking->over, true);
 }
 
-/* The caller's child is told that the others' pieces are lost. */
+/* In the caller's child the call reports that the others' pieces are lost. */
 static void a_piece_may_fork(void **state) {
   (void)state;
   pid_t parent = getpid();

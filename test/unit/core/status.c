@@ -183,7 +183,7 @@ static void a_message_outlives_calls_that_fail(void **state) {
   umemFile_ctor(&failed, "", "r");
   umem_set_status(&host, umemIOError, "one");
   char const *kept = umem_get_message(&host);
-  for (int i = 0; i < 10; i++) umem_alloc(&failed, 8); /* each tells why the constructor failed */
+  for (int i = 0; i < 10; i++) umem_alloc(&failed, 8); /* each reports why the constructor failed */
   for (int i = 0; i < 3; i++) umem_thread_message();
   assert_string_equal(kept, "one");
   umem_dtor(&failed);
@@ -337,7 +337,7 @@ static void failures_inside_the_hook_do_not_call_it(void **state) {
   assert_int_equal(seen.calls, 2);
 }
 
-/* The caller is told of its own failure, and the hook's messages are not in the caller's name. */
+/* The call returns its own failure, and the hook's messages do not name the calling function. */
 static void failures_inside_the_hook_are_not_the_callers(void **state) {
   (void)state;
   Seen seen = {.fails = true};

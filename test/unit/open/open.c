@@ -331,7 +331,7 @@ static void close_refuses_what_is_not_its_own(void **state) {
   umem_dtor(&ram);
 }
 
-/* What is told at the end is told although the context is gone. */
+/* A failure at the end is reported although the context has ended. */
 static void close_tells_what_the_end_reveals(void **state) {
   (void)state;
   void *ctx = umem_open("stats+track+track+pool+host:");

@@ -153,7 +153,7 @@ static void the_longest_name_is_taken(void **state) {
   assert_ok(umem_close(ctx));
 }
 
-/* Of a program that knew no user and help: what lies behind its scheme is not looked at. */
+/* Of a program that knew no user and help: umem does not read behind its scheme. */
 static void schemes_may_be_older(void **state) {
   (void)state;
   static umemScheme older = NAMED("test-older");

@@ -370,7 +370,7 @@ static void a_child_may_use_the_context(void **state) {
   close_any(&ctx);
 }
 
-/* ---- adopted descriptors ---- */
+/* ---- descriptors that are taken over ---- */
 
 static void adopted_for_reading_or_both(void **state) {
   (void)state;
@@ -544,7 +544,7 @@ static void info_tells_path_and_room(void **state) {
   close_any(&ctx);
 }
 
-/* Memory that only a descriptor names has no disk whose size could be told. */
+/* Memory that only a descriptor names is on no disk that has a size. */
 static void a_place_without_a_size_is_unknown(void **state) {
   (void)state;
   Any ctx;

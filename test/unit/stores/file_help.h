@@ -1,7 +1,7 @@
 /* file_help.h - what the tests of files share.
  *
- * What File and MMap promise alike is tested once and run on both: kind says which, `Any` can be
- * either, and blocks are spoken of by their offset in the file. */
+ * What File and MMap both promise is tested once and run on both. kind says which; an `Any` is either. The
+ * tests name blocks by their offset in the file. */
 #ifndef UMEM_TEST_FILE_HELP_H
 #define UMEM_TEST_FILE_HELP_H
 
@@ -195,7 +195,7 @@ static inline int count_descriptors(char const *name, int *found) {
 
 /* ---- children ---- */
 
-/* Runs body in a forked child; returns what waitpid tells of it. */
+/* Runs body in a forked child; returns its status, as waitpid stores it. */
 static inline int in_child(void (*body)(void *), void *argument) {
   pid_t pid = fork();
   if (pid == 0) {

@@ -45,7 +45,7 @@ static void reads_past_the_end_tell_all(void **state) {
   close_any(&ctx);
 }
 
-static void a_file_cut_by_others_is_told_as_that(void **state) {
+static void a_file_cut_by_others_is_reported_as_that(void **state) {
   (void)state;
   Any ctx;
   unsigned char bytes[1000];
@@ -89,7 +89,7 @@ static void long_reads_are_whole(void **state) {
   assert_true(bytes[0] == 0 && bytes[long_size] == 0);
   check_pattern(bytes + 1, long_size - 1, 1);
 
-  uint64_t before = umem_thread_failures(); /* all parts fail, one failure is told: of the whole */
+  uint64_t before = umem_thread_failures(); /* all parts fail; the call records one failure */
   assert_int_equal(truncate(path, 1), 0);
   assert_int_equal(get(&ctx, 0, bytes, long_size), umemIOError);
   assert_true(umem_thread_failures() == before + 1);
@@ -286,7 +286,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(any_byte_of_the_file_can_be_read),
       TEST(reads_past_the_end_tell_all),
-      TEST(a_file_cut_by_others_is_told_as_that),
+      TEST(a_file_cut_by_others_is_reported_as_that),
       TEST(long_reads_are_whole),
       TEST(the_last_part_of_a_long_read_fails_too),
       TEST(set_fills_exactly_what_is_asked),

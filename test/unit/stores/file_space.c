@@ -407,7 +407,7 @@ static void expect_zeros(Any *ctx, uint64_t offset, size_t size) {
 
 static uint64_t zeroed(Any *ctx, size_t size) { return offset_of(ctx, umem_calloc(ctx, 1, size)); }
 
-static void calloc_reads_as_zero_wherever_it_lies(void **state) {
+static void calloc_reads_as_zero_at_every_offset(void **state) {
   (void)state;
   static size_t const sizes[] = {1, 100, 5000, 3 * MiB + 7}; /* the last is zeroed in another way */
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -521,7 +521,7 @@ static void trim_leaves_what_others_have_appended(void **state) {
   close_any(&ctx);
 }
 
-/* Not by a hole that would read as zero: it is where others have just put bytes. */
+/* The new space is no hole that reads as zero: others have written there. */
 static void calloc_clears_what_others_have_appended(void **state) {
   (void)state;
   char const *const modes[] = {"w+", "r+", "a+"};
@@ -641,7 +641,7 @@ int main(void) {
       TEST(holes_stay_holes_for_readers),
       TEST(without_reservation_a_file_stays_sparse),
       TEST(options_are_checked),
-      TEST(calloc_reads_as_zero_wherever_it_lies),
+      TEST(calloc_reads_as_zero_at_every_offset),
       TEST(calloc_zeroes_nothing_but_its_block),
       TEST(calloc_of_fresh_space_writes_nothing),
       TEST(trim_cuts_the_end_and_punches_the_rest),

@@ -221,7 +221,7 @@ static void little_address_space_is_halved_for(void **state) {
   assert_int_equal(length_of(path), GiB);
 }
 
-/* Whether the mapping happens to lie at a multiple of more does not matter. */
+/* The mapping may happen to begin at a multiple of more. */
 static void alignments_end_at_a_gibibyte(void **state) {
   (void)state;
   for (int i = 0; i < 64; i++) {

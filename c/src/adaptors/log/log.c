@@ -4,6 +4,7 @@
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/sized.h"
+#include "core/status.h"
 #include "adaptors/log/log_file.h"
 
 #include <inttypes.h>
@@ -133,11 +134,8 @@ static _Thread_local umemVirtual *partner;
 
 /* The outermost context of the stack of ctx that writes to this file; NULL where there is none. */
 static umemVirtual *same_file(umemVirtual *ctx, umemLogFile const *file) {
-  while (ctx && ctx->vptr) {
+  for (; ctx; ctx = umem_below(ctx))
     if (ctx->vptr == &log_vtbl && log_of(ctx)->file == file) return ctx;
-    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
-    ctx = upstream ? upstream(ctx) : NULL;
-  }
   return NULL;
 }
 
@@ -204,13 +202,11 @@ static bool log_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_ad
 /* "Pool over Host" */
 static void name_chain(umemVirtual *ctx, char *name, size_t size) {
   size_t used = 0;
-  while (ctx && ctx->vptr) {
+  for (; ctx && ctx->vptr; ctx = umem_below(ctx)) {
     int length =
         snprintf(name + used, size - used, "%s%s", used ? " over " : "", umem_get_device_name(ctx));
     if (length < 0 || (size_t)length >= size - used) return;
     used += (size_t)length;
-    umemVirtual *(*upstream)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
-    ctx = upstream ? upstream(ctx) : NULL;
   }
 }
 
@@ -265,19 +261,16 @@ typedef struct Wish {
 static bool read_options(umemVirtual *ctx, umemLogOptions const *given, umemLogOptions *options) {
   *options = (umemLogOptions)UMEM_LOG_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemLogOptions")) return false;
-  if (!given)
-    umemVirtual_fail(ctx, umemValueError, "the options are NULL");
-  else if (!options->filename || !*options->filename)
-    umemVirtual_fail(ctx, umemValueError, "the log has no file name");
-  else if (options->max_bytes && options->max_bytes < least_bytes)
-    umemVirtual_fail(ctx, umemValueError, "%" PRIu64 " bytes are too few for a log: at least %d",
+  if (!given) return UMEM_FAIL(ctx, umemValueError, "the options are NULL");
+  if (!options->filename || !*options->filename)
+    return UMEM_FAIL(ctx, umemValueError, "the log has no file name");
+  if (options->max_bytes && options->max_bytes < least_bytes)
+    return UMEM_FAIL(ctx, umemValueError, "%" PRIu64 " bytes are too few for a log: at least %d",
                      options->max_bytes, least_bytes);
-  else if (options->max_bytes > INT64_MAX || options->max_bytes > SIZE_MAX / 2)
-    umemVirtual_fail(ctx, umemValueError, "%" PRIu64 " bytes are more than a log can have",
+  if (options->max_bytes > INT64_MAX || options->max_bytes > SIZE_MAX / 2)
+    return UMEM_FAIL(ctx, umemValueError, "%" PRIu64 " bytes are more than a log can have",
                      options->max_bytes);
-  else
-    return true;
-  return false;
+  return true;
 }
 
 static bool log_start(umemVirtual *ctx, void const *given) {

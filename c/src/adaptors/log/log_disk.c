@@ -1,5 +1,6 @@
 /* log_disk.c - see log_disk.h. */
 #include "adaptors/log/log_disk.h"
+#include "base/again.h"
 #include "base/folders.h"
 #include "base/disk.h"
 
@@ -10,36 +11,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The result of call, which is made again while a signal interrupts it. */
-#define AGAIN(result, call)                                                                        \
-  do result = (call);                                                                              \
-  while (result < 0 && errno == EINTR)
-
 int umemLogDisk_open(char const *filename) {
-  int fd;
-  AGAIN(fd,
-        umem_open_path(filename, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0)); /* no waiting at a FIFO */
-  return fd;
+  int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK; /* no waiting at a FIFO */
+  return UMEM_AGAIN(umem_open_path(filename, flags, 0));
 }
 
-int umemLogDisk_lock(int fd) {
-  int result;
-  AGAIN(result, flock(fd, LOCK_EX | LOCK_NB));
-  return result ? errno : 0;
-}
+int umemLogDisk_lock(int fd) { return UMEM_AGAIN(flock(fd, LOCK_EX | LOCK_NB)) == 0 ? 0 : errno; }
 
 /* ---- bytes ---- */
 
 static int set_length(int fd, uint64_t length) {
-  int result;
-  AGAIN(result, ftruncate(fd, (off_t)length));
-  return result ? errno : 0;
+  return UMEM_AGAIN(ftruncate(fd, (off_t)length)) == 0 ? 0 : errno;
 }
 
 static int write_all(int fd, void const *bytes, size_t nbytes, uint64_t at) {
   for (size_t done = 0; done < nbytes;) {
-    ssize_t n;
-    AGAIN(n, pwrite(fd, (char const *)bytes + done, nbytes - done, (off_t)(at + done)));
+    ssize_t n =
+        UMEM_AGAIN(pwrite(fd, (char const *)bytes + done, nbytes - done, (off_t)(at + done)));
     if (n <= 0) return n ? errno : ENOSPC;
     done += (size_t)n;
   }
@@ -50,8 +38,7 @@ static int write_all(int fd, void const *bytes, size_t nbytes, uint64_t at) {
 static int read_all(int fd, void *bytes, size_t *nbytes, uint64_t at) {
   size_t done = 0;
   while (done < *nbytes) {
-    ssize_t n;
-    AGAIN(n, pread(fd, (char *)bytes + done, *nbytes - done, (off_t)(at + done)));
+    ssize_t n = UMEM_AGAIN(pread(fd, (char *)bytes + done, *nbytes - done, (off_t)(at + done)));
     if (n < 0) return errno;
     if (!n) break;
     done += (size_t)n;
@@ -138,6 +125,6 @@ void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before)
 
 int umemLogDisk_create(umemNewFile *file, char const *filename) {
   *file = (umemNewFile){.fd = -1};
-  AGAIN(file->folder, umem_open_folder(filename, file->name));
+  file->folder = UMEM_AGAIN(umem_open_folder(filename, file->name));
   return file->folder < 0 ? errno : umemNewFile_create(file, 0666);
 }

@@ -1,9 +1,9 @@
-/* log_disk.h - the file of a log on its disk: a log that is there is begun anew in its place, a new one
- * appears when it is whole, and a failure leaves what was there.
+/* log_disk.h - the file of a log on its disk: umem writes an existing log anew in the same file, a new file
+ * gets its name when it is complete, and a failure changes nothing.
  *
- * A log that is there keeps its file, and so its owner, its permissions and all its names: only that can
- * also be done where the folder may not be written to, or the disk has no room for two logs. All that may
- * fail comes before the first byte that changes.
+ * An existing log keeps its file, and so its owner, its permissions and all its names. That also works where
+ * the process may not write to the folder, or the disk has no room for two logs. All that may fail comes
+ * before the first byte that changes.
  *
  * Functions return 0 or an errno. Calls that a signal interrupts are made again, however often signals
  * come.
@@ -34,7 +34,7 @@ typedef struct umemLogBefore {
 
 int umemLogDisk_look(int fd, umemLogBefore *before);
 
-/* Whether the file may be begun anew: empty, or a log. */
+/* Whether the file may become a new log: it is empty, or a log. */
 bool umemLogDisk_is_log(umemLogBefore const *before);
 
 /* Whether the disk says that it has room for a file of this length. To be asked first: an attempt to

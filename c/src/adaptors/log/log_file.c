@@ -1,5 +1,6 @@
 /* log_file.c - see log_file.h. */
 #include "adaptors/log/log_file.h"
+#include "base/disk.h"
 #include "core/status.h"
 #include "adaptors/log/log_disk.h"
 
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,54 +35,47 @@ uint64_t umemLog_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 static bool fail_with_words(umemVirtual *ctx, char const *what, char const *filename, int error) {
   char words[128];
-  bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
-  umemVirtual_fail(ctx, full ? umemMemoryError : umemIOError, "cannot %s the log \"%s\": %s", what,
-                   filename, umem_system_words(error, words, sizeof words));
-  return false;
+  return UMEM_FAIL(ctx, umem_is_full(error) ? umemMemoryError : umemIOError,
+                   "cannot %s the log \"%s\": %s", what, filename,
+                   umem_system_words(error, words, sizeof words));
 }
 
-/* Passing the limit sends SIGXFSZ, which kills. */
 static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-      length <= limit.rlim_cur)
-    return true;
-  umemVirtual_fail(ctx, umemMemoryError,
+  uint64_t limit;
+  return umem_may_write_to(length, &limit) ||
+         UMEM_FAIL(ctx, umemMemoryError,
                    "the %" PRIu64 " bytes of the log \"%s\" pass the %" PRIu64
                    " that this process may write to (RLIMIT_FSIZE)",
-                   length, filename, (uint64_t)limit.rlim_cur);
-  return false;
+                   length, filename, limit);
 }
 
 static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
   int error = umemLogDisk_lock(fd);
   if (!error) return true;
   if (error != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, error);
-  umemVirtual_fail(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
-  return false;
+  return UMEM_FAIL(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
 }
 
-/* Reads what the file is, and whether it may be begun anew. */
+/* Reads what is in the file, and whether it may become a new log. */
 static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
   int error = umemLogDisk_look(fd, before);
   if (error) return fail_with_words(ctx, "read", filename, error);
   if (umemLogDisk_is_log(before)) return true;
-  umemVirtual_fail(ctx, umemValueError, "\"%s\" is there and is no log: it is not overwritten",
+  return UMEM_FAIL(ctx, umemValueError, "\"%s\" is there and is no log: it is not overwritten",
                    filename);
-  return false;
 }
 
 /* Where header, contexts and ring are: in the bytes from base on. */
-static void set_places(umemLogFile *file, void *base) {
+static void set_parts(umemLogFile *file, void *base) {
   file->header = base;
   file->contexts = (umemLogContext *)((char *)base + umemLog_contexts_at);
-  file->ring = (umemLogPlace *)((char *)base + umemLog_ring_at);
+  file->ring = (umemLogSlot *)((char *)base + umemLog_ring_at);
 }
 
 static bool map(umemLogFile *file, umemVirtual *ctx) {
   void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
   if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
-  set_places(file, base);
+  set_parts(file, base);
   return true;
 }
 
@@ -92,7 +85,7 @@ static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
   void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, how, -1, 0);
   if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
   file->there = file->header;
-  set_places(file, base);
+  set_parts(file, base);
   return true;
 }
 
@@ -168,13 +161,13 @@ static int get_ready(umemLogFile *file) {
                      : umemNewFile_publish(&file->draft);
 }
 
-/* Begins the log that is there anew, with the contexts and records that there are by now. Whoever reads it
- * meanwhile finds the old one, or a new one with fewer of them. Returns an errno; the file is as it was then.
+/* Replaces the existing log by the new one, with the contexts and records that it has by now. A reader meanwhile
+ * finds the old log, or the new one with fewer of them. Returns an errno; the file is as it was then.
  * insists: it does not fail. Then the header goes through the mapping where the system refuses to write it,
  * and what is too long stays so. */
 static int begin_anew(umemLogFile *file, bool insists) {
   umemLogHeader header = *file->header, *there = file->there;
-  uint64_t next = header.next, places = next <= file->mask ? next : file->mask + 1;
+  uint64_t next = header.next, slots = next <= file->mask ? next : file->mask + 1;
   uint32_t contexts = header.contexts;
   header.next = header.contexts = 0;
   int error = umemLogDisk_begin(file->fd, &header, file->length, &file->before);
@@ -183,12 +176,12 @@ static int begin_anew(umemLogFile *file, bool insists) {
   clear(file, there);
   memcpy((char *)there + umemLog_contexts_at, file->contexts,
          (contexts + 1) * sizeof *file->contexts);
-  memcpy((char *)there + umemLog_ring_at, file->ring, places * sizeof *file->ring);
+  memcpy((char *)there + umemLog_ring_at, file->ring, slots * sizeof *file->ring);
   __atomic_store_n(&there->contexts, contexts, __ATOMIC_RELEASE);
   __atomic_store_n(&there->next, next, __ATOMIC_RELEASE);
   munmap(file->header, file->length);
   file->there = NULL;
-  set_places(file, there);
+  set_parts(file, there);
   return 0;
 }
 
@@ -264,10 +257,7 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNe
   if (!lock_file(fd, ctx, filename)) return NULL;
   size_t name_size = strlen(filename) + 1;
   umemLogFile *file = calloc(1, sizeof *file + name_size);
-  if (!file) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a log");
-    return NULL;
-  }
+  if (!file) return UMEM_FAIL_NULL(ctx, umemMemoryError, "no memory for a log");
   uint64_t capacity = capacity_of(max_bytes);
   *file = (umemLogFile){.mask = capacity - 1,
                         .length = (size_t)(umemLog_ring_at + capacity * sizeof(umemLogRecord)),
@@ -289,9 +279,8 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNe
 static bool examine(int fd, umemVirtual *ctx, char const *filename, struct stat *about) {
   if (fstat(fd, about) != 0) return fail_with_words(ctx, "open", filename, errno);
   if (S_ISREG(about->st_mode)) return true;
-  umemVirtual_fail(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
+  return UMEM_FAIL(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
                    filename);
-  return false;
 }
 
 static umemLogFile *keep(umemLogFile *file) {
@@ -400,8 +389,8 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
   return file;
 }
 
-/* No context writes any more: the file has its end, and may be begun anew; what was not committed is undone
- * before. In a child of fork the lock and the header are the parent's. */
+/* No context writes any more: completes the file, so that it may become a new log. Undoes what was not
+ * committed. In a child of fork the lock and the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;

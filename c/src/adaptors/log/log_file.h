@@ -1,5 +1,4 @@
-/* log_file.h - writes a file of log_format.h, from many threads and for several
- * contexts. */
+/* log_file.h - writes a file of log_format.h, from many threads and for several contexts. */
 #ifndef UMEM_LOG_FILE_H
 #define UMEM_LOG_FILE_H
 
@@ -9,15 +8,15 @@
 #include <sys/types.h>
 #include <umem/base.h>
 
-/* Where a record goes, as the words in which it is written. The first is its number. */
-typedef struct umemLogPlace {
+/* A slot of the ring: a record, as the words in which it is written. The first is its number. */
+typedef struct umemLogSlot {
   uint64_t words[sizeof(umemLogRecord) / sizeof(uint64_t)];
-} umemLogPlace;
+} umemLogSlot;
 
 typedef struct umemLogFile {
   umemLogHeader *header; /* mapped: the whole file */
   umemLogContext *contexts;
-  umemLogPlace *ring;
+  umemLogSlot *ring;
   uint64_t mask;  /* capacity - 1 */
   size_t length;  /* bytes that are mapped */
   unsigned forks; /* umem_fork_count of the process that writes */
@@ -83,7 +82,7 @@ void umemLogFile_note_end(umemLogFile *file, uint16_t number);
 /* Writes a record, which gets its number, time and thread. */
 void umemLogFile_put(umemLogFile *file, umemLogRecord *record);
 
-/* Writes a record anew after its number was given, if it is still in the ring. */
+/* Writes a record that has its number once more, if it is still in the ring. */
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record);
 
 #endif

@@ -8,13 +8,12 @@
  * All numbers are of the byte order of the machine that wrote them, which the header names. Times
  * are nanoseconds of CLOCK_MONOTONIC; the header holds one moment by both that and the calendar.
  *
- * Record number n, from 1, has its place at index (n - 1) % capacity. next counts the places that
- * were handed out: the records of the file are those from next - capacity + 1, or 1, to next. A
- * place belongs to record n when its first word is n. Anything else there was not completed: that
- * word is UINT64_MAX while the rest is written, and what stood there before until that begins.
+ * The slot of record number n, from 1, has the index (n - 1) % capacity. next counts the records that have
+ * got a slot: the file has those from next - capacity + 1, or 1, to next. A slot holds record n when its
+ * first word is n. With any other word the record is not complete: the word is UINT64_MAX while the rest is
+ * written, and that of the record before until the writing begins.
  *
- * A record that is written later than others of higher numbers is dropped when its place is taken
- * by then.
+ * A record is dropped if a later one has taken its slot before it was written.
  */
 #ifndef UMEM_LOG_FORMAT_H
 #define UMEM_LOG_FORMAT_H
@@ -45,7 +44,7 @@ typedef struct umemLogHeader {
   uint32_t process;        /* the number of the process */
   uint32_t contexts;       /* how many there have been; atomic */
   uint8_t zeros[64];       /* a cache line of its own for what follows */
-  uint64_t next;           /* places that were handed out; atomic */
+  uint64_t next;           /* records that have got a slot; atomic */
 } umemLogHeader;
 _Static_assert(offsetof(umemLogHeader, next) == 128, "as documented");
 
@@ -66,10 +65,10 @@ typedef enum umemLogKind {
   umemLogAlloc = 1,   /* adr, size */
   umemLogFree,        /* adr */
   umemLogResizeBegin, /* adr, size: the block that is to change, which is gone then */
-  umemLogResizeEnd, /* adr, size: the block that took its place; other_adr: where that was. After a
-                         failure the old one is back */
-  umemLogSet,       /* adr, size, duration; value */
-  umemLogCopy,      /* ctx, adr: from; other_ctx, other_adr: to; size, duration */
+  umemLogResizeEnd,   /* adr, size: the new block; other_adr: of the old one, which is back after a
+                         failure */
+  umemLogSet,         /* adr, size, duration; value */
+  umemLogCopy,        /* ctx, adr: from; other_ctx, other_adr: to; size, duration */
   umemLog_kinds
 } umemLogKind;
 

@@ -21,18 +21,18 @@ static uint32_t thread_number(umemLogFile const *file) {
 
 /* All but the first word, and then that: each store is seen after those before it, so that whoever
  * reads the number before and after the rest has read one record. */
-static void fill(umemLogPlace *place, umemLogRecord const *record) {
-  for (size_t i = 1; i < sizeof place->words / sizeof *place->words; i++) {
+static void fill(umemLogSlot *slot, umemLogRecord const *record) {
+  for (size_t i = 1; i < sizeof slot->words / sizeof *slot->words; i++) {
     uint64_t word;
     memcpy(&word, (char const *)record + i * sizeof word, sizeof word);
-    __atomic_store_n(&place->words[i], word, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->words[i], word, __ATOMIC_RELEASE);
   }
-  __atomic_store_n(&place->words[0], record->number, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->words[0], record->number, __ATOMIC_RELEASE);
 }
 
-static bool take(umemLogPlace *place, uint64_t seen) {
-  return __atomic_compare_exchange_n(&place->words[0], &seen, UMEM_LOG_BUSY, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+static bool take(umemLogSlot *slot, uint64_t seen) {
+  return __atomic_compare_exchange_n(&slot->words[0], &seen, UMEM_LOG_BUSY, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
 }
 
 /* Until the commit, which moves header, contexts and ring, they are written under the lock. Whether it was
@@ -47,24 +47,24 @@ static inline void release(bool held) {
   if (__builtin_expect(held, 0)) umemLock_release(&umem_log_lock);
 }
 
-/* A place that holds a later record, or is being written by a thread that has slept for a whole
+/* A slot that holds a later record, or is being written by a thread that has slept for a whole
  * round of the ring, is left alone: this record is older than all that the ring holds. */
 void umemLogFile_put(umemLogFile *file, umemLogRecord *record) {
   bool held = hold(file);
   record->time = umemLog_now();
   uint64_t before = __atomic_fetch_add(&file->header->next, 1, __ATOMIC_RELAXED);
-  umemLogPlace *place = &file->ring[before & file->mask];
+  umemLogSlot *slot = &file->ring[before & file->mask];
   record->number = before + 1;
-  uint64_t seen = __atomic_load_n(&place->words[0], __ATOMIC_RELAXED);
+  uint64_t seen = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
   record->thread = thread_number(file);
-  if (seen <= before && take(place, seen)) fill(place, record);
+  if (seen <= before && take(slot, seen)) fill(slot, record);
   release(held);
 }
 
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record) {
   bool held = hold(file);
-  umemLogPlace *place = &file->ring[(record->number - 1) & file->mask];
-  if (take(place, record->number)) fill(place, record);
+  umemLogSlot *slot = &file->ring[(record->number - 1) & file->mask];
+  if (take(slot, record->number)) fill(slot, record);
   release(held);
 }
 

@@ -128,7 +128,7 @@ static void a_copy_is_one_record_with_both_sides(void **state) {
   uintptr_t elsewhere = umem_calloc(&fake, 1, 100);
   assert_ok(umem_copy_to(&one, a, &two, b, 10));
   assert_ok(umem_copy_to(&two, b, &one, a, 11));
-  assert_ok(umem_copy_to(&one, a, &limit, b, 12)); /* which decorates two */
+  assert_ok(umem_copy_to(&one, a, &limit, b, 12)); /* which is over two */
   assert_ok(umem_copy_from(&one, a, &limit, b, 13));
   assert_ok(umem_copy_to(&one, a, &one, a + 50, 14));
   assert_ok(umem_copy_to(&one, a, &fake, elsewhere, 15));

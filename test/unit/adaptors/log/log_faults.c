@@ -71,7 +71,7 @@ static void *ask(void *ctx) {
   return NULL;
 }
 
-/* Whoever wants to know a message need not wait for the disk. */
+/* A thread that asks for a message does not wait for the disk. */
 static void another_thread_asks(void) {
   pthread_t thread;
   struct timespec until;
@@ -350,7 +350,7 @@ static void killed_while_it_begins(void **state) {
 /* ---- beside others ---- */
 
 /* Another file that comes to the path at any moment is left alone, whether the log is then begun in the file
- * that was there before, or is refused. A new log has no name until it is whole, or another one. */
+ * that was there before, or is refused. A new log has no name, or a hidden one, until it is complete. */
 static void another_file_takes_the_name(void **state) {
   (void)state;
   snprintf(another, sizeof another, "%.*s-new", (int)sizeof another - 5, path);

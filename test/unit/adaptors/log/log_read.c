@@ -148,7 +148,7 @@ static void records_of_another_time_are_left_out(void **state) {
   expect_left_out(count, 4);
   ring[7].time = header()->begun;
   expect_left_out(count, 4);
-  ring[7].time = header()->ended + 1; /* only a log that is complete tells that it is wrong */
+  ring[7].time = header()->ended + 1; /* only in a complete log is this an error */
   assert_true(trace_parse(&trace, bytes, length));
   assert_int_equal(trace.incomplete, 5);
   trace_close(&trace);

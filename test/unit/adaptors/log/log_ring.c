@@ -28,7 +28,7 @@ static void the_oldest_are_overwritten(void **state) {
 
 enum { rounds = 5000 };
 
-/* Sizes tell who it was and when. */
+/* The size of a block shows which thread made it, and when. */
 static void *work(void *number) {
   size_t base = ((size_t)number + 1) << 16;
   for (size_t i = 0; i < rounds; i++) {
@@ -113,7 +113,7 @@ static void a_free_stands_before_what_follows_it(void **state) {
     assert_int_equal(trace.records[i].kind, i % 2 ? umemLogFree : umemLogAlloc);
 }
 
-/* Many rounds of a small ring at once: what remains is whole. */
+/* Many threads go round a small ring at once: all records that remain are complete. */
 static void threads_overwrite_each_other(void **state) {
   (void)state;
   open_small(&one, &host);
@@ -131,7 +131,7 @@ static void threads_overwrite_each_other(void **state) {
   }
 }
 
-/* A record that is older than the ring, or whose place is being written, is dropped. */
+/* A record that is older than the ring, or whose slot is being written, is dropped. */
 static void late_records_are_dropped(void **state) {
   (void)state;
   umemLogFile *file = umemLogFile_open(&host.super, path, 1 << 16, true);
@@ -172,7 +172,7 @@ static void *read_all_the_time(void *over) {
   return NULL;
 }
 
-/* What is read of a log that is being written is whole. */
+/* All records that are read of a log that is being written are complete. */
 static void a_log_can_be_read_while_it_is_written(void **state) {
   (void)state;
   pthread_t reader;
