@@ -273,6 +273,41 @@ TEST(Blocks, are_cancelled) {
   EXPECT_EQ(umem_thread_status(), umemOK);
 }
 
+/* Functions of the program that C calls may throw, too. */
+TEST(Blocks, end_when_a_function_throws_through_c) {
+  umemHost host;
+  umemHost_ctor(&host);
+  std::vector<int> u(100, 1);
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  options.source =
+      options.destination = {&host, reinterpret_cast<umem::address>(u.data()), sizeof(int), 0};
+  options.count = 100;
+  options.place = &host;
+  options.rows = 10;
+  auto body = [](void *, umemBlock const *block) -> int {
+    for (std::size_t i = 0; i < block->rows; i++) reinterpret_cast<int *>(block->out)[i] = 5;
+    if (block->number == 4) throw std::runtime_error("mine");
+    return 0;
+  };
+  EXPECT_THROW(umemBlocks_run(&options, body, nullptr, nullptr), std::runtime_error);
+  for (std::size_t i = 0; i < 100; i++) EXPECT_EQ(u[i], i < 40 ? 5 : 1);
+  options.progress = [](void *, std::uint64_t done, std::uint64_t) -> bool {
+    if (done >= 30) throw std::runtime_error("mine");
+    return true;
+  };
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  ASSERT_EQ(umemBlocks_ctor(&blocks, &options), umemOK);
+  EXPECT_THROW(
+      {
+        while (umemBlocks_next(&blocks, &block)) continue;
+      },
+      std::runtime_error);
+  EXPECT_EQ(umemBlocks_end(&blocks), umemOK);
+  EXPECT_EQ(umem_thread_status(), umemOK);
+  umem_dtor(&host);
+}
+
 TEST(Blocks, refuse_what_cannot_be) {
   Array<int, 1> u({1000}), shorter({999});
   Array<int, 3> with_gaps({10, 10, 10}, umem::Host(), {{0, 0, 1}, {}, 0});
