@@ -199,15 +199,7 @@ static bool fault_start(umemVirtual *ctx, void const *plan) {
   return true;
 }
 
-umemStatusType umemFault_ctor(umemFault *ctx, void *upstream, umemFaultPlan const *plan) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_fault_kind, plan);
-}
-
-umemStatusType umemFault_adopt(umemFault *ctx, void *upstream, umemFaultPlan const *plan) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_fault_kind, plan);
-}
+UMEM_ADAPTOR_CTORS_WITH(umemFault, umem_fault_kind, plan, umemFaultPlan const *plan)
 
 /* ---- by name: "fault+host:?nth=3" ---- */
 

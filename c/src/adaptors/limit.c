@@ -90,15 +90,7 @@ umemKind const umem_limit_kind = {
     .start = limit_start,
 };
 
-umemStatusType umemLimit_ctor(umemLimit *ctx, void *upstream, size_t maximum) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_limit_kind, &maximum);
-}
-
-umemStatusType umemLimit_adopt(umemLimit *ctx, void *upstream, size_t maximum) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_limit_kind, &maximum);
-}
+UMEM_ADAPTOR_CTORS_WITH(umemLimit, umem_limit_kind, &maximum, size_t maximum)
 
 size_t umemLimit_used(umemLimit *ctx) {
   UMEM_ENTER();

@@ -47,10 +47,11 @@ bool umemRecords_reserve(umemRecords *records) {
   return done;
 }
 
-void umemRecords_release(umemRecords *records) {
+void umemRecords_release(umemRecords *records, void **traces) {
   umemLock_acquire(&records->lock);
   records->reserved--;
   umemLock_release(&records->lock);
+  free(traces);
 }
 
 /* ---- coming and going ---- */

@@ -9,10 +9,11 @@
 #ifndef UMEM_RECORDS_H
 #define UMEM_RECORDS_H
 
+#include "adaptors/sites.h"
 #include "base/index.h"
 #include "base/lock.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 typedef struct umemRecord {
   uint64_t number; /* of the allocation, from 1 */
@@ -39,7 +40,23 @@ void umemRecords_fini(umemRecords *records);
 
 /* Reserves room for a record, to be entered or released. False, with nothing changed, without memory. */
 bool umemRecords_reserve(umemRecords *records);
-void umemRecords_release(umemRecords *records);
+
+/* The same for a block of ctx; also allocates *traces for so many call sites of frames addresses each, and
+ * captures the first one, of *captured addresses. Both are 0 before. False with a status on ctx. */
+static inline bool umemRecords_prepare(umemRecords *records, umemVirtual *ctx, unsigned sites,
+                                       unsigned frames, void ***traces, uint16_t *captured) {
+  if (frames) *traces = malloc(sites * frames * sizeof **traces);
+  if ((!frames || *traces) && umemRecords_reserve(records)) {
+    if (frames) *captured = (uint16_t)umemSite_capture(*traces, frames);
+    return true;
+  }
+  free(*traces);
+  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return false;
+}
+
+/* Releases the room, and traces. */
+void umemRecords_release(umemRecords *records, void **traces);
 
 /* ---- all that follows under the lock ---- */
 

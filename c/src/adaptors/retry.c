@@ -71,14 +71,5 @@ umemKind const umem_retry_kind = {
     .start = retry_start,
 };
 
-umemStatusType umemRetry_ctor(umemRetry *ctx, void *upstream, umemRetryCallback *callback,
-                              void *user) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_retry_kind, &(Help){callback, user});
-}
-
-umemStatusType umemRetry_adopt(umemRetry *ctx, void *upstream, umemRetryCallback *callback,
-                               void *user) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_retry_kind, &(Help){callback, user});
-}
+UMEM_ADAPTOR_CTORS_WITH(umemRetry, umem_retry_kind, (&(Help){callback, user}),
+                        umemRetryCallback *callback, void *user)

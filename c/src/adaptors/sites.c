@@ -26,13 +26,23 @@ enum {
 };
 
 /* The first call loads the unwinder, which takes memory. */
-bool umemSite_can_capture(void) {
+static bool can_capture(void) {
 #if HAS_BACKTRACE
   void *frame;
   return backtrace(&frame, 1) > 0;
 #else
   return false;
 #endif
+}
+
+bool umemSite_check(umemVirtual *ctx, unsigned frames) {
+  if (frames > umemSiteFrames)
+    umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", frames, umemSiteFrames);
+  else if (frames && !can_capture())
+    umemVirtual_fail(ctx, umemNotSupportedError, "this C library has no backtrace");
+  else
+    return true;
+  return false;
 }
 
 #if HAS_BACKTRACE

@@ -4,13 +4,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <umem/base.h>
 
 /* The most frames of a site. */
 enum { umemSiteFrames = 32 };
 
-/* Makes ready for umemSite_capture, which then allocates nothing. False where there is no way to
- * look at the stack. */
-bool umemSite_can_capture(void);
+/* Whether umemSite_capture can capture so many frames, and from now on allocates nothing; false with a status
+ * on ctx otherwise. */
+bool umemSite_check(umemVirtual *ctx, unsigned frames);
 
 /* Writes up to frames (at most umemSiteFrames) return addresses to trace, from what has called the
  * public function that is running outwards. Returns how many. */

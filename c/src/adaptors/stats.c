@@ -88,15 +88,7 @@ umemKind const umem_stats_kind = {
     .start = stats_start,
 };
 
-umemStatusType umemStats_ctor(umemStats *ctx, void *upstream) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_stats_kind, NULL);
-}
-
-umemStatusType umemStats_adopt(umemStats *ctx, void *upstream) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_stats_kind, NULL);
-}
+UMEM_ADAPTOR_CTORS(umemStats, umem_stats_kind)
 
 /* ---- figures ---- */
 

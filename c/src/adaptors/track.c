@@ -21,7 +21,7 @@ typedef struct Track {
   struct Track *newer, *older; /* in the list of all; under the global lock */
 } Track;
 
-_Static_assert(UMEM_TRACK_FRAMES <= umemSiteFrames, "a site holds all frames");
+_Static_assert(UMEM_TRACK_FRAMES == umemSiteFrames, "a site holds all frames");
 
 static Track *newest;
 
@@ -33,26 +33,18 @@ static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 static bool prepare(umemVirtual *ctx, bool aligned, umemTrackRecord *record) {
   Track *track = track_of(ctx);
   *record = (umemTrackRecord){.aligned = aligned};
-  if (track->frames) record->head.traces = malloc(track->frames * sizeof *record->head.traces);
-  if ((!track->frames || record->head.traces) && umemRecords_reserve(&track->table.records)) {
-    record->frames = (uint16_t)umemSite_capture(record->head.traces, track->frames);
-    return true;
-  }
-  free(record->head.traces);
-  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return false;
+  return umemRecords_prepare(&track->table.records, ctx, 1, track->frames, &record->head.traces,
+                             &record->frames);
 }
 
 /* Enters what the upstream has answered: a block at adr, or null. Returns adr. */
 static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
                        umemTrackRecord const *record) {
   umemTrackTable *table = &track_of(ctx)->table;
-  if (adr != umem_null_of(ctx)) {
+  if (adr != umem_null_of(ctx))
     umemTrackTable_enter(table, adr, nbytes, record);
-  } else {
-    umemRecords_release(&table->records);
-    free(record->head.traces);
-  }
+  else
+    umemRecords_release(&table->records, record->head.traces);
   return adr;
 }
 
@@ -173,22 +165,11 @@ static void track_dtor(umemVirtual *ctx) {
 
 /* ---- construction ---- */
 
-static bool check_options(umemVirtual *ctx, umemTrackOptions const *options) {
-  if (options->frames > UMEM_TRACK_FRAMES)
-    umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
-                     UMEM_TRACK_FRAMES);
-  else if (options->frames && !umemSite_can_capture())
-    umemVirtual_fail(ctx, umemNotSupportedError, "this C library has no backtrace");
-  else
-    return true;
-  return false;
-}
-
 static bool track_start(umemVirtual *ctx, void const *given) {
   umemTrackOptions const *options = given;
   Track *track = track_of(ctx);
   ctx->capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
-  if (!check_options(ctx, options)) return false;
+  if (!umemSite_check(ctx, options->frames)) return false;
   if (!umemTrackTable_init(&track->table)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
@@ -233,15 +214,7 @@ umemKind const umem_track_kind = {
     .start = track_start,
 };
 
-umemStatusType umemTrack_ctor(umemTrack *ctx, void *upstream, umemTrackOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_track_kind, options);
-}
-
-umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream, umemTrackOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_track_kind, options);
-}
+UMEM_ADAPTOR_CTORS_WITH(umemTrack, umem_track_kind, options, umemTrackOptions const *options)
 
 /* ---- questions ---- */
 

@@ -27,7 +27,7 @@ typedef struct umemTrackTable {
 bool umemTrackTable_init(umemTrackTable *table);
 void umemTrackTable_fini(umemTrackTable *table);
 
-/* Enters a block for which umemRecords_reserve has reserved room. The table owns head.traces from now on,
+/* Enters a block for which umemRecords_prepare has reserved room. The table owns head.traces from now on,
  * and sets the number. */
 void umemTrackTable_enter(umemTrackTable *table, uintptr_t adr, size_t nbytes,
                           umemTrackRecord const *record);

@@ -16,8 +16,9 @@
 #include <umem/base.h>
 
 #include "base/thread.h"
-#include "core/request.h"
+#include "core/enter.h"
 #include "core/kind.h"
+#include "core/request.h"
 
 typedef struct umemAdaptor {
   umemVirtual *upstream; /* borrowed, or owned */
@@ -37,7 +38,7 @@ static inline bool umemAdaptor_failed(umemVirtual *ctx, uint64_t before) {
 }
 
 /* Records on ctx what was held while its upstream was asked, if there was anything. */
-static inline void umemAdaptor_tell_held(umemVirtual *ctx, umemAttempt const *held) {
+static inline void umemAdaptor_record_held(umemVirtual *ctx, umemAttempt const *held) {
   uint64_t before = umem_thread.failures;
   if (umemAttempt_record(held) != umemOK) umemVirtual_adopt(ctx, before);
 }
@@ -52,6 +53,27 @@ static inline void umemAdaptor_tell_held(umemVirtual *ctx, umemAttempt const *he
  * Returns umemOK; or a failure, after which ctx answers each call with a status, and upstream is as it was. */
 umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemKind const *kind,
                                      void const *options);
+
+/* Defines the two constructors of an adaptor: the first borrows its upstream, the second takes it over. WITH
+ * more parameters, from which options, an expression, makes what start gets. */
+#define UMEM_ADAPTOR_CTORS_WITH(type, kind, options, ...)                                          \
+  umemStatusType type##_ctor(type *ctx, void *upstream, __VA_ARGS__) {                             \
+    UMEM_ENTER();                                                                                  \
+    return umemAdaptor_construct(ctx, upstream, false, &(kind), options);                          \
+  }                                                                                                \
+  umemStatusType type##_adopt(type *ctx, void *upstream, __VA_ARGS__) {                            \
+    UMEM_ENTER();                                                                                  \
+    return umemAdaptor_construct(ctx, upstream, true, &(kind), options);                           \
+  }
+#define UMEM_ADAPTOR_CTORS(type, kind)                                                             \
+  umemStatusType type##_ctor(type *ctx, void *upstream) {                                          \
+    UMEM_ENTER();                                                                                  \
+    return umemAdaptor_construct(ctx, upstream, false, &(kind), NULL);                             \
+  }                                                                                                \
+  umemStatusType type##_adopt(type *ctx, void *upstream) {                                         \
+    UMEM_ENTER();                                                                                  \
+    return umemAdaptor_construct(ctx, upstream, true, &(kind), NULL);                              \
+  }
 
 /* The construct of schemes of adaptors, whose user is their umemKind. */
 umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const *place,

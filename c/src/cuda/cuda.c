@@ -32,13 +32,8 @@ static umemStatusType open_cuda(void *ctx, void *upstream, umemOptionValue const
 }
 
 umemKind const umem_cuda_kind = {
-    .scheme = {.size = sizeof(umemScheme),
-               .name = "cuda",
-               .context_size = sizeof(umemCuda),
-               .vtbl = &cuda_vtbl,
-               .place = &umem_cuda_device,
-               .construct = open_cuda,
-               .help = "memory of a GPU"},
+    .scheme = {UMEM_CUDA_KIND(umemCuda, "cuda", &cuda_vtbl), .place = &umem_cuda_device,
+               .construct = open_cuda, .help = "memory of a GPU"},
     .label = "Cuda",
     .type = umemCudaDevice,
     .capabilities =

@@ -285,13 +285,8 @@ static umemStatusType open_async(void *ctx, void *upstream, umemOptionValue cons
 static umemCudaAsyncOptions const defaults = UMEM_CUDA_ASYNC_OPTIONS_INIT;
 
 umemKind const umem_cuda_async_kind = {
-    .scheme = {.size = sizeof(umemScheme),
-               .name = "cuda-async",
-               .context_size = sizeof(umemCudaAsync),
-               .vtbl = &async_vtbl,
-               .place = &umem_cuda_device,
-               UMEM_OPTIONS(named_options),
-               .construct = open_async,
+    .scheme = {UMEM_CUDA_KIND(umemCudaAsync, "cuda-async", &async_vtbl), .place = &umem_cuda_device,
+               UMEM_OPTIONS(named_options), .construct = open_async,
                .user = (void *)&umem_cuda_async_kind,
                .help = "memory of a GPU, in the order of a stream"},
     .label = "CudaAsync",

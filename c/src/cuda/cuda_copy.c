@@ -1,6 +1,6 @@
 /* cuda_copy.c - what the CUDA contexts do with runs of bytes: set them, and move them to and from
  * host memory. */
-#include "cuda/cuda_copy.h"
+#include "cuda/cuda_methods.h"
 #include "base/thread.h"
 #include "core/guard.h"
 #include "cuda/cuda_error.h"

@@ -2,7 +2,7 @@
  * GPU or two, and strided copies, also to and from host memory.
  *
  * A strided copy is done in boxes: rows of bytes in planes, as the copy engines know them. */
-#include "cuda/cuda_direct.h"
+#include "cuda/cuda_methods.h"
 #include "core/guard.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
@@ -126,7 +126,7 @@ static int device_of(umemVirtual const *ctx, umemCudaState const *leader) {
   return (on_device ? state : leader)->gpu->device;
 }
 
-/* Told although CUDA could see it from the addresses: one that is not the device's any more would be taken
+/* The direction is given although CUDA could see it from the addresses: one that is not the device's any more would be taken
  * for the host's, and the process crash. Managed memory counts as the device's. */
 static umemCudaDirection direction_of(umemVirtual const *src, umemVirtual const *dst) {
   bool from_host = is_host(src), to_host = is_host(dst);

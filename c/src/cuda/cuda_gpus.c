@@ -17,7 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
 static unsigned users_of[umemCudaMostDevices]; /* atomic; from and to 0 under the lock */
 
-/* In a child nobody holds it; what the table says of GPUs means nothing there. */
+/* In a child nobody holds it; what stands in the table means nothing there. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
 
 __attribute__((constructor(101))) static void watch_fork(void) {

@@ -68,13 +68,8 @@ static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const
 }
 
 umemKind const umem_cuda_host_kind = {
-    .scheme = {.size = sizeof(umemScheme),
-               .name = "cuda-host",
-               .context_size = sizeof(umemCudaHost),
-               .vtbl = &pinned_vtbl,
-               UMEM_OPTIONS(options),
-               .construct = open_host,
-               .help = "RAM that is pinned for GPUs"},
+    .scheme = {UMEM_CUDA_KIND(umemCudaHost, "cuda-host", &pinned_vtbl), UMEM_OPTIONS(options),
+               .construct = open_host, .help = "RAM that is pinned for GPUs"},
     .label = "CudaHost",
     .type = umemCudaHostDevice,
     .capabilities = umemCpuReadable | umemCpuWritable | umemDeviceAccessible | umemReadable |

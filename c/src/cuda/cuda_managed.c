@@ -1,8 +1,7 @@
 /* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
  * moves to where they are used. */
-#include "cuda/cuda_managed.h"
-#include "base/thread.h"
 #include "core/enter.h"
+#include "base/thread.h"
 #include "cuda/cuda_methods.h"
 #include "cuda/cuda_room.h"
 
@@ -60,7 +59,7 @@ static void managed_dtor(umemVirtual *ctx) {
   umemCuda_dtor(ctx);
 }
 
-struct umemVtbl const umemCudaManaged_vtbl = {
+static struct umemVtbl const managed_vtbl = {
     UMEM_CUDA_METHODS,
     .synchronize = umemCuda_synchronize,
     .dtor = managed_dtor,
@@ -85,13 +84,8 @@ static umemStatusType open_managed(void *ctx, void *upstream, umemOptionValue co
 }
 
 umemKind const umem_cuda_managed_kind = {
-    .scheme = {.size = sizeof(umemScheme),
-               .name = "cuda-managed",
-               .context_size = sizeof(umemCudaManaged),
-               .vtbl = &umemCudaManaged_vtbl,
-               .place = &umem_cuda_device,
-               UMEM_OPTIONS(options),
-               .construct = open_managed,
+    .scheme = {UMEM_CUDA_KIND(umemCudaManaged, "cuda-managed", &managed_vtbl),
+               .place = &umem_cuda_device, UMEM_OPTIONS(options), .construct = open_managed,
                .help = "memory that moves between the CPU and a GPU"},
     .label = "CudaManaged",
     .type = umemCudaManagedDevice,

@@ -1,10 +1,25 @@
-/* cuda_methods.h - what the tables of contexts that GPUs copy have in common. */
+/* cuda_methods.h - methods of contexts that GPUs copy. */
 #ifndef UMEM_CUDA_METHODS_H
 #define UMEM_CUDA_METHODS_H
 
-#include "cuda/cuda_copy.h"
-#include "cuda/cuda_direct.h"
 #include "cuda/cuda_state.h"
+
+/* ---- cuda_copy.c: runs of bytes, and waiting ---- */
+
+void umemCuda_synchronize(umemVirtual *ctx);
+void umemCuda_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
+void umemCuda_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                      size_t nbytes);
+void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
+                        size_t nbytes);
+void umemCuda_info(umemVirtual *ctx, umemInfo *info);
+
+/* ---- cuda_direct.c: routes between memories that a GPU addresses ---- */
+
+bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                          uintptr_t dst_adr, umemLayout const *layout);
+
+/* What the tables of all of them have in common. */
 
 #define UMEM_CUDA_METHODS                                                                          \
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \

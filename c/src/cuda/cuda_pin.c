@@ -99,8 +99,7 @@ int umemCuda_pin(umemCudaRt const *rt, void **adr, size_t nbytes, unsigned flags
   return error;
 }
 
-/* A block of which the runtime says that it could not let it go stays mapped: the driver may still use
- * it. */
+/* A block that the runtime could not unregister stays mapped: the driver may still use it. */
 int umemCuda_unpin(umemCudaRt const *rt, void *adr, size_t nbytes, unsigned flags) {
   if (!is_mapped(nbytes, flags)) return rt->host_free(adr);
   int error = rt->host_unregister(adr);

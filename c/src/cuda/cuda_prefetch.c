@@ -5,7 +5,6 @@
 #include "core/enter.h"
 #include "core/layers.h"
 #include "cuda/cuda_error.h"
-#include "cuda/cuda_managed.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
 
@@ -60,7 +59,7 @@ static bool prefetch_start(umemVirtual *ctx, void const *options) {
   (void)options;
   umemVirtual *innermost = umem_innermost(ctx);
   ((Prefetch *)umemAdaptor_impl(ctx))->managed = umemCuda_state_of(innermost);
-  if (innermost->vptr == &umemCudaManaged_vtbl) return true;
+  if (innermost->vptr == umem_cuda_managed_kind.scheme.vtbl) return true;
   umemVirtual_fail(ctx, umemTypeError, "below is %s memory, not managed memory of CUDA",
                    umem_get_device_name(innermost));
   return false;
@@ -85,12 +84,4 @@ umemKind const umem_cuda_prefetch_kind = {
     .start = prefetch_start,
 };
 
-umemStatusType umemCudaPrefetch_ctor(umemCudaPrefetch *ctx, void *upstream) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_cuda_prefetch_kind, NULL);
-}
-
-umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *upstream) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_cuda_prefetch_kind, NULL);
-}
+UMEM_ADAPTOR_CTORS(umemCudaPrefetch, umem_cuda_prefetch_kind)

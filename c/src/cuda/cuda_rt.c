@@ -374,8 +374,8 @@ static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) 
 #else
   cudaError_t error = cudaStreamGetCaptureInfo_v2(stream, &status, &number, NULL, NULL, NULL);
 #endif
-  /* CUDA says nothing of the legacy stream while a stream that it must wait for is captured: what is queued on it
-   * would break that capture. */
+  /* CUDA does not answer for the legacy stream while a stream that it must wait for is captured: what is queued
+   * on it would break that capture. */
   if (error == cudaErrorStreamCaptureImplicit) status = cudaStreamCaptureStatusActive;
   *capture = error == cudaSuccess || error == cudaErrorStreamCaptureImplicit
                  ? (umemCudaCapture)status

@@ -98,6 +98,15 @@ static bool keep(umemCudaState *state, uintptr_t adr, size_t nbytes) {
   return kept;
 }
 
+/* A block that has left the table is live again. Its cell is free still, or another one is: the table keeps
+ * more of them than threads free blocks at once. */
+static void put_back(umemCudaState *state, uintptr_t adr, size_t nbytes) {
+  uintptr_t none;
+  umemLock_acquire(&state->lock);
+  umemTable_put(&state->blocks, adr, nbytes, &none);
+  umemLock_release(&state->lock);
+}
+
 /* The size of the block that begins at adr, which leaves the table if take is true; 0, with
  * umemValueError, when there is none. */
 static size_t find(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, bool take) {
@@ -127,7 +136,7 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
                      "cannot allocate %zu bytes", nbytes) &&
       !keep(state, (uintptr_t)adr, nbytes)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-    state->source->give(state, adr, nbytes);
+    if (state->source->give(state, adr, nbytes)) state->gpu->rt->last_error();
   }
   bool got = umem_thread.failures == before;
   umemCudaScope_leave(&scope);
@@ -143,7 +152,7 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
   if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
                                 "cannot free the block at 0x%jx", (uintmax_t)adr))
-    keep(state, adr, nbytes); /* it stays live: to be freed again, or with the context */
+    put_back(state, adr, nbytes); /* it stays live: to be freed again, or with the context */
   umemCudaScope_leave(&scope);
 }
 

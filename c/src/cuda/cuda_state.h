@@ -42,8 +42,14 @@ umemCudaState *umemCuda_state_of(umemVirtual const *ctx);
 void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource const *source,
                          int device);
 
+extern umemKind const umem_cuda_managed_kind; /* cuda_managed.c */
+
 /* The place of a name such as "cuda:0": the number of the GPU. */
 extern umemOption const umem_cuda_device;
+
+/* What the schemes of the four types have in common. */
+#define UMEM_CUDA_KIND(type, text, table)                                                          \
+  .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table)
 
 /* The rest of a constructor that has failed after umemCuda_construct. Returns the recorded status. */
 umemStatusType umemCuda_construct_failed(umemVirtual *ctx);

@@ -289,14 +289,5 @@ umemKind const umem_binning_kind = {
     .start = binning_start,
 };
 
-umemStatusType umemBinning_ctor(umemBinning *ctx, void *upstream, umemBin const *bins,
-                                size_t count) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_binning_kind, &(Bins){bins, count});
-}
-
-umemStatusType umemBinning_adopt(umemBinning *ctx, void *upstream, umemBin const *bins,
-                                 size_t count) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_binning_kind, &(Bins){bins, count});
-}
+UMEM_ADAPTOR_CTORS_WITH(umemBinning, umem_binning_kind, (&(Bins){bins, count}), umemBin const *bins,
+                        size_t count)

@@ -27,7 +27,7 @@ static umemFixedFreeList *list_of(umemVirtual *ctx) {
 static void record_failure(umemVirtual *ctx, umemFixedFailure const *failure) {
   umemFixedFreeList *list = list_of(ctx);
   if (failure->reason == umemFixedUpstreamFailed)
-    umemAdaptor_tell_held(ctx, &failure->attempt);
+    umemAdaptor_record_held(ctx, &failure->attempt);
   else if (failure->reason == umemFixedAtMaximum)
     umemVirtual_fail(ctx, umemMemoryError, "no block is free of the %zu that %zu bytes hold",
                      list->maximum / list->block_size, list->maximum);
@@ -94,7 +94,7 @@ static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
 static void fixed_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
   umemFixedFreeList_trim(list_of(ctx), keep, &held);
-  umemAdaptor_tell_held(ctx, &held);
+  umemAdaptor_record_held(ctx, &held);
   uint64_t before = umem_thread.failures;
   umem_trim(umemAdaptor_upstream(ctx), keep);
   umemAdaptor_failed(ctx, before);
@@ -229,18 +229,8 @@ static bool fixed_start(umemVirtual *ctx, void const *given) {
 
 extern umemKind const umem_fixed_kind; /* below */
 
-umemStatusType umemFixed_ctor(umemFixed *ctx, void *upstream, size_t block_size,
-                              umemFixedOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_fixed_kind,
-                               &(Wish){block_size, options});
-}
-
-umemStatusType umemFixed_adopt(umemFixed *ctx, void *upstream, size_t block_size,
-                               umemFixedOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_fixed_kind, &(Wish){block_size, options});
-}
+UMEM_ADAPTOR_CTORS_WITH(umemFixed, umem_fixed_kind, (&(Wish){block_size, options}),
+                        size_t block_size, umemFixedOptions const *options)
 
 /* ---- by name: "fixed+cuda:0?block=800" ---- */
 

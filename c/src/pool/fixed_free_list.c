@@ -80,30 +80,6 @@ static uint32_t pop_all(umemFixedFreeList *list) {
   return (uint32_t)head;
 }
 
-/* ---- growing; under the lock ---- */
-
-/* In a child of fork no other thread grows or waits. Traces of the parent's threads in the condition variable
- * would block its end. */
-static void leave_parent(umemFixedFreeList *list) {
-  if (list->lineage == umem_fork_count()) return;
-  list->lineage = umem_fork_count();
-  list->growth = (umemFixedGrowth){0};
-  pthread_cond_init(&list->grown, NULL);
-}
-
-/* Whether the calling thread is the one that grows: then it is in a function that the upstream calls. */
-static bool grows_here(umemFixedFreeList const *list) {
-  return list->growth.running && pthread_equal(list->growth.thread, pthread_self());
-}
-
-/* Waits while another thread grows. Whether there was one: then there may be blocks. */
-static bool wait_for_growth(umemFixedFreeList *list) {
-  leave_parent(list);
-  if (!list->growth.running || grows_here(list)) return false;
-  umemLock_wait(&list->lock, &list->grown);
-  return true;
-}
-
 /* ---- chunks; under the lock ---- */
 
 static bool refuse_for(umemFixedFailure *failure, umemFixedReason why) {
@@ -186,19 +162,15 @@ static size_t chunk_alignment(umemFixedFreeList const *list) {
 
 /* Asks the upstream, with the lock open. */
 static uintptr_t ask(umemFixedFreeList *list, uint32_t count, umemFixedFailure *failure) {
-  umemFixedGrowth around = {0};
-  if (grows_here(list)) around = list->growth;
-  unsigned lineage = list->lineage;
-  list->growth = (umemFixedGrowth){true, pthread_self(), around.blocks + count};
+  umemGrowthRequest request;
+  umemGrowth_begin(&list->growth, &request, count, true);
   umemLock_release(&list->lock);
   umemAttempt_begin(&failure->attempt);
   uintptr_t adr =
       umem_aligned_alloc(list->upstream, chunk_alignment(list), count * list->block_size);
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&list->lock);
-  leave_parent(list);
-  if (list->lineage == lineage && grows_here(list)) list->growth = around;
-  if (!list->growth.running) pthread_cond_broadcast(&list->grown);
+  umemGrowth_end(&list->growth, &request);
   return adr;
 }
 
@@ -218,7 +190,7 @@ static umemFixedChunk *add_chunk(umemFixedFreeList *list, uint32_t count,
 /* How many blocks more the maximum allows. */
 static uint64_t allowed(umemFixedFreeList const *list) {
   uint64_t most = list->maximum / list->block_size;
-  uint64_t taken = list->held_blocks + list->growth.blocks;
+  uint64_t taken = list->held_blocks + umemGrowth_amount(&list->growth);
   return taken < most ? most - taken : 0;
 }
 
@@ -268,7 +240,7 @@ static __attribute__((noinline)) uint32_t take_slowly(umemFixedFreeList *list,
                                                       umemFixedFailure *failure) {
   umemLock_acquire(&list->lock);
   uint32_t number = pop(list);
-  while (number == nobody && wait_for_growth(list)) number = pop(list);
+  while (number == nobody && umemGrowth_await(&list->growth, &list->lock)) number = pop(list);
   if (number == nobody) {
     umemFixedChunk *chunk = grow(list, failure);
     if (chunk) offer(list, chunk, 1);
@@ -425,8 +397,7 @@ bool umemFixedFreeList_init(umemFixedFreeList *list) {
   }
   list->table->room = first_room;
   umemLock_init(&list->lock);
-  pthread_cond_init(&list->grown, NULL);
-  list->lineage = umem_fork_count();
+  umemGrowth_init(&list->growth);
   return true;
 }
 
@@ -441,7 +412,6 @@ void umemFixedFreeList_fini(umemFixedFreeList *list) {
     free(table);
   }
   umemPageMap_fini(&list->map);
-  leave_parent(list);
-  pthread_cond_destroy(&list->grown);
+  umemGrowth_fini(&list->growth);
   umemLock_destroy(&list->lock);
 }

@@ -7,10 +7,9 @@
  * owns the block, so that of two threads that free one block, one is refused.
  *
  * Threads: take and put need no lock. The lock protects the set of chunks. It is open while the upstream is
- * asked for a chunk, because that may call functions of the program (umemRetry), which may use the list.
- * Other threads that find no block wait meanwhile, and try again. Descriptors of chunks and outgrown tables
- * stay until the end, because a slower thread may be reading them. A chunk begins at a page of the page
- * map, and shares no page with another chunk. */
+ * asked for a chunk; other threads that find no block wait for it if they may (growth.h). Descriptors of
+ * chunks and outgrown tables stay until the end, because a slower thread may be reading them. A chunk begins at
+ * a page of the page map, and shares no page with another chunk. */
 #ifndef UMEM_FIXED_FREE_LIST_H
 #define UMEM_FIXED_FREE_LIST_H
 
@@ -18,6 +17,7 @@
 
 #include "base/lock.h"
 #include "base/page_map.h"
+#include "pool/growth.h"
 
 typedef struct umemFixedChunk {
   struct umemFixedChunk *older;       /* in the order of creation; constant */
@@ -49,13 +49,6 @@ typedef struct umemFixedFailure {
   umemAttempt attempt; /* umemFixedUpstreamFailed: what was recorded */
 } umemFixedFailure;
 
-/* The thread that asks the upstream for a chunk, with the lock open. */
-typedef struct umemFixedGrowth {
-  bool running;
-  pthread_t thread;
-  uint64_t blocks; /* asked for, also by calls of this thread around the last one */
-} umemFixedGrowth;
-
 /* Must not move: it holds a lock. */
 typedef struct umemFixedFreeList {
   umemVirtual *upstream; /* borrowed */
@@ -68,9 +61,7 @@ typedef struct umemFixedFreeList {
   umemFixedTable *table; /* atomic; owned */
   uint64_t head;         /* atomic */
   umemLock lock;
-  umemFixedGrowth growth; /* under the lock */
-  pthread_cond_t grown;   /* growth has ended */
-  unsigned lineage;       /* umem_fork_count() to which growth and grown belong */
+  umemGrowth growth;      /* blocks that the upstream is asked for */
   uint32_t next_count;    /* blocks to ask for next; per_chunk unless that was refused */
   umemFixedChunk *unused; /* descriptors */
   umemFixedChunk *newest; /* of all descriptors; owned */

@@ -3,7 +3,6 @@
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/sized.h"
-
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
@@ -80,8 +79,8 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   if (!core) return NULL;
   umemLock_init(&core->lock);
   pthread_cond_init(&core->no_users, NULL);
-  pthread_cond_init(&core->answered, NULL);
-  core->conditions_lineage = umem_fork_count();
+  core->condition_lineage = umem_fork_count();
+  umemGrowth_init(&core->growing);
   core->references = 1;
   core->upstream = upstream;
   core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
@@ -155,15 +154,7 @@ umemKind const umem_pool_kind = {
     .start = pool_start,
 };
 
-umemStatusType umemPool_ctor(umemPool *ctx, void *upstream, umemPoolOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_pool_kind, options);
-}
-
-umemStatusType umemPool_adopt(umemPool *ctx, void *upstream, umemPoolOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_pool_kind, options);
-}
+UMEM_ADAPTOR_CTORS_WITH(umemPool, umem_pool_kind, options, umemPoolOptions const *options)
 
 /* ---- questions ---- */
 

@@ -17,7 +17,7 @@
  *   pool_range.c      ranges of chunks: for spans, for large blocks, or on their way to another list
  *   pool_queue.c      lets the queue of a free list wait for other queues
  *   pool_core.c       the core: references to it, and the memory of its records
- *   pool_failure.h    why a request fails
+ *   growth.c          the requests for chunks, and who waits for them
  *
  * The core holds the chunks and the records of live blocks. A free list holds what is free for one queue:
  * memory that was freed in the order of this queue, and can be used again in this order at once. The pool
@@ -34,9 +34,7 @@
  * free lists stay until the end of the pool, because a wrong free may be reading them; the page map shows
  * whether they have changed. Failures that happen under the lock are held until it is released, because the
  * failure hook may call back. The lock is open while queues are made to wait, and while the upstream is
- * asked for a chunk. Other threads may wait for that chunk. To prevent a deadlock between pools that stand
- * on each other, or whose upstreams' callbacks use each other, a thread waits only for a pool that is older
- * than every pool whose upstream this thread is calling. */
+ * asked for a chunk (growth.h). */
 #ifndef UMEM_POOL_PRIVATE_H
 #define UMEM_POOL_PRIVATE_H
 

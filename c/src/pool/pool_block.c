@@ -4,7 +4,6 @@
 #include "pool/pool_block.h"
 #include "core/guard.h"
 #include "core/realloc.h"
-
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_find.h"
@@ -27,7 +26,7 @@ bool umemPoolBlock_has_pool(umemVirtual *ctx) {
 void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   if (impl->list == impl->core->own) {
-    umemAdaptor_tell_held(ctx, held);
+    umemAdaptor_record_held(ctx, held);
   } else if (umemAttempt_failed(held)) {
     umemAttempt mine = *held;
     mine.ctx = ctx;

@@ -3,7 +3,6 @@
 #define UMEM_POOL_BLOCK_H
 
 #include "pool/pool_core.h"
-#include "pool/pool_failure.h"
 
 uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
 uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);

@@ -6,7 +6,6 @@
 #include "base/thread.h"
 #include "core/guard.h"
 #include "core/order.h"
-
 #include "pool/pool_queue.h"
 
 #include <stdlib.h>
@@ -17,61 +16,11 @@ struct umemPoolChunk {
   bool special; /* its alignment made it costly: goes back as soon as it is empty */
 };
 
-/* ---- questions to the upstream ---- */
-
-/* A chunk that the upstream is being asked for. */
-typedef struct Question {
-  size_t size;
-  bool ample;
-  unsigned lineage; /* umem_fork_count() when it was asked */
-  uint64_t outer;   /* asks_for before */
-} Question;
-
-/* The serial of the oldest pool whose upstream the calling thread is in. */
-static _Thread_local uint64_t asks_for = UINT64_MAX;
-
-static bool is_any_pending(umemPoolCore const *core) {
-  return core->pending.count && core->pending.lineage == umem_fork_count();
-}
-
-bool umemPoolChunk_is_ample_pending(umemPoolCore const *core) {
-  return is_any_pending(core) && core->pending.ample;
-}
-
-static void begin_question(umemPoolCore *core, Question *question, size_t size, bool ample) {
-  unsigned lineage = umem_fork_count();
-  uint64_t serial = core->own->serial;
-  if (core->pending.lineage != lineage) core->pending = (umemPoolPending){.lineage = lineage};
-  core->pending.bytes += size;
-  core->pending.count++;
-  core->pending.ample += ample;
-  *question = (Question){size, ample, lineage, asks_for};
-  if (serial < asks_for) asks_for = serial;
-}
-
-static void end_question(umemPoolCore *core, Question const *question) {
-  asks_for = question->outer;
-  if (core->pending.lineage != question->lineage) return; /* forgotten since, after a fork */
-  core->pending.bytes -= question->size;
-  core->pending.count--;
-  core->pending.ample -= question->ample;
-  umemPoolCore_renew_conditions(core);
-  pthread_cond_broadcast(&core->answered);
-}
-
-bool umemPoolChunk_await(umemPoolCore *core) {
-  if (!is_any_pending(core) || core->own->serial >= asks_for) return false;
-  umemPoolCore_renew_conditions(core);
-  umemLock_wait(&core->lock, &core->answered);
-  return true;
-}
-
 /* ---- new chunks ---- */
 
 uint64_t umemPoolChunk_allowance(umemPoolCore const *core) {
   if (!core->maximum) return UINT64_MAX;
-  uint64_t pending = is_any_pending(core) ? core->pending.bytes : 0;
-  return core->maximum - core->reserved - pending;
+  return core->maximum - core->reserved - umemGrowth_amount(&core->growing);
 }
 
 bool umemPoolChunk_allows(umemPoolCore const *core, size_t size, umemPoolFailure *failure) {
@@ -106,7 +55,8 @@ static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
 
 /* Memory of an ordered upstream is free in its order. Whether the list may use it; else why not. */
 static bool follow_upstream(umemPoolFreeList *list, umemPoolFailure *failure) {
-  if (!umemPoolQueue_must_follow_upstream(list)) return true;
+  if (!umemPoolQueue_must_follow_upstream(list) && !umemPoolQueue_should_follow_upstream(list))
+    return true;
   if (umem_wait_apart(list->queue, list->core->upstream) == umemOK) return true;
   failure->reason = umemPoolNotOrdered;
   return false;
@@ -117,9 +67,9 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   umemPoolCore *core = list->core;
   if (!umemPoolChunk_allows(core, size, failure)) return false;
   bool special = alignment > umemPoolPage;
-  Question question;
+  umemGrowthRequest request;
   failure->reason = umemPoolUpstreamFailed;
-  begin_question(core, &question, size, ample);
+  umemGrowth_begin(&core->growing, &request, size, ample);
   umemLock_release(&core->lock);
   umemAttempt_begin(&failure->attempt);
   uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
@@ -127,7 +77,7 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   bool follows = allocated && follow_upstream(list, failure);
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
-  end_question(core, &question);
+  umemGrowth_end(&core->growing, &request);
   if (follows && add_record(list, (umemPoolChunk){adr, size, special})) return true;
   if (!allocated) return false;
   umemAttempt forgotten;

@@ -3,13 +3,10 @@
 #define UMEM_POOL_CHUNK_H
 
 #include "pool/pool_core.h"
-#include "pool/pool_failure.h"
 
 /* Takes a chunk of this size, a multiple of units, for the list. ample: the request that it is for leaves
- * some of it to others. The lock is open while the upstream is asked, so that other threads need not wait,
- * and functions of the program that the upstream calls (umemRetry) may use the pool. Nothing that was read
- * from the pool before holds afterwards, but all of the chunk is free. False, and why in *failure,
- * otherwise. */
+ * some of it to others. The lock is open while the upstream is asked: nothing that was read from the pool
+ * before holds afterwards, but all of the chunk is free. False, and why in *failure, otherwise. */
 bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
                        umemPoolFailure *failure);
 
@@ -18,14 +15,6 @@ bool umemPoolChunk_allows(umemPoolCore const *core, size_t size, umemPoolFailure
 
 /* The bytes that the maximum still allows; UINT64_MAX without a maximum. */
 uint64_t umemPoolChunk_allowance(umemPoolCore const *core);
-
-/* Whether another thread is asking the upstream for a chunk that it needs a part of. */
-bool umemPoolChunk_is_ample_pending(umemPoolCore const *core);
-
-/* Waits until the upstream has answered another thread that is asking it, or until a spurious wake-up. False
- * at once, when there is none that this thread may wait for. Nothing that was read from the pool before
- * holds afterwards. */
-bool umemPoolChunk_await(umemPoolCore *core);
 
 /* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay. An attempt
  * must be open. */

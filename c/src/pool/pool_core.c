@@ -23,8 +23,8 @@ static void free_core(umemPoolCore *core) {
     free(list);
   }
   umemPageMap_fini(&core->map);
-  umemPoolCore_renew_conditions(core);
-  pthread_cond_destroy(&core->answered);
+  umemGrowth_fini(&core->growing);
+  umemPoolCore_renew_condition(core);
   pthread_cond_destroy(&core->no_users);
   umemLock_destroy(&core->lock);
   free(core);
@@ -42,12 +42,11 @@ void umemPoolCore_free_released(void) {
   }
 }
 
-void umemPoolCore_renew_conditions(umemPoolCore *core) {
+void umemPoolCore_renew_condition(umemPoolCore *core) {
   unsigned lineage = umem_fork_count();
-  if (core->conditions_lineage == lineage) return;
-  core->conditions_lineage = lineage;
+  if (core->condition_lineage == lineage) return;
+  core->condition_lineage = lineage;
   pthread_cond_init(&core->no_users, NULL);
-  pthread_cond_init(&core->answered, NULL);
 }
 
 /* ---- slabs ---- */

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "base/page_map.h"
 #include "base/range.h"
+#include "pool/growth.h"
 
 #include <umem/pool.h>
 
@@ -77,14 +78,6 @@ typedef struct umemPoolFreeList {
   uint64_t quick_units;
 } umemPoolFreeList;
 
-/* The chunks that the upstream is being asked for. */
-typedef struct umemPoolPending {
-  uint64_t bytes;   /* not in reserved yet */
-  unsigned count;   /* chunks */
-  unsigned ample;   /* of these, those larger than the request that they are for */
-  unsigned lineage; /* umem_fork_count() then: those of before a fork come to the parent */
-} umemPoolPending;
-
 /* Lives as long as the pool, as its views, and as the last thread that has a cache of it. */
 typedef struct umemPoolCore {
   uint32_t references; /* atomic: of the pool, of views and of caches */
@@ -97,14 +90,13 @@ typedef struct umemPoolCore {
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
   umemLock lock;
-  pthread_cond_t no_users;     /* of some free list */
-  pthread_cond_t answered;     /* the upstream has given or refused a chunk */
-  unsigned conditions_lineage; /* umem_fork_count() when the conditions were made */
-  umemPoolFreeList *own;       /* the pool's; owned, as all are */
-  umemPoolFreeList *lists;     /* all, own last */
-  umemPoolTransit *transits;   /* owned */
-  umemPoolChunk *chunks;       /* owned */
-  umemPoolPending pending;
+  pthread_cond_t no_users;    /* of some free list */
+  unsigned condition_lineage; /* umem_fork_count() when the condition was made */
+  umemPoolFreeList *own;      /* the pool's; owned, as all are */
+  umemPoolFreeList *lists;    /* all, own last */
+  umemPoolTransit *transits;  /* owned */
+  umemPoolChunk *chunks;      /* owned */
+  umemGrowth growing; /* bytes of chunks that the upstream is asked for; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];
   umemPoolSlab *slabs;          /* the memory of all descriptors; owned */
@@ -114,6 +106,26 @@ typedef struct umemPoolCore {
   uint64_t served;                              /* allocations that no cache counts */
   uint64_t reserved, reserved_peak, used_peak;
 } umemPoolCore;
+
+/* Why a request fails. */
+typedef struct umemPoolFailure {
+  enum {
+    umemPoolUpstreamFailed, /* the upstream has no chunk */
+    umemPoolAtMaximum,
+    umemPoolNoRecords,  /* no RAM for the pool's records */
+    umemPoolNotOrdered, /* the queue could not be made to wait for the upstream */
+    umemPoolCaptured,   /* the queue is being captured: it can wait for nothing */
+    umemPoolChanged     /* another thread's chunk has come: another try may succeed */
+  } reason;
+  uint64_t reserved;   /* umemPoolAtMaximum: bytes that the pool has */
+  umemAttempt attempt; /* umemPoolUpstreamFailed, umemPoolNotOrdered: what was recorded */
+} umemPoolFailure;
+
+/* Whether the pool is out of memory, and nothing else is wrong. */
+static inline bool umemPoolFailure_is_of_memory(umemPoolFailure const *failure) {
+  return failure->reason == umemPoolAtMaximum ||
+         (failure->reason == umemPoolUpstreamFailed && failure->attempt.type == umemMemoryError);
+}
 
 /* What impl of a pool and of a view points to. */
 typedef struct umemPoolImpl {
@@ -152,9 +164,9 @@ void umemPoolCore_release(umemPoolCore *core);
 /* Frees the cores that nobody refers to. No lock may be held. */
 void umemPoolCore_free_released(void);
 
-/* Makes the conditions anew in a child of fork, where nobody waits for them, whatever they say. Before
- * they are used or destroyed. */
-void umemPoolCore_renew_conditions(umemPoolCore *core);
+/* Makes the condition anew in a child of fork, where nobody waits for it, whatever it says. Before it is used
+ * or destroyed. */
+void umemPoolCore_renew_condition(umemPoolCore *core);
 
 /* Memory for descriptors, size bytes of zeros at a multiple of 64, until the pool ends. NULL without memory.
  * Under the lock. */

@@ -4,7 +4,6 @@
  * about to answer another thread, it tries again after that. Then it gives back what it does not use and
  * tries for the last time: the upstream is asked again only if something went back to it, or for less. */
 #include "pool/pool_find.h"
-
 #include "pool/pool_chunk.h"
 #include "pool/pool_grow.h"
 #include "pool/pool_large.h"
@@ -81,13 +80,14 @@ static bool try_once(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGr
 /* Tries until no more memory comes. Once the upstream has refused, it is not asked again meanwhile. */
 static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGrowth alone) {
   umemPoolFailure *failure = &request->failure;
+  umemPoolCore *core = request->list->core;
   for (;;) {
     if (try_once(request, growth, alone)) return true;
     if (failure->reason == umemPoolChanged) {
       failure->reason = umemPoolNoRecords;
     } else {
       bool waited =
-          umemPoolFailure_is_of_memory(failure) && umemPoolChunk_await(request->list->core);
+          umemPoolFailure_is_of_memory(failure) && umemGrowth_await(&core->growing, &core->lock);
       if (!waited) return false;
       if (failure->reason == umemPoolUpstreamFailed) growth = alone = umemPoolGrowByOthers;
     }

@@ -4,7 +4,6 @@
 
 #include "pool/pool_cache.h"
 #include "pool/pool_core.h"
-#include "pool/pool_failure.h"
 
 typedef struct umemPoolRequest {
   umemPoolFreeList *list;

@@ -5,7 +5,6 @@
 #include "base/thread.h"
 #include "core/layers.h"
 #include "core/order.h"
-
 #include "pool/pool_cache.h"
 #include "pool/pool_large.h"
 #include "pool/pool_queue.h"

@@ -1,6 +1,5 @@
 /* pool_grow.c - gets more free memory for a free list. See pool.h. */
 #include "pool/pool_grow.h"
-
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_large.h"
@@ -56,8 +55,8 @@ static bool add_chunk(umemPoolGrower *grower) {
       grower->growth == umemPoolGrowWell ? best_size(core, size, grower->alignment) : size;
   uint64_t allowed = umemPoolChunk_allowance(core);
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
-  if (best > size && umemPoolChunk_is_ample_pending(core) && !umemPoolQueue_is_blocked(list) &&
-      umemPoolChunk_await(core)) {
+  if (best > size && umemGrowth_is_ample(&core->growing) && !umemPoolQueue_is_blocked(list) &&
+      umemGrowth_await(&core->growing, &core->lock)) {
     failure->reason = umemPoolChanged;
     return false;
   }

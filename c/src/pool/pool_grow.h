@@ -3,7 +3,6 @@
 #define UMEM_POOL_GROW_H
 
 #include "pool/pool_core.h"
-#include "pool/pool_failure.h"
 
 /* How a list that has not enough may grow. */
 typedef enum umemPoolGrowth {

@@ -3,7 +3,6 @@
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
-
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_free_list.h"

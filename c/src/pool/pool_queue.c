@@ -22,6 +22,19 @@ bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list) {
   return umemPoolQueue_is_ordered(own) && list->innermost != own->innermost;
 }
 
+/* Whether work with what was freed to the list may go on after the free: its queue is ordered, or a GPU may
+ * use the memory by itself, as for the last bytes of a short copy. */
+static bool leaves_work(umemPoolFreeList const *list) {
+  return list->queue->capabilities & (umemOrdered | umemDeviceShared);
+}
+
+/* Memory that a GPU is not done with comes only from an adaptor that has kept it. */
+bool umemPoolQueue_should_follow_upstream(umemPoolFreeList const *list) {
+  umemPoolFreeList const *own = list->core->own;
+  return own->queue != own->innermost && list->innermost != own->innermost && leaves_work(own) &&
+         umemPoolQueue_is_ordered(list) && !umemPoolQueue_is_blocked(list);
+}
+
 /* ---- users ---- */
 
 /* Users of before a fork have stayed with the parent. */
@@ -34,7 +47,7 @@ static void add_user(umemPoolFreeList *list) {
 
 static void remove_user(umemPoolFreeList *list) {
   if (--list->users) return;
-  umemPoolCore_renew_conditions(list->core);
+  umemPoolCore_renew_condition(list->core);
   pthread_cond_broadcast(&list->core->no_users);
 }
 
@@ -44,17 +57,11 @@ bool umemPoolQueue_has_users(umemPoolFreeList const *list) {
 
 void umemPoolQueue_await_users(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
-  umemPoolCore_renew_conditions(core);
+  umemPoolCore_renew_condition(core);
   while (umemPoolQueue_has_users(list)) umemLock_wait(&core->lock, &core->no_users);
 }
 
 /* ---- waiting ---- */
-
-/* Whether work with what was freed to the list may go on after the free: its queue is ordered, or a GPU may
- * use the memory by itself, as for the last bytes of a short copy. */
-static bool leaves_work(umemPoolFreeList const *list) {
-  return list->queue->capabilities & (umemOrdered | umemDeviceShared);
-}
 
 /* Blocks of a list that is not ordered are used at once. */
 static bool order_after(umemPoolFreeList *list, umemPoolFreeList *other) {

@@ -28,6 +28,10 @@ bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
 /* Whether the queue of list must wait for an ordered upstream before it uses new memory. */
 bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list);
 
+/* Whether it should wait for one that is not ordered, and can: the upstream may give out again what a GPU is
+ * still using. */
+bool umemPoolQueue_should_follow_upstream(umemPoolFreeList const *list);
+
 /* Waits until no other list uses the queue of list. The lock is open meanwhile. */
 void umemPoolQueue_await_users(umemPoolFreeList *list);
 

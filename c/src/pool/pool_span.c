@@ -1,6 +1,5 @@
 /* pool_span.c - cuts spans into small blocks, and knows which of these are free. See pool.h. */
 #include "pool/pool_span.h"
-
 #include "pool/pool_queue.h"
 #include "pool/pool_range.h"
 

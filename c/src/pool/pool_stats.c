@@ -1,6 +1,5 @@
 /* pool_stats.c - counts of a pool. See pool.h. */
 #include "pool/pool_stats.h"
-
 #include "pool/pool_cache.h"
 #include "pool/pool_large.h"
 #include "pool/pool_range.h"

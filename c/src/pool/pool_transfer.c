@@ -6,7 +6,6 @@
  * queue could not be made to wait. Ranges in transit are live, and their starts recorded, because a wrong
  * free could take them for blocks. */
 #include "pool/pool_transfer.h"
-
 #include "pool/pool_cache.h"
 #include "pool/pool_large.h"
 #include "pool/pool_queue.h"

@@ -26,7 +26,7 @@
 #include "settings.h"
 #include "cuda/cuda_staging.h"
 
-/* ---- what may fail untold ---- */
+/* ---- what may fail without a status ---- */
 
 #define IS_ONE_OF(list, name) is_one_of((list), sizeof(list) / sizeof *(list), (name))
 
@@ -36,7 +36,7 @@ static bool is_one_of(char const *const *list, size_t count, char const *name) {
   return false;
 }
 
-/* Functions whose failure a call may survive without a status. All others must be told. */
+/* Functions whose failure a call may survive without a status. All others must record one. */
 static char const *const optional[] = {
     "attribute",
     "device_name", /* the GPU then counts as one that lacks it; it has no name */
@@ -44,7 +44,7 @@ static char const *const optional[] = {
     "enable_peer_access",
     "pool_allow",     /* by way of the host instead */
     "pointer",        /* memory of which nothing is known counts as pageable */
-    "stream_capture", /* a capture that is there will tell by itself */
+    "stream_capture", /* a capture that is there makes the next call fail */
     /* Staging falls back to a plain copy, or to buffers that are not pinned. */
     "host_alloc",
     "host_register",

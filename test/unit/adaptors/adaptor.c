@@ -1,4 +1,4 @@
-/* adaptor.c - what holds for every decorator: what it takes over, whose its upstream is, how it
+/* adaptor.c - what holds for every adaptor: what it takes over, whose its upstream is, how it
  * fails. */
 #include "adaptor_kinds.h"
 
@@ -97,7 +97,7 @@ static void count_end(umemVirtual *ctx) {
   umemVirtual_fail(ctx, umemIOError, "cannot close");
 }
 
-/* An adopted upstream ends once, after its decorator, which tells what failed there. */
+/* An upstream that its adaptor owns ends once, after the adaptor, which reports what failed there. */
 static void an_adopted_upstream_ends_too(void **state) {
   (void)state;
   static struct umemVtbl const methods = {.dtor = count_end};
@@ -155,7 +155,7 @@ static void failures_are_noted_on_all_layers(void **state) {
     expect_both(&two, &fake, umemIndexError, "umem_set: ");
     umem_free(&two, 4096);
     umem_clear_status(&one);
-    umemStatusType type = umem_thread_status(); /* whoever keeps the books refuses */
+    umemStatusType type = umem_thread_status(); /* who keeps records refuses */
     assert_int_equal(type, umemValueError);
     umem_clear_status(&fake);
     expect_failure(&two, umemValueError, "umem_free: ");
@@ -332,7 +332,7 @@ static void a_child_of_fork_goes_on(void **state) {
 
 /* ---- ended and moved ---- */
 
-/* Whether both are one memory cannot be told any more: the address may be the source's own. */
+/* Nobody can say any more whether both are one memory: the address may be the source's own. */
 static void an_ended_upstream_frees_nothing(void **state) {
   (void)state;
   umemHost below, other;

@@ -1,4 +1,4 @@
-/* adaptor_help.h - what the tests of decorators share: contexts to decorate, and failures. */
+/* adaptor_help.h - what the tests of adaptors share: upstreams, and failures. */
 #ifndef UMEM_TEST_ADAPTOR_HELP_H
 #define UMEM_TEST_ADAPTOR_HELP_H
 
@@ -51,7 +51,7 @@ static inline void expect_failure(void *ctx, umemStatusType type, char const *te
   umem_thread_clear();
 }
 
-/* Likewise for a failure of upstream, which ctx has adopted. */
+/* Likewise for a failure of upstream, which is ctx's as well. */
 static inline void expect_both(void *ctx, void *upstream, umemStatusType type, char const *text) {
   assert_int_equal(umem_get_status(upstream), type);
   umem_clear_status(upstream);

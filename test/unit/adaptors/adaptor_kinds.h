@@ -1,4 +1,4 @@
-/* adaptor_kinds.h - all small decorators, for tests of what holds for each. */
+/* adaptor_kinds.h - all small adaptors, for tests of what holds for each. */
 #ifndef UMEM_TEST_ADAPTOR_KINDS_H
 #define UMEM_TEST_ADAPTOR_KINDS_H
 

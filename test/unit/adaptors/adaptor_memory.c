@@ -1,4 +1,4 @@
-/* adaptor_memory.c - decorators without memory for their books: each allocation of theirs fails in
+/* adaptor_memory.c - adaptors without memory for their records: each allocation of theirs fails in
  * turn.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */

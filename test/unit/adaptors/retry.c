@@ -192,14 +192,14 @@ typedef struct Failing {
 static bool fail_and_look(void *user, void *ctx, size_t nbytes, size_t alignment,
                           unsigned attempt) {
   Failing *self = user;
-  int told = hook_calls;
+  int calls_before = hook_calls;
   uint64_t before = umem_thread_failures();
   self->calls++;
   umemStatusType status = umem_set(self->ctx, umem_null(self->ctx), 0, 8);
   self->seen = status == umemValueError && umem_get_status(self->ctx) == umemValueError &&
                umem_thread_status() == umemValueError &&
                strstr(umem_thread_message(), "umem_set: ") &&
-               umem_thread_failures() == before + 1 && hook_calls == told + 1;
+               umem_thread_failures() == before + 1 && hook_calls == calls_before + 1;
   return self->room && drop_one(self->room, ctx, nbytes, alignment, attempt);
 }
 
@@ -222,7 +222,7 @@ static void open_failing(umemRetry *over, Failing *failing, void *fails) {
   assert_ok(umemRetry_ctor(over, &cache.room, fail_and_look, failing));
 }
 
-/* Also where what it fails on lies below the contexts that wait for the block. */
+/* Also where what it fails on is below the contexts that wait for the block. */
 static void the_callbacks_failures_are_not_the_requests(void **state) {
   (void)state;
   umemRetry failing_retry;

@@ -11,13 +11,13 @@ static umemStatsFigures figures_of(umemStats *stats) {
 /* Bytes and blocks: current, peak, total. */
 #define assert_figures(f, cb, pb, tb, cc, pc, tc)                                                  \
   do {                                                                                             \
-    umemStatsFigures told = (f);                                                                   \
-    assert_int_equal(told.current_bytes, cb);                                                      \
-    assert_int_equal(told.peak_bytes, pb);                                                         \
-    assert_int_equal(told.total_bytes, tb);                                                        \
-    assert_int_equal(told.current_count, cc);                                                      \
-    assert_int_equal(told.peak_count, pc);                                                         \
-    assert_int_equal(told.total_count, tc);                                                        \
+    umemStatsFigures found = (f);                                                                  \
+    assert_int_equal(found.current_bytes, cb);                                                     \
+    assert_int_equal(found.peak_bytes, pb);                                                        \
+    assert_int_equal(found.total_bytes, tb);                                                       \
+    assert_int_equal(found.current_count, cc);                                                     \
+    assert_int_equal(found.peak_count, pc);                                                        \
+    assert_int_equal(found.total_count, tc);                                                       \
   } while (0)
 
 static void counts_every_form_of_allocation(void **state) {

@@ -311,7 +311,7 @@ static bool returns_into(void const *at, uintptr_t function) {
   return (uintptr_t)at > function && (uintptr_t)at < function + 1000; /* sanitizers make it long */
 }
 
-/* umem's own do not count, however many layers there are: one frame tells who has called. */
+/* umem's own do not count, however many layers there are: one frame shows who has called. */
 static void call_sites_are_the_programs(void **state) {
   (void)state;
   enum { layer_count = 12 };

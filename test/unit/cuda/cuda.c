@@ -13,10 +13,10 @@ static void expect_none(int kind, int device, umemStatusType type, char const *w
   umem_dtor(&any);
   umemAttempt attempt; /* which holds the failure, but not what the constructor returns */
   umemAttempt_begin(&attempt);
-  umemStatusType told = construct(&any, kind, device);
+  umemStatusType status = construct(&any, kind, device);
   umem_dtor(&any);
   umemAttempt_end(&attempt);
-  assert_int_equal(told, type);
+  assert_int_equal(status, type);
 }
 
 static void machines_without_cuda_are_told(void **state) {

@@ -542,7 +542,7 @@ static void a_capture_takes_in_who_waits_for_it(void **state) {
   assert_true(page_is(7));
 }
 
-/* Its blocks can go neither in the order of the stream nor before the work on it: that is told,
+/* Its blocks can go neither in the order of the stream nor before the work on it: that is reported,
  * and the capture stays whole. */
 static void a_context_may_end_while_it_is_captured(void **state) {
   (void)state;

@@ -9,7 +9,7 @@
 /* ---- failures ---- */
 
 /* One copy with the nth call failing; whether there was no such call. Either it is declined, and
- * nothing is touched or told, or it is done, or it has failed with a status. The next one works. */
+ * nothing is touched or recorded, or it is done, or it has failed with a status. The next one works. */
 static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaDirection kind) {
   size_t nbytes = (kind == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost) + 5;
   size_t room = nbytes + 2 * margin;
@@ -28,15 +28,15 @@ static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaDirectio
       umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, host, nbytes, kind);
   fake_cudart_fail(0, 0);
   bool over = fake_cudart_calls() - before < nth;
-  bool told = umem_get_status(&bench->ctx) != umemOK;
+  bool failed = umem_get_status(&bench->ctx) != umemOK;
   umem_clear_status(&bench->ctx);
   umem_thread_clear();
   block_peek(&block);
   unsigned char const *to = out ? block.bytes : host;
-  assert_true(staged || !told);
+  assert_true(staged || !failed);
   if (!staged)
     assert_true(is_all(to, room, out ? 7 : 9));
-  else if (!told)
+  else if (!failed)
     assert_true(holds(to, nbytes, 1) && is_all(to + nbytes, room - nbytes, out ? 7 : 9));
   assert_int_equal(rt->last_error(), 0);
   block_release(&block);
@@ -83,7 +83,7 @@ static void test_channels_that_failed_are_not_used_again(void **state) {
     char const *function;
     unsigned long nth;
     umemCudaDirection kind;
-    bool told;
+    bool failed;
   } const cases[] = {
       {"stream_wait", 1, umemCudaToDevice, false},
       {"memcpy_async", 1, umemCudaToDevice, true},
@@ -97,8 +97,8 @@ static void test_channels_that_failed_are_not_used_again(void **state) {
     there_and_back(bench, 2 * from, 0, 0, 1);
     unsigned long created = fake_cudart_calls_of("stream_create");
     fail_in(bench, cases[i].function, cases[i].nth, cases[i].kind);
-    assert_int_equal(umem_get_status(&bench->ctx), cases[i].told ? umemValueError : umemOK);
-    if (cases[i].told) assert_non_null(strstr(umem_get_message(&bench->ctx), "GPU 0"));
+    assert_int_equal(umem_get_status(&bench->ctx), cases[i].failed ? umemValueError : umemOK);
+    if (cases[i].failed) assert_non_null(strstr(umem_get_message(&bench->ctx), "GPU 0"));
     umem_clear_status(&bench->ctx);
     umem_thread_clear();
     there_and_back(bench, 2 * from, 0, 0, 1);

@@ -200,6 +200,70 @@ static void others_go_on_meanwhile(void **state) {
   take_down();
 }
 
+/* ---- two of them, whose callbacks use each other ---- */
+
+typedef struct Half {
+  umemLimit limit;
+  umemRetry retry;
+  umemFixed fixed;
+  struct Half *other;
+  uintptr_t spare, mine, theirs;
+  unsigned calls; /* atomic */
+} Half;
+
+static bool ask_the_other(void *user, void *ctx, size_t nbytes, size_t alignment,
+                          unsigned attempt) {
+  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  Half *half = user;
+  if (__atomic_fetch_add(&half->calls, 1, __ATOMIC_ACQ_REL)) return false;
+  pthread_barrier_wait(&barrier); /* both ask their upstream now */
+  half->theirs = umem_alloc(&half->other->fixed, 1);
+  umem_free(&half->limit, half->spare);
+  return true;
+}
+
+static void *use_half(void *user) {
+  Half *half = user;
+  half->mine = umem_alloc(&half->fixed, 1);
+  return NULL;
+}
+
+static void open_half(Half *half, Half *other) {
+  umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
+  options.growth = chunk_size;
+  *half = (Half){.other = other};
+  assert_ok(umemLimit_ctor(&half->limit, &host, chunk_size));
+  assert_ok(umemRetry_ctor(&half->retry, &half->limit, ask_the_other, half));
+  assert_ok(umemFixed_ctor(&half->fixed, &half->retry, block_size, &options));
+  half->spare = umem_alloc(&half->limit, chunk_size);
+}
+
+static void close_half(Half *half) {
+  assert_true(half->mine);
+  umem_dtor(&half->fixed);
+  umem_dtor(&half->retry);
+  umem_dtor(&half->limit);
+}
+
+/* Each callback asks for a block of the other one, which is asking as well: one of them must not wait. */
+static void callbacks_may_use_each_others_blocks(void **state) {
+  (void)state;
+  Half older, younger;
+  pthread_t thread;
+  assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+  open_half(&older, &younger);
+  open_half(&younger, &older);
+  alarm(60); /* for a deadlock */
+  assert_int_equal(pthread_create(&thread, NULL, use_half, &younger), 0);
+  use_half(&older);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  alarm(0);
+  close_half(&younger);
+  close_half(&older);
+  umem_thread_clear();
+  pthread_barrier_destroy(&barrier);
+}
+
 /* ---- fork by the callback itself ---- */
 
 static bool fork_here(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
@@ -312,6 +376,7 @@ int main(void) {
       TEST(a_callback_may_allocate_from_it),
       TEST(others_wait_for_the_chunk),
       TEST(others_go_on_meanwhile),
+      TEST(callbacks_may_use_each_others_blocks),
       TEST(a_callback_may_fork),
       TEST(the_last_memory_comes_in_few_chunks),
       TEST(chunks_grow_again),

@@ -12,7 +12,7 @@ static uintptr_t boxes[box_count]; /* atomic */
 
 static int rounds(void) { return setting_small() ? 3000 : 200000; }
 
-/* A block is filled with a byte that its first one tells. */
+/* A block is filled with one byte, which its first byte shows. */
 static uintptr_t new_filled(uint64_t *random) {
   uintptr_t adr = umem_alloc(&shared, block_size);
   if (adr) memset((void *)adr, (int)below(random, 256), block_size);

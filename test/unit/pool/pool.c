@@ -150,8 +150,8 @@ static void info_respects_the_maximum(void **state) {
   umem_dtor(&pool);
 }
 
-/* It may be asked often: freed blocks go on waiting for the next of their size. Of two that lie side by side and
- * were joined, the next one would be the first, whichever was freed last. */
+/* It may be asked often: freed blocks go on waiting for the next of their size. If two that are side
+ * by side were joined, the next block would be the first of them, whichever was freed last. */
 static void info_joins_nothing(void **state) {
   (void)state;
   umemPool pool;
@@ -314,7 +314,7 @@ static void resizes_in_place(void **state) {
   assert_true(umem_realloc(&pool, adr, 1024, 600) == adr);
   memset((void *)adr, 5, 600);
   uintptr_t moved = umem_realloc(&pool, adr, 600, 100);
-  assert_true(moved && moved != adr); /* else most of it would lie idle */
+  assert_true(moved && moved != adr); /* else most of it would stay unused */
   adr = umem_realloc(&pool, moved, 100, 3000);
   for (size_t i = 0; i < 100; i++) assert_int_equal(((unsigned char *)adr)[i], 5);
   umem_free(&pool, adr);

@@ -53,7 +53,7 @@ static void finds_nothing_when_it_is_cleared(void **state) {
   umemPageMap_fini(&map);
 }
 
-/* A span of several pages may lie in two leaves. */
+/* A span of several pages may begin in one leaf and end in the next. */
 static void sets_runs(void **state) {
   (void)state;
   umemPageMap map;

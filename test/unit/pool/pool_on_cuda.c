@@ -185,6 +185,27 @@ static void kernels_come_before_who_gets_the_block(void **state) {
   close_all();
 }
 
+/* Also where the block went back to a pool below this one, which gives it out as a chunk. */
+static void kernels_come_before_who_gets_the_chunk(void **state) {
+  (void)state;
+  umemPool below;
+  umemPoolOptions options = {sizeof options, 0, 0, n};
+  expect_ok(umemPool_ctor(&below, &gpu, &options));
+  open_all(&below, n);
+  uintptr_t adr = block_of(&below, n);
+  enter(0);
+  ok(fake_cudart_launch(NULL, write_threes, (void *)adr));
+  leave(0);
+  umem_free(&below, adr);
+  assert_int_equal(block_of(&on_b, n), adr);
+  expect_ok(umem_set(&on_b, adr, 2, small));
+  assert_int_equal(last_byte(adr), 2);
+  expect_ok(umem_synchronize(&gpu));
+  assert_int_equal(last_byte(adr), 2);
+  close_all();
+  umem_dtor(&below);
+}
+
 /* ---- captures ---- */
 
 static void a_captured_view_gives_what_it_has(void **state) {
@@ -338,6 +359,7 @@ int main(void) {
       ON_TEST(copies_are_those_of_the_queue),
       ON_TEST(late_bytes_come_before_who_gets_the_block),
       ON_TEST(kernels_come_before_who_gets_the_block),
+      ON_TEST(kernels_come_before_who_gets_the_chunk),
       ON_TEST(a_captured_view_gives_what_it_has),
       ON_TEST(nobody_takes_from_a_captured_view),
       ON_TEST(captured_frees_keep_nobody_waiting),

@@ -241,6 +241,41 @@ static void the_upstream_may_use_the_pool(void **state) {
   umem_dtor(&limit);
 }
 
+static uintptr_t inner;
+
+/* Makes room in the upstream, and allocates what the maximum leaves beside the chunk that is asked for. */
+static bool use_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)ctx, (void)nbytes, (void)alignment;
+  Helper *self = user;
+  if (attempt > 1) return false;
+  umem_free(self->limit, self->hostage);
+  inner = umem_alloc(self->pool, 2 * mebi);
+  return true;
+}
+
+/* A chunk that has come counts once: what was asked for is not expected any more. */
+static void a_request_counts_until_it_is_answered(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemRetry retry;
+  umemPool pool;
+  Helper helper = {.pool = &pool, .limit = &limit};
+  assert_ok(umemLimit_ctor(&limit, &host, 8 * mebi));
+  assert_ok(umemRetry_ctor(&retry, &limit, use_up, &helper));
+  open_pool(&pool, &retry, 0, mebi, 4 * mebi);
+  uintptr_t first = new_block(&pool, mebi);
+  helper.hostage = umem_alloc(&limit, 7 * mebi);
+  uintptr_t outer = new_block(&pool, mebi);
+  assert_true(inner);
+  assert_true(stats_of(&pool).reserved == 4 * mebi);
+  umem_free(&pool, first);
+  umem_free(&pool, outer);
+  umem_free(&pool, inner);
+  umem_dtor(&pool);
+  umem_dtor(&retry);
+  umem_dtor(&limit);
+}
+
 /* A chunk that the upstream does not take back is not lost. */
 static void refused_chunks_stay(void **state) {
   (void)state;
@@ -464,6 +499,7 @@ int main(void) {
       cmocka_unit_test(other_failures_are_reported_at_once),
       cmocka_unit_test(an_upstream_is_asked_a_few_times),
       cmocka_unit_test(the_upstream_may_use_the_pool),
+      cmocka_unit_test(a_request_counts_until_it_is_answered),
       cmocka_unit_test(refused_chunks_stay),
       cmocka_unit_test(little_is_kept_for_threads),
       cmocka_unit_test(growing_sizes_reuse_what_is_freed),

@@ -99,19 +99,6 @@ static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock
   return false;
 }
 
-/* Reserves a record and captures the call site. False with a status without memory. */
-static bool prepare(umemVirtual *ctx, void ***traces, unsigned *frames) {
-  umemDebugTable *table = table_of(ctx);
-  *traces = table->frames ? malloc(2 * table->frames * sizeof **traces) : NULL;
-  if ((!table->frames || *traces) && umemRecords_reserve(&table->records)) {
-    *frames = umemSite_capture(*traces, table->frames);
-    return true;
-  }
-  free(*traces);
-  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return false;
-}
-
 /* Gets a block from upstream, guards and all. False with a status. */
 static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
@@ -127,16 +114,18 @@ static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlo
 }
 
 static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
+  umemDebugTable *table = table_of(ctx);
   umemDebugBlock block;
-  void **traces;
-  unsigned frames;
-  if (!lay_out(ctx, request, &block) || !prepare(ctx, &traces, &frames)) return umem_null_of(ctx);
+  void **traces = NULL;
+  uint16_t frames = 0;
+  if (!lay_out(ctx, request, &block) ||
+      !umemRecords_prepare(&table->records, ctx, 2, table->frames, &traces, &frames))
+    return umem_null_of(ctx);
   if (get_block(ctx, request, &block)) {
-    umemDebugTable_enter(table_of(ctx), block, traces, frames);
+    umemDebugTable_enter(table, block, traces, frames);
     return umemDebugBlock_adr(&block);
   }
-  umemRecords_release(&table_of(ctx)->records);
-  free(traces);
+  umemRecords_release(&table->records, traces);
   return umem_null_of(ctx);
 }
 
@@ -343,19 +332,15 @@ static void debug_dtor(umemVirtual *ctx) {
 }
 
 static bool check_options(umemVirtual *ctx, umemDebugOptions const *options) {
-  if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD)
+  if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD) {
     umemVirtual_fail(ctx, umemValueError, "a guard of %zu bytes is not one of 1 to %d",
                      options->guard, UMEM_DEBUG_LARGEST_GUARD);
-  else if (options->frames > UMEM_DEBUG_FRAMES)
-    umemVirtual_fail(ctx, umemValueError, "%u frames are more than %d", options->frames,
-                     UMEM_DEBUG_FRAMES);
-  else if (!umem_can(ctx, umemReadable | umemWritable))
-    umemVirtual_fail(ctx, umemNotSupportedError,
-                     "the upstream cannot be both read and written: it can have no guards");
-  else if (options->frames && !umemSite_can_capture())
-    umemVirtual_fail(ctx, umemNotSupportedError, "this C library has no backtrace");
-  else
-    return true;
+    return false;
+  }
+  if (!umemSite_check(ctx, options->frames)) return false;
+  if (umem_can(ctx, umemReadable | umemWritable)) return true;
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "the upstream cannot be both read and written: it can have no guards");
   return false;
 }
 
@@ -425,15 +410,7 @@ umemKind const umem_debug_kind = {
     .start = debug_start,
 };
 
-umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_debug_kind, options);
-}
-
-umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream, umemDebugOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_debug_kind, options);
-}
+UMEM_ADAPTOR_CTORS_WITH(umemDebug, umem_debug_kind, options, umemDebugOptions const *options)
 
 /* ---- questions ---- */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(UMEM_DEBUG_FRAMES <= umemSiteFrames, "a site holds all frames");
+_Static_assert(UMEM_DEBUG_FRAMES == umemSiteFrames, "a site holds all frames");
 
 typedef char BlockWords[100], ByteWords[150];
 

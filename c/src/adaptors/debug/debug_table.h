@@ -73,7 +73,7 @@ void umemDebugTable_fini(umemDebugTable *table);
 
 /* ---- coming ---- */
 
-/* Enters a live block for which umemRecords_reserve has reserved room; its number is set here. traces: room
+/* Enters a live block for which umemRecords_prepare has reserved room; its number is set here. traces: room
  * for twice table->frames, of which the first frames are there; the table owns it from now on. */
 void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **traces,
                           unsigned frames);

@@ -19,7 +19,7 @@ static void one_byte_past_the_end_is_found(void **state) {
                "a wrong write to byte %zu of the %sblock of %zu byte%s at 0x%jx, past its end: ",
                sizes[i], place.direct ? "" : "freed ", sizes[i], sizes[i] == 1 ? "" : "s",
                (uintmax_t)adr);
-      free_is_told(&place, adr, words);
+      free_is_reported(&place, adr, words);
       umemDebugFault fault = first_fault(&place.debug);
       assert_int_equal(fault.kind, umemDebugOverflow);
       assert_true(fault.adr == adr && fault.nbytes == sizes[i] && fault.number == 2);
@@ -39,7 +39,7 @@ static void writes_before_a_block_are_found(void **state) {
     poke(&place, adr, 0x42);
     poke(&place, adr - 1, 0x41);
     poke(&place, adr - 3, 0x40);
-    free_is_told(&place, adr, "a wrong write to byte -3 of the");
+    free_is_reported(&place, adr, "a wrong write to byte -3 of the");
     umemDebugFault fault = first_fault(&place.debug);
     assert_int_equal(fault.kind, umemDebugUnderflow);
     assert_true(fault.adr == adr && fault.offset == -3 && fault.wrong == 2);
@@ -58,10 +58,10 @@ static void guards_are_as_long_as_they_should_be(void **state) {
     FOR_EACH_PLACE(place, &options) {
       uintptr_t adr = umem_alloc(&place.debug, 10);
       poke(&place, adr - guards[i], 1);
-      free_is_told(&place, adr, ", before it: ");
+      free_is_reported(&place, adr, ", before it: ");
       adr = umem_alloc(&place.debug, 10);
       poke(&place, adr + 9 + guards[i], 1);
-      free_is_told(&place, adr, ", past its end: ");
+      free_is_reported(&place, adr, ", past its end: ");
       assert_true(first_fault(&place.debug).offset == -(int64_t)guards[i]);
       assert_int_equal(figures_of(&place.debug).faults, 2);
     }
@@ -87,7 +87,7 @@ static void writes_into_freed_blocks_are_found(void **state) {
     umemDebugFault fault = first_fault(&place.debug);
     assert_int_equal(fault.kind, umemDebugWriteAfterFree);
     assert_true(fault.adr == adr && fault.offset == 12 && fault.wrong == 2 && fault.freed);
-    assert_ok(umem_trim(&place.debug, 0)); /* it was told */
+    assert_ok(umem_trim(&place.debug, 0)); /* it was reported */
     assert_int_equal(figures_of(&place.debug).kept_blocks, 0);
   }
 }
@@ -130,7 +130,7 @@ static void a_check_finds_them_where_they_are(void **state) {
     poke(&place, adr[3] - 2, 5);
     assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
     expect_failure(&place.debug, umemIndexError, "byte 2 of the freed block of 60 bytes");
-    assert_ok(umemDebug_check(&place.debug)); /* each is told once */
+    assert_ok(umemDebug_check(&place.debug)); /* each is reported once */
     poke(&place, adr[50] + 1, 5);
     poke(&place, adr[3] - 1, 5);
     assert_ok(umemDebug_check(&place.debug));

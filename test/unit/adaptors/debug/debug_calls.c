@@ -90,7 +90,7 @@ static void a_wrong_write_tells_the_sites(void **state) {
   }
 }
 
-/* The wrong free adr tells kind, and changes nothing. */
+/* The wrong free of adr is a finding of this kind, and changes nothing. */
 static void refuses(Place *place, void (*give_back)(void *, uintptr_t), uintptr_t adr,
                     char const *words) {
   umemDebugFigures before = figures_of(&place->debug);
@@ -150,7 +150,7 @@ static void a_resize_moves_and_watches_the_old_place(void **state) {
     assert_true(small != null && all_are(&place, small, 0, 1));
     poke(&place, small + 1, 7);
     adr = umem_realloc(&place.debug, small, 1, 10);
-    if (place.direct) { /* told, and nothing else done */
+    if (place.direct) { /* reported, and nothing else done */
       assert_true(adr == null);
       expect_failure(&place.debug, umemIndexError, "umem_realloc: a wrong write to byte 1 of");
       assert_int_equal(figures_of(&place.debug).live_blocks, 1);
@@ -165,7 +165,7 @@ static void a_resize_moves_and_watches_the_old_place(void **state) {
   }
 }
 
-/* What is none is told, and not looked into. */
+/* What is none is reported, and not read. */
 static void questions_are_for_its_kind(void **state) {
   (void)state;
   umemLimit limit;

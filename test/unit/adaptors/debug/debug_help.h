@@ -68,7 +68,7 @@ static inline umemDebugOptions few(size_t blocks, size_t bytes) {
   return options;
 }
 
-/* ---- memory, past the decorator ---- */
+/* ---- memory, past the adaptor ---- */
 
 static inline void poke(Place *place, uintptr_t adr, unsigned char byte) {
   assert_ok(umem_copy_from(place->upstream, adr, &host, (uintptr_t)&byte, 1));
@@ -90,7 +90,7 @@ static inline bool all_are(Place *place, uintptr_t adr, unsigned char byte, size
   return same == n;
 }
 
-/* ---- what was told ---- */
+/* ---- what was reported ---- */
 
 static inline umemDebugFault first_fault(umemDebug *debug) {
   umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
@@ -105,9 +105,9 @@ static inline umemDebugFigures figures_of(umemDebug *debug) {
   return figures;
 }
 
-/* Frees the block at adr, around which something is wrong: that is told by the free, which is
- * refused, where memory is looked at at once; else when the block leaves. */
-static inline void free_is_told(Place *place, uintptr_t adr, char const *words) {
+/* Frees the block at adr, around which something is wrong. Where memory is inspected at once the free reports
+ * that and is refused; elsewhere the report comes when the block leaves. */
+static inline void free_is_reported(Place *place, uintptr_t adr, char const *words) {
   umemDebug *debug = &place->debug;
   size_t live = figures_of(debug).live_blocks;
   umem_free(debug, adr);

@@ -144,7 +144,7 @@ static bool use(umemDebug *debug) {
   return umem_thread_failures() == before;
 }
 
-/* Whichever call of the upstream fails, in whatever way: it is told, blocks are live or free as the
+/* Whichever call of the upstream fails, in whatever way: it is reported, blocks are live or free as the
  * calls say, nothing counts as a wrong write, and in the end all is given back. */
 static void each_call_of_upstream_may_fail(void **state) {
   (void)state;
@@ -269,7 +269,7 @@ static void two_may_look_at_once(void **state) {
       umem_clear_status(&ordered);
       umem_thread_clear();
     }
-    assert_ok(umemDebug_check(&debug)); /* it was told */
+    assert_ok(umemDebug_check(&debug)); /* it was reported */
     umem_free(&debug, other);
     end(&debug);
   }

@@ -1,4 +1,4 @@
-/* debug_sound.c - umem/debug.h: programs without a fault are told nothing, whatever they do, in
+/* debug_sound.c - umem/debug.h: there are no findings in programs without a wrong call, whatever they do, in
  * children and in threads. */
 #include "debug_help.h"
 
@@ -153,7 +153,7 @@ static void threads_share_it(void **state) {
   }
 }
 
-/* Each block is freed by all of them: one frees it, the others are told. */
+/* Each block is freed by all of them: one frees it, the others get a failure. */
 static uintptr_t contested[200];
 static size_t refused; /* atomic */
 

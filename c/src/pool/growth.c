@@ -1,0 +1,51 @@
+/* growth.c - see growth.h. */
+#include "pool/growth.h"
+
+/* The serial of the oldest owner whose upstream the calling thread is asking. */
+static _Thread_local uint64_t asks_for = UINT64_MAX;
+
+void umemGrowth_init(umemGrowth *growth) {
+  static uint64_t last_serial;
+  *growth = (umemGrowth){.serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED),
+                         .lineage = umem_fork_count()};
+  pthread_cond_init(&growth->answered, NULL);
+}
+
+/* In a child of fork nobody asks or waits. Traces of the parent's threads in the condition variable would
+ * block its end. */
+static void leave_parent(umemGrowth *growth) {
+  if (growth->lineage == umem_fork_count()) return;
+  *growth = (umemGrowth){.serial = growth->serial, .lineage = umem_fork_count()};
+  pthread_cond_init(&growth->answered, NULL);
+}
+
+void umemGrowth_fini(umemGrowth *growth) {
+  leave_parent(growth);
+  pthread_cond_destroy(&growth->answered);
+}
+
+void umemGrowth_begin(umemGrowth *growth, umemGrowthRequest *request, uint64_t amount, bool ample) {
+  leave_parent(growth);
+  growth->amount += amount;
+  growth->count++;
+  growth->ample += ample;
+  *request = (umemGrowthRequest){amount, ample, growth->lineage, asks_for};
+  if (growth->serial < asks_for) asks_for = growth->serial;
+}
+
+void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request) {
+  asks_for = request->outer;
+  leave_parent(growth);
+  if (growth->lineage != request->lineage) return; /* forgotten since, after a fork */
+  growth->amount -= request->amount;
+  growth->count--;
+  growth->ample -= request->ample;
+  pthread_cond_broadcast(&growth->answered);
+}
+
+bool umemGrowth_await(umemGrowth *growth, umemLock *lock) {
+  leave_parent(growth);
+  if (!growth->count || growth->serial >= asks_for) return false;
+  umemLock_wait(lock, &growth->answered);
+  return true;
+}
