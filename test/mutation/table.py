@@ -31,7 +31,7 @@ MUTANTS = [
       "a removal leaves a cell where no search finds it"),
     c("base/lock.c", "  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);\n",
       "", "locks stay taken after fork"),
-    c("base/blocks.c", "    umemBlocks_release(blocks);\n    if (!allow(", "    if (!allow(",
+    c("base/sizes.c", "    umemSizes_release(blocks);\n    if (!allow(", "    if (!allow(",
       "a refused reservation is not given back"),
     c("base/range.c", "  low->wall_above = false;\n", "", "a cut leaves a wall between its parts"),
     c("base/page_map.c", "region <= last; region++", "region < last; region++", "the last region has no leaf"),
@@ -90,7 +90,7 @@ MUTANTS = [
     c("pool/pool_large.c", "  if (!block->live) return umemValueError;\n", "", "a large block can be freed twice"),
     c("pool/fixed_free_list.c", "if (adr < base || index >= chunk->count) return false;",
       "if (adr < base || index > chunk->count) return false;", "one block too many", preset="asan"),
-    c("pool/binning.c", "    umemBlocks_put_back(blocks, adr, bin, &none);\n", "    umemBlocks_drop(blocks, adr);\n",
+    c("pool/binning.c", "    umemSizes_put_back(blocks, adr, bin, &none);\n", "    umemSizes_drop(blocks, adr);\n",
       "a block whose free failed is forgotten"),
 
     # ---- adaptors ----
