@@ -2,14 +2,14 @@
 """Turns what umem_ratios or umem_bench has measured into a report.
 
 Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
-       report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER    or pool, fixed, or gpu-pool
+       report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER    or pool, fixed, blocks, or gpu-pool
        report.py calls  FACTS.json BENCH.json FOLDER
        report.py compile FACTS.json COMPILE.json COMPILE.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt; those of
-pool, fixed and gpu-pool, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, FOLDER/DATE-CPU-fixed.txt and
+pool, fixed, blocks and gpu-pool, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, -fixed.txt and -blocks.txt, and
 FOLDER/DATE-GPU-pool.txt.
 """
 import json
@@ -174,10 +174,10 @@ def read_kernels(text):
 
 def main():
     part, *rest = sys.argv[1:] or [""]
-    if part in ("ratios", "pool", "fixed", "gpu", "gpu-pool") and len(rest) == 4:
+    if part in ("ratios", "pool", "fixed", "blocks", "gpu", "gpu-pool") and len(rest) == 4:
         facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
         stem = (gpu_stem if part.startswith("gpu") else cpu_stem)(facts)
-        kind = {"pool": "pool", "gpu-pool": "pool", "fixed": "fixed"}.get(part, "ratios")
+        kind = {"pool": "pool", "gpu-pool": "pool", "fixed": "fixed", "blocks": "blocks"}.get(part, "ratios")
         store(rest[3], facts, f"{stem}-{kind}", report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
         return 0
     if part == "compile" and len(rest) == 4:

@@ -124,6 +124,26 @@ MUTANTS = [
     c("open/registry.c", "length <= longest_name", "length < longest_name", "the longest name is refused"),
     c("open/default.c", "  if (first) umemOpened_finish(first, report_end);\n", "", "a default does not end with the process"),
 
+    # ---- blocks ----
+    c("blocks/blocks_pump.c", "pump->reads.done > writes->done + pump->slots.plan.ahead", "pump->reads.done > writes->done",
+      "old values of ghost rows are written over"),
+    c("blocks/blocks_pump.c", "pump->stopping || pump->cancelled || reads->failed", "pump->stopping || reads->failed",
+      "reads on after a cancellation"),
+    c("blocks/blocks_pump.c", "!pump->writes.busy && (pump->writes.failed", "(pump->writes.failed",
+      "the end does not wait for a block that is being written"),
+    c("blocks/blocks_slots.c", "return queue == place || umem_wait(queue, place) == umemOK;", "return true;",
+      "a block is written before the work on it is done"),
+    c("blocks/blocks_slots.c", "  if (one->capabilities & queued) umem_synchronize(one);\n", "", "a block comes before it is read"),
+    c("blocks/blocks_slots.c", "  order_free(slots);\n", "", "memory is freed while a queue uses it"),
+    c("blocks/blocks_plan.c", "  if (plan->ahead >= depth) return false;\n", "", "waits for ever for blocks that have no room"),
+    c("blocks/blocks_plan.c", "low->nbytes <= offset && high->nbytes <= stride - offset", "low->nbytes <= offset",
+      "rows that reach into those of the source"),
+    c("blocks/blocks_plan.c", "range.missing_after = given->after - range.after;", "range.missing_after = 0;",
+      "the last rows have no ghosts"),
+    c("blocks/blocks.c", " && !pump->cancelled;", ";", "a cancelled read is a failure, too"),
+    c("blocks/blocks.c", "  if (asked && missed)", "  if (missed)", "what nobody has asked for is a failure"),
+    cxx("block.hpp", "std::max<index>(range.begin.at[0] - first(), 0)", "range.begin.at[0]", "each block has an edge", ["blocks"]),
+
     # ---- the C++ headers ----
     cxx("view.hpp", "all.at[k] += 2 * ghosts.at[k];", "all.at[k] += ghosts.at[k];", "ghost cells on one side", ["view", "array"]),
     cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
