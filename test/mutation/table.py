@@ -26,8 +26,8 @@ def cxx(file, old, new, what, first, **more):
 
 MUTANTS = [
     # ---- base ----
-    c("base/table.c", "if (((i - wanted) & mask) < ((i - hole) & mask)) continue;",
-      "if (((i - wanted) & mask) <= ((i - hole) & mask)) continue;",
+    c("base/table.h", "if (((i - home) & mask) < ((i - hole) & mask)) continue;",
+      "if (((i - home) & mask) <= ((i - hole) & mask)) continue;",
       "a removal leaves a cell where no search finds it"),
     c("base/lock.c", "  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);\n",
       "", "locks stay taken after fork"),
@@ -110,10 +110,10 @@ MUTANTS = [
       "the wrong end of a layout"),
 
     # ---- adaptors/log ----
-    c("adaptors/log/log.c", "  told = copy->told;\n", "", "the thread's next copy is not in the log"),
+    c("adaptors/log/log.c", "  partner = copy->partner;\n", "", "the thread's next copy is not in the log"),
     c("adaptors/log/log_record.c", "&file->ring[(record->number - 1) & file->mask]", "&file->ring[record->number & file->mask]",
       "amends the next record"),
-    c("adaptors/log/log_disk.c", "RENAME_NOREPLACE", "0", "a log replaces another file"),
+    c("base/new_file.c", "file->name, RENAME_NOREPLACE) == 0", "file->name, 0) == 0", "a new file replaces another"),
 
     # ---- open ----
     c("open/open.c", "  for (size_t i = 0; i < name->count; i++) {\n    umemScheme const *scheme = name->layers[i].scheme;\n    if (!scheme->commit)",
