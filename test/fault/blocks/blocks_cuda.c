@@ -55,8 +55,8 @@ static void work(umemBlock const *block, uintptr_t pinned, umemStatusType *own) 
   size_t n = block->rows * width;
   uint64_t before = umem_thread_failures();
   umem_copy_to(&gpu.place, block->adr, &gpu.pinned, pinned, n);
-  umem_synchronize(&gpu.place);
-  for (size_t i = 0; i < n; i++) ((unsigned char *)pinned)[i]++;
+  if (umem_synchronize(&gpu.place) == umemOK) /* else the copy may still come */
+    for (size_t i = 0; i < n; i++) ((unsigned char *)pinned)[i]++;
   umem_copy_from(&gpu.place, block->out, &gpu.pinned, pinned, n);
   if (umem_thread_failures() != before && *own == umemOK) *own = umem_thread_status();
 }
