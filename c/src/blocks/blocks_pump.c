@@ -47,7 +47,7 @@ static bool can_run(umemLeg const *leg) {
 
 /* Whether all is written that will be. */
 static bool writing_is_over(umemPump const *pump) {
-  return !pump->writes.busy && (pump->writes.failed || pump->writes.done == pump->back);
+  return pump->writes.failed || pump->writes.done == pump->back;
 }
 
 static bool is_over(umemLeg const *leg) {

@@ -273,6 +273,39 @@ static void another_thread_cancels_one_that_waits(void **state) {
   close_bench();
 }
 
+static void a_cancelled_passage_reads_no_further(void **state) {
+  (void)state;
+  open_bench(false);
+  gate_open(&bench.from, 1, 0);
+  begin();
+  assert_true(next());
+  assert_true(gate_await(&bench.from, 2, 0));
+  umemBlocks_cancel(&bench.blocks);
+  gate_open(&bench.from, SIZE_MAX, 0);
+  usleep(20000);
+  assert_int_equal(gate_reads(&bench.from), 2);
+  assert_int_equal(end(), umemOK); /* the program has not asked for another block */
+  close_bench();
+}
+
+/* Cancelled is all that it is, whatever the copy that runs comes to. */
+static void a_read_that_fails_after_a_cancellation_is_forgotten(void **state) {
+  (void)state;
+  open_bench(false);
+  gate_open(&bench.from, 1, 0);
+  bench.from.fail_read = 2;
+  begin();
+  assert_true(next());
+  assert_true(gate_await(&bench.from, 2, 0));
+  umemBlocks_cancel(&bench.blocks);
+  gate_open(&bench.from, SIZE_MAX, 0);
+  assert_false(next());
+  expect_failure(umemCancelledError, "cancelled after 4 of 40 rows");
+  assert_int_equal(end(), umemCancelledError);
+  assert_ok(umem_get_status(&bench.from));
+  close_bench();
+}
+
 /* ---- progress ---- */
 
 typedef struct Watch {
@@ -616,6 +649,8 @@ int main(void) {
       TEST_WITH(one_thread, cancels_between_blocks),
       TEST(cancelling_after_the_last_block_changes_nothing),
       TEST(another_thread_cancels_one_that_waits),
+      TEST(a_cancelled_passage_reads_no_further),
+      TEST(a_read_that_fails_after_a_cancellation_is_forgotten),
       TEST(progress_counts_rows),
       TEST_WITH(one_thread, progress_counts_rows),
       TEST(progress_cancels),
