@@ -140,8 +140,8 @@ MUTANTS = [
       "rows that reach into those of the source"),
     c("blocks/blocks_plan.c", "range.missing_after = given->after - range.after;", "range.missing_after = 0;",
       "the last rows have no ghosts"),
-    c("blocks/blocks.c", " && !pump->cancelled;", ";", "a cancelled read is a failure, too"),
-    c("blocks/blocks.c", "  if (asked && missed)", "  if (missed || (asked && missed))", "what nobody has asked for is a failure"),
+    c("blocks/blocks.c", "missed && !umemPump_is_cancelled(pump))", "missed)", "a cancelled read is a failure, too"),
+    c("blocks/blocks.c", "  if (asked && missed", "  if ((asked || true) && missed", "what nobody has asked for is a failure"),
     cxx("block.hpp", "std::max<index>(range.begin.at[0] - first(), 0)", "range.begin.at[0]", "each block has an edge", ["blocks"]),
 
     # ---- the C++ headers ----

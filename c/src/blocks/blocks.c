@@ -74,8 +74,9 @@ static void finish(Blocks *self, bool asked) {
   umemPump *pump = self->pump;
   self->over = true;
   umemPump_drain(pump);
-  bool missed = pump->reads.failed && pump->given == pump->reads.done && !pump->cancelled;
-  if (asked && missed) keep(self, umemAttempt_record(&pump->reads.held));
+  bool missed = pump->reads.failed && pump->given == pump->reads.done;
+  if (asked && missed && !umemPump_is_cancelled(pump))
+    keep(self, umemAttempt_record(&pump->reads.held));
   if (pump->writes.failed) keep(self, umemAttempt_record(&pump->writes.held));
 }
 
@@ -93,7 +94,7 @@ static bool all_are_back(Blocks const *self) {
 }
 
 static void record_cancelled(Blocks *self) {
-  if (!self->pump->cancelled || all_are_back(self) || self->status != umemOK) return;
+  if (self->status != umemOK || all_are_back(self) || !umemPump_is_cancelled(self->pump)) return;
   keep(self,
        umemVirtual_fail(recorded_on(self), umemCancelledError, "cancelled after %ju of %zu rows",
                         (uintmax_t)umemPump_done(self->pump), self->pump->slots.plan.given.count));

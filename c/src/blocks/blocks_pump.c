@@ -68,34 +68,24 @@ static void name_block(umemPump const *pump, char const *verb, size_t number,
            number, pump->slots.plan.blocks, range.first, range.first + range.rows - 1);
 }
 
-typedef struct Run {
-  umemLeg *leg;
-  char const *function; /* of the thread, before */
-  bool done;
-} Run;
-
-/* Also when an exception of C++ leaves a method of a context: the block has failed then. Acquires the lock. */
-static void end_run(Run *run) {
-  umemLeg *leg = run->leg;
-  umem_thread.function = run->function;
-  umemAttempt_end(&leg->held);
-  umemLock_acquire(&leg->pump->lock);
-  leg->busy = false;
-  leg->done += run->done;
-  leg->failed = !run->done;
-  pthread_cond_broadcast(&leg->pump->changed);
-}
-
-/* Called with the lock, which it releases meanwhile. Failures of the block are held by the leg. */
+/* Called with the lock, which it releases meanwhile. The leg holds the failures of the block. */
 static void run_leg(umemLeg *leg) {
+  umemPump *pump = leg->pump;
   size_t number = leg->done;
   leg->busy = true;
-  umemLock_release(&leg->pump->lock);
-  name_block(leg->pump, leg->verb, number, leg->name);
-  umemAttempt_begin(&leg->held);
-  __attribute__((cleanup(end_run))) Run run = {leg, umem_thread.function, false};
+  umemLock_release(&pump->lock);
+  name_block(pump, leg->verb, number, leg->name);
+  char const *function = umem_thread.function;
   umem_thread.function = leg->name;
-  run.done = leg->carry_out(&leg->pump->slots, number);
+  umemAttempt_begin(&leg->held);
+  bool done = leg->carry_out(&pump->slots, number);
+  umemAttempt_end(&leg->held);
+  umem_thread.function = function;
+  umemLock_acquire(&pump->lock);
+  leg->busy = false;
+  leg->done += done;
+  leg->failed = !done;
+  pthread_cond_broadcast(&pump->changed);
 }
 
 static void *serve(void *argument) {
@@ -125,16 +115,15 @@ static void run_or_wait(umemPump *pump) {
 
 /* ---- the program's side ---- */
 
-static void end_name(char const **before) { umem_thread.function = *before; }
-
 /* Work that the program has queued with the block comes before what is done with its memory from now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
   char name[name_size];
+  char const *function = umem_thread.function;
   name_block(pump, "ordering", number, name);
-  /* also when an exception of C++ passes */
-  __attribute__((cleanup(end_name), unused)) char const *before = umem_thread.function;
   umem_thread.function = name;
-  return umemSlots_order(&pump->slots, number);
+  bool ordered = umemSlots_order(&pump->slots, number);
+  umem_thread.function = function;
+  return ordered;
 }
 
 bool umemPump_give_back(umemPump *pump) {
@@ -188,6 +177,13 @@ void umemPump_cancel(umemPump *pump) {
   pump->cancelled = true;
   pthread_cond_broadcast(&pump->changed);
   umemLock_release(&pump->lock);
+}
+
+bool umemPump_is_cancelled(umemPump *pump) {
+  umemLock_acquire(&pump->lock);
+  bool cancelled = pump->cancelled;
+  umemLock_release(&pump->lock);
+  return cancelled;
 }
 
 uint64_t umemPump_done(umemPump *pump) {

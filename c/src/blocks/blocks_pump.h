@@ -51,6 +51,7 @@ bool umemPump_take(umemPump *pump, umemBlock *block);
 void umemPump_drain(umemPump *pump);
 
 void umemPump_cancel(umemPump *pump);
+bool umemPump_is_cancelled(umemPump *pump);
 
 /* The rows that are done, as the progress of umemBlocksOptions counts them. */
 uint64_t umemPump_done(umemPump *pump);
