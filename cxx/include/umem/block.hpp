@@ -51,12 +51,13 @@ namespace umem {
 
 /* How an array passes. */
 struct BlocksOptions {
-  std::size_t budget =
-      0; /* the most bytes that the blocks take on the place; 0: 64 MiB, or if rows is set, any */
-  index rows = 0;  /* of a block; 0: umem chooses */
-  index depth = 0; /* blocks in memory at once; 0: umem chooses */
-  index ghosts =
-      0; /* rows before and after its own that block.in() holds, as ghost cells of dimension 0 */
+  /* The most bytes that the blocks take on the place; 0: 64 MiB, or if rows is set, any number. */
+  std::size_t budget = 0;
+  /* Rows of a block, and blocks in memory at once; 0: umem chooses. */
+  index rows = 0;
+  index depth = 0;
+  /* Rows before and after its own that block.in() holds, as ghost cells of dimension 0. */
+  index ghosts = 0;
   /* What the ghost rows before the first and after the last row of the array hold: nothing that may be read, or copies
    * of these rows. */
   umemGhosts edges = umemGhostsLeftOut;
