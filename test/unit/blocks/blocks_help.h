@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -63,6 +64,7 @@ typedef struct Gate {
   unsigned long open_reads, open_writes; /* may go on */
   unsigned long fail_read, fail_write;   /* this one fails; 0: none */
   pthread_t reader, writer;              /* who has done the last */
+  bool hears_signals;                    /* the last thread was one that runs signal handlers */
 } Gate;
 
 static inline uintptr_t gate_alloc(umemVirtual *ctx, size_t nbytes) {
@@ -82,6 +84,9 @@ static inline bool gate_pass(Gate *gate, unsigned long *begun, unsigned long con
   pthread_mutex_lock(&gate->mutex);
   unsigned long number = ++*begun;
   *who = pthread_self();
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+  gate->hears_signals = !sigismember(&blocked, SIGUSR1);
   pthread_cond_broadcast(&gate->changed);
   while (number > *open) pthread_cond_wait(&gate->changed, &gate->mutex);
   bool fails = number == *failing;

@@ -6,6 +6,7 @@
 static void blocks_come_in_order(void **state) {
   (void)state;
   open_bench(true);
+  unsigned threads = count_tasks();
   begin();
   size_t number = 0;
   while (next()) work(number++);
@@ -14,6 +15,7 @@ static void blocks_come_in_order(void **state) {
   assert_false(next());
   assert_ok(end());
   assert_ok(umem_thread_status());
+  assert_true(task_count_becomes(threads));
   close_bench();
 }
 
@@ -47,6 +49,8 @@ static void reads_ahead_and_writes_behind(void **state) {
   assert_false(pthread_equal(bench.from.reader, pthread_self()));
   assert_false(pthread_equal(bench.to.writer, pthread_self()));
   assert_false(pthread_equal(bench.from.reader, bench.to.writer));
+  assert_false(bench.from.hears_signals);
+  assert_false(bench.to.hears_signals);
   gate_open(&bench.from, SIZE_MAX, 0);
   gate_open(&bench.to, 0, SIZE_MAX);
   for (size_t number = 2; next(); number++) work(number);
