@@ -46,6 +46,7 @@ void measure_arrays(Effort const &effort, std::vector<Ratio> &rows);
 void measure_indexed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_routes(Effort const &effort, std::vector<Ratio> &rows);
+void measure_blocks(Effort const &effort, std::vector<Ratio> &rows);
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_strided(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);

@@ -5,8 +5,8 @@
  * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of it runs; the
  * figures mean nothing.
  *
- * The groups are host, arrays, loops, files, routes, stage, growth, pool, fixed, log, strided, gpu, and gpu-file and
- * gpu-pool, which are parts of gpu; without any, all are measured.
+ * The groups are host, arrays, loops, files, routes, stage, growth, blocks, pool, fixed, log, strided, gpu, and
+ * gpu-file and gpu-pool, which are parts of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
  * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
@@ -41,10 +41,10 @@ namespace {
 using Rows = std::vector<Ratio>;
 
 constexpr Group cpu_groups[] = {
-    {"host", measure_host},     {"arrays", measure_arrays},  {"loops", measure_indexed},
-    {"files", measure_files},   {"routes", measure_routes},  {"stage", measure_stage},
-    {"growth", measure_growth}, {"pool", measure_pool},      {"fixed", measure_fixed},
-    {"log", measure_log},       {"strided", measure_strided}};
+    {"host", measure_host},     {"arrays", measure_arrays}, {"loops", measure_indexed},
+    {"files", measure_files},   {"routes", measure_routes}, {"stage", measure_stage},
+    {"growth", measure_growth}, {"blocks", measure_blocks}, {"pool", measure_pool},
+    {"fixed", measure_fixed},   {"log", measure_log},       {"strided", measure_strided}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 

@@ -99,6 +99,13 @@ stages() {
   grep -q '^GPU ' stage.out && grep -q '^input .*GPU ' stage.out && ! grep '^left out: .*GPU' stage.out
 }
 
+# The example blocks ends well, and has run on the GPU.
+on_gpu_too() {
+  "$@" > on_gpu.out || return
+  cat on_gpu.out
+  grep -q '^Cuda: dot product' on_gpu.out
+}
+
 part_examples() {
   local folder
   folder=$(mktemp -d) && cd "$folder" || return
@@ -111,6 +118,9 @@ part_examples() {
   check "stage gives the array back" cmp "$cell" out.npy
   check "stage, in small pieces" stages "$programs/stage" "$cell" out.npy 100000
   check "stage, in small pieces, gives the array back" cmp "$cell" out.npy
+  if [ -x "$programs/blocks_cuda" ]; then # where nvcc is
+    check "blocks, on the GPU too" on_gpu_too "$programs/blocks_cuda" 256
+  fi
   rm -rf "$folder"
   cd "$root" && run_tests --label-regex '^doc$' --exclude-regex 'install|readme' # the programs shown
 }

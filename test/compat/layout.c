@@ -68,6 +68,46 @@ static void contexts(void **state) {
   CONTEXT(umemFault);
 }
 
+static void blocks(void **state) {
+  (void)state;
+  SIZE(umemRows, 32);
+  OFFSET(umemRows, ctx, 0);
+  OFFSET(umemRows, adr, 8);
+  OFFSET(umemRows, nbytes, 16);
+  OFFSET(umemRows, stride, 24);
+  OFFSET(umemBlocksOptions, source, 8);
+  OFFSET(umemBlocksOptions, destination, 40);
+  OFFSET(umemBlocksOptions, count, 72);
+  OFFSET(umemBlocksOptions, place, 80);
+  OFFSET(umemBlocksOptions, queues, 88);
+  OFFSET(umemBlocksOptions, queue_count, 96);
+  OFFSET(umemBlocksOptions, budget, 104);
+  OFFSET(umemBlocksOptions, rows, 112);
+  OFFSET(umemBlocksOptions, depth, 120);
+  OFFSET(umemBlocksOptions, before, 128);
+  OFFSET(umemBlocksOptions, after, 136);
+  OFFSET(umemBlocksOptions, ghosts, 144);
+  OFFSET(umemBlocksOptions, apart, 148);
+  OFFSET(umemBlocksOptions, progress, 152);
+  OFFSET(umemBlocksOptions, user, 160);
+  OFFSET(umemBlock, number, 8);
+  OFFSET(umemBlock, first, 16);
+  OFFSET(umemBlock, rows, 24);
+  OFFSET(umemBlock, before, 32);
+  OFFSET(umemBlock, after, 40);
+  OFFSET(umemBlock, adr, 48);
+  OFFSET(umemBlock, out, 56);
+  SIZE(umemBlocks, 64);
+  OFFSET(umemBlocks, impl, 0);
+  OFFSET(umemBlocks, status, 8);
+  OFFSET(umemBlocks, reserved, 16);
+  OFFSET(umemBlocksInfo, rows, 8);
+  OFFSET(umemBlocksInfo, blocks, 16);
+  OFFSET(umemBlocksInfo, depth, 24);
+  OFFSET(umemBlocksInfo, nbytes, 32);
+  OFFSET(umemBlocksInfo, done, 40);
+}
+
 static void names_of_contexts(void **state) {
   (void)state;
   SIZE(umemOption, 64);
@@ -329,6 +369,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_base_of_a_context),
       cmocka_unit_test(contexts),
+      cmocka_unit_test(blocks),
       cmocka_unit_test(names_of_contexts),
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),

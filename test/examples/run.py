@@ -3,7 +3,8 @@
 
     run.py BUILD_DIR_OF_EXAMPLES [NAME ...]
 
-BUILD_DIR_OF_EXAMPLES holds the programs stage, hello, persist, connect, laplace, add_index and halo.
+BUILD_DIR_OF_EXAMPLES holds the programs stage, hello, persist, connect, laplace, add_index,
+blocks and halo.
 NAMEs choose tests, as of unittest: npy_files, npy_files.BadFiles, ... NumPy is needed; UMEM_PYTHON may
 name a Python that has it. Each test is a line "ok - NAME" or "not ok - NAME", the last line is "N passed, N failed"; the
 exit code is 0 if none failed, else 1.

@@ -1,4 +1,4 @@
-"""The programs hello, persist, connect, laplace, add_index and halo do what their comments say."""
+"""The programs hello, persist, connect, laplace, add_index, blocks and halo do what their comments say."""
 
 import math
 
@@ -123,6 +123,27 @@ class AddIndex(InFolder):
         self.assertEqual(len(lines), len(cases), done.stdout)
         for line, (kind, rank) in zip(lines, cases):
             self.assertRegex(line, rf"\AHost +{kind} +{rank}D +\d+\.\d GB/s, +\d+ % of a copy\Z")
+
+
+class Blocks(InFolder):
+    def test_blocks_are_as_the_array_in_one_piece(self):
+        done = self.call(program("blocks"), 2)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        product = sum((i % 7) * (i % 5) for i in range(2 << 17))
+        dot, steps, memory = done.stdout.splitlines()
+        self.assertEqual(dot, f"Host: dot product {product}")
+        self.assertRegex(
+            steps, r"\AHost: 50 steps, last change \d+\.\d{6}, 0 of 262144 points differ\Z"
+        )
+        share = float(memory.split()[4])
+        self.assertTrue(95 <= share <= 100, memory)
+        self.assert_left()
+
+    def test_usage(self):
+        for argument in ["0", "-3", "many"]:
+            done = self.call(program("blocks"), argument)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("usage: blocks", done.stderr)
 
 
 class Halo(InFolder):

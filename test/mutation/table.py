@@ -31,7 +31,7 @@ MUTANTS = [
       "a removal leaves a cell where no search finds it"),
     c("base/lock.c", "  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);\n",
       "", "locks stay taken after fork"),
-    c("base/blocks.c", "    umemBlocks_release(blocks);\n    if (!allow(", "    if (!allow(",
+    c("base/sizes.c", "    umemSizes_release(blocks);\n    if (!allow(", "    if (!allow(",
       "a refused reservation is not given back"),
     c("base/range.c", "  low->wall_above = false;\n", "", "a cut leaves a wall between its parts"),
     c("base/page_map.c", "region <= last; region++", "region < last; region++", "the last region has no leaf"),
@@ -90,7 +90,7 @@ MUTANTS = [
     c("pool/pool_large.c", "  if (!block->live) return umemValueError;\n", "", "a large block can be freed twice"),
     c("pool/fixed_free_list.c", "if (adr < base || index >= chunk->count) return false;",
       "if (adr < base || index > chunk->count) return false;", "one block too many", preset="asan"),
-    c("pool/binning.c", "    umemBlocks_put_back(blocks, adr, bin, &none);\n", "    umemBlocks_drop(blocks, adr);\n",
+    c("pool/binning.c", "    umemSizes_put_back(blocks, adr, bin, &none);\n", "    umemSizes_drop(blocks, adr);\n",
       "a block whose free failed is forgotten"),
 
     # ---- adaptors ----
@@ -123,6 +123,26 @@ MUTANTS = [
     c("open/name_value.c", "  if (*text || *bytes > SIZE_MAX >> shift) return false;", "  if (*text) return false;", "a size overflows"),
     c("open/registry.c", "length <= longest_name", "length < longest_name", "the longest name is refused"),
     c("open/default.c", "  if (first) umemOpened_finish(first, report_end);\n", "", "a default does not end with the process"),
+
+    # ---- blocks ----
+    c("blocks/blocks_pump.c", "pump->reads.done > writes->done + pump->slots.plan.ahead", "pump->reads.done > writes->done",
+      "old values of ghost rows are written over"),
+    c("blocks/blocks_pump.c", "pump->stopping || pump->cancelled || reads->failed", "pump->stopping || reads->failed",
+      "reads on after a cancellation"),
+    c("blocks/blocks_pump.c", "  return pump->writes.failed || pump->writes.done == pump->back;", "  return pump->writes.failed || !pump->writes.busy;",
+      "the end does not wait until all is written"),
+    c("blocks/blocks_slots.c", "return queue == place || umem_wait(queue, place) == umemOK;", "return queue == place || true;",
+      "a block is written before the work on it is done"),
+    c("blocks/blocks_slots.c", "  if (one->capabilities & queued) umem_synchronize(one);\n", "", "a block comes before it is read"),
+    c("blocks/blocks_slots.c", "umem_wait(place, slots->queues[i]);\n  umemAttempt_end", "break;\n  umemAttempt_end", "memory is freed while a queue uses it"),
+    c("blocks/blocks_plan.c", "  if (plan->ahead >= depth) return false;\n", "", "waits for ever for blocks that have no room"),
+    c("blocks/blocks_plan.c", "low->nbytes <= offset && high->nbytes <= stride - offset", "low->nbytes <= offset",
+      "rows that reach into those of the source"),
+    c("blocks/blocks_plan.c", "range.missing_after = given->after - range.after;", "range.missing_after = 0;",
+      "the last rows have no ghosts"),
+    c("blocks/blocks.c", "missed && !umemPump_is_cancelled(pump))", "missed)", "a cancelled read is a failure, too"),
+    c("blocks/blocks.c", "  if (asked && missed", "  if ((asked || true) && missed", "what nobody has asked for is a failure"),
+    cxx("block.hpp", "std::max<index>(range.begin.at[0] - first(), 0)", "range.begin.at[0]", "each block has an edge", ["blocks"]),
 
     # ---- the C++ headers ----
     cxx("view.hpp", "all.at[k] += 2 * ghosts.at[k];", "all.at[k] += ghosts.at[k];", "ghost cells on one side", ["view", "array"]),

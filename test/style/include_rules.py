@@ -2,7 +2,7 @@
 """Checks who includes whom, and that nothing decides by the kind of a context.
 
 The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
-of a context, or of something that no other header needs and that is kept apart likewise (threads).
+of a context, or of something that no other header needs and that is kept apart likewise (threads, blocks).
 c/src is made of rooms, and ENTERS says which rooms the files of a room may include headers from. In a room
 X.c and X_*.[ch] belong to the context X of umem/X.h; what several contexts share stands in SHARED.
 cxx/include includes C headers that are public, and nothing else that is umem's; what only nvcc compiles
@@ -31,6 +31,7 @@ ENTERS = {
     "adaptors/debug": {"base", "core", "adaptors"},
     "adaptors/log": {"base", "core", "adaptors"},
     "open": {"base", "core"},
+    "blocks": {"base", "core"},
 }
 # Rooms that include no header of a context.
 BELOW_CONTEXTS = {"base", "core"}

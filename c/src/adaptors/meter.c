@@ -13,11 +13,11 @@ static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 void umemMeter_start(umemVirtual *ctx, umemMeterHooks const *hooks) {
   umemMeter *meter = meter_of(ctx);
   meter->hooks = hooks;
-  umemBlocks_init(&meter->blocks);
+  umemSizes_init(&meter->blocks);
 }
 
 void umemMeter_dtor(umemVirtual *ctx) {
-  umemBlocks_fini(&meter_of(ctx)->blocks);
+  umemSizes_fini(&meter_of(ctx)->blocks);
   umemAdaptor_dtor(ctx);
 }
 
@@ -35,7 +35,7 @@ static void retract(umemVirtual *ctx, size_t more) {
 
 /* Reserves room for the entry of a block; false with a status. */
 static bool reserve(umemVirtual *ctx) {
-  bool reserved = umemBlocks_reserve(&meter_of(ctx)->blocks);
+  bool reserved = umemSizes_reserve(&meter_of(ctx)->blocks);
   if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return reserved;
 }
@@ -44,7 +44,7 @@ static bool reserve(umemVirtual *ctx) {
 static bool prepare(umemVirtual *ctx, size_t size) {
   if (!reserve(ctx)) return false;
   if (admitted(ctx, size)) return true;
-  umemBlocks_release(&meter_of(ctx)->blocks);
+  umemSizes_release(&meter_of(ctx)->blocks);
   return false;
 }
 
@@ -59,12 +59,12 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t be
   if (adr == umem_null_of(ctx)) {
     umemAdaptor_failed(ctx, before);
     retract(ctx, size);
-    umemBlocks_release(&meter->blocks);
+    umemSizes_release(&meter->blocks);
     return adr;
   }
   size_t old = 0;
   meter->hooks->resized(ctx, 0, size);
-  bool was = umemBlocks_put(&meter->blocks, adr, size, &old);
+  bool was = umemSizes_put(&meter->blocks, adr, size, &old);
   forget(ctx, was, old);
   return adr;
 }
@@ -74,7 +74,7 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t be
 /* Puts an entry back: the block of size bytes is still at adr. */
 static void keep(umemVirtual *ctx, uintptr_t adr, size_t size) {
   size_t old = 0;
-  bool was = umemBlocks_put_back(&meter_of(ctx)->blocks, adr, size, &old);
+  bool was = umemSizes_put_back(&meter_of(ctx)->blocks, adr, size, &old);
   forget(ctx, was, old);
 }
 
@@ -83,8 +83,8 @@ static void follow(umemVirtual *ctx, uintptr_t adr, size_t size, uintptr_t moved
   umemMeter *meter = meter_of(ctx);
   size_t old = 0;
   meter->hooks->resized(ctx, size, new_size);
-  bool was = umemBlocks_put(&meter->blocks, moved, new_size, &old);
-  umemBlocks_drop(&meter->blocks, adr);
+  bool was = umemSizes_put(&meter->blocks, moved, new_size, &old);
+  umemSizes_drop(&meter->blocks, adr);
   forget(ctx, was, old);
 }
 
@@ -99,7 +99,7 @@ static uintptr_t resize(umemVirtual *ctx, size_t size, umemRequest const *reques
   if (moved != null) {
     follow(ctx, adr, size, moved, request->nbytes);
   } else {
-    umemBlocks_release(&meter_of(ctx)->blocks);
+    umemSizes_release(&meter_of(ctx)->blocks);
     keep(ctx, adr, size);
   }
   return moved;
@@ -107,11 +107,11 @@ static uintptr_t resize(umemVirtual *ctx, size_t size, umemRequest const *reques
 
 /* The size that counts is the one that was asked for, not the caller's word. */
 static uintptr_t meter_realloc(umemVirtual *ctx, umemRequest const *request) {
-  umemBlocks *blocks = &meter_of(ctx)->blocks;
+  umemSizes *blocks = &meter_of(ctx)->blocks;
   size_t size;
   if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemBlocks_take(blocks, request->adr, &size)) return resize(ctx, size, request);
-  umemBlocks_release(blocks);
+  if (umemSizes_take(blocks, request->adr, &size)) return resize(ctx, size, request);
+  umemSizes_release(blocks);
   return umemAdaptor_ask(ctx, request);
 }
 
@@ -128,14 +128,14 @@ uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request) {
 void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemMeter *meter = meter_of(ctx);
   size_t size = 0;
-  bool known = umemBlocks_take(&meter->blocks, adr, &size);
+  bool known = umemSizes_take(&meter->blocks, adr, &size);
   uint64_t before = umem_thread.failures;
   umemAdaptor_give_back(ctx, adr, aligned);
   if (!known) return;
   if (umem_thread.failures != before) {
     keep(ctx, adr, size);
   } else {
-    umemBlocks_drop(&meter->blocks, adr);
+    umemSizes_drop(&meter->blocks, adr);
     meter->hooks->resized(ctx, size, 0);
   }
 }

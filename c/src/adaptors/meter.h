@@ -9,7 +9,7 @@
 #define UMEM_METER_H
 
 #include "core/adaptor.h"
-#include "base/blocks.h"
+#include "base/sizes.h"
 
 /* Each is called without a lock, from any thread. */
 typedef struct umemMeterHooks {
@@ -25,7 +25,7 @@ typedef struct umemMeterHooks {
 typedef struct umemMeter {
   umemAdaptor adaptor;
   umemMeterHooks const *hooks;
-  umemBlocks blocks;
+  umemSizes blocks;
 } umemMeter;
 
 /* The first step of a kind's start, for an impl that begins with a umemMeter. Cannot fail. */

@@ -6,7 +6,8 @@
  * pending and acts after umem. Contexts in RAM reach no such point, and do not pay for it (umemPrompt). */
 #include "base/thread.h"
 
-#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 
 _Thread_local umemThread umem_thread;
 
@@ -25,4 +26,16 @@ void umem_end_deferral(void) {
   int ignored;
   umem_thread.deferred = false;
   pthread_setcancelstate(umem_thread.cancel_state, &ignored);
+}
+
+int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument) {
+  static int const own_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+  sigset_t all, before;
+  sigfillset(&all);
+  for (size_t i = 0; i < sizeof own_faults / sizeof *own_faults; i++)
+    sigdelset(&all, own_faults[i]);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(thread, NULL, work, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error;
 }

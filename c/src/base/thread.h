@@ -1,7 +1,8 @@
-/* thread.h - what the library keeps for each thread, and how it puts off pthread_cancel. */
+/* thread.h - what the library keeps for each thread, how it puts off pthread_cancel, and threads of its own. */
 #ifndef UMEM_THREAD_H
 #define UMEM_THREAD_H
 
+#include <pthread.h>
 #include <umem/status.h>
 
 struct umemAttempt;
@@ -27,5 +28,9 @@ extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden"))
  * nothing where no function is running. */
 void umem_defer_cancel(void);
 void umem_end_deferral(void);
+
+/* Starts a thread that runs work(argument), with all signals blocked but those of its own faults: the program's
+ * signal handlers must not run in threads that it did not start. Returns 0, or an error as of pthread_create. */
+int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument);
 
 #endif

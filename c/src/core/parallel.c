@@ -17,7 +17,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -187,16 +186,6 @@ static void *serve(void *argument) {
   return NULL;
 }
 
-/* The program's signal handlers must not run in threads that it did not start. */
-static void block_signals(sigset_t *old) {
-  static int const own_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-  sigset_t all;
-  sigfillset(&all);
-  for (size_t i = 0; i < sizeof own_faults / sizeof *own_faults; i++)
-    sigdelset(&all, own_faults[i]);
-  pthread_sigmask(SIG_SETMASK, &all, old);
-}
-
 /* A free entry of the table, or NULL. With the lock held. */
 static Worker *take_entry(void) {
   for (Worker *worker = pool.workers; worker < pool.workers + workers_most; worker++) {
@@ -218,10 +207,7 @@ static bool hire(void) {
   pool.hired++;
   umemLock_release(&pool.lock);
   if (left) pthread_join(worker->thread, NULL);
-  sigset_t signals;
-  block_signals(&signals);
-  bool started = pthread_create(&worker->thread, NULL, serve, worker) == 0;
-  pthread_sigmask(SIG_SETMASK, &signals, NULL);
+  bool started = umem_thread_start(&worker->thread, serve, worker) == 0;
   umemLock_acquire(&pool.lock);
   worker->joinable = worker->taken = started;
   if (!started) pool.hired--;

@@ -9,7 +9,7 @@
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/realloc.h"
-#include "base/blocks.h"
+#include "base/sizes.h"
 
 #include <umem/binning.h>
 
@@ -18,7 +18,7 @@
 
 typedef struct Binning {
   umemAdaptor adaptor;
-  umemBlocks blocks;
+  umemSizes blocks;
   umemBin *bins; /* owned */
   size_t count;
 } Binning;
@@ -46,19 +46,19 @@ static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
 
 /* Reserves an entry of the table; false with a status. */
 static bool reserve(umemVirtual *ctx) {
-  bool reserved = umemBlocks_reserve(&binning_of(ctx)->blocks);
+  bool reserved = umemSizes_reserve(&binning_of(ctx)->blocks);
   if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return reserved;
 }
 
 /* Enters the result of a bin, a block at adr or null, into the reserved entry. Returns adr. */
 static uintptr_t enter(umemVirtual *ctx, size_t bin, uintptr_t adr) {
-  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  umemSizes *blocks = &binning_of(ctx)->blocks;
   size_t none;
   if (adr == umem_null_of(ctx))
-    umemBlocks_release(blocks);
+    umemSizes_release(blocks);
   else
-    umemBlocks_put(blocks, adr, bin, &none);
+    umemSizes_put(blocks, adr, bin, &none);
   return adr;
 }
 
@@ -111,19 +111,19 @@ static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
 }
 
 UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  umemSizes *blocks = &binning_of(ctx)->blocks;
   size_t bin, none;
   Call call;
-  if (!umemBlocks_take(blocks, adr, &bin)) {
+  if (!umemSizes_take(blocks, adr, &bin)) {
     refuse(ctx, adr);
     return;
   }
   begin_call(&call, ctx, bin);
   umem_free_as(child(ctx, bin), adr, aligned);
   if (end_call(&call))
-    umemBlocks_put_back(blocks, adr, bin, &none);
+    umemSizes_put_back(blocks, adr, bin, &none);
   else
-    umemBlocks_drop(blocks, adr);
+    umemSizes_drop(blocks, adr);
 }
 
 UMEM_ADAPTOR_FREES(binning_free)
@@ -131,7 +131,7 @@ UMEM_ADAPTOR_FREES(binning_free)
 static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   size_t bin;
   Call call;
-  if (!umemBlocks_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse(ctx, adr);
+  if (!umemSizes_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse(ctx, adr);
   begin_call(&call, ctx, bin);
   uintptr_t origin = umem_aligned_origin(child(ctx, bin), adr);
   end_call(&call);
@@ -143,13 +143,13 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 /* Resizes a block in its bin. The caller has taken its entry, because the bin may give the address to others
  * at once, and has reserved room for a new one. */
 static uintptr_t resize(umemVirtual *ctx, size_t bin, umemRequest const *request) {
-  umemBlocks *blocks = &binning_of(ctx)->blocks;
+  umemSizes *blocks = &binning_of(ctx)->blocks;
   size_t none;
   uintptr_t moved = get_from(ctx, bin, request);
   if (moved == umem_null_of(ctx))
-    umemBlocks_put_back(blocks, request->adr, bin, &none);
+    umemSizes_put_back(blocks, request->adr, bin, &none);
   else
-    umemBlocks_drop(blocks, request->adr);
+    umemSizes_drop(blocks, request->adr);
   return moved;
 }
 
@@ -157,13 +157,13 @@ static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, s
   Binning *binning = binning_of(ctx);
   uintptr_t adr = request->adr;
   size_t bin;
-  if (!umemBlocks_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
+  if (!umemSizes_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
   uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
   if (!umem_has_size(ctx, adr, largest, request->old_size)) return umem_null_of(ctx);
   if (bin != wanted) return umem_move_unknown(ctx, adr, request->old_size, request->nbytes);
   if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemBlocks_take(&binning->blocks, adr, &bin)) return resize(ctx, bin, request);
-  umemBlocks_release(&binning->blocks);
+  if (umemSizes_take(&binning->blocks, adr, &bin)) return resize(ctx, bin, request);
+  umemSizes_release(&binning->blocks);
   return refuse(ctx, adr);
 }
 
@@ -188,7 +188,7 @@ static void binning_trim(umemVirtual *ctx, size_t keep) {
 
 static void binning_dtor(umemVirtual *ctx) {
   Binning *binning = binning_of(ctx);
-  umemBlocks_fini(&binning->blocks);
+  umemSizes_fini(&binning->blocks);
   for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->count; i++) {
     Call call;
     begin_call(&call, ctx, i);
@@ -266,7 +266,7 @@ typedef struct Bins {
 static bool binning_start(umemVirtual *ctx, void const *options) {
   Bins const *given = options;
   bool taken = take_bins(ctx, given->bins, given->count);
-  if (taken) umemBlocks_init(&binning_of(ctx)->blocks);
+  if (taken) umemSizes_init(&binning_of(ctx)->blocks);
   return taken;
 }
 

@@ -24,6 +24,10 @@
 
 namespace umem {
 
+namespace detail {
+struct PartAccess; /* block.hpp */
+}
+
 /* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
 template <class T, int N> class Part {
@@ -96,6 +100,7 @@ private:
   template <class S, class U, int M> friend void copy(Part<S, M> const &src, Part<U, M> const &dst);
   template <class U, int M> friend void save_npy(std::string const &path, Part<U, M> const &part);
   template <class, int> friend class ArrayAccess;
+  friend struct detail::PartAccess;
 
   /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
    * 0). */

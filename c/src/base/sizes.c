@@ -1,4 +1,4 @@
-/* blocks.c - see blocks.h.
+/* sizes.c - see sizes.h.
  *
  * The part of a block is known with its address, when it is too late to refuse the block. Therefore each
  * part keeps room for all entries that may be reserved at once: slack. Each share of the threads may reserve
@@ -6,7 +6,7 @@
  * that cannot grow, is tight. It is marked so before the reservation that led to it ends, and from then on
  * none is granted. So at most slack - 1 more blocks come, and one cell stays free, where every search
  * ends. */
-#include "base/blocks.h"
+#include "base/sizes.h"
 #include "base/thread.h"
 
 #include <stdlib.h>
@@ -14,13 +14,13 @@
 
 enum { first_capacity = 4, sparse_capacity = 256 };
 
-static umemBlocksPart *part_of(umemBlocks *blocks, uintptr_t adr) {
-  return &blocks->part[umemTable_hash(adr) >> (64 - umemBlocksPartBits)];
+static umemSizesPart *part_of(umemSizes *blocks, uintptr_t adr) {
+  return &blocks->part[umemTable_hash(adr) >> (64 - umemSizesPartBits)];
 }
 
 /* ---- room, under the lock of the part ---- */
 
-static size_t count_of(umemBlocksPart const *part) {
+static size_t count_of(umemSizesPart const *part) {
   return part->table.count + part->taken - __atomic_load_n(&part->dropped, __ATOMIC_RELAXED);
 }
 
@@ -38,7 +38,7 @@ static bool is_ample(size_t capacity, unsigned slack, size_t count) {
 }
 
 /* Gives part all the room that it should have, and marks it as tight when it has too little. */
-static void extend(umemBlocks *blocks, umemBlocksPart *part) {
+static void extend(umemSizes *blocks, umemSizesPart *part) {
   unsigned slack = __atomic_load_n(&blocks->slack, __ATOMIC_SEQ_CST);
   size_t count = count_of(part), now = part->table.capacity;
   size_t capacity = now ? now : first_capacity;
@@ -52,7 +52,7 @@ static void extend(umemBlocks *blocks, umemBlocksPart *part) {
 
 /* Gives most of the room back where nearly all blocks have gone. Not so often, and not in small tables,
  * that a free would cost noticeably more. */
-static void shrink(umemBlocks *blocks, umemBlocksPart *part) {
+static void shrink(umemSizes *blocks, umemSizesPart *part) {
   unsigned slack = __atomic_load_n(&blocks->slack, __ATOMIC_SEQ_CST);
   size_t quarter = part->table.capacity / 4;
   if (quarter >= sparse_capacity && !part->tight && is_ample(quarter, slack, 2 * count_of(part)))
@@ -62,7 +62,7 @@ static void shrink(umemBlocks *blocks, umemBlocksPart *part) {
 /* ---- reservations ---- */
 
 /* That of the calling thread. */
-static umemBlocksShare *share_of(umemBlocks *blocks) {
+static umemSizesShare *share_of(umemSizes *blocks) {
   return &blocks->share[umemTable_hash((uintptr_t)&umem_thread) >> 60];
 }
 
@@ -74,10 +74,10 @@ static void raise_to(unsigned *number, unsigned least) {
 }
 
 /* Lets each share reserve so many entries, in parts that have room for them. False without memory. */
-static bool allow(umemBlocks *blocks, unsigned each) {
-  raise_to(&blocks->slack, umemBlocksShares * each);
-  for (int i = 0; i < umemBlocksParts; i++) {
-    umemBlocksPart *part = &blocks->part[i];
+static bool allow(umemSizes *blocks, unsigned each) {
+  raise_to(&blocks->slack, umemSizesShares * each);
+  for (int i = 0; i < umemSizesParts; i++) {
+    umemSizesPart *part = &blocks->part[i];
     umemLock_acquire(&part->lock);
     extend(blocks, part);
     umemLock_release(&part->lock);
@@ -87,48 +87,48 @@ static bool allow(umemBlocks *blocks, unsigned each) {
   return true;
 }
 
-bool umemBlocks_reserve(umemBlocks *blocks) {
-  umemBlocksShare *share = share_of(blocks);
+bool umemSizes_reserve(umemSizes *blocks) {
+  umemSizesShare *share = share_of(blocks);
   for (;;) {
     unsigned mine = __atomic_add_fetch(&share->reserved, 1, __ATOMIC_SEQ_CST);
     unsigned each = __atomic_load_n(&blocks->each, __ATOMIC_SEQ_CST);
     if (mine <= each && !__atomic_load_n(&blocks->tight, __ATOMIC_SEQ_CST)) return true;
-    umemBlocks_release(blocks);
+    umemSizes_release(blocks);
     if (!allow(blocks, mine <= each ? each : each ? 2 * each : 1)) return false;
   }
 }
 
-void umemBlocks_release(umemBlocks *blocks) {
+void umemSizes_release(umemSizes *blocks) {
   __atomic_fetch_sub(&share_of(blocks)->reserved, 1, __ATOMIC_SEQ_CST);
 }
 
 /* ---- the table ---- */
 
-void umemBlocks_init(umemBlocks *blocks) {
+void umemSizes_init(umemSizes *blocks) {
   memset(blocks, 0, sizeof *blocks);
-  for (int i = 0; i < umemBlocksParts; i++) umemLock_init(&blocks->part[i].lock);
+  for (int i = 0; i < umemSizesParts; i++) umemLock_init(&blocks->part[i].lock);
 }
 
-void umemBlocks_fini(umemBlocks *blocks) {
-  for (int i = 0; i < umemBlocksParts; i++) {
+void umemSizes_fini(umemSizes *blocks) {
+  for (int i = 0; i < umemSizesParts; i++) {
     umemTable_clear(&blocks->part[i].table);
     umemLock_destroy(&blocks->part[i].lock);
   }
 }
 
-bool umemBlocks_put(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old) {
-  umemBlocksPart *part = part_of(blocks, adr);
+bool umemSizes_put(umemSizes *blocks, uintptr_t adr, size_t size, size_t *old) {
+  umemSizesPart *part = part_of(blocks, adr);
   umemLock_acquire(&part->lock);
   bool was = umemTable_put(&part->table, adr, size, old);
   unsigned slack = __atomic_load_n(&blocks->slack, __ATOMIC_SEQ_CST);
   if (!is_ample(part->table.capacity, slack, count_of(part))) extend(blocks, part);
   umemLock_release(&part->lock);
-  umemBlocks_release(blocks);
+  umemSizes_release(blocks);
   return was;
 }
 
-bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size) {
-  umemBlocksPart *part = part_of(blocks, adr);
+bool umemSizes_find(umemSizes *blocks, uintptr_t adr, size_t *size) {
+  umemSizesPart *part = part_of(blocks, adr);
   umemLock_acquire(&part->lock);
   umemTableCell const *cell = umemTable_find(&part->table, adr);
   if (cell) *size = cell->value;
@@ -136,8 +136,8 @@ bool umemBlocks_find(umemBlocks *blocks, uintptr_t adr, size_t *size) {
   return cell != NULL;
 }
 
-bool umemBlocks_take(umemBlocks *blocks, uintptr_t adr, size_t *size) {
-  umemBlocksPart *part = part_of(blocks, adr);
+bool umemSizes_take(umemSizes *blocks, uintptr_t adr, size_t *size) {
+  umemSizesPart *part = part_of(blocks, adr);
   umemLock_acquire(&part->lock);
   umemTableCell *cell = umemTable_find(&part->table, adr);
   if (cell) {
@@ -150,16 +150,16 @@ bool umemBlocks_take(umemBlocks *blocks, uintptr_t adr, size_t *size) {
   return cell != NULL;
 }
 
-void umemBlocks_drop(umemBlocks *blocks, uintptr_t adr) {
+void umemSizes_drop(umemSizes *blocks, uintptr_t adr) {
   __atomic_fetch_add(&part_of(blocks, adr)->dropped, 1, __ATOMIC_RELAXED);
 }
 
-bool umemBlocks_put_back(umemBlocks *blocks, uintptr_t adr, size_t size, size_t *old) {
-  umemBlocksPart *part = part_of(blocks, adr);
+bool umemSizes_put_back(umemSizes *blocks, uintptr_t adr, size_t size, size_t *old) {
+  umemSizesPart *part = part_of(blocks, adr);
   umemLock_acquire(&part->lock);
   bool was = umemTable_put(&part->table, adr, size, old);
   part->taken -= !was;
   umemLock_release(&part->lock);
-  if (was) umemBlocks_drop(blocks, adr);
+  if (was) umemSizes_drop(blocks, adr);
   return was;
 }

@@ -1,4 +1,4 @@
-/* blocks.c - base/blocks.h: the table of live blocks against a naive model, without memory, in threads.
+/* sizes.c - base/sizes.h: the table of live blocks against a naive model, without memory, in threads.
  *
  * The number of random operations comes from UMEM_TEST_OPERATIONS (1000000 when unset or empty).
  * Linked with -Wl,--wrap=calloc. */
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "settings.h"
-#include "base/blocks.h"
+#include "base/sizes.h"
 
 /* ---- memory that fails ---- */
 
@@ -49,7 +49,7 @@ static uintptr_t address_of_hash(uint64_t hash) {
 
 /* Addresses of one part that all want the same cell, until it has 2^28 of them. */
 static uintptr_t colliding(unsigned part, size_t i) {
-  return address_of_hash(((uint64_t)part << (64 - umemBlocksPartBits)) + i + 1);
+  return address_of_hash(((uint64_t)part << (64 - umemSizesPartBits)) + i + 1);
 }
 
 /* Of every kind: offsets from 0 on, as an allocator gives them, those at the end of a part, anything. */
@@ -62,28 +62,28 @@ static uintptr_t any_address(uint64_t *random, size_t i) {
   case 2:
     return colliding(3, i);
   case 3:
-    return address_of_hash(((uint64_t)8 << (64 - umemBlocksPartBits)) - 1 - i); /* wraps */
+    return address_of_hash(((uint64_t)8 << (64 - umemSizesPartBits)) - 1 - i); /* wraps */
   default:
     return (uintptr_t)random64(random) >> 1;
   }
 }
 
-static size_t cells_in(umemBlocks const *blocks) {
+static size_t cells_in(umemSizes const *blocks) {
   size_t cells = 0;
-  for (int i = 0; i < umemBlocksParts; i++) cells += blocks->part[i].table.capacity;
+  for (int i = 0; i < umemSizesParts; i++) cells += blocks->part[i].table.capacity;
   return cells;
 }
 
-static unsigned reserved_in(umemBlocks const *blocks) {
+static unsigned reserved_in(umemSizes const *blocks) {
   unsigned reserved = 0;
-  for (int i = 0; i < umemBlocksShares; i++) reserved += blocks->share[i].reserved;
+  for (int i = 0; i < umemSizesShares; i++) reserved += blocks->share[i].reserved;
   return reserved;
 }
 
 /* Entries, and the room of those that were taken. */
-static size_t used_in(umemBlocks const *blocks) {
+static size_t used_in(umemSizes const *blocks) {
   size_t used = 0;
-  for (int i = 0; i < umemBlocksParts; i++)
+  for (int i = 0; i < umemSizesParts; i++)
     used += blocks->part[i].table.count + blocks->part[i].taken - blocks->part[i].dropped;
   return used;
 }
@@ -99,7 +99,7 @@ typedef struct Known {
 enum { most_known = 5000, most_reserved = 40 };
 
 typedef struct Model {
-  umemBlocks blocks;
+  umemSizes blocks;
   Known known[most_known];
   size_t count; /* of known addresses */
   unsigned reserved, refused;
@@ -117,7 +117,7 @@ static Model model;
 
 static void reserve(void) {
   if (model.reserved == most_reserved) return;
-  bool reserved = umemBlocks_reserve(&model.blocks);
+  bool reserved = umemSizes_reserve(&model.blocks);
   CHECK(reserved || one_fails_of);
   model.reserved += reserved;
   model.refused += !reserved;
@@ -125,14 +125,14 @@ static void reserve(void) {
 
 static void release(void) {
   if (!model.reserved) return;
-  umemBlocks_release(&model.blocks);
+  umemSizes_release(&model.blocks);
   model.reserved--;
 }
 
 static void put(Known *known) {
   size_t size = (size_t)random64(&model.random), old = 1;
   if (!model.reserved) return;
-  bool was = umemBlocks_put(&model.blocks, known->adr, size, &old);
+  bool was = umemSizes_put(&model.blocks, known->adr, size, &old);
   model.reserved--;
   CHECK(was == known->live);
   CHECK(!was || old == known->size);
@@ -142,14 +142,14 @@ static void put(Known *known) {
 
 static void find(Known const *known) {
   size_t size = 1;
-  CHECK(umemBlocks_find(&model.blocks, known->adr, &size) == known->live);
+  CHECK(umemSizes_find(&model.blocks, known->adr, &size) == known->live);
   CHECK(!known->live || size == known->size);
 }
 
 static void take(Known *known) {
   size_t size = 1;
   if (known->taken) return; /* one thread has it */
-  CHECK(umemBlocks_take(&model.blocks, known->adr, &size) == known->live);
+  CHECK(umemSizes_take(&model.blocks, known->adr, &size) == known->live);
   CHECK(!known->live || size == known->size);
   known->taken = known->live;
   known->taken_size = known->size;
@@ -157,14 +157,14 @@ static void take(Known *known) {
 }
 
 static void drop(Known *known) {
-  if (known->taken) umemBlocks_drop(&model.blocks, known->adr);
+  if (known->taken) umemSizes_drop(&model.blocks, known->adr);
   known->taken = false;
 }
 
 static void put_back(Known *known) {
   size_t old = 1;
   if (!known->taken) return;
-  bool was = umemBlocks_put_back(&model.blocks, known->adr, known->taken_size, &old);
+  bool was = umemSizes_put_back(&model.blocks, known->adr, known->taken_size, &old);
   CHECK(was == known->live);
   CHECK(!was || old == known->size);
   known->live = true;
@@ -207,7 +207,7 @@ static void act(void) {
 }
 
 static void run(uint64_t seed, size_t count, unsigned fails) {
-  umemBlocks_init(&model.blocks);
+  umemSizes_init(&model.blocks);
   model.count = count;
   model.reserved = model.refused = 0;
   model.random = model.seed = failing_random = seed;
@@ -232,7 +232,7 @@ static void run(uint64_t seed, size_t count, unsigned fails) {
   }
   assert_int_equal(used_in(&model.blocks), used);
   assert_int_equal(reserved_in(&model.blocks), model.reserved);
-  umemBlocks_fini(&model.blocks);
+  umemSizes_fini(&model.blocks);
 }
 
 static void agrees_with_the_model(void **state) {
@@ -250,18 +250,18 @@ static void agrees_when_memory_fails(void **state) {
 
 /* ---- one thing at a time ---- */
 
-static umemBlocks table;
+static umemSizes table;
 
 static int open_table(void **state) {
   (void)state;
-  umemBlocks_init(&table);
+  umemSizes_init(&table);
   one_fails_of = 0;
   return 0;
 }
 
 static int close_table(void **state) {
   (void)state;
-  umemBlocks_fini(&table);
+  umemSizes_fini(&table);
   one_fails_of = 0;
   return 0;
 }
@@ -271,14 +271,14 @@ static void an_empty_one_has_nothing(void **state) {
   size_t size;
   uintptr_t const addresses[] = {0, 16, UINTPTR_MAX};
   for (int i = 0; i < 3; i++) {
-    assert_false(umemBlocks_find(&table, addresses[i], &size));
-    assert_false(umemBlocks_take(&table, addresses[i], &size));
+    assert_false(umemSizes_find(&table, addresses[i], &size));
+    assert_false(umemSizes_take(&table, addresses[i], &size));
   }
-  assert_true(umemBlocks_reserve(&table)); /* now there are cells */
-  umemBlocks_release(&table);
+  assert_true(umemSizes_reserve(&table)); /* now there are cells */
+  umemSizes_release(&table);
   for (int i = 0; i < 3; i++) {
-    assert_false(umemBlocks_find(&table, addresses[i], &size));
-    assert_false(umemBlocks_take(&table, addresses[i], &size));
+    assert_false(umemSizes_find(&table, addresses[i], &size));
+    assert_false(umemSizes_take(&table, addresses[i], &size));
   }
 }
 
@@ -287,44 +287,43 @@ static void what_is_reserved_has_room(void **state) {
   (void)state;
   size_t const reserved = 300;
   size_t none, size, i;
-  for (i = 0; i < reserved; i++) assert_true(umemBlocks_reserve(&table));
+  for (i = 0; i < reserved; i++) assert_true(umemSizes_reserve(&table));
   one_fails_of = 1;
-  for (i = 0; i < reserved; i++) assert_false(umemBlocks_put(&table, colliding(5, i), i, &none));
+  for (i = 0; i < reserved; i++) assert_false(umemSizes_put(&table, colliding(5, i), i, &none));
   /* Until nothing is promised any more. */
-  for (; umemBlocks_reserve(&table); i++) umemBlocks_put(&table, colliding(5, i), i, &none);
+  for (; umemSizes_reserve(&table); i++) umemSizes_put(&table, colliding(5, i), i, &none);
   size_t entered = i;
   assert_true(entered < table.part[5].table.capacity);
   for (i = 0; i < entered; i++) {
-    assert_true(umemBlocks_find(&table, colliding(5, i), &size));
+    assert_true(umemSizes_find(&table, colliding(5, i), &size));
     assert_int_equal(size, i);
   }
-  assert_false(umemBlocks_find(&table, colliding(5, entered), &size));
+  assert_false(umemSizes_find(&table, colliding(5, entered), &size));
   /* What is taken can go back. */
-  for (i = 0; i < entered; i++) assert_true(umemBlocks_take(&table, colliding(5, i), &size));
-  assert_false(umemBlocks_reserve(&table));
-  for (i = 0; i < entered; i++)
-    assert_false(umemBlocks_put_back(&table, colliding(5, i), i, &none));
+  for (i = 0; i < entered; i++) assert_true(umemSizes_take(&table, colliding(5, i), &size));
+  assert_false(umemSizes_reserve(&table));
+  for (i = 0; i < entered; i++) assert_false(umemSizes_put_back(&table, colliding(5, i), i, &none));
   one_fails_of = 0;
-  assert_true(umemBlocks_reserve(&table));
-  umemBlocks_release(&table);
+  assert_true(umemSizes_reserve(&table));
+  umemSizes_release(&table);
 }
 
 /* Room that becomes free is as good as memory. */
 static void room_comes_back(void **state) {
   (void)state;
   size_t none, size, entered = 0;
-  assert_true(umemBlocks_reserve(&table));
-  umemBlocks_release(&table);
+  assert_true(umemSizes_reserve(&table));
+  umemSizes_release(&table);
   one_fails_of = 1;
-  for (; umemBlocks_reserve(&table); entered++)
-    umemBlocks_put(&table, colliding(9, entered), entered, &none);
+  for (; umemSizes_reserve(&table); entered++)
+    umemSizes_put(&table, colliding(9, entered), entered, &none);
   for (int round = 0; round < 100; round++) {
-    assert_true(umemBlocks_take(&table, colliding(9, (size_t)round % entered), &size));
-    assert_false(umemBlocks_reserve(&table)); /* it may come back */
-    umemBlocks_drop(&table, colliding(9, (size_t)round % entered));
-    assert_true(umemBlocks_reserve(&table));
-    umemBlocks_put(&table, colliding(9, (size_t)round % entered), size, &none);
-    assert_false(umemBlocks_reserve(&table));
+    assert_true(umemSizes_take(&table, colliding(9, (size_t)round % entered), &size));
+    assert_false(umemSizes_reserve(&table)); /* it may come back */
+    umemSizes_drop(&table, colliding(9, (size_t)round % entered));
+    assert_true(umemSizes_reserve(&table));
+    umemSizes_put(&table, colliding(9, (size_t)round % entered), size, &none);
+    assert_false(umemSizes_reserve(&table));
   }
 }
 
@@ -333,13 +332,13 @@ static void cells_go_with_the_blocks(void **state) {
   size_t const count = 100000;
   size_t none, size;
   for (size_t i = 0; i < count; i++) {
-    assert_true(umemBlocks_reserve(&table));
-    umemBlocks_put(&table, 4096 + 16 * i, i, &none);
+    assert_true(umemSizes_reserve(&table));
+    umemSizes_put(&table, 4096 + 16 * i, i, &none);
   }
   assert_in_range(cells_in(&table), count / 3 * 4, 3 * count);
   for (size_t i = 0; i < count; i++) {
-    assert_true(umemBlocks_take(&table, 4096 + 16 * i, &size));
-    umemBlocks_drop(&table, 4096 + 16 * i);
+    assert_true(umemSizes_take(&table, 4096 + 16 * i, &size));
+    umemSizes_drop(&table, 4096 + 16 * i);
   }
   assert_in_range(cells_in(&table), 1, count / 20);
 }
@@ -352,11 +351,11 @@ static pthread_barrier_t reserved_all, filled;
 
 static void *enter_late(void *number) {
   size_t none;
-  bool reserved = umemBlocks_reserve(&table);
+  bool reserved = umemSizes_reserve(&table);
   pthread_barrier_wait(&reserved_all);
   pthread_barrier_wait(&filled);
   one_fails_of = 1;
-  if (reserved) umemBlocks_put(&table, colliding(1, (uintptr_t)number), 1, &none);
+  if (reserved) umemSizes_put(&table, colliding(1, (uintptr_t)number), 1, &none);
   return reserved ? number : NULL;
 }
 
@@ -371,8 +370,8 @@ static void what_threads_reserve_has_room(void **state) {
     assert_int_equal(pthread_create(&workers[i], NULL, enter_late, (void *)(i + 1)), 0);
   pthread_barrier_wait(&reserved_all);
   one_fails_of = 1;
-  for (; umemBlocks_reserve(&table); entered++)
-    umemBlocks_put(&table, colliding(1, entered), 1, &none);
+  for (; umemSizes_reserve(&table); entered++)
+    umemSizes_put(&table, colliding(1, entered), 1, &none);
   pthread_barrier_wait(&filled);
   bool all = true;
   for (int i = 0; i < late_count; i++) {
@@ -381,8 +380,8 @@ static void what_threads_reserve_has_room(void **state) {
     all = all && result;
   }
   assert_true(all);
-  for (size_t i = 1; i < entered; i++) assert_true(umemBlocks_find(&table, colliding(1, i), &size));
-  assert_false(umemBlocks_find(&table, colliding(1, entered), &size)); /* searches end */
+  for (size_t i = 1; i < entered; i++) assert_true(umemSizes_find(&table, colliding(1, i), &size));
+  assert_false(umemSizes_find(&table, colliding(1, entered), &size)); /* searches end */
   pthread_barrier_destroy(&reserved_all);
   pthread_barrier_destroy(&filled);
 }
@@ -397,18 +396,18 @@ static void *work(void *argument) {
     size_t i = below(&random, worker_blocks);
     uintptr_t adr = colliding((unsigned)i % 2, i * worker_count + number);
     one_fails_of = round / 1000 % 2 ? 2 : 0;
-    if (!live[i] && umemBlocks_reserve(&table)) {
-      right = right && !umemBlocks_put(&table, adr, i, &old);
+    if (!live[i] && umemSizes_reserve(&table)) {
+      right = right && !umemSizes_put(&table, adr, i, &old);
       live[i] = true;
     } else if (live[i]) {
-      right = right && umemBlocks_take(&table, adr, &size) && size == i;
+      right = right && umemSizes_take(&table, adr, &size) && size == i;
       live[i] = below(&random, 4) == 0;
       if (live[i])
-        right = right && !umemBlocks_put_back(&table, adr, i, &old);
+        right = right && !umemSizes_put_back(&table, adr, i, &old);
       else
-        umemBlocks_drop(&table, adr);
+        umemSizes_drop(&table, adr);
     }
-    right = right && umemBlocks_find(&table, adr, &size) == live[i];
+    right = right && umemSizes_find(&table, adr, &size) == live[i];
   }
   return right ? argument : NULL;
 }

@@ -1,0 +1,256 @@
+/* blocks_plan.c - see blocks_plan.h. */
+#include "blocks/blocks_plan.h"
+#include "base/thread.h"
+#include "core/access.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/layout.h"
+
+static size_t const default_budget = 64 << 20;
+/* A pipeline gains nothing while it fills and empties: blocks are no larger than a part of the array, */
+static size_t const least_blocks = 16;
+/* but of this many bytes at least, which a disk or a GPU copies at full speed. */
+static size_t const small_block = 1 << 20;
+
+enum { reading_depth = 3, writing_depth = 4 };
+
+/* ---- what is given ---- */
+
+static bool refuse(void *ctx, umemStatusType type, char const *reason) {
+  umemVirtual_fail(ctx, type, "%s", reason);
+  return false;
+}
+
+/* The bytes [start, end) that the rows touch. */
+typedef struct Span {
+  uintptr_t start, end;
+} Span;
+
+/* Checks the rows of one side, which has some. */
+static bool check_rows(umemRows *rows, size_t count, umemCapability access, char const *side,
+                       Span *span) {
+  umemVirtual *ctx = umem_guard(rows->ctx);
+  if (!ctx || !umem_allows(ctx, access)) return false;
+  if (!count) return true;
+  umemLayoutSpan reach = {0, 0};
+  if (!rows->stride) rows->stride = (ptrdiff_t)rows->nbytes;
+  bool fits = rows->nbytes && rows->nbytes <= PTRDIFF_MAX &&
+              umem_span_of(rows->nbytes, 1, &count, &rows->stride, &reach) &&
+              (reach.low >= 0 || rows->adr >= (uintptr_t)-reach.low) &&
+              rows->adr <= UINTPTR_MAX - (uintptr_t)reach.high;
+  if (!fits || rows->adr == umem_null_of(ctx)) {
+    umemVirtual_fail(
+        ctx, umemValueError, "%zu rows of %zu bytes, %td bytes apart, at %ju are no %s in %s",
+        count, rows->nbytes, rows->stride, (uintmax_t)rows->adr, side, umem_get_device_name(ctx));
+    return false;
+  }
+  *span = (Span){rows->adr + (uintptr_t)reach.low, rows->adr + (uintptr_t)reach.high};
+  return true;
+}
+
+/* Whether rows of equal stride lie in each other's gaps, as columns of one matrix do. */
+static bool interleave(umemRows const *one, umemRows const *other) {
+  if (one->stride != other->stride) return false;
+  uintptr_t stride = (uintptr_t)(one->stride < 0 ? -one->stride : one->stride);
+  bool later = other->adr >= one->adr;
+  umemRows const *low = later ? one : other, *high = later ? other : one;
+  uintptr_t offset = (high->adr - low->adr) % stride;
+  return low->nbytes <= offset && high->nbytes <= stride - offset;
+}
+
+/* Whether the destination replaces the source; refuses other rows that share bytes with it. */
+static bool check_overlap(umemBlocksPlan *plan, Span const *from, Span const *to, bool *replaces) {
+  umemRows const *source = &plan->given.source, *destination = &plan->given.destination;
+  uint64_t before = umem_thread.failures;
+  *replaces = false;
+  if (!umem_is_one_memory(source->ctx, destination->ctx)) return umem_thread.failures == before;
+  if (from->end <= to->start || to->end <= from->start || interleave(source, destination))
+    return true;
+  *replaces = source->adr == destination->adr && source->stride == destination->stride;
+  return *replaces || refuse(destination->ctx, umemValueError,
+                             "the destination shares bytes with the source, but not its rows");
+}
+
+static bool check_sides(umemBlocksPlan *plan, bool *replaces) {
+  umemBlocksOptions *given = &plan->given;
+  Span from = {0, 0}, to = {0, 0};
+  *replaces = false;
+  if (!given->source.ctx) return refuse(given->place, umemValueError, "there is no source");
+  if (!check_rows(&given->source, given->count, umemReadable, "source", &from)) return false;
+  if (!given->destination.ctx) {
+    given->destination.nbytes = 0;
+    given->apart = false;
+    return true;
+  }
+  if (!check_rows(&given->destination, given->count, umemWritable, "destination", &to))
+    return false;
+  size_t stride = (size_t)(given->destination.stride < 0 ? -given->destination.stride
+                                                         : given->destination.stride);
+  if (given->count > 1 && stride < given->destination.nbytes)
+    return refuse(given->destination.ctx, umemValueError, "the rows of the destination overlap");
+  if (given->destination.nbytes != given->source.nbytes) given->apart = true;
+  return check_overlap(plan, &from, &to, replaces);
+}
+
+static bool check_queues(umemBlocksOptions const *given) {
+  if (given->queue_count && !given->queues)
+    return refuse(given->place, umemValueError, "the queues are NULL");
+  for (size_t i = 0; i < given->queue_count; i++) {
+    uint64_t before = umem_thread.failures;
+    umemVirtual *queue = umem_guard(given->queues[i]);
+    if (!queue) return false;
+    if (umem_is_one_memory(queue, given->place)) continue;
+    if (umem_thread.failures == before)
+      umemVirtual_fail(given->place, umemValueError,
+                       "queue %zu, a %s, is in other memory than the %s", i,
+                       umem_get_device_name(queue), umem_get_device_name(given->place));
+    return false;
+  }
+  return true;
+}
+
+static bool check_place(umemBlocksOptions const *given) {
+  umemVirtual *place = umem_guard(given->place);
+  if (!place) return false;
+  if (given->ghosts != umemGhostsLeftOut && given->ghosts != umemGhostsClamped)
+    return refuse(place, umemValueError, "ghosts is no umemGhosts");
+  return umem_allows(place, umemReadable) && umem_allows(place, umemWritable) &&
+         check_queues(given);
+}
+
+/* ---- how many rows ---- */
+
+static bool round_up(size_t *nbytes, size_t alignment) {
+  size_t odd = *nbytes % alignment;
+  return !odd || !__builtin_add_overflow(*nbytes, alignment - odd, nbytes);
+}
+
+/* The bytes of blocks of so many rows. False where these exceed what a block of memory can have. */
+static bool measure(umemBlocksPlan *plan, size_t rows) {
+  umemBlocksOptions const *given = &plan->given;
+  size_t alignment = ((umemVirtual *)given->place)->alignment, all, out = 0;
+  if (__builtin_add_overflow(given->before, given->after, &all) ||
+      __builtin_add_overflow(all, rows, &all) ||
+      __builtin_mul_overflow(all, given->source.nbytes, &plan->in_bytes) ||
+      (given->apart && __builtin_mul_overflow(rows, given->destination.nbytes, &out)) ||
+      !round_up(&plan->in_bytes, alignment) || !round_up(&out, alignment))
+    return false;
+  return !__builtin_add_overflow(plan->in_bytes, out, &plan->slot_bytes) &&
+         plan->slot_bytes <= PTRDIFF_MAX;
+}
+
+/* Whether depth blocks of so many rows stay within budget. */
+static bool fits(umemBlocksPlan *plan, size_t rows, size_t depth, size_t budget) {
+  size_t all;
+  return measure(plan, rows) && !__builtin_mul_overflow(plan->slot_bytes, depth, &all) &&
+         all <= budget;
+}
+
+/* The most rows of which depth blocks stay within budget; 0: none. */
+static size_t most_rows(umemBlocksPlan *plan, size_t depth, size_t budget) {
+  size_t low = 0, high = plan->given.count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2 + 1;
+    if (fits(plan, middle, depth, budget))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+static size_t quotient_up(size_t n, size_t by) { return n / by + (n % by != 0); }
+
+/* Where the destination replaces the source, the ghost rows before a block are those of blocks that are written
+ * earlier: they must have been read first. */
+static size_t blocks_ahead(umemBlocksPlan const *plan, size_t rows, bool replaces) {
+  if (!replaces) return 0;
+  size_t ahead = quotient_up(plan->given.before, rows);
+  size_t others = quotient_up(plan->given.count, rows) - 1;
+  return ahead < others ? ahead : others;
+}
+
+static size_t choose_rows(umemBlocksPlan *plan, size_t depth, size_t budget) {
+  size_t count = plan->given.count;
+  if (plan->given.rows) {
+    size_t rows = plan->given.rows < count ? plan->given.rows : count;
+    return fits(plan, rows, depth, budget) ? rows : 0;
+  }
+  size_t rows = most_rows(plan, depth, budget);
+  size_t part = quotient_up(count, least_blocks);
+  size_t small = quotient_up(small_block, plan->given.source.nbytes);
+  if (part < small) part = small;
+  return rows < part ? rows : part;
+}
+
+/* Takes depth blocks, if there is room for as many as are needed. */
+static bool take_depth(umemBlocksPlan *plan, size_t depth, size_t budget, bool replaces) {
+  size_t rows = choose_rows(plan, depth, budget);
+  if (!rows) return false;
+  plan->ahead = blocks_ahead(plan, rows, replaces);
+  if (plan->ahead >= depth) return false;
+  plan->rows = rows;
+  plan->blocks = quotient_up(plan->given.count, rows);
+  plan->depth = depth < plan->blocks ? depth : plan->blocks;
+  return measure(plan, rows);
+}
+
+/* What umem chooses: as many as overlap fully. */
+static size_t wanted_depth(umemBlocksPlan const *plan, bool replaces) {
+  umemBlocksOptions const *given = &plan->given;
+  size_t depth = given->destination.ctx ? writing_depth : reading_depth;
+  if (replaces && given->rows)
+    depth += blocks_ahead(plan, given->rows, true);
+  else if (replaces && given->before)
+    depth++;
+  return depth;
+}
+
+static bool refuse_size(umemBlocksPlan *plan, size_t budget, bool replaces) {
+  umemBlocksOptions const *given = &plan->given;
+  if (given->depth && replaces && given->before &&
+      choose_rows(plan, given->depth, budget)) /* there is room, but no order */
+    umemVirtual_fail(given->place, umemValueError,
+                     "%zu blocks in memory are too few to replace rows with %zu ghost rows before",
+                     given->depth, given->before);
+  else
+    umemVirtual_fail(given->place, umemMemoryError,
+                     "a budget of %zu bytes has no room for a block of %zu rows of %zu bytes with "
+                     "%zu ghost rows before and %zu after",
+                     budget, given->rows ? given->rows : 1, given->source.nbytes, given->before,
+                     given->after);
+  return false;
+}
+
+static bool choose_size(umemBlocksPlan *plan, bool replaces) {
+  umemBlocksOptions const *given = &plan->given;
+  size_t any = given->rows ? PTRDIFF_MAX : default_budget;
+  size_t budget = given->budget ? given->budget : any;
+  size_t depth = given->depth ? given->depth : wanted_depth(plan, replaces);
+  size_t least = given->depth ? given->depth : 1;
+  for (; depth >= least; depth--)
+    if (take_depth(plan, depth, budget, replaces)) return true;
+  return refuse_size(plan, budget, replaces);
+}
+
+bool umemBlocksPlan_make(umemBlocksPlan *plan, umemBlocksOptions const *options) {
+  *plan = (umemBlocksPlan){.given = *options};
+  bool replaces;
+  if (!check_place(options) || !check_sides(plan, &replaces)) return false;
+  return !options->count || choose_size(plan, replaces);
+}
+
+umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number) {
+  umemBlocksOptions const *given = &plan->given;
+  umemBlockRange range = {.first = number * plan->rows};
+  size_t rest = given->count - range.first;
+  range.rows = plan->rows < rest ? plan->rows : rest;
+  rest -= range.rows;
+  range.before = given->before < range.first ? given->before : range.first;
+  range.after = given->after < rest ? given->after : rest;
+  if (given->ghosts == umemGhostsClamped) {
+    range.missing_before = given->before - range.before;
+    range.missing_after = given->after - range.after;
+  }
+  return range;
+}

@@ -1,0 +1,448 @@
+/* umem/block.hpp - arrays larger than memory, block by block: umem/blocks.h for loops of C++.
+ *
+ *     umem::Array<double, 2> u({rows, columns}, umem::File("u.bin", "r+"));
+ *     umem::BlocksOptions options;
+ *     options.budget = std::size_t(1) << 30;
+ *     for (auto const &block : umem::blocks(u, gpu, options))
+ *       total += umem::sum(block.place(), block.in());
+ *
+ * An array is cut along its first dimension. umem reads the next blocks, and writes those before, while the loop
+ * works on one. A block is a pair of views of memory of the place. It is valid until the loop goes on, which gives it
+ * back: then it is written, if there is a destination.
+ *
+ *     umem::blocks(array, place, options)                 reads: block.in() has elements T const
+ *     umem::blocks(array, umem::write, place, options)    changes the array: block.in() has elements T
+ *     umem::blocks(from, to, place, options)              block.in() has those of from; the loop writes block.out()
+ *
+ * If the body of the loop leaves by break or an exception, the block that it has is not written; those before it are.
+ * Failures of reading and writing are thrown by the step to the next block (++), with the block in the message. A
+ * failure after the body has left the loop is only recorded on its context: call finish() to have it thrown.
+ *
+ * blocks.hpp has loops, reductions and stencils over blocks. umem.hpp includes neither.
+ *
+ * Threads: as umem/blocks.h. */
+#ifndef UMEM_BLOCK_HPP
+#define UMEM_BLOCK_HPP
+
+#include <umem/array_access.hpp>
+#include <umem/context.hpp>
+#include <umem/extents.hpp>
+#include <umem/part.hpp>
+#include <umem/place.hpp>
+#include <umem/range.hpp>
+#include <umem/view.hpp>
+
+#include <umem/blocks.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace umem {
+
+/* How an array passes. */
+struct BlocksOptions {
+  /* The most bytes that the blocks take on the place; 0: 64 MiB, or if rows is set, any number. */
+  std::size_t budget = 0;
+  /* Rows of a block, and blocks in memory at once; 0: umem chooses. */
+  index rows = 0;
+  index depth = 0;
+  /* Rows before and after its own that block.in() holds, as ghost cells of dimension 0. */
+  index ghosts = 0;
+  /* What the ghost rows before the first and after the last row of the array hold: nothing that may be read, or copies
+   * of these rows. */
+  umemGhosts edges = umemGhostsLeftOut;
+  /* Contexts in the memory of the place on which blocks are read and written: umemBlocksOptions.queues. Without any,
+   * umem makes a CudaAsync for each block in memory where the place is on a GPU. */
+  std::vector<Context> queues = {};
+  /* Called with the rows done and all rows, as that of umemBlocksOptions. If it returns false, the loop ends with
+   * umem::cancelled_error; an exception that leaves it is thrown by the loop. */
+  std::function<bool(std::uint64_t, std::uint64_t)> progress = {};
+};
+
+/* The block that the loop works on. In: T, or T const where the array is only read. Out: the element type of another
+ * array of M dimensions, or void. Copies are of the same block. */
+template <class In, class Out, int N, int M> class Block {
+public:
+  static constexpr bool has_out = !std::is_void_v<Out>;
+  using out_view = View<std::conditional_t<has_out, Out, char>, M>;
+
+  Block(umemBlock const &block, View<In, N> const &in, out_view const &out, Extents<N> const &all,
+        Place const &place) noexcept
+      : block_(block), in_(in), out_(out), all_(all), place_(place) {}
+
+  /* From 0. */
+  index number() const noexcept { return static_cast<index>(block_.number); }
+
+  /* Element (i, j, ...) of the views is element (first() + i, j, ...) of the array. */
+  index first() const noexcept { return static_cast<index>(block_.first); }
+  index rows() const noexcept { return static_cast<index>(block_.rows); }
+
+  /* Where loops over the block run. */
+  Place const &place() const noexcept { return place_; }
+
+  /* The elements of the array; options.ghosts ghost cells in dimension 0. Those that the array does not have (before
+   * its first and after its last row) must not be read, unless the edges are clamped. */
+  View<In, N> const &in() const noexcept { return in_; }
+  View<In, N> const &operator*() const noexcept { return in_; }
+  View<In, N> const *operator->() const noexcept { return &in_; }
+  operator View<In, N>() const noexcept { return in_; }
+
+  /* The elements of the destination, which the loop gives values: all of them. */
+  out_view const &out() const noexcept {
+    static_assert(has_out, "blocks have an out() where they go to another array");
+    return out_;
+  }
+
+  /* Extents of the whole array. */
+  Extents<N> const &array_extents() const noexcept { return all_; }
+
+  /* The indices of this block's elements that are at least margin away from the ends of the array: umem::interior for
+   * one block of it. May be empty. */
+  Range<N> interior(index margin = 1) const noexcept {
+    Range<N> range = detail::inside(all_, margin);
+    range.begin.at[0] = std::max<index>(range.begin.at[0] - first(), 0);
+    range.end.at[0] = std::min<index>(range.end.at[0] - first(), rows());
+    return range;
+  }
+
+private:
+  umemBlock block_;
+  View<In, N> in_;
+  out_view out_;
+  Extents<N> all_;
+  Place place_;
+};
+
+namespace detail {
+
+/* The memory of parts. */
+struct PartAccess {
+  template <class T, int N> static Location source(Part<T, N> const &part) {
+    part.check_source();
+    return part.source();
+  }
+
+  /* Marks the side as the only current one. Rows that are not written keep their values: it is the side that was. */
+  template <class T, int N> static Location destination(Part<T, N> const &part) {
+    if (!part.mirror_) return part.destination();
+    return part.moved(part.mirror_->destination(part.key_, false));
+  }
+};
+
+/* What passes: an array, a part of one, or a view of host memory. */
+template <class T, int N> Part<T const, N> source_part(ArrayAccess<T, N> const &array) {
+  return array.part();
+}
+template <class T, int N> Part<T const, N> source_part(Part<T, N> const &part) { return part; }
+template <class T, int N> Part<T const, N> source_part(View<T, N> const &view) {
+  return part(view.interior());
+}
+template <class T, int N> Part<T, N> destination_part(ArrayAccess<T, N> &array) {
+  return array.part();
+}
+template <class T, int N> Part<T, N> destination_part(Part<T, N> const &part) { return part; }
+template <class T, int N> Part<T, N> destination_part(View<T, N> const &view) {
+  return part(view.interior());
+}
+
+/* Elements of a row: the product of all extents but the first. */
+template <int N> index row_size(Extents<N> const &extents) noexcept {
+  index size = 1;
+  for (int k = 1; k < N; k++) size *= extents.at[k];
+  return size;
+}
+
+/* The rows of a part at a location. Throws where the elements of a row have gaps between them. */
+template <class T, int N> umemRows rows_of(Part<T, N> const &part, Location const &location) {
+  static_assert(N > 0, "blocks of an array without dimensions");
+  Extents<N> const &extents = part.extents();
+  index stride = 1;
+  for (int k = N - 1; k > 0; k--) {
+    if (extents.at[k] > 1 && part.strides().at[k] != stride)
+      throw value_error("blocks of an array whose rows have gaps between their elements");
+    stride *= extents.at[k];
+  }
+  auto item = static_cast<index>(sizeof(T));
+  return {location.context->c_context(), location.adr, static_cast<std::size_t>(stride * item),
+          static_cast<std::ptrdiff_t>(part.strides().at[0] * item)};
+}
+
+/* The context that blocks are on, and where loops over them run. */
+struct BlocksPlace {
+  BlocksPlace(Context const &context_) : context(context_), place(context_) {}
+  BlocksPlace(HostPlace host) : context(pointers()), place(host) {}
+
+  Context context;
+  Place place;
+};
+
+/* Streams, where the place is memory of a GPU and the program has named none. */
+inline std::vector<Context> queues_for(BlocksPlace const &where, BlocksOptions const &options) {
+  std::vector<Context> queues = options.queues;
+  if (!queues.empty() || !where.place.is_device()) return queues;
+  index count = options.depth > 0 ? std::min<index>(options.depth, 16) : 4;
+  while (static_cast<index>(queues.size()) < count) {
+    CudaAsync queue(where.place.device().device);
+    if (!queue.is_same_device(where.context)) break; /* managed memory */
+    queues.push_back(std::move(queue));
+  }
+  return queues;
+}
+
+inline std::size_t count_of(index number, char const *what) {
+  if (number < 0) throw value_error(std::string("blocks with a negative number of ") + what);
+  return static_cast<std::size_t>(number);
+}
+
+/* The passage, and what it keeps alive: it stays where it is. */
+class Passage {
+public:
+  Passage(BlocksPlace const &where, BlocksOptions const &options)
+      : where_(where), queues_(queues_for(where, options)), progress_(options.progress) {
+    device_pointer(where_.context, 0); /* throws where addresses are no pointers */
+    for (Context const &queue : queues_) c_queues_.push_back(queue.c_context());
+    options_.place = where_.context.c_context();
+    options_.queues = c_queues_.data();
+    options_.queue_count = c_queues_.size();
+    options_.budget = options.budget;
+    options_.rows = count_of(options.rows, "rows");
+    options_.depth = count_of(options.depth, "blocks in memory");
+    options_.before = options_.after = count_of(options.ghosts, "ghost rows");
+    options_.ghosts = options.edges;
+    options_.user = this;
+    if (progress_) options_.progress = report;
+  }
+  Passage(Passage const &) = delete;
+  Passage &operator=(Passage const &) = delete;
+
+  /* Records failures on the contexts. */
+  ~Passage() { umemBlocks_end(&blocks_); }
+
+  void begin(umemRows const &source, umemRows const *destination, std::size_t count, bool apart) {
+    options_.source = source;
+    if (destination) options_.destination = *destination;
+    options_.count = count;
+    options_.apart = apart;
+    check(umemBlocks_ctor(&blocks_, &options_));
+    info_ = ask();
+  }
+
+  /* Whether there is a next block. */
+  bool next() {
+    if (!blocks_.impl) throw value_error("the blocks have passed: make new ones for another loop");
+    if (umemBlocks_next(&blocks_, &block_)) return true;
+    finish();
+    return false;
+  }
+
+  void finish() {
+    if (blocks_.impl) info_ = ask();
+    umemStatusType status = umemBlocks_end(&blocks_);
+    if (thrown_) {
+      umem_thread_clear();
+      std::rethrow_exception(std::exchange(thrown_, nullptr));
+    }
+    check(status);
+  }
+
+  void cancel() noexcept { umemBlocks_cancel(&blocks_); }
+
+  umemBlocksInfo info() { return blocks_.impl ? ask() : info_; }
+  umemBlock const &block() const noexcept { return block_; }
+  BlocksPlace const &where() const noexcept { return where_; }
+  index ghosts() const noexcept { return static_cast<index>(options_.before); }
+
+  template <class T> T *pointer(address adr) const {
+    return static_cast<T *>(device_pointer(where_.context, adr));
+  }
+
+private:
+  umemBlocksInfo ask() {
+    umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
+    check(umemBlocks_info(&blocks_, &info));
+    return info;
+  }
+
+  static bool report(void *user, std::uint64_t done, std::uint64_t total) {
+    Passage &self = *static_cast<Passage *>(user);
+    if (self.thrown_) return false;
+    try {
+      return self.progress_(done, total);
+    } catch (...) { /* must not pass through C */
+      self.thrown_ = std::current_exception();
+      return false;
+    }
+  }
+
+  BlocksPlace where_;
+  std::vector<Context> queues_;
+  std::vector<void *> c_queues_;
+  std::function<bool(std::uint64_t, std::uint64_t)> progress_;
+  std::exception_ptr thrown_;
+  umemBlocksOptions options_ = UMEM_BLOCKS_OPTIONS_INIT;
+  umemBlocks blocks_{};
+  umemBlocksInfo info_ = UMEM_BLOCKS_INFO_INIT;
+  umemBlock block_ = UMEM_BLOCK_INIT;
+};
+
+} // namespace detail
+
+/* The blocks of an array, each once and in their order: for one loop. Move-only. Iterators must not outlive it.
+ * Meanwhile nothing else may write to the source or use the destination. */
+template <class In, class Out, int N, int M> class Blocks {
+public:
+  /* Of the array that the blocks are written to. */
+  using out_element_type = std::conditional_t<std::is_void_v<Out>, std::remove_const_t<In>, Out>;
+  using value_type = Block<In, Out, N, M>;
+
+  class Iterator {
+  public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Block<In, Out, N, M>;
+    using difference_type = std::ptrdiff_t;
+    using pointer = value_type const *;
+    using reference = value_type const &;
+
+    Iterator() = default;
+    reference operator*() const noexcept { return *owner_->block_; }
+    pointer operator->() const noexcept { return &*owner_->block_; }
+
+    /* Gives the block back, and waits for the next one. */
+    Iterator &operator++() {
+      if (!owner_->advance()) owner_ = nullptr;
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+
+    friend bool operator==(Iterator const &one, Iterator const &other) noexcept {
+      return one.owner_ == other.owner_;
+    }
+    friend bool operator!=(Iterator const &one, Iterator const &other) noexcept {
+      return !(one == other);
+    }
+
+  private:
+    friend class Blocks;
+    explicit Iterator(Blocks *owner) noexcept : owner_(owner) {}
+    Blocks *owner_ = nullptr; /* null: the end */
+  };
+
+  /* The first block, or the end if there is none. Call it once. */
+  Iterator begin() { return advance() ? Iterator(this) : Iterator(); }
+  Iterator end() const noexcept { return Iterator(); }
+
+  /* Waits until what was given back is written, and throws its failures. The block that the loop has is not written. */
+  void finish() {
+    block_.reset();
+    passage_->finish();
+  }
+
+  /* Ends the loop: its next step throws umem::cancelled_error, unless all blocks were given back. Any thread may call
+   * this while the loop runs. */
+  void cancel() noexcept { passage_->cancel(); }
+
+  /* Rows of each block but the last, blocks in memory at once, bytes that they take on the place, and how many blocks
+   * there are. */
+  index rows() const { return static_cast<index>(passage_->info().rows); }
+  index depth() const { return static_cast<index>(passage_->info().depth); }
+  std::size_t nbytes() const { return passage_->info().nbytes; }
+  index size() const { return static_cast<index>(passage_->info().blocks); }
+
+  Extents<N> const &extents() const noexcept { return source_.extents(); }
+  Place const &place() const noexcept { return passage_->where().place; }
+
+  /* See umem::blocks. */
+  Blocks(Part<std::remove_const_t<In> const, N> source,
+         std::optional<Part<out_element_type, M>> destination, detail::BlocksPlace const &place,
+         BlocksOptions const &options)
+      : source_(std::move(source)), destination_(std::move(destination)),
+        passage_(std::make_unique<detail::Passage>(place, options)) {
+    if (destination_ && destination_->extents()[0] != source_.extents()[0])
+      throw value_error("blocks of " + std::to_string(source_.extents()[0]) +
+                        " rows to an array of " + std::to_string(destination_->extents()[0]));
+    bool none = source_.size() == 0 || (destination_ && destination_->size() == 0);
+    std::size_t count = none ? 0 : static_cast<std::size_t>(source_.extents()[0]);
+    umemRows from = detail::rows_of(source_, detail::PartAccess::source(source_)), to = {};
+    if (destination_)
+      to = detail::rows_of(*destination_, detail::PartAccess::destination(*destination_));
+    passage_->begin(from, destination_ ? &to : nullptr, count, !std::is_void_v<Out>);
+  }
+
+private:
+  bool advance() {
+    block_.reset();
+    if (!passage_->next()) return false;
+    umemBlock const &block = passage_->block();
+    Extents<N> in = source_.extents(), ghosts;
+    Extents<M> out;
+    in.at[0] = static_cast<index>(block.rows);
+    ghosts.at[0] = passage_->ghosts();
+    if (destination_) out = destination_->extents();
+    out.at[0] = in.at[0];
+    using OutView = typename value_type::out_view;
+    block_.emplace(
+        block, View<In, N>(passage_->template pointer<In>(block.adr), in, c_strides(in), ghosts),
+        OutView(passage_->template pointer<typename OutView::element_type>(block.out), out),
+        source_.extents(), passage_->where().place);
+    return true;
+  }
+
+  Part<std::remove_const_t<In> const, N> source_;
+  std::optional<Part<out_element_type, M>> destination_;
+  std::unique_ptr<detail::Passage> passage_;
+  std::optional<value_type> block_;
+};
+
+/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, or a View
+ * of host memory. place: a context (loops
+ * run as umem::Place(context) says), or umem::on_host or on_host_threads: blocks in RAM. Begins to read at once.
+ * Throws as umemBlocks_ctor fails; umem::value_error if the elements of a row have gaps, as those of
+ * three dimensions with ghost cells in the last one; umem::not_supported_error where the place has no pointers. */
+template <class A>
+auto blocks(A const &array, detail::BlocksPlace const &place, BlocksOptions const &options = {}) {
+  auto source = detail::source_part(array);
+  using T = typename decltype(source)::element_type;
+  constexpr int N = decltype(source)::rank;
+  using B = Blocks<T, void, N, N>;
+  return B(std::move(source), std::nullopt, place, options);
+}
+
+/* The same for a loop that changes elements of the array in the blocks. Ghost rows hold the old values. */
+template <class A>
+auto blocks(A &&array, write_t, detail::BlocksPlace const &place,
+            BlocksOptions const &options = {}) {
+  auto destination = detail::destination_part(array);
+  using T = typename decltype(destination)::element_type;
+  constexpr int N = decltype(destination)::rank;
+  static_assert(!std::is_const_v<T>, "blocks: the elements cannot be written");
+  using B = Blocks<T, void, N, N>;
+  return B(detail::source_part(array), std::move(destination), place, options);
+}
+
+/* Blocks of an array, from which the loop makes those of another one with as many rows, which may have other elements
+ * and another rank. to may be the array itself: the loop then reads old values and writes new ones. */
+template <class A, class B, class = std::enable_if_t<!std::is_same_v<std::decay_t<B>, write_t>>>
+auto blocks(A const &from, B &&to, detail::BlocksPlace const &place,
+            BlocksOptions const &options = {}) {
+  auto source = detail::source_part(from);
+  auto destination = detail::destination_part(to);
+  using T = typename decltype(source)::element_type;
+  using U = typename decltype(destination)::element_type;
+  static_assert(!std::is_const_v<U>, "blocks: the elements of the destination cannot be written");
+  using Result = Blocks<T, U, decltype(source)::rank, decltype(destination)::rank>;
+  return Result(std::move(source), std::move(destination), place, options);
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,153 @@
+/* umem/blocks.hpp - loops, reductions and stencils over the blocks of arrays that are larger than memory.
+ *
+ *     double total = umem::sum(umem::blocks(x, place, options));
+ *     double dot = umem::transform_reduce(umem::blocks(x, place, options), umem::blocks(y, place, options), 0.0,
+ *                                         umem::plus(), umem::multiplies());
+ *     umem::for_each(umem::blocks(x, umem::write, place, options), Scale{2});
+ *     umem::transform(umem::blocks(x, y, place, options), Square());
+ *     double change = umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(), Jacobi());
+ *
+ * Each is a loop over block.hpp's blocks, whose elements it hands to the function of the same name in for_each.hpp,
+ * transform.hpp, reduce.hpp or sweep.hpp; see these for functors, places and failures. Calls return when all is in the
+ * destination.
+ *
+ * Reductions join the results of blocks in the order of the blocks. So the last digits of a sum of floating-point
+ * numbers also depend on the number of rows of a block. Results of loops and stencils do not: they are, bit for bit,
+ * those of the array in one piece. */
+#ifndef UMEM_BLOCKS_HPP
+#define UMEM_BLOCKS_HPP
+
+#include <umem/block.hpp>
+#include <umem/for_each.hpp>
+#include <umem/functional.hpp>
+#include <umem/reduce.hpp>
+#include <umem/sweep.hpp>
+#include <umem/transform.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+namespace detail {
+
+/* Calls f with the indices in the array of an element of a block. */
+template <class F> struct FromRow {
+  F f;
+  index first;
+  template <class T, class... I>
+  UMEM_FUNCTION constexpr void operator()(T &value, index i, I... others) const {
+    f(value, first + i, others...);
+  }
+};
+
+/* Two passages that keep step. */
+template <class One, class Other> void check_step(One const &one, Other const &other) {
+  if (one.size() != other.size() || one.rows() != other.rows())
+    throw value_error("two arrays whose blocks have " + std::to_string(one.rows()) + " and " +
+                      std::to_string(other.rows()) + " rows: give both the same rows");
+}
+
+} // namespace detail
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* f(element) for every element. */
+template <class In, class Out, int N, int M, class F>
+void for_each(Blocks<In, Out, N, M> &&blocks, F f) {
+  static_assert(std::is_void_v<Out>,
+                "for_each of blocks for another array: transform gives them values");
+  for (auto const &block : blocks) for_each(block.place(), block.in().interior(), f);
+}
+
+/* f(element, i, j, ...) for every element with its indices in the array. */
+template <class In, class Out, int N, int M, class F>
+void for_each_indexed(Blocks<In, Out, N, M> &&blocks, F f) {
+  static_assert(std::is_void_v<Out>, "for_each_indexed of blocks for another array");
+  for (auto const &block : blocks)
+    for_each_indexed(block.place(), block.in().interior(), detail::FromRow<F>{f, block.first()});
+}
+
+/* out = f(in) for every element, where both arrays have the same extents. */
+template <class In, class Out, int N, class F> void transform(Blocks<In, Out, N, N> &&blocks, F f) {
+  for (auto const &block : blocks) transform(block.place(), block.in().interior(), block.out(), f);
+}
+
+/* ---- one value ---- */
+
+/* op over init and f(element) of every element. */
+template <class In, int N, class R, class Op, class F>
+R transform_reduce(Blocks<In, void, N, N> &&blocks, R init, Op op, F f) {
+  for (auto const &block : blocks)
+    init = transform_reduce(block.place(), block.in().interior(), init, op, f);
+  return init;
+}
+
+/* op over init and f(element of one, element of two), where both have the same extents, and blocks of the same number
+ * of rows: set options.rows, or for arrays of one element type, the same budget. Both places are the same. */
+template <class A, class B, int N, class R, class Op, class F>
+R transform_reduce(Blocks<A, void, N, N> &&one, Blocks<B, void, N, N> &&two, R init, Op op, F f) {
+  detail::check_extents("transform_reduce", one.extents(), two.extents());
+  detail::check_step(one, two);
+  auto other = two.begin();
+  for (auto const &block : one) {
+    init =
+        transform_reduce(block.place(), block.in().interior(), other->in().interior(), init, op, f);
+    ++other;
+  }
+  return init;
+}
+
+/* op over init and every element. */
+template <class In, int N, class R, class Op>
+R reduce(Blocks<In, void, N, N> &&blocks, R init, Op op) {
+  return transform_reduce(std::move(blocks), init, op, detail::Identity());
+}
+
+/* The sum of all elements, of type accumulator<T>. */
+template <class In, int N> auto sum(Blocks<In, void, N, N> &&blocks) {
+  return reduce(std::move(blocks), accumulator<std::remove_const_t<In>>(), plus());
+}
+
+/* The smallest and the largest element; umem::value_error where there are none. */
+template <class In, int N> auto min(Blocks<In, void, N, N> &&blocks) {
+  using T = std::remove_const_t<In>;
+  if (blocks.size() == 0) throw value_error("min of no elements");
+  return reduce(std::move(blocks), detail::limit_of<T>(true), minimum());
+}
+template <class In, int N> auto max(Blocks<In, void, N, N> &&blocks) {
+  using T = std::remove_const_t<In>;
+  if (blocks.size() == 0) throw value_error("max of no elements");
+  return reduce(std::move(blocks), detail::limit_of<T>(false), maximum());
+}
+
+/* ---- stencils ---- */
+
+/* Gives new values to the elements that are at least margin away from the ends of the array, and returns op over init
+ * and the results. stencil(in) makes the functor of sweep.hpp from a view of the old elements: f(value, i, j, ...) writes
+ * the new value of element (i, j, ...) of that view; it may read up to options.ghosts rows before and after. All other
+ * elements keep their values. Both arrays have the same extents and element type; they may be the same array.
+ *
+ *     struct Jacobi {
+ *       umem::View<double const, 2> u;
+ *       UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const { ... }
+ *     };
+ *     umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(),
+ *                 [](umem::View<double const, 2> const &in) { return Jacobi{in}; });
+ *
+ * The indices that f gets are those within the block: block.first() less than in the array, in the first dimension. */
+template <class In, class Out, int N, class R, class Op, class Stencil>
+R sweep(Blocks<In, Out, N, N> &&blocks, index margin, R init, Op op, Stencil stencil) {
+  static_assert(std::is_same_v<std::remove_const_t<In>, Out>,
+                "sweep: both arrays have one type of elements");
+  for (auto const &block : blocks) {
+    transform(block.place(), block.in().interior(), block.out(), detail::Identity());
+    init = sweep(block.place(), block.out(), block.interior(margin), init, op, stencil(block.in()));
+  }
+  return init;
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace umem
+
+#endif

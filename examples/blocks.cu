@@ -1,0 +1,2 @@
+/* blocks.cu - blocks.cpp with kernels. */
+#include "blocks.cpp"

@@ -1,0 +1,228 @@
+/* blocks_nth.c - umem/blocks.h: the n-th call into the system fails, for every n that a passage from file to file
+ * reaches; and the source is cut in the middle.
+ *
+ * After each fault: success with all rows checked, or a status that names the block and the leg; the destination has
+ * whole blocks up to the one that the message names; no descriptor is left. What is not freed is for the sanitizer to
+ * find. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <umem.h>
+
+#include "fault/inject.h"
+#include "fault/trial.h"
+
+enum { count = 96, width = 100, rows = 8, blocks_in_all = count / rows, nbytes = count * width };
+
+typedef struct Files {
+  char from[256], to[256];
+  umemFile source, destination;
+  umemHost host;
+  uintptr_t source_adr, destination_adr;
+} Files;
+
+static unsigned char value(size_t i) { return (unsigned char)(i * 7 + i / 256 + 1); }
+
+static void open_files(Files *files) {
+  unsigned char bytes[nbytes];
+  for (size_t i = 0; i < nbytes; i++) bytes[i] = value(i);
+  temporary_name(files->from, sizeof files->from);
+  temporary_name(files->to, sizeof files->to);
+  assert_int_equal(umemHost_ctor(&files->host), umemOK);
+  assert_int_equal(umemFile_ctor(&files->source, files->from, "w+"), umemOK);
+  assert_int_equal(umemFile_ctor(&files->destination, files->to, "w+"), umemOK);
+  files->source_adr = umem_alloc(&files->source, nbytes);
+  files->destination_adr = umem_calloc(&files->destination, nbytes, 1);
+  assert_int_equal(
+      umem_copy_from(&files->source, files->source_adr, &files->host, (uintptr_t)bytes, nbytes),
+      umemOK);
+}
+
+static void close_files(Files *files) {
+  umem_dtor(&files->source);
+  umem_dtor(&files->destination);
+  umem_dtor(&files->host);
+  unlink(files->from);
+  unlink(files->to);
+}
+
+static umemBlocksOptions options_of(Files *files) {
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  options.source = (umemRows){&files->source, files->source_adr, width, 0};
+  options.destination = (umemRows){&files->destination, files->destination_adr, width, 0};
+  options.count = count;
+  options.place = &files->host;
+  options.rows = rows;
+  return options;
+}
+
+/* Returns how many blocks came, and the status. */
+static umemStatusType pass(umemBlocksOptions const *options, size_t *number) {
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  umemBlocks_ctor(&blocks, options);
+  for (*number = 0; umemBlocks_next(&blocks, &block); ++*number)
+    for (size_t i = 0; i < block.rows * width; i++) ((unsigned char *)block.out)[i] ^= 0xFF;
+  return umemBlocks_end(&blocks);
+}
+
+/* Whether the destination has the results of the blocks before end, and zeros from `from` on. */
+static bool has_results(Files *files, size_t last, size_t from) {
+  unsigned char bytes[nbytes];
+  bool right = umem_copy_to(&files->destination, files->destination_adr, &files->host,
+                            (uintptr_t)bytes, nbytes) == umemOK;
+  for (size_t i = 0; i < nbytes; i++) {
+    size_t block = i / (rows * width);
+    if (block < last && bytes[i] != (value(i) ^ 0xFF)) right = false;
+    if (block >= from && bytes[i]) right = false;
+  }
+  return right;
+}
+
+/* The number of the block in a message such as "umemBlocks_next: writing block 7 of 12 (rows 56 to 63): ...". */
+static size_t block_in(char const *message, char const *verb) {
+  char begin[64];
+  snprintf(begin, sizeof begin, "umemBlocks_next: %s block ", verb);
+  if (strncmp(message, begin, strlen(begin)) != 0) fail_msg("\"%s\"", message);
+  unsigned long first = 0, last = 0;
+  unsigned long number = strtoul(message + strlen(begin), NULL, 10);
+  if (sscanf(strchr(message, '('), "(rows %lu to %lu)", &first, &last) != 2 ||
+      first != number * rows || last != first + rows - 1)
+    fail_msg("\"%s\"", message);
+  return number;
+}
+
+/* ---- system calls ---- */
+
+/* Checks what a faulty passage left. Whether the fault was met. */
+static bool check(Files *files, InjectCall call, umemStatusType status, size_t number) {
+  bool met = inject_off() > 0;
+  inject_pause();
+  char const *message = umem_thread_message();
+  if (status == umemOK) {
+    assert_int_equal(umem_thread_status(), umemOK);
+    assert_int_equal(number, blocks_in_all);
+    assert_true(has_results(files, blocks_in_all, blocks_in_all));
+  } else if (call == callRead) {
+    assert_int_equal(status, umemIOError);
+    size_t failed = block_in(message, "reading");
+    assert_int_equal(number, failed);
+    assert_true(has_results(files, failed, failed));
+  } else if (call == callWrite) {
+    assert_int_equal(status, umemIOError);
+    size_t failed = block_in(message, "writing");
+    assert_true(has_results(files, failed, failed + 1));
+  } else {
+    assert_int_equal(status, umemMemoryError);
+    assert_true(number == 0 || strstr(message, "block "));
+  }
+  umem_thread_clear();
+  inject_resume();
+  return met;
+}
+
+static void fail_each(InjectCall call, int error, bool lasting) {
+  unsigned long nth = 1;
+  for (bool met = true; met; nth++) {
+    Files files;
+    open_files(&files);
+    long descriptors = open_descriptors();
+    umemBlocksOptions options = options_of(&files);
+    size_t number;
+    inject_fail(call, nth, error, lasting);
+    umemStatusType status = pass(&options, &number);
+    met = check(&files, call, status, number);
+    if (met && (call == callRead || call == callWrite)) assert_int_not_equal(status, umemOK);
+    if (call == callThread) assert_int_equal(status, umemOK); /* the calling thread serves */
+    assert_int_equal(open_descriptors(), descriptors);
+    close_files(&files);
+  }
+  if (call != callMap) assert_true(nth > 2);
+}
+
+static void reads_fail(void **state) {
+  (void)state;
+  fail_each(callRead, EIO, false);
+  fail_each(callRead, EIO, true);
+}
+static void disks_are_full(void **state) {
+  (void)state;
+  fail_each(callWrite, ENOSPC, false);
+  fail_each(callWrite, ENOSPC, true);
+}
+static void there_is_no_memory(void **state) {
+  (void)state;
+  fail_each(callHeap, ENOMEM, false);
+  fail_each(callHeap, ENOMEM, true);
+}
+static void threads_do_not_start(void **state) {
+  (void)state;
+  fail_each(callThread, EAGAIN, false);
+  fail_each(callThread, EAGAIN, true);
+}
+
+/* ---- a source that gets shorter ---- */
+
+static void the_source_is_cut(void **state) {
+  (void)state;
+  Files files;
+  open_files(&files);
+  umemBlocksOptions options = options_of(&files);
+  options.depth = 2;
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  assert_int_equal(umemBlocks_ctor(&blocks, &options), umemOK);
+  size_t number = 0;
+  for (; umemBlocks_next(&blocks, &block); number++) {
+    if (number == 2) assert_int_equal(truncate(files.from, 7 * rows * width + 10), 0);
+    for (size_t i = 0; i < block.rows * width; i++) ((unsigned char *)block.out)[i] ^= 0xFF;
+  }
+  assert_int_equal(number, 7);
+  assert_int_equal(block_in(umem_thread_message(), "reading"), 7);
+  assert_non_null(strstr(umem_thread_message(), "truncated by another process"));
+  assert_int_equal(umem_get_status(&files.source), umemIOError);
+  assert_int_equal(umemBlocks_end(&blocks), umemIOError);
+  assert_true(has_results(&files, 7, 7));
+  umem_thread_clear();
+  close_files(&files);
+}
+
+static unsigned const threads[] = {1, 2, 4};
+
+static int set_up(void **state) {
+  umem_thread_clear();
+  return umem_set_threads(*(unsigned const *)*state) != umemOK;
+}
+static int tear_down(void **state) {
+  (void)state;
+  inject_reset();
+  return umem_set_threads(0) != umemOK;
+}
+
+#define TEST(test, number)                                                                         \
+  { #test " (threads " #number ")", test, set_up, tear_down, (void *)&threads[number] }
+#define TESTS(test) TEST(test, 0), TEST(test, 1), TEST(test, 2)
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TESTS(reads_fail),
+      TESTS(disks_are_full),
+      TESTS(there_is_no_memory),
+      TEST(threads_do_not_start, 1),
+      TEST(threads_do_not_start, 2),
+      TESTS(the_source_is_cut),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* stop.c - umem/blocks.h: passages that do not come to their end: cancelled, failed, stopped by a function, or never
+ * begun. */
+#include "passage.h"
+
+/* ---- cancellation ---- */
+
+static void cancels_between_blocks(void **state) {
+  (void)state;
+  open_bench(true);
+  begin();
+  assert_true(next());
+  work(0);
+  assert_true(next());
+  umemBlocks_cancel(&bench.blocks);
+  work(1);
+  assert_false(next());
+  expect_written(2); /* also what was given back by this call */
+  expect_failure(umemCancelledError, "umemBlocks_next: cancelled after 8 of 40 rows");
+  assert_int_equal(umem_get_status(&bench.to), umemCancelledError);
+  assert_false(next());
+  assert_ok(umem_thread_status()); /* reported once */
+  assert_int_equal(end(), umemCancelledError);
+  assert_ok(umem_thread_status());
+  close_bench();
+}
+
+static void cancelling_after_the_last_block_changes_nothing(void **state) {
+  (void)state;
+  open_bench(true);
+  begin();
+  for (size_t number = 0; next(); number++) work(number);
+  umemBlocks_cancel(&bench.blocks);
+  assert_false(next());
+  assert_ok(end());
+  assert_ok(umem_thread_status());
+  close_bench();
+}
+
+static void *cancel_when_reading(void *came) {
+  *(bool *)came = gate_await(&bench.from, 2, 0);
+  umemBlocks_cancel(&bench.blocks);
+  gate_open(&bench.from, 2, 0); /* the copy that runs is not interrupted */
+  return NULL;
+}
+
+static void another_thread_cancels_one_that_waits(void **state) {
+  (void)state;
+  open_bench(false);
+  gate_open(&bench.from, 1, 0);
+  begin();
+  assert_true(next());
+  pthread_t canceller;
+  bool came = false;
+  assert_int_equal(pthread_create(&canceller, NULL, cancel_when_reading, &came), 0);
+  assert_false(next());
+  pthread_join(canceller, NULL);
+  assert_true(came);
+  expect_failure(umemCancelledError, "cancelled after 4 of 40 rows");
+  assert_int_equal(umem_get_status(&bench.host), umemCancelledError);
+  assert_int_equal(end(), umemCancelledError);
+  close_bench();
+}
+
+static void a_cancelled_passage_reads_no_further(void **state) {
+  (void)state;
+  open_bench(false);
+  gate_open(&bench.from, 1, 0);
+  begin();
+  assert_true(next());
+  assert_true(gate_await(&bench.from, 2, 0));
+  umemBlocks_cancel(&bench.blocks);
+  gate_open(&bench.from, SIZE_MAX, 0);
+  usleep(20000);
+  assert_int_equal(gate_reads(&bench.from), 2);
+  assert_int_equal(end(), umemOK); /* the program has not asked for another block */
+  close_bench();
+}
+
+/* Cancelled is all that it is, whatever the copy that runs comes to. */
+static void a_read_that_fails_after_a_cancellation_is_forgotten(void **state) {
+  (void)state;
+  open_bench(false);
+  gate_open(&bench.from, 1, 0);
+  bench.from.fail_read = 2;
+  begin();
+  assert_true(next());
+  assert_true(gate_await(&bench.from, 2, 0));
+  umemBlocks_cancel(&bench.blocks);
+  gate_open(&bench.from, SIZE_MAX, 0);
+  assert_false(next());
+  expect_failure(umemCancelledError, "cancelled after 4 of 40 rows");
+  assert_int_equal(end(), umemCancelledError);
+  assert_ok(umem_get_status(&bench.from));
+  close_bench();
+}
+
+/* ---- failures ---- */
+
+static void a_failed_read_comes_in_its_turn(void **state) {
+  (void)state;
+  open_bench(true);
+  bench.from.fail_read = 6;
+  begin();
+  size_t number = 0;
+  for (; next(); number++) work(number);
+  assert_int_equal(number, 5);
+  expect_failure(umemIOError,
+                 "umemBlocks_next: reading block 5 of 10 (rows 20 to 23): the gate is broken");
+  assert_int_equal(umem_get_status(&bench.from), umemIOError);
+  expect_written(5);
+  assert_false(next());
+  assert_int_equal(end(), umemIOError);
+  assert_ok(umem_thread_status());
+  close_bench();
+}
+
+/* What was read ahead, and never asked for, is no failure of the program. */
+static void a_read_ahead_that_fails_is_forgotten(void **state) {
+  (void)state;
+  open_bench(true);
+  bench.from.fail_read = 2;
+  begin();
+  assert_true(next());
+  assert_true(gate_await(&bench.from, 2, 0));
+  assert_ok(end());
+  assert_ok(umem_thread_status());
+  assert_ok(umem_get_status(&bench.from));
+  close_bench();
+}
+
+static void a_failed_write_stops(void **state) {
+  (void)state;
+  open_bench(true);
+  bench.to.fail_write = 4;
+  begin();
+  size_t number = 0;
+  for (; next(); number++) work(number);
+  assert_true(number >= 4 && number <= 8);
+  expect_failure(umemIOError,
+                 "umemBlocks_next: writing block 3 of 10 (rows 12 to 15): the gate is broken");
+  assert_int_equal(umem_get_status(&bench.to), umemIOError);
+  assert_int_equal(gate_writes(&bench.to), 4);
+  expect_written(3);
+  assert_int_equal(end(), umemIOError);
+  assert_ok(umem_thread_status());
+  close_bench();
+}
+
+static void a_write_that_fails_at_the_end_is_reported(void **state) {
+  (void)state;
+  open_bench(true);
+  bench.to.fail_write = blocks_in_all;
+  begin();
+  for (size_t number = 0; next(); number++) work(number);
+  expect_failure(umemIOError, "writing block 9 of 10 (rows 36 to 39)");
+  assert_int_equal(end(), umemIOError);
+  close_bench();
+  open_bench(true);
+  bench.to.fail_write = 1;
+  begin();
+  assert_true(next());
+  work(0);
+  gate_open(&bench.to, 0, 0);
+  assert_true(next());
+  gate_open(&bench.to, 0, 1);
+  assert_int_equal(end(), umemIOError);
+  expect_failure(umemIOError, "writing block 0 of 10");
+  close_bench();
+}
+
+static unsigned hook_calls;
+static void count_failures(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)ctx, (void)type, (void)message, (void)data;
+  hook_calls++;
+}
+
+static void each_failure_is_reported_once(void **state) {
+  (void)state;
+  open_bench(true);
+  bench.to.fail_write = 2;
+  hook_calls = 0;
+  umem_set_failure_hook(count_failures, NULL);
+  begin();
+  while (next()) continue;
+  assert_int_equal(end(), umemIOError);
+  umem_set_failure_hook(NULL, NULL);
+  assert_int_equal(hook_calls, 1);
+  close_bench();
+}
+
+/* ---- the callback form ---- */
+
+typedef struct Body {
+  size_t calls, stop_at;
+} Body;
+
+static int call(void *data, umemBlock const *block) {
+  Body *self = data;
+  bench.block = *block;
+  work(self->calls);
+  return self->calls++ == self->stop_at ? 42 : 0;
+}
+
+static void calls_a_function_for_each_block(void **state) {
+  (void)state;
+  open_bench(true);
+  Body body = {.stop_at = SIZE_MAX};
+  int code = 7;
+  assert_ok(umemBlocks_run(&bench.options, call, &body, &code));
+  assert_int_equal(code, 0);
+  assert_int_equal(body.calls, blocks_in_all);
+  expect_written(blocks_in_all);
+  body = (Body){.stop_at = 0};
+  assert_ok(umemBlocks_run(&bench.options, call, &body, NULL));
+  close_bench();
+}
+
+static void a_function_stops(void **state) {
+  (void)state;
+  open_bench(true);
+  Body body = {.stop_at = 3};
+  int code = 0;
+  assert_ok(umemBlocks_run(&bench.options, call, &body, &code));
+  assert_int_equal(code, 42);
+  assert_int_equal(body.calls, 4);
+  expect_written(3);
+  bench.to.fail_write = gate_writes(&bench.to) + 2;
+  body = (Body){.stop_at = SIZE_MAX};
+  assert_int_equal(umemBlocks_run(&bench.options, call, &body, &code), umemIOError);
+  expect_failure(umemIOError, "umemBlocks_run: writing block 1 of 10");
+  assert_int_equal(umemBlocks_run(&bench.options, NULL, NULL, &code), umemValueError);
+  expect_failure(umemValueError, "umemBlocks_run: the function to call is NULL");
+  assert_int_equal(umemBlocks_run(NULL, call, &body, &code), umemValueError);
+  expect_failure(umemValueError, "umemBlocks_run: the options are NULL");
+  close_bench();
+}
+
+/* ---- wrong use ---- */
+
+static void blocks_that_are_none(void **state) {
+  (void)state;
+  umemBlock block = UMEM_BLOCK_INIT;
+  umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
+  umemBlocks none = {.impl = NULL};
+  assert_false(umemBlocks_next(&none, &block));
+  expect_failure(umemValueError, "umemBlocks_next: the blocks are not constructed");
+  assert_false(umemBlocks_next(NULL, &block));
+  expect_failure(umemValueError, "the blocks are NULL");
+  assert_int_equal(umemBlocks_info(&none, &info), umemValueError);
+  expect_failure(umemValueError, "umemBlocks_info: the blocks are not constructed");
+  assert_int_equal(umemBlocks_info(NULL, &info), umemValueError);
+  umem_thread_clear();
+  umemBlocks_cancel(&none);
+  umemBlocks_cancel(NULL);
+  assert_ok(umemBlocks_end(&none));
+  assert_ok(umemBlocks_end(NULL));
+  assert_int_equal(umemBlocks_ctor(NULL, NULL), umemValueError);
+  assert_int_equal(umemBlocks_ctor(&none, NULL), umemValueError);
+  umem_thread_clear();
+  assert_false(umemBlocks_next(&none, &block)); /* the constructor has reported that */
+  assert_int_equal(umemBlocks_info(&none, &info), umemValueError);
+  assert_ok(umem_thread_status());
+  assert_int_equal(umemBlocks_end(&none), umemValueError);
+  assert_ok(umemBlocks_end(&none));
+}
+
+static void a_wrong_size_keeps_the_block(void **state) {
+  (void)state;
+  open_bench(true);
+  begin();
+  assert_true(next());
+  work(0);
+  umemBlock wrong = {0};
+  assert_false(umemBlocks_next(&bench.blocks, &wrong));
+  expect_failure(umemValueError, "umemBlocks_next: block->size is 0");
+  assert_false(umemBlocks_next(&bench.blocks, NULL));
+  expect_failure(umemValueError, "block is NULL");
+  umemBlocksInfo info = {0};
+  assert_int_equal(umemBlocks_info(&bench.blocks, &info), umemValueError);
+  umem_thread_clear();
+  assert_ok(end()); /* 0 was never given back */
+  expect_written(0);
+  close_bench();
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(cancels_between_blocks),
+      TEST_WITH(one_thread, cancels_between_blocks),
+      TEST(cancelling_after_the_last_block_changes_nothing),
+      TEST(another_thread_cancels_one_that_waits),
+      TEST(a_cancelled_passage_reads_no_further),
+      TEST(a_read_that_fails_after_a_cancellation_is_forgotten),
+      TEST(a_failed_read_comes_in_its_turn),
+      TEST_WITH(one_thread, a_failed_read_comes_in_its_turn),
+      TEST(a_read_ahead_that_fails_is_forgotten),
+      TEST(a_failed_write_stops),
+      TEST_WITH(one_thread, a_failed_write_stops),
+      TEST(a_write_that_fails_at_the_end_is_reported),
+      TEST(each_failure_is_reported_once),
+      TEST(calls_a_function_for_each_block),
+      TEST(a_function_stops),
+      TEST_WITH(one_thread, a_function_stops),
+      TEST(blocks_that_are_none),
+      TEST(a_wrong_size_keeps_the_block),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
