@@ -56,7 +56,7 @@ MUTANTS = [
 
     # ---- stores ----
     c("stores/store_io.c", "(off_t)(read->offset + done)", "(off_t)read->offset", "what follows a short read is the same again"),
-    c("stores/store_io.c", "} else if (n == 0 || errno != EINTR) {", "} else {", "an interrupted write fails"),
+    c("stores/store_io.c", "    else if (n == 0 || errno != EINTR)", "    else", "an interrupted write fails"),
     c("stores/store_io.c", "  if (!sync_name(store)) return false;\n", "", "the name of a new file is not flushed"),
     c("stores/store_space.c", "  if (!within_limit(store, to)) return false;\n", "", "SIGXFSZ ends the process"),
     c("stores/store_space.c", "  if (provide(store, offset, offset + size)) return offset;\n  umemRange_free(store->range, offset);",
