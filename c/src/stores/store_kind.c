@@ -49,7 +49,7 @@ bool umemStore_check_mode(umemStore const *store, mode_t mode) {
 
 bool umemStore_check_kind(umemStore *store) {
   struct stat st;
-  struct statfs disk;
+  struct statfs disk = {0};
   if (fstat(store->fd, &st) != 0 || UMEM_AGAIN(fstatfs(store->fd, &disk)) != 0)
     return umemStore_fail(store, umemIOError, errno, "cannot examine");
   return umemStore_check_mode(store, st.st_mode) && stores(store, &disk);

@@ -104,7 +104,7 @@ static void the_default_is_that_of_the_processors(void **state) {
   (void)state;
   cpu_set_t set;
   assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
-  unsigned expected = CPU_COUNT(&set) < 8 ? (unsigned)CPU_COUNT(&set) : 8;
+  unsigned expected = CPU_COUNT(&set) < 16 ? (unsigned)CPU_COUNT(&set) : 16;
   assert_int_equal(umem_set_threads(0), umemOK);
   assert_int_equal(umem_get_threads(), expected);
 }
