@@ -243,8 +243,7 @@ static void copy_tile(Tiling const *tiling, size_t const *extents, char *dst, ch
 
 static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
   umemLayout const *layout = tiling->layout;
-  size_t at[UMEM_MAX_RANK], extents[UMEM_MAX_RANK];
-  memset(at, 0, (size_t)layout->rank * sizeof *at);
+  size_t at[UMEM_MAX_RANK] = {0}, extents[UMEM_MAX_RANK] = {0};
   for (int k;;) {
     char *to = dst;
     char const *from = src;
