@@ -15,8 +15,8 @@
 # - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of the
 #   C++ headers, with all types of elements; their machine code; programs with libc++, with all types of elements.
 #   Clang's other programs run in asan alone.
-# - arm64: what depends on the processor: the contract, each context by itself; of test/unit the rooms base, core, stores
-#   and pool; of the C++ headers what arm64_cxx names.
+# - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
+#   C++ headers what arm64_cxx names.
 # - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
 #   with sanitizers, and runs them.
 # - cuda: builds with and without CUDA; the examples and the tests on GPUs as nvcc reads them.

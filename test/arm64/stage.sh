@@ -134,29 +134,18 @@ check_which_cuda() {
   return $status
 }
 
-# Of the C++ headers, what is about types of elements, layouts, loops and exceptions: the rest does not depend on the
+# Of the C++ headers, what is about types of elements, layouts, files and exceptions: the rest does not depend on the
 # processor, and compiling all of them takes longer than everything else of this stage.
-arm64_cxx=(half indexer static thrown view)
-
-# Of the library in C, what is about atomics, pages, alignment and types: the contract, and the unit tests of these
-# rooms. The others, with what injects faults, are the same C with types of the same sizes; pool_on_* are of streams.
-arm64_rooms=(base core stores pool)
-
-# The names of these unit tests.
-arm64_units() {
-  (cd "$root/test/unit" && find "${arm64_rooms[@]}" -name '*.c') | sed -E 's|.*/(.*)\.c$|\1|' | grep -v '^pool_on' | sort
-}
+arm64_cxx=(half indexer npy static thrown view)
 
 stage_arm64() {
   local status=0
   mkdir -p "$arm64"
   install_arm64_libraries
   check_which_cuda || status=1
-  local units
-  readarray -t units < <(arm64_units)
   configure_arm64 "$arm64/umem" -DUMEM_TEST_CXX_ALL=OFF -DUMEM_TEST_PCH=ON
   cmake --build "$arm64/umem" --parallel "$jobs" --target \
-    test/{compat,contract}/all "${units[@]/#/unit_}" "${arm64_cxx[@]/#/cxx_}"
+    test/{compat,contract,fault,unit}/all "${arm64_cxx[@]/#/cxx_}"
   small_tests
   export UMEM_TEST_OPERATIONS=20000 UMEM_TEST_QEMU=1
   if qemu_reserves_slowly; then
@@ -164,7 +153,7 @@ stage_arm64() {
     export UMEM_TEST_WITHOUT=mmap
   fi
   run_tests "$arm64/umem" ctest --exclude-regex "$(left_out)" \
-    --tests-regex "^compat\\.|^unit\\.($(IFS='|' && echo "${units[*]}"))\$|^cxx\\.($(IFS='|' && echo "${arm64_cxx[*]}"))\$" || status=1
+    --tests-regex "^(compat|fault|unit)\\.|^cxx\\.($(IFS='|' && echo "${arm64_cxx[*]}"))\$" || status=1
   # Large blocks are a matter of offsets of 64 bits, which this machine has too, and take half of the time.
   python3 test/contract_single.py --without large "$arm64/umem" "$jobs" || status=1
   return $status
