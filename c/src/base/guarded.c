@@ -119,9 +119,10 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     pass_on(number, info, context);
 }
 
+/* Of the masks only the bytes that the kernel knows: C libraries leave the others undefined. */
 static bool is_same(struct sigaction const *one, struct sigaction const *other) {
   return one->sa_flags == other->sa_flags && one->sa_handler == other->sa_handler &&
-         memcmp(&one->sa_mask, &other->sa_mask, sizeof one->sa_mask) == 0;
+         memcmp(&one->sa_mask, &other->sa_mask, (NSIG - 1) / 8) == 0;
 }
 
 static bool is_ours(struct sigaction const *action) {

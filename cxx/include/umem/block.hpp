@@ -314,8 +314,10 @@ public:
     using reference = value_type const &;
 
     Iterator() = default;
-    reference operator*() const noexcept { return *owner_->block_; }
-    pointer operator->() const noexcept { return &*owner_->block_; }
+    pointer operator->() const noexcept {
+      return &*owner_->block_; // NOLINT(bugprone-unchecked-optional-access): an owner has a block
+    }
+    reference operator*() const noexcept { return *operator->(); }
 
     /* Gives the block back, and waits for the next one. */
     Iterator &operator++() {
