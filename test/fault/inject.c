@@ -410,11 +410,11 @@ ssize_t __wrap_pwritev64v2(int fd, struct iovec const *pieces, int count, off_t 
 }
 
 ssize_t __wrap_preadv2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return move_pieces(callRead, __real_preadv2, fd, pieces, count, offset, flags);
+  return move_pieces(callPeek, __real_preadv2, fd, pieces, count, offset, flags);
 }
 
 ssize_t __wrap_preadv64v2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return move_pieces(callRead, __real_preadv64v2, fd, pieces, count, offset, flags);
+  return move_pieces(callPeek, __real_preadv64v2, fd, pieces, count, offset, flags);
 }
 
 static int reserve(Reserve *real, int fd, int mode, off_t offset, off_t size) {

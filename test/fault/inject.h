@@ -23,9 +23,9 @@ typedef enum InjectCall {
   callLink,      /* link, linkat */
   callTemporary, /* mkostemp */
   callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
-  callRead,      /* pread, preadv2 */
+  callRead,      /* pread */
   callWrite,     /* pwrite, pwritev2 */
-  callPeek,      /* preadv: looks whether others have appended */
+  callPeek,      /* preadv, preadv2: looks whether others have appended, and what is cached */
   callReserve,   /* fallocate */
   callLength,    /* ftruncate */
   callDataSync,  /* fdatasync */

@@ -137,7 +137,8 @@ static void a_write_that_fails_is_told(void **state) {
   sweep(callWrite, EIO, true, true, true);
 }
 
-/* Another descriptor, memory for a buffer, threads: all can be done without. */
+/* Another descriptor, memory for a buffer, threads, what is cached (asked so before Linux 6.5): all can be done
+ * without. */
 static void what_helps_may_be_missing(void **state) {
   (void)state;
   sweep(callOpen, EMFILE, true, false, false);
@@ -145,6 +146,8 @@ static void what_helps_may_be_missing(void **state) {
   sweep(callHeap, ENOMEM, true, false, false);
   sweep(callHeap, ENOMEM, true, true, false);
   sweep(callThread, EAGAIN, true, false, false);
+  sweep(callPeek, EIO, false, false, false);
+  sweep(callPeek, EPERM, true, false, false);
 }
 
 static void short_transfers_are_completed(void **state) {
