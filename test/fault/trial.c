@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -80,11 +81,14 @@ long open_descriptors(void) {
   return count;
 }
 
+/* The time is in the name because a test that was killed leaves its files, and ids of processes come again. */
 void temporary_name(char *path, size_t size) {
-  static unsigned next;
   char const *folder = getenv("TMPDIR");
-  snprintf(path, size, "%s/umem-fault-%ld-%u", folder && *folder ? folder : "/tmp", (long)getpid(),
-           next++);
+  struct timespec now;
+  must(clock_gettime(CLOCK_REALTIME, &now) == 0, "no time");
+  static unsigned next;
+  snprintf(path, size, "%s/umem-fault-%ld-%llx%08lx-%u", folder && *folder ? folder : "/tmp",
+           (long)getpid(), (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec, next++);
 }
 
 void write_file(char const *path, size_t nbytes) {
