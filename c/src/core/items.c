@@ -6,6 +6,7 @@
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/order.h"
+#include "core/route.h"
 #include "core/run.h"
 #include "core/tiles.h"
 #include "core/window.h"
@@ -111,13 +112,35 @@ static void unpack(Sides *sides, uintptr_t dst_adr, char const *packed, umemLayo
   umem_finish(sides->dst); /* packed is used again */
 }
 
+/* Packing and unpacking as legs of the copy. */
+static void pack_leg(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const *layout) {
+  __attribute__((cleanup(umem_leg_close))) umemLeg leg = {0};
+  if (umem_is_watched()) {
+    umem_leg_open(&leg, sides->src, NULL, umemWayItems,
+                  umem_count_items(layout) * layout->item_size);
+    leg.dst = umem_buffer_place(sides->host);
+  }
+  pack(sides, src_adr, packed, layout);
+}
+
+static void unpack_leg(Sides *sides, uintptr_t dst_adr, char const *packed,
+                       umemLayout const *layout) {
+  __attribute__((cleanup(umem_leg_close))) umemLeg leg = {0};
+  if (umem_is_watched()) {
+    umem_leg_open(&leg, NULL, sides->dst, umemWayItems,
+                  umem_count_items(layout) * layout->item_size);
+    leg.src = umem_buffer_place(sides->host);
+  }
+  unpack(sides, dst_adr, packed, layout);
+}
+
 /* Halves the layout until a piece fits into packed. */
 static void copy_pieces(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr,
                         umemLayout const *layout, char *packed) {
   if (failed(sides)) return;
   if (umem_count_items(layout) <= piece_bytes / layout->item_size) {
-    pack(sides, src_adr, packed, layout);
-    if (!failed(sides)) unpack(sides, dst_adr, packed, layout);
+    pack_leg(sides, src_adr, packed, layout);
+    if (!failed(sides)) unpack_leg(sides, dst_adr, packed, layout);
     return;
   }
   umemHalves halves;

@@ -8,14 +8,29 @@
 #include "core/run.h"
 #include "core/ends.h"
 #include "core/guard.h"
+#include "core/layout.h"
 #include "core/order.h"
+#include "core/route.h"
 #include "core/stage.h"
+
+/* A leg is noted only where the method takes the copy. */
+static __attribute__((noinline)) bool watched_direct(umemVirtual *self, umemVirtual *src,
+                                                     uintptr_t src_adr, umemVirtual *dst,
+                                                     uintptr_t dst_adr, umemLayout const *layout) {
+  __attribute__((cleanup(umem_leg_close))) umemLeg leg;
+  umem_leg_open(&leg, src, dst, umemWayMethod, umem_count_items(layout) * layout->item_size);
+  bool taken = self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
+  if (!taken) leg.nbytes = 0;
+  return taken;
+}
 
 bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout) {
   bool (*slot)(umemVirtual *, umemVirtual *, uintptr_t, umemVirtual *, uintptr_t,
                umemLayout const *) = UMEM_SLOT(self, copy_direct);
-  return slot && slot(self, src, src_adr, dst, dst_adr, layout);
+  if (!slot) return false;
+  return umem_is_watched() ? watched_direct(self, src, src_adr, dst, dst_adr, layout)
+                           : slot(self, src, src_adr, dst, dst_adr, layout);
 }
 
 /* dst's addresses are pointers: src reads into them. It does so in the order of both queues, and after the
@@ -38,8 +53,13 @@ static void write_from(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, ui
   if (ordered) umem_wait(src, dst);
 }
 
-void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                   size_t nbytes) {
+/* By the way of the CPU's pointers, where one side is RAM. */
+static umemWay way_of(umemVirtual *src, umemVirtual *dst) {
+  return umem_cpu_reads(src) && umem_cpu_writes(dst) ? umemWayMemcpy : umemWayMethod;
+}
+
+static inline void copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                            uintptr_t dst_adr, size_t nbytes) {
   umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
   if (umem_copy_direct(src, src, src_adr, dst, dst_adr, &layout) ||
       umem_copy_direct(dst, src, src_adr, dst, dst_adr, &layout))
@@ -50,4 +70,23 @@ void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintpt
     write_from(src, src_adr, dst, dst_adr, nbytes);
   else
     umem_stage(src, src_adr, dst, dst_adr, nbytes);
+}
+
+static __attribute__((noinline)) void watched_run(umemVirtual *src, uintptr_t src_adr,
+                                                  umemVirtual *dst, uintptr_t dst_adr,
+                                                  size_t nbytes) {
+  umemTrace trace;
+  __attribute__((cleanup(umem_leg_close))) umemLeg whole;
+  umem_trace_open(&trace, &whole, src, dst, nbytes);
+  __attribute__((cleanup(umem_leg_close))) umemLeg leg;
+  umem_leg_open(&leg, src, dst, way_of(src, dst), nbytes);
+  copy_run(src, src_adr, dst, dst_adr, nbytes);
+}
+
+void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                   size_t nbytes) {
+  if (umem_is_watched())
+    watched_run(src, src_adr, dst, dst_adr, nbytes);
+  else
+    copy_run(src, src_adr, dst, dst_adr, nbytes);
 }

@@ -9,7 +9,9 @@
 #include "core/guard.h"
 #include "core/items.h"
 #include "core/layout.h"
+#include "core/route.h"
 #include "core/run.h"
+#include "core/strided.h"
 
 /* Whether the layout makes sense by itself; false with a status otherwise. */
 static bool check_layout(umemVirtual *src, umemLayout const *layout) {
@@ -54,18 +56,44 @@ static void route(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr
     umem_copy_items(src, src_adr, dst, dst_adr, layout);
 }
 
+static __attribute__((noinline)) void watched_route(umemVirtual *src, uintptr_t src_adr,
+                                                    umemVirtual *dst, uintptr_t dst_adr,
+                                                    umemLayout const *layout) {
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  umemTrace trace;
+  __attribute__((cleanup(umem_leg_close))) umemLeg whole;
+  umem_trace_open(&trace, &whole, src, dst, nbytes);
+  __attribute__((cleanup(umem_leg_close))) umemLeg leg;
+  umem_leg_open(&leg, src, dst, umemWayItems, nbytes);
+  route(src, src_adr, dst, dst_adr, layout);
+}
+
+bool umem_check_strided(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        umemLayout const *layout) {
+  return check_layout(src, layout) &&
+         (is_empty(layout) ||
+          (check_side(src, src_adr, layout, layout->src_strides, umemReadable) &&
+           check_side(dst, dst_adr, layout, layout->dst_strides, umemWritable)));
+}
+
+void umem_copy_layout(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout) {
+  if (is_empty(layout)) return;
+  umemNormalLayout n;
+  umem_normalise(&n, layout, &src_adr, &dst_adr);
+  if (n.layout.rank && umem_is_watched())
+    watched_route(src, src_adr, dst, dst_adr, &n.layout);
+  else
+    route(src, src_adr, dst, dst_adr, &n.layout);
+}
+
 umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                  umemLayout const *layout) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_guard(src);
   umemVirtual *to = umem_guard(dst);
-  if (!from || !to || !check_layout(from, layout) || is_empty(layout)) return umem_result(before);
-  if (!check_side(from, src_adr, layout, layout->src_strides, umemReadable) ||
-      !check_side(to, dst_adr, layout, layout->dst_strides, umemWritable))
-    return umem_result(before);
-  umemNormalLayout n;
-  umem_normalise(&n, layout, &src_adr, &dst_adr);
-  route(from, src_adr, to, dst_adr, &n.layout);
+  if (from && to && umem_check_strided(from, src_adr, to, dst_adr, layout))
+    umem_copy_layout(from, src_adr, to, dst_adr, layout);
   return umem_result(before);
 }

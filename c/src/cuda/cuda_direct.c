@@ -4,6 +4,8 @@
  * A strided copy is done in boxes: rows of bytes in planes, as the copy engines know them. */
 #include "cuda/cuda_methods.h"
 #include "core/guard.h"
+#include "core/layout.h"
+#include "core/route.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_gpus.h"
@@ -272,6 +274,17 @@ static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
   if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
 }
 
+static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
+                      umemLayout const *layout, int error, uint64_t begin) {
+  umemRoutePlace from = umem_device_place(src, umemCuda_state_of(src) ? copy->src_device : -1);
+  umemRoutePlace to = umem_device_place(dst, umemCuda_state_of(dst) ? copy->dst_device : -1);
+  umemWay way = copy->src_device != copy->dst_device ? umemWayPeer
+                : layout->rank                       ? umemWayBoxes
+                                                     : umemWayDma;
+  umem_note_between(&from, &to, way, error ? 0 : umem_count_items(layout) * layout->item_size, 1,
+                    begin);
+}
+
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout) {
   Boxes boxes;
@@ -292,6 +305,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
     return true;
   }
   open_peer(&copy, src, dst);
+  uint64_t begin = umem_route_clock();
   int error = start(&copy, &boxes, src_adr, dst_adr, layout);
   if (!may_go_on(&copy, src, dst, error)) {
     int last = umemCudaState_finish(state);
@@ -299,6 +313,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   } else if (!error) {
     lead(&copy, other);
   }
+  if (begin) note_copy(&copy, src, dst, layout, error, begin);
   bool done = umemCuda_check(leader, state->gpu, error, "cannot copy from 0x%jx to 0x%jx",
                              (uintmax_t)src_adr, (uintmax_t)dst_adr);
   umemCudaScope_leave(&scope);
