@@ -13,30 +13,37 @@
 #include "core/route.h"
 #include "core/stage.h"
 
-/* A leg is noted only where the method takes the copy. */
-static __attribute__((noinline)) bool watched_direct(umemVirtual *self, umemVirtual *src,
-                                                     uintptr_t src_adr, umemVirtual *dst,
-                                                     uintptr_t dst_adr, umemLayout const *layout) {
+/* Offers the copy to self; false where it has no method for it, or does not take it. */
+static inline __attribute__((always_inline)) bool offer(umemVirtual *self, umemVirtual *src,
+                                                        uintptr_t src_adr, umemVirtual *dst,
+                                                        uintptr_t dst_adr,
+                                                        umemLayout const *layout) {
+  bool (*slot)(umemVirtual *, umemVirtual *, uintptr_t, umemVirtual *, uintptr_t,
+               umemLayout const *) = UMEM_SLOT(self, copy_direct);
+  return slot && slot(self, src, src_adr, dst, dst_adr, layout);
+}
+
+/* The same as a leg, which is none where self does not take the copy. */
+static __attribute__((noinline)) bool offer_watched(umemVirtual *self, umemVirtual *src,
+                                                    uintptr_t src_adr, umemVirtual *dst,
+                                                    uintptr_t dst_adr, umemLayout const *layout) {
   __attribute__((cleanup(umem_leg_close))) umemLeg leg;
   umem_leg_open(&leg, src, dst, umemWayMethod, umem_count_items(layout) * layout->item_size);
-  bool taken = self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
+  bool taken = offer(self, src, src_adr, dst, dst_adr, layout);
   if (!taken) leg.nbytes = 0;
   return taken;
 }
 
 bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout) {
-  bool (*slot)(umemVirtual *, umemVirtual *, uintptr_t, umemVirtual *, uintptr_t,
-               umemLayout const *) = UMEM_SLOT(self, copy_direct);
-  if (!slot) return false;
-  return umem_is_watched() ? watched_direct(self, src, src_adr, dst, dst_adr, layout)
-                           : slot(self, src, src_adr, dst, dst_adr, layout);
+  return umem_is_watched() ? offer_watched(self, src, src_adr, dst, dst_adr, layout)
+                           : offer(self, src, src_adr, dst, dst_adr, layout);
 }
 
 /* dst's addresses are pointers: src reads into them. It does so in the order of both queues, and after the
  * work that a GPU may still do there. */
-static void read_into(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                      size_t nbytes) {
+static inline __attribute__((always_inline)) void
+read_into(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
   umemVirtual *host = umem_host_between(src, dst);
   bool ordered = umem_can(dst, umemOrdered);
   if (!host || (ordered && umem_wait(src, dst) != umemOK) || !umem_settle(dst)) return;
@@ -44,8 +51,9 @@ static void read_into(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uin
   if (ordered) umem_wait(dst, src);
 }
 
-static void write_from(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                       size_t nbytes) {
+static inline __attribute__((always_inline)) void write_from(umemVirtual *src, uintptr_t src_adr,
+                                                             umemVirtual *dst, uintptr_t dst_adr,
+                                                             size_t nbytes) {
   umemVirtual *host = umem_host_between(src, dst);
   bool ordered = umem_can(src, umemOrdered);
   if (!host || (ordered && umem_wait(dst, src) != umemOK) || !umem_settle(src)) return;
@@ -58,11 +66,15 @@ static umemWay way_of(umemVirtual *src, umemVirtual *dst) {
   return umem_cpu_reads(src) && umem_cpu_writes(dst) ? umemWayMemcpy : umemWayMethod;
 }
 
-static inline void copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                            uintptr_t dst_adr, size_t nbytes) {
+/* Compiled twice: what nobody watches asks no more whether somebody does. */
+static inline __attribute__((always_inline)) void copy_run(umemVirtual *src, uintptr_t src_adr,
+                                                           umemVirtual *dst, uintptr_t dst_adr,
+                                                           size_t nbytes, bool watched) {
   umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
-  if (umem_copy_direct(src, src, src_adr, dst, dst_adr, &layout) ||
-      umem_copy_direct(dst, src, src_adr, dst, dst_adr, &layout))
+  if (watched ? offer_watched(src, src, src_adr, dst, dst_adr, &layout) ||
+                    offer_watched(dst, src, src_adr, dst, dst_adr, &layout)
+              : offer(src, src, src_adr, dst, dst_adr, &layout) ||
+                    offer(dst, src, src_adr, dst, dst_adr, &layout))
     return;
   if (umem_cpu_writes(dst))
     read_into(src, src_adr, dst, dst_adr, nbytes);
@@ -80,7 +92,7 @@ static __attribute__((noinline)) void watched_run(umemVirtual *src, uintptr_t sr
   umem_trace_open(&trace, &whole, src, dst, nbytes);
   __attribute__((cleanup(umem_leg_close))) umemLeg leg;
   umem_leg_open(&leg, src, dst, way_of(src, dst), nbytes);
-  copy_run(src, src_adr, dst, dst_adr, nbytes);
+  copy_run(src, src_adr, dst, dst_adr, nbytes, true);
 }
 
 void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
@@ -88,5 +100,5 @@ void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintpt
   if (umem_is_watched())
     watched_run(src, src_adr, dst, dst_adr, nbytes);
   else
-    copy_run(src, src_adr, dst, dst_adr, nbytes);
+    copy_run(src, src_adr, dst, dst_adr, nbytes, false);
 }

@@ -156,21 +156,21 @@ static void strided_copies_report_and_cancel(void **state) {
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = step;
   options.user = &steps;
-  assert_int_equal(umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout,
-                                          &options),
-                   umemOK);
+  assert_int_equal(
+      umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout, &options),
+      umemOK);
   assert_string_equal(to, "abcd");
   assert_true(steps.calls == 2 && steps.last == 4 && steps.total == 4);
   steps = (Steps){.go = false};
   memset(to, 0, sizeof to);
-  assert_int_equal(umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout,
-                                          &options),
-                   umemCancelledError);
+  assert_int_equal(
+      umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout, &options),
+      umemCancelledError);
   assert_string_equal(to, "");
   layout.rank = -1;
-  assert_int_equal(umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout,
-                                          &options),
-                   umemValueError);
+  assert_int_equal(
+      umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout, &options),
+      umemValueError);
   assert_int_equal(steps.calls, 1);
   umem_clear_status(&host);
 }
