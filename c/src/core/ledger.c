@@ -1,11 +1,10 @@
 /* ledger.c - see umem/ledger.h.
  *
  * The global lock guards the records. They are in one block, allocated when the ledger is first switched on. */
-#include "core/ledger.h"
+#include "core/route.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/enter.h"
-#include "core/route.h"
 #include "core/status.h"
 
 #include <errno.h>
@@ -30,7 +29,7 @@ static struct {
   bool on; /* atomic */
 } ledger;
 
-bool umemLedger_is_on(void) { return __atomic_load_n(&ledger.on, __ATOMIC_RELAXED); }
+static bool is_on(void) { return __atomic_load_n(&ledger.on, __ATOMIC_RELAXED); }
 
 static bool open_ledger(void) {
   if (umem_thread.in_texts) return false; /* in a signal handler, in the middle of this */
@@ -48,12 +47,15 @@ __attribute__((destructor)) static void free_records(void) {
   if (!open_ledger()) return;
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
   Record *records = ledger.records;
   ledger.records = NULL;
   ledger.count = 0;
   close_ledger();
   free(records);
 }
+
+static void count_copy(umemTrace const *trace, bool failed);
 
 /* ---- on and off ---- */
 
@@ -66,12 +68,13 @@ static Record *switch_on(Record *records) {
   }
   if (!ledger.on) __atomic_fetch_add(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&umem_sink, count_copy, __ATOMIC_RELEASE);
   return records;
 }
 
 umemStatusType umem_ledger_start(void) {
   UMEM_ENTER();
-  if (umemLedger_is_on()) return umemOK;
+  if (is_on()) return umemOK;
   umem_defer_cancel();
   Record *records = malloc((UMEM_LEDGER_RECORDS + 1) * sizeof *records);
   if (!records) return umemVirtual_fail(NULL, umemMemoryError, "no memory for the ledger");
@@ -89,10 +92,11 @@ void umem_ledger_stop(void) {
   if (!open_ledger()) return;
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
   close_ledger();
 }
 
-bool umem_ledger_is_on(void) { return umemLedger_is_on(); }
+bool umem_ledger_is_on(void) { return is_on(); }
 
 void umem_ledger_clear(void) {
   UMEM_ENTER();
@@ -173,7 +177,7 @@ static Record *record_of(umemTrace const *trace) {
   return record;
 }
 
-void umemLedger_count(umemTrace const *trace, bool failed) {
+static void count_copy(umemTrace const *trace, bool failed) {
   if (!open_ledger()) return;
   if (ledger.on) {
     umemLedgerRecord *sum = &record_of(trace)->sum;

@@ -3,7 +3,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/guard.h"
-#include "core/ledger.h"
 #include "core/slot.h"
 
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 unsigned umem_watched;
+umemSink *umem_sink;
 
 static char const *const way_names[] = {
     [umemWayMethod] = "method", [umemWayMemcpy] = "memcpy",        [umemWayItems] = "items",
@@ -170,7 +170,8 @@ static void name_ends(umemTrace *trace) {
 static void close_trace(umemTrace *trace) {
   name_ends(trace);
   trace->route.seconds = (double)(now() - trace->begin) * 1e-9;
-  if (trace->counts) umemLedger_count(trace, umem_thread.failures != trace->failures);
+  umemSink *sink = trace->counts ? __atomic_load_n(&umem_sink, __ATOMIC_ACQUIRE) : NULL;
+  if (sink) sink(trace, umem_thread.failures != trace->failures);
 }
 
 void umem_leg_close(umemLeg *leg) {
@@ -183,12 +184,14 @@ void umem_leg_close(umemLeg *leg) {
   close_trace(leg->trace);
 }
 
+static bool has_sink(void) { return __atomic_load_n(&umem_sink, __ATOMIC_RELAXED); }
+
 static void open_trace(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,
                        size_t nbytes) {
   *trace = (umemTrace){.route = {.size = sizeof trace->route, .bytes = nbytes},
                        .src = place_of(src),
                        .dst = place_of(dst),
-                       .counts = !umem_thread.leg && umemLedger_is_on(),
+                       .counts = !umem_thread.leg && has_sink(),
                        .failures = umem_thread.failures,
                        .begin = now()};
   *leg = (umemLeg){.outer = umem_thread.leg,
@@ -203,7 +206,7 @@ void umem_trace_open(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtu
                      size_t nbytes) {
   *leg = (umemLeg){0};
   if (umem_thread.leg) return;
-  if (umemLedger_is_on()) open_trace(trace, leg, src, dst, nbytes);
+  if (has_sink()) open_trace(trace, leg, src, dst, nbytes);
 }
 
 void umem_trace_open_for(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,

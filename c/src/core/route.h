@@ -34,10 +34,15 @@ static inline bool umem_is_watched(void) {
 typedef struct umemTrace {
   umemRoute route;
   umemRoutePlace src, dst; /* of the call */
-  bool counts;             /* in the ledger */
+  bool counts;             /* goes to umem_sink */
   uint64_t begin;          /* as of umem_route_clock */
   uint64_t failures;       /* of the thread, before */
 } umemTrace;
+
+/* Gets each trace of a whole copy when the copy has ended: the ledger, while it is on. NULL otherwise; atomic. Records
+ * nothing: a copy does not fail because of the ledger. */
+typedef void umemSink(umemTrace const *trace, bool failed);
+extern umemSink *umem_sink __attribute__((visibility("hidden")));
 
 /* An open leg, on the stack of the thread that moves bytes or has them moved. */
 typedef struct umemLeg {
