@@ -81,8 +81,8 @@ typedef struct umemDebugOptions {
 UMEM_EXTERN umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream,
                                           umemDebugOptions const *options);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
                                            umemDebugOptions const *options);
 

@@ -19,7 +19,8 @@ UMEM_EXTERN uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size);
 
 /* Frees a block of umem_alloc, umem_calloc or umem_realloc. Ignores umem_null(ctx).
  * Errors: umemValueError for an address that is not a live block; nothing is freed. All contexts of the library
- * check this except Host, where such a free is undefined, as with libc. */
+ * check this, except Host and adaptors that only pass the call on to a Host (Limit, Stats, Retry, Fault, Log): there
+ * such a free is undefined, as with libc. */
 UMEM_EXTERN void umem_free(void *ctx, uintptr_t adr);
 
 /* Resizes the block at adr to new_size bytes and returns its new address. The first min(old_size, new_size) bytes stay
