@@ -53,11 +53,11 @@ typedef enum umemCapability {
   umemOrdered = 1 << 5,          /* work is queued and may finish later; see umem_synchronize */
   umemConcurrent = 1 << 6,       /* many threads may use it at once */
   umemOffsets = 1 << 7,          /* addresses are offsets: 0 is valid, UINTPTR_MAX is null */
-  umemFaultable = 1 << 8,        /* an access through a pointer may raise SIGBUS, if another process makes
+  umemFaultable = 1 << 8, /* an access through a pointer may raise SIGBUS, if another process makes
                                     a mapped file shorter: umem's own copies use methods */
-  umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
+  umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means out of memory, and umem records that */
-  umemSeesHost = 1 << 10,        /* reserved: no context has it */
+  umemSeesHost = 1 << 10, /* reserved: no context has it */
   /* Kernels of the program may use the memory while no call of umem runs. umem_synchronize waits for these
    * kernels, umem_wait orders other contexts after them, and umem waits before the CPU uses the memory. */
   umemDeviceShared = 1 << 11,

@@ -83,8 +83,8 @@ typedef struct umemCudaManaged {
 
 /* Flags of umemCudaManaged_ctor: hints for every block (cudaMemAdvise, cudaMemPrefetchAsync). They have no effect if
  * the hardware cannot share pages between the CPU and running kernels. */
-#define UMEM_PREFER_DEVICE 1u      /* pages stay on the GPU if they can */
-#define UMEM_READ_MOSTLY 2u        /* the CPU and each GPU may have a copy of a page, until a write */
+#define UMEM_PREFER_DEVICE 1u /* pages stay on the GPU if they can */
+#define UMEM_READ_MOSTLY 2u   /* the CPU and each GPU may have a copy of a page, until a write */
 #define UMEM_ACCESSED_BY_DEVICE 4u /* the GPU accesses pages in RAM without moving them */
 #define UMEM_PREFETCH 8u           /* new blocks are prefetched to the GPU */
 
@@ -137,9 +137,10 @@ typedef struct umemCudaAsync {
 
 /* Options of umemCudaAsync_ctor_with. */
 typedef struct umemCudaAsyncOptions {
-  size_t size;                /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
-  size_t maximum_size;        /* bytes that the pool may hold; 0: no bound */
-  uint64_t release_threshold; /* unused bytes that the driver keeps when the stream is synchronised */
+  size_t size;         /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
+  size_t maximum_size; /* bytes that the pool may hold; 0: no bound */
+  uint64_t
+      release_threshold; /* unused bytes that the driver keeps when the stream is synchronised */
 } umemCudaAsyncOptions;
 
 /* The defaults: no bound, and the driver keeps all unused bytes. */

@@ -59,7 +59,7 @@ typedef struct umemDebug {
 
 /* What umemDebug_ctor takes. */
 typedef struct umemDebugOptions {
-  size_t size;       /* sizeof(umemDebugOptions) as the caller was compiled */
+  size_t size;        /* sizeof(umemDebugOptions) as the caller was compiled */
   size_t guard;       /* least bytes on either side of a block: 1 ... UMEM_DEBUG_LARGEST_GUARD */
   size_t kept_bytes;  /* most bytes of freed blocks that ctx keeps, with their guards */
   size_t kept_blocks; /* most freed blocks that ctx keeps; 0: none */

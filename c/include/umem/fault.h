@@ -45,8 +45,8 @@ typedef struct umemFaultPlan {
   umemStatusType status; /* the status of the failures; not umemOK */
   uint64_t nth;          /* number of the first call that fails, from 1; 0: none */
   uint64_t times;        /* how many successive calls fail, beginning with nth */
-  double share;          /* in addition, this share of the calls fails at random: 0 (none) to 1 (all) */
-  uint64_t seed;         /* of the random numbers: the same seed makes the same calls fail */
+  double share;  /* in addition, this share of the calls fails at random: 0 (none) to 1 (all) */
+  uint64_t seed; /* of the random numbers: the same seed makes the same calls fail */
 } umemFaultPlan;
 
 /* The default: no call fails. Set nth, or share. */

@@ -39,9 +39,10 @@ typedef struct umemFixedOptions {
   size_t size;      /* sizeof(umemFixedOptions) as the caller was compiled */
   size_t alignment; /* of every block, a power of two. Default: that of the upstream */
   size_t initial;   /* the constructor allocates so many bytes, as one chunk. Default: none */
-  size_t growth;    /* approximate size of each chunk; a chunk holds at least a block. Default: 1 MiB. If the
+  size_t
+      growth; /* approximate size of each chunk; a chunk holds at least a block. Default: 1 MiB. If the
                        upstream cannot allocate such a chunk, umem tries smaller ones */
-  size_t maximum;   /* the most that ctx ever holds. Default: no bound */
+  size_t maximum; /* the most that ctx ever holds. Default: no bound */
 } umemFixedOptions;
 
 /* The defaults. */

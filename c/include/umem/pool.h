@@ -50,7 +50,8 @@ typedef struct umemPool {
 typedef struct umemPoolOptions {
   size_t size;    /* sizeof(umemPoolOptions) as the caller was compiled */
   size_t initial; /* the constructor allocates so many bytes. Default: none */
-  size_t growth;  /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
+  size_t
+      growth; /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
                      and at most 64 MiB */
   size_t maximum; /* the most that the pool ever holds. Default: no bound */
 } umemPoolOptions;

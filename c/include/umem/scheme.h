@@ -32,7 +32,7 @@ typedef enum umemOptionKind {
   umemWordOption,     /* one of words */
   umemWordsOption,    /* some of words, joined by "," */
   umemDeviceOption,   /* the number of a device, from 0 */
-  umemPathOption      /* the path of a file: umem_open_with checks that it is in an allowed folder */
+  umemPathOption /* the path of a file: umem_open_with checks that it is in an allowed folder */
 } umemOptionKind;
 
 /* An option, or a place, that a scheme knows. */

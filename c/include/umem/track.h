@@ -31,8 +31,9 @@ typedef struct umemTrack {
 
 /* What umemTrack_ctor takes. */
 typedef struct umemTrackOptions {
-  size_t size;     /* sizeof(umemTrackOptions) as the caller was compiled */
-  unsigned frames; /* most frames of the stack to record for each allocation: about 1 us for eight */
+  size_t size; /* sizeof(umemTrackOptions) as the caller was compiled */
+  unsigned
+      frames; /* most frames of the stack to record for each allocation: about 1 us for eight */
 } umemTrackOptions;
 
 /* The defaults: no call sites. */

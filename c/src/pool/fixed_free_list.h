@@ -61,8 +61,9 @@ typedef struct umemFixedFreeList {
   umemFixedTable *table; /* atomic; owned */
   uint64_t head;         /* atomic */
   umemLock lock;
-  umemGrowth growth;      /* requests to the upstream, in blocks */
-  uint32_t next_count;    /* blocks of the next request; per_chunk, or less after the upstream has failed */
+  umemGrowth growth; /* requests to the upstream, in blocks */
+  uint32_t
+      next_count; /* blocks of the next request; per_chunk, or less after the upstream has failed */
   umemFixedChunk *unused; /* descriptors */
   umemFixedChunk *newest; /* of all descriptors; owned */
   size_t slot_count;      /* of the table, in use */
