@@ -58,7 +58,8 @@ export PYTHONDONTWRITEBYTECODE=1
 
 # What the programs of each preset are. The stages examples and install build the examples.
 declare -A preset_options=(
-  [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual"
+  [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual
+    -DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O0"
   [clang]="-DUMEM_TEST_CXX_PROGRAMS=NONE"
   [asan]="-DUMEM_TEST_CXX_PROGRAMS=MEMORY -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
   [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
@@ -69,7 +70,7 @@ build_preset() {
   local preset=$1 options=() targets=()
   shift
   [ $# = 0 ] || targets=(--target "$@")
-  read -ra options <<< "${preset_options[$preset]-}"
+  read -d '' -ra options <<< "${preset_options[$preset]-}" || true
   cmake --preset "$preset" -B "$build/$preset" -DUMEM_BUILD_EXAMPLES=OFF "${options[@]}"
   cmake --build "$build/$preset" --parallel "$jobs" "${targets[@]}"
 }
