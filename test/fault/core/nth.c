@@ -216,10 +216,14 @@ static bool is_spared(Place const *place, Scenario const *scenario, Fault const 
   return scenario->needs & needsLong && fault != faults && fault[-1].call == fault->call;
 }
 
-/* EINTR for ever is a loop, not a fault. Where the environment is slow, a fault lasts from the first call on only: what
- * follows the others is as after faults that pass. */
+/* EINTR for ever is a loop, not a fault. */
 static bool can_last(Scenario const *scenario, Fault const *fault) {
   return fault->error != EINTR && !(scenario->needs & needsLong);
+}
+
+/* Which call fails after the nth. Where the environment is slow, the first three and then every fourth. */
+static unsigned long after(unsigned long nth) {
+  return nth + (setting_small() && nth >= 3 ? 4 : 1);
 }
 
 static void sweep(Place const *place, Scenario const *scenario) {
@@ -245,10 +249,10 @@ static void sweep(Place const *place, Scenario const *scenario) {
     if (!made[fault->without != callNone ? fault->without : fault->call]) continue;
     if (is_spared(place, scenario, fault)) continue;
     unsigned long nth = 1;
-    while (meets(place, scenario, fault, nth, false, &written)) nth++;
+    while (meets(place, scenario, fault, nth, false, &written)) nth = after(nth);
     if (!can_last(scenario, fault)) continue;
     nth = 1;
-    while (meets(place, scenario, fault, nth, true, &written) && !setting_small()) nth++;
+    while (meets(place, scenario, fault, nth, true, &written)) nth = after(nth);
   }
 }
 
