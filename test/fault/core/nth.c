@@ -18,7 +18,6 @@
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "fault/scenarios.h"
-#include "settings.h"
 
 #define TYPE(type) (1u << (type))
 
@@ -221,11 +220,6 @@ static bool can_last(Scenario const *scenario, Fault const *fault) {
   return fault->error != EINTR && !(scenario->needs & needsLong);
 }
 
-/* Which call fails after the nth. Where the environment is slow, the first three and then every fourth. */
-static unsigned long after(unsigned long nth) {
-  return nth + (setting_small() && nth >= 3 ? 4 : 1);
-}
-
 static void sweep(Place const *place, Scenario const *scenario) {
   static Spans written;
   written.count = 0;
@@ -249,10 +243,10 @@ static void sweep(Place const *place, Scenario const *scenario) {
     if (!made[fault->without != callNone ? fault->without : fault->call]) continue;
     if (is_spared(place, scenario, fault)) continue;
     unsigned long nth = 1;
-    while (meets(place, scenario, fault, nth, false, &written)) nth = after(nth);
+    while (meets(place, scenario, fault, nth, false, &written)) nth++;
     if (!can_last(scenario, fault)) continue;
     nth = 1;
-    while (meets(place, scenario, fault, nth, true, &written)) nth = after(nth);
+    while (meets(place, scenario, fault, nth, true, &written)) nth++;
   }
 }
 
