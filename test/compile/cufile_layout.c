@@ -28,10 +28,12 @@ SAME(umemCufileNotRegistered, CU_FILE_HANDLE_NOT_REGISTERED);
 SAME(umemCufileInternal, CU_FILE_INTERNAL_ERROR);
 SAME(umemCufileDisabled, CU_FILE_IO_DISABLED);
 SAME(umemCufileNoPinning, CU_FILE_GPU_MEMORY_PINNING_FAILED);
+#if CUDA_VERSION >= 13000 /* earlier headers do not have them */
 SAME(umemCufileNoMemory, CU_FILE_NOMEM_ERROR);
 SAME(umemCufileIOError, CU_FILE_IO_ERROR);
 SAME(umemCufileBadContext, CU_FILE_INVALID_CONTEXT_ERROR);
 SAME(umemCufileNvfsInternal, CU_FILE_NVFS_INTERNAL_DRIVER_ERROR);
+#endif
 SAME(umemCufileAllowsCompat, 1 << CU_FILE_ALLOW_COMPAT_MODE);
 SAME(umemCufilePosixIO, 1 << 2);  /* CU_FILE_POSIX_IO_MODE and */
 SAME(umemCufileFallback, 1 << 4); /* CU_FILE_FALLBACK_IO_MODE of later versions */
