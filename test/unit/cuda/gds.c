@@ -53,7 +53,7 @@ static void neighbours_are_untouched(void **state) {
   assert_true(fake_cudart_poke(pair.far, bytes, most));
   expect_ok(umem_copy_to(&pair.gpu, pair.far, &pair.store, pair.near + offset, nbytes));
   expect_ok(umem_copy_to(&pair.store, pair.near, &pair.host, (uintptr_t)back, most));
-  fill(bytes, most, 3);
+  put(bytes, most, 3);
   memset(bytes + offset, 9, nbytes);
   assert_memory_equal(back, bytes, most);
   expect_ok(umem_copy_to(&pair.store, pair.near, &pair.gpu, pair.far + 100, offset + from));
@@ -88,11 +88,11 @@ static void readers_through_the_cache_see_it(void **state) {
   int fd = open(pair.path, O_RDONLY);
   assert_true(fd >= 0);
   assert_int_equal(pread(fd, back, from, (off_t)pair.near), from); /* its pages are cached now */
-  fill(bytes, from, 2);
+  put(bytes, from, 2);
   assert_true(fake_cudart_poke(pair.far, bytes, from));
   expect_ok(to_file(&pair, from));
   assert_int_equal(pread(fd, back, from, (off_t)pair.near), from);
-  assert_true(is_filled(back, from, 2));
+  assert_true(holds(back, from, 2));
   assert_int_equal(close(fd), 0);
   assert_int_equal(fake_cufile_done().bytes_written, from);
   close_pair(&pair);
@@ -105,7 +105,7 @@ static void writers_through_the_cache_are_seen(void **state) {
   open_pair(&pair);
   int fd = open(pair.path, O_WRONLY);
   assert_true(fd >= 0);
-  fill(bytes, from, 4);
+  put(bytes, from, 4);
   assert_int_equal(pwrite(fd, bytes, from, (off_t)pair.near), from);
   assert_int_equal(close(fd), 0);
   expect_ok(to_gpu(&pair, from));

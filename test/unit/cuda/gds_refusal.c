@@ -342,8 +342,8 @@ static void transfers_that_are_refused(void **state) {
   open_pair(&pair);
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
     for (int reads = 0; reads < 2; reads++) {
-      fake_cufile_fail_in(reads ? "read" : "write", 1 + i % 3, codes[i], true);
-      there_and_back(&pair, 100, 3 * piece, (unsigned)i);
+      fake_cufile_fail_in(reads ? "read" : "write", 1 + i % 2, codes[i], true);
+      there_and_back(&pair, 100, from + piece, (unsigned)i);
       assert_non_null(fake_cufile_failed());
     }
   fake_cufile_fail(0, 0, false);
