@@ -1,8 +1,8 @@
 /* cuda_gds.c - see cuda_gds.h.
  *
- * cuFile has a compatibility mode: where there is no direct path, it reads into host memory and copies from there,
- * slower than umem does, and no function says so of a file. So umem uses cuFile only if its configuration forbids that
- * mode. cuFile then refuses the files that it cannot serve. */
+ * cuFile has a compatibility mode: where there is no direct path, it copies through host memory, as umem does by
+ * itself, and no function reports this for a file. So umem uses cuFile only if its configuration forbids that mode.
+ * cuFile then refuses the files that it cannot serve. */
 #include "cuda/cuda_gds.h"
 #include "cuda/cuda_scope.h"
 
@@ -60,7 +60,7 @@ static bool ask(umemCudaGpu *gpu) {
 }
 
 static void answer(umemCudaGpu *gpu) {
-  umemAttempt forgotten; /* nobody has asked for cuFile */
+  umemAttempt forgotten; /* the program has not asked for cuFile */
   umemAttempt_begin(&forgotten);
   bool there = ask(gpu);
   umemAttempt_end(&forgotten);
@@ -75,7 +75,7 @@ static bool is_retained(umemCudaGpu const *gpu) {
   return __atomic_load_n(&session.retained, __ATOMIC_ACQUIRE) >> gpu->device & 1;
 }
 
-/* cuFile keeps buffers in the context, and is not told when it ends. */
+/* cuFile keeps buffers in the context, and does not notice when it ends. */
 static bool retain(umemCudaGpu *gpu) {
   void *context;
   if (is_retained(gpu)) return true;

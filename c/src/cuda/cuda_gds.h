@@ -12,7 +12,7 @@ umemCufileRt const *umemCudaGds_open(umemCudaGpu *gpu);
 
 /* What a negative result of a transfer means. */
 typedef struct umemCudaGdsWords {
-  bool refusal;        /* it says what cuFile cannot do here: another route may do it */
+  bool refusal;        /* cuFile cannot do this here: another route may */
   umemStatusType type; /* the status that stands for it otherwise */
   bool of_gpu;         /* it is about the GPU, not about the file */
   char const *words;   /* static */

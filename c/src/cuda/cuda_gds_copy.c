@@ -4,7 +4,7 @@
  * copy, in turn. They need whole pages of the file; the parts of pages at both ends go through the page cache and host
  * memory. cuFile knows nothing of streams, so the copy waits for the stream first.
  *
- * The memory is not registered with cuFile: that costs milliseconds, and address space that is scarce. cuFile then
+ * The memory is not registered with cuFile: that takes address space of the GPU (BAR1), which can be small. cuFile then
  * transfers to device memory of its own and copies within the GPU. */
 #include "cuda/cuda_gds_copy.h"
 #include "core/guard.h"

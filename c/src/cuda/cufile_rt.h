@@ -48,7 +48,7 @@ typedef struct umemCufileError {
   int code, cuda;
 } umemCufileError;
 
-/* Bits of umemCufileProperties.controls: each lets cuFile move bytes through host memory without a word. */
+/* Bits of umemCufileProperties.controls: each lets cuFile move bytes through host memory silently. */
 enum {
   umemCufileAllowsCompat = 1 << 1,
   umemCufilePosixIO = 1 << 2,
@@ -88,7 +88,7 @@ typedef struct umemCufileRt {
   umemCufileError (*handle_register)(void **handle, umemCufileFile *file);
   void (*handle_deregister)(void *handle);
   /* Between the file at file_offset and base + base_offset. Return the bytes transferred, -1 with errno, or a code
-   * below -umemCufileBase. They come after nothing that is queued on a stream. */
+   * below -umemCufileBase. They wait for no stream. */
   ssize_t (*read)(void *handle, void *base, size_t size, off_t file_offset, off_t base_offset);
   ssize_t (*write)(void *handle, void const *base, size_t size, off_t file_offset,
                    off_t base_offset);

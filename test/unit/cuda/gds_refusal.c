@@ -142,7 +142,7 @@ static void files_without_a_path(void **state) {
 }
 
 /* direct=off: everything goes through the page cache. */
-static void files_that_say_no(void **state) {
+static void files_with_direct_off(void **state) {
   (void)state;
   for (int mapped = 0; mapped < 2; mapped++) {
     Pair pair;
@@ -390,7 +390,7 @@ int main(void) {
       CASE(where_the_context_cannot_be_kept),
       CASE(short_copies),
       CASE(files_without_a_path),
-      CASE(files_that_say_no),
+      CASE(files_with_direct_off),
       CASE(files_that_are_cached),
       CASE(files_that_are_read_again),
       CASE(what_is_in_no_block),
