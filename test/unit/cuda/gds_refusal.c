@@ -279,11 +279,11 @@ static void captured_streams(void **state) {
   expect_ok(umem_get_info(&pair.gpu, &info));
   void *stream = (void *)(uintptr_t)info.stream;
   for (int opened = 0; opened < 2; opened++) {
-    size_t before = moved();
+    unsigned long before = fake_cufile_done().registered;
     assert_int_equal(fake_cudart_begin_capture(stream), 0);
     expect_failure(to_gpu(&pair, from), umemNotSupportedError, "captured into a graph");
     expect_failure(to_file(&pair, from), umemNotSupportedError, "captured into a graph");
-    assert_int_equal(moved(), before);
+    assert_int_equal(fake_cufile_done().registered, before);
     assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
     umem_clear_status(&pair.gpu);
     there_and_back(&pair, 0, from, 1);
