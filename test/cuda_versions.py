@@ -5,13 +5,15 @@ The runtimes, headers and shared library, come from PyPI; what is in FOLDER is n
 them cuda/cuda_rt.c must compile without a warning, which checks the numbers and types that umem declares
 against the headers, and every function of CUDA that it names must be in the library. Within a major version
 the structs and values that it uses must not change, and what was compiled for the oldest minor version must
-run on all of them: the installed package relies on that.
+run on all of them: the installed package relies on that. The same for cuFile, whose library is opened at run time:
+test/compile/cufile_layout.c must compile, and the library must have the functions that cuda/cufile_rt.c looks for.
 
 Prints a line "ok - ", "not ok - " or "skipped - " for each version. A version that cannot be downloaded is
 skipped.
 
 Usage: cuda_versions.py FOLDER_TO_BUILD_IN PYTHON_WITH_PIP
 """
+import re
 import subprocess
 import sys
 import zipfile
@@ -26,6 +28,9 @@ RELEASES = {
 }
 # host_defines.h, which the packages of 12 leave to the compiler's, of 20 MB. It is the same for GCC.
 COMMON = ("nvidia-cuda-crt", "13.0.88")
+# cuFile's releases of 12.6, 12.8, 12.9 and 13.0: its binary interface has never changed.
+CUFILES = [("12", "nvidia-cufile-cu12", "1.11.1.6"), ("12", "nvidia-cufile-cu12", "1.13.1.3"),
+           ("12", "nvidia-cufile-cu12", "1.14.1.1"), ("13", "nvidia-cufile", "1.15.1.6")]
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 
 
@@ -65,7 +70,7 @@ class Version:
         self.major = self.name.split(".")[0]
         self.build = folder / f"built-{self.name}"
         files = unpacked(folder, package, release)
-        self.found = files is not None
+        self.files, self.found = files, files is not None
         if self.found:
             self.build.mkdir(exist_ok=True)
             self.runtime = next(files.rglob("libcudart.so.*"))
@@ -88,8 +93,8 @@ class Version:
     def serves(self, table):
         """Whether a program with this object runs on the version's library, and all that it needs is there."""
         program = self.build / "table"
-        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table, self.runtime, "-lpthread",
-                   "-Wl,-z,now", f"-Wl,-rpath,{self.runtime.parent}", "-o", program)
+        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table,
+                   ROOT / "c/src/cuda/cufile_rt.c", self.runtime, "-lpthread", "-ldl", "-Wl,-z,now", f"-Wl,-rpath,{self.runtime.parent}", "-o", program)
         return made is not None and run(program) == f"{self.name}\n"
 
 
@@ -112,6 +117,23 @@ def check(version, oldest, oldest_table):
     return passed
 
 
+def check_cufile(folder, package, release, include):
+    """Whether a release of cuFile is as umem declares it. include: folders of CUDA's headers."""
+    files = unpacked(folder, package, release)
+    if files is None:
+        print(f"skipped - cuFile {release}: PyPI does not give {package}")
+        return True
+    header = next(files.rglob("cufile.h")).parent
+    flags = [word for path in [header, *include] for word in ("-isystem", path)]
+    layout = run("gcc", "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", *WARNINGS, *flags, f"-I{ROOT / 'c/src'}",
+                 ROOT / "test/compile/cufile_layout.c")
+    passed = report(layout is not None, f"cuFile {release}: declared as in its header")
+    wanted = set(re.findall(r'"(cuFile\w+)"', (ROOT / "c/src/cuda/cufile_rt.c").read_text()))
+    symbols = run("nm", "-D", "--defined-only", next(files.rglob("libcufile.so.0"))) or ""
+    names = {line.split()[-1].split("@")[0] for line in symbols.splitlines()}
+    return passed & report(bool(wanted) and wanted <= names, f"cuFile {release}: the library has every function")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -122,7 +144,7 @@ def main():
         print("skipped - the versions of CUDA: PyPI cannot be reached")
         return 0
     include = next(common.rglob("crt/host_defines.h")).parent.parent
-    failed = False
+    failed, headers = False, {} # headers: those of CUDA, of each major version
     for package, releases in RELEASES.items():
         with ThreadPoolExecutor(4) as pool: # what takes long is the network
             versions = list(pool.map(lambda release: Version(folder, package, release, include), releases))
@@ -130,9 +152,13 @@ def main():
             if not version.found:
                 print(f"skipped - CUDA {version.name}: PyPI does not give {package}")
         versions = [version for version in versions if version.found]
+        headers |= {version.major: next(version.files.rglob("cuda.h")).parent for version in versions[:1]}
         oldest_table = versions[0].compile() if versions else None
         for version in versions:
             failed |= not check(version, versions[0], oldest_table)
+    for major, package, release in CUFILES:
+        if major in headers:
+            failed |= not check_cufile(folder, package, release, [headers[major], include])
     return 1 if failed else 0
 
 

@@ -1,5 +1,6 @@
 /* cudart_device.c - the CUDA double: errors, devices, contexts, and the table. */
 #include "cudart_books.h"
+#include "cufile.h"
 
 #include <stdio.h>
 
@@ -253,6 +254,7 @@ static umemCudaRt const table = {
     .event_destroy = cudart_event_destroy,
     .event_record = cudart_event_record,
     .event_synchronize = cudart_event_synchronize,
+    .cufile = fake_cufile,
 };
 
 umemCudaRt const *fake_cudart(void) { return &table; }

@@ -129,6 +129,8 @@ COUNTED(event_destroy, (void *event), (event), events, -1)
 PLAIN(event_record, (void *event, void *stream), (event, stream))
 PLAIN(event_synchronize, (void *event), (event))
 
+static struct umemCufileRt const *wrap_cufile(void) { return inner->cufile(); }
+
 #define MEMBER(name) .name = wrap_##name
 
 umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
@@ -185,6 +187,7 @@ umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
       MEMBER(event_destroy),
       MEMBER(event_record),
       MEMBER(event_synchronize),
+      MEMBER(cufile),
   };
   inner = behind;
   return &table;

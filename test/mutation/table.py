@@ -75,6 +75,8 @@ MUTANTS = [
     c("cuda/cuda_state.c", "    if (state->source->give(state, adr, nbytes)) state->gpu->rt->last_error();\n", "", "a block that cannot be remembered is lost"),
     c("cuda/cuda_state.c", "    put_back(state, adr, nbytes); /*", "    ; /*", "a block that could not be freed is forgotten"),
     c("cuda/cuda_direct.c", "    box->depth = extents[last - 1];", "    box->depth = extents[last];", "the wrong extent"),
+    c("cuda/cuda_gds_copy.c", "bool captured = umem_can(transfer->ctx, umemOrdered) && umemCudaState_is_captured(state);",
+      "bool captured = false;", "registers a file with cuFile for a stream in a capture", first=("unit.gds_refusal",)),
     c("cuda/cuda_async.c", "if (async->owns_stream) error |=", "error |=", "destroys a stream of the program"),
 
     # ---- pool ----

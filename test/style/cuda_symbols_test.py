@@ -10,7 +10,8 @@ from report import Report
 
 TABLE = "int cudaMalloc(void **, unsigned long);\nint f(void **p) { return cudaMalloc(p, 1); }\n"
 PLAIN = "int g(void) { return 0; }\n"
-GOOD = {"cuda_rt.c": TABLE, "copy.c": "int umemCuda_h(void);\nint cut(void);\n"
+SEARCH = "void *dlsym(void *, char const *);\nvoid *s(void) { return dlsym(0, \"cuFileRead\"); }\n"
+GOOD = {"cuda_rt.c": TABLE, "cufile_rt.c": SEARCH, "copy.c": "int umemCuda_h(void);\nint cut(void);\n"
                                                 "int g(void) { return umemCuda_h() + cut(); }\n"}
 
 # (what is wrong, the library, the build that it is said to be, how many checks fail)
@@ -23,6 +24,8 @@ BAD = [
      "with", 1),
     ("a search for symbols", {**GOOD, "cuda.c": "void *dlsym(void *, char const *);\n"
                                                       "void *h(void) { return dlsym(0, \"cudaFree\"); }\n"},
+     "with", 1),
+    ("a call of cuFile", {**GOOD, "cufile_rt.c": "int cuFileDriverOpen(void);\nint h(void) { return cuFileDriverOpen(); }\n"},
      "with", 1),
     ("no table", {"copy.c": PLAIN, "host.c": PLAIN.replace("g", "h")}, None, 1),
     ("a table without CUDA", {**GOOD, "cuda_rt.c": PLAIN.replace("g", "f")}, "with", 1),

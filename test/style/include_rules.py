@@ -45,12 +45,14 @@ STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (
     r"\b(?:cuda[A-Z]\w*|CU[a-z]+\w*|__CUDA\w*|MPI_\w+|pthread\w*|_Atomic|atomic_\w+|HAVE_\w*)\b"
 )
-# CUDA's own names and headers stand in the file of the table alone.
+# CUDA's own names and headers stand in the file of the table alone. That of cuFile's table looks for a library.
 CUDA_TABLE = "cuda/cuda_rt.c"
+CUFILE_TABLE = "cuda/cufile_rt.c"
 OF_CUDA = (
-    r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+|\bdl(?:m?open|v?sym)\b"
+    r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
 )
+OF_LINKER = r"\bdl(?:m?open|v?sym)\b"
 # The toolkit's headers, as the C++ headers name them.
 OF_TOOLKIT = r"(?:cuda|cub|thrust)(?:/.*|_\w+\.h)"
 BY_NVCC = "defined(__CUDACC__)"
@@ -238,8 +240,11 @@ def layers_have_no_circle(tree):
 
 
 def cuda_is_called_through_the_table(tree):
-    """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare."""
-    return tree.find([path for path in tree.source if tree.private_name(path) != CUDA_TABLE], OF_CUDA)
+    """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare. No other file but
+    cuda/cufile_rt.c opens libraries."""
+    others = [path for path in tree.source if tree.private_name(path) != CUDA_TABLE]
+    openers = [path for path in others if tree.private_name(path) != CUFILE_TABLE]
+    return tree.find(others, OF_CUDA) + tree.find(openers, OF_LINKER)
 
 
 def cxx_headers_include_what_is_public(tree):

@@ -55,7 +55,8 @@ typedef enum umemReserve {
 
 /* Whether long transfers go around the page cache (O_DIRECT), straight between the disk and memory. The bytes
  * are the same on every route, and a transfer sees all that was written before it, also through a mapping. Parts
- * of a page at both ends go through the cache. */
+ * of a page at both ends go through the cache. The same holds for transfers between the disk and a GPU (GPUDirect
+ * Storage), of 8 MiB and more. */
 typedef enum umemDirect {
   /* Reads of 1 MiB and more take from the cache what it has, and go around it for the rest, where the file system
    * can do that. When as many bytes as the file has were read so, and the file is no larger than half of the RAM,

@@ -37,6 +37,16 @@ typedef struct umemWindow {
   uintptr_t own[4]; /* for ctx */
 } umemWindow;
 
+/* Bytes of a context that are in a file, for a device that transfers them itself (see the method direct_file). */
+typedef struct umemDirectFile {
+  int fd;            /* of a regular file, opened with O_DIRECT for the access that was asked for */
+  uint64_t offset;   /* of the first byte in that file */
+  char const *label; /* names the file in messages; valid until release */
+  /* Ends the loan, and closes fd. ctx is the context that has filled in the struct. */
+  void (*release)(umemVirtual *ctx, struct umemDirectFile *file);
+  uintptr_t own[4]; /* for ctx */
+} umemDirectFile;
+
 /* The table of methods. NULL means the default that each comment names. The first eleven never change their order;
  * new ones are only appended. A context that was compiled against a shorter table gets the defaults for the missing
  * methods (umemVirtual.vtbl_size). */
@@ -150,6 +160,15 @@ struct umemVtbl {
    * NULL: copies reach the upstream through copy_direct. Default: false. */
   bool (*window)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                  umemWindow *window);
+
+  /* Lends the file that holds nbytes > 0 at adr, one after the other, to a device that reads or writes them
+   * around the page cache (GPUDirect Storage). access is umemReadable or umemWritable. Returns true, and sets all
+   * members of *file but own. Returns false, and records nothing, if the bytes are in no file, do not exist or may
+   * not be accessed, or if copy_to or copy_from would be faster: umem then calls these, which report the failure.
+   * Before release, the device writes only these bytes. A wrong true lets it overwrite bytes of others. Adaptors
+   * leave it NULL: copies reach the upstream through copy_direct. Default: false. */
+  bool (*direct_file)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                      umemDirectFile *file);
 };
 
 /* ---- construction ---- */

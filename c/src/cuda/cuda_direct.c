@@ -8,6 +8,7 @@
 #include "core/route.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
+#include "cuda/cuda_gds_copy.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stage.h"
@@ -232,8 +233,9 @@ static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst
   return captured;
 }
 
-/* A long run between device memory and a context that neither a GPU nor the CPU can reach: the methods of that
- * one fill or empty pinned memory, in several threads. False when it is none, or there is no room for it. */
+/* A long run between device memory and a context that neither a GPU nor the CPU can reach: cuFile moves it, or the
+ * methods of that context fill or empty pinned memory, in several threads. False when it is none, or there is no
+ * room for it. */
 static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                   uintptr_t dst_adr, umemLayout const *layout) {
   bool to_device = ctx == dst;
@@ -244,11 +246,14 @@ static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
   if (!umem_can(other, umemConcurrent) ||
       other->capabilities & (umemOrdered | umemDeviceShared | umemDeviceAccessible))
     return false;
+  uintptr_t device_adr = to_device ? dst_adr : src_adr, other_adr = to_device ? src_adr : dst_adr;
+  umemCudaDirection direction = to_device ? umemCudaToDevice : umemCudaToHost;
+  if (umemCudaGds_copy(ctx, device_adr, other, other_adr, layout->item_size, direction))
+    return true;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
   bool captured = umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state);
-  bool staged = !captured && umemCuda_stage_with(ctx, state, to_device ? dst_adr : src_adr, other,
-                                                 to_device ? src_adr : dst_adr, layout->item_size,
-                                                 to_device ? umemCudaToDevice : umemCudaToHost);
+  bool staged = !captured && umemCuda_stage_with(ctx, state, device_adr, other, other_adr,
+                                                 layout->item_size, direction);
   umemCudaScope_leave(&scope);
   return staged;
 }

@@ -19,6 +19,8 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #undef __CUDA_API_PER_THREAD_DEFAULT_STREAM
 
+#include "cuda/cufile_rt.h"
+
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -444,6 +446,7 @@ static umemCudaRt const cuda = {
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_synchronize = event_synchronize,
+    .cufile = umemCufileRt_get,
 };
 
 umemCudaRt const *umemCudaRt_get(void) { return replacement ? replacement : &cuda; }

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct umemCufileRt;
+
 /* The errors that umem or its tests distinguish. cuda_rt.c checks the numbers against CUDA's header. */
 enum {
   umemCudaSuccess = 0,
@@ -172,6 +174,10 @@ typedef struct umemCudaRt {
   int (*event_destroy)(void *event);
   int (*event_record)(void *event, void *stream);
   int (*event_synchronize)(void *event);
+
+  /* ---- files ---- */
+  /* The functions of cuFile for this runtime (cufile_rt.h); NULL where there are none. Not a call of CUDA. */
+  struct umemCufileRt const *(*cufile)(void);
 } umemCudaRt;
 
 /* The table in use: CUDA's, or what a test has put in its place; NULL in a build without CUDA. */

@@ -5,6 +5,7 @@
 #include "stores/store_blocks.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
+#include "stores/store_lend.h"
 #include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
@@ -70,6 +71,11 @@ static bool file_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapa
   return umemStore_window(store_of(ctx), adr, nbytes, access, window);
 }
 
+static bool file_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                             umemDirectFile *file) {
+  return umemStore_lend(store_of(ctx), adr, nbytes, access, file);
+}
+
 static struct umemVtbl const file_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = file_alloc,
@@ -86,6 +92,7 @@ static struct umemVtbl const file_vtbl = {
     .info = file_info,
     .realloc = file_realloc,
     .window = file_window,
+    .direct_file = file_direct_file,
 };
 
 /* ---- construction ---- */

@@ -9,6 +9,7 @@
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
+#include "stores/store_lend.h"
 #include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
@@ -138,6 +139,13 @@ static bool mmap_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapa
   return offset < store->limit && umemStore_window(store, offset, nbytes, access, window);
 }
 
+static bool mmap_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                             umemDirectFile *file) {
+  umemStore *store = store_of(ctx);
+  uint64_t offset = offset_of(store, adr);
+  return offset < store->limit && umemStore_lend(store, offset, nbytes, access, file);
+}
+
 /* Linux finds pages that were written through a mapping without msync too; POSIX asks for it. */
 static void mmap_flush(umemVirtual *ctx) {
   umemStore *store = store_of(ctx);
@@ -174,6 +182,7 @@ static struct umemVtbl const mmap_vtbl = {
     .info = mmap_info,
     .realloc = mmap_realloc,
     .window = mmap_window,
+    .direct_file = mmap_direct_file,
 };
 
 /* ---- mapping ---- */

@@ -13,6 +13,7 @@
  *   store_read.c    reads
  *   store_io.c      writes, fills, makes durable
  *   store_window.c  lends pointers to bytes
+ *   store_lend.c    lends the file to devices
  *   store_space.c   allocates, frees and trims ranges
  *   store_context.c construction, names and the end of the contexts
  *

@@ -32,6 +32,17 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
                    offset, store->label);
 }
 
+bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                         uint64_t *length) {
+  umemAttempt ignored;
+  if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
+  umemAttempt_begin(&ignored);
+  bool good = umemStore_measure(store, length) && size <= *length && offset <= *length - size &&
+              (access == umemReadable || umemStore_owns(store, offset, size));
+  umemAttempt_end(&ignored);
+  return good;
+}
+
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {
   umemRangeItem item;
   *from = *to = 0;

@@ -29,6 +29,11 @@ bool umemStore_begins(umemStore *store, uint64_t offset);
 /* Whether [offset, offset + size) is inside one live block; else records umemIndexError. */
 bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 
+/* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for. Records
+ * nothing. */
+bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                         uint64_t *length);
+
 /* The bytes from the first live block to the end of the last one; both 0 without any. Under the lock. */
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
 

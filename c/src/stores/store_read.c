@@ -113,8 +113,7 @@ static bool read_in_turn(Read const *read, size_t done, size_t end) {
 
 /* ---- around the cache ---- */
 
-/* Whether this store reads around the cache what the cache lacks. */
-static bool goes_around(umemStore *store) {
+bool umemStore_goes_around(umemStore *store) {
   if (store->direct != umemDirectAuto) return store->direct == umemDirectOn;
   if (__atomic_load_n(&store->refuses, __ATOMIC_RELAXED)) return false;
   uint64_t length = known_length(store);
@@ -223,7 +222,7 @@ static bool read_long(Read *read) {
   bool shares =
       read->size > most_piece; /* a thread that fills a chunk for a GPU reads one piece alone */
   unsigned threads = shares ? umem_parallel_pieces(read->size, thread_part, umemParallelMost) : 1;
-  read->around = goes_around(read->store);
+  read->around = umemStore_goes_around(read->store);
   read->plain = threads > 1 && !read->around && !is_all_cached(read);
   if (read->plain) {
     threads = umemStoreTurns;

@@ -7,4 +7,7 @@
 /* Reads [offset, offset + size) into bytes. */
 bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
 
+/* Whether reads of store go around the cache for what the cache lacks. */
+bool umemStore_goes_around(umemStore *store);
+
 #endif

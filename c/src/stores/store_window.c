@@ -87,23 +87,10 @@ static bool map_own(umemStore *store, uint64_t offset, size_t size, umemWindow *
   return true;
 }
 
-/* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for. Records
- * nothing. */
-static bool may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
-                      uint64_t *length) {
-  umemAttempt ignored;
-  if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
-  umemAttempt_begin(&ignored);
-  bool good = umemStore_measure(store, length) && size <= *length && offset <= *length - size &&
-              (access == umemReadable || umemStore_owns(store, offset, size));
-  umemAttempt_end(&ignored);
-  return good;
-}
-
 bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                       umemWindow *window) {
   uint64_t length;
-  if (!may_touch(store, offset, size, access, &length)) return false;
+  if (!umemStore_may_touch(store, offset, size, access, &length)) return false;
   if (store->base) {
     *window = (umemWindow){.bytes = store->base + offset};
     return size <= store->limit && offset <= store->limit - size;

@@ -1,0 +1,215 @@
+/* cuda_gds_copy.c - see cuda_gds_copy.h.
+ *
+ * cuFile's calls block the calling thread, and several of them keep a disk busy: so several threads take pieces of the
+ * copy, in turn. They need whole pages of the file; the parts of pages at both ends go through the page cache and host
+ * memory. cuFile knows nothing of streams, so the copy waits for the stream first.
+ *
+ * The memory is not registered with cuFile: that takes address space of the GPU (BAR1), which can be small. cuFile then
+ * transfers to device memory of its own and copies within the GPU. */
+#include "cuda/cuda_gds_copy.h"
+#include "core/guard.h"
+#include "core/parallel.h"
+#include "core/slot.h"
+#include "core/stage.h"
+#include "core/status.h"
+#include "cuda/cuda_event.h"
+#include "cuda/cuda_gds.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_stream.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+  page = 4096,
+  piece_bytes = 4 << 20 /* kvikIO's default, too */
+};
+
+typedef struct Transfer {
+  umemVirtual *ctx, *other;
+  umemCudaGpu *gpu;
+  umemCufileRt const *cufile;
+  umemDirectFile const *file;
+  void *handle; /* of the file, registered */
+  bool to_device;
+  void *device;    /* of the first byte; never dereferenced */
+  uint64_t offset; /* of it in the file; begins a page */
+  size_t nbytes;   /* whole pages */
+  size_t next;     /* bytes of pieces that somebody has taken; atomic, as are the two below */
+  bool over;       /* take no other */
+  bool failed;     /* a failure was recorded; otherwise, if over, cuFile has stopped */
+} Transfer;
+
+/* ---- failures ---- */
+
+static bool stop(Transfer *transfer, bool failed) {
+  if (failed) __atomic_store_n(&transfer->failed, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&transfer->over, true, __ATOMIC_RELAXED);
+  return false;
+}
+
+/* What a file system answers that has no such transfers. */
+static bool is_refusal(int error) {
+  return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS || error == ENODEV;
+}
+
+static void fail(Transfer const *transfer, umemVirtual *ctx, umemStatusType type, uint64_t offset,
+                 size_t size, char const *cause, int code) {
+  char number[32] = "";
+  if (code) snprintf(number, sizeof number, " (cuFile error %d)", code);
+  umemVirtual_fail(ctx, type, "%s: cannot transfer %zu bytes at %" PRIu64 " of %s %s GPU %d: %s%s",
+                   transfer->to_device ? "cuFileRead" : "cuFileWrite", size, offset,
+                   transfer->file->label, transfer->to_device ? "to" : "from",
+                   transfer->gpu->device, cause, number);
+}
+
+/* A transfer has returned result, which is no progress. */
+static bool give_up(Transfer *transfer, ssize_t result, int error, uint64_t offset, size_t size) {
+  char words[128];
+  if (result == 0) return stop(transfer, false); /* at the end of the file, which others have cut */
+  if (result >= -umemCufileBase) {
+    if (result == -1 && is_refusal(error)) return stop(transfer, false);
+    fail(transfer, transfer->other, umemIOError, offset, size,
+         umem_system_words(result == -1 ? error : EIO, words, sizeof words), 0);
+    return stop(transfer, true);
+  }
+  int code = result < -INT32_MAX ? INT32_MAX : (int)-result;
+  umemCudaGdsWords cause = umemCudaGds_words(code);
+  if (!cause.refusal)
+    fail(transfer, cause.of_gpu ? transfer->ctx : transfer->other, cause.type, offset, size,
+         cause.words, code);
+  return stop(transfer, !cause.refusal);
+}
+
+/* ---- one thread ---- */
+
+static ssize_t call(Transfer const *transfer, size_t at, size_t size, int *error) {
+  umemCufileRt const *cufile = transfer->cufile;
+  off_t offset = (off_t)(transfer->offset + at);
+  ssize_t result;
+  do {
+    errno = 0;
+    result = transfer->to_device
+                 ? cufile->read(transfer->handle, transfer->device, size, offset, (off_t)at)
+                 : cufile->write(transfer->handle, transfer->device, size, offset, (off_t)at);
+    *error = errno;
+  } while (result == -1 && *error == EINTR);
+  return result;
+}
+
+/* A short transfer goes on at a page. */
+static bool move_piece(Transfer *transfer, size_t at, size_t size) {
+  while (size) {
+    int error;
+    ssize_t moved = call(transfer, at, size, &error);
+    if (moved < 0 || (size_t)moved > size)
+      return give_up(transfer, moved < 0 ? moved : -1, moved < 0 ? error : EIO,
+                     transfer->offset + at, size);
+    size_t whole = (size_t)moved == size ? size : (size_t)moved / page * page;
+    if (!whole) return give_up(transfer, 0, 0, transfer->offset + at, size);
+    at += whole;
+    size -= whole;
+  }
+  return true;
+}
+
+static void move_pieces(void *job, unsigned thread) {
+  (void)thread;
+  Transfer *transfer = job;
+  umemCudaScope scope; /* contexts are current for one thread */
+  if (!umemCudaScope_enter(&scope, transfer->ctx, transfer->gpu)) {
+    stop(transfer, true);
+    return;
+  }
+  while (!__atomic_load_n(&transfer->over, __ATOMIC_RELAXED)) {
+    size_t at = __atomic_fetch_add(&transfer->next, piece_bytes, __ATOMIC_RELAXED);
+    if (at >= transfer->nbytes) break;
+    size_t rest = transfer->nbytes - at;
+    if (!move_piece(transfer, at, rest < piece_bytes ? rest : piece_bytes)) break;
+  }
+  umemCudaScope_leave(&scope);
+}
+
+/* ---- the whole ---- */
+
+/* Waits for what is queued on the stream of state: an event, because to wait for the legacy stream itself is to wait
+ * for its own work alone. False, with nothing recorded, if that fails, or if a capture has begun. In the scope. */
+static bool settle(umemVirtual *ctx, umemCudaState const *state) {
+  umemCudaRt const *rt = state->gpu->rt;
+  umemAttempt forgotten; /* the caller's other routes meet what is really wrong */
+  umemAttempt_begin(&forgotten);
+  void *event = umemCudaGpu_take_event(state->gpu, ctx);
+  int error = event ? rt->event_record(event, state->stream) : umemCudaInvalidHandle;
+  if (!error && umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state))
+    error = umemCudaCaptureUnsupported;
+  if (!error) error = rt->event_synchronize(event);
+  umemCudaGpu_give_event(state->gpu, event);
+  if (error) rt->last_error();
+  umemAttempt_end(&forgotten);
+  return !error;
+}
+
+/* Registers the file and moves the pages. In the scope. */
+static bool move(Transfer *transfer, umemCudaState const *state) {
+  umemCufileRt const *cufile = transfer->cufile;
+  umemCufileFile file = {.type = umemCufileDescriptor, .handle.fd = transfer->file->fd};
+  if (cufile->handle_register(&transfer->handle, &file).code) return false;
+  bool ready = settle(transfer->ctx, state);
+  if (ready)
+    umem_parallel(umem_parallel_pieces(transfer->nbytes, piece_bytes, umemParallelMost),
+                  move_pieces, transfer);
+  cufile->handle_deregister(transfer->handle);
+  return ready && (!transfer->over || transfer->failed);
+}
+
+/* Whether the stream is not captured, and the pages were moved or a failure recorded. */
+static bool move_in_scope(Transfer *transfer, umemCudaState const *state) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, transfer->ctx, transfer->gpu)) {
+    stop(transfer, true);
+    return true;
+  }
+  bool captured = umem_can(transfer->ctx, umemOrdered) && umemCudaState_is_captured(state);
+  bool moved = !captured && move(transfer, state);
+  umemCudaScope_leave(&scope);
+  return moved;
+}
+
+/* Bytes beside the pages, through host memory. */
+static void copy_end(Transfer const *transfer, uintptr_t device_adr, uintptr_t other_adr,
+                     size_t nbytes) {
+  if (!nbytes) return;
+  if (transfer->to_device)
+    umem_stage(transfer->other, other_adr, transfer->ctx, device_adr, nbytes);
+  else
+    umem_stage(transfer->ctx, device_adr, transfer->other, other_adr, nbytes);
+}
+
+bool umemCudaGds_copy(umemVirtual *ctx, uintptr_t device_adr, umemVirtual *other,
+                      uintptr_t other_adr, size_t nbytes, umemCudaDirection direction) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemDirectFile file;
+  bool to_device = direction == umemCudaToDevice;
+  if (nbytes < umemCudaGdsFrom || !UMEM_SLOT(other, direct_file)) return false;
+  umemCufileRt const *cufile = umemCudaGds_open(state->gpu);
+  if (!cufile || !other->vptr->direct_file(other, other_adr, nbytes,
+                                           to_device ? umemReadable : umemWritable, &file))
+    return false;
+  size_t head = (size_t)(-file.offset % page), whole = (nbytes - head) / page * page;
+  Transfer transfer = {.ctx = ctx,
+                       .other = other,
+                       .gpu = state->gpu,
+                       .cufile = cufile,
+                       .file = &file,
+                       .to_device = to_device,
+                       .device = (void *)(device_adr + head),
+                       .offset = file.offset + head,
+                       .nbytes = whole};
+  bool moved = move_in_scope(&transfer, state);
+  file.release(other, &file);
+  if (!moved || transfer.failed) return moved;
+  copy_end(&transfer, device_adr, other_adr, head);
+  copy_end(&transfer, device_adr + head + whole, other_adr + head + whole, nbytes - head - whole);
+  return true;
+}

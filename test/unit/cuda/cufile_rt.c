@@ -1,0 +1,213 @@
+/* cufile_rt.c - how cuFile is looked for: when, how often, and what must be there. The linker sends the calls of the
+ * dynamic linker, and the question for the module nvidia-fs, to this file. Each case is a process of its own, because
+ * the library is looked for once in each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <umem.h>
+#include <unistd.h>
+
+#include "cuda/cuda_rt.h"
+#include "cuda/cufile_rt.h"
+
+/* ---- a system in place of the real one ---- */
+
+static struct {
+  bool module;            /* nvidia-fs is loaded */
+  char const *library;    /* the only name under which there is one; NULL: none */
+  char const *missing;    /* a function that it lacks; NULL: none */
+  unsigned asked, opened; /* calls */
+  char names[256];        /* that were looked for, each followed by a blank */
+} machine;
+
+static char library; /* its address is the handle */
+
+int __real_access(char const *path, int mode);
+int __wrap_access(char const *path, int mode);
+int __wrap_access(char const *path, int mode) {
+  if (strncmp(path, "/proc/driver/nvidia-fs", 22) != 0) return __real_access(path, mode);
+  machine.asked++;
+  return machine.module ? 0 : -1;
+}
+
+void *__wrap_dlopen(char const *name, int flags);
+void *__wrap_dlopen(char const *name, int flags) {
+  (void)flags;
+  machine.opened++;
+  strncat(machine.names, name, sizeof machine.names - strlen(machine.names) - 1);
+  strncat(machine.names, " ", sizeof machine.names - strlen(machine.names) - 1);
+  return machine.library && !strcmp(name, machine.library) ? &library : NULL;
+}
+
+/* A function's address is that of its name: each is another one. */
+void *__wrap_dlsym(void *handle, char const *name);
+void *__wrap_dlsym(void *handle, char const *name) {
+  if (handle != &library || (machine.missing && !strcmp(name, machine.missing))) return NULL;
+  return (void *)(uintptr_t)name;
+}
+
+static bool is(void const *function, char const *name) {
+  char const *found;
+  memcpy(&found, function, sizeof found);
+  return found && !strcmp(found, name);
+}
+
+/* ---- cases, each in a child ---- */
+
+#define REQUIRE(condition)                                                                         \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                      \
+      _exit(1);                                                                                    \
+    }                                                                                              \
+  } while (0)
+
+static void in_a_process(void (*run)(void)) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    run();
+    _exit(0);
+  }
+  int result;
+  assert_int_equal(waitpid(child, &result, 0), child);
+  assert_int_equal(result, 0);
+}
+
+static void find_nothing_at_the_start(void) {
+  umemHost host;
+  umemFile file;
+  REQUIRE(umemHost_ctor(&host) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK);
+  umem_dtor(&file);
+  umem_dtor(&host);
+  REQUIRE(umemCudaRt_get() && umemCudaRt_get()->cufile == umemCufileRt_get);
+  REQUIRE(machine.asked + machine.opened == 0);
+}
+
+static void find_no_module(void) {
+  machine.library = "libcufile.so.0";
+  for (int i = 0; i < 3; i++) REQUIRE(!umemCufileRt_get());
+  REQUIRE(machine.asked == 1 && machine.opened == 0);
+}
+
+static void find_no_library(void) {
+  machine.module = true;
+  for (int i = 0; i < 3; i++) REQUIRE(!umemCufileRt_get());
+  REQUIRE(!strcmp(machine.names, "libcufile.so.0 libcufile.so "));
+}
+
+static void find_all(char const *name) {
+  machine.module = true;
+  machine.library = name;
+  umemCufileRt const *rt = umemCufileRt_get();
+  REQUIRE(rt && umemCufileRt_get() == rt);
+  REQUIRE(is(&rt->driver_open, "cuFileDriverOpen"));
+  REQUIRE(is(&rt->use_count, "cuFileUseCount"));
+  REQUIRE(is(&rt->driver_properties, "cuFileDriverGetProperties"));
+  REQUIRE(is(&rt->handle_register, "cuFileHandleRegister"));
+  REQUIRE(is(&rt->handle_deregister, "cuFileHandleDeregister"));
+  REQUIRE(is(&rt->read, "cuFileRead"));
+  REQUIRE(is(&rt->write, "cuFileWrite"));
+  bool old = machine.missing;
+  REQUIRE(is(&rt->driver_close, old ? "cuFileDriverClose" : "cuFileDriverClose_v2"));
+}
+
+static void find_the_library(void) {
+  find_all("libcufile.so.0");
+  REQUIRE(machine.opened == 1);
+}
+
+static void find_it_by_the_other_name(void) {
+  find_all("libcufile.so");
+  REQUIRE(machine.opened == 2);
+}
+
+static void find_an_old_one(void) {
+  machine.missing = "cuFileDriverClose_v2";
+  find_all("libcufile.so.0");
+}
+
+static void find_one_that_lacks_a_function(void) {
+  machine.module = true;
+  machine.library = "libcufile.so.0";
+  for (int i = 0; i < 2; i++) REQUIRE(!umemCufileRt_get());
+  REQUIRE(machine.opened == 1);
+}
+
+static void *look(void *unused) {
+  (void)unused;
+  return (void *)(uintptr_t)umemCufileRt_get();
+}
+
+static void find_it_in_many_threads(void) {
+  pthread_t ids[8];
+  machine.module = true;
+  machine.library = "libcufile.so.0";
+  void *all[8];
+  for (int i = 0; i < 8; i++) REQUIRE(!pthread_create(&ids[i], NULL, look, NULL));
+  for (int i = 0; i < 8; i++) REQUIRE(!pthread_join(ids[i], &all[i]));
+  for (int i = 0; i < 8; i++) REQUIRE(all[i] == umemCufileRt_get() && all[i]);
+  REQUIRE(machine.opened == 1);
+}
+
+/* ---- tests ---- */
+
+static void nothing_is_looked_for_at_the_start(void **state) {
+  (void)state;
+  in_a_process(find_nothing_at_the_start);
+}
+
+static void no_library_is_opened_without_the_module(void **state) {
+  (void)state;
+  in_a_process(find_no_module);
+}
+
+static void a_machine_without_the_library_is_asked_once(void **state) {
+  (void)state;
+  in_a_process(find_no_library);
+}
+
+static void all_functions_are_found(void **state) {
+  (void)state;
+  in_a_process(find_the_library);
+  in_a_process(find_it_by_the_other_name);
+  in_a_process(find_an_old_one);
+}
+
+static void a_library_that_lacks_one_is_none(void **state) {
+  (void)state;
+  char const *const names[] = {"cuFileDriverOpen",         "cuFileUseCount", "cuFileHandleRegister",
+                               "cuFileHandleDeregister",   "cuFileRead",     "cuFileWrite",
+                               "cuFileDriverGetProperties"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    machine.missing = names[i];
+    in_a_process(find_one_that_lacks_a_function);
+  }
+  machine.missing = NULL;
+}
+
+static void many_threads_look_once(void **state) {
+  (void)state;
+  in_a_process(find_it_in_many_threads);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(nothing_is_looked_for_at_the_start),
+      cmocka_unit_test(no_library_is_opened_without_the_module),
+      cmocka_unit_test(a_machine_without_the_library_is_asked_once),
+      cmocka_unit_test(all_functions_are_found),
+      cmocka_unit_test(a_library_that_lacks_one_is_none),
+      cmocka_unit_test(many_threads_look_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
