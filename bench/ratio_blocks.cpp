@@ -100,7 +100,7 @@ void add_slowest(Effort const &effort, std::vector<Ratio> &rows, std::string con
   std::size_t slowest = 1;
   for (std::size_t i = 2; i < samples.size(); i++)
     if (quantile(samples[i], 0.5) > quantile(samples[slowest], 0.5)) slowest = i;
-  rows.push_back({operation + " of a file by blocks, cached, " + size_text(size),
+  rows.push_back({operation + " a file by blocks, cached, " + size_text(size),
                   std::string(legs[slowest - 1].name) + " (the slowest leg)", Measure::speedup, 0.9,
                   samples[0], samples[slowest], size});
 }
