@@ -235,7 +235,7 @@ static bool is_concurrent(umemPump const *pump) {
   return all;
 }
 
-/* A thread that cannot be started does without: the others of the leg, or else the calling thread, do its part. */
+/* Where the thread cannot be started, the other one of the leg or the calling thread does its part. */
 static void start_thread(umemPump *pump, umemLeg *leg) {
   pthread_t thread;
   if (umem_thread_start(&thread, serve, leg) != 0) return;
