@@ -5,10 +5,8 @@
  * of the overlay's own file, which never has any. */
 #include "stores/store_cached.h"
 
-#include <linux/magic.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { cachestat_number = 451, page = 4096 };
@@ -23,7 +21,7 @@ typedef struct Pages {
 } Pages;
 
 /* How the system answers; atomic. */
-enum { asksFirst = 0, asksByCachestat, asksByRead, asksNobody };
+enum { asksByCachestat = 0, asksByRead, asksNobody };
 
 /* Of both: 1: cached, 0: not, -1 with errno: no answer. */
 static int ask_cachestat(umemStore const *store, uint64_t offset) {
@@ -40,15 +38,12 @@ static int ask_read(umemStore const *store, uint64_t offset) {
   return n >= 0 ? 1 : errno == EAGAIN ? 0 : -1;
 }
 
-static int first_way(umemStore const *store) {
-  struct statfs system;
-  bool overlay = fstatfs(store->fd, &system) == 0 && system.f_type == OVERLAYFS_SUPER_MAGIC;
-  return overlay ? asksByRead : asksByCachestat;
+int umemStore_way_to_ask(uint32_t magic) {
+  uint32_t const overlay = 0x794c7630; /* OVERLAYFS_SUPER_MAGIC of linux/magic.h */
+  return magic == overlay ? asksByRead : asksByCachestat;
 }
 
 bool umemStore_is_cached(umemStore *store, uint64_t offset) {
-  if (__atomic_load_n(&store->asks, __ATOMIC_RELAXED) == asksFirst)
-    __atomic_store_n(&store->asks, first_way(store), __ATOMIC_RELAXED);
   for (int way; (way = __atomic_load_n(&store->asks, __ATOMIC_RELAXED)) != asksNobody;) {
     int answer = (way == asksByCachestat ? ask_cachestat : ask_read)(store, offset);
     if (answer >= 0) return answer;

@@ -189,8 +189,7 @@ static unsigned char long_value(size_t row_number) { return (unsigned char)(row_
 static void open_long(Files *files) {
   unsigned char *bytes = malloc((size_t)long_count * long_width);
   assert_non_null(bytes);
-  for (size_t i = 0; i < long_count; i++)
-    memset(bytes + i * long_width, long_value(i), long_width);
+  for (size_t i = 0; i < long_count; i++) memset(bytes + i * long_width, long_value(i), long_width);
   temporary_name(files->from, sizeof files->from);
   assert_int_equal(umemHost_ctor(&files->host), umemOK);
   assert_int_equal(umemFile_ctor(&files->source, files->from, "w+"), umemOK);

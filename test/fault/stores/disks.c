@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -82,7 +83,10 @@ static void knows_the_cache(char const *folder) {
   char path[300];
   snprintf(path, sizeof path, "%s/cached", folder);
   umemStore store = {.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
-  EXPECT(store.fd >= 0 && pwrite(store.fd, data, 1 << 20, 0) == 1 << 20);
+  struct statfs disk;
+  EXPECT(store.fd >= 0 && fstatfs(store.fd, &disk) == 0);
+  store.asks = umemStore_way_to_ask((uint32_t)disk.f_type);
+  EXPECT(pwrite(store.fd, data, 1 << 20, 0) == 1 << 20);
   EXPECT(umemStore_is_cached(&store, 0));
   EXPECT(umemStore_is_cached(&store, (1 << 20) - 4096));
   EXPECT(close(store.fd) == 0);
