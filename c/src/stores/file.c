@@ -5,6 +5,7 @@
 #include "stores/store_blocks.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
+#include "stores/store_pair.h"
 #include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
@@ -81,6 +82,7 @@ static struct umemVtbl const file_vtbl = {
     .set = file_set,
     .copy_to = file_copy_to,
     .copy_from = file_copy_from,
+    .copy_direct = umemStore_copy_direct,
     .flush = file_flush,
     .trim = file_trim,
     .info = file_info,

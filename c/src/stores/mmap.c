@@ -9,6 +9,7 @@
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_io.h"
+#include "stores/store_pair.h"
 #include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
@@ -169,6 +170,7 @@ static struct umemVtbl const mmap_vtbl = {
     .set = mmap_set,
     .copy_to = mmap_copy_to,
     .copy_from = mmap_copy_from,
+    .copy_direct = umemStore_copy_direct,
     .flush = mmap_flush,
     .trim = mmap_trim,
     .info = mmap_info,
