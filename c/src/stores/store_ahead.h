@@ -11,7 +11,7 @@
 
 enum { umemStoreAheadFrom = 2 << 10 }; /* bytes; for fewer, another copy costs more */
 
-/* The same, by way of a buffer: at most its size at a time. */
+/* The same by way of other addresses, of a part of the bytes. */
 ssize_t umemStore_pread_ahead(int fd, void *bytes, size_t size, off_t offset);
 ssize_t umemStore_pwrite_ahead(int fd, void const *bytes, size_t size, off_t offset);
 
