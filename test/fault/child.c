@@ -16,8 +16,8 @@
 /* Not exit: what the parent registered for its end is none of the child's business. */
 void child_expect(bool condition, char const *text, char const *file, int line) {
   if (condition) return;
-  fprintf(stderr, "%s:%d: in a child: %s is false (errno: %s)\n  thread: %s \"%s\"\n", file, line, text,
-          strerror(errno), umem_get_status_name(umem_thread_status()), umem_thread_message());
+  fprintf(stderr, "%s:%d: in a child: %s is false (errno: %s)\n  thread: %s \"%s\"\n", file, line,
+          text, strerror(errno), umem_get_status_name(umem_thread_status()), umem_thread_message());
   _exit(1);
 }
 

@@ -25,9 +25,10 @@ static size_t const sieve_bytes = 16 << 20;
 
 typedef struct Sides {
   umemVirtual *src, *dst, *host;
-  uint64_t before;   /* failures of this thread when the copy began */
-  size_t piece;      /* bytes of a packed piece */
-  uintptr_t ordered; /* as many bytes, for a piece in the order of the source; 0 until they are needed */
+  uint64_t before; /* failures of this thread when the copy began */
+  size_t piece;    /* bytes of a packed piece */
+  uintptr_t
+      ordered; /* as many bytes, for a piece in the order of the source; 0 until they are needed */
 } Sides;
 
 static bool failed(Sides const *sides) { return umem_thread.failures != sides->before; }

@@ -179,8 +179,7 @@ static int start(Copy const *copy, umemCudaBoxes const *boxes, uintptr_t src_adr
                  umemLayout const *layout) {
   int error;
   if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
-  if (umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error))
-    return error;
+  if (umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error)) return error;
   return umemCudaBoxes_copy(&copy->way, boxes, layout, src_adr, dst_adr);
 }
 

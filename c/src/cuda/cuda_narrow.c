@@ -63,9 +63,9 @@ static int copy_parts(umemCudaWay const *way, umemLayout const *layout, size_t c
     size_t rest = layout->extents[0] - at;
     extents[0] = rest < count ? rest : count;
     umemCudaBoxes_cut(&boxes, &part); /* as the whole */
-    error = copy_part(way, &boxes, &part,
-                      src_adr + (uintptr_t)((ptrdiff_t)at * layout->src_strides[0]),
-                      dst_adr + (uintptr_t)((ptrdiff_t)at * layout->dst_strides[0]), block);
+    error =
+        copy_part(way, &boxes, &part, src_adr + (uintptr_t)((ptrdiff_t)at * layout->src_strides[0]),
+                  dst_adr + (uintptr_t)((ptrdiff_t)at * layout->dst_strides[0]), block);
   }
   return error;
 }

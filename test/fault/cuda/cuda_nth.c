@@ -503,7 +503,8 @@ static void note_reached(char const *function) {
 
 /* Without memory for a block narrow rows are copied in the way of wide ones. */
 static bool takes_no_block(Scenario const *scenario, char const *failed) {
-  return scenario->run == copy_narrow && (!strcmp(failed, "malloc") || !strcmp(failed, "pool_malloc"));
+  return scenario->run == copy_narrow &&
+         (!strcmp(failed, "malloc") || !strcmp(failed, "pool_malloc"));
 }
 
 /* ---- one run ---- */

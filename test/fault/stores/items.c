@@ -197,13 +197,15 @@ static void mappings_that_fail(void **state) {
   fail_mappings(true);
 }
 
-/* A file system without mappings: a transpose makes one call for some hundred items, however large it is. */
+/* A file system without mappings: a transpose makes one call for some hundred items, however far apart the rows
+ * are. */
 static void transposes_without_mappings(void **state) {
   (void)state;
-  enum { edge = 2000 };
+  enum { edge = 1000, pitch = 64 << 10 };
   static size_t const extents[] = {edge, edge};
-  static ptrdiff_t const across[] = {sizeof(double), edge * sizeof(double)};
-  umemLayout const layout = {sizeof layout, sizeof(double), 2, extents, across, NULL};
+  static ptrdiff_t const rows[] = {pitch, sizeof(double)}, across[] = {sizeof(double), pitch};
+  umemLayout const in = {sizeof in, sizeof(double), 2, extents, NULL, rows};
+  umemLayout const turned = {sizeof turned, sizeof(double), 2, extents, across, NULL};
   size_t const size = (size_t)edge * edge * sizeof(double);
   char path[256], other[256];
   Any from, to;
@@ -213,13 +215,14 @@ static void transposes_without_mappings(void **state) {
   temporary_name(path, sizeof path);
   temporary_name(other, sizeof other);
   assert_int_equal(umemHost_ctor(&host), umemOK);
-  open_own(&from, false, path, "w+", false);
-  open_own(&to, false, other, "w+", false);
-  uintptr_t src = umem_alloc(&from, size), dst = umem_alloc(&to, size);
-  assert_int_equal(umem_copy_from(&from, src, &host, (uintptr_t)values, size), umemOK);
+  open_own(&from, false, path, "w+", true);
+  open_own(&to, false, other, "w+", true);
+  uintptr_t src = umem_alloc(&from, (size_t)edge * pitch), dst = umem_alloc(&to, size);
+  assert_int_equal(umem_copy_strided(&host, (uintptr_t)values, &from, src, &in), umemOK);
   inject_count();
   inject_lacking(callMap, ENODEV);
-  assert_int_equal(umem_copy_strided(&from, src, &to, dst, &layout), umemOK);
+  umem_trim(&from, 0); /* no mapping from before */
+  assert_int_equal(umem_copy_strided(&from, src, &to, dst, &turned), umemOK);
   unsigned long calls = inject_calls(callRead) + inject_calls(callWrite);
   inject_lacking(callMap, 0);
   inject_off();

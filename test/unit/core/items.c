@@ -22,7 +22,8 @@ static size_t mallocs, refused; /* calls, and the number of the first of two tha
 
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size) {
-  bool fails = ++mallocs - refused < 2 && refused; /* umem_alloc tries again, to say what has failed */
+  bool fails =
+      ++mallocs - refused < 2 && refused; /* umem_alloc tries again, to say what has failed */
   void *adr = fails ? NULL : __real_malloc(size);
   if (adr) live += malloc_usable_size(adr);
   if (live > peak) peak = live;
@@ -133,9 +134,9 @@ static Cost permute(size_t item, int rank, size_t const *extents, bool from_call
   memset(to.bytes, 0, nbytes);
   umemLayout const layout = {sizeof layout, item, rank, extents, turned, NULL};
   live = peak = 0;
-  umemStatusType status =
-      umem_copy_strided(from_calls ? (void *)&from : &host, from_calls ? src : (uintptr_t)from.bytes,
-                        to_calls ? (void *)&to : &host, to_calls ? dst : (uintptr_t)to.bytes, &layout);
+  umemStatusType status = umem_copy_strided(
+      from_calls ? (void *)&from : &host, from_calls ? src : (uintptr_t)from.bytes,
+      to_calls ? (void *)&to : &host, to_calls ? dst : (uintptr_t)to.bytes, &layout);
   assert_int_equal(status, umemOK);
   assert_int_equal(live, 0);
   for (size_t i = 0; i < count; i++) {
@@ -152,7 +153,8 @@ static Cost permute(size_t item, int rank, size_t const *extents, bool from_call
 
 static void check_cost(Cost cost, double ends) {
   if (cost.calls > 0.01) fail_msg("calls of an item: %f", cost.calls);
-  if (cost.bytes > 4.5 * ends) /* gaps of up to 4 KiB are read too */ fail_msg("bytes moved: %f of all", cost.bytes);
+  if (cost.bytes > 4.5 * ends) /* gaps of up to 4 KiB are read too */
+    fail_msg("bytes moved: %f of all", cost.bytes);
   if (cost.peak > (size_t)18 << 20) fail_msg("buffers of %zu bytes", cost.peak);
 }
 

@@ -189,6 +189,42 @@ static void a_file_that_is_only_read_is_not_written(void **state) {
   expect_pattern(0, 100000);
 }
 
+/* Writes keep the mapping as reads do, and let it go. */
+static void windows_for_writes_are_given_back(void **state) {
+  (void)state;
+  Any ctx;
+  static unsigned char bytes[20 * 1000];
+  Items const items = {20, 1000, 290};
+  make_file(300000);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 300000), 0);
+  size_t before = mapped_bytes();
+  for (int i = 0; i < 3; i++) assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
+  umem_trim(&ctx, 0);
+  assert_int_equal(mapped_bytes(), before);
+  close_any(&ctx);
+}
+
+/* The program may use the position of a descriptor that was taken over. */
+static void the_position_of_a_descriptor_stays(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  make_file(100000);
+  int fd = open(path, O_RDWR);
+  assert_true(fd >= 0);
+  assert_int_equal(lseek(fd, 1234, SEEK_SET), 1234);
+  int mine = dup(fd);
+  assert_true(mine >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  check_items(bytes, items, 1000);
+  assert_int_equal(lseek(mine, 0, SEEK_CUR), 1234);
+  close_any(&ctx);
+  close(mine);
+}
+
 /* A descriptor for writing alone cannot be mapped. */
 static void without_a_mapping_calls_do_it(void **state) {
   (void)state;
@@ -347,12 +383,19 @@ static void transposes_more_than_a_window(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TEST(a_file_keeps_one_mapping),        TEST(items_may_be_far_apart),
-      TEST(bytes_between_items_stay),        TEST(items_outside_of_the_block_are_not_written),
-      TEST(items_past_the_end_are_an_error), TEST(a_file_that_is_only_read_is_not_written),
-      TEST(without_a_mapping_calls_do_it),   TEST(threads_lose_nothing),
-      TEST(threads_read_far_parts),          TEST(a_child_copies_items_too),
+      TEST(a_file_keeps_one_mapping),
+      TEST(items_may_be_far_apart),
+      TEST(bytes_between_items_stay),
+      TEST(items_outside_of_the_block_are_not_written),
+      TEST(items_past_the_end_are_an_error),
+      TEST(a_file_that_is_only_read_is_not_written),
+      TEST(without_a_mapping_calls_do_it),
+      TEST(threads_lose_nothing),
+      TEST(threads_read_far_parts),
+      TEST(a_child_copies_items_too),
       TEST(transposes_more_than_a_window),
+      TEST(windows_for_writes_are_given_back),
+      TEST(the_position_of_a_descriptor_stays),
   };
   umemHost_ctor(&host);
   kind = kindFile;

@@ -168,6 +168,33 @@ static void a_run_between_files_is_one_call(void **state) {
   }
 }
 
+/* Bytes of the file at path that this process maps. */
+static size_t mapped_bytes(void) {
+  char line[600];
+  size_t sum = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps)) {
+    unsigned long first, end;
+    char *name = strstr(line, path);
+    bool same = name && name[strlen(path)] == '\n';
+    if (same && sscanf(line, "%lx-%lx", &first, &end) == 2) sum += end - first;
+  }
+  fclose(maps);
+  return sum;
+}
+
+static void the_mapping_can_go_afterwards(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  size_t before = mapped_bytes();
+  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
+  umem_trim(&pair.from, 0);
+  assert_int_equal(mapped_bytes(), before);
+  close_pair(&pair);
+}
+
 /* Too short, too long, or at a distance at which processors copy slowly. */
 static void other_runs_take_a_buffer(void **state) {
   (void)state;
@@ -256,6 +283,7 @@ int main(void) {
       TEST(a_run_between_files_is_one_call), TEST(other_runs_take_a_buffer),
       TEST(bytes_outside_of_the_block_stay), TEST(a_source_that_is_cut_is_reported),
       TEST(a_write_that_fails_is_reported),  TEST(direct_files_take_a_buffer),
+      TEST(the_mapping_can_go_afterwards),
   };
   kind = kindFile;
   int failed = cmocka_run_group_tests_name("runs of File", tests, NULL, NULL);
