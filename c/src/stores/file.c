@@ -13,6 +13,7 @@
 #include "core/construct.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/stage.h"
 #include "stores/store_replace.h"
 
 #include <string.h>
@@ -82,7 +83,6 @@ static struct umemVtbl const file_vtbl = {
     .set = file_set,
     .copy_to = file_copy_to,
     .copy_from = file_copy_from,
-    .copy_direct = umemStore_copy_direct,
     .flush = file_flush,
     .trim = file_trim,
     .info = file_info,
@@ -94,6 +94,7 @@ static struct umemVtbl const file_vtbl = {
 
 static bool file_start(umemVirtual *ctx, void const *options) {
   (void)options;
+  umem_stage_ask(umemStore_copy_pair);
   return umemStore_identify(store_of(ctx), ctx->space);
 }
 

@@ -18,6 +18,7 @@
 #include "core/construct.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/stage.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -170,7 +171,6 @@ static struct umemVtbl const mmap_vtbl = {
     .set = mmap_set,
     .copy_to = mmap_copy_to,
     .copy_from = mmap_copy_from,
-    .copy_direct = umemStore_copy_direct,
     .flush = mmap_flush,
     .trim = mmap_trim,
     .info = mmap_info,
@@ -223,6 +223,7 @@ static bool map(umemStore *store) {
 static bool mmap_start(umemVirtual *ctx, void const *options) {
   (void)options;
   umemStore *store = store_of(ctx);
+  umem_stage_ask(umemStore_copy_pair);
   if (store->writable) ctx->capabilities |= umemCpuWritable;
   return map(store);
 }

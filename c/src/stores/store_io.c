@@ -36,8 +36,7 @@ static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offs
 /* size > 0 */
 static inline bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
   for (size_t done = 0;;) {
-    ssize_t n = umemStore_pwrite(store->fd, bytes + done, umem_lesser(size - done, umemStoreMostIO),
-                                 (off_t)(offset + done));
+    ssize_t n = umemStore_pwrite(store->fd, bytes + done, size - done, (off_t)(offset + done));
     if (n == (ssize_t)(size - done)) return true;
     if (n > 0)
       done += (size_t)n;

@@ -12,8 +12,8 @@
 #include <umem/mmap.h>
 #include <unistd.h>
 
-/* Bytes. A shorter run is not worth a mapping; a longer one is copied by two threads. */
-static size_t const pair_least = 32 << 10, pair_most = 4 << 20;
+/* Bytes. A longer run is copied by two threads. */
+static size_t const pair_most = 4 << 20;
 
 /* The store of a context of the file that store_context.h constructs; NULL for any other one. */
 static umemStore *store_of(umemVirtual const *ctx) {
@@ -33,12 +33,10 @@ static bool write_mapped(umemStore const *store, uint64_t offset, char const *by
   return pwrite(store->fd, bytes, size, (off_t)offset) == (ssize_t)size;
 }
 
-bool umemStore_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                           uintptr_t dst_adr, umemLayout const *layout) {
+bool umemStore_copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                         size_t size) {
   umemStore *from = store_of(src), *to = store_of(dst);
-  size_t size = layout->item_size;
-  if (ctx != src || !from || !to || layout->rank || size < pair_least || size > pair_most)
-    return false;
+  if (!from || !to || size > pair_most) return false;
   if (from->direct == umemDirectOn || to->direct == umemDirectOn) return false;
   uint64_t offset = offset_of(from, src_adr), target = offset_of(to, dst_adr);
   umemWindow window = {0};

@@ -4,8 +4,9 @@
 
 #include "stores/store.h"
 
-/* See the method copy_direct in umem/virtual.h. */
-bool umemStore_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                           uintptr_t dst_adr, umemLayout const *layout);
+/* Copies a cached run from one file to another, as core/stage.h says of umemStageBeside. False for contexts that are
+ * no File or MMap. */
+bool umemStore_copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                         size_t size);
 
 #endif

@@ -76,9 +76,8 @@ static bool fail_past_end(Read const *read) {
 /* Reads [done, end) of the range. */
 static bool read_cached(Read const *read, size_t done, size_t end) {
   while (done < end) {
-    ssize_t n =
-        umemStore_pread(read->store->fd, read->bytes + done,
-                        umem_lesser(end - done, umemStoreMostIO), (off_t)(read->offset + done));
+    ssize_t n = umemStore_pread(read->store->fd, read->bytes + done, end - done,
+                                (off_t)(read->offset + done));
     if (n > 0)
       done += (size_t)n;
     else if (n == 0)

@@ -205,6 +205,38 @@ static void windows_for_writes_are_given_back(void **state) {
   close_any(&ctx);
 }
 
+/* From one end of a file that is too long to be mapped as a whole to its other end: the second window must leave the
+ * first one where it is. */
+static void both_ends_of_a_huge_file(void **state) {
+  (void)state;
+  Any ctx;
+  enum { count = 1000, stride = 400 };
+  static unsigned char bytes[8 * count], found[8 * count];
+  size_t const size = 1100 * GiB, far = 1050 * GiB, extents[] = {count};
+  ptrdiff_t const strides[] = {stride};
+  umemLayout const layout = {sizeof layout, 8, 1, extents, strides, strides};
+  Items const items = {8, count, stride};
+  if (kind == kindMMap) skip(); /* it has one mapping */
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
+  open_sparse(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, size);
+  if (offset == none) { /* files of this size exist in few file systems */
+    umem_clear_status(&ctx);
+    umem_thread_clear();
+    close_any(&ctx);
+    skip();
+  }
+  assert_int_equal(scatter(&ctx, offset, bytes, items), umemOK);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(
+        umem_copy_strided(&ctx, at(&ctx, offset), &ctx, at(&ctx, offset + far), &layout), umemOK);
+    assert_int_equal(gather(&ctx, offset + far, found, items), umemOK);
+    assert_memory_equal(found, bytes, sizeof bytes);
+    memset(found, 0, sizeof found);
+  }
+  close_any(&ctx);
+}
+
 /* The program may use the position of a descriptor that was taken over. */
 static void the_position_of_a_descriptor_stays(void **state) {
   (void)state;
@@ -396,6 +428,7 @@ int main(void) {
       TEST(transposes_more_than_a_window),
       TEST(windows_for_writes_are_given_back),
       TEST(the_position_of_a_descriptor_stays),
+      TEST(both_ends_of_a_huge_file),
   };
   umemHost_ctor(&host);
   kind = kindFile;
