@@ -151,6 +151,7 @@ static void without_memory_for_a_block_it_goes_the_old_way(void **state) {
     fill(packed, host_bytes(&r), 3);
     fake_cudart_fail_in(functions[i], 1, umemCudaOutOfMemory);
     expect_ok(scatter(&r, adr, &host, (uintptr_t)packed));
+    assert_int_equal(rt->last_error(), 0); /* the program does not find the failure of umem */
     check_device(&r, adr, packed);
     memset(packed, 0, host_bytes(&r));
     fake_cudart_fail_in(functions[i], 1, umemCudaOutOfMemory);

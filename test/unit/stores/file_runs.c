@@ -217,7 +217,7 @@ static void bytes_outside_of_the_block_stay(void **state) {
   (void)state;
   Pair pair;
   open_pair(&pair, false);
-  assert_int_equal(copy_run(&pair, false, 0, room - 64 * KiB + 16, 64 * KiB), umemIndexError);
+  assert_int_equal(copy_run(&pair, false, 0, room - 64 * KiB + 4096, 64 * KiB), umemIndexError);
   assert_int_equal(write_count, 0);
   umem_clear_status(&pair.to);
   umem_clear_status(&pair.from);
