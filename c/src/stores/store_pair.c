@@ -25,6 +25,7 @@ static uint64_t offset_of(umemStore const *store, uintptr_t adr) {
   return store->base ? adr - (uintptr_t)store->base : adr;
 }
 
+/* The ends stand for all of it: what the cache lacks comes by page faults. */
 static bool is_cached(umemStore *store, uint64_t offset, size_t size) {
   return umemStore_is_cached(store, offset) && umemStore_is_cached(store, offset + size - 1);
 }
