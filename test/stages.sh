@@ -6,10 +6,10 @@
 #
 # What runs where:
 # - gcc: all programs of C, on all pairs of contexts; the tests and examples of the C++ headers with few types of
-#   elements and without bounds checks, those of loops optimised; each header alone; what nvcc compiles, for one
+#   elements and without bounds checks, one group of loops optimised; each header alone; what nvcc compiles, for one
 #   virtual GPU.
 # - asan: all programs of C on a sample of the pairs, and those of the C++ headers that are about memory, not optimised,
-#   with few types of elements; the fuzzers. This is also where Clang's warnings of all of this are errors.
+#   with few types of elements, loops with one; the fuzzers. This is also where Clang's warnings of all of this are errors.
 # - tsan: of test/unit, test/fault and test/cxx the programs that use threads, and those suites of the contract in which
 #   threads meet.
 # - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of the
@@ -27,7 +27,7 @@ source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
 # The longest first: the short ones fill what is left of the processors.
-all_stages=(gcc asan tsan arm64 clang install tidy cuda bench examples valgrind cppcheck docs symbols includes format)
+all_stages=(gcc asan tsan arm64 clang install examples bench cuda valgrind tidy docs cppcheck symbols includes format)
 quick_stages=(short symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
@@ -58,7 +58,8 @@ export PYTHONDONTWRITEBYTECODE=1
 
 # What the programs of each preset are. The stages examples and install build the examples.
 declare -A preset_options=(
-  [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual"
+  [gcc]="-DUMEM_TEST_FEW_TYPES=ON -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CUDA_ARCHITECTURES=80-virtual
+    -DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O0"
   [clang]="-DUMEM_TEST_CXX_PROGRAMS=NONE"
   [asan]="-DUMEM_TEST_CXX_PROGRAMS=MEMORY -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
   [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
@@ -69,7 +70,7 @@ build_preset() {
   local preset=$1 options=() targets=()
   shift
   [ $# = 0 ] || targets=(--target "$@")
-  read -ra options <<< "${preset_options[$preset]-}"
+  read -d '' -ra options <<< "${preset_options[$preset]-}" || true
   cmake --preset "$preset" -B "$build/$preset" -DUMEM_BUILD_EXAMPLES=OFF "${options[@]}"
   cmake --build "$build/$preset" --parallel "$jobs" "${targets[@]}"
 }

@@ -145,51 +145,26 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
       )
     endforeach()
 
-    file(GLOB refused_cu CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}/refused"
-         "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cu"
+    file(GLOB refused_cu CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cu")
+    umem_command_test(
+      cxx.refused.nvcc cxx_compilers
+      python3 "${CMAKE_CURRENT_SOURCE_DIR}/refused.py" refused.cu ${refused_cu} --
+      "${UMEM_NVCC_PROGRAM}" -std=c++17 --extended-lambda -Werror all-warnings ${cxx_flags} -ptx -o refused.ptx
     )
-    foreach(file IN LISTS refused_cu)
-      string(REGEX REPLACE "\\.cu$" "" name "${file}")
-      umem_command_test(
-        "cxx.refused.${name}" cxx_compilers
-        python3 "${CMAKE_CURRENT_SOURCE_DIR}/refused.py"
-        "${CMAKE_CURRENT_SOURCE_DIR}/refused/${file}"
-        "${UMEM_NVCC_PROGRAM}" -std=c++17 --extended-lambda -Werror all-warnings ${cxx_flags}
-        -ptx -o "refused.${name}.ptx"
-      )
-    endforeach()
   endif()
 endif()
 
-# What must not compile says why. The headers that these files include are compiled once, as a test of its own.
-set(refused_headers "${CMAKE_CURRENT_BINARY_DIR}/refused.hpp")
-file(GENERATE OUTPUT "${refused_headers}" CONTENT "${lines}")
-set(refused_options ${cxx_strict})
-list(REMOVE_ITEM refused_options -fsyntax-only)
+# What must not compile says why.
+file(GLOB refused CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cpp")
+set(all_errors -fmax-errors=0)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(all_errors -ferror-limit=0)
+endif()
 umem_command_test(
   cxx.refused cxx_compilers
-  "${CMAKE_CXX_COMPILER}" -std=c++17 ${refused_options} -x c++-header "${refused_headers}" -o "${refused_headers}.gch"
+  python3 "${CMAKE_CURRENT_SOURCE_DIR}/refused.py" refused.cpp ${refused} --
+  "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict} ${all_errors}
 )
-set_tests_properties(cxx.refused PROPERTIES FIXTURES_SETUP refused_headers)
-file(GLOB refused CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}/refused"
-     "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cpp"
-)
-foreach(file IN LISTS refused)
-  string(REGEX REPLACE "\\.cpp$" "" name "${file}")
-  file(STRINGS "refused/${file}" defines REGEX "#define UMEM_CHECKS") # before the headers
-  set(precompiled "")
-  if(NOT defines)
-    set(precompiled -Winvalid-pch -include "${refused_headers}")
-  endif()
-  umem_command_test(
-    "cxx.refused.${name}" cxx_compilers
-    python3 "${CMAKE_CURRENT_SOURCE_DIR}/refused.py" "${CMAKE_CURRENT_SOURCE_DIR}/refused/${file}"
-    "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict} ${precompiled}
-  )
-  if(NOT defines)
-    set_tests_properties("cxx.refused.${name}" PROPERTIES FIXTURES_REQUIRED refused_headers)
-  endif()
-endforeach()
 
 # Without exceptions the first thing said is how to go on.
 foreach(header IN ITEMS umem.hpp umem/reduce.hpp)

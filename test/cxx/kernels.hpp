@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
-/* Arithmetic types, as the loops compute with them. */
-#ifdef UMEM_TEST_FEW_TYPES
+/* Arithmetic types, as the loops compute with them. One is enough where only accesses to memory matter. */
+#if defined(UMEM_TEST_ONE_TYPE)
+using NumberTypes = testing::Types<double>;
+#elif defined(UMEM_TEST_FEW_TYPES)
 using NumberTypes = testing::Types<std::int8_t, double>;
 #else
 using NumberTypes = testing::Types<std::int8_t, std::int32_t, std::int64_t, float, double>;

@@ -1,5 +1,6 @@
 /* open.cpp - contexts by name, and the default ones, as handles. */
 #include "places.h"
+#include "temporary.h"
 
 #include <umem/adaptors.hpp>
 #include <umem/array.hpp>
@@ -168,7 +169,9 @@ TEST(OpenTest, throws_what_is_wrong_with_a_name) {
 }
 
 TEST(OpenTest, changes_no_file_when_it_throws) {
-  std::string path = testing::TempDir() + "umem-open-" + std::to_string(getpid());
+  char name[256];
+  temporary_name(name, sizeof name);
+  std::string path = name;
   std::ofstream(path) << "what was there";
   for (std::string const kind : {"file", "mmap"}) {
     std::string end = kind + ":" + path + "?mode=w&";

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Checks that a file does not compile, for the reason that it gives.
+"""Checks that files do not compile, each for the reason that it gives.
 
-The first line of the file is `// refused: REGEX`, which the compiler's complaint must match. The
-mistake stands under `#ifdef REFUSED`; without that macro the file compiles, so that nothing else is
-the reason.
+The first line of a file is `// refused: REGEX`, which the compiler's complaint must match. The mistake is under
+`#ifdef REFUSED`. Without that macro the file compiles, so that nothing else is the reason.
 
-Usage: refused.py FILE COMPILER [OPTION...]
+Most of the time goes to headers, so the files are compiled as one unit, each in a namespace of its own: once without
+the mistakes, which must compile, and then with all of them. A file for which there is no fitting error is compiled
+again by itself; so is each file if the unit without the mistakes does not compile.
+
+Usage: refused.py UNIT FILE... -- COMPILER [OPTION...]
+UNIT is the file to write. A file with `#define UMEM_` is always compiled by itself, as headers read such macros.
 """
 import os
 import re
@@ -24,22 +28,96 @@ def compiled(command, file, *options):
     return run.returncode == 0, run.stdout + run.stderr
 
 
-def main(file, *command):
+def read(file):
     with open(file) as text:
-        first = text.readline()
-    reason = re.fullmatch(r"// refused: (.+)\n", first)
-    if not reason:
-        return f"{file}: the first line is not '// refused: REGEX'"
+        return text.read()
+
+
+def reason_of(file):
+    """The expression that the complaint must match, or None."""
+    reason = re.match(r"// refused: (.+)\n", read(file))
+    return reason[1] if reason else None
+
+
+def write_unit(unit, files):
+    """What the files include, then each file in a namespace, where its includes have no effect any more."""
+    includes = {line: None for file in files for line in re.findall(r"^#include .*$", read(file), re.MULTILINE)}
+    lines = [*includes]
+    for number, file in enumerate(files):
+        lines += [f"namespace refused_{number} {{", f'#include "{file}"', "}"]
+    with open(unit, "w") as text:
+        text.write("\n".join(lines) + "\n")
+
+
+def errors_by_file(said, files):
+    """The errors that each file leads to, as text with the notes after them.
+
+    GCC names the file that instantiates a template before the error in it, Clang and nvcc after the error.
+    """
+    errors = {file: [] for file in files}
+    named = re.compile("|".join(re.escape(file) for file in files))
+    before = owner = error = None  # the file named since the last error, the file of this error, and its lines
+    for line in said.splitlines():
+        file = named.search(line)
+        if re.search(r"\berror\b.*: ", line):
+            owner, before, error = file[0] if file else before, None, [line]
+            if owner:
+                errors[owner].append(error)
+            continue
+        if error:
+            error.append(line)
+        if file and error and not owner:
+            owner = file[0]
+            errors[owner].append(error)
+        elif file:
+            before = file[0]
+    return {file: ["\n".join(lines) for lines in errors[file]] for file in files}
+
+
+def complaint_alone(file, command):
+    """None if the file is refused for its reason, or what is wrong."""
     good, said = compiled(command, file)
     if not good:
         return f"{file} does not compile without the mistake:\n{said}"
     good, said = compiled(command, file, "-DREFUSED")
     if good:
         return f"{file} compiles with the mistake"
-    if not re.search(reason[1], said):
-        return f"{file}: the compiler does not say '{reason[1]}':\n{said}"
-    print(f"{file}: refused, since '{reason[1]}'")
-    return 0
+    if not re.search(reason_of(file), said):
+        return f"{file}: the compiler does not say '{reason_of(file)}':\n{said}"
+    return None
+
+
+def refused_together(unit, files, command):
+    """Those of the files that are refused for their reasons in one unit.
+
+    Some errors keep a compiler from looking for others, so what is refused is left out and the others tried again.
+    """
+    write_unit(unit, files)
+    if not files or not compiled(command, unit)[0]:
+        return set()
+    left, found = files, True
+    while left and found:
+        write_unit(unit, left)
+        errors = errors_by_file(compiled(command, unit, "-DREFUSED")[1], left)
+        found = [file for file in left if any(re.search(reason_of(file), error) for error in errors[file])]
+        left = [file for file in left if file not in found]
+    return set(files) - set(left)
+
+
+def main(unit, *arguments):
+    end = arguments.index("--")
+    files, command = arguments[:end], arguments[end + 1:]
+    without_reason = [file for file in files if not reason_of(file)]
+    if without_reason:
+        return f"the first line is not '// refused: REGEX': {without_reason}"
+    refused = refused_together(unit, [file for file in files if "#define UMEM_" not in read(file)], command)
+    complaints = []
+    for file in files:
+        complaint = None if file in refused else complaint_alone(file, command)
+        together = "together" if file in refused else "alone"
+        print(complaint or f"{file}: refused {together}, since '{reason_of(file)}'")
+        complaints += [complaint] if complaint else []
+    return f"{len(complaints)} of {len(files)} files" if complaints else 0
 
 
 if __name__ == "__main__":

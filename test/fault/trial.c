@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -79,16 +78,6 @@ long open_descriptors(void) {
   while (readdir(folder)) count++;
   closedir(folder);
   return count;
-}
-
-/* The time is in the name because a test that was killed leaves its files, and ids of processes come again. */
-void temporary_name(char *path, size_t size) {
-  char const *folder = getenv("TMPDIR");
-  struct timespec now;
-  must(clock_gettime(CLOCK_REALTIME, &now) == 0, "no time");
-  static unsigned next;
-  snprintf(path, size, "%s/umem-fault-%ld-%llx%08lx-%u", folder && *folder ? folder : "/tmp",
-           (long)getpid(), (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec, next++);
 }
 
 void write_file(char const *path, size_t nbytes) {

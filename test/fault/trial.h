@@ -10,6 +10,7 @@
 
 #include "../backends.h"
 #include "../fake/fake.h"
+#include "../temporary.h"
 
 /* The fake device has no methods but those it must have: it stands for the defaults of the base. */
 typedef enum PlaceKind { kindHost, kindFile, kindMMap, kindFake } PlaceKind;
@@ -132,8 +133,5 @@ size_t read_file(char const *path, unsigned char *bytes,
                  size_t size); /* returns the file's length */
 
 size_t file_length(char const *path);
-
-/* path becomes a new name in the temporary folder; size bytes of room. */
-void temporary_name(char *path, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 #define UMEM_VERSION_PATCH 0
 #define UMEM_VERSION "0.1.0"
 
-/* Declares a function of the public C API. Backends outside the library use it for theirs. */
+/* Declares a function of the public C API. Contexts outside of the library may use it, too. */
 #ifdef __cplusplus
 #define UMEM_EXTERN extern "C" __attribute__((visibility("default")))
 #else

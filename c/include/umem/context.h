@@ -1,7 +1,7 @@
-/* umem/context.h - what a context is, and the questions that any context answers.
+/* umem/context.h - what a context is, and functions that work on every context.
  *
- * A context stands for one place that holds bytes (RAM, a file, a GPU) and for an ordered queue of
- * work on it. It is a plain struct of the caller: umemHost, umemFile, ...
+ * A context stands for one place where bytes are kept (RAM, a file, a GPU). Some contexts also have a queue of work
+ * on these bytes. A context is a plain struct that the caller declares: umemHost, umemFile, ...
  *
  *     umemFile file;
  *     umemFile_ctor(&file, "array.bin", "w+");    // the only line that names the place
@@ -9,18 +9,18 @@
  *     ...
  *     umem_dtor(&file);
  *
- * Every function takes contexts as void *, so that a pointer to any of these structs will do.
- * A context must stay where it was constructed. A copy by value (f = g, a struct that is returned, an
- * array that realloc has moved) is no context: every call on it, umem_dtor too, is umemValueError and
- * changes only the status of the copy. Every call on a context that is all zero, whose constructor failed, or
- * that was destructed returns a status.
+ * Every function takes contexts as void *, so that you can pass a pointer to any of these structs.
+ * A context must stay at the address at which it was constructed. A copy by value (f = g, a struct that is returned,
+ * an array that realloc has moved) is not a context: every call on it, also umem_dtor, fails with umemValueError and
+ * changes only the status of the copy. Every call on a struct that is all zero, on a context whose constructor has
+ * failed, and on a context that was destructed returns a status.
  *
- * Addresses are uintptr_t. Where a context's memory can be addressed by this process they are
- * pointers; for a File they are byte offsets. Adding to an address is valid inside its block.
+ * Addresses are uintptr_t. They are pointers if this process can address the memory of the context; for a File they
+ * are byte offsets. You may add to an address as long as the result is inside its block.
  *
- * Threads: constructor and destructor run alone. On a context with umemConcurrent everything else
- * may be called from many threads at once; on others the caller takes turns. Distinct contexts are
- * independent.
+ * Threads: while the constructor or the destructor of a context runs, no other thread may use the context. If a
+ * context has umemConcurrent, many threads may call all other functions on it at once; otherwise only one thread
+ * may be in a call at a time. Calls on different contexts do not affect each other.
  */
 #ifndef UMEM_CONTEXT_H
 #define UMEM_CONTEXT_H
@@ -30,7 +30,7 @@
 
 struct umemVtbl;
 
-/* A label for people. The library decides by umemCapability, never by this. */
+/* The kind of a context, for people to read. The library decides by umemCapability, never by this. */
 typedef enum umemDeviceType {
   umemVirtualDevice = 0,
   umemHostDevice,
@@ -43,7 +43,7 @@ typedef enum umemDeviceType {
   umemUserDevice = 1024 /* the first number for devices added outside of the library */
 } umemDeviceType;
 
-/* What a context can do. Set by its constructor, constant afterwards, or-ed together. */
+/* What a context can do: bits, or-ed together. The constructor sets them, and they never change. */
 typedef enum umemCapability {
   umemCpuReadable = 1 << 0,      /* addresses are pointers that this process may read through */
   umemCpuWritable = 1 << 1,      /* ... and write through */
@@ -52,25 +52,25 @@ typedef enum umemCapability {
   umemWritable = 1 << 4,         /* copies into it, sets and calloc are allowed */
   umemOrdered = 1 << 5,          /* work is queued and may finish later; see umem_synchronize */
   umemConcurrent = 1 << 6,       /* many threads may use it at once */
-  umemOffsets = 1 << 7,          /* addresses are offsets: 0 is a good one, UINTPTR_MAX is null */
-  umemFaultable = 1 << 8,        /* pointers may fault, as when others cut a mapped file: umem's own
-                                    copies go through methods */
-  umemSilent = 1 << 9,           /* it has methods alloc and free, which record nothing: null, which
+  umemOffsets = 1 << 7,          /* addresses are offsets: 0 is valid, UINTPTR_MAX is null */
+  umemFaultable = 1 << 8, /* an access through a pointer may raise SIGBUS, if another process makes
+                                    a mapped file shorter: umem's own copies use methods */
+  umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means out of memory, and umem records that */
-  umemSeesHost = 1 << 10,        /* reserved: no context has it */
-  /* A GPU may use the memory while no call of umem runs: kernels of the program do. umem_synchronize waits
-   * for it, umem_wait orders other contexts after it, and umem waits before the CPU uses the memory. */
+  umemSeesHost = 1 << 10, /* reserved: no context has it */
+  /* Kernels of the program may use the memory while no call of umem runs. umem_synchronize waits for these
+   * kernels, umem_wait orders other contexts after them, and umem waits before the CPU uses the memory. */
   umemDeviceShared = 1 << 11,
   /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
-   * put cancellation off. */
+   * disable cancellation. */
   umemPrompt = 1 << 12,
-  /* The methods alloc and free reach such a point only in calls of umem on another context, as those of
+  /* The methods alloc and free reach such a point only when they call umem on another context, as those of
    * a pool do. */
   umemPromptBlocks = 1 << 13
 } umemCapability;
 
-/* The base of every context, its first member. Read-only for users; virtual.h is for those who
- * write contexts. The size and every offset are fixed for the life of an SOVERSION. */
+/* The base of every context, and the first member of its struct. Programs must not change it; virtual.h is for
+ * authors of contexts. The size and all offsets stay the same as long as the SOVERSION does. */
 typedef struct umemVirtual {
   struct umemVtbl const *vptr; /* borrowed; NULL before construction and after destruction */
   umemDeviceType type;
@@ -90,52 +90,53 @@ typedef struct umemVirtual {
 
 /* ---- the end of a context ---- */
 
-/* Destructs ctx: its own clean-up, then the library's. Frees blocks that are still allocated where
- * the memory belongs to the context; a file keeps its bytes. Errors that only the end reveals (a
- * failing close) can be read from ctx and the thread afterwards. Destructing a zeroed or destructed
- * context, or NULL, does nothing. */
+/* Destructs ctx. A context that owns its memory (files, GPUs, pools) frees the blocks that are still live; a named
+ * file keeps its bytes. The blocks of a Host, and of an adaptor that passes on the blocks of the context below, stay
+ * live. If the end fails (for example close), ctx and the thread record the failure, and you can read it
+ * afterwards. Does nothing for NULL, and for a context that is all zero or was destructed. */
 UMEM_EXTERN void umem_dtor(void *ctx);
 
 /* ---- questions ---- */
 
-/* The address that no block has, and that failed allocations return: 0, or UINTPTR_MAX where
- * addresses are offsets (umemOffsets). 0 for NULL. */
+/* The address that no block has, and that failed allocations return: 0, or UINTPTR_MAX if addresses are offsets
+ * (umemOffsets). Returns 0 for NULL. */
 UMEM_EXTERN uintptr_t umem_null(void const *ctx);
 
-/* The name of the kind of context: "Host", "File", ...; "User" for one that has set none, "None"
- * for NULL or a zeroed one. Never NULL; static storage. */
+/* The name of the kind of context: "Host", "File", ...; "User" if the context has set no name, "None" for NULL and
+ * for a struct that is all zero. Never NULL; static storage. */
 UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
 
-/* Whether an address of one means the same byte in the other; of adaptors, in the innermost contexts.
- * False, and a status, when either is not constructed. */
+/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its innermost context.
+ * Returns false, and records a status, if either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 
-/* The context below ctx: the upstream that a pool, a limit or another adaptor was constructed with; of a
- * context of umem_open the next layer. It is a pointer to the struct of its kind, for functions that only that
- * kind has:
+/* Returns the context below ctx: the upstream that a pool, a limit or another adaptor was constructed with, or the
+ * next layer of a context of umem_open. The result points to the struct of its kind, so that you can pass it to
+ * functions for this kind:
  *
  *     void *ctx = umem_open("pool+stats+host:");
  *     umemStats_get(umem_get_upstream(ctx), &figures);
  *
- * Borrowed: its end does not depend on this call. ctx neither counts nor frees what the program allocates
- * there. NULL where nothing is below ctx; NULL, and a status, when ctx or the context below it is not
+ * The caller borrows the result. ctx neither counts nor frees blocks that the program allocates directly from it.
+ * Returns NULL if no context is below ctx. Returns NULL, and records a status, if ctx or the context below it is not
  * constructed. */
 UMEM_EXTERN void *umem_get_upstream(void *ctx);
 
-/* The outermost layer of a kind in the stack of ctx: ctx itself, what it goes over, and so on. kind: the name
- * that umem_open has for it, and "retry", "binning" and "pool-on" for those that umem_open cannot construct; of a
- * scheme of the program where that names its method table. A pointer to the struct of the kind:
+/* Searches the stack of ctx for a layer of a kind: first ctx itself, then the context below it, and so on. Returns
+ * the first one, as a pointer to the struct of the kind. kind: the name of the kind in umem_open; also "retry",
+ * "binning" and "pool-on", which umem_open cannot construct, and schemes of the program that name their method
+ * table (umemScheme.vtbl).
  *
  *     void *ctx = umem_open("pool+stats+host:");
  *     umemStats *stats = umem_find_layer(ctx, "stats");
  *     if (stats) umemStats_get(stats, &figures);
  *
- * Borrowed, as of umem_get_upstream. NULL and umemValueError where the stack has no such layer, and for the name
- * of no kind; the message says which, with the layers or kinds that there are. NULL and a status, too, when ctx
- * or what it goes over is not constructed. */
+ * The caller borrows the result. Returns NULL, and records umemValueError, if the stack has no such layer, or if
+ * there is no kind of this name; the message lists the layers or kinds that exist. Returns NULL, and records a
+ * status, if ctx or a context below it is not constructed. */
 UMEM_EXTERN void *umem_find_layer(void *ctx, char const *kind);
 
-/* A number in umemInfo that the context does not know. */
+/* The value of a number in umemInfo that the context does not know. */
 #define UMEM_UNKNOWN UINT64_MAX
 
 /* What umem_get_info fills in. Sizes in bytes. */
@@ -156,25 +157,28 @@ typedef struct umemInfo {
 #define UMEM_INFO_INIT                                                                             \
   { sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "", UMEM_UNKNOWN }
 
-/* Fills *info with what ctx knows; what it does not know becomes UMEM_UNKNOWN, -1 or "". Writes at most
- * info->size bytes. umemValueError when info is NULL or its size too small to be true. */
+/* Fills in *info. Members that ctx does not know become UMEM_UNKNOWN, -1 or "". Writes at most info->size bytes.
+ * Errors: umemValueError if info is NULL, or if info->size is smaller than that of any version of the struct. */
 UMEM_EXTERN umemStatusType umem_get_info(void *ctx, umemInfo *info);
 
 /* ---- order and durability ---- */
 
-/* Returns when all work queued on ctx is complete, and records its failures. Returns at once where nothing
- * is ever queued (neither umemOrdered nor umemDeviceShared). */
+/* Waits until all work that is queued on ctx is done, and returns and records its failures. Returns at once if ctx
+ * never queues work (it is neither umemOrdered nor umemDeviceShared). */
 UMEM_EXTERN umemStatusType umem_synchronize(void *ctx);
 
-/* Later work of ctx starts only after what other has queued so far. Returns at once when other is neither
- * umemOrdered nor umemDeviceShared. */
+/* Makes ctx wait for other: later work of ctx starts after the work that other has queued so far. Between two
+ * streams the GPU waits, and the call returns at once; otherwise the calling thread may wait. Does nothing if other
+ * is neither umemOrdered nor umemDeviceShared. */
 UMEM_EXTERN umemStatusType umem_wait(void *ctx, void *other);
 
-/* Returns when everything written so far survives a power cut (files), or at once (memory). */
+/* Makes all bytes durable that were written to a file so far: they then survive a power cut. Does nothing for
+ * memory. */
 UMEM_EXTERN umemStatusType umem_flush(void *ctx);
 
-/* Returns storage that no block uses to where it came from, all but about keep bytes. Each context's page says
- * what that means; it does nothing where nothing is kept in reserve. */
+/* Gives storage that no block uses back to where it came from, except about keep bytes: a pool gives chunks to the
+ * context below, a file gives space to the disk. The page of each context has the details. Does nothing for contexts
+ * that keep no unused storage. */
 UMEM_EXTERN umemStatusType umem_trim(void *ctx, size_t keep);
 
 #endif

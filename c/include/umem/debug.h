@@ -4,41 +4,40 @@
 
 #include <umem/base.h>
 
-/* Passes every call on to another context, upstream, but
+/* A umemDebug passes every call on to another context, upstream. In addition it
  *
  * - puts guard bytes, UMEM_DEBUG_GUARD, around each block. The guard in front is as long as the options
- *   say, rounded up so that the alignment stays; the guard behind begins right at the requested size;
+ *   say, rounded up to keep the alignment. The guard behind begins right after the requested bytes;
  * - fills new blocks with UMEM_DEBUG_NEW, but not those of calloc;
- * - fills freed blocks with UMEM_DEBUG_FREED and keeps them until more than the options allow are kept;
- *   only then does it give the oldest back to upstream. When upstream is out of memory it gives all of them
- *   back and asks upstream again;
- * - fails with umemIndexError for sets and copies that touch a guard or a freed block; they touch nothing;
- * - fails with umemValueError for a free or resize of anything but a live block, a second free, a free by the
- *   wrong function and a resize with the wrong old size; they change nothing.
+ * - fills freed blocks with UMEM_DEBUG_FREED and keeps them. If it keeps more than the options allow, it gives
+ *   the oldest back to upstream. If upstream is out of memory, it gives all of them back and makes the request
+ *   once more;
+ * - refuses sets and copies that touch a guard or a freed block: they fail with umemIndexError and touch nothing;
+ * - refuses a free or resize of an address that is not a live block, a second free, a free by the wrong function
+ *   and a resize with the wrong old size: they fail with umemValueError and change nothing.
  *
- * A byte that was overwritten is a finding. ctx reports it as umemIndexError, once for the bytes around a
- * block and once for those inside: where the byte is, what was found there, and, if call sites are kept, who
- * allocated the block and who freed it. ctx looks for overwritten bytes
+ * An overwritten byte is a finding. ctx reports it as umemIndexError, once for the bytes around a block and once
+ * for the bytes inside. The message contains the offset of the byte, its value, and with the option frames the
+ * functions that allocated and freed the block. ctx looks for overwritten bytes
  *
  * - around a block when it is freed or resized,
  * - around and in a freed block when ctx gives it back to upstream,
- * - everywhere in umemDebug_check and umem_dtor, and in the freed blocks that umem_trim gives back.
+ * - in all blocks in umemDebug_check and umem_dtor, and in the freed blocks that umem_trim gives back.
  *
- * Memory that the CPU cannot reach directly (a GPU's, a file's) or that is ordered is filled by umem_set, in
- * order. ctx looks at it in batches, when it gives an eighth of the kept blocks back to upstream at once: it
- * copies them to the host in order, waits once, and compares. There a wrong write around a block is found
- * after its free, not in it.
+ * If the CPU cannot access the memory (a GPU, a file), or if upstream is ordered, ctx fills blocks by umem_set, in
+ * order. It checks them in batches, when it gives an eighth of the kept blocks back to upstream: it copies them to
+ * the host in order, waits once, and compares. There it finds a wrong write around a block only after the free.
  *
- * The call that reports a wrong write does nothing else: a free leaves its block live, an allocation returns
- * null, umem_trim keeps the rest. The same call succeeds when it is made again.
+ * A call that reports a wrong write does nothing else: a free leaves its block live, an allocation returns
+ * null, umem_trim keeps the rest. The same call succeeds when the program makes it again.
  *
- * Blocks larger than kept_bytes have guards, but are neither filled nor kept. Destroying ctx gives blocks
- * that are still live back to upstream; this is not an error, so put a umemTrack over it, not under it. A
- * umemDebug of UMEM_DEFAULT over RAM looks at the end of the process as umemDebug_check does (default.h). A
- * child of fork neither fills nor looks at what it shares with its parent, as a file.
+ * Blocks larger than kept_bytes have guards, but ctx neither fills nor keeps them. umem_dtor gives blocks that are
+ * still live back to upstream; this is not an error. To find leaks, put a umemTrack over ctx, not below it. A
+ * umemDebug over RAM that UMEM_DEFAULT names checks all blocks at the end of the process (default.h). In a child of
+ * fork, ctx neither fills nor checks memory that the child shares with its parent, such as a file.
  *
- * All threads share one lock. ctx holds it for a look-up and not while upstream works. A block costs about
- * 180 bytes beside its guards, and 16 for each frame.
+ * All threads share one lock. ctx holds it for a look-up, and not while upstream works. The record of a block takes
+ * about 180 bytes of RAM, and 16 for each frame.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemDebug {
@@ -60,37 +59,37 @@ typedef struct umemDebug {
 
 /* What umemDebug_ctor takes. */
 typedef struct umemDebugOptions {
-  size_t size;       /* sizeof(umemDebugOptions) as the caller was compiled */
-  size_t guard;      /* bytes on either side of a block, at least: 1 ... UMEM_DEBUG_LARGEST_GUARD */
-  size_t kept_bytes; /* of freed blocks that are kept, at most; guards included */
-  size_t kept_blocks; /* how many freed blocks are kept, at most; 0: none */
-  unsigned frames;    /* how many frames of the stack are kept of each allocation and free; each
-                         costs time */
+  size_t size;        /* sizeof(umemDebugOptions) as the caller was compiled */
+  size_t guard;       /* least bytes on either side of a block: 1 ... UMEM_DEBUG_LARGEST_GUARD */
+  size_t kept_bytes;  /* most bytes of freed blocks that ctx keeps, with their guards */
+  size_t kept_blocks; /* most freed blocks that ctx keeps; 0: none */
+  unsigned frames;    /* most frames of the stack to record for each allocation and free: about 1 us
+                         for eight */
   bool fill;          /* whether new blocks are filled */
 } umemDebugOptions;
 
-/* What umemDebugOptions start as. */
+/* The defaults. */
 #define UMEM_DEBUG_OPTIONS_INIT                                                                    \
   { sizeof(umemDebugOptions), 32, 16 << 20, 1024, 0, true }
 
-/* upstream: any context that can be read and written; borrowed, it must live longer than ctx.
- * options: borrowed for the call; NULL for what they start as.
+/* upstream: any readable and writable context; borrowed, it must live longer than ctx.
+ * options: borrowed for the call; NULL: the defaults.
  * Errors: umemValueError for NULL, a wrong size, a guard out of range or more than
- * UMEM_DEBUG_FRAMES frames; umemMemoryError; umemNotSupportedError for an upstream that cannot be
- * read or written, and for frames where the C library has no backtrace; the status of an upstream
- * that is not constructed. */
+ * UMEM_DEBUG_FRAMES frames; umemMemoryError; umemNotSupportedError for an upstream that is not readable or
+ * not writable, and for frames if the C library has no backtrace; the status of an upstream that is not
+ * constructed. */
 UMEM_EXTERN umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream,
                                           umemDebugOptions const *options);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
                                            umemDebugOptions const *options);
 
-/* Looks at all guards and at all freed blocks that are kept; they stay. On an ordered context queued work is
- * done first.
+/* Checks all guards, and all freed blocks that ctx keeps; it goes on keeping them. On an ordered context it waits for
+ * queued work first.
  * Errors: umemIndexError for each wrong write that was not reported yet; the failures of upstream's copies;
- * umemTypeError, here and below, when ctx is no umemDebug. */
+ * umemTypeError, here and below, if ctx is not a umemDebug. */
 UMEM_EXTERN umemStatusType umemDebug_check(umemDebug *ctx);
 
 /* What a finding is about. */
@@ -102,30 +101,30 @@ typedef enum umemDebugKind {
   umemDebugBadAccess,      /* a set or copy would touch a guard or a freed block */
   umemDebugDoubleFree,     /* the block is free already */
   umemDebugInnerFree,      /* the address is inside a block or its guards */
-  umemDebugUnknownFree,    /* the address is in no block */
+  umemDebugUnknownFree,    /* no block contains the address */
   umemDebugWrongFunction,  /* umem_free of an aligned block, or the other way round */
   umemDebugWrongSize       /* the old size of a resize is not that of the block */
 } umemDebugKind;
 
-/* A finding: one wrong write or call. What is not known is zero. (umemFault injects failures; this does
- * not.) */
+/* A finding: one wrong write or call. Unknown members are zero. In spite of the name, it has nothing to do with
+ * umemFault, which injects failures. */
 typedef struct umemDebugFault {
   size_t size; /* sizeof(umemDebugFault) as the caller was compiled; set it before */
-  void *ctx;   /* the umemDebug that has found it */
+  void *ctx;   /* the umemDebug that reports it */
   umemDebugKind kind;
   uintptr_t adr;             /* where the block begins; the given address of an unknown one */
-  size_t nbytes;             /* of the block, as many as were asked for */
+  size_t nbytes;             /* of the block, as requested */
   uint64_t number;           /* counts the allocations of ctx, from 1 */
   int64_t offset;            /* of the first wrong byte, or of the address, from adr on */
   size_t wrong;              /* how many bytes were overwritten; the wrong size of a resize */
-  unsigned char found;       /* the first of them, */
-  unsigned char expected;    /* and what had been there */
-  bool aligned;              /* the block is of umem_aligned_alloc */
-  bool freed;                /* it was free when this was found */
-  unsigned allocated_frames; /* how many of the following there are */
-  unsigned freed_frames;     /* the same of the free */
-  /* return addresses, as of backtrace(3), from what called umem outwards; where that called a pool
-   * above ctx, the first ones may be in umem itself */
+  unsigned char found;       /* the first wrong byte */
+  unsigned char expected;    /* the byte that should be there */
+  bool aligned;              /* the block was allocated by umem_aligned_alloc */
+  bool freed;                /* the block was free when ctx found this */
+  unsigned allocated_frames; /* used elements of allocated_at */
+  unsigned freed_frames;     /* used elements of freed_at */
+  /* return addresses, as of backtrace(3), from the caller of umem outwards. If there is a pool above ctx,
+   * the first ones may be in umem itself */
   void *allocated_at[UMEM_DEBUG_FRAMES];
   void *freed_at[UMEM_DEBUG_FRAMES];
 } umemDebugFault;
@@ -139,12 +138,12 @@ typedef struct umemDebugFault {
     }                                                                                              \
   }
 
-/* Whether ctx has reported a finding since it was constructed. The first one is written to *fault, at most
- * fault->size bytes, if fault is not NULL. False with a status for a size that is too small (umemValueError),
- * and for a context that is not constructed or no umemDebug. */
+/* Returns whether ctx has reported a finding since it was constructed. If so, and if fault is not NULL, writes the
+ * first finding to *fault, at most fault->size bytes. Returns false, and records a status, for a size that is too
+ * small (umemValueError), and for a context that is not constructed or not a umemDebug. */
 UMEM_EXTERN bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault);
 
-/* Figures of a umemDebug. Bytes are those that were asked for, but of kept_bytes. */
+/* Figures of a umemDebug. Sizes are in bytes, as requested; kept_bytes includes the guards. */
 typedef struct umemDebugFigures {
   size_t size;        /* sizeof(umemDebugFigures) as the caller was compiled; set it before */
   uint64_t faults;    /* findings reported so far */

@@ -4,15 +4,15 @@
 
 #include <umem/base.h>
 
-/* Passes every call on to another context, upstream, but lets chosen calls fail: these record the chosen
- * status and do not reach upstream. (umem_synchronize does reach it, and fails afterwards: then nothing is
- * in use any more.) Whether a call fails depends only on how many calls came before it, so that a run can be
- * repeated.
+/* A umemFault passes every call on to another context, upstream, but makes chosen calls fail. A failing call records
+ * the chosen status and does not reach upstream. Only umem_synchronize first waits for upstream, and then fails, so
+ * that no queued work uses memory that the program frees. Whether a call fails depends only on the number of calls
+ * before it, so the same calls give the same failures.
  *
- * A call is one that the program makes of ctx. A copy counts on either side, and once where both sides are
- * ctx. What umem does inside one call (staging, clearing) does not count again.
+ * ctx counts the calls that the program makes on it. A copy counts on both sides, but only once if both sides are
+ * ctx. Work that umem does inside one call (staging, clearing) does not count again.
  *
- * Threads: as many as upstream allows; they share one count, in the order in which their calls come. */
+ * Threads: as many as upstream allows; they share one count, in the order of their calls. */
 typedef struct umemFault {
   umemVirtual super;
   void *impl; /* owned */
@@ -25,7 +25,7 @@ typedef enum umemFaultCalls {
   umemFaultCalloc = 1 << 1,
   umemFaultAligned = 1 << 2, /* umem_aligned_alloc */
   umemFaultRealloc = 1 << 3,
-  umemFaultFree = 1 << 4, /* also aligned; the block stays live */
+  umemFaultFree = 1 << 4, /* also umem_aligned_free; the block stays live */
   umemFaultSet = 1 << 5,
   umemFaultCopyTo = 1 << 6,   /* copies out of the context */
   umemFaultCopyFrom = 1 << 7, /* copies into it */
@@ -42,40 +42,40 @@ typedef enum umemFaultCalls {
 typedef struct umemFaultPlan {
   size_t size;           /* sizeof(umemFaultPlan) as the caller was compiled */
   unsigned calls;        /* umemFaultCalls: only these fail, and only these are counted for nth */
-  umemStatusType status; /* what they fail as; not umemOK */
+  umemStatusType status; /* the status of the failures; not umemOK */
   uint64_t nth;          /* number of the first call that fails, from 1; 0: none */
-  uint64_t times;        /* how many in a row fail from there on */
-  double share;          /* also, this share of the calls fails at random: 0 (none) to 1 (all) */
-  uint64_t seed;         /* of the random share: the same seed, the same calls */
+  uint64_t times;        /* how many successive calls fail, beginning with nth */
+  double share;  /* in addition, this share of the calls fails at random: 0 (none) to 1 (all) */
+  uint64_t seed; /* of the random numbers: the same seed makes the same calls fail */
 } umemFaultPlan;
 
-/* What a umemFaultPlan starts as: nothing fails. Set nth, or share. */
+/* The default: no call fails. Set nth, or share. */
 #define UMEM_FAULT_PLAN_INIT                                                                       \
   { sizeof(umemFaultPlan), umemFaultAllocations, umemMemoryError, 0, 1, 0, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL
- * for what it starts as.
+/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL: no
+ * call fails.
  * Errors: umemValueError for NULL, or a plan with a wrong size, no calls or unknown ones, umemOK as
  * status, or a share that is not from 0 to 1; umemMemoryError; the status of an upstream that is
  * not constructed. */
 UMEM_EXTERN umemStatusType umemFault_ctor(umemFault *ctx, void *upstream,
                                           umemFaultPlan const *plan);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
                                            umemFaultPlan const *plan);
 
-/* Starts another plan (NULL: nothing fails) with all counts at 0.
+/* Starts another plan (NULL: no call fails) with all counts at 0.
  * Errors: as the constructor; then nothing changes. umemTypeError, here and below, for a context of
  * another kind. */
 UMEM_EXTERN umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan);
 
-/* Returns how many calls of these kinds came since the plan began, with those that failed. A copy within
- * ctx counts for both kinds. */
+/* Returns the number of calls of these kinds since the plan began, including failed ones. A copy within ctx counts
+ * for both kinds of copies. */
 UMEM_EXTERN uint64_t umemFault_count(umemFault *ctx, unsigned calls);
 
-/* Returns how many calls were made to fail since the plan began. */
+/* Returns how many failures ctx has injected since the plan began. */
 UMEM_EXTERN uint64_t umemFault_failures(umemFault *ctx);
 
 #endif

@@ -4,21 +4,20 @@
  *     umemFixed_ctor(&nodes, &cuda, 800, NULL);
  *     uintptr_t adr = umem_alloc(&nodes, 800);    // or any smaller size: always a whole block
  *
- * An adaptor. It takes chunks of many blocks from its upstream, and keeps what is freed for the next request.
- * Chunks go back to the upstream by umem_trim, and when ctx ends. Addresses, copies and sets are the
- * upstream's own.
+ * An adaptor. It allocates chunks of many blocks from its upstream, and keeps freed blocks for later requests.
+ * umem_trim and umem_dtor give chunks back to the upstream. Addresses, copies and sets are those of the upstream.
  *
- *   sizes      A request for more than a block is umemMemoryError, and does not reach the upstream.
+ *   sizes      A request for more than a block fails with umemMemoryError, and does not reach the upstream.
  *              umem_realloc never moves a block.
- *   alignment  The natural alignment is that of the options; the size of a block is rounded up to a
- *              multiple of it. umem_aligned_alloc takes larger ones: up to 64 KiB those that the size of a
- *              block is a multiple of, and any alignment with size + alignment - 1 bytes within a block.
- *   records    are kept in RAM, beside the memory and never in it: 4 bytes for a block. A free of an
- *              address that is not a live block is umemValueError, and changes nothing.
- *   threads    As concurrent as the upstream. Any thread may free a block. Allocation and free take no lock
- *              unless they need a chunk. While one thread asks the upstream for a chunk, other threads that
- *              need one wait for it. Functions that the upstream calls meanwhile, as umemRetry does, may
- *              use ctx, but must not wait for a thread that needs a chunk.
+ *   alignment  The natural alignment is that of the options; the size of a block is rounded up to a multiple of
+ *              it. umem_aligned_alloc accepts a larger alignment in two cases: it is at most 64 KiB and the size of
+ *              a block is a multiple of it, or size + alignment - 1 bytes fit into a block.
+ *   records    are in RAM, outside of the chunks: 4 bytes for each block. A free of an address that is not a live
+ *              block fails with umemValueError and changes nothing.
+ *   threads    ctx is concurrent if the upstream is. Any thread may free a block. Allocation and free take no lock,
+ *              unless they need a chunk. While one thread allocates a chunk from the upstream, other threads that
+ *              need a chunk wait for it. Functions that the upstream calls in this time, as umemRetry does, may use
+ *              ctx, but must not wait for a thread that needs a chunk.
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue.
  *   fork       A child may use ctx as far as it may use the upstream. A block that another thread of the
  *              parent was allocating or freeing at that moment stays unused in the child.
@@ -39,10 +38,10 @@ typedef struct umemFixed {
 typedef struct umemFixedOptions {
   size_t size;      /* sizeof(umemFixedOptions) as the caller was compiled */
   size_t alignment; /* of every block, a power of two. Default: that of the upstream */
-  size_t initial;   /* allocated by the constructor, as one chunk. Default: nothing before the first
-                       allocation */
-  size_t growth; /* size of each chunk, about; at least a block. Default: 1 MiB. If the upstream has
-                       no such chunk, it is asked for a smaller one */
+  size_t initial;   /* the constructor allocates so many bytes, as one chunk. Default: none */
+  size_t
+      growth; /* approximate size of each chunk; a chunk holds at least a block. Default: 1 MiB. If the
+                       upstream cannot allocate such a chunk, umem tries smaller ones */
   size_t maximum; /* the most that ctx ever holds. Default: no bound */
 } umemFixedOptions;
 
@@ -59,13 +58,13 @@ typedef struct umemFixedOptions {
 UMEM_EXTERN umemStatusType umemFixed_ctor(umemFixed *ctx, void *upstream, size_t block_size,
                                           umemFixedOptions const *options);
 
-/* The same, but ctx owns upstream, and destroys it by umem_dtor when it ends; the struct stays the
- * caller's. After a failure the caller still owns upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemFixed_adopt(umemFixed *ctx, void *upstream, size_t block_size,
                                            umemFixedOptions const *options);
 
-/* Figures of umemFixed_stats. While other threads use the context, each figure is about right, but not all
- * are of the same moment. */
+/* Figures of umemFixed_stats. While other threads use the context, the figures are approximate, and not all are of the
+ * same moment. */
 typedef struct umemFixedStats {
   size_t size;            /* sizeof(umemFixedStats) as the caller was compiled; set it before the
                              call */
@@ -77,12 +76,12 @@ typedef struct umemFixedStats {
   uint64_t chunks;        /* held now */
 } umemFixedStats;
 
-/* An empty one, whose size is set. */
+/* All zero, except the size. */
 #define UMEM_FIXED_STATS_INIT                                                                      \
   { sizeof(umemFixedStats), 0, 0, 0, 0, 0, 0 }
 
-/* Fills *stats; reads the record of each block, and writes at most stats->size bytes. Errors: umemTypeError
- * when ctx is not a umemFixed; umemValueError when stats is NULL or its size is too small. */
+/* Fills in *stats: writes at most stats->size bytes. Reads the record of each block, so it takes time for many blocks.
+ * Errors: umemTypeError if ctx is not a umemFixed; umemValueError if stats is NULL or its size is too small. */
 UMEM_EXTERN umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats);
 
 #endif

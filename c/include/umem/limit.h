@@ -1,18 +1,18 @@
-/* umem/limit.h - a context that gives out no more than so many bytes of another. */
+/* umem/limit.h - a context that limits how many bytes of another context are live at the same time. */
 #ifndef UMEM_LIMIT_H
 #define UMEM_LIMIT_H
 
 #include <umem/base.h>
 
-/* Passes every call on to another context, upstream, but keeps at most maximum bytes live. A request
- * beyond that fails with umemMemoryError and never reaches upstream.
+/* A umemLimit passes every call on to another context, upstream. At most maximum bytes are live at the same time. A
+ * request beyond the limit fails with umemMemoryError and does not reach upstream.
  *
- * A block counts with the bytes that were asked for, without what alignment and upstream add. A block that
- * is resized counts with its new size, also while the old one exists. Blocks of upstream that were not
- * allocated through ctx do not count. A request counts from its beginning: when several threads together
- * ask for more than is left, some of them fail, even if upstream then refuses another one.
+ * A block counts with the requested bytes, without padding for alignment or bytes that upstream adds. A resized block
+ * counts with its new size, also while the old block still exists. Blocks that were allocated directly from upstream
+ * do not count. A request counts from its beginning: if several threads together request more than is left, some
+ * requests fail, even if upstream refuses another one of them later.
  *
- * umem_get_info returns the lesser of upstream's figures and what the limit leaves.
+ * umem_get_info returns how many bytes are left, or the figure of upstream if this is less.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemLimit {
@@ -27,12 +27,12 @@ typedef struct umemLimit {
  * constructed. */
 UMEM_EXTERN umemStatusType umemLimit_ctor(umemLimit *ctx, void *upstream, size_t maximum);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemLimit_adopt(umemLimit *ctx, void *upstream, size_t maximum);
 
-/* The bytes that are live now. 0 with a status for a context that is not
- * constructed, or of another kind: umemTypeError. */
+/* Returns how many bytes are live now. Returns 0, and records a status, for a context that is not constructed or is
+ * not a umemLimit (umemTypeError). */
 UMEM_EXTERN size_t umemLimit_used(umemLimit *ctx);
 
 #endif

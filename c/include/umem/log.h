@@ -4,20 +4,21 @@
 
 #include <umem/base.h>
 
-/* Passes every call on to another context, upstream, and writes a record of each allocation, free, resize,
- * set and copy to a file: which thread, when, where, how many bytes, which context, the other side of a copy,
- * and whether it failed. The program umem-trace converts the file to what viewers open, or repeats the calls.
+/* A umemLog passes every call on to another context, upstream, and writes a record of each allocation, free, resize,
+ * set and copy to a file. A record contains the thread, the time, the address, the size, the context, the other side
+ * of a copy, and the status of a failure. The program umem-trace summarises the file, converts it for viewers, or
+ * repeats the calls.
  *
  * - The file is a ring in mapped memory. Records survive when the program is killed, but not when the machine
  *   loses power. The file never grows: new records overwrite the oldest.
  * - All umemLogs of a process whose options name the same file write to it together; a copy between two of
  *   them is one record with both. The first umemLog begins the file anew; the last one that ends completes
  *   it.
- * - A free is recorded before upstream gets it, and an allocation after upstream has served it: in the order
- *   of the records an address never has two blocks. Sets and copies are recorded when they begin, and their
- *   durations afterwards; on an ordered context that is the time to put them into the queue.
- * - No lock is taken. A record takes less than 40 ns; reading the clock is half of that. A set or copy reads
- *   the clock twice.
+ * - umem writes the record of a free before it calls upstream, and the record of an allocation after that call. So in
+ *   the order of the records an address never belongs to two blocks. It writes the record of a set or copy at the
+ *   beginning, and the duration afterwards; on an ordered context this is the time for queuing the work.
+ * - umem takes no lock for a record. A record takes less than 40 ns; reading the clock is half of that. A set or copy
+ *   reads the clock twice.
  * - A child of fork writes nothing: there the context only passes calls on. It may construct a umemLog of its
  *   own, on another file.
  *
@@ -28,7 +29,7 @@ typedef struct umemLog {
   uintptr_t reserved[7];
 } umemLog;
 
-/* What umemLog_ctor takes. */
+/* Options of the constructors. */
 typedef struct umemLogOptions {
   size_t size;          /* sizeof(umemLogOptions) as the caller was compiled */
   char const *filename; /* must be given; borrowed for the call */
@@ -38,14 +39,15 @@ typedef struct umemLogOptions {
 /* The default of max_bytes: 2^18 records of 64 bytes. */
 #define UMEM_LOG_BYTES (((uint64_t)16 << 20) + 36864)
 
-/* What umemLogOptions start as. */
+/* The defaults, without a file name. */
 #define UMEM_LOG_OPTIONS_INIT                                                                      \
   { sizeof(umemLogOptions), NULL, 0 }
 
 /* upstream: any context; borrowed, it must live longer than ctx. The number of records
  * is the largest power of two that fits into max_bytes; the constructor reserves the space on disk. It
- * ignores max_bytes when another umemLog has opened the file already. The first constructor takes some
- * milliseconds for 16 MiB, so that no record waits for a page later; a fork in another thread waits that long.
+ * ignores max_bytes if another umemLog has opened the file already. The first constructor takes some
+ * milliseconds for 16 MiB, because it touches all pages, so that later records need not wait for a page. A fork in
+ * another thread waits for this constructor.
  *
  * A new log replaces an old one in the same file, which keeps its owner and permissions. A log in a new file
  * gets its name when it is complete. A constructor that fails leaves the old log as it was, and no new file.
@@ -55,20 +57,20 @@ typedef struct umemLogOptions {
  * does not exist (umemIOError), and does not create that file.
  *
  * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or an existing
- * file that is neither empty nor a log; umemIOError, with the system's words, for a file that cannot be
+ * file that is neither empty nor a log; umemIOError, with the system's text, for a file that cannot be
  * opened or created, is not a regular one or is a log that another process is writing; umemMemoryError for
  * a full disk, the limit of file size (RLIMIT_FSIZE), or the 256th context of one file; the status of
  * an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemLog_ctor(umemLog *ctx, void *upstream,
                                         umemLogOptions const *options);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemLog_adopt(umemLog *ctx, void *upstream,
                                          umemLogOptions const *options);
 
-/* The number that ctx has in the records of its file, from 1. 0, and a status, for a context that
- * is not constructed, or of another kind: umemTypeError. */
+/* Returns the number of ctx in the records of its file, from 1. Returns 0, and records a status, for a context that
+ * is not constructed or is not a umemLog (umemTypeError). */
 UMEM_EXTERN unsigned umemLog_number(umemLog *ctx);
 
 #endif

@@ -1,4 +1,4 @@
-/* umem/mmap.h - arrays in a file, addressed by pointers. */
+/* umem/mmap.h - arrays in a file that is mapped into memory. */
 #ifndef UMEM_MMAP_H
 #define UMEM_MMAP_H
 
@@ -6,22 +6,20 @@
 
 struct umemFileOptions; /* umem/file.h */
 
-/* A file as umemFile has it (all that umem/file.h says of modes, placement, reservation, locks and
- * existing bytes holds), mapped into memory: addresses are pointers, so that a program can use a file
- * as an array, and share it with other processes that map it. A block has the same offset as it
- * would have in a umemFile. Concurrent, not ordered.
+/* A file that is mapped into memory: addresses are pointers. So a program can use a file as an array, and share it
+ * with other processes that map it. Modes, offsets of blocks, disk space, locks and existing bytes are as in
+ * umem/file.h. Concurrent, not ordered.
  *
- * - Blocks never move while the context lives: address space for growth is reserved at the start.
- *   umem_alloc beyond it is umemMemoryError.
- * - The largest alignment is 1 GiB, or 64 KiB where less than 1 GiB of address space can be mapped. A
- *   larger one is umemMemoryError, also if the address of the mapping would happen to be a multiple.
- * - With mode "r" the memory is read-only for the CPU too.
- * - Only the program's own use of a pointer can be hit by SIGBUS (umemFaultable): when another process cuts
- *   the file, or when the disk is full and no space was reserved (umemReserveNone, and what umem/file.h says of
- *   copying on write). umem's own sets and contiguous copies go through the file descriptor, and strided copies
- *   handle the signal.
- * - Two mappings of one file are two devices: their addresses differ.
- * - umem_dtor unmaps: all addresses end with the context. */
+ * - Blocks never move while the context lives, because the constructor reserves address space for growth. umem_alloc
+ *   beyond this space fails with umemMemoryError.
+ * - The largest alignment is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped. A request for a
+ *   larger one fails with umemMemoryError.
+ * - With mode "r" the CPU can only read the memory.
+ * - An access of the program through a pointer raises SIGBUS (umemFaultable) if another process has made the file
+ *   shorter, or if the disk is full and no space was reserved (umemReserveNone, or copy on write: see umem/file.h).
+ *   umem's own sets and contiguous copies use the file descriptor, and its strided copies handle the signal.
+ * - Two mappings of one file are different memory for umem_is_same_device, because their addresses differ.
+ * - umem_dtor unmaps the file: afterwards no address of the context is valid. */
 typedef struct umemMMap {
   umemVirtual super;
   void *impl; /* owned */
@@ -42,12 +40,12 @@ UMEM_EXTERN umemStatusType umemMMap_adopt(umemMMap *ctx, int fd);
 UMEM_EXTERN umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd,
                                                struct umemFileOptions const *options);
 
-/* The offset in the file of the byte at adr, as umemFile would address it; UINTPTR_MAX, and a status
- * on ctx, for an address outside of the mapping; umemTypeError for another kind of context. */
+/* Returns the offset in the file of the byte at adr, which is its address in a umemFile. Returns UINTPTR_MAX, and
+ * records a status, for an address outside of the mapping, and for another kind of context (umemTypeError). */
 UMEM_EXTERN uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr);
 
-/* The pointer to the byte at offset in the file; 0, and umemIndexError, past its end;
- * umemTypeError for another kind of context. */
+/* Returns the pointer to the byte at offset in the file. Returns 0, and records a status, past the end of the file
+ * (umemIndexError), and for another kind of context (umemTypeError). */
 UMEM_EXTERN uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset);
 
 #endif

@@ -1,37 +1,36 @@
-/* umem/pool.h - many blocks out of a few chunks: a pool over any context.
+/* umem/pool.h - a pool, which makes many blocks of a few chunks of any other context.
  *
  *     umemPool pool;
  *     umemPool_ctor(&pool, &cuda, NULL);
  *     uintptr_t adr = umem_alloc(&pool, 800);    // no call of the GPU's driver
  *
- * A pool is an adaptor. It takes large chunks from its upstream, and allocates blocks inside them. It keeps
- * what is freed for later requests. Chunks go back to the upstream by umem_trim, when the upstream is out of
- * memory, and when the pool ends. Addresses, copies and sets are the upstream's own.
+ * A pool is an adaptor. It allocates large chunks from its upstream, and blocks inside of these chunks. It keeps freed
+ * blocks for later requests. The pool gives chunks back to the upstream in umem_trim, when the upstream is out of
+ * memory, and when the pool ends. Addresses, copies and sets are those of the upstream.
  *
  *   sizes      A block of up to 64 KiB has the size of one of 44 classes, four for each power of two, and
  *              comes from a span, which holds blocks of one class. A larger block is a number of units of 4
  *              KiB.
- *   threads    As concurrent as the upstream. Any thread may free a block. Each thread has a cache of freed
- *              blocks of up to 64 KiB: at most 64 of a class, and at most 64 KiB or four blocks, whichever is
- *              more. So threads seldom need the pool's lock. A cache is emptied when its thread ends, and not
- *              before: what the caches of other threads have counts for the maximum, and neither umem_trim
- *              nor an allocation that is out of memory takes it from them.
- *   waiting    A thread that finds no memory waits while another thread asks the upstream for a chunk. The
- *              functions that the upstream calls meanwhile (that of a umemRetry, for example) may use the
- *              pool, but must not wait for another thread that allocates from it.
+ *   threads    The pool is concurrent if the upstream is. Any thread may free a block. Each thread has a cache of
+ *              freed blocks of up to 64 KiB: at most 64 of a class, and at most 64 KiB or four blocks, whichever is
+ *              more. So threads seldom need the pool's lock. A cache is emptied when its thread ends, and not before.
+ *              Its blocks count for the maximum; other threads cannot use them, not even if an allocation finds no
+ *              other memory, and umem_trim does not free them.
+ *   waiting    If a thread finds no memory while another thread allocates a chunk from the upstream, it waits for
+ *              this chunk. The functions that the upstream calls in this time (that of a umemRetry, for example) may
+ *              use the pool, but must not wait for another thread that allocates from it.
  *   alignment  The natural alignment is that of the upstream, but at least 16 bytes. umem_aligned_alloc
- *              takes any power of two. More than 64 KiB costs a chunk of its own, which goes back when the
- *              block is freed.
- *   records    The pool keeps its records in RAM, beside the memory and never in it. umem_free,
- *              umem_realloc and umem_aligned_origin of an address that is not a live block of the pool are
- *              umemValueError, and change nothing. The pool does not notice a write outside of a block but
- *              inside of a chunk.
+ *              accepts any power of two. A block with an alignment above 64 KiB has a chunk of its own, which the
+ *              pool gives back when the block is freed.
+ *   records    The pool keeps its records in RAM, outside of the chunks. umem_free, umem_realloc and
+ *              umem_aligned_origin of an address that is not a live block of the pool fail with umemValueError and
+ *              change nothing. The pool does not notice a write outside of a block but inside of a chunk.
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
- *   upstream   The pool takes chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
- *              chunk of at least 64 KiB; if the upstream uses umemVirtual's own umem_aligned_alloc, that
- *              takes 128 KiB of it. A request that fails has asked the upstream at most four times, for
- *              different sizes or after chunks were given back.
+ *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
+ *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
+ *              KiB of it. Before a request fails, the pool calls the upstream at most four times: for different
+ *              sizes, or after it has given chunks back.
  *   fork       A child may use the pool as far as it may use the upstream. Blocks in the caches of the
  *              parent's other threads stay unused in the child.
  */
@@ -50,9 +49,10 @@ typedef struct umemPool {
 /* Options of the constructors, in bytes. 0 is the default. */
 typedef struct umemPoolOptions {
   size_t size;    /* sizeof(umemPoolOptions) as the caller was compiled */
-  size_t initial; /* allocated by the constructor. Default: nothing before the first allocation */
-  size_t growth;  /* least size of each further chunk. Default: what the pool holds already, but at
-                     least 1 MiB and at most 64 MiB */
+  size_t initial; /* the constructor allocates so many bytes. Default: none */
+  size_t
+      growth; /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
+                     and at most 64 MiB */
   size_t maximum; /* the most that the pool ever holds. Default: no bound */
 } umemPoolOptions;
 
@@ -68,13 +68,13 @@ typedef struct umemPoolOptions {
 UMEM_EXTERN umemStatusType umemPool_ctor(umemPool *ctx, void *upstream,
                                          umemPoolOptions const *options);
 
-/* The same, but ctx owns upstream, and destroys it when it ends. After a failure the caller still owns
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. After a failure the caller still owns
  * upstream. */
 UMEM_EXTERN umemStatusType umemPool_adopt(umemPool *ctx, void *upstream,
                                           umemPoolOptions const *options);
 
 /* Figures of umemPool_stats. A block counts with the size of its class. While other threads use the pool,
- * each figure is about right, but not all are of the same moment. */
+ * the figures are approximate, and not all are of the same moment. */
 typedef struct umemPoolStats {
   size_t size;        /* sizeof(umemPoolStats) as the caller was compiled; set it before the call */
   uint64_t used;      /* bytes of live blocks */
@@ -91,14 +91,13 @@ typedef struct umemPoolStats {
   uint64_t chunks;      /* held now */
 } umemPoolStats;
 
-/* An empty one, whose size is set. */
+/* All zero, except the size. */
 #define UMEM_POOL_STATS_INIT                                                                       \
   { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Fills *stats; writes at most stats->size bytes. To find largest_free it joins large blocks that are free
- * with their neighbours, so that the next large blocks cost more: do not call it for every frame.
- * umem_get_info does not do that. Errors: umemTypeError when ctx is not a pool; umemValueError when stats
- * is NULL or its size is too small. */
+/* Fills in *stats: writes at most stats->size bytes. To find largest_free, it joins free large blocks with their
+ * neighbours, so the next allocations of large blocks take longer: do not call it often. umem_get_info does not do
+ * this. Errors: umemTypeError if ctx is not a pool; umemValueError if stats is NULL or its size is too small. */
 UMEM_EXTERN umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats);
 
 #endif

@@ -6,37 +6,36 @@
  *     umemPoolOn view[8];           umemPoolOn_ctor(&view[i], &pool, &queue[i]);
  *     uintptr_t adr = umem_alloc(&view[3], n);     // to be used by the work of stream 3
  *     ...                                          // kernels on stream 3
- *     umem_free(&view[3], adr);                    // at once: nobody waits for the kernels
+ *     umem_free(&view[3], adr);                    // the kernels may still run: the call does not wait
  *
- * A view is a context. Its blocks are the pool's; its copies and sets are those of its queue, which is its
- * upstream (umem_get_upstream). A view takes no memory from the pool's upstream when it is constructed.
- * Allocation and free do not call the queue, except as described under sharing.
+ * A view is a context. Its blocks are those of the pool. Its copies and sets are those of its queue, which is its
+ * upstream (umem_get_upstream). The constructor of a view takes no memory from the pool's upstream. Allocation and
+ * free do not call the queue, except as described under sharing.
  *
- *   order      A block that is freed through a view may still be used by work that its queue had before the
- *              free. What the view allocates again is used by later work of the same queue.
- *   live       A live block belongs to the pool. Any view of the pool, and the pool itself, may free it.
- *              The free is then in the order of that view: other queues must have completed their work with
- *              the block, or umem_wait must have ordered it before.
- *              If there is no RAM to record that a block of more than 64 KiB moves to another view,
- *              umem_free is umemMemoryError, and the block stays live.
- *   sharing    The free memory of each view is kept apart. A view that has none that suits takes some from
- *              another view, or from what was freed through the pool, before the pool takes another chunk.
- *              For that the queue of the view waits (umem_wait) for the work that the other queue has at
- *              that moment. Before an allocation fails, the view takes what all others have free.
- *   the pool   itself is in the order of its upstream. If that is not ordered (Cuda), only work on the legacy
- *              default stream may still use a block when it is freed through the pool: a view that takes the
- *              block waits for this work. The pool waits for the queue of a view that it takes memory from.
- *   captures   While a CUDA stream is captured into a graph, its view allocates from what it has free
- *              itself, and from new chunks if the upstream is not ordered; otherwise it fails with
- *              umemNotSupportedError. Nobody takes memory from it. A block that the graph uses must live as
+ *   order      Work that was queued before a free through the view may still use the block. Later work of the same
+ *              queue may use the memory again.
+ *   live       A live block belongs to the pool. Any view of the pool, and the pool itself, may free it. The free is
+ *              then in the order of this view. If other queues have used the block, wait for their work before the
+ *              free, or make the queue of this view wait with umem_wait.
+ *              If there is no RAM to record that a block of more than 64 KiB moves to another view, umem_free fails
+ *              with umemMemoryError, and the block stays live.
+ *   sharing    Each view has its own free memory. If this does not suffice, the view takes memory from another view,
+ *              or memory that was freed through the pool, before the pool allocates another chunk. The queue of the
+ *              view then waits (umem_wait) for the work that the other queue has at that moment. Before an
+ *              allocation fails, the view takes the free memory of all other views.
+ *   the pool   The pool itself is in the order of its upstream. If the upstream is not ordered (Cuda), only work on
+ *              the legacy default stream may still use a block when you free it through the pool; a view that takes
+ *              the block waits for this work. When the pool takes memory from a view, it waits for its queue.
+ *   captures   While a CUDA stream is captured into a graph, its view allocates from its own free memory, and from
+ *              new chunks if the pool's upstream is not ordered; otherwise the allocation fails with
+ *              umemNotSupportedError. No other view takes memory from it. A block that the graph uses must live as
  *              long as the graph. Begin and end the capture while no other thread allocates from the pool
  *              or its views, or trims or ends one of them: such a call may ask CUDA for the state of the
- *              stream, and CUDA's driver is not safe when another thread begins or ends the capture at that
- *              moment.
- *   threads    As concurrent as the pool and the queue both are. Views over a context that is not
+ *              stream, and CUDA's driver can crash if another thread begins or ends the capture at that moment.
+ *   threads    A view is concurrent if the pool and the queue are. Views over a context that is not
  *              concurrent must not be used at the same time as their pool.
- *   trim       of a view moves its free memory to the pool's own order. Trim of the pool gives back what is
- *              free in all views.
+ *   trim       umem_trim of a view moves its free memory to the pool's own free list. umem_trim of the pool gives
+ *              back the free memory of all views.
  */
 #ifndef UMEM_POOL_ON_H
 #define UMEM_POOL_ON_H
@@ -52,15 +51,15 @@ typedef struct umemPoolOn {
   uintptr_t reserved[7];
 } umemPoolOn;
 
-/* Constructs ctx, a view of pool in the order of ordered: a context in the same memory as the pool, usually
- * one that queues its work, such as a umemCudaAsync; it may be the upstream of the pool. ctx borrows both,
- * and they must outlive it. When ctx ends, its free memory goes to the pool, whose upstream waits for the
- * queue; if the upstream is not ordered, umem_dtor waits. Live blocks stay. If the pool ends earlier, its
- * blocks end with it, and calls of ctx are umemValueError.
- * Errors: umemTypeError when pool is not a umemPool; umemValueError when either is NULL or not constructed,
- * or ordered is in other memory; umemMemoryError.
- * When ctx ends: umemNotSupportedError when the queue is being captured. Its free memory then stays unused
- * until the pool ends. */
+/* Constructs ctx, a view of pool in the order of the context ordered. This uses the same memory as the pool, and
+ * usually queues its work, such as a umemCudaAsync; it may be the upstream of the pool. ctx borrows both, and they
+ * must outlive it. When ctx ends, its free memory goes to the pool, whose upstream waits for the queue; if the
+ * upstream is not ordered, umem_dtor waits. Live blocks stay live. If the pool ends earlier, its blocks end with it,
+ * and calls on ctx fail with umemValueError.
+ * Errors: umemTypeError if pool is not a umemPool; umemValueError if either is NULL or not constructed,
+ * or if ordered is in other memory; umemMemoryError.
+ * umem_dtor(ctx) records umemNotSupportedError if the queue is being captured. The free memory of ctx then stays
+ * unused until the pool ends. */
 UMEM_EXTERN umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, struct umemPool *pool, void *ordered);
 
 #endif

@@ -1,26 +1,25 @@
-/* umem/retry.h - a context that calls the program when it is out of memory, and tries again. */
+/* umem/retry.h - a context that calls a function of the program when it is out of memory, and tries again. */
 #ifndef UMEM_RETRY_H
 #define UMEM_RETRY_H
 
 #include <umem/base.h>
 
-/* umem calls it when upstream has failed with umemMemoryError to allocate nbytes at a multiple of
- * alignment. attempt counts these calls for one request, from 1. The callback makes memory free: it frees
- * blocks of its own, trims a pool, waits for another thread. It returns true to try again, and false to give
- * up.
+/* umem calls this function when upstream could not allocate nbytes at a multiple of alignment (umemMemoryError).
+ * attempt counts the calls for one request, from 1. The function should free memory: for example blocks of its own,
+ * or by umem_trim of a pool. It returns true to try again, and false to give up.
  *
- * It runs in the thread that allocates, without a lock of umem's. It may use ctx, the umemRetry, as any
- * thread may; an allocation in it that fails calls it again. What fails in it is recorded on contexts and
- * thread as everywhere, but is no failure of the request. user is that of the constructor. No exception may
- * leave it, and pthread_cancel does not end the thread in it (see doc/concepts/callbacks.rst). */
+ * It runs in the thread that allocates, without a lock of umem. It may use ctx, the umemRetry, as any thread may; if
+ * an allocation in it fails, umem calls it again. Its own failures are recorded on contexts and the thread as usual,
+ * but they are not failures of the request. user is the argument of the constructor. No exception may leave it, and
+ * pthread_cancel does not end the thread in it (see doc/concepts/callbacks.rst). */
 typedef bool umemRetryCallback(void *user, void *ctx, size_t nbytes, size_t alignment,
                                unsigned attempt);
 
-/* Passes every call on to another context, upstream. When upstream is out of memory it calls the callback,
- * and asks upstream again as long as the callback returns true. A request that succeeds in the end leaves no
- * trace of the failures before: no status on upstream, ctx or the thread, and no call of the hook for
- * failures. When the callback gives up, the last failure is recorded; a block that was to be resized is as
- * before. Other failures than umemMemoryError are recorded at once.
+/* A umemRetry passes every call on to another context, upstream. If upstream is out of memory, it calls the callback,
+ * and repeats the request as long as the callback returns true. If the request succeeds in the end, umem records none
+ * of the failures before: not on upstream, ctx or the thread, and it does not call the failure hook. If the callback
+ * gives up, umem records the last failure, and a block that was to be resized is as before. umem records other
+ * failures than umemMemoryError at once.
  *
  * Threads: as many as upstream allows; the callback is then called by several at once. */
 typedef struct umemRetry {
@@ -35,8 +34,8 @@ typedef struct umemRetry {
 UMEM_EXTERN umemStatusType umemRetry_ctor(umemRetry *ctx, void *upstream,
                                           umemRetryCallback *callback, void *user);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemRetry_adopt(umemRetry *ctx, void *upstream,
                                            umemRetryCallback *callback, void *user);
 

@@ -1,4 +1,4 @@
-/* umem/scheme.h - how a kind of context gets a name that umem_open understands.
+/* umem/scheme.h - gives a kind of context a name that umem_open understands.
  *
  *     static umemOption const options[] = {
  *         {.name = "size", .kind = umemSizeOption, .required = true, .help = "bytes of the arena"}};
@@ -32,7 +32,7 @@ typedef enum umemOptionKind {
   umemWordOption,     /* one of words */
   umemWordsOption,    /* some of words, joined by "," */
   umemDeviceOption,   /* the number of a device, from 0 */
-  umemPathOption      /* the path of a file: a text that umem_open_with keeps to its folders */
+  umemPathOption /* the path of a file: umem_open_with checks that it is in an allowed folder */
 } umemOptionKind;
 
 /* An option, or a place, that a scheme knows. */
@@ -46,7 +46,7 @@ typedef struct umemOption {
   uintptr_t reserved[4]; /* zero */
 } umemOption;
 
-/* What a name says of one option. */
+/* The value of one option in a name. */
 typedef struct umemOptionValue {
   bool given;       /* otherwise the rest is zero */
   char const *text; /* decoded; borrowed for the call */
@@ -57,24 +57,23 @@ typedef struct umemOptionValue {
   uintptr_t reserved[4];
 } umemOptionValue;
 
-/* Constructs a context at ctx, context_size bytes that are zero, over upstream (NULL for schemes that
- * go over nothing), which is borrowed: it outlives ctx. options: the values in the order of the
- * scheme's options. Returns umemOK; or a type that it has recorded, and then has undone its work.
- * Called from any thread, by several at once. A C++ exception may leave it: umem_open then destructs the
- * context at ctx, if it is constructed, and the layers below it, and lets the exception pass (see
- * doc/concepts/callbacks.rst).
+/* Constructs a context at ctx, which is context_size zero bytes. upstream: the context below, borrowed; it outlives
+ * ctx. NULL for schemes that go over no other context. options: the values in the order of the scheme's options.
+ * Returns umemOK; or undoes its work, and returns the type of a failure that it has recorded. umem may call it from
+ * any thread, and from several at once. A C++ exception may leave it: umem_open then destructs the context at ctx, if
+ * it is constructed, and the layers below it, and passes the exception on (see doc/concepts/callbacks.rst).
  *
- * It may allocate from upstream. A file below changes only when all layers are constructed (commit): until
- * then do not access blocks of it through pointers. Copies and sets of umem are allowed, but they empty the
- * file and make it longer at once, also if a layer above refuses later. */
+ * It may allocate from upstream. A file below changes only when all layers are constructed (commit): until then do not
+ * access its blocks through pointers. Copies and sets of umem are allowed, but they empty the file and make it longer
+ * at once, even if a layer above fails later. */
 typedef umemStatusType umemSchemeConstruct(void *ctx, void *upstream, umemOptionValue const *place,
                                            umemOptionValue const *options, void *user);
 
-/* Carries out what construct has held back on ctx: changes outside of the process that could not be undone
- * if a layer above refused. umem_open calls it when all layers are constructed, outermost first. Returns
- * umemOK; or a type that it has recorded, and then must have changed nothing: umem_open fails and destructs
- * all layers. The commit of a layer further in may fail after this one: the destructor then undoes what can be
- * undone, and what cannot be belongs to complete, if it cannot fail. */
+/* Makes the changes outside of the process that construct has put off, because they could not be undone if a layer
+ * above failed. umem_open calls it when all layers are constructed, outermost first. Returns umemOK; or changes
+ * nothing, and returns the type of a failure that it has recorded. umem_open then fails and destructs all layers.
+ * The commit of a layer below may fail after this one; the destructor must then undo what can be undone. Changes that
+ * cannot be undone, and that cannot fail, belong into complete. */
 typedef umemStatusType umemSchemeCommit(void *ctx, void *user);
 
 /* The last step, which cannot fail. umem_open calls it when the commits of all layers have succeeded, outermost
@@ -91,12 +90,12 @@ typedef struct umemScheme {
   size_t size;         /* sizeof(umemScheme) as the caller was compiled */
   char const *name;    /* a small letter, then small letters, digits and "-"; at most 31 in all */
   size_t context_size; /* bytes of its struct, which begins with a umemVirtual */
-  bool decorates;      /* it goes over another context, and takes no place */
+  bool decorates;      /* it is an adaptor: it goes over another context, and takes no place */
   umemOption const *place;   /* what stands after ":"; NULL: nothing */
   umemOption const *options; /* of distinct names; may be NULL when there are none */
   size_t option_count;
   umemSchemeConstruct *construct;
-  void *user;                   /* handed to construct, commit and complete */
+  void *user;                   /* an argument of construct, commit and complete */
   char const *help;             /* what it is, for people; NULL: nothing */
   umemSchemeCommit *commit;     /* NULL: construct has done everything that may fail */
   umemSchemeComplete *complete; /* NULL: nothing is left to do */
@@ -105,18 +104,17 @@ typedef struct umemScheme {
   struct umemVtbl const *vtbl;
 } umemScheme;
 
-/* Makes scheme known to umem_open, for the rest of the process. It is borrowed, with all it points to,
- * and must stay as it is; one of fewer bytes, of a program that was compiled against an older umem, is
- * copied.
+/* Registers scheme for umem_open, for the rest of the process. umem borrows the scheme and everything to which it
+ * points; they must not change. If the struct has fewer bytes, because the program was compiled against an older umem,
+ * umem copies it.
  *
- * Errors: umemValueError for a name that is taken or malformed, and for a scheme that cannot be right;
- * umemMemoryError.
+ * Errors: umemValueError for a name that is taken or malformed, and for an invalid scheme; umemMemoryError.
  *
  * Threads: any, at any time. */
 UMEM_EXTERN umemStatusType umem_register_scheme(umemScheme const *scheme);
 
-/* The index-th scheme, those of the library first, then others in the order in which they came; NULL
- * past the last. Each index keeps its scheme. */
+/* Returns the scheme with this index: first those of the library, then registered ones in their order. NULL past the
+ * last. The index of a scheme never changes. */
 UMEM_EXTERN umemScheme const *umem_scheme(size_t index);
 
 #endif

@@ -1,12 +1,12 @@
-/* umem/stats.h - a context that counts what is allocated from another. */
+/* umem/stats.h - a context that counts the blocks and bytes that are allocated from another one. */
 #ifndef UMEM_STATS_H
 #define UMEM_STATS_H
 
 #include <umem/base.h>
 
-/* Passes every call on to another context, upstream, and counts blocks and bytes. Bytes are those that
- * were asked for, without what alignment and upstream add. Calls that fail do not count. A block counts
- * until its free has returned. Blocks of upstream that were not allocated through ctx do not count.
+/* A umemStats passes every call on to another context, upstream, and counts blocks and bytes. It counts the requested
+ * bytes, without padding for alignment or bytes that upstream adds. Calls that fail do not count. A block counts
+ * until its free has returned. Blocks that were allocated directly from upstream do not count.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemStats {
@@ -20,14 +20,14 @@ typedef struct umemStats {
 typedef struct umemStatsFigures {
   size_t size; /* sizeof(umemStatsFigures) as the caller was compiled; set it before the call */
   int64_t current_bytes; /* live now */
-  int64_t peak_bytes;    /* the most that current_bytes has been; not less than 0 */
-  int64_t total_bytes;   /* of all allocations, and of all resized blocks with their new sizes */
+  int64_t peak_bytes;    /* the largest value of current_bytes so far; not less than 0 */
+  int64_t total_bytes;   /* of all allocations, and of all resizes with their new sizes */
   int64_t current_count; /* the same three of blocks */
   int64_t peak_count;
   int64_t total_count;
 } umemStatsFigures;
 
-/* What umemStatsFigures start as. */
+/* All zero, except the size. */
 #define UMEM_STATS_FIGURES_INIT                                                                    \
   { sizeof(umemStatsFigures), 0, 0, 0, 0, 0, 0 }
 
@@ -36,13 +36,13 @@ typedef struct umemStatsFigures {
  * constructed. */
 UMEM_EXTERN umemStatusType umemStats_ctor(umemStats *ctx, void *upstream);
 
-/* The same, but ctx owns upstream and destroys it in umem_dtor (the memory of the struct stays the
- * caller's). After a failure upstream is still the caller's. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
+ * After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemStats_adopt(umemStats *ctx, void *upstream);
 
 /* Writes the figures since ctx was constructed, at most figures->size bytes of them.
- * Errors: umemValueError when figures is NULL or its size too small to be true; umemTypeError, here and
- * below, for a context of another kind. */
+ * Errors: umemValueError if figures is NULL or its size is too small; umemTypeError, here and below, if ctx is not a
+ * umemStats. */
 UMEM_EXTERN umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures);
 
 /* Begins a scope, whose figures begin at 0. Scopes nest, and belong to ctx: calls of all threads count in
@@ -50,8 +50,8 @@ UMEM_EXTERN umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figur
  * Errors: umemMemoryError. */
 UMEM_EXTERN umemStatusType umemStats_push(umemStats *ctx);
 
-/* Ends the scope that was begun last and writes its figures, as umemStats_get does; NULL: nowhere.
- * Errors: umemValueError, and no scope ends, where none is open, or as umemStats_get. */
+/* Ends the scope that was begun last. Writes its figures as umemStats_get does, unless figures is NULL.
+ * Errors: umemValueError if no scope is open; as umemStats_get. After an error no scope has ended. */
 UMEM_EXTERN umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures);
 
 /* Sets peaks to the current figures and totals to 0, in open scopes too. */

@@ -1,18 +1,18 @@
 /* umem/status.h - how failures are reported.
  *
- * umem reports a failure in three places, so that each kind of program finds it where it looks:
+ * umem reports a failure in three places:
  *
  *   the call     functions that have nothing else to return return this call's umemStatusType;
  *                allocations return umem_null(ctx);
  *   the thread   umem_thread_status() and umem_thread_message() return the calling thread's last
  *                failure, until umem_thread_clear();
- *   the context  umem_get_status(ctx) and umem_get_message(ctx) return what went wrong on ctx, in
+ *   the context  umem_get_status(ctx) and umem_get_message(ctx) return the failures on ctx, in
  *                any thread, until umem_clear_status(ctx). A program can make many calls and
- *                look once at the end.
+ *                check once at the end.
  *
- * umem attempts each operation whatever the earlier status. Recording a failure allocates nothing and
- * cannot fail. The library never aborts or exits, and prints only what the contexts of UMEM_DEFAULT find
- * when the process ends (default.h).
+ * A recorded failure does not stop later calls. Recording a failure allocates nothing and cannot fail. The library
+ * never aborts or exits. It prints nothing, except what the contexts of UMEM_DEFAULT find when the process ends
+ * (default.h).
  *
  * Threads: every function here may be called from any thread at any time.
  */
@@ -23,10 +23,10 @@
 #include <stdint.h>
 #include <umem/config.h>
 
-/* What kind of failure. The names, without "umem", are those of umem_get_status_name. */
+/* The kinds of failures. umem_get_status_name returns their names without "umem". */
 typedef enum umemStatusType {
   umemOK = 0,
-  umemMemoryError,         /* no room: RAM, disk, device or a size that cannot exist */
+  umemMemoryError,         /* out of memory: RAM, disk or device; or the size is impossible */
   umemRuntimeError,        /* a runtime (driver, thread, kernel) failed */
   umemIOError,             /* a file or a link to another node failed */
   umemValueError,          /* an argument that can never be right */
@@ -34,15 +34,15 @@ typedef enum umemStatusType {
   umemIndexError,          /* outside of a block, a file or the given bounds */
   umemNotImplementedError, /* the context lacks this operation */
   umemNotSupportedError,   /* this build, mode or machine cannot do it */
-  umemAssertError,         /* umem contradicts itself: please report it */
+  umemAssertError,         /* an error in umem: please report it */
   umemCancelledError       /* the program has cancelled its own call */
 } umemStatusType;
 
 /* The bytes of the longest message, its terminating zero included. Longer ones are cut at the end. */
 #define UMEM_MESSAGE_SIZE 512
 
-/* The status that every context carries. Read it through the functions below: they are safe beside
- * other threads, reading the members is not. */
+/* The status of a context. Read it by the functions below, which are safe while other threads use the context. Do not
+ * read the members directly. */
 typedef struct umemStatus {
   umemStatusType type;
   char *message; /* points into the context; NULL when nothing was recorded */
@@ -56,19 +56,19 @@ UMEM_EXTERN bool umem_is_ok(void const *ctx);
 /* The type of the last failure on ctx, or umemOK. umemValueError for NULL. */
 UMEM_EXTERN umemStatusType umem_get_status(void const *ctx);
 
-/* What was recorded on ctx, or "". Never NULL. The text is the library's; it stays valid and
- * unchanged through three further calls of umem_get_message or umem_thread_message by this thread. */
+/* Returns the messages that were recorded on ctx, or "". Never NULL. The library owns the text. It stays valid and
+ * unchanged during three further calls of umem_get_message or umem_thread_message by this thread. */
 UMEM_EXTERN char const *umem_get_message(void const *ctx);
 
-/* Records a failure of the caller's own on ctx, on this thread, and with the failure hook.
+/* Records a failure that the caller has found: on ctx, on this thread, and by a call of the failure hook.
  * The type overwrites the recorded one. The message (NULL is "") is appended to the recorded text after "; ";
  * a change from one failure to another is recorded there as "status OldName changed to NewName". When the text
  * is full, umem keeps its beginning.
- * umemOK as type overwrites the context's type and appends, but is no failure of the thread.
- * Returns type. With ctx NULL umem records it on the thread and calls the hook. */
+ * If type is umemOK, it sets the context's type to umemOK and appends the message, and the thread records no failure.
+ * Returns type. If ctx is NULL, umem only records the failure on the thread and calls the hook. */
 UMEM_EXTERN umemStatusType umem_set_status(void *ctx, umemStatusType type, char const *message);
 
-/* Sets ctx back to umemOK and "". Other threads' statuses are untouched.
+/* Sets ctx back to umemOK and "". Does not change the status of any thread.
  * Returns umemOK, or umemValueError for NULL. */
 UMEM_EXTERN umemStatusType umem_clear_status(void *ctx);
 
@@ -83,25 +83,25 @@ UMEM_EXTERN umemStatusType umem_thread_status(void);
 /* The message of that failure, or "". Never NULL. Valid as umem_get_message's. */
 UMEM_EXTERN char const *umem_thread_message(void);
 
-/* How many failures this thread has recorded in its life. A call that returns neither a status nor
- * an address (a free) failed exactly when it raises this number. In a function of the program that
- * a call of umem runs (a hook, a callback) the number counts on. When that function returns, umem subtracts
- * its failures: they are not failures of the running call. */
+/* Returns how many failures this thread has recorded in its life. If a call that returns neither a status nor an
+ * address (a free) increases this number, it has failed; otherwise it has succeeded. Failures in a callback or hook
+ * increase the number, too. When the callback returns, umem subtracts them again, because they are not failures of
+ * the call that has run the callback. */
 UMEM_EXTERN uint64_t umem_thread_failures(void);
 
-/* Sets this thread back to umemOK and "". The contexts and the count keep what they have. */
+/* Sets this thread back to umemOK and "". Does not change contexts, nor umem_thread_failures. */
 UMEM_EXTERN void umem_thread_clear(void);
 
 /* ---- seeing every failure ---- */
 
-/* Called with each failure as it is recorded, in the thread that failed. ctx may be NULL and must
- * not be destructed here; message is valid during the call. Failures inside a hook are recorded but
- * do not call it again, and the thread's last failure stays the one that the hook was called with. No
- * exception may leave it: declare it noexcept in C++ (see doc/concepts/callbacks.rst). */
+/* umem calls the hook for each failure when it records it, in the thread that failed. ctx may be NULL; do not
+ * destruct it in the hook. message is valid during the call. umem records failures inside a hook, but does not call
+ * the hook for them, and the thread's last failure is still the one for which the hook was called. No exception may
+ * leave the hook: declare it noexcept in C++ (see doc/concepts/callbacks.rst). */
 typedef void umemFailureHook(void *ctx, umemStatusType type, char const *message, void *data);
 
-/* Sets the process-wide hook; NULL, the default, for none. data is borrowed and handed back with
- * each call. A call already running in another thread may still use the old pair. */
+/* Sets the failure hook of the process; NULL, the default: none. data is borrowed, and is an argument of each call of
+ * the hook. A call that already runs in another thread may still use the old hook and the old data. */
 UMEM_EXTERN void umem_set_failure_hook(umemFailureHook *hook, void *data);
 
 #endif

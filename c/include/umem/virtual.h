@@ -1,4 +1,4 @@
-/* umem/virtual.h - for those who write a context of their own.
+/* umem/virtual.h - for programs that define a context of their own.
  *
  * A context is a struct whose first member is a umemVirtual, a table of methods, and a constructor:
  *
@@ -11,17 +11,17 @@
  *       ctx->super.vptr = &vtbl;
  *       ctx->super.type = umemUserDevice;
  *       ctx->super.name = "MyMem";
- *       ctx->super.capabilities |= umemConcurrent;   // what else is true of it
+ *       ctx->super.capabilities |= umemConcurrent;   // and others that it has
  *     }
  *
- * The guide "Write your own context" walks through a whole one. The library calls a method only after
- * it has checked what can be checked for every context: constructed, no null address, no overflow of
- * adr + n or nmemb * size, alignment a power of two, n > 0, readable or writable as needed.
+ * The guide "Write your own context" (doc/contexts/your-own.rst) explains a complete context. Before the library calls
+ * a method, it checks what it can check for every context: ctx is constructed, the address is not null, adr + n and
+ * nmemb * size do not overflow, the alignment is a power of two, n > 0, ctx is readable or writable as needed.
  *
- * A method that fails records it with umemVirtual_fail (or umem_set_status) on its own context,
- * in the thread that called it, and returns umem_null(ctx) where it returns an address. No exception may
- * leave a method. pthread_cancel does not end the thread in one: umem puts cancellation off, unless ctx has
- * umemPrompt (see doc/concepts/callbacks.rst).
+ * A method that fails records the failure with umemVirtual_fail (or umem_set_status) on its own context, in the thread
+ * that called it. If it returns an address, it then returns umem_null(ctx). No exception may leave a method.
+ * pthread_cancel does not end the thread in a method, because umem disables cancellation, unless ctx has umemPrompt
+ * (see doc/concepts/callbacks.rst).
  */
 #ifndef UMEM_VIRTUAL_H
 #define UMEM_VIRTUAL_H
@@ -29,7 +29,7 @@
 #include <umem/context.h>
 #include <umem/copy.h>
 
-/* Bytes of a context where the CPU finds them for a while (see the method window). */
+/* Bytes of a context that the CPU can access through a pointer for a short time (see the method window). */
 typedef struct umemWindow {
   void *bytes; /* the first of them */
   /* Ends the window; NULL if there is nothing to do. ctx is the context that has filled in the struct. */
@@ -37,17 +37,17 @@ typedef struct umemWindow {
   uintptr_t own[4]; /* for ctx */
 } umemWindow;
 
-/* The table of methods. NULL means the default that each comment names. The first eleven keep their order for
- * good; new ones are only appended. A context that was compiled against a shorter table gets the defaults
- * (umemVirtual.vtbl_size). */
+/* The table of methods. NULL means the default that each comment names. The first eleven never change their order;
+ * new ones are only appended. A context that was compiled against a shorter table gets the defaults for the missing
+ * methods (umemVirtual.vtbl_size). */
 struct umemVtbl {
-  /* Releases what the constructor took, once. What it does not release is lost for good. The library cleans
-   * up the base afterwards. If the host of the base ends here, call umemVirtual_dtor from here before.
+  /* Releases, once, what the constructor has allocated or opened. What it does not release leaks. The library cleans
+   * up the base afterwards. If this method ends the host of the base, it must call umemVirtual_dtor before.
    * Default: nothing. */
   void (*dtor)(umemVirtual *ctx);
 
-  /* Whether addresses of other, whose kind may be another, mean the same bytes as in ctx. A wrong
-   * true lets connect hand out addresses that mean something else.
+  /* Whether addresses mean the same bytes in ctx and in other, which may be of another kind. If it is wrongly
+   * true, umem_connect returns addresses of other bytes.
    * Default: same vptr and same space. */
   bool (*is_same_device)(umemVirtual *ctx, umemVirtual *other);
 
@@ -59,11 +59,11 @@ struct umemVtbl {
    * Default: umemVirtual_calloc. */
   uintptr_t (*calloc)(umemVirtual *ctx, size_t nmemb, size_t size);
 
-  /* Frees a block of alloc or calloc. An address that is not live should be umemValueError, with
-   * nothing freed, where ctx can tell. Default: umemNotImplementedError. */
+  /* Frees a block of alloc or calloc. If ctx knows its blocks, it should free nothing and fail with
+   * umemValueError for an address that is not a live block. Default: umemNotImplementedError. */
   void (*free)(umemVirtual *ctx, uintptr_t adr);
 
-  /* As alloc, at a multiple of alignment, a power of two. Override all three or none.
+  /* As alloc, at a multiple of alignment, a power of two. Define all three or none.
    * Defaults: umemVirtual_aligned_alloc, _origin, _free. */
   uintptr_t (*aligned_alloc)(umemVirtual *ctx, size_t alignment, size_t size);
   uintptr_t (*aligned_origin)(umemVirtual *ctx, uintptr_t adr);
@@ -82,73 +82,72 @@ struct umemVtbl {
 
   /* ---- appended after the first eleven ---- */
 
-  /* Copies by a route better than through host memory, and returns true: done, or failed with a
-   * status. Returns false, having touched nothing and recorded nothing, for all that is not its own.
-   * ctx is src or dst. layout is normal: rank 0 is a plain run of item_size bytes; otherwise no extent
-   * is 0 or 1, strides are never NULL, those of dst are not negative and fall from the first to the
-   * last, and what is contiguous on both sides has been merged. An adaptor calls umem_copy_strided here with itself
-   * replaced by its upstream. Default: false. */
+  /* Copies by a better route than through host memory. Returns true if it has done the copy, or has recorded a
+   * failure of it. Returns false, and touches and records nothing, for all copies that it has no such route for.
+   * ctx is src or dst. umem has normalised layout: rank 0 is a contiguous run of item_size bytes. Otherwise no extent
+   * is 0 or 1, strides are never NULL, the strides of dst are not negative and decrease from the first to the last,
+   * and dimensions that are contiguous on both sides are merged. An adaptor calls umem_copy_strided here, with its
+   * upstream in place of itself. Default: false. */
   bool (*copy_direct)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
-  /* Returns when all work queued on ctx is complete. Obligatory for umemOrdered contexts, because umem
-   * would free buffers that are still in use, and for umemDeviceShared ones, because umem would read bytes
-   * that a GPU has not written yet. Default: nothing to do. */
+  /* Waits until all work that is queued on ctx is done. A umemOrdered context must have it: otherwise umem frees
+   * buffers that are still in use. A umemDeviceShared context must have it: otherwise umem reads bytes that a GPU has
+   * not written yet. Default: does nothing. */
   void (*synchronize)(umemVirtual *ctx);
 
   /* Orders later work of ctx after the work that other has queued. other is umemOrdered or
    * umemDeviceShared, and may be of any kind. Default: synchronises other. */
   void (*wait)(umemVirtual *ctx, umemVirtual *other);
 
-  /* Makes what was written durable. Default: nothing to do. */
+  /* Makes all written bytes durable. Default: does nothing. */
   void (*flush)(umemVirtual *ctx);
 
-  /* Returns unused storage to where it came from, all but about keep bytes. Default: nothing to do. */
+  /* Gives unused storage back to where it came from, except about keep bytes. Default: does nothing. */
   void (*trim)(umemVirtual *ctx, size_t keep);
 
-  /* Fills in the members of *info that it knows; the others are preset to unknown.
-   * Default: knows nothing. */
+  /* Fills in the members of *info that ctx knows. The others already have the values for "unknown".
+   * Default: fills in nothing. */
   void (*info)(umemVirtual *ctx, umemInfo *info);
 
-  /* The context that this one is an adaptor over; constant, and alive as long. umem calls its synchronize,
-   * flush, trim, info and is_captured where this table has NULL. The constructor of the adaptor takes over its
-   * capabilities (not umemSilent: an adaptor records failures), alignment and space.
-   * Default: NULL, this is no adaptor. */
+  /* Returns the context over which this one is an adaptor. It never changes, and lives as long as ctx. If this table
+   * has NULL for synchronize, flush, trim, info or is_captured, umem calls the method of the upstream. The constructor
+   * of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor records failures),
+   * alignment and space. Default: NULL: ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
-  /* Changes the size of a block; both sizes > 0. On failure the block must be left as it was. An address
-   * that is not live, and an old_size that is larger than the block, should be umemValueError where ctx can
-   * tell: otherwise the copy of old_size bytes reads past the block, or crashes.
-   * Default: a new block, a copy, a free. Before the copy it checks the old block: it calls copy_to for the
-   * last of the old_size bytes, which fails on contexts that check their copies (umemIndexError), and where
-   * ctx is umemCpuReadable it checks that these bytes are mapped. */
+  /* Changes the size of a block; both sizes > 0. If it fails, the block must stay as it was. If ctx knows its blocks,
+   * it should fail with umemValueError for an address that is not a live block, and for an old_size that is larger
+   * than the block: otherwise the copy of old_size bytes reads past the block, or crashes.
+   * Default: a new block, a copy, a free. Before the copy it checks the old block. It calls copy_to for the last of
+   * the old_size bytes, which fails on contexts that check their copies (umemIndexError). If ctx is umemCpuReadable,
+   * it also checks that these bytes are mapped. */
   uintptr_t (*realloc)(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 
-  /* The process exits, and ctx is a layer of a default context (default.h) that the library has opened:
-   * nobody will call dtor. Completes what others will read (a file), and records the failures that dtor
-   * would record. ctx must stay usable: other threads may still run one of its methods. Must neither wait
-   * for other threads, nor use libraries that may have ended, such as CUDA. Called once for each layer, from
-   * the outermost on; not in a child of fork for a context that its parent has opened. Default: nothing. */
+  /* Called when the process exits, if ctx is a layer of a default context (default.h) that the library has opened:
+   * nobody will call dtor. Completes what other programs will read (a file), and records the failures that dtor
+   * would record. ctx must stay usable, because other threads may still run one of its methods. It must neither wait
+   * for other threads, nor use libraries that may have ended, such as CUDA. umem calls it once for each layer, the
+   * outermost first, but not in a child of fork for a context that its parent has opened. Default: nothing. */
   void (*finish)(umemVirtual *ctx);
 
-  /* Whether the work of ctx, which is umemOrdered, is at the moment recorded for later instead of queued: a
-   * stream of CUDA in a capture into a graph. While it is true, umem neither orders other contexts after ctx
-   * nor waits for ctx, and a pool does not reuse for other queues what was freed in its order. A wrong false
-   * breaks the recording, or makes others wait for work that never runs; a wrong true keeps freed memory out
-   * of use. Must record no failure and take no lock. Adaptors leave it NULL: umem asks the upstream.
+  /* For umemOrdered contexts: whether work on ctx is at the moment recorded for later and not queued, as on a
+   * stream of CUDA during a capture into a graph. While it is true, umem neither orders other contexts after ctx
+   * nor waits for ctx, and a pool does not use memory that was freed in its order for other queues. If it is wrongly
+   * false, umem breaks the recording, or waits for work that never runs. If it is wrongly true, freed memory stays
+   * unused. It must record no failure and take no lock. Adaptors leave it NULL: umem calls that of the upstream.
    * Default: false. */
   bool (*is_captured)(umemVirtual *ctx);
 
-  /* Gives the CPU pointers to nbytes > 0 at adr, for a short time: umem copies single items through them, where
-   * a call for each would take too long. access is umemReadable or umemWritable. Returns true with the first two
-   * members of *window set. Returns false, with nothing recorded, if ctx cannot do so, or not for these bytes:
-   * umem then calls copy_to or copy_from, which report what is wrong. So ctx returns false for bytes that may
-   * not be read or written, or that do not exist.
-   * The bytes are those of ctx, not a copy of them: several threads may use windows of the same bytes, and umem
-   * writes none but those of the items. An access may raise SIGBUS, of which umem takes care, but no other
-   * signal. Until release, the calling thread makes other calls for ctx.
-   * A context that is umemFaultable or has no pointers should have it. Adaptors leave it NULL: copies reach the
-   * upstream through copy_direct. Default: false. */
+  /* Gives the CPU a pointer to nbytes > 0 at adr, for a short time. umem uses it to copy single items of strided
+   * copies, because a call for each item would take too long. access is umemReadable or umemWritable. Returns true,
+   * and sets the first two members of *window. Returns false, and records nothing, if ctx has no such pointer, or if
+   * these bytes do not exist or may not be accessed: umem then calls copy_to or copy_from, which report the failure.
+   * The pointer must lead to the bytes of ctx and not to a copy: several threads may use windows of the same bytes,
+   * and umem writes only the bytes of the items. An access may raise SIGBUS, which umem handles, but no other signal.
+   * Before release, the calling thread may call other methods of ctx.
+   * A context that is umemFaultable, or whose addresses are not pointers, should have this method. Adaptors leave it
+   * NULL: copies reach the upstream through copy_direct. Default: false. */
   bool (*window)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                  umemWindow *window);
 };
@@ -156,12 +155,12 @@ struct umemVtbl {
 /* ---- construction ---- */
 
 /* Makes *ctx a base with status umemOK, no vptr, the capabilities readable and writable, alignment 1,
- * and a space of its own. host (a umemHost, borrowed; usually a member of the same struct) serves for
- * intermediate buffers and may be NULL for a context that never needs any.
+ * and a space of its own. host: the umemHost for intermediate buffers, borrowed; usually a member of the same struct.
+ * It may be NULL for a context that never needs a buffer.
  * vtbl_size is sizeof(struct umemVtbl) as the caller was compiled. */
 UMEM_EXTERN void umemVirtual_ctor_sized(umemVirtual *ctx, void *host, size_t vtbl_size);
 
-/* The same for binaries that name no size: only the first eleven methods are ever called. */
+/* The same for programs that were compiled before there was a size: umem calls only the first eleven methods. */
 UMEM_EXTERN void umemVirtual_ctor(umemVirtual *ctx, void *host);
 #define umemVirtual_ctor(ctx, host) umemVirtual_ctor_sized((ctx), (host), sizeof(struct umemVtbl))
 
@@ -173,8 +172,8 @@ UMEM_EXTERN void umemVirtual_dtor(umemVirtual *ctx);
 /* alloc, then set to 0. */
 UMEM_EXTERN uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
 
-/* alloc of size + alignment - 1 bytes (of size, where the natural alignment suffices); the origin is
- * kept in a table beside the memory. */
+/* alloc of size + alignment - 1 bytes, or of size bytes if the natural alignment suffices. A table in RAM records
+ * where the allocation begins. */
 UMEM_EXTERN uintptr_t umemVirtual_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
 UMEM_EXTERN uintptr_t umemVirtual_aligned_origin(umemVirtual *ctx, uintptr_t adr);
 UMEM_EXTERN void umemVirtual_aligned_free(umemVirtual *ctx, uintptr_t adr);
@@ -184,19 +183,20 @@ UMEM_EXTERN void umemVirtual_set(umemVirtual *ctx, uintptr_t adr, int c, size_t 
 
 /* ---- failing ---- */
 
-/* Records a failure of ctx (NULL: of the thread alone) with a message as of printf, after the name of the
- * public function that is running. Returns type. */
+/* Records a failure of ctx (NULL: only of the thread). The message is the name of the public function that is running,
+ * and then format as with printf. Returns type. */
 UMEM_EXTERN umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *format, ...)
     UMEM_PRINTF(3, 4);
 
-/* For adaptors: records the calling thread's last failure on ctx too. Does so if the failure came since before
- * (an earlier umem_thread_failures()), is not yet recorded on ctx, and is one of a context below ctx or of its
- * host: not that of the other side of a copy. Returns the type of the failure, or umemOK. */
+/* For adaptors: records the calling thread's last failure on ctx, too. before: umem_thread_failures() at the beginning
+ * of the call. Does nothing if there was no failure since then, if it is already recorded on ctx, or if it is not a
+ * failure of a context below ctx or of its host, but of the other side of a copy. Returns the type of the failure, or
+ * umemOK. */
 UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
 
 /* ---- trying something that may fail ---- */
 
-/* Holds the calling thread's failures, so that code which can recover may forget them:
+/* Holds back the calling thread's failures, so that code that can recover from them need not record them:
  *
  *     umemAttempt attempt;
  *     umemAttempt_begin(&attempt);
@@ -204,9 +204,9 @@ UMEM_EXTERN umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before);
  *     umemAttempt_end(&attempt);
  *     if (umemAttempt_failed(&attempt)) { recover, or umemAttempt_record(&attempt); }
  *
- * Between begin and end no failure reaches contexts, thread status or hook; attempts nest. An attempt does not
- * hold failures of functions of the program that umem calls meanwhile (a umemRetryCallback, a progress). After
- * end the struct is plain data: a helper thread can hand it to its caller, who records it. */
+ * Between begin and end umem records no failure on contexts or the thread, and does not call the hook. Attempts nest.
+ * An attempt does not hold back failures of functions of the program that umem calls (a umemRetryCallback, a
+ * progress). After end the struct is plain data: a helper thread can pass it to its caller, who records it. */
 typedef struct umemAttempt {
   struct umemAttempt *outer;
   uint64_t failures;   /* of the thread, when the attempt began */
@@ -217,16 +217,16 @@ typedef struct umemAttempt {
   char text[UMEM_MESSAGE_SIZE];
 } umemAttempt;
 
-/* Begins to hold the failures of the calling thread. */
+/* Begins to hold back the failures of the calling thread. */
 UMEM_EXTERN void umemAttempt_begin(umemAttempt *attempt);
 
 /* Ends attempt, the innermost of this thread. */
 UMEM_EXTERN void umemAttempt_end(umemAttempt *attempt);
 
-/* Whether a failure was held. */
+/* Whether a failure was held back. */
 UMEM_EXTERN bool umemAttempt_failed(umemAttempt const *attempt);
 
-/* Records the held failure, if any, on its context and the calling thread. Returns its type. */
+/* Records the failure that was held back, if any, on its context and the calling thread. Returns its type. */
 UMEM_EXTERN umemStatusType umemAttempt_record(umemAttempt const *attempt);
 
 #endif

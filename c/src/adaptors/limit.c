@@ -8,7 +8,7 @@
 typedef struct Limit {
   umemMeter meter;
   size_t maximum;
-  size_t used; /* atomic; also what is being asked for */
+  size_t used; /* atomic; includes requests that have begun */
 } Limit;
 
 static Limit *limit_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }

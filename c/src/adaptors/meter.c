@@ -105,7 +105,7 @@ static uintptr_t resize(umemVirtual *ctx, size_t size, umemRequest const *reques
   return moved;
 }
 
-/* The size that counts is the one that was asked for, not the caller's word. */
+/* Counts the requested size in the table, not old_size of the caller. */
 static uintptr_t meter_realloc(umemVirtual *ctx, umemRequest const *request) {
   umemSizes *blocks = &meter_of(ctx)->blocks;
   size_t size;

@@ -1,9 +1,9 @@
 /* meter.h - the part of an adaptor that knows the size of each live block.
  *
  * The impl of an adaptor that counts bytes begins with a umemMeter. Its table of methods names
- * UMEM_METER_BLOCKS, and the meter calls one to three functions of the adaptor for each change. Bytes are
- * those that were asked for. The meter knows a block from its allocation to the free that succeeds. It
- * passes on blocks that were not allocated through the adaptor without counting them.
+ * UMEM_METER_BLOCKS, and the meter calls one to three functions of the adaptor for each change. It counts the
+ * requested bytes. The meter has a record of a block from its allocation to the free that succeeds. It passes on calls
+ * for blocks that were not allocated through the adaptor, and does not count them.
  */
 #ifndef UMEM_METER_H
 #define UMEM_METER_H

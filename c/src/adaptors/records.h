@@ -1,11 +1,12 @@
 /* records.h - a record of each block of an adaptor, in order of address.
  *
  * An adaptor's records are of a type of its own that begins with a umemRecord. Each belongs to a span of a
- * umemIndex, by whose number it is named. A block that comes where another one is recorded takes its place:
- * the old one was given back behind the adaptor's back, or is leaving in another thread. Therefore a block
- * that is worked on without the lock is named by its start and the number of its allocation.
+ * umemIndex, and has the number of this span. The upstream may return an address for which there is a record still:
+ * the program has freed the old block directly on the upstream, or another thread is freeing it. The new record then
+ * replaces the old one. Therefore functions that work without the lock name a block by its start and the number of
+ * its allocation.
  *
- * Room is reserved before a block is asked for: entering cannot fail. */
+ * The adaptor reserves room for a record before it allocates the block, so that entering the record cannot fail. */
 #ifndef UMEM_RECORDS_H
 #define UMEM_RECORDS_H
 

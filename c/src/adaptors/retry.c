@@ -1,4 +1,4 @@
-/* retry.c - asks the program for help when memory is out, and tries again. */
+/* retry.c - calls a function of the program when upstream is out of memory, and tries again. */
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/enter.h"

@@ -1,7 +1,7 @@
-/* cuda_async.c - device memory whose allocations, frees, sets and copies are ordered on a stream.
+/* cuda_async.c - device memory with allocations, frees, sets and copies in the order of a stream.
  *
- * Blocks come from a pool of the driver that belongs to the context, so that neither the default pool
- * nor other contexts notice. Without pools blocks come from cudaMalloc, and free waits for the stream. */
+ * Blocks come from a pool of the driver that belongs to the context, so the settings of the default pool do not
+ * change. If the driver has no pools, blocks come from cudaMalloc, and a free waits for the stream. */
 #include "core/construct.h"
 #include "base/thread.h"
 #include "core/enter.h"
@@ -44,8 +44,8 @@ static int async_get(umemCudaState *state, void **adr, size_t nbytes) {
                      : state->gpu->rt->malloc(adr, nbytes);
 }
 
-/* While the stream is captured blocks can neither go in its order nor wait for the work before the
- * capture: they are refused, at the end of the context too, and go with the process. */
+/* While the stream is captured, a block can neither be freed in its order, nor after the work before the capture. So
+ * the free fails, also at the end of the context; the driver then frees the block at the end of the process. */
 static int async_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
   umemCudaRt const *rt = state->gpu->rt;
@@ -66,7 +66,7 @@ static void async_trim(umemVirtual *ctx, size_t keep) {
   umemCudaScope_leave(&scope);
 }
 
-/* A program can also allocate what the pool has in reserve, but no more than the pool may hold. */
+/* Unused memory of the pool counts as available, too, but no more than the pool may hold. */
 static void async_info(umemVirtual *ctx, umemInfo *info) {
   Async *async = async_of(ctx);
   info->stream = (uintptr_t)async->state.stream;
@@ -108,8 +108,9 @@ static bool async_is_captured(umemVirtual *ctx) {
   return captured;
 }
 
-/* A capture takes in the streams that wait for it; it cannot wait for what is outside of it. Asked when the
- * event is recorded that is to be waited for: another thread may begin a capture at any time. */
+/* A stream that waits for a captured stream becomes a part of the capture. A captured stream cannot wait for work
+ * outside of the capture. umem checks this when it records the event, because another thread may begin a capture at
+ * any time. */
 static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
   umemCudaRt const *rt = state->gpu->rt;
   umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
@@ -158,8 +159,8 @@ static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
   return event;
 }
 
-/* For memory that belongs to no stream: kernels, and copies that are still under way, are on the legacy
- * one. A capture cannot wait for them. */
+/* For memory that belongs to no stream: kernels and unfinished copies on it are on the legacy stream. A capture cannot
+ * wait for them. */
 static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
   if (state->gpu == other->gpu && !state->stream) return;
   if (!umemCudaState_is_captured(state))
@@ -236,8 +237,8 @@ static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const
   return umemCuda_check(ctx, gpu, error, "cannot create a memory pool");
 }
 
-/* What was opened, even if not all of it was. Destroying what the driver has lost anyway needs no
- * report. */
+/* Destroys what the constructor has opened, also after it has failed. Failures here need no report: the driver has
+ * then lost the objects already. */
 static void close_all(Async *async) {
   umemCudaRt const *rt = async->state.gpu->rt;
   int error = 0;

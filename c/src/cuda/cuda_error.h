@@ -4,9 +4,9 @@
 
 #include "cuda/cuda_gpu.h"
 
-/* Returns true when error is success. Otherwise records a failure, with what failed, in the words of printf, and
- * why, in the runtime's words, and with how much memory there is where memory is out; clears the runtime's last
- * error; returns false. Called in the thread that got the error, in gpu's scope. */
+/* Returns true if error is success. Otherwise it records a failure, clears the runtime's last error, and returns
+ * false. The message contains what, formatted as by printf, and the text of the runtime; if the GPU is out of memory,
+ * also its free and total bytes. Called in the thread that got the error, in gpu's scope. */
 bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *what, ...)
     UMEM_PRINTF(4, 5);
 

@@ -28,7 +28,7 @@ typedef struct umemCudaGpu {
   char name[128];
 } umemCudaGpu;
 
-/* Whether this process is a child of fork of the one that opened gpu: CUDA is of no use in it. */
+/* Whether this process is a child of fork of the one that opened gpu: CUDA does not work in it. */
 static inline bool umemCudaGpu_is_inherited(umemCudaGpu const *gpu) {
   return gpu->lineage != umem_fork_count();
 }

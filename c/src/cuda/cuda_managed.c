@@ -17,7 +17,7 @@ typedef struct {
   unsigned flags;
 } Managed;
 
-/* What the constructor's flags ask for; drivers without concurrent access know no such hints. */
+/* Gives the driver the hints of the constructor's flags. Without concurrent access the driver supports no hints. */
 static int give_hints(Managed *managed, void *adr, size_t nbytes) {
   umemCudaGpu *gpu = managed->state.gpu;
   umemCudaRt const *rt = gpu->rt;
@@ -53,7 +53,7 @@ static int managed_give(umemCudaState *state, void *adr, size_t nbytes) {
   return error;
 }
 
-/* Nobody looks at blocks any more when they go. */
+/* First removes the blocks from the search for room (cuda_room.c), then frees them. */
 static void managed_dtor(umemVirtual *ctx) {
   umemCudaRoom_leave(umemCuda_state_of(ctx));
   umemCuda_dtor(ctx);

@@ -1,14 +1,15 @@
-/* cuda_room.c - how much managed memory a GPU has room for.
+/* cuda_room.c - checks that all live managed memory fits on the GPU.
  *
- * A driver that must give out more than the card holds can stop the whole machine. So all live blocks of
- * managed memory together must fit into what nothing else has. What the GPU has free says less: pages of
- * them that are on the GPU are missing there already. CUDA does not say how many those are, and pages can
- * leave the GPU whenever the CPU touches them. Therefore blocks count in full besides what is free, as if
- * none of their pages were on the GPU, as long as that suffices.
+ * If a program uses more managed memory than the GPU has, the driver moves pages all the time, which can stop the
+ * whole machine. So all live blocks of managed memory together must fit into the memory of the GPU that nothing else
+ * uses. CUDA reports the free bytes of the GPU. Pages of managed memory that are on the GPU do not count as free, but
+ * CUDA does not report how many these are, and pages can leave the GPU whenever the CPU touches them. So the check
+ * has two steps:
  *
- * Where it does not, pages are made sure of: live blocks are prefetched to the GPU, piece by piece, each at
- * most a quarter of what is free then. A piece that takes nothing of that was there already, and counts once
- * from now on. Of a block that is elsewhere no more than one piece is moved. */
+ * 1. All bytes of all live blocks must fit into the free bytes, as if none of their pages were on the GPU.
+ * 2. If they do not fit, umem finds pages that are on the GPU: it prefetches live blocks to the GPU piece by piece;
+ *    a piece has at most a quarter of the bytes that are free then. If the free bytes do not fall, the piece was on
+ *    the GPU already, and umem does not count it again. Of a block that is elsewhere it moves at most one piece. */
 #include "cuda/cuda_room.h"
 
 #include <pthread.h>
@@ -17,11 +18,11 @@ enum { room_share = 4 };
 static uint64_t const least_piece = 2 << 20; /* what the driver moves pages in, at most */
 static uint64_t const first_piece = 64 << 20, largest_piece = 1 << 30;
 
-/* Guards the list, and lets only one thread look for room. It is no umemLock, for which fork would wait. */
+/* Guards the list, and lets only one thread search. It is not a umemLock, because fork would wait for this. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static umemCudaState *states; /* of managed memory */
 
-/* In a child nobody holds it. */
+/* In a child no thread holds it. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
 
 __attribute__((constructor(101))) static void watch_fork(void) {
@@ -43,7 +44,7 @@ void umemCudaRoom_leave(umemCudaState *state) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- making sure of pages ---- */
+/* ---- finding pages that are on the GPU ---- */
 
 /* Bytes. */
 typedef struct Search {
@@ -68,7 +69,8 @@ static uint64_t piece_of(Search const *search, uint64_t size, uint64_t rest) {
   return size < rest ? size : rest;
 }
 
-/* How many of the bytes were not on the GPU. Others that take memory meanwhile count as such. */
+/* Prefetches the bytes, and returns how many of them were not on the GPU. Memory that others allocate at the same
+ * time counts, too. */
 static uint64_t move(Search *search, uintptr_t adr, uint64_t nbytes) {
   umemCudaRt const *rt = search->gpu->rt;
   size_t available = 0, capacity;
@@ -93,7 +95,7 @@ static void look_at_block(Search *search, uintptr_t adr, uint64_t nbytes) {
   }
 }
 
-/* Blocks leave the table before they are freed: who holds its lock can rely on them. */
+/* Blocks leave the table before they are freed, so no block of the table is freed while its lock is held. */
 static void look_at_state(Search *search, umemCudaState *state) {
   umemTableCell *cell;
   umemLock_acquire(&state->lock);
@@ -102,8 +104,8 @@ static void look_at_state(Search *search, umemCudaState *state) {
   umemLock_release(&state->lock);
 }
 
-/* How many bytes of live blocks are on the GPU for sure, beyond what available counts: as many as wanted, or
- * as many as could be found. It fails where there is not enough room. */
+/* Finds how many bytes of live blocks are certainly on the GPU, beyond what available counts: as many as wanted, or
+ * as many as there are. Fails if there is not enough room. */
 static uint64_t find_resident(umemCudaGpu *gpu, uint64_t wanted, uint64_t available) {
   umemCudaRt const *rt = gpu->rt;
   Search search = {.gpu = gpu, .wanted = wanted, .available = available};

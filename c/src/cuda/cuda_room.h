@@ -1,4 +1,4 @@
-/* cuda_room.h - room for managed memory. */
+/* cuda_room.h - checks that all live managed memory fits on the GPU. */
 #ifndef UMEM_CUDA_ROOM_H
 #define UMEM_CUDA_ROOM_H
 

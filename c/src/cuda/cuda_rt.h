@@ -63,7 +63,7 @@ typedef enum umemCudaDirection {
   umemCudaToDevice = 1,
   umemCudaToHost = 2,
   umemCudaWithinDevice = 3,
-  umemCudaAnyDirection = 4 /* CUDA sees it from the addresses */
+  umemCudaAnyDirection = 4 /* CUDA finds it out from the addresses */
 } umemCudaDirection;
 
 /* What an address is. */
@@ -74,7 +74,7 @@ typedef enum umemCudaMemory {
   umemCudaManagedMemory = 3
 } umemCudaMemory;
 
-/* What managed memory is advised. */
+/* Hints for managed memory. */
 typedef enum umemCudaAdvice {
   umemCudaPreferDevice,
   umemCudaReadMostly,

@@ -1,10 +1,10 @@
-/* cuda_scope.h - being in a GPU's context, and the way back. */
+/* cuda_scope.h - makes a GPU's CUDA context current for a while, and restores the caller's. */
 #ifndef UMEM_CUDA_SCOPE_H
 #define UMEM_CUDA_SCOPE_H
 
 #include "cuda/cuda_gpu.h"
 
-/* The way back to where the caller was. */
+/* What umemCudaScope_leave restores. */
 typedef struct umemCudaScope {
   umemVirtual *ctx; /* that failures belong to */
   umemCudaGpu *gpu;
@@ -12,9 +12,10 @@ typedef struct umemCudaScope {
   int capture_mode; /* the caller's */
 } umemCudaScope;
 
-/* Makes gpu's context current for the calling thread. Lets it make calls that have nothing to do with a graph
- * capture of the program, though CUDA would forbid them and invalidate the capture: allocations, waiting.
- * Returns false, with a status on ctx and nothing to leave, when that fails, and in a child of fork. */
+/* Makes gpu's context current for the calling thread. Also sets the thread's capture mode to relaxed: otherwise CUDA
+ * would refuse allocations and waits while the program captures any stream, and would invalidate the capture.
+ * Returns false, and records a status on ctx, if that fails, and in a child of fork. Then there is nothing to
+ * leave. */
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
 
 /* Restores what the caller had. Records a failure if that fails. */

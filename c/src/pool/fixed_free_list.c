@@ -13,7 +13,7 @@ static uint32_t const between = UINT32_MAX - 64, nobody = UINT32_MAX - 65;
 static uint32_t live_link(unsigned shift) { return UINT32_MAX - shift; }
 static bool is_live(uint32_t link) { return link > between; }
 
-/* The address that a live block, which begins at start, was given out as. */
+/* The address that take has returned for the live block that begins at start. */
 static uintptr_t live_at(uintptr_t start, uint32_t link) {
   uintptr_t mask = ((uintptr_t)1 << (UINT32_MAX - link)) - 1;
   return (start + mask) & ~mask;

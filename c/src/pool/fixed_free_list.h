@@ -1,14 +1,14 @@
 /* fixed_free_list.h - the free blocks of one size, and the chunks of an upstream that they are cut from.
  *
- * Free blocks are a stack of their numbers (R. K. Treiber: "Systems Programming: Coping with Parallelism",
+ * The numbers of free blocks are in a stack (R. K. Treiber: "Systems Programming: Coping with Parallelism",
  * IBM RJ 5118, 1986). Its head is one word: the number of the uppermost block, and a tag that every change
- * increments, so that a thread notices when another one was faster. Each block has a link: the number of the
- * block below it in the stack, or that it is live, and how aligned. The thread that changes a link from live
- * owns the block, so that of two threads that free one block, one is refused.
+ * increments, so that a thread notices if another one was faster. Each block has a link: the number of the
+ * block below it in the stack, or a mark that the block is live, with its alignment. The thread that changes a link
+ * from live to free owns the block. So if two threads free one block, one of them fails.
  *
- * Threads: take and put need no lock. The lock protects the set of chunks. It is open while the upstream is
- * asked for a chunk; other threads that find no block wait for it if they may (growth.h). Descriptors of
- * chunks and outgrown tables stay until the end, because a slower thread may be reading them. A chunk begins at
+ * Threads: take and put need no lock. The lock protects the set of chunks. It is released while the upstream
+ * allocates a chunk; other threads that find no block wait for this chunk if they may (growth.h). Descriptors of
+ * chunks, and old tables, stay until the end, because a slower thread may be reading them. A chunk begins at
  * a page of the page map, and shares no page with another chunk. */
 #ifndef UMEM_FIXED_FREE_LIST_H
 #define UMEM_FIXED_FREE_LIST_H
@@ -31,7 +31,7 @@ typedef struct umemFixedChunk {
 
 /* From blocks' numbers to chunks: a slot for each 2^shift numbers. A chunk has one or more. */
 typedef struct umemFixedTable {
-  struct umemFixedTable *older; /* the one that this has outgrown; owned */
+  struct umemFixedTable *older; /* the smaller table that this one has replaced; owned */
   size_t room;
   umemFixedChunk *chunks[]; /* owned by the list */
 } umemFixedTable;
@@ -61,16 +61,17 @@ typedef struct umemFixedFreeList {
   umemFixedTable *table; /* atomic; owned */
   uint64_t head;         /* atomic */
   umemLock lock;
-  umemGrowth growth;      /* blocks that the upstream is asked for */
-  uint32_t next_count;    /* blocks to ask for next; per_chunk unless that was refused */
+  umemGrowth growth; /* requests to the upstream, in blocks */
+  uint32_t
+      next_count; /* blocks of the next request; per_chunk, or less after the upstream has failed */
   umemFixedChunk *unused; /* descriptors */
   umemFixedChunk *newest; /* of all descriptors; owned */
   size_t slot_count;      /* of the table, in use */
   uint64_t held_chunks, held_blocks, held_peak;
 } umemFixedFreeList;
 
-/* For a list whose members above map are set and whose other members are zero. False, with nothing to
- * release, without memory. */
+/* For a list whose members above map are set and whose other members are zero. Returns false, with nothing to
+ * release, if it is out of memory. */
 bool umemFixedFreeList_init(umemFixedFreeList *list);
 
 /* Gives all chunks back, with whatever is in them. */
@@ -79,27 +80,27 @@ void umemFixedFreeList_fini(umemFixedFreeList *list);
 /* The most bytes that a block can have before its first multiple of alignment. */
 size_t umemFixedFreeList_pad(umemFixedFreeList const *list, size_t alignment);
 
-/* Takes a block, and returns its first address, within it, that is a multiple of 2^shift. The
- * upstream's null, and why in *failure, when there is none. */
+/* Takes a block, and returns the first address in it that is a multiple of 2^shift. If there is no block, returns
+ * the upstream's null and describes the failure in *failure. */
 uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
                                  umemFixedFailure *failure);
 
-/* Frees the live block that was given out as adr; false, with nothing changed, when there is none. */
+/* Frees the live block for which take returned adr. Returns false, and changes nothing, if there is none. */
 bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr);
 
-/* How many blocks are live; about as many, while other threads take and put. Under the lock. Reads the link
- * of each block: a counter would be one more word that all threads change. */
+/* Returns how many blocks are live; approximately, while other threads take and put. Under the lock. It reads the
+ * link of each block, because a counter would be one more word that all threads change. */
 uint64_t umemFixedFreeList_count(umemFixedFreeList *list);
 
-/* Whether a live block was given out as adr. Then *start is where it begins. */
+/* Whether take returned adr for a live block. If so, writes to *start where the block begins. */
 bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start);
 
-/* Takes a chunk of count blocks, before other threads use the list. False, and why in *failure, without
- * memory. */
+/* Allocates a chunk of count blocks, before other threads use the list. If it cannot, returns false and describes
+ * the failure in *failure. */
 bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixedFailure *failure);
 
-/* Gives back chunks without live blocks, as long as at least keep bytes stay. Failures go to *held, an
- * attempt that is open meanwhile. */
+/* Gives back chunks without live blocks, as long as at least keep bytes stay. *held is an open attempt, which holds
+ * back the failures. */
 void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *held);
 
 #endif

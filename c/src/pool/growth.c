@@ -1,7 +1,7 @@
 /* growth.c - see growth.h. */
 #include "pool/growth.h"
 
-/* The serial of the oldest owner whose upstream the calling thread is asking. */
+/* The lowest serial of the owners that have a request of the calling thread. */
 static _Thread_local uint64_t asks_for = UINT64_MAX;
 
 void umemGrowth_init(umemGrowth *growth) {
@@ -11,8 +11,8 @@ void umemGrowth_init(umemGrowth *growth) {
   pthread_cond_init(&growth->answered, NULL);
 }
 
-/* In a child of fork nobody asks or waits. Traces of the parent's threads in the condition variable would
- * block its end. */
+/* In a child of fork there are no requests and no waiting threads. The condition variable may still record waiting
+ * threads of the parent, and its end would wait for them, so the child initialises it again. */
 static void leave_parent(umemGrowth *growth) {
   if (growth->lineage == umem_fork_count()) return;
   *growth = (umemGrowth){.serial = growth->serial, .lineage = umem_fork_count()};

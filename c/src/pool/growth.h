@@ -1,12 +1,11 @@
-/* growth.h - the requests for chunks that threads have open at the upstream of one owner: a pool, or a list of
- * blocks of one size.
+/* growth.h - the running requests for chunks of one owner (a pool, or a list of blocks of one size) to its upstream.
  *
- * The owner's lock is open while the upstream is asked, because that may call functions of the program
- * (umemRetry), which may use the owner. Other threads that need memory may wait for the answer. To prevent a
- * deadlock between owners that stand on each other, or whose upstreams' callbacks use each other, a thread
- * waits only for an owner that is older than every one whose upstream this thread is asking.
+ * The owner releases its lock during a request, because the upstream may call functions of the program
+ * (umemRetry), which may use the owner. Other threads that need memory may wait for the result. Deadlocks are
+ * possible if one owner is over another, or if the callbacks of their upstreams use each other. To prevent them, a
+ * thread waits only for an owner that was created before every owner that has a request of this thread.
  *
- * All but init and fini under the owner's lock. */
+ * All functions except init and fini are called under the owner's lock. */
 #ifndef UMEM_GROWTH_H
 #define UMEM_GROWTH_H
 
@@ -15,10 +14,10 @@
 #include <stdint.h>
 
 typedef struct umemGrowth {
-  uint64_t serial;  /* an older owner has a lower one */
-  uint64_t amount;  /* asked for: bytes, or blocks */
+  uint64_t serial;  /* lower for an owner that was created earlier */
+  uint64_t amount;  /* of all requests: bytes, or blocks */
   unsigned count;   /* requests */
-  unsigned ample;   /* of these, those that leave something to other threads */
+  unsigned ample;   /* requests for more than their thread needs: other threads can use the rest */
   unsigned lineage; /* umem_fork_count() of the members above, and of answered */
   pthread_cond_t answered;
 } umemGrowth;
@@ -28,10 +27,10 @@ typedef struct umemGrowthRequest {
   uint64_t amount;
   bool ample;
   unsigned lineage;
-  uint64_t outer; /* what the thread was asking already */
+  uint64_t outer; /* the lowest serial of the requests that the thread already had */
 } umemGrowthRequest;
 
-/* For an owner that is younger than all that stand already. It must not move. */
+/* For a new owner, which must not move. */
 void umemGrowth_init(umemGrowth *growth);
 void umemGrowth_fini(umemGrowth *growth);
 
@@ -39,13 +38,13 @@ void umemGrowth_fini(umemGrowth *growth);
 void umemGrowth_begin(umemGrowth *growth, umemGrowthRequest *request, uint64_t amount, bool ample);
 void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request);
 
-/* Waits, with the owner's lock, until a request of another thread is answered, or until a spurious wake-up.
- * False at once when there is none that this thread may wait for. Nothing that was read from the owner before
- * holds afterwards. */
+/* Waits, with the owner's lock, until a request of another thread has ended, or until a spurious wake-up. Returns
+ * false at once if there is no request for which this thread may wait. The lock is released during the wait, so read
+ * the owner again afterwards. */
 bool umemGrowth_await(umemGrowth *growth, umemLock *lock);
 
-/* What is asked for; and whether any of it is ample. In a child of fork the requests of before are the
- * parent's. */
+/* The amount of all requests, and whether one of them is ample. In a child of fork the earlier requests are those of
+ * the parent, and do not count. */
 static inline uint64_t umemGrowth_amount(umemGrowth const *growth) {
   return growth->lineage == umem_fork_count() ? growth->amount : 0;
 }

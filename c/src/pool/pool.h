@@ -1,6 +1,6 @@
-/* pool.h - the context of a pool, and an overview of the files that a pool is made of.
+/* pool.h - the context of a pool, and an overview of its files.
  *
- * From top to bottom. A file calls only files that stand below it in this list:
+ * A file calls only files below it in this list:
  *
  *   pool.c            the context of a pool: options, trim, its end
  *   pool_on.c         the context of a view, which is bound to a queue
@@ -15,11 +15,11 @@
  *   pool_span.c       cuts spans into small blocks, and knows which of these are free
  *   pool_chunk.c      takes chunks from the upstream, and gives them back
  *   pool_range.c      ranges of chunks: for spans, for large blocks, or on their way to another list
- *   pool_queue.c      lets the queue of a free list wait for other queues
+ *   pool_queue.c      makes the queue of a free list wait for other queues
  *   pool_core.c       the core: references to it, and the memory of its records
- *   growth.c          the requests for chunks, and who waits for them
+ *   growth.c          the requests for chunks, and the threads that wait for them
  *
- * The core holds the chunks and the records of live blocks. A free list holds what is free for one queue:
+ * The core has the chunks and the records of live blocks. A free list has the free memory of one queue:
  * memory that was freed in the order of this queue, and can be used again in this order at once. The pool
  * has its own free list, whose queue is the upstream, and each view has one. A live block belongs to no
  * free list: it goes to the list of the view that frees it. Free memory moves to another list only after
@@ -27,14 +27,14 @@
  *
  * A small block is in one of three states: free in its span (its bit there is set), in a thread's cache or
  * in the depot, or live. One byte for each block, beside the descriptor of its span, says whether it is
- * live. The thread that changes this byte from 1 to 0 owns the block, so that of two threads that free one
- * block, one is refused.
+ * live. The thread that changes this byte from 1 to 0 owns the block. So if two threads free one block, one of them
+ * fails.
  *
  * Threads: the lock protects all members of the core below it, and the free lists. Descriptors of spans and
  * free lists stay until the end of the pool, because a wrong free may be reading them; the page map shows
- * whether they have changed. Failures that happen under the lock are held until it is released, because the
- * failure hook may call back. The lock is open while queues are made to wait, and while the upstream is
- * asked for a chunk (growth.h). */
+ * whether they have changed. Failures that happen under the lock are recorded after its release, because the
+ * failure hook may call the pool. The lock is released while a queue is made to wait for another one, and while the
+ * upstream allocates a chunk (growth.h). */
 #ifndef UMEM_POOL_PRIVATE_H
 #define UMEM_POOL_PRIVATE_H
 

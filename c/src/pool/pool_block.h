@@ -16,13 +16,13 @@ void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
   .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .info = umemPoolBlock_info
 
-/* Records why nbytes cannot be allocated. Without the lock, as the others below. */
+/* Records why nbytes cannot be allocated. Call this and the functions below without the lock. */
 void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes);
 
-/* Records the failures that were held while the lock was. */
+/* Records the failures that were held back under the lock. */
 void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
 
-/* Whether the pool of ctx has not ended; else a status. */
+/* Whether the pool of ctx still exists; otherwise records a status. */
 bool umemPoolBlock_has_pool(umemVirtual *ctx);
 
 #endif

@@ -20,11 +20,11 @@ typedef struct umemPoolSlot {
 } umemPoolSlot;
 
 struct umemPoolCache {
-  uint64_t serial;                      /* of the list; never used again */
-  bool ended;                           /* atomic: the list has left it, empty, to its thread */
-  unsigned lineage;                     /* umem_fork_count() when it was made */
-  umemPoolCore *core;                   /* holds a reference to it */
-  umemPoolFreeList *list;               /* until it has ended */
+  uint64_t serial;        /* of the list; never used again */
+  bool ended;             /* atomic: the list has ended, the cache is empty, its thread frees it */
+  unsigned lineage;       /* umem_fork_count() when it was made */
+  umemPoolCore *core;     /* holds a reference to it */
+  umemPoolFreeList *list; /* until it has ended */
   struct umemPoolCache *next;           /* of the same thread */
   struct umemPoolCache *after, *before; /* of the same list; under the lock */
   umemPoolSlot slots[umemPoolClasses];
@@ -33,7 +33,7 @@ struct umemPoolCache {
 /* The cache that the calling thread has used last; never NULL. */
 extern _Thread_local umemPoolCache *umem_pool_last_cache __attribute__((visibility("hidden")));
 
-/* The calling thread's cache for the list, made if need be; NULL without memory. */
+/* The calling thread's cache for the list. Makes it if there is none; NULL if it is out of memory. */
 umemPoolCache *umemPoolCache_mine(umemPoolFreeList *list);
 
 /* Gives the slot of this class its stack. False without memory. */
@@ -47,10 +47,10 @@ bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *s
 /* Moves a batch from slot, which is full, to the depot; or to the spans, when the depot is full. */
 void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlot *slot);
 
-/* Makes free in their spans what the calling thread's cache and the depot have of the list. */
+/* Frees the blocks of the calling thread's cache and of the depot in their spans. */
 void umemPoolCache_drain(umemPoolFreeList *list);
 
-/* When the list ends: drains the caches of all threads, and leaves them to these. */
+/* When the list ends: drains the caches of all threads. Each thread frees its cache later. */
 void umemPoolCache_end_all(umemPoolFreeList *list);
 
 /* When the pool ends: frees the batches of the depot. */

@@ -96,7 +96,7 @@ typedef struct umemPoolCore {
   umemPoolFreeList *lists;    /* all, own last */
   umemPoolTransit *transits;  /* owned */
   umemPoolChunk *chunks;      /* owned */
-  umemGrowth growing; /* bytes of chunks that the upstream is asked for; not in reserved yet */
+  umemGrowth growing;         /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];
   umemPoolSlab *slabs;          /* the memory of all descriptors; owned */

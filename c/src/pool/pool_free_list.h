@@ -7,12 +7,12 @@
 /* A free list in the order of queue; NULL without memory, or when queue is not constructed. */
 umemPoolFreeList *umemPoolFreeList_new(umemPoolCore *core, umemVirtual *queue);
 
-/* When a view ends: what is free in its list goes to the pool's own. False, with a failure that says why,
- * when nobody can be ordered after its queue: then this memory is not used again. The lock is open
- * meanwhile. An attempt must be open. */
+/* When a view ends: moves the free memory of its list to the pool's own list. Returns false, and records a failure,
+ * if no queue can wait for the queue of the view: then this memory is not used again. Releases the lock for some
+ * time. An attempt must be open. */
 bool umemPoolFreeList_end(umemPoolFreeList *list);
 
-/* When the pool ends: frees what all lists hold. */
+/* When the pool ends: frees the memory of all lists. */
 void umemPoolFreeList_end_all(umemPoolCore *core);
 
 #endif

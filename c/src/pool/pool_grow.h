@@ -4,12 +4,12 @@
 
 #include "pool/pool_core.h"
 
-/* How a list that has not enough may grow. */
+/* How a list that has too little memory may grow. Each way includes the ones before. */
 typedef enum umemPoolGrowth {
   umemPoolGrowNot,
-  umemPoolGrowByOthers, /* from what other lists have free */
-  umemPoolGrowLeast,    /* or by a chunk of the size that is needed */
-  umemPoolGrowWell /* or first by an ordinary chunk: one at a time, other threads wait for it */
+  umemPoolGrowByOthers, /* by free memory of other lists */
+  umemPoolGrowLeast,    /* by a chunk of the needed size */
+  umemPoolGrowWell      /* by an ordinary chunk: one at a time, other threads wait for it */
 } umemPoolGrowth;
 
 /* A list that grows until a range of this size fits. */
@@ -21,10 +21,10 @@ typedef struct umemPoolGrower {
   umemPoolFailure *failure; /* borrowed */
 } umemPoolGrower;
 
-/* Takes the next of the steps that may help: what is kept for later requests is made free, then another
- * list's memory is taken, then a chunk of the upstream. The lock is open in the meantime. False when there
- * is no step left, or the last one failed: why is in *failure, which umemPoolGrowNot and
- * umemPoolGrowByOthers leave as it was. */
+/* Does the next step that may help: first it frees what the list keeps for later requests, then it takes memory of
+ * another list, then it allocates a chunk from the upstream. Releases the lock for some time. Returns false if there
+ * is no step left, or if the last one failed, and describes this in *failure. umemPoolGrowNot and umemPoolGrowByOthers
+ * do not change *failure. */
 bool umemPoolGrower_next(umemPoolGrower *grower);
 
 #endif

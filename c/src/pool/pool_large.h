@@ -5,12 +5,12 @@
 #include "pool/pool_core.h"
 #include "pool/pool_range.h"
 
-/* A live block that is no part of a span, from what the list has free. */
+/* Allocates a block that is not part of a span, from the free memory of the list. */
 umemPoolResult umemPoolLarge_alloc(umemPoolFreeList *list, size_t size, size_t alignment,
                                    uintptr_t *adr);
 
-/* umemValueError, with nothing changed, when no such block begins at adr; umemMemoryError likewise when
- * there is no RAM for the record, which can happen when the block comes from another list. Records no
+/* Frees the block. Returns umemValueError if no such block begins at adr, and umemMemoryError if there is no RAM for
+ * the record, which can happen if the block comes from another list. It then changes nothing, and records no
  * failure. */
 umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr);
 

@@ -7,7 +7,7 @@
 
 #include "pool/pool_core.h"
 
-/* What became of a request for a range of the list's own. */
+/* The result of a request for a range of the list. */
 typedef enum umemPoolResult {
   umemPoolFound,
   umemPoolNoneFree, /* no free range of the list suits */
@@ -18,8 +18,8 @@ typedef enum umemPoolResult {
  * the list suits. */
 bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr);
 
-/* Makes a live range of home's free, for the list. Returns its units; 0, with nothing changed, when none
- * begins at adr or there is no RAM for the records: that never happens when list is home. */
+/* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes nothing, if no such
+ * range begins at adr, or if there is no RAM for the records, which cannot happen if list is home. */
 uint64_t umemPoolRange_free(umemPoolFreeList *list, umemPoolFreeList *home, uintptr_t adr);
 
 /* The list whose live range, not in transit, begins at adr, and its units; NULL when there is none. */
@@ -45,8 +45,8 @@ umemPoolTransit *umemPoolTransit_new(umemPoolFreeList *home, size_t count);
 /* One with all free ranges of home; NULL, with a failure, without memory. */
 umemPoolTransit *umemPoolTransit_of_all(umemPoolFreeList *home);
 
-/* Makes the ranges free for the list; or for their home, where there is no RAM for the records. Frees
- * transit. Whether all are the list's now. */
+/* Frees the ranges and gives them to the list; or to their home, if there is no RAM for the records. Frees transit.
+ * Returns whether the list has got all. */
 bool umemPoolTransit_end(umemPoolTransit *transit, umemPoolFreeList *list);
 
 /* Frees all that are left when the pool ends. */

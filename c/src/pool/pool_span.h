@@ -11,10 +11,10 @@
 struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in a list of spans with free blocks, or (after) of unused
                                           descriptors */
-  umemPoolFreeList *list; /* that all its free blocks belong to; NULL: the span is mixed */
-  umemPoolFreeList *home; /* whose range it is a part of */
-  uint64_t queues;        /* of a mixed one: which to wait for, as bits of umemPoolQueue_bit */
-  uint32_t room;          /* how many blocks there are bytes and bits for */
+  umemPoolFreeList *list; /* the list of all its free blocks; NULL: the span is mixed */
+  umemPoolFreeList *home; /* the list that has its range */
+  uint64_t queues;        /* of a mixed span: queues to wait for, as bits of umemPoolQueue_bit */
+  uint32_t room;          /* number of blocks for which there are bytes and bits */
   uint32_t free_count;
   uint64_t page;        /* the first one; atomic */
   unsigned char live[]; /* atomic, one for each block */
@@ -53,11 +53,11 @@ uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry
 /* Makes blocks of any class free in their spans, in the order of the list. */
 void umemPoolSpan_put(umemPoolFreeList *list, umemPoolEntry const *entries, uint32_t count);
 
-/* Frees the ranges of spans that are all free, and that stayed because no RAM was left. */
+/* Frees the ranges of spans without live blocks that could not be freed before, because there was no RAM. */
 void umemPoolSpan_remove_whole(umemPoolFreeList *list);
 
-/* Takes a span with free blocks out of its list: then it is mixed, waits for no queue, and nobody takes
- * blocks of it. */
+/* Takes a span with free blocks out of its list. Then it is mixed, waits for no queue, and no list takes blocks of
+ * it. */
 void umemPoolSpan_detach(umemPoolCore *core, umemPoolSpan *span);
 
 /* Puts a detached span into the list. If blocks of it were freed in the meantime, it stays mixed. */
@@ -72,9 +72,9 @@ typedef struct umemPoolLocation {
   unsigned char *live;
 } umemPoolLocation;
 
-/* Whether a block of a span can begin at adr, and which. Needs no lock. Reads no more memory than it must:
- * where many blocks are live, each read costs more than everything else. An offset beyond the span is the
- * product of no index and the size; a large block has no count. */
+/* Whether a block of a span can begin at adr, and which one. Needs no lock. Reads as little memory as possible,
+ * because with many live blocks a cache miss takes longer than all the rest. An offset beyond the span is refused,
+ * because its index is not less than the count; the count of a large block is 0. */
 static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
                                        umemPoolLocation *location) {
   uintptr_t const *where = umemPageMap_word(&core->map, adr);

@@ -1,5 +1,5 @@
-/* pool_transfer.h - moves free memory from one free list to another. See pool.h. All under the lock, which is
- * open while queues are made to wait, but for umemPoolTransfer_at_end. */
+/* pool_transfer.h - moves free memory from one free list to another. See pool.h. All under the lock. All functions
+ * except umemPoolTransfer_at_end release it while they make a queue wait for another one. */
 #ifndef UMEM_POOL_TRANSFER_H
 #define UMEM_POOL_TRANSFER_H
 
@@ -12,8 +12,8 @@ bool umemPoolTransfer_range(umemPoolFreeList *list, uint64_t units, uint64_t ste
 /* Moves spans of the class with free blocks to the list. False when there are none. */
 bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class);
 
-/* Moves all free ranges of the list from, after its queue. False, with no failure recorded, when that is
- * being captured by now. An attempt must be open. */
+/* Moves all free ranges of the list from, after its queue was waited for. Returns false, and records no failure, if
+ * this queue is being captured by then. An attempt must be open. */
 bool umemPoolTransfer_from(umemPoolFreeList *list, umemPoolFreeList *from);
 
 /* Moves those of all other lists that are not blocked, and mixed spans that are all free. An attempt must be

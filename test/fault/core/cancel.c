@@ -13,10 +13,11 @@
 #include <umem.h>
 
 #include "fault/child.h"
+#include "temporary.h"
 
 enum { rounds = 40, size = 20000 };
 
-static char log_name[64];
+static char log_name[256];
 static char const *const names[] = {
     "file:",       "mmap:",       "pool+file:",       "fixed+file:?block=20000",
     "debug+mmap:", "track+host:", "debug+pool+host:", "limit+stats+file:?limit=1G",
@@ -69,8 +70,8 @@ static void every_context_survives(void **state) {
 
 static void a_log_survives(void **state) {
   (void)state;
-  char name[128];
-  snprintf(log_name, sizeof log_name, "/tmp/umem-cancel-%d.log", (int)getpid());
+  char name[320];
+  temporary_name(log_name, sizeof log_name);
   snprintf(name, sizeof name, "log+host:?log.file=%s", log_name);
   child_run(survives, name);
   unlink(log_name);
@@ -197,9 +198,9 @@ static void resize_by_default(void) {
 }
 
 static void commit_a_file(void) {
-  char path[64];
+  char path[256];
   umemFile file;
-  snprintf(path, sizeof path, "/tmp/umem-cancel-%d.bin", (int)getpid());
+  temporary_name(path, sizeof path);
   umemFile_replace(&file, path);
   pthread_cancel(pthread_self());
   reached = umemFile_commit(&file) == umemOK;

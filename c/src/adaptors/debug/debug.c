@@ -82,8 +82,8 @@ static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   return origin;
 }
 
-/* Where the block proper is in what upstream is asked for. False with a status when no such size
- * exists. */
+/* Computes the size of the request to upstream, and where the program's block is in it. Returns false, and records a
+ * status, if the size is impossible. */
 static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   size_t guard = umemDebug_impl(ctx)->guard;
   bool aligned = request->how == umemByAligned;

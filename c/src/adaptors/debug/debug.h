@@ -17,7 +17,7 @@ enum { umemDebugBatch = 64 }; /* blocks that are looked at together, at most */
 typedef struct umemDebugImpl {
   umemAdaptor adaptor;
   umemDebugTable table;
-  umemHost host; /* the other side of copies that look */
+  umemHost host; /* the destination of copies to check bytes */
   size_t guard;
   unsigned forks; /* between the process that loaded the library and the one that made this */
   bool fills;
@@ -33,7 +33,8 @@ static inline umemDebugImpl *umemDebug_impl(umemVirtual *ctx) { return umemAdapt
 
 /* ---- debug_bytes.c ---- */
 
-/* Memory to look at upstream's with. False with a status without memory. */
+/* Allocates the buffer into which upstream's bytes are copied. Returns false, and records a status, if it is out of
+ * memory. */
 bool umemDebug_open_buffer(umemVirtual *ctx);
 
 /* Fills the guards of a new block; what is between too, if it should be. False with a status when

@@ -4,11 +4,10 @@
  *
  *     live -> freeing -> kept -> leaving -> gone
  *
- * and steps back when the step that was begun fails. Only the thread that has made a block freeing or
- * leaving moves it on. A thread that looks at a block of another one pins it, so that it does not leave
- * meanwhile. If the upstream hands out the memory of a block that was given back behind our back, or is
- * leaving, the new block replaces the old one. Therefore all functions name a block by its start and its
- * number. */
+ * and goes one step back if a step fails. Only the thread that has made a block freeing or leaving may change its
+ * state. A thread that checks a block pins it, so that it does not leave in this time. The upstream may allocate the
+ * memory of a block again while the block is leaving, or if the program has freed it directly on the upstream. Then
+ * the new block replaces the old one. Therefore all functions name a block by its start and its number. */
 #ifndef UMEM_DEBUG_TABLE_H
 #define UMEM_DEBUG_TABLE_H
 
@@ -30,7 +29,7 @@ typedef struct umemDebugBlock {
   uintptr_t origin;                                 /* where upstream's block begins */
   size_t extent;                                    /* its bytes */
   size_t front;                                     /* those before the block proper */
-  size_t nbytes;                                    /* those that were asked for */
+  size_t nbytes;                                    /* as requested */
   uint64_t number;                                  /* of the allocation, from 1 */
   bool aligned;                                     /* of umem_aligned_alloc */
   bool poisoned;                                    /* filled with UMEM_DEBUG_FREED */

@@ -237,7 +237,7 @@ static void stop(umemVirtual *ctx) {
   umemLogFile_note_end(log->file, log->number);
 }
 
-/* Threads that are still running put nothing after the end, but for what they are in the middle of. */
+/* Threads that still run write no records after this, except those that they have begun. */
 static void log_finish(umemVirtual *ctx) {
   Log *log = log_of(ctx);
   stop(ctx);

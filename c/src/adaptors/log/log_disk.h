@@ -37,8 +37,8 @@ int umemLogDisk_look(int fd, umemLogBefore *before);
 /* Whether the file may become a new log: it is empty, or a log. */
 bool umemLogDisk_is_log(umemLogBefore const *before);
 
-/* Whether the disk says that it has room for a file of this length. To be asked first: an attempt to
- * reserve more takes what there is from others until it fails. */
+/* Whether the disk has enough free bytes for a file of this length. Call it before umemLogDisk_reserve: an attempt to
+ * reserve more than there is takes all free space from other programs until it fails. */
 bool umemLogDisk_has_room(int fd, uint64_t length);
 
 /* Makes an empty file one that is_log, whatever ends the program before the rest is there. */
@@ -48,7 +48,7 @@ int umemLogDisk_mark(int fd, umemLogBefore const *before);
  * stays. */
 int umemLogDisk_reserve(int fd, uint64_t length, umemLogBefore const *before);
 
-/* Makes the file as long as it was, if one of the two failed, or what comes after. */
+/* Makes the file as long as it was, if one of these two functions or a later step has failed. */
 void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before);
 
 /* Writes the bytes at the beginning of the file once more: what would keep umemLogDisk_begin from writing its
