@@ -416,9 +416,7 @@ static void spin(void *data) {
   while (!spin->end) sched_yield();
 }
 
-static void *spin_in_guard(void *data) {
-  return umem_guarded(none, spin, data) ? NULL : data;
-}
+static void *spin_in_guard(void *data) { return umem_guarded(none, spin, data) ? NULL : data; }
 
 static void a_child_has_all_guards(void **state) {
   (void)state;

@@ -172,7 +172,8 @@ static void items_past_the_end_are_an_error(void **state) {
   expect_failure(&ctx, umemIOError, "was truncated by another process");
   assert_int_equal(truncate(path, 30000), 0);
   assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemOK);
-  assert_int_equal(truncate(path, 24600), 0); /* in the page of the last item, which reads as zeros */
+  assert_int_equal(truncate(path, 24600),
+                   0); /* in the page of the last item, which reads as zeros */
   assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
   expect_failure(&ctx, umemIOError, "was truncated by another process");
   close_any(&ctx);
