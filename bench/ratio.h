@@ -47,8 +47,10 @@ void measure_indexed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_routes(Effort const &effort, std::vector<Ratio> &rows);
 void measure_blocks(Effort const &effort, std::vector<Ratio> &rows);
+void measure_overlap(Effort const &effort, std::vector<Ratio> &rows); /* a part of blocks */
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_strided(Effort const &effort, std::vector<Ratio> &rows);
+void measure_strided_cold(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
 void measure_pool(Effort const &effort, std::vector<Ratio> &rows);
 void measure_fixed(Effort const &effort, std::vector<Ratio> &rows);

@@ -1,7 +1,8 @@
 /* ratio_strided.cpp - parts of arrays, in any order, between RAM, files and mapped files.
  *
  * Each pattern copies items of a large array to another one. A row compares a copy between two places with the
- * same copy from RAM to RAM; that one is compared with a loop over pointers, and a large one with a small one. */
+ * same copy from RAM to RAM; that one is compared with a loop over pointers, and a large one with a small one.
+ * With a GPU, device memory and pinned memory are places too. */
 #include "ratio.h"
 
 #include "place.h"
@@ -21,8 +22,19 @@ namespace {
 /* What umem promises, compared with RAM. */
 constexpr double mapped_target = 1.5, file_target = 3, growth_target = 1.3;
 constexpr std::size_t promised_from = std::size_t{1} << 20; /* bytes of an array */
+constexpr std::size_t files_end = 3;                        /* places that no GPU needs */
 
-char const *const places[] = {"host", "mmap", "file"};
+std::vector<char const *> all_places() {
+  std::vector<char const *> places = {"host", "mmap", "file"};
+  if (why_no_gpu().empty()) places.insert(places.end(), {"cuda", "cuda-host"});
+  umem_thread_clear();
+  return places;
+}
+
+std::vector<char const *> const &places() {
+  static std::vector<char const *> const names = all_places();
+  return names;
+}
 
 struct Side {
   Place place;
@@ -69,10 +81,12 @@ std::string name_of(Section const &section, char const *from, char const *to) {
   return "strided: " + section.name + ", " + from + " to " + to;
 }
 
-/* A call for a few items costs some system calls in files, whatever it copies: umem promises nothing there. */
+/* A call for a few items costs some system calls in files, and a start of the copy engine on a GPU, whatever it
+ * copies: umem promises nothing there. */
 std::optional<double> target_of(Section const &section, std::string const &from,
                                 std::string const &to) {
   if (section.src_size < promised_from && section.dst_size < promised_from) return std::nullopt;
+  if (from.rfind("cuda", 0) == 0 || to.rfind("cuda", 0) == 0) return std::nullopt;
   return from == "file" || to == "file" ? file_target : mapped_target;
 }
 
@@ -84,7 +98,7 @@ std::vector<double> per_item(std::vector<double> seconds, Section const &section
 /* Seconds of each pair of places, in the order of the loops below; the first is host to host. */
 Samples measure_section(Section const &section, int rounds, std::vector<Ratio> &rows) {
   std::vector<std::unique_ptr<Side>> sources, targets;
-  for (char const *name : places) {
+  for (char const *name : places()) {
     sources.push_back(std::make_unique<Side>(name, section.src_size));
     targets.push_back(std::make_unique<Side>(name, section.dst_size));
   }
@@ -95,26 +109,40 @@ Samples measure_section(Section const &section, int rounds, std::vector<Ratio> &
   Samples samples = alternate(rounds, candidates);
   rows.push_back({name_of(section, "host", "host"), "loops over pointers", Measure::slowdown,
                   std::nullopt, samples[0], samples.back(), section.bytes()});
-  for (std::size_t i = 1; i < 9; i++) {
-    char const *from = places[i / 3], *to = places[i % 3];
+  std::size_t count = places().size();
+  for (std::size_t i = 1; i < count * count; i++) {
+    char const *from = places()[i / count], *to = places()[i % count];
     rows.push_back({name_of(section, from, to), "umem, host to host", Measure::slowdown,
                     target_of(section, from, to), samples[i], samples[0], section.bytes()});
   }
   return samples;
 }
 
+/* Adds the row of one pair of places, of which seconds are those of an item. */
+void add_growth_row(std::string const &name, std::string const &against, std::vector<double> ours,
+                    std::vector<double> theirs, std::vector<Ratio> &rows) {
+  std::size_t rounds = std::min(ours.size(), theirs.size());
+  ours.resize(rounds), theirs.resize(rounds);
+  rows.push_back({name, against, Measure::slowdown, growth_target, ours, theirs});
+}
+
 /* What an item costs in a large array, compared with a small one, where the order of the items changes: a plain
- * loop would miss the cache or the TLB for each. */
+ * loop would miss the cache or the TLB for each. The cache of the processor has the small array and not the large
+ * one, in RAM too. So the second row of files compares their growth with that of RAM. */
 void add_growth(Section const &large, Samples const &large_samples, Section const &small,
                 Samples const &small_samples, std::vector<Ratio> &rows) {
   if (large.name.rfind("transposed", 0) && large.name.rfind("permuted", 0)) return;
-  for (std::size_t i : {0, 4, 8}) {
-    std::vector<double> ours = per_item(large_samples[i], large);
-    std::vector<double> theirs = per_item(small_samples[i], small);
-    std::size_t rounds = std::min(ours.size(), theirs.size());
-    ours.resize(rounds), theirs.resize(rounds);
-    rows.push_back({name_of(large, places[i / 3], places[i % 3]) + ", an item",
-                    "an item of " + small.name, Measure::slowdown, growth_target, ours, theirs});
+  double ram = quantile(per_item(large_samples[0], large), 0.5) /
+               quantile(per_item(small_samples[0], small), 0.5);
+  for (std::size_t i = 0; i < files_end; i++) {
+    std::size_t pair = i * (places().size() + 1);
+    std::string name = name_of(large, places()[i], places()[i]) + ", an item";
+    std::vector<double> ours = per_item(large_samples[pair], large);
+    std::vector<double> theirs = per_item(small_samples[pair], small);
+    add_growth_row(name, "an item of " + small.name, ours, theirs, rows);
+    if (i == 0) continue;
+    for (double &value : theirs) value *= ram;
+    add_growth_row(name, "the same, times the growth in RAM", ours, theirs, rows);
   }
 }
 
@@ -134,6 +162,7 @@ void measure_strided(Effort const &effort, std::vector<Ratio> &rows) {
       if (edge == edges[1]) of_middle.push_back(std::move(samples));
     }
   }
+  measure_strided_cold(effort, rows);
 }
 
 } // namespace bench

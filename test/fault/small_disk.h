@@ -7,10 +7,11 @@
 
 typedef struct SmallDisk {
   char folder[200]; /* where it is mounted */
-  char image[200];  /* "" for tmpfs */
+  char image[200];  /* "" for tmpfs and overlay */
+  bool twice;       /* an overlay: mounted over its own tmpfs */
 } SmallDisk;
 
-/* In a child: mounts a file system of the type (tmpfs, ext2, ext4) and of so many MiB on a new folder,
+/* In a child: mounts a file system of the type (tmpfs, overlay, ext2, ext4, xfs, btrfs) and of so many MiB on a new folder,
  * which only this child sees. False, and a message, where that is not possible: without root, without
  * mkfs, in a container. */
 bool small_disk_mount(SmallDisk *disk, char const *type, unsigned mebibytes);

@@ -24,9 +24,10 @@
  *              on the place is done before umem writes the block, or reads another one into its memory. The
  *              rows of the destination are there when umemBlocks_next returns false.
  *   threads    One thread of umem reads and one writes, where umem_set_threads allows them (it counts the
- *              calling thread, too) and every context is umemConcurrent. What has no thread, or gets none from
- *              the system, is done by the calling thread in umemBlocks_next. The threads block all signals.
- *              One thread at a time may call the functions of a umemBlocks, except umemBlocks_cancel.
+ *              calling thread, too) and every context is umemConcurrent. Without a destination two threads read
+ *              blocks of 256 KiB to 128 MiB. What has no thread, or gets none from the system, is done by the
+ *              calling thread in umemBlocks_next. The threads block all signals. One thread at a time may call
+ *              the functions of a umemBlocks, except umemBlocks_cancel.
  *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or umemBlocks_end,
  *              with the block in the message: "umemBlocks_next: writing block 7 of 16 (rows 700 to 799): ...".
  *              umem then reads no further block. The destination has the rows of all blocks before the one that

@@ -1,5 +1,6 @@
 /* blocks_plan.c - see blocks_plan.h. */
 #include "blocks/blocks_plan.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/access.h"
 #include "core/guard.h"
@@ -7,10 +8,11 @@
 #include "core/layout.h"
 
 static size_t const default_budget = 64 << 20;
-/* A pipeline gains nothing while it fills and empties: blocks are no larger than a part of the array, */
-static size_t const least_blocks = 16;
-/* but of this many bytes at least, which a disk or a GPU copies at full speed. */
-static size_t const small_block = 1 << 20;
+/* While the first block is read and the last one written, nothing overlaps. So there are many blocks, */
+static size_t const many_blocks = 32, few_blocks = 16;
+/* but each has so many bytes that all threads can share it, or in a small array at least so many that a disk or a GPU
+ * copies it at full speed. */
+static size_t const shared_block = 4 << 20, small_block = 1 << 20;
 
 enum { reading_depth = 3, writing_depth = 4 };
 
@@ -176,11 +178,11 @@ static size_t choose_rows(umemBlocksPlan *plan, size_t depth, size_t budget) {
     size_t rows = plan->given.rows < count ? plan->given.rows : count;
     return fits(plan, rows, depth, budget) ? rows : 0;
   }
-  size_t rows = most_rows(plan, depth, budget);
-  size_t part = quotient_up(count, least_blocks);
-  size_t small = quotient_up(small_block, plan->given.source.nbytes);
-  if (part < small) part = small;
-  return rows < part ? rows : part;
+  size_t row = plan->given.source.nbytes;
+  size_t few = quotient_up(count, few_blocks), shared = quotient_up(shared_block, row);
+  size_t wanted = umem_greater(quotient_up(small_block, row), umem_lesser(few, shared));
+  wanted = umem_greater(wanted, quotient_up(count, many_blocks));
+  return umem_lesser(wanted, most_rows(plan, depth, budget));
 }
 
 /* Takes depth blocks, if there is room for as many as are needed. */

@@ -1,9 +1,12 @@
 /* blocks_pump.c - see blocks_pump.h.
  *
- * Reading and writing are two legs. Each carries out one block after the other, in the order of the array, when it
- * may: a block may be read when its slot is free, and written when it was given back (and, where it replaces ghost
- * rows of later blocks, when these have been read). A leg has a thread of its own, or the calling thread does its
- * blocks while it waits for the next block. So the same conditions hold with two threads, one or none. */
+ * Reading and writing are two legs. Each begins one block after the other, in the order of the array, when it may: a
+ * block may be read when its slot is free, and written when it was given back (and, where it replaces ghost rows of
+ * later blocks, when these have been read). A leg has threads of its own, or the calling thread does its blocks while
+ * it waits for the next block. So the same conditions hold with any number of threads.
+ *
+ * Two threads read where that gains: one begins a block while the other waits for the last bytes of the block before.
+ * Only one writes, because after a failure no later block may be written. */
 #include "blocks/blocks_pump.h"
 #include "base/thread.h"
 #include "core/guard.h"
@@ -12,8 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Bytes of blocks that two threads read at a time. Two copies of less than 128 MiB to a GPU share its channels (see
+ * cuda/cuda_staging.h); of longer ones the first takes all. */
+static size_t const pair_from = 256 << 10, pair_below = 128 << 20;
+
 bool umemPump_is_lost(umemPump const *pump) {
-  return pump->forks != umem_fork_count() && (pump->reads.threaded || pump->writes.threaded);
+  return pump->forks != umem_fork_count() && (pump->reads.threads || pump->writes.threads);
 }
 
 /* ---- when a leg may run: under the lock ---- */
@@ -23,21 +30,22 @@ static bool has_destination(umemPump const *pump) { return pump->slots.plan.give
 static bool reading_is_over(umemPump const *pump) {
   umemLeg const *reads = &pump->reads;
   bool none_is_wanted = pump->stopping || pump->cancelled || reads->failed;
-  return !reads->busy && (none_is_wanted || reads->done == pump->slots.plan.blocks);
+  return !reads->running && (none_is_wanted || reads->begun == pump->slots.plan.blocks);
 }
 
 static bool can_read(umemPump const *pump) {
   umemLeg const *reads = &pump->reads;
-  return !reads->busy && !reading_is_over(pump) &&
-         reads->done - pump->writes.done < pump->slots.plan.depth;
+  bool none_is_wanted = pump->stopping || pump->cancelled || reads->failed;
+  return !none_is_wanted && reads->begun < pump->slots.plan.blocks &&
+         reads->begun - pump->writes.done < pump->slots.plan.depth;
 }
 
 static bool can_write(umemPump const *pump) {
   umemLeg const *writes = &pump->writes;
   bool old_values_are_read =
       reading_is_over(pump) || pump->reads.done > writes->done + pump->slots.plan.ahead;
-  return has_destination(pump) && !writes->busy && !writes->failed && writes->done < pump->back &&
-         old_values_are_read;
+  return has_destination(pump) && !writes->running && !writes->failed &&
+         writes->done < pump->back && old_values_are_read;
 }
 
 static bool can_run(umemLeg const *leg) {
@@ -58,7 +66,7 @@ static bool is_over(umemLeg const *leg) {
 
 /* ---- a block of a leg ---- */
 
-enum { name_size = sizeof((umemLeg *)0)->name };
+enum { name_size = 128 };
 
 /* What the messages of failures with a block begin with. */
 static void name_block(umemPump const *pump, char const *verb, size_t number,
@@ -68,23 +76,44 @@ static void name_block(umemPump const *pump, char const *verb, size_t number,
            number, pump->slots.plan.blocks, range.first, range.first + range.rows - 1);
 }
 
-/* Called with the lock, which it releases meanwhile. The leg holds the failures of the block. */
+/* Counts the blocks that are done: those before the first that is not. */
+static void count_done(umemLeg *leg, size_t number) {
+  bool *ended = leg->pump->ended;
+  size_t depth = leg->pump->slots.plan.depth;
+  ended[number % depth] = true;
+  for (; leg->done < leg->begun && ended[leg->done % depth]; leg->done++)
+    ended[leg->done % depth] = false;
+}
+
+/* Of several failures the leg holds that of the first block: all blocks before it are done. */
+static void hold_failure(umemLeg *leg, size_t number, umemAttempt const *attempt) {
+  if (leg->failed && leg->failed_at < number) return;
+  leg->failed = true;
+  leg->failed_at = number;
+  leg->held = *attempt;
+}
+
+/* Called with the lock, which it releases meanwhile. */
 static void run_leg(umemLeg *leg) {
   umemPump *pump = leg->pump;
-  size_t number = leg->done;
-  leg->busy = true;
+  size_t number = leg->begun++;
+  leg->running++;
   umemLock_release(&pump->lock);
-  name_block(pump, leg->verb, number, leg->name);
+  char name[name_size];
+  name_block(pump, leg->verb, number, name);
   char const *function = umem_thread.function;
-  umem_thread.function = leg->name;
-  umemAttempt_begin(&leg->held);
+  umem_thread.function = name;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
   bool done = leg->carry_out(&pump->slots, number);
-  umemAttempt_end(&leg->held);
+  umemAttempt_end(&attempt);
   umem_thread.function = function;
   umemLock_acquire(&pump->lock);
-  leg->busy = false;
-  leg->done += done;
-  leg->failed = !done;
+  leg->running--;
+  if (done)
+    count_done(leg, number);
+  else
+    hold_failure(leg, number, &attempt);
   pthread_cond_broadcast(&pump->changed);
 }
 
@@ -106,7 +135,7 @@ static void *serve(void *argument) {
 static void run_or_wait(umemPump *pump) {
   umemLeg *const legs[] = {&pump->writes, &pump->reads}; /* what is written frees a slot */
   for (size_t i = 0; i < sizeof legs / sizeof *legs; i++) {
-    if (legs[i]->threaded || !can_run(legs[i])) continue;
+    if (legs[i]->threads || !can_run(legs[i])) continue;
     run_leg(legs[i]);
     return;
   }
@@ -141,7 +170,8 @@ static bool is_taken_or_never(umemPump *pump, bool *taken) {
   bool ended = pump->cancelled || pump->writes.failed || pump->given == pump->slots.plan.blocks;
   *taken = !ended && pump->given < pump->reads.done;
   pump->given += *taken;
-  return *taken || ended || pump->reads.failed;
+  bool missed = pump->reads.failed && pump->reads.done == pump->reads.failed_at;
+  return *taken || ended || (missed && pump->given == pump->reads.done);
 }
 
 bool umemPump_take(umemPump *pump, umemBlock *block) {
@@ -205,22 +235,36 @@ static bool is_concurrent(umemPump const *pump) {
   return all;
 }
 
-/* A leg whose thread does not start is run by the calling thread. */
+/* Where the thread cannot be started, the other one of the leg or the calling thread does its part. */
+static void start_thread(umemPump *pump, umemLeg *leg) {
+  pthread_t thread;
+  if (umem_thread_start(&thread, serve, leg) != 0) return;
+  umemLock_acquire(&pump->lock); /* the other threads are under way already */
+  leg->thread[leg->threads++] = thread;
+  umemLock_release(&pump->lock);
+}
+
+/* Whether a second thread that reads gains. A short block is read before the thread is awake; a long one keeps all
+ * threads of a copy busy by itself. Where blocks are written, too, that takes longest, and one reader keeps ahead. */
+static bool reads_in_pairs(umemPump const *pump) {
+  umemBlocksPlan const *plan = &pump->slots.plan;
+  return !has_destination(pump) && plan->depth > 2 && plan->in_bytes >= pair_from &&
+         plan->in_bytes < pair_below;
+}
+
 static void start_threads(umemPump *pump) {
-  umemLeg *const legs[] = {&pump->reads, has_destination(pump) ? &pump->writes : NULL};
+  bool writes = has_destination(pump), pairs = reads_in_pairs(pump);
+  umemLeg *const legs[] = {&pump->reads, writes ? &pump->writes : pairs ? &pump->reads : NULL};
   if (pump->slots.plan.depth < 2 || !is_concurrent(pump)) return;
   unsigned threads = umem_parallel_threads();
-  for (unsigned i = 0; i < sizeof legs / sizeof *legs && i + 1 < threads; i++) {
-    if (!legs[i]) continue;
-    bool started = umem_thread_start(&legs[i]->thread, serve, legs[i]) == 0;
-    umemLock_acquire(&pump->lock); /* the other leg is under way already */
-    legs[i]->threaded = started;
-    umemLock_release(&pump->lock);
-  }
+  for (unsigned i = 0; i < sizeof legs / sizeof *legs && i + 1 < threads; i++)
+    if (legs[i]) start_thread(pump, legs[i]);
 }
 
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
-  umemPump *pump = calloc(1, sizeof *pump);
+  size_t nbytes;
+  bool fits = !__builtin_add_overflow(sizeof(umemPump), plan->depth * sizeof(bool), &nbytes);
+  umemPump *pump = fits ? calloc(1, nbytes) : NULL;
   if (!pump) {
     umemVirtual_fail(plan->given.place, umemMemoryError, "no memory for blocks");
     return NULL;
@@ -239,9 +283,13 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   return pump;
 }
 
+static void join_leg(umemLeg *leg) {
+  for (unsigned i = 0; i < leg->threads; i++) pthread_join(leg->thread[i], NULL);
+}
+
 static void join_threads(umemPump *pump) {
-  if (pump->reads.threaded) pthread_join(pump->reads.thread, NULL);
-  if (pump->writes.threaded) pthread_join(pump->writes.thread, NULL);
+  join_leg(&pump->reads);
+  join_leg(&pump->writes);
   pthread_cond_destroy(&pump->changed);
 }
 

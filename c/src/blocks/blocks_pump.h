@@ -7,23 +7,26 @@
 #include "base/lock.h"
 #include "blocks/blocks_slots.h"
 
+enum { umemPumpReaders = 2 }; /* threads that read, at most */
+
 /* Reading blocks, or writing them. */
 typedef struct umemLeg {
   struct umemPump *pump;
   bool (*carry_out)(umemSlots const *slots, size_t number);
   char const *verb;
-  char name[128];   /* that messages of the running copy begin with */
   umemAttempt held; /* the failure, if failed */
   /* Under the lock: */
-  size_t done; /* blocks */
-  bool busy;   /* with block `done` */
+  size_t begun;     /* blocks */
+  size_t done;      /* blocks before the first one that is not done */
+  unsigned running; /* blocks that are begun and have not ended */
   bool failed;
-  bool threaded;
-  pthread_t thread;
+  size_t failed_at; /* the first block that failed, if failed */
+  unsigned threads; /* that carry it out; 0: the calling thread does */
+  pthread_t thread[umemPumpReaders];
 } umemLeg;
 
 /* A block is in its slot from the beginning of its reading to the end of its writing. One lock guards the numbers
- * below; what is in a slot belongs to whose turn it is. */
+ * below. What is in a slot belongs to the thread that reads or writes the block, or to the program. */
 typedef struct umemPump {
   umemSlots slots;
   char const *function; /* of which failures are */
@@ -35,6 +38,7 @@ typedef struct umemPump {
   size_t back;           /* and gave back: as many, or one less */
   bool cancelled;
   bool stopping; /* reads no further block; writes those that were given back */
+  bool ended[];  /* for each slot: a leg is done with its block, but not with a block before */
 } umemPump;
 
 /* Begins to read. Returns NULL, and records a status, when that fails. */

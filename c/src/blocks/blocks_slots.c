@@ -1,9 +1,14 @@
 /* blocks_slots.c - see blocks_slots.h. */
 #include "blocks/blocks_slots.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/guard.h"
+#include "core/parallel.h"
 
 #include <stdlib.h>
+
+/* Bytes of the longest block of which several threads read parts, and of a part at least. */
+static size_t const most_shared = 8 << 20, shared_part = 1 << 20;
 
 static uintptr_t slot_of(umemSlots const *slots, size_t number) {
   return slots->memory + number % slots->plan.depth * slots->plan.slot_bytes;
@@ -51,6 +56,42 @@ static void read_rows(umemSlots const *slots, size_t number, size_t first, size_
   copy_rows(&from, &to, count);
 }
 
+/* ---- the rows of a block, by several threads ---- */
+
+typedef struct Share {
+  umemSlots const *slots;
+  size_t number, first, count;
+  ptrdiff_t at;
+  unsigned parts;
+} Share;
+
+static void read_part(void *job, unsigned part) {
+  Share const *share = job;
+  size_t begin = share->count * part / share->parts;
+  size_t end = share->count * (part + 1) / share->parts;
+  read_rows(share->slots, share->number, share->first + begin, end - begin,
+            share->at + (ptrdiff_t)begin, false);
+}
+
+/* A long copy is shared by several threads anyway, and a GPU takes a short one from one thread. A copy of some MiB
+ * into RAM gains here: the passage goes on as soon as the block is there. */
+static unsigned parts_of(umemSlots const *slots, size_t number, size_t count) {
+  umemRows const *source = &slots->plan.given.source;
+  umemVirtual *queue = queue_of(slots, number);
+  size_t nbytes = count * source->nbytes; /* fits: the block has room for them */
+  if (nbytes > most_shared || !umem_can(source->ctx, umemConcurrent) ||
+      !umem_can(queue, umemConcurrent | umemCpuWritable) || umem_can(queue, umemOrdered))
+    return 1;
+  size_t parts = umem_parallel_pieces(nbytes, shared_part, umemParallelMost);
+  return (unsigned)umem_lesser(parts, count);
+}
+
+static void read_shared(umemSlots const *slots, size_t number, size_t first, size_t count,
+                        ptrdiff_t at) {
+  Share share = {slots, number, first, count, at, parts_of(slots, number, count)};
+  umem_parallel(share.parts, read_part, &share);
+}
+
 /* Waits, also when a copy has failed: what was queued before still uses the memory. */
 static bool settle(uint64_t before, umemVirtual *one, umemVirtual *other) {
   unsigned queued = umemOrdered | umemDeviceShared;
@@ -63,7 +104,7 @@ bool umemSlots_read(umemSlots const *slots, size_t number) {
   umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
   uint64_t before = umem_thread.failures;
   size_t lead = range.before, all = range.before + range.rows + range.after;
-  read_rows(slots, number, range.first - lead, all, -(ptrdiff_t)lead, false);
+  read_shared(slots, number, range.first - lead, all, -(ptrdiff_t)lead);
   if (umem_thread.failures == before)
     read_rows(slots, number, 0, range.missing_before, -(ptrdiff_t)(lead + range.missing_before),
               true);

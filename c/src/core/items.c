@@ -27,6 +27,9 @@ static size_t const sieve_bytes = 16 << 20;
 typedef struct Sides {
   umemVirtual *src, *dst, *host;
   uint64_t before; /* failures of this thread when the copy began */
+  size_t piece;    /* bytes of a packed piece */
+  uintptr_t
+      ordered; /* as many bytes, for a piece in the order of the source; 0 until they are needed */
 } Sides;
 
 static bool failed(Sides const *sides) { return umem_thread.failures != sides->before; }
@@ -57,23 +60,71 @@ static void route_one(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr, size_t
   umem_copy_run(sides->src, src_adr, sides->dst, dst_adr, nbytes);
 }
 
-/* Reads the whole span of the source items when the gaps are small. Returns false if they are not, or if there
- * is no memory for the span. */
-static bool read_sieved(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const *layout) {
+/* Reads the whole span of the source's runs when the gaps are small, and sorts their items into packed. Returns false
+ * if they are not, or if there is no memory for the span. */
+static bool read_sieved(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items,
+                        umemLayout const *of_runs) {
   umemLayoutSpan span;
-  if (!umem_span_of(layout->item_size, layout->rank, layout->extents, layout->src_strides, &span))
+  if (!umem_span_of(items->item_size, items->rank, items->extents, items->src_strides, &span))
     return false;
-  size_t nbytes = (size_t)(span.high - span.low);
-  size_t runs = umem_count_items(layout);
-  if (runs < 2 || nbytes > sieve_bytes || nbytes / runs > layout->item_size + cheap_gap)
+  size_t nbytes = (size_t)(span.high - span.low), runs = umem_count_items(of_runs);
+  if (runs < 2 || nbytes > sieve_bytes || nbytes / runs > of_runs->item_size + cheap_gap)
     return false;
   char *buffer = malloc(nbytes);
   if (!buffer) return false;
   umem_read_run(sides->src, src_adr + (uintptr_t)span.low, sides->host, buffer, nbytes);
   umem_finish(sides->src);
-  if (!failed(sides)) umem_copy_tiles(packed, buffer - span.low, layout);
+  if (!failed(sides)) umem_copy_tiles((char *)packed, buffer - span.low, items);
   free(buffer);
   return true;
+}
+
+/* Allocates sides->ordered; false if there is no memory for it. */
+static bool take_ordered(Sides *sides) {
+  if (sides->ordered) return true;
+  umemAttempt ignored;
+  umemAttempt_begin(&ignored);
+  uintptr_t adr = umem_alloc(sides->host, sides->piece);
+  umemAttempt_end(&ignored);
+  if (adr != umem_null_of(sides->host)) sides->ordered = adr;
+  return sides->ordered != 0;
+}
+
+/* A layout between the source and a buffer that has its items in the order of the source, in normal form. */
+static void order_by_source(umemNormalLayout *runs, umemLayout const *sorted, uintptr_t *src_adr,
+                            uintptr_t *buffer) {
+  umemLayout read = *sorted;
+  read.src_strides = sorted->dst_strides;
+  read.dst_strides = NULL;
+  umem_normalise(runs, &read, src_adr, buffer);
+}
+
+/* Reads run by run of the source, and then sorts the items into packed: in the order of packed a run may be no more
+ * than an item. items is the layout between both. */
+static void read_runs(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items) {
+  umemLayout turned = *items;
+  turned.src_strides = items->dst_strides;
+  turned.dst_strides = items->src_strides;
+  uintptr_t to = packed, first = src_adr, from = first, buffer = sides->ordered;
+  umemNormalLayout sorted, runs, back;
+  umem_normalise(&sorted, &turned, &to, &first); /* by falling strides of the source */
+  from = first;
+  order_by_source(&runs, &sorted.layout, &from, &buffer);
+  if (read_sieved(sides, src_adr, packed, items, &runs.layout)) return;
+  if (runs.layout.item_size == items->item_size || !take_ordered(sides)) {
+    for_each_run(sides, src_adr, packed, items, 0, read_one);
+    umem_finish(sides->src);
+    return;
+  }
+  for_each_run(sides, from, sides->ordered, &runs.layout, 0, read_one);
+  umem_finish(sides->src);
+  if (failed(sides)) return;
+  umemLayout place = sorted.layout;
+  place.src_strides = NULL;
+  place.dst_strides = sorted.src;
+  uintptr_t gathered = sides->ordered;
+  umem_normalise(&back, &place, &gathered, &to);
+  umem_copy_tiles((char *)to, (char const *)gathered, &back.layout);
 }
 
 /* Gathers the source's items into packed, in the order of layout. */
@@ -90,9 +141,8 @@ static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const
              (umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout) ||
               umem_copy_direct(sides->src, sides->src, src_adr, sides->host, to, &n.layout))) {
     umem_finish(sides->src);
-  } else if (!read_sieved(sides, src_adr, (char *)to, &n.layout)) {
-    for_each_run(sides, src_adr, to, &n.layout, 0, read_one);
-    umem_finish(sides->src);
+  } else {
+    read_runs(sides, src_adr, to, &n.layout);
   }
 }
 
@@ -152,7 +202,7 @@ static void copy_pieces(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr,
 
 void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                      umemLayout const *layout) {
-  Sides sides = {src, dst, NULL, umem_thread.failures};
+  Sides sides = {.src = src, .dst = dst, .before = umem_thread.failures};
   if (umem_cpu_reads(src) && umem_cpu_writes(dst)) {
     umem_finish(src);
     umem_finish(dst);
@@ -169,11 +219,13 @@ void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uint
   /* Earlier work of dst may still use what the CPU is going to read or overwrite. */
   if (umem_finish(dst) != umemOK) return;
   size_t all = umem_count_items(layout) * layout->item_size;
-  uintptr_t packed = umem_alloc(sides.host, all < piece_bytes ? all : piece_bytes);
+  sides.piece = all < piece_bytes ? all : piece_bytes;
+  uintptr_t packed = umem_alloc(sides.host, sides.piece);
   if (packed == umem_null_of(sides.host)) {
     umemVirtual_adopt(src, sides.before);
     return;
   }
   copy_pieces(&sides, src_adr, dst_adr, layout, (char *)packed);
   umem_free(sides.host, packed);
+  if (sides.ordered) umem_free(sides.host, sides.ordered);
 }

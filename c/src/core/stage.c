@@ -92,8 +92,19 @@ static char *take_buffer(umemVirtual *host, size_t *nbytes) {
   }
 }
 
+static umemStageBeside *asked; /* atomic */
+
+void umem_stage_ask(umemStageBeside *beside) { __atomic_store_n(&asked, beside, __ATOMIC_RELEASE); }
+
+static bool copy_beside(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        size_t nbytes) {
+  umemStageBeside *beside = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+  return beside && beside(src, src_adr, dst, dst_adr, nbytes);
+}
+
 void umem_stage(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                 size_t nbytes) {
+  if (nbytes >= umemStageBesideFrom && copy_beside(src, src_adr, dst, dst_adr, nbytes)) return;
   umemVirtual *host = umem_host_between(src, dst);
   if (!host) return;
   bool share =
@@ -113,6 +124,9 @@ void umem_stage(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t
                  .nbytes = nbytes,
                  .chunk = taken / pieces,
                  .buffers = buffers};
-  umem_parallel(pieces, copy_chunks, &stage);
+  if (share)
+    umem_parallel(pieces, copy_chunks, &stage);
+  else
+    copy_chunks(&stage, 0);
   umem_free(host, (uintptr_t)buffers);
 }

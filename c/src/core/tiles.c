@@ -6,14 +6,15 @@
  * order. Both sides are read and written by runs, and a tile touches few pages. (M. Lam, E. Rothberg, M. Wolf:
  * "The Cache Performance and Optimizations of Blocked Algorithms", ASPLOS 1991, on copying tiles.) */
 #include "core/tiles.h"
+#include "base/ahead.h"
 #include "core/layout.h"
 #include "core/parallel.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of a load of the processor, and of a run that the C library copies by such loads. */
-enum { vector = 32, short_run = 1024 };
+/* Bytes of a run that the C library copies by loads and stores. */
+enum { short_run = 1024 };
 enum { line = 64, page = 4096, cached_lines = (32 << 10) / line };
 enum { tile_bytes = 32 << 10, rows_ahead = 6 };
 
@@ -40,12 +41,9 @@ typedef struct Nest {
   ptrdiff_t src[UMEM_MAX_RANK], dst[UMEM_MAX_RANK];
 } Nest;
 
-/* A run. Where dst is just behind src, modulo the size of a page, as when a large block of malloc is copied to from
- * the beginning of a page, the processor takes each load to wait for the store before it, and `rep movsb`, with
- * which the C library copies long runs, takes up to four times as long (glibc's bug 30994). */
+/* A run. Where the processor copies long runs slowly, in short ones. */
 static void copy_run(char *dst, char const *src, size_t n) {
-  uintptr_t ahead = ((uintptr_t)dst - (uintptr_t)src) % page;
-  if (ahead - 1 < vector - 1)
+  if (umem_is_ahead((uintptr_t)dst, (uintptr_t)src))
     for (; n > short_run; n -= short_run, dst += short_run, src += short_run)
       memcpy(dst, src, short_run);
   memcpy(dst, src, n);

@@ -1,111 +1,35 @@
 /* cuda_direct.c - the routes that only CUDA knows: between memories that a GPU addresses, on one
- * GPU or two, and strided copies, also to and from host memory.
- *
- * A strided copy is done in boxes: rows of bytes in planes, as the copy engines know them. */
+ * GPU or two, and strided copies, also to and from host memory. */
 #include "cuda/cuda_methods.h"
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/route.h"
+#include "cuda/cuda_boxes.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_gds_copy.h"
 #include "cuda/cuda_gpus.h"
+#include "cuda/cuda_narrow.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stage.h"
 #include "cuda/cuda_staging.h"
 #include "cuda/cuda_stream.h"
 
-enum {
-  most_boxes = 4096,     /* for more, packing on the host costs less than starting copies */
-  most_pitch = INT32_MAX /* cudaDeviceProp.memPitch */
-};
-
 /* A copy whose route is known. */
 typedef struct Copy {
   umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
   umemCudaState *state;
-  umemCudaDirection direction;
-  int src_device, dst_device; /* equal but for a copy between two GPUs */
+  umemCudaWay way;
 } Copy;
 
-/* ---- boxes ---- */
-
-/* How a layout is cut: the last `inner` of its dimensions are those of one box. */
-typedef struct Boxes {
-  int inner;
-  umemCudaBox box; /* of the first one; addresses and all */
-} Boxes;
-
-static bool is_pitch(ptrdiff_t stride, size_t width) {
-  return stride > 0 && (size_t)stride >= width && stride <= most_pitch;
-}
-
-/* Whether planes this far apart hold whole rows, at least as many as are copied. */
-static bool is_plane(ptrdiff_t stride, ptrdiff_t pitch, size_t height) {
-  return stride > 0 && stride % pitch == 0 && (size_t)(stride / pitch) >= height;
-}
-
-/* False when the copy engines cannot do it, or not well. */
-static bool cut(Boxes *boxes, umemLayout const *layout) {
-  int last = layout->rank - 1;
-  ptrdiff_t const *from = layout->src_strides, *to = layout->dst_strides;
-  size_t const *extents = layout->extents;
-  size_t width = layout->item_size;
-  if (!is_pitch(from[last], width) || !is_pitch(to[last], width)) return false;
-  umemCudaBox *box = &boxes->box;
-  *box = (umemCudaBox){.src_pitch = (size_t)from[last],
-                       .dst_pitch = (size_t)to[last],
-                       .width = width,
-                       .height = extents[last],
-                       .depth = 1};
-  box->src_rows = box->dst_rows = box->height;
-  boxes->inner = 1;
-  if (last > 0 && is_plane(from[last - 1], from[last], box->height) &&
-      is_plane(to[last - 1], to[last], box->height)) {
-    box->src_rows = (size_t)(from[last - 1] / from[last]);
-    box->dst_rows = (size_t)(to[last - 1] / to[last]);
-    box->depth = extents[last - 1];
-    boxes->inner = 2;
-  }
-  size_t count = 1;
-  for (int k = 0; k < layout->rank - boxes->inner; k++)
-    if (__builtin_mul_overflow(count, extents[k], &count) || count > most_boxes) return false;
-  return true;
-}
-
-static int copy_box(Copy const *copy, umemCudaBox const *box) {
-  umemCudaRt const *rt = copy->state->gpu->rt;
-  return copy->src_device == copy->dst_device
-             ? rt->memcpy_box_async(box, copy->direction, copy->state->stream)
-             : rt->memcpy_box_peer_async(box, copy->dst_device, copy->src_device,
-                                         copy->state->stream);
-}
-
-/* All boxes of the dimensions from k on. */
-static int copy_boxes(Copy const *copy, Boxes const *boxes, umemLayout const *layout, int k,
-                      uintptr_t src_adr, uintptr_t dst_adr) {
-  if (k == layout->rank - boxes->inner) {
-    umemCudaBox box = boxes->box;
-    box.src = (void const *)src_adr;
-    box.dst = (void *)dst_adr;
-    return copy_box(copy, &box);
-  }
-  int error = 0;
-  for (size_t i = 0; i < layout->extents[k] && !error; i++)
-    error = copy_boxes(copy, boxes, layout, k + 1,
-                       src_adr + (uintptr_t)((ptrdiff_t)i * layout->src_strides[k]),
-                       dst_adr + (uintptr_t)((ptrdiff_t)i * layout->dst_strides[k]));
-  return error;
-}
-
 static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
-  umemCudaRt const *rt = copy->state->gpu->rt;
+  umemCudaWay const *way = &copy->way;
   void *dst = (void *)dst_adr;
   void const *src = (void const *)src_adr;
-  return copy->src_device == copy->dst_device
-             ? rt->memcpy_async(dst, src, nbytes, copy->direction, copy->state->stream)
-             : rt->memcpy_peer_async(dst, copy->dst_device, src, copy->src_device, nbytes,
-                                     copy->state->stream);
+  return way->src_device == way->dst_device
+             ? way->rt->memcpy_async(dst, src, nbytes, way->direction, way->stream)
+             : way->rt->memcpy_peer_async(dst, way->dst_device, src, way->src_device, nbytes,
+                                          way->stream);
 }
 
 /* ---- which copies are ours ---- */
@@ -258,10 +182,12 @@ static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
   return staged;
 }
 
-static int start(Copy const *copy, Boxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
+static int start(Copy const *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
                  umemLayout const *layout) {
-  return layout->rank ? copy_boxes(copy, boxes, layout, 0, src_adr, dst_adr)
-                      : copy_run(copy, src_adr, dst_adr, layout->item_size);
+  int error;
+  if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
+  if (umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error)) return error;
+  return umemCudaBoxes_copy(&copy->way, boxes, layout, src_adr, dst_adr);
 }
 
 /* Blocks of a driver's pool are open to other devices only where that was asked for. */
@@ -275,15 +201,15 @@ static void open_blocks(umemVirtual *ctx, int device) {
 static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
   umemCudaGpu *gpu = copy->state->gpu;
   umemVirtual *other = copy->leader == dst ? src : dst;
-  int device = copy->leader == dst ? copy->src_device : copy->dst_device;
+  int device = copy->leader == dst ? copy->way.src_device : copy->way.dst_device;
   if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
 }
 
 static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
                       umemLayout const *layout, int error, uint64_t begin) {
-  umemRoutePlace from = umem_device_place(src, umemCuda_state_of(src) ? copy->src_device : -1);
-  umemRoutePlace to = umem_device_place(dst, umemCuda_state_of(dst) ? copy->dst_device : -1);
-  umemWay way = copy->src_device != copy->dst_device ? umemWayPeer
+  umemRoutePlace from = umem_device_place(src, umemCuda_state_of(src) ? copy->way.src_device : -1);
+  umemRoutePlace to = umem_device_place(dst, umemCuda_state_of(dst) ? copy->way.dst_device : -1);
+  umemWay way = copy->way.src_device != copy->way.dst_device ? umemWayPeer
                 : layout->rank                       ? umemWayBoxes
                                                      : umemWayDma;
   umem_note_between(&from, &to, way, error ? 0 : umem_count_items(layout) * layout->item_size, 1,
@@ -292,15 +218,18 @@ static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
 
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout) {
-  Boxes boxes;
+  umemCudaBoxes boxes;
   if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
-  if (!is_ours(src, dst, layout) || (layout->rank && !cut(&boxes, layout)))
+  if (!is_ours(src, dst, layout) || (layout->rank && !umemCudaBoxes_cut(&boxes, layout)))
     return is_buffered(src, dst, layout) &&
            (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
   umemCudaState *state = umemCuda_state_of(leader);
-  Copy copy = {leader, state, direction_of(src, dst), device_of(src, state), device_of(dst, state)};
+  Copy copy = {leader,
+               state,
+               {state->gpu->rt, state->stream, direction_of(src, dst), device_of(src, state),
+                device_of(dst, state)}};
 
   if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
   umemCudaScope scope;

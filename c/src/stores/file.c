@@ -6,6 +6,7 @@
 #include "stores/store_context.h"
 #include "stores/store_io.h"
 #include "stores/store_lend.h"
+#include "stores/store_pair.h"
 #include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
@@ -13,6 +14,7 @@
 #include "core/construct.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/stage.h"
 #include "stores/store_replace.h"
 
 #include <string.h>
@@ -99,6 +101,7 @@ static struct umemVtbl const file_vtbl = {
 
 static bool file_start(umemVirtual *ctx, void const *options) {
   (void)options;
+  umem_stage_ask(umemStore_copy_pair);
   return umemStore_identify(store_of(ctx), ctx->space);
 }
 

@@ -10,6 +10,7 @@
 #include "stores/store_context.h"
 #include "stores/store_io.h"
 #include "stores/store_lend.h"
+#include "stores/store_pair.h"
 #include "stores/store_read.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
@@ -18,6 +19,7 @@
 #include "core/construct.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/stage.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -230,6 +232,7 @@ static bool map(umemStore *store) {
 static bool mmap_start(umemVirtual *ctx, void const *options) {
   (void)options;
   umemStore *store = store_of(ctx);
+  umem_stage_ask(umemStore_copy_pair);
   if (store->writable) ctx->capabilities |= umemCpuWritable;
   return map(store);
 }

@@ -2,6 +2,7 @@
  *
  *   store.c         the struct, messages, questions and calls that all the others use
  *   store_kind.c    refuses what is no regular file of a storage
+ *   store_ahead.c   pread and pwrite where the processor copies slowly
  *   store_cached.c  asks what the page cache has
  *   store_direct.c  transfers around the page cache
  *   store_replace.c opens a new file that takes the name of another one
@@ -14,6 +15,7 @@
  *   store_io.c      writes, fills, makes durable
  *   store_window.c  lends pointers to bytes
  *   store_lend.c    lends the file to devices
+ *   store_pair.c    copies runs between two files
  *   store_space.c   allocates, frees and trims ranges
  *   store_context.c construction, names and the end of the contexts
  *

@@ -3,6 +3,7 @@
 #include "core/status.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 bool umemStore_fail_find(umemStore *store, uint64_t offset) {
   return UMEM_FAIL(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
@@ -32,12 +33,20 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
                    offset, store->label);
 }
 
+/* The length of the file now: lseek takes a third of the time of fstat. Nobody but the context uses the position of a
+ * descriptor that it has opened. */
+static bool measure(umemStore *store, uint64_t *length) {
+  off_t end = store->taken_over ? -1 : lseek(store->fd, 0, SEEK_END);
+  *length = (uint64_t)end;
+  return end >= 0 || umemStore_measure(store, length);
+}
+
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                          uint64_t *length) {
   umemAttempt ignored;
   if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
   umemAttempt_begin(&ignored);
-  bool good = umemStore_measure(store, length) && size <= *length && offset <= *length - size &&
+  bool good = measure(store, length) && size <= *length && offset <= *length - size &&
               (access == umemReadable || umemStore_owns(store, offset, size));
   umemAttempt_end(&ignored);
   return good;

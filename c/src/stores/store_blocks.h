@@ -29,8 +29,8 @@ bool umemStore_begins(umemStore *store, uint64_t offset);
 /* Whether [offset, offset + size) is inside one live block; else records umemIndexError. */
 bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 
-/* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for. Records
- * nothing. */
+/* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for. False too
+ * before the commit. Records nothing. */
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                          uint64_t *length);
 

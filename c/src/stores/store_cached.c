@@ -1,7 +1,8 @@
 /* store_cached.c - see store_cached.h.
  *
  * cachestat (Linux 6.5) answers. Where it is missing or not allowed, preadv2 of a byte with RWF_NOWAIT does; newer
- * kernels begin to read ahead then, so that it comes second. */
+ * kernels begin to read ahead then, so that it comes second. On an overlay it comes first: cachestat asks for the pages
+ * of the overlay's own file, which never has any. */
 #include "stores/store_cached.h"
 
 #include <sys/syscall.h>
@@ -35,6 +36,11 @@ static int ask_read(umemStore const *store, uint64_t offset) {
   struct iovec piece = {&byte, 1};
   ssize_t n = preadv2(store->fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
   return n >= 0 ? 1 : errno == EAGAIN ? 0 : -1;
+}
+
+int umemStore_way_to_ask(uint32_t magic) {
+  uint32_t const overlay = 0x794c7630; /* OVERLAYFS_SUPER_MAGIC of linux/magic.h */
+  return magic == overlay ? asksByRead : asksByCachestat;
 }
 
 bool umemStore_is_cached(umemStore *store, uint64_t offset) {

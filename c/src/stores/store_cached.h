@@ -8,4 +8,7 @@
  * I/O, and records nothing. */
 bool umemStore_is_cached(umemStore *store, uint64_t offset);
 
+/* How a store on a file system with this f_type asks at first: its member asks. */
+int umemStore_way_to_ask(uint32_t magic);
+
 #endif

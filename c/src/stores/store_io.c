@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "core/route.h"
 #include "core/status.h"
+#include "stores/store_ahead.h"
 #include "stores/store_blocks.h"
 #include "stores/store_commit.h"
 #include "stores/store_direct.h"
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { fill_chunk = 1 << 20, least_fill = 1 << 12 };
+enum { fill_chunk = 2 << 20, least_fill = 1 << 12 };
 
 static size_t const zero_range_from = 1 << 20; /* below this, writing zeros is faster */
 
@@ -36,8 +37,7 @@ static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offs
 /* size > 0 */
 static inline bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
   for (size_t done = 0;;) {
-    ssize_t n = pwrite(store->fd, bytes + done, umem_lesser(size - done, umemStoreMostIO),
-                       (off_t)(offset + done));
+    ssize_t n = umemStore_pwrite(store->fd, bytes + done, size - done, (off_t)(offset + done));
     if (n == (ssize_t)(size - done)) return true;
     if (n > 0)
       done += (size_t)n;
@@ -112,8 +112,10 @@ static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
   size_t chunk = umem_lesser(size, large ? fill_chunk : sizeof small);
   memset(buffer, c, chunk);
   bool good = true;
-  for (size_t done = 0; good && done < size; done += chunk)
-    good = write_all(store, offset + done, buffer, umem_lesser(size - done, chunk));
+  for (size_t done = 0, n; good && done < size; done += n) {
+    n = umem_lesser(size - done, chunk - (size_t)((offset + done) % chunk));
+    good = write_all(store, offset + done, buffer, n);
+  }
   umem_free(&store->host, (uintptr_t)large);
   return good;
 }

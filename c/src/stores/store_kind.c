@@ -5,6 +5,7 @@
 #include "stores/store_kind.h"
 #include "core/status.h"
 #include "base/again.h"
+#include "stores/store_cached.h"
 
 #include <limits.h>
 #include <string.h>
@@ -52,6 +53,7 @@ bool umemStore_check_kind(umemStore *store) {
   struct statfs disk = {0};
   if (fstat(store->fd, &st) != 0 || UMEM_AGAIN(fstatfs(store->fd, &disk)) != 0)
     return umemStore_fail(store, umemIOError, errno, "cannot examine");
+  store->asks = umemStore_way_to_ask((uint32_t)disk.f_type);
   return umemStore_check_mode(store, st.st_mode) && stores(store, &disk);
 }
 

@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "core/route.h"
 #include "core/status.h"
+#include "stores/store_ahead.h"
 #include "stores/store_cached.h"
 #include "stores/store_commit.h"
 #include "stores/store_direct.h"
@@ -77,8 +78,8 @@ static bool fail_past_end(Read const *read) {
 /* Reads [done, end) of the range. */
 static bool read_calls(Read const *read, size_t done, size_t end) {
   while (done < end) {
-    ssize_t n = pread(read->store->fd, read->bytes + done, umem_lesser(end - done, umemStoreMostIO),
-                      (off_t)(read->offset + done));
+    ssize_t n = umemStore_pread(read->store->fd, read->bytes + done, end - done,
+                                (off_t)(read->offset + done));
     if (n > 0)
       done += (size_t)n;
     else if (n == 0)

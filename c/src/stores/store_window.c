@@ -10,6 +10,7 @@
 #include "stores/store_blocks.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 static uint64_t const whole_most = (uint64_t)1
                                    << 40; /* bytes of a file that is mapped as a whole */

@@ -173,6 +173,104 @@ static void threads_do_not_start(void **state) {
   fail_each(callThread, EAGAIN, true);
 }
 
+/* ---- long blocks, which two threads read, each with others that share them ---- */
+
+enum { long_width = 600 << 10, long_count = 18, long_rows = 4 };
+
+/* A sum of bytes that no other order of rows has. */
+static uint64_t sum_of(unsigned char const *bytes, size_t first, size_t number_of_rows) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < number_of_rows; i++) sum += (first + i + 1) * bytes[i * long_width + i];
+  return sum;
+}
+
+static unsigned char long_value(size_t row_number) { return (unsigned char)(row_number * 13 + 5); }
+
+static void open_long(Files *files) {
+  unsigned char *bytes = malloc((size_t)long_count * long_width);
+  assert_non_null(bytes);
+  for (size_t i = 0; i < long_count; i++) memset(bytes + i * long_width, long_value(i), long_width);
+  temporary_name(files->from, sizeof files->from);
+  assert_int_equal(umemHost_ctor(&files->host), umemOK);
+  assert_int_equal(umemFile_ctor(&files->source, files->from, "w+"), umemOK);
+  files->source_adr = umem_alloc(&files->source, (size_t)long_count * long_width);
+  assert_int_equal(umem_copy_from(&files->source, files->source_adr, &files->host, (uintptr_t)bytes,
+                                  (size_t)long_count * long_width),
+                   umemOK);
+  free(bytes);
+}
+
+/* Returns the status, how many blocks came, and whether all had the right bytes. */
+static umemStatusType pass_long(Files *files, size_t *number, bool *right) {
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  options.source = (umemRows){&files->source, files->source_adr, long_width, 0};
+  options.count = long_count;
+  options.place = &files->host;
+  options.rows = long_rows;
+  umemBlocks_ctor(&blocks, &options);
+  *right = true;
+  for (*number = 0; umemBlocks_next(&blocks, &block); ++*number) {
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < block.rows; i++)
+      wanted += (block.first + i + 1) * long_value(block.first + i);
+    *right = *right && block.number == *number &&
+             sum_of((unsigned char const *)block.adr, block.first, block.rows) == wanted;
+  }
+  return umemBlocks_end(&blocks);
+}
+
+static void fail_each_long(InjectCall call, int error, bool lasting) {
+  unsigned long nth = 1;
+  for (bool met = true; met; nth++) {
+    Files files;
+    open_long(&files);
+    long descriptors = open_descriptors();
+    size_t number, blocks = (long_count + long_rows - 1) / long_rows;
+    bool right;
+    inject_fail(call, nth, error, lasting);
+    umemStatusType status = pass_long(&files, &number, &right);
+    met = inject_off() > 0;
+    inject_pause();
+    assert_true(right);
+    char const *message = umem_thread_message();
+    char words[80];
+    snprintf(words, sizeof words, "umemBlocks_next: reading block %zu of %zu ", number, blocks);
+    if (status == umemOK)
+      assert_int_equal(number, blocks);
+    else if (call == callRead)
+      assert_true(status == umemIOError && strstr(message, words));
+    else
+      assert_true(status == umemMemoryError && (number == 0 || strstr(message, words)));
+    if (!met || call == callThread) assert_int_equal(status, umemOK);
+    if (met && call == callRead) assert_int_not_equal(status, umemOK);
+    assert_int_equal(open_descriptors(), descriptors);
+    umem_thread_clear();
+    inject_resume();
+    umem_dtor(&files.source);
+    umem_dtor(&files.host);
+    unlink(files.from);
+  }
+  assert_true(nth > 2);
+}
+
+static void reads_of_long_blocks_fail(void **state) {
+  (void)state;
+  fail_each_long(callRead, EIO, false);
+  fail_each_long(callRead, EIO, true);
+}
+static void long_blocks_have_no_memory(void **state) {
+  (void)state;
+  fail_each_long(callHeap, ENOMEM, false);
+  fail_each_long(callHeap, ENOMEM, true);
+}
+static void threads_for_long_blocks_do_not_start(void **state) {
+  (void)state;
+  fail_each_long(callThread, EAGAIN, false);
+  fail_each_long(callThread, EAGAIN, true);
+}
+
 /* ---- a source that gets shorter ---- */
 
 static void the_source_is_cut(void **state) {
@@ -222,6 +320,10 @@ int main(void) {
       TESTS(there_is_no_memory),
       TEST(threads_do_not_start, 1),
       TEST(threads_do_not_start, 2),
+      TESTS(reads_of_long_blocks_fail),
+      TESTS(long_blocks_have_no_memory),
+      TEST(threads_for_long_blocks_do_not_start, 1),
+      TEST(threads_for_long_blocks_do_not_start, 2),
       TESTS(the_source_is_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

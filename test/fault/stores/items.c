@@ -197,12 +197,54 @@ static void mappings_that_fail(void **state) {
   fail_mappings(true);
 }
 
+/* A file system without mappings: a transpose makes one call for some hundred items, however far apart the rows
+ * are. */
+static void transposes_without_mappings(void **state) {
+  (void)state;
+  enum { edge = 1000, pitch = 64 << 10 };
+  static size_t const extents[] = {edge, edge};
+  static ptrdiff_t const rows[] = {pitch, sizeof(double)}, across[] = {sizeof(double), pitch};
+  umemLayout const in = {sizeof in, sizeof(double), 2, extents, NULL, rows};
+  umemLayout const turned = {sizeof turned, sizeof(double), 2, extents, across, NULL};
+  size_t const size = (size_t)edge * edge * sizeof(double);
+  char path[256], other[256];
+  Any from, to;
+  double *values = malloc(size);
+  assert_non_null(values);
+  for (size_t i = 0; i < (size_t)edge * edge; i++) values[i] = (double)i;
+  temporary_name(path, sizeof path);
+  temporary_name(other, sizeof other);
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  open_own(&from, false, path, "w+", true);
+  open_own(&to, false, other, "w+", true);
+  uintptr_t src = umem_alloc(&from, (size_t)edge * pitch), dst = umem_alloc(&to, size);
+  assert_int_equal(umem_copy_strided(&host, (uintptr_t)values, &from, src, &in), umemOK);
+  inject_count();
+  inject_lacking(callMap, ENODEV);
+  umem_trim(&from, 0); /* no mapping from before */
+  assert_int_equal(umem_copy_strided(&from, src, &to, dst, &turned), umemOK);
+  unsigned long calls = inject_calls(callRead) + inject_calls(callWrite);
+  inject_lacking(callMap, 0);
+  inject_off();
+  assert_in_range(calls, 1, edge * edge / 100);
+  assert_int_equal(umem_copy_to(&to, dst, &host, (uintptr_t)values, size), umemOK);
+  for (size_t i = 0; i < (size_t)edge * edge; i++)
+    if (values[i] != (double)(i % edge * edge + i / edge)) fail_msg("item %zu is wrong", i);
+  umem_dtor(&to);
+  umem_dtor(&from);
+  umem_dtor(&host);
+  unlink(path);
+  unlink(other);
+  free(values);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(others_cut_a_file),
       cmocka_unit_test(others_cut_a_mapped_file),
       cmocka_unit_test(a_full_disk),
       cmocka_unit_test(mappings_that_fail),
+      cmocka_unit_test(transposes_without_mappings),
   };
   return cmocka_run_group_tests_name("fault_items", tests, NULL, NULL);
 }

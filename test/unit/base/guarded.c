@@ -3,6 +3,7 @@
 #include "settings.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -396,6 +397,48 @@ static void a_child_keeps_its_own_guard(void **state) {
   close_cut(&cut);
 }
 
+/* Guards of threads that are not in the child take no room there. */
+enum { all_guards = 256 };
+
+static void go_deeper(void *data) {
+  int volatile *levels = data;
+  --*levels;
+  if (*levels > 0 && !umem_guarded(none, go_deeper, data)) *levels = -1;
+}
+
+typedef struct Spin {
+  bool volatile inside, end;
+} Spin;
+
+static void spin(void *data) {
+  Spin *spin = data;
+  spin->inside = true;
+  while (!spin->end) sched_yield();
+}
+
+static void *spin_in_guard(void *data) { return umem_guarded(none, spin, data) ? NULL : data; }
+
+static void a_child_has_all_guards(void **state) {
+  (void)state;
+  Spin busy = {false, false};
+  pthread_t thread;
+  void *wrong = &busy;
+  assert_int_equal(pthread_create(&thread, NULL, spin_in_guard, &busy), 0);
+  while (!busy.inside) sched_yield();
+  pid_t child = fork();
+  if (!child) {
+    int volatile levels = all_guards;
+    bool whole = umem_guarded(none, go_deeper, (void *)&levels);
+    _exit(whole && levels == 0 ? 4 : 5);
+  }
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  busy.end = true;
+  assert_int_equal(pthread_join(thread, &wrong), 0);
+  assert_null(wrong);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+}
+
 /* ---- threads ---- */
 
 enum { threads = 8, rounds = 2000 };
@@ -440,6 +483,7 @@ int main(void) {
       cmocka_unit_test(a_handler_that_comes_over_ours_stays),
       cmocka_unit_test(on_the_alternate_stack),
       cmocka_unit_test(a_child_keeps_its_own_guard),
+      cmocka_unit_test(a_child_has_all_guards),
       cmocka_unit_test(each_thread_has_its_own_guard),
   };
   return cmocka_run_group_tests_name("guarded", tests, NULL, NULL);

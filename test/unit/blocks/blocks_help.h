@@ -63,6 +63,7 @@ typedef struct Gate {
   unsigned long reads, writes;           /* begun */
   unsigned long open_reads, open_writes; /* may go on */
   unsigned long fail_read, fail_write;   /* this one fails; 0: none */
+  bool all_fail;                         /* all do */
   pthread_t reader, writer;              /* who has done the last */
   bool hears_signals;                    /* the last thread was one that runs signal handlers */
 } Gate;
@@ -89,7 +90,7 @@ static inline bool gate_pass(Gate *gate, unsigned long *begun, unsigned long con
   gate->hears_signals = !sigismember(&blocked, SIGUSR1);
   pthread_cond_broadcast(&gate->changed);
   while (number > *open) pthread_cond_wait(&gate->changed, &gate->mutex);
-  bool fails = number == *failing;
+  bool fails = number == *failing || gate->all_fail;
   pthread_mutex_unlock(&gate->mutex);
   if (fails) umemVirtual_fail(gate, umemIOError, "the gate is broken");
   return !fails;

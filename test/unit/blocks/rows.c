@@ -231,11 +231,31 @@ static void a_budget_is_used_and_kept(void **state) {
         assert_true(info.nbytes <= budgets[k]);
         assert_int_equal(info.depth, info.blocks < 3 ? info.blocks : 3);
         size_t row = sizes[i];
-        bool small = info.rows * row >= 1 << 20 && info.rows * row < (1 << 20) + row;
-        bool part = info.blocks == 16;
-        if (!small && !part) assert_true(info.nbytes + 3 * (row + 64) > budgets[k]);
+        size_t block = info.rows * row;
+        bool small = block >= 1 << 20 && block < (1 << 20) + row;
+        bool shared = block >= 4 << 20 && block < (4 << 20) + row;
+        bool few = info.blocks == 16 && block < 4 << 20;
+        bool many = info.blocks == 32 && block >= 4 << 20;
+        if (!small && !shared && !few && !many)
+          assert_true(info.nbytes + 3 * (row + 64) > budgets[k]);
         assert_int_equal(info.blocks, (large_count + info.rows - 1) / info.rows);
       }
+}
+
+/* Many blocks, unless they get too short for the threads that share one; few, unless they get too short at all. */
+static void an_array_is_cut_into_many_blocks(void **state) {
+  (void)state;
+  static struct {
+    size_t mebibytes, blocks;
+  } const cases[] = {{1, 1}, {8, 8}, {16, 16}, {32, 16}, {64, 16}, {96, 24}, {128, 32}, {1024, 32}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    umemBlocksOptions options = large(4096);
+    options.count = cases[i].mebibytes << 8;
+    options.budget = 3 * cases[i].mebibytes << 20;
+    umemBlocksInfo info = info_of(&options);
+    assert_int_equal(info.blocks, cases[i].blocks);
+    assert_true(info.nbytes <= options.budget);
+  }
 }
 
 static void umem_chooses(void **state) {
@@ -443,6 +463,7 @@ int main(void) {
       {"every_row_is_where_it_belongs (one_thread)", every_row_is_where_it_belongs, open_all,
        close_all, (void *)one_thread},
       ROWS_TEST(a_budget_is_used_and_kept),
+      ROWS_TEST(an_array_is_cut_into_many_blocks),
       ROWS_TEST(umem_chooses),
       ROWS_TEST(what_does_not_fit_is_refused),
       ROWS_TEST(contexts_must_be_some),

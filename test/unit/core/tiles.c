@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -136,12 +138,41 @@ static void runs_at_all_offsets(void **state) {
     }
 }
 
+/* Of a file that ends in the middle of its mapping. By one thread, and by several. */
+static void a_page_that_is_gone_ends_the_copy(void **state) {
+  (void)state;
+  size_t const sizes[] = {1 << 20, 32 << 20};
+  for (int i = 0; i < 2; i++) {
+    size_t const size = sizes[i], extents[] = {size / 16};
+    ptrdiff_t const gaps[] = {16}, none[] = {8};
+    umemLayout const in = {sizeof in, 8, 1, extents, none, gaps},
+                     out = {sizeof out, 8, 1, extents, gaps, none};
+    char path[] = "/tmp/umem-tiles-XXXXXX";
+    int fd = mkstemp(path);
+    char *packed = calloc(size / 2, 1);
+    assert_true(fd >= 0 && packed && unlink(path) == 0 && ftruncate(fd, (off_t)size) == 0);
+    char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(mapped != MAP_FAILED);
+    umemGuardedRange const there = {(uintptr_t)mapped, size}, nowhere = {0, 0};
+    umemGuardedRange const of_dst[] = {there, nowhere}, of_src[] = {nowhere, there};
+    assert_true(umem_copy_pointers(mapped, packed, &in, of_dst));
+    assert_true(umem_copy_pointers(packed, mapped, &out, of_src));
+    assert_int_equal(ftruncate(fd, (off_t)(size / 8 * 7)), 0);
+    assert_false(umem_copy_pointers(mapped, packed, &in, of_dst));
+    assert_false(umem_copy_pointers(packed, mapped, &out, of_src));
+    munmap(mapped, size);
+    close(fd);
+    free(packed);
+  }
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(transposes_of_all_sizes),
       cmocka_unit_test(large_permutations),
       cmocka_unit_test(random_permutations),
       cmocka_unit_test(runs_at_all_offsets),
+      cmocka_unit_test(a_page_that_is_gone_ends_the_copy),
   };
   return cmocka_run_group_tests_name("tiles", tests, NULL, NULL);
 }

@@ -134,9 +134,10 @@ static void a_file_that_is_read_again_comes_into_the_cache(void **state) {
   } range = {0, length};
   uint64_t pages[5];
   int fd = open(path, O_RDONLY);
+  bool answers = fd >= 0 && syscall(451, fd, &range, pages, 0) == 0 && pages[0];
   drop(0, length);
-  bool answers = fd >= 0 && syscall(451, fd, &range, pages, 0) == 0;
-  if (!has_direct() || !answers || pages[0]) {
+  answers = answers && syscall(451, fd, &range, pages, 0) == 0;
+  if (!has_direct() || !answers || pages[0]) { /* an overlay sees no pages */
     close(fd);
     skip();
   }

@@ -170,6 +170,12 @@ static void items_past_the_end_are_an_error(void **state) {
   Items const fewer = {4, 60, 400};
   assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
   expect_failure(&ctx, umemIOError, "was truncated by another process");
+  assert_int_equal(truncate(path, 30000), 0);
+  assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemOK);
+  assert_int_equal(truncate(path, 24600),
+                   0); /* in the page of the last item, which reads as zeros */
+  assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
+  expect_failure(&ctx, umemIOError, "was truncated by another process");
   close_any(&ctx);
 }
 
@@ -187,6 +193,74 @@ static void a_file_that_is_only_read_is_not_written(void **state) {
   check_items(bytes, items, 1000);
   close_any(&ctx);
   expect_pattern(0, 100000);
+}
+
+/* Writes keep the mapping as reads do, and let it go. */
+static void windows_for_writes_are_given_back(void **state) {
+  (void)state;
+  Any ctx;
+  static unsigned char bytes[20 * 1000];
+  Items const items = {20, 1000, 290};
+  make_file(300000);
+  open_any(&ctx, "r+");
+  assert_int_equal(alloc(&ctx, 300000), 0);
+  size_t before = mapped_bytes();
+  for (int i = 0; i < 3; i++) assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
+  umem_trim(&ctx, 0);
+  assert_int_equal(mapped_bytes(), before);
+  close_any(&ctx);
+}
+
+/* From one end of a file that is too long to be mapped as a whole to its other end: the second window must leave the
+ * first one where it is. */
+static void both_ends_of_a_huge_file(void **state) {
+  (void)state;
+  Any ctx;
+  enum { count = 1000, stride = 400 };
+  static unsigned char bytes[8 * count], found[8 * count];
+  size_t const size = 1100 * GiB, far = 1050 * GiB, extents[] = {count};
+  ptrdiff_t const strides[] = {stride};
+  umemLayout const layout = {sizeof layout, 8, 1, extents, strides, strides};
+  Items const items = {8, count, stride};
+  if (kind == kindMMap) skip(); /* it has one mapping */
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
+  open_sparse(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, size);
+  if (offset == none) { /* files of this size exist in few file systems */
+    umem_clear_status(&ctx);
+    umem_thread_clear();
+    close_any(&ctx);
+    skip();
+  }
+  assert_int_equal(scatter(&ctx, offset, bytes, items), umemOK);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(
+        umem_copy_strided(&ctx, at(&ctx, offset), &ctx, at(&ctx, offset + far), &layout), umemOK);
+    assert_int_equal(gather(&ctx, offset + far, found, items), umemOK);
+    assert_memory_equal(found, bytes, sizeof bytes);
+    memset(found, 0, sizeof found);
+  }
+  close_any(&ctx);
+}
+
+/* The program may use the position of a descriptor that was taken over. */
+static void the_position_of_a_descriptor_stays(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[400];
+  Items const items = {4, 100, 400};
+  make_file(100000);
+  int fd = open(path, O_RDWR);
+  assert_true(fd >= 0);
+  assert_int_equal(lseek(fd, 1234, SEEK_SET), 1234);
+  int mine = dup(fd);
+  assert_true(mine >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  check_items(bytes, items, 1000);
+  assert_int_equal(lseek(mine, 0, SEEK_CUR), 1234);
+  close_any(&ctx);
+  close(mine);
 }
 
 /* A descriptor for writing alone cannot be mapped. */
@@ -347,12 +421,20 @@ static void transposes_more_than_a_window(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TEST(a_file_keeps_one_mapping),        TEST(items_may_be_far_apart),
-      TEST(bytes_between_items_stay),        TEST(items_outside_of_the_block_are_not_written),
-      TEST(items_past_the_end_are_an_error), TEST(a_file_that_is_only_read_is_not_written),
-      TEST(without_a_mapping_calls_do_it),   TEST(threads_lose_nothing),
-      TEST(threads_read_far_parts),          TEST(a_child_copies_items_too),
+      TEST(a_file_keeps_one_mapping),
+      TEST(items_may_be_far_apart),
+      TEST(bytes_between_items_stay),
+      TEST(items_outside_of_the_block_are_not_written),
+      TEST(items_past_the_end_are_an_error),
+      TEST(a_file_that_is_only_read_is_not_written),
+      TEST(without_a_mapping_calls_do_it),
+      TEST(threads_lose_nothing),
+      TEST(threads_read_far_parts),
+      TEST(a_child_copies_items_too),
       TEST(transposes_more_than_a_window),
+      TEST(windows_for_writes_are_given_back),
+      TEST(the_position_of_a_descriptor_stays),
+      TEST(both_ends_of_a_huge_file),
   };
   umemHost_ctor(&host);
   kind = kindFile;

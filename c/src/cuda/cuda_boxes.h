@@ -1,0 +1,30 @@
+/* cuda_boxes.h - strided copies as the copy engines know them: in boxes, which are rows of bytes in planes. */
+#ifndef UMEM_CUDA_BOXES_H
+#define UMEM_CUDA_BOXES_H
+
+#include <umem/copy.h>
+
+#include "cuda/cuda_rt.h"
+
+/* Where a copy runs, and between which memories. */
+typedef struct umemCudaWay {
+  umemCudaRt const *rt;
+  void *stream;
+  umemCudaDirection direction;
+  int src_device, dst_device; /* equal but for a copy between two GPUs */
+} umemCudaWay;
+
+/* How a layout is cut: the last `inner` of its dimensions are those of one box. */
+typedef struct umemCudaBoxes {
+  int inner;
+  umemCudaBox box; /* of the first one, without addresses */
+} umemCudaBoxes;
+
+/* Cuts a layout in normal form, of rank > 0. Returns false when the copy engines cannot do it, or not well. */
+bool umemCudaBoxes_cut(umemCudaBoxes *boxes, umemLayout const *layout);
+
+/* Starts the copies of all boxes. Returns the runtime's error. Called in a scope of the stream's GPU. */
+int umemCudaBoxes_copy(umemCudaWay const *way, umemCudaBoxes const *boxes, umemLayout const *layout,
+                       uintptr_t src_adr, uintptr_t dst_adr);
+
+#endif

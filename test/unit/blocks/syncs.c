@@ -1,0 +1,119 @@
+/* syncs.c - umem/blocks.h on a GPU: how often a passage waits, and what is queued meanwhile, on a double of the runtime. */
+#include "blocks_help.h"
+
+#include "backends.h"
+#include "cuda/cuda_rt.h"
+#include "fake/cudart.h"
+
+enum { count = 8, row = 1 << 20, depth = 3 };
+
+typedef struct Gpu {
+  umemHost host;
+  umemCudaHost pinned;
+  umemCudaAsync place, queues[depth];
+  void *given[depth];
+  umemBlocksOptions options;
+  unsigned char *source;
+} Gpu;
+
+static Gpu gpu;
+
+static int open_gpu(void **state) {
+  fake_cudart_reset();
+  umemCudaRt_replace(fake_cudart());
+  if (set_up(state)) return -1;
+  assert_ok(umemHost_ctor(&gpu.host));
+  assert_ok(umemCudaHost_ctor(&gpu.pinned, 0));
+  assert_ok(umemCudaAsync_ctor(&gpu.place, 0, UMEM_STREAM_NEW));
+  for (int i = 0; i < depth; i++) {
+    assert_ok(umemCudaAsync_ctor(&gpu.queues[i], 0, UMEM_STREAM_NEW));
+    gpu.given[i] = &gpu.queues[i];
+  }
+  gpu.source = (unsigned char *)umem_alloc(&gpu.pinned, (size_t)count * row);
+  for (size_t i = 0; i < count; i++) memset(gpu.source + i * row, (int)i + 1, row);
+  gpu.options = (umemBlocksOptions)UMEM_BLOCKS_OPTIONS_INIT;
+  gpu.options.source = (umemRows){&gpu.pinned, (uintptr_t)gpu.source, row, 0};
+  gpu.options.count = count;
+  gpu.options.rows = 1;
+  gpu.options.depth = depth;
+  gpu.options.place = &gpu.place;
+  gpu.options.queues = gpu.given;
+  gpu.options.queue_count = depth;
+  return 0;
+}
+
+static int close_gpu(void **state) {
+  umem_free(&gpu.pinned, (uintptr_t)gpu.source);
+  for (int i = 0; i < depth; i++) umem_dtor(&gpu.queues[i]);
+  umem_dtor(&gpu.place);
+  umem_dtor(&gpu.pinned);
+  umem_dtor(&gpu.host);
+  assert_int_equal(fake_cudart_live().blocks, 0);
+  if (fake_cudart_misuse()) fail_msg("%s", fake_cudart_misuse());
+  umemCudaRt_replace(NULL);
+  fake_cudart_reset();
+  return tear_down(state);
+}
+
+/* All blocks, with a kernel of the program's on each: a set of its first bytes. */
+static void pass(void) {
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  unsigned char bytes[64];
+  size_t number = 0;
+  assert_ok(umemBlocks_ctor(&blocks, &gpu.options));
+  for (; umemBlocks_next(&blocks, &block); number++) {
+    assert_true(
+        fake_cudart_peek(block.adr + row - sizeof bytes, bytes, sizeof bytes)); /* is there */
+    for (size_t i = 0; i < sizeof bytes; i++) assert_int_equal(bytes[i], number + 1);
+    assert_ok(umem_set(&gpu.place, block.adr, 0xEE, sizeof bytes));
+  }
+  assert_int_equal(number, count);
+  assert_ok(umemBlocks_end(&blocks));
+}
+
+/* One wait for each block, in a thread of umem. The program's thread only queues: its work is ordered by events, one
+ * for each block, and for each queue at the beginning and the end. */
+static void waits_once_for_each_block(void **state) {
+  (void)state;
+  unsigned long waits = fake_cudart_calls_of("stream_synchronize");
+  unsigned long others = fake_cudart_calls_of("event_synchronize");
+  unsigned long orders = fake_cudart_calls_of("stream_wait");
+  unsigned long copies = fake_cudart_calls_of("memcpy_async");
+  pass();
+  assert_int_equal(fake_cudart_calls_of("memcpy_async") - copies, count);
+  assert_int_equal(fake_cudart_calls_of("stream_synchronize") - waits, count);
+  assert_int_equal(fake_cudart_calls_of("event_synchronize") - others, 0);
+  assert_int_equal(fake_cudart_calls_of("stream_wait") - orders, count + 2 * depth);
+}
+
+/* Whether two copies were queued before the first of them was waited for; -1: nobody has waited. */
+static int both_queued = -1;
+
+static void await_second_copy(void *argument) {
+  (void)argument;
+  for (int i = 0; i < seconds * 1000 && fake_cudart_calls_of("memcpy_async") < 2; i++) usleep(1000);
+  both_queued = fake_cudart_calls_of("memcpy_async") >= 2;
+}
+
+/* So the link to the GPU is never idle between two blocks. */
+static void the_next_copy_is_queued_before_one_is_waited_for(void **state) {
+  (void)state;
+  both_queued = -1;
+  fake_cudart_before("stream_synchronize", 1, await_second_copy, NULL);
+  pass();
+  fake_cudart_before("stream_synchronize", 0, NULL, NULL);
+  assert_int_equal(both_queued, 1);
+}
+
+#define SYNC_TEST(test) cmocka_unit_test_setup_teardown(test, open_gpu, close_gpu)
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      SYNC_TEST(waits_once_for_each_block),
+      {"waits_once_for_each_block (one_thread)", waits_once_for_each_block, open_gpu, close_gpu,
+       (void *)one_thread},
+      SYNC_TEST(the_next_copy_is_queued_before_one_is_waited_for),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

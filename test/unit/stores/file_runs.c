@@ -1,0 +1,293 @@
+/* file_runs.c - runs of bytes to, from and between files, on File and MMap: at all distances between the addresses and
+ * the positions in the file, and from one file to another with one call. */
+#include "file_help.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+/* ---- what the library writes ---- */
+
+typedef struct Write {
+  size_t size;
+  uint64_t offset;
+  char const *bytes;
+} Write;
+
+static Write writes[64];
+static size_t write_count;
+static int error_of_write; /* of all of them; 0: none */
+
+ssize_t __real_pwrite64(int fd, void const *bytes, size_t size, off_t offset);
+ssize_t __real_pwrite(int fd, void const *bytes, size_t size, off_t offset);
+
+static void note(void const *bytes, size_t size, off_t offset) {
+  if (write_count < sizeof writes / sizeof *writes)
+    writes[write_count] = (Write){size, (uint64_t)offset, bytes};
+  write_count++;
+}
+
+ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset);
+ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset) {
+  note(bytes, size, offset);
+  if (!error_of_write) return __real_pwrite(fd, bytes, size, offset);
+  errno = error_of_write;
+  return -1;
+}
+
+ssize_t __wrap_pwrite64(int fd, void const *bytes, size_t size, off_t offset);
+ssize_t __wrap_pwrite64(int fd, void const *bytes, size_t size, off_t offset) {
+  note(bytes, size, offset);
+  if (!error_of_write) return __real_pwrite64(fd, bytes, size, offset);
+  errno = error_of_write;
+  return -1;
+}
+
+/* ---- fills ---- */
+
+/* Each piece ends at a multiple of 2 MiB, where a large page of the page cache does. */
+static void fills_come_in_large_pages(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, 9 * MiB);
+  assert_true(offset != none);
+  write_count = 0;
+  assert_int_equal(umem_set(&ctx, at(&ctx, offset) + 100, 7, 8 * MiB), umemOK);
+  assert_int_equal(write_count, 5);
+  uint64_t next = offset + 100;
+  for (size_t i = 0; i < write_count; i++) {
+    assert_true(writes[i].offset == next);
+    next += writes[i].size;
+    assert_true(next % (2 * MiB) == 0 || i + 1 == write_count);
+  }
+  assert_true(next == offset + 100 + 8 * MiB);
+  unsigned char *bytes = slurp(offset, 9 * MiB);
+  for (size_t i = 100; i < 100 + 8 * MiB; i++) assert_int_equal(bytes[i], 7);
+  free(bytes);
+  close_any(&ctx);
+}
+
+/* ---- all distances ---- */
+
+static void runs_at_all_distances(void **state) {
+  (void)state;
+  Any ctx;
+  size_t const sizes[] = {2047, 2048, 5000, 300000, 600001};
+  unsigned char *memory = malloc(600001 + 8192);
+  assert_non_null(memory);
+  unsigned char *page = memory + (-(uintptr_t)memory & 4095);
+  open_any(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, 600001 + 8192);
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    for (size_t ahead = 0; ahead < 4096; ahead += ahead < 70 || ahead > 4020 ? 3 : 150) {
+      size_t n = sizes[k];
+      for (size_t i = 0; i < n; i++) page[ahead + i] = pattern(i + ahead);
+      put(&ctx, offset + 4096, page + ahead, n);
+      put(&ctx, offset + 4096 + n, "end", 3);
+      memset(page, 0, 600001 + 4096);
+      assert_int_equal(get(&ctx, offset + 4096, page + ahead, n), umemOK);
+      for (size_t i = 0; i < n; i++)
+        if (page[ahead + i] != pattern(i + ahead)) fail_msg("byte %zu of %zu", i, n);
+      if (ahead) assert_int_equal(page[ahead - 1], 0);
+      assert_int_equal(page[ahead + n], 0); /* bytes beyond stay */
+    }
+  close_any(&ctx);
+  free(memory);
+}
+
+/* ---- between files ---- */
+
+typedef struct Pair {
+  Any from, to;
+  uint64_t src, dst;
+  char to_path[310];
+} Pair;
+
+enum { room = 5 << 20 };
+
+/* Two files of room bytes, the first with the pattern, of which the second is of the other kind if crosses. */
+static void open_pair(Pair *pair, bool crosses) {
+  Kind mine = kind;
+  make_file(room);
+  open_any(&pair->from, "r+");
+  assert_true((pair->src = alloc(&pair->from, room)) != none);
+  snprintf(pair->to_path, sizeof pair->to_path, "%s.to", path);
+  unlink(pair->to_path);
+  if (crosses) kind = kind == kindFile ? kindMMap : kindFile;
+  assert_int_equal(any_ctor(&pair->to, pair->to_path, "w+"), umemOK);
+  assert_true((pair->dst = alloc(&pair->to, room)) != none);
+  kind = mine;
+  write_count = 0;
+}
+
+static void close_pair(Pair *pair) {
+  close_any(&pair->from);
+  umem_dtor(&pair->to);
+  unlink(pair->to_path);
+}
+
+static uintptr_t dst_of(Pair *pair, bool crosses) {
+  Kind mine = kind;
+  if (crosses) kind = kind == kindFile ? kindMMap : kindFile;
+  uintptr_t adr = at(&pair->to, pair->dst);
+  kind = mine;
+  return adr;
+}
+
+static umemStatusType copy_run(Pair *pair, bool crosses, uint64_t from, uint64_t to, size_t n) {
+  return umem_copy_to(&pair->from, at(&pair->from, pair->src) + from, &pair->to,
+                      dst_of(pair, crosses) + to, n);
+}
+
+/* The other file has n bytes of the pattern from `from` on at `to`. */
+static void check_run(Pair *pair, uint64_t from, uint64_t to, size_t n) {
+  unsigned char *bytes = malloc(n);
+  int fd = open(pair->to_path, O_RDONLY);
+  assert_true(bytes && fd >= 0);
+  assert_int_equal(pread(fd, bytes, n, (off_t)(pair->dst + to)), n);
+  close(fd);
+  for (size_t i = 0; i < n; i++)
+    if (bytes[i] != pattern(pair->src + from + i)) fail_msg("byte %zu of %zu is wrong", i, n);
+  free(bytes);
+}
+
+static void a_run_between_files_is_one_call(void **state) {
+  (void)state;
+  size_t const sizes[] = {32 * KiB, 81608, MiB, 4 * MiB};
+  for (int crosses = 0; crosses < 2; crosses++) {
+    Pair pair;
+    open_pair(&pair, crosses);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      write_count = 0;
+      assert_int_equal(copy_run(&pair, crosses, 100, 4000, sizes[i]), umemOK);
+      assert_int_equal(write_count, 1);
+      assert_int_equal(writes[0].size, sizes[i]);
+      check_run(&pair, 100, 4000, sizes[i]);
+    }
+    close_pair(&pair);
+  }
+}
+
+/* Bytes of the file at path that this process maps. */
+static size_t mapped_bytes(void) {
+  char line[600];
+  size_t sum = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps)) {
+    unsigned long first, end;
+    char *name = strstr(line, path);
+    bool same = name && name[strlen(path)] == '\n';
+    if (same && sscanf(line, "%lx-%lx", &first, &end) == 2) sum += end - first;
+  }
+  fclose(maps);
+  return sum;
+}
+
+static void the_mapping_can_go_afterwards(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  size_t before = mapped_bytes();
+  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
+  umem_trim(&pair.from, 0);
+  assert_int_equal(mapped_bytes(), before);
+  close_pair(&pair);
+}
+
+/* Too short, too long, or at a distance at which processors copy slowly. */
+static void other_runs_take_a_buffer(void **state) {
+  (void)state;
+  struct {
+    uint64_t from, to;
+    size_t n;
+  } const runs[] = {{0, 0, 32 * KiB - 1}, {0, 0, 4 * MiB + 1}, {0, 16, MiB}};
+  Pair pair;
+  open_pair(&pair, false);
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    write_count = 0;
+    assert_int_equal(copy_run(&pair, false, runs[i].from, runs[i].to, runs[i].n), umemOK);
+    assert_true(write_count > 1 || runs[i].n < 32 * KiB);
+    check_run(&pair, runs[i].from, runs[i].to, runs[i].n);
+  }
+  close_pair(&pair);
+}
+
+static void bytes_outside_of_the_block_stay(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  assert_int_equal(copy_run(&pair, false, 0, room - 64 * KiB + 4096, 64 * KiB), umemIndexError);
+  assert_int_equal(write_count, 0);
+  umem_clear_status(&pair.to);
+  umem_clear_status(&pair.from);
+  umem_thread_clear();
+  close_pair(&pair);
+}
+
+static void a_source_that_is_cut_is_reported(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
+  assert_int_equal(truncate(path, 100 * 1000), 0);
+  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemIOError);
+  expect_failure(&pair.from, umemIOError, "was truncated by another process");
+  umem_clear_status(&pair.to);
+  close_pair(&pair);
+}
+
+/* The one call fails; so does the next way, which says why. */
+static void a_write_that_fails_is_reported(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  error_of_write = ENOSPC;
+  umemStatusType status = copy_run(&pair, false, 0, 0, MiB);
+  error_of_write = 0;
+  assert_int_equal(status, umemIOError);
+  assert_int_equal(write_count, 2);
+  assert_non_null(strstr(umem_thread_message(), strerror(ENOSPC)));
+  umem_clear_status(&pair.from);
+  umem_clear_status(&pair.to);
+  umem_thread_clear();
+  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
+  check_run(&pair, 0, 0, MiB);
+  close_pair(&pair);
+}
+
+/* Around the page cache there is no mapping. */
+static void direct_files_take_a_buffer(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  umem_dtor(&pair.to);
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.direct = umemDirectOn;
+  if (any_ctor_with(&pair.to, pair.to_path, "w+", &options) != umemOK) {
+    umem_thread_clear();
+    close_any(&pair.from);
+    skip();
+  }
+  assert_true((pair.dst = alloc(&pair.to, room)) != none);
+  write_count = 0;
+  assert_int_equal(copy_run(&pair, false, 0, 0, 4 * MiB), umemOK);
+  assert_true(write_count > 1);
+  check_run(&pair, 0, 0, 4 * MiB);
+  close_pair(&pair);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(fills_come_in_large_pages),       TEST(runs_at_all_distances),
+      TEST(a_run_between_files_is_one_call), TEST(other_runs_take_a_buffer),
+      TEST(bytes_outside_of_the_block_stay), TEST(a_source_that_is_cut_is_reported),
+      TEST(a_write_that_fails_is_reported),  TEST(direct_files_take_a_buffer),
+      TEST(the_mapping_can_go_afterwards),
+  };
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("runs of File", tests, NULL, NULL);
+  kind = kindMMap;
+  failed += cmocka_run_group_tests_name("runs of MMap", tests, NULL, NULL);
+  return failed;
+}
