@@ -65,7 +65,8 @@ char const *inject_call_name(InjectCall call) {
       [callLength] = "ftruncate",   [callDataSync] = "fdatasync",
       [callSync] = "fsync",         [callMapSync] = "msync",
       [callClose] = "close",        [callLock] = "flock",
-      [callStat] = "fstat",         [callThread] = "pthread_create"};
+      [callStat] = "fstat",         [callSeek] = "lseek",
+      [callThread] = "pthread_create"};
   return names[call];
 }
 
@@ -361,6 +362,8 @@ Read __real_pread, __real_pread64, __wrap_pread, __wrap_pread64;
 Write __real_pwrite, __real_pwrite64, __wrap_pwrite, __wrap_pwrite64;
 Reserve __real_fallocate, __real_fallocate64, __wrap_fallocate, __wrap_fallocate64;
 Length __real_ftruncate, __real_ftruncate64, __wrap_ftruncate, __wrap_ftruncate64;
+off_t __real_lseek(int, off_t, int), __real_lseek64(int, off_t, int);
+off_t __wrap_lseek(int, off_t, int), __wrap_lseek64(int, off_t, int);
 Stat __real_fstat, __real_fstat64, __wrap_fstat, __wrap_fstat64;
 StatFs __real_fstatvfs, __real_fstatvfs64, __wrap_fstatvfs, __wrap_fstatvfs64;
 int __real_fdatasync(int fd);
@@ -482,6 +485,14 @@ int __wrap_statfs(char const *path, struct statfs *disk) {
 
 int __wrap_statfs64(char const *path, struct statfs *disk) {
   return fails(callStat) ? -1 : __real_statfs64(path, disk);
+}
+
+off_t __wrap_lseek(int fd, off_t offset, int from) {
+  return fails(callSeek) ? -1 : __real_lseek(fd, offset, from);
+}
+
+off_t __wrap_lseek64(int fd, off_t offset, int from) {
+  return fails(callSeek) ? -1 : __real_lseek64(fd, offset, from);
 }
 
 int __wrap_fdatasync(int fd) { return fails(callDataSync) ? -1 : __real_fdatasync(fd); }

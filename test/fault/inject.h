@@ -34,6 +34,7 @@ typedef enum InjectCall {
   callClose,     /* close: the descriptor is closed and the failure told, as Linux does it */
   callLock,      /* flock */
   callStat,      /* fstat, fstatvfs, statfs, fstatfs */
+  callSeek,      /* lseek */
   callThread,    /* pthread_create */
   inject_call_count,
   callNone = inject_call_count

@@ -84,6 +84,7 @@ static Fault const faults[] = {
     {callLock, EOPNOTSUPP, dutyDo, dutyDo, 0, noWords, callNone},
     {callStat, EIO, dutyTell, dutyTell, TYPE(umemIOError), words, callNone},
     {callStat, EINTR, dutyEither, dutyEither, TYPE(umemIOError), words, callNone},
+    {callSeek, EIO, dutyDo, dutyDo, 0, noWords, callNone},
     {callThread, EAGAIN, dutyDo, dutyDo, 0, noWords, callNone},
 };
 
@@ -184,7 +185,7 @@ static bool meets(Place const *place, Scenario const *scenario, Fault const *fau
   trial.scenario = scenario->name;
   trial.fault = name;
   trial.nth = nth;
-  trial.unsure = fault->call == callPeek;
+  trial.unsure = fault->call == callPeek || fault->call == callSeek;
   scenario_begin(&trial, scenario);
   forget_threads();
   if (fault->without != callNone) inject_lacking(fault->without, EOPNOTSUPP);

@@ -219,7 +219,7 @@ static void calls_of_the_system_fail(void **state) {
   static Case const cases[] = {
       {.fault = inSystem, .call = callOpen, .error = EMFILE},
       {.fault = inSystem, .call = callOpen, .error = EINVAL, .lasting = true},
-      {.fault = inSystem, .call = callStat, .error = EIO},
+      {.fault = inSystem, .call = callSeek, .error = EIO},
       {.fault = inSystem, .call = callRead, .error = EIO},
       {.fault = inSystem, .call = callWrite, .error = ENOSPC},
       {.fault = inSystem, .call = callClose, .error = EIO},
