@@ -33,7 +33,7 @@ void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void
 }
 
 void umem_read_leg(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer, size_t n) {
-  __attribute__((cleanup(umem_leg_close))) umemLeg leg = {0};
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
   if (umem_is_watched()) {
     umem_leg_open(&leg, src, NULL, umemWayMethod, n);
     leg.dst = umem_buffer_place(host);
@@ -43,7 +43,7 @@ void umem_read_leg(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void 
 
 void umem_write_leg(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
                     size_t n) {
-  __attribute__((cleanup(umem_leg_close))) umemLeg leg = {0};
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
   if (umem_is_watched()) {
     umem_leg_open(&leg, NULL, dst, umemWayMethod, n);
     leg.src = umem_buffer_place(host);

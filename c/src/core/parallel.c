@@ -27,13 +27,13 @@ typedef struct Job {
   umemPiece *work;
   void *argument;
   unsigned pieces;
-  unsigned next;        /* first unclaimed piece; pieces when there is none */
-  unsigned helped;      /* pieces that workers run now */
-  char const *function; /* that messages begin with */
-  struct umemLeg *leg;  /* of the caller: what pieces move counts there */
-  unsigned forks;       /* umem_fork_count() of the process that began the job */
-  unsigned failed;      /* lowest piece that failed, or pieces */
-  umemAttempt held;     /* the failure of that piece */
+  unsigned next;           /* first unclaimed piece; pieces when there is none */
+  unsigned helped;         /* pieces that workers run now */
+  char const *function;    /* that messages begin with */
+  struct umemOpenLeg *leg; /* of the caller: what pieces move counts there */
+  unsigned forks;          /* umem_fork_count() of the process that began the job */
+  unsigned failed;         /* lowest piece that failed, or pieces */
+  umemAttempt held;        /* the failure of that piece */
   pthread_cond_t helpers_done;
   struct Job *later;
 } Job;
@@ -125,7 +125,7 @@ typedef struct Piece {
   Job *job;
   unsigned number;
   char const *function; /* of the thread, before; as is leg */
-  struct umemLeg *leg;
+  struct umemOpenLeg *leg;
   umemAttempt attempt;
 } Piece;
 

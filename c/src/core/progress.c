@@ -83,13 +83,13 @@ static void do_copy(Progress const *copy) {
 
 typedef struct Watch {
   umemTrace trace;
-  umemLeg leg;
+  umemOpenLeg leg;
   umemRoute *route; /* of the caller */
 } Watch;
 
 /* Also when an exception of C++ passes. */
 static void end_watch(Watch *watch) {
-  umem_trace_close_for(&watch->leg);
+  umem_leg_close(&watch->leg);
   umem_write_sized(watch->route, &watch->trace.route, sizeof watch->trace.route);
 }
 

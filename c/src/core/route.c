@@ -14,9 +14,10 @@ unsigned umem_watched;
 umemSink *umem_sink;
 
 static char const *const way_names[] = {
-    [umemWayMethod] = "method", [umemWayMemcpy] = "memcpy",        [umemWayItems] = "items",
-    [umemWayWindow] = "window", [umemWayPageCache] = "page cache", [umemWayDirect] = "direct I/O",
-    [umemWayDma] = "dma",       [umemWayBoxes] = "boxes",          [umemWayPeer] = "peer",
+    [umemWayMethod] = "method", [umemWayMemcpy] = "memcpy",         [umemWayItems] = "items",
+    [umemWayWindow] = "window", [umemWayPageCache] = "page cache",  [umemWayDirect] = "direct I/O",
+    [umemWayDma] = "dma",       [umemWayBoxes] = "boxes",           [umemWayPacked] = "packed",
+    [umemWayPeer] = "peer",     [umemWayGds] = "GPUDirect Storage",
 };
 
 static uint64_t now(void) {
@@ -120,13 +121,13 @@ static void note(umemTrace *trace, umemRoutePlace const *src, umemRoutePlace con
 }
 
 /* Marks leg, and those around it, as having a better note. */
-static void mark(umemLeg *leg) {
+static void mark(umemOpenLeg *leg) {
   for (; leg; leg = leg->outer) __atomic_store_n(&leg->noted, true, __ATOMIC_RELAXED);
 }
 
 void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, umemWay way,
                        size_t nbytes, unsigned workers, uint64_t begin) {
-  umemLeg *leg = umem_thread.leg;
+  umemOpenLeg *leg = umem_thread.leg;
   if (!begin || !leg) return;
   uint64_t nanoseconds = now() - begin;
   mark(leg);
@@ -135,9 +136,10 @@ void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, ume
 
 /* ---- legs ---- */
 
-void umem_leg_open(umemLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way, size_t nbytes) {
-  umemLeg *outer = umem_thread.leg;
-  *leg = (umemLeg){.outer = outer};
+void umem_leg_open(umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way,
+                   size_t nbytes) {
+  umemOpenLeg *outer = umem_thread.leg;
+  *leg = (umemOpenLeg){.outer = outer};
   if (!outer) return;
   leg->trace = outer->trace;
   leg->src = src ? place_of(src) : outer->src;
@@ -149,7 +151,7 @@ void umem_leg_open(umemLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way
   leg->begin = now();
 }
 
-static void close_inner(umemLeg *leg) {
+static void close_inner(umemOpenLeg *leg) {
   umem_thread.leg = leg->outer;
   if (__atomic_load_n(&leg->noted, __ATOMIC_RELAXED) || !leg->nbytes) return;
   mark(leg->outer);
@@ -174,7 +176,7 @@ static void close_trace(umemTrace *trace) {
   if (sink) sink(trace, umem_thread.failures != trace->failures);
 }
 
-void umem_leg_close(umemLeg *leg) {
+void umem_leg_close(umemOpenLeg *leg) {
   if (!leg->trace) return;
   if (!leg->whole) {
     close_inner(leg);
@@ -182,42 +184,38 @@ void umem_leg_close(umemLeg *leg) {
   }
   umem_thread.leg = leg->outer;
   close_trace(leg->trace);
+  __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
 }
 
 static bool has_sink(void) { return __atomic_load_n(&umem_sink, __ATOMIC_RELAXED); }
 
-static void open_trace(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,
+static void open_trace(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
                        size_t nbytes) {
+  __atomic_fetch_add(&umem_watched, 1, __ATOMIC_RELAXED); /* also if the ledger stops meanwhile */
   *trace = (umemTrace){.route = {.size = sizeof trace->route, .bytes = nbytes},
                        .src = place_of(src),
                        .dst = place_of(dst),
                        .counts = !umem_thread.leg && has_sink(),
                        .failures = umem_thread.failures,
                        .begin = now()};
-  *leg = (umemLeg){.outer = umem_thread.leg,
-                   .trace = trace,
-                   .src = trace->src,
-                   .dst = trace->dst,
-                   .whole = true};
+  *leg = (umemOpenLeg){.outer = umem_thread.leg,
+                       .trace = trace,
+                       .src = trace->src,
+                       .dst = trace->dst,
+                       .whole = true};
   umem_thread.leg = leg;
 }
 
-void umem_trace_open(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,
+void umem_trace_open(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
                      size_t nbytes) {
-  *leg = (umemLeg){0};
+  *leg = (umemOpenLeg){0};
   if (umem_thread.leg) return;
   if (has_sink()) open_trace(trace, leg, src, dst, nbytes);
 }
 
-void umem_trace_open_for(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,
+void umem_trace_open_for(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
                          size_t nbytes) {
-  __atomic_fetch_add(&umem_watched, 1, __ATOMIC_RELAXED);
   open_trace(trace, leg, src, dst, nbytes);
-}
-
-void umem_trace_close_for(umemLeg *leg) {
-  umem_leg_close(leg);
-  __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- one line ---- */

@@ -20,10 +20,12 @@ typedef enum umemWay {
   umemWayDirect,    /* O_DIRECT */
   umemWayDma,       /* a copy engine, or what the driver takes for one */
   umemWayBoxes,     /* the same for rows and planes */
-  umemWayPeer       /* from GPU to GPU */
+  umemWayPacked,    /* the same, with the rows packed on the GPU */
+  umemWayPeer,      /* from GPU to GPU */
+  umemWayGds        /* cuFile */
 } umemWay;
 
-/* How many ledgers and calls with a route there are in the process; atomic. */
+/* How many ledgers that are on and open traces there are in the process; atomic. */
 extern unsigned umem_watched __attribute__((visibility("hidden")));
 
 static inline bool umem_is_watched(void) {
@@ -45,35 +47,34 @@ typedef void umemSink(umemTrace const *trace, bool failed);
 extern umemSink *umem_sink __attribute__((visibility("hidden")));
 
 /* An open leg, on the stack of the thread that moves bytes or has them moved. */
-typedef struct umemLeg {
-  struct umemLeg *outer; /* that was open before; NULL for the outermost */
-  umemTrace *trace;      /* NULL: nobody watches this copy */
+typedef struct umemOpenLeg {
+  struct umemOpenLeg *outer; /* that was open before; NULL for the outermost */
+  umemTrace *trace;          /* NULL: nobody watches this copy */
   umemRoutePlace src, dst;
   umemWay way;
   size_t nbytes;
   uint64_t begin, failures;
   bool whole; /* it stands for the call */
   bool noted; /* something was noted in it; atomic */
-} umemLeg;
+} umemOpenLeg;
 
 /* What stands in host memory of umem between two legs. */
 umemRoutePlace umem_buffer_place(umemVirtual const *host);
 
 /* Opens the trace of a copy of nbytes from src to dst as the thread's leg, where none is open. Begins and ends in one
  * function; umem_leg_close closes the leg. */
-void umem_trace_open(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,
+void umem_trace_open(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
                      size_t nbytes);
 
-/* The same for a call of which route wants to know, also where one is open: the legs are route's then alone. Counts
- * as a watcher until it is closed. */
-void umem_trace_open_for(umemTrace *trace, umemLeg *leg, umemVirtual *src, umemVirtual *dst,
+/* The same for a call of which route wants to know, also where one is open: the legs are route's then alone. */
+void umem_trace_open_for(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
                          size_t nbytes);
-void umem_trace_close_for(umemLeg *leg);
 
 /* Opens a leg inside of the open one. Without an open one it is closed for nothing. src and dst: contexts, or NULL
  * for the place of the open leg; then the caller sets it afterwards. */
-void umem_leg_open(umemLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way, size_t nbytes);
-void umem_leg_close(umemLeg *leg);
+void umem_leg_open(umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way,
+                   size_t nbytes);
+void umem_leg_close(umemOpenLeg *leg);
 
 /* Nanoseconds of a clock that never goes back, where the copy of this thread is watched; else 0. */
 uint64_t umem_watched_clock(void);

@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) bool offer(umemVirtual *self, umemV
 static __attribute__((noinline)) bool offer_watched(umemVirtual *self, umemVirtual *src,
                                                     uintptr_t src_adr, umemVirtual *dst,
                                                     uintptr_t dst_adr, umemLayout const *layout) {
-  __attribute__((cleanup(umem_leg_close))) umemLeg leg;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
   umem_leg_open(&leg, src, dst, umemWayMethod, umem_count_items(layout) * layout->item_size);
   bool taken = offer(self, src, src_adr, dst, dst_adr, layout);
   if (!taken) leg.nbytes = 0;
@@ -38,6 +38,11 @@ bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, um
                       uintptr_t dst_adr, umemLayout const *layout) {
   return umem_is_watched() ? offer_watched(self, src, src_adr, dst, dst_adr, layout)
                            : offer(self, src, src_adr, dst, dst_adr, layout);
+}
+
+bool umem_copy_direct_in_leg(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
+                             umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  return offer(self, src, src_adr, dst, dst_adr, layout);
 }
 
 /* dst's addresses are pointers: src reads into them. It does so in the order of both queues, and after the
@@ -88,9 +93,9 @@ static __attribute__((noinline)) void watched_run(umemVirtual *src, uintptr_t sr
                                                   umemVirtual *dst, uintptr_t dst_adr,
                                                   size_t nbytes) {
   umemTrace trace;
-  __attribute__((cleanup(umem_leg_close))) umemLeg whole;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg whole;
   umem_trace_open(&trace, &whole, src, dst, nbytes);
-  __attribute__((cleanup(umem_leg_close))) umemLeg leg;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
   umem_leg_open(&leg, src, dst, way_of(src, dst), nbytes);
   copy_run(src, src_adr, dst, dst_adr, nbytes, true);
 }

@@ -10,6 +10,10 @@
 bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
+/* The same inside of the leg that the caller has opened, with its places. */
+bool umem_copy_direct_in_leg(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
+                             umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
+
 /* Copies a validated run of nbytes > 0 by the best route. */
 void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                    size_t nbytes);

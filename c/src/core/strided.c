@@ -61,9 +61,9 @@ static __attribute__((noinline)) void watched_route(umemVirtual *src, uintptr_t 
                                                     umemLayout const *layout) {
   size_t nbytes = umem_count_items(layout) * layout->item_size;
   umemTrace trace;
-  __attribute__((cleanup(umem_leg_close))) umemLeg whole;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg whole;
   umem_trace_open(&trace, &whole, src, dst, nbytes);
-  __attribute__((cleanup(umem_leg_close))) umemLeg leg;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
   umem_leg_open(&leg, src, dst, umemWayItems, nbytes);
   route(src, src_adr, dst, dst_adr, layout);
 }

@@ -20,6 +20,7 @@ typedef struct Copy {
   umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
   umemCudaState *state;
   umemCudaWay way;
+  bool packed; /* its rows were packed on the GPU */
 } Copy;
 
 static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
@@ -182,11 +183,12 @@ static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
   return staged;
 }
 
-static int start(Copy const *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
+static int start(Copy *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
                  umemLayout const *layout) {
   int error;
   if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
-  if (umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error)) return error;
+  copy->packed = umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error);
+  if (copy->packed) return error;
   return umemCudaBoxes_copy(&copy->way, boxes, layout, src_adr, dst_adr);
 }
 
@@ -205,15 +207,18 @@ static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
   if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
 }
 
+/* Host memory has the name that it has in the leg: it may be a buffer. */
 static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
                       umemLayout const *layout, int error, uint64_t begin) {
-  umemRoutePlace from = umem_device_place(src, umemCuda_state_of(src) ? copy->way.src_device : -1);
-  umemRoutePlace to = umem_device_place(dst, umemCuda_state_of(dst) ? copy->way.dst_device : -1);
+  umemRoutePlace from, to;
+  if (!is_host(src)) from = umem_device_place(src, copy->way.src_device);
+  if (!is_host(dst)) to = umem_device_place(dst, copy->way.dst_device);
   umemWay way = copy->way.src_device != copy->way.dst_device ? umemWayPeer
-                : layout->rank                       ? umemWayBoxes
-                                                     : umemWayDma;
-  umem_note_between(&from, &to, way, error ? 0 : umem_count_items(layout) * layout->item_size, 1,
-                    begin);
+                : copy->packed                               ? umemWayPacked
+                : layout->rank                               ? umemWayBoxes
+                                                             : umemWayDma;
+  umem_note_between(is_host(src) ? NULL : &from, is_host(dst) ? NULL : &to, way,
+                    error ? 0 : umem_count_items(layout) * layout->item_size, 1, begin);
 }
 
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
@@ -229,7 +234,8 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   Copy copy = {leader,
                state,
                {state->gpu->rt, state->stream, direction_of(src, dst), device_of(src, state),
-                device_of(dst, state)}};
+                device_of(dst, state)},
+               false};
 
   if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
   umemCudaScope scope;

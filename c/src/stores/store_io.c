@@ -68,7 +68,7 @@ static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t of
                                      umem_lesser(end - done, umemStoreMostIO));
     if (n > 0) {
       done += (size_t)n;
-      umem_note(umemWayDirect, (size_t)n, 1, begin);
+      umem_note(umemStore_direct_way(store), (size_t)n, 1, begin);
     } else if (!path.refused)
       good = fail_write(store, offset, size, n == 0 ? EIO : errno);
     if (n > 0 && n % umemDirectUnit) break; /* a part of a unit: the cache does the rest */

@@ -135,7 +135,7 @@ static bool read_around(Read const *read, umemDirectPath *path, size_t *done, si
   if (n == 0) return fail_past_end(read);
   if (n < 0) return path->refused || fail_read(read, errno);
   *done += (size_t)n;
-  umem_note(umemWayDirect, (size_t)n, read->threads, start);
+  umem_note(umemStore_direct_way(read->store), (size_t)n, read->threads, start);
   __atomic_fetch_add(&read->store->around, (uint64_t)n, __ATOMIC_RELAXED);
   return true;
 }

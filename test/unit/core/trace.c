@@ -6,10 +6,12 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <umem.h>
 #include <unistd.h>
@@ -74,6 +76,59 @@ static void a_route_names_its_legs(void **state) {
     assert_true(route.legs[i].seconds > 0 && route.legs[i].seconds <= route.seconds);
   }
   assert_int_equal(route.bytes, 100);
+}
+
+/* One call writes the pages of one file from a mapping of the other. */
+static void files_are_copied_through_the_cache(void **state) {
+  (void)state;
+  size_t const nbytes = 100 << 10;
+  umemRoute route;
+  uintptr_t a = block_of(&file, nbytes), b = block_of(&other, nbytes);
+  umem_set(&file, a, 1, nbytes);
+  assert_int_equal(copy(&file, a, &other, b, nbytes, &route), umemOK);
+  assert_text(&route, "file -> page cache -> file");
+  assert_int_equal(route.leg_count, 1);
+  assert_int_equal(route.legs[0].bytes, nbytes);
+  umem_free(&other, b);
+  umem_free(&file, a);
+}
+
+/* A file in the memory of a tmpfs has nothing beside the page cache, whatever O_DIRECT says. */
+static void check_in_memory(umemDirect direct) {
+  size_t const nbytes = 2 << 20;
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  umemFile shared;
+  umemRoute route;
+  int fd = memfd_create("umem-trace", MFD_CLOEXEC);
+  assert_true(fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0); /* a hole: nothing of it is cached */
+  options.direct = direct;
+  if (umemFile_adopt_with(&shared, fd, &options) !=
+      umemOK) { /* an older kernel has no O_DIRECT there */
+    assert_int_equal(umem_thread_status(), umemNotSupportedError);
+    assert_int_equal(direct, umemDirectOn);
+    umem_thread_clear();
+    close(fd);
+    return;
+  }
+  uintptr_t block = block_of(&host, nbytes), written = umem_alloc(&shared, nbytes);
+  assert_true(written != umem_null(&shared));
+  assert_int_equal(copy(&shared, 0, &host, block, nbytes, &route), umemOK);
+  assert_text(&route, "file -> page cache -> host");
+  assert_int_equal(route.legs[0].bytes, nbytes);
+  assert_int_equal(copy(&host, block, &shared, written, nbytes, &route), umemOK);
+  assert_text(&route, "host -> page cache -> file");
+  assert_int_equal(route.legs[0].bytes, nbytes);
+  umem_free(&host, block);
+  umem_dtor(&shared);
+}
+
+static void files_in_memory_name_the_page_cache(void **state) {
+  (void)state;
+  umem_set_threads(1);
+  check_in_memory(umemDirectAuto);
+  check_in_memory(umemDirectOn);
+  check_in_memory(umemDirectOff);
+  umem_set_threads(0);
 }
 
 static void workers_share_a_leg(void **state) {
@@ -341,6 +396,134 @@ static void many_threads_count(void **state) {
   umem_ledger_clear();
 }
 
+/* Each copy of another thread counts once, or not at all. */
+typedef struct Copier {
+  pthread_t thread;
+  umemFile file;
+  bool stops; /* atomic */
+  uint64_t copies;
+} Copier;
+
+static void *copy_files(void *argument) {
+  Copier *copier = argument;
+  char bytes[64] = "";
+  uintptr_t block = umem_alloc(&copier->file, 64);
+  umemRoute route;
+  for (; !__atomic_load_n(&copier->stops, __ATOMIC_RELAXED); copier->copies += 2) {
+    if (copy(&host, (uintptr_t)bytes, &copier->file, block, 64, &route) != umemOK) return NULL;
+    umem_copy_to(&copier->file, block, &host, (uintptr_t)bytes, 64);
+  }
+  return copier;
+}
+
+static void the_ledger_is_switched_while_others_copy(void **state) {
+  (void)state;
+  Copier copiers[threads_most] = {0};
+  umemLedgerRecord records[4];
+  uint64_t copies = 0;
+  void *good;
+  for (int i = 0; i < threads_most; i++) {
+    assert_int_equal(umemFile_ctor(&copiers[i].file, NULL, "w+"), umemOK);
+    assert_int_equal(pthread_create(&copiers[i].thread, NULL, copy_files, &copiers[i]), 0);
+  }
+  for (int i = 0; i < 300; i++) {
+    assert_int_equal(umem_ledger_start(), umemOK);
+    assert_true(read_ledger(records, 4) <= 2);
+    if (i % 3 == 0) umem_ledger_clear();
+    if (i % 2 == 0) umem_ledger_stop();
+  }
+  for (int i = 0; i < threads_most; i++)
+    __atomic_store_n(&copiers[i].stops, true, __ATOMIC_RELAXED);
+  for (int i = 0; i < threads_most; i++) {
+    assert_int_equal(pthread_join(copiers[i].thread, &good), 0);
+    assert_ptr_equal(good, &copiers[i]);
+    copies += copiers[i].copies;
+    umem_dtor(&copiers[i].file);
+  }
+  umem_ledger_stop();
+  size_t count = read_ledger(records, 4);
+  for (size_t i = 0; i < count; i++) {
+    assert_true(records[i].calls <= copies);
+    assert_int_equal(records[i].bytes, 64 * records[i].calls);
+    assert_int_equal(records[i].failed, 0);
+  }
+  umem_ledger_clear();
+}
+
+static void further_routes_are_summed_up(void **state) {
+  (void)state;
+  enum { kinds = UMEM_LEDGER_RECORDS + 10 };
+  static umemLedgerRecord records[UMEM_LEDGER_RECORDS + 1];
+  umemHost named;
+  char name[16], a[4] = "abc", b[4];
+  uint64_t calls = 0, others = 0;
+  assert_int_equal(umemHost_ctor(&named), umemOK);
+  umem_ledger_start();
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < kinds; i++) {
+      snprintf(name, sizeof name, "kind%d", i);
+      named.super.name = name;
+      umem_copy_to(&named, (uintptr_t)a, &host, (uintptr_t)b, 4);
+    }
+  umem_ledger_stop();
+  umem_dtor(&named);
+  size_t count = read_ledger(records, UMEM_LEDGER_RECORDS + 1);
+  assert_int_equal(count, UMEM_LEDGER_RECORDS + 1);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(records[i].bytes, 4 * records[i].calls);
+    calls += records[i].calls;
+    if (!strcmp(records[i].route, "other")) others += records[i].calls;
+  }
+  assert_int_equal(calls, 2 * kinds);
+  assert_int_equal(others, 2 * 10);
+  umem_ledger_clear();
+}
+
+/* ---- no memory ---- */
+
+static bool malloc_fails;
+
+void *__real_malloc(size_t nbytes);
+void *__wrap_malloc(size_t nbytes);
+void *__wrap_malloc(size_t nbytes) { return malloc_fails ? NULL : __real_malloc(nbytes); }
+
+static void failures_without_memory_change_nothing(void **state) {
+  (void)state;
+  umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
+  size_t count = 1;
+  char a[4] = "abc", b[4];
+  malloc_fails = true;
+  umemStatusType started = umem_ledger_start();
+  bool on = umem_ledger_is_on();
+  malloc_fails = false;
+  assert_int_equal(started, umemMemoryError);
+  assert_false(on);
+  assert_int_equal(umem_ledger_start(), umemOK);
+  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  umem_ledger_stop();
+  malloc_fails = true;
+  umemStatusType read = umem_ledger_read(&record, &count), printed = umem_ledger_print(-1);
+  malloc_fails = false;
+  assert_int_equal(read, umemMemoryError);
+  assert_int_equal(printed, umemMemoryError);
+  assert_true(count == 1 && record.calls == 0);
+  umem_thread_clear();
+  assert_int_equal(read_ledger(&record, 1), 1);
+  assert_int_equal(record.calls, 1);
+  umem_ledger_clear();
+}
+
+/* A device without room for a byte. */
+static void a_table_that_cannot_be_written_is_an_error(void **state) {
+  (void)state;
+  int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  assert_true(fd >= 0);
+  assert_int_equal(umem_ledger_print(fd), umemIOError);
+  assert_non_null(strstr(umem_thread_message(), "No space left"));
+  umem_thread_clear();
+  close(fd);
+}
+
 static void a_child_goes_on_with_the_records(void **state) {
   (void)state;
   umemLedgerRecord records[2];
@@ -365,6 +548,8 @@ static void a_child_goes_on_with_the_records(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_route_names_its_legs),
+      cmocka_unit_test(files_are_copied_through_the_cache),
+      cmocka_unit_test(files_in_memory_name_the_page_cache),
       cmocka_unit_test(workers_share_a_leg),
       cmocka_unit_test(an_adaptor_adds_nothing),
       cmocka_unit_test(strided_copies_have_a_route),
@@ -376,6 +561,10 @@ int main(void) {
       cmocka_unit_test(reading_checks_its_arguments),
       cmocka_unit_test(the_table_is_printed),
       cmocka_unit_test(many_threads_count),
+      cmocka_unit_test(the_ledger_is_switched_while_others_copy),
+      cmocka_unit_test(further_routes_are_summed_up),
+      cmocka_unit_test(failures_without_memory_change_nothing),
+      cmocka_unit_test(a_table_that_cannot_be_written_is_an_error),
       cmocka_unit_test(a_child_goes_on_with_the_records),
   };
   return cmocka_run_group_tests(tests, open_contexts, close_contexts);
