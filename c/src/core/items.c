@@ -137,9 +137,9 @@ static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const
   if (umem_cpu_reads(sides->src)) {
     umem_finish(sides->src);
     umem_copy_tiles((char *)to, (char const *)src_adr, &n.layout);
-  } else if (n.layout.rank && (umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout) ||
-                               umem_copy_direct_in_leg(sides->src, sides->src, src_adr, sides->host,
-                                                       to, &n.layout))) {
+  } else if (n.layout.rank &&
+             (umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout) ||
+              umem_copy_direct(sides->src, sides->src, src_adr, sides->host, to, &n.layout))) {
     umem_finish(sides->src);
   } else {
     read_runs(sides, src_adr, to, &n.layout);
@@ -157,8 +157,7 @@ static void unpack(Sides *sides, uintptr_t dst_adr, char const *packed, umemLayo
     umem_copy_tiles((char *)dst_adr, (char const *)from, &n.layout);
   else if (!n.layout.rank ||
            !(umem_copy_windows(sides->host, from, sides->dst, dst_adr, &n.layout) ||
-             umem_copy_direct_in_leg(sides->dst, sides->host, from, sides->dst, dst_adr,
-                                     &n.layout)))
+             umem_copy_direct(sides->dst, sides->host, from, sides->dst, dst_adr, &n.layout)))
     for_each_run(sides, from, dst_adr, &n.layout, 0, write_one);
   umem_finish(sides->dst); /* packed is used again */
 }

@@ -23,26 +23,19 @@ static inline __attribute__((always_inline)) bool offer(umemVirtual *self, umemV
   return slot && slot(self, src, src_adr, dst, dst_adr, layout);
 }
 
-/* The same as a leg, which is none where self does not take the copy. */
-static __attribute__((noinline)) bool offer_watched(umemVirtual *self, umemVirtual *src,
-                                                    uintptr_t src_adr, umemVirtual *dst,
-                                                    uintptr_t dst_adr, umemLayout const *layout) {
+bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                      uintptr_t dst_adr, umemLayout const *layout) {
+  return offer(self, src, src_adr, dst, dst_adr, layout);
+}
+
+/* No leg where self does not take the copy. */
+bool umem_copy_direct_watched(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
   umem_leg_open(&leg, src, dst, umemWayMethod, umem_count_items(layout) * layout->item_size);
   bool taken = offer(self, src, src_adr, dst, dst_adr, layout);
   if (!taken) leg.nbytes = 0;
   return taken;
-}
-
-bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                      uintptr_t dst_adr, umemLayout const *layout) {
-  return umem_is_watched() ? offer_watched(self, src, src_adr, dst, dst_adr, layout)
-                           : offer(self, src, src_adr, dst, dst_adr, layout);
-}
-
-bool umem_copy_direct_in_leg(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
-                             umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
-  return offer(self, src, src_adr, dst, dst_adr, layout);
 }
 
 /* dst's addresses are pointers: src reads into them. It does so in the order of both queues, and after the
@@ -76,8 +69,8 @@ static inline __attribute__((always_inline)) void copy_run(umemVirtual *src, uin
                                                            umemVirtual *dst, uintptr_t dst_adr,
                                                            size_t nbytes, bool watched) {
   umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
-  if (watched ? offer_watched(src, src, src_adr, dst, dst_adr, &layout) ||
-                    offer_watched(dst, src, src_adr, dst, dst_adr, &layout)
+  if (watched ? umem_copy_direct_watched(src, src, src_adr, dst, dst_adr, &layout) ||
+                    umem_copy_direct_watched(dst, src, src_adr, dst, dst_adr, &layout)
               : offer(src, src, src_adr, dst, dst_adr, &layout) ||
                     offer(dst, src, src_adr, dst, dst_adr, &layout))
     return;

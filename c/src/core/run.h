@@ -10,9 +10,9 @@
 bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
-/* The same inside of the leg that the caller has opened, with its places. */
-bool umem_copy_direct_in_leg(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
-                             umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
+/* The same as a leg of its own, for a copy that is watched (route.h). */
+bool umem_copy_direct_watched(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 
 /* Copies a validated run of nbytes > 0 by the best route. */
 void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,

@@ -47,11 +47,17 @@ static inline bool write_all(umemStore *store, uint64_t offset, char const *byte
 }
 
 /* The same, noted for the route of the copy. */
-static inline bool write_cached(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+static __attribute__((noinline)) bool write_noted(umemStore *store, uint64_t offset,
+                                                  char const *bytes, size_t size) {
   uint64_t begin = umem_route_clock();
   bool good = write_all(store, offset, bytes, size);
   umem_note(umemWayPageCache, good ? size : 0, 1, begin);
   return good;
+}
+
+static inline bool write_cached(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+  return umem_is_watched() ? write_noted(store, offset, bytes, size)
+                           : write_all(store, offset, bytes, size);
 }
 
 /* All whole units around the cache, the rest, and what the file system does not do, through it. */

@@ -90,11 +90,16 @@ static bool read_calls(Read const *read, size_t done, size_t end) {
   return true;
 }
 
-static bool read_cached(Read const *read, size_t done, size_t end) {
+/* The same, noted for the route of the copy. */
+static __attribute__((noinline)) bool read_noted(Read const *read, size_t done, size_t end) {
   uint64_t begin = umem_route_clock();
   bool good = done == end || read_calls(read, done, end);
   if (done < end) umem_note(umemWayPageCache, good ? end - done : 0, read->threads, begin);
   return good;
+}
+
+static bool read_cached(Read const *read, size_t done, size_t end) {
+  return umem_is_watched() ? read_noted(read, done, end) : read_calls(read, done, end);
 }
 
 /* The same of what the disk has, by at most umemStoreTurns threads at a time. */
