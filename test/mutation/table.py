@@ -54,6 +54,21 @@ MUTANTS = [
     c("core/items.c", "  umem_finish(sides->dst); /* packed is used again */\n", "",
       "a buffer is used again before it is written"),
 
+    # ---- routes and the ledger ----
+    c("core/route.c", "  mark(leg->outer);\n", "", "a leg is noted by those around it, too", first=("unit.trace",)),
+    c("core/route.c", "  __atomic_fetch_add(&umem_watched, 1, __ATOMIC_RELAXED); /* also if the ledger stops meanwhile */\n",
+      "  umem_watched += !has_sink();\n", "a ledger that stops takes the route of a copy away", first=("unit.ledger",)),
+    c("core/parallel.c", "  umem_thread.leg = job->leg;\n", "", "what helpers move is in no route", first=("unit.trace",)),
+    c("core/ledger.c", "sum->bytes += failed ? 0 : trace->route.bytes;", "sum->bytes += trace->route.bytes;",
+      "failed copies count bytes", first=("unit.ledger",)),
+    c("core/ledger.c", "  if (ledger.count <= UMEM_LEDGER_RECORDS) return record;\n", "  if (ledger.count < UMEM_LEDGER_RECORDS) return record;\n",
+      "a record less than there is room for", first=("unit.ledger",)),
+    c("stores/store_pair.c", "  if (done) umem_note(", "  if (false) umem_note(", "a copy between files has no way", first=("unit.trace",)),
+    c("stores/store_kind.c", "  store->in_memory = is_in_memory((uint32_t)disk.f_type);\n", "", "tmpfs does direct I/O", first=("unit.trace",)),
+    c("blocks/blocks_slots.c", "  if (nbytes && umem_is_watched())", "  if (false)", "a block is as many copies as threads read it",
+      first=("unit.counted",)),
+    c("cuda/cuda_gds_copy.c", "umemWayGds, good ? size : 0,", "umemWayGds, size,", "what cuFile has not moved counts", first=("unit.gds",)),
+
     # ---- copies of items ----
     c("core/tiles.c", "      extents[k] = rest < tiling->tile[k] ? rest : tiling->tile[k];", "      extents[k] = tiling->tile[k];",
       "the last tile of a row is a whole one", first=("unit.tiles",)),
@@ -218,6 +233,8 @@ MUTANTS = [
       "  umem_write_sized(figures, &stats->life.figures, sizeof stats->life.figures);", "reads without the lock", preset="tsan"),
     c("cuda/cuda_state.c", "  umemLock_acquire(&state->lock);\n  bool kept = umemTable_insert(&state->blocks, adr, nbytes);\n  umemLock_release(&state->lock);",
       "  bool kept = umemTable_insert(&state->blocks, adr, nbytes);", "enters a block without the lock", preset="tsan"),
+    c("core/ledger.c", "  if (!open_ledger()) return;\n  ledger.count = 0;\n  close_ledger();", "  ledger.count = 0;",
+      "clears the ledger without the lock", first=("unit.ledger",), preset="tsan"),
     c("core/stage.c", "  if (umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(&side->turn);", "  (void)side;",
       "unlocks what it has not locked", preset="tsan"),
 ]

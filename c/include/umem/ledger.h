@@ -6,16 +6,17 @@
  *
  * While the ledger is on, umem sums up all copies of all threads: umem_copy_to, umem_copy_from, umem_copy_strided,
  * umem_connect, the copies of blocks, and so on. A record holds those between the same two places by the same route.
- * A copy counts once, when it ends, however many layers its contexts have. One that is refused before a byte could
+ * A copy counts once, when it ends, however many layers its contexts have, and however many threads share it. A block
+ * (umem/blocks.h) that is read, with its ghost rows, or written is one copy. One that is refused before a byte could
  * move (a null address, a read past the end of memory) does not count. Copies that began before umem_ledger_start
  * or end after umem_ledger_stop count or not.
  *
  * The ledger has room for UMEM_LEDGER_RECORDS records. When all are taken, copies by further routes are summed up in
  * one more record, whose places and route are "other".
  *
- * On an ordered context the seconds are those until a copy is queued.
+ * On an ordered context the seconds are those until a copy is queued, but those of a block until it is there.
  *
- * While it is off a copy costs one branch more. A child of fork goes on with the records that its parent had.
+ * While it is off, a copy costs one branch more in each of its steps. A child of fork goes on with the records that its parent had.
  *
  * All functions may be called from any thread at any time. */
 #ifndef UMEM_LEDGER_H
