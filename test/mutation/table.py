@@ -55,16 +55,14 @@ MUTANTS = [
       "a buffer is used again before it is written"),
 
     # ---- routes and the ledger ----
-    c("core/route.c", "  mark(leg->outer);\n", "", "a leg is noted by those around it, too", first=("unit.trace",)),
-    c("core/route.c", "  __atomic_fetch_add(&umem_watched, 1, __ATOMIC_RELAXED); /* also if the ledger stops meanwhile */\n",
-      "  umem_watched += !has_sink();\n", "a ledger that stops takes the route of a copy away", first=("unit.ledger",)),
+    c("core/route.c", "  mark(leg->outer);\n", "", "a leg is noted by those around it, too"),
     c("core/parallel.c", "  umem_thread.leg = job->leg;\n", "", "what helpers move is in no route", first=("unit.trace",)),
     c("core/ledger.c", "sum->bytes += failed ? 0 : trace->route.bytes;", "sum->bytes += trace->route.bytes;",
       "failed copies count bytes", first=("unit.ledger",)),
     c("core/ledger.c", "  if (ledger.count <= UMEM_LEDGER_RECORDS) return record;\n", "  if (ledger.count < UMEM_LEDGER_RECORDS) return record;\n",
       "a record less than there is room for", first=("unit.ledger",)),
     c("stores/store_pair.c", "  if (done) umem_note(", "  if (false) umem_note(", "a copy between files has no way", first=("unit.trace",)),
-    c("stores/store_kind.c", "  store->in_memory = is_in_memory((uint32_t)disk.f_type);\n", "", "tmpfs does direct I/O", first=("unit.trace",)),
+    c("stores/store_kind.c", "magic == 0x01021994 || magic == 0x858458f6", "magic == 0x858458f6", "tmpfs does direct I/O", first=("unit.trace",)),
     c("blocks/blocks_slots.c", "  if (nbytes && umem_is_watched())", "  if (false)", "a block is as many copies as threads read it",
       first=("unit.counted",)),
     c("cuda/cuda_gds_copy.c", "umemWayGds, good ? size : 0,", "umemWayGds, size,", "what cuFile has not moved counts", first=("unit.gds",)),

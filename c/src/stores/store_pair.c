@@ -50,9 +50,8 @@ bool umemStore_copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, 
     return false;
   uint64_t begin = umem_route_clock();
   bool done = write_mapped(to, target, window.bytes, size);
-  if (done)
-    umem_note(umemWayPageCache, size, 1,
-              begin); /* otherwise the way through a buffer notes its legs */
+  /* Otherwise the way through a buffer notes its legs. */
+  if (done) umem_note(umemWayPageCache, size, 1, begin);
   if (window.release) window.release(src, &window);
   return done;
 }
