@@ -186,7 +186,7 @@ MUTANTS = [
       "old values of ghost rows are written over"),
     c("blocks/blocks_pump.c", "pump->stopping || pump->cancelled || reads->failed", "pump->stopping || reads->failed",
       "reads on after a cancellation"),
-    c("blocks/blocks_pump.c", "  return pump->writes.failed || pump->writes.done == pump->back;", "  return pump->writes.failed || !pump->writes.busy;",
+    c("blocks/blocks_pump.c", "  return pump->writes.failed || pump->writes.done == pump->back;", "  return pump->writes.failed || !pump->writes.running;",
       "the end does not wait until all is written"),
     c("blocks/blocks_slots.c", "return queue == place || umem_wait(queue, place) == umemOK;", "return queue == place || true;",
       "a block is written before the work on it is done"),
