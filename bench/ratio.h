@@ -54,6 +54,7 @@ void measure_strided_cold(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
 void measure_pool(Effort const &effort, std::vector<Ratio> &rows);
 void measure_fixed(Effort const &effort, std::vector<Ratio> &rows);
+void measure_typed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_log(Effort const &effort, std::vector<Ratio> &rows);
 
 /* Several groups may have one name: they are chosen together. */

@@ -11,6 +11,9 @@
 #include <umem/threads.h>
 #include <umem/blocks.h>
 #include <umem/ledger.h>
+#include <umem/element.h>
+#include <umem/array.h>
+#include <umem/array_check.h>
 
 /* The kinds of contexts. This is the one list of them: behind each header stand the names of the kinds that it
  * declares, and c/kinds.cmake makes the library's table of it. */

@@ -56,17 +56,13 @@ static atomic_size_t mapped;
 
 char const *inject_call_name(InjectCall call) {
   static char const *const names[inject_call_count] = {
-      [callHeap] = "malloc",        [callMap] = "mmap",
-      [callAdvise] = "madvise",     [callOpen] = "open",
-      [callNameless] = "open",      [callLink] = "link",
-      [callTemporary] = "mkostemp", [callUnlink] = "unlink",
-      [callRead] = "pread",         [callPeek] = "preadv",
-      [callWrite] = "pwrite",       [callReserve] = "fallocate",
-      [callLength] = "ftruncate",   [callDataSync] = "fdatasync",
-      [callSync] = "fsync",         [callMapSync] = "msync",
-      [callClose] = "close",        [callLock] = "flock",
-      [callStat] = "fstat",         [callSeek] = "lseek",
-      [callThread] = "pthread_create"};
+      [callHeap] = "malloc",        [callMap] = "mmap",           [callAdvise] = "madvise",
+      [callOpen] = "open",          [callNameless] = "open",      [callLink] = "link",
+      [callTemporary] = "mkostemp", [callUnlink] = "unlink",      [callRead] = "pread",
+      [callPeek] = "preadv",        [callWrite] = "pwrite",       [callReserve] = "fallocate",
+      [callLength] = "ftruncate",   [callDataSync] = "fdatasync", [callSync] = "fsync",
+      [callMapSync] = "msync",      [callClose] = "close",        [callLock] = "flock",
+      [callStat] = "fstat",         [callSeek] = "lseek",         [callThread] = "pthread_create"};
   return names[call];
 }
 

@@ -32,6 +32,7 @@ ENTERS = {
     "adaptors/log": {"base", "core", "adaptors"},
     "open": {"base", "core"},
     "blocks": {"base", "core"},
+    "array": {"base", "core"},
 }
 # Rooms that include no header of a context.
 BELOW_CONTEXTS = {"base", "core"}
@@ -40,6 +41,9 @@ IN_BASE = {"umem/config.h", "umem/status.h"}
 
 # Private modules that a family of contexts shares: module -> contexts.
 SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
+
+# Contexts, and what else the door names, that stand on others: they may include the headers of those.
+STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"}}
 
 STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (
@@ -130,7 +134,8 @@ class Tree:
         """The modules whose private headers the files of module may include."""
         if module in SHARED:
             return {module}
-        return {module} | {m for m, contexts in SHARED.items() if module in contexts}
+        shared = {m for m, contexts in SHARED.items() if module in contexts}
+        return {module} | STANDS_ON.get(module, set()) | shared
 
     def find(self, paths, pattern):
         """Where the code of paths matches pattern."""
@@ -143,14 +148,14 @@ class Tree:
 
 def public_headers_include_the_base(tree):
     """A header of the base includes the base and standard headers; that of a context includes
-    umem/base.h, and umem/host.h where it embeds a umemHost."""
+    umem/base.h, what it stands on, and umem/host.h where it embeds a umemHost."""
     problems = []
     for path in tree.public:
         name = tree.public_name(path)
         if path == tree.door:
             continue
         if name in tree.context_headers:
-            allowed = {"umem/base.h"}
+            allowed = {"umem/base.h"} | {f"umem/{m}.h" for m in STANDS_ON.get(path.stem, set())}
             if re.search(r"\bumemHost\s+\w+\s*;", tree.code(path)):
                 allowed.add("umem/host.h")
         else:

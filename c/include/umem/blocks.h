@@ -25,7 +25,7 @@
  *              rows of the destination are there when umemBlocks_next returns false.
  *   threads    One thread of umem reads and one writes, where umem_set_threads allows them (it counts the
  *              calling thread, too) and every context is umemConcurrent. Without a destination two threads read
- *              blocks of 256 KiB to 128 MiB. What has no thread, or gets none from the system, is done by the
+ *              blocks of 256 KiB to 128 MiB; four, where there are 12 threads and the CPU cannot write to the place. What has no thread, or gets none from the system, is done by the
  *              calling thread in umemBlocks_next. The threads block all signals. One thread at a time may call
  *              the functions of a umemBlocks, except umemBlocks_cancel.
  *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or umemBlocks_end,
@@ -83,7 +83,7 @@ typedef struct umemBlocksOptions {
   size_t
       rows; /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
   size_t
-      depth; /* blocks in memory at once; 0: umem chooses 3 without and 4 with a destination, more where
+      depth; /* blocks in memory at once; 0: umem chooses 3 without (5 with four threads that read) and 4 with a destination, more where
                     ghost rows are replaced, fewer where the budget has no room for them */
 
   /* Ghost rows: how many rows before and after its own rows a block holds, too. They have the values of the source

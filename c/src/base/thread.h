@@ -16,6 +16,8 @@ typedef struct umemThread {
   uint64_t failures;    /* recorded or held in the life of the thread */
   umemStatusType last;  /* type of the last of them */
   struct umemAttempt *attempt; /* the innermost open one */
+  unsigned
+      sharers; /* threads that copy side by side, this one included, and share the workers; 0 or 1: alone */
   bool in_hook;
   bool apart;       /* see umem_wait_apart in core/order.h */
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */

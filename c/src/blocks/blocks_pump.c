@@ -5,8 +5,9 @@
  * later blocks, when these have been read). A leg has threads of its own, or the calling thread does its blocks while
  * it waits for the next block. So the same conditions hold with any number of threads.
  *
- * Two threads read where that gains: one begins a block while the other waits for the last bytes of the block before.
- * Only one writes, because after a failure no later block may be written. */
+ * Several threads read where that gains: one begins a block while the others wait for the last bytes of the blocks
+ * before. Each of their copies takes only its part of the workers. Only one thread writes, because after a failure no
+ * later block may be written. */
 #include "blocks/blocks_pump.h"
 #include "base/thread.h"
 #include "core/guard.h"
@@ -15,9 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes of blocks that two threads read at a time. Two copies of less than 128 MiB to a GPU share its channels (see
- * cuda/cuda_staging.h); of longer ones the first takes all. */
-static size_t const pair_from = 256 << 10, pair_below = 128 << 20;
+/* Bytes of blocks that several threads read at a time. */
+static size_t const together_from = 256 << 10, together_below = 128 << 20;
 
 bool umemPump_is_lost(umemPump const *pump) {
   return pump->forks != umem_fork_count() && (pump->reads.threads || pump->writes.threads);
@@ -120,6 +120,7 @@ static void run_leg(umemLeg *leg) {
 static void *serve(void *argument) {
   umemLeg *leg = argument;
   umemPump *pump = leg->pump;
+  umem_thread.sharers = leg->wanted;
   umemLock_acquire(&pump->lock);
   while (!is_over(leg)) {
     if (can_run(leg))
@@ -244,21 +245,24 @@ static void start_thread(umemPump *pump, umemLeg *leg) {
   umemLock_release(&pump->lock);
 }
 
-/* Whether a second thread that reads gains. A short block is read before the thread is awake; a long one keeps all
- * threads of a copy busy by itself. Where blocks are written, too, that takes longest, and one reader keeps ahead. */
-static bool reads_in_pairs(umemPump const *pump) {
+/* A short block is read before another thread is awake; a long one keeps all threads of a copy busy by itself. Where
+ * blocks are written, too, that takes longest, and one reader keeps ahead. One block is the program's meanwhile. */
+static unsigned count_readers(umemPump const *pump, unsigned threads) {
   umemBlocksPlan const *plan = &pump->slots.plan;
-  return !has_destination(pump) && plan->depth > 2 && plan->in_bytes >= pair_from &&
-         plan->in_bytes < pair_below;
+  bool gains = !has_destination(pump) && plan->depth > 2 && plan->in_bytes >= together_from &&
+               plan->in_bytes < together_below;
+  unsigned readers = gains ? umemBlocks_readers(plan) : 1;
+  if (readers >= plan->depth) readers = (unsigned)plan->depth - 1;
+  return readers < threads ? readers : threads - 1;
 }
 
 static void start_threads(umemPump *pump) {
-  bool writes = has_destination(pump), pairs = reads_in_pairs(pump);
-  umemLeg *const legs[] = {&pump->reads, writes ? &pump->writes : pairs ? &pump->reads : NULL};
-  if (pump->slots.plan.depth < 2 || !is_concurrent(pump)) return;
   unsigned threads = umem_parallel_threads();
-  for (unsigned i = 0; i < sizeof legs / sizeof *legs && i + 1 < threads; i++)
-    if (legs[i]) start_thread(pump, legs[i]);
+  if (pump->slots.plan.depth < 2 || threads < 2 || !is_concurrent(pump)) return;
+  pump->reads.wanted = count_readers(pump, threads);
+  pump->writes.wanted = has_destination(pump) && threads > 2;
+  for (unsigned i = 0; i < pump->reads.wanted; i++) start_thread(pump, &pump->reads);
+  if (pump->writes.wanted) start_thread(pump, &pump->writes);
 }
 
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {

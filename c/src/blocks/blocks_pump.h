@@ -7,8 +7,6 @@
 #include "base/lock.h"
 #include "blocks/blocks_slots.h"
 
-enum { umemPumpReaders = 2 }; /* threads that read, at most */
-
 /* Reading blocks, or writing them. */
 typedef struct umemLeg {
   struct umemPump *pump;
@@ -22,7 +20,8 @@ typedef struct umemLeg {
   bool failed;
   size_t failed_at; /* the first block that failed, if failed */
   unsigned threads; /* that carry it out; 0: the calling thread does */
-  pthread_t thread[umemPumpReaders];
+  unsigned wanted;  /* threads that were to; constant once the first has started */
+  pthread_t thread[umemBlocksReaders];
 } umemLeg;
 
 /* A block is in its slot from the beginning of its reading to the end of its writing. One lock guards the numbers

@@ -82,6 +82,7 @@ unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most) {
   if (size / 2 < least) return 1;
   size_t pieces = size / least;
   unsigned threads = umem_parallel_threads();
+  if (umem_thread.sharers > 1) threads = (threads + umem_thread.sharers - 1) / umem_thread.sharers;
   if (pieces > most) pieces = most;
   if (pieces > threads) pieces = threads;
   return (unsigned)pieces;

@@ -14,7 +14,7 @@ enum {
 typedef void umemPiece(void *job, unsigned piece);
 
 /* How many pieces of at least least bytes a job of size bytes should be done in: 1 to most, and not
- * more than umem_parallel_threads(). */
+ * more than umem_parallel_threads(), or than this thread's part of them (see sharers in base/thread.h). */
 unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most);
 
 /* Calls work(data, 0) ... work(data, pieces - 1) and returns when all calls have returned. The calling

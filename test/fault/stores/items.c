@@ -228,8 +228,10 @@ static void transposes_without_mappings(void **state) {
   inject_off();
   assert_in_range(calls, 1, edge * edge / 100);
   assert_int_equal(umem_copy_to(&to, dst, &host, (uintptr_t)values, size), umemOK);
-  for (size_t i = 0; i < (size_t)edge * edge; i++)
-    if (values[i] != (double)(i % edge * edge + i / edge)) fail_msg("item %zu is wrong", i);
+  for (size_t i = 0; i < (size_t)edge * edge; i++) {
+    size_t whence = i % edge * edge + i / edge;
+    if (values[i] != (double)whence) fail_msg("item %zu is wrong", i);
+  }
   umem_dtor(&to);
   umem_dtor(&from);
   umem_dtor(&host);

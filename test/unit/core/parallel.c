@@ -125,6 +125,12 @@ static void pieces_follow_size_and_threads(void **state) {
   assert_int_equal(umem_parallel_pieces(399, 100, 8), 3);
   assert_int_equal(umem_parallel_pieces(SIZE_MAX, 100, 8), 4);
   assert_int_equal(umem_parallel_pieces(SIZE_MAX, 100, 3), 3);
+  for (unsigned sharers = 0; sharers <= 5; sharers++) { /* that copy side by side */
+    static unsigned const parts[] = {4, 4, 2, 2, 1, 1};
+    umem_thread.sharers = sharers;
+    assert_int_equal(umem_parallel_pieces(SIZE_MAX, 100, 8), parts[sharers]);
+  }
+  umem_thread.sharers = 0;
   umem_set_threads(1);
   assert_int_equal(umem_parallel_pieces(SIZE_MAX, 100, 8), 1);
 }

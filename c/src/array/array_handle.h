@@ -1,0 +1,97 @@
+/* array_handle.h - what the files of umem/array.h share: the handle, its memory and its references, and how each public
+ * function begins and ends. */
+#ifndef UMEM_ARRAY_HANDLE_H
+#define UMEM_ARRAY_HANDLE_H
+
+#include <stddef.h>
+#include <umem/array.h>
+
+#include "array/array_form.h"
+#include "base/thread.h"
+#include "core/enter.h"
+
+/* How the memory of an owner goes. */
+typedef enum umemArrayEnd {
+  umemArrayKeeps, /* it is the caller's */
+  umemArrayFrees,
+  umemArrayFreesAligned,
+  umemArrayReleases /* by a function of the program */
+} umemArrayEnd;
+
+struct umemArray {
+  size_t users; /* atomic: references to this handle, those of its views included */
+  umemArray *
+      owner; /* the handle that frees the memory: retained, or this one, which is then not counted */
+  umemVirtual *ctx; /* borrowed */
+  uintptr_t adr;    /* of index (0, ..., 0) */
+  umemElementType type;
+  int rank;
+  size_t item_size; /* bytes of an element */
+  int64_t elements; /* in all */
+  bool read_only;   /* atomic */
+  bool for_good;    /* read_only cannot be taken back */
+
+  /* Of an owner. */
+  umemArrayEnd end;
+  uintptr_t block;
+  void (*release)(void *user);
+  void *user;
+
+  int64_t numbers[]; /* [rank] extents, then [rank] strides */
+};
+
+static inline int64_t *umem_array_shape(umemArray const *array) {
+  return (int64_t *)(uintptr_t)array->numbers;
+}
+static inline int64_t *umem_array_strides(umemArray const *array) {
+  return umem_array_shape(array) + array->rank;
+}
+static inline bool umem_array_read_only(umemArray const *array) {
+  return __atomic_load_n(&array->read_only, __ATOMIC_RELAXED);
+}
+
+/* ---- calls ---- */
+
+typedef struct umemArrayCall {
+  umemStatusType *status;
+  uint64_t before;
+} umemArrayCall;
+
+static inline void umem_array_finish(umemArrayCall const *call) {
+  if (call->status) *call->status = umem_result(call->before);
+}
+
+/* First lines of every function with a status: returns the value given, or nothing, where the sequence of calls has
+ * failed already. */
+#define UMEM_ARRAY_ENTER(status, ...) UMEM_ARRAY_ENTER_AS(__func__, status, __VA_ARGS__)
+/* The same with the name of a function of the program, which stands before messages. */
+#define UMEM_ARRAY_ENTER_AS(function, status, ...)                                                 \
+  if ((status) && *(status) != umemOK) return __VA_ARGS__;                                         \
+  UMEM_ENTER_AS(function, __builtin_return_address(0));                                            \
+  __attribute__((cleanup(umem_array_finish), unused))                                              \
+  umemArrayCall const umem_call_ = {status, umem_thread.failures}
+
+/* Whether array is one; else records umemValueError. */
+bool umem_array_given(umemArray const *array);
+
+/* The same, and whether functions may write to it; else records umemNotSupportedError. */
+bool umem_array_writable(umemArray const *array);
+
+/* ---- handles ---- */
+
+/* The form of array, but for low and high. */
+void umem_array_form_of(umemArrayForm *form, umemArray const *array);
+
+/* A handle for memory at adr that nobody frees yet. NULL, and a status, without RAM. */
+umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *form);
+
+/* Ends a handle that has been given to nobody, without its memory. */
+void umem_array_drop(umemArray *array);
+
+/* The handle of elements of array in this form, the first of them offset bytes from its own first. */
+umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t offset);
+
+/* Frees the memory of an owner, or calls release. */
+void umem_array_end_memory(umemArray const *owner);
+
+#endif

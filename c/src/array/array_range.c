@@ -1,0 +1,49 @@
+/* array_range.c - see array_range.h. */
+#include "array/array_range.h"
+
+#include <string.h>
+
+void umem_array_axes(umemArrayAxes *axes, umemArray const *array) {
+  axes->adr = array->adr;
+  axes->rank = 0;
+  for (int k = 0; k < array->rank; k++) {
+    int64_t extent = umem_array_shape(array)[k], stride = umem_array_strides(array)[k];
+    if (extent == 1) continue;
+    int last = axes->rank - 1;
+    if (axes->rank && axes->strides[last] == extent * stride) {
+      axes->shape[last] *= extent;
+      axes->strides[last] = stride;
+      continue;
+    }
+    axes->shape[axes->rank] = extent;
+    axes->strides[axes->rank++] = stride;
+  }
+  if (axes->rank) return;
+  axes->rank = 1;
+  axes->shape[0] = 1;
+  axes->strides[0] = (int64_t)array->item_size;
+}
+
+bool umem_array_is_run(umemArrayAxes const *axes, size_t item_size) {
+  return axes->rank == 1 && (axes->shape[0] == 1 || axes->strides[0] == (int64_t)item_size);
+}
+
+/* A box is some whole inner dimensions, as many as the offset and the count allow, and a part of the next one. */
+void umem_array_box(umemArrayBox *box, umemArrayAxes const *axes, int64_t offset, int64_t count) {
+  int64_t inner = 1; /* elements of the whole inner dimensions */
+  int k = axes->rank - 1;
+  while (k > 0 && offset % (inner * axes->shape[k]) == 0 && count >= inner * axes->shape[k])
+    inner *= axes->shape[k--];
+  int64_t index = offset / inner % axes->shape[k], left = axes->shape[k] - index;
+  int64_t part = count / inner < left ? count / inner : left;
+  box->rank = axes->rank - k;
+  box->strides = axes->strides + k;
+  memcpy(box->shape, axes->shape + k, (size_t)box->rank * sizeof *box->shape);
+  box->shape[0] = part;
+  box->elements = part * inner;
+  box->adr = axes->adr;
+  for (int j = axes->rank - 1; j >= 0; j--) {
+    box->adr += (uintptr_t)(offset % axes->shape[j] * axes->strides[j]);
+    offset /= axes->shape[j];
+  }
+}

@@ -1,0 +1,76 @@
+/* array_side.c - see array_side.h. */
+#include "array/array_side.h"
+#include "core/guard.h"
+#include "core/order.h"
+
+/* Bytes, but at least one element: what stays in a cache between two copies by the CPU, and what makes calls of the
+ * system and of a driver long. */
+enum { near_buffer = 256 << 10, far_buffer = 4 << 20 };
+
+/* ---- boxes and runs ---- */
+
+void umem_array_move(umemVirtual *src, uintptr_t src_adr, int64_t const *src_strides,
+                     umemVirtual *dst, uintptr_t dst_adr, int64_t const *dst_strides, int rank,
+                     int64_t const *shape, size_t item_size) {
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t from[UMEM_MAX_RANK], to[UMEM_MAX_RANK];
+  for (int k = 0; k < rank; k++) {
+    extents[k] = (size_t)shape[k];
+    if (src_strides) from[k] = (ptrdiff_t)src_strides[k];
+    if (dst_strides) to[k] = (ptrdiff_t)dst_strides[k];
+  }
+  umemLayout layout = {.size = sizeof layout,
+                       .item_size = item_size,
+                       .rank = rank,
+                       .extents = extents,
+                       .src_strides = src_strides ? from : NULL,
+                       .dst_strides = dst_strides ? to : NULL};
+  umem_copy_strided(src, src_adr, dst, dst_adr, &layout);
+}
+
+umemArraySide umem_array_side(umemArray const *array, umemVirtual *ctx, int64_t offset) {
+  umemArraySide side = {.ctx = ctx, .offset = offset};
+  umem_array_axes(&side.axes, array);
+  side.is_run = umem_array_is_run(&side.axes, array->item_size);
+  return side;
+}
+
+void umem_array_gather(umemArraySide const *from, umemVirtual *ctx, uintptr_t adr, int64_t count,
+                       size_t item_size) {
+  umemArrayBox box;
+  for (int64_t done = 0; done < count; done += box.elements) {
+    umem_array_box(&box, &from->axes, from->offset + done, count - done);
+    umem_array_move(from->ctx, box.adr, box.strides, ctx, adr + (uintptr_t)done * item_size, NULL,
+                    box.rank, box.shape, item_size);
+  }
+}
+void umem_array_scatter(umemVirtual *ctx, uintptr_t adr, umemArraySide const *to, int64_t count,
+                        size_t item_size) {
+  umemArrayBox box;
+  for (int64_t done = 0; done < count; done += box.elements) {
+    umem_array_box(&box, &to->axes, to->offset + done, count - done);
+    umem_array_move(ctx, adr + (uintptr_t)done * item_size, NULL, to->ctx, box.adr, box.strides,
+                    box.rank, box.shape, item_size);
+  }
+}
+
+uintptr_t umem_array_run_address(umemArraySide const *run, size_t item_size) {
+  return run->axes.adr + (uintptr_t)run->offset * item_size;
+}
+
+/* ---- buffers ---- */
+
+bool umem_array_take_buffer(umemArrayBuffer *buffer, umemVirtual *from, umemVirtual *to,
+                            int64_t count, size_t item_size) {
+  bool near = umem_cpu_reads(from) && umem_cpu_writes(to);
+  int64_t room = (int64_t)((near ? near_buffer : far_buffer) / item_size);
+  buffer->elements = count < room ? count : room + !room;
+  buffer->host = from->host;
+  buffer->adr = umem_alloc(from->host, (size_t)buffer->elements * item_size);
+  return buffer->adr != umem_null_of(buffer->host);
+}
+
+void umem_array_give_buffer(umemArrayBuffer const *buffer, umemVirtual *ctx) {
+  umem_finish(ctx);
+  umem_free(buffer->host, buffer->adr);
+}

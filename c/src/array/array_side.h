@@ -1,0 +1,45 @@
+/* array_side.h - a range of an array's elements as one side of a copy, and buffers between two sides. */
+#ifndef UMEM_ARRAY_SIDE_H
+#define UMEM_ARRAY_SIDE_H
+
+#include "array/array_range.h"
+
+/* Copies a box. Strides NULL: without gaps, in C order. */
+void umem_array_move(umemVirtual *src, uintptr_t src_adr, int64_t const *src_strides,
+                     umemVirtual *dst, uintptr_t dst_adr, int64_t const *dst_strides, int rank,
+                     int64_t const *shape, size_t item_size);
+
+/* The elements of an array from offset on. */
+typedef struct umemArraySide {
+  umemVirtual *ctx; /* what copies them: the array's, or another one of its memory */
+  umemArrayAxes axes;
+  int64_t offset;
+  bool is_run; /* they follow one another without gaps */
+} umemArraySide;
+
+umemArraySide umem_array_side(umemArray const *array, umemVirtual *ctx, int64_t offset);
+
+/* Of a side that is a run. */
+uintptr_t umem_array_run_address(umemArraySide const *run, size_t item_size);
+
+/* Copies count elements of a side to bytes without gaps at adr, and the other way round. */
+void umem_array_gather(umemArraySide const *from, umemVirtual *ctx, uintptr_t adr, int64_t count,
+                       size_t item_size);
+void umem_array_scatter(umemVirtual *ctx, uintptr_t adr, umemArraySide const *to, int64_t count,
+                        size_t item_size);
+
+/* RAM for elements on their way. */
+typedef struct umemArrayBuffer {
+  umemVirtual *host;
+  uintptr_t adr;
+  int64_t elements; /* at least 1, at most those that were asked for */
+} umemArrayBuffer;
+
+/* Allocates a buffer for count elements from one context to the other, or fewer. False, and a status, without RAM. */
+bool umem_array_take_buffer(umemArrayBuffer *buffer, umemVirtual *from, umemVirtual *to,
+                            int64_t count, size_t item_size);
+
+/* Frees it, after the copies of ctx that may still use it. */
+void umem_array_give_buffer(umemArrayBuffer const *buffer, umemVirtual *ctx);
+
+#endif

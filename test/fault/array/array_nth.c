@@ -1,0 +1,136 @@
+/* array_nth.c - umem/array.h: the n-th call into the system fails, for every n that a sequence of calls on arrays
+ * reaches.
+ *
+ * After each fault: success with the right elements, or NULL and a status of the kind that fits; nothing stays
+ * allocated on the contexts. What is not freed besides is for the sanitizer to find. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include <umem.h>
+
+#include "fault/inject.h"
+#include "fault/trial.h"
+
+enum { rows = 6, columns = 10 };
+
+typedef struct Stores {
+  char path[256];
+  umemHost host;
+  umemFile file;
+  umemStats on_host, on_file;
+} Stores;
+
+static void open_stores(Stores *stores) {
+  temporary_name(stores->path, sizeof stores->path);
+  assert_int_equal(umemHost_ctor(&stores->host), umemOK);
+  assert_int_equal(umemFile_ctor(&stores->file, stores->path, "w+"), umemOK);
+  assert_int_equal(umemStats_ctor(&stores->on_host, &stores->host), umemOK);
+  assert_int_equal(umemStats_ctor(&stores->on_file, &stores->file), umemOK);
+}
+
+static void expect_empty(umemStats *stats) {
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  assert_int_equal(umemStats_get(stats, &figures), umemOK);
+  assert_int_equal(figures.current_count, 0);
+}
+
+static void close_stores(Stores *stores) {
+  expect_empty(&stores->on_host);
+  expect_empty(&stores->on_file);
+  umem_dtor(&stores->on_file);
+  umem_dtor(&stores->on_host);
+  umem_dtor(&stores->file);
+  umem_dtor(&stores->host);
+  unlink(stores->path);
+}
+
+/* An array in a file, filled by columns, copied in the order of its transpose, and between parts of other shapes. The
+ * result, on the host, is an array of rows * columns / 2 elements, each 3. */
+static umemArray *use_arrays(Stores *stores, umemStatusType *status) {
+  int64_t const shape[] = {rows, columns}, flat[] = {rows * columns / 2};
+  int32_t three = 3, other = 0x01020304;
+  umemArray *a = umemArray_zeros(&stores->on_file, umemInt, 2, shape, NULL, status);
+  umemArray_fill(a, &other, status);
+  umemArray *odd = umemArray_slice(a, 1, 1, columns / 2, 2, status);
+  umemArray_fill(odd, &three, status);
+  umemArray *t = umemArray_permute(odd, NULL, status);
+  umemArray *copy = umemArray_copy(t, &stores->on_host, umemOrderKeep, status);
+  umemArray *back = umemArray_full(&stores->on_host, umemInt, 2, shape, NULL, &status, status);
+  umemArray *even = umemArray_slice(back, 1, 0, columns / 2, 2, status);
+  umemArray_copy_contents(even, t, 1, 0, rows * columns / 2 - 1, status);
+  umemArray *row = umemArray_select(even, 0, 0, status);
+  umemArray *first = umemArray_slice(row, 0, 0, 1, 1, status);
+  umemArray_fill(first, &three, status);
+  umemArray *result = umemArray_copy(even, &stores->on_host, umemOrderC, status);
+  umemArray *view = umemArray_reshape(result, 1, flat, status);
+  umemArray *all[] = {result, first, row, even, back, copy, t, odd, a};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
+  return view;
+}
+
+static bool is_right(umemArray *view, umemStatusType *status) {
+  int32_t const *found = umemArray_host_pointer(view, false, status);
+  bool right = found && umemArray_elements(view) == rows * columns / 2;
+  for (int i = 0; right && i < rows * columns / 2; i++) right = found[i] == 3;
+  return right;
+}
+
+static void fail_each(InjectCall call, int error, bool lasting, umemStatusType expected) {
+  unsigned long nth = 1;
+  for (bool met = true; met; nth++) {
+    Stores stores;
+    umemStatusType status = umemOK;
+    open_stores(&stores);
+    inject_fail(call, nth, error, lasting);
+    umemArray *view = use_arrays(&stores, &status);
+    met = inject_off() > 0;
+    inject_pause();
+    if (view) {
+      assert_int_equal(status, umemOK);
+      assert_true(is_right(view, &status));
+    } else {
+      assert_true(met);
+      assert_int_equal(status, expected);
+      assert_int_equal(umem_thread_status(), expected);
+      assert_int_equal(strncmp(umem_thread_message(), "umemArray_", 10), 0);
+    }
+    umem_thread_clear();
+    umemArray_release(view);
+    close_stores(&stores);
+    inject_resume();
+  }
+  assert_true(nth > 2);
+}
+
+static void there_is_no_memory(void **state) {
+  (void)state;
+  fail_each(callHeap, ENOMEM, false, umemMemoryError);
+  fail_each(callHeap, ENOMEM, true, umemMemoryError);
+}
+static void reads_fail(void **state) {
+  (void)state;
+  fail_each(callRead, EIO, false, umemIOError);
+  fail_each(callRead, EIO, true, umemIOError);
+}
+static void disks_are_full(void **state) {
+  (void)state;
+  fail_each(callWrite, ENOSPC, false, umemIOError);
+  fail_each(callWrite, ENOSPC, true, umemIOError);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(there_is_no_memory),
+      cmocka_unit_test(reads_fail),
+      cmocka_unit_test(disks_are_full),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+/* array_life.c - umem/array.h: how arrays are made, whose memory they have, and when it goes. */
+#include "array_help.h"
+
+static umemHost host;
+static umemStatusType status;
+
+static int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  status = umemOK;
+  return umemHost_ctor(&host) != umemOK;
+}
+static int tear_down(void **state) {
+  (void)state;
+  umem_dtor(&host);
+  return status != umemOK || umem_thread_status() != umemOK;
+}
+
+/* ---- made ---- */
+
+static void an_array_knows_what_it_is(void **state) {
+  (void)state;
+  umemArray *a = umemArray_create(&host, umemDouble, SHAPE(3, 4, 5), NULL, &status);
+  assert_non_null(a);
+  assert_ptr_equal(umemArray_context(a), &host);
+  assert_true(umemArray_type(a) == umemFloat64);
+  assert_int_equal(umemArray_rank(a), 3);
+  assert_memory_equal(umemArray_shape(a), ((int64_t[]){3, 4, 5}), 24);
+  assert_memory_equal(umemArray_strides(a), ((int64_t[]){160, 40, 8}), 24);
+  assert_int_equal(umemArray_extent(a, 1), 4);
+  assert_int_equal(umemArray_stride(a, 1), 40);
+  assert_int_equal(umemArray_extent(a, 3), 0);
+  assert_int_equal(umemArray_stride(a, -1), 0);
+  assert_int_equal(umemArray_elements(a), 60);
+  assert_int_equal(umemArray_nbytes(a), 480);
+  assert_int_equal(umemArray_address(a) % 64, 0);
+  assert_true(umemArray_is_c_contiguous(a));
+  assert_true(umemArray_is_floating_point(a));
+  assert_true(umemArray_is_double(a));
+  assert_false(umemArray_is_complex(a) || umemArray_is_read_only(a));
+  umemArray_release(a);
+}
+
+static void nothing_is_an_answer_for_null(void **state) {
+  (void)state;
+  assert_null(umemArray_context(NULL));
+  assert_null(umemArray_shape(NULL));
+  assert_null(umemArray_strides(NULL));
+  assert_null(umemArray_retain(NULL));
+  assert_true(!umemArray_address(NULL) && !umemArray_type(NULL) && !umemArray_rank(NULL));
+  assert_true(!umemArray_elements(NULL) && !umemArray_nbytes(NULL) && !umemArray_extent(NULL, 0));
+  assert_false(umemArray_is_c_contiguous(NULL) || umemArray_is_floating_point(NULL) ||
+               umemArray_is_complex(NULL) || umemArray_is_complex4(NULL) ||
+               umemArray_is_double(NULL) || umemArray_is_read_only(NULL) ||
+               umemArray_is_same_type(NULL, NULL) || umemArray_is_same_shape(NULL, NULL) ||
+               umemArray_is_same_place(NULL, NULL) || umemArray_is_matching(NULL, NULL, false));
+  umemArray_release(NULL);
+}
+
+static void rank_0_is_one_element(void **state) {
+  (void)state;
+  double value = 2.5;
+  umemArray *a = umemArray_full(&host, umemDouble, 0, NULL, NULL, &value, &status);
+  assert_int_equal(umemArray_elements(a), 1);
+  assert_int_equal(umemArray_nbytes(a), 8);
+  assert_true(*(double *)umemArray_host_pointer(a, false, &status) == 2.5);
+  umemArray_release(a);
+}
+
+static void no_elements_have_no_memory(void **state) {
+  (void)state;
+  umemStats stats;
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemStats_ctor(&stats, &host));
+  umemArray *a = umemArray_zeros(&stats, umemInt32, SHAPE(3, 0, INT64_MAX), NULL, &status);
+  assert_int_equal(umemArray_elements(a), 0);
+  assert_true(umemArray_is_c_contiguous(a));
+  assert_ok(umemStats_get(&stats, &figures));
+  assert_int_equal(figures.total_count, 0);
+  umemArray_clear(a, &status);
+  umemArray_fill(a, &status, &status);
+  assert_null(umemArray_host_pointer(a, true, &status));
+  umemArray *copy = umemArray_copy(a, &stats, umemOrderKeep, &status);
+  umemArray_assign(copy, a, &status);
+  umemArray_copy_contents(copy, a, 0, 0, 0, &status);
+  umemArray *flat = umemArray_reshape(a, SHAPE(0), &status);
+  umemArray *part = umemArray_slice(a, 0, 1, 2, 1, &status);
+  assert_int_equal(umemArray_extent(part, 0), 2);
+  assert_ok(status);
+  umemArray_release(part);
+  umemArray_release(flat);
+  umemArray_release(copy);
+  umemArray_release(a);
+  umem_dtor(&stats);
+}
+
+/* The memory of a Fortran array, and of one that runs backwards, is that which the strides span. */
+static void strides_are_taken_as_they_are(void **state) {
+  (void)state;
+  umemArray *f = umemArray_zeros(&host, umemFloat, SHAPE(3, 4), (int64_t[]){4, 12}, &status);
+  umemArray *r = umemArray_zeros(&host, umemFloat, SHAPE(3, 4), (int64_t[]){-32, -4}, &status);
+  assert_false(umemArray_is_c_contiguous(f) || umemArray_is_c_contiguous(r));
+  assert_int_equal((umemArray_address(r) - 2 * 32 - 3 * 4) % 64, 0);
+  float *first = umemArray_host_pointer(r, true, &status);
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 4; j++) assert_true(first[-8 * i - j] == 0);
+  umemArray_release(r);
+  umemArray_release(f);
+
+  umemArray *one =
+      umemArray_zeros(&host, umemFloat, SHAPE(1, 4, 1), (int64_t[]){99, 4, -7}, &status);
+  assert_true(umemArray_is_c_contiguous(one)); /* dimensions of one element have no order */
+  umemArray_release(one);
+}
+
+static void bad_arrays_are_refused(void **state) {
+  (void)state;
+  int64_t const huge = (int64_t)1 << 62;
+  assert_null(umemArray_create(NULL, umemInt8, SHAPE(1), NULL, &status));
+  expect_failure(umemValueError, "");
+  assert_null(umemArray_create(&host, 0, SHAPE(1), NULL, &status));
+  expect_failure(umemTypeError, "no type of elements");
+  assert_null(umemArray_create(&host, umemInt8, -1, NULL, NULL, &status));
+  expect_failure(umemValueError, "rank -1 is not in 0 ... 32");
+  assert_null(umemArray_create(&host, umemInt8, 33, (int64_t[33]){0}, NULL, &status));
+  expect_failure(umemValueError, "rank 33");
+  assert_null(umemArray_create(&host, umemInt8, 2, NULL, NULL, &status));
+  expect_failure(umemValueError, "no shape");
+  assert_null(umemArray_create(&host, umemInt8, SHAPE(2, -3), NULL, &status));
+  expect_failure(umemValueError, "extent -3 of dimension 1");
+  assert_null(umemArray_create(&host, umemInt16, SHAPE(huge, 2), NULL, &status));
+  expect_failure(umemValueError, "address space");
+  assert_null(umemArray_create(&host, umemInt16, SHAPE(huge, 1), NULL, &status));
+  expect_failure(umemValueError, "address space");
+  assert_null(umemArray_create(&host, umemInt8, SHAPE(3), (int64_t[]){INT64_MAX}, &status));
+  expect_failure(umemValueError, "address space");
+  assert_null(
+      umemArray_create(&host, umemInt8, SHAPE(2, 2), (int64_t[]){INT64_MIN, INT64_MIN}, &status));
+  expect_failure(umemValueError, "address space");
+  assert_null(umemArray_create(&host, umemInt8, SHAPE(huge), NULL, &status));
+  expect_failure(umemMemoryError, "");
+  assert_null(umemArray_full(&host, umemInt8, SHAPE(3), NULL, NULL, &status));
+  expect_failure(umemValueError, "value is NULL");
+  umem_clear_status(&host);
+}
+
+/* ---- the status ---- */
+
+static void after_a_failure_nothing_happens(void **state) {
+  (void)state;
+  int32_t seven = 7;
+  umemArray *a = umemArray_full(&host, umemInt, SHAPE(2), NULL, &seven, &status);
+  int32_t *first = umemArray_host_pointer(a, true, &status);
+  status = umemIOError;
+  uint64_t before = umem_thread_failures();
+  umemArray_clear(a, &status);
+  umemArray_fill(a, &before, &status);
+  umemArray_set_read_only(a, true, &status);
+  assert_null(umemArray_create(&host, umemInt, SHAPE(1), NULL, &status));
+  assert_null(umemArray_zeros(&host, umemInt, SHAPE(1), NULL, &status));
+  assert_null(umemArray_full(&host, umemInt, SHAPE(1), NULL, &seven, &status));
+  assert_null(umemArray_borrow(&host, 64, umemInt, SHAPE(1), NULL, &status));
+  assert_null(umemArray_take(&host, 64, umemInt, SHAPE(1), NULL, NULL, NULL, &status));
+  assert_null(umemArray_copy(a, &host, umemOrderC, &status));
+  assert_null(umemArray_alias(a, &status));
+  assert_null(umemArray_slice(a, 0, 0, 1, 1, &status));
+  assert_null(umemArray_select(a, 0, 0, &status));
+  assert_null(umemArray_permute(a, NULL, &status));
+  assert_null(umemArray_reshape(a, SHAPE(2), &status));
+  assert_null(umemArray_host_pointer(a, false, &status));
+  assert_null(umemArray_device_pointer(a, false, &status));
+  umemArray_assign(a, a, &status);
+  umemArray_copy_contents(a, a, 9, 9, 9, &status);
+  umemArray_copy_contents_on(&host, a, a, 9, 9, 9, &status);
+  assert_int_equal(umem_thread_failures(), before);
+  assert_int_equal(status, umemIOError);
+  assert_true(first[0] == 7 && first[1] == 7 && !umemArray_is_read_only(a));
+  status = umemOK;
+  umemArray_release(a);
+}
+
+static void a_call_without_status_is_on_its_own(void **state) {
+  (void)state;
+  assert_null(umemArray_alias(NULL, NULL));
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+  umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(2), NULL, NULL);
+  umemArray_clear(a, NULL);
+  umemArray_release(a);
+}
+
+/* ---- whose memory it is ---- */
+
+static void memory_goes_with_the_last_array(void **state) {
+  (void)state;
+  umemStats stats;
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemStats_ctor(&stats, &host));
+  umemArray *a = umemArray_zeros(&stats, umemInt, SHAPE(4, 4), NULL, &status);
+  umemArray *row = umemArray_select(a, 0, 1, &status);
+  umemArray *cell = umemArray_select(row, 0, 2, &status);
+  assert_ptr_equal(umemArray_retain(a), a);
+  umemArray_release(a);
+  umemArray_release(row);
+  umemArray_release(a);
+  assert_ok(umemStats_get(&stats, &figures));
+  assert_int_equal(figures.current_count, 1);
+  assert_true(*(int *)umemArray_host_pointer(cell, true, &status) == 0);
+  umemArray_release(cell);
+  assert_ok(umemStats_get(&stats, &figures));
+  assert_int_equal(figures.current_count, 0);
+  umem_dtor(&stats);
+}
+
+static void borrowed_memory_stays(void **state) {
+  (void)state;
+  int32_t values[] = {1, 2, 3, 4, 5, 6};
+  umemArray *a =
+      umemArray_borrow(&host, (uintptr_t)&values[5], umemInt, SHAPE(3), (int64_t[]){-8}, &status);
+  int32_t *first = umemArray_host_pointer(a, true, &status);
+  assert_true(first[0] == 6 && first[-2] == 4 && first[-4] == 2);
+  umemArray_clear(a, &status);
+  umemArray_release(a);
+  assert_memory_equal(values, ((int32_t[]){1, 0, 3, 0, 5, 0}), sizeof values);
+}
+
+static int released;
+static void count_release(void *user) {
+  assert_ptr_equal(user, &released);
+  released++;
+  umem_set_status(NULL, umemRuntimeError, "its failures are its own");
+}
+
+static void memory_is_taken_over(void **state) {
+  (void)state;
+  int32_t values[2] = {1, 2};
+  released = 0;
+  umemArray *a = umemArray_take(&host, (uintptr_t)values, umemInt, SHAPE(2), NULL, count_release,
+                                &released, &status);
+  umemArray *b = umemArray_alias(a, &status);
+  umemArray_release(a);
+  assert_int_equal(released, 0);
+  umemArray_release(b);
+  assert_int_equal(released, 1);
+  assert_null(umemArray_take(&host, 0, umemInt, SHAPE(2), NULL, count_release, &released, &status));
+  expect_failure(umemValueError, "no elements can be at address 0x0 of Host");
+  assert_int_equal(released, 1);
+  umem_clear_status(&host);
+
+  umemStats stats;
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemStats_ctor(&stats, &host));
+  uintptr_t adr = umem_alloc(&stats, 8);
+  umemArray_release(umemArray_take(&stats, adr, umemInt, SHAPE(2), NULL, NULL, NULL, &status));
+  assert_ok(umemStats_get(&stats, &figures));
+  assert_int_equal(figures.current_count, 0);
+  umem_dtor(&stats);
+}
+
+static void foreign_addresses_are_checked(void **state) {
+  (void)state;
+  assert_null(umemArray_borrow(&host, 0, umemInt, SHAPE(1), NULL, &status));
+  expect_failure(umemValueError, "0x0");
+  assert_null(umemArray_borrow(&host, 64, umemInt, SHAPE(100), (int64_t[]){-4}, &status));
+  expect_failure(umemValueError, "0x40");
+  assert_null(umemArray_borrow(&host, UINTPTR_MAX - 8, umemInt, SHAPE(3), NULL, &status));
+  expect_failure(umemValueError, "no elements");
+  umemArray *none = umemArray_borrow(&host, 0, umemInt, SHAPE(0), NULL, &status);
+  assert_non_null(none);
+  umemArray_release(none);
+  umem_clear_status(&host);
+}
+
+/* ---- read-only ---- */
+
+static void read_only_arrays_are_not_written(void **state) {
+  (void)state;
+  int32_t values[4] = {1, 2, 3, 4};
+  umemArray *a = umemArray_borrow(&host, (uintptr_t)values, umemInt, SHAPE(4), NULL, &status);
+  umemArray *b = umemArray_alias(a, &status);
+  umemArray_set_read_only(a, true, &status);
+  umemArray *view = umemArray_slice(a, 0, 0, 2, 1, &status);
+  assert_true(umemArray_is_read_only(a) && umemArray_is_read_only(view));
+  assert_false(umemArray_is_read_only(b));
+  umemArray_clear(view, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  umemArray_fill(view, values, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  umemArray_assign(a, b, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  umemArray_copy_contents(a, b, 0, 0, 1, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  assert_null(umemArray_host_pointer(a, true, &status));
+  expect_failure(umemNotSupportedError, "read-only");
+  assert_ptr_equal(umemArray_host_pointer(a, false, &status), values);
+  umemArray_set_read_only(view, false, &status);
+  expect_failure(umemNotSupportedError, "stays read-only");
+  umemArray_set_read_only(a, false, &status);
+  umemArray_clear(a, &status);
+  assert_true(values[3] == 0);
+  umemArray_release(view);
+  umemArray_release(b);
+  umemArray_release(a);
+}
+
+/* ---- pointers ---- */
+
+static void no_gpu_uses_plain_memory(void **state) {
+  (void)state;
+  umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(4), NULL, &status);
+  assert_null(umemArray_device_pointer(a, false, &status));
+  expect_failure(umemNotSupportedError, "a GPU cannot read the memory of Host");
+  umem_clear_status(&host);
+  umemArray_release(a);
+}
+
+/* ---- questions ---- */
+
+static void complex4_is_four_complex_numbers(void **state) {
+  (void)state;
+  struct {
+    umemElementType type;
+    int rank;
+    int64_t shape[3];
+    bool is;
+  } const rows[] = {
+      {umemComplexDouble, 1, {4}, true},
+      {umemComplexFloat, 2, {9, 4}, true},
+      {umemComplexFloat, 3, {9, 2, 2}, true},
+      {umemComplexFloat, 2, {2, 2}, true},
+      {umemComplexFloat, 1, {2}, false},
+      {umemComplexFloat, 2, {4, 2}, false},
+      {umemDouble, 1, {4}, false},
+      {umemComplexDouble, 0, {0}, false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    umemArray *a =
+        umemArray_create(&host, rows[i].type, rows[i].rank, rows[i].shape, NULL, &status);
+    assert_int_equal(umemArray_is_complex4(a), rows[i].is);
+    umemArray_release(a);
+  }
+}
+
+static void arrays_are_compared(void **state) {
+  (void)state;
+  umemHost second;
+  assert_ok(umemHost_ctor(&second));
+  umemArray *a = umemArray_create(&host, umemInt, SHAPE(3, 4), NULL, &status);
+  umemArray *same = umemArray_create(&second, umemInt, SHAPE(3, 4), NULL, &status);
+  umemArray *other_type = umemArray_create(&host, umemFloat, SHAPE(3, 4), NULL, &status);
+  umemArray *other_shape = umemArray_create(&host, umemInt, SHAPE(4, 3), NULL, &status);
+  umemArray *other_order =
+      umemArray_create(&host, umemInt, SHAPE(3, 4), (int64_t[]){4, 12}, &status);
+  umemArray *other_rank = umemArray_create(&host, umemInt, SHAPE(3), NULL, &status);
+  assert_true(umemArray_is_matching(a, same, true));
+  assert_false(umemArray_is_same_type(a, other_type));
+  assert_true(umemArray_is_same_shape(a, other_type));
+  assert_false(umemArray_is_matching(a, other_type, false));
+  assert_false(umemArray_is_same_shape(a, other_shape));
+  assert_false(umemArray_is_same_shape(a, other_rank));
+  assert_true(umemArray_is_same_shape(a, other_order));
+  assert_false(umemArray_is_matching(a, other_order, false));
+  umemArray *all[] = {a, same, other_type, other_shape, other_order, other_rank};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
+  umem_dtor(&second);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(an_array_knows_what_it_is),
+      TEST(nothing_is_an_answer_for_null),
+      TEST(rank_0_is_one_element),
+      TEST(no_elements_have_no_memory),
+      TEST(strides_are_taken_as_they_are),
+      TEST(bad_arrays_are_refused),
+      TEST(after_a_failure_nothing_happens),
+      TEST(a_call_without_status_is_on_its_own),
+      TEST(memory_goes_with_the_last_array),
+      TEST(borrowed_memory_stays),
+      TEST(memory_is_taken_over),
+      TEST(foreign_addresses_are_checked),
+      TEST(read_only_arrays_are_not_written),
+      TEST(no_gpu_uses_plain_memory),
+      TEST(complex4_is_four_complex_numbers),
+      TEST(arrays_are_compared),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

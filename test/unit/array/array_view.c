@@ -1,0 +1,172 @@
+/* array_view.c - umem/array.h: slices, selections, permutations and reshapes. */
+#include "array_help.h"
+
+static umemHost host;
+static umemStatusType status;
+static int32_t cells[2 * 3 * 4]; /* each holds its own number */
+static umemArray *cube;          /* of shape (2, 3, 4) over them */
+
+static int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  status = umemOK;
+  for (int i = 0; i < 24; i++) cells[i] = i;
+  if (umemHost_ctor(&host) != umemOK) return 1;
+  cube = umemArray_borrow(&host, (uintptr_t)cells, umemInt, SHAPE(2, 3, 4), NULL, &status);
+  return !cube;
+}
+static int tear_down(void **state) {
+  (void)state;
+  umemArray_release(cube);
+  umem_dtor(&host);
+  return status != umemOK || umem_thread_status() != umemOK;
+}
+
+/* That view has this shape and, in C order, these elements; releases it. */
+static void expect_view_at(umemArray *view, int rank, int64_t const *shape, int32_t const *elements,
+                           int line) {
+  if (!view) fail_msg("line %d: %s", line, umem_thread_message());
+  umemArray *copy = umemArray_copy(view, &host, umemOrderC, &status);
+  bool right =
+      umemArray_rank(view) == rank &&
+      !memcmp(umemArray_shape(view), shape, (size_t)rank * sizeof *shape) &&
+      !memcmp(umemArray_host_pointer(copy, false, &status), elements, umemArray_nbytes(view));
+  if (!right) fail_msg("line %d: another view", line);
+  umemArray_release(copy);
+  umemArray_release(view);
+}
+#define EXPECT_VIEW(view, elements, ...)                                                           \
+  expect_view_at(view, SHAPE(__VA_ARGS__), elements, __LINE__)
+#define ELEMENTS(...)                                                                              \
+  (int32_t[]) { __VA_ARGS__ }
+
+static void slices_take_every_step(void **state) {
+  (void)state;
+  EXPECT_VIEW(umemArray_slice(cube, 2, 1, 2, 2, &status),
+              ELEMENTS(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23), 2, 3, 2);
+  EXPECT_VIEW(umemArray_slice(cube, 0, 1, 1, -7, &status),
+              ELEMENTS(12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23), 1, 3, 4);
+  umemArray *row = umemArray_select(cube, 0, 0, &status);
+  umemArray *column = umemArray_select(row, 1, 3, &status);
+  EXPECT_VIEW(umemArray_slice(column, 0, 2, 3, -1, &status), ELEMENTS(11, 7, 3), 3);
+  umemArray *none = umemArray_slice(column, 0, 77, 0, 3, &status);
+  assert_int_equal(umemArray_elements(none), 0);
+  umemArray_release(none);
+  umemArray_release(column);
+  umemArray_release(row);
+}
+
+static void selections_lose_a_dimension(void **state) {
+  (void)state;
+  EXPECT_VIEW(umemArray_select(cube, 1, 2, &status), ELEMENTS(8, 9, 10, 11, 20, 21, 22, 23), 2, 4);
+  EXPECT_VIEW(umemArray_select(cube, 2, 0, &status), ELEMENTS(0, 4, 8, 12, 16, 20), 2, 3);
+}
+
+static void permutations_reorder_dimensions(void **state) {
+  (void)state;
+  int const axes[] = {2, 0, 1};
+  EXPECT_VIEW(umemArray_permute(cube, axes, &status),
+              ELEMENTS(0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15,
+                       19, 23),
+              4, 2, 3);
+  umemArray *face = umemArray_select(cube, 0, 1, &status);
+  EXPECT_VIEW(umemArray_permute(face, NULL, &status),
+              ELEMENTS(12, 16, 20, 13, 17, 21, 14, 18, 22, 15, 19, 23), 4, 3);
+  umemArray_release(face);
+}
+
+static void shapes_change_where_strides_allow(void **state) {
+  (void)state;
+  EXPECT_VIEW(umemArray_reshape(cube, SHAPE(6, 1, 4), &status), cells, 6, 1, 4);
+  EXPECT_VIEW(umemArray_reshape(cube, SHAPE(24), &status), cells, 24);
+  EXPECT_VIEW(umemArray_reshape(cube, SHAPE(1, 2, 2, 3, 2, 1), &status), cells, 1, 2, 2, 3, 2, 1);
+  umemArray *half = umemArray_slice(cube, 2, 0, 2, 1, &status);
+  EXPECT_VIEW(umemArray_reshape(half, SHAPE(6, 2), &status),
+              ELEMENTS(0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21), 6, 2);
+  EXPECT_VIEW(umemArray_reshape(half, SHAPE(3, 2, 2, 1), &status),
+              ELEMENTS(0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21), 3, 2, 2, 1);
+  assert_null(umemArray_reshape(half, SHAPE(12), &status));
+  expect_failure(umemValueError, "copy it first");
+  assert_null(umemArray_reshape(half, SHAPE(4, 3), &status));
+  expect_failure(umemValueError, "copy it first");
+  assert_null(umemArray_reshape(half, SHAPE(13), &status));
+  expect_failure(umemValueError, "12 elements cannot become 13");
+  umemArray_release(half);
+}
+
+/* A slice of no elements may become any shape of none. */
+static void nothing_has_any_shape(void **state) {
+  (void)state;
+  umemArray *none = umemArray_slice(cube, 1, 0, 0, 1, &status);
+  umemArray *other = umemArray_reshape(none, SHAPE(7, 0), &status);
+  assert_int_equal(umemArray_rank(other), 2);
+  umemArray_release(other);
+  umemArray_release(none);
+}
+
+static void what_is_not_there_is_refused(void **state) {
+  (void)state;
+  assert_null(umemArray_slice(cube, 3, 0, 1, 1, &status));
+  expect_failure(umemIndexError, "rank 3 has no dimension 3");
+  assert_null(umemArray_slice(cube, -1, 0, 1, 1, &status));
+  expect_failure(umemIndexError, "no dimension -1");
+  assert_null(umemArray_slice(cube, 2, 4, 1, 1, &status));
+  expect_failure(umemIndexError, "element 4 is outside of dimension 2, which has 4");
+  assert_null(umemArray_slice(cube, 2, 4, 2, -1, &status));
+  expect_failure(umemIndexError, "element 4");
+  assert_null(umemArray_slice(cube, 2, -1, 1, 1, &status));
+  expect_failure(umemIndexError, "element -1");
+  assert_null(umemArray_slice(cube, 2, 0, 5, 1, &status));
+  expect_failure(umemIndexError, "element 4");
+  assert_null(umemArray_slice(cube, 2, 3, 3, -2, &status));
+  expect_failure(umemIndexError, "element -1");
+  assert_null(umemArray_slice(cube, 2, 1, INT64_MAX, INT64_MAX, &status));
+  expect_failure(umemIndexError, "outside of dimension 2");
+  assert_null(umemArray_slice(cube, 2, 0, -1, 1, &status));
+  expect_failure(umemValueError, "count -1, step 1");
+  assert_null(umemArray_slice(cube, 2, 0, 1, 0, &status));
+  expect_failure(umemValueError, "step 0");
+  assert_null(umemArray_select(cube, 1, 3, &status));
+  expect_failure(umemIndexError, "element 3 is outside of dimension 1, which has 3");
+  assert_null(umemArray_select(cube, 3, 0, &status));
+  expect_failure(umemIndexError, "no dimension 3");
+  int const twice[] = {0, 1, 1}, beyond[] = {0, 1, 3}, below[] = {0, -1, 1};
+  assert_null(umemArray_permute(cube, twice, &status));
+  expect_failure(umemValueError, "no permutation of 0 ... 2");
+  assert_null(umemArray_permute(cube, beyond, &status));
+  expect_failure(umemValueError, "no permutation");
+  assert_null(umemArray_permute(cube, below, &status));
+  expect_failure(umemValueError, "no permutation");
+  assert_null(umemArray_alias(NULL, &status));
+  expect_failure(umemValueError, "umemArray_alias: the array is NULL");
+}
+
+/* The order in memory of a copy. */
+static void copies_keep_the_order(void **state) {
+  (void)state;
+  int const axes[] = {2, 0, 1};
+  umemArray *view = umemArray_permute(cube, axes, &status); /* (4, 2, 3) */
+  umemArray *reversed = umemArray_slice(view, 1, 1, 2, -1, &status);
+  umemArray *keep = umemArray_copy(reversed, &host, umemOrderKeep, &status);
+  umemArray *c = umemArray_copy(reversed, &host, umemOrderC, &status);
+  assert_memory_equal(umemArray_strides(keep), ((int64_t[]){4, 48, 16}), 24);
+  assert_memory_equal(umemArray_strides(c), ((int64_t[]){24, 12, 4}), 24);
+  int32_t const *in_order = umemArray_host_pointer(keep, false, &status);
+  for (int i = 0; i < 24; i++) assert_int_equal(in_order[i], (i + 12) % 24);
+  umemArray_release(c);
+  umemArray_release(keep);
+  umemArray_release(reversed);
+  umemArray_release(view);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(slices_take_every_step),          TEST(selections_lose_a_dimension),
+      TEST(permutations_reorder_dimensions), TEST(shapes_change_where_strides_allow),
+      TEST(nothing_has_any_shape),           TEST(what_is_not_there_is_refused),
+      TEST(copies_keep_the_order),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
