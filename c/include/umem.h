@@ -2,8 +2,9 @@
  *
  * Read in this order: context.h (what a context is), memory.h (allocate and free), copy.h and
  * connect.h (move and pair), status.h (failures), then the header of the place you want, or
- * open.h to let a text name it. blocks.h is for arrays larger than memory, ledger.h
- * shows what copies cost, threads.h is for those who count threads, virtual.h for those who add a place, scheme.h to give it a name. */
+ * open.h to let a text name it. blocks.h is for arrays larger than memory, ledger.h for those who want to
+ * know what copies cost, threads.h for those who count threads, virtual.h for those who add a place,
+ * scheme.h to give it a name. */
 #ifndef UMEM_H
 #define UMEM_H
 
