@@ -100,7 +100,7 @@ uintptr_t new_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed);
 void settle(umemVirtual *src, umemVirtual *dst);
 
 /* What the row counts, or zeros. */
-BackendBooks books_of(Place const *place);
+BackendRecords records_of(Place const *place);
 
 /* ---- failures ---- */
 

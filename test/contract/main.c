@@ -106,7 +106,7 @@ static void expect_tidiness(Case const *one) {
     if (!place->row) continue;
     assert_string_equal(umem_get_message(place->ctx), "");
     assert_true(umem_is_ok(place->ctx));
-    if (place->ctx->vptr) assert_int_equal(books_of(place).blocks, 0);
+    if (place->ctx->vptr) assert_int_equal(records_of(place).blocks, 0);
   }
   assert_string_equal(umem_thread_message(), "");
   assert_int_equal(umem_thread_status(), umemOK);
@@ -183,10 +183,10 @@ static bool row_fits(ContractTest const *test, size_t i, Wanted const *wanted) {
          (backends[i].traits & test->traits) == test->traits;
 }
 
-/* Decorated rows are paired with the host and the fake device only. */
+/* Wrapped rows are paired with the host and the fake device only. */
 static bool rows_pair(Backend const *a, Backend const *b) {
   bool plain = !strcmp(a->name, "fake") || !strcmp(a->name, "host");
-  return !(b->traits & backendDecorated) || plain || a == b;
+  return !(b->traits & backendWrapped) || plain || a == b;
 }
 
 typedef struct PairsWanted {

@@ -130,7 +130,7 @@ MUTANTS = [
     c("stores/store_space.c", "  if (provide(store, offset, offset + size)) return offset;\n  umemRange_free(store->range, offset);",
       "  if (provide(store, offset, offset + size)) return offset;", "a block that the file cannot hold stays placed"),
     c("stores/store_room.c", "  if (adjacent) store->reserved = end;", "  store->reserved = end;",
-      "what lies before a block counts as reserved"),
+      "what is before a block counts as reserved"),
     c("stores/store.h", "  store->used = umem_greater(store->used, end);\n", "", "calloc keeps what others have appended"),
     c("stores/mmap.c", "    munmap(start, room + alignment);\n", "", "a failed mapping keeps its addresses"),
     c("stores/store_replace.c", "         keep_mode(replace, fd, old);", "         true;", "a new file loses the permissions of the old", first=("cxx.npy_save",)),

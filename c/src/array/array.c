@@ -140,8 +140,8 @@ umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
   sort_by_stride(array->rank, umem_array_strides(array), axes);
   for (int k = array->rank - 1; k >= 0; k--) {
     strides[axes[k]] = stride;
-    int64_t extent = umem_array_shape(array)[axes[k]];
-    stride *= extent ? extent : 1;
+    if (array->elements)
+      stride *= umem_array_shape(array)[axes[k]]; /* without any it may not fit */
   }
   umemStatusType done = umemOK;
   umemArray *copy = umemArray_create(ctx, array->type, array->rank, umem_array_shape(array),
