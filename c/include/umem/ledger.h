@@ -16,7 +16,8 @@
  *
  * On an ordered context the seconds are those until a copy is queued, but those of a block until it is there.
  *
- * While it is off, a copy costs one branch more in each of its steps. A child of fork goes on with the records that its parent had.
+ * While it is off, a copy costs one branch more in each of its steps. A child of fork goes on with the records that its
+ * parent had.
  *
  * All functions may be called from any thread at any time. */
 #ifndef UMEM_LEDGER_H
