@@ -1,6 +1,7 @@
 /* cuda_direct.c - the routes that only CUDA knows: between memories that a GPU addresses, on one
  * GPU or two, and strided copies, also to and from host memory. */
 #include "cuda/cuda_methods.h"
+#include "base/thread.h"
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/route.h"
@@ -142,20 +143,47 @@ static bool is_buffered(umemVirtual const *src, umemVirtual const *dst, umemLayo
   return layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
 }
 
-/* Refuses a copy through buffers in a capture, which would record it with them. */
-static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
+/* Whether the stream of ctx is being captured. Also true after a failure, which is recorded. */
+static bool is_captured(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!umem_can(ctx, umemOrdered)) return false;
+  if (!state || !umem_can(ctx, umemOrdered)) return false;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
   bool captured = umemCudaState_is_captured(state);
-  if (captured)
+  umemCudaScope_leave(&scope);
+  return captured;
+}
+
+/* Refuses a copy through buffers in a capture, which would record it with them. */
+static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
+  uint64_t before = umem_thread.failures;
+  bool captured = is_captured(ctx);
+  if (captured && umem_thread.failures == before)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "the stream is being captured into a graph: a copy between %s and %s in this "
                      "layout needs buffers",
                      umem_get_device_name(src), umem_get_device_name(dst));
-  umemCudaScope_leave(&scope);
   return captured;
+}
+
+/* Whether the items fill a good part of what they span, in memory that only a GPU reaches: then host memory takes all
+ * of it in a few transfers. */
+static bool is_dense(umemVirtual const *ctx, umemLayout const *layout, ptrdiff_t const *strides) {
+  size_t const sparse = 4;
+  umemLayoutSpan span;
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  if (!umemCuda_state_of(ctx) || umem_can(ctx, umemCpuReadable)) return true;
+  return umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span) &&
+         (size_t)(span.high - span.low) / sparse <= nbytes;
+}
+
+/* Whether the copy engines do it: not where many small boxes, as of a transposed array, cost more than a copy through
+ * host memory, which a capture cannot have. */
+static bool goes_in_boxes(umemCudaBoxes *boxes, umemVirtual *src, umemVirtual *dst,
+                          umemLayout const *layout) {
+  if (!umemCudaBoxes_cut(boxes, layout)) return false;
+  return umemCudaBoxes_pay(boxes, layout) || !is_dense(src, layout, layout->src_strides) ||
+         !is_dense(dst, layout, layout->dst_strides) || is_captured(src) || is_captured(dst);
 }
 
 /* A long run between device memory and a context that neither a GPU nor the CPU can reach: cuFile moves it, or the
@@ -225,7 +253,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                           uintptr_t dst_adr, umemLayout const *layout) {
   umemCudaBoxes boxes;
   if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
-  if (!is_ours(src, dst, layout) || (layout->rank && !umemCudaBoxes_cut(&boxes, layout)))
+  if (!is_ours(src, dst, layout) || (layout->rank && !goes_in_boxes(&boxes, src, dst, layout)))
     return is_buffered(src, dst, layout) &&
            (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
   bool to_leader = rank_of(dst) >= rank_of(src);
