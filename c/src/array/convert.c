@@ -4,12 +4,32 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 /* Numbers between two loops: they stay in the first cache. */
 enum { chunk = 1024 };
 
+#if defined(__x86_64__)
+/* Asked once: on virtual machines the question takes longer than short conversions. */
+static bool has_avx2(void) {
+  enum { unknown, no, yes };
+  static int answer; /* atomic */
+  int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+  if (known == unknown) {
+    unsigned a, b, c, d;
+    bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+    known = has_f16c && __builtin_cpu_supports("avx2") ? yes : no;
+    __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
+  }
+  return known == yes;
+}
+#endif
+
 static umemConvertLoops const *loops_of_this_machine(void) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return &umem_convert_loops_avx2;
+  if (has_avx2()) return &umem_convert_loops_avx2;
 #endif
   return &umem_convert_loops;
 }

@@ -1,6 +1,7 @@
 /* convert_loops.h - the body of convert_loops.c and convert_loops_avx2.c: a loop for each pair of types, and their table.
  *
- * LOOPS_TABLE is its name, LOOPS_TARGET the attribute of each function. Addresses need no alignment, so the types have
+ * LOOPS_TABLE is its name, LOOPS_TARGET the attribute of each function. With LOOPS_HALVES the file has f16_to_f32 and
+ * f32_to_f16 already. Addresses need no alignment, so the types have
  * none. */
 #include "array/convert.h"
 #include "array/convert_number.h"
@@ -85,8 +86,10 @@ TO_BOOL(F32)
 TO_BOOL(F64)
 
 LOOP(bool_to_u8, U8, U8, y = x != 0)
+#ifndef LOOPS_HALVES
 LOOP(f16_to_f32, U16, F32, y = float_of_half(x))
 LOOP(f32_to_f16, F32, U16, y = half_of_float(x))
+#endif
 LOOP(bf16_to_f32, U16, F32, y = float_of_bfloat(x))
 LOOP(f32_to_bf16, F32, U16, y = bfloat_of_float(x))
 LOOP(I32_to_odd, I32, F32, y = odd_of_double(x))
