@@ -107,7 +107,8 @@ void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src, int
                                 int64_t src_offset, int64_t count, umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
   umemVirtual *self = umem_guard(queue);
-  if (!self || !check_copy(dst, src) || !umem_array_check_range(dst, "the destination", dst_offset, count) ||
+  if (!self || !check_copy(dst, src) ||
+      !umem_array_check_range(dst, "the destination", dst_offset, count) ||
       !umem_array_check_range(src, "the source", src_offset, count))
     return;
   umemArraySide from = umem_array_side(src, on_queue(self, src->ctx), src_offset);

@@ -66,12 +66,10 @@ static void convert_here(umemConversion const *conversion, umemArraySide const *
 }
 
 static umemArraySide run_at(umemVirtual *ctx, uintptr_t adr, int64_t count, size_t item_size) {
-  return (umemArraySide){.ctx = ctx,
-                         .axes = {.adr = adr,
-                                  .rank = 1,
-                                  .shape = {count},
-                                  .strides = {(int64_t)item_size}},
-                         .is_run = true};
+  return (umemArraySide){
+      .ctx = ctx,
+      .axes = {.adr = adr, .rank = 1, .shape = {count}, .strides = {(int64_t)item_size}},
+      .is_run = true};
 }
 
 /* From memory that umem cannot address. */
@@ -117,6 +115,7 @@ static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
     for (; j > 0 && llabs(out[axes[j - 1]]) < llabs(out[k]); j--) axes[j] = axes[j - 1];
     axes[j] = k;
   }
+  if (!rank) return; /* one element: the sides are good as they are */
   umemArrayAxes *a = &from->axes, *b = &to->axes;
   a->rank = b->rank = 0;
   a->adr = src->adr;
@@ -141,7 +140,6 @@ static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
     b->shape[last] = a->shape[last];
     b->rank = a->rank;
   }
-  if (!a->rank) return; /* one element: the sides as they were */
   from->is_run = umem_array_is_run(a, src->item_size);
   to->is_run = umem_array_is_run(b, dst->item_size);
 }
@@ -187,8 +185,8 @@ static bool may_overlap(umemArray const *src, umemArray const *dst) {
   if (one.high <= other.low || other.high <= one.low) return false;
   uint64_t step = common_divisor(one.step, other.step);
   if (!step) return true;
-  uint64_t apart = src->adr > dst->adr ? step - (src->adr - dst->adr) % step
-                                       : (dst->adr - src->adr) % step;
+  uint64_t apart =
+      src->adr > dst->adr ? step - (src->adr - dst->adr) % step : (dst->adr - src->adr) % step;
   apart %= step; /* from an element of src up to one of dst */
   return apart < src->item_size || step - apart < dst->item_size;
 }
@@ -227,7 +225,8 @@ void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64
   UMEM_ARRAY_ENTER(status);
   umemConversion conversion;
   if (!umem_array_given(src) || !umem_array_writable(dst) ||
-      !find_conversion(&conversion, dst, src) || !umem_array_check_range(dst, "the destination", dst_offset, count) ||
+      !find_conversion(&conversion, dst, src) ||
+      !umem_array_check_range(dst, "the destination", dst_offset, count) ||
       !umem_array_check_range(src, "the source", src_offset, count) || !count)
     return;
   umemArraySide from = umem_array_side(src, src->ctx, src_offset),
@@ -235,6 +234,8 @@ void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64
   bool overlaps = may_overlap(src, dst);
   if (!conversion.count && !overlaps) {
     umem_array_copy_range(&from, &to, count, dst->item_size);
+    umem_finish(src->ctx);
+    umem_finish(dst->ctx);
     return;
   }
   if (count == src->elements && umemArray_is_same_shape(dst, src)) join(&from, &to, src, dst);

@@ -106,8 +106,7 @@ static void make_piece(void *data, unsigned piece) {
     now = direct ? span : maker->chunk;
     if (now > end - at) now = end - at;
     maker->make(maker, at, now, direct ? (void *)adr : chunk, scratch);
-    if (!direct)
-      umem_array_put(chunk, &job->to->axes, job->to->offset + at, now, maker->item_size);
+    if (!direct) umem_array_put(chunk, &job->to->axes, job->to->offset + at, now, maker->item_size);
   }
 }
 
@@ -116,7 +115,8 @@ static void make_here(umemArraySide const *to, int64_t count, umemArrayMaker con
   Job job = {.to = to, .maker = maker, .count = count, .makes_chunks = !to->is_run};
   job.pieces = umem_parallel_pieces((size_t)count * size, piece_bytes, umemParallelMost);
   if ((int64_t)job.pieces > count) job.pieces = (unsigned)count;
-  size_t chunk = job.makes_chunks ? (size_t)(count < maker->chunk ? count : maker->chunk) * size : 0;
+  size_t chunk =
+      job.makes_chunks ? (size_t)(count < maker->chunk ? count : maker->chunk) * size : 0;
   job.room_size = (chunk + 63) / 64 * 64 + maker->scratch;
   if (job.room_size) job.room = malloc(job.room_size * job.pieces);
   if (job.room_size && !job.room)

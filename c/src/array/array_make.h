@@ -12,9 +12,11 @@ typedef struct umemArrayMaker {
   void (*make)(struct umemArrayMaker const *self, int64_t first, int64_t count, void *out,
                void *scratch);
   size_t item_size; /* of an element */
-  int64_t chunk;    /* elements that a call without room of its own in the array makes at most, at least 1 */
-  size_t scratch;   /* bytes, which may be 0 */
-  bool whole;       /* calls are as long as the chunk even where the array has shorter rows without gaps */
+  int64_t
+      chunk; /* elements that a call without room of its own in the array makes at most, at least 1 */
+  size_t scratch; /* bytes, which may be 0 */
+  bool
+      whole; /* calls are as long as the chunk even where the array has shorter rows without gaps */
 } umemArrayMaker;
 
 /* Bytes of a chunk that stays in the first cache, and of one with some whole columns, which stays in the second. */
@@ -30,7 +32,8 @@ void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker cons
 /* ---- sides in RAM ---- */
 
 /* How many of the elements from offset on follow one another without gaps, and where they are. */
-int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_size, uintptr_t *adr);
+int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_size,
+                        uintptr_t *adr);
 
 /* Copies count elements of RAM to bytes without gaps, and the other way round, in the calling thread. */
 void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, void *out,

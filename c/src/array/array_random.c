@@ -78,8 +78,11 @@ static double number_at(umemElementType type, uint64_t bits) {
   uint16_t two = (uint16_t)bits;
   uint32_t four = (uint32_t)bits;
   size_t size = conversion.src_size;
-  umem_convert(&conversion, size == 2 ? (void *)&two : size == 4 ? (void *)&four : (void *)&bits, &x,
-               1);
+  umem_convert(&conversion,
+               size == 2   ? (void *)&two
+               : size == 4 ? (void *)&four
+                           : (void *)&bits,
+               &x, 1);
   return x;
 }
 
@@ -90,7 +93,10 @@ static uint64_t bits_near(umemElementType type, double x) {
   uint64_t eight;
   umem_conversion(&conversion, umemFloat64, type);
   size_t size = conversion.dst_size;
-  umem_convert(&conversion, &x, size == 2 ? (void *)&two : size == 4 ? (void *)&four : (void *)&eight,
+  umem_convert(&conversion, &x,
+               size == 2   ? (void *)&two
+               : size == 4 ? (void *)&four
+                           : (void *)&eight,
                1);
   return size == 2 ? two : size == 4 ? four : eight;
 }

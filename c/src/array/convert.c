@@ -37,9 +37,9 @@ static umemConvertLoops const *loops_of_this_machine(void) {
 /* ---- which loops ---- */
 
 static size_t const sizes[] = {
-    [umemNumberI8] = 1,  [umemNumberI16] = 2,  [umemNumberI32] = 4, [umemNumberI64] = 8,
-    [umemNumberU8] = 1,  [umemNumberU16] = 2,  [umemNumberU32] = 4, [umemNumberU64] = 8,
-    [umemNumberF32] = 4, [umemNumberF64] = 8,  [umemNumberF16] = 2, [umemNumberBf16] = 2,
+    [umemNumberI8] = 1,   [umemNumberI16] = 2, [umemNumberI32] = 4, [umemNumberI64] = 8,
+    [umemNumberU8] = 1,   [umemNumberU16] = 2, [umemNumberU32] = 4, [umemNumberU64] = 8,
+    [umemNumberF32] = 4,  [umemNumberF64] = 8, [umemNumberF16] = 2, [umemNumberBf16] = 2,
     [umemNumberBool] = 1,
 };
 
@@ -127,7 +127,8 @@ void umem_convert(umemConversion const *conversion, void const *src, void *dst, 
   } else if (conversion->count == 1) {
     conversion->loops[0](src, dst, numbers);
   } else {
-    size_t in = conversion->src_size / conversion->parts, out = conversion->dst_size / conversion->parts;
+    size_t in = conversion->src_size / conversion->parts,
+           out = conversion->dst_size / conversion->parts;
     for (size_t done = 0; done < numbers; done += chunk)
       convert_chunk(conversion, from + done * in, to + done * out,
                     numbers - done < chunk ? numbers - done : chunk);

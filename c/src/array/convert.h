@@ -12,9 +12,9 @@ typedef void umemConvertLoop(void const *src, void *dst, size_t count);
 /* Where elements of one type become elements of another one: by up to three loops, one after the other. */
 typedef struct umemConversion {
   umemConvertLoop *loops[3];
-  size_t sizes[3]; /* bytes of a number after each loop */
-  int count;       /* of loops; 0 where the bytes stay as they are */
-  size_t parts;    /* numbers of an element: 2 for complex, times the lanes */
+  size_t sizes[3];           /* bytes of a number after each loop */
+  int count;                 /* of loops; 0 where the bytes stay as they are */
+  size_t parts;              /* numbers of an element: 2 for complex, times the lanes */
   size_t src_size, dst_size; /* bytes of an element */
 } umemConversion;
 

@@ -30,9 +30,9 @@ LOOPS_TARGET static void f32_to_f16(void const *restrict src, void *restrict dst
   char *to = dst;
   size_t i = 0;
   for (; i + 8 <= count; i += 8)
-    _mm_storeu_si128((void *)(to + 2 * i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps((void const *)(from + 4 * i)),
-                                     _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(
+        (void *)(to + 2 * i),
+        _mm256_cvtps_ph(_mm256_loadu_ps((void const *)(from + 4 * i)), _MM_FROUND_TO_NEAREST_INT));
   for (; i < count; i++) {
     float x;
     memcpy(&x, from + 4 * i, sizeof x);

@@ -37,8 +37,8 @@ static inline float float_of_bits(uint32_t bits) {
 #define INTEGER_TO_INTEGER(S, D, x, result)                                                        \
   do {                                                                                             \
     _Bool below = IS_SIGNED(S) && (!IS_SIGNED(D) || sizeof(D) < sizeof(S));                        \
-    _Bool above = sizeof(D) < sizeof(S) ||                                                         \
-                  (sizeof(D) == sizeof(S) && !IS_SIGNED(S) && IS_SIGNED(D));                       \
+    _Bool above =                                                                                  \
+        sizeof(D) < sizeof(S) || (sizeof(D) == sizeof(S) && !IS_SIGNED(S) && IS_SIGNED(D));        \
     S const low = below ? (S)SMALLEST(D) : SMALLEST(S);                                            \
     S const top = above ? (S)LARGEST(D) : LARGEST(S);                                              \
     S const kept_ = (x) < low ? low : (x);                                                         \

@@ -6,7 +6,7 @@
 #include <emmintrin.h>
 #define MULTIPLY(a, b) ((Bits)_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
 #else
-#define MULTIPLY(a, b) (((a) & 0xFFFFFFFFu) * (b))
+#define MULTIPLY(a, b) (((a)&0xFFFFFFFFu) * (b))
 #endif
 #include "array/random_loops.h"
 

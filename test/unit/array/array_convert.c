@@ -10,7 +10,12 @@
 #include "fake/doubles.h"
 #include "settings.h"
 
-enum { most_elements = 400, most_rank = 4, most_size = 16, most_bytes = 3 * most_elements * most_size };
+enum {
+  most_elements = 400,
+  most_rank = 4,
+  most_size = 16,
+  most_bytes = 3 * most_elements * most_size
+};
 
 static umemHost host;
 static umemStatusType status;
@@ -24,9 +29,9 @@ static uint64_t next_random(void) { /* splitmix64: Steele, Lea, Flood 2014 */
 }
 static int64_t below(int64_t bound) { return (int64_t)(next_random() % (uint64_t)bound); }
 
-static umemElementType const reals[] = {umemBool,   umemInt8,    umemInt16,    umemInt32,   umemInt64,
-                                        umemUInt8,  umemUInt16,  umemUInt32,   umemUInt64,  umemFloat16,
-                                        umemBfloat16, umemFloat32, umemFloat64};
+static umemElementType const reals[] = {
+    umemBool,   umemInt8,   umemInt16,   umemInt32,    umemInt64,   umemUInt8,  umemUInt16,
+    umemUInt32, umemUInt64, umemFloat16, umemBfloat16, umemFloat32, umemFloat64};
 static umemElementType const complexes[] = {UMEM_ELEMENT(umemCodeComplex, 32, 1), umemComplex64,
                                             umemComplex128};
 
@@ -91,7 +96,8 @@ static int64_t element_at(umemArray const *array, int64_t base, int64_t i) {
   return base;
 }
 
-static unsigned char source[most_bytes], source_before[most_bytes], target[most_bytes], found[most_bytes];
+static unsigned char source[most_bytes], source_before[most_bytes], target[most_bytes],
+    found[most_bytes];
 
 static Part part_of(umemVirtual *ctx, uintptr_t block, umemElementType type, int rank,
                     int64_t const *shape, int64_t from, int64_t *end) {
@@ -100,7 +106,8 @@ static Part part_of(umemVirtual *ctx, uintptr_t block, umemElementType type, int
   do *end = from + draw_strides(rank, shape, (int64_t)umem_element_size(type), strides, &part.base);
   while (*end > most_bytes);
   part.base += from;
-  part.array = umemArray_borrow(ctx, block + (uintptr_t)part.base, type, rank, shape, strides, &status);
+  part.array =
+      umemArray_borrow(ctx, block + (uintptr_t)part.base, type, rank, shape, strides, &status);
   return part;
 }
 
@@ -171,7 +178,8 @@ static void every_context_is_as_the_model(void **state) {
     int rounds = setting_small() ? 20 : ctx->host == ctx ? 40000 : 1000;
     for (int round = 0; round < rounds; round++) {
       seed = i << 32 | (unsigned)round;
-      convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx, round % 5 == 0);
+      convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx,
+                   round % 5 == 0);
     }
     if (row->books && row->books(ctx).blocks) fail_msg("%s: a block is left", row->name);
     row->close(ctx);
@@ -234,7 +242,8 @@ static void wrong_calls_are_refused(void **state) {
   umemArray_convert(z, a, 0, 0, 10, &status);
   expect_failure(umemTypeError, "there is no conversion of float64 to complex128");
   umemArray_convert(b, a, 1, 0, 10, &status);
-  expect_failure(umemIndexError, "10 elements from 1 on are outside of the destination, which has 10");
+  expect_failure(umemIndexError,
+                 "10 elements from 1 on are outside of the destination, which has 10");
   umemArray_convert(b, a, 0, 5, 6, &status);
   expect_failure(umemIndexError, "the source");
   umemArray_convert(b, a, -1, 0, 1, &status);

@@ -15,16 +15,23 @@ typedef struct Type {
   umemElementType type;
   int size;
   bool is_integer, is_signed;
-  int digits, unit, top; /* of floats: bits of the significand, exponent of the smallest number, first power out of range */
+  int digits, unit,
+      top; /* of floats: bits of the significand, exponent of the smallest number, first power out of range */
 } Type;
 
 static Type const types[] = {
-    {umemBool, 1, true, false, 0, 0, 0},       {umemInt8, 1, true, true, 0, 0, 0},
-    {umemInt16, 2, true, true, 0, 0, 0},       {umemInt32, 4, true, true, 0, 0, 0},
-    {umemInt64, 8, true, true, 0, 0, 0},       {umemUInt8, 1, true, false, 0, 0, 0},
-    {umemUInt16, 2, true, false, 0, 0, 0},     {umemUInt32, 4, true, false, 0, 0, 0},
-    {umemUInt64, 8, true, false, 0, 0, 0},     {umemFloat16, 2, false, true, 11, -24, 16},
-    {umemBfloat16, 2, false, true, 8, -133, 128}, {umemFloat32, 4, false, true, 24, -149, 128},
+    {umemBool, 1, true, false, 0, 0, 0},
+    {umemInt8, 1, true, true, 0, 0, 0},
+    {umemInt16, 2, true, true, 0, 0, 0},
+    {umemInt32, 4, true, true, 0, 0, 0},
+    {umemInt64, 8, true, true, 0, 0, 0},
+    {umemUInt8, 1, true, false, 0, 0, 0},
+    {umemUInt16, 2, true, false, 0, 0, 0},
+    {umemUInt32, 4, true, false, 0, 0, 0},
+    {umemUInt64, 8, true, false, 0, 0, 0},
+    {umemFloat16, 2, false, true, 11, -24, 16},
+    {umemBfloat16, 2, false, true, 8, -133, 128},
+    {umemFloat32, 4, false, true, 24, -149, 128},
     {umemFloat64, 8, false, true, 53, -1074, 1024},
 };
 enum { type_count = sizeof types / sizeof *types };
@@ -44,9 +51,9 @@ static long double decode(Type const *type, uint64_t bits) {
   uint64_t mantissa = bits & lowest(fraction), exponents = lowest(width - 1 - fraction);
   uint64_t exponent = bits >> fraction & exponents;
   long double x = exponent == exponents ? (mantissa ? (long double)NAN : (long double)INFINITY)
-                  : exponent ? ldexpl((long double)(mantissa | 1ull << fraction),
-                                      type->unit + (int)exponent - 1)
-                             : ldexpl((long double)mantissa, type->unit);
+                  : exponent            ? ldexpl((long double)(mantissa | 1ull << fraction),
+                                                 type->unit + (int)exponent - 1)
+                                        : ldexpl((long double)mantissa, type->unit);
   return bits >> (width - 1) ? -x : x;
 }
 
@@ -107,7 +114,8 @@ static void add_near(Type const *type, long double x) {
     memcpy(&bits, &y, sizeof y);
   }
   for (int k = -2; k <= 2; k++)
-    if (source_count < most) sources[source_count++] = (bits + (uint64_t)k) & lowest(8 * type->size);
+    if (source_count < most)
+      sources[source_count++] = (bits + (uint64_t)k) & lowest(8 * type->size);
 }
 
 static void collect(Type const *type) {
@@ -139,7 +147,8 @@ static unsigned char packed[most * 8 + 1], converted[most * 8 + 1];
 
 /* At odd addresses, too. */
 static void pack(Type const *type, int shift) {
-  for (int i = 0; i < source_count; i++) memcpy(packed + shift + i * type->size, &sources[i], (size_t)type->size);
+  for (int i = 0; i < source_count; i++)
+    memcpy(packed + shift + i * type->size, &sources[i], (size_t)type->size);
 }
 
 /* ---- tests ---- */

@@ -46,7 +46,8 @@ static void the_generator_is_philox(void **state) {
 static void all_machines_draw_the_same(void **state) {
   (void)state;
   static double one[4096], other[4096];
-  umemRandom const random = {.key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 1.9};
+  umemRandom const random = {
+      .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 1.9};
   umem_random_loops.uniform(&random, 0xFFFFFFF0u, 2048, one);
   umem_random_loops_here()->uniform(&random, 0xFFFFFFF0u, 2048, other);
   assert_memory_equal(one, other, sizeof one);
@@ -73,7 +74,8 @@ static void the_numbers_are_as_documented(void **state) {
     for (uint32_t kind = 0; kind < 2; kind++) {
       uint32_t words[4][umemRandomLanes] = {{block}, {0}, {kind}, {0}};
       umem_random_loops.philox(key, words);
-      uint64_t a = (uint64_t)words[1][0] << 32 | words[0][0], b = (uint64_t)words[3][0] << 32 | words[2][0];
+      uint64_t a = (uint64_t)words[1][0] << 32 | words[0][0],
+               b = (uint64_t)words[3][0] << 32 | words[2][0];
       double x = ldexp((double)(a >> 12), -52), y = ldexp((double)(b >> 12), -52);
       if (kind == 0) {
         assert_true(u[2 * block] == -2 + 8 * x && u[2 * block + 1] == -2 + 8 * y);
@@ -89,8 +91,8 @@ static void the_numbers_are_as_documented(void **state) {
 
 /* ---- the same everywhere ---- */
 
-static umemElementType const types[] = {umemFloat16, umemBfloat16, umemFloat, umemDouble, umemComplexFloat,
-                                        umemComplexDouble};
+static umemElementType const types[] = {umemFloat16, umemBfloat16,     umemFloat,
+                                        umemDouble,  umemComplexFloat, umemComplexDouble};
 
 static void draw(umemArray *array, bool normal) {
   if (normal)
@@ -115,8 +117,8 @@ static void expect_numbers(umemArray *array, umemArray *numbers, bool normal, ch
   else
     umemArray_convert(want, numbers, 0, 0, count, &status);
   if (status != umemOK) fail_msg("%s: %s", where, umem_thread_message());
-  if (memcmp(umemArray_host_pointer(copy, false, &status), umemArray_host_pointer(want, false, &status),
-             umemArray_nbytes(want)) != 0)
+  if (memcmp(umemArray_host_pointer(copy, false, &status),
+             umemArray_host_pointer(want, false, &status), umemArray_nbytes(want)) != 0)
     fail_msg("%s: other numbers of type 0x%x", where, type);
   umemArray_release(copy);
   umemArray_release(want);
@@ -246,7 +248,8 @@ static void the_distribution_is_right(void **state) {
 static void bounds_hold_in_every_type(void **state) {
   (void)state;
   int64_t const shape = 10000;
-  static double const bounds[][2] = {{0, 1}, {-1, 0}, {1, 1.01}, {-1.01, -1}, {0.1, 0.3}, {-65504, 65504}, {0, 1e-7}, {-1e-7, 1e-7}};
+  static double const bounds[][2] = {{0, 1},     {-1, 0},         {1, 1.01}, {-1.01, -1},
+                                     {0.1, 0.3}, {-65504, 65504}, {0, 1e-7}, {-1e-7, 1e-7}};
   umemArray *doubles = umemArray_create(&host, umemDouble, 1, &shape, NULL, &status);
   for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++)
     for (size_t i = 0; i < 4; i++) {
