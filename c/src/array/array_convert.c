@@ -5,7 +5,7 @@
 #include <umem/array_convert.h>
 
 #include "array/array_make.h"
-#include "array/convert.h"
+#include "array/array_conversion.h"
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/order.h"

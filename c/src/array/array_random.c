@@ -2,7 +2,7 @@
 #include <umem/array_random.h>
 
 #include "array/array_make.h"
-#include "array/convert.h"
+#include "array/array_conversion.h"
 #include "array/random.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* convert.c - see convert.h. */
-#include "array/convert.h"
+/* array_conversion.c - see array_conversion.h. */
+#include "array/array_conversion.h"
 
 #include <stdint.h>
 #include <string.h>
