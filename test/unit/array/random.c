@@ -304,7 +304,7 @@ static void wrong_calls_are_refused(void **state) {
 
 static int set_up(void **state) {
   (void)state;
-  return umemHost_ctor(&host);
+  return umemHost_ctor(&host) == umemOK ? 0 : 1;
 }
 static int tear_down(void **state) {
   (void)state;
