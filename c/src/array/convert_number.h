@@ -49,7 +49,8 @@ static inline float float_of_bits(uint32_t bits) {
  * of type F in range. */
 #define FLOAT_TO_INTEGER(F, digits, D, x, result)                                                  \
   do {                                                                                             \
-    F const low = (F)SMALLEST(D), end = (F)(LARGEST(D) / 2 + 1) * 2;                               \
+    D const half_ = LARGEST(D) / 2 + 1;                                                            \
+    F const low = (F)SMALLEST(D), end = (F)half_ * 2;                                              \
     F const top = BITS(D) <= (digits) ? (F)LARGEST(D) : end * (1 - 1 / (F)(1ull << (digits)));     \
     F kept_ = (x) < low ? low : (x);                                                               \
     kept_ = kept_ > top ? top : kept_;                                                             \
