@@ -236,7 +236,7 @@ MUTANTS = [
       "elements that overlap by a part are not seen"),
     c("array/array_convert.c", "if (umem_finish(from.ctx) != umemOK || umem_thread", "if (umem_thread",
       "converts before the elements have come from the GPU"),
-    c("array/array_make.c", "    later.first += now;\n", "", "every block is made like the first one"),
+    c("array/array_make.c", "    there.offset += now;\n", "", "every block is written where the first one is"),
     c("array/array_random.c", "umem_convert(&source->conversion, numbers + skip, to", "umem_convert(&source->conversion, numbers, to",
       "an odd number begins with its neighbour"),
     c("array/array_random.c", "random.top = below(type, not_below(type, high));", "random.top = high;",

@@ -220,6 +220,37 @@ static void large_arrays_convert(void **state) {
   umem_dtor(&host);
 }
 
+/* More than a buffer, from a file to a file. */
+static void large_files_convert(void **state) {
+  (void)state;
+  enum { count = 2500000 };
+  umemFile file;
+  int64_t const shape = count;
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  umemArray *ints = umemArray_create(&host, umemInt32, 1, &shape, NULL, &status);
+  umemArray *drawn = umemArray_create(&host, umemFloat, 1, &shape, NULL, &status);
+  int32_t *from = umemArray_host_pointer(ints, true, &status);
+  for (int i = 0; i < count; i++) from[i] = i * 3 - 7;
+  umemArray *kept = umemArray_copy(ints, &file, umemOrderC, &status);
+  umemArray *doubles = umemArray_create(&file, umemDouble, 1, &shape, NULL, &status);
+  umemArray_convert(doubles, kept, 0, 0, count, &status);
+  umemArray *back = umemArray_copy(doubles, &host, umemOrderC, &status);
+  double const *x = umemArray_host_pointer(back, false, &status);
+  assert_ok(status);
+  for (int i = 0; i < count; i++) assert_true(x[i] == i * 3 - 7);
+  umemArray_random_uniform(doubles, 0, 1, 5, &status);
+  umemArray_random_uniform(back, 0, 1, 5, &status);
+  umemArray_convert(drawn, doubles, 0, 0, count, &status);
+  float const *y = umemArray_host_pointer(drawn, false, &status);
+  assert_ok(status);
+  for (int i = 0; i < count; i++) assert_true(y[i] == (float)x[i]);
+  umemArray *handles[] = {back, doubles, kept, drawn, ints};
+  for (int i = 0; i < 5; i++) umemArray_release(handles[i]);
+  umem_dtor(&file);
+  umem_dtor(&host);
+}
+
 /* ---- refusals ---- */
 
 static void wrong_calls_are_refused(void **state) {
@@ -266,6 +297,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(every_context_is_as_the_model),
       cmocka_unit_test(large_arrays_convert),
+      cmocka_unit_test(large_files_convert),
       cmocka_unit_test(wrong_calls_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
