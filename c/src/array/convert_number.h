@@ -10,7 +10,7 @@
 /* Where a < limit, both below 2^31, one, else other: by arithmetic. Of ?: around longer terms compilers make a branch, and
  * then leave the loop as it is. */
 static inline uint32_t choose(uint32_t a, uint32_t limit, uint32_t one, uint32_t other) {
-  uint32_t mask = (uint32_t)((int32_t)(a - limit) >> 31);
+  uint32_t mask = 0 - ((a - limit) >> 31);
   return other ^ ((one ^ other) & mask);
 }
 
