@@ -181,7 +181,7 @@ static void every_context_is_as_the_model(void **state) {
       convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx,
                    round % 5 == 0);
     }
-    if (row->books && row->books(ctx).blocks) fail_msg("%s: a block is left", row->name);
+    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
     row->close(ctx);
   }
   umem_dtor(&host);
