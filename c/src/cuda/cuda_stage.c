@@ -225,8 +225,10 @@ static unsigned least_channels(Stage const *stage) {
 }
 
 static unsigned most_channels(Stage const *stage) {
-  if (stage->other && stage->direction == umemCudaToHost) return umemStagingWriters;
-  return stage->nbytes < umemStagingWide ? umemStagingThreads : umemStagingChannels;
+  bool to_host = stage->direction == umemCudaToHost;
+  if (stage->other && to_host) return umemStagingWriters;
+  size_t wide = to_host ? umemStagingWideToHost : umemStagingWide;
+  return stage->nbytes < wide ? umemStagingThreads : umemStagingChannels;
 }
 
 static void take_channels(Stage *stage) {
