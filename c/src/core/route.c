@@ -122,7 +122,8 @@ static void note(umemTrace *trace, umemRoutePlace const *src, umemRoutePlace con
 
 /* Marks leg, and those around it, as having a better note. */
 static void mark(umemOpenLeg *leg) {
-  for (; leg; leg = leg->outer) __atomic_store_n(&leg->noted, true, __ATOMIC_RELAXED);
+  for (; leg; leg = leg->whole ? NULL : leg->outer)
+    __atomic_store_n(&leg->noted, true, __ATOMIC_RELAXED);
 }
 
 void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, umemWay way,

@@ -177,12 +177,26 @@ static bool is_dense(umemVirtual const *ctx, umemLayout const *layout, ptrdiff_t
          (size_t)(span.high - span.low) / sparse <= nbytes;
 }
 
+/* Whether the items of dst stay apart even if they come from host memory in their order. */
+static bool is_scattered(umemVirtual const *dst, umemLayout const *layout) {
+  uintptr_t from = 0, to = 0;
+  umemNormalLayout n;
+  umemLayout scatter = *layout;
+  umemCudaBoxes boxes;
+  if (!umemCuda_state_of(dst) || umem_can(dst, umemCpuReadable)) return false;
+  scatter.src_strides = NULL;
+  umem_normalise(&n, &scatter, &from, &to);
+  return n.layout.rank &&
+         !(umemCudaBoxes_cut(&boxes, &n.layout) && umemCudaBoxes_pay(&boxes, &n.layout));
+}
+
 /* Whether the copy engines do it: not where many small boxes, as of a transposed array, cost more than a copy through
  * host memory, which a capture cannot have. */
 static bool goes_in_boxes(umemCudaBoxes *boxes, umemVirtual *src, umemVirtual *dst,
                           umemLayout const *layout) {
   if (!umemCudaBoxes_cut(boxes, layout)) return false;
-  return umemCudaBoxes_pay(boxes, layout) || !is_dense(src, layout, layout->src_strides) ||
+  return umemCudaBoxes_pay(boxes, layout) || is_scattered(dst, layout) ||
+         !is_dense(src, layout, layout->src_strides) ||
          !is_dense(dst, layout, layout->dst_strides) || is_captured(src) || is_captured(dst);
 }
 

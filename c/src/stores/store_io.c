@@ -119,7 +119,8 @@ static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
   memset(buffer, c, chunk);
   bool good = true;
   for (size_t done = 0, n; good && done < size; done += n) {
-    n = umem_lesser(size - done, chunk - (size_t)((offset + done) % chunk));
+    size_t odd = chunk == fill_chunk ? (size_t)((offset + done) % chunk) : 0;
+    n = umem_lesser(size - done, chunk - odd);
     good = write_all(store, offset + done, buffer, n);
   }
   umem_free(&store->host, (uintptr_t)large);

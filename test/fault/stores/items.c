@@ -240,6 +240,24 @@ static void transposes_without_mappings(void **state) {
   free(values);
 }
 
+/* A short set is one call wherever it begins: only pieces of long ones end at multiples of their size. */
+static void a_short_set_is_one_write(void **state) {
+  (void)state;
+  char path[256];
+  Any file;
+  temporary_name(path, sizeof path);
+  open_own(&file, false, path, "w+", true);
+  uintptr_t adr = umem_alloc(&file, 1 << 20);
+  for (size_t n = 24; n < 100000; n *= 5) {
+    inject_count();
+    for (size_t i = 0; i < 100; i++) assert_int_equal(umem_set(&file, adr + 296 * i, 1, n), umemOK);
+    assert_int_equal(inject_calls(callWrite), 100);
+    inject_off();
+  }
+  umem_dtor(&file);
+  unlink(path);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(others_cut_a_file),
@@ -247,6 +265,7 @@ int main(void) {
       cmocka_unit_test(a_full_disk),
       cmocka_unit_test(mappings_that_fail),
       cmocka_unit_test(transposes_without_mappings),
+      cmocka_unit_test(a_short_set_is_one_write),
   };
   return cmocka_run_group_tests_name("fault_items", tests, NULL, NULL);
 }

@@ -87,6 +87,27 @@ static void sparse_items_stay_in_boxes(void **state) {
   end();
 }
 
+/* One channel of an image with padded lines: in the order of the device memory, too, each item is apart. */
+static void scattered_items_stay_in_boxes(void **state) {
+  (void)state;
+  size_t const extents[] = {24, 61};
+  ptrdiff_t const apart[] = {61 * 12 + 4, 12};
+  umemLayout const layout = {sizeof layout, 4, 2, extents, NULL, apart};
+  begin(aCuda);
+  uintptr_t dst = block_of(&ctx, nbytes);
+  expect_ok(umem_set(&ctx, dst, 0, nbytes));
+  unsigned long calls = fake_cudart_calls(), before = boxes();
+  expect_ok(umem_copy_strided(&host, (uintptr_t)bytes, &ctx, dst, &layout));
+  assert_int_equal(boxes() - before, 24);
+  assert_in_range(fake_cudart_calls() - calls, 24, 60);
+  expect_ok(umem_copy_to(&ctx, dst, &host, (uintptr_t)found, nbytes));
+  for (size_t i = 0; i < 24; i++)
+    for (size_t j = 0; j < 61; j++)
+      assert_memory_equal(found + (61 * 12 + 4) * i + 12 * j, bytes + 4 * (61 * i + j), 4);
+  umem_free(&ctx, dst);
+  end();
+}
+
 /* A graph cannot have the host's part. */
 static void a_capture_records_boxes(void **state) {
   (void)state;
@@ -113,6 +134,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       CUDA_TEST(a_transposed_array_takes_few_calls),
       CUDA_TEST(sparse_items_stay_in_boxes),
+      CUDA_TEST(scattered_items_stay_in_boxes),
       CUDA_TEST(a_capture_records_boxes),
   };
   return cmocka_run_group_tests_name("CUDA, boxes", tests, NULL, NULL);
