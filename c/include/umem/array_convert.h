@@ -31,8 +31,8 @@
  * CPU does not address itself goes through buffers in RAM of at most 4 MiB, or of one element, for each side.
  *
  * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError for a read-only dst;
- * umemIndexError where elements are outside of an array; umemMemoryError without room for buffers. Those of
- * umem_copy_strided, after some elements perhaps. */
+ * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room for
+ * buffers, after some elements perhaps. */
 UMEM_EXTERN void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset,
                                    int64_t src_offset, int64_t count, umemStatusType *status);
 

@@ -121,11 +121,15 @@ umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType type, int ra
 
 /* ---- copies ---- */
 
+static uint64_t size_of(int64_t stride) {
+  return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
 /* By the size of their strides, the largest first: dimensions of equal strides keep their order. */
 static void sort_by_stride(int rank, int64_t const *strides, int *axes) {
   for (int k = 0; k < rank; k++) {
     int j = k;
-    for (; j > 0 && llabs(strides[axes[j - 1]]) < llabs(strides[k]); j--) axes[j] = axes[j - 1];
+    for (; j > 0 && size_of(strides[axes[j - 1]]) < size_of(strides[k]); j--) axes[j] = axes[j - 1];
     axes[j] = k;
   }
 }

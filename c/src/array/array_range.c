@@ -10,11 +10,8 @@ void umem_array_axes(umemArrayAxes *axes, umemArray const *array) {
     int64_t extent = umem_array_shape(array)[k], stride = umem_array_strides(array)[k];
     if (extent == 1) continue;
     int last = axes->rank - 1;
-    if (axes->rank && axes->strides[last] == extent * stride) {
-      axes->shape[last] *= extent;
-      axes->strides[last] = stride;
+    if (axes->rank && umem_array_join(&axes->shape[last], &axes->strides[last], extent, stride))
       continue;
-    }
     axes->shape[axes->rank] = extent;
     axes->strides[axes->rank++] = stride;
   }
