@@ -225,6 +225,8 @@ MUTANTS = [
       "a box begins in the middle of a row"),
     c("array/array_range.c", "axes->strides[last] == extent * stride", "axes->strides[last] >= extent * stride",
       "dimensions with a gap are joined"),
+    c("array/array_fill.c", "  umem_array_axes_of_memory(&axes, array);", "  umem_array_axes(&axes, array);",
+      "fills in the order of the elements", first=("unit.cuda_boxes",)),
     c("array/array_contents.c", "umem_finish(from.ctx) != umemOK || umem_thread", "umem_thread",
       "a buffer is read before it is filled"),
     c("array/array_contents.c", "umem_wait(self, src->ctx) == umemOK && umem_wait(self, dst->ctx) == umemOK", "umem_wait(self, dst->ctx) == umemOK",

@@ -17,6 +17,10 @@ typedef struct umemArrayAxes {
 
 void umem_array_axes(umemArrayAxes *axes, umemArray const *array);
 
+/* The same for elements in any order: by falling strides, which are not negative, and adr is the first byte of all. The
+ * array has elements. */
+void umem_array_axes_of_memory(umemArrayAxes *axes, umemArray const *array);
+
 /* Whether the elements follow one another without gaps. */
 bool umem_array_is_run(umemArrayAxes const *axes, size_t item_size);
 

@@ -130,12 +130,43 @@ static void a_capture_records_boxes(void **state) {
   end();
 }
 
+/* Whatever the order of the elements is, the memory is one run. */
+static void arrays_in_any_order_are_set_at_once(void **state) {
+  (void)state;
+  int64_t const shape[] = {30, 40, 50}, columns[] = {item, 30 * item, 1200 * item};
+  umemStatusType status = umemOK;
+  double five = 5;
+  begin(aCuda);
+  umemArray *array = umemArray_create(&ctx, umemDouble, 3, shape, columns, &status);
+  umemArray *back = umemArray_slice(array, 1, 39, 40, -1, &status);
+  umemArray *some = umemArray_slice(array, 1, 0, 20, 2, &status);
+  unsigned long calls = fake_cudart_calls(), copies = boxes();
+  umemArray_clear(back, &status);
+  assert_in_range(fake_cudart_calls() - calls, 1, 10);
+  calls = fake_cudart_calls();
+  umemArray_fill(back, &five, &status);
+  assert_in_range(fake_cudart_calls() - calls, 1, 60);
+  assert_int_equal(boxes(), copies);
+  umemArray_clear(some, &status);
+  for (int64_t j = 0; j < 40; j++) {
+    double value;
+    uintptr_t adr =
+        umemArray_address(array) + (uintptr_t)(columns[0] * 29 + columns[1] * j + columns[2] * 49);
+    expect_ok(umem_copy_to(&ctx, adr, &host, (uintptr_t)&value, sizeof value));
+    assert_true(value == (j % 2 ? 5 : 0));
+  }
+  expect_ok(status);
+  umemArray_release(some);
+  umemArray_release(back);
+  umemArray_release(array);
+  end();
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
-      CUDA_TEST(a_transposed_array_takes_few_calls),
-      CUDA_TEST(sparse_items_stay_in_boxes),
-      CUDA_TEST(scattered_items_stay_in_boxes),
-      CUDA_TEST(a_capture_records_boxes),
+      CUDA_TEST(a_transposed_array_takes_few_calls),  CUDA_TEST(sparse_items_stay_in_boxes),
+      CUDA_TEST(scattered_items_stay_in_boxes),       CUDA_TEST(a_capture_records_boxes),
+      CUDA_TEST(arrays_in_any_order_are_set_at_once),
   };
   return cmocka_run_group_tests_name("CUDA, boxes", tests, NULL, NULL);
 }
