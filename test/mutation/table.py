@@ -223,7 +223,7 @@ MUTANTS = [
       "a box begins elsewhere"),
     c("array/array_range.c", "while (k > 0 && offset % (inner * axes->shape[k]) == 0 && ", "while (k > 0 && ",
       "a box begins in the middle of a row"),
-    c("array/array_range.c", "axes->strides[last] == extent * stride", "axes->strides[last] >= extent * stride",
+    c("array/array_range.h", " || *stride != row ||", " || *stride < row ||",
       "dimensions with a gap are joined"),
     c("array/array_fill.c", "  umem_array_axes_of_memory(&axes, array);", "  umem_array_axes(&axes, array);",
       "fills in the order of the elements", first=("unit.cuda_boxes",)),

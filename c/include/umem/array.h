@@ -211,9 +211,9 @@ UMEM_EXTERN void umemArray_fill(umemArray *array, void const *value, umemStatusT
 UMEM_EXTERN void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status);
 
 /* Copies count elements: element src_offset + i of src to element dst_offset + i of dst, counted in C order whatever
- * the strides. Shapes may differ, types not. Errors: as umemArray_assign; umemIndexError, and nothing is copied, where
- * elements lie outside of an array; umemMemoryError without room for a buffer, which is needed if both sides have
- * gaps and other shapes. */
+ * the strides. Shapes may differ, types not. The elements must not overlap. Errors: as umemArray_assign; umemIndexError,
+ * and nothing is copied, where elements are outside of an array; umemMemoryError without room for a buffer, which is
+ * needed if both sides have gaps and other shapes. */
 UMEM_EXTERN void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset,
                                          int64_t src_offset, int64_t count, umemStatusType *status);
 

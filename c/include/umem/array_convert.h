@@ -27,8 +27,9 @@
  * before dst is written, which takes RAM for all count elements of dst unless the elements take turns, as the even
  * and the odd columns do. umem does not see an overlap of two mappings of one file.
  *
- * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. What the
- * CPU does not address itself goes through buffers in RAM of at most 4 MiB, or of one element, for each side.
+ * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. What is
+ * not in a umemHost goes through buffers in RAM of at most 4 MiB, or of one element, for each side: memory of
+ * pools and other adaptors over a umemHost, too.
  *
  * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError for a read-only dst;
  * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room for

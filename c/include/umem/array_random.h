@@ -12,8 +12,8 @@
  * Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. It is not for
  * cryptography.
  *
- * The CPU makes the numbers. On return of the call they have arrived, also on ordered contexts. What the CPU does not address
- * itself goes through a buffer in RAM of at most 4 MiB.
+ * The CPU makes the numbers. On return of the call they have arrived, also on ordered contexts. What is not in a
+ * umemHost goes through a buffer in RAM of at most 4 MiB: memory of pools and other adaptors over a umemHost, too.
  *
  * Errors of both functions: umemTypeError, with nothing written, unless the elements are float16, bfloat16, float32,
  * float64, or complex numbers of such; umemNotSupportedError for a read-only array; umemMemoryError without room for
