@@ -12,28 +12,29 @@
  *   to floats        the nearest number, of two the one whose last bit is 0: one rounding, whatever the types are. What
  *                    is too large becomes infinity. Subnormal numbers, signed zeros, infinities and NaN stay what
  *                    they are; of NaN the payload is not defined.
- *   to bool          0 and -0 are false, all else is true, NaN too. A source of bool may have any byte but 0 for true. It
- *                    becomes 1.
+ *   to bool          0 and -0 are false, all else is true, NaN too. A source of bool may have any byte but 0 for
+ *                    true. It becomes 1.
  *
- * This holds in the default floating-point environment; where the thread flushes subnormal numbers to zero they are zero. */
+ * This holds in the default floating-point environment; where the thread flushes subnormal numbers to zero they are
+ * zero. */
 #ifndef UMEM_ARRAY_CONVERT_H
 #define UMEM_ARRAY_CONVERT_H
 
 #include <umem/array.h>
 #include <umem/base.h>
 
-/* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst, counted in C order whatever
- * the strides, on any two contexts. Shapes may differ. The two arrays may overlap: the result is as if src were read
- * before dst is written, which takes RAM for all count elements of dst unless the elements take turns, as the even
- * and the odd columns do. umem does not see an overlap of two mappings of one file.
+/* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst, counted in C order
+ * whatever the strides, on any two contexts. Shapes may differ. The two arrays may overlap: the result is as if src
+ * were read before dst is written, which takes RAM for all count elements of dst unless the elements take turns, as
+ * the even and the odd columns do. umem does not see an overlap of two mappings of one file.
  *
  * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. What is
  * not in a umemHost goes through buffers in RAM of at most 4 MiB, or of one element, for each side: memory of
  * pools and other adaptors over a umemHost, too.
  *
  * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError for a read-only dst;
- * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room for
- * buffers, after some elements perhaps. */
+ * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room
+ * for buffers, after some elements perhaps. */
 UMEM_EXTERN void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset,
                                    int64_t src_offset, int64_t count, umemStatusType *status);
 
