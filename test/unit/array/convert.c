@@ -4,6 +4,7 @@
  * the definition. Types of 8 and 16 bits are tried with all their bits; others with the limits of all types, the halfway
  * cases of the narrow ones, their neighbours, and random bits. */
 #include "array_help.h"
+#include "settings.h"
 
 #include "array/array_conversion.h"
 
@@ -118,7 +119,14 @@ static void add_near(Type const *type, long double x) {
       sources[source_count++] = (bits + (uint64_t)k) & lowest(8 * type->size);
 }
 
-static void collect(Type const *type) {
+/* In a slow environment every seventh stands for the others. */
+static void thin_out(void) {
+  int all = source_count;
+  source_count = 0;
+  for (int i = 0; i < all; i += 7) sources[source_count++] = sources[i];
+}
+
+static void collect_all(Type const *type) {
   source_count = 0;
   if (type->size < 4) {
     for (uint64_t bits = 0; bits <= lowest(8 * type->size); bits++) sources[source_count++] = bits;
@@ -141,6 +149,11 @@ static void collect(Type const *type) {
     if (bits % 3 == 0) bits >>= next_random() % 64;
     sources[source_count++] = bits & lowest(8 * type->size);
   }
+}
+
+static void collect(Type const *type) {
+  collect_all(type);
+  if (setting_small()) thin_out();
 }
 
 static unsigned char packed[most * 8 + 1], converted[most * 8 + 1];
