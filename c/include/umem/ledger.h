@@ -25,7 +25,7 @@
 
 #include <umem/base.h>
 
-/* The routes that are told apart. */
+/* How many routes have a record of their own. */
 #define UMEM_LEDGER_RECORDS 256
 
 /* The copies between two places by one route. */

@@ -1,5 +1,6 @@
 /* array.c - umem/array.h: how arrays are made. */
 #include "array/array_handle.h"
+#include "array/array_range.h"
 #include "core/guard.h"
 #include "core/status.h"
 
@@ -121,19 +122,6 @@ umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType type, int ra
 
 /* ---- copies ---- */
 
-static uint64_t size_of(int64_t stride) {
-  return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-}
-
-/* By the size of their strides, the largest first: dimensions of equal strides keep their order. */
-static void sort_by_stride(int rank, int64_t const *strides, int *axes) {
-  for (int k = 0; k < rank; k++) {
-    int j = k;
-    for (; j > 0 && size_of(strides[axes[j - 1]]) < size_of(strides[k]); j--) axes[j] = axes[j - 1];
-    axes[j] = k;
-  }
-}
-
 umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
                           umemStatusType *status) {
   UMEM_ARRAY_ENTER(status, NULL);
@@ -141,7 +129,7 @@ umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
   int64_t strides[UMEM_MAX_RANK];
   if (!umem_array_given(array)) return NULL;
   int64_t stride = (int64_t)array->item_size;
-  sort_by_stride(array->rank, umem_array_strides(array), axes);
+  umem_array_sort(array->rank, umem_array_strides(array), axes);
   for (int k = array->rank - 1; k >= 0; k--) {
     strides[axes[k]] = stride;
     if (array->elements)

@@ -106,22 +106,18 @@ static void convert_sides(umemConversion const *conversion, umemArraySide const 
  * dst, and go up there. */
 static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
                  umemArray const *dst) {
-  int axes[UMEM_MAX_RANK], rank = 0;
+  int axes[UMEM_MAX_RANK];
   int64_t const *shape = umem_array_shape(dst), *in = umem_array_strides(src),
                 *out = umem_array_strides(dst);
-  for (int k = 0; k < dst->rank; k++) {
-    if (shape[k] == 1) continue;
-    int j = rank++;
-    for (; j > 0 && llabs(out[axes[j - 1]]) < llabs(out[k]); j--) axes[j] = axes[j - 1];
-    axes[j] = k;
-  }
-  if (!rank) return; /* one element: the sides are good as they are */
+  if (dst->elements == 1) return; /* the sides are good as they are */
+  umem_array_sort(dst->rank, out, axes);
   umemArrayAxes *a = &from->axes, *b = &to->axes;
   a->rank = b->rank = 0;
   a->adr = src->adr;
   b->adr = dst->adr;
-  for (int j = 0; j < rank; j++) {
+  for (int j = 0; j < dst->rank; j++) {
     int64_t extent = shape[axes[j]], one = in[axes[j]], other = out[axes[j]];
+    if (extent == 1) continue;
     if (other < 0) {
       a->adr += (uintptr_t)((extent - 1) * one);
       b->adr += (uintptr_t)((extent - 1) * other);
