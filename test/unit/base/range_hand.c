@@ -1,30 +1,5 @@
-/* range_hand.c - ranges that pass from one range allocator to another.
- *
- * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc so that memory can fail. */
-#include "base/range.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-static bool failing;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) { return failing ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return failing ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *old, size_t size) { return failing ? NULL : __real_realloc(old, size); }
+/* range_hand.c - ranges that pass from one range allocator to another. */
+#include "range_help.h"
 
 /* Two allocators of granule 16; the first has two regions, [0, 1600) and [1600, 3200), that never join. */
 typedef struct Pair {
@@ -56,7 +31,7 @@ static void expect_totals(umemRange const *range, uint64_t live, uint64_t live_b
 static void claims_what_is_free(void **state) {
   (void)state;
   Pair pair = open_pair();
-  failing = true; /* needs none */
+  fail_after(0); /* needs none */
   assert_int_equal(umemRange_claim(pair.one, 16), 0);
   assert_int_equal(umemRange_claim(pair.one, 3200), 0);
   assert_int_equal(umemRange_claim(pair.one, 1600), 1600);
@@ -66,7 +41,7 @@ static void claims_what_is_free(void **state) {
   expect_totals(pair.one, 2, 3200, 0, 0);
   assert_true(umemRange_alloc(pair.one, 16, 1) == UMEM_RANGE_NONE);
   assert_int_equal(umemRange_free(pair.one, 1600), 1600);
-  failing = false;
+  fail_no_more();
   assert_int_equal(umemRange_alloc(pair.one, 100, 1), 1600);
   close_pair(pair);
 }
@@ -123,9 +98,9 @@ static void without_memory_nothing_changes(void **state) {
   for (uint64_t i = 0; i < count; i++) assert_true(umemRange_alloc(pair.one, 32, 1) % 32 == 0);
   expect_totals(pair.one, count, 3200, 0, 0);
   for (uint64_t start = 0; start < 3200; start += 64) {
-    failing = true;
+    fail_after(0);
     uint64_t handed = umemRange_hand(pair.one, start, pair.other);
-    failing = false;
+    fail_no_more();
     if (handed) continue;
     refused++;
     umemRangeItem item;

@@ -1,0 +1,224 @@
+/* cuda_scenarios.c - see cuda_scenarios.h. */
+#include "fault/cuda/cuda_scenarios.h"
+
+#include "backends.h"
+
+static void allocate(Trial *trial) {
+  umemVirtual *ctx = trial->ctx;
+  uintptr_t adr, zero, big;
+  bool filled = GOT(trial, ctx, adr, umem_alloc(ctx, small));
+  if (filled) put(trial, ctx, adr, small, 1);
+  if (GOT(trial, ctx, zero, umem_calloc(ctx, 1, small))) {
+    unsigned char const *back = read_back(trial, ctx, zero, small);
+    REQUIRE(trial, !back[0] && !back[small - 1]);
+  }
+  GOT(trial, ctx, big, umem_alloc(ctx, large));
+  if (filled) require_filled(trial, ctx, adr, small, 1);
+  drop(trial, ctx, zero);
+  drop(trial, ctx, adr);
+  drop(trial, ctx, big);
+}
+
+static void set(Trial *trial) {
+  uintptr_t adr = block_of(trial, trial->ctx, small, 0);
+  bool good = STEP(trial, umem_set(trial->ctx, adr, 5, small));
+  if (good) good = STEP(trial, umem_synchronize(trial->ctx));
+  if (good) {
+    unsigned char edges[2] = {0, 0};
+    cudart_wrap_hold(true);
+    umem_copy_to(trial->ctx, adr, &trial->host, (uintptr_t)&edges[0], 1);
+    umem_copy_to(trial->ctx, adr + small - 1, &trial->host, (uintptr_t)&edges[1], 1);
+    umem_synchronize(trial->ctx);
+    cudart_wrap_hold(false);
+    REQUIRE(trial, edges[0] == 5 && edges[1] == 5);
+  }
+  finish(trial);
+  drop(trial, trial->ctx, adr);
+}
+
+/* To the context and back, n bytes of the host's or of the peer's. */
+static void there_and_back(Trial *trial, umemVirtual *with, size_t n) {
+  umemVirtual *ctx = trial->ctx;
+  uintptr_t adr = block_of(trial, ctx, n, 0);
+  uintptr_t from = block_of(trial, with, n, 7), to = block_of(trial, with, n, 0);
+  bool good = STEP(trial, umem_copy_from(ctx, adr, with, from, n));
+  if (good) good = STEP(trial, umem_copy_to(ctx, adr, with, to, n));
+  if (good) good = STEP(trial, umem_synchronize(ctx));
+  if (good) good = STEP(trial, umem_synchronize(with));
+  finish(trial);
+  if (good) require_filled(trial, with, to, n, 7);
+  if (good) require_filled(trial, ctx, adr, n, 7);
+  drop(trial, with, from);
+  drop(trial, with, to);
+  drop(trial, ctx, adr);
+}
+
+static void copy_small(Trial *trial) { there_and_back(trial, &trial->host.super, small); }
+static void copy_large(Trial *trial) { there_and_back(trial, &trial->host.super, large); }
+static void copy_largest(Trial *trial) { there_and_back(trial, &trial->host.super, largest); }
+static void copy_to_peer(Trial *trial) { there_and_back(trial, trial->peer, middle); }
+static void copy_large_to_peer(Trial *trial) { there_and_back(trial, trial->peer, large); }
+static void copy_inside(Trial *trial) { there_and_back(trial, trial->ctx, small); }
+
+/* Every second byte pair of rows. */
+static void strided_with(Trial *trial, umemVirtual *with) {
+  size_t const extents[] = {8, 30}; /* more boxes go through host memory */
+  ptrdiff_t const gaps[] = {100, 3}, none[] = {60, 2};
+  umemLayout in = {sizeof in, 2, 2, extents, gaps, gaps};
+  umemLayout out = {sizeof out, 2, 2, extents, gaps, none};
+  umemVirtual *ctx = trial->ctx;
+  uintptr_t adr = block_of(trial, ctx, small, 0);
+  uintptr_t from = block_of(trial, with, small, 7), to = block_of(trial, with, small, 0);
+  bool good = STEP(trial, umem_copy_strided(with, from, ctx, adr, &in));
+  if (good) good = STEP(trial, umem_copy_strided(ctx, adr, with, to, &out));
+  if (good) good = STEP(trial, umem_synchronize(ctx));
+  finish(trial);
+  if (good) {
+    unsigned char const *back = read_back(trial, with, to, 8 * 60);
+    for (size_t i = 0; i < 8; i++)
+      for (size_t k = 0; k < 60; k++)
+        REQUIRE(trial, back[60 * i + k] == byte_of(100 * i + k / 2 * 3 + k % 2, 7));
+  }
+  drop(trial, with, from);
+  drop(trial, with, to);
+  drop(trial, ctx, adr);
+}
+
+/* A column of bytes, in both directions: by way of a block on the device. */
+static void copy_narrow(Trial *trial) {
+  enum { narrow_rows = 16 << 10 };
+  static unsigned char column[narrow_rows], again[narrow_rows];
+  size_t const extents[] = {narrow_rows};
+  ptrdiff_t const gaps[] = {3}, none[] = {1};
+  umemLayout in = {sizeof in, 1, 1, extents, none, gaps};
+  umemLayout out = {sizeof out, 1, 1, extents, gaps, none};
+  umemVirtual *ctx = trial->ctx, *host = &trial->host.super;
+  uintptr_t adr = block_of(trial, ctx, 3 * narrow_rows, 0);
+  fill(column, narrow_rows, 5);
+  bool good = STEP(trial, umem_copy_strided(host, (uintptr_t)column, ctx, adr, &in));
+  if (good) good = STEP(trial, umem_copy_strided(ctx, adr, host, (uintptr_t)again, &out));
+  finish(trial);
+  if (good) REQUIRE(trial, is_filled(again, narrow_rows, 5));
+  unsigned char const *back = read_back(trial, ctx, adr, 3 * narrow_rows);
+  for (size_t i = 0; i < 3 * narrow_rows; i++)
+    if (i % 3) REQUIRE(trial, back[i] == byte_of(i, 0));
+  drop(trial, ctx, adr);
+}
+
+static void copy_strided(Trial *trial) { strided_with(trial, &trial->host.super); }
+static void copy_strided_to_peer(Trial *trial) { strided_with(trial, trial->peer); }
+
+static void connect_and_sync(Trial *trial) {
+  umemVirtual *ctx = trial->ctx, *host = &trial->host.super;
+  uintptr_t adr = block_of(trial, ctx, small, 3), there;
+  if (GOT(trial, host, there, umem_connect(ctx, adr, small, host, 0))) {
+    REQUIRE(trial, is_filled((unsigned char *)there, small, 3));
+    fill((unsigned char *)there, small, 4);
+    bool good = STEP(trial, umem_sync_from(ctx, adr, host, there, small));
+    if (good) good = STEP(trial, umem_synchronize(ctx));
+    finish(trial);
+    if (good) require_filled(trial, ctx, adr, small, 4);
+    STEP(trial, umem_disconnect(ctx, adr, host, there, 0)); /* frees it in any case */
+  }
+  finish(trial);
+  drop(trial, ctx, adr);
+}
+
+/* Whatever has failed: the block is the new one, or the old one as it was. */
+static void resize(Trial *trial) {
+  umemVirtual *ctx = trial->ctx;
+  size_t const sizes[] = {small, 2 * small, 100};
+  uintptr_t adr = block_of(trial, ctx, small, 3), moved;
+  bool good = true;
+  for (int i = 1; i < 3 && good; i++) {
+    good = GOT(trial, ctx, moved, umem_realloc(ctx, adr, sizes[i - 1], sizes[i]));
+    if (good) adr = moved;
+    finish(trial);
+    require_filled(trial, ctx, adr, sizes[good ? i : i - 1] < small ? 100 : small, 3);
+  }
+  drop(trial, ctx, adr);
+}
+
+static void ask(Trial *trial) {
+  umemInfo info = UMEM_INFO_INIT;
+  uintptr_t adr = block_of(trial, trial->ctx, small, 0);
+  if (STEP(trial, umem_get_info(trial->ctx, &info)) && trial->ctx->type != umemCudaHostDevice)
+    REQUIRE(trial, info.capacity >= info.available && info.capacity != UMEM_UNKNOWN);
+  drop(trial, trial->ctx, adr);
+  STEP(trial, umem_trim(trial->ctx, 0));
+  STEP(trial, umem_flush(trial->ctx));
+  finish(trial);
+}
+
+static void wait(Trial *trial) {
+  uintptr_t adr = block_of(trial, trial->ctx, small, 0);
+  uintptr_t there = block_of(trial, trial->peer, small, 0);
+  bool good = STEP(trial, umem_set(trial->ctx, adr, 1, small)) &&
+              STEP(trial, umem_wait(trial->peer, trial->ctx)) &&
+              STEP(trial, umem_set(trial->peer, there, 1, small)) &&
+              STEP(trial, umem_wait(trial->ctx, trial->peer)) &&
+              STEP(trial, umem_wait(&trial->host, trial->ctx));
+  (void)good;
+  finish(trial);
+  drop(trial, trial->peer, there);
+  drop(trial, trial->ctx, adr);
+}
+
+static void hint(Trial *trial) {
+  umemCudaManaged managed;
+  unsigned all = UMEM_PREFER_DEVICE | UMEM_READ_MOSTLY | UMEM_ACCESSED_BY_DEVICE | UMEM_PREFETCH;
+  uintptr_t adr;
+  if (STEP(trial, umemCudaManaged_ctor(&managed, 0, all))) {
+    GOT(trial, &managed.super, adr, umem_alloc(&managed, small));
+    drop(trial, &managed.super, adr);
+  }
+  umem_dtor(&managed);
+  settle(trial);
+}
+
+static void construct(Trial *trial) {
+  trial->ctx = backend_by_name(trial->row)->open();
+  bool good = settle(trial);
+  REQUIRE(trial, good == (trial->ctx != NULL));
+}
+
+static void destruct(Trial *trial) {
+  block_of(trial, trial->ctx, small, 0);
+  block_of(trial, trial->ctx, large, 0);
+  backend_by_name(trial->row)->close(trial->ctx);
+  trial->ctx = NULL;
+  settle(trial);
+}
+
+Scenario const cuda_scenarios[] = {
+    {"construct", construct, NULL, scenarioConstructs},
+    {"destruct", destruct, NULL, scenarioDestructs},
+    {"alloc", allocate, NULL, scenarioPlain},
+    {"hints", hint, NULL, scenarioPlain},
+    {"set", set, NULL, scenarioPlain},
+    {"copy small", copy_small, NULL, scenarioPlain},
+    {"copy large", copy_large, NULL, scenarioIsLong},
+    {"copy largest", copy_largest, NULL, scenarioIsLong},
+    {"copy inside", copy_inside, NULL, scenarioPlain},
+    {"copy strided", copy_strided, NULL, scenarioPlain},
+    {"copy narrow rows", copy_narrow, NULL, scenarioHasOtherWay},
+    {"connect", connect_and_sync, NULL, scenarioPlain},
+    {"realloc", resize, NULL, scenarioPlain},
+    {"info", ask, NULL, scenarioPlain},
+    {"copy to device memory", copy_to_peer, "cuda", scenarioPlain},
+    {"copy to pinned memory", copy_to_peer, "cuda-host", scenarioPlain},
+    {"copy to managed memory", copy_to_peer, "cuda-managed", scenarioPlain},
+    {"copy to a stream", copy_to_peer, "cuda-async", scenarioPlain},
+    {"copy to another GPU", copy_to_peer, "cuda-1", scenarioPlain},
+    {"copy to a stream of another GPU", copy_to_peer, "cuda-async-1", scenarioPlain},
+    {"copy to a file", copy_to_peer, "file", scenarioPlain},
+    {"copy large to a file", copy_large_to_peer, "file", scenarioIsLong},
+    {"copy to a device of others", copy_to_peer, "fake", scenarioPlain},
+    {"copy to a queue of others", copy_to_peer, "fake-async", scenarioPlain},
+    {"copy strided to another GPU", copy_strided_to_peer, "cuda-1", scenarioPlain},
+    {"copy strided to a stream", copy_strided_to_peer, "cuda-async", scenarioPlain},
+    {"wait for a stream", wait, "cuda-async", scenarioPlain},
+    {"wait for a stream of another GPU", wait, "cuda-async-1", scenarioPlain},
+};
+
+size_t const cuda_scenario_count = sizeof cuda_scenarios / sizeof *cuda_scenarios;

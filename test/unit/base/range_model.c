@@ -1,0 +1,360 @@
+/* range_model.c - the range allocator against a naive model, with random calls.
+ *
+ * The number of calls comes from the environment variable UMEM_TEST_OPERATIONS (1000000 when unset or empty). */
+#include "range_help.h"
+
+#include <string.h>
+
+#include "settings.h"
+
+static uint64_t operations(void) { return setting_operations(1000000); }
+
+/* ---- where a random test fails ---- */
+
+static uint64_t run_seed;
+static unsigned run_operation;
+
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition))                                                                              \
+      fail_msg("seed %llu, operation %u: %s", (unsigned long long)run_seed, run_operation,         \
+               #condition);                                                                        \
+  } while (0)
+
+/* ---- the model: a row of cells, each outside of all regions, free or live ---- */
+
+enum { CELLS = 160, OUTSIDE = -1, FREE = 0 };
+enum { LOWER_WANTS = 1, UPPER_WANTS = 2 }; /* whose region does not join */
+
+typedef struct Model {
+  uint64_t granule, cell, base; /* cell: granules are at most that large */
+  int owner[CELLS];             /* OUTSIDE, FREE, or the number of a live range */
+  unsigned wall[CELLS + 1];     /* [i]: if not 0, nothing spans the border below cell i */
+  uint64_t size[CELLS + 1];     /* of live ranges, by number */
+  unsigned live;
+} Model;
+
+static uint64_t up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
+
+static uint64_t address(Model const *model, unsigned cell) {
+  return model->base + cell * model->cell;
+}
+
+static bool same_range(Model const *model, unsigned low) {
+  return model->owner[low] == model->owner[low + 1] && !model->wall[low + 1];
+}
+
+/* The range that cell i, in a region, belongs to, and the cell after it. */
+static umemRangeItem model_range(Model const *model, unsigned i, unsigned *end) {
+  unsigned first = i, last = i;
+  while (first > 0 && same_range(model, first - 1)) --first;
+  while (last + 1 < CELLS && same_range(model, last)) ++last;
+  int owner = model->owner[i];
+  uint64_t extent = (last + 1 - first) * model->cell;
+  *end = last + 1;
+  return (umemRangeItem){address(model, first), owner == FREE ? extent : model->size[owner], extent,
+                         owner != FREE};
+}
+
+static bool same(umemRangeItem a, umemRangeItem b) {
+  return a.start == b.start && a.size == b.size && a.extent == b.extent && a.live == b.live;
+}
+
+/* range holds exactly what model says, whichever way it is asked. */
+static void verify(umemRange const *range, Model const *model) {
+  umemRangeTotals sum = {0}, totals = umemRange_totals(range);
+  umemRangeItem item;
+  uint64_t at = 0;
+  for (unsigned i = 0, end; i < CELLS; i = end) {
+    end = i + 1;
+    if (model->owner[i] == OUTSIDE) continue;
+    umemRangeItem expected = model_range(model, i, &end);
+    CHECK(umemRange_next(range, at, &item) && same(item, expected));
+    at = item.start + item.extent;
+    CHECK(umemRange_find(range, at - 1, &item) && same(item, expected));
+    uint64_t *count = expected.live ? &sum.live_count : &sum.free_count;
+    *count += 1;
+    *(expected.live ? &sum.live_bytes : &sum.free_bytes) += expected.extent;
+    if (!expected.live && expected.size > sum.largest_free) sum.largest_free = expected.size;
+  }
+  CHECK(!umemRange_next(range, at, &item));
+  CHECK(!memcmp(&sum, &totals, sizeof sum));
+}
+
+/* Questions about any address, in all regions or out of them. */
+static void verify_somewhere(umemRange const *range, Model const *model) {
+  unsigned i = below(CELLS), end;
+  uint64_t at = address(model, i) + random64() % model->cell;
+  umemRangeItem item, expected = {0};
+  bool inside = model->owner[i] != OUTSIDE;
+  if (inside) expected = model_range(model, i, &end);
+  CHECK(umemRange_find(range, at, &item) == inside && (!inside || same(item, expected)));
+  bool begins = inside && expected.start == at;
+  if (!begins)
+    for (i = inside ? end : i + 1; i < CELLS && model->owner[i] == OUTSIDE;) ++i;
+  bool more = i < CELLS;
+  if (more) expected = model_range(model, i, &end);
+  CHECK(umemRange_next(range, at, &item) == more && (!more || same(item, expected)));
+  CHECK(!umemRange_find(range, model->base - 1, &item));
+  CHECK(!umemRange_find(range, address(model, CELLS), &item));
+}
+
+/* ---- what the header promises of placement, by looking at all free ranges ---- */
+
+/* The smallest number of granules in the class of n, and the least n' >= n that is one. */
+static uint64_t class_step(uint64_t n) {
+  uint64_t power = 1;
+  while (power <= n / 2) power *= 2;
+  return power < 32 ? 1 : power / 32;
+}
+
+static uint64_t class_low(uint64_t n) { return n / class_step(n) * class_step(n); }
+
+static bool fits(umemRangeItem item, uint64_t extent, uint64_t alignment) {
+  return up(item.start, alignment) + extent <= item.start + item.extent;
+}
+
+/* Checks a request's answer against model, which has not seen it yet. */
+static void verify_placement(Model const *model, uint64_t size, uint64_t alignment,
+                             uint64_t start) {
+  uint64_t extent = up(size, model->granule), surely = extent, best = UINT64_MAX;
+  if (alignment > model->granule) surely += alignment - model->granule;
+  surely = up(surely / model->granule, class_step(surely / model->granule));
+  unsigned count = 0, fitting = 0, end;
+  uint64_t chosen = 0;
+  for (unsigned i = 0; i < CELLS; i = end) {
+    end = i + 1;
+    if (model->owner[i] != FREE) continue;
+    umemRangeItem item = model_range(model, i, &end);
+    uint64_t low = class_low(item.extent / model->granule);
+    ++count;
+    if (fits(item, extent, alignment)) ++fitting;
+    if (low >= surely && low < best) best = low;
+    if (start != UMEM_RANGE_NONE && start >= item.start && start < item.start + item.extent) {
+      CHECK(start == up(item.start, alignment)); /* the low end */
+      CHECK(fits(item, extent, alignment));
+      chosen = low;
+    }
+  }
+  if (start == UMEM_RANGE_NONE) {
+    CHECK(best == UINT64_MAX);
+    CHECK(!fitting || count > 64);
+  } else {
+    CHECK(chosen);
+    CHECK(chosen == class_low(extent / model->granule) || best == UINT64_MAX || chosen == best);
+  }
+}
+
+/* ---- random sequences ---- */
+
+/* Two allocators that see the same calls. For the second one memory fails first each time. */
+typedef struct Run {
+  Model model;
+  umemRange *range, *twin;
+  unsigned fill; /* percent of operations that allocate */
+} Run;
+
+static void run_alloc(Run *run) {
+  Model *model = &run->model;
+  uint64_t cells = 1 + (below(8) ? below(6) : below(CELLS));
+  uint64_t size = cells * model->cell - random64() % model->granule;
+  uint64_t alignment = UINT64_C(1) << (below(2) ? 0 : below(63));
+  if (below(2)) alignment = model->cell << below(5);
+  uint64_t start = umemRange_alloc(run->range, size, alignment);
+  fail_after(run_operation % 2);
+  uint64_t twin = umemRange_alloc(run->twin, size, alignment);
+  fail_no_more();
+  if (twin != start) {
+    CHECK(twin == UMEM_RANGE_NONE);
+    verify(run->twin, model);
+    twin = umemRange_alloc(run->twin, size, alignment);
+  }
+  CHECK(twin == start);
+  verify_placement(model, size, alignment, start);
+  if (start == UMEM_RANGE_NONE) return;
+  CHECK(start % alignment == 0 && (start - model->base) % model->cell == 0);
+  int owner = (int)++model->live;
+  model->size[owner] = size;
+  uint64_t first = (start - model->base) / model->cell;
+  for (uint64_t i = first; i < first + cells; ++i) {
+    CHECK(model->owner[i] == FREE);
+    CHECK(i == first || !model->wall[i]);
+    model->owner[i] = owner;
+  }
+}
+
+/* Frees what begins at a random cell, if a live range does. */
+static void run_free(Run *run) {
+  Model *model = &run->model;
+  unsigned i = below(CELLS);
+  int owner = model->owner[i];
+  for (; owner > 0 && below(8) && i > 0 && model->owner[i - 1] == owner;) --i;
+  uint64_t start = address(model, i), size = 0;
+  if (model->granule > 1 && !below(16))
+    start += 1 + random64() % (model->granule - 1);
+  else if (owner > 0 && (i == 0 || model->owner[i - 1] != owner))
+    size = model->size[owner];
+  fail_after(0);
+  CHECK(umemRange_free(run->range, start) == size);
+  CHECK(umemRange_free(run->twin, start) == size);
+  fail_no_more();
+  if (!size) return;
+  /* The highest number moves to the one that has become unused. */
+  int last = (int)model->live--;
+  for (i = 0; i < CELLS; ++i) {
+    if (model->owner[i] == owner) model->owner[i] = FREE;
+    if (model->owner[i] == last) model->owner[i] = owner;
+  }
+  model->size[owner] = model->size[last];
+}
+
+/* Adds or removes a random stretch; often one that breaks the rules. */
+static void run_region(Run *run, bool add) {
+  Model *model = &run->model;
+  unsigned first = below(CELLS), count = 1 + below(below(4) ? 8 : CELLS - first);
+  if (count > CELLS - first) count = CELLS - first;
+  uint64_t start = address(model, first), size = count * model->cell;
+  bool joins = below(2), valid = true;
+  for (unsigned i = first; i < first + count; ++i) {
+    if (model->owner[i] != (add ? OUTSIDE : FREE)) valid = false;
+    if (!add && i > first && model->wall[i]) valid = false;
+  }
+  if (model->granule > 1 && !below(16)) {
+    *(below(2) ? &start : &size) += model->granule / 2;
+    valid = false;
+  }
+  bool done = add ? umemRange_add(run->range, start, size, joins)
+                  : umemRange_remove(run->range, start, size);
+  CHECK(done == valid);
+  fail_after(run_operation % 2);
+  done =
+      add ? umemRange_add(run->twin, start, size, joins) : umemRange_remove(run->twin, start, size);
+  fail_no_more();
+  if (done != valid) {
+    CHECK(!done);
+    verify(run->twin, model);
+    done = add ? umemRange_add(run->twin, start, size, joins)
+               : umemRange_remove(run->twin, start, size);
+  }
+  CHECK(done == valid);
+  if (!valid) return;
+  for (unsigned i = first; i < first + count; ++i) model->owner[i] = add ? FREE : OUTSIDE;
+  unsigned *low = &model->wall[first], *high = &model->wall[first + count];
+  *low = (*low & LOWER_WANTS) | (add && !joins ? UPPER_WANTS : 0u);
+  *high = (*high & UPPER_WANTS) | (add && !joins ? LOWER_WANTS : 0u);
+}
+
+static void run_start(Run *run, uint64_t seed) {
+  run_seed = random_state = seed;
+  run_operation = 0;
+  *run = (Run){.fill = 50};
+  Model *model = &run->model;
+  unsigned granule_bits = below(3) ? below(12) : 0;
+  unsigned cell_bits = granule_bits + (below(3) ? 0 : below(52 - granule_bits));
+  model->granule = UINT64_C(1) << granule_bits;
+  model->cell = UINT64_C(1) << cell_bits;
+  /* Near 0, at the very end, or anywhere. */
+  uint64_t top = UINT64_C(1) << 63, span = CELLS * model->cell;
+  model->base = model->cell;
+  if (below(3) == 0) model->base = top - span;
+  if (below(3) == 0) model->base = random64() % (top - span) / model->cell * model->cell;
+  for (unsigned i = 0; i < CELLS; ++i) model->owner[i] = OUTSIDE;
+  run->range = umemRange_create(model->granule);
+  run->twin = umemRange_create(model->granule);
+  CHECK(run->range && run->twin);
+  if (below(4) == 0) return; /* begins without any region */
+  CHECK(umemRange_add(run->range, model->base, span, true));
+  CHECK(umemRange_add(run->twin, model->base, span, true));
+  for (unsigned i = 0; i < CELLS; ++i) model->owner[i] = FREE;
+}
+
+static void run_step(Run *run) {
+  if (below(100) == 0) run->fill = 20 + below(70);
+  unsigned kind = below(100);
+  if (kind < 6)
+    run_region(run, below(2));
+  else if (kind < 6 + run->fill)
+    run_alloc(run);
+  else
+    run_free(run);
+  verify(run->range, &run->model);
+  verify_somewhere(run->range, &run->model);
+}
+
+/* Frees all: only the free regions remain. */
+static void run_end(Run *run) {
+  Model *model = &run->model;
+  for (unsigned i = 0; i < CELLS; ++i) {
+    if (model->owner[i] <= 0 || (i > 0 && model->owner[i - 1] == model->owner[i])) continue;
+    CHECK(umemRange_free(run->range, address(model, i)) == model->size[model->owner[i]]);
+  }
+  verify(run->twin, model);
+  for (unsigned i = 0; i < CELLS; ++i)
+    if (model->owner[i] > 0) model->owner[i] = FREE;
+  verify(run->range, model);
+  umemRange_destroy(run->range);
+  umemRange_destroy(run->twin);
+}
+
+static void test_model(void **unused) {
+  (void)unused;
+  enum { RUN = 2000 };
+  uint64_t left = operations();
+  fails = 0;
+  for (uint64_t seed = 1; left > 0; ++seed) {
+    static Run run;
+    run_start(&run, seed);
+    for (run_operation = 0; run_operation < RUN && left > 0; ++run_operation, --left)
+      run_step(&run);
+    run_end(&run);
+  }
+  assert_true(fails > 0 || operations() < RUN);
+}
+
+/* Many ranges, so that the index is deep and large; looked at as a whole at the end. */
+static void test_many_ranges(void **unused) {
+  (void)unused;
+  enum { LIVE = 20000 };
+  static uint64_t starts[LIVE], sizes[LIVE];
+  uint64_t const region = UINT64_C(1) << 40, granule = 256;
+  umemRange *range = umemRange_create(granule);
+  assert_non_null(range);
+  assert_true(umemRange_add(range, 0, region, true));
+  run_seed = random_state = 1;
+  memset(sizes, 0, sizeof sizes);
+  uint64_t left = operations() / 4 + LIVE;
+  for (run_operation = 0; run_operation < left; ++run_operation) {
+    unsigned i = below(LIVE);
+    if (sizes[i]) CHECK(umemRange_free(range, starts[i]) == sizes[i]);
+    sizes[i] = random_size(21);
+    starts[i] = umemRange_alloc(range, sizes[i], 1);
+    CHECK(starts[i] != UMEM_RANGE_NONE);
+  }
+  umemRangeItem item;
+  uint64_t live = 0, at = 0;
+  bool was_free = false;
+  for (; umemRange_next(range, at, &item); at = item.start + item.extent) {
+    CHECK(item.start == at);
+    CHECK(item.extent == (item.live ? up(item.size, granule) : item.size));
+    CHECK(item.live || !was_free);
+    was_free = !item.live;
+    live += item.live;
+  }
+  CHECK(at == region);
+  for (unsigned i = 0; i < LIVE; ++i) {
+    if (!sizes[i]) continue;
+    --live;
+    CHECK(umemRange_find(range, starts[i] + random64() % sizes[i], &item));
+    CHECK(item.live && item.start == starts[i] && item.size == sizes[i]);
+  }
+  CHECK(live == 0);
+  umemRange_destroy(range);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(test_many_ranges),
+      cmocka_unit_test(test_model),
+  };
+  return cmocka_run_group_tests_name("range_model", tests, NULL, NULL);
+}

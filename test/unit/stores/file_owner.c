@@ -1,0 +1,272 @@
+/* file_owner.c - who owns a file: its descriptor, locks, forked children, descriptors that are taken over, and
+ * scratch files, on File and MMap. */
+#include "file_help.h"
+
+#include <sys/file.h>
+#include <sys/mman.h>
+
+/* ---- the descriptor ---- */
+
+static void the_descriptor_is_closed_on_exec_and_does_not_append(void **state) {
+  (void)state;
+  static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
+  make_file(1);
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    Any ctx;
+    int fd;
+    open_any(&ctx, modes[i]);
+    count_descriptors(path, &fd);
+    assert_true(fd >= 0);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_false(fcntl(fd, F_GETFL) & O_APPEND);
+    close_any(&ctx);
+    count_descriptors(path, &fd);
+    assert_int_equal(fd, -1);
+  }
+}
+
+static void the_destructor_may_be_called_twice(void **state) {
+  (void)state;
+  Any ctx;
+  open_any(&ctx, "w+");
+  close_any(&ctx);
+  int reused = open("/dev/null", O_RDONLY); /* gets the number that the context had */
+  umem_dtor(&ctx);
+  assert_true(fcntl(reused, F_GETFD) >= 0);
+  close(reused);
+  assert_int_equal(alloc(&ctx, 1), none);
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_thread_clear();
+}
+
+/* ---- locks ---- */
+
+static void a_second_writer_is_refused_and_harms_nothing(void **state) {
+  (void)state;
+  static char const *const writing[] = {"r+", "w", "w+", "a", "a+"};
+  Any first, second, reader;
+  make_file(100);
+  for (size_t i = 0; i < sizeof writing / sizeof *writing; i++) {
+    open_any(&first, "r+");
+    assert_int_equal(any_ctor(&second, path, writing[i]), umemIOError);
+    expect_failure(&second, umemIOError, "has another writer");
+    umem_dtor(&second);
+    open_any(&reader, "r");
+    close_any(&reader);
+    assert_int_equal(any_ctor(&second, path, "r+"),
+                     umemIOError); /* a reader's end unlocks nothing */
+    expect_failure(&second, umemIOError, "has another writer");
+    close_any(&first);
+    expect_pattern(0, 100);
+  }
+  open_any(&second, "a");
+  close_any(&second);
+}
+
+static void destruct_in_child(void *ctx) { umem_dtor(ctx); }
+
+static void a_childs_destructor_leaves_the_parents_lock(void **state) {
+  (void)state;
+  Any ctx, second;
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 3), 0);
+  put(&ctx, 0, "abc", 3);
+  assert_int_equal(in_child(destruct_in_child, &ctx), 0);
+  assert_int_equal(any_ctor(&second, path, "r+"), umemIOError);
+  expect_failure(&second, umemIOError, "has another writer");
+  char bytes[3];
+  assert_int_equal(get(&ctx, 0, bytes, 3), umemOK);
+  assert_memory_equal(bytes, "abc", 3);
+  close_any(&ctx);
+}
+
+static void work_in_child(void *argument) {
+  Any *ctx = argument;
+  char bytes[3] = "";
+  get(ctx, 0, bytes, 3);
+  if (memcmp(bytes, "abc", 3) != 0) _exit(1);
+  if (alloc(ctx, 3) != 16) _exit(2);
+  put(ctx, 16, "def", 3);
+  umem_dtor(ctx);
+  if (!umem_is_ok(ctx)) _exit(3);
+}
+
+static void a_child_may_use_the_context(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[3];
+  open_any(&ctx, "w+");
+  assert_int_equal(alloc(&ctx, 3), 0);
+  put(&ctx, 0, "abc", 3);
+  assert_int_equal(in_child(work_in_child, &ctx), 0);
+  assert_int_equal(get(&ctx, 16, bytes, 3), umemOK);
+  assert_memory_equal(bytes, "def", 3);
+  close_any(&ctx);
+}
+
+/* ---- descriptors that are taken over ---- */
+
+static void adopted_for_reading_or_both(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[4];
+  make_file(100);
+  int fd = open(path, O_RDONLY);
+  lseek(fd, 42, SEEK_SET);
+  int twin = dup(fd);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(ctx.super.capabilities & (umemReadable | umemWritable), umemReadable);
+  assert_int_equal(alloc(&ctx, 100), 0);
+  assert_int_equal(get(&ctx, 96, bytes, 4), umemOK);
+  check_pattern((unsigned char *)bytes, 4, 96);
+  assert_int_equal(alloc(&ctx, 1), none);
+  expect_failure(&ctx, umemMemoryError, "do not fit into descriptor ");
+  close_any(&ctx);
+  assert_int_equal(lseek(twin, 0, SEEK_CUR), 42);
+  close(twin);
+  assert_int_equal(fcntl(fd, F_GETFD), -1); /* was the context's to close */
+
+  fd = open(path, O_RDWR);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(alloc(&ctx, 200), 0);
+  put(&ctx, 96, "WXYZ", 4);
+  close_any(&ctx);
+  assert_int_equal(length_of(path), 200);
+  expect_pattern(0, 96);
+}
+
+static void adopted_for_writing_only(void **state) {
+  (void)state;
+  Any ctx;
+  make_file(100);
+  int fd = open(path, O_WRONLY);
+  if (kind == kindMMap) {
+    assert_int_equal(any_adopt(&ctx, fd), umemValueError);
+    expect_failure(&ctx, umemValueError, "writing only, which cannot be mapped");
+    close(fd);
+    return;
+  }
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(ctx.super.capabilities & (umemReadable | umemWritable), umemWritable);
+  assert_int_equal(alloc(&ctx, 16), 0);
+  put(&ctx, 0, "12", 2);
+  close_any(&ctx);
+  expect_pattern(2, 98);
+}
+
+/* After each failure fd is still open. */
+static void refuse(int fd, umemStatusType type, char const *text) {
+  Any ctx;
+  assert_int_equal(any_adopt(&ctx, fd), type);
+  expect_failure(&ctx, type, text);
+  umem_dtor(&ctx);
+  if (fd < 0) return;
+  assert_true(fcntl(fd, F_GETFD) >= 0);
+  close(fd);
+}
+
+static void descriptors_that_are_refused_stay_the_callers(void **state) {
+  (void)state;
+  int ends[2];
+  make_file(10);
+  refuse(-1, umemIOError, "cannot use descriptor -1: Bad file descriptor");
+  refuse(open(path, O_RDWR | O_APPEND), umemValueError, "O_APPEND, which ignores offsets");
+  refuse(open(path, O_PATH), umemValueError, "O_PATH");
+  int direct = open(path, O_RDWR | O_DIRECT);
+  if (direct >= 0) refuse(direct, umemValueError, "O_DIRECT"); /* some file systems have none */
+  refuse(open(folder, O_RDONLY), umemIOError, "is a directory");
+  assert_int_equal(pipe(ends), 0);
+  refuse(ends[0], umemIOError, "not a regular file");
+  close(ends[1]);
+  int locked = open(path, O_RDWR);
+  assert_int_equal(flock(locked, LOCK_EX), 0);
+  refuse(open(path, O_RDWR), umemIOError, "has another writer");
+  close(locked);
+  expect_pattern(0, 10);
+}
+
+static void memory_files_can_be_adopted(void **state) {
+  (void)state;
+  Any ctx;
+  char bytes[5];
+  int fd = memfd_create("test", MFD_CLOEXEC);
+  int twin = dup(fd);
+  assert_true(fd >= 0);
+  assert_int_equal(any_adopt(&ctx, fd), umemOK);
+  assert_int_equal(alloc(&ctx, 5), 0);
+  put(&ctx, 0, "hello", 5);
+  assert_int_equal(umem_flush(&ctx), umemOK);
+  assert_int_equal(pread(twin, bytes, 5, 0), 5);
+  assert_memory_equal(bytes, "hello", 5);
+  close_any(&ctx);
+  close(twin);
+}
+
+/* ---- scratch files ---- */
+
+static unsigned entries(void) {
+  unsigned count = 0;
+  DIR *directory = opendir(folder);
+  assert_non_null(directory);
+  while (readdir(directory)) count++;
+  closedir(directory);
+  return count;
+}
+
+static void scratch_files_have_no_name_and_give_space_back(void **state) {
+  (void)state;
+  Any ctx;
+  struct stat st;
+  char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+  unsigned before = entries();
+  int lowest = dup(0);
+  close(lowest);
+  setenv("TMPDIR", folder, 1);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemOK);
+  assert_int_equal(entries(), before);
+  assert_int_equal(alloc(&ctx, MiB), 0);
+  assert_int_equal(alloc(&ctx, 4 * MiB), MiB);
+  assert_int_equal(umem_set(&ctx, at(&ctx, 0), 1, MiB), umemOK);
+  assert_int_equal(umem_set(&ctx, at(&ctx, MiB), 2, 4 * MiB), umemOK);
+  assert_int_equal(fstat(lowest, &st), 0); /* the only descriptor opened since */
+  assert_true((uint64_t)st.st_blocks * 512 >= 5 * MiB);
+  umem_free(&ctx, at(&ctx, MiB));
+  assert_int_equal(fstat(lowest, &st), 0);
+  assert_true((uint64_t)st.st_blocks * 512 < 2 * MiB);
+  char byte = 0;
+  assert_int_equal(get(&ctx, MiB - 1, &byte, 1), umemOK);
+  assert_int_equal(byte, 1);
+  close_any(&ctx);
+
+  setenv("TMPDIR", "/nonexistent", 1);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemIOError);
+  expect_failure(&ctx, umemIOError,
+                 "a scratch file in \"/nonexistent\": No such file or directory");
+  setenv("TMPDIR", "", 1);
+  assert_int_equal(any_ctor(&ctx, NULL, "w+b"), umemOK);
+  close_any(&ctx);
+  if (old)
+    setenv("TMPDIR", old, 1);
+  else
+    unsetenv("TMPDIR");
+  free(old);
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      TEST(the_descriptor_is_closed_on_exec_and_does_not_append),
+      TEST(the_destructor_may_be_called_twice),
+      TEST(a_second_writer_is_refused_and_harms_nothing),
+      TEST(a_childs_destructor_leaves_the_parents_lock),
+      TEST(a_child_may_use_the_context),
+      TEST(adopted_for_reading_or_both),
+      TEST(adopted_for_writing_only),
+      TEST(descriptors_that_are_refused_stay_the_callers),
+      TEST(memory_files_can_be_adopted),
+      TEST(scratch_files_have_no_name_and_give_space_back),
+  };
+  kind = kindFile;
+  int failed = cmocka_run_group_tests_name("the owner of a File", tests, NULL, NULL);
+  kind = kindMMap;
+  return failed + cmocka_run_group_tests_name("the owner of a MMap", tests, NULL, NULL);
+}
