@@ -71,7 +71,7 @@ configure_arm64() {
   PKG_CONFIG_LIBDIR=$arm64/prefix/lib/pkgconfig cmake --preset gcc -B "$@" \
     --toolchain "$arm64_toolchain" -DCMAKE_FIND_ROOT_PATH="$arm64/prefix" \
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
-    -DCMAKE_{C,CXX}_FLAGS_RELWITHDEBINFO=-O0 # without -g: nobody debugs these
+    -DCMAKE_{C,CXX}_FLAGS_RELWITHDEBINFO=-O0 -DUMEM_LOOPS_OPTIMISATION=-O1 # without -g: nobody debugs these
 }
 
 # Before qemu 8 each range of 1 GiB that is reserved costs 0.1 s and 16 MB, and umemMMap reserves one per context.

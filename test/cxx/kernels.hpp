@@ -61,18 +61,23 @@ template <class T, int N, class F> void with_views(umem::Extents<N> const &exten
   }
 }
 
-/* Calls f(extents) for some extents of the ranks 0 to 4. */
+/* Calls f(extents) for some extents of the ranks 0 to 4; where only accesses to memory matter, which compilers take
+ * long to instrument, of the ranks 0, 1 and 3. */
 template <class F> void with_extents(F const &f) {
   f(umem::Extents<0>());
   f(umem::Extents<1>(0));
   f(umem::Extents<1>(1));
   f(umem::Extents<1>(2500));
+#ifndef UMEM_TEST_ONE_TYPE
   f(umem::Extents<2>(3, 0));
   f(umem::Extents<2>(7, 301));
   f(umem::Extents<2>(301, 1));
+#endif
   f(umem::Extents<3>(5, 1, 70));
   f(umem::Extents<3>(4, 5, 6));
+#ifndef UMEM_TEST_ONE_TYPE
   f(umem::Extents<4>(3, 4, 2, 5));
+#endif
 }
 
 /* The places of the host. */

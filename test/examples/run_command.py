@@ -48,6 +48,7 @@ class RunCommand(InFolder):
         for name in ["CC", "CFLAGS", "LDFLAGS"]:
             self.env.pop(name, None)
         self.env["UMEM_BUILD_DIR"] = str(self.shared / "build")
+        self.env["CMAKE_BUILD_TYPE"] = "Debug"  # compiles in half of the time
 
     def make_fresh_machine(self, folder=None):
         """A PATH without compiler, make and CMake, and an apt-get that brings them; below folder."""

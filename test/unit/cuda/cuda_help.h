@@ -6,6 +6,7 @@
 #include <umem.h>
 
 #include "cudart_help.h"
+#include "unwatched.h"
 
 /* ---- all four ---- */
 
@@ -93,12 +94,12 @@ static inline uintptr_t block_of(void *ctx, size_t nbytes) {
   return adr;
 }
 
-static inline void fill(unsigned char *bytes, size_t nbytes, unsigned seed) {
+static inline UNWATCHED void fill(unsigned char *bytes, size_t nbytes, unsigned seed) {
   for (size_t i = 0; i < nbytes; i++) bytes[i] = (unsigned char)((i * 2654435761u >> 13) + seed);
 }
 
 /* Whether bytes are as fill has left them. */
-static inline bool is_filled(unsigned char const *bytes, size_t nbytes, unsigned seed) {
+static inline UNWATCHED bool is_filled(unsigned char const *bytes, size_t nbytes, unsigned seed) {
   for (size_t i = 0; i < nbytes; i++)
     if (bytes[i] != (unsigned char)((i * 2654435761u >> 13) + seed)) return false;
   return true;

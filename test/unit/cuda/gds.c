@@ -1,6 +1,7 @@
 /* gds.c - copies by GPUDirect Storage between files and GPUs: bytes, order, what is short, what fails; on doubles of
  * the runtime and of cuFile. gds_refusal.c has what cuFile does not do. */
 #include "gds_help.h"
+#include "settings.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -23,8 +24,8 @@ static void check_content(int kind, bool mapped) {
 static void all_bytes_arrive(void **state) {
   (void)state;
   for (int mapped = 0; mapped < 2; mapped++) {
-    check_content(aCuda, mapped);
-    check_content(anAsync, mapped);
+    if (!setting_small() || !mapped) check_content(aCuda, mapped);
+    if (!setting_small() || mapped) check_content(anAsync, mapped);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/parallel.h"
 #include "cuda/cuda_staging.h"
+#include "settings.h"
 
 enum { from = umemStagingFrom, threads = 4 };
 
@@ -111,8 +112,8 @@ static void check_content(int kind, bool mapped) {
 static void test_all_bytes_arrive(void **state) {
   (void)state;
   for (int mapped = 0; mapped < 2; mapped++) {
-    check_content(aCuda, mapped);
-    check_content(anAsync, mapped);
+    if (!setting_small() || !mapped) check_content(aCuda, mapped);
+    if (!setting_small() || mapped) check_content(anAsync, mapped);
   }
 }
 

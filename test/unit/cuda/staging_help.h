@@ -20,6 +20,7 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stage.h"
 #include "core/parallel.h"
+#include "unwatched.h"
 
 enum { margin = 64, threads = 4 };
 
@@ -80,9 +81,6 @@ static inline size_t live_chunks(void) {
 }
 
 /* ---- content ---- */
-
-/* What looks at each byte of megabytes that only this thread has: ThreadSanitizer would take minutes. */
-#define UNWATCHED __attribute__((no_sanitize("thread")))
 
 static inline UNWATCHED unsigned char byte_of(size_t i, unsigned seed) {
   return (unsigned char)((i * 2654435761u >> 13) + seed);
