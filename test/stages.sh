@@ -88,12 +88,6 @@ build_preset() {
   cmake --build "$build/$preset" --parallel "$jobs" "${targets[@]}"
 }
 
-# Builds a preset and runs all of its tests, with the words after it put before the command.
-build_and_test() {
-  build_preset "$1"
-  run_tests "$build/$1" "${@:2}" ctest
-}
-
 # Runs the tests of the build folder $1 with the words after it, which end in ctest and its options.
 run_tests() {
   local folder=$1 results=$1/results.xml status=0
@@ -112,7 +106,8 @@ small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
 
 stage_gcc() {
   python3 test/ctest_results_test.py
-  build_and_test gcc
+  build_preset gcc
+  run_tests "$build/gcc" ctest
 }
 
 # Of what GCC's programs test, what most changes would break: the library in C, on a sample of the pairs, and some
@@ -136,7 +131,9 @@ stage_asan() {
   small_tests
   export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
-  build_and_test asan
+  build_preset asan
+  # With the ledger on, the sweep of faults uses the same memory as without.
+  run_tests "$build/asan" ctest --exclude-regex '^fault\.nth_ledger$'
 }
 
 # The programs of test/unit and test/fault whose sources, or the headers beside them, start threads or let the library

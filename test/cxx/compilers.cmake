@@ -34,11 +34,13 @@ foreach(file IN ITEMS "${together}" plain.cpp kernels_units.cpp)
     "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_users} ${cxx_flags} "-I${PROJECT_SOURCE_DIR}/test" "${file}"
   )
 endforeach()
-umem_command_test(
-  cxx.users_warnings.of_optimiser cxx_compilers
-  "${CMAKE_CXX_COMPILER}" -std=c++17 -Werror -O2 -Wall -Wextra -Waddress -Wnull-dereference ${cxx_flags}
-  "-I${PROJECT_SOURCE_DIR}/test" -S -o - "${CMAKE_CURRENT_SOURCE_DIR}/plain.cpp"
-)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # whose warnings depend on optimisation
+  umem_command_test(
+    cxx.users_warnings.of_optimiser cxx_compilers
+    "${CMAKE_CXX_COMPILER}" -std=c++17 -Werror -O2 -Wall -Wextra -Waddress -Wnull-dereference ${cxx_flags}
+    "-I${PROJECT_SOURCE_DIR}/test" -S -o - "${CMAKE_CURRENT_SOURCE_DIR}/plain.cpp"
+  )
+endif()
 
 # In an older standard there is one error, which says what to do: GCC looks at each header, Clang at the first.
 set(too_old_headers ${cxx_headers})

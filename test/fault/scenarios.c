@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "inject.h"
+#include "settings.h"
 
 /* Blocks of `small` fit into the old file several times; `middle` is a block with room for a margin on
  * both sides of what is copied, whose bytes must stay. */
@@ -408,8 +409,9 @@ size_t const scenario_count = sizeof scenarios / sizeof *scenarios;
 static bool fits(Scenario const *scenario, Trial const *trial) {
   unsigned able = trial->ctx->capabilities & both;
   if (able & umemWritable) able |= needsGrowth;
-  if (trial->place->kind == kindHost || !strcmp(trial->place->name, "file w+, new") ||
-      !strcmp(trial->place->name, "mmap w+"))
+  bool is_mapped =
+      !strcmp(trial->place->name, "mmap w+") && !setting_small(); /* copies as the host does */
+  if (trial->place->kind == kindHost || !strcmp(trial->place->name, "file w+, new") || is_mapped)
     able |= needsLong;
   able |= onlyHeap | usesWindows;
   return (scenario->needs & ~able) == 0;
