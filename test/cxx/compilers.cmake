@@ -123,7 +123,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
   endforeach()
 
   # All of them and those of kernels together under nvcc, with checks and without. Calls of every
-  # algorithm are programs: as C++17 cxx.kernels_double, as C++20 cxx.kernels_units.
+  # algorithm are compiled as C++20, for the GPU alone; as C++17 they are programs, cxx.kernels_units.
   find_program(UMEM_NVCC_PROGRAM nvcc HINTS "${CUDAToolkit_BIN_DIR}" /usr/local/cuda/bin)
   mark_as_advanced(UMEM_NVCC_PROGRAM)
   if(UMEM_NVCC_PROGRAM)
@@ -133,9 +133,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
     set(together_cu "${CMAKE_CURRENT_BINARY_DIR}/together.cu")
     set(cuda_lines ${cuda_headers} ${cxx_headers} view_kernel.cu)
     list(TRANSFORM cuda_lines REPLACE "(.+)" "#include <\\1>\n")
-    string(CONCAT cuda_lines ${cuda_lines})
+    string(CONCAT cuda_lines ${cuda_lines}
+           "#if __cplusplus > 201703L\n#include <kernels_units.cu>\n#endif\n"
+    )
     file(GENERATE OUTPUT "${together_cu}" CONTENT "${cuda_lines}")
-    foreach(standard_and_options IN ITEMS "17 -DUMEM_CHECKS=1 -c" "20 -DUMEM_CHECKS=0 -ptx")
+    foreach(standard_and_options IN ITEMS "17 -DUMEM_CHECKS=1 -c -Xcompiler -fsyntax-only" "20 -DUMEM_CHECKS=0 -ptx")
       separate_arguments(standard_and_options)
       list(POP_FRONT standard_and_options standard)
       umem_command_test(
