@@ -18,11 +18,6 @@ typedef struct umemBlocksPlan {
 /* Makes a plan. Returns false, and records a status, where options allow none. */
 bool umemBlocksPlan_make(umemBlocksPlan *plan, umemBlocksOptions const *options);
 
-enum { umemBlocksReaders = 4 }; /* threads that read, at most */
-
-/* How many threads read blocks that are only read, if umem_set_threads allows as many. */
-unsigned umemBlocks_readers(umemBlocksPlan const *plan);
-
 /* Which rows of the array a block holds. */
 typedef struct umemBlockRange {
   size_t first, rows;    /* its own rows */
