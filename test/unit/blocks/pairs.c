@@ -158,6 +158,20 @@ static void two_failures_are_one(void **state) {
   close_passage();
 }
 
+/* Block 1 fails, and then block 0. */
+static void the_first_block_counts(void **state) {
+  (void)state;
+  open_passage(1);
+  passage.from.all_fail = true;
+  passage.from.late = (uintptr_t)passage.source;
+  begin();
+  assert_false(next());
+  expect_failure(umemIOError, "reading block 0 of 12 (rows 0 to 0): the gate is broken");
+  assert_int_equal(end(), umemIOError);
+  assert_ok(umem_thread_status());
+  close_passage();
+}
+
 /* A cancelled passage ends the copies that have begun, and begins no other. */
 static void a_cancelled_passage_reads_no_further(void **state) {
   (void)state;
@@ -200,6 +214,22 @@ static void several_threads_share_a_block(void **state) {
   assert_int_equal(number, 2);
   assert_int_equal(gate_reads(&passage.from), 4 + 2);
   assert_ok(end());
+  close_passage();
+}
+
+/* The rest of the block is not read. */
+static void a_passage_is_cancelled_within_a_block(void **state) {
+  (void)state;
+  open_passage(9);
+  gate_open(&passage.from, 0, 0);
+  begin();
+  assert_true(gate_await(&passage.from, 2, 0));
+  umemBlocks_cancel(&passage.blocks);
+  gate_open(&passage.from, SIZE_MAX, 0);
+  assert_false(next());
+  expect_failure(umemCancelledError, "cancelled after 0 of 12 rows");
+  assert_int_equal(gate_reads(&passage.from), 2);
+  assert_int_equal(end(), umemCancelledError);
   close_passage();
 }
 
@@ -246,8 +276,10 @@ int main(void) {
       TEST(blocks_come_in_order),
       TEST(the_first_failure_counts),
       TEST(two_failures_are_one),
+      TEST(the_first_block_counts),
       TEST(a_cancelled_passage_reads_no_further),
       TEST(several_threads_share_a_block),
+      TEST(a_passage_is_cancelled_within_a_block),
       TEST(a_part_that_fails_fails_the_block),
       TEST(ghost_rows_come_with_the_parts),
   };
