@@ -217,22 +217,6 @@ static void several_threads_share_a_block(void **state) {
   close_passage();
 }
 
-/* The rest of the block is not read. */
-static void a_passage_is_cancelled_within_a_block(void **state) {
-  (void)state;
-  open_passage(9);
-  gate_open(&passage.from, 0, 0);
-  begin();
-  assert_true(gate_await(&passage.from, 2, 0));
-  umemBlocks_cancel(&passage.blocks);
-  gate_open(&passage.from, SIZE_MAX, 0);
-  assert_false(next());
-  expect_failure(umemCancelledError, "cancelled after 0 of 12 rows");
-  assert_int_equal(gate_reads(&passage.from), 2);
-  assert_int_equal(end(), umemCancelledError);
-  close_passage();
-}
-
 static void a_part_that_fails_fails_the_block(void **state) {
   (void)state;
   for (unsigned long failing = 1; failing <= 3; failing++) {
@@ -279,7 +263,6 @@ int main(void) {
       TEST(the_first_block_counts),
       TEST(a_cancelled_passage_reads_no_further),
       TEST(several_threads_share_a_block),
-      TEST(a_passage_is_cancelled_within_a_block),
       TEST(a_part_that_fails_fails_the_block),
       TEST(ghost_rows_come_with_the_parts),
   };

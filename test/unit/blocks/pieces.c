@@ -257,6 +257,25 @@ static void a_piece_that_fails_fails_its_block(void **state) {
   }
 }
 
+/* The rest of the block is not read. */
+static void a_passage_is_cancelled_within_a_block(void **state) {
+  (void)state;
+  uintptr_t adr = open_gate();
+  umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  gate_open(&gate, 0, 0);
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+  assert_true(gate_await(&gate, 3, 0));
+  umemBlocks_cancel(&blocks);
+  gate_open(&gate, SIZE_MAX, 0);
+  assert_false(umemBlocks_next(&blocks, &block));
+  expect_failure(umemCancelledError, "cancelled after 0 of 64 rows");
+  assert_int_equal(gate_reads(&gate), 3);
+  assert_int_equal(umemBlocks_end(&blocks), umemCancelledError);
+  close_gate(adr);
+}
+
 static void a_captured_stream_takes_no_block(void **state) {
   (void)state;
   void *const stream = stream_of_place();
@@ -313,6 +332,7 @@ int main(void) {
       GPU_TEST(one_thread_is_the_programs),
       GPU_TEST_WITH(two_threads, a_piece_is_read_while_another_is_sent),
       GPU_TEST(a_piece_that_fails_fails_its_block),
+      GPU_TEST(a_passage_is_cancelled_within_a_block),
       GPU_TEST(a_captured_stream_takes_no_block),
       GPU_TEST(a_block_is_one_copy),
       GPU_TEST_WITH(one_thread, a_block_is_one_copy),
