@@ -45,6 +45,9 @@ typedef struct umemDirectFile {
   /* Ends the loan, and closes fd. ctx is the context that has filled in the struct. */
   void (*release)(umemVirtual *ctx, struct umemDirectFile *file);
   uintptr_t own[4]; /* for ctx */
+  /* Set before release, zero at first: */
+  size_t moved; /* bytes that the device has transferred */
+  bool refused; /* the device cannot transfer from or to this file: it need not be lent again */
 } umemDirectFile;
 
 /* A part of a copy, one byte after the other on both sides (see the method copy_pieces). */
@@ -183,7 +186,7 @@ struct umemVtbl {
 
   /* Lends the file that holds nbytes > 0 at adr, one after the other, to a device that reads or writes them
    * around the page cache (GPUDirect Storage). access is umemReadable or umemWritable. Returns true, and sets all
-   * members of *file but own. Returns false, and records nothing, if the bytes are in no file, do not exist or may
+   * members of *file but own: the last two to zero. Returns false, and records nothing, if the bytes are in no file, do not exist or may
    * not be accessed, or if copy_to or copy_from would be faster: umem then calls these, which report the failure.
    * Before release, the device writes only these bytes. A wrong true lets it overwrite bytes of others. Adaptors
    * leave it NULL: copies reach the upstream through copy_direct. Default: false. */
