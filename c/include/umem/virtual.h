@@ -54,8 +54,9 @@ typedef struct umemDirectFile {
 typedef struct umemCopyPiece {
   uintptr_t src_adr, dst_adr;
   size_t nbytes;
-  umemVirtual *dst; /* the context of dst_adr: its bytes are written after the work that is queued on it now */
-  uintptr_t copy;   /* which copy it is a part of. The order of a copy on dst does not change */
+  umemVirtual *
+      dst; /* the context of dst_adr: its bytes are written after the work that is queued on it now */
+  uintptr_t copy; /* which copy it is a part of. The order of a copy on dst does not change */
 } umemCopyPiece;
 
 /* Hands out the pieces of copies that go on one after the other. Each thread has a feed of its own. */

@@ -228,8 +228,8 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
                             .can_run = umemReads_can_run,
                             .is_over = umemReads_are_over,
                             .run = umemReads_run};
-  pump->writing = (umemLeg){
-      .pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
+  pump->writing =
+      (umemLeg){.pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
   bool concurrent = is_concurrent(pump);
   umemReads_begin(pump, concurrent);
   start_threads(pump, concurrent);

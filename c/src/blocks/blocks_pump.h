@@ -16,11 +16,12 @@ typedef struct umemReads {
   size_t piece;     /* bytes of a piece */
   unsigned threads; /* that read, at most */
   /* Under the lock: */
-  size_t begun;      /* blocks */
-  size_t done;       /* blocks before the first one that is not done */
-  size_t at, nbytes; /* of the block that was begun last: bytes that somebody reads or has read, and all */
-  size_t running;    /* pieces that are begun and have not ended */
-  size_t limit;      /* how many blocks may begin now */
+  size_t begun; /* blocks */
+  size_t done;  /* blocks before the first one that is not done */
+  size_t at,
+      nbytes; /* of the block that was begun last: bytes that somebody reads or has read, and all */
+  size_t running; /* pieces that are begun and have not ended */
+  size_t limit;   /* how many blocks may begin now */
   bool failed;
   size_t failed_at; /* the first block that failed, if failed */
   umemAttempt held; /* its failure */
@@ -47,7 +48,7 @@ typedef struct umemLeg {
   bool (*can_run)(struct umemPump const *pump);
   bool (*is_over)(struct umemPump const *pump);
   void (*run)(struct umemPump *pump, bool one); /* with the lock, which it releases meanwhile */
-  bool has_thread;                              /* else the calling thread does it; under the lock */
+  bool has_thread; /* else the calling thread does it; under the lock */
   pthread_t thread;
 } umemLeg;
 

@@ -93,10 +93,10 @@ bool umemSlots_piece(umemSlots const *slots, umemSlotPart const *part, umemCopyP
   if (has_gaps(source) || !is_of_array(slots, part, &regions)) return false;
   size_t skipped = part->at - regions.lead * source->nbytes;
   *piece = (umemCopyPiece){.src_adr = row_at(source, regions.first) + skipped,
-                       .dst_adr = memory_of(slots, part->number, &regions) + part->at,
-                       .nbytes = part->nbytes,
-                       .dst = umemSlots_queue(slots, part->number),
-                       .copy = part->number};
+                           .dst_adr = memory_of(slots, part->number, &regions) + part->at,
+                           .nbytes = part->nbytes,
+                           .dst = umemSlots_queue(slots, part->number),
+                           .copy = part->number};
   return true;
 }
 

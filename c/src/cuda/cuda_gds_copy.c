@@ -41,8 +41,8 @@ typedef struct Transfer {
   unsigned threads;
   size_t next;  /* bytes of pieces that somebody has taken; atomic, as are the three below */
   size_t moved; /* bytes of pieces that cuFile has moved */
-  bool over;   /* take no other */
-  bool failed; /* a failure was recorded; otherwise, if over, cuFile has stopped */
+  bool over;    /* take no other */
+  bool failed;  /* a failure was recorded; otherwise, if over, cuFile has stopped */
   bool refused; /* cuFile cannot transfer this file; atomic, too */
 } Transfer;
 

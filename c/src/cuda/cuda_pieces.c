@@ -23,8 +23,8 @@ typedef struct Carrier {
   umemFeed *feed;
   umemCudaChannel *channel;
   umemCopyPiece moving[umemChannelChunks]; /* on its way from each chunk; nbytes 0: none */
-  uint64_t begin[umemChannelChunks];   /* as of umem_route_clock */
-  umemVirtual *followed;               /* the channel waits for what was queued on it when this copy began */
+  uint64_t begin[umemChannelChunks];       /* as of umem_route_clock */
+  umemVirtual *followed; /* the channel waits for what was queued on it when this copy began */
   uintptr_t followed_for;
 } Carrier;
 
@@ -175,7 +175,8 @@ static bool send(Carrier *self, unsigned b, umemCopyPiece const *piece) {
 static void carry(Carrier *self, size_t most) {
   umemCopyPiece piece;
   unsigned b = 0;
-  for (; next(self, b, most, &piece) && send(self, b, &piece); b = 1 - b) {}
+  for (; next(self, b, most, &piece) && send(self, b, &piece); b = 1 - b) {
+  }
   enter_and_settle(self, b);
 }
 

@@ -54,11 +54,11 @@ bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapabili
     umemDirectPath_close(&path);
     return false;
   }
-  *file = (umemDirectFile){.fd = path.fd,
-                           .offset = offset,
-                           .label = store->label,
-                           .release = release,
-                           .own = {[own_store] = (uintptr_t)store,
-                                   [own_reads] = access == umemReadable}};
+  *file = (umemDirectFile){
+      .fd = path.fd,
+      .offset = offset,
+      .label = store->label,
+      .release = release,
+      .own = {[own_store] = (uintptr_t)store, [own_reads] = access == umemReadable}};
   return true;
 }

@@ -138,7 +138,8 @@ static void every_call_of_streams_may_fail(void **state) {
 
 static bool is_there(umemBlock const *block) {
   void const *bytes = fake_cudart_at(block->adr, block->rows * long_width);
-  return bytes && !memcmp(bytes, gpu.long_source + block->first * long_width, block->rows * long_width);
+  return bytes &&
+         !memcmp(bytes, gpu.long_source + block->first * long_width, block->rows * long_width);
 }
 
 /* Whether the fault was met. Blocks that the program gets are right, whatever fails. */

@@ -9,9 +9,9 @@
 
 enum {
   row = 32 << 10,
-  rows = 10,          /* of a block: 320 KiB */
-  count = 64,         /* the last block is shorter */
-  chunk = 64 << 10,   /* of pinned memory: the longest piece */
+  rows = 10,        /* of a block: 320 KiB */
+  count = 64,       /* the last block is shorter */
+  chunk = 64 << 10, /* of pinned memory: the longest piece */
   nbytes = count * row,
   queues_most = 3
 };
