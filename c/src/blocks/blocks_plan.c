@@ -7,6 +7,8 @@
 #include "core/layers.h"
 #include "core/layout.h"
 
+#include <stdio.h>
+
 static size_t const default_budget = 64 << 20;
 /* While the first block is read and the last one written, nothing overlaps. So there are many blocks, */
 static size_t const many_blocks = 32, few_blocks = 16;
@@ -266,4 +268,11 @@ umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number) {
     range.missing_after = given->after - range.after;
   }
   return range;
+}
+
+void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
+                         size_t number, char name[umemBlockNameSize]) {
+  umemBlockRange range = umemBlocksPlan_range(plan, number);
+  snprintf(name, umemBlockNameSize, "%s: %s block %zu of %zu (rows %zu to %zu)", function, verb,
+           number, plan->blocks, range.first, range.first + range.rows - 1);
 }

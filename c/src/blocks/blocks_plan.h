@@ -28,4 +28,10 @@ typedef struct umemBlockRange {
 
 umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number);
 
+enum { umemBlockNameSize = 128 };
+
+/* What the messages of failures with a block begin with: "umemBlocks_next: reading block 7 of 16 (rows 700 to 799)". */
+void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
+                         size_t number, char name[umemBlockNameSize]);
+
 #endif

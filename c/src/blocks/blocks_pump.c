@@ -12,7 +12,6 @@
 #include "core/guard.h"
 #include "core/parallel.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 bool umemPump_is_lost(umemPump const *pump) {
@@ -42,21 +41,14 @@ static bool writes_are_over(umemPump const *pump) {
 
 /* ---- a leg ---- */
 
-void umemPump_name(umemPump const *pump, char const *verb, size_t number,
-                   char name[umemPumpNameSize]) {
-  umemBlockRange range = umemBlocksPlan_range(&pump->slots.plan, number);
-  snprintf(name, umemPumpNameSize, "%s: %s block %zu of %zu (rows %zu to %zu)", pump->function,
-           verb, number, pump->slots.plan.blocks, range.first, range.first + range.rows - 1);
-}
-
 static void write_block(umemPump *pump, bool one) {
   (void)one; /* it always is */
   umemWrites *writes = &pump->writes;
   size_t number = writes->done;
   writes->running = true;
   umemLock_release(&pump->lock);
-  char name[umemPumpNameSize];
-  umemPump_name(pump, "writing", number, name);
+  char name[umemBlockNameSize];
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "writing", number, name);
   char const *function = umem_thread.function;
   umem_thread.function = name;
   umemAttempt attempt;
@@ -101,9 +93,9 @@ static void run_or_wait(umemPump *pump) {
 
 /* Work that the program has queued with the block comes before what is done with its memory from now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
-  char name[umemPumpNameSize];
+  char name[umemBlockNameSize];
   char const *function = umem_thread.function;
-  umemPump_name(pump, "ordering", number, name);
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "ordering", number, name);
   umem_thread.function = name;
   bool ordered = umemSlots_order(&pump->slots, number);
   umem_thread.function = function;

@@ -13,9 +13,6 @@
 #include "core/parallel.h"
 #include "core/slot.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Bytes of a piece. A short one is read before another thread is awake, and costs the driver of a GPU as much as a long
  * one; of long ones a block has too few. */
 static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
@@ -35,7 +32,7 @@ typedef struct Reader {
   size_t open; /* pieces that have not ended */
   umemAttempt attempt;
   size_t number; /* of the block that it is about */
-  char name[umemPumpNameSize];
+  char name[umemBlockNameSize];
 } Reader;
 
 /* ---- which pieces there are: under the lock ---- */
@@ -115,7 +112,7 @@ static void enter_block(Reader *self, size_t number) {
   umem_thread.leg = leg->trace ? leg : NULL;
   if (self->number == number) return;
   self->number = number;
-  umemPump_name(pump, "reading", number, self->name);
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "reading", number, self->name);
 }
 
 static bool take(Reader *self, size_t most, umemSlotPart *part) {
