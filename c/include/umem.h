@@ -13,6 +13,7 @@
 #include <umem/element.h>
 #include <umem/array.h>
 #include <umem/array_check.h>
+#include <umem/dlpack.h>
 
 /* The kinds of contexts. This is the one list of them: behind each header stand the names of the kinds that it
  * declares, and c/kinds.cmake makes the library's table of it. */

@@ -43,7 +43,7 @@ IN_BASE = {"umem/config.h", "umem/status.h"}
 SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
 
 # Contexts, and what else the door names, that stand on others: they may include the headers of those.
-STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"}}
+STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"}, "dlpack": {"array", "element"}}
 
 STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (

@@ -169,6 +169,17 @@ struct umemVtbl {
    * leave it NULL: copies reach the upstream through copy_direct. Default: false. */
   bool (*direct_file)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                       umemDirectFile *file);
+
+  /* Returns the umemDLDeviceCode that tensors in this memory have (dlpack.h). A wrong code lets other libraries
+   * use addresses that mean nothing there. If an adaptor leaves it NULL, umem calls the method of the upstream.
+   * Default: umemDLCPU if ctx is umemCpuReadable, else none: its arrays cannot be exported without a copy. */
+  int (*dlpack_device)(umemVirtual *ctx);
+
+  /* Makes a stream of the program wait for the work that is queued on ctx: 1, CUDA's legacy default stream; 2, that
+   * of the calling thread; or a cudaStream_t. A context whose dlpack_device is one of CUDA must have it, or exports
+   * wait on the host. If an adaptor leaves it NULL, umem calls the method of the upstream.
+   * Default: umem_synchronize. */
+  void (*lead_stream)(umemVirtual *ctx, uintptr_t stream);
 };
 
 /* ---- construction ---- */

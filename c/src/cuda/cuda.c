@@ -5,6 +5,7 @@
 #include "cuda/cuda_methods.h"
 
 #include <umem/cuda.h>
+#include <umem/dlpack.h>
 
 enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
 
@@ -17,11 +18,17 @@ static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   return state->gpu->rt->free(adr);
 }
 
+int umemCuda_dlpack_device(umemVirtual *ctx) {
+  (void)ctx;
+  return umemDLCUDA;
+}
+
 static struct umemVtbl const cuda_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
     .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
+    .dlpack_device = umemCuda_dlpack_device,
 };
 
 /* "cuda:0" */

@@ -169,14 +169,9 @@ static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaStat
     umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
 }
 
-static void async_wait(umemVirtual *ctx, umemVirtual *other) {
-  umemCudaState *state = umemCuda_state_of(ctx);
-  other = umem_innermost(other);
-  umemCudaState *that = umemCuda_state_of(other);
-  if (!that) {
-    umem_synchronize(other);
-    return;
-  }
+/* Lets the stream of state wait for what is queued on other, whose state is that. Failures go to ctx. */
+static void follow(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
+                   umemCudaState *that) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
@@ -189,13 +184,52 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
   umemCudaScope_leave(&scope);
 }
 
+static void async_wait(umemVirtual *ctx, umemVirtual *other) {
+  other = umem_innermost(other);
+  umemCudaState *that = umemCuda_state_of(other);
+  if (that)
+    follow(ctx, umemCuda_state_of(ctx), other, that);
+  else
+    umem_synchronize(other);
+}
+
+/* Whether stream is one of the GPU of state; else a status. */
+static bool is_stream_of(umemVirtual *ctx, umemCudaState *state, uintptr_t stream) {
+  int device = state->gpu->device;
+  umemCudaScope scope;
+  if (stream == legacy_handle || stream == per_thread_handle) return true;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  bool known =
+      umemCuda_check(ctx, state->gpu, state->gpu->rt->stream_device((void *)stream, &device),
+                     "0x%jx is no stream", (uintmax_t)stream);
+  umemCudaScope_leave(&scope);
+  if (known && device != state->gpu->device)
+    umemVirtual_fail(ctx, umemValueError, "the stream belongs to GPU %d, not %d", device,
+                     state->gpu->device);
+  return known && device == state->gpu->device;
+}
+
+void umemCuda_lead_stream(umemVirtual *ctx, uintptr_t stream) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaState behind = {.gpu = state->gpu,
+                          .stream = stream == legacy_handle ? NULL : (void *)stream};
+  if (is_stream_of(ctx, state, stream) && behind.stream != state->stream)
+    follow(ctx, &behind, ctx, state);
+}
+
 /* ---- construction and destruction ---- */
 
 static void async_dtor(umemVirtual *ctx);
 
 static struct umemVtbl const async_vtbl = {
-    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize, .wait = async_wait,
-    .trim = async_trim, .info = async_info, .is_captured = async_is_captured,
+    UMEM_CUDA_METHODS,
+    .dtor = async_dtor,
+    .synchronize = umemCuda_synchronize,
+    .wait = async_wait,
+    .trim = async_trim,
+    .info = async_info,
+    .is_captured = async_is_captured,
+    .dlpack_device = umemCuda_dlpack_device,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */

@@ -6,6 +6,7 @@
 #include "cuda/cuda_room.h"
 
 #include <umem/cuda.h>
+#include <umem/dlpack.h>
 
 enum {
   managed_alignment = 256,
@@ -59,11 +60,14 @@ static void managed_dtor(umemVirtual *ctx) {
   umemCuda_dtor(ctx);
 }
 
+static int managed_dlpack_device(umemVirtual *ctx) {
+  (void)ctx;
+  return umemDLCUDAManaged;
+}
+
 static struct umemVtbl const managed_vtbl = {
-    UMEM_CUDA_METHODS,
-    .synchronize = umemCuda_synchronize,
-    .dtor = managed_dtor,
-    .info = umemCuda_info,
+    UMEM_CUDA_METHODS,     .synchronize = umemCuda_synchronize,    .dtor = managed_dtor,
+    .info = umemCuda_info, .dlpack_device = managed_dlpack_device,
 };
 
 /* "cuda-managed:0?flags=prefetch" */

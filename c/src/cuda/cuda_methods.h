@@ -19,11 +19,20 @@ void umemCuda_info(umemVirtual *ctx, umemInfo *info);
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
+/* ---- cuda_async.c ---- */
+
+void umemCuda_lead_stream(umemVirtual *ctx, uintptr_t stream);
+
+/* ---- cuda.c ---- */
+
+int umemCuda_dlpack_device(umemVirtual *ctx);
+
 /* What the tables of all of them have in common. */
 
 #define UMEM_CUDA_METHODS                                                                          \
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
-  .copy_direct = umemCuda_copy_direct, .realloc = umemCuda_realloc
+  .copy_direct = umemCuda_copy_direct, .realloc = umemCuda_realloc,                                \
+  .lead_stream = umemCuda_lead_stream
 
 #endif
