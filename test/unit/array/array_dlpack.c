@@ -82,8 +82,7 @@ static void goes_out_and_in(umemVirtual *ctx, bool versioned) {
     umemArray_release(a);
     return;
   }
-  umemDLManagedTensor *old =
-      versioned ? NULL : umemArray_to_dlpack_unversioned(odd, NULL, &status);
+  umemDLManagedTensor *old = versioned ? NULL : umemArray_to_dlpack_unversioned(odd, NULL, &status);
   uintptr_t adr = umemArray_address(odd);
   umemArray_release(odd);
   umemArray_release(a); /* the tensors keep the memory */
@@ -235,9 +234,9 @@ static void another_thread_may_end_a_tensor(void **state) {
   pthread_t thread[4];
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   for (int i = 0; i < 4; i++)
-    assert_int_equal(pthread_create(&thread[i], NULL, end_in_thread,
-                                    umemArray_to_dlpack(array, NULL, &status)),
-                     0);
+    assert_int_equal(
+        pthread_create(&thread[i], NULL, end_in_thread, umemArray_to_dlpack(array, NULL, &status)),
+        0);
   umemArray_release(array);
   for (int i = 0; i < 4; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
   assert_int_equal(deleted, 1);
