@@ -126,11 +126,41 @@ static void disks_are_full(void **state) {
   fail_each(callWrite, ENOSPC, true, umemIOError);
 }
 
+/* Out with a copy, and in again: either an array, or nothing that is left over. */
+static void tensors_without_memory_leave_nothing(void **state) {
+  (void)state;
+  unsigned long nth = 1;
+  int64_t const shape[] = {rows, columns};
+  for (bool met = true; met; nth++) {
+    Stores stores;
+    umemStatusType status = umemOK;
+    umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+    options.copy = umemDLCopyIfNeeded;
+    open_stores(&stores);
+    umemArray *a = umemArray_zeros(&stores.on_file, umemInt, 2, shape, NULL, &status);
+    inject_fail(callHeap, nth, ENOMEM, false);
+    umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, &status);
+    umemArray *back = tensor ? umemArray_from_dlpack(&stores.host, tensor, &status) : NULL;
+    met = inject_off() > 0;
+    inject_pause();
+    assert_int_equal(status, back ? umemOK : umemMemoryError);
+    assert_true(back || met);
+    if (tensor && !back) tensor->deleter(tensor);
+    umem_thread_clear();
+    umemArray_release(back);
+    umemArray_release(a);
+    close_stores(&stores);
+    inject_resume();
+  }
+  assert_true(nth > 3);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(there_is_no_memory),
       cmocka_unit_test(reads_fail),
       cmocka_unit_test(disks_are_full),
+      cmocka_unit_test(tensors_without_memory_leave_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
