@@ -158,33 +158,4 @@ UMEM_EXTERN umemArray *umemArray_from_dlpack(void *ctx, umemDLManagedTensorVersi
 UMEM_EXTERN umemArray *umemArray_from_dlpack_unversioned(void *ctx, umemDLManagedTensor *tensor,
                                                          umemStatusType *status);
 
-/* ---- the layout, which other libraries rely on ---- */
-
-#ifdef __cplusplus
-#define UMEM_DLPACK_ASSERT(condition) static_assert(condition, #condition)
-#else
-#define UMEM_DLPACK_ASSERT(condition) _Static_assert(condition, #condition)
-#endif
-UMEM_DLPACK_ASSERT(sizeof(umemDLDevice) == 8);
-UMEM_DLPACK_ASSERT(sizeof(umemDLDataType) == 4);
-UMEM_DLPACK_ASSERT(sizeof(umemDLPackVersion) == 8);
-#if UINTPTR_MAX == UINT64_MAX
-UMEM_DLPACK_ASSERT(sizeof(umemDLTensor) == 48);
-UMEM_DLPACK_ASSERT(offsetof(umemDLTensor, device) == 8);
-UMEM_DLPACK_ASSERT(offsetof(umemDLTensor, ndim) == 16);
-UMEM_DLPACK_ASSERT(offsetof(umemDLTensor, dtype) == 20);
-UMEM_DLPACK_ASSERT(offsetof(umemDLTensor, shape) == 24);
-UMEM_DLPACK_ASSERT(offsetof(umemDLTensor, strides) == 32);
-UMEM_DLPACK_ASSERT(offsetof(umemDLTensor, byte_offset) == 40);
-UMEM_DLPACK_ASSERT(sizeof(umemDLManagedTensor) == 64);
-UMEM_DLPACK_ASSERT(offsetof(umemDLManagedTensor, manager_ctx) == 48);
-UMEM_DLPACK_ASSERT(offsetof(umemDLManagedTensor, deleter) == 56);
-UMEM_DLPACK_ASSERT(sizeof(umemDLManagedTensorVersioned) == 80);
-UMEM_DLPACK_ASSERT(offsetof(umemDLManagedTensorVersioned, manager_ctx) == 8);
-UMEM_DLPACK_ASSERT(offsetof(umemDLManagedTensorVersioned, deleter) == 16);
-UMEM_DLPACK_ASSERT(offsetof(umemDLManagedTensorVersioned, flags) == 24);
-UMEM_DLPACK_ASSERT(offsetof(umemDLManagedTensorVersioned, dl_tensor) == 32);
-#endif
-#undef UMEM_DLPACK_ASSERT
-
 #endif

@@ -9,6 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the layout, which other libraries rely on ---- */
+
+_Static_assert(sizeof(umemDLDevice) == 8, "as in DLPack");
+_Static_assert(sizeof(umemDLDataType) == 4, "as in DLPack");
+_Static_assert(sizeof(umemDLPackVersion) == 8, "as in DLPack");
+#if UINTPTR_MAX == UINT64_MAX
+_Static_assert(sizeof(umemDLTensor) == 48, "as in DLPack");
+_Static_assert(offsetof(umemDLTensor, device) == 8, "as in DLPack");
+_Static_assert(offsetof(umemDLTensor, ndim) == 16, "as in DLPack");
+_Static_assert(offsetof(umemDLTensor, dtype) == 20, "as in DLPack");
+_Static_assert(offsetof(umemDLTensor, shape) == 24, "as in DLPack");
+_Static_assert(offsetof(umemDLTensor, strides) == 32, "as in DLPack");
+_Static_assert(offsetof(umemDLTensor, byte_offset) == 40, "as in DLPack");
+_Static_assert(sizeof(umemDLManagedTensor) == 64, "as in DLPack");
+_Static_assert(offsetof(umemDLManagedTensor, manager_ctx) == 48, "as in DLPack");
+_Static_assert(offsetof(umemDLManagedTensor, deleter) == 56, "as in DLPack");
+_Static_assert(sizeof(umemDLManagedTensorVersioned) == 80, "as in DLPack");
+_Static_assert(offsetof(umemDLManagedTensorVersioned, manager_ctx) == 8, "as in DLPack");
+_Static_assert(offsetof(umemDLManagedTensorVersioned, deleter) == 16, "as in DLPack");
+_Static_assert(offsetof(umemDLManagedTensorVersioned, flags) == 24, "as in DLPack");
+_Static_assert(offsetof(umemDLManagedTensorVersioned, dl_tensor) == 32, "as in DLPack");
+#endif
+
 /* ---- places ---- */
 
 umemDLDevice umem_dlpack_device(umemVirtual *ctx) {
