@@ -25,7 +25,6 @@
 #ifndef UMEM_DLPACK_H
 #define UMEM_DLPACK_H
 
-#include <stddef.h>
 #include <umem/array.h>
 #include <umem/base.h>
 

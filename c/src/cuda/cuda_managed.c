@@ -6,7 +6,6 @@
 #include "cuda/cuda_room.h"
 
 #include <umem/cuda.h>
-#include <umem/dlpack.h>
 
 enum {
   managed_alignment = 256,
@@ -62,7 +61,7 @@ static void managed_dtor(umemVirtual *ctx) {
 
 static int managed_dlpack_device(umemVirtual *ctx) {
   (void)ctx;
-  return umemDLCUDAManaged;
+  return 13; /* umemDLCUDAManaged of dlpack.h */
 }
 
 static struct umemVtbl const managed_vtbl = {
