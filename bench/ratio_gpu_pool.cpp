@@ -41,7 +41,7 @@ template <typename Owner, typename Work> double seconds_with(Owner const &owner,
 }
 
 /* ---- patterns: text() names it, bytes() are live of one side, and a call with the owner of a heap, which
- * outlives the answer, tells how its operations are done ---- */
+ * outlives the answer, says how its operations are done ---- */
 
 /* A block of one size, allocated and freed at once. */
 class Pairs {
@@ -146,7 +146,7 @@ private:
 /* ---- comparison with others ---- */
 
 /* How many operations fill a round, so that neither the clock nor a synchronisation counts. Of two tries
- * the shorter one tells: a pool may get memory from CUDA in the other. */
+ * the shorter one counts: a pool may get memory from CUDA in the other. */
 std::size_t operations_per_round(Counted const &work) {
   std::size_t count = 1;
   auto try_it = [&] { return seconds_of([&] { work(count); }); };

@@ -31,9 +31,9 @@ private:
 };
 
 /* Replaces random blocks of so many by others of random sizes, a part of the steps in each round. */
-class Books {
+class CudartState {
 public:
-  explicit Books(std::size_t blocks)
+  explicit CudartState(std::size_t blocks)
       : steps_(mixed_steps(16 * steps_per_round, blocks)),
         live_({file_.context()}, blocks, steps_) {}
 
@@ -55,7 +55,7 @@ private:
 } // namespace
 
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows) {
-  Books large(many), small(few);
+  CudartState large(many), small(few);
   Samples samples = alternate(effort.short_rounds,
                               {[&] { return large.replace(); }, [&] { return small.replace(); }});
   rows.push_back({"file alloc+free, 8-4096 B mixed, 1e6 live", "the same, 1e3 live",

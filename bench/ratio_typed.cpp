@@ -157,12 +157,131 @@ void measure_contents(Effort const &effort, std::vector<Ratio> &ratios, void *ho
       nbytes);
 }
 
+/* ---- conversion ---- */
+
+Handle filled(void *context, umemElementType type, std::int64_t count) {
+  umemStatusType status = umemOK;
+  unsigned char const small[8] = {1, 2, 3}; /* a number that is not special in any type */
+  Handle made(umemArray_full(context, type, 1, &count, nullptr, small, &status));
+  check(status);
+  return made;
+}
+
+/* The larger array has 64 MiB. memcpy by umem_copy_to, so that both have the same threads. */
+void measure_conversion(Effort const &effort, std::vector<Ratio> &ratios, void *host,
+                        umemElementType from, umemElementType to, std::string const &what) {
+  std::size_t const in = umem_element_size(from), out = umem_element_size(to);
+  auto const count = static_cast<std::int64_t>((std::size_t{64} << 20) / std::max(in, out));
+  std::size_t const half = static_cast<std::size_t>(count) * (in + out) / 2;
+  Handle src = filled(host, from, count), dst = filled(host, to, count);
+  Handle one = filled(host, umemUInt8, static_cast<std::int64_t>(half));
+  Handle other = filled(host, umemUInt8, static_cast<std::int64_t>(half));
+  Samples samples = alternate(
+      effort.short_rounds,
+      {[&] {
+         return seconds_of([&] { umemArray_convert(dst.get(), src.get(), 0, 0, count, nullptr); });
+       },
+       [&] {
+         return seconds_of([&] {
+           umem_copy_to(host, umemArray_address(one.get()), host, umemArray_address(other.get()),
+                        half);
+         });
+       }});
+  ratios.push_back({"umemArray_convert, " + what, "umem_copy_to of as many bytes",
+                    Measure::slowdown, 1.25, samples[0], samples[1], half});
+}
+
+void measure_conversions(Effort const &effort, std::vector<Ratio> &ratios, void *host) {
+  auto add = [&](umemElementType from, umemElementType to, char const *what) {
+    measure_conversion(effort, ratios, host, from, to, what);
+  };
+  add(umemFloat32, umemFloat64, "float32 to float64");
+  add(umemFloat64, umemFloat32, "float64 to float32");
+  add(umemInt32, umemFloat32, "int32 to float32");
+  add(umemFloat32, umemInt16, "float32 to int16");
+  add(umemFloat16, umemFloat32, "float16 to float32");
+  add(umemFloat32, umemFloat16, "float32 to float16");
+}
+
+/* Sections of floats that become doubles, beside two loops. */
+void measure_converted_sections(Effort const &effort, std::vector<Ratio> &ratios, void *host) {
+  umemStatusType status = umemOK;
+  std::int64_t const shape[] = {rows, columns};
+  Handle floats(umemArray_zeros(host, umemFloat32, 2, shape, nullptr, &status));
+  float quarter = 0.25F;
+  umemArray_fill(floats.get(), &quarter, &status);
+  check(status);
+  Handle doubles = matrix(host);
+  auto const *x = reinterpret_cast<float const *>(umemArray_address(floats.get()));
+  auto *y = reinterpret_cast<double *>(umemArray_address(doubles.get()));
+  Handle turned(umemArray_permute(floats.get(), nullptr, &status));
+  Handle second = odd_columns(floats.get()), seconds = odd_columns(doubles.get());
+  Handle back(umemArray_slice(floats.get(), 1, columns - 1, columns, -1, &status));
+  check(status);
+  auto add = [&](char const *what, umemArray *src, umemArray *dst, auto loop) {
+    std::int64_t const count = umemArray_elements(src);
+    Samples samples = alternate(
+        effort.short_rounds,
+        {[=] { return seconds_of([=] { umemArray_convert(dst, src, 0, 0, count, nullptr); }); },
+         [=] { return seconds_of(loop); }});
+    ratios.push_back({std::string("umemArray_convert, float32 to float64, ") + what, "two loops",
+                      Measure::slowdown, std::nullopt, samples[0], samples[1],
+                      static_cast<std::size_t>(count) * 6});
+  };
+  add("transposed", turned.get(), doubles.get(), [=] {
+    for (std::int64_t i = 0; i < rows; i++)
+      for (std::int64_t j = 0; j < columns; j++) y[i * columns + j] = x[j * columns + i];
+  });
+  add("every second column", second.get(), seconds.get(), [=] {
+    for (std::int64_t i = 1; i < rows * columns; i += 2) y[i] = x[i];
+  });
+  add("rows reversed", back.get(), doubles.get(), [=] {
+    for (std::int64_t i = 0; i < rows; i++)
+      for (std::int64_t j = 0; j < columns; j++)
+        y[i * columns + j] = x[i * columns + columns - 1 - j];
+  });
+}
+
+/* ---- random numbers ---- */
+
+/* How often 1 GB/s for each thread. A second of that is what the row is compared with. */
+void measure_random(Effort const &effort, std::vector<Ratio> &ratios, void *host) {
+  constexpr std::int64_t count = 8 << 20;
+  auto add = [&](umemElementType type, bool normal, std::optional<double> target,
+                 char const *what) {
+    Handle array = filled(host, type, count);
+    std::size_t const bytes = umemArray_nbytes(array.get());
+    unsigned const threads = umem_get_threads();
+    umem_set_threads(1);
+    Samples samples = alternate(effort.short_rounds,
+                                {[&] {
+                                   return seconds_of([&] {
+                                     if (normal)
+                                       umemArray_random_normal(array.get(), 0, 1, 1, nullptr);
+                                     else
+                                       umemArray_random_uniform(array.get(), 0, 1, 1, nullptr);
+                                   });
+                                 },
+                                 [=] { return static_cast<double>(bytes) / 1e9; }});
+    umem_set_threads(threads);
+    ratios.push_back(
+        {what, "1 GB/s, one thread", Measure::slowdown, target, samples[0], samples[1], bytes});
+  };
+  add(umemFloat32, false, 1.0, "umemArray_random_uniform, float32");
+  add(umemFloat64, false, 1.0, "umemArray_random_uniform, float64");
+  add(umemFloat32, true, std::nullopt, "umemArray_random_normal, float32");
+  add(umemFloat64, true, std::nullopt, "umemArray_random_normal, float64");
+}
+
 } // namespace
 
 void measure_typed(Effort const &effort, std::vector<Ratio> &ratios) {
   Place host(row_named("host"));
   measure_handles(effort, ratios, host.context());
   measure_contents(effort, ratios, host.context());
+  measure_conversions(effort, ratios, host.context());
+  measure_converted_sections(effort, ratios, host.context());
+  measure_random(effort, ratios, host.context());
 }
 
 } // namespace bench

@@ -28,7 +28,7 @@ breathe_show_include = False
 nitpicky = True
 nitpick_ignore = [
     ("c:identifier", name)
-    for name in ("int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t")
+    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t")
 ]
 # Nor those of C, of the standard library and of umem::detail in C++.
 nitpick_ignore_regex = [("cpp:identifier", r"umem|(std|detail)(::.*)?|umem[A-Z]\w*|UMEM_\w+")]

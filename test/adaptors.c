@@ -1,4 +1,4 @@
-/* adaptors.c - opens the small decorators, each over any row of the table. */
+/* adaptors.c - opens the small adaptors, each over any row of the table. */
 #include "adaptors.h"
 
 #include "settings.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The place for any context of the library, and what it decorates. */
+/* The place for any context of the library, and what it goes over. */
 typedef struct OpenAdaptor {
   umemLimit place; /* of the same size as all */
   Backend const *inner;
@@ -40,16 +40,16 @@ void close_adaptor(umemVirtual *ctx) {
   free(self);
 }
 
-BackendBooks adaptor_books(umemVirtual *ctx) {
+BackendRecords adaptor_records(umemVirtual *ctx) {
   OpenAdaptor *self = (OpenAdaptor *)ctx;
-  return self->inner->books(self->upstream);
+  return self->inner->records(self->upstream);
 }
 
-BackendBooks debug_books(umemVirtual *ctx) {
+BackendRecords debug_records(umemVirtual *ctx) {
   OpenAdaptor *self = (OpenAdaptor *)ctx;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
   umemDebug_get((umemDebug *)ctx, &figures);
-  return (BackendBooks){figures.live_blocks, backend_moves(self->inner, self->upstream)};
+  return (BackendRecords){figures.live_blocks, backend_moves(self->inner, self->upstream)};
 }
 
 /* construct: an expression of ctx and upstream. */

@@ -1,11 +1,11 @@
-/* adaptors.h - the rows of backends.c for the small decorators: each over RAM, a file, a device
+/* adaptors.h - the rows of backends.c for the small adaptors: each over RAM, a file, a device
  * that the CPU cannot address, an ordered one, and CUDA's; over all four of these on a GPU. */
 #ifndef UMEM_TEST_ADAPTORS_H
 #define UMEM_TEST_ADAPTORS_H
 
 #include "backends.h"
 
-/* The functions that open one decorator over each of the contexts. */
+/* The functions that open one adaptor over each of the contexts. */
 #define ADAPTOR_OPENERS(name)                                                                      \
   umemVirtual *open_##name##_host(void), *open_##name##_file(void), *open_##name##_fake(void),     \
       *open_##name##_async(void), *open_##name##_cuda(void), *open_##name##_gpu(void),             \
@@ -27,27 +27,28 @@ umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLo
                            void *ctx, void *upstream);
 
 void close_adaptor(umemVirtual *ctx);
-BackendBooks adaptor_books(umemVirtual *ctx);
+BackendRecords adaptor_records(umemVirtual *ctx);
 
 /* Its own live blocks: those that wait are upstream's still. */
-BackendBooks debug_books(umemVirtual *ctx);
+BackendRecords debug_records(umemVirtual *ctx);
 
 enum {
-  adaptor_plain = backendDecorated | backendTestOnly,
-  adaptor_keeps = adaptor_plain | backendKeepsBooks | backendChecksFrees,
+  adaptor_plain = backendWrapped | backendTestOnly,
+  adaptor_keeps = adaptor_plain | backendKeepsRecords | backendChecksFrees,
   adaptor_gpu = adaptor_plain | backendChecksFrees | backendMayLack
 };
 
-#define ADAPTOR_ROW(name, opener, over, traits, memory, books)                                     \
-  { name "(" over ")", opener, close_adaptor, traits, memory, books, NULL }
+#define ADAPTOR_ROW(name, opener, over, traits, memory, records)                                   \
+  { name "(" over ")", opener, close_adaptor, traits, memory, records, NULL }
 
-/* The rows of one decorator; more: traits of its own. */
+/* The rows of one adaptor; more: traits of its own. */
 #define ADAPTOR_ROWS(name, more)                                                                   \
   ADAPTOR_ROW(#name, open_##name##_host, "host", adaptor_plain | (more), "host", NULL),            \
       ADAPTOR_ROW(#name, open_##name##_file, "file-scratch", adaptor_keeps | (more), NULL, NULL),  \
-      ADAPTOR_ROW(#name, open_##name##_fake, "fake", adaptor_keeps | (more), NULL, adaptor_books), \
+      ADAPTOR_ROW(#name, open_##name##_fake, "fake", adaptor_keeps | (more), NULL,                 \
+                  adaptor_records),                                                                \
       ADAPTOR_ROW(#name, open_##name##_async, "fake-async", adaptor_keeps | (more), NULL,          \
-                  adaptor_books),                                                                  \
+                  adaptor_records),                                                                \
       ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL),   \
       ADAPTOR_ROW(#name, open_##name##_gpu, "cuda", adaptor_gpu | (more), "gpu 0", NULL),          \
       ADAPTOR_ROW(#name, open_##name##_pinned, "cuda-host", adaptor_gpu | (more), "pinned", NULL), \
@@ -57,11 +58,11 @@ enum {
 /* It knows its blocks wherever they are; freed ones are not upstream's at once. */
 enum {
   debug_plain = adaptor_plain | backendChecksFrees,
-  debug_keeps = debug_plain | backendKeepsBooks,
+  debug_keeps = debug_plain | backendKeepsRecords,
   debug_gpu = debug_plain | backendMayLack
 };
 #define DEBUG_ROW(over, opener, traits, memory)                                                    \
-  { "debug(" over ")", opener, close_adaptor, traits, memory, debug_books, NULL }
+  { "debug(" over ")", opener, close_adaptor, traits, memory, debug_records, NULL }
 #define DEBUG_ROWS                                                                                 \
   DEBUG_ROW("host", open_debug_host, debug_plain, "host"),                                         \
       DEBUG_ROW("file-scratch", open_debug_file, debug_keeps, NULL),                               \

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "adaptors.h"
-#include "fake/decorated.h"
+#include "fake/wrapped.h"
 #include "fake/fake.h"
 #include "fake/plain11.h"
 #include "fake/pointers.h"
@@ -141,9 +141,9 @@ static umemVirtual *open_fake_managed(void) {
   return opened(ctx, ctx ? fake_managed_ctor(ctx) : umemMemoryError);
 }
 
-static BackendBooks fake_books(umemVirtual *ctx) {
+static BackendRecords fake_records(umemVirtual *ctx) {
   Fake *fake = (Fake *)ctx;
-  return (BackendBooks){fake_store_blocks(fake->store), fake->moves};
+  return (BackendRecords){fake_store_blocks(fake->store), fake->moves};
 }
 
 /* ---- the example of the documentation ---- */
@@ -165,35 +165,35 @@ static umemVirtual *open_plain11(void) {
   return opened(ctx, ctx ? plain11_ctor(ctx, arena_size) : umemMemoryError);
 }
 
-/* ---- decorated contexts ---- */
+/* ---- wrapped contexts ---- */
 
 typedef struct {
-  Decorated decorated;
+  Wrapped wrapped;
   Backend const *inner;
-} OpenDecorated;
+} OpenWrapped;
 
-static umemVirtual *open_decorated(char const *name) {
-  OpenDecorated *ctx = malloc(sizeof *ctx);
+static umemVirtual *open_wrapped(char const *name) {
+  OpenWrapped *ctx = malloc(sizeof *ctx);
   if (!ctx) return NULL;
   ctx->inner = backend_by_name(name);
   umemVirtual *upstream = ctx->inner->open();
-  return opened(ctx, upstream ? decorated_ctor(&ctx->decorated, upstream) : umemMemoryError);
+  return opened(ctx, upstream ? wrapped_ctor(&ctx->wrapped, upstream) : umemMemoryError);
 }
 
-static umemVirtual *open_decorated_host(void) { return open_decorated("host"); }
-static umemVirtual *open_decorated_file(void) { return open_decorated("file"); }
-static umemVirtual *open_decorated_fake(void) { return open_decorated("fake"); }
-static umemVirtual *open_decorated_async(void) { return open_decorated("fake-async"); }
+static umemVirtual *open_wrapped_host(void) { return open_wrapped("host"); }
+static umemVirtual *open_wrapped_file(void) { return open_wrapped("file"); }
+static umemVirtual *open_wrapped_fake(void) { return open_wrapped("fake"); }
+static umemVirtual *open_wrapped_async(void) { return open_wrapped("fake-async"); }
 
-static void close_decorated(umemVirtual *ctx) {
-  OpenDecorated *self = (OpenDecorated *)ctx;
+static void close_wrapped(umemVirtual *ctx) {
+  OpenWrapped *self = (OpenWrapped *)ctx;
   umem_dtor(ctx);
-  self->inner->close(self->decorated.upstream);
+  self->inner->close(self->wrapped.upstream);
   free(self);
 }
 
-static BackendBooks decorated_books(umemVirtual *ctx) {
-  return fake_books(((Decorated *)ctx)->upstream);
+static BackendRecords wrapped_records(umemVirtual *ctx) {
+  return fake_records(((Wrapped *)ctx)->upstream);
 }
 
 /* ---- CUDA ---- */
@@ -223,23 +223,23 @@ static umemVirtual *open_cuda_1(void) { return open_cuda_on(1); }
 static umemVirtual *open_cuda_async(void) { return open_cuda_async_on(0, UMEM_STREAM_NEW); }
 static umemVirtual *open_cuda_async_0(void) { return open_cuda_async_on(0, 0); }
 static umemVirtual *open_cuda_async_1(void) { return open_cuda_async_on(1, UMEM_STREAM_NEW); }
-static umemVirtual *open_decorated_cuda(void) { return open_decorated("cuda-async"); }
+static umemVirtual *open_wrapped_cuda(void) { return open_wrapped("cuda-async"); }
 
 /* ---- the table ---- */
 
 enum {
-  books = backendKeepsBooks | backendChecksFrees,
+  records = backendKeepsRecords | backendChecksFrees,
   trusting = backendTestOnly | backendTrustsSizes,
-  test_books = books | backendTestOnly,
-  decorated = backendDecorated | backendTestOnly,
+  test_records = records | backendTestOnly,
+  wrapped = backendWrapped | backendTestOnly,
   gpu = backendChecksFrees | backendMayLack,
-  over_many = decorated | backendChecksFrees
+  over_many = wrapped | backendChecksFrees
 };
 
 /* Rows of contexts that umem_open makes: ROW(identifier, name, what is opened, traits, memory). */
 #define NAMED_ROWS(ROW)                                                                            \
   ROW(pool, "pool+host:", "pool+host:?initial=64K&growth=1M", over_many, "host")                   \
-  ROW(limit, "limit+file:", "limit+file:?limit=1T", over_many | backendKeepsBooks, NULL)           \
+  ROW(limit, "limit+file:", "limit+file:?limit=1T", over_many | backendKeepsRecords, NULL)         \
   ROW(many, "stats+limit+pool+mmap:", "stats+limit+pool+mmap:?limit.limit=1T", over_many, NULL)    \
   ROW(cuda, "pool+cuda-async:", "pool+cuda-async:0?stream=new", over_many | backendMayLack, "gpu 0")
 
@@ -254,11 +254,11 @@ NAMED_ROWS(NAMED_OPENER)
 
 Backend const backends[] = {
     {"host", open_host, close_plain, 0, "host", NULL, NULL},
-    {"file", open_file, close_file, books, NULL, NULL, open_file_at},
-    {"file-scratch", open_file_scratch, close_file, books, NULL, NULL, NULL},
-    {"file-existing", open_file_existing, close_file, books, NULL, NULL, NULL},
-    {"mmap", open_mmap, close_mmap, books, NULL, NULL, open_mmap_at},
-    {"mmap-scratch", open_mmap_scratch, close_mmap, books, NULL, NULL, NULL},
+    {"file", open_file, close_file, records, NULL, NULL, open_file_at},
+    {"file-scratch", open_file_scratch, close_file, records, NULL, NULL, NULL},
+    {"file-existing", open_file_existing, close_file, records, NULL, NULL, NULL},
+    {"mmap", open_mmap, close_mmap, records, NULL, NULL, open_mmap_at},
+    {"mmap-scratch", open_mmap_scratch, close_mmap, records, NULL, NULL, NULL},
     {"cuda", open_cuda, close_plain, gpu, "gpu 0", NULL, NULL},
     {"cuda-host", open_cuda_host, close_plain, gpu, "pinned", NULL, NULL},
     {"cuda-managed", open_cuda_managed, close_plain, gpu, "managed", NULL, NULL},
@@ -266,21 +266,20 @@ Backend const backends[] = {
     {"cuda-async-0", open_cuda_async_0, close_plain, gpu, "gpu 0", NULL, NULL},
     {"cuda-1", open_cuda_1, close_plain, gpu, "gpu 1", NULL, NULL},
     {"cuda-async-1", open_cuda_async_1, close_plain, gpu, "gpu 1", NULL, NULL},
-    {"fake", open_fake, close_plain, test_books, NULL, fake_books, NULL},
-    {"fake-offset", open_fake_offset, close_plain, test_books, NULL, fake_books, NULL},
-    {"fake-async", open_fake_async, close_plain, test_books, NULL, fake_books, NULL},
-    {"fake-managed", open_fake_managed, close_plain, trusting, NULL, fake_books, NULL},
-    {"mymem", open_mymem, close_plain, test_books, NULL, NULL, NULL},
-    {"plain11", open_plain11, close_plain, test_books, NULL, NULL, NULL},
+    {"fake", open_fake, close_plain, test_records, NULL, fake_records, NULL},
+    {"fake-offset", open_fake_offset, close_plain, test_records, NULL, fake_records, NULL},
+    {"fake-async", open_fake_async, close_plain, test_records, NULL, fake_records, NULL},
+    {"fake-managed", open_fake_managed, close_plain, trusting, NULL, fake_records, NULL},
+    {"mymem", open_mymem, close_plain, test_records, NULL, NULL, NULL},
+    {"plain11", open_plain11, close_plain, test_records, NULL, NULL, NULL},
     {"pointers", open_pointers, close_plain, trusting | backendChecksFrees, NULL, NULL, NULL},
-    {"decorated(host)", open_decorated_host, close_decorated, decorated, "host", NULL, NULL},
-    {"decorated(file)", open_decorated_file, close_decorated, decorated | books, NULL, NULL, NULL},
-    {"decorated(fake)", open_decorated_fake, close_decorated, decorated | books, NULL,
-     decorated_books, NULL},
-    {"decorated(fake-async)", open_decorated_async, close_decorated, decorated | books, NULL,
-     decorated_books, NULL},
-    {"decorated(cuda-async)", open_decorated_cuda, close_decorated, decorated | gpu, "gpu 0", NULL,
+    {"wrapped(host)", open_wrapped_host, close_wrapped, wrapped, "host", NULL, NULL},
+    {"wrapped(file)", open_wrapped_file, close_wrapped, wrapped | records, NULL, NULL, NULL},
+    {"wrapped(fake)", open_wrapped_fake, close_wrapped, wrapped | records, NULL, wrapped_records,
      NULL},
+    {"wrapped(fake-async)", open_wrapped_async, close_wrapped, wrapped | records, NULL,
+     wrapped_records, NULL},
+    {"wrapped(cuda-async)", open_wrapped_cuda, close_wrapped, wrapped | gpu, "gpu 0", NULL, NULL},
     ADAPTOR_ROWS(limit, 0),
     ADAPTOR_ROWS(stats, 0),
     ADAPTOR_ROWS(track, backendTellsLeaks),
@@ -303,7 +302,7 @@ Backend const *backend_by_name(char const *name) {
 }
 
 size_t backend_moves(Backend const *row, umemVirtual *ctx) {
-  return row->books ? row->books(ctx).moves : BACKEND_MOVES_UNKNOWN;
+  return row->records ? row->records(ctx).moves : BACKEND_MOVES_UNKNOWN;
 }
 
 /* ---- constructions that fail ---- */

@@ -11,9 +11,10 @@
 
 /* What the tests must know of a context beyond its own capabilities. */
 enum {
-  backendChecksFrees = 1 << 0, /* every free of what is no live block is umemValueError */
-  backendKeepsBooks = 1 << 1,  /* every write outside of a live block is umemIndexError as well */
-  backendDecorated = 1 << 2,  /* decorates another: paired with the host and the fake device only */
+  backendChecksFrees = 1 << 0,  /* every free of what is no live block is umemValueError */
+  backendKeepsRecords = 1 << 1, /* every write outside of a live block is umemIndexError as well */
+  backendWrapped =
+      1 << 2, /* goes over another context: paired with the host and the fake device only */
   backendTestOnly = 1 << 3,   /* exists in the tests only: no benchmarks */
   backendMayLack = 1 << 4,    /* needs hardware: where open says umemNotSupportedError or
                                 umemValueError there is no such row */
@@ -22,10 +23,10 @@ enum {
 };
 
 /* What a context counts of itself. */
-typedef struct BackendBooks {
+typedef struct BackendRecords {
   size_t blocks; /* live now */
   size_t moves;  /* sets and copies that have reached it, in its life; or BACKEND_MOVES_UNKNOWN */
-} BackendBooks;
+} BackendRecords;
 
 /* Of a context that counts its blocks alone. */
 #define BACKEND_MOVES_UNKNOWN SIZE_MAX
@@ -38,7 +39,7 @@ typedef struct Backend {
   /* What memory it is: contexts whose rows name the same one are one device. NULL: its own. */
   char const *memory;
   /* NULL where a context does not count. For tests of what must not leak and must not move. */
-  BackendBooks (*books)(umemVirtual *ctx);
+  BackendRecords (*records)(umemVirtual *ctx);
   /* The same kind of context over a file of the caller's, in a mode of umemFile_ctor; NULL for those
    * that live in no file. */
   umemVirtual *(*open_at)(char const *path, char const *mode);

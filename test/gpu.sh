@@ -137,7 +137,7 @@ part_kernel() {
     -Xlinker "-rpath=$build/c" -o "$build/kernel_shared"
   check "compiles the program of faults" compile_program faults "$build/faults.o" -arch=native
   check "links it" "$nvcc" -arch=native "$build/faults.o" "$build/c/libumem.a" -o "$build/faults"
-  check "faults of a real GPU are told" "$build/faults"
+  check "faults of a real GPU are reported" "$build/faults"
   check "kernels on memory of umem, static library" "$build/kernel_static"
   check "kernels on memory of umem, shared library" "$build/kernel_shared"
   check "compiles for a default stream per thread" \

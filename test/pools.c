@@ -97,12 +97,13 @@ umemVirtual *open_pool_on_cuda_async(void) {
 
 void close_pool_on(umemVirtual *ctx) { end_view((OpenPoolOn *)ctx); }
 
-BackendBooks pool_on_books(umemVirtual *ctx) {
+BackendRecords pool_on_records(umemVirtual *ctx) {
   OpenPoolOn *self = (OpenPoolOn *)ctx;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemPool_stats(&self->pool, &stats);
   bool fake = self->queue->type == umemUserDevice;
-  return (BackendBooks){stats.blocks, fake ? ((Fake *)self->queue)->moves : BACKEND_MOVES_UNKNOWN};
+  return (BackendRecords){stats.blocks,
+                          fake ? ((Fake *)self->queue)->moves : BACKEND_MOVES_UNKNOWN};
 }
 
 /* ---- pools ---- */
@@ -114,9 +115,9 @@ void close_pool(umemVirtual *ctx) {
   free(self);
 }
 
-BackendBooks pool_books(umemVirtual *ctx) {
+BackendRecords pool_records(umemVirtual *ctx) {
   OpenPool *self = (OpenPool *)ctx;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemPool_stats(&self->pool, &stats);
-  return (BackendBooks){stats.blocks, backend_moves(self->inner, self->upstream)};
+  return (BackendRecords){stats.blocks, backend_moves(self->inner, self->upstream)};
 }

@@ -18,20 +18,20 @@ void close_pool(umemVirtual *ctx);
 void close_pool_on(umemVirtual *ctx);
 
 /* Its own blocks, and what has moved below. */
-BackendBooks pool_books(umemVirtual *ctx);
-BackendBooks pool_on_books(umemVirtual *ctx);
+BackendRecords pool_records(umemVirtual *ctx);
+BackendRecords pool_on_records(umemVirtual *ctx);
 
 /* It does not see writes outside of a block. */
 enum {
-  pool_plain = backendDecorated | backendTestOnly | backendChecksFrees,
+  pool_plain = backendWrapped | backendTestOnly | backendChecksFrees,
   pool_gpu = pool_plain | backendMayLack
 };
 
 #define POOL_ROW(over, opener, traits, memory)                                                     \
-  { "pool(" over ")", opener, close_pool, traits, memory, pool_books, NULL }
+  { "pool(" over ")", opener, close_pool, traits, memory, pool_records, NULL }
 
 #define POOL_ON_ROW(over, opener, traits, memory)                                                  \
-  { "pool-on(" over ")", opener, close_pool_on, traits, memory, pool_on_books, NULL }
+  { "pool-on(" over ")", opener, close_pool_on, traits, memory, pool_on_records, NULL }
 
 #define POOL_ROWS                                                                                  \
   POOL_ROW("host", open_pool_host, pool_plain, "host"),                                            \

@@ -65,9 +65,9 @@ void close_fixed(umemVirtual *ctx) {
   free(self);
 }
 
-BackendBooks fixed_books(umemVirtual *ctx) {
+BackendRecords fixed_records(umemVirtual *ctx) {
   OpenFixed *self = (OpenFixed *)ctx;
-  return (BackendBooks){blocks_of(&self->fixed), moves_below(&self->ground)};
+  return (BackendRecords){blocks_of(&self->fixed), moves_below(&self->ground)};
 }
 
 /* ---- bins ---- */
@@ -112,10 +112,10 @@ umemVirtual *open_binning_cuda(void) { return open_binning("cuda-async"); }
 
 void close_binning(umemVirtual *ctx) { destruct((OpenBinning *)ctx); }
 
-BackendBooks binning_books(umemVirtual *ctx) {
+BackendRecords binning_records(umemVirtual *ctx) {
   OpenBinning *self = (OpenBinning *)ctx;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemPool_stats(&self->large, &stats);
   size_t blocks = blocks_of(&self->small) + blocks_of(&self->middle) + (size_t)stats.blocks;
-  return (BackendBooks){blocks, moves_below(&self->ground)};
+  return (BackendRecords){blocks, moves_below(&self->ground)};
 }

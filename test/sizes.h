@@ -13,22 +13,22 @@
  * hundreds at once, they are more than the double of a GPU has: there they are among the bins. */
 SIZES_OPENERS(fixed)
 void close_fixed(umemVirtual *ctx);
-BackendBooks fixed_books(umemVirtual *ctx);
+BackendRecords fixed_records(umemVirtual *ctx);
 
 /* Blocks of two sizes, and a pool for the rest. */
 SIZES_OPENERS(binning)
 umemVirtual *open_binning_cuda(void);
 void close_binning(umemVirtual *ctx);
-BackendBooks binning_books(umemVirtual *ctx);
+BackendRecords binning_records(umemVirtual *ctx);
 
 /* They do not see writes outside of a block. */
 enum {
-  sizes_plain = backendDecorated | backendTestOnly | backendChecksFrees,
+  sizes_plain = backendWrapped | backendTestOnly | backendChecksFrees,
   sizes_gpu = sizes_plain | backendMayLack
 };
 
 #define SIZES_ROW(name, over, opener, traits, memory)                                              \
-  { #name "(" over ")", open_##name##_##opener, close_##name, traits, memory, name##_books, NULL }
+  { #name "(" over ")", open_##name##_##opener, close_##name, traits, memory, name##_records, NULL }
 
 #define SIZES_ROWS(name)                                                                           \
   SIZES_ROW(name, "host", host, sizes_plain, "host"),                                              \

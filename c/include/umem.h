@@ -2,17 +2,21 @@
  *
  * Read in this order: context.h (what a context is), memory.h (allocate and free), copy.h and
  * connect.h (move and pair), status.h (failures), then the header of the place you want, or
- * open.h to let a text name it. blocks.h is for arrays larger than memory, threads.h for those who
- * count threads, virtual.h for those who add a place, scheme.h to give it a name. */
+ * open.h to let a text name it. blocks.h is for arrays larger than memory, ledger.h for those who want to
+ * know what copies cost, threads.h for those who count threads, virtual.h for those who add a place,
+ * scheme.h to give it a name. */
 #ifndef UMEM_H
 #define UMEM_H
 
 #include <umem/base.h>
 #include <umem/threads.h>
 #include <umem/blocks.h>
+#include <umem/ledger.h>
 #include <umem/element.h>
 #include <umem/array.h>
 #include <umem/array_check.h>
+#include <umem/array_convert.h>
+#include <umem/array_random.h>
 #include <umem/dlpack.h>
 
 /* The kinds of contexts. This is the one list of them: behind each header stand the names of the kinds that it

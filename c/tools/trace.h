@@ -86,7 +86,7 @@ typedef struct Replay Replay;
 Replay *replay_make(Trace const *trace); /* NULL without memory */
 void replay_free(Replay *replay);
 
-/* Runs it on ctx, a context of umem, and tells time and peak on out. Returns how many operations
+/* Runs it on ctx, a context of umem, and prints time and peak on out. Returns how many operations
  * have failed. */
 size_t replay_run(Replay *replay, void *ctx, FILE *out);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes cell.npy, which ships beside this script; cell.txt tells its origin. Not needed to run
+"""Makes cell.npy, which ships beside this script; cell.txt names its origin. Not needed to run
 anything: it is here so that everybody can make the file again.
 
     python3 -m venv venv

@@ -194,7 +194,26 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemCopyOptions, progress, 8);
   OFFSET(umemCopyOptions, user, 16);
   OFFSET(umemCopyOptions, step, 24);
-  assert_true(sizeof(umemCopyOptions) >= 32);
+  OFFSET(umemCopyOptions, route, 32);
+  assert_true(sizeof(umemCopyOptions) >= 40);
+  OFFSET(umemRoute, size, 0);
+  OFFSET(umemRoute, bytes, 8);
+  OFFSET(umemRoute, seconds, 16);
+  OFFSET(umemRoute, leg_count, 24);
+  OFFSET(umemRoute, left_out, 28);
+  OFFSET(umemRoute, legs, 32);
+  OFFSET(umemRouteLeg, dst, 32);
+  OFFSET(umemRouteLeg, way, 64);
+  OFFSET(umemRouteLeg, bytes, 88);
+  OFFSET(umemRouteLeg, workers, 104);
+  assert_int_equal(sizeof(umemRouteLeg), 128); /* they stand in an array */
+  assert_true(sizeof(umemRoute) >= 32 + UMEM_ROUTE_LEGS * sizeof(umemRouteLeg));
+  OFFSET(umemLedgerRecord, src, 8);
+  OFFSET(umemLedgerRecord, dst, 40);
+  OFFSET(umemLedgerRecord, route, 72);
+  OFFSET(umemLedgerRecord, calls, 232);
+  OFFSET(umemLedgerRecord, seconds, 256);
+  assert_true(sizeof(umemLedgerRecord) >= 264);
 
   OFFSET(umemFileOptions, size, 0);
   OFFSET(umemFileOptions, reserve, 8);

@@ -1,7 +1,7 @@
 /* old_backend.c - a context compiled against an older, shorter table of methods, on today's library.
  *
  * This file declares struct umemVtbl itself, as it was at first: eleven methods. It includes no header
- * that declares more. The table lies at the very end of readable memory, so that a library that looks
+ * that declares more. The table is at the very end of readable memory, so that a library that looks
  * for a method beyond it dies here. */
 #include <setjmp.h>
 #include <stdarg.h>

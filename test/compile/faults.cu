@@ -1,7 +1,7 @@
-/* faults.cu - what goes wrong on a real GPU is told by a status: memory that is freed, memory that is out, a
+/* faults.cu - what goes wrong on a real GPU is reported by a status: memory that is freed, memory that is out, a
  * pool at its bound, and at last a kernel that crashes.
  *
- * Exit code: 0 when all is told as promised; 1 when not; 3 without a GPU. */
+ * Exit code: 0 when all is reported as promised; 1 when not; 3 without a GPU. */
 #include <cstdio>
 #include <cstring>
 

@@ -4,7 +4,7 @@
 
 #include <umem.h>
 
-/* Fills n bytes of ctx, defined in the second unit, and tells whether that worked. */
+/* Fills n bytes of ctx, defined in the second unit, and returns whether that worked. */
 bool fill(umemVirtual *ctx, uintptr_t adr, size_t n);
 
 #endif

@@ -12,9 +12,9 @@ static bool one_memory(umemVirtual *src, umemVirtual *dst) {
   return umem_is_same_device(src, dst) || (plain_host && (src->capabilities & umemCpuReadable));
 }
 
-/* That the books tell of as many blocks as before. */
-static void expect_blocks(Place const *place, BackendBooks before) {
-  assert_int_equal(books_of(place).blocks, before.blocks);
+/* That the records tell of as many blocks as before. */
+static void expect_blocks(Place const *place, BackendRecords before) {
+  assert_int_equal(records_of(place).blocks, before.blocks);
 }
 
 static void pairs_an_address(Place const *src, Place const *dst) {
@@ -22,7 +22,7 @@ static void pairs_an_address(Place const *src, Place const *dst) {
   uintptr_t from = umem_aligned_alloc(src->ctx, (size_t)1 << 20, nbytes);
   unsigned char *bytes = new_bytes(nbytes, 4);
   put(src->ctx, from, bytes, nbytes);
-  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
     uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, alignments[i]);
     assert_true(to != umem_null(dst->ctx));
@@ -56,14 +56,14 @@ static void one_memory_needs_no_block(Place const *place) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = umem_aligned_alloc(ctx, 4096, nbytes);
   assert_ok(umem_set(ctx, adr, 1, nbytes));
-  BackendBooks before = books_of(place);
+  BackendRecords before = records_of(place);
   assert_true(umem_connect(ctx, adr, nbytes, ctx, 4096) == adr);
   assert_true(umem_connect(ctx, adr, nbytes, ctx, 0) == adr);
   assert_true(umem_connect(ctx, adr + 64, nbytes - 64, ctx, 64) == adr + 64);
   assert_ok(umem_disconnect(ctx, adr, ctx, adr, 4096));
   assert_ok(umem_disconnect(ctx, adr, ctx, adr, 0));
   assert_ok(umem_disconnect(ctx, adr + 64, ctx, adr + 64, 64));
-  BackendBooks after = books_of(place);
+  BackendRecords after = records_of(place);
   assert_int_equal(after.blocks, before.blocks);
   assert_int_equal(after.moves, before.moves);
   umem_aligned_free(ctx, adr);
@@ -75,7 +75,7 @@ static void too_little_alignment_makes_a_block(Place const *place) {
   fill_bytes(bytes, 100, 4);
   uintptr_t adr = umem_aligned_alloc(ctx, 4096, 200);
   put(ctx, adr + 8, bytes, 100);
-  BackendBooks before = books_of(place);
+  BackendRecords before = records_of(place);
   uintptr_t other = umem_connect(ctx, adr + 8, 100, ctx, 64);
   assert_true(other != umem_null(ctx) && other != adr + 8);
   assert_true(other % 64 == 0);
@@ -87,7 +87,7 @@ static void too_little_alignment_makes_a_block(Place const *place) {
 
 static void no_bytes_can_be_connected(Place const *src, Place const *dst) {
   uintptr_t from = new_block(src->ctx, 10);
-  BackendBooks before = books_of(dst);
+  BackendRecords before = records_of(dst);
   uintptr_t to = umem_connect(src->ctx, from, 0, dst->ctx, 1);
   assert_true(to != umem_null(dst->ctx));
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 1));
@@ -100,7 +100,7 @@ static void no_bytes_can_be_connected(Place const *src, Place const *dst) {
 /* That this connection fails, with the status on the context at fault and nothing left allocated. */
 static void expect_unconnected(Place const *src, uintptr_t src_adr, size_t size, Place const *dst,
                                size_t alignment, Place const *at_fault, umemStatusType type) {
-  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   assert_true(umem_connect(src->ctx, src_adr, size, dst->ctx, alignment) == umem_null(dst->ctx));
   expect_failure(at_fault->ctx, type);
   expect_blocks(src, src_before);
@@ -120,7 +120,7 @@ static void wrong_alignments_are_not_connected(Place const *src, Place const *ds
 
 /* The 2018 library returned an address all the same. */
 static void a_failing_source_is_not_connected(Place const *src, Place const *dst) {
-  if (!(src->row->traits & backendKeepsBooks) || one_memory(src->ctx, dst->ctx)) return;
+  if (!(src->row->traits & backendKeepsRecords) || one_memory(src->ctx, dst->ctx)) return;
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 1, src, umemIndexError);
   expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 4096, src, umemIndexError);
@@ -199,7 +199,7 @@ static umemStatusType disconnect(Pair *it) {
 
 static void a_failed_wait_frees_all_the_same(Place const *src, Place const *dst) {
   for (int which = 1; which <= 3; which++) { /* the source's, the destination's, both */
-    BackendBooks before = books_of(dst);
+    BackendRecords before = records_of(dst);
     Pair it;
     open_pair(&it, src, dst);
     if (which & 1) faulty_fail(&it.src, faultyWaits, umemRuntimeError);
@@ -222,7 +222,7 @@ static void a_failed_wait_frees_all_the_same(Place const *src, Place const *dst)
 }
 
 static void a_refused_free_leaves_the_block(Place const *src, Place const *dst) {
-  BackendBooks before = books_of(dst);
+  BackendRecords before = records_of(dst);
   Pair it;
   open_pair(&it, src, dst);
   faulty_fail(&it.dst, faultyFrees, umemIOError);

@@ -98,14 +98,14 @@ static void a_chain_of_copies_keeps_its_order(Place const *src, Place const *dst
 
 static void no_bytes_are_no_op_anywhere(Place const *src, Place const *dst) {
   uintptr_t const wild[] = {0, 1, 4096, UINTPTR_MAX, umem_null(src->ctx), umem_null(dst->ctx)};
-  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   for (size_t i = 0; i < 6; i++)
     for (size_t k = 0; k < 6; k++) {
       assert_ok(umem_copy_to(src->ctx, wild[i], dst->ctx, wild[k], 0));
       assert_ok(umem_copy_from(dst->ctx, wild[k], src->ctx, wild[i], 0));
     }
-  assert_int_equal(books_of(src).moves, src_before.moves);
-  assert_int_equal(books_of(dst).moves, dst_before.moves);
+  assert_int_equal(records_of(src).moves, src_before.moves);
+  assert_int_equal(records_of(dst).moves, dst_before.moves);
 }
 
 /* ---- refused copies: the status stands on the context at fault, and nothing has changed ---- */
@@ -161,7 +161,7 @@ static void writes_outside_of_a_block_are_index_errors(Place const *src, Place c
   Refusal it = begin_refusal(src, dst);
   uintptr_t dead = new_block(it.dst, refused_size);
   umem_free(it.dst, dead);
-  if (!(dst->row->traits & backendKeepsBooks)) return end_refusal(&it);
+  if (!(dst->row->traits & backendKeepsRecords)) return end_refusal(&it);
   expect_refused(&it, it.from, it.to + ((uintptr_t)1 << 40), 10, it.dst, umemIndexError);
   expect_refused(&it, it.from, dead, 10, it.dst, umemIndexError);
   expect_refused(&it, it.from, it.to + refused_size - 1, refused_size, it.dst, umemIndexError);
@@ -170,7 +170,7 @@ static void writes_outside_of_a_block_are_index_errors(Place const *src, Place c
 
 static void reads_past_the_end_are_index_errors(Place const *src, Place const *dst) {
   Refusal it = begin_refusal(src, dst);
-  if (src->row->traits & backendKeepsBooks)
+  if (src->row->traits & backendKeepsRecords)
     expect_refused(&it, it.from + ((uintptr_t)1 << 40), it.to, 10, it.src, umemIndexError);
   end_refusal(&it);
 }

@@ -1,4 +1,4 @@
-/* life.c - umem/context.h: a context from its constructor to its end, and what it tells of itself.
+/* life.c - umem/context.h: a context from its constructor to its end, and what it says about itself.
  *
  * Whoever opened a context closes it too: umem_dtor is then called for a second time. */
 #include "contract.h"
@@ -63,12 +63,12 @@ static void two_contexts_of_a_kind_do_not_touch(Place const *one, Place const *o
 
 /* ---- umem_get_upstream ---- */
 
-/* One that decorates has a context below it, of the same memory; the innermost has none. */
+/* An adaptor has a context below it, of the same memory; the innermost has none. */
 static void layers_end_at_the_innermost(Place const *place) {
   umemVirtual *ctx = place->ctx, *upstream;
   uint64_t before = umem_thread_failures();
-  bool decorated = place->row->traits & backendDecorated;
-  assert_true((umem_get_upstream(ctx) != NULL) == decorated);
+  bool wrapped = place->row->traits & backendWrapped;
+  assert_true((umem_get_upstream(ctx) != NULL) == wrapped);
   for (int i = 0; (upstream = umem_get_upstream(ctx)) != NULL; i++) {
     assert_true(upstream != ctx && i < 16);
     assert_true(umem_is_same_device(place->ctx, upstream));
@@ -102,7 +102,7 @@ static void info_tells_what_is_known(Place const *place) {
     assert_true(info.available <= info.capacity);
 }
 
-/* Layers queue their work where the context that they decorate does. */
+/* Layers queue their work where the context that they go over does. */
 static void info_names_the_stream(Place const *place) {
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
   info.stream = below.stream = 77;

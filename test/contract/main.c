@@ -32,6 +32,7 @@ static struct {
     {"connect", connect_tests}, {"sync", sync_tests},       {"status", status_tests},
     {"order", order_tests},     {"threads", thread_tests},  {"large", large_tests},
     {"access", access_tests},   {"virtual", virtual_tests}, {"progress", progress_tests},
+    {"route", route_tests},
 };
 enum { suite_count = sizeof suites / sizeof *suites };
 
@@ -105,7 +106,7 @@ static void expect_tidiness(Case const *one) {
     if (!place->row) continue;
     assert_string_equal(umem_get_message(place->ctx), "");
     assert_true(umem_is_ok(place->ctx));
-    if (place->ctx->vptr) assert_int_equal(books_of(place).blocks, 0);
+    if (place->ctx->vptr) assert_int_equal(records_of(place).blocks, 0);
   }
   assert_string_equal(umem_thread_message(), "");
   assert_int_equal(umem_thread_status(), umemOK);
@@ -182,10 +183,10 @@ static bool row_fits(ContractTest const *test, size_t i, Wanted const *wanted) {
          (backends[i].traits & test->traits) == test->traits;
 }
 
-/* Decorated rows are paired with the host and the fake device only. */
+/* Wrapped rows are paired with the host and the fake device only. */
 static bool rows_pair(Backend const *a, Backend const *b) {
   bool plain = !strcmp(a->name, "fake") || !strcmp(a->name, "host");
-  return !(b->traits & backendDecorated) || plain || a == b;
+  return !(b->traits & backendWrapped) || plain || a == b;
 }
 
 typedef struct PairsWanted {

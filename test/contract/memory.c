@@ -136,7 +136,7 @@ static void free_ignores_null(Place const *place) {
   assert_true(umem_thread_failures() == before);
 }
 
-/* That this free is refused, told by the count of failures alone, too. */
+/* That this free is refused, as the count of failures alone shows, too. */
 static void expect_refused_free(umemVirtual *ctx, uintptr_t adr) {
   uint64_t before = umem_thread_failures();
   umem_free(ctx, adr);

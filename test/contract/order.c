@@ -201,7 +201,7 @@ static void connect_waits_in_one_memory(Place const *place) {
   free(expected);
 }
 
-/* What fails after its call has returned is told by umem_synchronize. */
+/* What fails after its call has returned is reported by umem_synchronize. */
 static void synchronize_tells_of_queued_failures(void) {
   Backend const *row = backend_by_name("fake-async");
   umemVirtual *ctx = row->open();
@@ -216,7 +216,7 @@ static void synchronize_tells_of_queued_failures(void) {
 
   fake_async_fail_next((FakeAsync *)ctx, umemRuntimeError);
   assert_ok(umem_set(ctx, adr, 1, 100));
-  assert_true(umem_connect(ctx, adr, 100, &test_host, 1) == 0); /* it waits, so it is told */
+  assert_true(umem_connect(ctx, adr, 100, &test_host, 1) == 0); /* it waits, so it reports that */
   expect_failure(ctx, umemRuntimeError);
   umem_free(ctx, adr);
   row->close(ctx);

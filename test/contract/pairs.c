@@ -18,7 +18,7 @@ typedef struct Choice {
 static bool are_alike(unsigned const *capabilities, size_t one, size_t other) {
   return (capabilities[one] & routing_capabilities) ==
              (capabilities[other] & routing_capabilities) &&
-         (backends[one].traits & backendDecorated) == (backends[other].traits & backendDecorated);
+         (backends[one].traits & backendWrapped) == (backends[other].traits & backendWrapped);
 }
 
 static size_t class_of(unsigned const *capabilities, size_t row) {

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the callback is to do, and what it was told. */
+/* What the callback is to do, and what it was passed. */
 typedef struct Watch {
-  umemVirtual *dst; /* where it looks whether what it is told of is there; NULL: it does not look */
+  umemVirtual *
+      dst; /* where it looks whether the bytes that are reported are there; NULL: it does not look */
   uintptr_t to;
   unsigned char const *bytes; /* that should be there */
   uint64_t total;
@@ -277,6 +278,6 @@ ContractTest const progress_tests[] = {
     PAIR(umem_chooses_the_step),     SINGLE(nothing_is_done_at_once),
     PAIR(progress_may_be_left_out),  PAIR(the_program_may_fail_meanwhile),
     PAIR(a_copy_may_be_cancelled),   PAIR(the_end_cannot_be_cancelled),
-    PAIR(small_options_are_refused), SINGLE_WITH(a_failure_ends_it, backendKeepsBooks),
+    PAIR(small_options_are_refused), SINGLE_WITH(a_failure_ends_it, backendKeepsRecords),
     SINGLE(bad_ranges_copy_nothing), {.name = NULL},
 };

@@ -19,7 +19,7 @@ static void keeps_what_fits(Place const *place) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *from = test_sizes(); *from; from++)
     for (size_t const *to = test_sizes(); *to; to++) {
-      if (*from > 8192 && *to > 8192 && *from >= *to) continue; /* slow, and tells nothing new */
+      if (*from > 8192 && *to > 8192 && *from >= *to) continue; /* slow, and shows nothing new */
       uintptr_t adr = resized(ctx, new_filled_block(ctx, *from, 5), *from, *to);
       unsigned char *bytes = new_bytes(*to, 6);
       put(ctx, adr, bytes, *to); /* all of the new size is there */
@@ -110,12 +110,12 @@ static void a_size_larger_than_the_block_is_refused(Place const *place) {
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 5);
   uintptr_t adr = new_filled_block(ctx, 100, 5);
-  size_t blocks = books_of(place).blocks;
+  size_t blocks = records_of(place).blocks;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
       assert_true(umem_realloc(ctx, adr, wrong[i], sizes[k]) == umem_null(ctx));
       expect_failure(ctx, umemValueError);
-      assert_int_equal(books_of(place).blocks, blocks);
+      assert_int_equal(records_of(place).blocks, blocks);
       assert_holds(ctx, adr, bytes, 100);
     }
   umem_free(ctx, adr);

@@ -42,12 +42,12 @@ static void takes_the_low_byte(Place const *place) {
 
 static void no_bytes_are_no_op_anywhere(Place const *place) {
   umemVirtual *ctx = place->ctx;
-  BackendBooks before = books_of(place);
+  BackendRecords before = records_of(place);
   assert_ok(umem_set(ctx, umem_null(ctx), 1, 0));
   assert_ok(umem_set(ctx, 0, 1, 0));
   assert_ok(umem_set(ctx, 12345, 1, 0));
   assert_ok(umem_set(ctx, UINTPTR_MAX, 1, 0));
-  assert_int_equal(books_of(place).moves, before.moves);
+  assert_int_equal(records_of(place).moves, before.moves);
 }
 
 static void null_and_overflow_are_value_errors(Place const *place) {
@@ -87,6 +87,6 @@ ContractTest const set_tests[] = {
     SINGLE(takes_the_low_byte),
     SINGLE(no_bytes_are_no_op_anywhere),
     SINGLE(null_and_overflow_are_value_errors),
-    SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsBooks),
+    SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords),
     {.name = NULL},
 };

@@ -34,7 +34,7 @@ static void set_status_appends(Place const *place) {
   expect_failure(ctx, umemTypeError);
 }
 
-/* Every function that returns a status tells of its own call, and not of an earlier one. */
+/* Every function that returns a status reports on its own call, and not of an earlier one. */
 static void calls_tell_their_own_status(Place const *place) {
   umemVirtual *ctx = place->ctx;
   umemInfo info = UMEM_INFO_INIT;
@@ -107,7 +107,7 @@ typedef struct Neighbour {
   umemVirtual *ctx;
   pthread_barrier_t *barrier;
   bool failing;
-  bool right; /* cmocka can only be told by the main thread */
+  bool right; /* only the main thread may call cmocka */
 } Neighbour;
 
 static bool fails_alone(umemVirtual *ctx) {

@@ -303,7 +303,7 @@ static void comes_behind_earlier_work(Place const *place) {
 /* ---- nothing to do, and what cannot be done ---- */
 
 static void empty_sections_are_no_ops(Place const *src, Place const *dst) {
-  BackendBooks src_before = books_of(src), dst_before = books_of(dst);
+  BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   Section const sections[] = {
       {8, 1, {0}, {8}, {8}, 0, 0},
       {8, 3, {5, 0, SIZE_MAX}, {PTRDIFF_MAX, 8, 8}, {PTRDIFF_MIN, 8, 8}, 0, 0},
@@ -317,8 +317,8 @@ static void empty_sections_are_no_ops(Place const *src, Place const *dst) {
       umemLayout layout = layout_of(&sections[k]);
       assert_ok(umem_copy_strided(src->ctx, wild[i], dst->ctx, wild[2 - i], &layout));
     }
-  assert_int_equal(books_of(src).moves, src_before.moves);
-  assert_int_equal(books_of(dst).moves, dst_before.moves);
+  assert_int_equal(records_of(src).moves, src_before.moves);
+  assert_int_equal(records_of(dst).moves, dst_before.moves);
 }
 
 /* One of the two has the status. */
@@ -397,7 +397,7 @@ static void items_outside_of_a_block_are_index_errors(Place const *src, Place co
   umemLayout layout = layout_of(&section);
   uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_block(dst->ctx, 100);
   uintptr_t other = new_filled_block(dst->ctx, 100, 3);
-  if (dst->row->traits & backendKeepsBooks) {
+  if (dst->row->traits & backendKeepsRecords) {
     assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &layout), umemIndexError);
     expect_failure(dst->ctx, umemIndexError);
   }

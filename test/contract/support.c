@@ -123,8 +123,8 @@ void settle(umemVirtual *src, umemVirtual *dst) {
   assert_ok(umem_synchronize(dst));
 }
 
-BackendBooks books_of(Place const *place) {
-  return place->row->books ? place->row->books(place->ctx) : (BackendBooks){0};
+BackendRecords records_of(Place const *place) {
+  return place->row->records ? place->row->records(place->ctx) : (BackendRecords){0};
 }
 
 /* ---- failures ---- */

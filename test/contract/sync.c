@@ -51,12 +51,12 @@ static void a_part_can_be_brought_up_to_date(Place const *src, Place const *dst)
 static void nothing_moves_in_one_memory(Place const *place) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, nbytes, 1);
-  size_t before = books_of(place).moves;
+  size_t before = records_of(place).moves;
   assert_ok(umem_sync_to(ctx, adr, ctx, adr, nbytes));
   assert_ok(umem_sync_from(ctx, adr, ctx, adr, nbytes));
   assert_ok(umem_sync_to_safe(ctx, adr, nbytes, ctx, adr, nbytes, nbytes));
   assert_ok(umem_sync_from_safe(ctx, adr, nbytes, ctx, adr, nbytes, nbytes));
-  assert_int_equal(books_of(place).moves, before);
+  assert_int_equal(records_of(place).moves, before);
   unsigned char *bytes = new_bytes(nbytes, 1);
   assert_holds(ctx, adr, bytes, nbytes);
   free(bytes);

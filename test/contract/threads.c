@@ -10,7 +10,7 @@ enum { thread_count = 4, largest = 3000 };
 typedef struct Worker {
   umemVirtual *src, *dst;
   unsigned number;
-  bool right; /* cmocka can only be told by the main thread */
+  bool right; /* only the main thread may call cmocka */
 } Worker;
 
 static int rounds(void) { return test_is_small() ? 20 : 100; }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fake/decorated.h"
+#include "fake/wrapped.h"
 #include "fake/fake.h"
 
 /* ---- a context that has no method at all ---- */
@@ -88,15 +88,15 @@ static void the_other_methods_have_defaults(void) {
   umem_dtor(&other);
 }
 
-/* ---- decorators ---- */
+/* ---- adaptors ---- */
 
-static void decorators_are_looked_through(void) {
+static void adaptors_are_looked_through(void) {
   Fake fake, other;
-  Decorated one, two;
+  Wrapped one, two;
   assert_ok(fake_ctor(&fake));
   assert_ok(fake_ctor(&other));
-  assert_ok(decorated_ctor(&one, &fake.super));
-  assert_ok(decorated_ctor(&two, &one.super));
+  assert_ok(wrapped_ctor(&one, &fake.super));
+  assert_ok(wrapped_ctor(&two, &one.super));
   assert_true(umem_is_same_device(&two, &fake));
   assert_true(umem_is_same_device(&fake, &two));
   assert_true(umem_is_same_device(&one, &two));
@@ -117,12 +117,12 @@ static void decorators_are_looked_through(void) {
   umem_dtor(&fake);
 }
 
-static void decorators_adopt_failures(void) {
+static void adaptors_adopt_failures(void) {
   Fake fake;
-  Decorated one, two;
+  Wrapped one, two;
   assert_ok(fake_ctor(&fake));
-  assert_ok(decorated_ctor(&one, &fake.super));
-  assert_ok(decorated_ctor(&two, &one.super));
+  assert_ok(wrapped_ctor(&one, &fake.super));
+  assert_ok(wrapped_ctor(&two, &one.super));
   uint64_t before = umem_thread_failures();
   assert_true(umem_alloc(&two, SIZE_MAX) == 0);
   assert_true(umem_thread_failures() == before + 1);
@@ -142,13 +142,13 @@ static void decorators_adopt_failures(void) {
 }
 
 /* As above, where the failure is first held, by two attempts, one in the other. */
-static void decorators_adopt_held_failures(void) {
+static void adaptors_adopt_held_failures(void) {
   Fake fake;
-  Decorated one, two;
+  Wrapped one, two;
   umemAttempt inner, outer;
   assert_ok(fake_ctor(&fake));
-  assert_ok(decorated_ctor(&one, &fake.super));
-  assert_ok(decorated_ctor(&two, &one.super));
+  assert_ok(wrapped_ctor(&one, &fake.super));
+  assert_ok(wrapped_ctor(&two, &one.super));
   umemAttempt_begin(&outer);
   umemAttempt_begin(&inner);
   assert_true(umem_alloc(&two, SIZE_MAX) == 0);
@@ -171,14 +171,14 @@ static void decorators_adopt_held_failures(void) {
   umem_dtor(&fake);
 }
 
-/* Two decorated sides, one inside the other's copy. */
-static void decorated_sides_meet(void) {
+/* Two wrapped sides, one inside the other's copy. */
+static void wrapped_sides_meet(void) {
   Fake fake, other;
-  Decorated one, two;
+  Wrapped one, two;
   assert_ok(fake_ctor(&fake));
   assert_ok(fake_offset_ctor(&other));
-  assert_ok(decorated_ctor(&one, &fake.super));
-  assert_ok(decorated_ctor(&two, &other.super));
+  assert_ok(wrapped_ctor(&one, &fake.super));
+  assert_ok(wrapped_ctor(&two, &other.super));
   uintptr_t from = new_filled_block(&one.super, 3000, 1),
             to = new_filled_block(&two.super, 3000, 2);
   unsigned char bytes[3000];
@@ -198,9 +198,9 @@ ContractTest const virtual_tests[] = {
     APART(a_new_base_is_plain),
     APART(missing_methods_are_told),
     APART(the_other_methods_have_defaults),
-    APART(decorators_are_looked_through),
-    APART(decorators_adopt_failures),
-    APART(decorators_adopt_held_failures),
-    APART(decorated_sides_meet),
+    APART(adaptors_are_looked_through),
+    APART(adaptors_adopt_failures),
+    APART(adaptors_adopt_held_failures),
+    APART(wrapped_sides_meet),
     {.name = NULL},
 };

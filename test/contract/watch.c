@@ -49,7 +49,7 @@ void watch_end(void) {
   alarm(0);
 }
 
-/* As CMocka tells of a test that has failed. */
+/* As CMocka reports a test that has failed. */
 static void report(int status) {
   if (WIFSIGNALED(status))
     printf("ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));

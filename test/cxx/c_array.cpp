@@ -111,6 +111,22 @@ TEST(CArray, refuses_views_of_something_else) {
                                  umemFloat, 1, shape, strides, &status));
   EXPECT_THROWS((umem::view<float, 1>(uneven)), umem::value_error,
                 "stride 6 of the array is no multiple of the 4 bytes of an element");
+  CArray odd(umemArray_borrow(host.c_context(), reinterpret_cast<umem::address>(bytes) + 1,
+                              umemFloat, 1, shape, nullptr, &status));
+  EXPECT_THROWS((umem::view<float, 1>(odd)), umem::value_error,
+                "the first element of the array is not aligned as its type");
+  EXPECT_EQ(status, umemOK);
+}
+
+TEST(CArray, ignores_strides_of_one_element) {
+  umem::Host host;
+  umemStatusType status = umemOK;
+  double numbers[4] = {1, 2, 3, 4};
+  std::int64_t const shape[] = {1, 4}, strides[] = {12, 8};
+  CArray array(umemArray_borrow(host.c_context(), reinterpret_cast<umem::address>(numbers),
+                                umemDouble, 2, shape, strides, &status));
+  EXPECT_EQ((umem::view<double, 2>(array)(0, 3)), 4);
+  EXPECT_EQ(umem::element_type<char>, umemChar);
   EXPECT_EQ(status, umemOK);
 }
 

@@ -60,7 +60,7 @@ template <class T> struct Both {
     std::vector<T> found(host.size());
     buffer.copy_to(found.data(), host.size() * sizeof(T));
     expect(found == host, what);
-    host = found; /* one mistake is told once */
+    host = found; /* one mistake is reported once */
   }
 };
 

@@ -39,7 +39,7 @@ inline umem::Context open_place(Backend const &row) {
   umem::detail::raise_recorded(status);
 }
 
-/* A name that GoogleTest allows, for example "decorated_host_", or "pool_over_host_" for "pool+host:". */
+/* A name that GoogleTest allows, for example "wrapped_host_", or "pool_over_host_" for "pool+host:". */
 inline std::string place_name(testing::TestParamInfo<Backend const *> const &info) {
   std::string name;
   for (char const *c = info.param->name; *c; c++)
@@ -60,13 +60,14 @@ protected:
 
   /* Blocks that live in a context that counts them, else 0. */
   std::size_t blocks() const {
-    return GetParam()->books ? GetParam()->books(place.c_context()).blocks : 0;
+    return GetParam()->records ? GetParam()->records(place.c_context()).blocks : 0;
   }
 
   /* Whether the context counts the sets and copies that reach it, and how many these are. */
-  bool counts_moves() const { return GetParam()->books && moves() != BACKEND_MOVES_UNKNOWN; }
+  bool counts_moves() const { return GetParam()->records && moves() != BACKEND_MOVES_UNKNOWN; }
   std::size_t moves() const {
-    return GetParam()->books ? GetParam()->books(place.c_context()).moves : BACKEND_MOVES_UNKNOWN;
+    return GetParam()->records ? GetParam()->records(place.c_context()).moves
+                               : BACKEND_MOVES_UNKNOWN;
   }
 
   /* For where a call failed, which the context remembers. */
@@ -81,12 +82,12 @@ protected:
   umem::Context place;
 };
 
-/* Every row; in a slow environment without those that decorate others, on which the C library alone is
+/* Every row; in a slow environment without adaptors, on which the C library alone is
  * tested there. */
 inline std::vector<Backend const *> each_place() {
   std::vector<Backend const *> places;
   for (Backend const *row = backends; row != backends + backend_count; row++)
-    if (!setting_leaves_out(row->name) && (!setting_small() || !(row->traits & backendDecorated)))
+    if (!setting_leaves_out(row->name) && (!setting_small() || !(row->traits & backendWrapped)))
       places.push_back(row);
   return places;
 }

@@ -1,6 +1,6 @@
 /* plain.cpp - a program without GoogleTest, so that it links with any standard library: contexts,
  * buffers, vectors, views, arrays and loops on the host, each used once. Returns 0 when all is as
- * it must be, and else tells what is not. */
+ * it must be, and else prints what is not. */
 #include <umem.hpp>
 #include <umem/npy.hpp>
 #include <umem/print.hpp>

@@ -356,7 +356,7 @@ TEST(DebugTest, finds_wrong_writes_and_frees) {
   debug.check();
   bytes[3] = 1;
   EXPECT_THROW(debug.check(), umem::index_error);
-  debug.check(); /* it was told */
+  debug.check(); /* it was reported */
   debug.deallocate(other);
   EXPECT_EQ(debug.figures().faults, 3u);
   umem_thread_clear();

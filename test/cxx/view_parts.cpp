@@ -17,7 +17,7 @@ template <class T, int N> struct Subject {
                                                  first_of<N>(0, 2, 0, 2, 0));
 };
 
-/* That each index of part, ghost cells too, is the element of view that source(index) tells. */
+/* That each index of part, ghost cells too, is the element of view that source(index) names. */
 template <class T, int M, int N, class Source>
 void expect_same(View<T, M> const &part, View<T, N> const &view, Source const &source) {
   Extents<M> low, high;

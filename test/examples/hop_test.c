@@ -31,7 +31,7 @@ typedef struct Liar {
   umemVirtual super;
   umemHost host;
   Lie lie;
-  int honest_copies; /* into the place, before the lies begin */
+  int honest_copies; /* into the place, before the dishonest ones begin */
 } Liar;
 
 static uintptr_t liar_alloc(umemVirtual *ctx, size_t size) {

@@ -1,4 +1,4 @@
-/* clocks.h - a double of a device with several queues, that does no work at all: it keeps books about
+/* clocks.h - a double of a device with several queues, that does no work at all: it keeps records about
  * what is ordered after what, and finds each use of memory that is not ordered after the last ones.
  *
  * Every queue has a vector clock (C. J. Fidge, "Timestamps in Message-Passing Systems That Preserve the
@@ -40,7 +40,7 @@ void clock_use(ClockQueue *ctx, uintptr_t adr, size_t nbytes);
 /* The first race, or other wrong use, in words; NULL when there was none. */
 char const *clocks_race(Clocks *clocks);
 
-/* How often a queue was told to wait for another, or was waited for. */
+/* How often a queue had to wait for another, or was waited for. */
 unsigned long clocks_waits(Clocks *clocks);
 
 /* From now on waiting has no effect: as if events were left out. */

@@ -1,5 +1,5 @@
-/* cudart.c - the CUDA double: the way in and out of each call, failures, and the books. */
-#include "cudart_books.h"
+/* cudart.c - the CUDA double: the way in and out of each call, failures, and what it records. */
+#include "cudart_state.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Books cudart_books;
+CudartState cudart_state;
 
 /* A failure to come. */
 typedef struct {
@@ -63,9 +63,9 @@ void cudart_unlock(void) { pthread_mutex_unlock(&gate.mutex); }
 
 Thread *cudart_thread(void) {
   static _Thread_local Thread thread;
-  if (thread.generation != cudart_books.generation) {
+  if (thread.generation != cudart_state.generation) {
     unsigned inside = thread.inside;
-    thread = (Thread){.generation = cudart_books.generation, .inside = inside};
+    thread = (Thread){.generation = cudart_state.generation, .inside = inside};
   }
   return &thread;
 }
@@ -85,7 +85,7 @@ static int plan_count(Plan *plan) {
 }
 
 static int error_of_machine(void) {
-  FakeCudartMachine const *machine = &cudart_books.machine;
+  FakeCudartMachine const *machine = &cudart_state.machine;
   if (machine->driver_version / 1000 < machine->runtime_version / 1000)
     return umemCudaInsufficientDriver;
   return machine->devices ? umemCudaSuccess : umemCudaNoGpu;
@@ -186,45 +186,45 @@ void fake_cudart_unload(void) { atomic_store(&gate.unloading, true); }
 /* ---- misuse ---- */
 
 void cudart_misuse(char const *what, ...) {
-  if (cudart_books.misuse[0]) return;
+  if (cudart_state.misuse[0]) return;
   char const *call = cudart_thread()->call;
-  int used = snprintf(cudart_books.misuse, sizeof cudart_books.misuse, "%s: ", call ? call : "?");
+  int used = snprintf(cudart_state.misuse, sizeof cudart_state.misuse, "%s: ", call ? call : "?");
   va_list arguments;
   va_start(arguments, what);
-  vsnprintf(cudart_books.misuse + used, sizeof cudart_books.misuse - (size_t)used, what, arguments);
+  vsnprintf(cudart_state.misuse + used, sizeof cudart_state.misuse - (size_t)used, what, arguments);
   va_end(arguments);
 }
 
 char const *fake_cudart_misuse(void) {
   cudart_lock();
-  char const *misuse = cudart_books.misuse[0] ? cudart_books.misuse : NULL;
+  char const *misuse = cudart_state.misuse[0] ? cudart_state.misuse : NULL;
   cudart_unlock();
   return misuse;
 }
 
 void fake_cudart_forget_misuse(void) {
   cudart_lock();
-  cudart_books.misuse[0] = '\0';
+  cudart_state.misuse[0] = '\0';
   cudart_unlock();
 }
 
-/* ---- books ---- */
+/* ---- records ---- */
 
 static FakeCudartLive live(void) {
   FakeCudartLive sum = {0};
-  for (size_t i = 0; i < cudart_books.block_count; i++) {
-    Block const *block = &cudart_books.blocks[i];
+  for (size_t i = 0; i < cudart_state.block_count; i++) {
+    Block const *block = &cudart_state.blocks[i];
     if (block->kind == umemCudaDeviceMemory) sum.blocks++;
     if (block->kind == umemCudaManagedMemory) sum.managed++;
     if (block->kind == umemCudaPinned && block->registered) sum.registered++;
     if (block->kind == umemCudaPinned && !block->registered) sum.pinned++;
   }
-  for (Stream *s = cudart_books.streams; s; s = s->next)
+  for (Stream *s = cudart_state.streams; s; s = s->next)
     sum.streams += !s->destroyed && !s->legacy && !s->per_thread;
-  for (Event *e = cudart_books.events; e; e = e->next) sum.events += !e->destroyed;
-  for (Pool *p = cudart_books.pools; p; p = p->next) sum.pools += !p->destroyed;
+  for (Event *e = cudart_state.events; e; e = e->next) sum.events += !e->destroyed;
+  for (Pool *p = cudart_state.pools; p; p = p->next) sum.pools += !p->destroyed;
   for (int d = 0; d < fakeCudartMost; d++) {
-    Device const *device = &cudart_books.device[d];
+    Device const *device = &cudart_state.device[d];
     sum.primaries += device->retained;
     sum.contexts += device->retained || device->implicit;
   }
@@ -246,7 +246,7 @@ bool fake_cudart_is_clean(void) {
 
 FakeCudartDone fake_cudart_done(void) {
   cudart_lock();
-  FakeCudartDone done = cudart_books.done;
+  FakeCudartDone done = cudart_state.done;
   cudart_unlock();
   return done;
 }
@@ -254,13 +254,14 @@ FakeCudartDone fake_cudart_done(void) {
 /* ---- reset ---- */
 
 static void settle(void) {
-  Books *books = &cudart_books;
-  unsigned generation = books->generation + 1;
-  *books = (Books){.generation = generation,
-                   .machine = {.devices = 3, .driver_version = 13000, .runtime_version = 12020}};
+  CudartState *state = &cudart_state;
+  unsigned generation = state->generation + 1;
+  *state =
+      (CudartState){.generation = generation,
+                    .machine = {.devices = 3, .driver_version = 13000, .runtime_version = 12020}};
   for (int d = 0; d < fakeCudartMost; d++) {
-    books->device[d].ordinal = d;
-    books->machine.device[d].capacity = 1 << 30;
+    state->device[d].ordinal = d;
+    state->machine.device[d].capacity = 1 << 30;
   }
   gate.plan_count = 1;
   gate.interlude = (Interlude){0};
@@ -278,26 +279,26 @@ static void works_destroy(Work *first) {
 }
 
 static void clear(void) {
-  Books *books = &cudart_books;
-  for (Stream *s = books->streams, *next; s; s = next) {
+  CudartState *state = &cudart_state;
+  for (Stream *s = state->streams, *next; s; s = next) {
     next = s->next;
     works_destroy(s->first);
     free(s);
   }
-  for (Event *e = books->events, *next; e; e = next) {
+  for (Event *e = state->events, *next; e; e = next) {
     next = e->next;
     free(e);
   }
-  for (Graph *g = books->graphs, *next; g; g = next) {
+  for (Graph *g = state->graphs, *next; g; g = next) {
     next = g->next;
     works_destroy(g->first);
     free(g);
   }
   cudart_pools_destroy();
-  for (int d = 0; d < fakeCudartMost; d++) fake_store_destroy(books->device[d].store);
-  fake_store_destroy(books->real);
-  for (size_t i = 0; i < books->block_count; i++) free(books->blocks[i].resident);
-  free(books->blocks);
+  for (int d = 0; d < fakeCudartMost; d++) fake_store_destroy(state->device[d].store);
+  fake_store_destroy(state->real);
+  for (size_t i = 0; i < state->block_count; i++) free(state->blocks[i].resident);
+  free(state->blocks);
 }
 
 void fake_cudart_reset(void) {
@@ -319,5 +320,5 @@ static __attribute__((destructor)) void end(void) {
 
 FakeCudartMachine *fake_cudart_machine(void) {
   pthread_once(&once, begin);
-  return &cudart_books.machine;
+  return &cudart_state.machine;
 }

@@ -27,7 +27,7 @@ enum { fakeCudartMost = 4 };
 
 typedef struct FakeCudartDevice {
   bool no_pools, no_managed, no_concurrent_managed, pageable_access;
-  uint64_t capacity; /* of the books: memory costs what is allocated */
+  uint64_t capacity; /* of the records: memory costs what is allocated */
 } FakeCudartDevice;
 
 typedef struct FakeCudartMachine {
@@ -71,7 +71,7 @@ void fake_cudart_break(int device, int error);
 /* The process is ending: every call answers umemCudaUnloading. */
 void fake_cudart_unload(void);
 
-/* ---- books ---- */
+/* ---- records ---- */
 
 /* What there is. Freed memory counts until its stream has come to the free. */
 typedef struct FakeCudartLive {

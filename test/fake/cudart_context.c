@@ -1,7 +1,7 @@
 /* cudart_context.c - the CUDA double: primary contexts, and each thread's stack of them.
  *
  * A context's handle is the address of its device. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ static bool has_context(Device const *device) { return device->retained || devic
 
 static Device *device_of_handle(void const *context) {
   for (int d = 0; d < fakeCudartMost; d++)
-    if (context == &cudart_books.device[d]) return &cudart_books.device[d];
+    if (context == &cudart_state.device[d]) return &cudart_state.device[d];
   return NULL;
 }
 
@@ -25,7 +25,7 @@ static int stack_push(Thread *thread, Device *device) {
 Device *cudart_current(int *error) {
   Thread *thread = cudart_thread();
   if (!thread->depth) {
-    Device *device = &cudart_books.device[thread->device];
+    Device *device = &cudart_state.device[thread->device];
     cudart_misuse("made a context on device %d", device->ordinal);
     device->implicit = device->had_context = true;
     stack_push(thread, device);
@@ -38,7 +38,7 @@ Device *cudart_current(int *error) {
 void cudart_note_device(int device) {
   Thread const *thread = cudart_thread();
   if (device >= 0 && thread->depth && thread->stack[thread->depth - 1]->ordinal != device)
-    cudart_books.done.foreign++;
+    cudart_state.done.foreign++;
 }
 
 int cudart_context_current(void **context) {
@@ -76,10 +76,10 @@ int cudart_context_pop(void **context) {
 
 int cudart_primary_retain(void **context, int device) {
   int error = cudart_enter("primary_retain", needDriver);
-  if (!error && (device < 0 || device >= cudart_books.machine.devices))
+  if (!error && (device < 0 || device >= cudart_state.machine.devices))
     error = umemCudaInvalidOrdinal;
   if (!error) {
-    Device *one = &cudart_books.device[device];
+    Device *one = &cudart_state.device[device];
     one->retained++;
     one->had_context = true;
     *context = one;
@@ -90,13 +90,13 @@ int cudart_primary_retain(void **context, int device) {
 /* What lives in the context of device. */
 static size_t left_behind(int device) {
   size_t count = 0;
-  for (size_t i = 0; i < cudart_books.block_count; i++)
-    count += cudart_books.blocks[i].device == device;
-  for (Stream *s = cudart_books.streams; s; s = s->next)
+  for (size_t i = 0; i < cudart_state.block_count; i++)
+    count += cudart_state.blocks[i].device == device;
+  for (Stream *s = cudart_state.streams; s; s = s->next)
     count += s->device == device && !s->destroyed && !s->legacy && !s->per_thread;
-  for (Event *e = cudart_books.events; e; e = e->next)
+  for (Event *e = cudart_state.events; e; e = e->next)
     count += e->device == device && !e->destroyed;
-  for (Pool *p = cudart_books.pools; p; p = p->next) count += p->device == device && !p->destroyed;
+  for (Pool *p = cudart_state.pools; p; p = p->next) count += p->device == device && !p->destroyed;
   return count;
 }
 
@@ -106,14 +106,14 @@ static void context_end(Device *device) {
   size_t left = left_behind(device->ordinal);
   if (left && !device->broken)
     cudart_misuse("the context of device %d ends with %zu things in it", device->ordinal, left);
-  for (size_t i = cudart_books.block_count; i-- > 0;)
-    if (cudart_books.blocks[i].device == device->ordinal)
-      cudart_block_remove(&cudart_books.blocks[i]);
-  for (Stream *s = cudart_books.streams; s; s = s->next)
+  for (size_t i = cudart_state.block_count; i-- > 0;)
+    if (cudart_state.blocks[i].device == device->ordinal)
+      cudart_block_remove(&cudart_state.blocks[i]);
+  for (Stream *s = cudart_state.streams; s; s = s->next)
     if (s->device == device->ordinal) s->destroyed = true;
-  for (Event *e = cudart_books.events; e; e = e->next)
+  for (Event *e = cudart_state.events; e; e = e->next)
     if (e->device == device->ordinal) e->destroyed = true;
-  for (Pool *p = cudart_books.pools; p; p = p->next)
+  for (Pool *p = cudart_state.pools; p; p = p->next)
     if (p->device == device->ordinal) {
       p->destroyed = true;
       p->reserved = p->used = 0;
@@ -121,14 +121,14 @@ static void context_end(Device *device) {
   device->legacy = NULL;
   device->managed = 0;
   device->peers = 0;
-  for (int d = 0; d < fakeCudartMost; d++) cudart_books.device[d].peers &= ~(1U << device->ordinal);
+  for (int d = 0; d < fakeCudartMost; d++) cudart_state.device[d].peers &= ~(1U << device->ordinal);
 }
 
 int cudart_primary_release(int device) {
   int error = cudart_enter("primary_release", needDriver);
-  if (!error && (device < 0 || device >= cudart_books.machine.devices))
+  if (!error && (device < 0 || device >= cudart_state.machine.devices))
     error = umemCudaInvalidOrdinal;
-  Device *one = error ? NULL : &cudart_books.device[device];
+  Device *one = error ? NULL : &cudart_state.device[device];
   if (one && !one->retained) {
     cudart_misuse("device %d is not retained", device);
     error = umemCudaInvalidContext;
@@ -143,7 +143,7 @@ int cudart_primary_release(int device) {
 void fake_cudart_set_device(int device) {
   cudart_lock();
   Thread *thread = cudart_thread();
-  Device *one = &cudart_books.device[device];
+  Device *one = &cudart_state.device[device];
   thread->device = device;
   one->implicit = one->had_context = true;
   if (thread->depth) thread->depth--;
@@ -153,7 +153,7 @@ void fake_cudart_set_device(int device) {
 
 bool fake_cudart_had_context(int device) {
   cudart_lock();
-  bool had = cudart_books.device[device].had_context;
+  bool had = cudart_state.device[device].had_context;
   cudart_unlock();
   return had;
 }

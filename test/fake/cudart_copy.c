@@ -2,7 +2,7 @@
  *
  * When a call returns before its work is done follows "API synchronization behavior" of the
  * runtime's manual. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,18 +75,18 @@ static umemCudaBox box_of(void *dst, void const *src, size_t nbytes) {
                        .depth = 1};
 }
 
-/* ---- books ---- */
+/* ---- records ---- */
 
 static bool reaches(int device, Side const *side) {
   Block const *block = cudart_block_at(side->adr);
-  unsigned peers = cudart_books.device[device].peers;
+  unsigned peers = cudart_state.device[device].peers;
   if (block && block->pool) return block->pool->allowed & 1U << device;
   return peers & 1U << side->device;
 }
 
 static void note(Copy const *copy) {
   Side const *to = &copy->to, *from = &copy->from;
-  FakeCudartDone *done = &cudart_books.done;
+  FakeCudartDone *done = &cudart_state.done;
   if (to->kind == umemCudaUnregistered || from->kind == umemCudaUnregistered) done->pageable++;
   if (to->device < 0 || from->device < 0 || to->device == from->device) return;
   if (reaches(from->device, to) || reaches(to->device, from))
@@ -115,7 +115,7 @@ static int stage(Work *work) {
 /* Whether the call returns only when the copy is done. */
 static bool is_blocking(Copy const *copy, bool async) {
   bool to_host = copy->to.device < 0, from_host = copy->from.device < 0;
-  bool late = cudart_books.machine.late_pageable;
+  bool late = cudart_state.machine.late_pageable;
   if (to_host && from_host) return true;
   if (!async) return to_host || (from_host && !(late && copy->from.kind == umemCudaUnregistered));
   return to_host && copy->to.kind == umemCudaUnregistered && !late;

@@ -1,5 +1,5 @@
 /* cudart_device.c - the CUDA double: errors, devices, contexts, and the table. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 #include "cufile.h"
 
 #include <stdio.h>
@@ -78,7 +78,7 @@ static int last_error(void) {
 
 void fake_cudart_break(int device, int error) {
   cudart_lock();
-  cudart_books.device[device].broken = error;
+  cudart_state.device[device].broken = error;
   cudart_unlock();
 }
 
@@ -86,25 +86,25 @@ void fake_cudart_break(int device, int error) {
 
 /* NULL where there is no such device. */
 static Device *device_of(int ordinal) {
-  bool is_one = ordinal >= 0 && ordinal < cudart_books.machine.devices;
-  return is_one ? &cudart_books.device[ordinal] : NULL;
+  bool is_one = ordinal >= 0 && ordinal < cudart_state.machine.devices;
+  return is_one ? &cudart_state.device[ordinal] : NULL;
 }
 
 static int driver_version(int *version) {
   int error = cudart_enter("driver_version", needNothing);
-  if (!error) *version = cudart_books.machine.driver_version;
+  if (!error) *version = cudart_state.machine.driver_version;
   return cudart_leave(error);
 }
 
 static int runtime_version(int *version) {
   int error = cudart_enter("runtime_version", needNothing);
-  if (!error) *version = cudart_books.machine.runtime_version;
+  if (!error) *version = cudart_state.machine.runtime_version;
   return cudart_leave(error);
 }
 
 static int device_count(int *count) {
   int error = cudart_enter("device_count", needDriver);
-  if (!error) *count = cudart_books.machine.devices;
+  if (!error) *count = cudart_state.machine.devices;
   return cudart_leave(error);
 }
 
@@ -121,7 +121,7 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
   int error = cudart_enter("attribute", needDriver);
   if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;
   if (error) return cudart_leave(error);
-  FakeCudartDevice const *settings = &cudart_books.machine.device[device];
+  FakeCudartDevice const *settings = &cudart_state.machine.device[device];
   switch (what) {
   case umemCudaHasPools:
     *value = !settings->no_pools;
@@ -150,7 +150,7 @@ static int memory_info(size_t *available, size_t *capacity) {
   Device const *device = error ? NULL : cudart_current(&error);
   if (device) {
     *available = (size_t)cudart_available(device);
-    *capacity = (size_t)cudart_books.machine.device[device->ordinal].capacity;
+    *capacity = (size_t)cudart_state.machine.device[device->ordinal].capacity;
   }
   return cudart_leave(error);
 }

@@ -1,5 +1,5 @@
 /* cudart_event.c - the CUDA double: events, what waits for them, and capture into graphs. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static bool forbids(Graph const *graph, int mode) {
 
 int cudart_forbid_unsafe(void) {
   int error = umemCudaSuccess, mode = cudart_thread()->capture_mode;
-  for (Graph *g = cudart_books.graphs; g; g = g->next)
+  for (Graph *g = cudart_state.graphs; g; g = g->next)
     if (forbids(g, mode)) {
       if (!g->broken) error = umemCudaCaptureUnsupported;
       g->broken = true;
@@ -55,9 +55,9 @@ static int begin_capture(Stream *stream, int mode) {
   graph->mode = mode;
   graph->thread = pthread_self();
   graph->origin = stream;
-  graph->id = cudart_books.graphs ? cudart_books.graphs->id + 1 : 1;
-  graph->next = cudart_books.graphs;
-  cudart_books.graphs = stream->capture = graph;
+  graph->id = cudart_state.graphs ? cudart_state.graphs->id + 1 : 1;
+  graph->next = cudart_state.graphs;
+  cudart_state.graphs = stream->capture = graph;
   stream->captured = 0;
   return umemCudaSuccess;
 }
@@ -90,7 +90,7 @@ static bool is_joined(Stream const *stream) {
 static int error_of_end(Graph const *graph) {
   if (graph->mode != relaxed_mode && !pthread_equal(graph->thread, pthread_self()))
     return cudartCaptureWrongThread;
-  for (Stream const *s = cudart_books.streams; s; s = s->next)
+  for (Stream const *s = cudart_state.streams; s; s = s->next)
     if (s->capture == graph && !is_joined(s)) return cudartCaptureUnjoined;
   return umemCudaSuccess;
 }
@@ -104,7 +104,7 @@ int fake_cudart_end_capture(void *stream, void **graph) {
   if (!error) error = ended->broken ? umemCudaCaptureInvalidated : error_of_end(ended);
   *graph = error ? NULL : ended;
   if (ended) ended->ended = true;
-  for (Stream *s = cudart_books.streams; ended && s; s = s->next)
+  for (Stream *s = cudart_state.streams; ended && s; s = s->next)
     if (s->capture == ended) s->capture = NULL;
   cudart_unlock();
   return error;
@@ -123,14 +123,14 @@ int fake_cudart_launch_graph(void *graph, void *stream) {
 /* ---- events ---- */
 
 static Event *event_of(void *handle, int *error) {
-  Event *event = cudart_books.events;
+  Event *event = cudart_state.events;
   while (event && event != handle) event = event->next;
   if (!event || event->destroyed) {
     cudart_misuse(event ? "an event that is destroyed" : "an event that is none");
     *error = umemCudaInvalidHandle;
     return NULL;
   }
-  *error = cudart_books.device[event->device].broken;
+  *error = cudart_state.device[event->device].broken;
   cudart_note_device(event->device);
   return *error ? NULL : event;
 }
@@ -142,8 +142,8 @@ int cudart_event_create(void **event) {
   Event *one = calloc(1, sizeof *one);
   if (!one) return cudart_leave(umemCudaOutOfMemory);
   one->device = device->ordinal;
-  one->next = cudart_books.events;
-  *event = cudart_books.events = one;
+  one->next = cudart_state.events;
+  *event = cudart_state.events = one;
   return cudart_leave(umemCudaSuccess);
 }
 

@@ -1,5 +1,5 @@
 /* cudart_host.c - the CUDA double: memory that the CPU reaches, managed and pinned. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@ static size_t pages_of(size_t nbytes) { return (nbytes + page - 1) / page; }
 
 /* New memory at real addresses. */
 static int real_alloc(void **adr, size_t nbytes, umemCudaMemory kind, int device) {
-  Books *books = &cudart_books;
-  if (!books->real) books->real = fake_store_create(FAKE_REAL_POINTERS, most);
-  uintptr_t start = books->real ? fake_store_alloc(books->real, nbytes, page) : FAKE_NOWHERE;
+  CudartState *state = &cudart_state;
+  if (!state->real) state->real = fake_store_create(FAKE_REAL_POINTERS, most);
+  uintptr_t start = state->real ? fake_store_alloc(state->real, nbytes, page) : FAKE_NOWHERE;
   if (start == FAKE_NOWHERE) return umemCudaOutOfMemory;
   bool managed = kind == umemCudaManagedMemory;
   Block block = {.start = start,
@@ -28,7 +28,7 @@ static int real_alloc(void **adr, size_t nbytes, umemCudaMemory kind, int device
   *adr = (void *)start;
   if ((block.resident || !managed) && cudart_block_add(&block)) return umemCudaSuccess;
   free(block.resident);
-  FakeBlock taken = fake_store_take(books->real, start);
+  FakeBlock taken = fake_store_take(state->real, start);
   fake_block_release(&taken);
   return umemCudaOutOfMemory;
 }
@@ -36,7 +36,7 @@ static int real_alloc(void **adr, size_t nbytes, umemCudaMemory kind, int device
 /* ---- managed memory ---- */
 
 void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device) {
-  Device *device = &cudart_books.device[block->device];
+  Device *device = &cudart_state.device[block->device];
   size_t first = (adr - block->start) / page, last = (adr - block->start + nbytes - 1) / page;
   for (size_t i = first; i <= last; i++) {
     size_t size = block->size - i * page < page ? block->size - i * page : page;
@@ -63,7 +63,7 @@ void fake_cudart_touch_managed(uintptr_t adr, size_t nbytes) { move_pages(adr, n
 
 uint64_t fake_cudart_resident(int device) {
   cudart_lock();
-  uint64_t resident = cudart_books.device[device].managed;
+  uint64_t resident = cudart_state.device[device].managed;
   cudart_unlock();
   return resident;
 }
@@ -72,8 +72,8 @@ uint64_t fake_cudart_resident(int device) {
  * what nobody else has, wherever their pages are. */
 static void check_room(Device const *device) {
   uint64_t room = cudart_available(device) + device->managed, live = 0;
-  for (size_t i = 0; i < cudart_books.block_count; i++) {
-    Block const *block = &cudart_books.blocks[i];
+  for (size_t i = 0; i < cudart_state.block_count; i++) {
+    Block const *block = &cudart_state.blocks[i];
     if (block->resident && block->device == device->ordinal) live += block->size;
   }
   if (live > room)
@@ -84,7 +84,7 @@ static void check_room(Device const *device) {
 int cudart_malloc_managed(void **adr, size_t nbytes) {
   int error = cudart_enter("malloc_managed", needContext | needNoCapture);
   Device const *device = error ? NULL : cudart_current(&error);
-  if (device && cudart_books.machine.device[device->ordinal].no_managed)
+  if (device && cudart_state.machine.device[device->ordinal].no_managed)
     error = umemCudaNotSupported;
   else if (device)
     error = nbytes ? real_alloc(adr, nbytes, umemCudaManagedMemory, device->ordinal)
@@ -93,9 +93,9 @@ int cudart_malloc_managed(void **adr, size_t nbytes) {
   return cudart_leave(error);
 }
 
-/* Whether device, or -1 for the CPU, can be told something about managed memory at a range. */
+/* Whether device, or -1 for the CPU, can get advice about managed memory at a range. */
 static int advisable(void const *adr, size_t nbytes, int device) {
-  FakeCudartMachine const *machine = &cudart_books.machine;
+  FakeCudartMachine const *machine = &cudart_state.machine;
   if (device < -1 || device >= machine->devices) return umemCudaInvalidOrdinal;
   FakeCudartDevice const *settings = device < 0 ? NULL : &machine->device[device];
   if (settings && (settings->no_managed || settings->no_concurrent_managed))

@@ -1,5 +1,5 @@
 /* cudart_memory.c - the CUDA double: blocks of device, managed, pinned and registered memory. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@ static bool is_of_device(uintptr_t adr) { return adr >= apart; }
 
 /* The number of blocks that begin at or before adr. */
 static size_t blocks_before(uintptr_t adr) {
-  size_t low = 0, high = cudart_books.block_count;
+  size_t low = 0, high = cudart_state.block_count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (cudart_books.blocks[middle].start <= adr)
+    if (cudart_state.blocks[middle].start <= adr)
       low = middle + 1;
     else
       high = middle;
@@ -30,47 +30,47 @@ static size_t blocks_before(uintptr_t adr) {
 
 Block *cudart_block_at(uintptr_t adr) {
   size_t before = blocks_before(adr);
-  Block *block = before ? &cudart_books.blocks[before - 1] : NULL;
+  Block *block = before ? &cudart_state.blocks[before - 1] : NULL;
   return block && adr - block->start < block->size ? block : NULL;
 }
 
 bool cudart_is_touched(uintptr_t adr, size_t nbytes) {
   size_t after = blocks_before(adr);
-  bool begins = after < cudart_books.block_count && cudart_books.blocks[after].start - adr < nbytes;
+  bool begins = after < cudart_state.block_count && cudart_state.blocks[after].start - adr < nbytes;
   return begins || cudart_block_at(adr);
 }
 
 bool cudart_block_add(Block const *block) {
-  Books *books = &cudart_books;
-  if (books->block_count == books->block_room) {
-    size_t room = books->block_room ? 2 * books->block_room : 64;
-    Block *blocks = realloc(books->blocks, room * sizeof *blocks);
+  CudartState *state = &cudart_state;
+  if (state->block_count == state->block_room) {
+    size_t room = state->block_room ? 2 * state->block_room : 64;
+    Block *blocks = realloc(state->blocks, room * sizeof *blocks);
     if (!blocks) return false;
-    books->blocks = blocks;
-    books->block_room = room;
+    state->blocks = blocks;
+    state->block_room = room;
   }
   size_t at = blocks_before(block->start);
-  memmove(books->blocks + at + 1, books->blocks + at,
-          (books->block_count - at) * sizeof *books->blocks);
-  books->blocks[at] = *block;
-  books->block_count++;
+  memmove(state->blocks + at + 1, state->blocks + at,
+          (state->block_count - at) * sizeof *state->blocks);
+  state->blocks[at] = *block;
+  state->block_count++;
   return true;
 }
 
 void cudart_block_remove(Block *block) {
-  Books *books = &cudart_books;
+  CudartState *state = &cudart_state;
   if (block->resident) cudart_populate(block, block->start, block->size, false);
   free(block->resident);
   if (!block->registered) {
     bool on_device = block->kind == umemCudaDeviceMemory;
-    FakeStore *store = on_device ? books->device[block->device].store : books->real;
+    FakeStore *store = on_device ? state->device[block->device].store : state->real;
     FakeBlock taken = fake_store_take(store, block->start);
     fake_block_release(&taken);
-    if (on_device && !block->pool) books->device[block->device].plain -= block->size;
+    if (on_device && !block->pool) state->device[block->device].plain -= block->size;
   }
-  size_t at = (size_t)(block - books->blocks);
-  memmove(block, block + 1, (books->block_count - at - 1) * sizeof *block);
-  books->block_count--;
+  size_t at = (size_t)(block - state->blocks);
+  memmove(block, block + 1, (state->block_count - at - 1) * sizeof *block);
+  state->block_count--;
 }
 
 /* ---- ranges ---- */
@@ -97,7 +97,7 @@ int cudart_side(Side *side, void const *adr, size_t nbytes) {
   if (block->kind == umemCudaPinned) return umemCudaSuccess;
   side->device = block->device;
   cudart_note_device(side->device);
-  return cudart_books.device[side->device].broken;
+  return cudart_state.device[side->device].broken;
 }
 
 unsigned char *cudart_side_bytes(Side const *side) {
@@ -151,9 +151,9 @@ int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device) {
 /* ---- device memory ---- */
 
 uint64_t cudart_available(Device const *device) {
-  uint64_t capacity = cudart_books.machine.device[device->ordinal].capacity;
+  uint64_t capacity = cudart_state.machine.device[device->ordinal].capacity;
   uint64_t used = device->plain + device->managed;
-  for (Pool const *p = cudart_books.pools; p; p = p->next)
+  for (Pool const *p = cudart_state.pools; p; p = p->next)
     if (p->device == device->ordinal) used += p->reserved;
   return used < capacity ? capacity - used : 0;
 }
@@ -225,7 +225,7 @@ int cudart_free(void *adr) {
   int error = cudart_enter("free", needContext | needNoCapture);
   if (!error && adr) {
     Block *block = block_to_free(adr, umemCudaDeviceMemory, umemCudaManagedMemory);
-    if (block) error = cudart_books.device[block->device].broken;
+    if (block) error = cudart_state.device[block->device].broken;
     if (!error) error = block ? device_free(block) : umemCudaInvalidValue;
   }
   return cudart_leave(error);

@@ -1,8 +1,8 @@
 /* cudart_pool.c - the CUDA double: pools of device memory, in the order of streams.
  *
- * What is reused is room in a pool's books, never an address: so any use of a freed block is
+ * What is reused is room in a pool's records, never an address: so any use of a freed block is
  * found. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void demand_frees(Pool *pool) {
 }
 
 void cudart_pools_shrink(int device) {
-  for (Pool *p = cudart_books.pools; p; p = p->next)
+  for (Pool *p = cudart_state.pools; p; p = p->next)
     if (p->device == device) shrink(p, p->destroyed ? 0 : p->threshold);
 }
 
@@ -67,7 +67,7 @@ void cudart_pool_leave(Pool *pool, uint64_t nbytes, Stream *stream) {
 }
 
 void cudart_pools_destroy(void) {
-  for (Pool *pool = cudart_books.pools, *next; pool; pool = next) {
+  for (Pool *pool = cudart_state.pools, *next; pool; pool = next) {
     next = pool->next;
     for (Freed *freed = pool->freed, *after; freed; freed = after) {
       after = freed->next;
@@ -80,27 +80,27 @@ void cudart_pools_destroy(void) {
 /* ---- pools ---- */
 
 static Pool *pool_of(void *handle, int *error) {
-  Pool *pool = cudart_books.pools;
+  Pool *pool = cudart_state.pools;
   while (pool && pool != handle) pool = pool->next;
   if (!pool || pool->destroyed) {
     cudart_misuse(pool ? "a pool that is destroyed" : "a pool that is none");
     *error = umemCudaInvalidValue;
     return NULL;
   }
-  *error = cudart_books.device[pool->device].broken;
+  *error = cudart_state.device[pool->device].broken;
   return *error ? NULL : pool;
 }
 
 static int pool_make(void **pool, int device, size_t most) {
-  if (device < 0 || device >= cudart_books.machine.devices) return umemCudaInvalidOrdinal;
-  if (cudart_books.machine.device[device].no_pools) return umemCudaNotSupported;
+  if (device < 0 || device >= cudart_state.machine.devices) return umemCudaInvalidOrdinal;
+  if (cudart_state.machine.device[device].no_pools) return umemCudaNotSupported;
   Pool *one = calloc(1, sizeof *one);
   if (!one) return umemCudaOutOfMemory;
   one->device = device;
   one->most = most ? most : UINT64_MAX;
   one->allowed = 1U << device;
-  one->next = cudart_books.pools;
-  *pool = cudart_books.pools = one;
+  one->next = cudart_state.pools;
+  *pool = cudart_state.pools = one;
   return umemCudaSuccess;
 }
 
@@ -148,7 +148,7 @@ int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used) {
 int cudart_pool_allow(void *pool, int device) {
   int error = cudart_enter("pool_allow", needContext);
   Pool *one = error ? NULL : pool_of(pool, &error);
-  if (one && (device < 0 || device >= cudart_books.machine.devices))
+  if (one && (device < 0 || device >= cudart_state.machine.devices))
     error = umemCudaInvalidOrdinal;
   else if (one && device != one->device && !cudart_are_peers(device, one->device))
     error = cudartPeerUnsupported;
@@ -162,7 +162,7 @@ int cudart_pool_allow(void *pool, int device) {
 /* Makes room for nbytes in the order of stream. */
 static int room_for(Pool *pool, uint64_t nbytes, Stream *stream) {
   uint64_t reused = room_take(pool, nbytes, stream), missing = nbytes - reused;
-  Device const *device = &cudart_books.device[pool->device];
+  Device const *device = &cudart_state.device[pool->device];
   bool fits = missing <= pool->most - pool->reserved && missing <= cudart_available(device);
   if (!fits) { /* the driver orders stream after other streams' frees rather than give up */
     demand_frees(pool);
@@ -185,7 +185,7 @@ static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
   if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureUnsupported);
   int error = room_for(pool, nbytes, stream);
   if (error) return error;
-  Block *block = cudart_device_block(&cudart_books.device[pool->device], nbytes);
+  Block *block = cudart_device_block(&cudart_state.device[pool->device], nbytes);
   if (!block) {
     cudart_pool_leave(pool, nbytes, NULL);
     return umemCudaOutOfMemory;

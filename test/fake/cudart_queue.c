@@ -1,5 +1,5 @@
 /* cudart_queue.c - the CUDA double: queues of work, which is done when it is demanded. */
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ void cudart_demand(Stream *stream, uint64_t until) {
 }
 
 void cudart_demand_device(int device) {
-  for (Stream *s = cudart_books.streams; s; s = s->next)
+  for (Stream *s = cudart_state.streams; s; s = s->next)
     if (s->device == device) cudart_demand(s, s->queued);
 }
 
@@ -110,25 +110,25 @@ static bool is_blocking_of(Stream const *stream, Stream const *legacy) {
 }
 
 bool cudart_is_legacy_barred(Stream const *legacy) {
-  if (!cudart_books.has_blocking) return false;
-  for (Stream const *s = cudart_books.streams; s; s = s->next)
+  if (!cudart_state.has_blocking) return false;
+  for (Stream const *s = cudart_state.streams; s; s = s->next)
     if (is_blocking_of(s, legacy) && s->capture) return true;
   return false;
 }
 
 static int break_blocking_captures(Stream const *legacy) {
-  for (Stream *s = cudart_books.streams; s; s = s->next)
+  for (Stream *s = cudart_state.streams; s; s = s->next)
     if (is_blocking_of(s, legacy) && s->capture) s->capture->broken = true;
   return umemCudaCaptureImplicit;
 }
 
 int cudart_join(Stream *stream) {
-  Stream *legacy = cudart_books.device[stream->device].legacy;
+  Stream *legacy = cudart_state.device[stream->device].legacy;
   if (stream->blocking) return legacy ? push_wait(stream, legacy) : umemCudaSuccess;
-  if (!stream->legacy || !cudart_books.has_blocking) return umemCudaSuccess;
+  if (!stream->legacy || !cudart_state.has_blocking) return umemCudaSuccess;
   if (cudart_is_legacy_barred(stream)) return break_blocking_captures(stream);
   int error = umemCudaSuccess;
-  for (Stream *s = cudart_books.streams; s && !error; s = s->next)
+  for (Stream *s = cudart_state.streams; s && !error; s = s->next)
     if (is_blocking_of(s, stream)) error = push_wait(stream, s);
   return error;
 }
@@ -159,8 +159,8 @@ static Stream *stream_make(int device) {
   if (!stream) return NULL;
   stream->device = device;
   stream->last = &stream->first;
-  stream->next = cudart_books.streams;
-  cudart_books.streams = stream;
+  stream->next = cudart_state.streams;
+  cudart_state.streams = stream;
   return stream;
 }
 
@@ -181,7 +181,7 @@ static Stream *per_thread_stream(int *error) {
   Stream **own = &cudart_thread()->own[device->ordinal];
   if (!*own || (*own)->destroyed) *own = stream_make(device->ordinal);
   if (*own)
-    (*own)->per_thread = (*own)->blocking = cudart_books.has_blocking = true;
+    (*own)->per_thread = (*own)->blocking = cudart_state.has_blocking = true;
   else
     *error = umemCudaOutOfMemory;
   return *own;
@@ -190,14 +190,14 @@ static Stream *per_thread_stream(int *error) {
 Stream *cudart_stream(void *handle, int *error) {
   if (!handle || handle == FAKE_STREAM_LEGACY) return legacy_stream(error);
   if (handle == FAKE_STREAM_PER_THREAD) return per_thread_stream(error);
-  Stream *stream = cudart_books.streams;
+  Stream *stream = cudart_state.streams;
   while (stream && stream != handle) stream = stream->next;
   if (!stream || stream->destroyed) {
     cudart_misuse(stream ? "a stream that is destroyed" : "a stream that is none");
     *error = umemCudaInvalidHandle;
     return NULL;
   }
-  *error = cudart_books.device[stream->device].broken;
+  *error = cudart_state.device[stream->device].broken;
   cudart_note_device(stream->device);
   return *error ? NULL : stream;
 }
@@ -253,7 +253,7 @@ int fake_cudart_create_blocking(void **stream) {
   Device const *device = cudart_current(&error);
   Stream *one = device ? stream_make(device->ordinal) : NULL;
   if (one)
-    one->blocking = cudart_books.has_blocking = true;
+    one->blocking = cudart_state.has_blocking = true;
   else if (!error)
     error = umemCudaOutOfMemory;
   *stream = one;

@@ -1,5 +1,5 @@
 /* cudart_wrap.h - a table umemCudaRt in front of another one, CUDA's or the double: it counts
- * the calls, makes chosen ones fail, and keeps books of what was made and is not destroyed yet.
+ * the calls, makes chosen ones fail, and keeps records of what was made and is not destroyed yet.
  * Thread-safe. */
 #ifndef UMEM_TEST_FAKE_CUDART_WRAP_H
 #define UMEM_TEST_FAKE_CUDART_WRAP_H

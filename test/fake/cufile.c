@@ -1,7 +1,7 @@
 /* cufile.c - see cufile.h. */
 #include "cufile.h"
 
-#include "cudart_books.h"
+#include "cudart_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void complain(char const *what) {
   cudart_unlock();
 }
 
-/* ---- settings, failures, books ---- */
+/* ---- settings, failures, records ---- */
 
 void fake_cufile_reset(void) {
   lock();

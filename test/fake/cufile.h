@@ -47,7 +47,7 @@ char const *fake_cufile_failed(void);
 /* Before the nth transfer from now (1: the next) runs run(argument) once, in the calling thread. */
 void fake_cufile_before(unsigned long nth, void (*run)(void *argument), void *argument);
 
-/* ---- books ---- */
+/* ---- records ---- */
 
 typedef struct FakeCufileDone {
   unsigned long asked;                /* calls of fake_cufile */

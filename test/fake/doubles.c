@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static int used;
-static bool abandoned, misused; /* misused: told of already */
+static bool abandoned, misused; /* misused: reported already */
 
 void doubles_use(void) {
   if (setting_gpu()) return;

@@ -31,7 +31,7 @@ void fake_store_destroy(FakeStore *store);
 /* Returns the address, a multiple of alignment, of a new block full of junk. */
 uintptr_t fake_store_alloc(FakeStore *store, size_t nbytes, size_t alignment);
 
-/* Takes the block that begins at adr out of the books; the caller releases it. */
+/* Takes the block that begins at adr out of the records; the caller releases it. */
 FakeBlock fake_store_take(FakeStore *store, uintptr_t adr);
 void fake_block_release(FakeBlock *block);
 

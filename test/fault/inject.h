@@ -22,20 +22,20 @@ typedef enum InjectCall {
   callNameless,  /* those with O_TMPFILE, for inject_lacking alone */
   callLink,      /* link, linkat */
   callTemporary, /* mkostemp */
-  callUnlink,    /* unlink: the file goes and the failure is told, so that tests leave nothing */
-  callRead,      /* pread */
-  callWrite,     /* pwrite, pwritev2 */
-  callPeek,      /* preadv, preadv2: looks whether others have appended, and what is cached */
-  callReserve,   /* fallocate */
-  callLength,    /* ftruncate */
-  callDataSync,  /* fdatasync */
-  callSync,      /* fsync, syncfs */
-  callMapSync,   /* msync */
-  callClose,     /* close: the descriptor is closed and the failure told, as Linux does it */
-  callLock,      /* flock */
-  callStat,      /* fstat, fstatvfs, statfs, fstatfs */
-  callSeek,      /* lseek */
-  callThread,    /* pthread_create */
+  callUnlink,   /* unlink: the file goes and the failure is reported, so that tests leave nothing */
+  callRead,     /* pread */
+  callWrite,    /* pwrite, pwritev2 */
+  callPeek,     /* preadv, preadv2: looks whether others have appended, and what is cached */
+  callReserve,  /* fallocate */
+  callLength,   /* ftruncate */
+  callDataSync, /* fdatasync */
+  callSync,     /* fsync, syncfs */
+  callMapSync,  /* msync */
+  callClose,    /* close: the descriptor is closed and the failure reported, as Linux does it */
+  callLock,     /* flock */
+  callStat,     /* fstat, fstatvfs, statfs, fstatfs */
+  callSeek,     /* lseek */
+  callThread,   /* pthread_create */
   inject_call_count,
   callNone = inject_call_count
 } InjectCall;

@@ -108,7 +108,7 @@ size_t file_length(char const *path) { return read_file(path, NULL, 0); }
 /* ---- a trial ---- */
 
 static size_t live_blocks(Trial const *trial) {
-  return trial->row->books ? trial->row->books(trial->peer).blocks : 0;
+  return trial->row->records ? trial->row->records(trial->peer).blocks : 0;
 }
 
 void trial_prepare(Trial *trial, Place const *place, char const *peer, Spans *written) {

@@ -64,7 +64,7 @@ static unsigned char *byte_at(size_t place) {
   return log_bytes + umemLog_ring_at + (place - context_bytes) % ring_bytes;
 }
 
-/* On a context that has room for little, whatever sizes the log tells; nothing may stay. */
+/* On a context that has room for little, whatever sizes are in the log; nothing may stay. */
 static void run(Replay *replay, FILE *sink) {
   umemHost host;
   umemLimit limit;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks umem on purpose, once for each mutant of table.py, and tells which test notices.
+"""Breaks umem on purpose, once for each mutant of table.py, and prints which test notices.
 
 Works in a copy of the tree in FOLDER and builds there, once for each preset that the table names. For each mutant
 it builds and runs the tests that are likely to find it, then more and more of them, until one fails: those of the

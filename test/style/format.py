@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every C and C++ file is as clang-format writes it.
 
-Usage: format.py CLANG_FORMAT          tells each file
+Usage: format.py CLANG_FORMAT          prints each file
        format.py CLANG_FORMAT --fix    rewrites them
 """
 import subprocess

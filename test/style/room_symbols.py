@@ -4,7 +4,7 @@ object refers to is defined in its own room or in one that ENTERS of include_rul
 objects of a room stand in layers. Names that no room defines belong to the system: libc, the compiler's
 runtime, CUDA (see cuda_symbols.py).
 
-The path of an object tells its room: .../src/ROOM/NAME.c.o. Objects whose source c/src/ROOM/NAME.c is gone are
+The path of an object names its room: .../src/ROOM/NAME.c.o. Objects whose source c/src/ROOM/NAME.c is gone are
 left out: build folders keep them.
 
 Usage: room_symbols.py DIRECTORY_OF_THE_OBJECTS     searched with all folders below it

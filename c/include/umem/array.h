@@ -18,9 +18,10 @@
  *              they were made from and keep it alive; they may outlive that handle.
  *   contexts   An array borrows its context, which must live until the memory is freed: until the last array that
  *              shares it is released.
- *   status     Functions that can fail take a pointer to the status of a sequence of calls, which begins as umemOK. The first failure is stored there. Every later call with that status does nothing and
- *              returns NULL or false, so a program may check once at the end. The failure is also that of the
- *              thread (umem_thread_message). A NULL pointer is allowed: the call is then on its own.
+ *   status     Functions that can fail take a pointer to the status of a sequence of calls, which begins as umemOK.
+ *              The first failure is stored there. Every later call with that status does nothing and returns NULL or
+ *              false, so a program may check once at the end. The failure is also that of the thread
+ *              (umem_thread_message). A NULL pointer is allowed: the call is then on its own.
  *   order      As for copies: on a umemOrdered context contents change in the order of its queue, and the host must
  *              not look before umem_synchronize.
  *   threads    Many threads may use, retain and release one array; umemArray_set_read_only and writes to the elements
@@ -38,10 +39,10 @@ typedef struct umemArray umemArray;
 
 /* ---- make and end ---- */
 
-/* A new array with memory of its own on ctx, not initialised. shape: [rank] numbers of elements, which may be 0; an array
- * without elements has no memory. strides: [rank] bytes, or NULL; the array gets the memory that they span. The first
- * byte of the memory is at a multiple of 64, on contexts that a GPU can use of 256, as exchange with other libraries
- * needs it. Release the array with umemArray_release.
+/* A new array with memory of its own on ctx, not initialised. shape: [rank] numbers of elements, which may be 0; an
+ * array without elements has no memory. strides: [rank] bytes, or NULL; the array gets the memory that they span. The
+ * first byte of the memory is at a multiple of 64, on contexts that a GPU can use of 256, as exchange with other
+ * libraries needs it. Release the array with umemArray_release.
  * NULL on errors: umemTypeError for a type that is not valid; umemValueError for a rank out of range, a negative
  * extent, a missing shape, strides or extents that leave the address space; those of umem_aligned_alloc. */
 UMEM_EXTERN umemArray *umemArray_create(void *ctx, umemElementType type, int rank,
@@ -191,8 +192,8 @@ UMEM_EXTERN void umemArray_set_read_only(umemArray *array, bool read_only, umemS
  * writes is true; umemOffsets. An array without elements may have NULL without an error. */
 UMEM_EXTERN void *umemArray_host_pointer(umemArray *array, bool writes, umemStatusType *status);
 
-/* The address for kernels; nothing is waited for. NULL on errors: umemNotSupportedError where no GPU can use the memory, or
- * the array is read-only and writes is true. */
+/* The address for kernels; nothing is waited for. NULL on errors: umemNotSupportedError where no GPU can use the
+ * memory, or the array is read-only and writes is true. */
 UMEM_EXTERN void *umemArray_device_pointer(umemArray *array, bool writes, umemStatusType *status);
 
 /* ---- contents ---- */
@@ -211,15 +212,15 @@ UMEM_EXTERN void umemArray_fill(umemArray *array, void const *value, umemStatusT
 UMEM_EXTERN void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status);
 
 /* Copies count elements: element src_offset + i of src to element dst_offset + i of dst, counted in C order whatever
- * the strides. Shapes may differ, types not. Errors: as umemArray_assign; umemIndexError, and nothing is copied, where
- * elements lie outside of an array; umemMemoryError without room for a buffer, which is needed if both sides have
- * gaps and other shapes. */
+ * the strides. Shapes may differ, types not. The elements must not overlap. Errors: as umemArray_assign;
+ * umemIndexError, and nothing is copied, where elements are outside of an array; umemMemoryError without room for a
+ * buffer, which is needed if both sides have gaps and other shapes. */
 UMEM_EXTERN void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset,
                                          int64_t src_offset, int64_t count, umemStatusType *status);
 
 /* The same queued on queue, a umemOrdered context in the memory of dst or src: the copy comes after the work that is
- * queued on queue and on the contexts of both arrays, and is complete after umem_synchronize(queue). Both arrays must live
- * until then. Errors: besides, umemValueError where queue is in the memory of neither. */
+ * queued on queue and on the contexts of both arrays, and is complete after umem_synchronize(queue). Both arrays must
+ * live until then. Errors: besides, umemValueError where queue is in the memory of neither. */
 UMEM_EXTERN void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src,
                                             int64_t dst_offset, int64_t src_offset, int64_t count,
                                             umemStatusType *status);

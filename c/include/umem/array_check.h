@@ -9,10 +9,10 @@
  *     }
  *
  * Each check is a macro. It returns whether the array is as expected; if not, it records a failure with the expression,
- * function, file and line: "scale: line 12 of scale.c: out is read-only". Like every function of arrays it does nothing and
- * returns false if *status is a failure already. The failure is recorded in *status and on the thread, not on the
- * context. The functions behind the macros end in _at and are for other languages, which pass the four arguments
- * themselves: borrowed for the call.
+ * function, file and line: "scale: line 12 of scale.c: out is read-only". Like every function of arrays it does
+ * nothing and returns false if *status is a failure already. The failure is recorded in *status and on the thread,
+ * not on the context. The functions behind the macros end in _at and are for other languages, which pass the four
+ * arguments themselves: borrowed for the call.
  *
  * Threads: as for reading the array. */
 #ifndef UMEM_ARRAY_CHECK_H
@@ -57,7 +57,8 @@ UMEM_EXTERN bool umemArray_check_rank_at(umemArray const *array, int rank, umemS
                                          char const *expression, char const *function,
                                          char const *file, int line);
 
-/* Checks the number of elements along one dimension. umemIndexError where the array has no such dimension; umemValueError. */
+/* Checks the number of elements along one dimension. umemIndexError where the array has no such dimension;
+ * umemValueError. */
 #define umemArray_check_extent(array, dim, extent, status)                                         \
   umemArray_check_extent_at(array, dim, extent, status, UMEM_CHECK_SITE(array))
 /* What umemArray_check_extent calls. expression, function and file are borrowed for the call. */
@@ -90,8 +91,8 @@ UMEM_EXTERN bool umemArray_check_same_shape_at(umemArray const *array, umemArray
                                                char const *expression, char const *function,
                                                char const *file, int line);
 
-/* Checks that dimension dim of array has as many elements as other_dim of other. umemIndexError where one of them has no
- * such dimension; umemValueError. */
+/* Checks that dimension dim of array has as many elements as other_dim of other. umemIndexError where one of them has
+ * no such dimension; umemValueError. */
 #define umemArray_check_same_extent(array, dim, other, other_dim, status)                          \
   umemArray_check_same_extent_at(array, dim, other, other_dim, status, #other,                     \
                                  UMEM_CHECK_SITE(array))

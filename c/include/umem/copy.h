@@ -64,6 +64,56 @@ typedef struct umemLayout {
 UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, umemLayout const *layout);
 
+/* ---- routes ---- */
+
+/* The most legs of a route that a umemRoute lists. */
+#define UMEM_ROUTE_LEGS 8
+
+/* One end of a leg: a context, or the memory that a copy passes through. */
+typedef struct umemRoutePlace {
+  char kind[24];    /* "file", "cuda", ...; "host" and "pinned" for buffers of umem */
+  int32_t ordinal;  /* of the GPU; -1 where there is none */
+  int32_t reserved; /* 0 */
+} umemRoutePlace;
+
+/* What was moved from one place to another in one way. Legs of one copy overlap in time, and several threads work
+ * on one leg. */
+typedef struct umemRouteLeg {
+  umemRoutePlace src, dst;
+  char way
+      [24]; /* "page cache", "direct I/O", "window", "memcpy", "dma", ...: see doc/concepts/router.rst */
+  uint64_t bytes;       /* that arrived; a failed transfer counts none */
+  double seconds;       /* that threads spent in this leg, summed over the threads */
+  uint32_t workers;     /* threads, at least 1: the most that shared the leg at a time */
+  uint32_t calls;       /* transfers that the leg was made of, failed ones too */
+  uint64_t reserved[2]; /* 0 */
+} umemRouteLeg;
+
+/* The route that a copy has taken. Start from UMEM_ROUTE_INIT. */
+typedef struct umemRoute {
+  size_t size;        /* sizeof(umemRoute) as the caller was compiled */
+  uint64_t bytes;     /* that the call was to copy */
+  double seconds;     /* from the beginning of the call to its end */
+  uint32_t leg_count; /* 0 where nothing was moved */
+  uint32_t left_out;  /* transfers that found all UMEM_ROUTE_LEGS legs taken by others */
+  umemRouteLeg legs[UMEM_ROUTE_LEGS]; /* in the order in which bytes pass them */
+} umemRoute;
+
+/* What a umemRoute starts as. */
+#define UMEM_ROUTE_INIT                                                                            \
+  {                                                                                                \
+    sizeof(umemRoute), 0, 0, 0, 0, {                                                               \
+      {                                                                                            \
+        {"", 0, 0}, {"", 0, 0}, "", 0, 0, 0, 0, { 0, 0 }                                           \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+/* Writes the route as one line, such as "file -> 16 workers, page cache -> pinned -> cuda:0", to text, at most size
+ * bytes with the terminating zero. The ways "memcpy" and "dma" are left out. Returns the length of the whole line
+ * as snprintf does; text may be NULL where size is 0. "" for a route without legs and for NULL. */
+UMEM_EXTERN size_t umemRoute_text(umemRoute const *route, char *text, size_t size);
+
 /* ---- long copies ---- */
 
 /* Options of umem_copy_to_with. Start from UMEM_COPY_OPTIONS_INIT. */
@@ -77,19 +127,29 @@ typedef struct umemCopyOptions {
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;  /* borrowed, handed to progress */
   size_t step; /* bytes from call to call; 0 lets umem choose (64 MiB) */
+  /* Where the call writes the route that the copy has taken, at most route->size bytes, also after a failure:
+   * then what was done until it. Borrowed for the call. NULL for none. On an ordered context the seconds are
+   * those until the copy is queued, unless progress is set. */
+  umemRoute *route;
 } umemCopyOptions;
 
 /* What umemCopyOptions start as: a plain umem_copy_to. */
 #define UMEM_COPY_OPTIONS_INIT                                                                     \
-  { sizeof(umemCopyOptions), NULL, NULL, 0 }
+  { sizeof(umemCopyOptions), NULL, NULL, 0, NULL }
 
 /* As umem_copy_to, with a function that learns how far the copy is and can cancel it. NULL as options is a plain
  * umem_copy_to. With progress set, all is complete on return, also where a context is ordered.
  * Besides the errors above: umemValueError, recorded on src, for options whose size is too small to be
- * true; umemCancelledError, recorded on dst, when progress returned false: the first done bytes
+ * true, or a route whose size is; umemCancelledError, recorded on dst, when progress returned false: the first done bytes
  * are there, the others as before. After any failure umem does not call progress again. */
 UMEM_EXTERN umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, size_t nbytes,
                                              umemCopyOptions const *options);
+
+/* The same for umem_copy_strided. The items are copied in one step: umem calls progress before the first byte, which
+ * can cancel the copy, and when all is done. done and total are bytes of items. */
+UMEM_EXTERN umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst,
+                                                  uintptr_t dst_adr, umemLayout const *layout,
+                                                  umemCopyOptions const *options);
 
 #endif

@@ -1,5 +1,6 @@
 /* array.c - umem/array.h: how arrays are made. */
 #include "array/array_handle.h"
+#include "array/array_range.h"
 #include "core/guard.h"
 #include "core/status.h"
 
@@ -121,15 +122,6 @@ umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType type, int ra
 
 /* ---- copies ---- */
 
-/* By the size of their strides, the largest first: dimensions of equal strides keep their order. */
-static void sort_by_stride(int rank, int64_t const *strides, int *axes) {
-  for (int k = 0; k < rank; k++) {
-    int j = k;
-    for (; j > 0 && llabs(strides[axes[j - 1]]) < llabs(strides[k]); j--) axes[j] = axes[j - 1];
-    axes[j] = k;
-  }
-}
-
 umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
                           umemStatusType *status) {
   UMEM_ARRAY_ENTER(status, NULL);
@@ -137,11 +129,11 @@ umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
   int64_t strides[UMEM_MAX_RANK];
   if (!umem_array_given(array)) return NULL;
   int64_t stride = (int64_t)array->item_size;
-  sort_by_stride(array->rank, umem_array_strides(array), axes);
+  umem_array_sort(array->rank, umem_array_strides(array), axes);
   for (int k = array->rank - 1; k >= 0; k--) {
     strides[axes[k]] = stride;
-    int64_t extent = umem_array_shape(array)[axes[k]];
-    stride *= extent ? extent : 1;
+    if (array->elements)
+      stride *= umem_array_shape(array)[axes[k]]; /* without any it may not fit */
   }
   umemStatusType done = umemOK;
   umemArray *copy = umemArray_create(ctx, array->type, array->rank, umem_array_shape(array),

@@ -42,8 +42,8 @@ static void copy_boxes(umemArraySide const *from, umemArraySide const *to, int64
   }
 }
 
-static void copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
-                       size_t item_size) {
+void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
+                           size_t item_size) {
   if (to->is_run)
     umem_array_gather(from, to->ctx, umem_array_run_address(to, item_size), count, item_size);
   else if (from->is_run)
@@ -64,7 +64,8 @@ static bool check_types(umemArray const *dst, umemArray const *src) {
   return UMEM_FAIL(NULL, umemTypeError, "elements of %s cannot be copied to %s", have, want);
 }
 
-static bool check_range(umemArray const *array, char const *which, int64_t offset, int64_t count) {
+bool umem_array_check_range(umemArray const *array, char const *which, int64_t offset,
+                            int64_t count) {
   bool inside =
       offset >= 0 && count >= 0 && offset <= array->elements && count <= array->elements - offset;
   return inside || UMEM_FAIL(NULL, umemIndexError,
@@ -89,12 +90,12 @@ void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status) {
 void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t src_offset,
                              int64_t count, umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
-  if (!check_copy(dst, src) || !check_range(dst, "the destination", dst_offset, count) ||
-      !check_range(src, "the source", src_offset, count) || !count)
+  if (!check_copy(dst, src) || !umem_array_check_range(dst, "the destination", dst_offset, count) ||
+      !umem_array_check_range(src, "the source", src_offset, count) || !count)
     return;
   umemArraySide from = umem_array_side(src, src->ctx, src_offset),
                 to = umem_array_side(dst, dst->ctx, dst_offset);
-  copy_range(&from, &to, count, dst->item_size);
+  umem_array_copy_range(&from, &to, count, dst->item_size);
 }
 
 /* The context that stands for ctx in a copy on queue: queue, if it is in the same memory. */
@@ -106,13 +107,14 @@ void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src, int
                                 int64_t src_offset, int64_t count, umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
   umemVirtual *self = umem_guard(queue);
-  if (!self || !check_copy(dst, src) || !check_range(dst, "the destination", dst_offset, count) ||
-      !check_range(src, "the source", src_offset, count))
+  if (!self || !check_copy(dst, src) ||
+      !umem_array_check_range(dst, "the destination", dst_offset, count) ||
+      !umem_array_check_range(src, "the source", src_offset, count))
     return;
   umemArraySide from = umem_array_side(src, on_queue(self, src->ctx), src_offset);
   umemArraySide to = umem_array_side(dst, on_queue(self, dst->ctx), dst_offset);
   if (from.ctx != self && to.ctx != self)
     umemVirtual_fail(self, umemValueError, "the queue is in the memory of neither array");
   else if (count && umem_wait(self, src->ctx) == umemOK && umem_wait(self, dst->ctx) == umemOK)
-    copy_range(&from, &to, count, dst->item_size);
+    umem_array_copy_range(&from, &to, count, dst->item_size);
 }

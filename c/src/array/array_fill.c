@@ -76,12 +76,6 @@ static void fill_axes(umemArrayAxes const *axes, int k, unsigned char *bytes, vo
     fill_line(bytes, count, stride, value, size);
 }
 
-static void fill_here(umemArray const *array, void const *value) {
-  umemArrayAxes axes;
-  umem_array_axes(&axes, array);
-  fill_axes(&axes, 0, (unsigned char *)axes.adr, value, array->item_size);
-}
-
 /* ---- everywhere else ---- */
 
 /* Copies what was written to the beginning of a run on to the rest of it, in the memory itself. */
@@ -91,8 +85,10 @@ static void double_run(umemVirtual *ctx, uintptr_t adr, size_t done, size_t all)
     umem_copy_to(ctx, adr, ctx, adr + done, done < all - done ? done : all - done);
 }
 
-static void fill_through_buffer(umemArray *array, void const *value) {
+static void fill_through_buffer(umemArray *array, umemArrayAxes const *axes, void const *value) {
   umemArraySide to = umem_array_side(array, array->ctx, 0);
+  to.axes = *axes;
+  to.is_run = umem_array_is_run(axes, array->item_size);
   umemArrayBuffer buffer;
   size_t size = array->item_size;
   uint64_t before = umem_thread.failures;
@@ -108,19 +104,22 @@ static void fill_through_buffer(umemArray *array, void const *value) {
     umem_array_scatter(buffer.host, buffer.adr, &to, now, size);
     to.offset += now;
   }
-  if (doubles) double_run(array->ctx, array->adr, nbytes, (size_t)array->elements * size);
+  if (doubles) double_run(array->ctx, axes->adr, nbytes, (size_t)array->elements * size);
   umem_array_give_buffer(&buffer, array->ctx);
 }
 
+/* In the order of the memory, whatever that of the elements is. */
 static void fill(umemArray *array, void const *value) {
+  umemArrayAxes axes;
+  size_t size = array->item_size;
   if (!array->elements) return;
+  umem_array_axes_of_memory(&axes, array);
   if (umem_is_plain_host(array->ctx))
-    fill_here(array, value);
-  else if (umemArray_is_c_contiguous(array) && is_one_byte(value, array->item_size))
-    umem_set(array->ctx, array->adr, *(unsigned char const *)value,
-             (size_t)array->elements * array->item_size);
+    fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
+  else if (umem_array_is_run(&axes, size) && is_one_byte(value, size))
+    umem_set(array->ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
   else
-    fill_through_buffer(array, value);
+    fill_through_buffer(array, &axes, value);
 }
 
 void umemArray_fill(umemArray *array, void const *value, umemStatusType *status) {

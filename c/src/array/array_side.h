@@ -28,6 +28,14 @@ void umem_array_gather(umemArraySide const *from, umemVirtual *ctx, uintptr_t ad
 void umem_array_scatter(umemVirtual *ctx, uintptr_t adr, umemArraySide const *to, int64_t count,
                         size_t item_size);
 
+/* Copies count elements of one type between sides of other shapes. */
+void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
+                           size_t item_size);
+
+/* Whether array has these elements; else records umemIndexError about `which`, "the source" for example. */
+bool umem_array_check_range(umemArray const *array, char const *which, int64_t offset,
+                            int64_t count);
+
 /* RAM for elements on their way. */
 typedef struct umemArrayBuffer {
   umemVirtual *host;

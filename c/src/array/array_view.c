@@ -1,5 +1,6 @@
 /* array_view.c - handles over a part of an array's memory. */
 #include "array/array_handle.h"
+#include "array/array_range.h"
 #include "core/status.h"
 
 #include <string.h>
@@ -18,10 +19,13 @@ umemArray *umemArray_alias(umemArray *array, umemStatusType *status) {
   return umem_array_view(array, &form, 0);
 }
 
-/* Counts the elements of a form whose shape is a part of a valid one. */
+/* Counts the elements of a form whose shape is a part of a valid one. Without any, the product of the other extents need
+ * not fit. */
 static void recount(umemArrayForm *form) {
   form->elements = 1;
-  for (int k = 0; k < form->rank; k++) form->elements *= form->shape[k];
+  for (int k = 0; k < form->rank; k++)
+    if (!form->shape[k]) form->elements = 0;
+  for (int k = 0; k < form->rank && form->elements; k++) form->elements *= form->shape[k];
 }
 
 /* Whether 0 <= index < extent; else records umemIndexError. */
@@ -47,9 +51,10 @@ umemArray *umemArray_slice(umemArray *array, int dim, int64_t first, int64_t cou
   if (count &&
       (!check_index(first, form.shape[dim], dim) || !check_index(last, form.shape[dim], dim)))
     return NULL;
-  int64_t offset = count ? first * form.strides[dim] : 0;
+  int64_t offset = count && form.elements ? first * form.strides[dim] : 0;
   form.shape[dim] = count;
-  if (count > 1) form.strides[dim] *= step;
+  if (count > 1) /* fits, if there are elements */
+    form.strides[dim] = (int64_t)((uint64_t)form.strides[dim] * (uint64_t)step);
   recount(&form);
   return umem_array_view(array, &form, offset);
 }
@@ -102,11 +107,7 @@ static int join(umemArray const *array, int64_t *shape, int64_t *strides) {
   for (int k = 0; k < array->rank; k++) {
     int64_t extent = umem_array_shape(array)[k], stride = umem_array_strides(array)[k];
     if (extent == 1) continue;
-    if (rank && strides[rank - 1] == extent * stride) {
-      shape[rank - 1] *= extent;
-      strides[rank - 1] = stride;
-      continue;
-    }
+    if (rank && umem_array_join(&shape[rank - 1], &strides[rank - 1], extent, stride)) continue;
     shape[rank] = extent;
     strides[rank++] = stride;
   }

@@ -98,7 +98,7 @@ static umemElementType read_as(unsigned number, char const *name) {
   char const *rest = name + length;
   unsigned bits = code->sizes == bits8 ? 8 : 16, lanes = 1;
   if (!code->is_exact && !(rest = read_number(rest, &bits))) return 0;
-  if (*rest == 'x' && !(rest = read_number(rest + 1, &lanes))) return 0;
+  if (*rest == 'x' && (!(rest = read_number(rest + 1, &lanes)) || lanes == 1)) return 0;
   if (*rest || bits > 255 || lanes > 65535) return 0;
   umemElementType type = UMEM_ELEMENT(number, bits, lanes);
   return code_of(type) ? type : 0;

@@ -6,6 +6,7 @@
 #include <umem/status.h>
 
 struct umemAttempt;
+struct umemOpenLeg;
 
 /* What every call looks at. It has the default TLS model: with initial-exec all thread variables of the
  * library, its texts too, would need room in static TLS, and dlopen of it would fail. */
@@ -22,6 +23,8 @@ typedef struct umemThread {
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */
   bool deferred;    /* the outermost function has put off cancellation */
   int cancel_state; /* what that was before */
+  struct umemOpenLeg
+      *leg; /* the innermost open one of the copy that is watched (core/route.h); NULL: none is */
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 

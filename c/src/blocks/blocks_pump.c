@@ -27,17 +27,18 @@ bool umemPump_is_lost(umemPump const *pump) {
 
 static bool has_destination(umemPump const *pump) { return pump->slots.plan.given.destination.ctx; }
 
+/* Whether all blocks that will be read have been begun. */
+static bool no_more_is_read(umemPump const *pump) {
+  return pump->stopping || pump->cancelled || pump->reads.failed ||
+         pump->reads.begun == pump->slots.plan.blocks;
+}
+
 static bool reading_is_over(umemPump const *pump) {
-  umemLeg const *reads = &pump->reads;
-  bool none_is_wanted = pump->stopping || pump->cancelled || reads->failed;
-  return !reads->running && (none_is_wanted || reads->begun == pump->slots.plan.blocks);
+  return !pump->reads.running && no_more_is_read(pump);
 }
 
 static bool can_read(umemPump const *pump) {
-  umemLeg const *reads = &pump->reads;
-  bool none_is_wanted = pump->stopping || pump->cancelled || reads->failed;
-  return !none_is_wanted && reads->begun < pump->slots.plan.blocks &&
-         reads->begun - pump->writes.done < pump->slots.plan.depth;
+  return !no_more_is_read(pump) && pump->reads.begun - pump->writes.done < pump->slots.plan.depth;
 }
 
 static bool can_write(umemPump const *pump) {

@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "core/guard.h"
 #include "core/parallel.h"
+#include "core/route.h"
 
 #include <stdlib.h>
 
@@ -100,10 +101,22 @@ static bool settle(uint64_t before, umemVirtual *one, umemVirtual *other) {
   return umem_thread.failures == before;
 }
 
+/* A block is one copy for the ledger, however many threads read parts of it, and lasts until it is there. */
+static void watch(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
+                  size_t nbytes) {
+  *leg = (umemOpenLeg){0};
+  if (nbytes && umem_is_watched()) umem_trace_open(trace, leg, src, dst, nbytes);
+}
+
 bool umemSlots_read(umemSlots const *slots, size_t number) {
+  umemRows const *source = &slots->plan.given.source;
   umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
   uint64_t before = umem_thread.failures;
   size_t lead = range.before, all = range.before + range.rows + range.after;
+  umemTrace trace;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
+  watch(&trace, &leg, source->ctx, queue_of(slots, number),
+        (all + range.missing_before + range.missing_after) * source->nbytes);
   read_shared(slots, number, range.first - lead, all, -(ptrdiff_t)lead);
   if (umem_thread.failures == before)
     read_rows(slots, number, 0, range.missing_before, -(ptrdiff_t)(lead + range.missing_before),
@@ -111,13 +124,16 @@ bool umemSlots_read(umemSlots const *slots, size_t number) {
   if (umem_thread.failures == before)
     read_rows(slots, number, slots->plan.given.count - 1, range.missing_after,
               (ptrdiff_t)(range.rows + range.after), true);
-  return settle(before, queue_of(slots, number), slots->plan.given.source.ctx);
+  return settle(before, queue_of(slots, number), source->ctx);
 }
 
 bool umemSlots_write(umemSlots const *slots, size_t number) {
   umemRows const *destination = &slots->plan.given.destination;
   umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
   uint64_t before = umem_thread.failures;
+  umemTrace trace;
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
+  watch(&trace, &leg, queue_of(slots, number), destination->ctx, range.rows * destination->nbytes);
   umemRows from = *destination, to = *destination;
   from.ctx = queue_of(slots, number);
   from.adr = umemSlots_out(slots, number);

@@ -15,4 +15,9 @@ void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void 
 void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
                     size_t n);
 
+/* The same as a leg of the copy, whose other end is a buffer of umem (core/route.h). */
+void umem_read_leg(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer, size_t n);
+void umem_write_leg(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                    size_t n);
+
 #endif

@@ -64,6 +64,7 @@ static inline umemThread umem_step_aside(void) {
   umem_thread.attempt = NULL;
   umem_thread.apart = false;
   umem_thread.deferred = false;
+  umem_thread.leg = NULL;
   return running;
 }
 static inline void umem_step_back(umemThread const *running) { umem_thread = *running; }

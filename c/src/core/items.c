@@ -6,6 +6,7 @@
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/order.h"
+#include "core/route.h"
 #include "core/run.h"
 #include "core/tiles.h"
 #include "core/window.h"
@@ -98,9 +99,20 @@ static void order_by_source(umemNormalLayout *runs, umemLayout const *sorted, ui
   umem_normalise(runs, &read, src_adr, buffer);
 }
 
-/* Reads run by run of the source, and then sorts the items into packed: in the order of packed a run may be no more
+/* Lets the source read the runs of a layout into host memory by itself, where it can. */
+static bool read_direct(Sides *sides, uintptr_t src_adr, uintptr_t buffer,
+                        umemLayout const *layout) {
+  if (!layout->rank)
+    read_one(sides, src_adr, buffer, layout->item_size);
+  else if (!umem_copy_direct(sides->src, sides->src, src_adr, sides->host, buffer, layout))
+    return false;
+  umem_finish(sides->src);
+  return true;
+}
+
+/* Reads in the order of the source, and then sorts the items into packed: in the order of packed a run may be no more
  * than an item. items is the layout between both. */
-static void read_runs(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items) {
+static void read_items(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items) {
   umemLayout turned = *items;
   turned.src_strides = items->dst_strides;
   turned.dst_strides = items->src_strides;
@@ -109,14 +121,20 @@ static void read_runs(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLay
   umem_normalise(&sorted, &turned, &to, &first); /* by falling strides of the source */
   from = first;
   order_by_source(&runs, &sorted.layout, &from, &buffer);
-  if (read_sieved(sides, src_adr, packed, items, &runs.layout)) return;
-  if (runs.layout.item_size == items->item_size || !take_ordered(sides)) {
-    for_each_run(sides, src_adr, packed, items, 0, read_one);
+  bool differs = runs.layout.item_size != items->item_size || runs.layout.rank != items->rank;
+  if (!differs && read_direct(sides, src_adr, packed, items)) return;
+  bool done = differs && UMEM_SLOT(sides->src, copy_direct) && take_ordered(sides) &&
+              read_direct(sides, from, sides->ordered, &runs.layout);
+  if (!done) {
+    if (read_sieved(sides, src_adr, packed, items, &runs.layout)) return;
+    bool in_runs = runs.layout.item_size != items->item_size && take_ordered(sides);
+    if (in_runs)
+      for_each_run(sides, from, sides->ordered, &runs.layout, 0, read_one);
+    else
+      for_each_run(sides, src_adr, packed, items, 0, read_one);
     umem_finish(sides->src);
-    return;
+    if (!in_runs) return;
   }
-  for_each_run(sides, from, sides->ordered, &runs.layout, 0, read_one);
-  umem_finish(sides->src);
   if (failed(sides)) return;
   umemLayout place = sorted.layout;
   place.src_strides = NULL;
@@ -136,12 +154,10 @@ static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const
   if (umem_cpu_reads(sides->src)) {
     umem_finish(sides->src);
     umem_copy_tiles((char *)to, (char const *)src_adr, &n.layout);
-  } else if (n.layout.rank &&
-             (umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout) ||
-              umem_copy_direct(sides->src, sides->src, src_adr, sides->host, to, &n.layout))) {
+  } else if (n.layout.rank && umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout)) {
     umem_finish(sides->src);
   } else {
-    read_runs(sides, src_adr, to, &n.layout);
+    read_items(sides, src_adr, to, &n.layout);
   }
 }
 
@@ -161,13 +177,35 @@ static void unpack(Sides *sides, uintptr_t dst_adr, char const *packed, umemLayo
   umem_finish(sides->dst); /* packed is used again */
 }
 
+/* Packing and unpacking as legs of the copy. */
+static void pack_leg(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const *layout) {
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
+  if (umem_is_watched()) {
+    umem_leg_open(&leg, sides->src, NULL, umemWayItems,
+                  umem_count_items(layout) * layout->item_size);
+    leg.dst = umem_buffer_place(sides->host);
+  }
+  pack(sides, src_adr, packed, layout);
+}
+
+static void unpack_leg(Sides *sides, uintptr_t dst_adr, char const *packed,
+                       umemLayout const *layout) {
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
+  if (umem_is_watched()) {
+    umem_leg_open(&leg, NULL, sides->dst, umemWayItems,
+                  umem_count_items(layout) * layout->item_size);
+    leg.src = umem_buffer_place(sides->host);
+  }
+  unpack(sides, dst_adr, packed, layout);
+}
+
 /* Halves the layout until a piece fits into packed. */
 static void copy_pieces(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr,
                         umemLayout const *layout, char *packed) {
   if (failed(sides)) return;
   if (umem_count_items(layout) <= piece_bytes / layout->item_size) {
-    pack(sides, src_adr, packed, layout);
-    if (!failed(sides)) unpack(sides, dst_adr, packed, layout);
+    pack_leg(sides, src_adr, packed, layout);
+    if (!failed(sides)) unpack_leg(sides, dst_adr, packed, layout);
     return;
   }
   umemHalves halves;

@@ -27,12 +27,13 @@ typedef struct Job {
   umemPiece *work;
   void *argument;
   unsigned pieces;
-  unsigned next;        /* first unclaimed piece; pieces when there is none */
-  unsigned helped;      /* pieces that workers run now */
-  char const *function; /* that messages begin with */
-  unsigned forks;       /* umem_fork_count() of the process that began the job */
-  unsigned failed;      /* lowest piece that failed, or pieces */
-  umemAttempt held;     /* the failure of that piece */
+  unsigned next;           /* first unclaimed piece; pieces when there is none */
+  unsigned helped;         /* pieces that workers run now */
+  char const *function;    /* that messages begin with */
+  struct umemOpenLeg *leg; /* of the caller: what pieces move counts there */
+  unsigned forks;          /* umem_fork_count() of the process that began the job */
+  unsigned failed;         /* lowest piece that failed, or pieces */
+  umemAttempt held;        /* the failure of that piece */
   pthread_cond_t helpers_done;
   struct Job *later;
 } Job;
@@ -124,13 +125,15 @@ static unsigned claim(Job *job) {
 typedef struct Piece {
   Job *job;
   unsigned number;
-  char const *function; /* of the thread, before */
+  char const *function; /* of the thread, before; as is leg */
+  struct umemOpenLeg *leg;
   umemAttempt attempt;
 } Piece;
 
 /* Acquires the lock. Also when an exception of C++ passes. */
 static void end_piece(Piece *piece) {
   umem_thread.function = piece->function;
+  umem_thread.leg = piece->leg;
   umemAttempt_end(&piece->attempt);
   umemLock_acquire(&pool.lock);
   Job *job = piece->job;
@@ -142,10 +145,11 @@ static void end_piece(Piece *piece) {
 /* Called with the lock. Runs the piece, and touches thread variables, without the lock. */
 static void do_piece(Job *job, unsigned number) {
   umemLock_release(&pool.lock);
-  __attribute__((cleanup(end_piece)))
-  Piece piece = {.job = job, .number = number, .function = umem_thread.function};
+  __attribute__((cleanup(end_piece))) Piece piece = {
+      .job = job, .number = number, .function = umem_thread.function, .leg = umem_thread.leg};
   umemAttempt_begin(&piece.attempt);
   umem_thread.function = job->function;
+  umem_thread.leg = job->leg;
   job->work(job->argument, number);
 }
 
@@ -321,6 +325,7 @@ static void run(unsigned pieces, umemPiece *work, void *data, unsigned threads) 
              .argument = data,
              .pieces = pieces,
              .function = umem_thread.function,
+             .leg = umem_thread.leg,
              .forks = umem_fork_count(),
              .failed = pieces};
   do_all(&job, threads);

@@ -1,4 +1,4 @@
-/* progress.c - copies that report how far they are, and can be cancelled.
+/* progress.c - copies that report how far they are, can be cancelled, and write down their route.
  *
  * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
  * for. Steps are long enough that what is lost between them is little. */
@@ -6,8 +6,11 @@
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/layout.h"
+#include "core/route.h"
 #include "core/run.h"
 #include "core/sized.h"
+#include "core/strided.h"
 
 static size_t const default_step = 64 << 20;
 
@@ -16,6 +19,7 @@ typedef struct Progress {
   uintptr_t src_adr, dst_adr;
   size_t nbytes;
   umemCopyOptions const *options;
+  umemLayout const *layout; /* of a strided copy, or NULL */
 } Progress;
 
 /* Whether to go on. */
@@ -36,12 +40,16 @@ static umemStatusType settle(Progress const *copy) {
 
 static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  umem_copy_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
+  if (copy->layout)
+    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
+  else
+    umem_copy_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
   return umem_thread.failures == before ? settle(copy) : umem_result(before);
 }
 
 static umemStatusType copy_in_steps(Progress const *copy) {
   size_t step = copy->options->step ? copy->options->step : default_step;
+  if (copy->layout) step = SIZE_MAX;
   umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
   if (settled != umemOK) return settled;
   for (size_t done = 0;;) {
@@ -57,6 +65,61 @@ static umemStatusType copy_in_steps(Progress const *copy) {
   }
 }
 
+/* Without progress nothing is waited for. */
+static void copy_queued(Progress const *copy) {
+  if (copy->layout)
+    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
+  else
+    umem_copy_run(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->nbytes);
+}
+
+/* The copy itself, as the options ask for it. */
+static void do_copy(Progress const *copy) {
+  if (copy->options->progress)
+    copy_in_steps(copy);
+  else if (copy->nbytes)
+    copy_queued(copy);
+}
+
+typedef struct Watch {
+  umemTrace trace;
+  umemOpenLeg leg;
+  umemRoute *route; /* of the caller */
+} Watch;
+
+/* Also when an exception of C++ passes. */
+static void end_watch(Watch *watch) {
+  umem_leg_close(&watch->leg);
+  umem_write_sized(watch->route, &watch->trace.route, sizeof watch->trace.route);
+}
+
+static void do_watched(Progress const *copy) {
+  __attribute__((cleanup(end_watch))) Watch watch;
+  watch.route = copy->options->route;
+  umem_trace_open_for(&watch.trace, &watch.leg, copy->src, copy->dst, copy->nbytes);
+  do_copy(copy);
+}
+
+/* Whether what the options ask for can be done; fills in *full. */
+static bool read_options(umemVirtual *src, umemCopyOptions *full, umemCopyOptions const *options) {
+  umemRoute none = UMEM_ROUTE_INIT;
+  if (!umem_read_sized(src, full, sizeof *full, options, "umemCopyOptions")) return false;
+  if (!full->route) return true;
+  if (!umem_can_write_sized(src, full->route, offsetof(umemRoute, legs), "route", "umemRoute"))
+    return false;
+  umem_write_sized(full->route, &none, sizeof none); /* for a copy that is refused */
+  return true;
+}
+
+static umemStatusType copy_with(Progress *copy, umemCopyOptions const *full, uint64_t before) {
+  copy->options = full;
+  if (full->route)
+    do_watched(copy);
+  else
+    do_copy(copy);
+  return umem_result(before);
+}
+
 umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                  size_t nbytes, umemCopyOptions const *options) {
   UMEM_ENTER();
@@ -64,11 +127,31 @@ umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst, uintpt
   umemVirtual *from = umem_guard(src);
   umemVirtual *to = umem_guard(dst);
   umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
-  if (!from || !to || !umem_read_sized(from, &full, sizeof full, options, "umemCopyOptions"))
-    return umem_result(before);
-  if (!full.progress) return umem_copy_to(src, src_adr, dst, dst_adr, nbytes);
+  if (!from || !to || !read_options(from, &full, options)) return umem_result(before);
   if (nbytes && !(umem_validate(from, src_adr, nbytes, umemReadable) &&
                   umem_validate(to, dst_adr, nbytes, umemWritable)))
     return umem_result(before);
-  return copy_in_steps(&(Progress){from, to, src_adr, dst_adr, nbytes, &full});
+  Progress copy = {
+      .src = from, .dst = to, .src_adr = src_adr, .dst_adr = dst_adr, .nbytes = nbytes};
+  return copy_with(&copy, &full, before);
+}
+
+umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                                      umemLayout const *layout, umemCopyOptions const *options) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *from = umem_guard(src);
+  umemVirtual *to = umem_guard(dst);
+  umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
+  if (!from || !to || !read_options(from, &full, options) ||
+      !umem_check_strided(from, src_adr, to, dst_adr, layout))
+    return umem_result(before);
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  Progress copy = {.src = from,
+                   .dst = to,
+                   .src_adr = src_adr,
+                   .dst_adr = dst_adr,
+                   .nbytes = nbytes,
+                   .layout = layout};
+  return copy_with(&copy, &full, before);
 }

@@ -10,6 +10,10 @@
 bool umem_copy_direct(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
+/* The same as a leg of its own, for a copy that is watched (route.h). */
+bool umem_copy_direct_watched(umemVirtual *self, umemVirtual *src, uintptr_t src_adr,
+                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
+
 /* Copies a validated run of nbytes > 0 by the best route. */
 void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                    size_t nbytes);

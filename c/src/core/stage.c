@@ -8,6 +8,7 @@
 #include "core/ends.h"
 #include "core/guard.h"
 #include "core/parallel.h"
+#include "core/route.h"
 
 #include <pthread.h>
 
@@ -52,11 +53,11 @@ static void end(Side *side) {
 static bool copy_chunk(Stage *stage, size_t at, char *buffer, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   begin(&stage->src);
-  umem_read_run(stage->src.ctx, stage->src.adr + at, stage->host, buffer, nbytes);
+  umem_read_leg(stage->src.ctx, stage->src.adr + at, stage->host, buffer, nbytes);
   end(&stage->src);
   if (umem_thread.failures != before) return false;
   begin(&stage->dst);
-  umem_write_run(stage->dst.ctx, stage->dst.adr + at, stage->host, buffer, nbytes);
+  umem_write_leg(stage->dst.ctx, stage->dst.adr + at, stage->host, buffer, nbytes);
   end(&stage->dst);
   return umem_thread.failures == before;
 }

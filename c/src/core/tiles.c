@@ -371,6 +371,14 @@ static void copy_piece(void *job, unsigned piece) {
     __atomic_store_n(&copy->failed, true, __ATOMIC_RELAXED);
 }
 
+unsigned umem_pointer_workers(umemLayout const *layout) {
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  if (nbytes < 2 * piece_bytes) return 1;
+  size_t extent = layout->extents[umem_widest(layout, layout->extents)];
+  unsigned pieces = umem_parallel_pieces(nbytes, piece_bytes, umemParallelMost);
+  return pieces > extent ? (unsigned)extent : pieces;
+}
+
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
                         umemGuardedRange const guards[2]) {
   size_t nbytes = umem_count_items(layout) * layout->item_size;

@@ -17,4 +17,7 @@ void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout);
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
                         umemGuardedRange const guards[2]);
 
+/* How many threads umem_copy_pointers uses for layout. */
+unsigned umem_pointer_workers(umemLayout const *layout);
+
 #endif

@@ -7,6 +7,7 @@
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/order.h"
+#include "core/route.h"
 #include "core/slot.h"
 #include "core/tiles.h"
 
@@ -88,8 +89,13 @@ static bool open_items(Side *side, uintptr_t adr, umemLayout const *layout,
 
 static bool copy_open(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout const *layout) {
   umemGuardedRange const guards[] = {copy->dst.open, copy->src.open};
-  return umem_copy_pointers(pointer_of(&copy->dst, dst_adr), pointer_of(&copy->src, src_adr),
-                            layout, guards);
+  uint64_t begin = umem_route_clock();
+  if (!umem_copy_pointers(pointer_of(&copy->dst, dst_adr), pointer_of(&copy->src, src_adr), layout,
+                          guards))
+    return false;
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  umem_note(umemWayWindow, nbytes, umem_pointer_workers(layout), begin);
+  return true;
 }
 
 /* The window of the source is open. */

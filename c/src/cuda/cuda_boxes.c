@@ -1,10 +1,15 @@
 /* cuda_boxes.c - see cuda_boxes.h. */
 #include "cuda/cuda_boxes.h"
+#include "core/layout.h"
 
 enum {
-  most_boxes = 4096,     /* for more, packing on the host costs less than starting copies */
-  most_pitch = INT32_MAX /* cudaDeviceProp.memPitch */
+  most_boxes = 4096,      /* for more, packing on the host costs less than starting copies */
+  most_pitch = INT32_MAX, /* cudaDeviceProp.memPitch */
+  few_boxes = 8
 };
+
+/* A box takes 4 us to start (H200), in which host memory takes or sorts so many bytes. */
+static size_t const bytes_of_start = 16 << 10;
 
 static bool is_pitch(ptrdiff_t stride, size_t width) {
   return stride > 0 && (size_t)stride >= width && stride <= most_pitch;
@@ -39,7 +44,13 @@ bool umemCudaBoxes_cut(umemCudaBoxes *boxes, umemLayout const *layout) {
   size_t count = 1;
   for (int k = 0; k < layout->rank - boxes->inner; k++)
     if (__builtin_mul_overflow(count, extents[k], &count) || count > most_boxes) return false;
+  boxes->count = count;
   return true;
+}
+
+bool umemCudaBoxes_pay(umemCudaBoxes const *boxes, umemLayout const *layout) {
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  return boxes->count <= few_boxes || nbytes / boxes->count >= bytes_of_start;
 }
 
 static int copy_box(umemCudaWay const *way, umemCudaBox const *box) {

@@ -18,10 +18,15 @@ typedef struct umemCudaWay {
 typedef struct umemCudaBoxes {
   int inner;
   umemCudaBox box; /* of the first one, without addresses */
+  size_t count;
 } umemCudaBoxes;
 
 /* Cuts a layout in normal form, of rank > 0. Returns false when the copy engines cannot do it, or not well. */
 bool umemCudaBoxes_cut(umemCudaBoxes *boxes, umemLayout const *layout);
+
+/* Whether a copy through host memory takes longer than these boxes, if it moves no other bytes, and each side in a few
+ * transfers. */
+bool umemCudaBoxes_pay(umemCudaBoxes const *boxes, umemLayout const *layout);
 
 /* Starts the copies of all boxes. Returns the runtime's error. Called in a scope of the stream's GPU. */
 int umemCudaBoxes_copy(umemCudaWay const *way, umemCudaBoxes const *boxes, umemLayout const *layout,

@@ -3,6 +3,7 @@
 #include "cuda/cuda_methods.h"
 #include "base/thread.h"
 #include "core/guard.h"
+#include "core/route.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_scope.h"
@@ -40,6 +41,12 @@ static int copy_straight(umemVirtual *ctx, void *dst, void const *src, size_t nb
   return error || !whole ? error : umemCudaState_finish(state);
 }
 
+static void note_straight(umemVirtual *ctx, size_t nbytes, bool to_device, uint64_t begin) {
+  umemRoutePlace device = umem_device_place(ctx, umemCuda_state_of(ctx)->gpu->device);
+  umem_note_between(to_device ? NULL : &device, to_device ? &device : NULL, umemWayDma, nbytes, 1,
+                    begin);
+}
+
 /* Moves between ctx and host memory. The direction is given although CUDA could see it from the addresses:
  * one that is not the device's any more would be taken for the host's, and the process crash.
  *
@@ -61,8 +68,10 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
       is_long && pageable && !captured && umemCuda_stage(ctx, state, adr, host, nbytes, direction);
   if (!staged) {
     if (pageable && ordered && !captured) captured = umemCudaState_is_captured(state); /* by now */
+    uint64_t begin = umem_route_clock();
     int error =
         copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
+    if (begin) note_straight(ctx, error ? 0 : nbytes, to_device, begin);
     umemCuda_check(ctx, state->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
                    to_device ? "to" : "from", (uintmax_t)adr);
   }

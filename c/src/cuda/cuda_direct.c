@@ -1,7 +1,10 @@
 /* cuda_direct.c - the routes that only CUDA knows: between memories that a GPU addresses, on one
  * GPU or two, and strided copies, also to and from host memory. */
 #include "cuda/cuda_methods.h"
+#include "base/thread.h"
 #include "core/guard.h"
+#include "core/layout.h"
+#include "core/route.h"
 #include "cuda/cuda_boxes.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
@@ -18,6 +21,7 @@ typedef struct Copy {
   umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
   umemCudaState *state;
   umemCudaWay way;
+  bool packed; /* its rows were packed on the GPU */
 } Copy;
 
 static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
@@ -139,20 +143,61 @@ static bool is_buffered(umemVirtual const *src, umemVirtual const *dst, umemLayo
   return layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
 }
 
-/* Refuses a copy through buffers in a capture, which would record it with them. */
-static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
+/* Whether the stream of ctx is being captured. Also true after a failure, which is recorded. */
+static bool is_captured(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!umem_can(ctx, umemOrdered)) return false;
+  if (!state || !umem_can(ctx, umemOrdered)) return false;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
   bool captured = umemCudaState_is_captured(state);
-  if (captured)
+  umemCudaScope_leave(&scope);
+  return captured;
+}
+
+/* Refuses a copy through buffers in a capture, which would record it with them. */
+static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
+  uint64_t before = umem_thread.failures;
+  bool captured = is_captured(ctx);
+  if (captured && umem_thread.failures == before)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "the stream is being captured into a graph: a copy between %s and %s in this "
                      "layout needs buffers",
                      umem_get_device_name(src), umem_get_device_name(dst));
-  umemCudaScope_leave(&scope);
   return captured;
+}
+
+/* Whether the items fill a good part of what they span, in memory that only a GPU reaches: then host memory takes all
+ * of it in a few transfers. */
+static bool is_dense(umemVirtual const *ctx, umemLayout const *layout, ptrdiff_t const *strides) {
+  size_t const sparse = 4;
+  umemLayoutSpan span;
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  if (!umemCuda_state_of(ctx) || umem_can(ctx, umemCpuReadable)) return true;
+  return umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span) &&
+         (size_t)(span.high - span.low) / sparse <= nbytes;
+}
+
+/* Whether the items of dst stay apart even if they come from host memory in their order. */
+static bool is_scattered(umemVirtual const *dst, umemLayout const *layout) {
+  uintptr_t from = 0, to = 0;
+  umemNormalLayout n;
+  umemLayout scatter = *layout;
+  umemCudaBoxes boxes;
+  if (!umemCuda_state_of(dst) || umem_can(dst, umemCpuReadable)) return false;
+  scatter.src_strides = NULL;
+  umem_normalise(&n, &scatter, &from, &to);
+  return n.layout.rank &&
+         !(umemCudaBoxes_cut(&boxes, &n.layout) && umemCudaBoxes_pay(&boxes, &n.layout));
+}
+
+/* Whether the copy engines do it: not where many small boxes, as of a transposed array, cost more than a copy through
+ * host memory, which a capture cannot have. */
+static bool goes_in_boxes(umemCudaBoxes *boxes, umemVirtual *src, umemVirtual *dst,
+                          umemLayout const *layout) {
+  if (!umemCudaBoxes_cut(boxes, layout)) return false;
+  return umemCudaBoxes_pay(boxes, layout) || is_scattered(dst, layout) ||
+         !is_dense(src, layout, layout->src_strides) ||
+         !is_dense(dst, layout, layout->dst_strides) || is_captured(src) || is_captured(dst);
 }
 
 /* A long run between device memory and a context that neither a GPU nor the CPU can reach: cuFile moves it, or the
@@ -180,11 +225,12 @@ static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
   return staged;
 }
 
-static int start(Copy const *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
+static int start(Copy *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
                  umemLayout const *layout) {
   int error;
   if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
-  if (umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error)) return error;
+  copy->packed = umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error);
+  if (copy->packed) return error;
   return umemCudaBoxes_copy(&copy->way, boxes, layout, src_adr, dst_adr);
 }
 
@@ -203,11 +249,25 @@ static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
   if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
 }
 
+/* Host memory has the name that it has in the leg: it may be a buffer. */
+static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
+                      umemLayout const *layout, int error, uint64_t begin) {
+  umemRoutePlace from, to;
+  if (!is_host(src)) from = umem_device_place(src, copy->way.src_device);
+  if (!is_host(dst)) to = umem_device_place(dst, copy->way.dst_device);
+  umemWay way = copy->way.src_device != copy->way.dst_device ? umemWayPeer
+                : copy->packed                               ? umemWayPacked
+                : layout->rank                               ? umemWayBoxes
+                                                             : umemWayDma;
+  umem_note_between(is_host(src) ? NULL : &from, is_host(dst) ? NULL : &to, way,
+                    error ? 0 : umem_count_items(layout) * layout->item_size, 1, begin);
+}
+
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout) {
   umemCudaBoxes boxes;
   if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
-  if (!is_ours(src, dst, layout) || (layout->rank && !umemCudaBoxes_cut(&boxes, layout)))
+  if (!is_ours(src, dst, layout) || (layout->rank && !goes_in_boxes(&boxes, src, dst, layout)))
     return is_buffered(src, dst, layout) &&
            (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
   bool to_leader = rank_of(dst) >= rank_of(src);
@@ -216,7 +276,8 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   Copy copy = {leader,
                state,
                {state->gpu->rt, state->stream, direction_of(src, dst), device_of(src, state),
-                device_of(dst, state)}};
+                device_of(dst, state)},
+               false};
 
   if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
   umemCudaScope scope;
@@ -226,6 +287,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
     return true;
   }
   open_peer(&copy, src, dst);
+  uint64_t begin = umem_route_clock();
   int error = start(&copy, &boxes, src_adr, dst_adr, layout);
   if (!may_go_on(&copy, src, dst, error)) {
     int last = umemCudaState_finish(state);
@@ -233,6 +295,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   } else if (!error) {
     lead(&copy, other);
   }
+  if (begin) note_copy(&copy, src, dst, layout, error, begin);
   bool done = umemCuda_check(leader, state->gpu, error, "cannot copy from 0x%jx to 0x%jx",
                              (uintmax_t)src_adr, (uintmax_t)dst_adr);
   umemCudaScope_leave(&scope);

@@ -9,6 +9,7 @@
 #include "cuda/cuda_gds_copy.h"
 #include "core/guard.h"
 #include "core/parallel.h"
+#include "core/route.h"
 #include "core/slot.h"
 #include "core/stage.h"
 #include "core/status.h"
@@ -36,9 +37,10 @@ typedef struct Transfer {
   void *device;    /* of the first byte; never dereferenced */
   uint64_t offset; /* of it in the file; begins a page */
   size_t nbytes;   /* whole pages */
-  size_t next;     /* bytes of pieces that somebody has taken; atomic, as are the two below */
-  bool over;       /* take no other */
-  bool failed;     /* a failure was recorded; otherwise, if over, cuFile has stopped */
+  unsigned threads;
+  size_t next; /* bytes of pieces that somebody has taken; atomic, as are the two below */
+  bool over;   /* take no other */
+  bool failed; /* a failure was recorded; otherwise, if over, cuFile has stopped */
 } Transfer;
 
 /* ---- failures ---- */
@@ -114,6 +116,17 @@ static bool move_piece(Transfer *transfer, size_t at, size_t size) {
   return true;
 }
 
+/* The same, noted for the route of the copy. What cuFile refuses is left to other routes, which note it. */
+static bool move_noted(Transfer *transfer, size_t at, size_t size) {
+  uint64_t begin = umem_route_clock();
+  bool good = move_piece(transfer, at, size);
+  if (!begin || !(good || __atomic_load_n(&transfer->failed, __ATOMIC_RELAXED))) return good;
+  umemRoutePlace device = umem_device_place(transfer->ctx, transfer->gpu->device);
+  umem_note_between(transfer->to_device ? NULL : &device, transfer->to_device ? &device : NULL,
+                    umemWayGds, good ? size : 0, transfer->threads, begin);
+  return good;
+}
+
 static void move_pieces(void *job, unsigned thread) {
   (void)thread;
   Transfer *transfer = job;
@@ -126,7 +139,7 @@ static void move_pieces(void *job, unsigned thread) {
     size_t at = __atomic_fetch_add(&transfer->next, piece_bytes, __ATOMIC_RELAXED);
     if (at >= transfer->nbytes) break;
     size_t rest = transfer->nbytes - at;
-    if (!move_piece(transfer, at, rest < piece_bytes ? rest : piece_bytes)) break;
+    if (!move_noted(transfer, at, rest < piece_bytes ? rest : piece_bytes)) break;
   }
   umemCudaScope_leave(&scope);
 }
@@ -156,9 +169,8 @@ static bool move(Transfer *transfer, umemCudaState const *state) {
   umemCufileFile file = {.type = umemCufileDescriptor, .handle.fd = transfer->file->fd};
   if (cufile->handle_register(&transfer->handle, &file).code) return false;
   bool ready = settle(transfer->ctx, state);
-  if (ready)
-    umem_parallel(umem_parallel_pieces(transfer->nbytes, piece_bytes, umemParallelMost),
-                  move_pieces, transfer);
+  transfer->threads = umem_parallel_pieces(transfer->nbytes, piece_bytes, umemParallelMost);
+  if (ready) umem_parallel(transfer->threads, move_pieces, transfer);
   cufile->handle_deregister(transfer->handle);
   return ready && (!transfer->over || transfer->failed);
 }

@@ -11,6 +11,7 @@
 #include "core/ends.h"
 #include "core/guard.h"
 #include "core/parallel.h"
+#include "core/route.h"
 #include "cuda/cuda_channel.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_scope.h"
@@ -65,11 +66,18 @@ static Piece take_piece(Stage *stage) {
 
 /* ---- one channel; in its thread ---- */
 
+/* What is on its way from or to a chunk, for the route of the copy. */
+typedef struct Transfer {
+  size_t nbytes;
+  uint64_t begin; /* as of umem_route_clock; 0: nothing, or nobody watches */
+} Transfer;
+
 typedef struct Worker {
   Stage *stage;
   umemCudaChannel *channel;
   umemCudaScope scope; /* contexts are current for one thread */
   bool inside;         /* of the scope */
+  Transfer moving[umemChannelChunks];
 } Worker;
 
 static bool stop(Stage *stage) {
@@ -102,33 +110,53 @@ static bool call_other(Worker *worker, char *memory, Piece piece) {
   uint64_t before = umem_thread.failures;
   leave(worker);
   if (stage->direction == umemCudaToDevice)
-    umem_read_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
+    umem_read_leg(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
   else
-    umem_write_run(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
+    umem_write_leg(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
   bool good = umem_thread.failures == before || stop(stage);
   return enter(worker) && good;
 }
 
+static umemRoutePlace const pinned = {.kind = "pinned", .ordinal = -1};
+
 static bool fill(Worker *worker, char *memory, Piece piece) {
   if (worker->stage->other) return call_other(worker, memory, piece);
+  uint64_t begin = umem_route_clock();
   memcpy(memory, worker->stage->host + piece.at, piece.nbytes);
+  umem_note_between(NULL, &pinned, umemWayMemcpy, piece.nbytes, worker->stage->count, begin);
   return true;
 }
 
 static bool empty(Worker *worker, char *memory, Piece piece) {
   if (worker->stage->other) return call_other(worker, memory, piece);
+  uint64_t begin = umem_route_clock();
   memcpy(worker->stage->host + piece.at, memory, piece.nbytes);
+  umem_note_between(&pinned, NULL, umemWayMemcpy, piece.nbytes, worker->stage->count, begin);
   return true;
 }
 
 static bool start(Worker *worker, unsigned b, Piece piece) {
   Stage *stage = worker->stage;
+  worker->moving[b] = (Transfer){piece.nbytes, umem_route_clock()};
   return succeeded(stage, umemCudaChannel_start(worker->channel, b, stage->device + piece.at,
                                                 piece.nbytes, stage->direction));
 }
 
+/* The transfer of chunk b has ended. */
+static void note_arrived(Worker *worker, unsigned b, bool good) {
+  Transfer moved = worker->moving[b];
+  if (!moved.begin) return;
+  worker->moving[b].begin = 0;
+  umemRoutePlace device = umem_device_place(worker->stage->ctx, worker->stage->gpu->device);
+  bool to_device = worker->stage->direction == umemCudaToDevice;
+  umem_note_between(to_device ? &pinned : &device, to_device ? &device : &pinned, umemWayDma,
+                    good ? moved.nbytes : 0, 1, moved.begin);
+}
+
 static bool settle(Worker *worker, unsigned b) {
-  return succeeded(worker->stage, umemCudaChannel_settle(worker->channel, b));
+  bool good = succeeded(worker->stage, umemCudaChannel_settle(worker->channel, b));
+  note_arrived(worker, b, good);
+  return good;
 }
 
 /* Whether all pieces that the channel took are on their way. */
@@ -165,6 +193,7 @@ static void copy_pieces(void *job, unsigned i) {
   bool good = (stage->direction == umemCudaToDevice ? send : receive)(&worker);
   if (!worker.inside) return;
   int error = umemCudaChannel_finish(worker.channel);
+  for (unsigned b = 0; b < umemChannelChunks; b++) note_arrived(&worker, b, good && !error);
   if (good)
     succeeded(stage, error);
   else
@@ -196,8 +225,10 @@ static unsigned least_channels(Stage const *stage) {
 }
 
 static unsigned most_channels(Stage const *stage) {
-  if (stage->other && stage->direction == umemCudaToHost) return umemStagingWriters;
-  return stage->nbytes < umemStagingWide ? umemStagingThreads : umemStagingChannels;
+  bool to_host = stage->direction == umemCudaToHost;
+  if (stage->other && to_host) return umemStagingWriters;
+  size_t wide = to_host ? umemStagingWideToHost : umemStagingWide;
+  return stage->nbytes < wide ? umemStagingThreads : umemStagingChannels;
 }
 
 static void take_channels(Stage *stage) {

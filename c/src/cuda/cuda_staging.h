@@ -16,8 +16,9 @@ enum {
   umemStagingToHost = 2 << 20,   /* and shorter ones from it */
   umemStagingFrom = 2 << 20,     /* the core does shorter ones of other contexts (core/stage.c) */
   umemStagingWide = 128 << 20,   /* shorter copies gain nothing by more threads or longer pieces */
-  umemStagingThreads = 8,        /* those that share a shorter copy */
-  umemStagingChannels = 16,      /* and a longer one */
+  umemStagingWideToHost = 64 << 20, /* the same from a GPU to pageable memory */
+  umemStagingThreads = 8,           /* those that share a shorter copy */
+  umemStagingChannels = 16,         /* and a longer one */
   umemStagingWriters = 2, /* those that share a copy to another context: files take one writer */
   umemStagingPart = 512 << 10,  /* bytes at least for each of them */
   umemStagingLeast = 128 << 10, /* bytes at least of a piece */

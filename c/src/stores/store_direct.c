@@ -40,6 +40,10 @@ bool umemStore_check_direct(umemStore *store) {
   return umemStore_fail(store, umemNotSupportedError, errno, "cannot use direct I/O on");
 }
 
+umemWay umemStore_direct_way(umemStore const *store) {
+  return store->in_memory ? umemWayPageCache : umemWayDirect;
+}
+
 /* ---- transfers ---- */
 
 static bool take_buffer(umemDirectPath *path) {

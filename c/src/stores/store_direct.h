@@ -8,6 +8,7 @@
 #ifndef UMEM_STORE_DIRECT_H
 #define UMEM_STORE_DIRECT_H
 
+#include "core/route.h"
 #include "stores/store.h"
 
 enum {
@@ -36,6 +37,9 @@ void umemDirectPath_close(umemDirectPath *path);
  * returns -1, where the file system does not do it, or there is no memory for a buffer. */
 ssize_t umemDirectPath_read(umemDirectPath *path, uint64_t offset, char *bytes, size_t size);
 ssize_t umemDirectPath_write(umemDirectPath *path, uint64_t offset, char const *bytes, size_t size);
+
+/* What such a transfer is for the route of a copy: a file without a disk is read and written in the page cache. */
+umemWay umemStore_direct_way(umemStore const *store);
 
 /* Whether the file system opens the file for direct transfers; else umemNotSupportedError. For a store that is
  * constructed with umemDirectOn. */

@@ -7,6 +7,7 @@
 #include "base/disk.h"
 #include "base/number.h"
 #include "base/thread.h"
+#include "core/route.h"
 #include "core/status.h"
 #include "stores/store_ahead.h"
 #include "stores/store_blocks.h"
@@ -45,6 +46,20 @@ static inline bool write_all(umemStore *store, uint64_t offset, char const *byte
   }
 }
 
+/* The same, noted for the route of the copy. */
+static __attribute__((noinline)) bool write_noted(umemStore *store, uint64_t offset,
+                                                  char const *bytes, size_t size) {
+  uint64_t begin = umem_route_clock();
+  bool good = write_all(store, offset, bytes, size);
+  umem_note(umemWayPageCache, good ? size : 0, 1, begin);
+  return good;
+}
+
+static inline bool write_cached(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
+  return umem_is_watched() ? write_noted(store, offset, bytes, size)
+                           : write_all(store, offset, bytes, size);
+}
+
 /* All whole units around the cache, the rest, and what the file system does not do, through it. */
 static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t offset,
                                                    char const *bytes, size_t size) {
@@ -52,25 +67,27 @@ static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t of
   size_t end = done + (size - done) / umemDirectUnit * umemDirectUnit;
   umemDirectPath path;
   umemDirectPath_open(&path, store, true);
-  bool good = !done || write_all(store, offset, bytes, done);
+  bool good = !done || write_cached(store, offset, bytes, done);
   while (good && done < end && !path.refused) {
+    uint64_t begin = umem_route_clock();
     ssize_t n = umemDirectPath_write(&path, offset + done, bytes + done,
                                      umem_lesser(end - done, umemStoreMostIO));
-    if (n > 0)
+    if (n > 0) {
       done += (size_t)n;
-    else if (!path.refused)
+      umem_note(umemStore_direct_way(store), (size_t)n, 1, begin);
+    } else if (!path.refused)
       good = fail_write(store, offset, size, n == 0 ? EIO : errno);
     if (n > 0 && n % umemDirectUnit) break; /* a part of a unit: the cache does the rest */
   }
   umemDirectPath_close(&path);
-  return good && (done == size || write_all(store, offset + done, bytes + done, size - done));
+  return good && (done == size || write_cached(store, offset + done, bytes + done, size - done));
 }
 
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
   if (!umemStore_owns(store, offset, size) || !umemStore_settle(store)) return false;
   if (size >= umemStoreDirectFrom && store->direct == umemDirectOn)
     return write_around(store, offset, bytes, size);
-  return write_all(store, offset, bytes, size);
+  return write_cached(store, offset, bytes, size);
 }
 
 /* ---- buffers ---- */
@@ -102,7 +119,8 @@ static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
   memset(buffer, c, chunk);
   bool good = true;
   for (size_t done = 0, n; good && done < size; done += n) {
-    n = umem_lesser(size - done, chunk - (size_t)((offset + done) % chunk));
+    size_t odd = chunk == fill_chunk ? (size_t)((offset + done) % chunk) : 0;
+    n = umem_lesser(size - done, chunk - odd);
     good = write_all(store, offset + done, buffer, n);
   }
   umem_free(&store->host, (uintptr_t)large);

@@ -5,6 +5,7 @@
  * with EFAULT and raises no signal; the way through a buffer then says what has happened. */
 #include "stores/store_pair.h"
 #include "base/ahead.h"
+#include "core/route.h"
 #include "stores/store_blocks.h"
 #include "stores/store_cached.h"
 #include "stores/store_context.h"
@@ -47,7 +48,10 @@ bool umemStore_copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, 
       !is_cached(from, offset, size) ||
       !umemStore_window(from, offset, size, umemReadable, &window))
     return false;
+  uint64_t begin = umem_route_clock();
   bool done = write_mapped(to, target, window.bytes, size);
+  /* Otherwise the way through a buffer notes its legs. */
+  if (done) umem_note(umemWayPageCache, size, 1, begin);
   if (window.release) window.release(src, &window);
   return done;
 }

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/parallel.h"
+#include "core/route.h"
 #include "core/status.h"
 #include "stores/store_ahead.h"
 #include "stores/store_cached.h"
@@ -35,6 +36,7 @@ typedef struct Read {
   bool over;          /* a piece has failed: take no other */
   bool around;        /* what the cache lacks is read around it */
   bool plain;         /* all is read through the cache, whatever it has */
+  unsigned threads;   /* that share the read */
 } Read;
 
 /* The length of the file as this context knows it. */
@@ -74,7 +76,7 @@ static bool fail_past_end(Read const *read) {
 /* ---- through the cache ---- */
 
 /* Reads [done, end) of the range. */
-static bool read_cached(Read const *read, size_t done, size_t end) {
+static bool read_calls(Read const *read, size_t done, size_t end) {
   while (done < end) {
     ssize_t n = umemStore_pread(read->store->fd, read->bytes + done, end - done,
                                 (off_t)(read->offset + done));
@@ -86,6 +88,18 @@ static bool read_cached(Read const *read, size_t done, size_t end) {
       return fail_read(read, errno);
   }
   return true;
+}
+
+/* The same, noted for the route of the copy. */
+static __attribute__((noinline)) bool read_noted(Read const *read, size_t done, size_t end) {
+  uint64_t begin = umem_route_clock();
+  bool good = done == end || read_calls(read, done, end);
+  if (done < end) umem_note(umemWayPageCache, good ? end - done : 0, read->threads, begin);
+  return good;
+}
+
+static bool read_cached(Read const *read, size_t done, size_t end) {
+  return umem_is_watched() ? read_noted(read, done, end) : read_calls(read, done, end);
 }
 
 /* The same of what the disk has, by at most umemStoreTurns threads at a time. */
@@ -121,10 +135,12 @@ static bool read_around(Read const *read, umemDirectPath *path, size_t *done, si
   *done = begin;
   size_t whole = (end - begin) / umemDirectUnit * umemDirectUnit;
   if (!whole) return read_cached(read, begin, end) && (*done = end, true);
+  uint64_t start = umem_route_clock();
   ssize_t n = umemDirectPath_read(path, read->offset + begin, read->bytes + begin, whole);
   if (n == 0) return fail_past_end(read);
   if (n < 0) return path->refused || fail_read(read, errno);
   *done += (size_t)n;
+  umem_note(umemStore_direct_way(read->store), (size_t)n, read->threads, start);
   __atomic_fetch_add(&read->store->around, (uint64_t)n, __ATOMIC_RELAXED);
   return true;
 }
@@ -220,13 +236,14 @@ static bool read_long(Read *read) {
   } else {
     cut(read, threads);
   }
+  read->threads = threads;
   umem_parallel(threads, read_pieces, read);
   return umem_thread.failures == before;
 }
 
 bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
   if (!umemStore_settle(store)) return false;
-  Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size};
+  Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size, .threads = 1};
   if (offset > INT64_MAX || size > INT64_MAX - offset) return fail_past_end(&read);
   bool is_long = size >= (store->direct == umemDirectOn ? umemStoreDirectFrom : ask_from);
   return is_long ? read_long(&read) : read_cached(&read, 0, size);

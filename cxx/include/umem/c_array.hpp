@@ -33,7 +33,9 @@ template <class T> constexpr umemElementType element_type_of() {
   constexpr umemElementCode integer = std::is_signed_v<T> ? umemCodeInt : umemCodeUInt;
   if constexpr (std::is_same_v<T, bool>)
     return umemBool;
-  else if constexpr (std::is_integral_v<T>)
+  else if constexpr (std::is_same_v<T, char>)
+    return umemChar; /* signed on every machine */
+  else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8)
     return UMEM_ELEMENT(integer, bits, 1);
   else if constexpr (is_half<T>)
     return umemFloat16;
@@ -104,7 +106,8 @@ template <class T> void check_array(umemArray const *array, int rank) {
     throw value_error("an array of rank " + std::to_string(umemArray_rank(array)) +
                       " has no view of rank " + std::to_string(rank));
   for (int k = 0; k < umemArray_rank(array); k++)
-    if (umemArray_stride(array, k) % static_cast<std::int64_t>(sizeof(T)) != 0)
+    if (umemArray_elements(array) && umemArray_extent(array, k) > 1 &&
+        umemArray_stride(array, k) % static_cast<std::int64_t>(sizeof(T)) != 0)
       throw value_error("stride " + std::to_string(umemArray_stride(array, k)) +
                         " of the array is no multiple of the " + std::to_string(sizeof(T)) +
                         " bytes of an element");
@@ -115,6 +118,8 @@ template <class T, class Pointer> T *pointer_of(umemArray *array, Pointer *point
   umemStatusType status = umemOK;
   void *data = pointer(array, !std::is_const_v<T>, &status);
   check(status);
+  if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0)
+    throw value_error("the first element of the array is not aligned as its type");
   return static_cast<T *>(data);
 }
 
@@ -130,8 +135,8 @@ template <class T, int N> View<T, N> view_at(T *data, umemArray const *array) {
 } // namespace detail
 
 /* The elements of array for the CPU, after all work queued on its context is complete. T const to read. The array must
- * live as long as the view. Throws umem::type_error, umem::value_error for another rank and for strides between
- * elements, and umem::not_supported_error where the CPU cannot use the memory or a read-only array is to be written. */
+ * live as long as the view. Throws umem::type_error, umem::value_error for another rank, for strides between
+ * elements and for elements that are not aligned, and umem::not_supported_error where the CPU cannot use the memory or a read-only array is to be written. */
 template <class T, int N> View<T, N> view(umemArray *array) {
   detail::check_array<T>(array, N);
   return detail::view_at<T, N>(detail::pointer_of<T>(array, umemArray_host_pointer), array);

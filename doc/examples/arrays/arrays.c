@@ -53,6 +53,15 @@ int main(void) {
   double const *x = umemArray_host_pointer(back, false, &status);
   for (int i = 0; x && i < 6; i++) printf("%g%c", x[i], i % 3 == 2 ? '\n' : ' ');
 
+  /* [convert] */
+  umemArray *whole = umemArray_create(&ram, umemInt8, 2, shape, NULL, &status);
+  umemArray_random_uniform(a, -200, 200, 42, &status); /* seed 42: the same numbers everywhere */
+  umemArray_convert(whole, a, 0, 0, umemArray_elements(a),
+                    &status); /* at most 127, at least -128 */
+  /* [/convert] */
+  int8_t const *n = umemArray_host_pointer(whole, false, &status);
+  for (int i = 0; n && i < 12; i++) printf("%d%c", n[i], i % 4 == 3 ? '\n' : ' ');
+
   /* [fails] */
   vector_add(back, a, a, &status); /* of another shape */
   umemArray_clear(a, &status);     /* does nothing: the sequence has failed */
@@ -61,7 +70,7 @@ int main(void) {
   printf("vector_add: %s\n", strstr(umem_thread_message(), "one has"));
 
   /* [release] */
-  umemArray *all[] = {back, kept, flipped, even, row, sum, a};
+  umemArray *all[] = {whole, back, kept, flipped, even, row, sum, a};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
   umem_dtor(&file);
   umem_dtor(&ram);

@@ -81,7 +81,7 @@ static uintptr_t mymem_alloc(umemVirtual *ctx, size_t nbytes) {
     return umem_null(ctx);
   }
   if (!make_room(self)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for the books of the arena");
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the arena");
     return umem_null(ctx);
   }
   memmove(&self->blocks[i + 1], &self->blocks[i], (self->count - i) * sizeof *self->blocks);

@@ -70,8 +70,17 @@ static umemArray *use_arrays(Stores *stores, umemStatusType *status) {
   umemArray *first = umemArray_slice(row, 0, 0, 1, 1, status);
   umemArray_fill(first, &three, status);
   umemArray *result = umemArray_copy(even, &stores->on_host, umemOrderC, status);
+  /* To a type in the file and back, by way of buffers; random numbers there are overwritten. */
+  umemArray *kept = umemArray_create(&stores->on_file, umemDouble, 1, flat, NULL, status);
+  umemArray *turned =
+      umemArray_slice(kept, 0, rows * columns / 2 - 1, rows * columns / 2, -1, status);
+  umemArray_random_uniform(turned, 5, 6, 1, status);
+  umemArray_random_normal(turned, 5, 6, 1, status);
+  umemArray_convert(turned, result, 0, 0, rows * columns / 2, status);
+  umemArray_convert(even, t, 0, 0, 1, status);
+  umemArray_convert(result, kept, 0, 0, rows * columns / 2, status);
   umemArray *view = umemArray_reshape(result, 1, flat, status);
-  umemArray *all[] = {result, first, row, even, back, copy, t, odd, a};
+  umemArray *all[] = {turned, kept, result, first, row, even, back, copy, t, odd, a};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
   return view;
 }

@@ -274,7 +274,7 @@ static void copy_inside(Trial *trial) { there_and_back(trial, trial->ctx, small)
 
 /* Every second byte pair of rows. */
 static void strided_with(Trial *trial, umemVirtual *with) {
-  size_t const extents[] = {20, 30};
+  size_t const extents[] = {8, 30}; /* more boxes go through host memory */
   ptrdiff_t const gaps[] = {100, 3}, none[] = {60, 2};
   umemLayout in = {sizeof in, 2, 2, extents, gaps, gaps};
   umemLayout out = {sizeof out, 2, 2, extents, gaps, none};
@@ -287,10 +287,10 @@ static void strided_with(Trial *trial, umemVirtual *with) {
   finish(trial);
   if (good) {
     cudart_wrap_hold(true);
-    REQUIRE(trial, umem_copy_to(with, to, &trial->host, (uintptr_t)back, 20 * 60) == umemOK);
+    REQUIRE(trial, umem_copy_to(with, to, &trial->host, (uintptr_t)back, 8 * 60) == umemOK);
     REQUIRE(trial, umem_synchronize(with) == umemOK);
     cudart_wrap_hold(false);
-    for (size_t i = 0; i < 20; i++)
+    for (size_t i = 0; i < 8; i++)
       for (size_t k = 0; k < 60; k++)
         REQUIRE(trial, back[60 * i + k] == byte_of(100 * i + k / 2 * 3 + k % 2, 7));
   }

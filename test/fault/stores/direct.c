@@ -99,7 +99,7 @@ static int tear_down(void **state) {
   return unlink(path);
 }
 
-/* The nth call fails, for every n. error is told, or another way was found. */
+/* The nth call fails, for every n. error is reported, or another way was found. */
 static void sweep(InjectCall call, int error, bool lasting, bool writing, bool must_tell) {
   unsigned long struck = 1;
   for (unsigned long nth = 1; struck; nth++) {
@@ -126,12 +126,12 @@ static void sweep(InjectCall call, int error, bool lasting, bool writing, bool m
   }
 }
 
-static void a_read_that_fails_is_told(void **state) {
+static void a_read_that_fails_is_reported(void **state) {
   (void)state;
   sweep(callRead, EIO, false, false, true);
 }
 
-static void a_write_that_fails_is_told(void **state) {
+static void a_write_that_fails_is_reported(void **state) {
   (void)state;
   sweep(callWrite, ENOSPC, false, true, true);
   sweep(callWrite, EIO, true, true, true);
@@ -187,8 +187,8 @@ int main(void) {
     char const *name;
     CMUnitTestFunction run;
   } const cases[] = {
-      {"a read that fails is told", a_read_that_fails_is_told},
-      {"a write that fails is told", a_write_that_fails_is_told},
+      {"a read that fails is reported", a_read_that_fails_is_reported},
+      {"a write that fails is reported", a_write_that_fails_is_reported},
       {"what helps may be missing", what_helps_may_be_missing},
       {"short transfers are completed", short_transfers_are_completed},
       {"interrupted calls are repeated", interrupted_calls_are_repeated},

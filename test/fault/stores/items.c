@@ -228,14 +228,34 @@ static void transposes_without_mappings(void **state) {
   inject_off();
   assert_in_range(calls, 1, edge * edge / 100);
   assert_int_equal(umem_copy_to(&to, dst, &host, (uintptr_t)values, size), umemOK);
-  for (size_t i = 0; i < (size_t)edge * edge; i++)
-    if (values[i] != (double)(i % edge * edge + i / edge)) fail_msg("item %zu is wrong", i);
+  for (size_t i = 0; i < (size_t)edge * edge; i++) {
+    size_t whence = i % edge * edge + i / edge;
+    if (values[i] != (double)whence) fail_msg("item %zu is wrong", i);
+  }
   umem_dtor(&to);
   umem_dtor(&from);
   umem_dtor(&host);
   unlink(path);
   unlink(other);
   free(values);
+}
+
+/* A short set is one call wherever it begins: only pieces of long ones end at multiples of their size. */
+static void a_short_set_is_one_write(void **state) {
+  (void)state;
+  char path[256];
+  Any file;
+  temporary_name(path, sizeof path);
+  open_own(&file, false, path, "w+", true);
+  uintptr_t adr = umem_alloc(&file, 1 << 20);
+  for (size_t n = 24; n < 4000; n *= 5) { /* longer ones may be cut, see store_ahead.c */
+    inject_count();
+    for (size_t i = 0; i < 100; i++) assert_int_equal(umem_set(&file, adr + 296 * i, 1, n), umemOK);
+    assert_int_equal(inject_calls(callWrite), 100);
+    inject_off();
+  }
+  umem_dtor(&file);
+  unlink(path);
 }
 
 int main(void) {
@@ -245,6 +265,7 @@ int main(void) {
       cmocka_unit_test(a_full_disk),
       cmocka_unit_test(mappings_that_fail),
       cmocka_unit_test(transposes_without_mappings),
+      cmocka_unit_test(a_short_set_is_one_write),
   };
   return cmocka_run_group_tests_name("fault_items", tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static bool use(void *ctx) {
 
 /* Whichever allocation fails: it is a memory error of that call, frees succeed, and nothing is
  * lost. A table that cannot grow is only slower, so a failure may go unnoticed. */
-static void the_books_survive_every_failure(void **state) {
+static void the_records_survive_every_failure(void **state) {
   (void)state;
   unsigned refused = 0;
   FOR_EACH_KIND {
@@ -136,7 +136,7 @@ static void figures_stay_right(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      TEST(the_books_survive_every_failure),
+      TEST(the_records_survive_every_failure),
       TEST(figures_stay_right),
   };
   return cmocka_run_group_tests_name("adaptors without memory", tests, NULL, NULL);

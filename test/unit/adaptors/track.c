@@ -417,7 +417,7 @@ static void *churn(void *number) {
   return number;
 }
 
-static void threads_share_the_books(void **state) {
+static void threads_share_the_records(void **state) {
   (void)state;
   assert_ok(umemTrack_ctor(&shared, &host, NULL));
   in_threads(churn);
@@ -440,7 +440,7 @@ int main(void) {
       TEST(deep_call_sites_fit_the_message),
       TEST(options_are_checked),
       TEST(structs_may_be_older),
-      TEST(threads_share_the_books),
+      TEST(threads_share_the_records),
   };
   return cmocka_run_group_tests_name("Track", tests, NULL, NULL);
 }

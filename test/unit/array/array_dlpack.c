@@ -119,7 +119,7 @@ static void arrays_of_every_context_go_out_and_in(void **state) {
     if (!ctx) fail_msg("%s: %s", row->name, umem_thread_message());
     goes_out_and_in(ctx, i % 2);
     if (status != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
-    if (row->books && row->books(ctx).blocks) fail_msg("%s: a block is left", row->name);
+    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
     row->close(ctx);
   }
 }

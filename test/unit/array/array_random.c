@@ -332,7 +332,7 @@ static void every_context_is_as_the_model(void **state) {
         run_sequence(&host.super, ctx);
     }
     if (!umem_is_ok(ctx)) fail_msg("%s: %s", row->name, umem_get_message(ctx));
-    if (row->books && row->books(ctx).blocks) fail_msg("%s: a block is left", row->name);
+    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
     row->close(ctx);
   }
   umem_dtor(&host);

@@ -159,6 +159,38 @@ static void copies_keep_the_order(void **state) {
   umemArray_release(view);
 }
 
+/* Shapes and strides whose products do not fit, where no element is: nothing of them is computed (UBSan looks). */
+static void extremes_of_nothing_are_views(void **state) {
+  (void)state;
+  int64_t const wide[] = {INT64_C(1) << 40, INT64_C(1) << 40, 0}, none[] = {0, 0, 0};
+  int64_t const flat[] = {0, 10}, far[] = {8, INT64_MAX};
+  umemArray *array = umemArray_borrow(&host, 0, umemDouble, 3, wide, none, &status);
+  umemArray *part = umemArray_slice(array, 0, 5, 1000, 3, &status);
+  assert_int_equal(umemArray_elements(part), 0);
+  umemArray_release(part);
+  umemArray_random_uniform(array, 0, 1, 7, &status);
+  umemArray_release(array);
+  array = umemArray_borrow(&host, 0, umemDouble, 2, flat, far, &status);
+  part = umemArray_slice(array, 1, 3, 3, 2, &status);
+  assert_int_equal(umemArray_extent(part, 1), 3);
+  umemArray_release(part);
+  umemArray_release(array);
+  assert_ok(status);
+
+  double numbers[4] = {1, 2, 3, 4};
+  int64_t const square[] = {2, 2}, apart[] = {8, INT64_C(1) << 62};
+  array = umemArray_borrow(&host, (uintptr_t)numbers, umemDouble, 2, square, apart, &status);
+  assert_null(umemArray_reshape(array, SHAPE(4), &status));
+  expect_failure(umemValueError, "");
+  umemArray_release(array);
+  int64_t const line[] = {1, 2}, first[] = {INT64_MIN, 8};
+  array = umemArray_borrow(&host, (uintptr_t)numbers, umemDouble, 2, line, first, &status);
+  umemArray *copy = umemArray_copy(array, &host, umemOrderKeep, &status);
+  assert_ok(status);
+  umemArray_release(copy);
+  umemArray_release(array);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -166,7 +198,7 @@ int main(void) {
       TEST(slices_take_every_step),          TEST(selections_lose_a_dimension),
       TEST(permutations_reorder_dimensions), TEST(shapes_change_where_strides_allow),
       TEST(nothing_has_any_shape),           TEST(what_is_not_there_is_refused),
-      TEST(copies_keep_the_order),
+      TEST(copies_keep_the_order),           TEST(extremes_of_nothing_are_views),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

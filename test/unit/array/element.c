@@ -61,6 +61,7 @@ static void names_of_c_are_types(void **state) {
   assert_true(umem_element_by_name("double") == umemFloat64);
   assert_true(umem_element_by_name("complex float") == umemComplex64);
   assert_true(umem_element_by_name("complex double") == umemComplex128);
+  assert_true(umem_element_by_name("float32x1") == 0); /* a name of nothing */
 }
 
 /* Every code, number of bits and a few numbers of lanes: what has a size has a name, and the name means the type. */

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -407,7 +408,7 @@ static void go_deeper(void *data) {
 }
 
 typedef struct Spin {
-  bool volatile inside, end;
+  atomic_bool inside, end;
 } Spin;
 
 static void spin(void *data) {
@@ -420,7 +421,9 @@ static void *spin_in_guard(void *data) { return umem_guarded(none, spin, data) ?
 
 static void a_child_has_all_guards(void **state) {
   (void)state;
-  Spin busy = {false, false};
+  Spin busy;
+  atomic_init(&busy.inside, false);
+  atomic_init(&busy.end, false);
   pthread_t thread;
   void *wrong = &busy;
   assert_int_equal(pthread_create(&thread, NULL, spin_in_guard, &busy), 0);

@@ -139,7 +139,7 @@ static void for_each_context(void (*test)(umemVirtual *ctx)) {
     test(ctx);
     if (umem_thread_status() != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
     if (!umem_is_ok(ctx)) fail_msg("%s: %s", row->name, umem_get_message(ctx));
-    if (row->books && row->books(ctx).blocks) fail_msg("%s: a block is left", row->name);
+    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
     row->close(ctx);
     opened++;
   }

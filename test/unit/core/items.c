@@ -192,7 +192,8 @@ static void memory_that_is_refused(void **state) {
     Calls from;
     construct(&from);
     uintptr_t src = umem_alloc(&from, sizeof values);
-    for (size_t i = 0; i < edge * edge; i++) ((double *)from.bytes)[i] = (double)i;
+    for (size_t i = 0; i < edge * edge; i++)
+      memcpy(from.bytes + i * sizeof(double), &(double){(double)i}, sizeof(double));
     memset(values, 0, sizeof values);
     live = mallocs = 0;
     refused = nth;
@@ -201,8 +202,10 @@ static void memory_that_is_refused(void **state) {
     refused = 0;
     assert_int_equal(live, 0);
     assert_int_equal(status, nth == 1 ? umemMemoryError : umemOK);
-    for (size_t i = 0; status == umemOK && i < edge * edge; i++)
-      assert_true(values[i] == (double)(i % edge * edge + i / edge));
+    for (size_t i = 0; status == umemOK && i < edge * edge; i++) {
+      size_t turned = i % edge * edge + i / edge;
+      assert_true(values[i] == (double)turned);
+    }
     if (nth == 2) assert_true(from.calls > edge * edge / 2); /* items */
     calls = from.calls;
     umem_clear_status(&from);

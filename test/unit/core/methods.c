@@ -110,7 +110,7 @@ static void open_counted(Counted *ctx) {
 }
 
 /* Has no method but upstream. */
-static void open_decorator(Counted *ctx, umemVirtual *upstream) {
+static void open_adaptor_of(Counted *ctx, umemVirtual *upstream) {
   static struct umemVtbl const vtbl = {.upstream = counted_upstream};
   construct(ctx, &vtbl, upstream);
 }
@@ -278,12 +278,12 @@ static void default_set_waits_for_ordered_contexts(void **state) {
 
 /* ---- adaptors ---- */
 
-static void what_a_decorator_lacks_is_asked_of_its_upstream(void **state) {
+static void what_an_adaptor_lacks_is_asked_of_its_upstream(void **state) {
   (void)state;
   Counted inner, middle, outer;
   open_counted(&inner);
-  open_decorator(&middle, &inner.super);
-  open_decorator(&outer, &middle.super);
+  open_adaptor_of(&middle, &inner.super);
+  open_adaptor_of(&outer, &middle.super);
   assert_int_equal(umem_synchronize(&outer), umemOK);
   assert_int_equal(umem_flush(&outer), umemOK);
   assert_int_equal(umem_trim(&outer, 123), umemOK);
@@ -303,8 +303,8 @@ static void whether_work_is_recorded_is_asked_of_the_innermost(void **state) {
   static struct umemVtbl const vtbl = {.is_captured = counted_is_captured};
   Counted inner, middle, outer;
   construct(&inner, &vtbl, NULL);
-  open_decorator(&middle, &inner.super);
-  open_decorator(&outer, &middle.super);
+  open_adaptor_of(&middle, &inner.super);
+  open_adaptor_of(&outer, &middle.super);
   umemVirtual *const layers[] = {&inner.super, &middle.super, &outer.super};
   for (int round = 0; round < 4; round++) {
     inner.captured = round & 1;
@@ -343,7 +343,7 @@ static void connections_wait_for_both_sides(void **state) {
   (void)state;
   Counted inner, outer, other;
   open_counted(&inner);
-  open_decorator(&outer, &inner.super);
+  open_adaptor_of(&outer, &inner.super);
   open_counted(&other);
   uintptr_t adr = umem_alloc(&inner, 100);
   uintptr_t there = umem_connect(&inner, adr, 100, &other, 0);
@@ -365,7 +365,7 @@ static void a_dead_upstream_is_a_failure(void **state) {
   umemInfo info = UMEM_INFO_INIT;
   open_counted(&inner);
   open_counted(&other);
-  open_decorator(&outer, &inner.super);
+  open_adaptor_of(&outer, &inner.super);
   other.super.capabilities |= umemOrdered;
   umem_dtor(&inner);
   assert_int_equal(umem_synchronize(&outer), umemValueError);
@@ -419,7 +419,7 @@ int main(void) {
       cmocka_unit_test(a_sync_that_moves_nothing_keeps_the_order),
       cmocka_unit_test(a_sync_that_moves_nothing_needs_the_right),
       cmocka_unit_test(default_set_waits_for_ordered_contexts),
-      cmocka_unit_test(what_a_decorator_lacks_is_asked_of_its_upstream),
+      cmocka_unit_test(what_an_adaptor_lacks_is_asked_of_its_upstream),
       cmocka_unit_test(whether_work_is_recorded_is_asked_of_the_innermost),
       cmocka_unit_test(asking_whether_work_is_recorded_fails_nowhere),
       cmocka_unit_test(connections_wait_for_both_sides),

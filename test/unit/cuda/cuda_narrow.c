@@ -138,6 +138,35 @@ static void gaps_on_the_host_take_none(void **state) {
   end();
 }
 
+static void expect_route(int kind, size_t count, char const *out, char const *in) {
+  Rows r = rows_of(count, 4);
+  umemLayout gather = {sizeof gather, 4, 2, r.extents, r.gaps, r.none};
+  umemLayout scatter = {sizeof scatter, 4, 2, r.extents, r.none, r.gaps};
+  umemRoute route = UMEM_ROUTE_INIT;
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  char text[100];
+  options.route = &route;
+  begin(kind);
+  uintptr_t adr = block_of(&ctx, device_bytes(&r)), there = (uintptr_t)packed;
+  expect_ok(umem_copy_strided_with(&ctx, adr, &host, there, &gather, &options));
+  umemRoute_text(&route, text, sizeof text);
+  assert_string_equal(text, out);
+  assert_int_equal(route.legs[0].bytes, host_bytes(&r));
+  assert_int_equal(route.legs[0].calls, 1);
+  expect_ok(umem_copy_strided_with(&host, there, &ctx, adr, &scatter, &options));
+  umemRoute_text(&route, text, sizeof text);
+  assert_string_equal(text, in);
+  umem_free(&ctx, adr);
+  end();
+}
+
+static void the_route_says_packed(void **state) {
+  (void)state;
+  expect_route(aCuda, rows, "cuda:0 -> packed -> host", "host -> packed -> cuda:0");
+  expect_route(anAsync, rows, "cuda-async:0 -> packed -> host", "host -> packed -> cuda-async:0");
+  expect_route(aCuda, few, "cuda:0 -> boxes -> host", "host -> boxes -> cuda:0");
+}
+
 static void without_memory_for_a_block_it_goes_the_old_way(void **state) {
   (void)state;
   Rows r = rows_of(rows, 4);
@@ -241,6 +270,7 @@ int main(void) {
       CUDA_TEST(narrow_rows_take_a_block),
       CUDA_TEST(others_take_none),
       CUDA_TEST(gaps_on_the_host_take_none),
+      CUDA_TEST(the_route_says_packed),
       CUDA_TEST(without_memory_for_a_block_it_goes_the_old_way),
       CUDA_TEST(parts_follow_each_other),
       CUDA_TEST(narrow_rows_of_pinned_memory_are_late),

@@ -304,6 +304,7 @@ static void cut_file(void *path) { assert_int_equal(truncate(path, 2 * piece + 1
 /* Another process cuts the file before a transfer: the status is that of other routes. */
 static void a_file_that_is_cut_in_the_middle(void **state) {
   (void)state;
+  umem_parallel_set(1); /* others could be through with their pieces before the cut */
   for (int mapped = 0; mapped < 2; mapped++) {
     Pair pair;
     open_pair_on(&pair, aCuda, 0, mapped, umemDirectOn);
@@ -316,6 +317,76 @@ static void a_file_that_is_cut_in_the_middle(void **state) {
     assert_true(moved() > 0);
     close_pair(&pair);
   }
+}
+
+/* ---- the route ---- */
+
+static umemStatusType copy_with_route(Pair *pair, bool reads, size_t offset, size_t nbytes,
+                                      umemRoute *route) {
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  *route = (umemRoute)UMEM_ROUTE_INIT;
+  options.route = route;
+  uintptr_t near = pair->near + offset;
+  return reads ? umem_copy_to_with(&pair->store, near, &pair->gpu, pair->far, nbytes, &options)
+               : umem_copy_to_with(&pair->gpu, pair->far, &pair->store, near, nbytes, &options);
+}
+
+static void expect_text(umemRoute const *route, char const *expected) {
+  char text[300];
+  umemRoute_text(route, text, sizeof text);
+  assert_string_equal(text, expected);
+}
+
+static void the_route_names_it(void **state) {
+  (void)state;
+  Pair pair;
+  umemRoute route;
+  open_pair(&pair);
+  expect_ok(copy_with_route(&pair, true, 0, from, &route));
+  expect_text(&route, "file -> 2 workers, GPUDirect Storage -> cuda:0");
+  assert_int_equal(route.legs[0].bytes, from);
+  assert_int_equal(route.legs[0].calls, 2);
+  expect_ok(copy_with_route(&pair, false, 0, from, &route));
+  expect_text(&route, "cuda:0 -> 2 workers, GPUDirect Storage -> file");
+  assert_int_equal(route.legs[0].bytes, from);
+  close_pair(&pair);
+}
+
+static void the_route_names_the_ends_beside_it(void **state) {
+  (void)state;
+  Pair pair;
+  umemRoute route;
+  open_pair(&pair);
+  expect_ok(copy_with_route(&pair, true, 96, from + page, &route));
+  expect_text(&route, "file -> 2 workers, GPUDirect Storage -> cuda:0; "
+                      "file -> page cache -> pinned -> cuda:0");
+  assert_int_equal(route.legs[0].bytes, from);
+  assert_int_equal(route.legs[1].bytes, page);
+  assert_int_equal(route.legs[2].bytes, page);
+  assert_int_equal(route.legs[1].calls, 2);
+  close_pair(&pair);
+}
+
+/* What cuFile has begun and refused is copied by other routes; only what it has moved is its own. */
+static void the_route_after_a_refusal(void **state) {
+  (void)state;
+  Pair pair;
+  umemRoute route;
+  open_pair(&pair);
+  write_file(&pair, 0, from, 1);
+  umem_parallel_set(1);
+  fake_cufile_fail_in("read", 1, EINVAL, false);
+  expect_ok(copy_with_route(&pair, true, 0, from, &route));
+  expect_gpu(&pair, 0, from, 1);
+  for (uint32_t i = 0; i < route.leg_count; i++)
+    assert_string_not_equal(route.legs[i].way, "GPUDirect Storage");
+  fake_cufile_fail_in("read", 1, EIO, false);
+  assert_int_equal(copy_with_route(&pair, true, 0, from, &route), umemIOError);
+  expect_text(&route, "file -> GPUDirect Storage -> cuda:0");
+  assert_int_equal(route.legs[0].bytes, 0);
+  umem_clear_status(&pair.store);
+  umem_thread_clear();
+  close_pair(&pair);
 }
 
 /* ---- threads and processes ---- */
@@ -387,6 +458,9 @@ int main(void) {
       CASE(signals_interrupt_nothing),
       CASE(failures_name_their_cause),
       CASE(a_file_that_is_cut_in_the_middle),
+      CASE(the_route_names_it),
+      CASE(the_route_names_the_ends_beside_it),
+      CASE(the_route_after_a_refusal),
       CASE(many_threads_copy),
       CASE(a_child_of_fork_does_not_use_it),
   };

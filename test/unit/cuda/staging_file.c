@@ -272,7 +272,7 @@ static void test_a_write_outside_of_blocks(void **state) {
   close_pair(&pair);
 }
 
-/* The GPU fails in a worker: told on its context, and nothing is in flight. */
+/* The GPU fails in a worker: recorded on its context, and nothing is in flight. */
 static void test_a_gpu_that_fails(void **state) {
   (void)state;
   char const *const functions[] = {"memcpy_async", "event_record", "event_synchronize",

@@ -17,7 +17,7 @@
 
 #include "backends.h"
 #include "fake/cudart.h"
-#include "fake/decorated.h"
+#include "fake/wrapped.h"
 #include "fake/fake.h"
 
 static char scratch[BACKEND_PATH_SIZE]; /* a file that may be there */

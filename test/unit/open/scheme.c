@@ -32,18 +32,18 @@ static umemScheme const fake_scheme = {
     .user = &failures,
 };
 
-static umemStatusType open_decorated(void *ctx, void *upstream, umemOptionValue const *place,
-                                     umemOptionValue const *options, void *user) {
+static umemStatusType open_wrapped(void *ctx, void *upstream, umemOptionValue const *place,
+                                   umemOptionValue const *options, void *user) {
   (void)place, (void)options, (void)user;
-  return decorated_ctor(ctx, upstream);
+  return wrapped_ctor(ctx, upstream);
 }
 
-static umemScheme const decorated_scheme = {
+static umemScheme const wrapped_scheme = {
     .size = sizeof(umemScheme),
-    .name = "test-decorated",
-    .context_size = sizeof(Decorated),
+    .name = "test-wrapped",
+    .context_size = sizeof(Wrapped),
     .decorates = true,
-    .construct = open_decorated,
+    .construct = open_wrapped,
 };
 
 static void a_program_adds_schemes(void **state) {
@@ -51,12 +51,12 @@ static void a_program_adds_schemes(void **state) {
   size_t count = 0;
   while (umem_scheme(count)) count++;
   assert_ok(umem_register_scheme(&fake_scheme));
-  assert_ok(umem_register_scheme(&decorated_scheme));
+  assert_ok(umem_register_scheme(&wrapped_scheme));
   assert_ptr_equal(umem_scheme(count), &fake_scheme);
-  assert_ptr_equal(umem_scheme(count + 1), &decorated_scheme);
+  assert_ptr_equal(umem_scheme(count + 1), &wrapped_scheme);
   assert_null(umem_scheme(count + 2));
 
-  void *ctx = umem_open("stats+test-decorated+test-fake:7?size=2K&shift=some");
+  void *ctx = umem_open("stats+test-wrapped+test-fake:7?size=2K&shift=some");
   use(ctx);
   assert_int_equal(seen_place.number, 7);
   assert_int_equal(seen_options[size_option].number, 2048);
@@ -75,7 +75,7 @@ static void a_program_adds_schemes(void **state) {
   assert_null(umem_open("test-fake:4?size=1"));
   assert_int_equal(umem_thread_status(), umemValueError);
   assert_null(umem_open("nothing:"));
-  assert_non_null(strstr(umem_thread_message(), ", test-fake, test-decorated"));
+  assert_non_null(strstr(umem_thread_message(), ", test-fake, test-wrapped"));
 }
 
 static void wrong_schemes_are_refused(void **state) {

@@ -222,7 +222,7 @@ static void run(char const *row, uint64_t seed, uint64_t count) {
   assert_ok(umem_trim(&model->pool, 0));
   umemPoolStats stats = stats_of(&model->pool);
   CHECK(stats.blocks == 0 && stats.used == 0 && stats.reserved == 0 && stats.chunks == 0);
-  if (backend->books) CHECK(backend->books(model->upstream).blocks == 0);
+  if (backend->records) CHECK(backend->records(model->upstream).blocks == 0);
   umem_dtor(&model->pool);
   backend->close(model->upstream);
   free(model);

@@ -157,7 +157,7 @@ static void the_end_finds_what_is_left(void **state) {
     assert_non_null(strstr(umem_get_message(&place.debug), "byte 7 of the freed block of 100"));
     expect_failure(&place.debug, umemIndexError, "umem_dtor: a wrong write ");
     assert_true(umem_is_ok(place.upstream));
-    if (place.row->books) assert_int_equal(place.row->books(place.upstream).blocks, 0);
+    if (place.row->records) assert_int_equal(place.row->records(place.upstream).blocks, 0);
     place.row->close(place.upstream);
   }
 }

@@ -27,7 +27,7 @@ static void no_more_wait_than_may(void **state) {
     assert_true(figures_of(&place.debug).kept_bytes <= 10000);
     assert_ok(umem_trim(&place.debug, 0));
     assert_int_equal(figures_of(&place.debug).kept_bytes, 0);
-    if (place.row->books) assert_int_equal(place.row->books(place.upstream).blocks, 0);
+    if (place.row->records) assert_int_equal(place.row->records(place.upstream).blocks, 0);
   }
 }
 
@@ -68,7 +68,7 @@ static void none_waits_when_none_may(void **state) {
     umem_free(&place.debug, adr);
     umem_free(&place.debug, other);
     assert_int_equal(figures_of(&place.debug).kept_blocks, 0);
-    if (place.row->books) assert_int_equal(place.row->books(place.upstream).blocks, 0);
+    if (place.row->records) assert_int_equal(place.row->records(place.upstream).blocks, 0);
   }
 }
 

@@ -238,17 +238,17 @@ static void a_replay_does_the_same(void **state) {
   void *const places[] = {&host, &fake, &offsets};
   for (int i = 0; i < 3; i++) {
     umemStats stats;
-    umemTrack books;
+    umemTrack track;
     umemStatsFigures figures = {.size = sizeof figures};
     assert_ok(umemStats_ctor(&stats, places[i]));
-    assert_ok(umemTrack_ctor(&books, &stats, NULL));
-    replay_over(&books, 0);
+    assert_ok(umemTrack_ctor(&track, &stats, NULL));
+    replay_over(&track, 0);
     trace_close(&trace);
     assert_ok(umemStats_get(&stats, &figures));
     assert_int_equal(figures.current_count, 0);
     assert_int_equal(figures.peak_bytes, 5000);
     assert_int_equal(figures.total_count, 36); /* a resize makes a block */
-    end(&books);
+    end(&track);
     end(&stats);
   }
 }

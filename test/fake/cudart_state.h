@@ -1,6 +1,6 @@
-/* cudart_books.h - what the files of the CUDA double share: its books, and the way in and out. */
-#ifndef UMEM_TEST_FAKE_CUDART_BOOKS_H
-#define UMEM_TEST_FAKE_CUDART_BOOKS_H
+/* cudart_state.h - what the files of the CUDA double share: its records, and the way in and out. */
+#ifndef UMEM_TEST_FAKE_CUDART_STATE_H
+#define UMEM_TEST_FAKE_CUDART_STATE_H
 
 #include <pthread.h>
 
@@ -132,7 +132,7 @@ typedef struct Thread {
   struct Stream *own[fakeCudartMost]; /* cudaStreamPerThread of each device; NULL: not used yet */
 } Thread;
 
-typedef struct Books {
+typedef struct CudartState {
   unsigned generation;
   FakeCudartMachine machine;
   FakeCudartDone done;
@@ -146,10 +146,10 @@ typedef struct Books {
   Pool *pools;
   Graph *graphs;
   char misuse[256];
-} Books;
+} CudartState;
 
 /* Used with the mutex held, that is between enter and leave. */
-extern Books cudart_books;
+extern CudartState cudart_state;
 
 /* ---- in and out ---- */
 
@@ -195,7 +195,7 @@ Block *cudart_block_at(uintptr_t adr);
 /* Whether a block begins in the range or reaches into it. */
 bool cudart_is_touched(uintptr_t adr, size_t nbytes);
 
-/* Enters a block into the books. False without memory. */
+/* Enters a block into the records. False without memory. */
 bool cudart_block_add(Block const *block);
 void cudart_block_remove(Block *block);
 

@@ -1,0 +1,41 @@
+/* umem/array_convert.h - copies of arrays to elements of another type.
+ *
+ *     umemArray_convert(doubles, halves, 0, 0, umemArray_elements(halves), &status);
+ *
+ * Both types are real, or both are complex, and have the same number of lanes. Real types: bool, integers of 8 to 64
+ * bits, float16, bfloat16, float32, float64. Complex numbers, of float16, float32 or float64, are converted part by
+ * part, and vectors lane by lane. A real type and a complex one have no conversion, nor have other types, float8 for
+ * example, which are stored only. Between equal types of any kind the bytes are copied.
+ *
+ *   to integers      floating-point numbers are rounded toward zero. Numbers out of range become the nearest number in
+ *                    range, infinities included; NaN becomes 0.
+ *   to floats        the nearest number, of two the one whose last bit is 0: one rounding, whatever the types are. What
+ *                    is too large becomes infinity. Subnormal numbers, signed zeros, infinities and NaN stay what
+ *                    they are; of NaN the payload is not defined.
+ *   to bool          0 and -0 are false, all else is true, NaN too. A source of bool may have any byte but 0 for
+ *                    true. It becomes 1.
+ *
+ * This holds in the default floating-point environment; where the thread flushes subnormal numbers to zero they are
+ * zero. */
+#ifndef UMEM_ARRAY_CONVERT_H
+#define UMEM_ARRAY_CONVERT_H
+
+#include <umem/array.h>
+#include <umem/base.h>
+
+/* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst, counted in C order
+ * whatever the strides, on any two contexts. Shapes may differ. The two arrays may overlap: the result is as if src
+ * were read before dst is written, which takes RAM for all count elements of dst unless the elements take turns, as
+ * the even and the odd columns do. umem does not see an overlap of two mappings of one file.
+ *
+ * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. What is
+ * not in a umemHost goes through buffers in RAM of at most 4 MiB, or of one element, for each side: memory of
+ * pools and other adaptors over a umemHost, too.
+ *
+ * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError for a read-only dst;
+ * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room
+ * for buffers, after some elements perhaps. */
+UMEM_EXTERN void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset,
+                                   int64_t src_offset, int64_t count, umemStatusType *status);
+
+#endif

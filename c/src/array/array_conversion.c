@@ -1,0 +1,136 @@
+/* array_conversion.c - see array_conversion.h. */
+#include "array/array_conversion.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* Numbers between two loops: they stay in the first cache. */
+enum { chunk = 1024 };
+
+#if defined(__x86_64__)
+/* Asked once: on virtual machines the question takes longer than short conversions. */
+static bool has_avx2(void) {
+  enum { unknown, no, yes };
+  static int answer; /* atomic */
+  int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+  if (known == unknown) {
+    unsigned a, b, c, d;
+    bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+    known = has_f16c && __builtin_cpu_supports("avx2") ? yes : no;
+    __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
+  }
+  return known == yes;
+}
+#endif
+
+static umemConvertLoops const *loops_of_this_machine(void) {
+#if defined(__x86_64__)
+  if (has_avx2()) return &umem_convert_loops_avx2;
+#endif
+  return &umem_convert_loops;
+}
+
+/* ---- which loops ---- */
+
+static size_t const sizes[] = {
+    [umemNumberI8] = 1,   [umemNumberI16] = 2, [umemNumberI32] = 4, [umemNumberI64] = 8,
+    [umemNumberU8] = 1,   [umemNumberU16] = 2, [umemNumberU32] = 4, [umemNumberU64] = 8,
+    [umemNumberF32] = 4,  [umemNumberF64] = 8, [umemNumberF16] = 2, [umemNumberBf16] = 2,
+    [umemNumberBool] = 1,
+};
+
+/* The numbers with this code, by the logarithm of their bytes. */
+static umemNumber const by_code[][4] = {
+    [umemCodeInt] = {umemNumberI8, umemNumberI16, umemNumberI32, umemNumberI64},
+    [umemCodeUInt] = {umemNumberU8, umemNumberU16, umemNumberU32, umemNumberU64},
+    [umemCodeFloat] = {umemNoNumber, umemNumberF16, umemNumberF32, umemNumberF64},
+    [umemCodeHandle] = {umemNoNumber, umemNoNumber, umemNoNumber, umemNoNumber},
+    [umemCodeBfloat] = {umemNoNumber, umemNumberBf16, umemNoNumber, umemNoNumber},
+    [umemCodeComplex] = {umemNoNumber, umemNumberF16, umemNumberF32, umemNumberF64},
+    [umemCodeBool] = {umemNumberBool, umemNoNumber, umemNoNumber, umemNoNumber},
+};
+
+/* What each part of an element is. */
+static umemNumber number_of(umemElementType type) {
+  unsigned code = umem_element_code(type);
+  unsigned bits = umem_element_bits(type) / (umem_element_is_complex(type) ? 2 : 1);
+  if (code > umemCodeBool || bits > 64) return umemNoNumber;
+  return by_code[code][__builtin_ctz(bits / 8)];
+}
+
+static void add(umemConversion *conversion, umemConvertLoop *loop, size_t size) {
+  conversion->loops[conversion->count] = loop;
+  conversion->sizes[conversion->count++] = size;
+}
+
+/* Up to the number that comes before the last loop. float16 and bfloat16 are a float with few bits: what is no float
+ * becomes one that is rounded to odd, so that the last loop rounds as if it were the only one. */
+static void add_middle(umemConversion *c, umemConvertLoops const *loops, umemNumber from,
+                       umemNumber to) {
+  bool narrow = to == umemNumberF16 || to == umemNumberBf16;
+  if (narrow && from == umemNumberF32) return;
+  if (narrow)
+    add(c, loops->to_odd[from] ? loops->to_odd[from] : loops->between[from][umemNumberF32], 4);
+  else if (to != umemNumberBool && from != to)
+    add(c, loops->between[from][to], sizes[to]);
+}
+
+bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to) {
+  umemConvertLoops const *loops = loops_of_this_machine();
+  bool complex = umem_element_is_complex(from);
+  unsigned lanes = umem_element_lanes(from);
+  *conversion = (umemConversion){.parts = lanes * (complex ? 2u : 1u),
+                                 .src_size = umem_element_size(from),
+                                 .dst_size = umem_element_size(to)};
+  if (from == to) return true;
+  umemNumber one = number_of(from), other = number_of(to);
+  if (one == umemNoNumber || other == umemNoNumber || lanes != umem_element_lanes(to) ||
+      complex != umem_element_is_complex(to))
+    return false;
+  if (one == umemNumberBool) {
+    add(conversion, loops->bool_to_u8, 1);
+    one = umemNumberU8;
+  } else if (one == umemNumberF16 || one == umemNumberBf16) {
+    add(conversion, one == umemNumberF16 ? loops->f16_to_f32 : loops->bf16_to_f32, 4);
+    one = umemNumberF32;
+  }
+  add_middle(conversion, loops, one, other);
+  if (other == umemNumberBool) add(conversion, loops->to_bool[one], 1);
+  if (other == umemNumberF16) add(conversion, loops->f32_to_f16, 2);
+  if (other == umemNumberBf16) add(conversion, loops->f32_to_bf16, 2);
+  return true;
+}
+
+/* ---- conversion ---- */
+
+static void convert_chunk(umemConversion const *conversion, void const *src, void *dst,
+                          size_t count) {
+  uint64_t between[2][chunk];
+  int last = conversion->count - 1;
+  for (int k = 0; k < last; k++) {
+    conversion->loops[k](src, between[k], count);
+    src = between[k];
+  }
+  conversion->loops[last](src, dst, count);
+}
+
+void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count) {
+  size_t numbers = count * conversion->parts;
+  unsigned char const *from = src;
+  unsigned char *to = dst;
+  if (!conversion->count) {
+    memcpy(dst, src, count * conversion->dst_size);
+  } else if (conversion->count == 1) {
+    conversion->loops[0](src, dst, numbers);
+  } else {
+    size_t in = conversion->src_size / conversion->parts,
+           out = conversion->dst_size / conversion->parts;
+    for (size_t done = 0; done < numbers; done += chunk)
+      convert_chunk(conversion, from + done * in, to + done * out,
+                    numbers - done < chunk ? numbers - done : chunk);
+  }
+}

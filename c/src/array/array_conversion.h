@@ -1,0 +1,26 @@
+/* array_conversion.h - numbers of one type from numbers of another one, in RAM. */
+#ifndef UMEM_ARRAY_CONVERSION_H
+#define UMEM_ARRAY_CONVERSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <umem/array.h>
+
+#include "array/convert.h"
+
+/* Where elements of one type become elements of another one: by up to three loops, one after the other. */
+typedef struct umemConversion {
+  umemConvertLoop *loops[3];
+  size_t sizes[3];           /* bytes of a number after each loop */
+  int count;                 /* of loops; 0 where the bytes stay as they are */
+  size_t parts;              /* numbers of an element: 2 for complex, times the lanes */
+  size_t src_size, dst_size; /* bytes of an element */
+} umemConversion;
+
+/* False, with nothing recorded, where umem/array_convert.h defines no conversion. */
+bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to);
+
+/* Converts count elements, in the calling thread. */
+void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count);
+
+#endif

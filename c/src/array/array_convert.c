@@ -1,0 +1,242 @@
+/* array_convert.c - see umem/array_convert.h.
+ *
+ * Sources that umem can address are converted where they are, others a buffer at a time. array_make.h writes the
+ * results. */
+#include <umem/array_convert.h>
+
+#include "array/array_make.h"
+#include "array/array_conversion.h"
+#include "core/guard.h"
+#include "core/layout.h"
+#include "core/order.h"
+#include "core/status.h"
+
+#include <stdlib.h>
+
+/* ---- elements ---- */
+
+typedef struct Converter {
+  umemArrayMaker maker;
+  umemConversion conversion;
+  umemArraySide from; /* in RAM */
+} Converter;
+
+/* Converts what follows one another where it is, and copies what does not. */
+static void make(umemArrayMaker const *self, int64_t first, int64_t count, void *out,
+                 void *scratch) {
+  Converter const *converter = (Converter const *)self;
+  umemArrayAxes const *axes = &converter->from.axes;
+  umemConversion const *conversion = &converter->conversion;
+  int64_t offset = converter->from.offset + first;
+  for (int64_t done = 0, now; done < count; done += now) {
+    uintptr_t adr;
+    int64_t left = count - done;
+    int64_t span = umem_array_span(axes, offset + done, conversion->src_size, &adr);
+    bool direct = converter->from.is_run || (!self->whole && span >= 64);
+    now = direct ? span : self->chunk;
+    if (now > left) now = left;
+    if (!direct) {
+      umem_array_pick(axes, offset + done, now, scratch, conversion->src_size);
+      adr = (uintptr_t)scratch;
+    }
+    umem_convert(conversion, (void const *)adr,
+                 (unsigned char *)out + (size_t)done * conversion->dst_size, (size_t)now);
+  }
+}
+
+/* Whether neighbours of the last dimension are in different lines of the cache. */
+static bool is_wide(umemArraySide const *side) {
+  return !side->is_run && llabs(side->axes.strides[side->axes.rank - 1]) > 64;
+}
+
+static void convert_here(umemConversion const *conversion, umemArraySide const *from,
+                         umemArraySide const *to, int64_t count) {
+  Converter converter = {.conversion = *conversion, .from = *from};
+  size_t in = conversion->src_size, out = conversion->dst_size, larger = in > out ? in : out;
+  bool wide = is_wide(from) || is_wide(to);
+  converter.maker = (umemArrayMaker){
+      .make = make,
+      .item_size = out,
+      .chunk = umem_array_chunk(wide ? umemArrayWide : umemArrayNear, larger),
+      .whole = wide,
+  };
+  if (count < converter.maker.chunk) converter.maker.chunk = count;
+  if (!from->is_run) converter.maker.scratch = (size_t)converter.maker.chunk * in;
+  umem_array_make(to, count, &converter.maker);
+}
+
+static umemArraySide run_at(umemVirtual *ctx, uintptr_t adr, int64_t count, size_t item_size) {
+  return (umemArraySide){
+      .ctx = ctx,
+      .axes = {.adr = adr, .rank = 1, .shape = {count}, .strides = {(int64_t)item_size}},
+      .is_run = true};
+}
+
+/* From memory that umem cannot address. */
+static void convert_from_there(umemConversion const *conversion, umemArraySide from,
+                               umemArraySide to, int64_t count) {
+  umemArrayBuffer buffer;
+  uint64_t before = umem_thread.failures;
+  size_t size = conversion->src_size;
+  if (!umem_array_take_buffer(&buffer, from.ctx, to.ctx, count, size)) return;
+  while (count && umem_thread.failures == before) {
+    int64_t now = count < buffer.elements ? count : buffer.elements;
+    umemArraySide here = run_at(buffer.host, buffer.adr, now, size);
+    umem_array_gather(&from, buffer.host, buffer.adr, now, size);
+    if (umem_finish(from.ctx) != umemOK || umem_thread.failures != before) break;
+    convert_here(conversion, &here, &to, now);
+    from.offset += now;
+    to.offset += now;
+    count -= now;
+  }
+  umem_array_give_buffer(&buffer, from.ctx);
+}
+
+static void convert_sides(umemConversion const *conversion, umemArraySide const *from,
+                          umemArraySide const *to, int64_t count) {
+  if (umem_is_plain_host(from->ctx))
+    convert_here(conversion, from, to, count);
+  else
+    convert_from_there(conversion, *from, *to, count);
+}
+
+/* ---- the order of the elements ---- */
+
+/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the strides of
+ * dst, and go up there. */
+static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
+                 umemArray const *dst) {
+  int axes[UMEM_MAX_RANK];
+  int64_t const *shape = umem_array_shape(dst), *in = umem_array_strides(src),
+                *out = umem_array_strides(dst);
+  if (dst->elements == 1) return; /* the sides are good as they are */
+  umem_array_sort(dst->rank, out, axes);
+  umemArrayAxes *a = &from->axes, *b = &to->axes;
+  a->rank = b->rank = 0;
+  a->adr = src->adr;
+  b->adr = dst->adr;
+  for (int j = 0; j < dst->rank; j++) {
+    int64_t extent = shape[axes[j]], one = in[axes[j]], other = out[axes[j]];
+    if (extent == 1) continue;
+    if (other < 0) {
+      a->adr += (uintptr_t)((extent - 1) * one);
+      b->adr += (uintptr_t)((extent - 1) * other);
+      one = -one;
+      other = -other;
+    }
+    int last = a->rank - 1;
+    if (a->rank && a->strides[last] == extent * one && b->strides[last] == extent * other) {
+      a->shape[last] *= extent;
+    } else {
+      last = a->rank++;
+      a->shape[last] = extent;
+    }
+    a->strides[last] = one;
+    b->strides[last] = other;
+    b->shape[last] = a->shape[last];
+    b->rank = a->rank;
+  }
+  from->is_run = umem_array_is_run(a, src->item_size);
+  to->is_run = umem_array_is_run(b, dst->item_size);
+}
+
+/* ---- overlap ---- */
+
+/* The bytes that all elements span, and the greatest common divisor of the strides. */
+typedef struct Span {
+  uintptr_t low, high;
+  uint64_t step;
+} Span;
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static Span span_of(umemArray const *array) {
+  Span span = {.low = array->adr, .high = array->adr + array->item_size};
+  for (int k = 0; k < array->rank; k++) {
+    int64_t extent = umem_array_shape(array)[k], stride = umem_array_strides(array)[k];
+    if (extent == 1) continue;
+    uintptr_t length = (uintptr_t)((extent - 1) * llabs(stride));
+    if (stride < 0)
+      span.low -= length;
+    else
+      span.high += length;
+    span.step = common_divisor(span.step, (uint64_t)llabs(stride));
+  }
+  return span;
+}
+
+/* Whether an element of one may be in the bytes of an element of the other: false where the spans are disjoint, and where
+ * the elements take turns, as the even and the odd columns do. */
+static bool may_overlap(umemArray const *src, umemArray const *dst) {
+  bool addressed = umem_can(src->ctx, umemCpuReadable) && umem_can(dst->ctx, umemCpuReadable);
+  if (!addressed && !umem_is_same_device(src->ctx, dst->ctx)) return false;
+  Span one = span_of(src), other = span_of(dst);
+  if (one.high <= other.low || other.high <= one.low) return false;
+  uint64_t step = common_divisor(one.step, other.step);
+  if (!step) return true;
+  uint64_t apart =
+      src->adr > dst->adr ? step - (src->adr - dst->adr) % step : (dst->adr - src->adr) % step;
+  apart %= step; /* from an element of src up to one of dst */
+  return apart < src->item_size || step - apart < dst->item_size;
+}
+
+/* By way of RAM for all elements: reads the last before it writes the first. */
+static void convert_apart(umemConversion const *conversion, umemArraySide const *from,
+                          umemArraySide const *to, int64_t count) {
+  umemVirtual *host = to->ctx->host;
+  size_t size = conversion->dst_size, nbytes;
+  uint64_t before = umem_thread.failures;
+  if (__builtin_mul_overflow((size_t)count, size, &nbytes)) nbytes = SIZE_MAX;
+  uintptr_t adr = umem_alloc(host, nbytes);
+  if (adr == umem_null_of(host)) return;
+  umemArraySide between = run_at(host, adr, count, size);
+  convert_sides(conversion, from, &between, count);
+  if (umem_thread.failures == before) {
+    umem_array_scatter(host, adr, to, count, size);
+    umem_finish(to->ctx);
+  }
+  umem_free(host, adr);
+}
+
+/* ---- the call ---- */
+
+static bool find_conversion(umemConversion *conversion, umemArray const *dst,
+                            umemArray const *src) {
+  char have[32], want[32];
+  if (umem_conversion(conversion, src->type, dst->type)) return true;
+  umem_element_name(src->type, have, sizeof have);
+  umem_element_name(dst->type, want, sizeof want);
+  return UMEM_FAIL(NULL, umemTypeError, "there is no conversion of %s to %s", have, want);
+}
+
+void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t src_offset,
+                       int64_t count, umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status);
+  umemConversion conversion;
+  if (!umem_array_given(src) || !umem_array_writable(dst) ||
+      !find_conversion(&conversion, dst, src) ||
+      !umem_array_check_range(dst, "the destination", dst_offset, count) ||
+      !umem_array_check_range(src, "the source", src_offset, count) || !count)
+    return;
+  umemArraySide from = umem_array_side(src, src->ctx, src_offset),
+                to = umem_array_side(dst, dst->ctx, dst_offset);
+  bool overlaps = may_overlap(src, dst);
+  if (!conversion.count && !overlaps) {
+    umem_array_copy_range(&from, &to, count, dst->item_size);
+    umem_finish(src->ctx);
+    umem_finish(dst->ctx);
+    return;
+  }
+  if (count == src->elements && umemArray_is_same_shape(dst, src)) join(&from, &to, src, dst);
+  if (overlaps)
+    convert_apart(&conversion, &from, &to, count);
+  else
+    convert_sides(&conversion, &from, &to, count);
+}

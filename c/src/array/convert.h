@@ -1,0 +1,39 @@
+/* convert.h - the loops that convert numbers, for each pair of types. */
+#ifndef UMEM_CONVERT_H
+#define UMEM_CONVERT_H
+
+#include <stddef.h>
+
+/* Converts count numbers. The addresses need no alignment; the two ranges do not overlap. */
+typedef void umemConvertLoop(void const *src, void *dst, size_t count);
+
+/* The numbers that loops are for. */
+typedef enum umemNumber {
+  umemNumberI8,
+  umemNumberI16,
+  umemNumberI32,
+  umemNumberI64,
+  umemNumberU8,
+  umemNumberU16,
+  umemNumberU32,
+  umemNumberU64,
+  umemNumberF32,
+  umemNumberF64,
+  umemNumbers, /* how many have a loop to each other one */
+  umemNumberF16 = umemNumbers,
+  umemNumberBf16,
+  umemNumberBool,
+  umemNoNumber
+} umemNumber;
+
+typedef struct umemConvertLoops {
+  umemConvertLoop *between[umemNumbers][umemNumbers]; /* [from][to]; NULL on the diagonal */
+  umemConvertLoop *to_bool[umemNumbers];
+  umemConvertLoop *to_odd[umemNumbers]; /* to F32, rounded to odd, where between is not exact */
+  umemConvertLoop *bool_to_u8, *f16_to_f32, *f32_to_f16, *bf16_to_f32, *f32_to_bf16;
+} umemConvertLoops;
+
+/* For every machine, and for those with AVX2. The numbers that they compute are the same. */
+extern umemConvertLoops const umem_convert_loops, umem_convert_loops_avx2;
+
+#endif

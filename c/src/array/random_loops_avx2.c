@@ -1,0 +1,12 @@
+/* random_loops_avx2.c - random numbers for x86 processors with AVX2. umem_random_loops_here asks
+ * whether this is one. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define LOOPS_TABLE umem_random_loops_avx2
+#define LOOPS_TARGET __attribute__((target("avx2")))
+#define LOOPS_BYTES 32
+#define MULTIPLY(a, b) ((Bits)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#include "array/random_loops.h"
+#else
+typedef int umemNoAvx2; /* a file of C has at least one declaration */
+#endif

@@ -1,0 +1,167 @@
+/* route.c - umem/copy.h: every copy names its route, and the bytes of its legs. */
+#include "contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_same_place(umemRoutePlace const *one, umemRoutePlace const *other) {
+  return one->ordinal == other->ordinal && !strcmp(one->kind, other->kind);
+}
+
+/* From the first place to the last there is a way, and all bytes have passed each place. */
+static void check_route(umemRoute const *route, uint64_t nbytes) {
+  assert_true(route->leg_count > 0);
+  assert_int_equal(route->left_out, 0);
+  assert_true(route->bytes == nbytes);
+  assert_true(route->seconds > 0);
+  uint64_t passed = 0;
+  for (uint32_t i = 0; i < route->leg_count; i++) {
+    umemRouteLeg const *leg = &route->legs[i];
+    assert_true(*leg->src.kind && *leg->dst.kind && *leg->way);
+    assert_true(leg->workers > 0 && leg->calls > 0 && leg->seconds >= 0);
+    bool goes_beside =
+        i && is_same_place(&leg->src, &leg[-1].src) && is_same_place(&leg->dst, &leg[-1].dst);
+    if (i && !goes_beside) {
+      assert_true(passed == nbytes);
+      assert_true(is_same_place(&leg->src, &leg[-1].dst));
+      passed = 0;
+    }
+    passed += leg->bytes;
+  }
+  assert_true(passed == nbytes);
+  assert_true(umemRoute_text(route, NULL, 0) > 0);
+}
+
+static void copy(umemVirtual *src, uintptr_t from, umemVirtual *dst, uintptr_t to, size_t nbytes,
+                 umemRoute *route) {
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  *route = (umemRoute)UMEM_ROUTE_INIT;
+  options.route = route;
+  assert_ok(umem_copy_to_with(src, from, dst, to, nbytes, &options));
+  settle(src, dst);
+}
+
+static void copy_and_check(Place const *src, Place const *dst, size_t nbytes) {
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  umemRoute route;
+  put(src->ctx, from, bytes, nbytes);
+  copy(src->ctx, from, dst->ctx, to, nbytes, &route);
+  check_route(&route, nbytes);
+  assert_holds(dst->ctx, to, bytes, nbytes);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+  free(bytes);
+}
+
+static void every_copy_names_its_route(Place const *src, Place const *dst) {
+  copy_and_check(src, dst, 1000);
+}
+
+static void long_copies_too(Place const *src, Place const *dst) {
+  copy_and_check(src, dst, test_large_size() + 1);
+}
+
+/* The same legs move the bytes for a context and for the one below it. */
+static void a_layer_adds_no_leg(Place const *place) {
+  umemVirtual *ctx = place->ctx, *upstream = umem_get_upstream(ctx);
+  size_t const nbytes = 1000;
+  if (!upstream) return;
+  umemRoute above, below;
+  char one[300], other[300];
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  uintptr_t block = new_block(ctx, nbytes);
+  put(ctx, block, bytes, nbytes);
+  copy(ctx, block, &test_host.super, (uintptr_t)bytes, nbytes, &above);
+  copy(upstream, block, &test_host.super, (uintptr_t)bytes, nbytes, &below);
+  umemRoute_text(&above, one, sizeof one);
+  umemRoute_text(&below, other, sizeof other);
+  assert_string_equal(one, other);
+  assert_true(above.legs[0].bytes == below.legs[0].bytes);
+  umem_free(ctx, block);
+  free(bytes);
+}
+
+/* As check_route, but more bytes may pass a place: reading may be cheaper with the gaps. */
+static void check_chain(umemRoute const *route, uint64_t nbytes) {
+  uint64_t passed = 0;
+  assert_true(route->leg_count > 0);
+  assert_int_equal(route->left_out, 0);
+  assert_true(route->bytes == nbytes);
+  for (uint32_t i = 0; i < route->leg_count; i++) {
+    umemRouteLeg const *leg = &route->legs[i];
+    assert_true(*leg->src.kind && *leg->dst.kind && *leg->way);
+    bool begins =
+        !i || !is_same_place(&leg->src, &leg[-1].src) || !is_same_place(&leg->dst, &leg[-1].dst);
+    if (i && begins) {
+      assert_true(is_same_place(&leg->src, &leg[-1].dst));
+      assert_true(passed >= nbytes);
+    }
+    passed = begins ? leg->bytes : passed + leg->bytes;
+  }
+  assert_true(passed >= nbytes);
+}
+
+/* The transpose of a table, which has other runs on either side. */
+static void strided_copies_too(Place const *src, Place const *dst) {
+  enum { tall = 24, wide = 40, item = 4 };
+  size_t const nbytes = (size_t)tall * wide * item, extents[] = {wide, tall};
+  ptrdiff_t const columns[] = {item, wide * item};
+  umemLayout layout = {.size = sizeof layout, .item_size = item, .rank = 2, .extents = extents};
+  layout.src_strides = columns;
+  unsigned char *bytes = new_bytes(nbytes, 1), *turned = new_bytes(nbytes, 2);
+  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  umemRoute route = UMEM_ROUTE_INIT;
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.route = &route;
+  put(src->ctx, from, bytes, nbytes);
+  assert_ok(umem_copy_strided_with(src->ctx, from, dst->ctx, to, &layout, &options));
+  settle(src->ctx, dst->ctx);
+  check_chain(&route, nbytes);
+  for (size_t i = 0; i < wide; i++)
+    for (size_t k = 0; k < tall; k++)
+      memcpy(turned + (i * tall + k) * item, bytes + (k * wide + i) * item, item);
+  assert_holds(dst->ctx, to, turned, nbytes);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+  free(turned);
+  free(bytes);
+}
+
+static void the_ledger_counts_each_copy_once(Place const *src, Place const *dst) {
+  size_t const nbytes = 1000;
+  umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
+  size_t count = 1;
+  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  unsigned char *bytes = new_bytes(nbytes, 1);
+  put(src->ctx, from, bytes, nbytes);
+  umemRoute route;
+  char text[300];
+  copy(src->ctx, from, dst->ctx, to, nbytes, &route);
+  umemRoute_text(&route, text, sizeof text);
+  umem_ledger_clear();
+  assert_ok(umem_ledger_start());
+  umemStatusType status = umem_copy_to(src->ctx, from, dst->ctx, to, nbytes);
+  umem_ledger_stop();
+  assert_ok(status);
+  settle(src->ctx, dst->ctx);
+  assert_ok(umem_ledger_read(&record, &count));
+  assert_int_equal(count, 1);
+  assert_true(record.calls == 1 && record.failed == 0 && record.bytes == nbytes);
+  assert_string_equal(record.route, text);
+  assert_true(is_same_place(&record.src, &route.legs[0].src));
+  assert_true(is_same_place(&record.dst, &route.legs[route.leg_count - 1].dst));
+  umem_ledger_clear();
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+  free(bytes);
+}
+
+ContractTest const route_tests[] = {
+    PAIR(every_copy_names_its_route),
+    PAIR(long_copies_too),
+    PAIR(strided_copies_too),
+    SINGLE(a_layer_adds_no_leg),
+    PAIR(the_ledger_counts_each_copy_once),
+    {.name = NULL},
+};

@@ -1,0 +1,304 @@
+/* array_convert.c - umem/array_convert.h against a plain model: random types, shapes, strides, ranges and overlaps, on
+ * every context of the table.
+ *
+ * The model finds each element by its index and converts it alone, by array/array_conversion.h, which convert.c tests. All bytes of
+ * the destination are compared. */
+#include "array_help.h"
+
+#include "array/array_conversion.h"
+#include "backends.h"
+#include "fake/doubles.h"
+#include "settings.h"
+
+enum {
+  most_elements = 400,
+  most_rank = 4,
+  most_size = 16,
+  most_bytes = 3 * most_elements * most_size
+};
+
+static umemHost host;
+static umemStatusType status;
+static uint64_t seed;
+
+static uint64_t next_random(void) { /* splitmix64: Steele, Lea, Flood 2014 */
+  uint64_t z = seed += 0x9E3779B97F4A7C15u;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+  return z ^ z >> 31;
+}
+static int64_t below(int64_t bound) { return (int64_t)(next_random() % (uint64_t)bound); }
+
+static umemElementType const reals[] = {
+    umemBool,   umemInt8,   umemInt16,   umemInt32,    umemInt64,   umemUInt8,  umemUInt16,
+    umemUInt32, umemUInt64, umemFloat16, umemBfloat16, umemFloat32, umemFloat64};
+static umemElementType const complexes[] = {UMEM_ELEMENT(umemCodeComplex, 32, 1), umemComplex64,
+                                            umemComplex128};
+
+static void draw_types(umemElementType *from, umemElementType *to) {
+  bool complex = below(5) == 0;
+  *from = complex ? complexes[below(3)] : reals[below(13)];
+  *to = complex ? complexes[below(3)] : reals[below(13)];
+  if (below(8) == 0 && !complex) { /* two lanes */
+    *from += 65536;
+    *to += 65536;
+  }
+}
+
+/* ---- random views of a block ---- */
+
+typedef struct Part {
+  umemArray *array;
+  int64_t base; /* of index 0, in bytes of the block */
+} Part;
+
+/* Strides of some order, sign and gaps for a shape, in multiples of unit bytes; the bytes that they span. */
+static int64_t draw_strides(int rank, int64_t const *shape, int64_t size, int64_t *strides,
+                            int64_t *base) {
+  int axes[most_rank];
+  int64_t span = size + (below(3) == 0 ? below(9) : 0);
+  *base = 0;
+  for (int k = 0; k < rank; k++) axes[k] = k;
+  for (int k = rank - 1; k > 0; k--) {
+    int j = below(3) ? k : (int)below(k + 1), axis = axes[k];
+    axes[k] = axes[j];
+    axes[j] = axis;
+  }
+  for (int k = rank - 1; k >= 0; k--) {
+    strides[axes[k]] = span;
+    if (shape[axes[k]]) span *= shape[axes[k]];
+    if (below(4) == 0) span += below(3) * size;
+    if (below(4) == 0 && shape[axes[k]]) {
+      *base += (shape[axes[k]] - 1) * strides[axes[k]];
+      strides[axes[k]] = -strides[axes[k]];
+    }
+  }
+  return span;
+}
+
+static void draw_shape(int *rank, int64_t *shape) {
+  int64_t elements;
+  do {
+    *rank = (int)below(most_rank + 1);
+    elements = 1;
+    for (int k = 0; k < *rank; k++) {
+      shape[k] = below(20) ? 1 + below(below(3) ? 6 : 200) : 0;
+      elements *= shape[k] ? shape[k] : 1;
+    }
+  } while (elements > most_elements);
+}
+
+static int64_t element_at(umemArray const *array, int64_t base, int64_t i) {
+  for (int k = umemArray_rank(array) - 1; k >= 0; k--) {
+    base += i % umemArray_extent(array, k) * umemArray_stride(array, k);
+    i /= umemArray_extent(array, k);
+  }
+  return base;
+}
+
+static unsigned char source[most_bytes], source_before[most_bytes], target[most_bytes],
+    found[most_bytes];
+
+static Part part_of(umemVirtual *ctx, uintptr_t block, umemElementType type, int rank,
+                    int64_t const *shape, int64_t from, int64_t *end) {
+  Part part;
+  int64_t strides[most_rank];
+  do *end = from + draw_strides(rank, shape, (int64_t)umem_element_size(type), strides, &part.base);
+  while (*end > most_bytes);
+  part.base += from;
+  part.array =
+      umemArray_borrow(ctx, block + (uintptr_t)part.base, type, rank, shape, strides, &status);
+  return part;
+}
+
+static void convert_model(Part const *to, Part const *from, int64_t at, int64_t of, int64_t count) {
+  umemConversion conversion;
+  assert_true(umem_conversion(&conversion, umemArray_type(from->array), umemArray_type(to->array)));
+  for (int64_t i = 0; i < count; i++)
+    umem_convert(&conversion, source_before + element_at(from->array, from->base, of + i),
+                 target + element_at(to->array, to->base, at + i), 1);
+}
+
+/* Both parts in one block: they may overlap, take turns or be apart. */
+static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
+  int rank, other_rank;
+  int64_t shape[most_rank], other_shape[most_rank], end;
+  umemElementType from_type, to_type;
+  draw_types(&from_type, &to_type);
+  draw_shape(&rank, shape);
+  other_rank = rank;
+  memcpy(other_shape, shape, sizeof shape);
+  if (below(4) == 0) draw_shape(&other_rank, other_shape);
+  uintptr_t src = umem_alloc(one, most_bytes), dst = together ? src : umem_alloc(other, most_bytes);
+  if (together) other = one;
+  for (size_t i = 0; i < most_bytes; i += 8) {
+    uint64_t bits = next_random();
+    memcpy(source + i, &bits, sizeof bits);
+  }
+  memcpy(source_before, source, sizeof source);
+  memcpy(target, source, sizeof target);
+  assert_ok(umem_copy_from(one, src, &host, (uintptr_t)source, most_bytes));
+  if (!together) assert_ok(umem_copy_from(other, dst, &host, (uintptr_t)target, most_bytes));
+  assert_ok(umem_synchronize(one));
+  assert_ok(umem_synchronize(other));
+  Part from = part_of(one, src, from_type, rank, shape, 0, &end);
+  Part to = part_of(other, dst, to_type, other_rank, other_shape, together ? below(8) : 0, &end);
+  int64_t elements = umemArray_elements(from.array), others = umemArray_elements(to.array);
+  int64_t least = elements < others ? elements : others;
+  int64_t count = below(3) ? least : below(least + 1);
+  int64_t at = below(others - count + 1), of = below(elements - count + 1);
+  convert_model(&to, &from, at, of, count);
+  umemArray_convert(to.array, from.array, at, of, count, &status);
+  if (status != umemOK) fail_msg("seed %ju: %s", (uintmax_t)seed, umem_thread_message());
+  assert_ok(umem_copy_to(other, dst, &host, (uintptr_t)found, most_bytes));
+  assert_ok(umem_synchronize(other));
+  for (size_t i = 0; i < most_bytes; i++)
+    if (found[i] != target[i])
+      fail_msg("%s to %s, seed %ju: 0x%x to 0x%x, byte %zu", umem_get_device_name(one),
+               umem_get_device_name(other), (uintmax_t)seed, from_type, to_type, i);
+  umemArray_release(from.array);
+  umemArray_release(to.array);
+  umem_free(one, src);
+  if (!together) umem_free(other, dst);
+}
+
+static void every_context_is_as_the_model(void **state) {
+  (void)state;
+  doubles_use();
+  assert_ok(umemHost_ctor(&host));
+  for (size_t i = 0; i < backend_count; i++) {
+    Backend const *row = &backends[i];
+    if (setting_leaves_out(row->name)) continue;
+    umemVirtual *ctx = row->open();
+    if (!ctx && (row->traits & backendMayLack)) {
+      umem_thread_clear();
+      continue;
+    }
+    assert_non_null(ctx);
+    int rounds = setting_small() ? 20 : ctx->host == ctx ? 40000 : 1000;
+    for (int round = 0; round < rounds; round++) {
+      seed = i << 32 | (unsigned)round;
+      convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx,
+                   round % 5 == 0);
+    }
+    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
+    row->close(ctx);
+  }
+  umem_dtor(&host);
+  char const *complaint = doubles_complaint();
+  if (complaint) fail_msg("%s", complaint);
+}
+
+/* ---- large ones ---- */
+
+/* Many threads and blocks; rows with gaps and a transpose. */
+static void large_arrays_convert(void **state) {
+  (void)state;
+  enum { rows = 1100, columns = 1500 };
+  assert_ok(umemHost_ctor(&host));
+  int64_t const shape[] = {rows, columns}, turned[] = {columns, rows};
+  umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
+  umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, turned, NULL, &status);
+  int32_t *from = umemArray_host_pointer(ints, true, &status);
+  double *to = umemArray_host_pointer(doubles, true, &status);
+  for (int i = 0; i < rows * columns; i++) from[i] = i * 3 - 7;
+  umemArray *all = umemArray_permute(doubles, NULL, &status);
+  umemArray *dst = umemArray_slice(all, 1, 100, 1300, 1, &status);
+  umemArray *src = umemArray_slice(ints, 1, 1399, 1300, -1, &status);
+  for (unsigned threads = 1; threads <= 8; threads++) {
+    assert_ok(umem_set_threads(threads));
+    umemArray_clear(doubles, &status);
+    umemArray_convert(dst, src, 0, 0, rows * 1300, &status);
+    assert_ok(status);
+    for (int i = 0; i < rows; i++)
+      for (int j = 0; j < 1300; j++)
+        assert_true(to[(100 + j) * rows + i] == from[i * columns + 1399 - j]);
+  }
+  assert_ok(umem_set_threads(0));
+  umemArray *handles[] = {src, dst, all, doubles, ints};
+  for (int i = 0; i < 5; i++) umemArray_release(handles[i]);
+  umem_dtor(&host);
+}
+
+/* More than a buffer, from a file to a file. */
+static void large_files_convert(void **state) {
+  (void)state;
+  enum { count = 2500000 };
+  umemFile file;
+  int64_t const shape = count;
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  umemArray *ints = umemArray_create(&host, umemInt32, 1, &shape, NULL, &status);
+  umemArray *drawn = umemArray_create(&host, umemFloat, 1, &shape, NULL, &status);
+  int32_t *from = umemArray_host_pointer(ints, true, &status);
+  for (int i = 0; i < count; i++) from[i] = i * 3 - 7;
+  umemArray *kept = umemArray_copy(ints, &file, umemOrderC, &status);
+  umemArray *doubles = umemArray_create(&file, umemDouble, 1, &shape, NULL, &status);
+  umemArray_convert(doubles, kept, 0, 0, count, &status);
+  umemArray *back = umemArray_copy(doubles, &host, umemOrderC, &status);
+  double const *x = umemArray_host_pointer(back, false, &status);
+  assert_ok(status);
+  for (int i = 0; i < count; i++) assert_true(x[i] == i * 3 - 7);
+  umemArray_random_uniform(doubles, 0, 1, 5, &status);
+  umemArray_random_uniform(back, 0, 1, 5, &status);
+  umemArray_convert(drawn, doubles, 0, 0, count, &status);
+  float const *y = umemArray_host_pointer(drawn, false, &status);
+  assert_ok(status);
+  for (int i = 0; i < count; i++) assert_true(y[i] == (float)x[i]);
+  umemArray *handles[] = {back, doubles, kept, drawn, ints};
+  for (int i = 0; i < 5; i++) umemArray_release(handles[i]);
+  umem_dtor(&file);
+  umem_dtor(&host);
+}
+
+/* ---- refusals ---- */
+
+static void wrong_calls_are_refused(void **state) {
+  (void)state;
+  assert_ok(umemHost_ctor(&host));
+  int64_t const ten = 10;
+  double const one = 1;
+  umemArray *a = umemArray_full(&host, umemDouble, 1, &ten, NULL, &one, &status);
+  umemArray *b = umemArray_zeros(&host, umemInt, 1, &ten, NULL, &status);
+  umemArray *z = umemArray_zeros(&host, umemComplexDouble, 1, &ten, NULL, &status);
+  umemArray *fixed = umemArray_alias(b, &status);
+  umemArray_set_read_only(fixed, true, &status);
+  int32_t const *values = umemArray_host_pointer(b, false, &status);
+  umemArray_convert(b, NULL, 0, 0, 1, &status);
+  expect_failure(umemValueError, "NULL");
+  umemArray_convert(NULL, a, 0, 0, 1, &status);
+  expect_failure(umemValueError, "NULL");
+  umemArray_convert(fixed, a, 0, 0, 10, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  umemArray_convert(z, a, 0, 0, 10, &status);
+  expect_failure(umemTypeError, "there is no conversion of float64 to complex128");
+  umemArray_convert(b, a, 1, 0, 10, &status);
+  expect_failure(umemIndexError,
+                 "10 elements from 1 on are outside of the destination, which has 10");
+  umemArray_convert(b, a, 0, 5, 6, &status);
+  expect_failure(umemIndexError, "the source");
+  umemArray_convert(b, a, -1, 0, 1, &status);
+  expect_failure(umemIndexError, "the destination");
+  status = umemIOError;
+  umemArray_convert(b, a, 0, 0, 10, &status);
+  assert_int_equal(status, umemIOError);
+  for (int i = 0; i < 10; i++) assert_int_equal(values[i], 0);
+  status = umemOK;
+  umemArray_convert(b, a, 10, 10, 0, &status);
+  umemArray_convert(b, a, 2, 0, 3, &status);
+  assert_ok(status);
+  for (int i = 0; i < 10; i++) assert_int_equal(values[i], i >= 2 && i < 5);
+  umemArray *all[] = {a, b, z, fixed};
+  for (int i = 0; i < 4; i++) umemArray_release(all[i]);
+  umem_dtor(&host);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(every_context_is_as_the_model),
+      cmocka_unit_test(large_arrays_convert),
+      cmocka_unit_test(large_files_convert),
+      cmocka_unit_test(wrong_calls_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

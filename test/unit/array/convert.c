@@ -1,0 +1,262 @@
+/* convert.c - array/array_conversion.h: every pair of real types, compared with arithmetic that knows only exact numbers.
+ *
+ * The model decodes each source to a long double, which holds every number of every type, and rounds it by
+ * the definition. Types of 8 and 16 bits are tried with all their bits; others with the limits of all types, the halfway
+ * cases of the narrow ones, their neighbours, and random bits. */
+#include "array_help.h"
+#include "settings.h"
+
+#include "array/array_conversion.h"
+
+#include <math.h>
+
+enum { most = 70000 };
+
+typedef struct Type {
+  umemElementType type;
+  int size;
+  bool is_integer, is_signed;
+  int digits, unit,
+      top; /* of floats: bits of the significand, exponent of the smallest number, first power out of range */
+} Type;
+
+static Type const types[] = {
+    {umemBool, 1, true, false, 0, 0, 0},
+    {umemInt8, 1, true, true, 0, 0, 0},
+    {umemInt16, 2, true, true, 0, 0, 0},
+    {umemInt32, 4, true, true, 0, 0, 0},
+    {umemInt64, 8, true, true, 0, 0, 0},
+    {umemUInt8, 1, true, false, 0, 0, 0},
+    {umemUInt16, 2, true, false, 0, 0, 0},
+    {umemUInt32, 4, true, false, 0, 0, 0},
+    {umemUInt64, 8, true, false, 0, 0, 0},
+    {umemFloat16, 2, false, true, 11, -24, 16},
+    {umemBfloat16, 2, false, true, 8, -133, 128},
+    {umemFloat32, 4, false, true, 24, -149, 128},
+    {umemFloat64, 8, false, true, 53, -1074, 1024},
+};
+enum { type_count = sizeof types / sizeof *types };
+
+/* ---- the model ---- */
+
+static uint64_t lowest(int bits) { return bits == 64 ? UINT64_MAX : (1ull << bits) - 1; }
+
+static long double decode(Type const *type, uint64_t bits) {
+  int width = 8 * type->size;
+  if (type->type == umemBool) return bits != 0;
+  if (type->is_integer) {
+    bool negative = type->is_signed && bits >> (width - 1);
+    return negative ? -(long double)((~bits & lowest(width)) + 1) : (long double)bits;
+  }
+  int fraction = type->digits - 1;
+  uint64_t mantissa = bits & lowest(fraction), exponents = lowest(width - 1 - fraction);
+  uint64_t exponent = bits >> fraction & exponents;
+  long double x = exponent == exponents ? (mantissa ? (long double)NAN : (long double)INFINITY)
+                  : exponent            ? ldexpl((long double)(mantissa | 1ull << fraction),
+                                                 type->unit + (int)exponent - 1)
+                                        : ldexpl((long double)mantissa, type->unit);
+  return bits >> (width - 1) ? -x : x;
+}
+
+static long double rounded(Type const *type, long double x) {
+  int exponent;
+  if (isnan(x) || isinf(x) || x == 0) return x;
+  frexpl(x, &exponent);
+  int unit = exponent - type->digits;
+  if (unit < type->unit) unit = type->unit;
+  long double units = ldexpl(fabsl(x), -unit);
+  uint64_t whole = (uint64_t)units;
+  long double rest = units - (long double)whole;
+  if (rest > 0.5L || (rest == 0.5L && whole % 2)) whole++;
+  long double result = ldexpl((long double)whole, unit);
+  if (result >= ldexpl(1, type->top)) result = (long double)INFINITY;
+  return signbit(x) ? -result : result;
+}
+
+static long double expected(Type const *to, long double x) {
+  int width = 8 * to->size - to->is_signed;
+  if (to->type == umemBool) return isnan(x) || x != 0;
+  if (!to->is_integer) return rounded(to, x);
+  if (isnan(x)) return 0;
+  long double top = (long double)lowest(width), bottom = to->is_signed ? -top - 1 : 0;
+  x = x > top ? top : x < bottom ? bottom : x;
+  return x < 0 ? -(long double)(uint64_t)-x : (long double)(uint64_t)x;
+}
+
+static bool same(Type const *to, long double x, long double y) {
+  if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
+  return x == y && (to->is_integer || x != 0 || signbit(x) == signbit(y));
+}
+
+/* ---- sources ---- */
+
+static uint64_t seed = 1;
+static uint64_t next_random(void) { /* splitmix64: Steele, Lea, Flood 2014 */
+  uint64_t z = seed += 0x9E3779B97F4A7C15u;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+  return z ^ z >> 31;
+}
+
+static uint64_t sources[most];
+static int source_count;
+
+/* A number of the type near x, and those beside it. */
+static void add_near(Type const *type, long double x) {
+  uint64_t bits = 0;
+  long double within = expected(type, x);
+  if (type->is_integer) {
+    bits = within < 0 ? 0 - (uint64_t)-within : (uint64_t)within;
+  } else if (type->size == 4) {
+    float y = (float)within;
+    memcpy(&bits, &y, sizeof y);
+  } else {
+    double y = (double)within;
+    memcpy(&bits, &y, sizeof y);
+  }
+  for (int k = -2; k <= 2; k++)
+    if (source_count < most)
+      sources[source_count++] = (bits + (uint64_t)k) & lowest(8 * type->size);
+}
+
+/* In a slow environment every seventh stands for the others. */
+static void thin_out(void) {
+  int all = source_count;
+  source_count = 0;
+  for (int i = 0; i < all; i += 7) sources[source_count++] = sources[i];
+}
+
+static void collect_all(Type const *type) {
+  source_count = 0;
+  if (type->size < 4) {
+    for (uint64_t bits = 0; bits <= lowest(8 * type->size); bits++) sources[source_count++] = bits;
+    return;
+  }
+  for (int k = -1080; k <= 1024; k++) {
+    add_near(type, ldexpl(1, k));
+    add_near(type, -ldexpl(1, k));
+  }
+  for (uint64_t half = 0; half < 0x7C00; half += 7) { /* halfway to the next one */
+    long double x = decode(&types[9], half) / 2 + decode(&types[9], half + 1) / 2;
+    add_near(type, half % 2 ? x : -x);
+    x = decode(&types[10], half) / 2 + decode(&types[10], half + 1) / 2;
+    if (!isinf(x)) add_near(type, half % 2 ? x : -x);
+  }
+  add_near(type, 65520);
+  add_near(type, -65520);
+  while (source_count < most) {
+    uint64_t bits = next_random();
+    if (bits % 3 == 0) bits >>= next_random() % 64;
+    sources[source_count++] = bits & lowest(8 * type->size);
+  }
+}
+
+static void collect(Type const *type) {
+  collect_all(type);
+  if (setting_small()) thin_out();
+}
+
+static unsigned char packed[most * 8 + 1], converted[most * 8 + 1];
+
+/* At odd addresses, too. */
+static void pack(Type const *type, int shift) {
+  for (int i = 0; i < source_count; i++)
+    memcpy(packed + shift + i * type->size, &sources[i], (size_t)type->size);
+}
+
+/* ---- tests ---- */
+
+static void expect_pair(Type const *from, Type const *to, int shift) {
+  umemConversion conversion;
+  assert_true(umem_conversion(&conversion, from->type, to->type));
+  umem_convert(&conversion, packed + shift, converted + shift, (size_t)source_count);
+  for (int i = 0; i < source_count; i++) {
+    uint64_t bits = 0;
+    memcpy(&bits, converted + shift + i * to->size, (size_t)to->size);
+    long double x = decode(from, sources[i]), y = decode(to, bits), want = expected(to, x);
+    if (from == to && to->type == umemBool) continue; /* bytes are copied */
+    if (to->type == umemBool) assert_in_range(bits, 0, 1);
+    if (!same(to, y, want))
+      fail_msg("0x%x to 0x%x: 0x%jx, %La, becomes 0x%jx, %La instead of %La", from->type, to->type,
+               (uintmax_t)sources[i], x, (uintmax_t)bits, y, want);
+  }
+}
+
+static void every_pair_is_as_defined(void **state) {
+  (void)state;
+  for (Type const *from = types; from < types + type_count; from++) {
+    collect(from);
+    for (int shift = 0; shift < 2; shift++) {
+      pack(from, shift);
+      for (Type const *to = types; to < types + type_count; to++) expect_pair(from, to, shift);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+static void expect_equal_loops(umemConvertLoop *one, umemConvertLoop *other, Type const *from) {
+  static unsigned char again[sizeof converted];
+  if (!one && !other) return;
+  pack(from, 0);
+  memset(converted, 0, sizeof converted);
+  memset(again, 0, sizeof again);
+  one(packed, converted, (size_t)source_count);
+  other(packed, again, (size_t)source_count);
+  assert_memory_equal(converted, again, sizeof again);
+}
+#endif
+
+/* What this machine does not use is tested here alone. */
+static void all_machines_compute_the_same(void **state) {
+  (void)state;
+#if defined(__x86_64__)
+  umemConvertLoops const *one = &umem_convert_loops, *other = &umem_convert_loops_avx2;
+  static int const rows[umemNumbers] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 12}; /* of types */
+  if (!__builtin_cpu_supports("avx2")) skip();
+  for (int from = 0; from < umemNumbers; from++) {
+    Type const *type = &types[rows[from]];
+    collect(type);
+    for (int to = 0; to < umemNumbers; to++)
+      expect_equal_loops(one->between[from][to], other->between[from][to], type);
+    expect_equal_loops(one->to_bool[from], other->to_bool[from], type);
+    expect_equal_loops(one->to_odd[from], other->to_odd[from], type);
+  }
+  collect(&types[11]);
+  expect_equal_loops(one->f32_to_f16, other->f32_to_f16, &types[11]);
+  expect_equal_loops(one->f32_to_bf16, other->f32_to_bf16, &types[11]);
+  collect(&types[9]);
+  expect_equal_loops(one->f16_to_f32, other->f16_to_f32, &types[9]);
+  expect_equal_loops(one->bf16_to_f32, other->bf16_to_f32, &types[9]);
+  collect(&types[0]);
+  expect_equal_loops(one->bool_to_u8, other->bool_to_u8, &types[0]);
+#else
+  skip();
+#endif
+}
+
+static void some_types_have_no_conversion(void **state) {
+  (void)state;
+  umemConversion conversion;
+  umemElementType const float8 = UMEM_ELEMENT(umemCodeFloat8_e5m2, 8, 1),
+                        handle = UMEM_ELEMENT(umemCodeHandle, 64, 1),
+                        quad = UMEM_ELEMENT(umemCodeFloat, 128, 1),
+                        four = UMEM_ELEMENT(umemCodeFloat, 32, 4);
+  assert_false(umem_conversion(&conversion, float8, umemFloat));
+  assert_false(umem_conversion(&conversion, umemFloat, float8));
+  assert_false(umem_conversion(&conversion, umemInt64, handle));
+  assert_false(umem_conversion(&conversion, quad, umemDouble));
+  assert_false(umem_conversion(&conversion, umemComplexFloat, umemFloat));
+  assert_false(umem_conversion(&conversion, umemFloat, umemComplexFloat));
+  assert_false(umem_conversion(&conversion, umemFloat, four));
+  assert_true(umem_conversion(&conversion, float8, float8) && !conversion.count);
+  assert_true(umem_conversion(&conversion, quad, quad) && !conversion.count);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(every_pair_is_as_defined),
+      cmocka_unit_test(all_machines_compute_the_same),
+      cmocka_unit_test(some_types_have_no_conversion),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* ledger.c - umem/ledger.h: what counts, what does not, and what is printed. */
+#include "trace_help.h"
+
+static size_t read_ledger(umemLedgerRecord *records, size_t room) {
+  records[0].size = sizeof *records;
+  assert_int_equal(umem_ledger_read(records, &room), umemOK);
+  return room;
+}
+
+static void the_ledger_sums_up(void **state) {
+  (void)state;
+  umemLedgerRecord records[4];
+  uintptr_t a = block_of(&file, 100), b = block_of(&host, 100);
+  umem_copy_to(&file, a, &host, b, 100);
+  umem_ledger_clear();
+  assert_int_equal(read_ledger(records, 4), 0);
+  assert_false(umem_ledger_is_on());
+  assert_int_equal(umem_ledger_start(), umemOK);
+  assert_int_equal(umem_ledger_start(), umemOK);
+  assert_true(umem_ledger_is_on());
+  for (int i = 0; i < 5; i++) umem_copy_to(&file, a, &host, b, 100);
+  umem_copy_to(&host, b, &file, a + (1 << 20), 50);
+  umem_clear_status(&file);
+  umemRoute route;
+  assert_int_equal(copy(&file, a, &host, b, 10, &route), umemOK);
+  umem_ledger_stop();
+  umem_copy_to(&file, a, &host, b, 100);
+  assert_int_equal(read_ledger(records, 4), 2);
+  int k = records[0].calls == 6 ? 0 : 1;
+  assert_int_equal(records[k].calls, 6);
+  assert_int_equal(records[k].failed, 0);
+  assert_int_equal(records[k].bytes, 510);
+  assert_true(records[k].seconds > 0);
+  assert_string_equal(records[k].src.kind, "file");
+  assert_string_equal(records[k].dst.kind, "host");
+  assert_string_equal(records[k].route, "file -> page cache -> host");
+  assert_int_equal(records[1 - k].calls, 1);
+  assert_int_equal(records[1 - k].failed, 1);
+  assert_int_equal(records[1 - k].bytes, 0);
+  assert_true(records[0].seconds >= records[1].seconds);
+  umem_ledger_clear();
+}
+
+static void reading_checks_its_arguments(void **state) {
+  (void)state;
+  umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
+  size_t count = 1;
+  assert_int_equal(umem_ledger_read(&record, NULL), umemValueError);
+  assert_int_equal(umem_ledger_read(NULL, &count), umemValueError);
+  record.size = 12;
+  assert_int_equal(umem_ledger_read(&record, &count), umemValueError);
+  count = 0;
+  assert_int_equal(umem_ledger_read(NULL, &count), umemOK);
+  assert_int_equal(umem_ledger_print(-1), umemIOError);
+  umem_thread_clear();
+}
+
+static void the_table_is_printed(void **state) {
+  (void)state;
+  int ends[2];
+  char text[2000] = "";
+  char a[4] = "abc", b[4];
+  assert_int_equal(pipe(ends), 0);
+  umem_ledger_start();
+  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  umem_ledger_stop();
+  assert_int_equal(umem_ledger_print(ends[1]), umemOK);
+  close(ends[1]);
+  for (ssize_t n; (n = read(ends[0], text + strlen(text), 500)) > 0;)
+    ;
+  close(ends[0]);
+  assert_non_null(strstr(text, "GB/s  route\n"));
+  assert_non_null(strstr(text, "  host -> host\n"));
+  assert_non_null(strstr(text, " 100.0 "));
+  umem_ledger_clear();
+}
+
+enum { thread_copies = 2000, threads_most = 4 };
+
+static void *copy_often(void *unused) {
+  (void)unused;
+  char a[64] = "", b[64];
+  for (int i = 0; i < thread_copies; i++)
+    umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 64);
+  return NULL;
+}
+
+static void many_threads_count(void **state) {
+  (void)state;
+  pthread_t threads[threads_most];
+  umemLedgerRecord records[2];
+  umem_ledger_start();
+  for (int i = 0; i < threads_most; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, copy_often, NULL), 0);
+  for (int i = 0; i < 50; i++) read_ledger(records, 2);
+  for (int i = 0; i < threads_most; i++) pthread_join(threads[i], NULL);
+  umem_ledger_stop();
+  assert_int_equal(read_ledger(records, 2), 1);
+  assert_int_equal(records[0].calls, threads_most * thread_copies);
+  assert_int_equal(records[0].bytes, threads_most * thread_copies * 64);
+  umem_ledger_clear();
+}
+
+/* Each copy of another thread counts once, or not at all. */
+typedef struct Copier {
+  pthread_t thread;
+  umemFile file;
+  bool stops; /* atomic */
+  uint64_t copies;
+} Copier;
+
+static void *copy_files(void *argument) {
+  Copier *copier = argument;
+  char bytes[64] = "";
+  uintptr_t block = umem_alloc(&copier->file, 64);
+  umemRoute route;
+  for (; !__atomic_load_n(&copier->stops, __ATOMIC_RELAXED); copier->copies += 2) {
+    if (copy(&host, (uintptr_t)bytes, &copier->file, block, 64, &route) != umemOK) return NULL;
+    umem_copy_to(&copier->file, block, &host, (uintptr_t)bytes, 64);
+  }
+  return copier;
+}
+
+static void the_ledger_is_switched_while_others_copy(void **state) {
+  (void)state;
+  Copier copiers[threads_most] = {0};
+  umemLedgerRecord records[4];
+  uint64_t copies = 0;
+  void *good;
+  for (int i = 0; i < threads_most; i++) {
+    assert_int_equal(umemFile_ctor(&copiers[i].file, NULL, "w+"), umemOK);
+    assert_int_equal(pthread_create(&copiers[i].thread, NULL, copy_files, &copiers[i]), 0);
+  }
+  for (int i = 0; i < 300; i++) {
+    assert_int_equal(umem_ledger_start(), umemOK);
+    assert_true(read_ledger(records, 4) <= 2);
+    if (i % 3 == 0) umem_ledger_clear();
+    if (i % 2 == 0) umem_ledger_stop();
+  }
+  for (int i = 0; i < threads_most; i++)
+    __atomic_store_n(&copiers[i].stops, true, __ATOMIC_RELAXED);
+  for (int i = 0; i < threads_most; i++) {
+    assert_int_equal(pthread_join(copiers[i].thread, &good), 0);
+    assert_ptr_equal(good, &copiers[i]);
+    copies += copiers[i].copies;
+    umem_dtor(&copiers[i].file);
+  }
+  umem_ledger_stop();
+  size_t count = read_ledger(records, 4);
+  for (size_t i = 0; i < count; i++) {
+    assert_true(records[i].calls <= copies);
+    assert_int_equal(records[i].bytes, 64 * records[i].calls);
+    assert_int_equal(records[i].failed, 0);
+  }
+  umem_ledger_clear();
+}
+
+static void further_routes_are_summed_up(void **state) {
+  (void)state;
+  enum { kinds = UMEM_LEDGER_RECORDS + 10 };
+  static umemLedgerRecord records[UMEM_LEDGER_RECORDS + 1];
+  umemHost named;
+  char name[16], a[4] = "abc", b[4];
+  uint64_t calls = 0, others = 0;
+  assert_int_equal(umemHost_ctor(&named), umemOK);
+  umem_ledger_start();
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < kinds; i++) {
+      snprintf(name, sizeof name, "kind%d", i);
+      named.super.name = name;
+      umem_copy_to(&named, (uintptr_t)a, &host, (uintptr_t)b, 4);
+    }
+  umem_ledger_stop();
+  umem_dtor(&named);
+  size_t count = read_ledger(records, UMEM_LEDGER_RECORDS + 1);
+  assert_int_equal(count, UMEM_LEDGER_RECORDS + 1);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(records[i].bytes, 4 * records[i].calls);
+    calls += records[i].calls;
+    if (!strcmp(records[i].route, "other")) others += records[i].calls;
+  }
+  assert_int_equal(calls, 2 * kinds);
+  assert_int_equal(others, 2 * 10);
+  umem_ledger_clear();
+}
+
+/* ---- no memory ---- */
+
+static bool malloc_fails;
+
+void *__real_malloc(size_t nbytes);
+void *__wrap_malloc(size_t nbytes);
+void *__wrap_malloc(size_t nbytes) { return malloc_fails ? NULL : __real_malloc(nbytes); }
+
+static void failures_without_memory_change_nothing(void **state) {
+  (void)state;
+  umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
+  size_t count = 1;
+  char a[4] = "abc", b[4];
+  malloc_fails = true;
+  umemStatusType started = umem_ledger_start();
+  bool on = umem_ledger_is_on();
+  malloc_fails = false;
+  assert_int_equal(started, umemMemoryError);
+  assert_false(on);
+  assert_int_equal(umem_ledger_start(), umemOK);
+  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  umem_ledger_stop();
+  malloc_fails = true;
+  umemStatusType read = umem_ledger_read(&record, &count), printed = umem_ledger_print(-1);
+  malloc_fails = false;
+  assert_int_equal(read, umemMemoryError);
+  assert_int_equal(printed, umemMemoryError);
+  assert_true(count == 1 && record.calls == 0);
+  umem_thread_clear();
+  assert_int_equal(read_ledger(&record, 1), 1);
+  assert_int_equal(record.calls, 1);
+  umem_ledger_clear();
+}
+
+/* A device without room for a byte. */
+static void a_table_that_cannot_be_written_is_an_error(void **state) {
+  (void)state;
+  int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  assert_true(fd >= 0);
+  assert_int_equal(umem_ledger_print(fd), umemIOError);
+  assert_non_null(strstr(umem_thread_message(), "No space left"));
+  umem_thread_clear();
+  close(fd);
+}
+
+static void a_child_goes_on_with_the_records(void **state) {
+  (void)state;
+  umemLedgerRecord records[2];
+  char a[4] = "abc", b[4];
+  int status;
+  umem_ledger_start();
+  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  pid_t child = fork();
+  if (child == 0) {
+    umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+    _exit(read_ledger(records, 2) == 1 && records[0].calls == 2 ? 0 : 1);
+  }
+  assert_true(child > 0);
+  assert_true(waitpid(child, &status, 0) == child);
+  assert_int_equal(status, 0);
+  umem_ledger_stop();
+  assert_int_equal(read_ledger(records, 2), 1);
+  assert_int_equal(records[0].calls, 1);
+  umem_ledger_clear();
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(the_ledger_sums_up),
+      cmocka_unit_test(reading_checks_its_arguments),
+      cmocka_unit_test(the_table_is_printed),
+      cmocka_unit_test(many_threads_count),
+      cmocka_unit_test(the_ledger_is_switched_while_others_copy),
+      cmocka_unit_test(further_routes_are_summed_up),
+      cmocka_unit_test(failures_without_memory_change_nothing),
+      cmocka_unit_test(a_table_that_cannot_be_written_is_an_error),
+      cmocka_unit_test(a_child_goes_on_with_the_records),
+  };
+  return cmocka_run_group_tests_name("the ledger", tests, open_contexts, close_contexts);
+}

@@ -1,0 +1,67 @@
+/* trace_help.h - what the tests of routes and of the ledger share: three contexts, and copies with a route. */
+#ifndef UMEM_TEST_TRACE_HELP_H
+#define UMEM_TEST_TRACE_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <umem.h>
+#include <unistd.h>
+
+static umemHost host;
+static uintptr_t blocks[32]; /* of host, until its end */
+static size_t block_count;
+static umemFile file, other;
+
+static inline int open_contexts(void **state) {
+  (void)state;
+  return umemHost_ctor(&host) || umemFile_ctor(&file, NULL, "w+") ||
+         umemFile_ctor(&other, NULL, "w+");
+}
+
+static inline int close_contexts(void **state) {
+  (void)state;
+  while (block_count) umem_free(&host, blocks[--block_count]);
+  umem_dtor(&other);
+  umem_dtor(&file);
+  umem_dtor(&host);
+  return 0;
+}
+
+static inline umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_t to, size_t nbytes,
+                                  umemRoute *route) {
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.route = route;
+  *route = (umemRoute)UMEM_ROUTE_INIT;
+  return umem_copy_to_with(src, from, dst, to, nbytes, &options);
+}
+
+static inline void assert_text(umemRoute const *route, char const *expected) {
+  char text[200];
+  size_t length = umemRoute_text(route, text, sizeof text);
+  assert_string_equal(text, expected);
+  assert_int_equal(length, strlen(expected));
+}
+
+static inline uintptr_t block_of(void *ctx, size_t nbytes) {
+  uintptr_t block = umem_calloc(ctx, nbytes, 1);
+  assert_true(block != umem_null(ctx));
+  if (ctx == &host) {
+    assert_true(block_count < sizeof blocks / sizeof *blocks);
+    blocks[block_count++] = block;
+  }
+  return block;
+}
+
+#endif
