@@ -8,18 +8,21 @@
  *     umemArray_release(array);                          // the last release calls the producer's deleter
  *
  * The structs are those of the DLPack specification, version 1.1, with names of umem: cast a pointer from one to the
- * other. This header and an installed dlpack.h may be included in one file.
+ * other. One file may include this header and an installed dlpack.h.
  *
- *   export    shares the memory. The tensor holds a reference of its own to the array, so the program may release its
+ *   export    Shares the memory. The tensor has its own reference to the array, so the program may release its
  *             handles. The context of the array must live until the consumer has called the deleter. The consumer
- *             calls it exactly once, in any thread. The memory is freed in the order of the array's context: if the
- *             consumer has work on another stream, this work must be done, or the context must wait for it.
- *   import    shares the memory, too. The context that the caller names must live until the last array that shares the
- *             memory is released; this release calls the deleter, in its thread. If the import fails, the tensor still
- *             belongs to the caller, who calls the deleter, also for a version that umem does not know.
- *   shapes    A stride of DLPack counts elements, one of umem bytes. Strides are always exported, and byte_offset is 0.
+ *             calls it exactly once, in any thread. If no other array uses the memory, the deleter frees it in the
+ *             order of the array's context. If the consumer has queued work on another stream, this work must be
+ *             complete before that, or the context must wait for it.
+ *   import    Shares the memory, too. The caller names a context of this memory, because umem keeps no contexts of its
+ *             own. The context must live until the last array that shares the memory is released. This release calls
+ *             the deleter, in its thread. If the import fails, the tensor still belongs to the caller, who calls the
+ *             deleter, also if umem does not know the version.
+ *   strides   DLPack counts strides in elements, umem in bytes. An exported tensor has strides, and byte_offset 0.
  *             Tensors without strides (C order) and with a byte_offset can be imported.
- *   alignment Arrays that umem allocates begin at multiples of 64 bytes, on GPUs of 256.
+ *   alignment Arrays that umem allocates begin at multiples of 64 bytes, on GPUs of 256. Some libraries copy arrays
+ *             that are not aligned.
  *
  * Threads: as for the array. */
 #ifndef UMEM_DLPACK_H
@@ -30,23 +33,14 @@
 
 /* ---- the structs of the specification ---- */
 
-/* The version that umem exports. */
+/* The version of DLPack that umem exports. */
 #define UMEM_DLPACK_MAJOR 1u
 #define UMEM_DLPACK_MINOR 1u
 
-/* Where memory is: the codes of DLPack that umem knows. */
-typedef enum umemDLDeviceCode {
-  umemDLDefault = 0, /* in umemDLPackOptions: the code of the context */
-  umemDLCPU = 1,
-  umemDLCUDA = 2,
-  umemDLCUDAHost = 3,
-  umemDLCUDAManaged = 13
-} umemDLDeviceCode;
-
 /* DLDevice. */
 typedef struct umemDLDevice {
-  int32_t device_type; /* umemDLDeviceCode, or another code of DLPack */
-  int32_t device_id;   /* the number of the GPU; 0 for the CPU */
+  int32_t device_type; /* umemDLDeviceCode (virtual.h), or another code of DLPack */
+  int32_t device_id;   /* the number of the GPU; 0 for memory of the host and for managed memory */
 } umemDLDevice;
 
 /* DLDataType: the three numbers of a umemElementType. */
@@ -58,7 +52,7 @@ typedef struct umemDLDataType {
 
 /* DLTensor. */
 typedef struct umemDLTensor {
-  void *data; /* may be NULL without elements */
+  void *data; /* may be NULL if there are no elements */
   umemDLDevice device;
   int32_t ndim;
   umemDLDataType dtype;
@@ -82,61 +76,95 @@ typedef struct umemDLPackVersion {
 
 /* Flags of a umemDLManagedTensorVersioned. */
 #define UMEM_DLPACK_READ_ONLY 1u      /* consumers must not write */
-#define UMEM_DLPACK_IS_COPIED 2u      /* the memory is a copy, which nobody else uses */
-#define UMEM_DLPACK_SUBBYTE_PADDED 4u /* elements below 8 bits have a byte each (1.1) */
+#define UMEM_DLPACK_IS_COPIED 2u      /* the memory is a copy, which only the consumer uses */
+#define UMEM_DLPACK_SUBBYTE_PADDED 4u /* elements of less than 8 bits have a byte each */
 
 /* DLManagedTensorVersioned. */
 typedef struct umemDLManagedTensorVersioned {
-  umemDLPackVersion version; /* of another major version only deleter may be used */
-  void *manager_ctx;
-  void (*deleter)(struct umemDLManagedTensorVersioned *self);
-  uint64_t flags;
+  umemDLPackVersion version; /* if the major version is another one, only deleter may be used */
+  void *manager_ctx;         /* the producer's */
+  void (*deleter)(struct umemDLManagedTensorVersioned *self); /* NULL: there is nothing to end */
+  uint64_t flags;                                             /* UMEM_DLPACK_*, or-ed */
   umemDLTensor dl_tensor;
 } umemDLManagedTensorVersioned;
+
+/* Other libraries are compiled with these sizes and offsets. */
+#if defined(__cplusplus)
+#define UMEM_DLPACK_ASSERT(what) static_assert(what, "the layout is that of DLPack")
+#else
+#define UMEM_DLPACK_ASSERT(what) _Static_assert(what, "the layout is that of DLPack")
+#endif
+#define UMEM_DLPACK_OFFSET(type, member, bytes, pointers)                                          \
+  UMEM_DLPACK_ASSERT(offsetof(type, member) == (bytes) + (pointers) * sizeof(void *))
+
+UMEM_DLPACK_ASSERT(sizeof(umemDLDevice) == 8);
+UMEM_DLPACK_OFFSET(umemDLDevice, device_id, 4, 0);
+UMEM_DLPACK_ASSERT(sizeof(umemDLDataType) == 4);
+UMEM_DLPACK_OFFSET(umemDLDataType, bits, 1, 0);
+UMEM_DLPACK_OFFSET(umemDLDataType, lanes, 2, 0);
+UMEM_DLPACK_ASSERT(sizeof(umemDLPackVersion) == 8);
+UMEM_DLPACK_OFFSET(umemDLPackVersion, minor, 4, 0);
+UMEM_DLPACK_OFFSET(umemDLTensor, device, 0, 1);
+UMEM_DLPACK_OFFSET(umemDLTensor, ndim, 8, 1);
+UMEM_DLPACK_OFFSET(umemDLTensor, dtype, 12, 1);
+UMEM_DLPACK_OFFSET(umemDLTensor, shape, 16, 1);
+UMEM_DLPACK_OFFSET(umemDLTensor, strides, 16, 2);
+UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, manager_ctx, 8, 0);
+UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, deleter, 8, 1);
+UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, flags, 8, 2);
+UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, dl_tensor, 16, 2);
+#undef UMEM_DLPACK_OFFSET
+#undef UMEM_DLPACK_ASSERT
 
 /* ---- export ---- */
 
 /* Whether an export may copy. A copy is an array in C order that the tensor owns. */
 typedef enum umemDLPackCopy {
   umemDLCopyNever = 0,
-  umemDLCopyIfNeeded = 1, /* where the memory itself cannot be exported as asked */
+  umemDLCopyIfNeeded = 1, /* if the memory itself cannot be exported as asked */
   umemDLCopyAlways = 2
 } umemDLPackCopy;
 
-/* A stream number: the consumer has no stream, or orders its work itself. */
-#define UMEM_DLPACK_NO_STREAM (-1)
+/* Streams of a consumer, besides 1 (CUDA's legacy default stream), 2 (the default stream of the calling thread) and
+ * a cudaStream_t. The numbers are those of the array API of Python. */
+#define UMEM_DLPACK_NO_STREAM (-1) /* the consumer orders its work itself */
+#define UMEM_DLPACK_DEFAULT_STREAM                                                                 \
+  INT64_MIN /* "None" of the array API: the legacy default stream */
 
 /* Options of an export. */
 typedef struct umemDLPackOptions {
   size_t size; /* sizeof(umemDLPackOptions) as the caller was compiled */
-  /* What the tensor says of its place. Default: umemDLCPU for memory that only the CPU uses, files that are mapped
-   * included; umemDLCUDA for memory of a GPU; umemDLCUDAHost for pinned, umemDLCUDAManaged for managed memory. NumPy
-   * takes 1, 3 and 13; PyTorch takes 1 and 2; CuPy takes 2 and 13. So you may ask for umemDLCPU for pinned memory,
-   * and for umemDLCPU (if the CPU can use it while kernels run) and umemDLCUDA for managed memory. With a copy
-   * allowed, umemDLCPU is possible for every array: the copy is in the context's host memory. */
+  /* The device code of the tensor. By default umemDLCPU for memory that only the CPU uses, also for files that are
+   * mapped; umemDLCUDA for memory of a GPU; umemDLCUDAHost for pinned memory; umemDLCUDAManaged for managed memory.
+   * Not every library accepts every code: NumPy 1, 3 and 13, PyTorch 1 and 2, CuPy 2 and 13. So you may also ask for
+   * umemDLCPU for pinned memory and for managed memory that the CPU can use at any time (umemCpuReadable), and for
+   * umemDLCUDA for managed memory. If a copy is allowed, umemDLCPU is possible for all arrays. */
   umemDLDeviceCode device;
   umemDLPackCopy copy;
-  /* The consumer's stream, as in the array API: UMEM_DLPACK_NO_STREAM; 1, CUDA's legacy default stream; 2, that of
-   * the thread; or a cudaStream_t. Later work of this stream comes after what is queued on the array's context; the
-   * host does not wait. With umemDLCPU and umemDLCUDAHost only UMEM_DLPACK_NO_STREAM is allowed: the export then
-   * returns after the work that is queued on the context. */
+  /* The stream on which the consumer uses the memory. If the tensor is umemDLCUDA or umemDLCUDAManaged, later work of
+   * this stream starts after the work that is queued on the array's context; the host does not wait. The stream may
+   * be one of another GPU. Tensors of the host have no stream: the export returns when the work that is queued on the
+   * context is done, and only the two names above are allowed. */
   int64_t stream;
 } umemDLPackOptions;
 
-/* The defaults: the device code of the context, no copy, no stream. */
+/* The defaults: the device code of the context, no copy, the legacy default stream. */
 #define UMEM_DLPACK_OPTIONS_INIT                                                                   \
-  { sizeof(umemDLPackOptions), umemDLDefault, umemDLCopyNever, UMEM_DLPACK_NO_STREAM }
+  { sizeof(umemDLPackOptions), umemDLDefault, umemDLCopyNever, UMEM_DLPACK_DEFAULT_STREAM }
 
-/* The array as a tensor, with UMEM_DLPACK_READ_ONLY if the array is read-only. options: borrowed for the call; NULL:
- * the defaults. The consumer owns the tensor, and ends it with its deleter.
- * NULL on errors: umemNotSupportedError where the memory has no pointer (umemFile), cannot be what options ask for, or
- * has strides that are no multiples of an element, unless a copy is allowed; umemValueError for unknown options, for
- * stream 0, which is ambiguous, and for a stream where none is allowed; umemMemoryError; those of the copy. */
+/* The array as a tensor, with UMEM_DLPACK_READ_ONLY if the array is read-only and not copied. options: borrowed for the
+ * call; NULL: the defaults. The consumer owns the tensor, and ends it with its deleter. A copy in host memory has
+ * UMEM_DLPACK_IS_COPIED and is complete on return; a copy on a GPU comes in the order of the context.
+ * NULL on errors: umemNotSupportedError if a copy is needed but not allowed (the context has no pointers, such as
+ * umemFile; it cannot have this device code; a stride is no multiple of an element), if only a copy in memory that
+ * cannot have this device code would do, and if the context or the stream is captured into a graph that the other one
+ * does not belong to; umemValueError for an unknown umemDLPackCopy, for stream 0, which may be 1 or 2, for other
+ * negative streams, and for the stream of a tensor of the host; umemMemoryError; those of the copy. */
 UMEM_EXTERN umemDLManagedTensorVersioned *
 umemArray_to_dlpack(umemArray *array, umemDLPackOptions const *options, umemStatusType *status);
 
-/* The same without a version, for older consumers. umemNotSupportedError besides for a read-only array, which this
- * form cannot express, unless a copy is allowed. */
+/* The same without a version, for older consumers. Such a tensor cannot be read-only: for a read-only array it is
+ * umemNotSupportedError unless a copy is allowed. */
 UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *array,
                                                                  umemDLPackOptions const *options,
                                                                  umemStatusType *status);
@@ -145,7 +173,7 @@ UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *arra
 
 /* An array over the memory of tensor, which it takes over. ctx: a context of this memory, borrowed: a umemHost for
  * umemDLCPU; for umemDLCUDA one of device memory of the same GPU; for umemDLCUDAHost also a umemHost; for
- * umemDLCUDAManaged also one of device memory. The producer has ordered its work before the call. The array is
+ * umemDLCUDAManaged also one of device memory. The producer must have ordered its work before the call. The array is
  * read-only if the tensor or ctx is.
  * NULL on errors, and the tensor still belongs to the caller: umemValueError for a tensor that is NULL, or whose shape,
  * strides or address are not valid; umemTypeError for a type that umem does not have; umemNotSupportedError for

@@ -17,11 +17,6 @@ static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   return state->gpu->rt->free(adr);
 }
 
-int umemCuda_dlpack_device(umemVirtual *ctx) {
-  (void)ctx;
-  return 2; /* umemDLCUDA of dlpack.h */
-}
-
 static struct umemVtbl const cuda_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,

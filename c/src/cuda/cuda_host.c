@@ -25,9 +25,9 @@ static int pinned_give(umemCudaState *state, void *adr, size_t nbytes) {
   return umemCuda_unpin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
-static int pinned_dlpack_device(umemVirtual *ctx) {
-  (void)ctx;
-  return 3; /* umemDLCUDAHost of dlpack.h */
+static int pinned_dlpack_device(umemVirtual *ctx, int *id) {
+  (void)ctx, (void)id; /* it belongs to no device */
+  return umemDLCUDAHost;
 }
 
 static struct umemVtbl const pinned_vtbl = {

@@ -59,9 +59,9 @@ static void managed_dtor(umemVirtual *ctx) {
   umemCuda_dtor(ctx);
 }
 
-static int managed_dlpack_device(umemVirtual *ctx) {
-  (void)ctx;
-  return 13; /* umemDLCUDAManaged of dlpack.h */
+static int managed_dlpack_device(umemVirtual *ctx, int *id) {
+  *id = umemCuda_state_of(ctx)->gpu->device;
+  return umemDLCUDAManaged;
 }
 
 static struct umemVtbl const managed_vtbl = {

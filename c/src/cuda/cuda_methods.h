@@ -13,19 +13,22 @@ void umemCuda_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, ui
 void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
                         size_t nbytes);
 void umemCuda_info(umemVirtual *ctx, umemInfo *info);
+int umemCuda_dlpack_device(umemVirtual *ctx, int *id); /* of device memory */
 
 /* ---- cuda_direct.c: routes between memories that a GPU addresses ---- */
 
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
-/* ---- cuda_async.c ---- */
+/* ---- cuda_order.c: streams that wait for one another ---- */
+
+/* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
+enum { umemCudaLegacyHandle = 1, umemCudaPerThreadHandle = 2 };
+
+/* For contexts of a stream. */
+void umemCuda_wait(umemVirtual *ctx, umemVirtual *other);
 
 void umemCuda_lead_stream(umemVirtual *ctx, uintptr_t stream);
-
-/* ---- cuda.c ---- */
-
-int umemCuda_dlpack_device(umemVirtual *ctx);
 
 /* What the tables of all of them have in common. */
 

@@ -1,33 +1,30 @@
-/* array_dlpack_import.c - umem/dlpack.h: tensors of other libraries as arrays. Nothing in a tensor is trusted. */
-#include "array/array_dlpack.h"
+/* dlpack_import.c - umem/dlpack.h: tensors of other libraries as arrays. Nothing in a tensor is trusted. */
+#include "array/array_handle.h"
+#include "array/dlpack_device.h"
 #include "core/guard.h"
 #include "core/status.h"
 
-/* Whether addresses of a tensor on this device mean the same bytes in ctx. */
-static bool check_device(umemVirtual *ctx, umemDLDevice of) {
-  umemDLDevice mine = umem_dlpack_device(ctx);
-  bool of_host = mine.device_type == umemDLCPU;
-  bool same = false;
+/* Whether addresses of a tensor on this device mean the same bytes in memory at mine. */
+static bool is_place(umemDLDevice mine, umemDLDevice of) {
   switch (of.device_type) {
+  case umemDLDefault:
+    return false;
   case umemDLCPU:
-    same = of_host;
-    break;
+    return mine.device_type == umemDLCPU;
   case umemDLCUDAHost:
-    same = of_host || mine.device_type == umemDLCUDAHost;
-    break;
-  case umemDLCUDAManaged:
-    same = mine.device_type == umemDLCUDAManaged ||
-           (mine.device_type == umemDLCUDA && mine.device_id == of.device_id);
-    break;
-  case umemDLCUDA:
-    same = mine.device_type == umemDLCUDA && mine.device_id == of.device_id;
-    break;
+    return mine.device_type == umemDLCUDAHost || mine.device_type == umemDLCPU;
+  case umemDLCUDAManaged: /* of all GPUs: its number means nothing */
+    return mine.device_type == umemDLCUDAManaged || mine.device_type == umemDLCUDA;
   default:
-    break;
+    return mine.device_type == of.device_type && mine.device_id == of.device_id;
   }
-  return same || UMEM_FAIL(NULL, umemNotSupportedError,
-                           "a tensor of device code %d, number %d cannot be an array of %s",
-                           (int)of.device_type, (int)of.device_id, umem_get_device_name(ctx));
+}
+
+static bool check_device(umemVirtual *ctx, umemDLDevice of) {
+  return is_place(umem_dlpack_device(ctx), of) ||
+         UMEM_FAIL(NULL, umemNotSupportedError,
+                   "a tensor of device code %d, number %d cannot be an array of %s",
+                   (int)of.device_type, (int)of.device_id, umem_get_device_name(ctx));
 }
 
 /* Writes the strides in bytes. Those of dimensions without a second element mean nothing: they are replaced. */
