@@ -1,5 +1,6 @@
-/* dlpack.c - tensors for umemArray_from_dlpack, as libFuzzer makes them up. Memory is never read: a tensor that passes
- * has an array of its shape, whose elements stay in the address space, and its deleter runs once. */
+/* dlpack.c - tensors for umemArray_from_dlpack, as libFuzzer makes them up. A tensor that passes becomes an array of its
+ * shape, whose elements stay in the address space. The array can be exported as the same tensor, and its deleter runs
+ * once. A tensor that does not pass stays with the caller. Nobody reads the memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,22 @@ static int64_t number(unsigned char const **data, size_t *size) {
   return bytes == 1 ? value >> 1 : value;
 }
 
+/* Strides of dimensions without a second element mean nothing. */
+static void expect_same(umemArray *array, umemDLTensor const *dl) {
+  umemDLManagedTensorVersioned *out = umemArray_to_dlpack(array, NULL, NULL);
+  expect(out && out->dl_tensor.ndim == dl->ndim && out->dl_tensor.byte_offset == 0);
+  expect(!memcmp(&out->dl_tensor.dtype, &dl->dtype, sizeof dl->dtype));
+  bool some = umemArray_elements(array) > 0;
+  uintptr_t first = some ? (uintptr_t)dl->data + (uintptr_t)dl->byte_offset : 0;
+  expect((uintptr_t)out->dl_tensor.data == first);
+  for (int k = 0; k < dl->ndim; k++) {
+    expect(out->dl_tensor.shape[k] == dl->shape[k]);
+    if (some && dl->strides && dl->shape[k] > 1)
+      expect(out->dl_tensor.strides[k] == dl->strides[k]);
+  }
+  out->deleter(out);
+}
+
 static void check(umemHost *host, umemArray *array, umemDLTensor const *dl) {
   if (!array) {
     expect(ended == 0 && umem_thread_status() != umemOK);
@@ -49,6 +66,7 @@ static void check(umemHost *host, umemArray *array, umemDLTensor const *dl) {
     expect(span < 0 ? low >= (uintptr_t)-span : high <= UINTPTR_MAX - (uintptr_t)span);
     *side += (uintptr_t)span;
   }
+  expect_same(array, dl);
   umemArray_release(array);
   expect(ended == 1);
 }
@@ -58,7 +76,7 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   int64_t shape[40], strides[40];
   expect(umemHost_ctor(&host) == umemOK);
   int64_t flags = number(&data, &size);
-  umemDLTensor dl = {.data = flags & 1 ? NULL : (void *)(uintptr_t)(4096 + number(&data, &size)),
+  umemDLTensor dl = {.data = flags & 1 ? NULL : (void *)(4096 + (uintptr_t)number(&data, &size)),
                      .device = {flags & 2 ? (int32_t)number(&data, &size) : umemDLCPU, 0},
                      .ndim = (int32_t)number(&data, &size),
                      .dtype = {2, 32, 1},
@@ -71,7 +89,7 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   for (int k = 0; k < 40; k++) shape[k] = number(&data, &size);
   for (int k = 0; k < 40; k++) strides[k] = number(&data, &size);
   umemDLManagedTensorVersioned tensor = {
-      .version = {flags & 32 ? 2 : 1, 0}, .deleter = end, .dl_tensor = dl};
+      .version = {flags & 32 ? 2 : 1, 0}, .deleter = end, .flags = (uint64_t)(flags & 64), .dl_tensor = dl};
   umemDLManagedTensor old = {.deleter = end_unversioned, .dl_tensor = dl};
   ended = 0;
   check(&host, umemArray_from_dlpack(&host, &tensor, NULL), &dl);

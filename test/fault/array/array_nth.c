@@ -135,33 +135,50 @@ static void disks_are_full(void **state) {
   fail_each(callWrite, ENOSPC, true, umemIOError);
 }
 
-/* Out with a copy, and in again: either an array, or nothing that is left over. */
+/* Exports a with a copy, and imports the tensor on host. NULL, and no tensor is left, if either fails. */
+static umemArray *send(umemArray *a, umemHost *host, umemStatusType *status) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = umemDLCopyIfNeeded;
+  umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, status);
+  umemArray *back = umemArray_from_dlpack(host, tensor, status);
+  if (tensor && !back) tensor->deleter(tensor); /* it is still the caller's */
+  return back;
+}
+static umemArray *send_unversioned(umemArray *a, umemHost *host, umemStatusType *status) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = umemDLCopyIfNeeded;
+  umemDLManagedTensor *tensor = umemArray_to_dlpack_unversioned(a, &options, status);
+  umemArray *back = umemArray_from_dlpack_unversioned(host, tensor, status);
+  if (tensor && !back) tensor->deleter(tensor);
+  return back;
+}
+
+/* Each allocation fails in turn: then there is an array, or nothing is left. */
 static void tensors_without_memory_leave_nothing(void **state) {
   (void)state;
-  unsigned long nth = 1;
-  int64_t const shape[] = {rows, columns};
-  for (bool met = true; met; nth++) {
-    Stores stores;
-    umemStatusType status = umemOK;
-    umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-    options.copy = umemDLCopyIfNeeded;
-    open_stores(&stores);
-    umemArray *a = umemArray_zeros(&stores.on_file, umemInt, 2, shape, NULL, &status);
-    inject_fail(callHeap, nth, ENOMEM, false);
-    umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, &status);
-    umemArray *back = tensor ? umemArray_from_dlpack(&stores.host, tensor, &status) : NULL;
-    met = inject_off() > 0;
-    inject_pause();
-    assert_int_equal(status, back ? umemOK : umemMemoryError);
-    assert_true(back || met);
-    if (tensor && !back) tensor->deleter(tensor);
-    umem_thread_clear();
-    umemArray_release(back);
-    umemArray_release(a);
-    close_stores(&stores);
-    inject_resume();
+  umemArray *(*const sends[])(umemArray *, umemHost *, umemStatusType *) = {send, send_unversioned};
+  for (int form = 0; form < 2; form++) {
+    unsigned long nth = 1;
+    for (bool met = true; met; nth++) {
+      Stores stores;
+      int64_t const shape[] = {rows, columns};
+      umemStatusType status = umemOK;
+      open_stores(&stores);
+      umemArray *a = umemArray_zeros(&stores.on_file, umemInt, 2, shape, NULL, &status);
+      inject_fail(callHeap, nth, ENOMEM, false);
+      umemArray *back = sends[form](a, &stores.host, &status);
+      met = inject_off() > 0;
+      inject_pause();
+      assert_int_equal(status, back ? umemOK : umemMemoryError);
+      assert_true(back || met);
+      umem_thread_clear();
+      umemArray_release(back);
+      umemArray_release(a);
+      close_stores(&stores);
+      inject_resume();
+    }
+    assert_true(nth > 3);
   }
-  assert_true(nth > 3);
 }
 
 int main(void) {
