@@ -96,8 +96,7 @@ TEST(DLPack, makes_an_array_that_keeps_tensor_and_context) {
 TEST(DLPack, ends_a_tensor_that_is_no_such_array) {
   umem::Host host;
   umemDLManagedTensorVersioned foreign = versioned_of_numbers();
-  EXPECT_THROW((umem::from_dlpack<float, 1>(host, umem::DLPackTensor(&foreign))),
-               umem::type_error);
+  EXPECT_THROW((umem::from_dlpack<float, 1>(host, umem::DLPackTensor(&foreign))), umem::type_error);
   EXPECT_EQ(deleted, 1);
   EXPECT_THROW((umem::from_dlpack<double, 2>(host, umem::DLPackTensor(&foreign))),
                umem::value_error);
@@ -114,8 +113,8 @@ class DLPackOfPlace : public EachPlace {};
 
 /* The tensor of an array shares the memory of its device side, locks the host side, and outlives the array. */
 TEST_P(DLPackOfPlace, shares_memory_and_owner) {
-  auto u = std::make_unique<umem::Array<double, 2>>(
-      umem::Array<double, 2>::full({2, 3}, 2.5, place));
+  auto u =
+      std::make_unique<umem::Array<double, 2>>(umem::Array<double, 2>::full({2, 3}, 2.5, place));
   if (place.can(umemOffsets)) {
     EXPECT_THROW(umem::to_dlpack(*u, umem::write), umem::not_supported_error);
     return;

@@ -88,8 +88,10 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
                                 (uint16_t)number(&data, &size)};
   for (int k = 0; k < 40; k++) shape[k] = number(&data, &size);
   for (int k = 0; k < 40; k++) strides[k] = number(&data, &size);
-  umemDLManagedTensorVersioned tensor = {
-      .version = {flags & 32 ? 2 : 1, 0}, .deleter = end, .flags = (uint64_t)(flags & 64), .dl_tensor = dl};
+  umemDLManagedTensorVersioned tensor = {.version = {flags & 32 ? 2 : 1, 0},
+                                         .deleter = end,
+                                         .flags = (uint64_t)(flags & 64),
+                                         .dl_tensor = dl};
   umemDLManagedTensor old = {.deleter = end_unversioned, .dl_tensor = dl};
   ended = 0;
   check(&host, umemArray_from_dlpack(&host, &tensor, NULL), &dl);

@@ -15,7 +15,8 @@ constexpr std::size_t n = 300'000;
 umem::CArray make_array(Bed const &bed) {
   std::int64_t const shape[] = {std::int64_t(n)};
   umemStatusType status = umemOK;
-  umem::CArray array(umemArray_create(bed.context.c_context(), umemUInt8, 1, shape, nullptr, &status));
+  umem::CArray array(
+      umemArray_create(bed.context.c_context(), umemUInt8, 1, shape, nullptr, &status));
   check(status);
   prepare(bed.context, umemArray_address(array.get()), n, old_byte);
   return array;
@@ -132,7 +133,8 @@ void test_bed(Bed const &bed, int device, int devices) {
   Log log(n);
   std::vector<Stream> consumers{legacy(device), blocking(device), per_thread(device),
                                 non_blocking(device)};
-  bool from_pool = bed.name.find("async") != std::string::npos; /* of the driver: closed to kernels of others */
+  bool from_pool =
+      bed.name.find("async") != std::string::npos; /* of the driver: closed to kernels of others */
   int can = 0;
   for (int other = 0; other < devices && !from_pool; other++)
     if (other != device && cudaDeviceCanAccessPeer(&can, other, device) == cudaSuccess && can)

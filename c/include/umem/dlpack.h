@@ -13,8 +13,8 @@
  *   export    Shares the memory. The tensor has its own reference to the array, so the program may release its
  *             handles. The context of the array must live until the consumer has called the deleter. The consumer
  *             calls it exactly once, in any thread. If no other array uses the memory, the deleter frees it in the
- *             order of the array's context. If the consumer has queued work on another stream, this work must be
- *             complete before that, or the context must wait for it.
+ *             order of the context. If the consumer has queued work on another stream, this work must be complete
+ *             before that, or the context must wait for it.
  *   import    Shares the memory, too. The caller names a context of this memory, because umem keeps no contexts of its
  *             own. The context must live until the last array that shares the memory is released. This release calls
  *             the deleter, in its thread. If the import fails, the tensor still belongs to the caller, who calls the
@@ -84,7 +84,7 @@ typedef struct umemDLManagedTensorVersioned {
   umemDLPackVersion version; /* if the major version is another one, only deleter may be used */
   void *manager_ctx;         /* the producer's */
   void (*deleter)(struct umemDLManagedTensorVersioned *self); /* NULL: there is nothing to end */
-  uint64_t flags;                                             /* UMEM_DLPACK_*, or-ed */
+  uint64_t flags;                                             /* those above, or-ed */
   umemDLTensor dl_tensor;
 } umemDLManagedTensorVersioned;
 

@@ -3,7 +3,7 @@
 #include <umem.h>
 
 /* [consumer] */
-/* Stands for another library: it adds, and ends the tensor. */
+/* Stands for another library: it adds, and calls the deleter. */
 static double add_up(umemDLManagedTensorVersioned *tensor) {
   umemDLTensor const *dl = &tensor->dl_tensor;
   double sum = 0;
@@ -38,6 +38,14 @@ int main(void) {
 
   double const *x = umemArray_host_pointer(a, false, &status);
   if (status == umemOK) printf("first %g\n", x[0]);
+
+  /* [copy] */
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.device = umemDLCPU;
+  options.copy = umemDLCopyIfNeeded; /* a is in RAM: no copy is needed */
+  tensor = umemArray_to_dlpack(a, &options, &status);
+  /* [/copy] */
+  if (tensor) printf("sum %g\n", add_up(tensor));
   umemArray_release(a);
   umem_dtor(&ram);
   return status != umemOK;
