@@ -200,6 +200,16 @@ static void offsets_and_empty_tensors_are_read(void **state) {
   umemArray_release(array);
   assert_int_equal(deleted, 1);
   tensor = of_numbers();
+  tensor.dl_tensor.shape = (int64_t[]){1, 3};
+  tensor.dl_tensor.strides = (int64_t[]){INT64_MAX, 1}; /* the first means nothing */
+  array = umemArray_from_dlpack(&host, &tensor, &status);
+  umemArray *none = umemArray_slice(array, 1, 1, 0, 1, &status);
+  empty = umemArray_to_dlpack(none, NULL, &status);
+  assert_null(empty->dl_tensor.data); /* as the specification has it */
+  end(empty);
+  umemArray_release(none);
+  umemArray_release(array);
+  tensor = of_numbers();
   tensor.dl_tensor.ndim = 0;
   tensor.dl_tensor.shape = NULL;
   array = umemArray_from_dlpack(&host, &tensor, &status);
