@@ -171,7 +171,7 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, window, 168);
   OFFSET(struct umemVtbl, direct_file, 176);
   OFFSET(struct umemVtbl, dlpack_device, 184);
-  OFFSET(struct umemVtbl, lead_stream, 192);
+  OFFSET(struct umemVtbl, stream_wait, 192);
   assert_true(sizeof(struct umemVtbl) >= 200); /* methods may be appended */
 }
 

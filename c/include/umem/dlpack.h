@@ -127,9 +127,8 @@ typedef enum umemDLPackCopy {
 
 /* Streams of a consumer, besides 1 (CUDA's legacy default stream), 2 (the default stream of the calling thread) and
  * a cudaStream_t. The numbers are those of the array API of Python. */
-#define UMEM_DLPACK_NO_STREAM (-1) /* the consumer orders its work itself */
-#define UMEM_DLPACK_DEFAULT_STREAM                                                                 \
-  INT64_MIN /* "None" of the array API: the legacy default stream */
+#define UMEM_DLPACK_NO_STREAM (-1)           /* the consumer orders its work itself */
+#define UMEM_DLPACK_DEFAULT_STREAM INT64_MIN /* None in the array API: as 1 */
 
 /* Options of an export. */
 typedef struct umemDLPackOptions {
@@ -144,7 +143,7 @@ typedef struct umemDLPackOptions {
   /* The stream on which the consumer uses the memory. If the tensor is umemDLCUDA or umemDLCUDAManaged, later work of
    * this stream starts after the work that is queued on the array's context; the host does not wait. The stream may
    * be one of another GPU. Tensors of the host have no stream: the export returns when the work that is queued on the
-   * context is done, and only the two names above are allowed. */
+   * context is done, and no other stream than UMEM_DLPACK_DEFAULT_STREAM and UMEM_DLPACK_NO_STREAM is allowed. */
   int64_t stream;
 } umemDLPackOptions;
 
@@ -157,8 +156,8 @@ typedef struct umemDLPackOptions {
  * UMEM_DLPACK_IS_COPIED and is complete on return; a copy on a GPU comes in the order of the context.
  * NULL on errors: umemNotSupportedError if a copy is needed but not allowed (the context has no pointers, such as
  * umemFile; it cannot have this device code; a stride is no multiple of an element), if only a copy in memory that
- * cannot have this device code would do, and if the context or the stream is captured into a graph that the other one
- * does not belong to; umemValueError for an unknown umemDLPackCopy, for stream 0, which may be 1 or 2, for other
+ * cannot have this device code would do, and if the stream or that of the context is captured into a graph, and the
+ * other cannot become a part of it; umemValueError for an unknown umemDLPackCopy, for stream 0, which may be 1 or 2, for other
  * negative streams, and for the stream of a tensor of the host; umemMemoryError; those of the copy. */
 UMEM_EXTERN umemDLManagedTensorVersioned *
 umemArray_to_dlpack(umemArray *array, umemDLPackOptions const *options, umemStatusType *status);

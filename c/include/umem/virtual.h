@@ -130,7 +130,7 @@ struct umemVtbl {
   void (*info)(umemVirtual *ctx, umemInfo *info);
 
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as ctx. If this table
-   * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device or lead_stream, umem calls the method of the
+   * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device or stream_wait, umem calls the method of the
    * upstream. The constructor of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor
    * records failures), alignment and space. Default: NULL: ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
@@ -188,7 +188,7 @@ struct umemVtbl {
   /* Makes a stream of the program wait for the work that is queued on ctx. stream: 1, CUDA's legacy default stream; 2,
    * the default stream of the calling thread; or a cudaStream_t. umem calls it when an array is exported
    * (umemArray_to_dlpack). Default: umem_synchronize. */
-  void (*lead_stream)(umemVirtual *ctx, uintptr_t stream);
+  void (*stream_wait)(umemVirtual *ctx, uintptr_t stream);
 };
 
 /* ---- construction ---- */

@@ -100,9 +100,9 @@ static bool order(umemArray *array, int32_t code, int64_t stream) {
   if (!umem_dlpack_has_streams(code)) return umem_finish(ctx) == umemOK;
   if (stream == UMEM_DLPACK_NO_STREAM || !(ctx->capabilities & (umemOrdered | umemDeviceShared)))
     return true;
-  umemVirtual *layer = UMEM_LAYER_WITH(ctx, lead_stream);
+  umemVirtual *layer = UMEM_LAYER_WITH(ctx, stream_wait);
   if (!layer) return umem_synchronize(ctx) == umemOK;
-  layer->vptr->lead_stream(layer, stream == UMEM_DLPACK_DEFAULT_STREAM ? 1 : (uintptr_t)stream);
+  layer->vptr->stream_wait(layer, stream == UMEM_DLPACK_DEFAULT_STREAM ? 1 : (uintptr_t)stream);
   return umem_adopt_from(layer, ctx, before) == umemOK;
 }
 

@@ -28,7 +28,7 @@ enum { umemCudaLegacyHandle = 1, umemCudaPerThreadHandle = 2 };
 /* For contexts of a stream. */
 void umemCuda_wait(umemVirtual *ctx, umemVirtual *other);
 
-void umemCuda_lead_stream(umemVirtual *ctx, uintptr_t stream);
+void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream);
 
 /* What the tables of all of them have in common. */
 
@@ -36,6 +36,6 @@ void umemCuda_lead_stream(umemVirtual *ctx, uintptr_t stream);
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
   .copy_direct = umemCuda_copy_direct, .realloc = umemCuda_realloc,                                \
-  .lead_stream = umemCuda_lead_stream
+  .stream_wait = umemCuda_stream_wait
 
 #endif

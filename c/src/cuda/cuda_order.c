@@ -95,24 +95,28 @@ void umemCuda_wait(umemVirtual *ctx, umemVirtual *other) {
 
 /* ---- streams of the program ---- */
 
-/* Memory that belongs to no stream: kernels on it are on the legacy stream, for which a capture cannot wait. */
-static bool refuse_capture(umemVirtual *ctx, umemCudaState const *behind) {
+/* What can_wait does not see. Without a stream of ctx its kernels are on the legacy stream, for which a capture cannot
+ * wait; and the legacy stream cannot wait for a capture. */
+static bool refuse_capture(umemVirtual *ctx, umemCudaState const *state,
+                           umemCudaState const *behind) {
+  bool ordered = umem_can(ctx, umemOrdered);
   umemCudaScope scope;
-  if (umem_can(ctx, umemOrdered)) return false; /* can_wait checks it */
-  if (!umemCudaScope_enter(&scope, ctx, behind->gpu)) return true;
-  bool captured = umemCudaState_is_captured(behind);
+  if (ordered && behind->stream) return false;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
+  bool captured = umemCudaState_is_captured(ordered ? state : behind);
   umemCudaScope_leave(&scope);
   if (captured)
-    umemVirtual_fail(ctx, umemNotSupportedError,
-                     "the stream is being captured into a graph: it cannot wait for work outside");
+    umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
+                     ordered ? "the legacy default stream cannot wait for it"
+                             : "it cannot wait for work outside");
   return captured;
 }
 
 /* The stream may be one of another GPU. Legacy and per-thread are those of the GPU of ctx. */
-void umemCuda_lead_stream(umemVirtual *ctx, uintptr_t stream) {
+void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaState behind = {.gpu = state->gpu,
                           .stream = stream == umemCudaLegacyHandle ? NULL : (void *)stream};
-  if (behind.stream != state->stream && !refuse_capture(ctx, &behind))
+  if (behind.stream != state->stream && !refuse_capture(ctx, state, &behind))
     follow(ctx, &behind, ctx, state);
 }

@@ -54,6 +54,7 @@ static void check_export(Backend const *row, umemVirtual *ctx, umemArray *array,
   assert_int_equal(dl->device.device_type, code);
   assert_int_equal(dl->device.device_id, code == 2 ? number_of(row) : 0);
   assert_true(((uintptr_t)dl->data == umemArray_address(array)) == !copies);
+  if (copies) assert_int_equal((uintptr_t)dl->data % (code == 1 ? 64 : 256), 0);
   assert_memory_equal(dl->shape, ((int64_t[]){4, 3}), 16);
   assert_memory_equal(dl->strides, copies ? ((int64_t[]){3, 1}) : ((int64_t[]){6, 2}), 16);
   assert_true(dl->dtype.code == 0 && dl->dtype.bits == 32 && dl->dtype.lanes == 1);

@@ -1,4 +1,4 @@
-/* dlpack_methods.c - the methods dlpack_device and lead_stream of contexts: when umem calls them, and what it does if a
+/* dlpack_methods.c - the methods dlpack_device and stream_wait of contexts: when umem calls them, and what it does if a
  * context or an adaptor has none. */
 #include "dlpack_help.h"
 
@@ -7,7 +7,7 @@ typedef struct Device {
   umemVirtual super;
   int code, number;
   int synchronized;
-  uintptr_t led; /* the last stream */
+  uintptr_t stream; /* the last stream */
   bool fails;
 } Device;
 
@@ -16,9 +16,9 @@ static int device_code(umemVirtual *ctx, int *id) {
   *id = ((Device *)ctx)->number;
   return ((Device *)ctx)->code;
 }
-static void device_lead_stream(umemVirtual *ctx, uintptr_t stream) {
+static void device_stream_wait(umemVirtual *ctx, uintptr_t stream) {
   Device *self = (Device *)ctx;
-  self->led = stream;
+  self->stream = stream;
   if (self->fails) umemVirtual_fail(ctx, umemRuntimeError, "the device has crashed");
 }
 
@@ -37,7 +37,7 @@ static void no_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintptr_
 static struct umemVtbl const without = {METHODS};
 static struct umemVtbl const with_code = {METHODS, .dlpack_device = device_code};
 static struct umemVtbl const with_both = {METHODS, .dlpack_device = device_code,
-                                          .lead_stream = device_lead_stream};
+                                          .stream_wait = device_stream_wait};
 
 static void open_device(Device *device, struct umemVtbl const *methods, int code) {
   *device = (Device){.code = code, .number = 3};
@@ -70,10 +70,11 @@ static void expect_device(umemDLDevice device, int code, int number) {
 static void a_context_names_its_device(void **state) {
   (void)state;
   Device device;
-  open_device(&device, &with_both, 10); /* a code that umem does not know, without streams of CUDA */
+  open_device(&device, &with_both,
+              10); /* a code that umem does not know, without streams of CUDA */
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), 10, 3);
   assert_int_equal(device.synchronized, 1);
-  assert_int_equal(device.led, 0);
+  assert_int_equal(device.stream, 0);
   expect_device(export_for(&device, 5), -1, 0);
   expect_failure(umemValueError, "stream 5: tensors with device code 10 have no stream");
   umem_dtor(&device);
@@ -102,17 +103,17 @@ static void a_context_without_a_device_has_no_tensors(void **state) {
   umem_dtor(&device);
 }
 
-static void a_stream_is_led_or_the_host_waits(void **state) {
+static void a_stream_waits_or_the_host_does(void **state) {
   (void)state;
   Device device;
   open_device(&device, &with_both, 2);
   expect_device(export_for(&device, 77), 2, 3);
-  assert_int_equal(device.led, 77);
+  assert_int_equal(device.stream, 77);
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), 2, 3);
-  assert_int_equal(device.led, 1);
-  device.led = 0;
+  assert_int_equal(device.stream, 1);
+  device.stream = 0;
   expect_device(export_for(&device, UMEM_DLPACK_NO_STREAM), 2, 3);
-  assert_int_equal(device.led, 0);
+  assert_int_equal(device.stream, 0);
   assert_int_equal(device.synchronized, 0);
   umem_dtor(&device);
   open_device(&device, &with_code, 2);
@@ -130,7 +131,7 @@ static void a_context_that_queues_nothing_waits_for_nothing(void **state) {
   open_device(&device, &with_both, 2);
   device.super.capabilities &= ~(uint32_t)umemOrdered;
   expect_device(export_for(&device, 77), 2, 3);
-  assert_int_equal(device.led, 0);
+  assert_int_equal(device.stream, 0);
   umem_dtor(&device);
 }
 
@@ -141,7 +142,7 @@ static void adaptors_have_the_methods_of_their_upstream(void **state) {
   open_device(&device, &with_both, 2);
   assert_ok(umemLimit_ctor(&limit, &device, 1000));
   expect_device(export_for(&limit, 77), 2, 3);
-  assert_int_equal(device.led, 77);
+  assert_int_equal(device.stream, 77);
   device.fails = true;
   expect_device(export_for(&limit, 78), -1, 0);
   expect_failure(umemRuntimeError, "the device has crashed");
@@ -170,7 +171,7 @@ int main(void) {
       TEST(a_context_names_its_device),
       TEST(tensors_of_unknown_devices_come_back),
       TEST(a_context_without_a_device_has_no_tensors),
-      TEST(a_stream_is_led_or_the_host_waits),
+      TEST(a_stream_waits_or_the_host_does),
       TEST(a_context_that_queues_nothing_waits_for_nothing),
       TEST(adaptors_have_the_methods_of_their_upstream),
       TEST(older_contexts_have_the_defaults),

@@ -309,6 +309,27 @@ static void captures_are_left_whole(void **state) {
   umem_dtor(&queue);
 }
 
+/* The legacy stream cannot become a part of the producer's capture. */
+static void the_legacy_stream_joins_no_capture(void **state) {
+  (void)state;
+  umemCudaAsync queue;
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  void *graph = NULL;
+  assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
+  umemArray *array = umemArray_zeros(&queue, umemInt, SHAPE(9), NULL, &status);
+  void *stream = (void *)umemCudaAsync_stream(&queue);
+  enter(0);
+  assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+  assert_null(umemArray_to_dlpack(array, &options, &status));
+  expect_failure(umemNotSupportedError, "the legacy default stream cannot wait for it");
+  umem_clear_status(&queue);
+  assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
+  assert_non_null(graph);
+  leave(0);
+  umemArray_release(array);
+  umem_dtor(&queue);
+}
+
 /* A stream of the consumer that becomes part of the producer's capture may read what the graph will write. */
 static void a_consumer_joins_the_producers_capture(void **state) {
   (void)state;
@@ -433,6 +454,7 @@ int main(void) {
       TEST(imports_need_a_context_of_the_device),
       TEST(the_consumers_stream_waits_and_the_host_does_not),
       TEST(captures_are_left_whole),
+      TEST(the_legacy_stream_joins_no_capture),
       TEST(a_consumer_joins_the_producers_capture),
       TEST(a_copy_to_the_host_is_complete),
       TEST(a_copy_on_the_gpu_is_in_order),
