@@ -110,7 +110,7 @@ static bool order(umemArray *array, int32_t code, int64_t stream) {
 static bool prepare(Export *what, umemArray *array, umemDLPackOptions const *given,
                     bool versioned) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  if (!umem_array_given(array) ||
+  if (!umem_array_given(array) || !umem_guard(array->ctx) ||
       !umem_read_sized(NULL, &options, sizeof options, given, "umemDLPackOptions"))
     return false;
   umemDLDevice place = umem_dlpack_device(array->ctx);
@@ -118,14 +118,14 @@ static bool prepare(Export *what, umemArray *array, umemDLPackOptions const *giv
                  : place.device_type ? place.device_type
                                      : umemDLCPU;
   if (!check_copy(options.copy) || !check_stream(code, options.stream)) return false;
-  bool placed = can_be(array->ctx, place, code);
-  bool fits = placed && has_whole_strides(array) && (versioned || !umem_array_read_only(array));
+  bool placed = can_be(array->ctx, place, code), read_only = umem_array_read_only(array);
+  bool fits = placed && has_whole_strides(array) && (versioned || !read_only);
   if (options.copy == umemDLCopyAlways || (!fits && options.copy == umemDLCopyIfNeeded)) {
     what->array = copy_for(array, place, code);
     what->flags = UMEM_DLPACK_IS_COPIED;
   } else {
     what->array = fits ? umemArray_retain(array) : refuse(array, code, placed, versioned);
-    what->flags = umem_array_read_only(array) ? UMEM_DLPACK_READ_ONLY : 0;
+    what->flags = read_only ? UMEM_DLPACK_READ_ONLY : 0;
   }
   if (!what->array) return false;
   bool shared = code == umemDLCPU || code == umemDLCUDAHost || code == umemDLCUDAManaged;

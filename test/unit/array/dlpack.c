@@ -351,6 +351,22 @@ static void hostile_tensors_are_refused_and_left(void **state) {
   expect_failure(umemValueError, "NULL");
 }
 
+/* Nothing of a context is used that has ended. */
+static void a_context_that_has_ended_is_found(void **state) {
+  (void)state;
+  umemHost other;
+  assert_ok(umemHost_ctor(&other));
+  umemArray *array = umemArray_borrow(&other, (uintptr_t)numbers, umemInt, SHAPE(6), NULL, &status);
+  umem_dtor(&other);
+  assert_null(umemArray_to_dlpack(array, NULL, &status));
+  expect_failure(umemValueError, "not constructed");
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  assert_null(umemArray_from_dlpack(&other, &tensor, &status));
+  expect_failure(umemValueError, "not constructed");
+  assert_int_equal(deleted, 0);
+  umemArray_release(array);
+}
+
 /* A sequence of calls that has failed neither takes nor makes a tensor. */
 static void a_failed_status_leaves_tensors_alone(void **state) {
   (void)state;
@@ -391,6 +407,7 @@ int main(void) {
       TEST(read_only_arrays_stay_so),
       TEST(another_thread_may_end_a_tensor),
       TEST(hostile_tensors_are_refused_and_left),
+      TEST(a_context_that_has_ended_is_found),
       TEST(a_failed_status_leaves_tensors_alone),
       TEST(options_are_checked),
   };
