@@ -170,9 +170,10 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, is_captured, 160);
   OFFSET(struct umemVtbl, window, 168);
   OFFSET(struct umemVtbl, direct_file, 176);
-  OFFSET(struct umemVtbl, dlpack_device, 184);
-  OFFSET(struct umemVtbl, stream_wait, 192);
-  assert_true(sizeof(struct umemVtbl) >= 200); /* methods may be appended */
+  OFFSET(struct umemVtbl, copy_pieces, 184);
+  OFFSET(struct umemVtbl, dlpack_device, 192);
+  OFFSET(struct umemVtbl, stream_wait, 200);
+  assert_true(sizeof(struct umemVtbl) >= 208); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {

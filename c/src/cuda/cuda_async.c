@@ -116,6 +116,7 @@ static struct umemVtbl const async_vtbl = {
     .trim = async_trim,
     .info = async_info,
     .is_captured = async_is_captured,
+    .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
 };
 

@@ -20,6 +20,10 @@ int umemCuda_dlpack_device(umemVirtual *ctx, int *id); /* of device memory */
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
+/* ---- cuda_pieces.c: to device memory, piece by piece ---- */
+
+bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
+
 /* ---- cuda_order.c: streams that wait for one another ---- */
 
 /* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
