@@ -97,6 +97,42 @@ void measure_handles(Effort const &effort, std::vector<Ratio> &ratios, void *hos
   umemArray_release(array);
 }
 
+/* A tensor that a consumer ends, and one that comes back as an array. */
+void measure_tensors(Effort const &effort, std::vector<Ratio> &ratios, void *host) {
+  static std::int64_t const shape[] = {2, 4};
+  umemStatusType status = umemOK;
+  Handle array(umemArray_create(host, umemDouble, 2, shape, nullptr, &status));
+  check(status);
+  auto out = per_handle([handle = array.get()] {
+    umemStatusType now = umemOK;
+    umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(handle, nullptr, &now);
+    tensor->deleter(tensor);
+  });
+  auto out_and_in = per_handle([host, handle = array.get()] {
+    umemStatusType now = umemOK;
+    umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(handle, nullptr, &now);
+    umemArray_release(umemArray_from_dlpack(host, tensor, &now));
+  });
+  auto one_struct = per_handle([] {
+    void *tensor = std::malloc(sizeof(umemDLManagedTensorVersioned) + 4 * sizeof(std::int64_t));
+    use(tensor);
+    std::free(tensor);
+  });
+  auto two_structs = per_handle([] {
+    void *tensor = std::malloc(sizeof(umemDLManagedTensorVersioned) + 4 * sizeof(std::int64_t));
+    void *handle = std::malloc(sizeof(ByHand));
+    use(tensor);
+    use(handle);
+    std::free(handle);
+    std::free(tensor);
+  });
+  Samples samples = alternate(effort.short_rounds, {out, one_struct, out_and_in, two_structs});
+  ratios.push_back({"umemArray: to DLPack + deleter", "malloc+free of the struct",
+                    Measure::nanoseconds, 60, samples[0], samples[1]});
+  ratios.push_back({"umemArray: to and from DLPack", "malloc+free of both structs",
+                    Measure::nanoseconds, std::nullopt, samples[2], samples[3]});
+}
+
 /* ---- contents ---- */
 
 /* Every second column. */
@@ -278,6 +314,7 @@ void measure_random(Effort const &effort, std::vector<Ratio> &ratios, void *host
 void measure_typed(Effort const &effort, std::vector<Ratio> &ratios) {
   Place host(row_named("host"));
   measure_handles(effort, ratios, host.context());
+  measure_tensors(effort, ratios, host.context());
   measure_contents(effort, ratios, host.context());
   measure_conversions(effort, ratios, host.context());
   measure_converted_sections(effort, ratios, host.context());

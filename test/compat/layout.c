@@ -167,7 +167,13 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, upstream, 136);
   OFFSET(struct umemVtbl, realloc, 144);
   OFFSET(struct umemVtbl, finish, 152);
-  assert_true(sizeof(struct umemVtbl) >= 160); /* methods may be appended */
+  OFFSET(struct umemVtbl, is_captured, 160);
+  OFFSET(struct umemVtbl, window, 168);
+  OFFSET(struct umemVtbl, direct_file, 176);
+  OFFSET(struct umemVtbl, copy_pieces, 184);
+  OFFSET(struct umemVtbl, dlpack_device, 192);
+  OFFSET(struct umemVtbl, stream_wait, 200);
+  assert_true(sizeof(struct umemVtbl) >= 208); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {
@@ -341,6 +347,31 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemAttempt, text, 40);
 }
 
+/* The layout of the structs of DLPack is in the header itself. */
+static void tensors(void **state) {
+  (void)state;
+  SIZE(umemDLTensor, 48);
+  SIZE(umemDLManagedTensor, 64);
+  OFFSET(umemDLManagedTensor, manager_ctx, 48);
+  OFFSET(umemDLManagedTensor, deleter, 56);
+  SIZE(umemDLManagedTensorVersioned, 80);
+  OFFSET(umemDLPackOptions, size, 0);
+  OFFSET(umemDLPackOptions, device, 8);
+  OFFSET(umemDLPackOptions, copy, 12);
+  OFFSET(umemDLPackOptions, stream, 16);
+  assert_true(sizeof(umemDLPackOptions) >= 24);
+  assert_int_equal(umemDLDefault, 0);
+  assert_int_equal(umemDLCPU, 1);
+  assert_int_equal(umemDLCUDA, 2);
+  assert_int_equal(umemDLCUDAHost, 3);
+  assert_int_equal(umemDLCUDAManaged, 13);
+  assert_int_equal(umemDLCopyNever, 0);
+  assert_int_equal(umemDLCopyIfNeeded, 1);
+  assert_int_equal(umemDLCopyAlways, 2);
+  assert_int_equal(UMEM_DLPACK_NO_STREAM, -1);
+  assert_true(UMEM_DLPACK_DEFAULT_STREAM == INT64_MIN);
+}
+
 static void numbers(void **state) {
   (void)state;
   umemStatusType const statuses[] = {
@@ -392,6 +423,7 @@ int main(void) {
       cmocka_unit_test(names_of_contexts),
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),
+      cmocka_unit_test(tensors),
       cmocka_unit_test(numbers),
       cmocka_unit_test(the_version_is_written_alike),
   };

@@ -71,6 +71,15 @@ typedef struct umemFeed {
   void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
 } umemFeed;
 
+/* Where memory is, in the words of DLPack (dlpack.h). DLPack has more codes, which a context may have, too. */
+typedef enum umemDLDeviceCode {
+  umemDLDefault = 0, /* none; in umemDLPackOptions: that of the context */
+  umemDLCPU = 1,
+  umemDLCUDA = 2,     /* memory of a GPU */
+  umemDLCUDAHost = 3, /* pinned */
+  umemDLCUDAManaged = 13
+} umemDLDeviceCode;
+
 /* The table of methods. NULL means the default that each comment names. The first eleven never change their order;
  * new ones are only appended. A context that was compiled against a shorter table gets the defaults for the missing
  * methods (umemVirtual.vtbl_size). */
@@ -145,9 +154,9 @@ struct umemVtbl {
   void (*info)(umemVirtual *ctx, umemInfo *info);
 
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as ctx. If this table
-   * has NULL for synchronize, flush, trim, info or is_captured, umem calls the method of the upstream. The constructor
-   * of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor records failures),
-   * alignment and space. Default: NULL: ctx is not an adaptor. */
+   * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device or stream_wait, umem calls the method of the
+   * upstream. The constructor of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor
+   * records failures), alignment and space. Default: NULL: ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. If it fails, the block must stay as it was. If ctx knows its blocks,
@@ -199,6 +208,17 @@ struct umemVtbl {
    * (umem/blocks.h). Calls next, about and end as umemFeed says. Returns false, and has asked for no piece, if it has
    * no such route from src: umem then copies piece by piece. Adaptors leave it NULL. Default: false. */
   bool (*copy_pieces)(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
+
+  /* Returns where other libraries find this memory: a umemDLDeviceCode, or another device code of DLPack. If the memory
+   * belongs to a device, also writes the number of this device to *id, which is 0 before. A wrong code lets other
+   * libraries use addresses that mean nothing to them. Records nothing.
+   * Default: umemDLCPU if ctx is umemCpuReadable; else no other library can use the memory. */
+  int (*dlpack_device)(umemVirtual *ctx, int *id);
+
+  /* Makes a stream of the program wait for the work that is queued on ctx. stream: 1, CUDA's legacy default stream; 2,
+   * the default stream of the calling thread; or a cudaStream_t. umem calls it when an array is exported
+   * (umemArray_to_dlpack). Default: umem_synchronize. */
+  void (*stream_wait)(umemVirtual *ctx, uintptr_t stream);
 };
 
 /* ---- construction ---- */

@@ -23,6 +23,7 @@ static struct umemVtbl const cuda_vtbl = {
     .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
     .copy_pieces = umemCuda_copy_pieces,
+    .dlpack_device = umemCuda_dlpack_device,
 };
 
 /* "cuda:0" */

@@ -9,7 +9,6 @@
 #include "core/layers.h"
 #include "core/sized.h"
 #include "cuda/cuda_error.h"
-#include "cuda/cuda_event.h"
 #include "cuda/cuda_methods.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stream.h"
@@ -25,9 +24,6 @@ typedef struct {
   size_t maximum_size; /* of the pool; 0: none */
   uint64_t allowed;    /* bit d: device d may use the pool's blocks; atomic */
 } Async;
-
-/* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
-enum { legacy_handle = 1, per_thread_handle = 2 };
 
 static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_state_of(ctx); }
 
@@ -97,7 +93,7 @@ static void async_open_to(umemCudaState *state, int device) {
     __atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED);
 }
 
-/* ---- order ---- */
+/* ---- captures ---- */
 
 static bool async_is_captured(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
@@ -108,87 +104,6 @@ static bool async_is_captured(umemVirtual *ctx) {
   return captured;
 }
 
-/* A stream that waits for a captured stream becomes a part of the capture. A captured stream cannot wait for work
- * outside of the capture. umem checks this when it records the event, because another thread may begin a capture at
- * any time. */
-static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
-  umemCudaRt const *rt = state->gpu->rt;
-  umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
-  uint64_t my_id = 0, their_id = 0;
-  if (rt->stream_capture(state->stream, &mine, &my_id) ||
-      rt->stream_capture(other->stream, &theirs, &their_id))
-    rt->last_error();
-  bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
-  if (inside || (mine == umemCudaNoCapture && !(umem_thread.apart && theirs != umemCudaNoCapture)))
-    return true;
-  umemVirtual_fail(ctx, umemNotSupportedError,
-                   "%s stream is being captured into a graph: it cannot wait for work outside",
-                   mine == umemCudaNoCapture ? "the other" : "the");
-  return false;
-}
-
-/* Records the point up to which the work of state is queued, in an event of its GPU. */
-static bool mark(umemVirtual *ctx, umemCudaState *state, void *event) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
-  bool marked = umemCuda_check(ctx, state->gpu, state->gpu->rt->event_record(event, state->stream),
-                               "cannot record an event");
-  umemCudaScope_leave(&scope);
-  return marked;
-}
-
-/* Again, where the event was recorded in a capture that is over by now. */
-static void wait_for_event(umemVirtual *ctx, umemCudaState *state, umemCudaState *other,
-                           void *event) {
-  umemCudaRt const *rt = state->gpu->rt;
-  int error = umemCudaCapturedEvent;
-  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
-       tries++) {
-    if (tries) rt->last_error();
-    if (!mark(ctx, other, event) || !can_wait(ctx, state, other)) return;
-    error = rt->stream_wait(state->stream, event);
-  }
-  umemCuda_check(ctx, state->gpu, error, "cannot wait for another stream");
-}
-
-static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return NULL;
-  void *event = umemCudaGpu_take_event(gpu, ctx);
-  umemCudaScope_leave(&scope);
-  return event;
-}
-
-/* For memory that belongs to no stream: kernels and unfinished copies on it are on the legacy stream. A capture cannot
- * wait for them. */
-static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
-  if (state->gpu == other->gpu && !state->stream) return;
-  if (!umemCudaState_is_captured(state))
-    umemCudaGpu_precedes(other->gpu, ctx, state->stream);
-  else if (umem_thread.apart)
-    umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
-}
-
-static void async_wait(umemVirtual *ctx, umemVirtual *other) {
-  umemCudaState *state = umemCuda_state_of(ctx);
-  other = umem_innermost(other);
-  umemCudaState *that = umemCuda_state_of(other);
-  if (!that) {
-    umem_synchronize(other);
-    return;
-  }
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
-  void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
-  if (event) {
-    wait_for_event(ctx, state, that, event);
-    umemCudaGpu_give_event(that->gpu, event);
-  } else if (!umem_can(other, umemOrdered)) {
-    wait_for_legacy(ctx, state, that);
-  }
-  umemCudaScope_leave(&scope);
-}
-
 /* ---- construction and destruction ---- */
 
 static void async_dtor(umemVirtual *ctx);
@@ -197,18 +112,19 @@ static struct umemVtbl const async_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = async_dtor,
     .synchronize = umemCuda_synchronize,
-    .wait = async_wait,
+    .wait = umemCuda_wait,
     .trim = async_trim,
     .info = async_info,
     .is_captured = async_is_captured,
     .copy_pieces = umemCuda_copy_pieces,
+    .dlpack_device = umemCuda_dlpack_device,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */
 static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
   umemCudaGpu *gpu = async->state.gpu;
   int device = gpu->device;
-  if (stream == per_thread_handle) {
+  if (stream == umemCudaPerThreadHandle) {
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "cudaStreamPerThread is another stream in each thread: give one that is made");
     return false;
@@ -218,7 +134,7 @@ static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
     async->owns_stream = !error;
     return umemCuda_check(ctx, gpu, error, "cannot create a stream");
   }
-  async->state.stream = stream == legacy_handle ? NULL : (void *)stream;
+  async->state.stream = stream == umemCudaLegacyHandle ? NULL : (void *)stream;
   if (async->state.stream &&
       !umemCuda_check(ctx, gpu, gpu->rt->stream_device(async->state.stream, &device),
                       "0x%jx is no stream", (uintmax_t)stream))

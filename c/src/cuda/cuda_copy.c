@@ -137,3 +137,8 @@ void umemCuda_info(umemVirtual *ctx, umemInfo *info) {
   for (size_t i = 0; i < sizeof gpu->name; i++) info->name[i] = gpu->name[i];
   umemCudaScope_leave(&scope);
 }
+
+int umemCuda_dlpack_device(umemVirtual *ctx, int *id) {
+  *id = umemCuda_state_of(ctx)->gpu->device;
+  return umemDLCUDA;
+}

@@ -25,6 +25,11 @@ static int pinned_give(umemCudaState *state, void *adr, size_t nbytes) {
   return umemCuda_unpin(state->gpu->rt, adr, nbytes, ((Pinned *)state)->flags);
 }
 
+static int pinned_dlpack_device(umemVirtual *ctx, int *id) {
+  (void)ctx, (void)id; /* it belongs to no device */
+  return umemDLCUDAHost;
+}
+
 static struct umemVtbl const pinned_vtbl = {
     .dtor = umemCuda_dtor,
     .is_same_device = umemCuda_is_same_device,
@@ -35,6 +40,7 @@ static struct umemVtbl const pinned_vtbl = {
     .copy_from = umem_ram_copy_from,
     .info = umem_ram_info, /* it belongs to no device */
     .realloc = umemCuda_realloc,
+    .dlpack_device = pinned_dlpack_device,
 };
 
 /* The caller's current device, the first one where there is no choice: pinning needs the context of some

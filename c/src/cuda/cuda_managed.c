@@ -59,11 +59,14 @@ static void managed_dtor(umemVirtual *ctx) {
   umemCuda_dtor(ctx);
 }
 
+static int managed_dlpack_device(umemVirtual *ctx, int *id) {
+  *id = umemCuda_state_of(ctx)->gpu->device;
+  return umemDLCUDAManaged;
+}
+
 static struct umemVtbl const managed_vtbl = {
-    UMEM_CUDA_METHODS,
-    .synchronize = umemCuda_synchronize,
-    .dtor = managed_dtor,
-    .info = umemCuda_info,
+    UMEM_CUDA_METHODS,     .synchronize = umemCuda_synchronize,    .dtor = managed_dtor,
+    .info = umemCuda_info, .dlpack_device = managed_dlpack_device,
 };
 
 /* "cuda-managed:0?flags=prefetch" */

@@ -200,10 +200,10 @@ template <class T, int N> CArray c_array(Array<T, N> const &array) {
   return c_array(const_cast<Array<T, N> &>(array), read); /* which does not write */
 }
 
-/* An umem::Array over the memory of array, whose elements must be in C order without gaps; it keeps array alive. Throws
- * umem::type_error, umem::value_error for another rank or order, and umem::not_supported_error for a read-only
- * array, of which to_array<T const, N> is one. */
-template <class T, int N> Array<T, N> to_array(CArray array) {
+/* An umem::Array over the memory of array, whose elements must be in C order without gaps; it keeps array alive, and
+ * context, which must be the context of array. Throws umem::type_error, umem::value_error for another rank or order,
+ * and umem::not_supported_error for a read-only array, of which to_array<T const, N> is one. */
+template <class T, int N> Array<T, N> to_array(CArray array, Context context) {
   detail::check_array<T>(array.get(), N);
   if (!umemArray_is_c_contiguous(array.get()))
     throw value_error(
@@ -212,10 +212,15 @@ template <class T, int N> Array<T, N> to_array(CArray array) {
     throw not_supported_error(
         "a read-only array is no umem::Array of elements that can be written");
   Extents<N> extents = detail::view_at<T, N>(nullptr, array.get()).extents;
-  Context context = Context::borrow(static_cast<umemVirtual *>(umemArray_context(array.get())));
   address adr = umemArray_address(array.get());
   return Array<T, N>::wrap(adr, extents, std::move(context),
                            [array]() mutable { array = CArray(); });
+}
+
+/* The same; the context of array must outlive the result. */
+template <class T, int N> Array<T, N> to_array(CArray array) {
+  auto *context = static_cast<umemVirtual *>(umemArray_context(array.get()));
+  return to_array<T, N>(std::move(array), Context::borrow(context));
 }
 
 } // namespace umem

@@ -135,11 +135,58 @@ static void disks_are_full(void **state) {
   fail_each(callWrite, ENOSPC, true, umemIOError);
 }
 
+/* Exports a with a copy, and imports the tensor on host. NULL, and no tensor is left, if either fails. */
+static umemArray *send(umemArray *a, umemHost *host, umemStatusType *status) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = umemDLCopyIfNeeded;
+  umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, status);
+  umemArray *back = umemArray_from_dlpack(host, tensor, status);
+  if (tensor && !back) tensor->deleter(tensor); /* it is still the caller's */
+  return back;
+}
+static umemArray *send_unversioned(umemArray *a, umemHost *host, umemStatusType *status) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = umemDLCopyIfNeeded;
+  umemDLManagedTensor *tensor = umemArray_to_dlpack_unversioned(a, &options, status);
+  umemArray *back = umemArray_from_dlpack_unversioned(host, tensor, status);
+  if (tensor && !back) tensor->deleter(tensor);
+  return back;
+}
+
+/* Each allocation fails in turn: then there is an array, or nothing is left. */
+static void tensors_without_memory_leave_nothing(void **state) {
+  (void)state;
+  umemArray *(*const sends[])(umemArray *, umemHost *, umemStatusType *) = {send, send_unversioned};
+  for (int form = 0; form < 2; form++) {
+    unsigned long nth = 1;
+    for (bool met = true; met; nth++) {
+      Stores stores;
+      int64_t const shape[] = {rows, columns};
+      umemStatusType status = umemOK;
+      open_stores(&stores);
+      umemArray *a = umemArray_zeros(&stores.on_file, umemInt, 2, shape, NULL, &status);
+      inject_fail(callHeap, nth, ENOMEM, false);
+      umemArray *back = sends[form](a, &stores.host, &status);
+      met = inject_off() > 0;
+      inject_pause();
+      assert_int_equal(status, back ? umemOK : umemMemoryError);
+      assert_true(back || met);
+      umem_thread_clear();
+      umemArray_release(back);
+      umemArray_release(a);
+      close_stores(&stores);
+      inject_resume();
+    }
+    assert_true(nth > 3);
+  }
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(there_is_no_memory),
       cmocka_unit_test(reads_fail),
       cmocka_unit_test(disks_are_full),
+      cmocka_unit_test(tensors_without_memory_leave_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

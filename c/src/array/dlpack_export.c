@@ -1,0 +1,212 @@
+/* dlpack_export.c - umem/dlpack.h: arrays as tensors. */
+#include "array/array_handle.h"
+#include "array/dlpack_device.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/order.h"
+#include "core/sized.h"
+#include "core/status.h"
+
+#include <stdlib.h>
+
+/* ---- options ---- */
+
+/* Whether memory of ctx, which is at place, can be exported with this code. */
+static bool can_be(umemVirtual *ctx, umemDLDevice place, int32_t code) {
+  if (place.device_type == umemDLDefault) return false;
+  if (code == umemDLCPU) return umem_can(ctx, umemCpuReadable);
+  return code == place.device_type ||
+         (code == umemDLCUDA && place.device_type == umemDLCUDAManaged);
+}
+
+static bool check_stream(int32_t code, int64_t stream) {
+  if (stream == UMEM_DLPACK_NO_STREAM || stream == UMEM_DLPACK_DEFAULT_STREAM) return true;
+  if (!umem_dlpack_has_streams(code))
+    return UMEM_FAIL(NULL, umemValueError, "stream %jd: tensors with device code %d have no stream",
+                     (intmax_t)stream, (int)code);
+  if (stream == 0)
+    return UMEM_FAIL(NULL, umemValueError,
+                     "stream 0 is ambiguous: 1 is the legacy default stream, 2 that of the thread");
+  return stream > 0 ||
+         UMEM_FAIL(NULL, umemValueError, "%jd is no number of a stream", (intmax_t)stream);
+}
+
+static bool check_copy(umemDLPackCopy copy) {
+  bool known = copy == umemDLCopyNever || copy == umemDLCopyIfNeeded || copy == umemDLCopyAlways;
+  return known || UMEM_FAIL(NULL, umemValueError, "%d is no umemDLPackCopy", (int)copy);
+}
+
+/* Whether each stride that means something is a number of elements. */
+static bool has_whole_strides(umemArray const *array) {
+  for (int k = 0; k < array->rank && array->elements; k++)
+    if (umem_array_shape(array)[k] > 1 && umem_array_strides(array)[k] % (int64_t)array->item_size)
+      return false;
+  return true;
+}
+
+/* ---- what is exported ---- */
+
+/* An array on its way out: the memory, and how the tensor describes it. */
+typedef struct Export {
+  umemArray *array; /* retained */
+  umemDLDevice device;
+  uint64_t flags;
+} Export;
+
+static umemArray *refuse(umemArray *array, int32_t code, bool placed, bool versioned) {
+  char const *name = umem_get_device_name(array->ctx);
+  if (umem_can(array->ctx, umemOffsets) && code == umemDLCPU)
+    return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                          "memory of %s has no pointers: map it (umemMMap), or allow a copy", name);
+  if (!placed)
+    return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                          "memory of %s cannot be exported with device code %d%s", name, (int)code,
+                          code == umemDLCPU ? ": allow a copy" : "");
+  if (!versioned && umem_array_read_only(array))
+    return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                          "a tensor without a version cannot be read-only: allow a copy");
+  return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                        "a stride is no multiple of an element: allow a copy");
+}
+
+/* A copy in the context's host memory. Complete. */
+static umemArray *copy_to_host(umemArray *array) {
+  umemStatusType copied = umemOK;
+  if (!array->ctx->host)
+    return UMEM_FAIL_NULL(NULL, umemNotSupportedError, "%s has no host memory for a copy",
+                          umem_get_device_name(array->ctx));
+  umemArray *copy = umemArray_copy(array, array->ctx->host, umemOrderC, &copied);
+  if (!copy || umem_finish(array->ctx) == umemOK) return copy;
+  umemArray_release(copy);
+  return NULL;
+}
+
+/* A copy that can be exported with this code. */
+static umemArray *copy_for(umemArray *array, umemDLDevice place, int32_t code) {
+  umemStatusType copied = umemOK;
+  umemVirtual *ctx = array->ctx;
+  if (code == umemDLCPU) return copy_to_host(array);
+  if (can_be(ctx, place, code) && umem_can(ctx, umemWritable))
+    return umemArray_copy(array, ctx, umemOrderC, &copied);
+  return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                        "a copy in memory of %s cannot be exported with device code %d",
+                        umem_get_device_name(ctx), (int)code);
+}
+
+/* Puts the consumer's work after that on the memory. */
+static bool order(umemArray *array, int32_t code, int64_t stream) {
+  umemVirtual *ctx = array->ctx;
+  uint64_t before = umem_thread.failures;
+  if (!umem_dlpack_has_streams(code)) return umem_finish(ctx) == umemOK;
+  if (stream == UMEM_DLPACK_NO_STREAM || !(ctx->capabilities & (umemOrdered | umemDeviceShared)))
+    return true;
+  umemVirtual *layer = UMEM_LAYER_WITH(ctx, stream_wait);
+  if (!layer) return umem_synchronize(ctx) == umemOK;
+  layer->vptr->stream_wait(layer, stream == UMEM_DLPACK_DEFAULT_STREAM ? 1 : (uintptr_t)stream);
+  return umem_adopt_from(layer, ctx, before) == umemOK;
+}
+
+/* Finds out what is to be exported. False, and a status, if nothing can be. */
+static bool prepare(Export *what, umemArray *array, umemDLPackOptions const *given,
+                    bool versioned) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  if (!umem_array_given(array) || !umem_guard(array->ctx) ||
+      !umem_read_sized(NULL, &options, sizeof options, given, "umemDLPackOptions"))
+    return false;
+  umemDLDevice place = umem_dlpack_device(array->ctx);
+  int32_t code = options.device      ? (int32_t)options.device
+                 : place.device_type ? place.device_type
+                                     : umemDLCPU;
+  if (!check_copy(options.copy) || !check_stream(code, options.stream)) return false;
+  bool placed = can_be(array->ctx, place, code), read_only = umem_array_read_only(array);
+  bool fits = placed && has_whole_strides(array) && (versioned || !read_only);
+  if (options.copy == umemDLCopyAlways || (!fits && options.copy == umemDLCopyIfNeeded)) {
+    what->array = copy_for(array, place, code);
+    what->flags = UMEM_DLPACK_IS_COPIED;
+  } else {
+    what->array = fits ? umemArray_retain(array) : refuse(array, code, placed, versioned);
+    what->flags = read_only ? UMEM_DLPACK_READ_ONLY : 0;
+  }
+  if (!what->array) return false;
+  bool shared = code == umemDLCPU || code == umemDLCUDAHost || code == umemDLCUDAManaged;
+  what->device = (umemDLDevice){code, shared ? 0 : place.device_id};
+  if (order(what->array, code, options.stream)) return true;
+  umemArray_release(what->array);
+  return false;
+}
+
+/* ---- tensors ---- */
+
+typedef struct Tensor {
+  union {
+    umemDLManagedTensorVersioned versioned;
+    umemDLManagedTensor unversioned;
+  };
+  umemArray *array;  /* retained */
+  int64_t numbers[]; /* [rank] extents, then [rank] strides */
+} Tensor;
+
+static Tensor *make_tensor(Export const *what) {
+  size_t bytes = 2 * (size_t)what->array->rank * sizeof(int64_t);
+  Tensor *tensor = malloc(sizeof *tensor + bytes);
+  if (!tensor) {
+    umemArray_release(what->array);
+    return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for a tensor");
+  }
+  tensor->array = what->array;
+  return tensor;
+}
+
+static void fill_in(umemDLTensor *dl, Tensor *tensor, umemDLDevice device) {
+  umemArray const *array = tensor->array;
+  int64_t *shape = tensor->numbers, *strides = shape + array->rank;
+  for (int k = 0; k < array->rank; k++) {
+    shape[k] = umem_array_shape(array)[k];
+    strides[k] = umem_array_strides(array)[k] / (int64_t)array->item_size;
+  }
+  *dl = (umemDLTensor){.data = array->elements ? (void *)array->adr : NULL,
+                       .device = device,
+                       .ndim = array->rank,
+                       .dtype = {(uint8_t)umem_element_code(array->type),
+                                 (uint8_t)umem_element_bits(array->type),
+                                 (uint16_t)umem_element_lanes(array->type)},
+                       .shape = shape,
+                       .strides = strides};
+}
+
+static void end_tensor(Tensor *tensor) {
+  umemArray *array = tensor->array;
+  free(tensor);
+  umemArray_release(array);
+}
+static void end_versioned(umemDLManagedTensorVersioned *self) { end_tensor(self->manager_ctx); }
+static void end_unversioned(umemDLManagedTensor *self) { end_tensor(self->manager_ctx); }
+
+umemDLManagedTensorVersioned *
+umemArray_to_dlpack(umemArray *array, umemDLPackOptions const *options, umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status, NULL);
+  Export what;
+  Tensor *tensor = prepare(&what, array, options, true) ? make_tensor(&what) : NULL;
+  if (!tensor) return NULL;
+  umemDLManagedTensorVersioned *versioned = &tensor->versioned;
+  versioned->version = (umemDLPackVersion){UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR};
+  versioned->manager_ctx = tensor;
+  versioned->deleter = end_versioned;
+  versioned->flags = what.flags;
+  fill_in(&versioned->dl_tensor, tensor, what.device);
+  return versioned;
+}
+
+umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *array,
+                                                     umemDLPackOptions const *options,
+                                                     umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status, NULL);
+  Export what;
+  Tensor *tensor = prepare(&what, array, options, false) ? make_tensor(&what) : NULL;
+  if (!tensor) return NULL;
+  umemDLManagedTensor *unversioned = &tensor->unversioned;
+  unversioned->manager_ctx = tensor;
+  unversioned->deleter = end_unversioned;
+  fill_in(&unversioned->dl_tensor, tensor, what.device);
+  return unversioned;
+}

@@ -1,0 +1,415 @@
+/* dlpack.c - umem/dlpack.h: tensors out, on contexts of every kind with every device code and permission to copy; tensors
+ * in, hostile ones too; who ends them, and when. */
+#include "dlpack_help.h"
+
+#include "backends.h"
+#include "settings.h"
+
+#include <pthread.h>
+
+/* ---- every context ---- */
+
+/* The code of memory of a row of the table, by what the row says of it; 0: no other library can use it. */
+static int code_of(Backend const *row, umemVirtual const *ctx) {
+  char const *memory = row->memory ? row->memory : "";
+  if (!strncmp(memory, "gpu", 3)) return 2;
+  if (!strcmp(memory, "pinned")) return 3;
+  if (!strcmp(memory, "managed")) return 13;
+  return can(ctx, umemCpuReadable) && !can(ctx, umemOffsets) ? 1 : 0;
+}
+static int number_of(Backend const *row) { return row->memory && !strcmp(row->memory, "gpu 1"); }
+
+/* Whether all elements of the tensor are 7, as an array of ctx, which ends it. */
+static bool is_seven(void *ctx, umemDLManagedTensorVersioned *tensor) {
+  bool seven = true;
+  umemArray *array = umemArray_from_dlpack(ctx, tensor, &status);
+  umemArray *copy = umemArray_copy(array, &host, umemOrderC, &status);
+  if (array) assert_ok(umem_synchronize(ctx));
+  int32_t const *found = umemArray_host_pointer(copy, false, &status);
+  for (int64_t i = 0; i < umemArray_elements(copy); i++) seven = seven && found[i] == 7;
+  umemArray_release(copy);
+  umemArray_release(array);
+  return seven && status == umemOK;
+}
+
+static void check_export(Backend const *row, umemVirtual *ctx, umemArray *array,
+                         umemDLPackOptions const *options) {
+  int native = code_of(row, ctx), code = options->device ? (int)options->device : native;
+  if (!code) code = 1;
+  bool cpu = code == 1 && native && can(ctx, umemCpuReadable);
+  bool fits = native && (code == native || cpu || (code == 2 && native == 13));
+  bool copies = options->copy == umemDLCopyAlways || (options->copy && !fits);
+  bool possible = copies ? fits || code == 1 : fits;
+  umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, options, &status);
+  if ((tensor != NULL) != possible)
+    fail_msg("%s as %d, copy %d: %s", row->name, code, (int)options->copy, umem_thread_message());
+  if (!possible) {
+    expect_failure(umemNotSupportedError, code == 1 ? "allow a copy" : "device code");
+    umem_clear_status(ctx);
+    return;
+  }
+  umemDLTensor const *dl = &tensor->dl_tensor;
+  assert_int_equal(tensor->version.major, 1);
+  assert_int_equal(tensor->flags, copies ? UMEM_DLPACK_IS_COPIED : 0);
+  assert_int_equal(dl->device.device_type, code);
+  assert_int_equal(dl->device.device_id, code == 2 ? number_of(row) : 0);
+  assert_true(((uintptr_t)dl->data == umemArray_address(array)) == !copies);
+  if (copies) assert_int_equal((uintptr_t)dl->data % (code == 1 ? 64 : 256), 0);
+  assert_memory_equal(dl->shape, ((int64_t[]){4, 3}), 16);
+  assert_memory_equal(dl->strides, copies ? ((int64_t[]){3, 1}) : ((int64_t[]){6, 2}), 16);
+  assert_true(dl->dtype.code == 0 && dl->dtype.bits == 32 && dl->dtype.lanes == 1);
+  assert_int_equal(dl->ndim, 2);
+  assert_int_equal(dl->byte_offset, 0);
+  void *place = code == 1 ? (void *)&host : ctx;
+  if (code == 2 && native == 13)
+    end(tensor); /* it does not say any more that the CPU may use the memory */
+  else if (!is_seven(place, tensor))
+    fail_msg("%s as %d: %s", row->name, code, umem_thread_message());
+}
+
+static void goes_out_as_everything(Backend const *row, umemVirtual *ctx) {
+  int const codes[] = {0, 1, 2, 3, 13, 7, 99, -1};
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  int32_t seven = 7;
+  umemArray *whole = umemArray_full(ctx, umemInt, SHAPE(4, 6), NULL, &seven, &status);
+  umemArray *odd = umemArray_slice(whole, 1, 1, 3, 2, &status);
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    for (int copy = umemDLCopyNever; copy <= umemDLCopyAlways; copy++) {
+      options.device = (umemDLDeviceCode)codes[i];
+      options.copy = (umemDLPackCopy)copy;
+      check_export(row, ctx, odd, &options);
+    }
+  umemArray_release(odd);
+  umemArray_release(whole);
+}
+
+/* Without a version, and after all handles of the array are gone. */
+static void goes_out_alone(Backend const *row, umemVirtual *ctx) {
+  int32_t seven = 7;
+  if (!code_of(row, ctx)) return;
+  umemArray *array = umemArray_full(ctx, umemInt, SHAPE(4, 6), NULL, &seven, &status);
+  umemDLManagedTensor *tensor = umemArray_to_dlpack_unversioned(array, NULL, &status);
+  umemDLManagedTensorVersioned *versioned = umemArray_to_dlpack(array, NULL, &status);
+  umemArray_release(array);
+  assert_memory_equal(tensor->dl_tensor.shape, ((int64_t[]){4, 6}), 16);
+  assert_memory_equal(tensor->dl_tensor.strides, ((int64_t[]){6, 1}), 16);
+  umemArray *back = umemArray_from_dlpack_unversioned(ctx, tensor, &status);
+  assert_true(is_seven(ctx, versioned));
+  versioned = umemArray_to_dlpack(back, NULL, &status);
+  umemArray_release(back);
+  assert_true(is_seven(ctx, versioned));
+}
+
+static void arrays_of_every_context_go_out_and_in(void **state) {
+  (void)state;
+  for (size_t i = 0; i < backend_count; i++) {
+    Backend const *row = &backends[i];
+    if (setting_leaves_out(row->name)) continue;
+    umemVirtual *ctx = row->open();
+    if (!ctx && (row->traits & backendMayLack)) {
+      umem_thread_clear();
+      continue;
+    }
+    if (!ctx) fail_msg("%s: %s", row->name, umem_thread_message());
+    goes_out_as_everything(row, ctx);
+    goes_out_alone(row, ctx);
+    if (status != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
+    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
+    row->close(ctx);
+  }
+}
+
+/* ---- shapes and types ---- */
+
+static void shapes_and_types_go_out_as_they_are(void **state) {
+  (void)state;
+  int64_t const many = INT64_C(5) << 30, large[] = {3, many};
+  int64_t ones[UMEM_MAX_RANK];
+  for (int k = 0; k < UMEM_MAX_RANK; k++) ones[k] = 1 + (k == 7);
+  struct {
+    umemElementType type;
+    int rank;
+    int64_t const *shape, *strides;
+    int64_t first_stride; /* as exported */
+  } const rows[] = {
+      {umemInt8, 2, large, NULL, many}, /* nobody touches this memory */
+      {umemDouble, 2, large, (int64_t[]){-8, 16}, -1},
+      {UMEM_ELEMENT(umemCodeFloat, 32, 4), 1, (int64_t[]){9}, (int64_t[]){32}, 2},
+      {umemComplex128, UMEM_MAX_RANK, ones, NULL, 2},
+      {umemBool, 0, NULL, NULL, 0},
+      {umemInt, 2, (int64_t[]){1, 4}, (int64_t[]){5, 4}, 1}, /* of one element: any stride */
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    umemArray *array = umemArray_borrow(&host, INT64_C(1) << 40, rows[i].type, rows[i].rank,
+                                        rows[i].shape, rows[i].strides, &status);
+    umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, NULL, &status);
+    umemDLTensor const *dl = &tensor->dl_tensor;
+    assert_non_null(dl->strides);
+    assert_int_equal(dl->ndim, rows[i].rank);
+    for (int k = 0; k < rows[i].rank; k++) assert_int_equal(dl->shape[k], rows[i].shape[k]);
+    if (rows[i].rank) assert_int_equal(dl->strides[0], rows[i].first_stride);
+    umemArray *back = umemArray_from_dlpack(&host, tensor, &status);
+    assert_int_equal(umemArray_type(back), rows[i].type);
+    assert_true(umemArray_elements(back) == umemArray_elements(array));
+    assert_true(umemArray_address(back) == umemArray_address(array));
+    for (int k = 0; k < rows[i].rank; k++)
+      if (rows[i].shape[k] > 1)
+        assert_int_equal(umemArray_stride(back, k), umemArray_stride(array, k));
+    umemArray_release(back);
+    umemArray_release(array);
+  }
+}
+
+static void strides_between_elements_need_a_copy(void **state) {
+  (void)state;
+  _Alignas(4) unsigned char bytes[12] = {1, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, 9};
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = umemDLCopyIfNeeded;
+  umemArray *array =
+      umemArray_borrow(&host, (uintptr_t)bytes, umemInt, SHAPE(2), (int64_t[]){6}, &status);
+  assert_null(umemArray_to_dlpack(array, NULL, &status));
+  expect_failure(umemNotSupportedError, "a stride is no multiple of an element: allow a copy");
+  umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, &options, &status);
+  assert_memory_equal(tensor->dl_tensor.data, ((int32_t[]){1, 2}), 8);
+  assert_int_equal(tensor->flags, UMEM_DLPACK_IS_COPIED);
+  end(tensor);
+  umemArray_release(array);
+}
+
+static void offsets_and_empty_tensors_are_read(void **state) {
+  (void)state;
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  tensor.dl_tensor.byte_offset = 8;
+  tensor.dl_tensor.shape = (int64_t[]){2, 2};
+  tensor.dl_tensor.strides = (int64_t[]){2, -1};
+  tensor.deleter = NULL;
+  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  assert_true(umemArray_address(array) == (uintptr_t)(numbers + 2));
+  assert_int_equal(umemArray_stride(array, 1), -4);
+  umemArray_release(array);
+  tensor = of_numbers();
+  tensor.version.minor = 99;
+  tensor.dl_tensor.data = NULL;
+  tensor.dl_tensor.byte_offset = 16;
+  tensor.dl_tensor.shape = (int64_t[]){0, 3};
+  array = umemArray_from_dlpack(&host, &tensor, &status);
+  assert_int_equal(umemArray_elements(array), 0);
+  umemDLManagedTensorVersioned *empty = umemArray_to_dlpack(array, NULL, &status);
+  assert_null(empty->dl_tensor.data);
+  assert_non_null(empty->dl_tensor.strides);
+  end(empty);
+  umemArray_release(array);
+  assert_int_equal(deleted, 1);
+  tensor = of_numbers();
+  tensor.dl_tensor.shape = (int64_t[]){1, 3};
+  tensor.dl_tensor.strides = (int64_t[]){INT64_MAX, 1}; /* the first means nothing */
+  array = umemArray_from_dlpack(&host, &tensor, &status);
+  umemArray *none = umemArray_slice(array, 1, 1, 0, 1, &status);
+  empty = umemArray_to_dlpack(none, NULL, &status);
+  assert_null(empty->dl_tensor.data); /* as the specification has it */
+  end(empty);
+  umemArray_release(none);
+  umemArray_release(array);
+  tensor = of_numbers();
+  tensor.dl_tensor.ndim = 0;
+  tensor.dl_tensor.shape = NULL;
+  array = umemArray_from_dlpack(&host, &tensor, &status);
+  assert_int_equal(umemArray_elements(array), 1);
+  umemArray_release(array);
+}
+
+/* ---- who ends a tensor, and when ---- */
+
+static void the_deleter_runs_once_after_the_last_user(void **state) {
+  (void)state;
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  umemArray *row = umemArray_select(array, 0, 1, &status);
+  umemArray_release(array);
+  umemDLManagedTensorVersioned *again = umemArray_to_dlpack(row, NULL, &status);
+  umemDLManagedTensor *old = umemArray_to_dlpack_unversioned(row, NULL, &status);
+  umemArray_release(row);
+  assert_int_equal(((int32_t *)again->dl_tensor.data)[0], 3);
+  end(again);
+  assert_int_equal(deleted, 0);
+  old->deleter(old);
+  assert_int_equal(deleted, 1);
+}
+
+/* Whichever goes last, and nothing is left. */
+static void the_memory_goes_with_its_last_user(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemDLPackOptions copy = UMEM_DLPACK_OPTIONS_INIT;
+  copy.copy = umemDLCopyAlways;
+  assert_ok(umemLimit_ctor(&limit, &host, 1 << 20));
+  for (int first = 0; first < 2; first++) {
+    umemArray *array = umemArray_zeros(&limit, umemInt, SHAPE(100), NULL, &status);
+    umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, NULL, &status);
+    umemDLManagedTensorVersioned *other = umemArray_to_dlpack(array, &copy, &status);
+    if (first)
+      end(tensor);
+    else
+      umemArray_release(array);
+    assert_true(umemLimit_used(&limit) >= 400);
+    if (first)
+      umemArray_release(array);
+    else
+      end(tensor);
+    assert_int_equal(umemLimit_used(&limit), 0);
+    assert_int_equal(((int32_t *)other->dl_tensor.data)[99], 0); /* has its own memory */
+    end(other);
+  }
+  umem_dtor(&limit);
+}
+
+static void read_only_arrays_stay_so(void **state) {
+  (void)state;
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  tensor.flags = UMEM_DLPACK_READ_ONLY;
+  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  assert_true(umemArray_is_read_only(array));
+  umemArray_set_read_only(array, false, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  umemDLManagedTensorVersioned *again = umemArray_to_dlpack(array, NULL, &status);
+  assert_int_equal(again->flags, UMEM_DLPACK_READ_ONLY);
+  end(again);
+  assert_null(umemArray_to_dlpack_unversioned(array, NULL, &status));
+  expect_failure(umemNotSupportedError, "cannot be read-only: allow a copy");
+  options.copy = umemDLCopyIfNeeded;
+  umemDLManagedTensor *copy = umemArray_to_dlpack_unversioned(array, &options, &status);
+  assert_true(copy->dl_tensor.data != numbers);
+  assert_memory_equal(copy->dl_tensor.data, numbers, sizeof numbers);
+  copy->deleter(copy);
+  umemArray_release(array);
+  assert_int_equal(deleted, 1);
+}
+
+static void *end_in_thread(void *tensor) {
+  end(tensor);
+  return NULL;
+}
+
+static void another_thread_may_end_a_tensor(void **state) {
+  (void)state;
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  pthread_t thread[4];
+  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(
+        pthread_create(&thread[i], NULL, end_in_thread, umemArray_to_dlpack(array, NULL, &status)),
+        0);
+  umemArray_release(array);
+  for (int i = 0; i < 4; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+  assert_int_equal(deleted, 1);
+}
+
+/* ---- refusals ---- */
+
+#define REFUSED(change, type, words)                                                               \
+  do {                                                                                             \
+    umemDLManagedTensorVersioned tensor = of_numbers();                                            \
+    change;                                                                                        \
+    assert_null(umemArray_from_dlpack(&host, &tensor, &status));                                   \
+    expect_failure(type, words);                                                                   \
+    umem_clear_status(&host);                                                                      \
+    assert_int_equal(deleted, 0);                                                                  \
+  } while (0)
+
+static void hostile_tensors_are_refused_and_left(void **state) {
+  (void)state;
+  int64_t const big = INT64_MAX;
+  int64_t shape[40] = {0};
+  REFUSED(tensor.version.major = 2, umemNotSupportedError, "version 2.0");
+  REFUSED(tensor.version.major = 0, umemNotSupportedError, "version 0.0");
+  REFUSED(tensor.dl_tensor.ndim = -1, umemValueError, "rank -1");
+  REFUSED(tensor.dl_tensor.ndim = INT32_MAX, umemValueError, "rank 2147483647");
+  REFUSED((tensor.dl_tensor.ndim = 33, tensor.dl_tensor.shape = shape), umemValueError, "rank 33");
+  REFUSED(tensor.dl_tensor.shape = NULL, umemValueError, "no shape");
+  REFUSED(tensor.dl_tensor.data = NULL, umemValueError, "NULL");
+  REFUSED(tensor.dl_tensor.byte_offset = UINT64_MAX, umemValueError, "address space");
+  REFUSED(tensor.dl_tensor.dtype.code = 200, umemTypeError, "no type");
+  REFUSED(tensor.dl_tensor.dtype.bits = 4, umemTypeError, "no type");
+  REFUSED(tensor.dl_tensor.dtype.lanes = 0, umemTypeError, "no type");
+  REFUSED(tensor.dl_tensor.device.device_type = 0, umemNotSupportedError, "code 0");
+  REFUSED(tensor.dl_tensor.device.device_type = 99, umemNotSupportedError, "code 99");
+  REFUSED(tensor.dl_tensor.device.device_type = umemDLCUDA, umemNotSupportedError, "code 2");
+  REFUSED(tensor.dl_tensor.shape = ((int64_t[]){-1, 3}), umemValueError, "negative");
+  REFUSED(tensor.dl_tensor.shape = ((int64_t[]){big, big}), umemValueError, "address space");
+  REFUSED(tensor.dl_tensor.strides = ((int64_t[]){big, 1}), umemValueError, "address space");
+  REFUSED(tensor.dl_tensor.strides = ((int64_t[]){big / 4, 1}), umemValueError, "address");
+  REFUSED(tensor.dl_tensor.strides = ((int64_t[]){INT64_MIN / 4, 1}), umemValueError, "address");
+  assert_null(umemArray_from_dlpack(&host, NULL, &status));
+  expect_failure(umemValueError, "the tensor is NULL");
+  assert_null(umemArray_from_dlpack_unversioned(&host, NULL, &status));
+  expect_failure(umemValueError, "the tensor is NULL");
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  assert_null(umemArray_from_dlpack(NULL, &tensor, &status));
+  expect_failure(umemValueError, "NULL");
+  assert_null(umemArray_to_dlpack(NULL, NULL, &status));
+  expect_failure(umemValueError, "NULL");
+}
+
+/* Nothing of a context is used that has ended. */
+static void a_context_that_has_ended_is_found(void **state) {
+  (void)state;
+  umemHost other;
+  assert_ok(umemHost_ctor(&other));
+  umemArray *array = umemArray_borrow(&other, (uintptr_t)numbers, umemInt, SHAPE(6), NULL, &status);
+  umem_dtor(&other);
+  assert_null(umemArray_to_dlpack(array, NULL, &status));
+  expect_failure(umemValueError, "not constructed");
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  assert_null(umemArray_from_dlpack(&other, &tensor, &status));
+  expect_failure(umemValueError, "not constructed");
+  assert_int_equal(deleted, 0);
+  umemArray_release(array);
+}
+
+/* A sequence of calls that has failed neither takes nor makes a tensor. */
+static void a_failed_status_leaves_tensors_alone(void **state) {
+  (void)state;
+  umemStatusType failed = umemIOError;
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  assert_null(umemArray_from_dlpack(&host, &tensor, &failed));
+  assert_null(umemArray_to_dlpack(array, NULL, &failed));
+  assert_null(umemArray_to_dlpack_unversioned(array, NULL, &failed));
+  assert_int_equal(failed, umemIOError);
+  assert_int_equal(deleted, 0);
+  umemArray_release(array);
+  assert_int_equal(deleted, 1);
+}
+
+static void options_are_checked(void **state) {
+  (void)state;
+  umemDLManagedTensorVersioned tensor = of_numbers();
+  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = (umemDLPackCopy)3;
+  assert_null(umemArray_to_dlpack(array, &options, &status));
+  expect_failure(umemValueError, "3 is no umemDLPackCopy");
+  options = (umemDLPackOptions){.size = 4};
+  assert_null(umemArray_to_dlpack(array, &options, &status));
+  expect_failure(umemValueError, "umemDLPackOptions");
+  umemArray_release(array);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      TEST(arrays_of_every_context_go_out_and_in),
+      TEST(shapes_and_types_go_out_as_they_are),
+      TEST(strides_between_elements_need_a_copy),
+      TEST(offsets_and_empty_tensors_are_read),
+      TEST(the_deleter_runs_once_after_the_last_user),
+      TEST(the_memory_goes_with_its_last_user),
+      TEST(read_only_arrays_stay_so),
+      TEST(another_thread_may_end_a_tensor),
+      TEST(hostile_tensors_are_refused_and_left),
+      TEST(a_context_that_has_ended_is_found),
+      TEST(a_failed_status_leaves_tensors_alone),
+      TEST(options_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* dlpack_help.h - what the tests of umem/dlpack.h share. */
+#ifndef UMEM_TEST_DLPACK_HELP_H
+#define UMEM_TEST_DLPACK_HELP_H
+
+#include "array_help.h"
+
+#include "fake/doubles.h"
+
+static umemHost host;
+static umemStatusType status;
+
+static inline int set_up(void **state) {
+  (void)state;
+  doubles_use();
+  umem_thread_clear();
+  status = umemOK;
+  return umemHost_ctor(&host) != umemOK;
+}
+static inline int tear_down(void **state) {
+  (void)state;
+  umem_dtor(&host);
+  char const *complaint = doubles_complaint();
+  if (complaint) fail_msg("%s", complaint);
+  return status != umemOK || umem_thread_status() != umemOK;
+}
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+static inline bool can(void const *ctx, unsigned capabilities) {
+  return (((umemVirtual const *)ctx)->capabilities & capabilities) == capabilities;
+}
+
+static inline void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor); }
+
+/* ---- tensors of others ---- */
+
+static int deleted;
+static inline void count_end(umemDLManagedTensorVersioned *self) {
+  (void)self;
+  __atomic_add_fetch(&deleted, 1, __ATOMIC_RELAXED);
+}
+
+static int32_t numbers[6] = {0, 1, 2, 3, 4, 5};
+static int64_t two_by_three[] = {2, 3};
+
+/* The numbers in two rows. Forgets how many were ended. */
+static inline umemDLManagedTensorVersioned of_numbers(void) {
+  deleted = 0;
+  return (umemDLManagedTensorVersioned){.version = {1, 0},
+                                        .deleter = count_end,
+                                        .dl_tensor = {.data = numbers,
+                                                      .device = {umemDLCPU, 0},
+                                                      .ndim = 2,
+                                                      .dtype = {0, 32, 1},
+                                                      .shape = two_by_three}};
+}
+
+#endif
