@@ -5,7 +5,10 @@
  * An element depends on the seed and on its index in C order, and on nothing else: not on the strides, the context or
  * the number of threads. Complex elements have two numbers, and vectors one for each lane: number j of all is the
  * same in each type, rounded to it. The numbers are, bit for bit, the same on every machine with IEEE 754 arithmetic
- * and in every version of umem, in the default rounding mode: umem computes them with +, -, *, / and sqrt alone.
+ * and in every version of umem: umem computes them with +, -, *, / and sqrt alone. This holds in the default
+ * floating-point environment, in which results that are too small for a normal number of the type are its subnormal
+ * numbers. Where the calling thread or its helpers flush subnormal numbers to zero, such results are zero, and a bound that is subnormal
+ * counts as zero. Then nothing is promised about numbers near zero.
  *
  * The generator is Philox4x32-10: the seed is its key. Numbers 2 b and 2 b + 1 come from the block with counter
  * (b mod 2^32, b / 2^32, kind, 0), with kind 0 for uniform and 1 for normal numbers.

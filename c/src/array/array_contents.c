@@ -74,7 +74,7 @@ bool umem_array_check_range(umemArray const *array, char const *which, int64_t o
 }
 
 static bool check_copy(umemArray const *dst, umemArray const *src) {
-  return umem_array_given(src) && umem_array_writable(dst) && check_types(dst, src);
+  return umem_array_given_pair(dst, src) && check_types(dst, src);
 }
 
 void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status) {

@@ -2,6 +2,7 @@
 #include "array/array_handle.h"
 #include "array/array_side.h"
 #include "core/guard.h"
+#include "core/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,10 @@ static void fill(umemArray *array, void const *value) {
     fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
   else if (umem_array_is_run(&axes, size) && is_one_byte(value, size))
     umem_set(array->ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
-  else
-    fill_through_buffer(array, &axes, value);
+  else if (umem_can(array->ctx, umemOrdered) || !umem_array_is_here(array->ctx, umemWritable))
+    fill_through_buffer(array, &axes, value); /* in the order of the queue */
+  else if (umem_finish(array->ctx) == umemOK)
+    fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
 }
 
 void umemArray_fill(umemArray *array, void const *value, umemStatusType *status) {
