@@ -76,7 +76,7 @@ static bool is_whole(umemArrayAxes const *axes, int64_t count) {
 /* All elements of both sides, in one order. */
 static bool convert_rows(umemConversion const *conversion, umemArraySide const *from,
                          umemArraySide const *to, int64_t count) {
-  return is_whole(&to->axes, count) && umem_array_is_here(to->ctx, umemWritable) &&
+  return conversion->count && is_whole(&to->axes, count) && umem_array_is_here(to->ctx, umemWritable) &&
          umem_finish(to->ctx) == umemOK &&
          umem_array_convert_rows(conversion, &from->axes, &to->axes);
 }

@@ -32,8 +32,10 @@ static void make(umemArrayMaker const *self, int64_t first, int64_t count, void 
     uint64_t whole = (blocks + umemRandomLanes - 1) / umemRandomLanes * umemRandomLanes;
     uint64_t now = 2 * blocks - skip;
     if (now > end - at) now = end - at;
-    source->loop(&source->random, block, (size_t)whole, numbers);
-    umem_convert(&source->conversion, numbers + skip, to, (size_t)now);
+    bool in_place = !source->conversion.count && now == 2 * whole && /* then there is no skip */
+                    (uintptr_t)to % sizeof(double) == 0;
+    source->loop(&source->random, block, (size_t)whole, in_place ? (double *)(void *)to : numbers);
+    if (!in_place) umem_convert(&source->conversion, numbers + skip, to, (size_t)now);
     to += now * source->conversion.dst_size;
     at += now;
   }

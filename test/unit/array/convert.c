@@ -194,14 +194,15 @@ static void every_pair_is_as_defined(void **state) {
 }
 
 #if defined(__x86_64__)
-static void expect_equal_loops(umemConvertLoop *one, umemConvertLoop *other, Type const *from) {
+static void expect_equal_loops(umemConvertLoop *one, umemConvertLoop *other, Type const *from,
+                               int to_size) {
   static unsigned char again[sizeof converted];
   if (!one && !other) return;
   pack(from, 0);
   memset(converted, 0, sizeof converted);
   memset(again, 0, sizeof again);
-  one(packed, converted, (size_t)source_count);
-  other(packed, again, (size_t)source_count);
+  one(packed, from->size, converted, to_size, (size_t)source_count);
+  other(packed, from->size, again, to_size, (size_t)source_count);
   assert_memory_equal(converted, again, sizeof again);
 }
 #endif
@@ -217,18 +218,19 @@ static void all_machines_compute_the_same(void **state) {
     Type const *type = &types[rows[from]];
     collect(type);
     for (int to = 0; to < umemNumbers; to++)
-      expect_equal_loops(one->between[from][to], other->between[from][to], type);
-    expect_equal_loops(one->to_bool[from], other->to_bool[from], type);
-    expect_equal_loops(one->to_odd[from], other->to_odd[from], type);
+      expect_equal_loops(one->between[from][to], other->between[from][to], type,
+                         types[rows[to]].size);
+    expect_equal_loops(one->to_bool[from], other->to_bool[from], type, 1);
+    expect_equal_loops(one->to_odd[from], other->to_odd[from], type, 4);
   }
   collect(&types[11]);
-  expect_equal_loops(one->f32_to_f16, other->f32_to_f16, &types[11]);
-  expect_equal_loops(one->f32_to_bf16, other->f32_to_bf16, &types[11]);
+  expect_equal_loops(one->f32_to_f16, other->f32_to_f16, &types[11], 2);
+  expect_equal_loops(one->f32_to_bf16, other->f32_to_bf16, &types[11], 2);
   collect(&types[9]);
-  expect_equal_loops(one->f16_to_f32, other->f16_to_f32, &types[9]);
-  expect_equal_loops(one->bf16_to_f32, other->bf16_to_f32, &types[9]);
+  expect_equal_loops(one->f16_to_f32, other->f16_to_f32, &types[9], 4);
+  expect_equal_loops(one->bf16_to_f32, other->bf16_to_f32, &types[9], 4);
   collect(&types[0]);
-  expect_equal_loops(one->bool_to_u8, other->bool_to_u8, &types[0]);
+  expect_equal_loops(one->bool_to_u8, other->bool_to_u8, &types[0], 1);
 #else
   skip();
 #endif

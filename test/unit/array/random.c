@@ -280,13 +280,23 @@ static void wrong_calls_are_refused(void **state) {
   umemArray_random_normal(NULL, 0, 1, 1, &status);
   expect_failure(umemValueError, "NULL");
   umemArray_random_uniform(halves, 1, 1, 1, &status);
-  expect_failure(umemValueError, "no numbers of the array are in [1, 1)");
+  expect_failure(umemValueError, "low 1 is not below high 1");
+  umemArray_random_uniform(halves, 2, 1, 1, &status);
+  expect_failure(umemValueError, "low 2 is not below high 1");
+  umemArray_random_uniform(halves, 1.0625, 1.0626, 1, &status); /* the bottom alone */
+  assert_ok(status);
+  umemArray_clear(halves, &status);
+  umemArray_random_uniform(halves, 1.03125, 1.03125 + 0x1p-52, 1, &status);
+  assert_ok(status);
+  umemArray_clear(halves, &status);
   umemArray_random_uniform(halves, 1.0001, 1.0002, 1, &status); /* no float16 is there */
-  expect_failure(umemValueError, "are in [1.0001, 1.0002)");
+  expect_failure(umemValueError, "no number of type float16 is in [1.0001");
   umemArray_random_uniform(halves, 0, (double)NAN, 1, &status);
-  expect_failure(umemValueError, "no numbers");
+  expect_failure(umemValueError, "a bound is not finite: low is 0, high is nan");
+  umemArray_random_uniform(halves, (double)-INFINITY, 1, 1, &status);
+  expect_failure(umemValueError, "low is -inf");
   umemArray_random_uniform(halves, -1.7e308, 1.7e308, 1, &status);
-  expect_failure(umemValueError, "no numbers");
+  expect_failure(umemValueError, "the distance from low -1.7e+308 to high 1.7e+308 is not finite");
   umemArray_random_normal(halves, 0, -1, 1, &status);
   expect_failure(umemValueError, "deviation -1");
   umemArray_random_normal(halves, (double)INFINITY, 1, 1, &status);
