@@ -265,11 +265,11 @@ static void wrong_calls_are_refused(void **state) {
   umemArray_set_read_only(fixed, true, &status);
   int32_t const *values = umemArray_host_pointer(b, false, &status);
   umemArray_convert(b, NULL, 0, 0, 1, &status);
-  expect_failure(umemValueError, "NULL");
+  expect_failure(umemValueError, "umemArray_convert: the source array is NULL");
   umemArray_convert(NULL, a, 0, 0, 1, &status);
-  expect_failure(umemValueError, "NULL");
+  expect_failure(umemValueError, "the destination array is NULL");
   umemArray_convert(fixed, a, 0, 0, 10, &status);
-  expect_failure(umemNotSupportedError, "read-only");
+  expect_failure(umemNotSupportedError, "the destination array is read-only");
   umemArray_convert(z, a, 0, 0, 10, &status);
   expect_failure(umemTypeError, "there is no conversion of float64 to complex128");
   umemArray_convert(b, a, 1, 0, 10, &status);
