@@ -9,7 +9,7 @@ enum {
   piece_bytes = 1 << 20, /* from which a thread more is worth waking */
   short_row = 16,        /* elements: a call for each such row takes longer than its elements */
   block_rows = 64,       /* of short rows at a time: they stay in the first cache */
-  near_row = 64 << 10,   /* bytes: the lines of the cache of such a row are still there for the next row */
+  near_row = 128 << 10,  /* bytes: the lines of the cache of such a row are still there for the next row */
   cache_line = 64
 };
 
