@@ -10,7 +10,7 @@
 enum {
   host_alignment = 64,    /* JAX copies what begins elsewhere; a cache line */
   device_alignment = 256, /* as cudaMalloc */
-  small = 1 << 10,         /* bytes */
+  small = 1 << 10,        /* bytes */
   large = 1 << 20 /* bytes from which calloc is better than a set: the system's pages are zero */
 };
 

@@ -76,8 +76,8 @@ static bool is_whole(umemArrayAxes const *axes, int64_t count) {
 /* All elements of both sides, in one order. */
 static bool convert_rows(umemConversion const *conversion, umemArraySide const *from,
                          umemArraySide const *to, int64_t count) {
-  return conversion->count && is_whole(&to->axes, count) && umem_array_is_here(to->ctx, umemWritable) &&
-         umem_finish(to->ctx) == umemOK &&
+  return conversion->count && is_whole(&to->axes, count) &&
+         umem_array_is_here(to->ctx, umemWritable) && umem_finish(to->ctx) == umemOK &&
          umem_array_convert_rows(conversion, &from->axes, &to->axes);
 }
 
@@ -172,8 +172,8 @@ typedef struct Span {
   uintptr_t low, high;
 } Span;
 
-static void widen(Span *span, uintptr_t adr, int rank, int64_t const *shape,
-                  int64_t const *strides, size_t item_size) {
+static void widen(Span *span, uintptr_t adr, int rank, int64_t const *shape, int64_t const *strides,
+                  size_t item_size) {
   uintptr_t low = adr, high = adr + item_size;
   for (int k = 0; k < rank; k++) {
     uintptr_t length = (uintptr_t)((shape[k] - 1) * llabs(strides[k]));

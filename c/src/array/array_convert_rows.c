@@ -9,7 +9,8 @@ enum {
   piece_bytes = 1 << 20, /* from which a thread more is worth waking */
   short_row = 16,        /* elements: a call for each such row takes longer than its elements */
   block_rows = 64,       /* of short rows at a time: they stay in the first cache */
-  near_row = 128 << 10,  /* bytes: the lines of the cache of such a row are still there for the next row */
+  near_row =
+      128 << 10, /* bytes: the lines of the cache of such a row are still there for the next row */
   cache_line = 64
 };
 
@@ -17,7 +18,7 @@ typedef struct Rows {
   umemConversion const *conversion;
   umemArrayAxes const *from, *to; /* of one shape */
   int inner; /* the dimension of the innermost loop: the last one, or that before it if the last one is short */
-  int cut;   /* the dimension that the pieces share */
+  int cut; /* the dimension that the pieces share */
   unsigned pieces;
 } Rows;
 
@@ -64,8 +65,7 @@ static void convert_piece(void *data, unsigned piece) {
   int64_t all = rows->to->shape[rows->cut], part = all / rows->pieces, rest = all % rows->pieces;
   int64_t first = part * piece + (piece < rest ? piece : rest);
   Part const mine = {rows, part + (piece < rest)};
-  convert_from(&mine, 0,
-               (char const *)rows->from->adr + first * rows->from->strides[rows->cut],
+  convert_from(&mine, 0, (char const *)rows->from->adr + first * rows->from->strides[rows->cut],
                (char *)rows->to->adr + first * rows->to->strides[rows->cut]);
 }
 
@@ -94,7 +94,8 @@ bool umem_array_convert_rows(umemConversion const *conversion, umemArrayAxes con
   int last = rows.inner;
   if (last && to->shape[last] < short_row && to->shape[last - 1] > to->shape[last]) rows.inner--;
   if (is_turned(from, rows.inner)) return false;
-  size_t size = conversion->src_size > conversion->dst_size ? conversion->src_size : conversion->dst_size;
+  size_t size =
+      conversion->src_size > conversion->dst_size ? conversion->src_size : conversion->dst_size;
   for (int k = 0; k < to->rank; k++) size *= (size_t)to->shape[k];
   rows.cut = longest(to);
   rows.pieces = umem_parallel_pieces(size, piece_bytes, umemParallelMost);

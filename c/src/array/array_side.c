@@ -13,6 +13,7 @@ enum { near_buffer = 256 << 10, far_buffer = 4 << 20 };
 bool umem_array_is_here(umemVirtual *ctx, umemCapability access) {
   if (umem_is_plain_host(ctx)) return true;
   if (!(access == umemReadable ? umem_cpu_reads(ctx) : umem_cpu_writes(ctx))) return false;
+  if (access == umemWritable && umem_can(ctx, umemDeviceShared)) return false;
   for (umemVirtual *layer = ctx; layer; layer = umem_upstream_of(layer)) {
     if (!UMEM_SLOT(layer, upstream)) return true;
     if (UMEM_SLOT(layer, copy_direct) != umemAdaptor_copy_direct) return false;

@@ -193,8 +193,7 @@ LOOPS_TARGET static void normal(umemRandom const *random, uint64_t first, size_t
     size_t vectors = (count - i) / lanes < batch ? (count - i) / lanes : batch;
     for (size_t v = 0; v < vectors; v += pair)
       draw(&keys, parameters.kind, first + i + v * lanes, one + v, other + v);
-    for (size_t v = 0; v < vectors; v++)
-      square[v] = -2 * log_of(2 - from_one(one[v]));
+    for (size_t v = 0; v < vectors; v++) square[v] = -2 * log_of(2 - from_one(one[v]));
     for (size_t v = 0; v < vectors; v++, out += 2 * lanes)
       turn(&parameters, root_of(square[v]), other[v], out);
   }

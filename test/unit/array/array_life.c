@@ -374,8 +374,7 @@ static void arrays_are_compared(void **state) {
   umemArray *other_row =
       umemArray_create(&host, umemInt, SHAPE(1, 4), (int64_t[]){-64, 4}, &status);
   umemArray *none = umemArray_create(&host, umemInt, SHAPE(0, 4), NULL, &status);
-  umemArray *other_none =
-      umemArray_create(&host, umemInt, SHAPE(0, 4), (int64_t[]){7, 7}, &status);
+  umemArray *other_none = umemArray_create(&host, umemInt, SHAPE(0, 4), (int64_t[]){7, 7}, &status);
   assert_true(umemArray_is_matching(row, other_row, true)); /* such strides lead nowhere */
   assert_true(umemArray_is_matching(none, other_none, true));
   umemArray *all[] = {a,          same, other_type, other_shape, other_order,
