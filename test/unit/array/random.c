@@ -51,9 +51,34 @@ static void all_machines_draw_the_same(void **state) {
   umem_random_loops.uniform(&random, 0xFFFFFFF0u, 2048, one);
   umem_random_loops_here()->uniform(&random, 0xFFFFFFF0u, 2048, other);
   assert_memory_equal(one, other, sizeof one);
-  umem_random_loops.normal(&random, 0xFFFFFFF0u, 2048, one);
-  umem_random_loops_here()->normal(&random, 0xFFFFFFF0u, 2048, other);
-  assert_memory_equal(one, other, sizeof one);
+  for (size_t count = 8; count <= 2048; count += 8 + count / 2 / 8 * 8) {
+    umem_random_loops.normal(&random, 0xFFFFFFF0u, count, one);
+    umem_random_loops_here()->normal(&random, 0xFFFFFFF0u, count, other);
+    assert_memory_equal(one, other, 2 * count * sizeof *one);
+  }
+}
+
+/* FNV-1a: Fowler, Noll and Vo. */
+static uint64_t hash_of(double const *numbers, size_t count) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (size_t i = 0; i < count; i++) {
+    uint64_t bits;
+    memcpy(&bits, &numbers[i], sizeof bits);
+    for (int k = 0; k < 64; k += 8) hash = (hash ^ (bits >> k & 0xFF)) * 0x100000001B3u;
+  }
+  return hash;
+}
+
+/* On every machine, with every compiler and option, and in every version. */
+static void the_bits_stay_the_same(void **state) {
+  (void)state;
+  static double numbers[2 * 2056]; /* whole batches, and a rest */
+  umemRandom const random = {
+      .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 2};
+  umem_random_loops.uniform(&random, 0xFFFFFFF0u, 2056, numbers);
+  assert_true(hash_of(numbers, 2 * 2056) == 0x73E81708AAFEAB58u);
+  umem_random_loops.normal(&random, 0xFFFFFFF0u, 2056, numbers);
+  assert_true(hash_of(numbers, 2 * 2056) == 0xEDB58C33D5D0CC30u);
 }
 
 /* The numbers by their definition, with the functions of libm. */
@@ -326,6 +351,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_generator_is_philox),
       cmocka_unit_test(all_machines_draw_the_same),
+      cmocka_unit_test(the_bits_stay_the_same),
       cmocka_unit_test(the_numbers_are_as_documented),
       cmocka_unit_test(every_context_has_the_same_numbers),
       cmocka_unit_test(threads_do_not_matter),
