@@ -7,7 +7,7 @@
 
 enum {
   piece_bytes = 1 << 20, /* from which a thread more is worth waking */
-  short_row = 16,        /* elements: a call for each such row takes longer than its elements */
+  short_row = 8,         /* elements: a call for each such row takes longer than its elements */
   block_rows = 64,       /* of short rows at a time: they stay in the first cache */
   near_row =
       128 << 10, /* bytes: the lines of the cache of such a row are still there for the next row */
@@ -32,6 +32,15 @@ static int64_t extent_of(Part const *part, int k) {
   return k == part->rows->cut ? part->extent : part->rows->to->shape[k];
 }
 
+/* One row. Most types need one loop, which is called without a detour: rows may be short. */
+static inline void convert_row(umemConversion const *conversion, char const *src, int64_t in,
+                               char *dst, int64_t out, int64_t count) {
+  if (conversion->count == 1 && conversion->parts == 1)
+    conversion->loops[0](src, (ptrdiff_t)in, dst, (ptrdiff_t)out, (size_t)count);
+  else
+    umem_convert_steps(conversion, src, (ptrdiff_t)in, dst, (ptrdiff_t)out, (size_t)count);
+}
+
 /* The last two dimensions, where the last one is short: its elements one by one for block_rows rows. */
 static void convert_short(Part const *part, char const *src, char *dst) {
   Rows const *rows = part->rows;
@@ -41,11 +50,19 @@ static void convert_short(Part const *part, char const *src, char *dst) {
   for (int64_t now; count; count -= now) {
     now = count < block_rows ? count : block_rows;
     for (int64_t j = 0; j < columns; j++)
-      umem_convert_steps(rows->conversion, src + j * in[1], (ptrdiff_t)in[0], dst + j * out[1],
-                         (ptrdiff_t)out[0], (size_t)now);
+      convert_row(rows->conversion, src + j * in[1], in[0], dst + j * out[1], out[0], now);
     src += now * in[0];
     dst += now * out[0];
   }
+}
+
+/* The last two dimensions, row by row. */
+static void convert_rows(Part const *part, char const *src, char *dst) {
+  umemArrayAxes const *from = part->rows->from, *to = part->rows->to;
+  int k = to->rank - 2;
+  int64_t rows = extent_of(part, k), count = extent_of(part, k + 1);
+  for (int64_t i = 0; i < rows; i++, src += from->strides[k], dst += to->strides[k])
+    convert_row(part->rows->conversion, src, from->strides[k + 1], dst, to->strides[k + 1], count);
 }
 
 /* The dimensions from k on. */
@@ -53,9 +70,11 @@ static void convert_from(Part const *part, int k, char const *src, char *dst) {
   Rows const *rows = part->rows;
   int64_t in = rows->from->strides[k], out = rows->to->strides[k], count = extent_of(part, k);
   if (k == rows->to->rank - 1)
-    umem_convert_steps(rows->conversion, src, (ptrdiff_t)in, dst, (ptrdiff_t)out, (size_t)count);
+    convert_row(rows->conversion, src, in, dst, out, count);
   else if (k == rows->inner)
     convert_short(part, src, dst);
+  else if (k == rows->to->rank - 2)
+    convert_rows(part, src, dst);
   else
     for (int64_t i = 0; i < count; i++) convert_from(part, k + 1, src + i * in, dst + i * out);
 }

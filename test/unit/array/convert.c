@@ -182,6 +182,31 @@ static void expect_pair(Type const *from, Type const *to, int shift) {
   }
 }
 
+/* Elements with gaps become what those without gaps become. */
+static void expect_pair_in_steps(Type const *from, Type const *to) {
+  enum { gap = 3 };
+  static unsigned char in[most * (8 + gap)], out[most * (8 + gap)];
+  umemConversion conversion;
+  assert_true(umem_conversion(&conversion, from->type, to->type));
+  if (!conversion.count) return;
+  int step = from->size + gap, to_step = to->size + gap;
+  for (int i = 0; i < source_count; i++) memcpy(in + i * step, &sources[i], (size_t)from->size);
+  memset(out, 0x5A, sizeof out);
+  umem_convert_steps(&conversion, in, step, out, to_step, (size_t)source_count);
+  umem_convert(&conversion, packed, converted, (size_t)source_count);
+  for (int i = 0; i < source_count; i++) {
+    unsigned char const *found = out + i * to_step;
+    assert_memory_equal(found, converted + i * to->size, (size_t)to->size);
+    for (int k = 0; k < gap; k++) assert_int_equal(found[to->size + k], 0x5A);
+  }
+  /* from the last to the first */
+  umem_convert_steps(&conversion, in + (source_count - 1) * step, -step, out, to_step,
+                     (size_t)source_count);
+  for (int i = 0; i < source_count; i++)
+    assert_memory_equal(out + (source_count - 1 - i) * to_step, converted + i * to->size,
+                        (size_t)to->size);
+}
+
 static void every_pair_is_as_defined(void **state) {
   (void)state;
   for (Type const *from = types; from < types + type_count; from++) {
@@ -190,6 +215,8 @@ static void every_pair_is_as_defined(void **state) {
       pack(from, shift);
       for (Type const *to = types; to < types + type_count; to++) expect_pair(from, to, shift);
     }
+    pack(from, 0);
+    for (Type const *to = types; to < types + type_count; to++) expect_pair_in_steps(from, to);
   }
 }
 
