@@ -162,6 +162,13 @@ static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
   if (!together) umem_free(other, dst);
 }
 
+/* 100000 in all, half of them in RAM. */
+static int rounds_of(umemVirtual *ctx) {
+  int all = setting_cases(setting_small() ? 0 : 100000);
+  int each = all / 2 / (int)backend_count + 20;
+  return ctx->host == ctx && all ? all / 2 + each : each;
+}
+
 static void every_context_is_as_the_model(void **state) {
   (void)state;
   doubles_use();
@@ -175,7 +182,7 @@ static void every_context_is_as_the_model(void **state) {
       continue;
     }
     assert_non_null(ctx);
-    int rounds = setting_small() ? 20 : ctx->host == ctx ? 40000 : 1000;
+    int rounds = rounds_of(ctx);
     for (int round = 0; round < rounds; round++) {
       seed = i << 32 | (unsigned)round;
       convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx,
