@@ -227,6 +227,34 @@ static void large_arrays_convert(void **state) {
   umem_dtor(&host);
 }
 
+/* Rows of both sides, shared among threads that get unequal parts. */
+static void large_rows_convert(void **state) {
+  (void)state;
+  enum { rows = 900, columns = 1501 };
+  assert_ok(umemHost_ctor(&host));
+  int64_t const shape[] = {rows, columns};
+  umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
+  umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, shape, NULL, &status);
+  umemArray *back = umemArray_slice(ints, 1, columns - 1, columns, -1, &status);
+  int32_t *from = umemArray_host_pointer(ints, true, &status);
+  double const *to = umemArray_host_pointer(doubles, false, &status);
+  for (int i = 0; i < rows * columns; i++) from[i] = i * 3 - 7;
+  for (unsigned threads = 1; threads <= 8; threads++) {
+    assert_ok(umem_set_threads(threads));
+    umemArray_clear(doubles, &status);
+    umemArray_convert(doubles, back, 0, 0, rows * columns, &status);
+    assert_ok(status);
+    for (int i = 0; i < rows; i++)
+      for (int j = 0; j < columns; j++)
+        assert_true(to[i * columns + j] == from[i * columns + columns - 1 - j]);
+  }
+  assert_ok(umem_set_threads(0));
+  umemArray_release(back);
+  umemArray_release(doubles);
+  umemArray_release(ints);
+  umem_dtor(&host);
+}
+
 /* More than a buffer, from a file to a file. */
 static void large_files_convert(void **state) {
   (void)state;
@@ -304,6 +332,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(every_context_is_as_the_model),
       cmocka_unit_test(large_arrays_convert),
+      cmocka_unit_test(large_rows_convert),
       cmocka_unit_test(large_files_convert),
       cmocka_unit_test(wrong_calls_are_refused),
   };
