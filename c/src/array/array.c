@@ -60,7 +60,8 @@ static bool alloc_small(umemArray *array, size_t nbytes, bool zero) {
   return true;
 }
 
-/* Allocates the block of a new owner, and sets adr to the first byte of the array. False, and a status, if that fails. */
+/* Allocates the block of a new owner, and sets adr to the first byte of the array. False, and a status, if that
+ * fails. */
 static bool alloc_block(umemArray *array, size_t nbytes, bool zero) {
   umemVirtual *ctx = array->ctx;
   if (nbytes <= small && umem_is_plain_host(ctx)) return alloc_small(array, nbytes, zero);

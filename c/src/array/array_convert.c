@@ -123,8 +123,8 @@ static void convert_sides(umemConversion const *conversion, umemArraySide const 
 
 /* ---- the order of the elements ---- */
 
-/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the strides of
- * dst, and go up there. */
+/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the
+ * strides of dst, and go up there. */
 static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
                  umemArray const *dst) {
   int axes[UMEM_MAX_RANK];
@@ -214,8 +214,8 @@ static uint64_t common_step(uint64_t step, umemArrayAxes const *axes) {
   return step;
 }
 
-/* Whether an element of one may be in the bytes of an element of the other: false where the spans are disjoint, and where
- * the elements take turns, as the even and the odd columns do. */
+/* Whether an element of one may be in the bytes of an element of the other: false where the spans are disjoint, and
+ * where the elements take turns, as the even and the odd columns do. */
 static bool may_overlap(umemArraySide const *from, size_t src_size, umemArraySide const *to,
                         size_t dst_size, int64_t count) {
   bool addressed = umem_can(from->ctx, umemCpuReadable) && umem_can(to->ctx, umemCpuReadable);

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Converts count numbers that are so many bytes apart. The addresses need no alignment; no number of src is in the bytes of one of
- * dst. Fast where the numbers have no gaps. */
+/* Converts count numbers that are so many bytes apart. The addresses need no alignment; no number of src is in the
+ * bytes of one of dst. Fast where the numbers have no gaps. */
 typedef void umemConvertLoop(void const *src, ptrdiff_t src_step, void *dst, ptrdiff_t dst_step,
                              size_t count);
 

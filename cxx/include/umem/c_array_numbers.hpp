@@ -5,8 +5,8 @@
  *     umem::convert_elements(u, halves);                   // rounded once, to the nearest number
  *
  * Each function takes a umemArray, a umem::CArray or a umem::Array, which lends its device side for the call, as
- * umem::c_array does, without its ghost cells. The CPU does the work; on return it is complete. umem::convert differs: it runs on the
- * place of the arrays, and converts by static_cast.
+ * umem::c_array does, without its ghost cells. The CPU does the work; on return it is complete. umem::convert
+ * differs: it runs on the place of the arrays, and converts by static_cast.
  *
  * Threads: as for writes to the elements. All functions throw what the functions of C record, and what
  * Array::device throws. */
@@ -29,9 +29,9 @@ template <class T, int N> CArray c_array_of(Array<T, N> &array) { return c_array
 
 } // namespace detail
 
-/* Converts count elements of in, from in_offset on, to those of out from out_offset on, counted in C order: see umemArray_convert.
- * Throws umem::type_error if there is no conversion, umem::index_error for elements outside of an array,
- * umem::not_supported_error for a read-only out. */
+/* Converts count elements of in, from in_offset on, to those of out from out_offset on, counted in C order: see
+ * umemArray_convert. Throws umem::type_error if there is no conversion, umem::index_error for elements outside of an
+ * array, umem::not_supported_error for a read-only out. */
 template <class A, class B>
 void convert_elements(A const &in, index in_offset, B &&out, index out_offset, index count) {
   umemStatusType status = umemOK;
@@ -52,8 +52,8 @@ template <class A, class B> void convert_elements(A const &in, B &&out) {
   detail::check(status);
 }
 
-/* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform. Throws umem::type_error for
- * elements that are not floating-point numbers, umem::value_error for bounds without numbers. */
+/* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform. Throws umem::type_error
+ * for elements that are not floating-point numbers, umem::value_error for bounds without numbers. */
 template <class A> void random_uniform(A &&array, double low, double high, std::uint64_t seed) {
   umemStatusType status = umemOK;
   umemArray_random_uniform(detail::c_array_of(array).get(), low, high, seed, &status);

@@ -1,8 +1,8 @@
 /* array_convert.c - umem/array_convert.h against a plain model: random types, shapes, strides, ranges and overlaps, on
  * every context of the table.
  *
- * The model finds each element by its index and converts it alone, by array/array_conversion.h, which convert.c tests. All bytes of
- * the destination are compared. */
+ * The model finds each element by its index and converts it alone, by array/array_conversion.h, which convert.c
+ * tests. All bytes of the destination are compared. */
 #include "array_help.h"
 
 #include "array/array_conversion.h"

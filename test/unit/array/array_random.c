@@ -1,7 +1,7 @@
 /* array_random.c - umem/array.h against a plain model, in random sequences of calls on every context of the table.
  *
- * Two blocks of memory are filled with known bytes. The model knows for each view which elements of its block it has, as
- * a list in C order; views are made of views by rules of their own. After each call that writes, every byte of the
+ * Two blocks of memory are filled with known bytes. The model knows for each view which elements of its block it has,
+ * as a list in C order; views are made of views by rules of their own. After each call that writes, every byte of the
  * block is compared with what the model has. */
 #include "array_help.h"
 

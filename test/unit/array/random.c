@@ -126,8 +126,8 @@ static void draw(umemArray *array, bool normal) {
     umemArray_random_uniform(array, -3, 5, 77, &status);
 }
 
-/* Whether the parts of an array are those of `numbers`, rounded. To few bits some are rounded to the upper bound, which the
- * array must not have: these are compared with another array. */
+/* Whether the parts of an array are those of `numbers`, rounded. To few bits some are rounded to the upper bound,
+ * which the array must not have: these are compared with another array. */
 static void expect_numbers(umemArray *array, umemArray *numbers, bool normal, char const *where) {
   umemElementType type = umemArray_type(array);
   int64_t elements = umemArray_elements(array), parts = umemArray_is_complex(array) ? 2 : 1;

@@ -1,5 +1,6 @@
-/* sdp.c - processing functions of an outside library, written for its memory interface, over umemArray: a vector addition, a
- * rotation of phases and a transform of strided, transposed wrappers; and what that interface is known to get wrong. */
+/* sdp.c - processing functions of an outside library, written for its memory interface, over umemArray: a vector
+ * addition, a rotation of phases and a transform of strided, transposed wrappers; and what that interface is known to
+ * get wrong. */
 #include "array_help.h"
 
 #include "fake/doubles.h"
