@@ -24,10 +24,11 @@
  *              on the place is done before umem writes the block, or reads another one into its memory. The
  *              rows of the destination are there when umemBlocks_next returns false.
  *   threads    One thread of umem reads and one writes, where umem_set_threads allows them (it counts the
- *              calling thread, too) and every context is umemConcurrent. Without a destination two threads read
- *              blocks of 256 KiB to 128 MiB; four, where there are 12 threads and the CPU cannot write to the place. What has no thread, or gets none from the system, is done by the
- *              calling thread in umemBlocks_next. The threads block all signals. One thread at a time may call
- *              the functions of a umemBlocks, except umemBlocks_cancel.
+ *              calling thread, too) and every context is umemConcurrent. The threads that share long copies
+ *              help to read: each takes the next piece of a block. One thread is left to the program, and half
+ *              of them if the CPU can write to the place. What has no thread, or gets none from the system, is
+ *              done by the calling thread in umemBlocks_next. The threads block all signals. One thread at a
+ *              time may call the functions of a umemBlocks, except umemBlocks_cancel.
  *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or umemBlocks_end,
  *              with the block in the message: "umemBlocks_next: writing block 7 of 16 (rows 700 to 799): ...".
  *              umem then reads no further block. The destination has the rows of all blocks before the one that
@@ -63,10 +64,10 @@ typedef enum umemGhosts {
 typedef struct umemBlocksOptions {
   size_t size;     /* sizeof(umemBlocksOptions) as the caller was compiled */
   umemRows source; /* what is read */
-  umemRows
-      destination; /* where the blocks are written to; ctx NULL: nowhere. The same rows as those of the
-                           source are replaced; other rows that share bytes with the source are refused */
-  size_t count;    /* rows of the source and of the destination; may be 0 */
+  /* Where the blocks are written to; ctx NULL: nowhere. The same rows as those of the source are replaced; other rows
+   * that share bytes with the source are refused. */
+  umemRows destination;
+  size_t count; /* rows of the source and of the destination; may be 0 */
 
   /* Borrowed: the context whose memory holds the blocks while the program works on them, and on which it queues
    * that work if it is umemOrdered. */
@@ -82,9 +83,9 @@ typedef struct umemBlocksOptions {
       budget; /* the most bytes that all blocks take on the place; 0: 64 MiB, or if rows is set, any */
   size_t
       rows; /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
-  size_t
-      depth; /* blocks in memory at once; 0: umem chooses 3 without (5 with four threads that read) and 4 with a destination, more where
-                    ghost rows are replaced, fewer where the budget has no room for them */
+  /* Blocks in memory at once. 0: umem chooses 3 without a destination (5 if the CPU cannot write to the place) and 4
+   * with one, more where ghost rows are replaced, fewer where the budget has no room for them. */
+  size_t depth;
 
   /* Ghost rows: how many rows before and after its own rows a block holds, too. They have the values of the source
    * as it was before the first block was written, also where the destination is the source. */
@@ -120,9 +121,9 @@ typedef struct umemBlock {
   size_t rows;          /* at least 1 */
   size_t before, after; /* ghost rows that are there */
   uintptr_t adr; /* on the place: of the first row of the block; ghost rows come before in memory */
-  uintptr_t
-      out; /* on the place: where the program stores the rows for the destination, with the size that rows
-                    have there; adr, where the results have no memory of their own */
+  /* On the place: where the program stores the rows for the destination, with the size that rows have there; adr,
+   * where the results have no memory of their own. */
+  uintptr_t out;
 } umemBlock;
 
 /* What a umemBlock starts as. */

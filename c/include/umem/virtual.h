@@ -45,7 +45,31 @@ typedef struct umemDirectFile {
   /* Ends the loan, and closes fd. ctx is the context that has filled in the struct. */
   void (*release)(umemVirtual *ctx, struct umemDirectFile *file);
   uintptr_t own[4]; /* for ctx */
+  /* Set before release, zero at first: */
+  size_t moved; /* bytes that the device has transferred */
+  bool refused; /* the device cannot transfer from or to this file: it need not be lent again */
 } umemDirectFile;
+
+/* A part of a copy, one byte after the other on both sides (see the method copy_pieces). */
+typedef struct umemCopyPiece {
+  uintptr_t src_adr, dst_adr;
+  size_t nbytes;
+  umemVirtual *
+      dst; /* the context of dst_adr: its bytes are written after the work that is queued on it now */
+  uintptr_t copy; /* which copy it is a part of. The order of a copy on dst does not change */
+} umemCopyPiece;
+
+/* Hands out the pieces of copies that go on one after the other. Each thread has a feed of its own. */
+typedef struct umemFeed {
+  unsigned threads; /* that have one, and share the pieces */
+  /* Fills in the next piece, of at most `most` bytes. Returns false if there is none now. If the thread has ended all
+   * its pieces, next may wait until there is one; false then means that there will be none. */
+  bool (*next)(struct umemFeed *feed, size_t most, umemCopyPiece *piece);
+  /* What the thread does, and the failures that it records, are from now on about that piece. */
+  void (*about)(struct umemFeed *feed, umemCopyPiece const *piece);
+  /* Ends a piece, once: its bytes are there, or, if not done, a failure was recorded after about. */
+  void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
+} umemFeed;
 
 /* The table of methods. NULL means the default that each comment names. The first eleven never change their order;
  * new ones are only appended. A context that was compiled against a shorter table gets the defaults for the missing
@@ -163,12 +187,18 @@ struct umemVtbl {
 
   /* Lends the file that holds nbytes > 0 at adr, one after the other, to a device that reads or writes them
    * around the page cache (GPUDirect Storage). access is umemReadable or umemWritable. Returns true, and sets all
-   * members of *file but own. Returns false, and records nothing, if the bytes are in no file, do not exist or may
+   * members of *file but own: the last two to zero. Returns false, and records nothing, if the bytes are in no file, do not exist or may
    * not be accessed, or if copy_to or copy_from would be faster: umem then calls these, which report the failure.
    * Before release, the device writes only these bytes. A wrong true lets it overwrite bytes of others. Adaptors
    * leave it NULL: copies reach the upstream through copy_direct. Default: false. */
   bool (*direct_file)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                       umemDirectFile *file);
+
+  /* Copies the pieces that feed hands out from src to ctx, until there are no more, and ends them all. Several threads
+   * call this at the same time. For a device that is still busy with one piece while the CPU prepares the next one
+   * (umem/blocks.h). Calls next, about and end as umemFeed says. Returns false, and has asked for no piece, if it has
+   * no such route from src: umem then copies piece by piece. Adaptors leave it NULL. Default: false. */
+  bool (*copy_pieces)(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 };
 
 /* ---- construction ---- */

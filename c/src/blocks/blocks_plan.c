@@ -6,19 +6,20 @@
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/layout.h"
-#include "core/parallel.h"
+
+#include <stdio.h>
 
 static size_t const default_budget = 64 << 20;
 /* While the first block is read and the last one written, nothing overlaps. So there are many blocks, */
 static size_t const many_blocks = 32, few_blocks = 16;
+/* or, where blocks are only read for a device: of its threads each has two pieces under way, and they need blocks whose
+ * sum is some times as long, */
+static size_t const device_blocks = 20;
 /* but each has so many bytes that all threads can share it, or in a small array at least so many that a disk or a GPU
  * copies it at full speed. */
 static size_t const shared_block = 4 << 20, small_block = 1 << 20;
 
-enum { reading_depth = 3, writing_depth = 4 };
-
-/* Threads from which on more than two of them read for a GPU. */
-enum { many_threads = 12 };
+enum { reading_depth = 3, writing_depth = 4, device_depth = 5 };
 
 /* ---- what is given ---- */
 
@@ -176,6 +177,11 @@ static size_t blocks_ahead(umemBlocksPlan const *plan, size_t rows, bool replace
   return ahead < others ? ahead : others;
 }
 
+/* Whether blocks are only read, into memory that the CPU does not write to. */
+static bool only_feeds_device(umemBlocksPlan const *plan) {
+  return !plan->given.destination.ctx && !umem_cpu_writes(plan->given.place);
+}
+
 static size_t choose_rows(umemBlocksPlan *plan, size_t depth, size_t budget) {
   size_t count = plan->given.count;
   if (plan->given.rows) {
@@ -185,7 +191,8 @@ static size_t choose_rows(umemBlocksPlan *plan, size_t depth, size_t budget) {
   size_t row = plan->given.source.nbytes;
   size_t few = quotient_up(count, few_blocks), shared = quotient_up(shared_block, row);
   size_t wanted = umem_greater(quotient_up(small_block, row), umem_lesser(few, shared));
-  wanted = umem_greater(wanted, quotient_up(count, many_blocks));
+  size_t many = only_feeds_device(plan) ? device_blocks : many_blocks;
+  wanted = umem_greater(wanted, quotient_up(count, many));
   return umem_lesser(wanted, most_rows(plan, depth, budget));
 }
 
@@ -201,19 +208,12 @@ static bool take_depth(umemBlocksPlan *plan, size_t depth, size_t budget, bool r
   return measure(plan, rows);
 }
 
-/* On an H100 with 16 cores two readers were best for sums in RAM, which use all threads themselves, and four for
- * copies to the GPU: 0.49, 0.68 and 0.83 of the speed of the plain copy of 64 MiB, 256 MiB and 1 GiB instead of 0.38,
- * 0.49 and 0.70. Six gained no more than 0.02. */
-unsigned umemBlocks_readers(umemBlocksPlan const *plan) {
-  bool many = !umem_cpu_writes(plan->given.place) && umem_parallel_threads() >= many_threads;
-  return many ? umemBlocksReaders : 2;
-}
-
 /* What umem chooses: as many as overlap fully. */
 static size_t wanted_depth(umemBlocksPlan const *plan, bool replaces) {
   umemBlocksOptions const *given = &plan->given;
-  size_t reading = umem_greater(reading_depth, umemBlocks_readers(plan) + 1);
-  size_t depth = given->destination.ctx ? writing_depth : reading;
+  size_t depth = given->destination.ctx    ? writing_depth
+                 : only_feeds_device(plan) ? device_depth
+                                           : reading_depth;
   if (replaces && given->rows)
     depth += blocks_ahead(plan, given->rows, true);
   else if (replaces && given->before)
@@ -268,4 +268,11 @@ umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number) {
     range.missing_after = given->after - range.after;
   }
   return range;
+}
+
+void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
+                         size_t number, char name[umemBlockNameSize]) {
+  umemBlockRange range = umemBlocksPlan_range(plan, number);
+  snprintf(name, umemBlockNameSize, "%s: %s block %zu of %zu (rows %zu to %zu)", function, verb,
+           number, plan->blocks, range.first, range.first + range.rows - 1);
 }

@@ -18,11 +18,6 @@ typedef struct umemBlocksPlan {
 /* Makes a plan. Returns false, and records a status, where options allow none. */
 bool umemBlocksPlan_make(umemBlocksPlan *plan, umemBlocksOptions const *options);
 
-enum { umemBlocksReaders = 4 }; /* threads that read, at most */
-
-/* How many threads read blocks that are only read, if umem_set_threads allows as many. */
-unsigned umemBlocks_readers(umemBlocksPlan const *plan);
-
 /* Which rows of the array a block holds. */
 typedef struct umemBlockRange {
   size_t first, rows;    /* its own rows */
@@ -32,5 +27,11 @@ typedef struct umemBlockRange {
 } umemBlockRange;
 
 umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number);
+
+enum { umemBlockNameSize = 128 };
+
+/* What the messages of failures with a block begin with: "umemBlocks_next: reading block 7 of 16 (rows 700 to 799)". */
+void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
+                         size_t number, char name[umemBlockNameSize]);
 
 #endif

@@ -1,131 +1,76 @@
 /* blocks_pump.c - see blocks_pump.h.
  *
- * Reading and writing are two legs. Each begins one block after the other, in the order of the array, when it may: a
- * block may be read when its slot is free, and written when it was given back (and, where it replaces ghost rows of
- * later blocks, when these have been read). A leg has threads of its own, or the calling thread does its blocks while
- * it waits for the next block. So the same conditions hold with any number of threads.
+ * Reading and writing are two legs. A block may be read when its slot is free, and written when it was given back (and,
+ * where it replaces ghost rows of later blocks, when these have been read). A leg has a thread of its own, or the calling
+ * thread does its blocks while it waits for the next block. So the same conditions hold with any number of threads.
  *
- * Several threads read where that gains: one begins a block while the others wait for the last bytes of the blocks
- * before. Each of their copies takes only its part of the workers. Only one thread writes, because after a failure no
- * later block may be written. */
+ * The thread that reads shares the blocks with the workers of all copies (blocks_reads.c). Only one thread writes,
+ * because after a failure no later block may be written. */
 #include "blocks/blocks_pump.h"
 #include "base/thread.h"
+#include "blocks/blocks_reads.h"
 #include "core/guard.h"
 #include "core/parallel.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes of blocks that several threads read at a time. */
-static size_t const together_from = 256 << 10, together_below = 128 << 20;
-
 bool umemPump_is_lost(umemPump const *pump) {
-  return pump->forks != umem_fork_count() && (pump->reads.threads || pump->writes.threads);
+  return pump->forks != umem_fork_count() && (pump->reading.has_thread || pump->writing.has_thread);
 }
 
 /* ---- when a leg may run: under the lock ---- */
 
 static bool has_destination(umemPump const *pump) { return pump->slots.plan.given.destination.ctx; }
 
-/* Whether all blocks that will be read have been begun. */
-static bool no_more_is_read(umemPump const *pump) {
-  return pump->stopping || pump->cancelled || pump->reads.failed ||
-         pump->reads.begun == pump->slots.plan.blocks;
-}
-
-static bool reading_is_over(umemPump const *pump) {
-  return !pump->reads.running && no_more_is_read(pump);
-}
-
-static bool can_read(umemPump const *pump) {
-  return !no_more_is_read(pump) && pump->reads.begun - pump->writes.done < pump->slots.plan.depth;
-}
-
 static bool can_write(umemPump const *pump) {
-  umemLeg const *writes = &pump->writes;
+  umemWrites const *writes = &pump->writes;
   bool old_values_are_read =
-      reading_is_over(pump) || pump->reads.done > writes->done + pump->slots.plan.ahead;
+      umemReads_are_over(pump) || pump->reads.done > writes->done + pump->slots.plan.ahead;
   return has_destination(pump) && !writes->running && !writes->failed &&
          writes->done < pump->back && old_values_are_read;
 }
 
-static bool can_run(umemLeg const *leg) {
-  umemPump const *pump = leg->pump;
-  return leg == &pump->reads ? can_read(pump) : can_write(pump);
-}
-
 /* Whether all is written that will be. */
-static bool writing_is_over(umemPump const *pump) {
+static bool all_is_written(umemPump const *pump) {
   return pump->writes.failed || pump->writes.done == pump->back;
 }
 
-static bool is_over(umemLeg const *leg) {
-  umemPump const *pump = leg->pump;
-  if (leg == &pump->reads) return reading_is_over(pump);
-  return writing_is_over(pump) && (pump->stopping || leg->failed);
+static bool writes_are_over(umemPump const *pump) {
+  return all_is_written(pump) && (pump->stopping || pump->writes.failed);
 }
 
-/* ---- a block of a leg ---- */
+/* ---- a leg ---- */
 
-enum { name_size = 128 };
-
-/* What the messages of failures with a block begin with. */
-static void name_block(umemPump const *pump, char const *verb, size_t number,
-                       char name[name_size]) {
-  umemBlockRange range = umemBlocksPlan_range(&pump->slots.plan, number);
-  snprintf(name, name_size, "%s: %s block %zu of %zu (rows %zu to %zu)", pump->function, verb,
-           number, pump->slots.plan.blocks, range.first, range.first + range.rows - 1);
-}
-
-/* Counts the blocks that are done: those before the first that is not. */
-static void count_done(umemLeg *leg, size_t number) {
-  bool *ended = leg->pump->ended;
-  size_t depth = leg->pump->slots.plan.depth;
-  ended[number % depth] = true;
-  for (; leg->done < leg->begun && ended[leg->done % depth]; leg->done++)
-    ended[leg->done % depth] = false;
-}
-
-/* Of several failures the leg holds that of the first block: all blocks before it are done. */
-static void hold_failure(umemLeg *leg, size_t number, umemAttempt const *attempt) {
-  if (leg->failed && leg->failed_at < number) return;
-  leg->failed = true;
-  leg->failed_at = number;
-  leg->held = *attempt;
-}
-
-/* Called with the lock, which it releases meanwhile. */
-static void run_leg(umemLeg *leg) {
-  umemPump *pump = leg->pump;
-  size_t number = leg->begun++;
-  leg->running++;
+static void write_block(umemPump *pump, bool one) {
+  (void)one; /* it always is */
+  umemWrites *writes = &pump->writes;
+  size_t number = writes->done;
+  writes->running = true;
   umemLock_release(&pump->lock);
-  char name[name_size];
-  name_block(pump, leg->verb, number, name);
+  char name[umemBlockNameSize];
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "writing", number, name);
   char const *function = umem_thread.function;
   umem_thread.function = name;
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
-  bool done = leg->carry_out(&pump->slots, number);
+  bool done = umemSlots_write(&pump->slots, number);
   umemAttempt_end(&attempt);
   umem_thread.function = function;
   umemLock_acquire(&pump->lock);
-  leg->running--;
-  if (done)
-    count_done(leg, number);
-  else
-    hold_failure(leg, number, &attempt);
+  writes->running = false;
+  writes->done += done;
+  writes->failed = !done;
+  if (!done) writes->held = attempt;
   pthread_cond_broadcast(&pump->changed);
 }
 
 static void *serve(void *argument) {
   umemLeg *leg = argument;
   umemPump *pump = leg->pump;
-  umem_thread.sharers = leg->wanted;
   umemLock_acquire(&pump->lock);
-  while (!is_over(leg)) {
-    if (can_run(leg))
-      run_leg(leg);
+  while (!leg->is_over(pump)) {
+    if (leg->can_run(pump))
+      leg->run(pump, false);
     else
       pthread_cond_wait(&pump->changed, &pump->lock.mutex);
   }
@@ -135,10 +80,10 @@ static void *serve(void *argument) {
 
 /* Does something that no thread does, or else waits for a change. */
 static void run_or_wait(umemPump *pump) {
-  umemLeg *const legs[] = {&pump->writes, &pump->reads}; /* what is written frees a slot */
+  umemLeg *const legs[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
   for (size_t i = 0; i < sizeof legs / sizeof *legs; i++) {
-    if (legs[i]->threads || !can_run(legs[i])) continue;
-    run_leg(legs[i]);
+    if (legs[i]->has_thread || !legs[i]->can_run(pump)) continue;
+    legs[i]->run(pump, true);
     return;
   }
   umemLock_wait(&pump->lock, &pump->changed);
@@ -148,9 +93,9 @@ static void run_or_wait(umemPump *pump) {
 
 /* Work that the program has queued with the block comes before what is done with its memory from now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
-  char name[name_size];
+  char name[umemBlockNameSize];
   char const *function = umem_thread.function;
-  name_block(pump, "ordering", number, name);
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "ordering", number, name);
   umem_thread.function = name;
   bool ordered = umemSlots_order(&pump->slots, number);
   umem_thread.function = function;
@@ -200,7 +145,7 @@ void umemPump_drain(umemPump *pump) {
   umemLock_acquire(&pump->lock);
   pump->stopping = true;
   pthread_cond_broadcast(&pump->changed);
-  while (!reading_is_over(pump) || !writing_is_over(pump)) run_or_wait(pump);
+  while (!umemReads_are_over(pump) || !all_is_written(pump)) run_or_wait(pump);
   umemLock_release(&pump->lock);
 }
 
@@ -237,38 +182,27 @@ static bool is_concurrent(umemPump const *pump) {
   return all;
 }
 
-/* Where the thread cannot be started, the other one of the leg or the calling thread does its part. */
+/* Where the thread cannot be started, the calling thread does its part. */
 static void start_thread(umemPump *pump, umemLeg *leg) {
   pthread_t thread;
   if (umem_thread_start(&thread, serve, leg) != 0) return;
-  umemLock_acquire(&pump->lock); /* the other threads are under way already */
-  leg->thread[leg->threads++] = thread;
+  umemLock_acquire(&pump->lock); /* the thread is under way already */
+  leg->thread = thread;
+  leg->has_thread = true;
   umemLock_release(&pump->lock);
 }
 
-/* A short block is read before another thread is awake; a long one keeps all threads of a copy busy by itself. Where
- * blocks are written, too, that takes longest, and one reader keeps ahead. One block is the program's meanwhile. */
-static unsigned count_readers(umemPump const *pump, unsigned threads) {
-  umemBlocksPlan const *plan = &pump->slots.plan;
-  bool gains = !has_destination(pump) && plan->depth > 2 && plan->in_bytes >= together_from &&
-               plan->in_bytes < together_below;
-  unsigned readers = gains ? umemBlocks_readers(plan) : 1;
-  if (readers >= plan->depth) readers = (unsigned)plan->depth - 1;
-  return readers < threads ? readers : threads - 1;
-}
-
-static void start_threads(umemPump *pump) {
+static void start_threads(umemPump *pump, bool concurrent) {
   unsigned threads = umem_parallel_threads();
-  if (pump->slots.plan.depth < 2 || threads < 2 || !is_concurrent(pump)) return;
-  pump->reads.wanted = count_readers(pump, threads);
-  pump->writes.wanted = has_destination(pump) && threads > 2;
-  for (unsigned i = 0; i < pump->reads.wanted; i++) start_thread(pump, &pump->reads);
-  if (pump->writes.wanted) start_thread(pump, &pump->writes);
+  if (pump->slots.plan.depth < 2 || threads < 2 || !concurrent) return;
+  start_thread(pump, &pump->reading);
+  if (has_destination(pump) && threads > 2) start_thread(pump, &pump->writing);
 }
 
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   size_t nbytes;
-  bool fits = !__builtin_add_overflow(sizeof(umemPump), plan->depth * sizeof(bool), &nbytes);
+  bool fits = !__builtin_mul_overflow(plan->depth, sizeof(umemSlotState), &nbytes) &&
+              !__builtin_add_overflow(nbytes, sizeof(umemPump), &nbytes);
   umemPump *pump = fits ? calloc(1, nbytes) : NULL;
   if (!pump) {
     umemVirtual_fail(plan->given.place, umemMemoryError, "no memory for blocks");
@@ -282,19 +216,21 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   }
   umemLock_init(&pump->lock);
   pthread_cond_init(&pump->changed, NULL);
-  pump->reads = (umemLeg){.pump = pump, .carry_out = umemSlots_read, .verb = "reading"};
-  pump->writes = (umemLeg){.pump = pump, .carry_out = umemSlots_write, .verb = "writing"};
-  start_threads(pump);
+  pump->reading = (umemLeg){.pump = pump,
+                            .can_run = umemReads_can_run,
+                            .is_over = umemReads_are_over,
+                            .run = umemReads_run};
+  pump->writing =
+      (umemLeg){.pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
+  bool concurrent = is_concurrent(pump);
+  umemReads_begin(pump, concurrent);
+  start_threads(pump, concurrent);
   return pump;
 }
 
-static void join_leg(umemLeg *leg) {
-  for (unsigned i = 0; i < leg->threads; i++) pthread_join(leg->thread[i], NULL);
-}
-
 static void join_threads(umemPump *pump) {
-  join_leg(&pump->reads);
-  join_leg(&pump->writes);
+  if (pump->reading.has_thread) pthread_join(pump->reading.thread, NULL);
+  if (pump->writing.has_thread) pthread_join(pump->writing.thread, NULL);
   pthread_cond_destroy(&pump->changed);
 }
 

@@ -2,43 +2,7 @@
 #ifndef UMEM_BLOCKS_PUMP_H
 #define UMEM_BLOCKS_PUMP_H
 
-#include <pthread.h>
-
-#include "base/lock.h"
-#include "blocks/blocks_slots.h"
-
-/* Reading blocks, or writing them. */
-typedef struct umemLeg {
-  struct umemPump *pump;
-  bool (*carry_out)(umemSlots const *slots, size_t number);
-  char const *verb;
-  umemAttempt held; /* the failure, if failed */
-  /* Under the lock: */
-  size_t begun;     /* blocks */
-  size_t done;      /* blocks before the first one that is not done */
-  unsigned running; /* blocks that are begun and have not ended */
-  bool failed;
-  size_t failed_at; /* the first block that failed, if failed */
-  unsigned threads; /* that carry it out; 0: the calling thread does */
-  unsigned wanted;  /* threads that were to; constant once the first has started */
-  pthread_t thread[umemBlocksReaders];
-} umemLeg;
-
-/* A block is in its slot from the beginning of its reading to the end of its writing. One lock guards the numbers
- * below. What is in a slot belongs to the thread that reads or writes the block, or to the program. */
-typedef struct umemPump {
-  umemSlots slots;
-  char const *function; /* of which failures are */
-  unsigned forks;       /* umem_fork_count() of the process that began */
-  umemLock lock;
-  pthread_cond_t changed;
-  umemLeg reads, writes; /* without a destination writes.done counts what was given back */
-  size_t given;          /* blocks that the program got */
-  size_t back;           /* and gave back: as many, or one less */
-  bool cancelled;
-  bool stopping; /* reads no further block; writes those that were given back */
-  bool ended[];  /* for each slot: a leg is done with its block, but not with a block before */
-} umemPump;
+#include "blocks/blocks_passage.h"
 
 /* Begins to read. Returns NULL, and records a status, when that fails. */
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function);

@@ -3,13 +3,9 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/guard.h"
-#include "core/parallel.h"
 #include "core/route.h"
 
 #include <stdlib.h>
-
-/* Bytes of the longest block of which several threads read parts, and of a part at least. */
-static size_t const most_shared = 8 << 20, shared_part = 1 << 20;
 
 static uintptr_t slot_of(umemSlots const *slots, size_t number) {
   return slots->memory + number % slots->plan.depth * slots->plan.slot_bytes;
@@ -25,7 +21,7 @@ uintptr_t umemSlots_out(umemSlots const *slots, size_t number) {
                                  : umemSlots_adr(slots, number);
 }
 
-static umemVirtual *queue_of(umemSlots const *slots, size_t number) {
+umemVirtual *umemSlots_queue(umemSlots const *slots, size_t number) {
   return slots->queues[number % slots->plan.depth % slots->queue_count];
 }
 
@@ -44,53 +40,85 @@ static void copy_rows(umemRows const *from, umemRows const *to, size_t count) {
   if (count) umem_copy_strided(from->ctx, from->adr, to->ctx, to->adr, &layout);
 }
 
-/* Rows of the source from first on, or the same row again and again. */
-static void read_rows(umemSlots const *slots, size_t number, size_t first, size_t count,
-                      ptrdiff_t at, bool repeat) {
+/* ---- the parts of a block ---- */
+
+/* The rows of a block in memory: ghost rows that the array has not, then rows of the array, then such ghost rows. */
+typedef struct Regions {
+  umemBlockRange range;
+  size_t first; /* row of the array that stands first */
+  size_t lead;  /* rows before it */
+  size_t rows;  /* of the array */
+} Regions;
+
+static Regions regions_of(umemSlots const *slots, size_t number) {
+  umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
+  return (Regions){range, range.first - range.before, range.missing_before,
+                   range.before + range.rows + range.after};
+}
+
+size_t umemSlots_nbytes(umemSlots const *slots, size_t number) {
+  Regions regions = regions_of(slots, number);
+  size_t rows = regions.lead + regions.rows + regions.range.missing_after;
+  return rows * slots->plan.given.source.nbytes;
+}
+
+static bool has_gaps(umemRows const *rows) { return rows->stride != (ptrdiff_t)rows->nbytes; }
+
+/* Rows with gaps, and copies of one row, are not cut within a row. */
+umemSlotPart umemSlots_part(umemSlots const *slots, size_t number, size_t at, size_t wanted) {
   umemRows const *source = &slots->plan.given.source;
+  Regions regions = regions_of(slots, number);
+  size_t start = regions.lead * source->nbytes, end = start + regions.rows * source->nbytes;
+  if (at < start) return (umemSlotPart){number, at, start - at};
+  if (at >= end) return (umemSlotPart){number, at, umemSlots_nbytes(slots, number) - at};
+  size_t rest = end - at;
+  if (has_gaps(source)) wanted = umem_greater(wanted / source->nbytes, 1) * source->nbytes;
+  return (umemSlotPart){number, at, umem_lesser(wanted, rest)};
+}
+
+/* The memory of a block, its first ghost row included. */
+static uintptr_t memory_of(umemSlots const *slots, size_t number, Regions const *regions) {
+  size_t ghosts = regions->lead + regions->range.before;
+  return umemSlots_adr(slots, number) - ghosts * slots->plan.given.source.nbytes;
+}
+
+static bool is_of_array(umemSlots const *slots, umemSlotPart const *part, Regions const *regions) {
+  size_t row = part->at / slots->plan.given.source.nbytes;
+  return row >= regions->lead && row < regions->lead + regions->rows;
+}
+
+bool umemSlots_piece(umemSlots const *slots, umemSlotPart const *part, umemCopyPiece *piece) {
+  umemRows const *source = &slots->plan.given.source;
+  Regions regions = regions_of(slots, part->number);
+  if (has_gaps(source) || !is_of_array(slots, part, &regions)) return false;
+  size_t skipped = part->at - regions.lead * source->nbytes;
+  *piece = (umemCopyPiece){.src_adr = row_at(source, regions.first) + skipped,
+                           .dst_adr = memory_of(slots, part->number, &regions) + part->at,
+                           .nbytes = part->nbytes,
+                           .dst = umemSlots_queue(slots, part->number),
+                           .copy = part->number};
+  return true;
+}
+
+/* Rows of the array, or one row again and again. */
+static void read_rows(umemSlots const *slots, umemSlotPart const *part) {
+  umemRows const *source = &slots->plan.given.source;
+  Regions regions = regions_of(slots, part->number);
   umemRows from = *source, to = *source;
-  from.adr = row_at(source, first);
-  if (repeat) from.stride = 0;
-  to.ctx = queue_of(slots, number);
+  size_t row = part->at / source->nbytes;
+  to.ctx = umemSlots_queue(slots, part->number);
   to.stride = (ptrdiff_t)source->nbytes;
-  to.adr = umemSlots_adr(slots, number) + (uintptr_t)at * source->nbytes;
-  copy_rows(&from, &to, count);
-}
-
-/* ---- the rows of a block, by several threads ---- */
-
-typedef struct Share {
-  umemSlots const *slots;
-  size_t number, first, count;
-  ptrdiff_t at;
-  unsigned parts;
-} Share;
-
-static void read_part(void *job, unsigned part) {
-  Share const *share = job;
-  size_t begin = share->count * part / share->parts;
-  size_t end = share->count * (part + 1) / share->parts;
-  read_rows(share->slots, share->number, share->first + begin, end - begin,
-            share->at + (ptrdiff_t)begin, false);
-}
-
-/* A long copy is shared by several threads anyway, and a GPU takes a short one from one thread. A copy of some MiB
- * into RAM gains here: the passage goes on as soon as the block is there. */
-static unsigned parts_of(umemSlots const *slots, size_t number, size_t count) {
-  umemRows const *source = &slots->plan.given.source;
-  umemVirtual *queue = queue_of(slots, number);
-  size_t nbytes = count * source->nbytes; /* fits: the block has room for them */
-  if (nbytes > most_shared || !umem_can(source->ctx, umemConcurrent) ||
-      !umem_can(queue, umemConcurrent | umemCpuWritable) || umem_can(queue, umemOrdered))
-    return 1;
-  size_t parts = umem_parallel_pieces(nbytes, shared_part, umemParallelMost);
-  return (unsigned)umem_lesser(parts, count);
-}
-
-static void read_shared(umemSlots const *slots, size_t number, size_t first, size_t count,
-                        ptrdiff_t at) {
-  Share share = {slots, number, first, count, at, parts_of(slots, number, count)};
-  umem_parallel(share.parts, read_part, &share);
+  to.adr = memory_of(slots, part->number, &regions) + part->at;
+  if (row < regions.lead) {
+    from.adr = row_at(source, 0);
+    from.stride = 0;
+  } else if (row < regions.lead + regions.rows) {
+    from.adr = row_at(source, regions.first + row - regions.lead);
+  } else {
+    from.adr = row_at(source, slots->plan.given.count - 1);
+    from.stride = 0;
+  }
+  copy_rows(&from, &to, part->nbytes / source->nbytes);
 }
 
 /* Waits, also when a copy has failed: what was queued before still uses the memory. */
@@ -101,30 +129,15 @@ static bool settle(uint64_t before, umemVirtual *one, umemVirtual *other) {
   return umem_thread.failures == before;
 }
 
-/* A block is one copy for the ledger, however many threads read parts of it, and lasts until it is there. */
-static void watch(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
-                  size_t nbytes) {
-  *leg = (umemOpenLeg){0};
-  if (nbytes && umem_is_watched()) umem_trace_open(trace, leg, src, dst, nbytes);
-}
-
-bool umemSlots_read(umemSlots const *slots, size_t number) {
-  umemRows const *source = &slots->plan.given.source;
-  umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
+bool umemSlots_read(umemSlots const *slots, umemSlotPart const *part) {
+  umemVirtual *source = slots->plan.given.source.ctx;
   uint64_t before = umem_thread.failures;
-  size_t lead = range.before, all = range.before + range.rows + range.after;
-  umemTrace trace;
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
-  watch(&trace, &leg, source->ctx, queue_of(slots, number),
-        (all + range.missing_before + range.missing_after) * source->nbytes);
-  read_shared(slots, number, range.first - lead, all, -(ptrdiff_t)lead);
-  if (umem_thread.failures == before)
-    read_rows(slots, number, 0, range.missing_before, -(ptrdiff_t)(lead + range.missing_before),
-              true);
-  if (umem_thread.failures == before)
-    read_rows(slots, number, slots->plan.given.count - 1, range.missing_after,
-              (ptrdiff_t)(range.rows + range.after), true);
-  return settle(before, queue_of(slots, number), source->ctx);
+  umemCopyPiece piece;
+  if (umemSlots_piece(slots, part, &piece))
+    umem_copy_to(source, piece.src_adr, piece.dst, piece.dst_adr, piece.nbytes);
+  else
+    read_rows(slots, part);
+  return settle(before, umemSlots_queue(slots, part->number), source);
 }
 
 bool umemSlots_write(umemSlots const *slots, size_t number) {
@@ -132,19 +145,21 @@ bool umemSlots_write(umemSlots const *slots, size_t number) {
   umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
   uint64_t before = umem_thread.failures;
   umemTrace trace;
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
-  watch(&trace, &leg, queue_of(slots, number), destination->ctx, range.rows * destination->nbytes);
+  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
+  if (umem_is_watched()) /* until the block is there it is one copy */
+    umem_trace_open(&trace, &leg, umemSlots_queue(slots, number), destination->ctx,
+                    range.rows * destination->nbytes);
   umemRows from = *destination, to = *destination;
-  from.ctx = queue_of(slots, number);
+  from.ctx = umemSlots_queue(slots, number);
   from.adr = umemSlots_out(slots, number);
   from.stride = (ptrdiff_t)destination->nbytes;
   to.adr = row_at(destination, range.first);
   copy_rows(&from, &to, range.rows);
-  return settle(before, queue_of(slots, number), destination->ctx);
+  return settle(before, umemSlots_queue(slots, number), destination->ctx);
 }
 
 bool umemSlots_order(umemSlots const *slots, size_t number) {
-  umemVirtual *place = slots->plan.given.place, *queue = queue_of(slots, number);
+  umemVirtual *place = slots->plan.given.place, *queue = umemSlots_queue(slots, number);
   return queue == place || umem_wait(queue, place) == umemOK;
 }
 

@@ -2,6 +2,8 @@
 #ifndef UMEM_BLOCKS_SLOTS_H
 #define UMEM_BLOCKS_SLOTS_H
 
+#include <umem/virtual.h>
+
 #include "blocks/blocks_plan.h"
 
 /* Block k is in slot k % depth. */
@@ -20,8 +22,26 @@ void umemSlots_release(umemSlots *slots);
 uintptr_t umemSlots_adr(umemSlots const *slots, size_t number);
 uintptr_t umemSlots_out(umemSlots const *slots, size_t number);
 
-/* Reads or writes a block, and returns when that is done. False, with a status, when it failed. */
-bool umemSlots_read(umemSlots const *slots, size_t number);
+/* The context in whose order block number is read and written. */
+umemVirtual *umemSlots_queue(umemSlots const *slots, size_t number);
+
+/* Bytes of a block with its ghost rows, of any kind. */
+size_t umemSlots_nbytes(umemSlots const *slots, size_t number);
+
+/* Bytes of a block in its memory, [at, at + nbytes) from its first ghost row on. */
+typedef struct umemSlotPart {
+  size_t number; /* of the block */
+  size_t at, nbytes;
+} umemSlotPart;
+
+/* The part of block number that begins at at, and has about wanted bytes. */
+umemSlotPart umemSlots_part(umemSlots const *slots, size_t number, size_t at, size_t wanted);
+
+/* Whether the part stands in the source as one run, too. If so, fills in *piece. */
+bool umemSlots_piece(umemSlots const *slots, umemSlotPart const *part, umemCopyPiece *piece);
+
+/* Reads a part, or writes a block, and returns when that is done. False, with a status, when it failed. */
+bool umemSlots_read(umemSlots const *slots, umemSlotPart const *part);
 bool umemSlots_write(umemSlots const *slots, size_t number);
 
 /* Orders what is done with the slot of a block from now on after what the program has queued on the place. False, with

@@ -170,11 +170,12 @@ static void name_ends(umemTrace *trace) {
 }
 
 /* The outermost leg stands for the whole call, and is no leg of the route. */
-static void close_trace(umemTrace *trace) {
+static void close_trace(umemTrace *trace, bool failed) {
   name_ends(trace);
   trace->route.seconds = (double)(now() - trace->begin) * 1e-9;
   umemSink *sink = trace->counts ? __atomic_load_n(&umem_sink, __ATOMIC_ACQUIRE) : NULL;
-  if (sink) sink(trace, umem_thread.failures != trace->failures);
+  if (sink) sink(trace, failed);
+  __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
 }
 
 void umem_leg_close(umemOpenLeg *leg) {
@@ -184,8 +185,16 @@ void umem_leg_close(umemOpenLeg *leg) {
     return;
   }
   umem_thread.leg = leg->outer;
-  close_trace(leg->trace);
-  __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
+  close_trace(leg->trace, umem_thread.failures != leg->trace->failures);
+}
+
+void umem_trace_let_go(umemOpenLeg *leg) {
+  if (leg->trace) umem_thread.leg = leg->outer;
+}
+
+void umem_trace_close(umemOpenLeg *leg, bool failed) {
+  if (leg->trace) close_trace(leg->trace, failed);
+  leg->trace = NULL;
 }
 
 static bool has_sink(void) { return __atomic_load_n(&umem_sink, __ATOMIC_RELAXED); }

@@ -70,6 +70,11 @@ void umem_trace_open(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemV
 void umem_trace_open_for(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
                          size_t nbytes);
 
+/* For a copy that several threads do one after the other or together: lets go of the trace that was opened last, so
+ * that any of them can make leg its umem_thread.leg for a while, and closes it in the end. */
+void umem_trace_let_go(umemOpenLeg *leg);
+void umem_trace_close(umemOpenLeg *leg, bool failed);
+
 /* Opens a leg inside of the open one. Without an open one it is closed for nothing. src and dst: contexts, or NULL
  * for the place of the open leg; then the caller sets it afterwards. */
 void umem_leg_open(umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way,

@@ -22,6 +22,7 @@ static struct umemVtbl const cuda_vtbl = {
     .dtor = umemCuda_dtor,
     .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
+    .copy_pieces = umemCuda_copy_pieces,
 };
 
 /* "cuda:0" */

@@ -194,8 +194,14 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 static void async_dtor(umemVirtual *ctx);
 
 static struct umemVtbl const async_vtbl = {
-    UMEM_CUDA_METHODS,  .dtor = async_dtor, .synchronize = umemCuda_synchronize, .wait = async_wait,
-    .trim = async_trim, .info = async_info, .is_captured = async_is_captured,
+    UMEM_CUDA_METHODS,
+    .dtor = async_dtor,
+    .synchronize = umemCuda_synchronize,
+    .wait = async_wait,
+    .trim = async_trim,
+    .info = async_info,
+    .is_captured = async_is_captured,
+    .copy_pieces = umemCuda_copy_pieces,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */

@@ -7,6 +7,7 @@
  * The memory is not registered with cuFile: that takes address space of the GPU (BAR1), which can be small. cuFile then
  * transfers to device memory of its own and copies within the GPU. */
 #include "cuda/cuda_gds_copy.h"
+#include "base/number.h"
 #include "core/guard.h"
 #include "core/parallel.h"
 #include "core/route.h"
@@ -38,9 +39,11 @@ typedef struct Transfer {
   uint64_t offset; /* of it in the file; begins a page */
   size_t nbytes;   /* whole pages */
   unsigned threads;
-  size_t next; /* bytes of pieces that somebody has taken; atomic, as are the two below */
-  bool over;   /* take no other */
-  bool failed; /* a failure was recorded; otherwise, if over, cuFile has stopped */
+  size_t next;  /* bytes of pieces that somebody has taken; atomic, as are the three below */
+  size_t moved; /* bytes of pieces that cuFile has moved */
+  bool over;    /* take no other */
+  bool failed;  /* a failure was recorded; otherwise, if over, cuFile has stopped */
+  bool refused; /* cuFile cannot transfer this file; atomic, too */
 } Transfer;
 
 /* ---- failures ---- */
@@ -49,6 +52,12 @@ static bool stop(Transfer *transfer, bool failed) {
   if (failed) __atomic_store_n(&transfer->failed, true, __ATOMIC_RELAXED);
   __atomic_store_n(&transfer->over, true, __ATOMIC_RELAXED);
   return false;
+}
+
+/* What is refused because of the file system will be refused again. */
+static bool refuse(Transfer *transfer) {
+  __atomic_store_n(&transfer->refused, true, __ATOMIC_RELAXED);
+  return stop(transfer, false);
 }
 
 /* What a file system answers that has no such transfers. */
@@ -71,17 +80,17 @@ static bool give_up(Transfer *transfer, ssize_t result, int error, uint64_t offs
   char words[128];
   if (result == 0) return stop(transfer, false); /* at the end of the file, which others have cut */
   if (result >= -umemCufileBase) {
-    if (result == -1 && is_refusal(error)) return stop(transfer, false);
+    if (result == -1 && is_refusal(error)) return refuse(transfer);
     fail(transfer, transfer->other, umemIOError, offset, size,
          umem_system_words(result == -1 ? error : EIO, words, sizeof words), 0);
     return stop(transfer, true);
   }
   int code = result < -INT32_MAX ? INT32_MAX : (int)-result;
   umemCudaGdsWords cause = umemCudaGds_words(code);
-  if (!cause.refusal)
-    fail(transfer, cause.of_gpu ? transfer->ctx : transfer->other, cause.type, offset, size,
-         cause.words, code);
-  return stop(transfer, !cause.refusal);
+  if (cause.refusal) return stop(transfer, false); /* it may be short of memory, say */
+  fail(transfer, cause.of_gpu ? transfer->ctx : transfer->other, cause.type, offset, size,
+       cause.words, code);
+  return stop(transfer, true);
 }
 
 /* ---- one thread ---- */
@@ -139,7 +148,9 @@ static void move_pieces(void *job, unsigned thread) {
     size_t at = __atomic_fetch_add(&transfer->next, piece_bytes, __ATOMIC_RELAXED);
     if (at >= transfer->nbytes) break;
     size_t rest = transfer->nbytes - at;
-    if (!move_noted(transfer, at, rest < piece_bytes ? rest : piece_bytes)) break;
+    size_t size = umem_lesser(rest, piece_bytes);
+    if (!move_noted(transfer, at, size)) break;
+    __atomic_fetch_add(&transfer->moved, size, __ATOMIC_RELAXED);
   }
   umemCudaScope_leave(&scope);
 }
@@ -167,7 +178,7 @@ static bool settle(umemVirtual *ctx, umemCudaState const *state) {
 static bool move(Transfer *transfer, umemCudaState const *state) {
   umemCufileRt const *cufile = transfer->cufile;
   umemCufileFile file = {.type = umemCufileDescriptor, .handle.fd = transfer->file->fd};
-  if (cufile->handle_register(&transfer->handle, &file).code) return false;
+  if (cufile->handle_register(&transfer->handle, &file).code) return refuse(transfer);
   bool ready = settle(transfer->ctx, state);
   transfer->threads = umem_parallel_pieces(transfer->nbytes, piece_bytes, umemParallelMost);
   if (ready) umem_parallel(transfer->threads, move_pieces, transfer);
@@ -219,6 +230,8 @@ bool umemCudaGds_copy(umemVirtual *ctx, uintptr_t device_adr, umemVirtual *other
                        .offset = file.offset + head,
                        .nbytes = whole};
   bool moved = move_in_scope(&transfer, state);
+  file.moved = transfer.moved;
+  file.refused = transfer.refused;
   file.release(other, &file);
   if (!moved || transfer.failed) return moved;
   copy_end(&transfer, device_adr, other_adr, head);

@@ -19,6 +19,10 @@ void umemCuda_info(umemVirtual *ctx, umemInfo *info);
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
+/* ---- cuda_pieces.c: to device memory, piece by piece ---- */
+
+bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
+
 /* What the tables of all of them have in common. */
 
 #define UMEM_CUDA_METHODS                                                                          \

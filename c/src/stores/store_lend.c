@@ -19,14 +19,20 @@ static bool is_any_cached(umemStore *store, uint64_t offset, size_t size) {
 }
 
 static bool goes_around(umemStore *store, uint64_t offset, size_t size, umemCapability access) {
-  if (size < umemStoreDirectFrom) return false;
+  if (size < umemStoreDirectFrom || __atomic_load_n(&store->stays, __ATOMIC_RELAXED)) return false;
   if (store->direct != umemDirectAuto) return store->direct == umemDirectOn;
   return access == umemReadable && umemStore_goes_around(store) &&
          !is_any_cached(store, offset, size);
 }
 
+enum { own_store, own_reads };
+
+/* What the device has read counts as read around the cache; not what it was only to read. */
 static void release(umemVirtual *ctx, umemDirectFile *file) {
   (void)ctx;
+  umemStore *store = (umemStore *)file->own[own_store];
+  if (file->refused) __atomic_store_n(&store->stays, true, __ATOMIC_RELAXED);
+  if (file->own[own_reads]) __atomic_fetch_add(&store->around, file->moved, __ATOMIC_RELAXED);
   close(file->fd); /* nothing was written that the close could lose */
 }
 
@@ -48,8 +54,11 @@ bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapabili
     umemDirectPath_close(&path);
     return false;
   }
-  if (access == umemReadable) __atomic_fetch_add(&store->around, size, __ATOMIC_RELAXED);
-  *file =
-      (umemDirectFile){.fd = path.fd, .offset = offset, .label = store->label, .release = release};
+  *file = (umemDirectFile){
+      .fd = path.fd,
+      .offset = offset,
+      .label = store->label,
+      .release = release,
+      .own = {[own_store] = (uintptr_t)store, [own_reads] = access == umemReadable}};
   return true;
 }

@@ -14,13 +14,22 @@
 #include "cuda/cuda_rt.h"
 #include "fake/cudart.h"
 
-enum { count = 40, width = 64, rows = 8, blocks_in_all = count / rows, queues = 3 };
+enum {
+  count = 40,
+  width = 64,
+  rows = 8,
+  queues = 3,
+  long_count = 40,
+  long_width = 16 << 10,
+  chunk = 128 << 10
+};
 
 typedef struct Gpu {
   umemHost host;
   umemCudaHost pinned;
   umemCudaAsync place, queue[queues];
   unsigned char source[count * width], destination[count * width];
+  unsigned char long_source[long_count * long_width];
 } Gpu;
 
 static Gpu gpu;
@@ -34,6 +43,7 @@ static void open_gpu(void) {
   for (int i = 0; i < queues; i++)
     assert_int_equal(umemCudaAsync_ctor(&gpu.queue[i], 0, UMEM_STREAM_NEW), umemOK);
   for (size_t i = 0; i < sizeof gpu.source; i++) gpu.source[i] = (unsigned char)(i * 11 + 1);
+  for (size_t i = 0; i < sizeof gpu.long_source; i++) gpu.long_source[i] = (unsigned char)(i % 253);
   memset(gpu.destination, 0, sizeof gpu.destination);
 }
 
@@ -124,6 +134,52 @@ static void every_call_of_streams_may_fail(void **state) {
   every_call_may_fail(true);
 }
 
+/* ---- blocks in pieces ---- */
+
+static bool is_there(umemBlock const *block) {
+  void const *bytes = fake_cudart_at(block->adr, block->rows * long_width);
+  return bytes &&
+         !memcmp(bytes, gpu.long_source + block->first * long_width, block->rows * long_width);
+}
+
+/* Whether the fault was met. Blocks that the program gets are right, whatever fails. */
+static bool pieces_fail_at(unsigned long nth, int error, unsigned threads) {
+  open_gpu();
+  assert_int_equal(umem_set_threads(threads), umemOK);
+  assert_int_equal(umemCuda_set_staging(chunk, 0), umemOK);
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  options.source = (umemRows){&gpu.host, (uintptr_t)gpu.long_source, long_width, 0};
+  options.count = long_count;
+  options.place = &gpu.place;
+  options.rows = 2 * rows; /* 256 KiB */
+  options.depth = 2;
+  unsigned long before = fake_cudart_calls();
+  fake_cudart_fail(nth, error);
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  umemBlocks_ctor(&blocks, &options);
+  while (umemBlocks_next(&blocks, &block)) assert_true(is_there(&block));
+  umemStatusType status = umemBlocks_end(&blocks);
+  bool met = fake_cudart_calls() - before >= nth;
+  fake_cudart_fail(0, 0);
+  if (!met) assert_int_equal(status, umemOK);
+  if (status != umemOK) assert_int_not_equal(umem_thread_status(), umemOK);
+  close_gpu();
+  umemCuda_set_staging(0, 0);
+  umem_set_threads(0);
+  return met;
+}
+
+static void every_call_of_pieces_may_fail(void **state) {
+  (void)state;
+  int const errors[] = {[1] = umemCudaOutOfMemory, [3] = umemCudaIllegalAddress};
+  for (unsigned threads = 1; threads <= 3; threads += 2) {
+    unsigned long nth = 1;
+    while (pieces_fail_at(nth, errors[threads], threads)) nth++;
+    assert_true(nth > 50);
+  }
+}
+
 /* From a block on, nothing works. */
 static void a_device_fails_for_good(void **state) {
   (void)state;
@@ -158,6 +214,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(every_call_of_a_stream_may_fail),
       cmocka_unit_test(every_call_of_streams_may_fail),
+      cmocka_unit_test(every_call_of_pieces_may_fail),
       cmocka_unit_test(a_device_fails_for_good),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,8 @@ typedef struct Gate {
   unsigned long open_reads, open_writes; /* may go on */
   unsigned long fail_read, fail_write;   /* this one fails; 0: none */
   bool all_fail;                         /* all do */
+  uintptr_t late;                        /* a read from here begins when another one has ended */
+  unsigned long ended;                   /* reads */
   pthread_t reader, writer;              /* who has done the last */
   bool hears_signals;                    /* the last thread was one that runs signal handlers */
 } Gate;
@@ -100,8 +102,15 @@ static inline void gate_copy_to(umemVirtual *ctx, uintptr_t src, umemVirtual *th
                                 size_t nbytes) {
   Gate *gate = (Gate *)ctx;
   (void)that;
+  pthread_mutex_lock(&gate->mutex);
+  while (src == gate->late && !gate->ended) pthread_cond_wait(&gate->changed, &gate->mutex);
+  pthread_mutex_unlock(&gate->mutex);
   if (gate_pass(gate, &gate->reads, &gate->open_reads, &gate->fail_read, &gate->reader))
     memcpy((void *)dst, (void *)src, nbytes);
+  pthread_mutex_lock(&gate->mutex);
+  gate->ended++;
+  pthread_cond_broadcast(&gate->changed);
+  pthread_mutex_unlock(&gate->mutex);
 }
 
 static inline void gate_copy_from(umemVirtual *ctx, uintptr_t dst, umemVirtual *that, uintptr_t src,

@@ -1,5 +1,5 @@
-/* pairs.c - umem/blocks.h: two threads read where that gains, and several share a block. Nothing here looks at a clock:
- * copies stop at gates. */
+/* pairs.c - umem/blocks.h: several threads read, each a piece of a block. Nothing here looks at a clock: copies stop at
+ * gates. */
 #include "blocks_help.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void expect_block(size_t number) {
       assert_int_equal(bytes[i * row + at], 'A' + (int)(passage.block.first + i));
 }
 
-/* ---- which blocks two threads read ---- */
+/* ---- how many threads read ---- */
 
 static void two_threads_read_long_blocks(void **state) {
   (void)state;
@@ -64,6 +64,7 @@ static void two_threads_read_long_blocks(void **state) {
   while (next()) expect_block(number++);
   assert_int_equal(number, count);
   assert_ok(end());
+  assert_ok(umem_set_threads(1)); /* the workers leave */
   assert_true(task_count_becomes(tasks_alone()));
   close_passage();
 }
@@ -81,11 +82,9 @@ static unsigned long read_at_once(void) {
   return reads;
 }
 
-static void one_thread_reads_others(void **state) {
+static void one_thread_reads_short_blocks(void **state) {
   (void)state;
   open_passage(1);
-  passage.options.depth = 2; /* the program has one, the other is read */
-  assert_int_equal(read_at_once(), 1);
   passage.options.depth = 3;
   passage.options.source.nbytes = 4096; /* short */
   passage.options.source.stride = row;
@@ -93,7 +92,7 @@ static void one_thread_reads_others(void **state) {
   close_passage();
 }
 
-static void two_threads_of_umem_read_with_one(void **state) {
+static void one_of_two_threads_is_the_programs(void **state) {
   (void)state;
   open_passage(1);
   assert_int_equal(read_at_once(), 1);
@@ -159,6 +158,20 @@ static void two_failures_are_one(void **state) {
   close_passage();
 }
 
+/* Block 1 fails, and then block 0. */
+static void the_first_block_counts(void **state) {
+  (void)state;
+  open_passage(1);
+  passage.from.all_fail = true;
+  passage.from.late = (uintptr_t)passage.source;
+  begin();
+  assert_false(next());
+  expect_failure(umemIOError, "reading block 0 of 12 (rows 0 to 0): the gate is broken");
+  assert_int_equal(end(), umemIOError);
+  assert_ok(umem_thread_status());
+  close_passage();
+}
+
 /* A cancelled passage ends the copies that have begun, and begins no other. */
 static void a_cancelled_passage_reads_no_further(void **state) {
   (void)state;
@@ -177,17 +190,29 @@ static void a_cancelled_passage_reads_no_further(void **state) {
 
 /* ---- several threads read one block ---- */
 
+/* The program waits for one block at a time, and reads it with all four threads. */
+static bool four_came;
+
+static void *open_at_four(void *argument) {
+  four_came = gate_await(&passage.from, 4, 0);
+  gate_open(&passage.from, SIZE_MAX, 0);
+  return argument;
+}
+
 static void several_threads_share_a_block(void **state) {
   (void)state;
-  open_passage(9); /* 2.25 MiB, and the rest, which is too short */
+  open_passage(9); /* 2.25 MiB in four pieces, and the rest in two */
+  passage.options.depth = 1;
   gate_open(&passage.from, 0, 0);
   begin();
-  assert_true(gate_await(&passage.from, 2, 0)); /* parts of one block */
-  gate_open(&passage.from, SIZE_MAX, 0);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, open_at_four, NULL), 0);
   size_t number = 0;
   while (next()) expect_block(number++);
+  pthread_join(thread, NULL);
+  assert_true(four_came);
   assert_int_equal(number, 2);
-  assert_int_equal(gate_reads(&passage.from), 3);
+  assert_int_equal(gate_reads(&passage.from), 4 + 2);
   assert_ok(end());
   close_passage();
 }
@@ -230,11 +255,12 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       TEST(two_threads_read_long_blocks),
       TEST_WITH(three_threads, two_threads_read_long_blocks),
-      TEST(one_thread_reads_others),
-      TEST_WITH(two_threads, two_threads_of_umem_read_with_one),
+      TEST(one_thread_reads_short_blocks),
+      TEST_WITH(two_threads, one_of_two_threads_is_the_programs),
       TEST(blocks_come_in_order),
       TEST(the_first_failure_counts),
       TEST(two_failures_are_one),
+      TEST(the_first_block_counts),
       TEST(a_cancelled_passage_reads_no_further),
       TEST(several_threads_share_a_block),
       TEST(a_part_that_fails_fails_the_block),

@@ -106,38 +106,6 @@ static void the_next_copy_is_queued_before_one_is_waited_for(void **state) {
   assert_int_equal(both_queued, 1);
 }
 
-/* How many blocks are read from a context that no GPU reaches before the program has the first. */
-static unsigned long read_at_once(umemVirtual *place) {
-  Gate gate;
-  gate_ctor(&gate);
-  umemBlocks blocks;
-  umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
-  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  options.source = (umemRows){&gate, umem_alloc(&gate, (size_t)count * row), row, 0};
-  options.count = count;
-  options.rows = 1;
-  options.place = place;
-  gate_open(&gate, 0, 0);
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_ok(umemBlocks_info(&blocks, &info));
-  assert_true(gate_await(&gate, info.depth - 1, 0));
-  usleep(20000);
-  unsigned long reads = gate_reads(&gate);
-  gate_open(&gate, SIZE_MAX, 0);
-  assert_ok(umemBlocks_end(&blocks));
-  umem_free(&gate, options.source.adr);
-  umem_dtor(&gate);
-  return reads;
-}
-
-static void four_threads_read_for_a_gpu(void **state) {
-  (void)state;
-  assert_int_equal(read_at_once(&gpu.place.super), 4);
-  assert_int_equal(read_at_once(&gpu.host.super), 2);
-  assert_ok(umem_set_threads(11));
-  assert_int_equal(read_at_once(&gpu.place.super), 2);
-}
-
 #define SYNC_TEST(test) cmocka_unit_test_setup_teardown(test, open_gpu, close_gpu)
 
 int main(void) {
@@ -146,8 +114,6 @@ int main(void) {
       {"waits_once_for_each_block (one_thread)", waits_once_for_each_block, open_gpu, close_gpu,
        (void *)one_thread},
       SYNC_TEST(the_next_copy_is_queued_before_one_is_waited_for),
-      {"four_threads_read_for_a_gpu (12 threads)", four_threads_read_for_a_gpu, open_gpu, close_gpu,
-       (void *)"123456789012"},
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,6 +380,9 @@ static void the_route_after_a_refusal(void **state) {
   expect_gpu(&pair, 0, from, 1);
   for (uint32_t i = 0; i < route.leg_count; i++)
     assert_string_not_equal(route.legs[i].way, "GPUDirect Storage");
+  close_pair(&pair);
+  open_pair(&pair);
+  write_file(&pair, 0, from, 1);
   fake_cufile_fail_in("read", 1, EIO, false);
   assert_int_equal(copy_with_route(&pair, true, 0, from, &route), umemIOError);
   expect_text(&route, "file -> GPUDirect Storage -> cuda:0");

@@ -209,6 +209,48 @@ static void files_that_are_read_again(void **state) {
   close_pair(&pair);
 }
 
+/* What cuFile was to read, and has not, does not count as read once. And it is asked about a file once. */
+static void a_file_that_cufile_refuses(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair_on(&pair, aCuda, 0, false, umemDirectOn);
+  write_file(&pair, 0, from, 3);
+  fake_cufile_fail_in("read", 1, EINVAL, false);
+  for (int i = 0; i < 3; i++) {
+    expect_ok(to_gpu(&pair, from));
+    expect_gpu(&pair, 0, from, 3);
+  }
+  assert_int_equal(fake_cufile_done().registered, 1);
+  assert_int_equal(moved(), 0);
+  close_pair(&pair);
+}
+
+/* Ends a loan of the whole file, of which the device has read so many bytes. */
+static void lend_once(Pair *pair, size_t nbytes) {
+  umemDirectFile file;
+  assert_true(pair->store.super.vptr->direct_file(&pair->store.super, pair->near, most - page,
+                                                  umemReadable, &file));
+  assert_int_equal(file.moved, 0);
+  assert_false(file.refused);
+  file.moved = nbytes;
+  file.release(&pair->store.super, &file);
+}
+
+static void only_what_was_read_counts(void **state) {
+  (void)state;
+  Pair pair;
+  umemDirectFile file;
+  open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
+  write_file(&pair, 0, most, 3);
+  if (drop_cache(&pair)) {
+    for (int i = 0; i < 3; i++) lend_once(&pair, 0);
+    for (int i = 0; i < 2; i++) lend_once(&pair, most - page);
+    assert_false(pair.store.super.vptr->direct_file(&pair.store.super, pair.near, most - page,
+                                                    umemReadable, &file));
+  }
+  close_pair(&pair);
+}
+
 static void what_is_in_no_block(void **state) {
   (void)state;
   Pair pair;
@@ -338,17 +380,17 @@ static void transfers_that_are_refused(void **state) {
                        EOPNOTSUPP,
                        ENOSYS,
                        ENODEV};
-  Pair pair;
-  open_pair(&pair);
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
     for (int reads = 0; reads < 2; reads++) {
+      Pair pair;
+      open_pair(&pair);
       fake_cufile_fail_in(reads ? "read" : "write", 1 + i % 2, codes[i], true);
       there_and_back(&pair, 100, from + piece, (unsigned)i);
       assert_non_null(fake_cufile_failed());
+      fake_cufile_fail(0, 0, false);
+      assert_int_equal(umem_get_status(&pair.gpu), umemOK);
+      close_pair(&pair);
     }
-  fake_cufile_fail(0, 0, false);
-  assert_int_equal(umem_get_status(&pair.gpu), umemOK);
-  close_pair(&pair);
 }
 
 static void transfers_of_parts_of_pages(void **state) {
@@ -393,6 +435,8 @@ int main(void) {
       CASE(files_with_direct_off),
       CASE(files_that_are_cached),
       CASE(files_that_are_read_again),
+      CASE(a_file_that_cufile_refuses),
+      CASE(only_what_was_read_counts),
       CASE(what_is_in_no_block),
       CASE(a_file_that_is_only_read),
       CASE(other_memory_and_other_shapes),

@@ -1,0 +1,311 @@
+/* blocks_reads.c - see blocks_reads.h.
+ *
+ * The blocks are one sequence of pieces. Each thread takes the next piece that nobody has taken, and reads it, so that
+ * all are busy until the last block, however many pieces a block has. A thread that finds none waits as long as another
+ * one reads: the program may give a block back meanwhile. When nobody reads any more, the threads go back to where they
+ * came from, the workers of all copies.
+ *
+ * A block that cannot be cut, because every copy of it has to be waited for, is one piece. */
+#include "blocks/blocks_reads.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "core/guard.h"
+#include "core/parallel.h"
+#include "core/slot.h"
+
+/* Bytes of a piece. A short one is read before another thread is awake, and costs the driver of a GPU as much as a long
+ * one; of long ones a block has too few. */
+static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
+
+/* Threads that feed a GPU: more gain nothing (H100, 16 cores), and in a short passage they are awake too late. */
+enum { short_feeders = 8, feeders = 12 };
+static size_t const short_passage = 128 << 20;
+
+/* Bytes of a block that is one piece, of which several are read at the same time: a longer one keeps all threads
+ * of a copy busy by itself. */
+static size_t const together_below = 128 << 20;
+
+/* One thread that reads. */
+typedef struct Reader {
+  umemFeed feed;
+  umemPump *pump;
+  size_t open; /* pieces that have not ended */
+  umemAttempt attempt;
+  size_t number; /* of the block that it is about */
+  char name[umemBlockNameSize];
+} Reader;
+
+/* ---- which pieces there are: under the lock ---- */
+
+static bool is_stopped(umemPump const *pump) {
+  return pump->stopping || pump->cancelled || pump->reads.failed;
+}
+
+/* Whether a block has begun that has more pieces. */
+static bool is_within(umemReads const *reads) { return reads->at < reads->nbytes; }
+
+bool umemReads_can_run(umemPump const *pump) {
+  umemReads const *reads = &pump->reads;
+  if (is_stopped(pump)) return false;
+  return is_within(reads) || (reads->begun < pump->slots.plan.blocks &&
+                              reads->begun - pump->writes.done < pump->slots.plan.depth);
+}
+
+bool umemReads_are_over(umemPump const *pump) {
+  umemReads const *reads = &pump->reads;
+  bool last = reads->begun == pump->slots.plan.blocks && !is_within(reads);
+  return !reads->running && (last || is_stopped(pump));
+}
+
+/* The state of the block that is in a slot. */
+static umemSlotState *state_of(umemPump *pump, size_t number) {
+  return &pump->state[number % pump->slots.plan.depth];
+}
+
+/* The first piece of the next block. */
+static void begin_block(umemPump *pump) {
+  umemReads *reads = &pump->reads;
+  size_t number = reads->begun++;
+  umemSlotState *state = state_of(pump, number);
+  reads->at = 0;
+  reads->nbytes = umemSlots_nbytes(&pump->slots, number);
+  state->left = reads->nbytes;
+  state->leg = (umemOpenLeg){0};
+  if (!umem_is_watched()) return;
+  umem_thread.leg = NULL; /* of another block */
+  umem_trace_open(&state->trace, &state->leg, pump->slots.plan.given.source.ctx,
+                  umemSlots_queue(&pump->slots, number), reads->nbytes);
+  umem_trace_let_go(&state->leg);
+}
+
+/* Takes the next piece of at most `most` bytes. There is one. */
+static umemSlotPart take_part(umemPump *pump, size_t most) {
+  umemReads *reads = &pump->reads;
+  if (!is_within(reads)) begin_block(pump);
+  umemSlotPart part = umemSlots_part(&pump->slots, reads->begun - 1, reads->at,
+                                     umem_lesser(most, reads->cuts ? reads->piece : SIZE_MAX));
+  reads->at += part.nbytes;
+  reads->running++;
+  return part;
+}
+
+/* Counts the blocks that are done: those before the first that is not. */
+static void count_done(umemPump *pump) {
+  umemReads *reads = &pump->reads;
+  while (reads->done < reads->begun && !state_of(pump, reads->done)->left) reads->done++;
+}
+
+/* Of several failures that of the first block counts: all blocks before it are done. */
+static void hold_failure(umemReads *reads, size_t number, umemAttempt const *attempt) {
+  if (reads->failed && reads->failed_at <= number) return;
+  reads->failed = true;
+  reads->failed_at = number;
+  reads->held = *attempt;
+}
+
+/* ---- one thread ---- */
+
+/* Names the block in messages, and in the ledger. */
+static void enter_block(Reader *self, size_t number) {
+  umemPump *pump = self->pump;
+  umemOpenLeg *leg = &state_of(pump, number)->leg;
+  umem_thread.leg = leg->trace ? leg : NULL;
+  if (self->number == number) return;
+  self->number = number;
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "reading", number, self->name);
+}
+
+static bool take(Reader *self, size_t most, umemSlotPart *part) {
+  umemPump *pump = self->pump;
+  umemReads *reads = &pump->reads;
+  umemLock_acquire(&pump->lock);
+  bool limited;
+  while ((limited = !is_within(reads) && reads->begun >= reads->limit) ||
+         !umemReads_can_run(pump)) {
+    if (limited || self->open || !reads->running || is_stopped(pump)) break;
+    umemLock_wait(&pump->lock, &pump->changed);
+  }
+  bool taken = !limited && umemReads_can_run(pump);
+  if (taken) *part = take_part(pump, most);
+  self->open += taken;
+  umemLock_release(&pump->lock);
+  return taken;
+}
+
+static void end_part(Reader *self, size_t number, size_t nbytes, bool done) {
+  umemPump *pump = self->pump;
+  umemReads *reads = &pump->reads;
+  if (!done) umemAttempt_end(&self->attempt);
+  umemLock_acquire(&pump->lock);
+  umemSlotState *state = state_of(pump, number);
+  if (done)
+    state->left -= nbytes;
+  else
+    hold_failure(reads, number, &self->attempt);
+  bool whole = done && !state->left;
+  if (whole) {
+    umem_trace_close(&state->leg, false);
+    count_done(pump);
+  }
+  self->open--;
+  reads->running--;
+  if (whole || !done || !reads->running) pthread_cond_broadcast(&pump->changed);
+  umemLock_release(&pump->lock);
+  if (!done) umemAttempt_begin(&self->attempt);
+}
+
+static void read_part(Reader *self, umemSlotPart const *part) {
+  enter_block(self, part->number);
+  bool done = umemSlots_read(&self->pump->slots, part);
+  end_part(self, part->number, part->nbytes, done);
+}
+
+/* ---- what a method copy_pieces gets ---- */
+
+/* It knows no rows that are repeated: those are read here. */
+static bool next_piece(umemFeed *feed, size_t most, umemCopyPiece *piece) {
+  Reader *self = (Reader *)feed;
+  umemSlotPart part;
+  while (take(self, most, &part)) {
+    if (umemSlots_piece(&self->pump->slots, &part, piece)) return true;
+    read_part(self, &part);
+  }
+  return false;
+}
+
+static void about_piece(umemFeed *feed, umemCopyPiece const *piece) {
+  enter_block((Reader *)feed, piece->copy);
+}
+
+static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
+  end_part((Reader *)feed, piece->copy, piece->nbytes, done);
+}
+
+/* ---- several threads ---- */
+
+typedef struct Job {
+  umemPump *pump;
+  unsigned threads;
+} Job;
+
+static bool read_by_method(Reader *self) {
+  umemPump *pump = self->pump;
+  umemVirtual *queue = pump->slots.queues[0];
+  return pump->reads.by_method &&
+         queue->vptr->copy_pieces(queue, pump->slots.plan.given.source.ctx, &self->feed);
+}
+
+/* A failure that belongs to no piece, such as one of leaving a GPU, is one of the next block. */
+static void end_reader(Reader *self) {
+  umemAttempt_end(&self->attempt);
+  if (!umemAttempt_failed(&self->attempt)) return;
+  umemLock_acquire(&self->pump->lock);
+  hold_failure(&self->pump->reads, self->pump->reads.done, &self->attempt);
+  pthread_cond_broadcast(&self->pump->changed);
+  umemLock_release(&self->pump->lock);
+}
+
+static void read_pieces(void *data, unsigned piece) {
+  (void)piece;
+  Job const *job = data;
+  Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece},
+                 .pump = job->pump,
+                 .number = SIZE_MAX};
+  char const *function = umem_thread.function;
+  struct umemOpenLeg *leg = umem_thread.leg;
+  unsigned sharers = umem_thread.sharers;
+  umem_thread.function = self.name;
+  umem_thread.sharers = job->threads;
+  umemAttempt_begin(&self.attempt);
+  umemSlotPart part;
+  if (!read_by_method(&self))
+    while (take(&self, SIZE_MAX, &part)) read_part(&self, &part);
+  end_reader(&self);
+  umem_thread.function = function;
+  umem_thread.sharers = sharers;
+  umem_thread.leg = leg;
+}
+
+/* How many threads read the next blocks: those that have room if the program has none of them. */
+static unsigned threads_for(umemPump const *pump, bool one) {
+  umemReads const *reads = &pump->reads;
+  umemBlocksPlan const *plan = &pump->slots.plan;
+  size_t blocks = umem_lesser(one ? 1 : plan->depth, plan->blocks - reads->begun + 1);
+  if (!reads->cuts) return (unsigned)umem_lesser(blocks, reads->threads);
+  return umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
+}
+
+/* Blocks that were begun, and will not be ended. */
+static void close_traces(umemPump *pump) {
+  for (size_t i = 0; i < pump->slots.plan.depth; i++) umem_trace_close(&pump->state[i].leg, true);
+}
+
+void umemReads_run(umemPump *pump, bool one) {
+  pump->reads.limit = one ? pump->reads.begun + 1 : SIZE_MAX;
+  Job job = {pump, threads_for(pump, one)};
+  umemLock_release(&pump->lock);
+  umem_parallel(job.threads, read_pieces, &job);
+  umemLock_acquire(&pump->lock);
+  if (umemReads_are_over(pump)) close_traces(pump);
+}
+
+/* ---- how ---- */
+
+/* Whether copies of the source are done when they return: a part of a block is then as good as all of it. */
+static bool can_cut(umemPump const *pump) {
+  unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
+  return !(((umemVirtual *)pump->slots.plan.given.source.ctx)->capabilities & device);
+}
+
+static bool has_plain_queues(umemPump const *pump) {
+  for (size_t i = 0; i < pump->slots.queue_count; i++)
+    if (!umem_can(pump->slots.queues[i], umemCpuWritable) ||
+        umem_can(pump->slots.queues[i], umemOrdered))
+      return false;
+  return true;
+}
+
+static bool has_method(umemPump const *pump) {
+  bool (*method)(umemVirtual *, umemVirtual *, umemFeed *) =
+      UMEM_SLOT(pump->slots.queues[0], copy_pieces);
+  for (size_t i = 1; i < pump->slots.queue_count; i++)
+    if (UMEM_SLOT(pump->slots.queues[i], copy_pieces) != method) return false;
+  return method;
+}
+
+/* Of all threads the program's keeps one; and half of them, where it may work on the blocks with several. */
+static unsigned most_threads(umemPump const *pump) {
+  unsigned threads = umem_parallel_threads();
+  if (pump->slots.plan.depth < 2) return threads; /* the program waits */
+  unsigned own = umem_cpu_writes(pump->slots.plan.given.place) ? threads / 2 : 1;
+  return threads > own ? threads - own : 1;
+}
+
+/* A place of which each piece has a transfer of its own. */
+static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
+  bool is_short = plan->blocks < short_passage / plan->in_bytes;
+  unsigned most = is_short ? short_feeders : feeders;
+  if (reads->threads > most) reads->threads = most;
+  reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
+}
+
+/* Blocks that are not cut. */
+static void read_whole(umemReads *reads, umemBlocksPlan const *plan) {
+  bool together = !plan->given.destination.ctx && plan->depth > 2 &&
+                  plan->in_bytes >= least_piece && plan->in_bytes < together_below;
+  reads->threads = together ? (unsigned)umem_lesser(reads->threads, plan->depth - 1) : 1;
+}
+
+void umemReads_begin(umemPump *pump, bool concurrent) {
+  size_t const page = 4096; /* pieces of files begin and end with pages */
+  umemReads *reads = &pump->reads;
+  umemBlocksPlan const *plan = &pump->slots.plan;
+  bool can = concurrent && can_cut(pump);
+  reads->by_method = can && plan->in_bytes >= least_piece && has_method(pump);
+  reads->cuts = can && (reads->by_method || has_plain_queues(pump));
+  reads->threads = concurrent ? most_threads(pump) : 1;
+  reads->piece = umem_greater(least_piece, plan->in_bytes / reads->threads);
+  if (reads->by_method) feed_method(reads, plan);
+  reads->piece = umem_lesser(most_piece, reads->piece) / page * page;
+  if (!reads->cuts) read_whole(reads, plan);
+}
