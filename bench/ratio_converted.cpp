@@ -115,7 +115,7 @@ private:
 
 } // namespace
 
-void measure_converted(Effort const &effort, std::vector<Ratio> &ratios) {
+void measure_converted(Effort const &effort, std::vector<Ratio> &rows) {
   Place host(row_named("host"));
   umemStats stats;
   if (umemStats_ctor(&stats, host.context()) != umemOK)
@@ -124,8 +124,8 @@ void measure_converted(Effort const &effort, std::vector<Ratio> &ratios) {
       &stats, [](umemStats *context) { umem_dtor(context); });
   unsigned const threads = umem_get_threads();
   umem_set_threads(1);
-  Converted here(effort, ratios, host.context(), ""),
-      below(effort, ratios, &stats, ", below an adaptor");
+  Converted here(effort, rows, host.context(), ""),
+      below(effort, rows, &stats, ", below an adaptor");
   for (Pattern const &pattern : patterns)
     for (Types const &pair : types) here.add(pattern, pair, 1.25);
   for (Pattern const &pattern : {patterns[0], patterns[1], patterns[9]})

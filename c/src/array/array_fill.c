@@ -116,13 +116,13 @@ static void fill(umemArray *array, void const *value) {
   size_t size = array->item_size;
   if (!array->elements) return;
   umem_array_axes_of_memory(&axes, array);
-  if (umem_is_plain_host(array->ctx))
-    fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
-  else if (umem_array_is_run(&axes, size) && is_one_byte(value, size))
-    umem_set(array->ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
-  else if (umem_can(array->ctx, umemOrdered) || !umem_array_is_here(array->ctx, umemWritable))
+  umemVirtual *ctx = array->ctx;
+  bool is_set = umem_array_is_run(&axes, size) && is_one_byte(value, size);
+  if (is_set && !umem_is_plain_host(ctx))
+    umem_set(ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
+  else if (umem_can(ctx, umemOrdered) || !umem_array_is_here(ctx, umemWritable))
     fill_through_buffer(array, &axes, value); /* in the order of the queue */
-  else if (umem_finish(array->ctx) == umemOK)
+  else if (umem_finish(ctx) == umemOK)
     fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
 }
 
