@@ -294,6 +294,10 @@ static void read_only_arrays_are_not_written(void **state) {
   expect_failure(umemNotSupportedError, "read-only");
   umemArray_assign(a, b, &status);
   expect_failure(umemNotSupportedError, "umemArray_assign: the destination array is read-only");
+  umemArray_set_read_only(a, false, &status);
+  umemArray_assign(a, view, &status);
+  expect_failure(umemValueError, "the source has shape (2,), the destination (4,)");
+  umemArray_set_read_only(a, true, &status);
   umemArray_assign(a, NULL, &status);
   expect_failure(umemValueError, "the source array is NULL");
   umemArray_assign(NULL, a, &status);
