@@ -29,6 +29,13 @@ static inline bool setting_leaves_out(char const *row) {
   return setting_is_on(variable) && strstr(row, getenv(variable));
 }
 
+/* UMEM_TEST_CASES: how many cases the tests of arrays against a model make in all; otherwise when it is not set. The
+ * whole run sets 100000 for AddressSanitizer, where tests are small otherwise. */
+static inline int setting_cases(int otherwise) {
+  char const *variable = "UMEM_TEST_CASES";
+  return setting_is_on(variable) ? (int)strtol(getenv(variable), NULL, 10) : otherwise;
+}
+
 /* UMEM_TEST_OPERATIONS: how many a random test makes; otherwise when it is not set. */
 static inline uint64_t setting_operations(uint64_t otherwise) {
   char const *variable = "UMEM_TEST_OPERATIONS";

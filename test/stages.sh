@@ -133,6 +133,7 @@ stage_asan() {
   small_tests
   export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
+  export UMEM_TEST_CASES=100000
   build_preset asan
   # With the ledger on, the sweep of faults uses the same memory as without.
   run_tests "$build/asan" ctest --exclude-regex '^fault\.nth_ledger$'

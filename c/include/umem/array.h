@@ -178,7 +178,8 @@ UMEM_EXTERN bool umemArray_is_same_shape(umemArray const *one, umemArray const *
 /* Whether addresses of one mean the same bytes in the other: umem_is_same_device of their contexts. */
 UMEM_EXTERN bool umemArray_is_same_place(umemArray const *one, umemArray const *other);
 
-/* Whether type, shape and strides are equal, and with place the place, too. */
+/* Whether type, shape and strides are equal, and with place the place, too. Strides count only along dimensions of more
+ * than one element, and not at all in arrays without elements. */
 UMEM_EXTERN bool umemArray_is_matching(umemArray const *one, umemArray const *other, bool place);
 
 /* Says whether functions may write through this handle; views that exist keep what they have. umemNotSupportedError,

@@ -25,12 +25,15 @@
 
 /* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst, counted in C order
  * whatever the strides, on any two contexts. Shapes may differ. The two arrays may overlap: the result is as if src
- * were read before dst is written, which takes RAM for all count elements of dst unless the elements take turns, as
- * the even and the odd columns do. umem does not see an overlap of two mappings of one file.
+ * were read before dst is written. This takes RAM for all count elements of dst, but not where the two ranges are
+ * apart in memory, nor where the elements take turns, as the even and the odd columns do. umem does not see an
+ * overlap of two mappings of one file.
  *
- * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. What is
- * not in a umemHost goes through buffers in RAM of at most 4 MiB, or of one element, for each side: memory of
- * pools and other adaptors over a umemHost, too.
+ * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. The
+ * CPU uses the elements where they are if the context says that it can: in RAM, in pinned memory, in pools and
+ * adaptors over such, and those of src in managed memory. All others go through buffers in RAM of at most 4 MiB, or
+ * of one element, for each side. So does memory below adaptors that look at copies, which are umemDebug, umemLog and
+ * umemFault.
  *
  * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError for a read-only dst;
  * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room

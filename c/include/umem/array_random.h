@@ -5,15 +5,17 @@
  * An element depends on the seed and on its index in C order, and on nothing else: not on the strides, the context or
  * the number of threads. Complex elements have two numbers, and vectors one for each lane: number j of all is the
  * same in each type, rounded to it. The numbers are, bit for bit, the same on every machine with IEEE 754 arithmetic
- * and in every version of umem, in the default rounding mode: umem computes them with +, -, *, / and sqrt alone.
+ * and in every version of umem: umem computes them with +, -, *, / and sqrt alone. This holds in the default
+ * floating-point environment. Results that are too small for a normal number of the type are its subnormal numbers
+ * there. A thread that flushes subnormal numbers to zero may get other numbers near zero.
  *
  * The generator is Philox4x32-10: the seed is its key. Numbers 2 b and 2 b + 1 come from the block with counter
  * (b mod 2^32, b / 2^32, kind, 0), with kind 0 for uniform and 1 for normal numbers.
  * Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. It is not for
  * cryptography.
  *
- * The CPU makes the numbers. On return of the call they have arrived, also on ordered contexts. What is not in a
- * umemHost goes through a buffer in RAM of at most 4 MiB: memory of pools and other adaptors over a umemHost, too.
+ * The CPU makes the numbers. On return of the call they have arrived, also on ordered contexts. Like
+ * umemArray_convert it writes where it can to the memory itself, and else through a buffer in RAM of at most 4 MiB.
  *
  * Errors of both functions: umemTypeError, with nothing written, unless the elements are float16, bfloat16, float32,
  * float64, or complex numbers of such; umemNotSupportedError for a read-only array; umemMemoryError without room for

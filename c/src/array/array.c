@@ -10,6 +10,7 @@
 enum {
   host_alignment = 64,    /* JAX copies what begins elsewhere; a cache line */
   device_alignment = 256, /* as cudaMalloc */
+  small = 1 << 10,        /* bytes */
   large = 1 << 20 /* bytes from which calloc is better than a set: the system's pages are zero */
 };
 
@@ -29,8 +30,8 @@ static uintptr_t alloc_zeroed(umemVirtual *ctx, size_t alignment, size_t nbytes)
   return umem_null_of(ctx);
 }
 
-/* Allocates the block of a new owner. False, and a status, if that fails. */
-static bool alloc_block(umemArray *array, size_t nbytes, bool zero) {
+/* A block that begins with the array. False, and a status, if that fails. */
+static bool alloc_whole(umemArray *array, size_t nbytes, bool zero) {
   umemVirtual *ctx = array->ctx;
   uint64_t before = umem_thread.failures;
   size_t alignment = alignment_for(ctx);
@@ -47,6 +48,27 @@ static bool alloc_block(umemArray *array, size_t nbytes, bool zero) {
   return false;
 }
 
+/* Memory of a plain host for a small array, which begins somewhere in its block: malloc takes a third of the time of
+ * posix_memalign. False, and a status, if that fails. */
+static bool alloc_small(umemArray *array, size_t nbytes, bool zero) {
+  umemVirtual *ctx = array->ctx;
+  array->end = umemArrayFrees;
+  array->block = umem_alloc(ctx, nbytes + host_alignment - ctx->alignment);
+  if (!array->block) return false;
+  array->adr = (array->block + host_alignment - 1) & ~(uintptr_t)(host_alignment - 1);
+  if (zero) memset((void *)array->adr, 0, nbytes);
+  return true;
+}
+
+/* Allocates the block of a new owner, and sets adr to the first byte of the array. False, and a status, if that
+ * fails. */
+static bool alloc_block(umemArray *array, size_t nbytes, bool zero) {
+  umemVirtual *ctx = array->ctx;
+  if (nbytes <= small && umem_is_plain_host(ctx)) return alloc_small(array, nbytes, zero);
+  if (!alloc_whole(array, nbytes, zero)) return false;
+  array->adr = array->block;
+  return true;
+}
 static umemArray *create(void *ctx, umemElementType type, int rank, int64_t const *shape,
                          int64_t const *strides, bool zero) {
   umemArrayForm form;
@@ -58,7 +80,7 @@ static umemArray *create(void *ctx, umemElementType type, int rank, int64_t cons
     umem_array_drop(array);
     return NULL;
   }
-  array->adr = array->block - (uintptr_t)form.low;
+  array->adr -= (uintptr_t)form.low;
   return array;
 }
 

@@ -17,7 +17,7 @@ typedef struct Site {
 #define SITE                                                                                       \
   &(Site) { expression, file, line }
 
-enum { shape_size = 200, name_size = 32 };
+enum { name_size = 32 };
 
 /* Whether the condition holds; else records what the expression is instead. */
 UMEM_PRINTF(4, 5)
@@ -30,16 +30,6 @@ static bool expect(bool holds, umemStatusType type, Site const *site, char const
   va_end(arguments);
   return UMEM_FAIL(NULL, type, "line %d of %s: %s %s", site->line, site->file, site->expression,
                    text);
-}
-
-/* "(3, 4)", cut at the end if it is long. */
-static char const *write_shape(char text[shape_size], int rank, int64_t const *shape) {
-  int used = snprintf(text, shape_size, "(");
-  for (int k = 0; k < rank && used < shape_size; k++)
-    used +=
-        snprintf(text + used, (size_t)(shape_size - used), k ? ", %jd" : "%jd", (intmax_t)shape[k]);
-  if (used < shape_size) snprintf(text + used, (size_t)(shape_size - used), rank == 1 ? ",)" : ")");
-  return text;
 }
 
 static bool has_array(umemArray const *array, Site const *site) {
@@ -102,12 +92,12 @@ bool umemArray_check_extent_at(umemArray const *array, int dim, int64_t extent,
 
 static bool has_shape(umemArray const *array, int rank, int64_t const *shape, char const *of,
                       Site const *site) {
-  char found[shape_size], expected[shape_size];
+  char found[umemArrayShapeText], expected[umemArrayShapeText];
   bool same = array->rank == rank;
   for (int k = 0; same && k < rank; k++) same = umem_array_shape(array)[k] == shape[k];
   return same || expect(false, umemValueError, site, "has shape %s, expected %s%s",
-                        write_shape(found, array->rank, umem_array_shape(array)),
-                        write_shape(expected, rank, shape), of);
+                        umem_array_write_shape(found, array->rank, umem_array_shape(array)),
+                        umem_array_write_shape(expected, rank, shape), of);
 }
 
 bool umemArray_check_shape_at(umemArray const *array, int rank, int64_t const *shape,
@@ -140,8 +130,8 @@ bool umemArray_check_type_at(umemArray const *array, umemElementType type, umemS
 /* ---- two arrays ---- */
 
 /* " as of NAME". */
-static char const *as_of(char text[shape_size], char const *name) {
-  snprintf(text, shape_size, " as of %s", name);
+static char const *as_of(char text[umemArrayShapeText], char const *name) {
+  snprintf(text, umemArrayShapeText, " as of %s", name);
   return text;
 }
 
@@ -157,7 +147,7 @@ bool umemArray_check_same_shape_at(umemArray const *array, umemArray const *othe
                                    char const *expression, char const *function, char const *file,
                                    int line) {
   UMEM_ARRAY_ENTER_AS(function, status, false);
-  char of[shape_size];
+  char of[umemArrayShapeText];
   return has_both(array, other, other_expression, SITE) &&
          has_shape(array, other->rank, umem_array_shape(other), as_of(of, other_expression), SITE);
 }
@@ -180,7 +170,7 @@ bool umemArray_check_same_type_at(umemArray const *array, umemArray const *other
                                   char const *expression, char const *function, char const *file,
                                   int line) {
   UMEM_ARRAY_ENTER_AS(function, status, false);
-  char of[shape_size];
+  char of[umemArrayShapeText];
   return has_both(array, other, other_expression, SITE) &&
          has_type(array, other->type, as_of(of, other_expression), SITE);
 }

@@ -74,14 +74,21 @@ bool umem_array_check_range(umemArray const *array, char const *which, int64_t o
 }
 
 static bool check_copy(umemArray const *dst, umemArray const *src) {
-  return umem_array_given(src) && umem_array_writable(dst) && check_types(dst, src);
+  return umem_array_given_pair(dst, src) && check_types(dst, src);
+}
+
+static void fail_shapes(umemArray const *dst, umemArray const *src) {
+  char from[umemArrayShapeText], to[umemArrayShapeText];
+  umemVirtual_fail(NULL, umemValueError, "the source has shape %s, the destination %s",
+                   umem_array_write_shape(from, src->rank, umem_array_shape(src)),
+                   umem_array_write_shape(to, dst->rank, umem_array_shape(dst)));
 }
 
 void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
   if (!check_copy(dst, src)) return;
   if (!umemArray_is_same_shape(dst, src))
-    umemVirtual_fail(NULL, umemValueError, "the arrays have different shapes");
+    fail_shapes(dst, src);
   else if (dst->elements)
     umem_array_move(src->ctx, src->adr, umem_array_strides(src), dst->ctx, dst->adr,
                     umem_array_strides(dst), dst->rank, umem_array_shape(dst), dst->item_size);

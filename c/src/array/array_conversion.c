@@ -107,30 +107,50 @@ bool umem_conversion(umemConversion *conversion, umemElementType from, umemEleme
 
 /* ---- conversion ---- */
 
-static void convert_chunk(umemConversion const *conversion, void const *src, void *dst,
-                          size_t count) {
+/* One part of each element: by way of buffers without gaps where there is more than one loop. */
+static void convert_part(umemConversion const *c, char const *src, ptrdiff_t src_step, char *dst,
+                         ptrdiff_t dst_step, size_t count) {
   uint64_t between[2][chunk];
-  int last = conversion->count - 1;
-  for (int k = 0; k < last; k++) {
-    conversion->loops[k](src, between[k], count);
-    src = between[k];
+  int last = c->count - 1;
+  for (size_t now; count; count -= now) {
+    now = !last || count < chunk ? count : chunk;
+    void const *from = src;
+    ptrdiff_t step = src_step;
+    for (int k = 0; k < last; k++) {
+      c->loops[k](from, step, between[k], (ptrdiff_t)c->sizes[k], now);
+      from = between[k];
+      step = (ptrdiff_t)c->sizes[k];
+    }
+    c->loops[last](from, step, dst, dst_step, now);
+    src += (ptrdiff_t)now * src_step;
+    dst += (ptrdiff_t)now * dst_step;
   }
-  conversion->loops[last](src, dst, count);
 }
 
-void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count) {
-  size_t numbers = count * conversion->parts;
-  unsigned char const *from = src;
-  unsigned char *to = dst;
-  if (!conversion->count) {
-    memcpy(dst, src, count * conversion->dst_size);
-  } else if (conversion->count == 1) {
-    conversion->loops[0](src, dst, numbers);
-  } else {
-    size_t in = conversion->src_size / conversion->parts,
-           out = conversion->dst_size / conversion->parts;
-    for (size_t done = 0; done < numbers; done += chunk)
-      convert_chunk(conversion, from + done * in, to + done * out,
-                    numbers - done < chunk ? numbers - done : chunk);
+void umem_convert_steps(umemConversion const *c, void const *src, ptrdiff_t src_step, void *dst,
+                        ptrdiff_t dst_step, size_t count) {
+  size_t parts = c->parts;
+  if (parts == 1) {
+    convert_part(c, src, src_step, dst, dst_step, count);
+    return;
   }
+  ptrdiff_t in = (ptrdiff_t)(c->src_size / parts), out = (ptrdiff_t)(c->dst_size / parts);
+  if (src_step == (ptrdiff_t)c->src_size && dst_step == (ptrdiff_t)c->dst_size) {
+    convert_part(c, src, in, dst, out, count * parts);
+    return;
+  }
+  for (size_t done = 0, now; done < count; done += now) {
+    now = count - done < chunk ? count - done : chunk;
+    char const *from = (char const *)src + (ptrdiff_t)done * src_step;
+    char *to = (char *)dst + (ptrdiff_t)done * dst_step;
+    for (size_t k = 0; k < parts; k++)
+      convert_part(c, from + (ptrdiff_t)k * in, src_step, to + (ptrdiff_t)k * out, dst_step, now);
+  }
+}
+
+void umem_convert(umemConversion const *c, void const *src, void *dst, size_t count) {
+  if (c->count)
+    umem_convert_steps(c, src, (ptrdiff_t)c->src_size, dst, (ptrdiff_t)c->dst_size, count);
+  else
+    memcpy(dst, src, count * c->dst_size);
 }

@@ -20,7 +20,11 @@ typedef struct umemConversion {
 /* False, with nothing recorded, where umem/array_convert.h defines no conversion. */
 bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to);
 
-/* Converts count elements, in the calling thread. */
+/* Converts count elements without gaps, in the calling thread. */
 void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count);
+
+/* The same for elements that are so many bytes apart. The count of loops is not 0. */
+void umem_convert_steps(umemConversion const *conversion, void const *src, ptrdiff_t src_step,
+                        void *dst, ptrdiff_t dst_step, size_t count);
 
 #endif

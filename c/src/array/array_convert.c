@@ -6,6 +6,7 @@
 
 #include "array/array_make.h"
 #include "array/array_conversion.h"
+#include "array/array_convert_rows.h"
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/order.h"
@@ -49,8 +50,8 @@ static bool is_wide(umemArraySide const *side) {
   return !side->is_run && llabs(side->axes.strides[side->axes.rank - 1]) > 64;
 }
 
-static void convert_here(umemConversion const *conversion, umemArraySide const *from,
-                         umemArraySide const *to, int64_t count) {
+static void convert_chunks(umemConversion const *conversion, umemArraySide const *from,
+                           umemArraySide const *to, int64_t count) {
   Converter converter = {.conversion = *conversion, .from = *from};
   size_t in = conversion->src_size, out = conversion->dst_size, larger = in > out ? in : out;
   bool wide = is_wide(from) || is_wide(to);
@@ -63,6 +64,26 @@ static void convert_here(umemConversion const *conversion, umemArraySide const *
   if (count < converter.maker.chunk) converter.maker.chunk = count;
   if (!from->is_run) converter.maker.scratch = (size_t)converter.maker.chunk * in;
   umem_array_make(to, count, &converter.maker);
+}
+
+/* Whether there are count elements in all. */
+static bool is_whole(umemArrayAxes const *axes, int64_t count) {
+  int64_t all = 1;
+  for (int k = 0; k < axes->rank; k++) all *= axes->shape[k];
+  return count == all;
+}
+
+/* All elements of both sides, in one order. */
+static bool convert_rows(umemConversion const *conversion, umemArraySide const *from,
+                         umemArraySide const *to, int64_t count) {
+  return conversion->count && is_whole(&to->axes, count) &&
+         umem_array_is_here(to->ctx, umemWritable) && umem_finish(to->ctx) == umemOK &&
+         umem_array_convert_rows(conversion, &from->axes, &to->axes);
+}
+
+static void convert_here(umemConversion const *conversion, umemArraySide const *from,
+                         umemArraySide const *to, int64_t count) {
+  if (!convert_rows(conversion, from, to, count)) convert_chunks(conversion, from, to, count);
 }
 
 static umemArraySide run_at(umemVirtual *ctx, uintptr_t adr, int64_t count, size_t item_size) {
@@ -94,24 +115,26 @@ static void convert_from_there(umemConversion const *conversion, umemArraySide f
 
 static void convert_sides(umemConversion const *conversion, umemArraySide const *from,
                           umemArraySide const *to, int64_t count) {
-  if (umem_is_plain_host(from->ctx))
-    convert_here(conversion, from, to, count);
-  else
+  if (!umem_array_is_here(from->ctx, umemReadable))
     convert_from_there(conversion, *from, *to, count);
+  else if (umem_finish(from->ctx) == umemOK)
+    convert_here(conversion, from, to, count);
 }
 
 /* ---- the order of the elements ---- */
 
-/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the strides of
- * dst, and go up there. */
+/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the
+ * strides of dst, and go up there. */
 static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
                  umemArray const *dst) {
   int axes[UMEM_MAX_RANK];
   int64_t const *shape = umem_array_shape(dst), *in = umem_array_strides(src),
                 *out = umem_array_strides(dst);
-  if (dst->elements == 1) return; /* the sides are good as they are */
   umem_array_sort(dst->rank, out, axes);
   umemArrayAxes *a = &from->axes, *b = &to->axes;
+  from->ctx = src->ctx;
+  to->ctx = dst->ctx;
+  from->offset = to->offset = 0;
   a->rank = b->rank = 0;
   a->adr = src->adr;
   b->adr = dst->adr;
@@ -136,55 +159,75 @@ static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
     b->shape[last] = a->shape[last];
     b->rank = a->rank;
   }
+  umem_array_end_axes(a, src->item_size);
+  umem_array_end_axes(b, dst->item_size);
   from->is_run = umem_array_is_run(a, src->item_size);
   to->is_run = umem_array_is_run(b, dst->item_size);
 }
 
 /* ---- overlap ---- */
 
-/* The bytes that all elements span, and the greatest common divisor of the strides. */
+/* The bytes between the first and the last one of the elements. */
 typedef struct Span {
   uintptr_t low, high;
-  uint64_t step;
 } Span;
 
-static uint64_t common_divisor(uint64_t a, uint64_t b) {
-  while (b) {
-    uint64_t rest = a % b;
-    a = b;
-    b = rest;
+static void widen(Span *span, uintptr_t adr, int rank, int64_t const *shape, int64_t const *strides,
+                  size_t item_size) {
+  uintptr_t low = adr, high = adr + item_size;
+  for (int k = 0; k < rank; k++) {
+    uintptr_t length = (uintptr_t)((shape[k] - 1) * llabs(strides[k]));
+    if (strides[k] < 0)
+      low -= length;
+    else
+      high += length;
   }
-  return a;
+  if (low < span->low) span->low = low;
+  if (high > span->high) span->high = high;
 }
 
-static Span span_of(umemArray const *array) {
-  Span span = {.low = array->adr, .high = array->adr + array->item_size};
-  for (int k = 0; k < array->rank; k++) {
-    int64_t extent = umem_array_shape(array)[k], stride = umem_array_strides(array)[k];
-    if (extent == 1) continue;
-    uintptr_t length = (uintptr_t)((extent - 1) * llabs(stride));
-    if (stride < 0)
-      span.low -= length;
-    else
-      span.high += length;
-    span.step = common_divisor(span.step, (uint64_t)llabs(stride));
+static Span span_of(umemArraySide const *side, int64_t count, size_t item_size) {
+  umemArrayAxes const *axes = &side->axes;
+  umemArrayBox box;
+  Span span = {.low = UINTPTR_MAX};
+  if (is_whole(axes, count)) {
+    widen(&span, axes->adr, axes->rank, axes->shape, axes->strides, item_size);
+    return span;
+  }
+  for (int64_t done = 0; done < count; done += box.elements) {
+    umem_array_box(&box, axes, side->offset + done, count - done);
+    widen(&span, box.adr, box.rank, box.shape, box.strides, item_size);
   }
   return span;
 }
 
-/* Whether an element of one may be in the bytes of an element of the other: false where the spans are disjoint, and where
- * the elements take turns, as the even and the odd columns do. */
-static bool may_overlap(umemArray const *src, umemArray const *dst) {
-  bool addressed = umem_can(src->ctx, umemCpuReadable) && umem_can(dst->ctx, umemCpuReadable);
-  if (!addressed && !umem_is_same_device(src->ctx, dst->ctx)) return false;
-  Span one = span_of(src), other = span_of(dst);
+/* The greatest common divisor of step and the strides. */
+static uint64_t common_step(uint64_t step, umemArrayAxes const *axes) {
+  for (int k = 0; k < axes->rank; k++) {
+    uint64_t other = axes->shape[k] > 1 ? (uint64_t)llabs(axes->strides[k]) : 0;
+    while (other) {
+      uint64_t rest = step % other;
+      step = other;
+      other = rest;
+    }
+  }
+  return step;
+}
+
+/* Whether an element of one may be in the bytes of an element of the other: false where the spans are disjoint, and
+ * where the elements take turns, as the even and the odd columns do. */
+static bool may_overlap(umemArraySide const *from, size_t src_size, umemArraySide const *to,
+                        size_t dst_size, int64_t count) {
+  bool addressed = umem_can(from->ctx, umemCpuReadable) && umem_can(to->ctx, umemCpuReadable);
+  if (!addressed && !umem_is_same_device(from->ctx, to->ctx)) return false;
+  Span one = span_of(from, count, src_size), other = span_of(to, count, dst_size);
   if (one.high <= other.low || other.high <= one.low) return false;
-  uint64_t step = common_divisor(one.step, other.step);
+  uint64_t step = common_step(common_step(0, &from->axes), &to->axes);
   if (!step) return true;
-  uint64_t apart =
-      src->adr > dst->adr ? step - (src->adr - dst->adr) % step : (dst->adr - src->adr) % step;
+  uintptr_t src = from->axes.adr, dst = to->axes.adr;
+  uint64_t apart = src > dst ? step - (src - dst) % step : (dst - src) % step;
   apart %= step; /* from an element of src up to one of dst */
-  return apart < src->item_size || step - apart < dst->item_size;
+  return apart < src_size || step - apart < dst_size;
 }
 
 /* By way of RAM for all elements: reads the last before it writes the first. */
@@ -207,6 +250,25 @@ static void convert_apart(umemConversion const *conversion, umemArraySide const 
 
 /* ---- the call ---- */
 
+static void make_sides(umemArraySide *from, umemArraySide *to, umemArray const *src,
+                       umemArray const *dst, int64_t src_offset, int64_t dst_offset,
+                       int64_t count) {
+  if (count == src->elements && umemArray_is_same_shape(dst, src)) {
+    join(from, to, src, dst);
+  } else {
+    *from = umem_array_side(src, src->ctx, src_offset);
+    *to = umem_array_side(dst, dst->ctx, dst_offset);
+  }
+}
+
+/* Of one type. */
+static void copy(umemArraySide const *from, umemArraySide const *to, int64_t count,
+                 size_t item_size) {
+  umem_array_copy_range(from, to, count, item_size);
+  umem_finish(from->ctx);
+  umem_finish(to->ctx);
+}
+
 static bool find_conversion(umemConversion *conversion, umemArray const *dst,
                             umemArray const *src) {
   char have[32], want[32];
@@ -220,23 +282,17 @@ void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64
                        int64_t count, umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
   umemConversion conversion;
-  if (!umem_array_given(src) || !umem_array_writable(dst) ||
-      !find_conversion(&conversion, dst, src) ||
+  if (!umem_array_given_pair(dst, src) || !find_conversion(&conversion, dst, src) ||
       !umem_array_check_range(dst, "the destination", dst_offset, count) ||
       !umem_array_check_range(src, "the source", src_offset, count) || !count)
     return;
-  umemArraySide from = umem_array_side(src, src->ctx, src_offset),
-                to = umem_array_side(dst, dst->ctx, dst_offset);
-  bool overlaps = may_overlap(src, dst);
-  if (!conversion.count && !overlaps) {
-    umem_array_copy_range(&from, &to, count, dst->item_size);
-    umem_finish(src->ctx);
-    umem_finish(dst->ctx);
-    return;
-  }
-  if (count == src->elements && umemArray_is_same_shape(dst, src)) join(&from, &to, src, dst);
+  umemArraySide from, to;
+  make_sides(&from, &to, src, dst, src_offset, dst_offset, count);
+  bool overlaps = may_overlap(&from, src->item_size, &to, dst->item_size, count);
   if (overlaps)
     convert_apart(&conversion, &from, &to, count);
-  else
+  else if (conversion.count)
     convert_sides(&conversion, &from, &to, count);
+  else
+    copy(&from, &to, count, dst->item_size);
 }

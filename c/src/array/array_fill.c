@@ -2,6 +2,7 @@
 #include "array/array_handle.h"
 #include "array/array_side.h"
 #include "core/guard.h"
+#include "core/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ static void repeat(unsigned char *bytes, size_t size, size_t all) {
 
 enum { pattern_size = 4096 };
 
-/* Stores value in count elements that are stride bytes apart. For sizes that the compiler knows this is one store each. */
+/* Stores value in count elements that are stride bytes apart. For sizes that the compiler knows this is one store
+ * each. */
 #define FILL_LINE(size)                                                                            \
   for (int64_t i = 0; i < count; i++) memcpy(bytes + i * stride, value, size)
 
@@ -114,12 +116,14 @@ static void fill(umemArray *array, void const *value) {
   size_t size = array->item_size;
   if (!array->elements) return;
   umem_array_axes_of_memory(&axes, array);
-  if (umem_is_plain_host(array->ctx))
+  umemVirtual *ctx = array->ctx;
+  bool is_set = umem_array_is_run(&axes, size) && is_one_byte(value, size);
+  if (is_set && !umem_is_plain_host(ctx))
+    umem_set(ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
+  else if (umem_can(ctx, umemOrdered) || !umem_array_is_here(ctx, umemWritable))
+    fill_through_buffer(array, &axes, value); /* in the order of the queue */
+  else if (umem_finish(ctx) == umemOK)
     fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
-  else if (umem_array_is_run(&axes, size) && is_one_byte(value, size))
-    umem_set(array->ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
-  else
-    fill_through_buffer(array, &axes, value);
 }
 
 void umemArray_fill(umemArray *array, void const *value, umemStatusType *status) {

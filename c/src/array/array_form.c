@@ -3,6 +3,8 @@
 #include "core/layout.h"
 #include "core/status.h"
 
+#include <stdio.h>
+
 static bool check_rank(int rank, int64_t const *shape) {
   if (rank < 0 || rank > UMEM_MAX_RANK)
     return UMEM_FAIL(NULL, umemValueError, "rank %d is not in 0 ... %d", rank, UMEM_MAX_RANK);
@@ -73,4 +75,14 @@ bool umem_array_form(umemArrayForm *form, umemElementType type, int rank, int64_
   if (strides) return take_strides(form, strides);
   fill_strides(form);
   return true;
+}
+
+char const *umem_array_write_shape(char text[umemArrayShapeText], int rank, int64_t const *shape) {
+  int used = snprintf(text, umemArrayShapeText, "(");
+  for (int k = 0; k < rank && used < umemArrayShapeText; k++)
+    used += snprintf(text + used, (size_t)(umemArrayShapeText - used), k ? ", %jd" : "%jd",
+                     (intmax_t)shape[k]);
+  if (used < umemArrayShapeText)
+    snprintf(text + used, (size_t)(umemArrayShapeText - used), rank == 1 ? ",)" : ")");
+  return text;
 }

@@ -20,4 +20,8 @@ typedef struct umemArrayForm {
 bool umem_array_form(umemArrayForm *form, umemElementType type, int rank, int64_t const *shape,
                      int64_t const *strides);
 
+/* Writes "(3, 4)", cut at the end if it is long; returns text. */
+enum { umemArrayShapeText = 200 };
+char const *umem_array_write_shape(char text[umemArrayShapeText], int rank, int64_t const *shape);
+
 #endif

@@ -6,14 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool umem_array_given(umemArray const *array) {
-  return array || UMEM_FAIL(NULL, umemValueError, "the array is NULL");
+/* which: "the array", "the source array" and so on. */
+static bool is_given(umemArray const *array, char const *which) {
+  return array || UMEM_FAIL(NULL, umemValueError, "%s is NULL", which);
 }
 
-bool umem_array_writable(umemArray const *array) {
-  if (!umem_array_given(array)) return false;
+static bool is_writable(umemArray const *array, char const *which) {
+  if (!is_given(array, which)) return false;
   return !umem_array_read_only(array) ||
-         UMEM_FAIL(NULL, umemNotSupportedError, "the array is read-only");
+         UMEM_FAIL(NULL, umemNotSupportedError, "%s is read-only", which);
+}
+
+bool umem_array_given(umemArray const *array) { return is_given(array, "the array"); }
+bool umem_array_writable(umemArray const *array) { return is_writable(array, "the array"); }
+
+bool umem_array_given_pair(umemArray const *dst, umemArray const *src) {
+  return is_given(src, "the source array") && is_writable(dst, "the destination array");
 }
 
 umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *form) {
@@ -69,11 +77,16 @@ umemArray *umemArray_retain(umemArray *array) {
   return array;
 }
 
+/* For umemArray_release, which has little to do where the memory stays. */
+static __attribute__((noinline)) void end_memory(umemArray const *owner, void const *caller) {
+  UMEM_ENTER_AS("umemArray_release", caller);
+  umem_array_end_memory(owner);
+}
+
 void umemArray_release(umemArray *array) {
-  UMEM_ENTER();
   while (array && __atomic_sub_fetch(&array->users, 1, __ATOMIC_ACQ_REL) == 0) {
     umemArray *owner = array->owner == array ? NULL : array->owner;
-    if (!owner) umem_array_end_memory(array);
+    if (!owner && array->end != umemArrayKeeps) end_memory(array, __builtin_return_address(0));
     free(array);
     array = owner;
   }

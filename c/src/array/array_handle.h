@@ -54,11 +54,14 @@ static inline bool umem_array_read_only(umemArray const *array) {
 
 typedef struct umemArrayCall {
   umemStatusType *status;
-  uint64_t before;
+  umemEntry const *entry;
 } umemArrayCall;
 
+/* The outermost function has the thread at hand: to look it up again costs as much as a small allocation. */
 static inline void umem_array_finish(umemArrayCall const *call) {
-  if (call->status) *call->status = umem_result(call->before);
+  if (!call->status) return;
+  umemThread const *thread = call->entry->outermost ? call->entry->outermost : &umem_thread;
+  *call->status = thread->failures == call->entry->failures ? umemOK : thread->last;
 }
 
 /* First lines of every function with a status: returns the value given, or nothing, where the sequence of calls has
@@ -69,13 +72,16 @@ static inline void umem_array_finish(umemArrayCall const *call) {
   if ((status) && *(status) != umemOK) return __VA_ARGS__;                                         \
   UMEM_ENTER_AS(function, __builtin_return_address(0));                                            \
   __attribute__((cleanup(umem_array_finish), unused))                                              \
-  umemArrayCall const umem_call_ = {status, umem_thread.failures}
+  umemArrayCall const umem_call_ = {status, &umem_entry_}
 
 /* Whether array is one; else records umemValueError. */
 bool umem_array_given(umemArray const *array);
 
 /* The same, and whether functions may write to it; else records umemNotSupportedError. */
 bool umem_array_writable(umemArray const *array);
+
+/* The same for the two arrays of a copy: messages say which of them is wrong. */
+bool umem_array_given_pair(umemArray const *dst, umemArray const *src);
 
 /* ---- handles ---- */
 
@@ -91,7 +97,7 @@ void umem_array_drop(umemArray *array);
 /* The handle of elements of array in this form, the first of them offset bytes from its own first. */
 umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t offset);
 
-/* Frees the memory of an owner, or calls release. */
+/* Frees the memory of an owner, or calls release. In a public function. */
 void umem_array_end_memory(umemArray const *owner);
 
 #endif

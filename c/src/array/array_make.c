@@ -127,7 +127,7 @@ static void make_here(umemArraySide const *to, int64_t count, umemArrayMaker con
   free(job.room);
 }
 
-/* ---- to memory that umem cannot address ---- */
+/* ---- to memory that the CPU may not write ---- */
 
 /* A maker whose elements begin later in the array. */
 typedef struct Later {
@@ -168,8 +168,8 @@ static void make_there(umemArraySide const *to, int64_t count, umemArrayMaker co
 }
 
 void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker const *maker) {
-  if (umem_is_plain_host(to->ctx))
-    make_here(to, count, maker);
-  else
+  if (!umem_array_is_here(to->ctx, umemWritable))
     make_there(to, count, maker);
+  else if (umem_finish(to->ctx) == umemOK)
+    make_here(to, count, maker);
 }

@@ -25,8 +25,8 @@ enum { umemArrayNear = 16 << 10, umemArrayWide = 256 << 10 };
 /* How many elements of that size are in so many bytes: at least 1. */
 int64_t umem_array_chunk(size_t bytes, size_t item_size);
 
-/* Writes count elements to the side, whose memory allows it, in blocks of bounded size. On contexts that umem cannot address
- * the elements are copied, and have arrived on return. */
+/* Writes count elements to the side, whose memory allows it, in blocks of bounded size. On contexts that umem cannot
+ * address the elements are copied, and have arrived on return. */
 void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker const *maker);
 
 /* ---- sides in RAM ---- */

@@ -4,6 +4,7 @@
 #include "array/array_make.h"
 #include "array/array_conversion.h"
 #include "array/random.h"
+#include "core/status.h"
 
 #include <string.h>
 
@@ -31,8 +32,10 @@ static void make(umemArrayMaker const *self, int64_t first, int64_t count, void 
     uint64_t whole = (blocks + umemRandomLanes - 1) / umemRandomLanes * umemRandomLanes;
     uint64_t now = 2 * blocks - skip;
     if (now > end - at) now = end - at;
-    source->loop(&source->random, block, (size_t)whole, numbers);
-    umem_convert(&source->conversion, numbers + skip, to, (size_t)now);
+    bool in_place = !source->conversion.count && now == 2 * whole && /* then there is no skip */
+                    (uintptr_t)to % sizeof(double) == 0;
+    source->loop(&source->random, block, (size_t)whole, in_place ? (double *)(void *)to : numbers);
+    if (!in_place) umem_convert(&source->conversion, numbers + skip, to, (size_t)now);
     to += now * source->conversion.dst_size;
     at += now;
   }
@@ -118,21 +121,32 @@ static bool is_finite(double x) { return x - x == 0; }
 
 /* ---- the calls ---- */
 
+static bool check_bounds(double low, double high) {
+  if (!is_finite(low) || !is_finite(high))
+    return UMEM_FAIL(NULL, umemValueError, "a bound is not finite: low is %g, high is %g", low,
+                     high);
+  if (low >= high) return UMEM_FAIL(NULL, umemValueError, "low %g is not below high %g", low, high);
+  return is_finite(high - low) ||
+         UMEM_FAIL(NULL, umemValueError, "the distance from low %g to high %g is not finite", low,
+                   high);
+}
+
 void umemArray_random_uniform(umemArray *array, double low, double high, uint64_t seed,
                               umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
   umemElementType type = umem_array_writable(array) ? number_type(array) : 0;
   if (!type) return;
   umemRandom random = {.kind = umemUniform, .origin = low, .unit = high - low};
-  bool sane = low < high && is_finite(low) && is_finite(high) && is_finite(high - low);
-  if (sane) {
-    random.bottom = not_below(type, low);
-    random.top = below(type, not_below(type, high));
-  }
-  if (!sane || !(random.bottom <= random.top))
-    umemVirtual_fail(NULL, umemValueError, "no numbers of the array are in [%g, %g)", low, high);
-  else
+  if (!check_bounds(low, high)) return;
+  random.bottom = not_below(type, low);
+  random.top = below(type, not_below(type, high));
+  char name[32];
+  umem_element_name(type, name, sizeof name);
+  if (random.bottom <= random.top)
     draw(array, type, &random, seed);
+  else
+    umemVirtual_fail(NULL, umemValueError, "no number of type %s is in [%.17g, %.17g)", name, low,
+                     high);
 }
 
 void umemArray_random_normal(umemArray *array, double mean, double deviation, uint64_t seed,

@@ -12,8 +12,7 @@ static void add_axis(umemArrayAxes *axes, int64_t extent, int64_t stride) {
   axes->strides[axes->rank++] = stride;
 }
 
-/* One element has an axis, too. */
-static void end_axes(umemArrayAxes *axes, size_t item_size) {
+void umem_array_end_axes(umemArrayAxes *axes, size_t item_size) {
   if (axes->rank) return;
   axes->rank = 1;
   axes->shape[0] = 1;
@@ -25,7 +24,7 @@ void umem_array_axes(umemArrayAxes *axes, umemArray const *array) {
   axes->rank = 0;
   for (int k = 0; k < array->rank; k++)
     add_axis(axes, umem_array_shape(array)[k], umem_array_strides(array)[k]);
-  end_axes(axes, array->item_size);
+  umem_array_end_axes(axes, array->item_size);
 }
 
 static uint64_t size_of(int64_t stride) {
@@ -55,7 +54,7 @@ void umem_array_axes_of_memory(umemArrayAxes *axes, umemArray const *array) {
     }
     add_axis(axes, extent, stride);
   }
-  end_axes(axes, array->item_size);
+  umem_array_end_axes(axes, array->item_size);
 }
 
 bool umem_array_is_run(umemArrayAxes const *axes, size_t item_size) {

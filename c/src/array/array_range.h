@@ -17,6 +17,9 @@ typedef struct umemArrayAxes {
 
 void umem_array_axes(umemArrayAxes *axes, umemArray const *array);
 
+/* One element has an axis, too: adds it where there is none. */
+void umem_array_end_axes(umemArrayAxes *axes, size_t item_size);
+
 /* Fills order[rank] with the dimensions by falling size of their strides; those of equal size keep their order. */
 void umem_array_sort(int rank, int64_t const *strides, int *order);
 

@@ -1,11 +1,25 @@
 /* array_side.c - see array_side.h. */
 #include "array/array_side.h"
+#include "core/adaptor.h"
 #include "core/guard.h"
+#include "core/layers.h"
 #include "core/order.h"
+#include "core/slot.h"
 
 /* Bytes, but at least one element: what stays in a cache between two copies by the CPU, and what makes calls of the
  * system and of a driver long. */
 enum { near_buffer = 256 << 10, far_buffer = 4 << 20 };
+
+bool umem_array_is_here(umemVirtual *ctx, umemCapability access) {
+  if (umem_is_plain_host(ctx)) return true;
+  if (!(access == umemReadable ? umem_cpu_reads(ctx) : umem_cpu_writes(ctx))) return false;
+  if (access == umemWritable && umem_can(ctx, umemDeviceShared)) return false;
+  for (umemVirtual *layer = ctx; layer; layer = umem_upstream_of(layer)) {
+    if (!UMEM_SLOT(layer, upstream)) return true;
+    if (UMEM_SLOT(layer, copy_direct) != umemAdaptor_copy_direct) return false;
+  }
+  return false; /* a layer is not constructed any more */
+}
 
 /* ---- boxes and runs ---- */
 

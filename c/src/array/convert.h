@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 
-/* Converts count numbers. The addresses need no alignment; the two ranges do not overlap. */
-typedef void umemConvertLoop(void const *src, void *dst, size_t count);
+/* Converts count numbers that are so many bytes apart. The addresses need no alignment; no number of src is in the
+ * bytes of one of dst. Fast where the numbers have no gaps. */
+typedef void umemConvertLoop(void const *src, ptrdiff_t src_step, void *dst, ptrdiff_t dst_step,
+                             size_t count);
 
 /* The numbers that loops are for. */
 typedef enum umemNumber {

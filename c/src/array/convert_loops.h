@@ -1,4 +1,5 @@
-/* convert_loops.h - the body of convert_loops.c and convert_loops_avx2.c: a loop for each pair of types, and their table.
+/* convert_loops.h - the body of convert_loops.c and convert_loops_avx2.c: a loop for each pair of types, and their
+ * table.
  *
  * LOOPS_TABLE is its name, LOOPS_TARGET the attribute of each function. With LOOPS_HALVES the file has f16_to_f32 and
  * f32_to_f16 already. Addresses need no alignment, so the types have
@@ -19,14 +20,26 @@ typedef UNALIGNED(float) F32;
 typedef UNALIGNED(double) F64;
 
 #define LOOP(name, S, D, statement)                                                                \
-  LOOPS_TARGET static void name(void const *restrict src, void *restrict dst, size_t count) {      \
-    S const *restrict from = src;                                                                  \
-    D *restrict to = dst;                                                                          \
-    for (size_t i = 0; i < count; i++) {                                                           \
-      S const x = from[i];                                                                         \
-      D y;                                                                                         \
-      statement;                                                                                   \
-      to[i] = y;                                                                                   \
+  LOOPS_TARGET static void name(void const *restrict src, ptrdiff_t src_step, void *restrict dst,  \
+                                ptrdiff_t dst_step, size_t count) {                                \
+    if (src_step == sizeof(S) && dst_step == sizeof(D)) {                                          \
+      S const *restrict from = src;                                                                \
+      D *restrict to = dst;                                                                        \
+      for (size_t i = 0; i < count; i++) {                                                         \
+        S const x = from[i];                                                                       \
+        D y;                                                                                       \
+        statement;                                                                                 \
+        to[i] = y;                                                                                 \
+      }                                                                                            \
+    } else {                                                                                       \
+      char const *from = src;                                                                      \
+      char *to = dst;                                                                              \
+      for (; count; count--, from += src_step, to += dst_step) {                                   \
+        S const x = *(S const *)from;                                                              \
+        D y;                                                                                       \
+        statement;                                                                                 \
+        *(D *)to = y;                                                                              \
+      }                                                                                            \
     }                                                                                              \
   }
 

@@ -2,6 +2,7 @@
  * asks whether this is one. */
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "array/convert_number.h"
@@ -10,34 +11,34 @@
 #define LOOPS_TARGET __attribute__((target("avx2,f16c")))
 #define LOOPS_HALVES /* below */
 
-LOOPS_TARGET static void f16_to_f32(void const *restrict src, void *restrict dst, size_t count) {
+LOOPS_TARGET static void f16_to_f32(void const *restrict src, ptrdiff_t src_step,
+                                    void *restrict dst, ptrdiff_t dst_step, size_t count) {
   char const *from = src;
   char *to = dst;
-  size_t i = 0;
-  for (; i + 8 <= count; i += 8)
-    _mm256_storeu_ps((void *)(to + 4 * i),
-                     _mm256_cvtph_ps(_mm_loadu_si128((void const *)(from + 2 * i))));
-  for (; i < count; i++) {
+  bool dense = src_step == 2 && dst_step == 4;
+  for (; dense && count >= 8; count -= 8, from += 16, to += 32)
+    _mm256_storeu_ps((void *)to, _mm256_cvtph_ps(_mm_loadu_si128((void const *)from)));
+  for (; count; count--, from += src_step, to += dst_step) {
     uint16_t x;
-    memcpy(&x, from + 2 * i, sizeof x);
-    float const y = float_of_half(x);
-    memcpy(to + 4 * i, &y, sizeof y);
+    memcpy(&x, from, sizeof x);
+    float const y = _cvtsh_ss(x);
+    memcpy(to, &y, sizeof y);
   }
 }
 
-LOOPS_TARGET static void f32_to_f16(void const *restrict src, void *restrict dst, size_t count) {
+LOOPS_TARGET static void f32_to_f16(void const *restrict src, ptrdiff_t src_step,
+                                    void *restrict dst, ptrdiff_t dst_step, size_t count) {
   char const *from = src;
   char *to = dst;
-  size_t i = 0;
-  for (; i + 8 <= count; i += 8)
-    _mm_storeu_si128(
-        (void *)(to + 2 * i),
-        _mm256_cvtps_ph(_mm256_loadu_ps((void const *)(from + 4 * i)), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < count; i++) {
+  bool dense = src_step == 4 && dst_step == 2;
+  for (; dense && count >= 8; count -= 8, from += 32, to += 16)
+    _mm_storeu_si128((void *)to, _mm256_cvtps_ph(_mm256_loadu_ps((void const *)from),
+                                                 _MM_FROUND_TO_NEAREST_INT));
+  for (; count; count--, from += src_step, to += dst_step) {
     float x;
-    memcpy(&x, from + 4 * i, sizeof x);
-    uint16_t const y = half_of_float(x);
-    memcpy(to + 2 * i, &y, sizeof y);
+    memcpy(&x, from, sizeof x);
+    uint16_t const y = _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
+    memcpy(to, &y, sizeof y);
   }
 }
 

@@ -8,6 +8,12 @@
 #else
 #define MULTIPLY(a, b) (((a)&0xFFFFFFFFu) * (b))
 #endif
+#define STORE(out, a, b)                                                                           \
+  do {                                                                                             \
+    Numbers const a_ = (a), b_ = (b);                                                              \
+    (out)[0] = a_[0], (out)[1] = b_[0];                                                            \
+    (out)[2] = a_[1], (out)[3] = b_[1];                                                            \
+  } while (0)
 #include "array/random_loops.h"
 
 umemRandomLoops const *umem_random_loops_here(void) {

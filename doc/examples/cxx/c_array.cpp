@@ -1,7 +1,9 @@
 /* Arrays of C++ for functions of C, and arrays of C in C++. */
+#include <cstdint>
 #include <cstdio>
 #include <umem.hpp>
 #include <umem/c_array.hpp>
+#include <umem/c_array_numbers.hpp>
 
 /* [function] */
 /* A function for C and other languages. Exceptions do not leave it. */
@@ -33,6 +35,14 @@ int main() {
   auto v = umem::to_array<double const, 2>(made);   // an umem::Array that keeps it alive
   std::printf("%g\n", v.get(0, 0));
   /* [/take] */
+
+  /* [numbers] */
+  umem::Array<float, 1> random({1000});
+  umem::random_normal(random, 0, 100, 42); // the same numbers on every context
+  umem::Array<std::int8_t, 1> bytes({1000});
+  umem::convert_elements(random, bytes); // toward zero, at most 127
+  std::printf("%g %d\n", random.get(0), bytes.get(0));
+  /* [/numbers] */
 
   scale(made.get(), 2, &status); // it is read-only
   std::printf("%s\n", umem_thread_message());

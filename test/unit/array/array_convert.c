@@ -1,8 +1,8 @@
 /* array_convert.c - umem/array_convert.h against a plain model: random types, shapes, strides, ranges and overlaps, on
  * every context of the table.
  *
- * The model finds each element by its index and converts it alone, by array/array_conversion.h, which convert.c tests. All bytes of
- * the destination are compared. */
+ * The model finds each element by its index and converts it alone, by array/array_conversion.h, which convert.c
+ * tests. All bytes of the destination are compared. */
 #include "array_help.h"
 
 #include "array/array_conversion.h"
@@ -162,6 +162,13 @@ static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
   if (!together) umem_free(other, dst);
 }
 
+/* 100000 in all, half of them in RAM. */
+static int rounds_of(umemVirtual *ctx) {
+  int all = setting_cases(setting_small() ? 0 : 100000);
+  int each = all / 2 / (int)backend_count + 20;
+  return ctx->host == ctx && all ? all / 2 + each : each;
+}
+
 static void every_context_is_as_the_model(void **state) {
   (void)state;
   doubles_use();
@@ -175,7 +182,7 @@ static void every_context_is_as_the_model(void **state) {
       continue;
     }
     assert_non_null(ctx);
-    int rounds = setting_small() ? 20 : ctx->host == ctx ? 40000 : 1000;
+    int rounds = rounds_of(ctx);
     for (int round = 0; round < rounds; round++) {
       seed = i << 32 | (unsigned)round;
       convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx,
@@ -217,6 +224,34 @@ static void large_arrays_convert(void **state) {
   assert_ok(umem_set_threads(0));
   umemArray *handles[] = {src, dst, all, doubles, ints};
   for (int i = 0; i < 5; i++) umemArray_release(handles[i]);
+  umem_dtor(&host);
+}
+
+/* Rows of both sides, shared among threads that get unequal parts. */
+static void large_rows_convert(void **state) {
+  (void)state;
+  enum { rows = 900, columns = 1501 };
+  assert_ok(umemHost_ctor(&host));
+  int64_t const shape[] = {rows, columns};
+  umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
+  umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, shape, NULL, &status);
+  umemArray *back = umemArray_slice(ints, 1, columns - 1, columns, -1, &status);
+  int32_t *from = umemArray_host_pointer(ints, true, &status);
+  double const *to = umemArray_host_pointer(doubles, false, &status);
+  for (int i = 0; i < rows * columns; i++) from[i] = i * 3 - 7;
+  for (unsigned threads = 1; threads <= 8; threads++) {
+    assert_ok(umem_set_threads(threads));
+    umemArray_clear(doubles, &status);
+    umemArray_convert(doubles, back, 0, 0, rows * columns, &status);
+    assert_ok(status);
+    for (int i = 0; i < rows; i++)
+      for (int j = 0; j < columns; j++)
+        assert_true(to[i * columns + j] == from[i * columns + columns - 1 - j]);
+  }
+  assert_ok(umem_set_threads(0));
+  umemArray_release(back);
+  umemArray_release(doubles);
+  umemArray_release(ints);
   umem_dtor(&host);
 }
 
@@ -265,11 +300,11 @@ static void wrong_calls_are_refused(void **state) {
   umemArray_set_read_only(fixed, true, &status);
   int32_t const *values = umemArray_host_pointer(b, false, &status);
   umemArray_convert(b, NULL, 0, 0, 1, &status);
-  expect_failure(umemValueError, "NULL");
+  expect_failure(umemValueError, "umemArray_convert: the source array is NULL");
   umemArray_convert(NULL, a, 0, 0, 1, &status);
-  expect_failure(umemValueError, "NULL");
+  expect_failure(umemValueError, "the destination array is NULL");
   umemArray_convert(fixed, a, 0, 0, 10, &status);
-  expect_failure(umemNotSupportedError, "read-only");
+  expect_failure(umemNotSupportedError, "the destination array is read-only");
   umemArray_convert(z, a, 0, 0, 10, &status);
   expect_failure(umemTypeError, "there is no conversion of float64 to complex128");
   umemArray_convert(b, a, 1, 0, 10, &status);
@@ -297,6 +332,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(every_context_is_as_the_model),
       cmocka_unit_test(large_arrays_convert),
+      cmocka_unit_test(large_rows_convert),
       cmocka_unit_test(large_files_convert),
       cmocka_unit_test(wrong_calls_are_refused),
   };

@@ -293,9 +293,17 @@ static void read_only_arrays_are_not_written(void **state) {
   umemArray_fill(view, values, &status);
   expect_failure(umemNotSupportedError, "read-only");
   umemArray_assign(a, b, &status);
-  expect_failure(umemNotSupportedError, "read-only");
+  expect_failure(umemNotSupportedError, "umemArray_assign: the destination array is read-only");
+  umemArray_set_read_only(a, false, &status);
+  umemArray_assign(a, view, &status);
+  expect_failure(umemValueError, "the source has shape (2,), the destination (4,)");
+  umemArray_set_read_only(a, true, &status);
+  umemArray_assign(a, NULL, &status);
+  expect_failure(umemValueError, "the source array is NULL");
+  umemArray_assign(NULL, a, &status);
+  expect_failure(umemValueError, "the destination array is NULL");
   umemArray_copy_contents(a, b, 0, 0, 1, &status);
-  expect_failure(umemNotSupportedError, "read-only");
+  expect_failure(umemNotSupportedError, "the destination array is read-only");
   assert_null(umemArray_host_pointer(a, true, &status));
   expect_failure(umemNotSupportedError, "read-only");
   assert_ptr_equal(umemArray_host_pointer(a, false, &status), values);
@@ -366,7 +374,15 @@ static void arrays_are_compared(void **state) {
   assert_false(umemArray_is_same_shape(a, other_rank));
   assert_true(umemArray_is_same_shape(a, other_order));
   assert_false(umemArray_is_matching(a, other_order, false));
-  umemArray *all[] = {a, same, other_type, other_shape, other_order, other_rank};
+  umemArray *row = umemArray_create(&host, umemInt, SHAPE(1, 4), NULL, &status);
+  umemArray *other_row =
+      umemArray_create(&host, umemInt, SHAPE(1, 4), (int64_t[]){-64, 4}, &status);
+  umemArray *none = umemArray_create(&host, umemInt, SHAPE(0, 4), NULL, &status);
+  umemArray *other_none = umemArray_create(&host, umemInt, SHAPE(0, 4), (int64_t[]){7, 7}, &status);
+  assert_true(umemArray_is_matching(row, other_row, true)); /* such strides lead nowhere */
+  assert_true(umemArray_is_matching(none, other_none, true));
+  umemArray *all[] = {a,          same, other_type, other_shape, other_order,
+                      other_rank, row,  other_row,  none,        other_none};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
   umem_dtor(&second);
 }

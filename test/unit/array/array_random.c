@@ -1,7 +1,7 @@
 /* array_random.c - umem/array.h against a plain model, in random sequences of calls on every context of the table.
  *
- * Two blocks of memory are filled with known bytes. The model knows for each view which elements of its block it has, as
- * a list in C order; views are made of views by rules of their own. After each call that writes, every byte of the
+ * Two blocks of memory are filled with known bytes. The model knows for each view which elements of its block it has,
+ * as a list in C order; views are made of views by rules of their own. After each call that writes, every byte of the
  * block is compared with what the model has. */
 #include "array_help.h"
 
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { most_elements = 360, most_rank = 5, most_views = 6, most_size = 16 };
+enum { most_elements = 360, most_rank = 5, most_views = 6, most_size = 16, steps = 12 };
 
 static umemHost host;
 static umemStatusType status;
@@ -284,7 +284,7 @@ static void run_sequence(umemVirtual *one, umemVirtual *other) {
   used[1] = other;
   views[0][0] = first_view(&memory[0], one, type);
   views[1][0] = first_view(&memory[1], other, type);
-  for (int step = 0; step < 12; step++) {
+  for (int step = 0; step < steps; step++) {
     int side = (int)below(2), from = 1 - side;
     View *view = &views[side][below(count[side])];
     int64_t kind = below(count[side] < most_views ? 6 : 3);
@@ -309,6 +309,13 @@ static void run_sequence(umemVirtual *one, umemVirtual *other) {
   }
 }
 
+/* Sequences: in the whole run of GCC's programs more than 300000 calls. */
+static int rounds_of(umemVirtual *ctx) {
+  int all = setting_cases(setting_small() ? 0 : 360000) / steps;
+  int each = all / 2 / (int)backend_count + 5;
+  return ctx->host == ctx && all ? all / 2 + each : each;
+}
+
 static void every_context_is_as_the_model(void **state) {
   (void)state;
   doubles_use();
@@ -322,8 +329,7 @@ static void every_context_is_as_the_model(void **state) {
       continue;
     }
     assert_non_null(ctx);
-    bool plain = ctx->host == ctx;
-    int rounds = setting_small() ? 5 : plain ? 10000 : 300;
+    int rounds = rounds_of(ctx);
     for (int round = 0; round < rounds; round++) {
       seed = i << 32 | (unsigned)round;
       if (round % 2)

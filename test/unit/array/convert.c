@@ -1,8 +1,9 @@
-/* convert.c - array/array_conversion.h: every pair of real types, compared with arithmetic that knows only exact numbers.
+/* convert.c - array/array_conversion.h: every pair of real types, compared with arithmetic that knows only exact
+ * numbers.
  *
  * The model decodes each source to a long double, which holds every number of every type, and rounds it by
- * the definition. Types of 8 and 16 bits are tried with all their bits; others with the limits of all types, the halfway
- * cases of the narrow ones, their neighbours, and random bits. */
+ * the definition. Types of 8 and 16 bits are tried with all their bits; others with the limits of all types, the
+ * halfway cases of the narrow ones, their neighbours, and random bits. */
 #include "array_help.h"
 #include "settings.h"
 
@@ -182,6 +183,31 @@ static void expect_pair(Type const *from, Type const *to, int shift) {
   }
 }
 
+/* Elements with gaps become what those without gaps become. */
+static void expect_pair_in_steps(Type const *from, Type const *to) {
+  enum { gap = 3 };
+  static unsigned char in[most * (8 + gap)], out[most * (8 + gap)];
+  umemConversion conversion;
+  assert_true(umem_conversion(&conversion, from->type, to->type));
+  if (!conversion.count) return;
+  int step = from->size + gap, to_step = to->size + gap;
+  for (int i = 0; i < source_count; i++) memcpy(in + i * step, &sources[i], (size_t)from->size);
+  memset(out, 0x5A, sizeof out);
+  umem_convert_steps(&conversion, in, step, out, to_step, (size_t)source_count);
+  umem_convert(&conversion, packed, converted, (size_t)source_count);
+  for (int i = 0; i < source_count; i++) {
+    unsigned char const *found = out + i * to_step;
+    assert_memory_equal(found, converted + i * to->size, (size_t)to->size);
+    for (int k = 0; k < gap; k++) assert_int_equal(found[to->size + k], 0x5A);
+  }
+  /* from the last to the first */
+  umem_convert_steps(&conversion, in + (source_count - 1) * step, -step, out, to_step,
+                     (size_t)source_count);
+  for (int i = 0; i < source_count; i++)
+    assert_memory_equal(out + (source_count - 1 - i) * to_step, converted + i * to->size,
+                        (size_t)to->size);
+}
+
 static void every_pair_is_as_defined(void **state) {
   (void)state;
   for (Type const *from = types; from < types + type_count; from++) {
@@ -190,18 +216,21 @@ static void every_pair_is_as_defined(void **state) {
       pack(from, shift);
       for (Type const *to = types; to < types + type_count; to++) expect_pair(from, to, shift);
     }
+    pack(from, 0);
+    for (Type const *to = types; to < types + type_count; to++) expect_pair_in_steps(from, to);
   }
 }
 
 #if defined(__x86_64__)
-static void expect_equal_loops(umemConvertLoop *one, umemConvertLoop *other, Type const *from) {
+static void expect_equal_loops(umemConvertLoop *one, umemConvertLoop *other, Type const *from,
+                               int to_size) {
   static unsigned char again[sizeof converted];
   if (!one && !other) return;
   pack(from, 0);
   memset(converted, 0, sizeof converted);
   memset(again, 0, sizeof again);
-  one(packed, converted, (size_t)source_count);
-  other(packed, again, (size_t)source_count);
+  one(packed, from->size, converted, to_size, (size_t)source_count);
+  other(packed, from->size, again, to_size, (size_t)source_count);
   assert_memory_equal(converted, again, sizeof again);
 }
 #endif
@@ -217,18 +246,19 @@ static void all_machines_compute_the_same(void **state) {
     Type const *type = &types[rows[from]];
     collect(type);
     for (int to = 0; to < umemNumbers; to++)
-      expect_equal_loops(one->between[from][to], other->between[from][to], type);
-    expect_equal_loops(one->to_bool[from], other->to_bool[from], type);
-    expect_equal_loops(one->to_odd[from], other->to_odd[from], type);
+      expect_equal_loops(one->between[from][to], other->between[from][to], type,
+                         types[rows[to]].size);
+    expect_equal_loops(one->to_bool[from], other->to_bool[from], type, 1);
+    expect_equal_loops(one->to_odd[from], other->to_odd[from], type, 4);
   }
   collect(&types[11]);
-  expect_equal_loops(one->f32_to_f16, other->f32_to_f16, &types[11]);
-  expect_equal_loops(one->f32_to_bf16, other->f32_to_bf16, &types[11]);
+  expect_equal_loops(one->f32_to_f16, other->f32_to_f16, &types[11], 2);
+  expect_equal_loops(one->f32_to_bf16, other->f32_to_bf16, &types[11], 2);
   collect(&types[9]);
-  expect_equal_loops(one->f16_to_f32, other->f16_to_f32, &types[9]);
-  expect_equal_loops(one->bf16_to_f32, other->bf16_to_f32, &types[9]);
+  expect_equal_loops(one->f16_to_f32, other->f16_to_f32, &types[9], 4);
+  expect_equal_loops(one->bf16_to_f32, other->bf16_to_f32, &types[9], 4);
   collect(&types[0]);
-  expect_equal_loops(one->bool_to_u8, other->bool_to_u8, &types[0]);
+  expect_equal_loops(one->bool_to_u8, other->bool_to_u8, &types[0], 1);
 #else
   skip();
 #endif

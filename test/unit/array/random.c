@@ -51,9 +51,34 @@ static void all_machines_draw_the_same(void **state) {
   umem_random_loops.uniform(&random, 0xFFFFFFF0u, 2048, one);
   umem_random_loops_here()->uniform(&random, 0xFFFFFFF0u, 2048, other);
   assert_memory_equal(one, other, sizeof one);
-  umem_random_loops.normal(&random, 0xFFFFFFF0u, 2048, one);
-  umem_random_loops_here()->normal(&random, 0xFFFFFFF0u, 2048, other);
-  assert_memory_equal(one, other, sizeof one);
+  for (size_t count = 8; count <= 2048; count += 8 + count / 2 / 8 * 8) {
+    umem_random_loops.normal(&random, 0xFFFFFFF0u, count, one);
+    umem_random_loops_here()->normal(&random, 0xFFFFFFF0u, count, other);
+    assert_memory_equal(one, other, 2 * count * sizeof *one);
+  }
+}
+
+/* FNV-1a: Fowler, Noll and Vo. */
+static uint64_t hash_of(double const *numbers, size_t count) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (size_t i = 0; i < count; i++) {
+    uint64_t bits;
+    memcpy(&bits, &numbers[i], sizeof bits);
+    for (int k = 0; k < 64; k += 8) hash = (hash ^ (bits >> k & 0xFF)) * 0x100000001B3u;
+  }
+  return hash;
+}
+
+/* On every machine, with every compiler and option, and in every version. */
+static void the_bits_stay_the_same(void **state) {
+  (void)state;
+  static double numbers[2 * 2056]; /* whole batches, and a rest */
+  umemRandom const random = {
+      .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 2};
+  umem_random_loops.uniform(&random, 0xFFFFFFF0u, 2056, numbers);
+  assert_true(hash_of(numbers, 2 * 2056) == 0x73E81708AAFEAB58u);
+  umem_random_loops.normal(&random, 0xFFFFFFF0u, 2056, numbers);
+  assert_true(hash_of(numbers, 2 * 2056) == 0xEDB58C33D5D0CC30u);
 }
 
 /* The numbers by their definition, with the functions of libm. */
@@ -101,8 +126,8 @@ static void draw(umemArray *array, bool normal) {
     umemArray_random_uniform(array, -3, 5, 77, &status);
 }
 
-/* Whether the parts of an array are those of `numbers`, rounded. To few bits some are rounded to the upper bound, which the
- * array must not have: these are compared with another array. */
+/* Whether the parts of an array are those of `numbers`, rounded. To few bits some are rounded to the upper bound,
+ * which the array must not have: these are compared with another array. */
 static void expect_numbers(umemArray *array, umemArray *numbers, bool normal, char const *where) {
   umemElementType type = umemArray_type(array);
   int64_t elements = umemArray_elements(array), parts = umemArray_is_complex(array) ? 2 : 1;
@@ -280,13 +305,23 @@ static void wrong_calls_are_refused(void **state) {
   umemArray_random_normal(NULL, 0, 1, 1, &status);
   expect_failure(umemValueError, "NULL");
   umemArray_random_uniform(halves, 1, 1, 1, &status);
-  expect_failure(umemValueError, "no numbers of the array are in [1, 1)");
+  expect_failure(umemValueError, "low 1 is not below high 1");
+  umemArray_random_uniform(halves, 2, 1, 1, &status);
+  expect_failure(umemValueError, "low 2 is not below high 1");
+  umemArray_random_uniform(halves, 1.0625, 1.0626, 1, &status); /* the bottom alone */
+  assert_ok(status);
+  umemArray_clear(halves, &status);
+  umemArray_random_uniform(halves, 1.03125, 1.03125 + 0x1p-52, 1, &status);
+  assert_ok(status);
+  umemArray_clear(halves, &status);
   umemArray_random_uniform(halves, 1.0001, 1.0002, 1, &status); /* no float16 is there */
-  expect_failure(umemValueError, "are in [1.0001, 1.0002)");
+  expect_failure(umemValueError, "no number of type float16 is in [1.0001");
   umemArray_random_uniform(halves, 0, (double)NAN, 1, &status);
-  expect_failure(umemValueError, "no numbers");
+  expect_failure(umemValueError, "a bound is not finite: low is 0, high is nan");
+  umemArray_random_uniform(halves, (double)-INFINITY, 1, 1, &status);
+  expect_failure(umemValueError, "low is -inf");
   umemArray_random_uniform(halves, -1.7e308, 1.7e308, 1, &status);
-  expect_failure(umemValueError, "no numbers");
+  expect_failure(umemValueError, "the distance from low -1.7e+308 to high 1.7e+308 is not finite");
   umemArray_random_normal(halves, 0, -1, 1, &status);
   expect_failure(umemValueError, "deviation -1");
   umemArray_random_normal(halves, (double)INFINITY, 1, 1, &status);
@@ -316,6 +351,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_generator_is_philox),
       cmocka_unit_test(all_machines_draw_the_same),
+      cmocka_unit_test(the_bits_stay_the_same),
       cmocka_unit_test(the_numbers_are_as_documented),
       cmocka_unit_test(every_context_has_the_same_numbers),
       cmocka_unit_test(threads_do_not_matter),

@@ -1,0 +1,94 @@
+/* c_array_numbers.cpp - umem/c_array_numbers.hpp: conversion and random numbers of C for the arrays of C and of C++. */
+#include "typed.hpp"
+
+#include <umem/c_array_numbers.hpp>
+
+#include <cmath>
+#include <limits>
+
+using umem::CArray;
+
+namespace {
+
+template <class T> CArray make(umem::Context const &context, std::int64_t count) {
+  umemStatusType status = umemOK;
+  CArray array(
+      umemArray_zeros(context.c_context(), umem::element_type<T>, 1, &count, nullptr, &status));
+  EXPECT_EQ(status, umemOK) << umem_thread_message();
+  return array;
+}
+
+} // namespace
+
+TEST(CArrayNumbers, convert_by_the_rules_of_c) {
+  umem::Host host;
+  auto in = umem::Array<double, 2>::full({2, 3}, 1e300);
+  in.set(-2.75, 0, 1);
+  in.set(std::numeric_limits<double>::quiet_NaN(), 1, 1);
+  CArray out = make<std::int16_t>(host, 6);
+  umem::convert_elements(in, out);
+  auto view = umem::view<std::int16_t const, 1>(out);
+  EXPECT_EQ(view(0), 32767);
+  EXPECT_EQ(view(1), -2);
+  EXPECT_EQ(view(4), 0);
+  umem::Array<float, 1> floats({6});
+  umem::convert_elements(out.get(), floats);
+  EXPECT_EQ(floats.get(1), -2);
+  EXPECT_EQ(floats.get(5), 32767);
+}
+
+TEST(CArrayNumbers, convert_ranges) {
+  auto in = umem::Array<int, 1>::full({5}, 3);
+  auto out = umem::Array<double, 1>::full({4}, 1);
+  in.set(7, 4);
+  umem::convert_elements(in, 3, out, 1, 2);
+  EXPECT_EQ(out.get(0), 1);
+  EXPECT_EQ(out.get(1), 3);
+  EXPECT_EQ(out.get(2), 7);
+  EXPECT_EQ(out.get(3), 1);
+  EXPECT_THROW(umem::convert_elements(in, 3, out, 1, 3), umem::index_error);
+  EXPECT_EQ(out.get(3), 1);
+}
+
+TEST(CArrayNumbers, are_the_same_in_every_place) {
+  umem::Array<double, 2> here({5, 7});
+  umem::random_normal(here, 10, 2, 77);
+  umem::File file = umem::File::scratch();
+  CArray other = make<double>(file, 35);
+  umem::random_normal(other, 10, 2, 77);
+  umem::Array<double, 1> copy({35});
+  umem::convert_elements(other, copy);
+  for (int i = 0; i < 35; i++) EXPECT_EQ(here.get(i / 7, i % 7), copy.get(i));
+  umem::random_uniform(here, -3, -2, 1);
+  umem::random_uniform(copy, -3, -2, 1);
+  for (int i = 0; i < 35; i++) {
+    EXPECT_TRUE(copy.get(i) >= -3 && copy.get(i) < -2);
+    EXPECT_EQ(here.get(i / 7, i % 7), copy.get(i));
+  }
+  EXPECT_NE(copy.get(0), copy.get(1));
+}
+
+TEST(CArrayNumbers, reach_a_gpu) {
+  umem::Cuda gpu;
+  umem::Array<float, 1> there({100}, gpu), here({100});
+  umem::random_uniform(there, 0, 1, 5);
+  umem::random_uniform(here, 0, 1, 5);
+  umem::Array<double, 1> back({100});
+  umem::convert_elements(there, back);
+  for (int i = 0; i < 100; i++) EXPECT_EQ(back.get(i), double{here.get(i)});
+}
+
+TEST(CArrayNumbers, throw_what_c_records) {
+  auto const fixed = umem::Array<double, 1>::full({4}, 1);
+  umem::Array<int, 1> ints({4});
+  umem::Array<double, 1> five({5});
+  EXPECT_THROWS(umem::convert_elements(fixed, five), umem::value_error,
+                "4 elements cannot become 5");
+  EXPECT_THROW(umem::convert_elements(ints, umem::c_array(fixed)), umem::not_supported_error);
+  EXPECT_THROW(umem::convert_elements(CArray(), ints), umem::value_error);
+  EXPECT_THROW(umem::random_uniform(ints, 0, 1, 1), umem::type_error);
+  EXPECT_THROW(umem::random_uniform(five, 1, 0, 1), umem::value_error);
+  EXPECT_THROW(umem::random_normal(five, 0, -1, 1), umem::value_error);
+  CArray held = umem::c_array(five, umem::write);
+  EXPECT_THROW(umem::random_normal(five, 0, 1, 1), umem::locked_error);
+}
