@@ -162,7 +162,7 @@ stage_tsan() {
   local names=("${programs[@]/#fault_/fault\\.}")
   names=("${names[@]/#unit_/unit\\.}")
   # The suites of the contract in which threads meet: those of the test, or the library's in copies.
-  names+=('contract\.(copy|large|order|progress|set|strided|sync|threads)' 'cxx\..*')
+  names+=('contract\.(connect|copy|large|order|progress|set|strided|sync|threads)' 'cxx\..*')
   run_tests "$build/tsan" "${unshuffled[@]}" ctest --tests-regex "^($(IFS='|' && echo "${names[*]}"))\$"
 }
 
