@@ -37,7 +37,7 @@ declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbol
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
-  [gcc]="gcc g++ cmake make ninja pkg-config cmocka gtest python3"
+  [gcc]="gcc g++ cmake make ninja pkg-config cmocka gtest python3 python"
   [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka gtest python3"
   [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
   [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
@@ -86,6 +86,8 @@ build_preset() {
   shift
   [ $# = 0 ] || targets=(--target "$@")
   readarray -t options < <(sed 's/^ *//; /^$/d' <<< "${preset_options[$preset]-}")
+  # Its NumPy exchanges arrays with umem.
+  [ ! -x "$python/bin/python" ] || options+=("-DPython3_EXECUTABLE=$python/bin/python")
   cmake --preset "$preset" -B "$build/$preset" -DUMEM_BUILD_EXAMPLES=OFF "${options[@]}"
   cmake --build "$build/$preset" --parallel "$jobs" "${targets[@]}"
 }
