@@ -32,13 +32,15 @@ typedef UNALIGNED(double) F64;
         to[i] = y;                                                                                 \
       }                                                                                            \
     } else {                                                                                       \
-      char const *from = src;                                                                      \
-      char *to = dst;                                                                              \
-      for (; count; count--, from += src_step, to += dst_step) {                                   \
+      void const *from = src;                                                                      \
+      void *to = dst;                                                                              \
+      for (; count; count--) {                                                                     \
         S const x = *(S const *)from;                                                              \
         D y;                                                                                       \
         statement;                                                                                 \
         *(D *)to = y;                                                                              \
+        from = (char const *)from + src_step;                                                      \
+        to = (char *)to + dst_step;                                                                \
       }                                                                                            \
     }                                                                                              \
   }

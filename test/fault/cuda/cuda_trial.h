@@ -24,7 +24,7 @@ typedef struct Trial {
 } Trial;
 
 /* The runtime behind the table with the faults, and whether it is the real one. */
-void trial_use(umemCudaRt const *runtime, bool on_gpu);
+void trial_use(umemCudaRt const *behind, bool is_real);
 
 void complain(Trial const *trial, char const *what, int line);
 #define REQUIRE(trial, condition) ((condition) ? (void)0 : complain((trial), #condition, __LINE__))

@@ -197,7 +197,8 @@ static void *churn(void *number) {
     uintptr_t adr = umem_alloc(&shared, size);
     adr = umem_realloc(&shared, adr, size, 2 * size);
     if (i % 100 == 0) umemStats_push(&shared), umemStats_pop(&shared, NULL);
-    if (i % 10 == 0) assert_true(figures_of(&shared).current_bytes > 0); /* the thread's own at least */
+    if (i % 10 == 0)
+      assert_true(figures_of(&shared).current_bytes > 0); /* the thread's own at least */
     umem_free(&shared, adr);
   }
   return number;
