@@ -12,7 +12,8 @@
  *
  *   rank       0 ... UMEM_MAX_RANK dimensions. Rank 0 is one element. The last dimension is the fastest in C order.
  *   strides    bytes from element to element along each dimension, of any sign; NULL is C order without gaps.
- *              Other orders, also that of Fortran, are other strides.
+ *              Other orders, also that of Fortran, are other strides. Elements may share bytes, for example with a
+ *              stride of 0: after a write, such bytes have the value of one of these elements.
  *   ownership  umemArray_create owns its memory. umemArray_borrow leaves it with the caller. umemArray_take takes it
  *              over. Views (umemArray_alias, _slice, _select, _permute, _reshape) share the memory of the array that
  *              they were made from and keep it alive; they may outlive that handle.
@@ -67,7 +68,8 @@ UMEM_EXTERN umemArray *umemArray_borrow(void *ctx, uintptr_t adr, umemElementTyp
                                         umemStatusType *status);
 
 /* The same for memory that the array takes over. When no array uses it any more, umem calls release(user) once, in the
- * thread that has released the last of them; release NULL: umem_free(ctx, adr). On an error nothing is taken over, and
+ * thread that has released the last of them; release NULL: umem_free(ctx, adr), so adr must be what umem_alloc has returned. Before, umem waits for the work that
+ * is queued on ctx, if ctx is umemOrdered or umemDeviceShared, because it may use the memory. On an error nothing is taken over, and
  * release is not called. No exception may leave release. */
 UMEM_EXTERN umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType type, int rank,
                                       int64_t const *shape, int64_t const *strides,

@@ -21,12 +21,12 @@
 #include <umem/array.h>
 #include <umem/base.h>
 
-/* The last four arguments of a check: the text of the expression, and where it stands. */
-#define UMEM_CHECK_SITE(expression) #expression, __func__, __FILE__, __LINE__
+/* The last three arguments of a check: where it stands. */
+#define UMEM_CHECK_SITE __func__, __FILE__, __LINE__
 
 /* Checks that the array is not read-only. umemNotSupportedError. */
 #define umemArray_check_writeable(array, status)                                                   \
-  umemArray_check_writeable_at(array, status, UMEM_CHECK_SITE(array))
+  umemArray_check_writeable_at(array, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_writeable calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_writeable_at(umemArray const *array, umemStatusType *status,
                                               char const *expression, char const *function,
@@ -34,7 +34,7 @@ UMEM_EXTERN bool umemArray_check_writeable_at(umemArray const *array, umemStatus
 
 /* Checks that the elements follow one another in C order without gaps. umemValueError. */
 #define umemArray_check_c_contiguity(array, status)                                                \
-  umemArray_check_c_contiguity_at(array, status, UMEM_CHECK_SITE(array))
+  umemArray_check_c_contiguity_at(array, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_c_contiguity calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_c_contiguity_at(umemArray const *array, umemStatusType *status,
                                                  char const *expression, char const *function,
@@ -43,7 +43,7 @@ UMEM_EXTERN bool umemArray_check_c_contiguity_at(umemArray const *array, umemSta
 /* Checks that the context has these umemCapability, or-ed: umemCpuReadable | umemCpuWritable for functions on the CPU,
  * umemDeviceAccessible for kernels. umemNotSupportedError. */
 #define umemArray_check_location(array, capabilities, status)                                      \
-  umemArray_check_location_at(array, capabilities, status, UMEM_CHECK_SITE(array))
+  umemArray_check_location_at(array, capabilities, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_location calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_location_at(umemArray const *array, unsigned capabilities,
                                              umemStatusType *status, char const *expression,
@@ -51,7 +51,7 @@ UMEM_EXTERN bool umemArray_check_location_at(umemArray const *array, unsigned ca
 
 /* Checks the number of dimensions. umemValueError. */
 #define umemArray_check_rank(array, rank, status)                                                  \
-  umemArray_check_rank_at(array, rank, status, UMEM_CHECK_SITE(array))
+  umemArray_check_rank_at(array, rank, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_rank calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_rank_at(umemArray const *array, int rank, umemStatusType *status,
                                          char const *expression, char const *function,
@@ -60,7 +60,7 @@ UMEM_EXTERN bool umemArray_check_rank_at(umemArray const *array, int rank, umemS
 /* Checks the number of elements along one dimension. umemIndexError where the array has no such dimension;
  * umemValueError. */
 #define umemArray_check_extent(array, dim, extent, status)                                         \
-  umemArray_check_extent_at(array, dim, extent, status, UMEM_CHECK_SITE(array))
+  umemArray_check_extent_at(array, dim, extent, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_extent calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_extent_at(umemArray const *array, int dim, int64_t extent,
                                            umemStatusType *status, char const *expression,
@@ -68,7 +68,7 @@ UMEM_EXTERN bool umemArray_check_extent_at(umemArray const *array, int dim, int6
 
 /* Checks the number of dimensions and all extents, [rank]. umemValueError. */
 #define umemArray_check_shape(array, rank, shape, status)                                          \
-  umemArray_check_shape_at(array, rank, shape, status, UMEM_CHECK_SITE(array))
+  umemArray_check_shape_at(array, rank, shape, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_shape calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_shape_at(umemArray const *array, int rank, int64_t const *shape,
                                           umemStatusType *status, char const *expression,
@@ -76,7 +76,7 @@ UMEM_EXTERN bool umemArray_check_shape_at(umemArray const *array, int rank, int6
 
 /* Checks the type of the elements. umemTypeError. */
 #define umemArray_check_type(array, type, status)                                                  \
-  umemArray_check_type_at(array, type, status, UMEM_CHECK_SITE(array))
+  umemArray_check_type_at(array, type, status, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_type calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_type_at(umemArray const *array, umemElementType type,
                                          umemStatusType *status, char const *expression,
@@ -84,7 +84,7 @@ UMEM_EXTERN bool umemArray_check_type_at(umemArray const *array, umemElementType
 
 /* Checks that two arrays have the same shape. umemValueError. */
 #define umemArray_check_same_shape(array, other, status)                                           \
-  umemArray_check_same_shape_at(array, other, status, #other, UMEM_CHECK_SITE(array))
+  umemArray_check_same_shape_at(array, other, status, #other, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_same_shape calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_same_shape_at(umemArray const *array, umemArray const *other,
                                                umemStatusType *status, char const *other_expression,
@@ -94,8 +94,8 @@ UMEM_EXTERN bool umemArray_check_same_shape_at(umemArray const *array, umemArray
 /* Checks that dimension dim of array has as many elements as other_dim of other. umemIndexError where one of them has
  * no such dimension; umemValueError. */
 #define umemArray_check_same_extent(array, dim, other, other_dim, status)                          \
-  umemArray_check_same_extent_at(array, dim, other, other_dim, status, #other,                     \
-                                 UMEM_CHECK_SITE(array))
+  umemArray_check_same_extent_at(array, dim, other, other_dim, status, #other, #array,             \
+                                 UMEM_CHECK_SITE)
 /* What umemArray_check_same_extent calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_same_extent_at(umemArray const *array, int dim,
                                                 umemArray const *other, int other_dim,
@@ -106,7 +106,7 @@ UMEM_EXTERN bool umemArray_check_same_extent_at(umemArray const *array, int dim,
 
 /* Checks that two arrays have elements of the same type. umemTypeError. */
 #define umemArray_check_same_type(array, other, status)                                            \
-  umemArray_check_same_type_at(array, other, status, #other, UMEM_CHECK_SITE(array))
+  umemArray_check_same_type_at(array, other, status, #other, #array, UMEM_CHECK_SITE)
 /* What umemArray_check_same_type calls. expression, function and file are borrowed for the call. */
 UMEM_EXTERN bool umemArray_check_same_type_at(umemArray const *array, umemArray const *other,
                                               umemStatusType *status, char const *other_expression,

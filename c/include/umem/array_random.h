@@ -10,7 +10,9 @@
  * there. A thread that flushes subnormal numbers to zero may get other numbers near zero.
  *
  * The generator is Philox4x32-10: the seed is its key. Numbers 2 b and 2 b + 1 come from the block with counter
- * (b mod 2^32, b / 2^32, kind, 0), with kind 0 for uniform and 1 for normal numbers.
+ * (b mod 2^32, b / 2^32, kind, 0), with kind 0 for uniform and 1 for normal numbers. Of its four words w, the fractions
+ * ((w[1] 2^32 + w[0]) / 2^12) / 2^52, rounded down at the first division, and the same of w[3] and w[2], are those of
+ * the two numbers.
  * Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. It is not for
  * cryptography.
  *

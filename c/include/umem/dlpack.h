@@ -16,8 +16,8 @@
  *             order of the context. If the consumer has queued work on another stream, this work must be complete
  *             before that, or the context must wait for it.
  *   import    Shares the memory, too. The caller names a context of this memory, because umem keeps no contexts of its
- *             own. The context must live until the last array that shares the memory is released. This release calls
- *             the deleter, in its thread. If the import fails, the tensor still belongs to the caller, who calls the
+ *             own. The context must live until the last array that shares the memory is released. This release waits
+ *             for the work that is queued on the context, and calls the deleter, in its thread. If the import fails, the tensor still belongs to the caller, who calls the
  *             deleter, also if umem does not know the version.
  *   strides   DLPack counts strides in elements, umem in bytes. An exported tensor has strides, and byte_offset 0.
  *             Tensors without strides (C order) and with a byte_offset can be imported.

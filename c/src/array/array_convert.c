@@ -83,7 +83,9 @@ static bool convert_rows(umemConversion const *conversion, umemArraySide const *
 
 static void convert_here(umemConversion const *conversion, umemArraySide const *from,
                          umemArraySide const *to, int64_t count) {
-  if (!convert_rows(conversion, from, to, count)) convert_chunks(conversion, from, to, count);
+  uint64_t before = umem_thread.failures;
+  if (!convert_rows(conversion, from, to, count) && umem_thread.failures == before)
+    convert_chunks(conversion, from, to, count);
 }
 
 static umemArraySide run_at(umemVirtual *ctx, uintptr_t adr, int64_t count, size_t item_size) {
@@ -123,6 +125,19 @@ static void convert_sides(umemConversion const *conversion, umemArraySide const 
 
 /* ---- the order of the elements ---- */
 
+/* Joins a dimension with the last one where both sides can. */
+static bool join_both(umemArrayAxes *a, umemArrayAxes *b, int64_t extent, int64_t one,
+                      int64_t other) {
+  int last = a->rank - 1;
+  int64_t all = a->shape[last], of_a = a->strides[last], of_b = b->strides[last], same = all;
+  if (!umem_array_join(&all, &of_a, extent, one) || !umem_array_join(&same, &of_b, extent, other))
+    return false;
+  a->shape[last] = b->shape[last] = all;
+  a->strides[last] = of_a;
+  b->strides[last] = of_b;
+  return true;
+}
+
 /* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the
  * strides of dst, and go up there. */
 static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
@@ -147,17 +162,11 @@ static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
       one = -one;
       other = -other;
     }
-    int last = a->rank - 1;
-    if (a->rank && a->strides[last] == extent * one && b->strides[last] == extent * other) {
-      a->shape[last] *= extent;
-    } else {
-      last = a->rank++;
-      a->shape[last] = extent;
-    }
-    a->strides[last] = one;
-    b->strides[last] = other;
-    b->shape[last] = a->shape[last];
-    b->rank = a->rank;
+    if (a->rank && join_both(a, b, extent, one, other)) continue;
+    a->shape[a->rank] = b->shape[a->rank] = extent;
+    a->strides[a->rank] = one;
+    b->strides[a->rank] = other;
+    b->rank = ++a->rank;
   }
   umem_array_end_axes(a, src->item_size);
   umem_array_end_axes(b, dst->item_size);

@@ -106,7 +106,8 @@ static void fill_through_buffer(umemArray *array, umemArrayAxes const *axes, voi
     umem_array_scatter(buffer.host, buffer.adr, &to, now, size);
     to.offset += now;
   }
-  if (doubles) double_run(array->ctx, axes->adr, nbytes, (size_t)array->elements * size);
+  if (doubles && umem_thread.failures == before)
+    double_run(array->ctx, axes->adr, nbytes, (size_t)array->elements * size);
   umem_array_give_buffer(&buffer, array->ctx);
 }
 

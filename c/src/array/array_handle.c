@@ -1,6 +1,7 @@
 /* array_handle.c - see array_handle.h. */
 #include "array/array_handle.h"
 #include "core/guard.h"
+#include "core/order.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -55,6 +56,11 @@ umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t 
   return view;
 }
 
+/* Whether work may be queued that uses the memory, which who releases it does not know. */
+static bool queues(umemVirtual const *ctx) {
+  return ctx->vptr && ctx->capabilities & (umemOrdered | umemDeviceShared);
+}
+
 void umem_array_end_memory(umemArray const *owner) {
   switch (owner->end) {
   case umemArrayKeeps:
@@ -66,6 +72,7 @@ void umem_array_end_memory(umemArray const *owner) {
     umem_aligned_free(owner->ctx, owner->block);
     break;
   case umemArrayReleases: {
+    if (queues(owner->ctx)) umem_synchronize_apart(owner->ctx);
     UMEM_STEP_ASIDE(running);
     owner->release(owner->user);
   }

@@ -95,7 +95,9 @@ bool umemArray_is_matching(umemArray const *one, umemArray const *other, bool pl
 /* ---- pointers ---- */
 
 static bool check_access(umemArray *array, bool writes, unsigned needed, char const *whose) {
-  if (!umem_array_given(array) || (writes && !umem_array_writable(array))) return false;
+  if (!umem_array_given(array) || !umem_guard(array->ctx) ||
+      (writes && !umem_array_writable(array)))
+    return false;
   return umem_can(array->ctx, needed) ||
          UMEM_FAIL(array->ctx, umemNotSupportedError, "%s cannot %s the memory of %s", whose,
                    writes ? "write to" : "read", umem_get_device_name(array->ctx));

@@ -76,6 +76,7 @@ uintptr_t umem_array_run_address(umemArraySide const *run, size_t item_size) {
 
 bool umem_array_take_buffer(umemArrayBuffer *buffer, umemVirtual *from, umemVirtual *to,
                             int64_t count, size_t item_size) {
+  if (!umem_guard(to) || !umem_guard(from)) return false;
   bool near = umem_cpu_reads(from) && umem_cpu_writes(to);
   int64_t room = (int64_t)((near ? near_buffer : far_buffer) / item_size);
   buffer->elements = count < room ? count : room + !room;

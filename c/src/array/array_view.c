@@ -65,7 +65,7 @@ umemArray *umemArray_select(umemArray *array, int dim, int64_t i, umemStatusType
   if (!umem_array_given(array) || !has_dim(array, dim)) return NULL;
   umem_array_form_of(&form, array);
   if (!check_index(i, form.shape[dim], dim)) return NULL;
-  int64_t offset = i * form.strides[dim];
+  int64_t offset = form.elements ? i * form.strides[dim] : 0;
   size_t behind = (size_t)(--form.rank - dim) * sizeof *form.shape;
   memmove(form.shape + dim, form.shape + dim + 1, behind);
   memmove(form.strides + dim, form.strides + dim + 1, behind);

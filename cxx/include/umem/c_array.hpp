@@ -201,7 +201,8 @@ template <class T, int N> CArray c_array(Array<T, N> const &array) {
 }
 
 /* An umem::Array over the memory of array, whose elements must be in C order without gaps; it keeps array alive, and
- * context, which must be the context of array. Throws umem::type_error, umem::value_error for another rank or order,
+ * context, which must be one of the memory of array. Throws umem::type_error, umem::value_error for another rank, order
+ * or memory,
  * and umem::not_supported_error for a read-only array, of which to_array<T const, N> is one. */
 template <class T, int N> Array<T, N> to_array(CArray array, Context context) {
   detail::check_array<T>(array.get(), N);
@@ -211,6 +212,8 @@ template <class T, int N> Array<T, N> to_array(CArray array, Context context) {
   if (!std::is_const_v<T> && umemArray_is_read_only(array.get()))
     throw not_supported_error(
         "a read-only array is no umem::Array of elements that can be written");
+  if (!umem_is_same_device(context.c_context(), umemArray_context(array.get())))
+    throw value_error("the array is in other memory than the context");
   Extents<N> extents = detail::view_at<T, N>(nullptr, array.get()).extents;
   address adr = umemArray_address(array.get());
   return Array<T, N>::wrap(adr, extents, std::move(context),

@@ -1,11 +1,11 @@
-/* umem/c_array_numbers.hpp - conversion and random numbers of C, in C++: for every context, by the rules of C.
+/* umem/c_array_numbers.hpp - conversion and random numbers of C, in C++, by the rules of C.
  *
  *     umem::Array<double, 2> u({100, 200}, umem::Cuda());
  *     umem::random_normal(u, 0, 1, 7);                     // seed 7: the same numbers on every context
  *     umem::convert_elements(u, halves);                   // rounded once, to the nearest number
  *
  * Each function takes a umemArray, a umem::CArray or a umem::Array, which lends its device side for the call, as
- * umem::c_array does, without its ghost cells. The CPU does the work; on return it is complete. umem::convert
+ * umem::c_array does, without its ghost cells; its context must have pointers. For arrays in files take a umem::CArray. The CPU does the work; on return it is complete. umem::convert
  * differs: it runs on the place of the arrays, and converts by static_cast.
  *
  * Threads: as for writes to the elements. All functions throw what the functions of C record, and what

@@ -103,6 +103,11 @@ DLPackTensor to_dlpack(Array<T, N> &array, Access access,
                        umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
   return to_dlpack(c_array(array, access), options);
 }
+/* The same, read-only. */
+template <class T, int N>
+DLPackTensor to_dlpack(Array<T, N> &array, umemDLPackOptions const &options) {
+  return to_dlpack(c_array(array, read), options);
+}
 template <class T, int N>
 DLPackTensor to_dlpack(Array<T, N> const &array,
                        umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {

@@ -3,6 +3,7 @@
 #include "array_help.h"
 
 #include "fake/cudart.h"
+#include <stdio.h>
 
 static umemCudaRt const *rt;
 static umemHost host;
@@ -448,8 +449,41 @@ static void failing_calls_leave_nothing(void **state) {
   umem_dtor(&gpu);
 }
 
+static int late_at_end;
+static void note_late(umemDLManagedTensorVersioned *self) {
+  late_at_end = fake_cudart_is_late(self->manager_ctx);
+}
+static void the_deleter_comes_after_queued_work(void **state) {
+  (void)state;
+  umemCudaAsync gpu;
+  umemCuda owner;
+  assert_ok(umemCuda_ctor(&owner, 0));
+  assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
+  uintptr_t block = umem_alloc(&owner, 100);
+  int64_t many = 100;
+  umemDLManagedTensorVersioned tensor = {.version = {1, 0},
+                                         .manager_ctx = (void *)umemCudaAsync_stream(&gpu),
+                                         .deleter = note_late,
+                                         .dl_tensor = {.data = (void *)block,
+                                                       .device = {umemDLCUDA, 0},
+                                                       .ndim = 1,
+                                                       .dtype = {0, 8, 1},
+                                                       .shape = &many}};
+  umemArray *a = umemArray_from_dlpack(&gpu, &tensor, &status);
+  umemArray_clear(a, &status);
+  assert_true(fake_cudart_is_late((void *)umemCudaAsync_stream(&gpu)));
+  late_at_end = -1;
+  umemArray_release(a);
+  printf("late in the deleter: %d\n", late_at_end);
+  assert_int_equal(late_at_end, 0);
+  umem_free(&owner, block);
+  umem_dtor(&gpu);
+  umem_dtor(&owner);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
+      TEST(the_deleter_comes_after_queued_work),
       TEST(devices_have_codes_and_numbers),
       TEST(imports_need_a_context_of_the_device),
       TEST(the_consumers_stream_waits_and_the_host_does_not),
