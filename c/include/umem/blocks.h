@@ -26,8 +26,9 @@
  *   threads    One thread of umem reads and one writes, where umem_set_threads allows them (it counts the
  *              calling thread, too) and every context is umemConcurrent. The threads that share long copies
  *              help to read: each takes the next piece of a block. One thread is left to the program, and half
- *              of them if the CPU can write to the place. What has no thread, or gets none from the system, is
- *              done by the calling thread in umemBlocks_next. The threads block all signals. One thread at a
+ *              of them if the CPU can write to the place. What has no thread, or gets none from the system,
+ *              and blocks of less than 256 KiB between RAM and files, are the work of the calling thread in
+ *              umemBlocks_next. The threads block all signals. One thread at a
  *              time may call the functions of a umemBlocks, except umemBlocks_cancel.
  *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or umemBlocks_end,
  *              with the block in the message: "umemBlocks_next: writing block 7 of 16 (rows 700 to 799): ...".

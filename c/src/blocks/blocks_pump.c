@@ -11,8 +11,12 @@
 #include "blocks/blocks_reads.h"
 #include "core/guard.h"
 #include "core/parallel.h"
+#include "core/slot.h"
 
 #include <stdlib.h>
+
+/* Bytes of a block that are worth a thread: to wake one takes 15 to 50 us, as copying them does. */
+static size_t const woken_for = 256 << 10;
 
 bool umemPump_is_lost(umemPump const *pump) {
   return pump->forks != umem_fork_count() && (pump->reading.has_thread || pump->writing.has_thread);
@@ -192,9 +196,20 @@ static void start_thread(umemPump *pump, umemLeg *leg) {
   umemLock_release(&pump->lock);
 }
 
+/* RAM, or what the page cache holds or reads ahead. */
+static bool is_quick(umemVirtual *ctx) { return umem_cpu_reads(ctx) || UMEM_SLOT(ctx, window); }
+
+/* Whether a block is copied before another thread would be awake. */
+static bool is_soon_done(umemPump const *pump) {
+  umemBlocksOptions const *given = &pump->slots.plan.given;
+  return pump->slots.plan.slot_bytes < woken_for && is_quick(given->source.ctx) &&
+         umem_cpu_writes(given->place) &&
+         (!has_destination(pump) || is_quick(given->destination.ctx));
+}
+
 static void start_threads(umemPump *pump, bool concurrent) {
   unsigned threads = umem_parallel_threads();
-  if (pump->slots.plan.depth < 2 || threads < 2 || !concurrent) return;
+  if (pump->slots.plan.depth < 2 || threads < 2 || !concurrent || is_soon_done(pump)) return;
   start_thread(pump, &pump->reading);
   if (has_destination(pump) && threads > 2) start_thread(pump, &pump->writing);
 }

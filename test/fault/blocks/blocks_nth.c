@@ -145,7 +145,6 @@ static void fail_each(InjectCall call, int error, bool lasting) {
     umemStatusType status = pass(&options, &number);
     met = check(&files, call, status, number);
     if (met && (call == callRead || call == callWrite)) assert_int_not_equal(status, umemOK);
-    if (call == callThread) assert_int_equal(status, umemOK); /* the calling thread serves */
     assert_int_equal(open_descriptors(), descriptors);
     close_files(&files);
   }
@@ -167,13 +166,7 @@ static void there_is_no_memory(void **state) {
   fail_each(callHeap, ENOMEM, false);
   fail_each(callHeap, ENOMEM, true);
 }
-static void threads_do_not_start(void **state) {
-  (void)state;
-  fail_each(callThread, EAGAIN, false);
-  fail_each(callThread, EAGAIN, true);
-}
-
-/* ---- long blocks, which two threads read, each with others that share them ---- */
+/* ---- long blocks, which threads read ---- */
 
 enum { long_width = 600 << 10, long_count = 18, long_rows = 4 };
 
@@ -318,8 +311,6 @@ int main(void) {
       TESTS(reads_fail),
       TESTS(disks_are_full),
       TESTS(there_is_no_memory),
-      TEST(threads_do_not_start, 1),
-      TEST(threads_do_not_start, 2),
       TESTS(reads_of_long_blocks_fail),
       TESTS(long_blocks_have_no_memory),
       TEST(threads_for_long_blocks_do_not_start, 1),

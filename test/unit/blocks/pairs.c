@@ -99,6 +99,35 @@ static void one_of_two_threads_is_the_programs(void **state) {
   close_passage();
 }
 
+/* How many threads there are besides the program's own while blocks of so many bytes pass through RAM. */
+static unsigned threads_for(size_t nbytes) {
+  umemHost host;
+  umemBlocks blocks;
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  assert_ok(umem_set_threads(1)); /* the workers leave */
+  assert_true(task_count_becomes(tasks_alone()));
+  assert_ok(umem_set_threads(4));
+  assert_ok(umemHost_ctor(&host));
+  options.source = (umemRows){&host, umem_calloc(&host, count, nbytes), nbytes, 0};
+  options.count = count;
+  options.rows = 1;
+  options.place = &host;
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+  unsigned others = count_tasks() - tasks_alone();
+  assert_ok(umemBlocks_end(&blocks));
+  umem_free(&host, options.source.adr);
+  umem_dtor(&host);
+  return others;
+}
+
+/* To wake a thread takes longer than to copy them. */
+static void short_blocks_of_ram_take_no_thread(void **state) {
+  (void)state;
+  assert_int_equal(threads_for(64), 0);
+  assert_int_equal(threads_for(row - 4096), 0);
+  assert_true(threads_for(row) > 0);
+}
+
 /* ---- order ---- */
 
 /* Of the first two copies one waits until the third block is there: whichever it is, the program gets block 0 first. */
@@ -257,6 +286,7 @@ int main(void) {
       TEST_WITH(three_threads, two_threads_read_long_blocks),
       TEST(one_thread_reads_short_blocks),
       TEST_WITH(two_threads, one_of_two_threads_is_the_programs),
+      TEST(short_blocks_of_ram_take_no_thread),
       TEST(blocks_come_in_order),
       TEST(the_first_failure_counts),
       TEST(two_failures_are_one),
