@@ -1,7 +1,7 @@
 /* array_places.c - umem/array.h on contexts of every kind: alignment, pointers, long fills and copies, queues, files. */
 #include "array_help.h"
 
-#include "backends.h"
+#include "unit/each_backend.h"
 #include "fake/doubles.h"
 #include "fake/fake.h"
 #include "settings.h"
@@ -27,22 +27,16 @@ static int tear_down(void **state) {
   return status != umemOK || umem_thread_status() != umemOK;
 }
 
+static void (*test_of_context)(umemVirtual *ctx);
+
+static void test_context(Backend const *row, umemVirtual *ctx) {
+  test_of_context(ctx);
+  if (status != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
+}
+
 static void for_each_context(void (*test)(umemVirtual *ctx)) {
-  for (size_t i = 0; i < backend_count; i++) {
-    Backend const *row = &backends[i];
-    if (setting_leaves_out(row->name)) continue;
-    umemVirtual *ctx = row->open();
-    if (!ctx && (row->traits & backendMayLack)) {
-      umem_thread_clear();
-      continue;
-    }
-    if (!ctx) fail_msg("%s: %s", row->name, umem_thread_message());
-    test(ctx);
-    if (status != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
-    if (!umem_is_ok(ctx)) fail_msg("%s: %s", row->name, umem_get_message(ctx));
-    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
-    row->close(ctx);
-  }
+  test_of_context = test;
+  assert_true(for_each_backend(test_context) > 0);
 }
 
 /* ---- every context ---- */

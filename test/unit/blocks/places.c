@@ -2,7 +2,7 @@
  * the program works; and on queues beside the place. */
 #include "blocks_help.h"
 
-#include "backends.h"
+#include "unit/each_backend.h"
 #include "fake/doubles.h"
 #include "fake/fake.h"
 
@@ -125,25 +125,16 @@ static void is_everything(umemVirtual *ctx) {
   umem_free(ctx, adr);
 }
 
+static void (*test_of_context)(umemVirtual *ctx);
+
+static void test_context(Backend const *row, umemVirtual *ctx) {
+  (void)row;
+  test_of_context(ctx);
+}
+
 static void for_each_context(void (*test)(umemVirtual *ctx)) {
-  size_t opened = 0;
-  for (size_t i = 0; i < backend_count; i++) {
-    Backend const *row = &backends[i];
-    if (setting_leaves_out(row->name)) continue;
-    umemVirtual *ctx = row->open();
-    if (!ctx && (row->traits & backendMayLack)) {
-      umem_thread_clear();
-      continue;
-    }
-    if (!ctx) fail_msg("%s: %s", row->name, umem_thread_message());
-    test(ctx);
-    if (umem_thread_status() != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
-    if (!umem_is_ok(ctx)) fail_msg("%s: %s", row->name, umem_get_message(ctx));
-    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
-    row->close(ctx);
-    opened++;
-  }
-  assert_true(opened > 10);
+  test_of_context = test;
+  assert_true(for_each_backend(test_context) > 10);
 }
 
 static void any_context_is_a_source(void **state) {
