@@ -1,0 +1,165 @@
+/* dlpack.cpp - arrays to and from other libraries by DLPack. */
+#include "array.h"
+
+#include <cstring>
+
+namespace {
+
+char const *const versioned_name = "dltensor_versioned", *const unversioned_name = "dltensor";
+
+/* ---- export ---- */
+
+/* Ends an exported tensor as the library would, and then the use of its memory and of its context. */
+template <class Tensor> struct Export {
+  void *manager;
+  void (*deleter)(Tensor *);
+  Memory *memory;
+
+  static void end(Tensor *tensor) {
+    Export *self = static_cast<Export *>(tensor->manager_ctx);
+    Memory *memory = self->memory;
+    tensor->manager_ctx = self->manager;
+    tensor->deleter = self->deleter;
+    delete self;
+    tensor->deleter(tensor);
+    memory->exports--;
+    memory->drop();
+  }
+
+  static Tensor *begin(Tensor *tensor, Memory *memory) {
+    tensor->manager_ctx = new Export{tensor->manager_ctx, tensor->deleter, memory->use()};
+    tensor->deleter = end;
+    memory->exports++;
+    return tensor;
+  }
+};
+
+template <class Tensor> void end_tensor(Tensor *tensor) {
+  if (tensor && tensor->deleter) tensor->deleter(tensor);
+}
+
+/* The end of a capsule: a tensor that no consumer has taken ends with it. */
+template <class Tensor> void end_capsule(PyObject *capsule, char const *name) {
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  end_tensor(static_cast<Tensor *>(PyCapsule_GetPointer(capsule, name)));
+}
+void end_versioned(PyObject *capsule) {
+  end_capsule<umemDLManagedTensorVersioned>(capsule, versioned_name);
+}
+void end_unversioned(PyObject *capsule) {
+  end_capsule<umemDLManagedTensor>(capsule, unversioned_name);
+}
+
+template <class Tensor, auto make>
+Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
+  umemArray *handle = array.use(options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
+  Tensor *tensor;
+  array_call(array.context()->quick, [&](umemStatusType *status) {
+    tensor = make(handle, &options, status);
+  });
+  return Export<Tensor>::begin(tensor, array.memory);
+}
+
+nb::object new_capsule(void *tensor, char const *name, PyCapsule_Destructor end) {
+  PyObject *capsule = PyCapsule_New(tensor, name, end);
+  if (!capsule) throw nb::python_error();
+  return nb::steal(capsule);
+}
+
+umemDLPackOptions read_options(nb::handle stream, nb::handle device, nb::handle copy) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  if (!stream.is_none()) options.stream = to_index(stream, "the stream");
+  if (!device.is_none()) {
+    options.device = static_cast<umemDLDeviceCode>(nb::cast<int>(nb::object(device[0])));
+    options.copy = umemDLCopyIfNeeded;
+  }
+  if (!copy.is_none()) options.copy = nb::cast<bool>(copy) ? umemDLCopyAlways : umemDLCopyNever;
+  return options;
+}
+
+nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb::handle device,
+                     nb::handle copy) {
+  umemDLPackOptions options = read_options(stream, device, copy);
+  if (!max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1)
+    return new_capsule(
+        make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
+        versioned_name, end_versioned);
+  return new_capsule(make_tensor<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
+                     unversioned_name, end_unversioned);
+}
+
+nb::tuple device_of(Array &array) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.stream = UMEM_DLPACK_NO_STREAM;
+  umemArray *handle = array.use();
+  if (array.context()->quick) return nb::make_tuple(static_cast<int>(umemDLCPU), 0);
+  umemDLManagedTensorVersioned *tensor;
+  array_call(false, [&](umemStatusType *status) { tensor = umemArray_to_dlpack(handle, &options, status); });
+  umemDLDevice device = tensor->dl_tensor.device;
+  end_tensor(tensor);
+  return nb::make_tuple(device.device_type, device.device_id);
+}
+
+/* ---- import ---- */
+
+template <class Tensor, auto import>
+umemArray *take_tensor(nb::handle capsule, Context *context, char const *name, char const *used) {
+  Tensor *tensor = static_cast<Tensor *>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!tensor) throw nb::python_error();
+  umemArray *handle;
+  array_call(true, [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
+  PyCapsule_SetName(capsule.ptr(), used);
+  return handle;
+}
+
+nb::object take_capsule(nb::handle capsule, nb::handle place) {
+  Context *context = place_of(place).open();
+  umemArray *handle;
+  if (PyCapsule_IsValid(capsule.ptr(), versioned_name))
+    handle = take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
+        capsule, context, versioned_name, "used_dltensor_versioned");
+  else if (PyCapsule_IsValid(capsule.ptr(), unversioned_name))
+    handle = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
+        capsule, context, unversioned_name, "used_dltensor");
+  else
+    raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
+  return wrap_array(handle, context, place);
+}
+
+PyObject *find_place; /* function of (device type, number) that returns the place of such memory, and a stream */
+
+nb::object ask(nb::handle object, nb::handle stream) {
+  nb::object method = object.attr("__dlpack__");
+  static PyObject *version = nb::make_tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR).release().ptr();
+  try {
+    if (stream.is_none()) return method(nb::arg("max_version") = nb::handle(version));
+    return method(nb::arg("max_version") = nb::handle(version), nb::arg("stream") = stream);
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return stream.is_none() ? method() : method(nb::arg("stream") = stream); /* before version 1.0 */
+}
+
+nb::object from_dlpack(nb::handle object, nb::handle place) {
+  if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__"))
+    raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
+  nb::object device = object.attr("__dlpack_device__")();
+  int code = nb::cast<int>(nb::object(nb::int_(device[0])));
+  if (code == umemDLCPU || code == umemDLCUDAHost)
+    return take_capsule(ask(object, nb::none()), place_or_host(place));
+  nb::object found = nb::handle(find_place)(code, nb::int_(device[1]), place);
+  return take_capsule(ask(object, nb::object(found[1])), nb::object(found[0]));
+}
+
+} // namespace
+
+void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
+  type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
+           nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
+           nb::arg("copy").none() = nb::none(),
+           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a copy would be needed\n"
+           "but is not allowed.")
+      .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
+  m.def("_from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none());
+  m.def("_set_device_places", [](nb::object function) { find_place = function.release().ptr(); });
+}

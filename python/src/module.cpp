@@ -1,0 +1,21 @@
+/* module.cpp - the module umem._core, over which the Python files of the package stand. */
+#include "module.h"
+
+#include <umem.h>
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, m) {
+  m.doc() = "What the package umem needs of the C library. Use the names of umem.";
+  m.attr("__version__") = umem_version();
+  bind_call(m);
+  bind_callbacks(m);
+  bind_places(m);
+  bind_layers(m);
+  bind_elements(m);
+  bind_arrays(m);
+  bind_npy(m);
+  bind_transfers(m);
+  bind_blocks(m);
+  nb::set_leak_warnings(false); /* a program may end while arrays live */
+}

@@ -1,0 +1,124 @@
+/* place_make.cpp - constructs places: by the scheme of their kind (umem/scheme.h), with the options that the library's
+ * table of kinds names, or by the constructors of the kinds that no name can construct. */
+#include "callbacks.h"
+#include "module.h"
+#include "place.h"
+
+#include <cstring>
+
+static umemScheme const *scheme_named(char const *kind) {
+  umemScheme const *scheme;
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++)
+    if (!strcmp(scheme->name, kind)) return scheme;
+  raise(umemValueError, "there is no kind of place '%s'", kind);
+}
+
+/* A value of Python, as (text, number, share), or None; text is borrowed from it. */
+static umemOptionValue value_of(nb::handle object) {
+  umemOptionValue value = {};
+  if (object.is_none()) return value;
+  nb::tuple parts = nb::cast<nb::tuple>(object);
+  value.given = true;
+  if (!parts[0].is_none()) value.text = PyBytes_AsString(nb::object(parts[0]).ptr());
+  if (PyErr_Occurred()) throw nb::python_error();
+  value.number = nb::cast<uint64_t>(parts[1]);
+  value.share = nb::cast<double>(parts[2]);
+  return value;
+}
+
+static void end_constructed(Context *context) { umem_dtor(context->ctx); }
+
+/* Constructs the context, and carries out what the scheme has held back. */
+static void construct(Context *context, umemScheme const *scheme, Context *upstream,
+                      umemOptionValue const *place, umemOptionValue const *options) {
+  umemStatusType status =
+      scheme->construct(context->ctx, upstream ? upstream->ctx : nullptr, place, options, scheme->user);
+  if (status == umemOK && scheme->commit) status = scheme->commit(context->ctx, scheme->user);
+  if (status == umemOK && scheme->complete) scheme->complete(context->ctx, scheme->user);
+}
+
+static Context *construct_scheme(char const *kind, Context *upstream, nb::handle place,
+                                 nb::tuple const &given) {
+  umemScheme const *scheme = scheme_named(kind);
+  if (scheme->decorates != (upstream != nullptr))
+    raise(umemTypeError, scheme->decorates ? "%s needs an upstream" : "%s takes no upstream", kind);
+  umemOptionValue options[UMEM_SCHEME_OPTIONS];
+  for (size_t i = 0; i < scheme->option_count; i++) options[i] = value_of(given[i]);
+  umemOptionValue where = value_of(place);
+  std::unique_ptr<Context, void (*)(Context *)> context(new Context(nullptr, end_constructed),
+                                                        [](Context *c) { c->drop(); });
+  context->construct(scheme->context_size);
+  context->kind = scheme->name;
+  if (upstream) context->stand_over(upstream);
+  unlocked([&] { construct(context.get(), scheme, upstream, &where, options); });
+  return context.release();
+}
+
+/* The kinds that no name can construct. parts: places with a number each. */
+static Context *construct_other(char const *kind, Context *upstream, nb::list const &parts) {
+  std::unique_ptr<Context, void (*)(Context *)> owner(new Context(nullptr, end_constructed),
+                                                      [](Context *c) { c->drop(); });
+  Context *context = owner.get();
+  std::vector<umemBin> bins;
+  for (nb::handle part : parts) {
+    Context *bin = place_of(part[1]).open();
+    bins.push_back({nb::cast<size_t>(part[0]), bin->ctx});
+    context->stand_over(bin);
+  }
+  context->stand_over(upstream);
+  bool is_retry = !strcmp(kind, "retry"), is_binning = !strcmp(kind, "binning");
+  context->construct(is_retry     ? sizeof(umemRetry)
+                     : is_binning ? sizeof(umemBinning)
+                                  : sizeof(umemPoolOn));
+  context->kind = is_retry ? "retry" : is_binning ? "binning" : "pool-on";
+  unlocked([&] {
+    if (is_retry)
+      umemRetry_ctor(static_cast<umemRetry *>(context->ctx), upstream->ctx, call_retry, context);
+    else if (is_binning)
+      umemBinning_ctor(static_cast<umemBinning *>(context->ctx), upstream->ctx, bins.data(),
+                       bins.size());
+    else
+      umemPoolOn_ctor(static_cast<umemPoolOn *>(context->ctx),
+                      static_cast<umemPool *>(upstream->ctx), bins.at(0).ctx);
+  });
+  return owner.release();
+}
+
+static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb::object upstream,
+                       nb::object place, nb::tuple const &options, nb::object parts) {
+  Context *below = upstream.is_none() ? nullptr : place_of(upstream).open();
+  Context *context = parts.is_none()
+                         ? construct_scheme(kind, below, place, options)
+                         : construct_other(kind, below, nb::cast<nb::list>(parts));
+  context->quick = !strcmp(context->kind, "host");
+  new (self.p) Place;
+  self.p->context = context;
+  context->self = self.h.ptr();
+  nb::setattr(self.h, "_upstream", upstream);
+}
+
+/* ---- the table of kinds ---- */
+
+static nb::object option_tuple(umemOption const *option) {
+  if (!option) return nb::none();
+  return nb::make_tuple(option->name, static_cast<int>(option->kind), option->required,
+                        option->words ? option->words : "", option->help ? option->help : "");
+}
+
+static nb::list all_schemes() {
+  nb::list list;
+  umemScheme const *scheme;
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++) {
+    nb::list options;
+    for (size_t k = 0; k < scheme->option_count; k++) options.append(option_tuple(&scheme->options[k]));
+    list.append(nb::make_tuple(scheme->name, scheme->decorates, option_tuple(scheme->place), options,
+                               scheme->help ? scheme->help : ""));
+  }
+  return list;
+}
+
+void bind_place_makers(nb::module_ &m, nb::class_<Place> &type) {
+  type.def("__init__", init_place, nb::arg("kind"), nb::arg("upstream").none(), nb::arg("place").none(),
+           nb::arg("options"), nb::arg("parts").none() = nb::none());
+  m.def("_schemes", all_schemes, "The kinds of places with their options, as tuples.");
+}

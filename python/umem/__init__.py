@@ -1,0 +1,38 @@
+"""One set of calls for arrays in RAM, files and GPUs."""
+from . import _core, ledger
+from ._core import empty, zeros
+from .adaptors import Debug, Fault, Limit, Log, Stats, Track
+from .array import Array, Ghosts
+from .dtypes import DType, dtype
+from .errors import (
+    AssertionError, CancelledError, Error, IndexError, MemoryError, NotImplementedError, NotSupportedError, OSError,
+    RuntimeError, TypeError, ValueError,
+)
+from .exchange import from_dlpack
+from .make import arange, asarray, full
+from .npy import load, save
+from .places import (
+    Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
+    Retry, default, open,
+)
+from .transfer import Block, Blocks, blocks, copy, get_threads, set_failure_hook, set_threads
+
+__all__ = [
+    "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
+    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Ghosts", "Host", "IndexError",
+    "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place", "Pool",
+    "PoolOn", "Retry", "RuntimeError", "Stats", "Track", "TypeError", "ValueError", "arange", "asarray", "blocks", "copy",
+    "default", "dtype", "empty", "from_dlpack", "full", "get_threads", "host", "ledger", "load", "open", "save",
+    "set_failure_hook", "set_threads", "zeros",
+]
+
+_core._set_places({cls._kind: cls for cls in (
+    Place, Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning, Retry,
+    Limit, Stats, Track, Debug, Log, Fault)})
+__version__ = _core.__version__
+
+
+def host() -> Host:
+    """The place of RAM where arrays are that name no place. It lives as long as the process."""
+    place: Host = _core._host()
+    return place
