@@ -166,11 +166,11 @@ static void bind_questions(nb::class_<Array> &type) {
   type.def_prop_ro(
           "shape",
           [](Array &a) { return Shape::tuple(umemArray_rank(a.use()), umemArray_shape(a.handle)); },
-          "The numbers of elements along the dimensions.")
+          nb::for_getter(nb::sig("def shape(self, /) -> tuple[int, ...]")), "The numbers of elements along the dimensions.")
       .def_prop_ro(
           "strides",
           [](Array &a) { return Shape::tuple(umemArray_rank(a.use()), umemArray_strides(a.handle)); },
-          "Bytes from element to element along each dimension.")
+          nb::for_getter(nb::sig("def strides(self, /) -> tuple[int, ...]")), "Bytes from element to element along each dimension.")
       .def_prop_ro("ndim", get<umemArray_rank>, "The number of dimensions.")
       .def_prop_ro("size", get<umemArray_elements>, "The number of all elements.")
       .def_prop_ro("nbytes", get<umemArray_nbytes>, "The bytes of all elements, without gaps.")
@@ -178,8 +178,8 @@ static void bind_questions(nb::class_<Array> &type) {
           "itemsize", [](Array &a) { return umem_element_size(umemArray_type(a.use())); },
           "The bytes of one element.")
       .def_prop_ro("dtype", [](Array &a) { return dtype_of(umemArray_type(a.use())); },
-                   "The type of the elements: a umem.DType.")
-      .def_prop_ro("place", place_of_array, nb::for_getter(nb::sig("def place(self, /) -> Place")),
+                   nb::for_getter(nb::sig("def dtype(self, /) -> DType")), "The type of the elements: a umem.DType.")
+      .def_prop_ro("place", place_of_array, nb::for_getter(nb::sig("def place(self, /) -> PlaceType")),
                    "The place of the memory.")
       .def_prop_ro("address", get<umemArray_address>,
                    "The address of the first element on the place; for a file the offset in bytes.")
@@ -230,9 +230,10 @@ void bind_arrays(nb::module_ &m) {
         nb::object view = wrap_view(handle, a);
         array_of(view).key = key;
         return view;
-      });
+      }, nb::arg("key"), nb::sig("def _with_key(self, key: int) -> ArrayType"));
   bind_array_parts(m, type);
-  m.def("_set_array", [](nb::object type_, nb::dict types, nb::object find, nb::dict dtypes, nb::object make) {
+  m.def("_set_array", [](nb::object type_, nb::typed<nb::dict, nb::any, int> types, nb::object find,
+                        nb::typed<nb::dict, int, nb::any> dtypes, nb::object make) {
     array_class = type_.release().ptr();
     known_types = types.release().ptr();
     find_type = find.release().ptr();

@@ -138,12 +138,12 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
   type.def("__setitem__", set_items, nb::arg("key"), nb::arg("value"),
            nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
       .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
-           nb::sig("def copy(self, place: Place | None = None) -> umem.array.Array"),
+           nb::sig("def copy(self, place: PlaceType | None = None) -> ArrayType"),
            "A new array in C order with the same elements, on the same place or another one.")
-      .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: Place) -> umem.array.Array"),
+      .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: PlaceType) -> ArrayType"),
            "The array on a place: itself if it is there already, else a new one in C order.")
       .def("astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
-           nb::sig("def astype(self, dtype: object, place: Place | None = None) -> umem.array.Array"),
+           nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
            "A new array with the elements converted to another type.\n\n"
            "Floating-point numbers are rounded toward zero to integers, and become the nearest number in range; NaN\n"
            "becomes 0. Real and complex types have no conversion: umem.TypeError.");

@@ -158,13 +158,13 @@ static int64_t length(Array &array) {
 }
 
 void bind_index(nb::class_<Array> &type) {
-  type.def("__getitem__", index_array, nb::arg("key"), nb::sig("def __getitem__(self, key: object, /) -> umem.array.Array"))
+  type.def("__getitem__", index_array, nb::arg("key"), nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
       .def("__len__", length)
       .def("reshape", reshape, nb::arg("shape"),
-           nb::sig("def reshape(self, *shape: int | Sequence[int]) -> umem.array.Array"),
+           nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> ArrayType"),
            "A view of the same elements in C order with another shape; one extent may be -1.\n\n"
            "Raises umem.ValueError where the strides allow no such view: then copy() has one.")
       .def("transpose", transpose, nb::arg("axes"),
-           nb::sig("def transpose(self, *axes: int | Sequence[int] | None) -> umem.array.Array"),
+           nb::sig("def transpose(self, *axes: int | collections.abc.Sequence[int] | None) -> ArrayType"),
            "A view with the dimensions in another order; without axes reversed.");
 }

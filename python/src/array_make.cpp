@@ -117,8 +117,8 @@ static uintptr_t take_block(Place &place, size_t nbytes) {
 void bind_make(nb::module_ &m) {
   m.def("empty", make<false>, nb::arg("shape"), nb::arg("dtype").none() = nb::none(),
         nb::arg("place").none() = nb::none(), nb::kw_only(), nb::arg("ghosts").none() = nb::none(),
-        nb::sig("def empty(shape: int | Sequence[int], dtype: object = None, place: Place | None = None, *, "
-                "ghosts: int | Sequence[int] | None = None) -> umem.array.Array"),
+        nb::sig("def empty(shape: int | collections.abc.Sequence[int], dtype: object = None, place: PlaceType | None = None, *, "
+                "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
         "A new array, not initialised.\n\n"
         "Parameters\n----------\n"
         "shape : int or sequence of int\n"
@@ -131,14 +131,18 @@ void bind_make(nb::module_ &m) {
         "umem.TypeError, umem.ValueError\n    dtype is no type of elements; shape is impossible.");
   m.def("zeros", make<true>, nb::arg("shape"), nb::arg("dtype").none() = nb::none(),
         nb::arg("place").none() = nb::none(), nb::kw_only(), nb::arg("ghosts").none() = nb::none(),
-        nb::sig("def zeros(shape: int | Sequence[int], dtype: object = None, place: Place | None = None, *, "
-                "ghosts: int | Sequence[int] | None = None) -> umem.array.Array"),
+        nb::sig("def zeros(shape: int | collections.abc.Sequence[int], dtype: object = None, place: PlaceType | None = None, *, "
+                "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
         "A new array with every element zero, also of ghost cells. Parameters and errors as of umem.empty.");
   m.def("_set_ghosts", [](nb::object function) { with_ghosts = function.release().ptr(); });
   m.def("_borrow", borrow, nb::arg("place"), nb::arg("address"), nb::arg("dtype"), nb::arg("shape"),
-        nb::arg("strides").none(), nb::arg("owner").none(), nb::arg("read_only"));
+        nb::arg("strides").none(), nb::arg("owner").none(), nb::arg("read_only"),
+        nb::sig("def _borrow(place: Place, address: int, dtype: object, shape: object, strides: object, "
+                "owner: object, read_only: bool) -> ArrayType"));
   m.def("_buffer_address", buffer_address);
   m.def("_arange", arange, nb::arg("start"), nb::arg("stop"), nb::arg("step"), nb::arg("whole"), nb::arg("dtype"),
-        nb::arg("place").none());
+        nb::arg("place").none(),
+        nb::sig("def _arange(start: float, stop: float, step: float, whole: bool, dtype: object, "
+                "place: Place | None) -> ArrayType"));
   m.def("_take_block", take_block);
 }

@@ -162,11 +162,11 @@ nb::object next(Blocks &self) {
                         block.number);
 }
 
-nb::dict info(Blocks &self) {
+Dict info(Blocks &self) {
   if (!self.passage) raise(umemValueError, "the blocks have ended");
   umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
   unlocked([&] { umemBlocks_info(&self.passage->blocks, &info); });
-  nb::dict d;
+  Dict d;
   d["rows"] = info.rows;
   d["blocks"] = info.blocks;
   d["depth"] = info.depth;
@@ -182,7 +182,8 @@ void bind_blocks(nb::module_ &m) {
       .def("__init__", init, nb::arg("source"), nb::arg("place"), nb::arg("destination").none(),
            nb::arg("budget"), nb::arg("rows"), nb::arg("depth"), nb::arg("before"), nb::arg("after"),
            nb::arg("clamped"), nb::arg("apart"), nb::arg("progress").none())
-      .def("_next", next)
+      .def("_next", next,
+           nb::sig("def _next(self) -> tuple[ArrayType, ArrayType | None, int, int, int, int, int]"))
       .def("close", &Blocks::end,
            "Ends the passage: the block that the program has is not written, all before it are.")
       .def_prop_ro("info", info,

@@ -93,7 +93,8 @@ void bind_call(nb::module_ &m) {
       nb::arg("make"), "Sets the function of (status, message) that makes exceptions.");
   m.def(
       "_raise", [](int status, char const *message) { raise(static_cast<umemStatusType>(status), "%s", message); },
-      nb::arg("status"), nb::arg("message"), "Raises the exception that stands for a status.");
+      nb::arg("status"), nb::arg("message"),
+      nb::sig("def _raise(status: int, message: str) -> typing.NoReturn"), "Raises the exception that stands for a status.");
   m.def(
       "_status_name",
       [](int status) { return umem_get_status_name(static_cast<umemStatusType>(status)); },

@@ -7,6 +7,10 @@
 
 namespace nb = nanobind;
 
+/* What questions return. */
+using Dict = nb::typed<nb::dict, nb::str, nb::any>;
+using DictList = nb::typed<nb::list, Dict>;
+
 /* Raises the failure that this thread has recorded last, or the exception of a callback that ended the call. */
 [[noreturn]] void raise_failure();
 

@@ -72,5 +72,6 @@ static nb::object set_hook(nb::object function) {
 
 void bind_callbacks(nb::module_ &m) {
   m.def("_set_failure_hook", set_hook, nb::arg("function").none(),
+        nb::sig("def _set_failure_hook(function: object) -> typing.Any"),
         "Sets the function that sees each failure; returns the one before.");
 }

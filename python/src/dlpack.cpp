@@ -88,7 +88,7 @@ nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb
                      unversioned_name, end_unversioned);
 }
 
-nb::tuple device_of(Array &array) {
+nb::typed<nb::tuple, int, int> device_of(Array &array) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.stream = UMEM_DLPACK_NO_STREAM;
   umemArray *handle = array.use();
@@ -129,8 +129,8 @@ nb::object take_capsule(nb::handle capsule, nb::handle place) {
 PyObject *find_place; /* function of (device type, number) that returns the place of such memory, and a stream */
 
 nb::object ask(nb::handle object, nb::handle stream) {
-  nb::object method = object.attr("__dlpack__");
   static PyObject *version = nb::make_tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR).release().ptr();
+  nb::object method = object.attr("__dlpack__");
   try {
     if (stream.is_none()) return method(nb::arg("max_version") = nb::handle(version));
     return method(nb::arg("max_version") = nb::handle(version), nb::arg("stream") = stream);
@@ -140,15 +140,29 @@ nb::object ask(nb::handle object, nb::handle stream) {
   return stream.is_none() ? method() : method(nb::arg("stream") = stream); /* before version 1.0 */
 }
 
-nb::object from_dlpack(nb::handle object, nb::handle place) {
-  if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__"))
-    raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
-  nb::object device = object.attr("__dlpack_device__")();
-  int code = nb::cast<int>(nb::object(nb::int_(device[0])));
+nb::object device_of_other(nb::handle object) {
+  try {
+    return object.attr("__dlpack_device__")();
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_AttributeError)) throw;
+  }
+  raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
+}
+
+nb::object share(nb::handle object, nb::handle place) {
+  nb::object device = device_of_other(object);
+  int64_t code = to_index(nb::object(device[0]), "the device code of DLPack");
   if (code == umemDLCPU || code == umemDLCUDAHost)
     return take_capsule(ask(object, nb::none()), place_or_host(place));
   nb::object found = nb::handle(find_place)(code, nb::int_(device[1]), place);
   return take_capsule(ask(object, nb::object(found[1])), nb::object(found[0]));
+}
+
+nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
+  nb::object array = share(object, place);
+  if (!copy) return array;
+  Array &shared = array_of(array);
+  return copy_array(shared, shared.place, umemArray_type(shared.handle));
 }
 
 } // namespace
@@ -160,6 +174,18 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
            "The array as a capsule of DLPack, as the array API says. Raises BufferError where a copy would be needed\n"
            "but is not allowed.")
       .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
-  m.def("_from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none());
+  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(), nb::kw_only(),
+        nb::arg("copy") = false,
+        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = False) -> "
+                "ArrayType"),
+        "An array over the memory of another library's array, which stays alive; by DLPack.\n\n"
+        "Parameters\n----------\n"
+        "object : object with __dlpack__ and __dlpack_device__\n"
+        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of its GPU.\n"
+        "copy : bool\n    Whether to make a copy on that place.\n\n"
+        "Raises\n------\n"
+        "umem.NotSupportedError, which is also a BufferError\n"
+        "    umem has no place for this memory, or it is not that of the place.\n"
+        "umem.TypeError\n    object has no DLPack, or elements of a type that umem does not have.");
   m.def("_set_device_places", [](nb::object function) { find_place = function.release().ptr(); });
 }

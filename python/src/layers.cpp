@@ -7,8 +7,8 @@
 /* The struct of the context; the library refuses one of another kind. */
 template <class T> static T *layer(Place &place) { return static_cast<T *>(place.open()->ctx); }
 
-static nb::dict stats_dict(umemStatsFigures const &f) {
-  nb::dict d;
+static Dict stats_dict(umemStatsFigures const &f) {
+  Dict d;
   d["current_bytes"] = f.current_bytes;
   d["peak_bytes"] = f.peak_bytes;
   d["total_bytes"] = f.total_bytes;
@@ -18,25 +18,25 @@ static nb::dict stats_dict(umemStatsFigures const &f) {
   return d;
 }
 
-static nb::dict stats_get(Place &place) {
+static Dict stats_get(Place &place) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umemStats *stats = layer<umemStats>(place);
   unlocked([&] { umemStats_get(stats, &figures); });
   return stats_dict(figures);
 }
 
-static nb::dict stats_pop(Place &place) {
+static Dict stats_pop(Place &place) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umemStats *stats = layer<umemStats>(place);
   unlocked([&] { umemStats_pop(stats, &figures); });
   return stats_dict(figures);
 }
 
-static nb::dict pool_stats(Place &place) {
+static Dict pool_stats(Place &place) {
   umemPoolStats f = UMEM_POOL_STATS_INIT;
   umemPool *pool = layer<umemPool>(place);
   unlocked([&] { umemPool_stats(pool, &f); });
-  nb::dict d;
+  Dict d;
   d["used"] = f.used;
   d["used_peak"] = f.used_peak;
   d["reserved"] = f.reserved;
@@ -49,11 +49,11 @@ static nb::dict pool_stats(Place &place) {
   return d;
 }
 
-static nb::dict fixed_stats(Place &place) {
+static Dict fixed_stats(Place &place) {
   umemFixedStats f = UMEM_FIXED_STATS_INIT;
   umemFixed *fixed = layer<umemFixed>(place);
   unlocked([&] { umemFixed_stats(fixed, &f); });
-  nb::dict d;
+  Dict d;
   d["block_size"] = f.block_size;
   d["blocks"] = f.blocks;
   d["blocks_held"] = f.blocks_held;
@@ -63,11 +63,11 @@ static nb::dict fixed_stats(Place &place) {
   return d;
 }
 
-static nb::dict debug_get(Place &place) {
+static Dict debug_get(Place &place) {
   umemDebugFigures f = UMEM_DEBUG_FIGURES_INIT;
   umemDebug *debug = layer<umemDebug>(place);
   unlocked([&] { umemDebug_get(debug, &f); });
-  nb::dict d;
+  Dict d;
   d["findings"] = f.faults;
   d["live_blocks"] = f.live_blocks;
   d["live_bytes"] = f.live_bytes;
@@ -84,8 +84,8 @@ static nb::list addresses(void *const *trace, unsigned frames) {
   return list;
 }
 
-static nb::dict block_dict(umemTrackBlock const &block) {
-  nb::dict d;
+static Dict block_dict(umemTrackBlock const &block) {
+  Dict d;
   d["address"] = block.adr;
   d["nbytes"] = block.nbytes;
   d["number"] = block.number;
@@ -93,9 +93,9 @@ static nb::dict block_dict(umemTrackBlock const &block) {
   return d;
 }
 
-static nb::list track_blocks(Place &place) {
+static DictList track_blocks(Place &place) {
   umemTrack *track = layer<umemTrack>(place);
-  nb::list list;
+  DictList list;
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
   Call call;
   for (uintptr_t adr = 0;; adr = block.adr + 1) {
@@ -151,7 +151,8 @@ void bind_layers(nb::module_ &m) {
   m.def("_debug_get", debug_get);
   m.def("_debug_check", [](Place &place) { number<umemDebug, umemDebug_check>(place); });
   m.def("_track_blocks", track_blocks);
-  m.def("_track_find", track_find);
+  m.def("_track_find", track_find, nb::arg("place"), nb::arg("address"),
+        nb::sig("def _track_find(place: Place, address: int) -> dict[str, typing.Any] | None"));
   m.def("_fault_set_plan", fault_plan);
   m.def("_fault_count",
         [](Place &place, unsigned calls) { return number<umemFault, umemFault_count>(place, calls); });

@@ -6,8 +6,10 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+    throw nb::import_error("umem works only in the main interpreter of a process, not in subinterpreters");
   m.doc() = "What the package umem needs of the C library. Use the names of umem.";
-  m.attr("__version__") = umem_version();
+  m.def("_version", umem_version);
   bind_call(m);
   bind_callbacks(m);
   bind_places(m);

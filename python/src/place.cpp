@@ -162,8 +162,10 @@ void bind_places(nb::module_ &m) {
       .def_prop_ro("alignment",
                    [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->alignment; },
                    "Bytes: blocks begin at multiples of this.")
-      .def("_info", info_of)
-      .def("_layer_below", upstream_of)
+      .def("_info", info_of,
+           nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | None, int | None]"))
+      .def("_layer_below", upstream_of,
+           nb::sig("def _layer_below(self) -> PlaceType | None"))
       .def(
           "synchronize",
           [](Place &place) {
@@ -202,9 +204,12 @@ void bind_places(nb::module_ &m) {
           },
           nb::arg("other"), "Whether an address means the same byte in both places.");
   m.def(
-      "_set_places", [](nb::dict kinds) { types = nb::dict(kinds).release().ptr(); },
+      "_set_places", [](nb::typed<nb::dict, nb::str, nb::any> kinds) { types = nb::dict(kinds).release().ptr(); },
       nb::arg("kinds"), "Sets the class of each kind of place.");
-  m.def("_open", open_named, nb::arg("name"), "See umem.open.");
-  m.def("_default", default_place, nb::arg("device"), "See umem.default.");
-  m.def("_host", [] { return nb::borrow(default_host()); }, "The place of RAM where none is named.");
+  m.def("_open", open_named, nb::arg("name"), nb::sig("def _open(name: str) -> PlaceType"),
+        "See umem.open.");
+  m.def("_default", default_place, nb::arg("device"),
+        nb::sig("def _default(device: int) -> PlaceType"), "See umem.default.");
+  m.def("_host", [] { return nb::borrow(default_host()); },
+        nb::sig("def _host() -> HostType"), "The place of RAM where none is named.");
 }

@@ -85,7 +85,8 @@ static Context *construct_other(char const *kind, Context *upstream, nb::list co
 }
 
 static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb::object upstream,
-                       nb::object place, nb::tuple const &options, nb::object parts) {
+                       nb::object place, nb::typed<nb::tuple, nb::any, nb::ellipsis> const &options,
+                       nb::object parts) {
   Context *below = upstream.is_none() ? nullptr : place_of(upstream).open();
   Context *context = parts.is_none()
                          ? construct_scheme(kind, below, place, options)
@@ -120,5 +121,7 @@ static nb::list all_schemes() {
 void bind_place_makers(nb::module_ &m, nb::class_<Place> &type) {
   type.def("__init__", init_place, nb::arg("kind"), nb::arg("upstream").none(), nb::arg("place").none(),
            nb::arg("options"), nb::arg("parts").none() = nb::none());
-  m.def("_schemes", all_schemes, "The kinds of places with their options, as tuples.");
+  m.def("_schemes", all_schemes,
+        nb::sig("def _schemes() -> list[tuple[str, bool, typing.Any, list[tuple[str, int, bool, str, str]], str]]"),
+        "The kinds of places with their options, as tuples.");
 }

@@ -10,8 +10,8 @@ static std::string name_of(umemRoutePlace const &place) {
   return place.ordinal < 0 ? place.kind : std::string(place.kind) + ":" + std::to_string(place.ordinal);
 }
 
-static nb::dict leg_dict(umemRouteLeg const &leg) {
-  nb::dict d;
+static Dict leg_dict(umemRouteLeg const &leg) {
+  Dict d;
   d["src"] = name_of(leg.src);
   d["dst"] = name_of(leg.dst);
   d["way"] = leg.way;
@@ -22,12 +22,12 @@ static nb::dict leg_dict(umemRouteLeg const &leg) {
   return d;
 }
 
-static nb::dict route_dict(umemRoute const &route) {
+static Dict route_dict(umemRoute const &route) {
   std::vector<char> text(umemRoute_text(&route, nullptr, 0) + 1);
   umemRoute_text(&route, text.data(), text.size());
   nb::list legs;
   for (uint32_t i = 0; i < route.leg_count; i++) legs.append(leg_dict(route.legs[i]));
-  nb::dict d;
+  Dict d;
   d["bytes"] = route.bytes;
   d["seconds"] = route.seconds;
   d["route"] = text.data();
@@ -51,7 +51,7 @@ static void copy_items(umemArray *dst, umemArray *src, umemCopyOptions const &op
                                    umemArray_address(dst), &layout, &options);
 }
 
-static nb::dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
+static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
   umemArray *to = dst.use(true), *from = src.use();
   Progress progress = {function.is_none() ? nullptr : function.ptr()};
   umemRoute route = UMEM_ROUTE_INIT;
@@ -77,13 +77,13 @@ static nb::dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
 
 /* ---- the ledger ---- */
 
-static nb::list read_ledger() {
+static DictList read_ledger() {
   std::vector<umemLedgerRecord> records(UMEM_LEDGER_RECORDS + 1, umemLedgerRecord UMEM_LEDGER_RECORD_INIT);
   size_t count = records.size();
   unlocked([&] { umem_ledger_read(records.data(), &count); });
-  nb::list list;
+  DictList list;
   for (size_t i = 0; i < count && i < records.size(); i++) {
-    nb::dict d;
+    Dict d;
     d["src"] = name_of(records[i].src);
     d["dst"] = name_of(records[i].dst);
     d["route"] = records[i].route;

@@ -1,6 +1,6 @@
 """One set of calls for arrays in RAM, files and GPUs."""
-from . import _core, ledger
-from ._core import empty, zeros
+from . import _core as _core, ledger
+from ._core import empty, from_dlpack, zeros
 from .adaptors import Debug, Fault, Limit, Log, Stats, Track
 from .array import Array, Ghosts
 from .dtypes import DType, dtype
@@ -8,7 +8,6 @@ from .errors import (
     AssertionError, CancelledError, Error, IndexError, MemoryError, NotImplementedError, NotSupportedError, OSError,
     RuntimeError, TypeError, ValueError,
 )
-from .exchange import from_dlpack
 from .make import arange, asarray, full
 from .npy import load, save
 from .places import (
@@ -29,10 +28,9 @@ __all__ = [
 _core._set_places({cls._kind: cls for cls in (
     Place, Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning, Retry,
     Limit, Stats, Track, Debug, Log, Fault)})
-__version__ = _core.__version__
+__version__: str = _core._version()
 
 
 def host() -> Host:
     """The place of RAM where arrays are that name no place. It lives as long as the process."""
-    place: Host = _core._host()
-    return place
+    return _core._host()

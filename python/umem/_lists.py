@@ -1,14 +1,15 @@
 """Nested lists of numbers to arrays and back, without NumPy."""
 from __future__ import annotations
 
-from array import array as buffer
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._options import fail
 
+TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
     from .array import Array
 
 _ORDER = (bool, int, float, complex)  # a number of one type fits into those after it
@@ -56,13 +57,15 @@ def from_lists(values: Any, dtype: Any = None) -> Array:
     if dtype is None and rank == 1 and any(number > 2**63 - 1 for number in numbers):
         dtype = "uint64"
     made = _core.empty(shape, ("bool", "int64", "float64", "complex128")[rank] if dtype is None else dtype)
+    from array import array as buffer
+
     flat = made.reshape(len(numbers))
     if made.dtype == ("int64", "int64", "float64", None)[rank] and numbers:
         memoryview(flat)[:] = buffer("q" if rank < 2 else "d", numbers)
     else:
         for i, number in enumerate(numbers):
             flat[i] = number
-    return made  # type: ignore[return-value]
+    return made
 
 
 def to_list(array: Any) -> Any:
@@ -71,10 +74,11 @@ def to_list(array: Any) -> Any:
     if kind == "c":
         flat = array.astype("complex128", _core._host()).reshape(-1)
         parts = _core._borrow(flat.place, flat.address, "float64", (flat.size, 2), None, flat, True)
-        return _nest(iter(memoryview(parts).tolist()), array.shape)
+        pairs: Iterable[Any] = memoryview(parts).tolist()
+        return _nest(iter(pairs), array.shape)
     to = {"b": "bool", "i": "int64", "u": "uint64"}.get(kind, "float64")
     return memoryview(array.astype(to, _core._host())).tolist()
 
 
-def _nest(pairs: Iterator[list[float]], shape: tuple[int, ...]) -> Any:
+def _nest(pairs: Iterator[Any], shape: tuple[int, ...]) -> Any:
     return [_nest(pairs, shape[1:]) for _ in range(shape[0])] if shape else complex(*next(pairs))

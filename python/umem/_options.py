@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
 
 from . import _core
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, NoReturn
 
 # The numbers of umemOptionKind.
 _TEXT, _NUMBER, _SIZE, _SHARE, _WORD, _WORDS, _DEVICE, _PATH = range(8)
@@ -16,7 +19,7 @@ Value = tuple[bytes | None, int, float]
 Option = tuple[str, int, bool, str, str]
 
 
-def fail(message: str, status: int = _STATUS_VALUE) -> Any:
+def fail(message: str, status: int = _STATUS_VALUE) -> NoReturn:
     """Raises umem.ValueError, or the exception of another status."""
     _core._raise(status, message)
 

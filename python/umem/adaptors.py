@@ -1,14 +1,16 @@
 """Adaptors that watch, limit and test the place below: Limit, Stats, Track, Debug, Log, Fault."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from . import _core
 from ._options import fail
 from .places import Path, Place, Size
 
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 class Limit(Place):
     """At most `limit` bytes are live at the same time; requests beyond raise umem.MemoryError.
@@ -84,8 +86,7 @@ class Track(Place):
 
     def find(self, address: int) -> dict[str, Any] | None:
         """The live block that contains an address, or None."""
-        found: dict[str, Any] | None = _core._track_find(self, address)
-        return found
+        return _core._track_find(self, address)
 
 
 class Debug(Place):

@@ -2,16 +2,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
-from . import _core, dtypes
+from . import _core, dtypes, exchange
+from ._lists import to_list
 from ._options import fail
 from .places import CPU_READABLE, DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
 
+TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     import numpy
+
+    NumpyArray = numpy.ndarray[Any, Any]
 
 _keys = itertools.count(1)  # each opens one lock
 
@@ -35,15 +40,19 @@ class Array(_core.Array):
     def __init__(self) -> None:
         fail("make an array with umem.empty, zeros, full, arange, asarray, load or from_dlpack", 5)
 
+    if TYPE_CHECKING:
+
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
     # ---- views ----
 
     @property
     def T(self) -> Array:
         """A view with the dimensions reversed."""
-        return self.transpose()  # type: ignore[return-value]
+        return self.transpose()
 
     def __iter__(self) -> Iterator[Array]:
-        return (self[i] for i in range(len(self)))  # type: ignore[misc]
+        return (self[i] for i in range(len(self)))
 
     @property
     def ghosts(self) -> Ghosts:
@@ -70,13 +79,11 @@ class Array(_core.Array):
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-        from ._lists import to_list
-
         return to_list(self)
 
     # ---- the host ----
 
-    def numpy(self, *, copy: bool = False) -> numpy.ndarray[Any, Any]:
+    def numpy(self, *, copy: bool = False) -> NumpyArray:
         """A NumPy array: over the same memory, or a copy.
 
         Parameters
@@ -85,12 +92,11 @@ class Array(_core.Array):
             False: shares the memory, and raises umem.NotSupportedError where the CPU cannot read it. True: a copy,
             from any place.
         """
-        from . import exchange
-
-        return exchange.to_numpy(self, copy)
+        found: NumpyArray = exchange.to_numpy(self, copy)
+        return found
 
     @contextmanager
-    def host(self, mode: str = "rw") -> Iterator[numpy.ndarray[Any, Any]]:
+    def host(self, mode: str = "rw") -> Iterator[NumpyArray]:
         """The elements as a NumPy array, for a with block.
 
         Where the CPU cannot use the memory, it is a copy, which is brought back when the block ends, unless the block
@@ -101,8 +107,6 @@ class Array(_core.Array):
         mode : {"r", "w", "rw"}
             "r": only to read. "w": the old elements are not needed. "rw": both.
         """
-        from . import exchange
-
         with self._at(_core._host(), mode, CPU_READABLE) as array:
             found = exchange.to_numpy(array, False)
             if mode == "r":
@@ -142,7 +146,7 @@ class Array(_core.Array):
             array = _core.empty(self.shape, self.dtype, place) if mode == "w" else inner.to(place)
             if place.capabilities & ORDERED:
                 place.synchronize()
-            yield array  # type: ignore[misc]
+            yield array
             if "w" in mode:
                 inner[...] = array
                 inner.place.synchronize()
@@ -177,27 +181,19 @@ class Array(_core.Array):
 
     # ---- exchange ----
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
-        from . import exchange
-
-        found = exchange.to_numpy(self, bool(copy))
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray:
+        found: NumpyArray = exchange.to_numpy(self, bool(copy))
         return found if dtype is None else found.astype(dtype, copy=False)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        from . import exchange
-
         return exchange.array_interface(self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        from . import exchange
-
         return exchange.cuda_array_interface(self)
 
     def __reduce__(self) -> Any:
-        from . import exchange
-
         return exchange.pickled(self)
 
     # ---- text ----
@@ -233,8 +229,11 @@ class Ghosts:
                 fail("slices with ghost cells need a step greater than 0")
             first = -width if part.start is None else part.start
             end = extent + width if part.stop is None else part.stop
-            return slice(*(min(max(i + width, 0), extent + 2 * width) for i in (first, end)), part.step)
-        index = part.__index__() if hasattr(part, "__index__") else fail(f"an index with ghost cells is an integer or a slice, not {part!r}", 5)
+            first, end = (min(max(i + width, 0), extent + 2 * width) for i in (first, end))
+            return slice(first, end, part.step)
+        if not hasattr(part, "__index__"):
+            fail(f"an index with ghost cells is an integer or a slice, not {part!r}", 5)
+        index = part.__index__()
         if not -width <= index < extent + width:
             fail(f"index {index} is outside of dimension {dim}, which has indices {-width} to {extent + width - 1}", 6)
         return index + width
@@ -250,7 +249,7 @@ class Ghosts:
         return tuple(self._shift(part, dim) for dim, part in enumerate(parts))
 
     def __getitem__(self, key: Any) -> Array:
-        return self.whole[self._key(key)]  # type: ignore[return-value]
+        return self.whole[self._key(key)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.whole[self._key(key)] = value

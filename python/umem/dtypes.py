@@ -3,10 +3,13 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any
 
 from . import _core
 from ._options import fail
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from typing import Any
 
 _CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
 _KINDS = {code: kind for code, kind in zip((0, 1, 2, 5, 6), "iufcb")}
@@ -90,7 +93,7 @@ def _by_name(name: str, given: object) -> int:
     text = name[1:] if name[:1] in ("=", "|", "<" if sys.byteorder == "little" else ">") else name
     if text[:1] in _SIZES and text[1:].isdecimal():
         text = f"{_SIZES[text[0]]}{8 * int(text[1:])}"
-    number: int = _core._element_by_name(_OTHERS.get(text, text))
+    number = _core._element_by_name(_OTHERS.get(text, text))
     if not number:
         fail(f"{given!r} is no type of elements that umem knows", 5)
     return number

@@ -4,7 +4,6 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-import re
 
 from . import _core
 
@@ -103,6 +102,8 @@ _by_name: dict[str, type[Error]] = {
 
 def _system_error(message: str) -> OSError:
     """Finds the number and the file name of a message that ends in the system's text."""
+    import re
+
     quoted = re.search(r'"([^"]*)"', message)
     number = next((n for n in errno.errorcode if message.endswith(": " + os.strerror(n))), None)
     error = OSError(number, message, quoted.group(1) if quoted else None)

@@ -1,14 +1,16 @@
 """Exchange of arrays with other libraries, which are imported only where the program asks for their arrays."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._lists import from_lists
 from ._options import fail
 from .places import CPU_READABLE, DEVICE_ACCESSIBLE, Cuda, CudaManaged, Place
 
+TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
+    from typing import Any
+
     from .array import Array
 
 _CUDA, _MANAGED = 2, 13  # device codes of DLPack
@@ -27,7 +29,7 @@ def to_numpy(array: Array, copy: bool) -> Any:
         return made
     if not array.place.capabilities & CPU_READABLE:
         fail(f"the CPU cannot read the memory of {array.place!r}: use host(), or numpy(copy=True)", 8)
-    return numpy.asarray(memoryview(array))
+    return numpy.asarray(array)
 
 
 def _interface(array: Array) -> dict[str, Any]:
@@ -84,28 +86,6 @@ def unpickle(shape: tuple[int, ...], dtype: str, data: bytes) -> Array:
 
 # ---- from others ----
 
-def from_dlpack(value: Any, place: Place | None = None, *, copy: bool | None = None) -> Array:
-    """An array over the memory of another library's array, which stays alive; by DLPack.
-
-    Parameters
-    ----------
-    value : object with __dlpack__ and __dlpack_device__
-    place : Place, optional
-        A place of that memory. Default: RAM, or a umem.Cuda of its GPU.
-    copy : bool, optional
-        True: a copy on that place.
-
-    Raises
-    ------
-    umem.NotSupportedError, which is also a BufferError
-        umem has no place for this memory, or it is not that of the place.
-    umem.TypeError
-        value has no DLPack, or elements of a type that umem does not have.
-    """
-    array: Array = _core._from_dlpack(value, place)
-    return array.copy() if copy else array
-
-
 def _device_place(code: int, number: int, place: Place | None) -> tuple[Place, int | None]:
     """The place of memory of a GPU, and its stream in the words of DLPack."""
     if place is None:
@@ -150,7 +130,7 @@ def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
         return _from_interface(value, interface, _device_place(_CUDA, 0, None)[0]), True
     if hasattr(value, "__dlpack__"):
         try:
-            return _core._from_dlpack(value, None), True
+            return _core.from_dlpack(value), True
         except (BufferError, TypeError):  # read-only arrays of older producers, and types that DLPack lacks
             if not hasattr(value, "__array_interface__"):
                 raise
@@ -160,7 +140,7 @@ def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
         return _from_buffer(value), True
     except TypeError:
         if hasattr(value, "__array__"):
-            return _core._from_dlpack(value.__array__(), None), True
+            return _core.from_dlpack(value.__array__()), True
         if hasattr(value, "__float__") or hasattr(value, "__index__"):
             return from_lists(value, dtype), False
     return fail(f"{type(value).__name__} cannot be an array", 5)

@@ -6,12 +6,14 @@
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from . import _core
 
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 def start() -> None:
     """Switches the ledger on. It keeps the records that it has."""

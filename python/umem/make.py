@@ -1,8 +1,6 @@
 """New arrays: full, arange, asarray. empty and zeros are in C++."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
 
 from . import _core, exchange
 from ._lists import from_lists
@@ -10,7 +8,12 @@ from ._options import fail
 from .array import Array
 from .places import Place
 
-Shape = int | Sequence[int]
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Shape = int | Sequence[int]
 
 
 def _with_ghosts(zero: bool, shape: Any, dtype: Any, place: Any, ghosts: Any) -> Array:
@@ -86,7 +89,7 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
         return fail("a copy is needed, but copy is False") if copy is False else found
     if copy is False:
         fail("a copy is needed, but copy is False")
-    made: Array = found.astype(found.dtype if same_type else dtype, target)
+    made = found.astype(found.dtype if same_type else dtype, target)
     return made
 
 

@@ -1,16 +1,18 @@
 """Arrays in NumPy's .npy files, without NumPy."""
 from __future__ import annotations
 
-import ast
 import builtins
 import os
-from typing import Any
 
 from . import _core
 from ._options import fail
 from .array import Array
 from .dtypes import dtype
 from .places import File, MMap, Path, Place
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from typing import Any
 
 _MAGIC = b"\x93NUMPY"
 
@@ -51,6 +53,8 @@ def _read_header(path: Path) -> tuple[int, str, tuple[int, ...], bool]:
         length = int.from_bytes(start[8:begin], "little")
         file.seek(begin)
         text = file.read(length).decode("utf-8" if start[6] == 3 else "latin1")
+    import ast
+
     try:
         fields = ast.literal_eval(text)
         descr, shape, fortran = fields["descr"], tuple(fields["shape"]), bool(fields["fortran_order"])
@@ -100,5 +104,5 @@ def load(path: Path, place: Place | None = None, *, mode: str = "r") -> Array:
     where = MMap(path, mode) if place is None else File(path, "r")
     begin = _core._take_block(where, offset + nbytes)
     strides = _strides(shape, kind.itemsize) if fortran else None
-    array: Any = _core._borrow(where, begin + offset, kind, shape, strides, None, mode == "r")
+    array = _core._borrow(where, begin + offset, kind, shape, strides, None, mode == "r")
     return array if place is None else array.copy(place)

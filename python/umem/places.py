@@ -2,25 +2,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
 
 from . import _core
 from ._options import fail, read, size
 
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    _P = TypeVar("_P", bound="Place")
+
 Path = str | bytes | os.PathLike[str]
 Size = int | str
-_P = TypeVar("_P", bound="Place")
 
 # umemCapability
 CPU_READABLE, CPU_WRITABLE, DEVICE_ACCESSIBLE, READABLE, WRITABLE, ORDERED, CONCURRENT, OFFSETS = (
     1 << bit for bit in range(8))
 
 
-class Info(NamedTuple):
+class Info:
     """What a place knows about itself; sizes in bytes, None for what it does not know."""
 
+    __slots__ = ("alignment", "available", "capacity", "name", "ordinal", "page_size", "stream")
     name: str
     capacity: int | None
     available: int | None
@@ -28,6 +33,14 @@ class Info(NamedTuple):
     alignment: int
     ordinal: int | None
     stream: int | None
+
+    def __init__(self, *values: Any) -> None:
+        names = ("name", "capacity", "available", "page_size", "alignment", "ordinal", "stream")
+        for name, value in zip(names, values):
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Info({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
 class Place(_core.Place):
@@ -337,8 +350,7 @@ def open(name: str) -> Place:
     umem.ValueError
         The name is malformed, or has unknown kinds or options; the message lists the known ones.
     """
-    place: Place = _core._open(name)
-    return place
+    return _core._open(name)
 
 
 def default(device: int | None = None) -> Place:
@@ -346,5 +358,4 @@ def default(device: int | None = None) -> Place:
 
     It lives as long as the process. Arrays that name no place do not use it but are in RAM.
     """
-    place: Place = _core._default(-1 if device is None else device)
-    return place
+    return _core._default(-1 if device is None else device)

@@ -1,16 +1,19 @@
 """Copies with progress, blocks of arrays larger than memory, threads, failures, and the ledger of all copies."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Any
 
 from . import _core
 from ._options import size
 from .array import Array
 from .places import Place, Size
 
-Progress = Callable[[int, int], Any]
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Any
+
+    Progress = Callable[[int, int], Any]
 
 
 def _as_function(progress: Any) -> Progress | None:
