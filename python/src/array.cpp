@@ -17,9 +17,13 @@ void Array::release() {
   else
     context()->arrays = next;
   if (next) next->previous = previous;
-  Unlock unlock(!context()->quick);
-  umemArray_release(ended);
-  memory->drop();
+  Call call;
+  {
+    Unlock unlock(!context()->quick);
+    umemArray_release(ended);
+    memory->drop();
+  }
+  if (call.failed()) report_failure("the release of a umem.Array");
 }
 
 Array::~Array() {
@@ -221,8 +225,13 @@ void bind_arrays(nb::module_ &m) {
              a.use(true);
              a.memory->lock = key;
            })
-      .def("_read", [](Array &a, int change) { a.use(), a.memory->readers += change; })
-      .def("_unlock", [](Array &a) { a.memory->lock = 0; })
+      .def("_read", [](Array &a, int change) {
+        if (change > 0) a.use();
+        if (a.handle) a.memory->readers += change;
+      })
+      .def("_unlock", [](Array &a) {
+        if (a.handle) a.memory->lock = 0;
+      })
       .def("_with_key", [](Array &a, uint64_t key) {
         Call call;
         umemArray *handle = umemArray_alias(a.handle, nullptr);

@@ -50,6 +50,21 @@ struct Array {
   int rank() const { return umemArray_rank(handle); }
 };
 
+/* Keeps the memory of an array for the time of a call: another thread may release the array meanwhile. */
+class Hold {
+  umemArray *handle_;
+  Memory *memory_;
+
+public:
+  explicit Hold(Array const &array) : handle_(umemArray_retain(array.handle)), memory_(array.memory->use()) {}
+  Hold(Hold const &) = delete;
+  Hold &operator=(Hold const &) = delete;
+  ~Hold() {
+    umemArray_release(handle_);
+    memory_->drop();
+  }
+};
+
 /* An array in its form: the arguments of umemArray_create. */
 struct Shape {
   int rank = 0;
@@ -92,7 +107,7 @@ template <class F> void array_call(bool keeps_gil, F &&function) {
   call.end();
 }
 
-/* Array_copy.cpp: sets dst to src, of any type, broadcast to its shape. */
+/* array_copy.cpp: sets dst to src, of any type, broadcast to its shape. */
 void assign(Array &dst, Array &src);
 /* A new array in C order on place. */
 nb::object copy_array(Array &src, nb::handle place, umemElementType type);

@@ -53,6 +53,7 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
           nb::cast<std::string>(nb::str(dtype_of(type))).c_str());
   check_layout(handle, flags);
   void *first;
+  Hold hold(array);
   array_call(array.context()->quick, [&](umemStatusType *status) {
     first = umemArray_host_pointer(handle, writes, status);
   });

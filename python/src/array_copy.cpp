@@ -59,12 +59,13 @@ bool is_long(Array const &dst, Array const &src, umemArray *from) {
 
 void move(Array &dst, Array &src, umemArray *from) {
   umemArray *to = dst.handle;
-  bool keeps_gil =
-      src.context()->quick && is_short(dst.context(), umemArray_nbytes(to));
+  Hold hold_dst(dst), hold_src(src);
+  bool keeps_gil = src.context()->quick && is_short(dst.context(), umemArray_nbytes(to));
+  bool can_be_cancelled = is_long(dst, src, from);
   array_call(keeps_gil, [&](umemStatusType *status) {
     if (umemArray_type(to) != umemArray_type(from))
       umemArray_convert(to, from, 0, 0, umemArray_elements(to), status);
-    else if (is_long(dst, src, from))
+    else if (can_be_cancelled)
       copy_long(to, from, status);
     else
       umemArray_assign(to, from, status);
@@ -109,7 +110,7 @@ static nb::object copy_to_place(Array &array, nb::handle place) {
 static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
   Array &array = array_of(self);
   umemArray *handle = array.use();
-  if (place_of(place).open() == array.context()) return nb::borrow(self);
+  if (place_of(place).open().get() == array.context()) return nb::borrow(self);
   return copy_array(array, place, umemArray_type(handle));
 }
 

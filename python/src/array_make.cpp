@@ -5,14 +5,14 @@
 #include <cmath>
 
 nb::object new_array(Shape const &shape, umemElementType type, nb::handle place, bool zero) {
-  Context *context = place_of(place).open();
+  Use context = place_of(place).open();
   size_t bytes = zero ? SIZE_MAX : 0; /* zeros may take long; allocation of RAM does not */
   umemArray *handle;
-  array_call(is_short(context, bytes), [&](umemStatusType *status) {
+  array_call(is_short(context.get(), bytes), [&](umemStatusType *status) {
     handle = (zero ? umemArray_zeros : umemArray_create)(context->ctx, type, shape.rank, shape.extents,
                                                          nullptr, status);
   });
-  return wrap_array(handle, context, place);
+  return wrap_array(handle, context.get(), place);
 }
 
 static PyObject *with_ghosts; /* function of (maker, shape, dtype, place, ghosts) */
@@ -32,7 +32,7 @@ static void drop_owner(void *owner) {
 
 static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, nb::handle shape,
                          nb::object strides, nb::object owner, bool read_only) {
-  Context *context = place_of(place).open();
+  Use context = place_of(place).open();
   Shape extents(shape);
   int64_t steps[UMEM_MAX_RANK];
   if (!strides.is_none()) {
@@ -41,13 +41,13 @@ static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, 
     for (int k = 0; k < given.rank; k++) steps[k] = given.extents[k];
   }
   umemElementType type = element_of(dtype);
-  umemArray *handle;
+  umemArray *handle = nullptr;
   array_call(true, [&](umemStatusType *status) {
     handle = umemArray_take(context->ctx, address, type, extents.rank, extents.extents,
                             strides.is_none() ? nullptr : steps, drop_owner, owner.ptr(), status);
   });
   owner.release();
-  nb::object array = wrap_array(handle, context, place);
+  nb::object array = wrap_array(handle, context.get(), place);
   if (read_only)
     array_call(true, [&](umemStatusType *status) { umemArray_set_read_only(handle, true, status); });
   return array;
@@ -70,6 +70,7 @@ template <class T> static void fill_range(umemArray *array, umemElementType type
   std::vector<T> numbers(static_cast<size_t>(std::min<int64_t>(chunk, umemArray_elements(array))));
   void *ram = place_of(default_host()).context->ctx;
   int64_t all = umemArray_elements(array);
+  step = (start + step) - start; /* as NumPy does, whose numbers these are */
   for (int64_t done = 0; done < all; done += chunk) {
     int64_t now = std::min<int64_t>(chunk, all - done);
     for (int64_t i = 0; i < now; i++)
@@ -100,7 +101,7 @@ static nb::object arange(nb::handle start, nb::handle stop, nb::handle step, boo
   if (!(count < 9e18)) raise(umemValueError, "arange has too many elements");
   Shape shape(nb::int_(count > 0 ? static_cast<int64_t>(count) : 0));
   nb::object array = new_array(shape, element_of(dtype), place_or_host(place), false);
-  umemArray *handle = array_of(array).handle;
+  umemArray *handle = array_of(array).handle; /* nobody else has it yet */
   if (whole)
     fill_range<int64_t>(handle, umemInt64, first, pace);
   else
@@ -110,7 +111,7 @@ static nb::object arange(nb::handle start, nb::handle stop, nb::handle step, boo
 
 /* A block of a file for the bytes of a header; its address. */
 static uintptr_t take_block(Place &place, size_t nbytes) {
-  Context *context = place.open();
+  Use context = place.open();
   return unlocked([&] { return umem_alloc(context->ctx, nbytes); });
 }
 

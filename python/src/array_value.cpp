@@ -37,6 +37,7 @@ bool is_number(nb::handle object) {
   return PyIndex_Check(o) || nb::hasattr(object, "__float__") || nb::hasattr(object, "__complex__");
 }
 
+/* number: a whole one; value: it, unless there is an overflow. */
 static void check_range(nb::handle number, long long value, int overflow, umemElementType type) {
   unsigned bits = umem_element_bits(type);
   bool fits = true;
@@ -46,7 +47,9 @@ static void check_range(nb::handle number, long long value, int overflow, umemEl
   } else if (umem_element_code(type) == umemCodeUInt && !overflow) {
     fits = value >= 0 && (bits == 64 || value < 1LL << bits);
   } else if (umem_element_code(type) == umemCodeUInt) {
-    fits = overflow > 0 && bits == 64;
+    PyObject *shifted = PyNumber_Rshift(number.ptr(), nb::int_(64).ptr());
+    fits = overflow > 0 && bits == 64 && shifted && PyObject_Not(shifted) == 1;
+    Py_XDECREF(shifted);
   }
   if (fits) return;
   PyErr_Format(PyExc_OverflowError, "%R does not fit into elements of %S", number.ptr(), dtype_of(type).ptr());
@@ -65,9 +68,8 @@ static umemElementType read_number(nb::handle number, umemElementType type, Numb
     if (!whole.is_valid()) throw nb::python_error();
     int overflow;
     long long value = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
-    check_range(number, value, overflow, type);
+    check_range(whole, value, overflow, type);
     unsigned long long large = overflow ? PyLong_AsUnsignedLongLong(whole.ptr()) : 0;
-    if (PyErr_Occurred()) throw nb::python_error();
     memcpy(&room, overflow ? static_cast<void *>(&large) : &value, sizeof value);
     return overflow ? umemUInt64 : umemInt64;
   }
@@ -106,6 +108,7 @@ void fill_array(Array &array, nb::handle number) {
   umemElementType type = umemArray_type(handle);
   alignas(16) char value[sizeof(Number)];
   encode(number, type, value, umem_element_size(type));
+  Hold hold(array);
   array_call(is_short(array.context(), umemArray_nbytes(handle)),
              [&](umemStatusType *status) { umemArray_fill(handle, value, status); });
 }
@@ -124,6 +127,7 @@ static nb::object item(Array &array) {
                                                      : umemFloat64;
   Number room = {};
   Element dst(&room, to);
+  Hold hold(array);
   array_call(array.context()->quick, [&](umemStatusType *status) {
     umemArray_convert(dst.handle(), handle, 0, 0, 1, status);
   });
@@ -138,6 +142,7 @@ static nb::object item(Array &array) {
 
 static void random_uniform(Array &array, double low, double high, uint64_t seed) {
   umemArray *handle = array.use(true);
+  Hold hold(array);
   array_call(is_short(array.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
     umemArray_random_uniform(handle, low, high, seed, status);
   });
@@ -145,6 +150,7 @@ static void random_uniform(Array &array, double low, double high, uint64_t seed)
 
 static void random_normal(Array &array, double mean, double deviation, uint64_t seed) {
   umemArray *handle = array.use(true);
+  Hold hold(array);
   array_call(is_short(array.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
     umemArray_random_normal(handle, mean, deviation, seed, status);
   });

@@ -3,6 +3,8 @@
 #include "callbacks.h"
 #include "module.h"
 
+#include <optional>
+
 namespace {
 
 /* The passage of an array. Arrays over its blocks share it, so that their memory lives as long as they do. */
@@ -12,13 +14,15 @@ class Passage {
 public:
   umemBlocks blocks = {};
   Progress progress = {nullptr};
+  std::optional<Hold> source, destination; /* their memory stays */
+  std::optional<Use> place;
 
   void use() { users_.fetch_add(1, std::memory_order_relaxed); }
   static void drop(void *self) {
     Passage *passage = static_cast<Passage *>(self);
     if (passage->users_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     umemBlocks_end(&passage->blocks);
-    delete passage;
+    delete passage; /* needs no GIL */
   }
 };
 
@@ -91,7 +95,8 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
     if (umemArray_is_read_only(to.handle)) raise(umemNotSupportedError, "the destination is read-only");
     set_shape(to, made.result, made.result_type);
   }
-  options.place = place_of(place).open()->ctx;
+  Use where = place_of(place).open();
+  options.place = where->ctx;
   options.budget = budget;
   options.rows = rows;
   options.depth = depth;
@@ -101,6 +106,9 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
   options.apart = apart;
   Passage *passage = new Passage;
   made.passage = passage; /* ends it if this fails */
+  passage->place.emplace(where);
+  passage->source.emplace(from);
+  if (!destination.is_none()) passage->destination.emplace(array_of(destination));
   passage->progress.function = progress.is_none() ? nullptr : progress.ptr();
   options.progress = Progress::step;
   options.user = &passage->progress;
@@ -121,7 +129,7 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
 nb::object array_at(Blocks &self, uintptr_t adr, umemElementType type, int64_t const *form, size_t rows) {
   Shape shape(self.rank, form);
   shape.extents[0] = static_cast<int64_t>(rows);
-  Context *context = place_of(self.place).context;
+  Context *context = self.passage->place->get();
   umemArray *handle;
   Passage *passage = self.passage;
   array_call(true, [&](umemStatusType *status) {

@@ -62,11 +62,14 @@ void raise(umemStatusType type, char const *format, ...) {
 }
 
 void report_failure(char const *where) noexcept {
+  PyObject *type, *value, *trace; /* of an exception that is on its way */
+  PyErr_Fetch(&type, &value, &trace);
   try {
     raise_failure();
   } catch (nb::python_error &error) {
     error.discard_as_unraisable(where);
   }
+  PyErr_Restore(type, value, trace);
 }
 
 int64_t to_index(nb::handle object, char const *what) {

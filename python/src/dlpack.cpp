@@ -54,6 +54,7 @@ template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
   umemArray *handle = array.use(options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
   Tensor *tensor;
+  Hold hold(array);
   array_call(array.context()->quick, [&](umemStatusType *status) {
     tensor = make(handle, &options, status);
   });
@@ -94,6 +95,7 @@ nb::typed<nb::tuple, int, int> device_of(Array &array) {
   umemArray *handle = array.use();
   if (array.context()->quick) return nb::make_tuple(static_cast<int>(umemDLCPU), 0);
   umemDLManagedTensorVersioned *tensor;
+  Hold hold(array);
   array_call(false, [&](umemStatusType *status) { tensor = umemArray_to_dlpack(handle, &options, status); });
   umemDLDevice device = tensor->dl_tensor.device;
   end_tensor(tensor);
@@ -113,17 +115,17 @@ umemArray *take_tensor(nb::handle capsule, Context *context, char const *name, c
 }
 
 nb::object take_capsule(nb::handle capsule, nb::handle place) {
-  Context *context = place_of(place).open();
+  Use context = place_of(place).open();
   umemArray *handle;
   if (PyCapsule_IsValid(capsule.ptr(), versioned_name))
     handle = take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
-        capsule, context, versioned_name, "used_dltensor_versioned");
+        capsule, context.get(), versioned_name, "used_dltensor_versioned");
   else if (PyCapsule_IsValid(capsule.ptr(), unversioned_name))
     handle = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
-        capsule, context, unversioned_name, "used_dltensor");
+        capsule, context.get(), unversioned_name, "used_dltensor");
   else
     raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
-  return wrap_array(handle, context, place);
+  return wrap_array(handle, context.get(), place);
 }
 
 PyObject *find_place; /* function of (device type, number) that returns the place of such memory, and a stream */

@@ -5,7 +5,11 @@
 #include <string>
 
 /* The struct of the context; the library refuses one of another kind. */
-template <class T> static T *layer(Place &place) { return static_cast<T *>(place.open()->ctx); }
+template <class T> struct Layer {
+  Use use;
+  T *ctx;
+  explicit Layer(Place &place) : use(place.open()), ctx(static_cast<T *>(use->ctx)) {}
+};
 
 static Dict stats_dict(umemStatsFigures const &f) {
   Dict d;
@@ -20,22 +24,22 @@ static Dict stats_dict(umemStatsFigures const &f) {
 
 static Dict stats_get(Place &place) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-  umemStats *stats = layer<umemStats>(place);
-  unlocked([&] { umemStats_get(stats, &figures); });
+  Layer<umemStats> stats(place);
+  unlocked([&] { umemStats_get(stats.ctx, &figures); });
   return stats_dict(figures);
 }
 
 static Dict stats_pop(Place &place) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-  umemStats *stats = layer<umemStats>(place);
-  unlocked([&] { umemStats_pop(stats, &figures); });
+  Layer<umemStats> stats(place);
+  unlocked([&] { umemStats_pop(stats.ctx, &figures); });
   return stats_dict(figures);
 }
 
 static Dict pool_stats(Place &place) {
   umemPoolStats f = UMEM_POOL_STATS_INIT;
-  umemPool *pool = layer<umemPool>(place);
-  unlocked([&] { umemPool_stats(pool, &f); });
+  Layer<umemPool> pool(place);
+  unlocked([&] { umemPool_stats(pool.ctx, &f); });
   Dict d;
   d["used"] = f.used;
   d["used_peak"] = f.used_peak;
@@ -51,8 +55,8 @@ static Dict pool_stats(Place &place) {
 
 static Dict fixed_stats(Place &place) {
   umemFixedStats f = UMEM_FIXED_STATS_INIT;
-  umemFixed *fixed = layer<umemFixed>(place);
-  unlocked([&] { umemFixed_stats(fixed, &f); });
+  Layer<umemFixed> fixed(place);
+  unlocked([&] { umemFixed_stats(fixed.ctx, &f); });
   Dict d;
   d["block_size"] = f.block_size;
   d["blocks"] = f.blocks;
@@ -65,8 +69,8 @@ static Dict fixed_stats(Place &place) {
 
 static Dict debug_get(Place &place) {
   umemDebugFigures f = UMEM_DEBUG_FIGURES_INIT;
-  umemDebug *debug = layer<umemDebug>(place);
-  unlocked([&] { umemDebug_get(debug, &f); });
+  Layer<umemDebug> debug(place);
+  unlocked([&] { umemDebug_get(debug.ctx, &f); });
   Dict d;
   d["findings"] = f.faults;
   d["live_blocks"] = f.live_blocks;
@@ -94,7 +98,7 @@ static Dict block_dict(umemTrackBlock const &block) {
 }
 
 static DictList track_blocks(Place &place) {
-  umemTrack *track = layer<umemTrack>(place);
+  Layer<umemTrack> track(place);
   DictList list;
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
   Call call;
@@ -102,7 +106,7 @@ static DictList track_blocks(Place &place) {
     bool found;
     {
       Unlock unlock(true);
-      found = umemTrack_next(track, adr, &block);
+      found = umemTrack_next(track.ctx, adr, &block);
     }
     call.end();
     if (!found) return list;
@@ -111,9 +115,9 @@ static DictList track_blocks(Place &place) {
 }
 
 static nb::object track_find(Place &place, uintptr_t adr) {
-  umemTrack *track = layer<umemTrack>(place);
+  Layer<umemTrack> track(place);
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
-  if (!unlocked([&] { return umemTrack_find(track, adr, &block); })) return nb::none();
+  if (!unlocked([&] { return umemTrack_find(track.ctx, adr, &block); })) return nb::none();
   return block_dict(block);
 }
 
@@ -128,15 +132,15 @@ static void fault_plan(Place &place, unsigned calls, int status, uint64_t nth, u
   plan.times = times;
   plan.share = share;
   plan.seed = seed;
-  umemFault *fault = layer<umemFault>(place);
-  unlocked([&] { umemFault_set_plan(fault, &plan); });
+  Layer<umemFault> fault(place);
+  unlocked([&] { umemFault_set_plan(fault.ctx, &plan); });
 }
 
 /* A question with one number as its answer. */
 template <class T, auto function, class... Arguments>
 static auto number(Place &place, Arguments... arguments) {
-  T *ctx = layer<T>(place);
-  return unlocked([&] { return function(ctx, arguments...); });
+  Layer<T> layer(place);
+  return unlocked([&] { return function(layer.ctx, arguments...); });
 }
 
 void bind_layers(nb::module_ &m) {

@@ -5,9 +5,7 @@
 
 namespace nb = nanobind;
 
-NB_MODULE(_core, m) {
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
-    throw nb::import_error("umem works only in the main interpreter of a process, not in subinterpreters");
+NB_MODULE(umem_core, m) {
   m.doc() = "What the package umem needs of the C library. Use the names of umem.";
   m.def("_version", umem_version);
   bind_call(m);
@@ -20,4 +18,12 @@ NB_MODULE(_core, m) {
   bind_transfers(m);
   bind_blocks(m);
   nb::set_leak_warnings(false); /* a program may end while arrays live */
+}
+
+/* nanobind shares its state between interpreters, and so do the classes here. */
+extern "C" NB_EXPORT PyObject *PyInit__core(void) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit_umem_core();
+  PyErr_SetString(PyExc_ImportError,
+                  "umem works only in the main interpreter of a process, not in subinterpreters");
+  return nullptr;
 }

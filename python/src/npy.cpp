@@ -45,6 +45,7 @@ static void write(char const *path, nb::bytes const &header, umemHost *ram, umem
 
 static void save(nb::bytes path, nb::bytes header, Array &array) {
   umemArray *handle = array.use();
+  Hold hold(array);
   umemHost *ram = static_cast<umemHost *>(place_of(default_host()).context->ctx);
   unlocked([&] { write(path.c_str(), header, ram, handle); });
 }

@@ -28,17 +28,26 @@ Context::~Context() {
   for (Context *below : below_) below->drop();
 }
 
-Place::~Place() {
-  if (!context) return;
-  context->self = nullptr;
-  Unlock unlock(!context->quick);
-  context->drop();
+void Place::begin(Context *of, PyObject *self) {
+  context = of;
+  kind = of->kind;
+  of->self = self;
 }
 
-Context *Place::open() const {
-  if (!context) raise(umemValueError, "the place is not constructed");
-  if (context->closed) raise(umemValueError, "the place is closed: %s", context->kind);
-  return context;
+void Place::end() {
+  Context *ended = context;
+  context = nullptr;
+  if (!ended) return;
+  ended->self = nullptr;
+  Unlock unlock(!ended->quick);
+  ended->drop();
+}
+
+Place::~Place() { end(); }
+
+Use Place::open() const {
+  if (!context) raise(umemValueError, "the place is closed: %s", kind);
+  return Use(context);
 }
 
 Place &place_of(nb::handle object) {
@@ -65,10 +74,8 @@ nb::object wrap_context(Context *context, nb::handle upstream) {
   nb::dict known = nb::borrow<nb::dict>(types);
   nb::object type = known[known.contains(context->kind) ? context->kind : ""];
   nb::object self = nb::inst_alloc(type);
-  Place *place = new (nb::inst_ptr<Place>(self)) Place;
-  place->context = context;
+  (new (nb::inst_ptr<Place>(self)) Place)->begin(context, self.ptr());
   nb::inst_mark_ready(self);
-  context->self = self.ptr();
   nb::setattr(self, "_upstream", upstream);
   return self;
 }
@@ -87,13 +94,13 @@ static void name_kind(Context *context) {
 }
 
 static nb::object upstream_of(Place &place) {
-  Context *context = place.open();
+  Use context = place.open();
   Call call;
   void *below = umem_get_upstream(context->ctx);
   call.end();
   if (!below) return nb::none();
   Context *layer = new Context(below, nullptr);
-  layer->stand_over(context); /* which owns the layer */
+  layer->stand_over(context.get()); /* which owns the layer */
   name_kind(layer);
   return wrap_context(layer, nb::none());
 }
@@ -117,17 +124,22 @@ static nb::object default_place(int device) {
 
 static void close_place(Place &place) {
   Context *context = place.context;
-  if (!context || context->closed) return;
+  if (!context) return;
   if (context->permanent) raise(umemValueError, "this place lives as long as the process: it cannot be closed");
-  context->closed = true;
   release_arrays(context);
-  if (context->users() == 1) unlocked([&] { context->finish(); });
+  Call call;
+  if (context->users() == 1) {
+    nb::gil_scoped_release release;
+    context->finish();
+  }
+  place.end();
+  call.end();
 }
 
 /* ---- what places are and do ---- */
 
 static nb::tuple info_of(Place &place) {
-  Context *context = place.open();
+  Use context = place.open();
   umemInfo info = UMEM_INFO_INIT;
   unlocked([&] { umem_get_info(context->ctx, &info); });
   auto known = [](uint64_t value) {
@@ -151,9 +163,9 @@ void bind_places(nb::module_ &m) {
            "memory of the place, or another place stands over it, the place ends when the last of them does.\n"
            "A failure of the end is raised, or given to sys.unraisablehook where it comes later.")
       .def_prop_ro(
-          "closed", [](Place &place) { return !place.context || place.context->closed; },
+          "closed", [](Place &place) { return !place.context; },
           "Whether close() was called.")
-      .def_prop_ro("kind", [](Place &place) { return place.context ? place.context->kind : "none"; },
+      .def_prop_ro("kind", [](Place &place) { return place.kind; },
                    "The name of the kind in umem.open: 'host', 'file', ...")
       .def_prop_ro(
           "capabilities",
@@ -169,28 +181,28 @@ void bind_places(nb::module_ &m) {
       .def(
           "synchronize",
           [](Place &place) {
-            Context *context = place.open();
+            Use context = place.open();
             unlocked([&] { umem_synchronize(context->ctx); });
           },
           "Waits until all work that is queued on the place is done.")
       .def(
           "wait",
           [](Place &place, nb::handle other) {
-            Context *context = place.open(), *first = place_of(other).open();
+            Use context = place.open(), first = place_of(other).open();
             unlocked([&] { umem_wait(context->ctx, first->ctx); });
           },
           nb::arg("other"), "Lets later work of the place start after what other has queued so far.")
       .def(
           "flush",
           [](Place &place) {
-            Context *context = place.open();
+            Use context = place.open();
             unlocked([&] { umem_flush(context->ctx); });
           },
           "Makes what was written to a file durable.")
       .def(
           "trim",
           [](Place &place, size_t keep) {
-            Context *context = place.open();
+            Use context = place.open();
             unlocked([&] { umem_trim(context->ctx, keep); });
           },
           nb::arg("keep") = 0, "Gives unused storage back, except about keep bytes.")

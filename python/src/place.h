@@ -26,7 +26,6 @@ public:
   void *ctx = nullptr;
   char const *kind = "";    /* the name of its scheme; static */
   bool quick = false;       /* plain RAM: short calls keep the GIL */
-  bool closed = false;      /* no new arrays */
   bool permanent = false;   /* lives as long as the process */
   Array *arrays = nullptr;  /* of this place; needs the GIL */
   PyObject *self = nullptr; /* borrowed: the Place; NULL when there is none */
@@ -52,9 +51,28 @@ public:
   }
 };
 
+/* Keeps a context for the time of a call: another thread may close the place meanwhile. */
+class Use {
+  Context *context_;
+
+public:
+  explicit Use(Context *context) : context_(context->use()) {}
+  Use(Use const &other) : Use(other.context_) {}
+  Use &operator=(Use const &) = delete;
+  ~Use() { context_->drop(); }
+  Context *operator->() const { return context_; }
+  Context *get() const { return context_; }
+};
+
 /* The C++ part of a Python object of class umem.Place. */
 struct Place {
-  Context *context = nullptr;
+  Context *context = nullptr; /* a user of it; NULL when the place is closed */
+  char const *kind = "none";  /* static */
+
+  /* Takes the context over. self: the Python object. */
+  void begin(Context *of, PyObject *self);
+  /* Gives the context up. */
+  void end();
 
   Place() = default;
   Place(Place const &) = delete;
@@ -62,7 +80,7 @@ struct Place {
   ~Place();
 
   /* The context; raises if the place is closed. */
-  Context *open() const;
+  Use open() const;
 };
 
 /* The place behind a Python object; raises umemTypeError if it is none. */

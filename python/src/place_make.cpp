@@ -5,6 +5,7 @@
 #include "place.h"
 
 #include <cstring>
+#include <optional>
 
 static umemScheme const *scheme_named(char const *kind) {
   umemScheme const *scheme;
@@ -61,9 +62,9 @@ static Context *construct_other(char const *kind, Context *upstream, nb::list co
   Context *context = owner.get();
   std::vector<umemBin> bins;
   for (nb::handle part : parts) {
-    Context *bin = place_of(part[1]).open();
+    Use bin = place_of(part[1]).open();
     bins.push_back({nb::cast<size_t>(part[0]), bin->ctx});
-    context->stand_over(bin);
+    context->stand_over(bin.get());
   }
   context->stand_over(upstream);
   bool is_retry = !strcmp(kind, "retry"), is_binning = !strcmp(kind, "binning");
@@ -87,14 +88,14 @@ static Context *construct_other(char const *kind, Context *upstream, nb::list co
 static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb::object upstream,
                        nb::object place, nb::typed<nb::tuple, nb::any, nb::ellipsis> const &options,
                        nb::object parts) {
-  Context *below = upstream.is_none() ? nullptr : place_of(upstream).open();
+  std::optional<Use> use;
+  if (!upstream.is_none()) use.emplace(place_of(upstream).open());
+  Context *below = use ? use->get() : nullptr;
   Context *context = parts.is_none()
                          ? construct_scheme(kind, below, place, options)
                          : construct_other(kind, below, nb::cast<nb::list>(parts));
   context->quick = !strcmp(context->kind, "host");
-  new (self.p) Place;
-  self.p->context = context;
-  context->self = self.h.ptr();
+  (new (self.p) Place)->begin(context, self.h.ptr());
   nb::setattr(self.h, "_upstream", upstream);
 }
 

@@ -54,6 +54,7 @@ static void copy_items(umemArray *dst, umemArray *src, umemCopyOptions const &op
 static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
   umemArray *to = dst.use(true), *from = src.use();
   Progress progress = {function.is_none() ? nullptr : function.ptr()};
+  Hold hold_dst(dst), hold_src(src);
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = Progress::step;

@@ -143,7 +143,7 @@ class Array(_core.Array):
             yield self
             return
         with self._guard(mode) as inner:
-            array = _core.empty(self.shape, self.dtype, place) if mode == "w" else inner.to(place)
+            array = _core.empty(inner.shape, inner.dtype, place) if mode == "w" else inner.to(place)
             if place.capabilities & ORDERED:
                 place.synchronize()
             yield array

@@ -1,0 +1,64 @@
+"""The table of places over which tests run, and helpers."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import umem
+
+TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+         "float64", "complex64", "complex128"]
+
+# How to make each place that needs no GPU; below: a folder for its files.
+PLACES = {
+    "host": lambda folder: umem.Host(),
+    "file": lambda folder: umem.File(folder / "a.bin", "w+"),
+    "scratch": lambda folder: umem.File(),
+    "mmap": lambda folder: umem.MMap(folder / "b.bin", "w+"),
+    "pool": lambda folder: umem.Pool(umem.Host()),
+    "pool-mmap": lambda folder: umem.Pool(umem.MMap(folder / "c.bin", "w+"), max="64M"),
+    "pool-on": lambda folder: umem.PoolOn(umem.Pool(umem.Host()), umem.Host()),
+    "fixed": lambda folder: umem.Fixed(umem.Host(), "64K"),
+    "binning": lambda folder: umem.Binning(umem.Host(), [(256, umem.Fixed(umem.Host(), 256)), ("1K", umem.Host())]),
+    "limit": lambda folder: umem.Limit(umem.Host(), "64M"),
+    "stats": lambda folder: umem.Stats(umem.Host()),
+    "track": lambda folder: umem.Track(umem.Host(), frames=2),
+    "debug": lambda folder: umem.Debug(umem.Host()),
+    "retry": lambda folder: umem.Retry(umem.Host(), lambda nbytes, alignment, attempt: False),
+    "fault": lambda folder: umem.Fault(umem.Host()),
+    "log": lambda folder: umem.Log(umem.Host(), folder / "trace.log"),
+    "open": lambda folder: umem.open("pool+stats+host:?max=64M"),
+    "open-file": lambda folder: umem.open(f"stats+file:{folder / 'd.bin'}?mode=w+"),
+}
+
+
+def pytest_generate_tests(metafunc):
+    if "place" in metafunc.fixturenames:
+        metafunc.parametrize("place", PLACES, indirect=True)
+
+
+@pytest.fixture
+def place(request, tmp_path):
+    with PLACES[request.param](tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs a program in a new interpreter; returns its output. It must end with exit status 0, or with that given."""
+
+    def run(program, *arguments, status=0, timeout=60):
+        file = tmp_path / "program.py"
+        file.write_text(program)
+        done = subprocess.run([sys.executable, file, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=timeout, cwd=tmp_path)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def resident():
+    """Bytes of RAM of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
