@@ -8,26 +8,39 @@ static PyObject *array_class;                 /* umem.Array */
 static PyObject *known_types, *find_type;     /* dict: object to number; function for those that it lacks */
 static PyObject *known_dtypes, *make_dtype;   /* dict: number to umem.DType; the same */
 
-void Array::release() {
-  umemArray *ended = handle;
-  if (!ended) return;
-  handle = nullptr;
-  if (previous)
-    previous->next = next;
-  else
-    context()->arrays = next;
-  if (next) next->previous = previous;
+/* Gives up a handle and the use of its memory. */
+static void end_handle(umemArray *handle, Memory *memory) {
   Call call;
   {
-    Unlock unlock(!context()->quick);
-    umemArray_release(ended);
+    Unlock unlock(!memory->context->quick);
+    umemArray_release(handle);
     memory->drop();
   }
   if (call.failed()) report_failure("the release of a umem.Array");
 }
 
+void Array::release() {
+  umemArray *ended = handle;
+  if (!ended) return;
+  Memory *left = memory;
+  handle = nullptr;
+  memory = nullptr;
+  if (previous)
+    previous->next = next;
+  else
+    left->context->arrays = next;
+  if (next) next->previous = previous;
+  if (left->handed_out) {
+    kept = ended;
+    kept_memory = left;
+  } else {
+    end_handle(ended, left);
+  }
+}
+
 Array::~Array() {
   release();
+  if (kept) end_handle(kept, kept_memory);
   Py_XDECREF(place);
 }
 
@@ -65,8 +78,8 @@ nb::object wrap_array(umemArray *handle, Context *context, nb::handle place) {
   return wrap(handle, new Memory(context), place, 0);
 }
 
-nb::object wrap_view(umemArray *handle, Array const &of) {
-  return wrap(handle, of.memory->use(), of.place, of.key);
+nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array) {
+  return wrap(handle, of.memory()->use(), array.place, array.key);
 }
 
 Array *find_array(nb::handle object) {
@@ -160,6 +173,16 @@ static void release_early(Array &array) {
 
 template <auto function> static auto get(Array &array) { return function(array.use()); }
 
+/* A view that a lock with this key does not stop. */
+static nb::object with_key(Array &array, uint64_t key) {
+  uint64_t own = array.key;
+  array.key = key;
+  Hold hold(array);
+  nb::object view = wrap_view(umemArray_alias(hold.get(), nullptr), hold, array);
+  array.key = own;
+  return view;
+}
+
 static uintptr_t hand_out(Array &array) {
   umemArray *handle = array.use();
   array.memory->handed_out = true;
@@ -233,12 +256,7 @@ void bind_arrays(nb::module_ &m) {
         if (a.handle) a.memory->lock = 0;
       })
       .def("_with_key", [](Array &a, uint64_t key) {
-        Call call;
-        umemArray *handle = umemArray_alias(a.handle, nullptr);
-        call.end();
-        nb::object view = wrap_view(handle, a);
-        array_of(view).key = key;
-        return view;
+        return with_key(a, key);
       }, nb::arg("key"), nb::sig("def _with_key(self, key: int) -> ArrayType"));
   bind_array_parts(m, type);
   m.def("_set_array", [](nb::object type_, nb::typed<nb::dict, nb::any, int> types, nb::object find,

@@ -30,7 +30,9 @@ public:
 /* The C++ part of a umem.Array. */
 struct Array {
   umemArray *handle = nullptr; /* owned; NULL after a release */
-  Memory *memory = nullptr;    /* a user of it */
+  umemArray *kept = nullptr;   /* owned: a released handle whose address others may use as long as the array lives */
+  Memory *memory = nullptr;    /* a user of it; NULL after a release */
+  Memory *kept_memory = nullptr; /* that of kept */
   PyObject *place = nullptr;   /* owned: keeps the place alive for a.place and its callbacks */
   uint64_t key = 0;            /* opens a lock of the memory */
   Array *previous = nullptr, *next = nullptr; /* in Context::arrays */
@@ -43,26 +45,30 @@ struct Array {
   /* Ends the handle: the array is stale from now on. */
   void release();
 
-  /* The handle; raises if the array was released, or another one has locked the memory. */
+  /* The handle; raises if the array was released, or another one has locked the memory. Any code of Python, and any
+   * time without the GIL, may end it: use a Hold there. */
   umemArray *use(bool writes = false) const;
 
-  Context *context() const { return memory->context; }
-  int rank() const { return umemArray_rank(handle); }
 };
 
-/* Keeps the memory of an array for the time of a call: another thread may release the array meanwhile. */
+/* The handle of an array for the time of a call, in which another thread may release the array. Raises as
+ * Array::use. */
 class Hold {
   umemArray *handle_;
   Memory *memory_;
 
 public:
-  explicit Hold(Array const &array) : handle_(umemArray_retain(array.handle)), memory_(array.memory->use()) {}
+  explicit Hold(Array const &array, bool writes = false)
+      : handle_(umemArray_retain(array.use(writes))), memory_(array.memory->use()) {}
   Hold(Hold const &) = delete;
   Hold &operator=(Hold const &) = delete;
   ~Hold() {
     umemArray_release(handle_);
     memory_->drop();
   }
+  umemArray *get() const { return handle_; }
+  Memory *memory() const { return memory_; }
+  Context *context() const { return memory_->context; }
 };
 
 /* An array in its form: the arguments of umemArray_create. */
@@ -78,7 +84,7 @@ struct Shape {
 
 /* The new Python object of handle, which it takes over, with a new Memory or one that it shares. */
 nb::object wrap_array(umemArray *handle, Context *context, nb::handle place);
-nb::object wrap_view(umemArray *handle, Array const &of);
+nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array);
 
 /* Releases all arrays over the memory, also while others use it: it ends with the last user. */
 void release_memory(Memory *memory);

@@ -45,7 +45,8 @@ static void check_layout(umemArray const *array, int flags) {
 
 static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags) {
   bool writes = flags & PyBUF_WRITABLE;
-  umemArray *handle = array.use();
+  std::unique_ptr<Hold> hold(new Hold(array)); /* which keeps the extents and strides, too */
+  umemArray *handle = hold->get();
   umemElementType type = umemArray_type(handle);
   char const *format = format_of(type);
   if (!format)
@@ -53,8 +54,7 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
           nb::cast<std::string>(nb::str(dtype_of(type))).c_str());
   check_layout(handle, flags);
   void *first;
-  Hold hold(array);
-  array_call(array.context()->quick, [&](umemStatusType *status) {
+  array_call(hold->context()->quick, [&](umemStatusType *status) {
     first = umemArray_host_pointer(handle, writes, status);
   });
   bool shaped = flags & PyBUF_ND;
@@ -62,15 +62,15 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
   view->buf = first;
   view->len = static_cast<Py_ssize_t>(umemArray_nbytes(handle));
   view->itemsize = static_cast<Py_ssize_t>(umem_element_size(type));
-  view->readonly = umemArray_is_read_only(handle) || !array.context()->can(umemCpuWritable);
+  view->readonly = umemArray_is_read_only(handle) || !hold->context()->can(umemCpuWritable);
   view->ndim = shaped ? umemArray_rank(handle) : 1;
   view->format = flags & PyBUF_FORMAT ? const_cast<char *>(format) : nullptr;
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "extents are used as they are");
   if (shaped) view->shape = reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_shape(handle)));
   if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES)
     view->strides = reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_strides(handle)));
-  array.memory->exports++;
-  view->internal = array.memory->use();
+  hold->memory()->exports++;
+  view->internal = hold.release();
   view->obj = nb::borrow(self).release().ptr();
 }
 
@@ -86,7 +86,7 @@ int get_array_buffer(PyObject *self, Py_buffer *view, int flags) {
 }
 
 void release_array_buffer(PyObject *, Py_buffer *view) {
-  Memory *memory = static_cast<Memory *>(view->internal);
-  memory->exports--;
-  memory->drop();
+  Hold *hold = static_cast<Hold *>(view->internal);
+  hold->memory()->exports--;
+  delete hold;
 }

@@ -51,21 +51,20 @@ void copy_long(umemArray *dst, umemArray *src, umemStatusType *status) {
                               umemArray_address(dst), umemArray_nbytes(src), &options);
 }
 
-bool is_long(Array const &dst, Array const &src, umemArray *from) {
-  return umemArray_nbytes(from) >= long_copy && umemArray_is_c_contiguous(dst.handle) &&
+bool is_long(Hold const &dst, Hold const &src, umemArray *from) {
+  return umemArray_nbytes(from) >= long_copy && umemArray_is_c_contiguous(dst.get()) &&
          umemArray_is_c_contiguous(from) && !dst.context()->can(umemOrdered) &&
-         !src.context()->can(umemOrdered) && !umemArray_is_read_only(dst.handle);
+         !src.context()->can(umemOrdered) && !umemArray_is_read_only(dst.get());
 }
 
-void move(Array &dst, Array &src, umemArray *from) {
-  umemArray *to = dst.handle;
-  Hold hold_dst(dst), hold_src(src);
+/* from: src in the shape of dst. */
+void move(Hold const &dst, Hold const &src, umemArray *from) {
+  umemArray *to = dst.get();
   bool keeps_gil = src.context()->quick && is_short(dst.context(), umemArray_nbytes(to));
-  bool can_be_cancelled = is_long(dst, src, from);
   array_call(keeps_gil, [&](umemStatusType *status) {
     if (umemArray_type(to) != umemArray_type(from))
       umemArray_convert(to, from, 0, 0, umemArray_elements(to), status);
-    else if (can_be_cancelled)
+    else if (is_long(dst, src, from))
       copy_long(to, from, status);
     else
       umemArray_assign(to, from, status);
@@ -75,30 +74,32 @@ void move(Array &dst, Array &src, umemArray *from) {
 } // namespace
 
 void assign(Array &dst, Array &src) {
-  umemArray *to = dst.use(true), *from = src.use();
-  if (umemArray_elements(to) == 0 && umemArray_is_same_shape(to, from)) return;
-  if (dst.memory == src.memory) {
-    if (umemArray_address(to) == umemArray_address(from) && umemArray_is_matching(to, from, true)) return;
-    nb::object apart = copy_array(src, src.place, umemArray_type(from));
+  Hold to(dst, true), from(src);
+  if (umemArray_elements(to.get()) == 0 && umemArray_is_same_shape(to.get(), from.get())) return;
+  if (to.memory() == from.memory()) {
+    if (umemArray_address(to.get()) == umemArray_address(from.get()) &&
+        umemArray_is_matching(to.get(), from.get(), true))
+      return;
+    nb::object apart = copy_array(src, src.place, umemArray_type(from.get()));
     assign(dst, array_of(apart));
     return;
   }
-  if (umemArray_is_same_shape(to, from)) {
-    move(dst, src, from);
+  if (umemArray_is_same_shape(to.get(), from.get())) {
+    move(to, from, from.get());
     return;
   }
   Call call;
-  Handle wide(broadcast(to, from, src.context()));
+  Handle wide(broadcast(to.get(), from.get(), from.context()));
   call.end();
-  move(dst, src, wide.get());
+  move(to, from, wide.get());
 }
 
 nb::object copy_array(Array &src, nb::handle place, umemElementType type) {
-  umemArray *from = src.use();
-  Shape shape(umemArray_rank(from), umemArray_shape(from));
+  Hold from(src);
+  Shape shape(umemArray_rank(from.get()), umemArray_shape(from.get()));
   nb::object copy = new_array(shape, type, place, false);
-  Array &to = array_of(copy);
-  if (umemArray_elements(from)) move(to, src, from);
+  Hold to(array_of(copy));
+  if (umemArray_elements(from.get())) move(to, from, from.get());
   return copy;
 }
 
@@ -109,9 +110,9 @@ static nb::object copy_to_place(Array &array, nb::handle place) {
 
 static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
   Array &array = array_of(self);
-  umemArray *handle = array.use();
-  if (place_of(place).open().get() == array.context()) return nb::borrow(self);
-  return copy_array(array, place, umemArray_type(handle));
+  umemElementType type = umemArray_type(array.use());
+  if (place_of(place).open().get() == array.memory->context) return nb::borrow(self);
+  return copy_array(array, place, type);
 }
 
 static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
@@ -130,7 +131,7 @@ static void set_items(Array &array, nb::handle key, nb::handle value) {
   } else if (is_number(value)) {
     fill_array(dst, value);
   } else {
-    nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(dst.handle)));
+    nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(dst.use())));
     assign(dst, array_of(made));
   }
 }

@@ -74,9 +74,10 @@ static void add_dimensions(Views &view, uint64_t added, int rank) {
 
 nb::object index_array(Array &array, nb::handle key) {
   nb::tuple parts = PyTuple_Check(key.ptr()) ? nb::borrow<nb::tuple>(key) : nb::make_tuple(key);
-  Views view(array.use());
+  Hold hold(array);
+  Views view(hold.get());
   bool has_rest = false;
-  int rank = array.rank(), named = count_dimensions(parts, has_rest), dim = 0, shown = 0;
+  int rank = umemArray_rank(hold.get()), named = count_dimensions(parts, has_rest), dim = 0, shown = 0;
   uint64_t added = 0;
   if (named > rank)
     raise(umemIndexError, "too many indices: the array has %d dimensions, the key %d", rank, named);
@@ -95,7 +96,7 @@ nb::object index_array(Array &array, nb::handle key) {
     }
   }
   if (added) add_dimensions(view, added, umemArray_rank(view.now()) + __builtin_popcountll(added));
-  return wrap_view(view.take(), array);
+  return wrap_view(view.take(), hold, array);
 }
 
 /* ---- other shapes ---- */
@@ -122,19 +123,21 @@ static void infer(Shape &shape, int64_t elements) {
 
 static nb::object reshape(Array &array, nb::args arguments) {
   nb::object given = arguments.size() == 1 ? nb::object(arguments[0]) : nb::object(arguments);
-  umemArray *handle = array.use(), *view;
   Shape shape(given);
-  infer(shape, umemArray_elements(handle));
+  Hold hold(array);
+  umemArray *view;
+  infer(shape, umemArray_elements(hold.get()));
   array_call(true, [&](umemStatusType *status) {
-    view = umemArray_reshape(handle, shape.rank, shape.extents, status);
+    view = umemArray_reshape(hold.get(), shape.rank, shape.extents, status);
   });
-  return wrap_view(view, array);
+  return wrap_view(view, hold, array);
 }
 
 static nb::object transpose(Array &array, nb::args arguments) {
   nb::object given = arguments.size() == 1 ? nb::object(arguments[0]) : nb::object(arguments);
-  umemArray *handle = array.use(), *view;
-  int axes[UMEM_MAX_RANK], rank = array.rank();
+  Hold hold(array);
+  umemArray *view;
+  int axes[UMEM_MAX_RANK], rank = umemArray_rank(hold.get());
   bool reverses = arguments.size() == 0 || given.is_none();
   if (!reverses) {
     Shape order(given);
@@ -146,9 +149,9 @@ static nb::object transpose(Array &array, nb::args arguments) {
     }
   }
   array_call(true, [&](umemStatusType *status) {
-    view = umemArray_permute(handle, reverses ? nullptr : axes, status);
+    view = umemArray_permute(hold.get(), reverses ? nullptr : axes, status);
   });
-  return wrap_view(view, array);
+  return wrap_view(view, hold, array);
 }
 
 static int64_t length(Array &array) {

@@ -104,17 +104,18 @@ void encode(nb::handle number, umemElementType type, void *out, size_t size) {
 }
 
 void fill_array(Array &array, nb::handle number) {
-  umemArray *handle = array.use(true);
+  Hold hold(array, true);
+  umemArray *handle = hold.get();
   umemElementType type = umemArray_type(handle);
   alignas(16) char value[sizeof(Number)];
   encode(number, type, value, umem_element_size(type));
-  Hold hold(array);
-  array_call(is_short(array.context(), umemArray_nbytes(handle)),
+  array_call(is_short(hold.context(), umemArray_nbytes(handle)),
              [&](umemStatusType *status) { umemArray_fill(handle, value, status); });
 }
 
 static nb::object item(Array &array) {
-  umemArray *handle = array.use();
+  Hold hold(array);
+  umemArray *handle = hold.get();
   if (umemArray_elements(handle) != 1)
     raise(umemValueError, "item() needs an array of one element; this one has %lld",
           static_cast<long long>(umemArray_elements(handle)));
@@ -127,8 +128,7 @@ static nb::object item(Array &array) {
                                                      : umemFloat64;
   Number room = {};
   Element dst(&room, to);
-  Hold hold(array);
-  array_call(array.context()->quick, [&](umemStatusType *status) {
+  array_call(hold.context()->quick, [&](umemStatusType *status) {
     umemArray_convert(dst.handle(), handle, 0, 0, 1, status);
   });
   int64_t whole;
@@ -141,17 +141,17 @@ static nb::object item(Array &array) {
 }
 
 static void random_uniform(Array &array, double low, double high, uint64_t seed) {
-  umemArray *handle = array.use(true);
-  Hold hold(array);
-  array_call(is_short(array.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
+  Hold hold(array, true);
+  umemArray *handle = hold.get();
+  array_call(is_short(hold.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
     umemArray_random_uniform(handle, low, high, seed, status);
   });
 }
 
 static void random_normal(Array &array, double mean, double deviation, uint64_t seed) {
-  umemArray *handle = array.use(true);
-  Hold hold(array);
-  array_call(is_short(array.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
+  Hold hold(array, true);
+  umemArray *handle = hold.get();
+  array_call(is_short(hold.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
     umemArray_random_normal(handle, mean, deviation, seed, status);
   });
 }

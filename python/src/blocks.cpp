@@ -73,7 +73,7 @@ umemRows rows_of(Array &array, bool writes) {
 
 void set_shape(Array &array, int64_t *shape, umemElementType &type) {
   type = umemArray_type(array.handle);
-  for (int k = 0; k < array.rank(); k++) shape[k] = umemArray_extent(array.handle, k);
+  for (int k = 0; k < umemArray_rank(array.handle); k++) shape[k] = umemArray_extent(array.handle, k);
 }
 
 void init(Blocks *self, nb::object source, nb::object place, nb::object destination, size_t budget,
@@ -84,16 +84,18 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
   options.source = rows_of(from, false);
   options.count = static_cast<size_t>(umemArray_extent(from.handle, 0));
   Blocks made;
-  made.rank = from.rank();
+  made.rank = umemArray_rank(from.handle);
   set_shape(from, made.shape, made.type);
   set_shape(from, made.result, made.result_type);
   if (!destination.is_none()) {
     Array &to = array_of(destination);
     options.destination = rows_of(to, true);
-    if (to.rank() != from.rank() || umemArray_extent(to.handle, 0) != umemArray_extent(from.handle, 0))
+    if (umemArray_rank(to.handle) != umemArray_rank(from.handle) || umemArray_extent(to.handle, 0) != umemArray_extent(from.handle, 0))
       raise(umemValueError, "the destination must have as many dimensions and rows as the source");
     if (umemArray_is_read_only(to.handle)) raise(umemNotSupportedError, "the destination is read-only");
     set_shape(to, made.result, made.result_type);
+    if (!apart && made.result_type != made.type && options.destination.nbytes == options.source.nbytes)
+      raise(umemTypeError, "the destination has elements of another type: results need apart=True");
   }
   Use where = place_of(place).open();
   options.place = where->ctx;
@@ -108,7 +110,7 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
   made.passage = passage; /* ends it if this fails */
   passage->place.emplace(where);
   passage->source.emplace(from);
-  if (!destination.is_none()) passage->destination.emplace(array_of(destination));
+  if (!destination.is_none()) passage->destination.emplace(array_of(destination), true);
   passage->progress.function = progress.is_none() ? nullptr : progress.ptr();
   options.progress = Progress::step;
   options.user = &passage->progress;

@@ -52,13 +52,12 @@ void end_unversioned(PyObject *capsule) {
 
 template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
-  umemArray *handle = array.use(options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
+  Hold hold(array, options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
   Tensor *tensor;
-  Hold hold(array);
-  array_call(array.context()->quick, [&](umemStatusType *status) {
-    tensor = make(handle, &options, status);
+  array_call(hold.context()->quick, [&](umemStatusType *status) {
+    tensor = make(hold.get(), &options, status);
   });
-  return Export<Tensor>::begin(tensor, array.memory);
+  return Export<Tensor>::begin(tensor, hold.memory());
 }
 
 nb::object new_capsule(void *tensor, char const *name, PyCapsule_Destructor end) {
@@ -92,11 +91,12 @@ nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb
 nb::typed<nb::tuple, int, int> device_of(Array &array) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.stream = UMEM_DLPACK_NO_STREAM;
-  umemArray *handle = array.use();
-  if (array.context()->quick) return nb::make_tuple(static_cast<int>(umemDLCPU), 0);
-  umemDLManagedTensorVersioned *tensor;
   Hold hold(array);
-  array_call(false, [&](umemStatusType *status) { tensor = umemArray_to_dlpack(handle, &options, status); });
+  if (hold.context()->quick) return nb::make_tuple(static_cast<int>(umemDLCPU), 0);
+  umemDLManagedTensorVersioned *tensor;
+  array_call(false, [&](umemStatusType *status) {
+    tensor = umemArray_to_dlpack(hold.get(), &options, status);
+  });
   umemDLDevice device = tensor->dl_tensor.device;
   end_tensor(tensor);
   return nb::make_tuple(device.device_type, device.device_id);
@@ -164,7 +164,7 @@ nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
   nb::object array = share(object, place);
   if (!copy) return array;
   Array &shared = array_of(array);
-  return copy_array(shared, shared.place, umemArray_type(shared.handle));
+  return copy_array(shared, shared.place, umemArray_type(shared.use()));
 }
 
 } // namespace

@@ -44,10 +44,9 @@ static void write(char const *path, nb::bytes const &header, umemHost *ram, umem
 }
 
 static void save(nb::bytes path, nb::bytes header, Array &array) {
-  umemArray *handle = array.use();
   Hold hold(array);
   umemHost *ram = static_cast<umemHost *>(place_of(default_host()).context->ctx);
-  unlocked([&] { write(path.c_str(), header, ram, handle); });
+  unlocked([&] { write(path.c_str(), header, ram, hold.get()); });
 }
 
 void bind_npy(nb::module_ &m) { m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array")); }

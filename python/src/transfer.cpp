@@ -52,9 +52,9 @@ static void copy_items(umemArray *dst, umemArray *src, umemCopyOptions const &op
 }
 
 static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
-  umemArray *to = dst.use(true), *from = src.use();
+  Hold hold_dst(dst, true), hold_src(src);
+  umemArray *to = hold_dst.get(), *from = hold_src.get();
   Progress progress = {function.is_none() ? nullptr : function.ptr()};
-  Hold hold_dst(dst), hold_src(src);
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = Progress::step;
