@@ -126,13 +126,15 @@ static void close_place(Place &place) {
   Context *context = place.context;
   if (!context) return;
   if (context->permanent) raise(umemValueError, "this place lives as long as the process: it cannot be closed");
+  place.context = nullptr; /* from now on no thread begins to use it */
+  context->self = nullptr;
   release_arrays(context);
   Call call;
-  if (context->users() == 1) {
+  {
     nb::gil_scoped_release release;
-    context->finish();
+    if (context->users() == 1) context->finish();
+    context->drop();
   }
-  place.end();
   call.end();
 }
 
