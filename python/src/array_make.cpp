@@ -26,8 +26,8 @@ static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place, nb:
 /* An array over bytes of a place: a part of a file, or memory of another library that owner keeps alive. */
 static void drop_owner(void *owner) {
   if (!Py_IsInitialized()) return;
-  nb::gil_scoped_acquire gil;
-  if (gil) Py_DECREF(static_cast<PyObject *>(owner));
+  Gil gil;
+  Py_DECREF(static_cast<PyObject *>(owner));
 }
 
 static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, nb::handle shape,

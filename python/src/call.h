@@ -2,7 +2,9 @@
 #ifndef UMEM_PYTHON_CALL_H
 #define UMEM_PYTHON_CALL_H
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 #include <umem.h>
 
 namespace nb = nanobind;
@@ -24,6 +26,42 @@ void keep_exception() noexcept;
 /* Whether a callback of this thread has raised. */
 bool has_exception() noexcept;
 
+/* Runs what waits for the GIL. While the interpreter ends, Python before 3.14 ends other threads there, which no
+ * destructor survives; later versions let them wait for the end of the process. So does this. */
+template <class F> void wait_for_gil(F &&wait) noexcept {
+  try {
+    wait();
+  } catch (abi::__forced_unwind &) {
+    for (;;) pause();
+  }
+}
+
+/* Gives the GIL up, if needed. */
+class Unlock {
+  PyThreadState *state_;
+
+public:
+  explicit Unlock(bool needed = true) : state_(needed ? PyEval_SaveThread() : nullptr) {}
+  ~Unlock() {
+    if (state_) wait_for_gil([this] { PyEval_RestoreThread(state_); });
+  }
+  Unlock(Unlock const &) = delete;
+  Unlock &operator=(Unlock const &) = delete;
+};
+
+/* Takes the GIL in any thread, also one that has it. */
+class Gil {
+  PyGILState_STATE state_ = PyGILState_UNLOCKED;
+
+public:
+  Gil() {
+    wait_for_gil([this] { state_ = PyGILState_Ensure(); });
+  }
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(Gil const &) = delete;
+  Gil &operator=(Gil const &) = delete;
+};
+
 /* The failures of the calls of umem in its life: end() raises if there was one. */
 class Call {
   uint64_t before_ = umem_thread_failures();
@@ -40,13 +78,13 @@ template <class F> auto unlocked(F &&function) {
   Call call;
   if constexpr (std::is_void_v<decltype(function())>) {
     {
-      nb::gil_scoped_release release;
+      Unlock unlock;
       function();
     }
     call.end();
   } else {
     auto result = [&] {
-      nb::gil_scoped_release release;
+      Unlock unlock;
       return function();
     }();
     call.end();

@@ -16,8 +16,9 @@ static bool ask_retry(Context *context, size_t nbytes, size_t alignment, unsigne
 }
 
 bool call_retry(void *user, void *, size_t nbytes, size_t alignment, unsigned attempt) {
-  nb::gil_scoped_acquire gil;
-  if (!gil || has_exception()) return false;
+  if (!Py_IsInitialized()) return false;
+  Gil gil;
+  if (has_exception()) return false;
   try {
     return ask_retry(static_cast<Context *>(user), nbytes, alignment, attempt);
   } catch (nb::python_error &error) {
@@ -30,8 +31,8 @@ bool call_retry(void *user, void *, size_t nbytes, size_t alignment, unsigned at
 /* ---- progress ---- */
 
 bool Progress::step(void *user, uint64_t done, uint64_t total) {
-  nb::gil_scoped_acquire gil;
-  if (!gil) return true;
+  if (!Py_IsInitialized()) return true;
+  Gil gil;
   if (has_exception()) return false;
   try {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -53,8 +54,8 @@ static PyObject *hook; /* the function; needs the GIL */
 
 static void call_hook(void *ctx, umemStatusType type, char const *message, void *) noexcept {
   if (!Py_IsInitialized()) return;
-  nb::gil_scoped_acquire gil;
-  if (!gil || !hook || has_exception()) return;
+  Gil gil;
+  if (!hook || has_exception()) return;
   try {
     nb::borrow(hook)(umem_get_status_name(type), message, umem_get_device_name(ctx));
   } catch (nb::python_error &error) {

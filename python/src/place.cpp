@@ -22,8 +22,8 @@ Context::~Context() {
   uint64_t before = umem_thread_failures();
   finish();
   if (umem_thread_failures() != before && Py_IsInitialized()) {
-    nb::gil_scoped_acquire gil;
-    if (gil) report_failure("the end of a umem.Place");
+    Gil gil;
+    report_failure("the end of a umem.Place");
   }
   for (Context *below : below_) below->drop();
 }
@@ -131,7 +131,7 @@ static void close_place(Place &place) {
   release_arrays(context);
   Call call;
   {
-    nb::gil_scoped_release release;
+    Unlock unlock;
     if (context->users() == 1) context->finish();
     context->drop();
   }

@@ -98,17 +98,4 @@ void bind_place_makers(nb::module_ &m, nb::class_<Place> &type);
 /* Releases the arrays of a place: see array.cpp. */
 void release_arrays(Context *context);
 
-/* Sets the GIL free if the place may block. */
-class Unlock {
-  PyThreadState *state_;
-
-public:
-  explicit Unlock(bool needed) : state_(needed ? PyEval_SaveThread() : nullptr) {}
-  ~Unlock() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
-  Unlock(Unlock const &) = delete;
-  Unlock &operator=(Unlock const &) = delete;
-};
-
 #endif

@@ -10,7 +10,15 @@ numpy = pytest.importorskip("numpy")
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_numpy_reads_what_is_saved(place, dtype, tmp_path):
+def test_numpy_reads_what_is_saved(dtype, tmp_path):
+    check_saved(umem.host(), dtype, tmp_path)
+
+
+def test_arrays_of_every_place_are_saved(place, tmp_path):
+    check_saved(place, "int16", tmp_path)
+
+
+def check_saved(place, dtype, tmp_path):
     expected = (numpy.arange(12) % 5).reshape(3, 4).astype(dtype)
     array = umem.asarray(expected, place=place)
     umem.save(tmp_path / "x.npy", array)
@@ -22,7 +30,16 @@ def test_numpy_reads_what_is_saved(place, dtype, tmp_path):
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (7,), (2, 3, 4)])
 @pytest.mark.parametrize("order", "CF")
-def test_what_numpy_saves_is_read(place, shape, order, tmp_path):
+def test_what_numpy_saves_is_read(shape, order, tmp_path):
+    check_read(umem.Pool(umem.Host()), shape, order, tmp_path)
+
+
+def test_files_are_read_to_every_place(place, tmp_path):
+    check_read(place, (2, 3, 4), "C", tmp_path)
+    check_read(place, (4, 5), "F", tmp_path)
+
+
+def check_read(place, shape, order, tmp_path):
     expected = numpy.asarray(numpy.random.default_rng(1).random(shape), order=order)
     numpy.save(tmp_path / "x.npy", expected)
     mapped = umem.load(tmp_path / "x.npy")
