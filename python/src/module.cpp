@@ -17,6 +17,7 @@ NB_MODULE(umem_core, m) {
   bind_npy(m);
   bind_transfers(m);
   bind_blocks(m);
+  bind_others(m);
   nb::set_leak_warnings(false); /* a program may end while arrays live */
 }
 

@@ -13,5 +13,6 @@ void bind_elements(nanobind::module_ &m);
 void bind_npy(nanobind::module_ &m);
 void bind_blocks(nanobind::module_ &m);
 void bind_layers(nanobind::module_ &m);
+void bind_others(nanobind::module_ &m);
 
 #endif

@@ -10,6 +10,8 @@ from .errors import (
 )
 from .make import arange, asarray, full
 from .npy import load, save
+from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
+from .others.use import Use
 from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
     Retry, default, open,
@@ -19,10 +21,11 @@ from .transfer import Block, Blocks, blocks, copy, get_threads, set_failure_hook
 __all__ = [
     "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
     "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Ghosts", "Host", "IndexError",
-    "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place", "Pool",
-    "PoolOn", "Retry", "RuntimeError", "Stats", "Track", "TypeError", "ValueError", "arange", "asarray", "blocks", "copy",
-    "default", "dtype", "empty", "from_dlpack", "full", "get_threads", "host", "ledger", "load", "open", "save",
-    "set_failure_hook", "set_threads", "zeros",
+    "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
+    "Pool", "PoolOn", "Retry", "RuntimeError", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
+    "blocks", "copy", "cuda_core_resource", "default", "dtype", "empty", "from_dlpack", "full", "get_threads", "host",
+    "ledger", "load", "open", "save", "set_failure_hook", "set_threads", "use_in_cupy", "use_in_numba", "use_in_numpy",
+    "use_in_torch", "zeros",
 ]
 
 _core._set_places({cls._kind: cls for cls in (
