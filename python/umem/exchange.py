@@ -86,16 +86,13 @@ def unpickle(shape: tuple[int, ...], dtype: str, data: bytes) -> Array:
 
 # ---- from others ----
 
-def _device_place(code: int, number: int, place: Place | None) -> tuple[Place, int | None]:
-    """The place of memory of a GPU, and its stream in the words of DLPack."""
-    if place is None:
-        if code not in (_CUDA, _MANAGED):
-            fail(f"umem has no place for device {code} of DLPack", 8)
-        if (code, number) not in _on_gpus:
-            _on_gpus[code, number] = (Cuda if code == _CUDA else CudaManaged)(number)
-        place = _on_gpus[code, number]
-    stream = place.info.stream
-    return place, None if stream is None else stream or 1
+def _device_place(code: int, number: int) -> Place:
+    """The place of memory of a GPU."""
+    if code not in (_CUDA, _MANAGED):
+        fail(f"umem has no place for device {code} of DLPack", 8)
+    if (code, number) not in _on_gpus:
+        _on_gpus[code, number] = (Cuda if code == _CUDA else CudaManaged)(number)
+    return _on_gpus[code, number]
 
 
 def _from_buffer(value: Any) -> Array:
@@ -127,7 +124,7 @@ def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
         return from_lists(value, dtype), False
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None and not hasattr(value, "__dlpack__"):
-        return _from_interface(value, interface, _device_place(_CUDA, 0, None)[0]), True
+        return _from_interface(value, interface, _device_place(_CUDA, 0)), True
     if hasattr(value, "__dlpack__"):
         try:
             return _core.from_dlpack(value), True
