@@ -54,9 +54,8 @@ template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
   Hold hold(array, options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
   Tensor *tensor;
-  array_call(hold.context()->quick, [&](umemStatusType *status) {
-    tensor = make(hold.get(), &options, status);
-  });
+  array_call(hold.context()->quick,
+             [&](umemStatusType *status) { tensor = make(hold.get(), &options, status); });
   return Export<Tensor>::begin(tensor, hold.memory());
 }
 
@@ -84,8 +83,9 @@ nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb
     return new_capsule(
         make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
         versioned_name, end_versioned);
-  return new_capsule(make_tensor<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
-                     unversioned_name, end_unversioned);
+  return new_capsule(
+      make_tensor<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
+      unversioned_name, end_unversioned);
 }
 
 nb::typed<nb::tuple, int, int> device_of(Array &array) {
@@ -117,7 +117,8 @@ template <class Tensor, auto import>
 nb::object take_tensor(nb::handle capsule, nb::handle given, char const *name, char const *used) {
   Tensor *tensor = static_cast<Tensor *>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!tensor) throw nb::python_error();
-  nb::object place = given.is_none() ? place_of_device(tensor->dl_tensor.device) : nb::borrow(given);
+  nb::object place =
+      given.is_none() ? place_of_device(tensor->dl_tensor.device) : nb::borrow(given);
   Use context = place_of(place).open();
   umemArray *handle;
   array_call(true, [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
@@ -196,17 +197,20 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
   type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
            nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
            nb::arg("copy").none() = nb::none(),
-           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a copy would be needed\n"
+           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a "
+           "copy would be needed\n"
            "but is not allowed.")
       .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
-  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(), nb::kw_only(),
-        nb::arg("copy") = false,
-        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = False) -> "
+  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(),
+        nb::kw_only(), nb::arg("copy") = false,
+        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = "
+                "False) -> "
                 "ArrayType"),
         "An array over the memory of another library's array, which stays alive; by DLPack.\n\n"
         "Parameters\n----------\n"
         "object : object with __dlpack__\n"
-        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of its GPU.\n"
+        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of "
+        "its GPU.\n"
         "copy : bool\n    Whether to make a copy on that place.\n\n"
         "Raises\n------\n"
         "umem.NotSupportedError, which is also a BufferError\n"

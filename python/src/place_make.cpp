@@ -32,8 +32,8 @@ static void end_constructed(Context *context) { umem_dtor(context->ctx); }
 /* Constructs the context, and carries out what the scheme has held back. */
 static void construct(Context *context, umemScheme const *scheme, Context *upstream,
                       umemOptionValue const *place, umemOptionValue const *options) {
-  umemStatusType status =
-      scheme->construct(context->ctx, upstream ? upstream->ctx : nullptr, place, options, scheme->user);
+  umemStatusType status = scheme->construct(context->ctx, upstream ? upstream->ctx : nullptr, place,
+                                            options, scheme->user);
   if (status == umemOK && scheme->commit) status = scheme->commit(context->ctx, scheme->user);
   if (status == umemOK && scheme->complete) scheme->complete(context->ctx, scheme->user);
 }
@@ -91,9 +91,8 @@ static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb:
   std::optional<Use> use;
   if (!upstream.is_none()) use.emplace(place_of(upstream).open());
   Context *below = use ? use->get() : nullptr;
-  Context *context = parts.is_none()
-                         ? construct_scheme(kind, below, place, options)
-                         : construct_other(kind, below, nb::cast<nb::list>(parts));
+  Context *context = parts.is_none() ? construct_scheme(kind, below, place, options)
+                                     : construct_other(kind, below, nb::cast<nb::list>(parts));
   context->quick = !strcmp(context->kind, "host");
   (new (self.p) Place)->begin(context, self.h.ptr());
   nb::setattr(self.h, "_upstream", upstream);
@@ -112,17 +111,19 @@ static nb::list all_schemes() {
   umemScheme const *scheme;
   for (size_t i = 0; (scheme = umem_scheme(i)); i++) {
     nb::list options;
-    for (size_t k = 0; k < scheme->option_count; k++) options.append(option_tuple(&scheme->options[k]));
-    list.append(nb::make_tuple(scheme->name, scheme->decorates, option_tuple(scheme->place), options,
-                               scheme->help ? scheme->help : ""));
+    for (size_t k = 0; k < scheme->option_count; k++)
+      options.append(option_tuple(&scheme->options[k]));
+    list.append(nb::make_tuple(scheme->name, scheme->decorates, option_tuple(scheme->place),
+                               options, scheme->help ? scheme->help : ""));
   }
   return list;
 }
 
 void bind_place_makers(nb::module_ &m, nb::class_<Place> &type) {
-  type.def("__init__", init_place, nb::arg("kind"), nb::arg("upstream").none(), nb::arg("place").none(),
-           nb::arg("options"), nb::arg("parts").none() = nb::none());
+  type.def("__init__", init_place, nb::arg("kind"), nb::arg("upstream").none(),
+           nb::arg("place").none(), nb::arg("options"), nb::arg("parts").none() = nb::none());
   m.def("_schemes", all_schemes,
-        nb::sig("def _schemes() -> list[tuple[str, bool, typing.Any, list[tuple[str, int, bool, str, str]], str]]"),
+        nb::sig("def _schemes() -> list[tuple[str, bool, typing.Any, list[tuple[str, int, bool, "
+                "str, str]], str]]"),
         "The kinds of places with their options, as tuples.");
 }
