@@ -24,6 +24,13 @@ def test_the_stage_needs_an_array(tmp_path):
     assert run().returncode == 1 and run(tmp_path / "no.npy").returncode == 1
 
 
+def test_the_first_example(tmp_path):
+    folder = EXAMPLES.parent / "doc/examples/python"
+    done = subprocess.run([sys.executable, folder / "first.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == (folder / "first.out").read_text(), done.stderr
+    assert (tmp_path / "squares.bin").stat().st_size == 8000
+
+
 def test_laplace_takes_2097_steps():
     """Point-Jacobi on a host view, as the examples in C++ do it."""
     numpy = pytest.importorskip("numpy")
