@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _core
 from ._lists import from_lists
 from ._options import fail
-from .places import CPU_READABLE, DEVICE_ACCESSIBLE, Cuda, CudaManaged, Place
+from .places import CPU_READABLE, DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -114,8 +114,19 @@ def _from_interface(value: Any, interface: dict[str, Any], place: Place) -> Arra
     return _core._borrow(place, data or 64, interface["typestr"], shape, interface.get("strides"), value, read_only)
 
 
-def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
-    """An array of what value holds, and whether it shares the memory of value."""
+def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | None) -> Array:
+    """The array comes after the work that is queued on the stream of the interface."""
+    if place is None or not place.capabilities & DEVICE_ACCESSIBLE:
+        place = _device_place(_CUDA, 0)
+    array = _from_interface(value, interface, place)
+    if interface.get("stream") is not None:
+        stream = interface["stream"]
+        place.wait(CudaAsync(place.info.ordinal or 0, stream="legacy" if stream == 1 else stream))
+    return array
+
+
+def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Array, bool]:
+    """An array of what value holds, and whether it shares the memory of value. place: where the array will be used."""
     from .array import Array
 
     if isinstance(value, Array):
@@ -124,7 +135,7 @@ def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
         return from_lists(value, dtype), False
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None and not hasattr(value, "__dlpack__"):
-        return _from_interface(value, interface, _device_place(_CUDA, 0)), True
+        return _from_cuda_interface(value, interface, place), True
     if hasattr(value, "__dlpack__"):
         try:
             return _core.from_dlpack(value), True
