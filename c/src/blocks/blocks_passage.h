@@ -11,10 +11,11 @@
 /* Reading blocks (blocks_reads.c). */
 typedef struct umemReads {
   /* Constant: */
-  bool by_method;   /* the place has the method copy_pieces */
-  bool cuts;        /* blocks are cut into pieces */
+  bool by_method;   /* the place has the method copy_pieces, which gets pieces */
+  bool cuts;        /* blocks are cut into pieces without it, too */
   size_t piece;     /* bytes of a piece */
-  unsigned threads; /* that read, at most */
+  unsigned threads; /* that read pieces, at most */
+  unsigned whole;   /* threads that read whole blocks, at most */
   /* Under the lock: */
   size_t begun; /* blocks */
   size_t done;  /* blocks before the first one that is not done */

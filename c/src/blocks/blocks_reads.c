@@ -38,7 +38,7 @@ typedef struct Reader {
 /* ---- which pieces there are: under the lock ---- */
 
 static bool is_stopped(umemPump const *pump) {
-  return pump->stopping || pump->cancelled || pump->reads.failed;
+  return pump->stopping || pump->cancelled || pump->reads.failed || pump->writes.failed;
 }
 
 /* Whether a block has begun that has more pieces. */
@@ -78,21 +78,21 @@ static void begin_block(umemPump *pump) {
   umem_trace_let_go(&state->leg);
 }
 
-/* Takes the next piece of at most `most` bytes. There is one. */
+/* Takes the next piece of about `most` bytes. There is one. */
 static umemSlotPart take_part(umemPump *pump, size_t most) {
   umemReads *reads = &pump->reads;
   if (!is_within(reads)) begin_block(pump);
-  umemSlotPart part = umemSlots_part(&pump->slots, reads->begun - 1, reads->at,
-                                     umem_lesser(most, reads->cuts ? reads->piece : SIZE_MAX));
+  umemSlotPart part = umemSlots_part(&pump->slots, reads->begun - 1, reads->at, most);
   reads->at += part.nbytes;
   reads->running++;
   return part;
 }
 
-/* Counts the blocks that are done: those before the first that is not. */
+/* Counts the blocks that are done: those before the first that is not, or that has failed. */
 static void count_done(umemPump *pump) {
   umemReads *reads = &pump->reads;
-  while (reads->done < reads->begun && !state_of(pump, reads->done)->left) reads->done++;
+  size_t end = reads->failed ? umem_lesser(reads->begun, reads->failed_at) : reads->begun;
+  while (reads->done < end && !state_of(pump, reads->done)->left) reads->done++;
 }
 
 /* Of several failures that of the first block counts: all blocks before it are done. */
@@ -135,6 +135,7 @@ static bool take(Reader *self, size_t most, umemSlotPart *part) {
 static void end_part(Reader *self, size_t number, size_t nbytes, bool done) {
   umemPump *pump = self->pump;
   umemReads *reads = &pump->reads;
+  umem_thread.leg = NULL; /* it may end with the block */
   if (!done) umemAttempt_end(&self->attempt);
   umemLock_acquire(&pump->lock);
   umemSlotState *state = state_of(pump, number);
@@ -162,11 +163,11 @@ static void read_part(Reader *self, umemSlotPart const *part) {
 
 /* ---- what a method copy_pieces gets ---- */
 
-/* It knows no rows that are repeated: those are read here. */
+/* The method gets runs only: repeated rows and rows with gaps are read here. */
 static bool next_piece(umemFeed *feed, size_t most, umemCopyPiece *piece) {
   Reader *self = (Reader *)feed;
   umemSlotPart part;
-  while (take(self, most, &part)) {
+  while (take(self, umem_lesser(most, self->pump->reads.piece), &part)) {
     if (umemSlots_piece(&self->pump->slots, &part, piece)) return true;
     read_part(self, &part);
   }
@@ -177,8 +178,15 @@ static void about_piece(umemFeed *feed, umemCopyPiece const *piece) {
   enter_block((Reader *)feed, piece->copy);
 }
 
+/* A piece that failed for no reason must not end the blocks without a failure. */
 static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
-  end_part((Reader *)feed, piece->copy, piece->nbytes, done);
+  Reader *self = (Reader *)feed;
+  if (!done && !umemAttempt_failed(&self->attempt)) {
+    enter_block(self, piece->copy);
+    umemVirtual_fail(piece->dst, umemRuntimeError, "%s gave no reason for a failure",
+                     umem_get_device_name(piece->dst));
+  }
+  end_part(self, piece->copy, piece->nbytes, done);
 }
 
 /* ---- several threads ---- */
@@ -186,6 +194,7 @@ static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
 typedef struct Job {
   umemPump *pump;
   unsigned threads;
+  unsigned whole; /* of them: read whole blocks, where these are not cut */
 } Job;
 
 static bool read_by_method(Reader *self) {
@@ -205,8 +214,15 @@ static void end_reader(Reader *self) {
   umemLock_release(&self->pump->lock);
 }
 
-static void read_pieces(void *data, unsigned piece) {
-  (void)piece;
+/* Copies piece by piece where that is as good, or else whole blocks. */
+static void read_by_copies(Reader *self, unsigned threads) {
+  umemReads const *reads = &self->pump->reads;
+  umemSlotPart part;
+  umem_thread.sharers = threads;
+  while (take(self, reads->cuts ? reads->piece : SIZE_MAX, &part)) read_part(self, &part);
+}
+
+static void read_pieces(void *data, unsigned number) {
   Job const *job = data;
   Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece},
                  .pump = job->pump,
@@ -214,25 +230,26 @@ static void read_pieces(void *data, unsigned piece) {
   char const *function = umem_thread.function;
   struct umemOpenLeg *leg = umem_thread.leg;
   unsigned sharers = umem_thread.sharers;
+  unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
   umem_thread.function = self.name;
   umem_thread.sharers = job->threads;
   umemAttempt_begin(&self.attempt);
-  umemSlotPart part;
-  if (!read_by_method(&self))
-    while (take(&self, SIZE_MAX, &part)) read_part(&self, &part);
+  if (!read_by_method(&self) && number < copiers) read_by_copies(&self, copiers);
   end_reader(&self);
   umem_thread.function = function;
   umem_thread.sharers = sharers;
   umem_thread.leg = leg;
 }
 
-/* How many threads read the next blocks: those that have room if the program has none of them. */
-static unsigned threads_for(umemPump const *pump, bool one) {
-  umemReads const *reads = &pump->reads;
-  umemBlocksPlan const *plan = &pump->slots.plan;
-  size_t blocks = umem_lesser(one ? 1 : plan->depth, plan->blocks - reads->begun + 1);
-  if (!reads->cuts) return (unsigned)umem_lesser(blocks, reads->threads);
-  return umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
+/* Sets how many threads read the next blocks: as many as there is room for if the program has no block. */
+static void choose_threads(Job *job, bool one) {
+  umemReads const *reads = &job->pump->reads;
+  umemBlocksPlan const *plan = &job->pump->slots.plan;
+  size_t blocks = umem_lesser(one ? 1 : plan->depth, plan->blocks - reads->begun);
+  job->whole = (unsigned)umem_lesser(blocks, reads->whole);
+  job->threads = job->whole;
+  if (reads->cuts || reads->by_method)
+    job->threads = umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
 }
 
 /* Blocks that were begun, and will not be ended. */
@@ -242,7 +259,8 @@ static void close_traces(umemPump *pump) {
 
 void umemReads_run(umemPump *pump, bool one) {
   pump->reads.limit = one ? pump->reads.begun + 1 : SIZE_MAX;
-  Job job = {pump, threads_for(pump, one)};
+  Job job = {.pump = pump};
+  choose_threads(&job, one);
   umemLock_release(&pump->lock);
   umem_parallel(job.threads, read_pieces, &job);
   umemLock_acquire(&pump->lock);
@@ -289,23 +307,24 @@ static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
   reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
 }
 
-/* Blocks that are not cut. */
-static void read_whole(umemReads *reads, umemBlocksPlan const *plan) {
+/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep all threads of a copy
+ * busy. */
+static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
   bool together = !plan->given.destination.ctx && plan->depth > 2 &&
                   plan->in_bytes >= least_piece && plan->in_bytes < together_below;
-  reads->threads = together ? (unsigned)umem_lesser(reads->threads, plan->depth - 1) : 1;
+  return together ? (unsigned)umem_lesser(threads, plan->depth - 1) : 1;
 }
 
 void umemReads_begin(umemPump *pump, bool concurrent) {
-  size_t const page = 4096; /* pieces of files begin and end with pages */
+  size_t const page = 4096; /* most pieces of files begin and end with pages */
   umemReads *reads = &pump->reads;
   umemBlocksPlan const *plan = &pump->slots.plan;
   bool can = concurrent && can_cut(pump);
   reads->by_method = can && plan->in_bytes >= least_piece && has_method(pump);
-  reads->cuts = can && (reads->by_method || has_plain_queues(pump));
+  reads->cuts = can && has_plain_queues(pump);
   reads->threads = concurrent ? most_threads(pump) : 1;
+  reads->whole = whole_readers(plan, reads->threads);
   reads->piece = umem_greater(least_piece, plan->in_bytes / reads->threads);
   if (reads->by_method) feed_method(reads, plan);
   reads->piece = umem_lesser(most_piece, reads->piece) / page * page;
-  if (!reads->cuts) read_whole(reads, plan);
 }

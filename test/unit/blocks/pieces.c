@@ -12,6 +12,7 @@ enum {
   rows = 10,        /* of a block: 320 KiB */
   count = 64,       /* the last block is shorter */
   chunk = 64 << 10, /* of pinned memory: the longest piece */
+  per_block = rows * row / chunk,
   nbytes = count * row,
   queues_most = 3
 };
@@ -294,6 +295,34 @@ static void a_captured_stream_takes_no_block(void **state) {
   assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
 }
 
+/* The GPU still has a piece of block 0 when the copy of block 1 is refused: the failure is one of block 1, also in the
+ * ledger. */
+static void a_capture_that_begins_between_blocks_refuses_the_next(void **state) {
+  (void)state;
+  void *const stream = stream_of_place();
+  uintptr_t adr = open_gate();
+  umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  void *graph = NULL;
+  umem_ledger_clear();
+  assert_ok(umem_ledger_start());
+  gate_open(&gate, per_block, 0);
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+  assert_true(gate_await(&gate, per_block + 1, 0));
+  assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+  gate_open(&gate, SIZE_MAX, 0);
+  assert_true(umemBlocks_next(&blocks, &block));
+  assert_false(umemBlocks_next(&blocks, &block));
+  expect_failure(umemNotSupportedError, "umemBlocks_next: reading block 1 of 7");
+  fake_cudart_end_capture(stream, &graph);
+  assert_non_null(graph);
+  assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+  umem_ledger_stop();
+  umem_ledger_clear();
+  close_gate(adr);
+}
+
 /* ---- the ledger ---- */
 
 static void a_block_is_one_copy(void **state) {
@@ -334,6 +363,7 @@ int main(void) {
       GPU_TEST(a_piece_that_fails_fails_its_block),
       GPU_TEST(a_passage_is_cancelled_within_a_block),
       GPU_TEST(a_captured_stream_takes_no_block),
+      GPU_TEST_WITH(two_threads, a_capture_that_begins_between_blocks_refuses_the_next),
       GPU_TEST(a_block_is_one_copy),
       GPU_TEST_WITH(one_thread, a_block_is_one_copy),
   };
