@@ -153,7 +153,9 @@ void umemPump_drain(umemPump *pump) {
   umemLock_release(&pump->lock);
 }
 
+/* In a child of fork the condition may wait for ever for threads that were about to leave it. */
 void umemPump_cancel(umemPump *pump) {
+  if (umemPump_is_lost(pump)) return;
   umemLock_acquire(&pump->lock);
   pump->cancelled = true;
   pthread_cond_broadcast(&pump->changed);

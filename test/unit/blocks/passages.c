@@ -477,6 +477,7 @@ static void passages_are_as_the_model(void **state) {
   unsigned first = setting_is_on("UMEM_TEST_SEED") ? (unsigned)atoi(getenv("UMEM_TEST_SEED")) : 0;
   unsigned const each = 60; /* with the same number of threads */
   fake_cudart_reset();
+  fake_cudart_machine()->late_pageable = true;
   umemCudaRt_replace(fake_cudart());
   assert_ok(umemCuda_set_staging(64 << 10, 0));
   for (int i = 0; i < lines; i++) open_line(&line[i]);
