@@ -7,7 +7,7 @@
 #include "core/layers.h"
 #include "core/layout.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static size_t const default_budget = 64 << 20;
 /* While the first block is read and the last one written, nothing overlaps. So there are many blocks, */
@@ -280,9 +280,24 @@ umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number) {
   return range;
 }
 
+/* ---- messages ---- */
+
+static char *add_number(char *end, size_t number) {
+  char digits[24], *first = digits + sizeof digits;
+  do *--first = (char)('0' + number % 10);
+  while (number /= 10);
+  size_t length = (size_t)(digits + sizeof digits - first);
+  memcpy(end, first, length);
+  return end + length;
+}
+
+/* Each block is named, but few names are read: snprintf takes longer than the copy of a short block. */
 void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
                          size_t number, char name[umemBlockNameSize]) {
   umemBlockRange range = umemBlocksPlan_range(plan, number);
-  snprintf(name, umemBlockNameSize, "%s: %s block %zu of %zu (rows %zu to %zu)", function, verb,
-           number, plan->blocks, range.first, range.first + range.rows - 1);
+  char *end = stpcpy(stpcpy(stpcpy(stpcpy(name, function), ": "), verb), " block ");
+  end = stpcpy(add_number(end, number), " of ");
+  end = stpcpy(add_number(end, plan->blocks), " (rows ");
+  end = stpcpy(add_number(end, range.first), " to ");
+  stpcpy(add_number(end, range.first + range.rows - 1), ")");
 }

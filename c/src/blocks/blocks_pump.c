@@ -97,6 +97,7 @@ static void run_or_wait(umemPump *pump) {
 
 /* Work that the program has queued with the block comes before what is done with its memory from now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
+  if (umemSlots_queue(&pump->slots, number) == pump->slots.plan.given.place) return true;
   char name[umemBlockNameSize];
   char const *function = umem_thread.function;
   umemBlocksPlan_name(&pump->slots.plan, pump->function, "ordering", number, name);

@@ -159,8 +159,7 @@ bool umemSlots_write(umemSlots const *slots, size_t number) {
 }
 
 bool umemSlots_order(umemSlots const *slots, size_t number) {
-  umemVirtual *place = slots->plan.given.place, *queue = umemSlots_queue(slots, number);
-  return queue == place || umem_wait(queue, place) == umemOK;
+  return umem_wait(umemSlots_queue(slots, number), slots->plan.given.place) == umemOK;
 }
 
 /* ---- memory ---- */
