@@ -199,8 +199,13 @@ static void start_thread(umemPump *pump, umemLeg *leg) {
   umemLock_release(&pump->lock);
 }
 
-/* RAM, or what the page cache holds or reads ahead. */
-static bool is_quick(umemVirtual *ctx) { return umem_cpu_reads(ctx) || UMEM_SLOT(ctx, window); }
+/* RAM, or what the page cache holds or reads ahead; under adaptors, too. */
+static bool is_quick(umemVirtual *ctx) {
+  bool quick = false;
+  for (; ctx && ctx->vptr && !quick; ctx = umem_below(ctx))
+    quick = umem_cpu_reads(ctx) || UMEM_SLOT(ctx, window);
+  return quick;
+}
 
 /* Whether a block is copied before another thread would be awake. */
 static bool is_soon_done(umemPump const *pump) {

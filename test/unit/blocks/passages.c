@@ -161,7 +161,7 @@ static uint64_t draw(Passage *passage, uint64_t below) {
 static bool toss(Passage *passage) { return draw(passage, 2); }
 
 static unsigned char *row_of(Side const *side, unsigned char *bytes, size_t row) {
-  return bytes + side->start + row * (size_t)side->stride;
+  return bytes + (ptrdiff_t)side->start + (ptrdiff_t)row * side->stride;
 }
 
 /* A row of the source as it was, where there is one or one stands for it. */
@@ -473,7 +473,7 @@ static void *run_line(void *argument) {
 static void passages_are_as_the_model(void **state) {
   (void)state;
   static Line line[lines];
-  unsigned cases = (unsigned)setting_cases(setting_small() ? 60 : 300);
+  unsigned cases = (unsigned)setting_cases(setting_small() ? 60 : 420);
   unsigned first = setting_is_on("UMEM_TEST_SEED") ? (unsigned)atoi(getenv("UMEM_TEST_SEED")) : 0;
   unsigned const each = 60; /* with the same number of threads */
   fake_cudart_reset();
