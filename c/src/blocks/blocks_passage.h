@@ -22,7 +22,7 @@ typedef struct umemReads {
   size_t at,
       nbytes; /* of the block that was begun last: bytes that somebody reads or has read, and all */
   size_t running; /* pieces that are begun and have not ended */
-  size_t limit;   /* how many blocks may begin now */
+  size_t limit;   /* blocks that may begin: all, but for the call that reads one block */
   bool failed;
   size_t failed_at; /* the first block that failed, if failed */
   umemAttempt held; /* its failure */

@@ -82,7 +82,7 @@ static void *serve(void *argument) {
   return NULL;
 }
 
-/* Does something that no thread does, or else waits for a change. */
+/* Does a step of a leg that has no thread; if there is none to do, waits for a change. */
 static void run_or_wait(umemPump *pump) {
   umemLeg *const legs[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
   for (size_t i = 0; i < sizeof legs / sizeof *legs; i++) {

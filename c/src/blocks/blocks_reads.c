@@ -1,11 +1,11 @@
 /* blocks_reads.c - see blocks_reads.h.
  *
- * The blocks are one sequence of pieces. Each thread takes the next piece that nobody has taken, and reads it, so that
- * all are busy until the last block, however many pieces a block has. A thread that finds none waits as long as another
- * one reads: the program may give a block back meanwhile. When nobody reads any more, the threads go back to where they
- * came from, the workers of all copies.
+ * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all threads are busy until
+ * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program may
+ * give a block back meanwhile. When nobody reads any more, the threads return to the workers that all copies share.
  *
- * A block that cannot be cut, because every copy of it has to be waited for, is one piece. */
+ * A block is one piece if every copy has to wait for a device, or if its route is only for long copies. Several such
+ * blocks are read at the same time. */
 #include "blocks/blocks_reads.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -13,16 +13,16 @@
 #include "core/parallel.h"
 #include "core/slot.h"
 
-/* Bytes of a piece. A short one is read before another thread is awake, and costs the driver of a GPU as much as a long
- * one; of long ones a block has too few. */
+/* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a GPU as much time as
+ * a long one. If pieces are long, a block has too few for all threads. */
 static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
 
-/* Threads that feed a GPU: more gain nothing (H100, 16 cores), and in a short passage they are awake too late. */
+/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before many are awake. */
 enum { short_feeders = 8, feeders = 12 };
 static size_t const short_passage = 128 << 20;
 
-/* Bytes of a block that is one piece, of which several are read at the same time: a longer one keeps all threads
- * of a copy busy by itself. */
+/* Several blocks that are one piece are read at the same time if they are shorter than this: the copy of a longer one
+ * keeps all threads busy. */
 static size_t const together_below = 128 << 20;
 
 /* One thread that reads. */
@@ -47,7 +47,7 @@ static bool is_within(umemReads const *reads) { return reads->at < reads->nbytes
 bool umemReads_can_run(umemPump const *pump) {
   umemReads const *reads = &pump->reads;
   if (is_stopped(pump)) return false;
-  return is_within(reads) || (reads->begun < pump->slots.plan.blocks &&
+  return is_within(reads) || (reads->begun < reads->limit &&
                               reads->begun - pump->writes.done < pump->slots.plan.depth);
 }
 
@@ -62,7 +62,7 @@ static umemSlotState *state_of(umemPump *pump, size_t number) {
   return &pump->state[number % pump->slots.plan.depth];
 }
 
-/* The first piece of the next block. */
+/* Begins the next block. */
 static void begin_block(umemPump *pump) {
   umemReads *reads = &pump->reads;
   size_t number = reads->begun++;
@@ -115,17 +115,13 @@ static void enter_block(Reader *self, size_t number) {
   umemBlocksPlan_name(&pump->slots.plan, pump->function, "reading", number, self->name);
 }
 
+/* Takes the next piece; first waits for one, if the thread has none under way and others read. */
 static bool take(Reader *self, size_t most, umemSlotPart *part) {
   umemPump *pump = self->pump;
-  umemReads *reads = &pump->reads;
   umemLock_acquire(&pump->lock);
-  bool limited;
-  while ((limited = !is_within(reads) && reads->begun >= reads->limit) ||
-         !umemReads_can_run(pump)) {
-    if (limited || self->open || !reads->running || is_stopped(pump)) break;
+  while (!umemReads_can_run(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
     umemLock_wait(&pump->lock, &pump->changed);
-  }
-  bool taken = !limited && umemReads_can_run(pump);
+  bool taken = umemReads_can_run(pump);
   if (taken) *part = take_part(pump, most);
   self->open += taken;
   umemLock_release(&pump->lock);
@@ -258,18 +254,19 @@ static void close_traces(umemPump *pump) {
 }
 
 void umemReads_run(umemPump *pump, bool one) {
-  pump->reads.limit = one ? pump->reads.begun + 1 : SIZE_MAX;
   Job job = {.pump = pump};
   choose_threads(&job, one);
+  if (one) pump->reads.limit = pump->reads.begun + 1;
   umemLock_release(&pump->lock);
   umem_parallel(job.threads, read_pieces, &job);
   umemLock_acquire(&pump->lock);
+  pump->reads.limit = pump->slots.plan.blocks;
   if (umemReads_are_over(pump)) close_traces(pump);
 }
 
 /* ---- how ---- */
 
-/* Whether copies of the source are done when they return: a part of a block is then as good as all of it. */
+/* Whether copies from the source are done when they return. Otherwise each part would have to be waited for. */
 static bool can_cut(umemPump const *pump) {
   unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
   return !(((umemVirtual *)pump->slots.plan.given.source.ctx)->capabilities & device);
@@ -291,7 +288,7 @@ static bool has_method(umemPump const *pump) {
   return method;
 }
 
-/* Of all threads the program's keeps one; and half of them, where it may work on the blocks with several. */
+/* Leaves one thread to the program, or half of all where it may work on the blocks with several. */
 static unsigned most_threads(umemPump const *pump) {
   unsigned threads = umem_parallel_threads();
   if (pump->slots.plan.depth < 2) return threads; /* the program waits */
@@ -299,7 +296,7 @@ static unsigned most_threads(umemPump const *pump) {
   return threads > own ? threads - own : 1;
 }
 
-/* A place of which each piece has a transfer of its own. */
+/* How the method copy_pieces is fed. */
 static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
   bool is_short = plan->blocks < short_passage / plan->in_bytes;
   unsigned most = is_short ? short_feeders : feeders;
@@ -320,6 +317,7 @@ void umemReads_begin(umemPump *pump, bool concurrent) {
   umemReads *reads = &pump->reads;
   umemBlocksPlan const *plan = &pump->slots.plan;
   bool can = concurrent && can_cut(pump);
+  reads->limit = plan->blocks;
   reads->by_method = can && plan->in_bytes >= least_piece && has_method(pump);
   reads->cuts = can && has_plain_queues(pump);
   reads->threads = concurrent ? most_threads(pump) : 1;

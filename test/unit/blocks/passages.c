@@ -74,7 +74,9 @@ typedef struct Line {
   umemMMap mmap;
   Far far[2]; /* sources and places; destinations */
   umemStats over_file, over_gpu;
+  int device;
   umemCuda plain;
+  umemCudaManaged managed;
   umemCudaAsync async, queue[queues_most];
   void *queues[queues_most];
   unsigned char *old, *before, *expected, *found; /* a region each */
@@ -82,17 +84,19 @@ typedef struct Line {
   char complaint[400];
 } Line;
 
-static void open_line(Line *line) {
+static void open_line(Line *line, int device) {
+  line->device = device;
   umemHost_ctor(&line->host);
   umemFile_ctor(&line->file, NULL, "w+");
   umemMMap_ctor(&line->mmap, NULL, "w+");
   for (int i = 0; i < 2; i++) far_ctor(&line->far[i]);
   umemStats_ctor(&line->over_file, &line->file);
-  umemCuda_ctor(&line->plain, 0);
+  umemCuda_ctor(&line->plain, device);
+  umemCudaManaged_ctor(&line->managed, device, 0);
   umemStats_ctor(&line->over_gpu, &line->plain);
-  umemCudaAsync_ctor(&line->async, 0, UMEM_STREAM_NEW);
+  umemCudaAsync_ctor(&line->async, device, UMEM_STREAM_NEW);
   for (int i = 0; i < queues_most; i++) {
-    umemCudaAsync_ctor(&line->queue[i], 0, UMEM_STREAM_NEW);
+    umemCudaAsync_ctor(&line->queue[i], device, UMEM_STREAM_NEW);
     line->queues[i] = &line->queue[i];
   }
   unsigned char **const bytes[] = {&line->old, &line->before, &line->expected, &line->found};
@@ -103,6 +107,7 @@ static void close_line(Line *line) {
   for (int i = 0; i < queues_most; i++) umem_dtor(&line->queue[i]);
   umem_dtor(&line->async);
   umem_dtor(&line->over_gpu);
+  umem_dtor(&line->managed);
   umem_dtor(&line->plain);
   umem_dtor(&line->over_file);
   for (int i = 0; i < 2; i++) umem_dtor(&line->far[i]);
@@ -141,7 +146,7 @@ struct Passage {
   bool writes, replaces;
   umemBlocksOptions options;
   void *stream; /* of the place; NULL: the CPU works */
-  size_t stop; /* the block at which the program stops */
+  size_t stop;  /* the block at which the program stops */
   bool cancels;
   unsigned long fails; /* the first call of a Far that does; 0: none */
   /* What has happened: */
@@ -179,7 +184,8 @@ static void compute_row(Passage const *passage, unsigned char const *before,
                         unsigned char const *row, unsigned char const *after, unsigned char *out) {
   size_t width = passage->source.width;
   for (size_t i = 0, k = 0; i < passage->destination.width; i++, k = k + 1 < width ? k + 1 : 0)
-    out[i] = (unsigned char)(3 * row[k] + 5 * (before ? before[k] : 1) + 7 * (after ? after[k] : 2));
+    out[i] =
+        (unsigned char)(3 * row[k] + 5 * (before ? before[k] : 1) + 7 * (after ? after[k] : 2));
 }
 
 static bool is_right(Work const *work, unsigned char const *at) {
@@ -203,13 +209,12 @@ static void run(Work *work, unsigned char *at, unsigned char *out) {
   if (!passage->writes) return;
   unsigned char *results = malloc(block->rows * to);
   for (size_t i = 0; i < block->rows; i++)
-    compute_row(passage,
-                i + block->before >= options->before ? at + i * width - options->before * width
-                                                     : NULL,
-                at + i * width,
-                i + options->after < block->rows + block->after ? at + (i + options->after) * width
-                                                                : NULL,
-                results + i * to);
+    compute_row(
+        passage,
+        i + block->before >= options->before ? at + i * width - options->before * width : NULL,
+        at + i * width,
+        i + options->after < block->rows + block->after ? at + (i + options->after) * width : NULL,
+        results + i * to);
   memcpy(out, results, block->rows * to);
   free(results);
 }
@@ -217,6 +222,10 @@ static void run(Work *work, unsigned char *at, unsigned char *out) {
 static void run_on_gpu(void *argument) {
   Work *work = argument;
   umemBlock const *block = &work->block;
+  if (work->passage->options.place == &work->passage->line->managed) {
+    run(work, (unsigned char *)block->adr, (unsigned char *)block->out);
+    return;
+  }
   size_t ghosts = block->before * work->passage->source.width;
   unsigned char *at = fake_cudart_at(block->adr - ghosts, ghosts + 1);
   unsigned char *out = fake_cudart_at(block->out, 1);
@@ -227,7 +236,7 @@ static void do_work(Work *work) {
   umemCudaEntry entry;
   if (!work->passage->stream) {
     run(work, (unsigned char *)work->block.adr, (unsigned char *)work->block.out);
-  } else if (umemCuda_enter(&entry, 0) == umemOK) {
+  } else if (umemCuda_enter(&entry, work->passage->line->device) == umemOK) {
     fake_cudart_launch(work->passage->stream, run_on_gpu, work);
     umemCuda_leave(&entry);
   }
@@ -237,15 +246,17 @@ static void do_work(Work *work) {
 
 static umemVirtual *draw_context(Passage *passage, Far *far) {
   Line *line = passage->line;
-  umemVirtual *const all[] = {&line->host.super, &line->file.super, &line->mmap.super, &far->super,
-                              &line->over_file.super};
+  umemVirtual *const all[] = {&line->host.super,  &line->file.super,      &line->mmap.super,
+                              &far->super,        &line->over_file.super, &line->plain.super,
+                              &line->async.super, &line->managed.super};
   return all[draw(passage, sizeof all / sizeof *all)];
 }
 
 static void draw_rows(Passage *passage, Side *side, size_t width, bool overlap) {
   size_t gap = toss(passage) ? draw(passage, width + 2) : 0;
   side->width = width;
-  side->distance = overlap && width > 1 && !draw(passage, 4) ? 1 + draw(passage, width) : width + gap;
+  side->distance =
+      overlap && width > 1 && !draw(passage, 4) ? 1 + draw(passage, width) : width + gap;
   bool backwards = !draw(passage, 3);
   side->stride = backwards ? -(ptrdiff_t)side->distance : (ptrdiff_t)side->distance;
   side->start = 64 + (backwards ? (passage->options.count - 1) * side->distance : 0);
@@ -280,17 +291,17 @@ static void draw_place(Passage *passage) {
   Line *line = passage->line;
   umemBlocksOptions *options = &passage->options;
   umemInfo info = UMEM_INFO_INIT;
-  umemVirtual *const places[] = {&line->host.super, &line->far[0].super, &line->plain.super,
-                                 &line->async.super, &line->over_gpu.super};
-  size_t drawn = draw(passage, 5);
+  umemVirtual *const places[] = {&line->host.super,  &line->far[0].super,   &line->managed.super,
+                                 &line->plain.super, &line->over_gpu.super, &line->async.super};
+  size_t drawn = draw(passage, sizeof places / sizeof *places);
   options->place = places[drawn];
-  if (drawn == 3) {
+  if (drawn == 5) {
     umem_get_info(&line->async, &info);
     passage->stream = (void *)info.stream;
   } else if (drawn > 1) {
     passage->stream = FAKE_STREAM_LEGACY;
   }
-  if (drawn < 2 || !toss(passage)) return;
+  if (drawn < 3 || !toss(passage)) return;
   options->queues = line->queues;
   options->queue_count = 1 + draw(passage, queues_most);
 }
@@ -325,6 +336,7 @@ static umemRows put(Passage *passage, Side *side, unsigned char *bytes) {
   }
   side->block = umem_alloc(side->ctx, length);
   umem_copy_from(side->ctx, side->block, &passage->line->host, (uintptr_t)bytes, length);
+  umem_synchronize(side->ctx);
   return (umemRows){side->ctx, side->block + side->start, side->width, side->stride};
 }
 
@@ -392,6 +404,7 @@ static char const *check_destination(Passage *passage) {
   size_t length = length_of(passage, side), torn, width = side->width;
   size_t written = written_blocks(passage, &torn);
   umem_copy_to(side->ctx, side->block, &line->host, (uintptr_t)line->found, length);
+  umem_synchronize(side->ctx);
   memcpy(line->expected, line->before, length);
   for (size_t row = 0; row < passage->options.count; row++) {
     unsigned char *out = row_of(side, line->expected, row);
@@ -480,7 +493,7 @@ static void passages_are_as_the_model(void **state) {
   fake_cudart_machine()->late_pageable = true;
   umemCudaRt_replace(fake_cudart());
   assert_ok(umemCuda_set_staging(64 << 10, 0));
-  for (int i = 0; i < lines; i++) open_line(&line[i]);
+  for (int i = 0; i < lines; i++) open_line(&line[i], i);
   for (unsigned done = 0; done < cases; done += each) {
     pthread_t thread[lines];
     assert_ok(umem_set_threads(1 + (first + done) / each % 5));
