@@ -57,7 +57,8 @@ typedef struct umemCopyPiece {
   /* The context of dst_adr: that of the method, or another one with the same method in the same memory. The bytes are
    * written after the work that is queued on dst when next returns the piece. */
   umemVirtual *dst;
-  uintptr_t copy; /* the number of its copy. A thread needs to wait for dst only once for all pieces of a copy */
+  uintptr_t
+      copy; /* the number of its copy. A thread needs to wait for dst only once for all pieces of a copy */
 } umemCopyPiece;
 
 /* Hands out the pieces of copies, one copy after the other (see the method copy_pieces). Each thread has a feed of its

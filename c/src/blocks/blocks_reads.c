@@ -47,8 +47,8 @@ static bool is_within(umemReads const *reads) { return reads->at < reads->nbytes
 bool umemReads_can_run(umemPump const *pump) {
   umemReads const *reads = &pump->reads;
   if (is_stopped(pump)) return false;
-  return is_within(reads) || (reads->begun < reads->limit &&
-                              reads->begun - pump->writes.done < pump->slots.plan.depth);
+  return is_within(reads) ||
+         (reads->begun < reads->limit && reads->begun - pump->writes.done < pump->slots.plan.depth);
 }
 
 bool umemReads_are_over(umemPump const *pump) {
