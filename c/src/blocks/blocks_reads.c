@@ -112,6 +112,7 @@ static void enter_block(Reader *self, size_t number) {
   umem_thread.leg = leg->trace ? leg : NULL;
   if (self->number == number) return;
   self->number = number;
+  umem_thread.function = self->name;
   umemBlocksPlan_name(&pump->slots.plan, pump->function, "reading", number, self->name);
 }
 
@@ -227,7 +228,7 @@ static void read_pieces(void *data, unsigned number) {
   struct umemOpenLeg *leg = umem_thread.leg;
   unsigned sharers = umem_thread.sharers;
   unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
-  umem_thread.function = self.name;
+  umem_thread.function = job->pump->function; /* until it has a piece */
   umem_thread.sharers = job->threads;
   umemAttempt_begin(&self.attempt);
   if (!read_by_method(&self) && number < copiers) read_by_copies(&self, copiers);

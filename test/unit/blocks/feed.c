@@ -182,6 +182,20 @@ static void a_piece_that_failed_without_a_failure_is_one(void **state) {
   assert_int_equal(end(), umemRuntimeError);
 }
 
+static bool fail_at_once(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  (void)src, (void)feed;
+  umemVirtual_fail(ctx, umemRuntimeError, "the link was never up");
+  return true;
+}
+
+static void a_failure_before_all_pieces_names_none(void **state) {
+  (void)state;
+  begin(fail_at_once, 2);
+  assert_int_equal(pass(), 0);
+  expect_failure(umemRuntimeError, "umemBlocks_next: the link was never up");
+  assert_int_equal(end(), umemRuntimeError);
+}
+
 static bool has_failed; /* atomic */
 
 static bool has(bool const *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
@@ -271,6 +285,8 @@ int main(void) {
       FEED_TEST(a_failure_names_its_block),
       FEED_TEST_WITH(one_thread, a_failure_names_its_block),
       FEED_TEST(a_piece_that_failed_without_a_failure_is_one),
+      FEED_TEST(a_failure_before_all_pieces_names_none),
+      FEED_TEST_WITH(one_thread, a_failure_before_all_pieces_names_none),
       FEED_TEST(a_failure_between_pieces_fails_the_next_block),
       FEED_TEST(copies_after_a_block_are_no_part_of_it),
       FEED_TEST_WITH(one_thread, copies_after_a_block_are_no_part_of_it),
