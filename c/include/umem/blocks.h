@@ -157,7 +157,8 @@ UMEM_EXTERN bool umemBlocks_next(umemBlocks *blocks, umemBlock *block);
 
 /* Ends blocks, at any time: the block that the program has is not written; umem waits until those that it has given
  * back are, and frees the memory. Returns the first failure of all calls for these blocks; umemOK if there was none,
- * and for blocks that were zeroed, or have ended already. */
+ * and for blocks that were zeroed, or have ended already. umemNotSupportedError if the stream of the place is being
+ * captured into a graph: nothing can be freed then, and the memory stays until the place ends. */
 UMEM_EXTERN umemStatusType umemBlocks_end(umemBlocks *blocks);
 
 /* Cancels: the next call of umemBlocks_next, and one that waits, returns false and records umemCancelledError, unless

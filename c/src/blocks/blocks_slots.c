@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/guard.h"
+#include "core/order.h"
 #include "core/route.h"
 
 #include <stdlib.h>
@@ -159,7 +160,7 @@ bool umemSlots_write(umemSlots const *slots, size_t number) {
 }
 
 bool umemSlots_order(umemSlots const *slots, size_t number) {
-  return umem_wait(umemSlots_queue(slots, number), slots->plan.given.place) == umemOK;
+  return umem_wait_apart(umemSlots_queue(slots, number), slots->plan.given.place) == umemOK;
 }
 
 /* ---- memory ---- */
@@ -186,7 +187,7 @@ static bool take_memory(umemSlots *slots) {
   size_t nbytes = slots->plan.depth * slots->plan.slot_bytes;
   if (nbytes) slots->memory = umem_alloc(place, nbytes);
   for (size_t i = 0; i < slots->queue_count && umem_thread.failures == before; i++)
-    if (slots->queues[i] != place) umem_wait(slots->queues[i], place);
+    if (slots->queues[i] != place) umem_wait_apart(slots->queues[i], place);
   return umem_thread.failures == before;
 }
 
@@ -203,7 +204,7 @@ static void order_free(umemSlots *slots) {
   umemAttempt forgotten; /* the failure has been reported */
   umemAttempt_begin(&forgotten);
   for (size_t i = 0; i < slots->queue_count; i++)
-    if (slots->queues[i] != place) umem_wait(place, slots->queues[i]);
+    if (slots->queues[i] != place) umem_wait_apart(place, slots->queues[i]);
   umemAttempt_end(&forgotten);
 }
 
