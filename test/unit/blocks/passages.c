@@ -1,7 +1,7 @@
 /* passages.c - umem/blocks.h against a model: random arrays, places, queues and threads, two passages at a time, some of
  * which end early. The GPU is a double of the runtime that does what is queued as late as it may.
  *
- * UMEM_TEST_CASES: how many passages. UMEM_TEST_SEED: the first; each is a function of its number alone. */
+ * UMEM_TEST_PASSAGES: how many. UMEM_TEST_FIRST: the number of the first. A passage is drawn from its number alone. */
 #include "blocks_help.h"
 
 #include <stdio.h>
@@ -483,20 +483,25 @@ static void *run_line(void *argument) {
   return NULL;
 }
 
+static unsigned setting(char const *variable, unsigned otherwise) {
+  return setting_is_on(variable) ? (unsigned)strtoul(getenv(variable), NULL, 10) : otherwise;
+}
+
 static void passages_are_as_the_model(void **state) {
   (void)state;
   static Line line[lines];
-  unsigned cases = (unsigned)setting_cases(setting_small() ? 60 : 420);
-  unsigned first = setting_is_on("UMEM_TEST_SEED") ? (unsigned)atoi(getenv("UMEM_TEST_SEED")) : 0;
-  unsigned const each = 60; /* with the same number of threads */
+  unsigned cases = setting("UMEM_TEST_PASSAGES", setting_small() ? 60 : 420);
+  unsigned first = setting("UMEM_TEST_FIRST", 0);
+  unsigned const each = 30; /* with the same number of threads and chunks */
   fake_cudart_reset();
   fake_cudart_machine()->late_pageable = true;
   umemCudaRt_replace(fake_cudart());
-  assert_ok(umemCuda_set_staging(64 << 10, 0));
   for (int i = 0; i < lines; i++) open_line(&line[i], i);
   for (unsigned done = 0; done < cases; done += each) {
     pthread_t thread[lines];
-    assert_ok(umem_set_threads(1 + (first + done) / each % 5));
+    unsigned const round = (first + done) / each;
+    assert_ok(umem_set_threads(1 + round % 5));
+    assert_ok(umemCuda_set_staging(64 << 10, round % 4)); /* chunks; 0: enough for all */
     for (int i = 0; i < lines; i++) {
       line[i].first = first + done + (unsigned)i;
       line[i].count = each / lines;
