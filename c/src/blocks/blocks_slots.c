@@ -125,8 +125,8 @@ static void read_rows(umemSlots const *slots, umemSlotPart const *part) {
 /* Waits, also when a copy has failed: what was queued before still uses the memory. */
 static bool settle(uint64_t before, umemVirtual *one, umemVirtual *other) {
   unsigned queued = umemOrdered | umemDeviceShared;
-  if (one->capabilities & queued) umem_synchronize(one);
-  if (other != one && (other->capabilities & queued)) umem_synchronize(other);
+  if (one->capabilities & queued) umem_finish(one);
+  if (other != one && (other->capabilities & queued)) umem_finish(other);
   return umem_thread.failures == before;
 }
 
