@@ -48,6 +48,8 @@ if(UMEM_WITH_CUDA)
   get_filename_component(umem_pc_cuda "${umem_cuda_runtime}" DIRECTORY)
   string(REPLACE " " "\\ " umem_pc_cuda "${umem_pc_cuda}")
   set(umem_pc_private "-L${umem_pc_cuda} -lcudart_static -ldl -lrt -lpthread")
+elseif(umem_cuda_wanted STREQUAL "DRIVER")
+  set(umem_pc_private "-ldl -lpthread")
 endif()
 configure_file(umem.pc.in umem.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem.pc"

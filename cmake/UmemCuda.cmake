@@ -1,11 +1,12 @@
 # CUDA's runtime, linked statically: the library loads on machines without a driver.
 #
 # UMEM_CUDA=AUTO uses the toolkit where there is one, ON insists on it, OFF builds without. A cross build
-# uses the toolkit that CUDAToolkit_ROOT names, and no other.
+# uses the toolkit that CUDAToolkit_ROOT names, and no other. DRIVER needs no toolkit: the library looks for NVIDIA's
+# driver, of CUDA 12 or later, when a program first uses a GPU.
 # Sets UMEM_WITH_CUDA and umem_cuda_runtime, the file of the library. Without CUDA the constructors of
 # its contexts answer "not supported".
-set(UMEM_CUDA AUTO CACHE STRING "The CUDA contexts: AUTO (where the toolkit is), ON or OFF")
-set_property(CACHE UMEM_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(UMEM_CUDA AUTO CACHE STRING "The CUDA contexts: AUTO (where the toolkit is), ON, DRIVER (without the toolkit) or OFF")
+set_property(CACHE UMEM_CUDA PROPERTY STRINGS AUTO ON DRIVER OFF)
 set(umem_cuda_oldest 12.2)
 
 # Sets fits to whether programs of this build can link the runtime: another architecture's cannot.
@@ -46,7 +47,9 @@ endmacro()
 
 set(UMEM_WITH_CUDA OFF)
 string(TOUPPER "${UMEM_CUDA}" umem_cuda_wanted)
-if(umem_cuda_wanted STREQUAL "AUTO" OR UMEM_CUDA)
+if(umem_cuda_wanted STREQUAL "DRIVER")
+  message(STATUS "umem: with CUDA by NVIDIA's driver, which is looked for at run time")
+elseif(umem_cuda_wanted STREQUAL "AUTO" OR UMEM_CUDA)
   umem_find_cuda()
   if(NOT umem_cuda_absence)
     set(UMEM_WITH_CUDA ON)
@@ -66,6 +69,9 @@ endif()
 
 # Lets source, a file of the calling directory, and it alone, include CUDA's headers.
 function(umem_cuda_source source)
+  if(umem_cuda_wanted STREQUAL "DRIVER")
+    set_source_files_properties("${source}" PROPERTIES COMPILE_DEFINITIONS UMEM_CUDA_DRIVER=1)
+  endif()
   if(NOT UMEM_WITH_CUDA)
     return()
   endif()
@@ -82,5 +88,7 @@ endfunction()
 function(umem_cuda_library target)
   if(UMEM_WITH_CUDA)
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  elseif(umem_cuda_wanted STREQUAL "DRIVER")
+    target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
   endif()
 endfunction()

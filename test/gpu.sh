@@ -2,7 +2,7 @@
 # Builds umem and tests it on a GPU of this machine, which needs no network: nothing is installed.
 #
 #     test/run --gpu           all parts
-#     test/run --gpu PART...   some: contract fault unit cxx examples kernel order memcheck
+#     test/run --gpu PART...   some: contract driver fault unit cxx examples kernel order memcheck
 #
 # Needs the CUDA toolkit, gcc and g++, CMake, Ninja or make, Python 3, GoogleTest, found by CMake, and
 # CMocka, found by pkg-config (PKG_CONFIG_PATH) or as include/cmocka.h and lib/libcmocka.so below a folder
@@ -20,9 +20,9 @@ results=${UMEM_GPU_RESULTS:-$root/bench/results}
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 
-all_parts=(contract fault unit cxx examples kernel order memcheck)
+all_parts=(contract driver fault unit cxx examples kernel order memcheck)
 # Seconds after which a part has hung.
-declare -A limits=([build]=900 [contract]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
+declare -A limits=([build]=900 [contract]=900 [driver]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
   [kernel]=180 [order]=420 [memcheck]=1200)
 
 export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
@@ -70,6 +70,12 @@ part_contract() {
   check "the contract ran on a GPU" has_run cuda || status=1
   [ "$(count_gpus)" = 1 ] || check "and on a second one" has_run cuda-1 || status=1
   return $status
+}
+
+# The same, by the functions of the driver alone, as in builds for UMEM_CUDA=DRIVER.
+part_driver() {
+  export UMEM_TEST_DRIVER=1
+  part_contract
 }
 
 part_fault() { run_tests --tests-regex '^fault\.cuda'; }

@@ -23,6 +23,9 @@ static inline bool setting_qemu(void) { return setting_is_on("UMEM_TEST_QEMU"); 
 /* UMEM_TEST_GPU: CUDA's contexts are of the real runtime, not of its double. */
 static inline bool setting_gpu(void) { return setting_is_on("UMEM_TEST_GPU"); }
 
+/* UMEM_TEST_DRIVER: they are of the driver's library that the dynamic linker finds, which may be a double. */
+static inline bool setting_driver(void) { return setting_is_on("UMEM_TEST_DRIVER"); }
+
 /* UMEM_TEST_WITHOUT: a word; rows of the table of contexts that have it in their names are left out. */
 static inline bool setting_leaves_out(char const *row) {
   char const *variable = "UMEM_TEST_WITHOUT";

@@ -201,6 +201,8 @@ int fake_cudart_capture_mode(void) { return cudart_thread()->capture_mode; }
 
 /* ---- the table ---- */
 
+static char const *no_reason(void) { return NULL; }
+
 static umemCudaRt const table = {
     .error_name = error_name,
     .error_string = error_string,
@@ -255,6 +257,7 @@ static umemCudaRt const table = {
     .event_record = cudart_event_record,
     .event_synchronize = cudart_event_synchronize,
     .cufile = fake_cufile,
+    .absence = no_reason,
 };
 
 umemCudaRt const *fake_cudart(void) { return &table; }

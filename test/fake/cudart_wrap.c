@@ -130,6 +130,7 @@ PLAIN(event_record, (void *event, void *stream), (event, stream))
 PLAIN(event_synchronize, (void *event), (event))
 
 static struct umemCufileRt const *wrap_cufile(void) { return inner->cufile(); }
+static char const *wrap_absence(void) { return inner->absence(); }
 
 #define MEMBER(name) .name = wrap_##name
 
@@ -188,6 +189,7 @@ umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
       MEMBER(event_record),
       MEMBER(event_synchronize),
       MEMBER(cufile),
+      MEMBER(absence),
   };
   inner = behind;
   return &table;

@@ -1,16 +1,38 @@
 #include "doubles.h"
 
+#include "cuda/cuda_driver.h"
 #include "cudart.h"
 #include "settings.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int used;
 static bool abandoned, misused; /* misused: reported already */
 
+#ifndef FAKE_DRIVER /* which has no driver below */
+
+static char const *(*driver_complaint)(void);
+
+static struct umemCufileRt const *no_cufile(void) { return NULL; }
+
+static void use_driver(void) {
+  umemCudaRt_replace(umemCudaDriver_get(no_cufile));
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void *found = library ? dlsym(library, "fake_driver_complaint") : NULL;
+  memcpy(&driver_complaint, &found, sizeof found);
+}
+
+#endif
+
 void doubles_use(void) {
+#ifndef FAKE_DRIVER
+  if (setting_driver()) use_driver();
+  if (setting_driver()) return;
+#endif
   if (setting_gpu()) return;
   umemCudaRt_replace(fake_cudart());
   used = 1;
@@ -23,6 +45,9 @@ void doubles_abandon(void) {
 
 char const *doubles_complaint(void) {
   static char text[512];
+#ifndef FAKE_DRIVER
+  if (driver_complaint && !abandoned) return driver_complaint();
+#endif
   if (abandoned) {
     char const *misuse = used && !misused ? fake_cudart_misuse() : NULL;
     misused = misused || misuse;

@@ -4,7 +4,8 @@
 #define UMEM_TEST_FAKE_DOUBLES_H
 
 /* Puts the doubles in place; not when the environment variable UMEM_TEST_GPU is set, for then the real
- * thing is to be tested. Before the first context. */
+ * thing is to be tested; where UMEM_TEST_DRIVER is set, the driver's library takes the place of the runtime. Before the
+ * first context. */
 void doubles_use(void);
 
 /* When no context lives: what is wrong with what the contexts did or left behind; NULL when all is well. Resets

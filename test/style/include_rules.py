@@ -53,6 +53,7 @@ FORBIDDEN_IN_PUBLIC = (
 )
 # CUDA's own names and headers stand in the file of the table alone. That of cuFile's table looks for a library.
 CUDA_TABLE = "cuda/cuda_rt.c"
+DRIVER_TABLE = "cuda/cuda_driver.c"
 CUFILE_TABLE = "cuda/cufile_rt.c"
 OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+"
@@ -247,11 +248,11 @@ def layers_have_no_circle(tree):
 
 
 def cuda_is_called_through_the_table(tree):
-    """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare. No other file but
-    cuda/cufile_rt.c opens libraries."""
-    others = [path for path in tree.source if tree.private_name(path) != CUDA_TABLE]
-    openers = [path for path in others if tree.private_name(path) != CUFILE_TABLE]
-    return tree.find(others, OF_CUDA) + tree.find(openers, OF_LINKER)
+    """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare, and cuda/cuda_driver.c names the
+    driver's functions. No other file but the latter and cuda/cufile_rt.c opens libraries."""
+    others = [path for path in tree.source if tree.private_name(path) not in (CUDA_TABLE, DRIVER_TABLE)]
+    plain = [path for path in others if tree.private_name(path) != CUFILE_TABLE]
+    return tree.find(others, OF_CUDA) + tree.find(plain, OF_LINKER)
 
 
 def cxx_headers_include_what_is_public(tree):

@@ -217,7 +217,8 @@ UMEM_EXTERN void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType
 /* Copies count elements: element src_offset + i of src to element dst_offset + i of dst, counted in C order whatever
  * the strides. Shapes may differ, types not. The elements must not overlap. Errors: as umemArray_assign;
  * umemIndexError, and nothing is copied, where elements are outside of an array; umemMemoryError without room for a
- * buffer, which is needed if both sides have gaps and other shapes. */
+ * buffer of at most 4 MiB. It is needed if both sides have gaps, and inner extents of which none is a multiple of the
+ * other: 6 and 4, but not 6 and 3. */
 UMEM_EXTERN void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset,
                                          int64_t src_offset, int64_t count, umemStatusType *status);
 

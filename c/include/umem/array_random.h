@@ -36,7 +36,9 @@ UMEM_EXTERN void umemArray_random_uniform(umemArray *array, double low, double h
                                           umemStatusType *status);
 
 /* Sets all elements to numbers of a normal distribution with this mean and standard deviation, by the method of Box and
- * Muller in double precision; none is more than 8.5 deviations from the mean. Of complex elements both parts are.
+ * Muller in double precision, from the two fractions u and v of a block: mean + deviation r cos(a) and mean +
+ * deviation r sin(a) with r = sqrt(-2 log(1 - u)) and a = 2 pi (v - 1/8), where v has 54 bits. None is more than 8.5
+ * deviations from the mean. Of complex elements both parts are.
  * Errors: besides, umemValueError where deviation is negative, or a parameter is not finite. */
 UMEM_EXTERN void umemArray_random_normal(umemArray *array, double mean, double deviation,
                                          uint64_t seed, umemStatusType *status);

@@ -1,5 +1,6 @@
 /* array_contents.c - copies between arrays. */
 #include "array/array_handle.h"
+#include "array/array_pieces.h"
 #include "array/array_side.h"
 #include "core/guard.h"
 #include "core/order.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Both sides have gaps, and other shapes: through a buffer. */
+/* Both sides have gaps, and no rows in common: through a buffer. */
 static void copy_staged(umemArraySide from, umemArraySide to, int64_t count, size_t item_size) {
   umemArrayBuffer buffer;
   uint64_t before = umem_thread.failures;
@@ -26,31 +27,13 @@ static void copy_staged(umemArraySide from, umemArraySide to, int64_t count, siz
   umem_array_give_buffer(&buffer, to.ctx);
 }
 
-static bool same_axes(umemArrayAxes const *one, umemArrayAxes const *other) {
-  return one->rank == other->rank &&
-         memcmp(one->shape, other->shape, (size_t)one->rank * sizeof *one->shape) == 0;
-}
-
-static void copy_boxes(umemArraySide const *from, umemArraySide const *to, int64_t count,
-                       size_t item_size) {
-  umemArrayBox src, dst;
-  for (int64_t done = 0; done < count; done += src.elements) {
-    umem_array_box(&src, &from->axes, from->offset + done, count - done);
-    umem_array_box(&dst, &to->axes, to->offset + done, count - done);
-    umem_array_move(from->ctx, src.adr, src.strides, to->ctx, dst.adr, dst.strides, src.rank,
-                    src.shape, item_size);
-  }
-}
-
 void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
                            size_t item_size) {
   if (to->is_run)
     umem_array_gather(from, to->ctx, umem_array_run_address(to, item_size), count, item_size);
   else if (from->is_run)
     umem_array_scatter(from->ctx, umem_array_run_address(from, item_size), to, count, item_size);
-  else if (from->offset == to->offset && same_axes(&from->axes, &to->axes))
-    copy_boxes(from, to, count, item_size);
-  else
+  else if (!umem_array_copy_pieces(from, to, count, item_size))
     copy_staged(*from, *to, count, item_size);
 }
 

@@ -130,18 +130,18 @@ LOOPS_TARGET static void uniform(umemRandom const *random, uint64_t first, size_
  * q p(q)), 2^-55; cos x = 1 + q p(q), 2^-61. Terms are added in pairs: the sums of the pairs do not wait for one
  * another. */
 
-/* Of a normal x in [2^-52, 1]. */
-INLINE Numbers log_of(Numbers x) {
+/* -2 log x, for a normal x in [2^-52, 1]. */
+INLINE Numbers square_of(Numbers x) {
   uint64_t const half_root = 0x3FE6A09E667F3BCD, bias = 1023, mantissa = 52;
   Bits t = (Bits)x - half_root + (bias << mantissa);
   Numbers e = (Numbers)(0x4330000000000000u | t >> mantissa) - 4503599627371519.0; /* 2^52 + bias */
   Numbers m = (Numbers)((Bits)x - (t & 0xFFF0000000000000u) + (bias << mantissa));
-  Numbers s = (m - 1) / (m + 1), q = s * s, qq = q * q;
+  Numbers s = (m - 1) / (m + 1), q = s * s, qq = q * q, r = -4 * s;
   Numbers sum = 0.07665860800278021 + q * 0.073082248425217031;
   sum = 0.1111110556739754 + q * 0.090914445626308613 + qq * sum;
   sum = 0.19999999999949752 + q * 0.14285714312987743 + qq * sum;
   sum = 0.33333333333333348 + q * sum;
-  return e * 0.69314718055994531 + (2 * s + 2 * s * q * sum);
+  return e * -1.3862943611198906 + (r + r * (q * sum));
 }
 
 INLINE Numbers sine_of(Numbers x, Numbers q) {
@@ -149,7 +149,7 @@ INLINE Numbers sine_of(Numbers x, Numbers q) {
   Numbers sum = -2.5051131845003624e-08 + q * 1.5918129294866608e-10;
   sum = -0.00019841269836758574 + q * 2.7557316102552439e-06 + qq * sum;
   sum = -0.16666666666666666 + q * 0.008333333333330948 + qq * sum;
-  return x + x * q * sum;
+  return x + x * (q * sum);
 }
 
 INLINE Numbers cosine_of(Numbers q) {
@@ -166,18 +166,17 @@ INLINE Numbers root_of(Numbers x) {
   return x;
 }
 
-/* Numbers of a normal distribution from a radius and the bits of an angle. */
+/* Numbers of a normal distribution from a radius and the bits of an angle: the upper two are its quarter of a turn,
+ * the others the place in the quarter, from -1/2 to 1/2 of it. */
 INLINE void turn(umemRandom const *random, Numbers radius, Bits bits, double *out) {
-  double const to_integer = 6755399441055744.0; /* 1.5 * 2^52: sums are rounded to integers */
-  Numbers turns = 4 * (from_one(bits) - 1);     /* quarters of a turn */
-  Numbers nearest = turns + to_integer;
-  Numbers x = (turns - (nearest - to_integer)) * 1.5707963267948966;
-  Bits quarter = (Bits)nearest, sine = (Bits)sine_of(x, x * x), cosine = (Bits)cosine_of(x * x);
+  Numbers x = (from_one(bits << 2) - 1.5) * 1.5707963267948966;
+  Bits quarter = bits >> 62, sine = (Bits)sine_of(x, x * x), cosine = (Bits)cosine_of(x * x);
   Bits swap = (sine ^ cosine) & (0 - (quarter & 1));
-  Numbers along = (Numbers)(cosine ^ swap ^ ((quarter + 1) & 2) << 62);
-  Numbers across = (Numbers)(sine ^ swap ^ (quarter & 2) << 62);
-  STORE(out, random->origin + random->unit * (radius * along),
-        random->origin + random->unit * (radius * across));
+  Bits sign = (Bits){0} + 0x8000000000000000u;
+  Numbers along = (Numbers)(cosine ^ swap ^ ((bits ^ bits << 1) & sign));
+  Numbers across = (Numbers)(sine ^ swap ^ (bits & sign));
+  radius *= random->unit;
+  STORE(out, random->origin + radius * along, random->origin + radius * across);
 }
 
 /* Each step for a batch of vectors: a processor works on the short loops of several vectors at a time, and not on
@@ -194,7 +193,7 @@ LOOPS_TARGET static void normal(umemRandom const *random, uint64_t first, size_t
     size_t vectors = (count - i) / lanes < batch ? (count - i) / lanes : batch;
     for (size_t v = 0; v < vectors; v += pair)
       draw(&keys, parameters.kind, first + i + v * lanes, one + v, other + v);
-    for (size_t v = 0; v < vectors; v++) square[v] = -2 * log_of(2 - from_one(one[v]));
+    for (size_t v = 0; v < vectors; v++) square[v] = square_of(2 - from_one(one[v]));
     for (size_t v = 0; v < vectors; v++, out += 2 * lanes)
       turn(&parameters, root_of(square[v]), other[v], out);
   }

@@ -29,8 +29,10 @@ __attribute__((constructor(101))) static void watch_fork(void) {
 static bool version_is_enough(umemVirtual *ctx, umemCudaRt const *rt) {
   int driver = 0, runtime = 0;
   if (rt->driver_version(&driver) || rt->runtime_version(&runtime) || !driver) {
+    char const *why = rt->absence();
     umemVirtual_fail(ctx, umemNotSupportedError,
-                     "there is no CUDA driver: is a GPU there, and NVIDIA's driver installed?");
+                     "there is no CUDA driver%s%s: is a GPU there, and NVIDIA's driver installed?",
+                     why ? ", " : "", why ? why : "");
     return false;
   }
   if (driver / 1000 >= runtime / 1000) return true; /* minor versions are compatible */
@@ -97,7 +99,7 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   if (!rt) {
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "umem %s was built without CUDA; one built where the CUDA toolkit, 12.2 or "
-                     "later, is installed is needed",
+                     "later, is installed, or with UMEM_CUDA=DRIVER, is needed",
                      umem_version());
     return NULL;
   }

@@ -1,4 +1,4 @@
-/* cuda_rt.c - fills the table of cuda_rt.h from the CUDA runtime, 12.2 and later.
+/* cuda_rt.c - chooses the table, and fills that of the CUDA runtime, 12.2 and later.
  *
  * The runtime is linked statically and opens the driver when it is first called, so the library loads
  * on machines without one. The few functions of the driver are asked of the runtime. */
@@ -8,7 +8,16 @@ static umemCudaRt const *replacement;
 
 void umemCudaRt_replace(umemCudaRt const *table) { replacement = table; }
 
-#ifndef UMEM_WITH_CUDA
+#if defined(UMEM_CUDA_DRIVER)
+
+#include "cuda/cuda_driver.h"
+#include "cuda/cufile_rt.h"
+
+umemCudaRt const *umemCudaRt_get(void) {
+  return replacement ? replacement : umemCudaDriver_get(umemCufileRt_get);
+}
+
+#elif !defined(UMEM_WITH_CUDA)
 
 umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 
@@ -327,18 +336,12 @@ static int copy_3d_async(umemCudaBox const *box, umemCudaDirection direction, vo
   return (int)cudaMemcpy3DAsync(&parameters, stream);
 }
 
-/* The rows of one plane are copied fastest as a plane, but within a device, where they are not short, as
- * planes of one row each (H200, CUDA 13.0: rows of 2 KiB 12 us and 10 us, rows of 4 bytes 53 us and
- * 168 us). */
 static int copy_box_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
+  umemCudaBox rows;
   if (box->depth > 1) return copy_3d_async(box, direction, stream);
-  if (direction != umemCudaWithinDevice || box->width < 256)
-    return (int)cudaMemcpy2DAsync(box->dst, box->dst_pitch, box->src, box->src_pitch, box->width,
-                                  box->height, (enum cudaMemcpyKind)direction, stream);
-  umemCudaBox rows = *box;
-  rows.src_rows = rows.dst_rows = rows.height = 1;
-  rows.depth = box->height;
-  return copy_3d_async(&rows, direction, stream);
+  if (umemCudaBox_is_split(box, direction, &rows)) return copy_3d_async(&rows, direction, stream);
+  return (int)cudaMemcpy2DAsync(box->dst, box->dst_pitch, box->src, box->src_pitch, box->width,
+                                box->height, (enum cudaMemcpyKind)direction, stream);
 }
 
 static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
@@ -376,12 +379,7 @@ static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) 
 #else
   cudaError_t error = cudaStreamGetCaptureInfo_v2(stream, &status, &number, NULL, NULL, NULL);
 #endif
-  /* CUDA does not answer for the legacy stream while a stream that it must wait for is captured: what is queued
-   * on it would break that capture. */
-  if (error == cudaErrorStreamCaptureImplicit) status = cudaStreamCaptureStatusActive;
-  *capture = error == cudaSuccess || error == cudaErrorStreamCaptureImplicit
-                 ? (umemCudaCapture)status
-                 : umemCudaNoCapture;
+  *capture = umemCudaCapture_of((int)error, (int)status);
   *id = number;
   return (int)error;
 }
@@ -392,6 +390,10 @@ static int event_create(void **event) {
 static int event_destroy(void *event) { return (int)cudaEventDestroy(event); }
 static int event_record(void *event, void *stream) { return (int)cudaEventRecord(event, stream); }
 static int event_synchronize(void *event) { return (int)cudaEventSynchronize(event); }
+
+/* ---- the table ---- */
+
+static char const *absence(void) { return NULL; }
 
 static umemCudaRt const cuda = {
     .error_name = error_name,
@@ -447,6 +449,7 @@ static umemCudaRt const cuda = {
     .event_record = event_record,
     .event_synchronize = event_synchronize,
     .cufile = umemCufileRt_get,
+    .absence = absence,
 };
 
 umemCudaRt const *umemCudaRt_get(void) { return replacement ? replacement : &cuda; }

@@ -4,7 +4,7 @@
  * milliseconds to load, and its driver writes a log file into the current folder where the module is missing. */
 #include "cuda/cufile_rt.h"
 
-#ifdef UMEM_WITH_CUDA
+#if defined(UMEM_WITH_CUDA) || defined(UMEM_CUDA_DRIVER)
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -41,7 +41,7 @@ static void fail_after(unsigned count) {
 }
 
 /* Which one fails after the n-th: later ones meet what earlier ones have met, with more blocks. */
-static unsigned after(unsigned n) { return n + (setting_small() && n >= 40 ? 13 : 1); }
+static unsigned after(unsigned n) { return n + (n < 40 ? 1 : setting_small() ? 37 : 5); }
 
 /* ---- what is done with each ---- */
 

@@ -78,7 +78,7 @@ static void the_bits_stay_the_same(void **state) {
   umem_random_loops.uniform(&random, 0xFFFFFFF0u, 2056, numbers);
   assert_true(hash_of(numbers, 2 * 2056) == 0x73E81708AAFEAB58u);
   umem_random_loops.normal(&random, 0xFFFFFFF0u, 2056, numbers);
-  assert_true(hash_of(numbers, 2 * 2056) == 0xEDB58C33D5D0CC30u);
+  assert_true(hash_of(numbers, 2 * 2056) == 0x9DB0069B45FAA73Au);
 }
 
 /* The numbers by their definition, with the functions of libm. */
@@ -106,7 +106,7 @@ static void the_numbers_are_as_documented(void **state) {
         assert_true(u[2 * block] == -2 + 8 * x && u[2 * block + 1] == -2 + 8 * y);
         continue;
       }
-      double radius = sqrt(-2 * log(1 - x)), turn = 6.283185307179586477 * y;
+      double radius = sqrt(-2 * log(1 - x)), turn = 6.283185307179586477 * (y - 0.125);
       assert_true(fabs(n[2 * block] - (10 + 4 * radius * cos(turn))) < 1e-13);
       assert_true(fabs(n[2 * block + 1] - (10 + 4 * radius * sin(turn))) < 1e-13);
     }
@@ -193,8 +193,7 @@ static void every_context_has_the_same_numbers(void **state) {
 /* What one thread draws in one piece, eight draw in several. */
 static void threads_do_not_matter(void **state) {
   (void)state;
-  enum { count = 1 << 21 | 1 };
-  int64_t const shape = count;
+  int64_t const count = 1 << (setting_small() ? 19 : 21) | 1, shape = count;
   umemArray *one = umemArray_zeros(&host, umemDouble, 1, &shape, NULL, &status);
   umemArray *many = umemArray_zeros(&host, umemDouble, 1, &shape, NULL, &status);
   assert_ok(umem_set_threads(1));
@@ -205,7 +204,7 @@ static void threads_do_not_matter(void **state) {
     draw(many, true);
     assert_ok(status);
     assert_memory_equal(umemArray_host_pointer(one, false, &status),
-                        umemArray_host_pointer(many, false, &status), count * sizeof(double));
+                        umemArray_host_pointer(many, false, &status), (size_t)count * sizeof(double));
   }
   assert_ok(umem_set_threads(0));
   umemArray_release(one);
@@ -254,7 +253,7 @@ static double normal_share(double x) { return erfc(-x / sqrt(2)) / 2; }
 
 static void the_distribution_is_right(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed < 4; seed++) {
+  for (uint64_t seed = 1; seed < (setting_small() ? 2 : 4); seed++) {
     umemArray *uniform, *normal;
     double const *u = draw_many(&uniform, false, seed), *n = draw_many(&normal, true, seed);
     expect_distribution(u, uniform_share);

@@ -1,0 +1,206 @@
+/* cuda_calls.h - the CUDA runtime as umem sees it: one table of functions.
+ *
+ * Nothing else of umem calls CUDA. cuda_rt.c, which alone includes CUDA's headers, fills the table from the runtime; in
+ * builds for UMEM_CUDA=DRIVER cuda_driver.c fills it from the driver's library. So the contexts are compiled, and
+ * tested with a double of the table, on machines without the toolkit; and every call can be made to fail.
+ *
+ * Functions return CUDA's error numbers (cudaError_t; those of the driver are the same numbers), 0
+ * being success. Streams, events, pools and contexts are CUDA's handles as void *; stream NULL is
+ * the legacy default stream. All of them may be called from many threads. */
+#ifndef UMEM_CUDA_CALLS_H
+#define UMEM_CUDA_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct umemCufileRt;
+
+/* The errors that umem or its tests distinguish. cuda_rt.c checks the numbers against CUDA's header. */
+enum {
+  umemCudaSuccess = 0,
+  umemCudaInvalidValue = 1,
+  umemCudaOutOfMemory = 2,
+  umemCudaInitializationError = 3,
+  umemCudaUnloading = 4,
+  umemCudaStubLibrary = 34,
+  umemCudaInsufficientDriver = 35,
+  umemCudaNoGpu = 100,
+  umemCudaInvalidOrdinal = 101,
+  umemCudaInvalidContext = 201,
+  umemCudaUncorrectable = 214,     /* of memory */
+  umemCudaLinkUncorrectable = 220, /* of NVLink */
+  umemCudaInvalidHandle = 400,
+  umemCudaNotReady = 600,
+  umemCudaIllegalAddress = 700,
+  umemCudaLaunchTimeout = 702,
+  umemCudaPeerAlreadyEnabled = 704,
+  umemCudaContextDestroyed = 709,
+  umemCudaAssert = 710,
+  umemCudaAlreadyRegistered = 712,
+  umemCudaNotRegistered = 713,
+  umemCudaHardwareStackError = 714,
+  umemCudaIllegalInstruction = 715,
+  umemCudaMisalignedAddress = 716,
+  umemCudaInvalidAddressSpace = 717,
+  umemCudaInvalidPc = 718,
+  umemCudaLaunchFailure = 719,
+  umemCudaNotPermitted = 800,
+  umemCudaNotSupported = 801,
+  umemCudaCaptureUnsupported = 900,
+  umemCudaCaptureInvalidated = 901,
+  umemCudaCaptureIsolation = 905,
+  umemCudaCaptureImplicit = 906,
+  umemCudaCapturedEvent = 907
+};
+
+/* Attributes of a device. */
+typedef enum umemCudaAttribute {
+  umemCudaHasPools,         /* memory pools */
+  umemCudaHasManaged,       /* managed memory */
+  umemCudaConcurrentManaged /* the CPU may use managed memory while kernels run */
+} umemCudaAttribute;
+
+/* cudaMemcpyKind */
+typedef enum umemCudaDirection {
+  umemCudaToDevice = 1,
+  umemCudaToHost = 2,
+  umemCudaWithinDevice = 3,
+  umemCudaAnyDirection = 4 /* CUDA finds it out from the addresses */
+} umemCudaDirection;
+
+/* What an address is. */
+typedef enum umemCudaMemory {
+  umemCudaUnregistered = 0, /* nothing that CUDA knows: pageable host memory */
+  umemCudaPinned = 1,       /* page-locked host memory */
+  umemCudaDeviceMemory = 2,
+  umemCudaManagedMemory = 3
+} umemCudaMemory;
+
+/* Hints for managed memory. */
+typedef enum umemCudaAdvice {
+  umemCudaPreferDevice,
+  umemCudaReadMostly,
+  umemCudaAccessedByDevice
+} umemCudaAdvice;
+
+/* Whether a stream is being captured into a graph. */
+typedef enum umemCudaCapture {
+  umemCudaNoCapture = 0,
+  umemCudaCapturing = 1,
+  umemCudaCaptureBroken = 2
+} umemCudaCapture;
+
+/* height rows of width bytes in each of depth planes. A pitch is the bytes from row to row, rows those
+ * from plane to plane. */
+typedef struct umemCudaBox {
+  void *dst;
+  size_t dst_pitch, dst_rows;
+  void const *src;
+  size_t src_pitch, src_rows;
+  size_t width, height, depth;
+} umemCudaBox;
+
+/* Flags of host_register and host_alloc: cudaHostRegister..., cudaHostAlloc... */
+enum { umemCudaPortable = 1, umemCudaMapped = 2, umemCudaWriteCombined = 4 };
+
+typedef struct umemCudaRt {
+  /* ---- errors ---- */
+  char const *(*error_name)(int error);   /* "cudaErrorMemoryAllocation"; static */
+  char const *(*error_string)(int error); /* "out of memory"; static */
+  int (*last_error)(void); /* this thread's last error, which is forgotten if it is not sticky */
+
+  /* ---- what there is; none of these makes or needs a context, but for memory_info ---- */
+  int (*driver_version)(int *version); /* 1000 * major + 10 * minor; 0 without a driver */
+  int (*runtime_version)(int *version);
+  int (*device_count)(int *count);
+  int (*get_device)(int *device); /* the caller's current one */
+  int (*attribute)(int *value, umemCudaAttribute what, int device);
+  int (*device_name)(char *name, size_t size, int device);
+  int (*memory_info)(size_t *available, size_t *capacity); /* of the current context's device */
+  int (*can_access_peer)(int *can, int device, int peer);
+  int (*pointer)(void const *adr, umemCudaMemory *kind, int *device);
+
+  /* ---- contexts (cuCtx..., cuDevicePrimaryCtx...) ---- */
+  int (*context_current)(void **context); /* NULL: none */
+  int (*context_push)(void *context);
+  int (*context_pop)(void **context);
+  int (*primary_retain)(void **context, int device);
+  int (*primary_release)(int device);
+  int (*enable_peer_access)(int peer); /* from the current context's device */
+  /* Sets this thread's capture mode to *mode, and *mode to what it was; 2 is relaxed. */
+  int (*exchange_capture_mode)(int *mode);
+
+  /* ---- memory ---- */
+  int (*malloc)(void **adr, size_t nbytes);
+  int (*free)(void *adr);
+  int (*malloc_managed)(void **adr, size_t nbytes);
+  int (*prefetch)(void const *adr, size_t nbytes, int device, void *stream);
+  int (*advise)(void const *adr, size_t nbytes, umemCudaAdvice advice, int device);
+  int (*host_alloc)(void **adr, size_t nbytes, unsigned flags);
+  int (*host_free)(void *adr);
+  int (*host_register)(void *adr, size_t nbytes, unsigned flags);
+  int (*host_unregister)(void *adr);
+
+  /* ---- pools ---- */
+  /* A pool of device memory; most is its maximum size, 0 for none. */
+  int (*pool_create)(void **pool, int device, size_t most);
+  int (*pool_destroy)(void *pool);
+  int (*pool_set_threshold)(void *pool, uint64_t nbytes); /* kept over a synchronisation */
+  int (*pool_trim)(void *pool, size_t keep);
+  int (*pool_sizes)(void *pool, uint64_t *reserved, uint64_t *used);
+  int (*pool_allow)(void *pool, int device); /* lets another device read and write */
+  int (*pool_malloc)(void **adr, size_t nbytes, void *pool, void *stream);
+  int (*pool_free)(void *adr, void *stream);
+
+  /* ---- copies and sets ---- */
+  int (*memcpy)(void *dst, void const *src, size_t nbytes, umemCudaDirection direction);
+  int (*memcpy_async)(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
+                      void *stream);
+  int (*memcpy_peer_async)(void *dst, int dst_device, void const *src, int src_device,
+                           size_t nbytes, void *stream);
+  int (*memcpy_box_async)(umemCudaBox const *box, umemCudaDirection direction, void *stream);
+  int (*memcpy_box_peer_async)(umemCudaBox const *box, int dst_device, int src_device,
+                               void *stream);
+  int (*memset_async)(void *adr, int c, size_t nbytes, void *stream);
+
+  /* ---- streams and events ---- */
+  int (*stream_create)(void **stream); /* one that the legacy stream does not wait for */
+  int (*stream_destroy)(void *stream);
+  int (*stream_device)(void *stream, int *device);
+  int (*stream_synchronize)(void *stream);
+  int (*stream_wait)(void *stream, void *event);
+  int (*stream_capture)(void *stream, umemCudaCapture *capture, uint64_t *id);
+  int (*event_create)(void **event); /* without times */
+  int (*event_destroy)(void *event);
+  int (*event_record)(void *event, void *stream);
+  int (*event_synchronize)(void *event);
+
+  /* ---- files ---- */
+  /* The functions of cuFile for this runtime (cufile_rt.h); NULL where there are none. Not a call of CUDA. */
+  struct umemCufileRt const *(*cufile)(void);
+
+  /* ---- no call of CUDA ---- */
+  /* Why there is no driver, if the table knows it, else NULL. */
+  char const *(*absence)(void);
+} umemCudaRt;
+
+/* What stream_capture says where CUDA answered with error and status. CUDA does not answer for the legacy stream while
+ * a stream that it must wait for is captured: what is queued on it would break that capture. */
+static inline umemCudaCapture umemCudaCapture_of(int error, int status) {
+  if (error == umemCudaCaptureImplicit) return umemCudaCapturing;
+  return error == umemCudaSuccess ? (umemCudaCapture)status : umemCudaNoCapture;
+}
+
+/* Whether the box, of one plane, is copied faster as planes of one row each, which rows becomes: within a device, where
+ * its rows are not short (H200, CUDA 13.0: rows of 2 KiB 12 us and 10 us, rows of 4 bytes 53 us and 168 us). */
+static inline bool umemCudaBox_is_split(umemCudaBox const *box, umemCudaDirection direction,
+                                        umemCudaBox *rows) {
+  if (direction != umemCudaWithinDevice || box->width < 256) return false;
+  *rows = *box;
+  rows->src_rows = rows->dst_rows = rows->height = 1;
+  rows->depth = box->height;
+  return true;
+}
+
+#endif

@@ -1,0 +1,501 @@
+/* cuda_driver.c - see cuda_driver.h.
+ *
+ * The functions are found by the names that their binary interfaces have, with "_v2" where CUDA has changed one: a
+ * driver keeps those of all versions before. */
+#include "cuda/cuda_driver.h"
+#include "cuda/cuda_driver_abi.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static char const library[] = "libcuda.so.1";
+
+/* FUNCTION(name here, name in the library, parameters) */
+#define FUNCTIONS(FUNCTION)                                                                        \
+  FUNCTION(init, cuInit, (unsigned))                                                               \
+  FUNCTION(get_version, cuDriverGetVersion, (int *))                                               \
+  FUNCTION(get_name, cuGetErrorName, (int, char const **))                                         \
+  FUNCTION(get_string, cuGetErrorString, (int, char const **))                                     \
+  FUNCTION(get_count, cuDeviceGetCount, (int *))                                                   \
+  FUNCTION(device_get_name, cuDeviceGetName, (char *, int, int))                                   \
+  FUNCTION(device_get_attribute, cuDeviceGetAttribute, (int *, int, int))                          \
+  FUNCTION(can_access, cuDeviceCanAccessPeer, (int *, int, int))                                   \
+  FUNCTION(retain, cuDevicePrimaryCtxRetain, (void **, int))                                       \
+  FUNCTION(release, cuDevicePrimaryCtxRelease_v2, (int))                                           \
+  FUNCTION(get_current, cuCtxGetCurrent, (void **))                                                \
+  FUNCTION(push, cuCtxPushCurrent_v2, (void *))                                                    \
+  FUNCTION(pop, cuCtxPopCurrent_v2, (void **))                                                     \
+  FUNCTION(context_device, cuCtxGetDevice, (int *))                                                \
+  FUNCTION(enable_access, cuCtxEnablePeerAccess, (void *, unsigned))                               \
+  FUNCTION(exchange_mode, cuThreadExchangeStreamCaptureMode, (int *))                              \
+  FUNCTION(get_attributes, cuPointerGetAttributes, (unsigned, int *, void **, umemCuAddress))      \
+  FUNCTION(get_info, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
+  FUNCTION(mem_alloc, cuMemAlloc_v2, (umemCuAddress *, size_t))                                    \
+  FUNCTION(mem_free, cuMemFree_v2, (umemCuAddress))                                                \
+  FUNCTION(alloc_managed, cuMemAllocManaged, (umemCuAddress *, size_t, unsigned))                  \
+  FUNCTION(prefetch, cuMemPrefetchAsync, (umemCuAddress, size_t, int, void *))                     \
+  FUNCTION(advise, cuMemAdvise, (umemCuAddress, size_t, int, int))                                 \
+  FUNCTION(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                \
+  FUNCTION(host_free, cuMemFreeHost, (void *))                                                     \
+  FUNCTION(host_register, cuMemHostRegister_v2, (void *, size_t, unsigned))                        \
+  FUNCTION(host_unregister, cuMemHostUnregister, (void *))                                         \
+  FUNCTION(pool_create, cuMemPoolCreate, (void **, umemCuPoolProps const *))                       \
+  FUNCTION(pool_destroy, cuMemPoolDestroy, (void *))                                               \
+  FUNCTION(pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                 \
+  FUNCTION(pool_get, cuMemPoolGetAttribute, (void *, int, void *))                                 \
+  FUNCTION(pool_trim, cuMemPoolTrimTo, (void *, size_t))                                           \
+  FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
+  FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (umemCuAddress *, size_t, void *, void *))         \
+  FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
+  FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
+  FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
+  FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \
+  FUNCTION(copy_within, cuMemcpyDtoD_v2, (umemCuAddress, umemCuAddress, size_t))                   \
+  FUNCTION(copy_async, cuMemcpyAsync, (umemCuAddress, umemCuAddress, size_t, void *))              \
+  FUNCTION(copy_in_async, cuMemcpyHtoDAsync_v2, (umemCuAddress, void const *, size_t, void *))     \
+  FUNCTION(copy_out_async, cuMemcpyDtoHAsync_v2, (void *, umemCuAddress, size_t, void *))          \
+  FUNCTION(copy_within_async, cuMemcpyDtoDAsync_v2,                                                \
+           (umemCuAddress, umemCuAddress, size_t, void *))                                         \
+  FUNCTION(copy_peer_async, cuMemcpyPeerAsync,                                                     \
+           (umemCuAddress, void *, umemCuAddress, void *, size_t, void *))                         \
+  FUNCTION(copy_2d_async, cuMemcpy2DAsync_v2, (umemCuCopy2D const *, void *))                      \
+  FUNCTION(copy_3d_async, cuMemcpy3DAsync_v2, (umemCuCopy3D const *, void *))                      \
+  FUNCTION(copy_3d_peer_async, cuMemcpy3DPeerAsync, (umemCuCopy3D const *, void *))                \
+  FUNCTION(set_async, cuMemsetD8Async, (umemCuAddress, unsigned char, size_t, void *))             \
+  FUNCTION(stream_create, cuStreamCreate, (void **, unsigned))                                     \
+  FUNCTION(stream_destroy, cuStreamDestroy_v2, (void *))                                           \
+  FUNCTION(stream_context, cuStreamGetCtx, (void *, void **))                                      \
+  FUNCTION(stream_synchronize, cuStreamSynchronize, (void *))                                      \
+  FUNCTION(stream_wait, cuStreamWaitEvent, (void *, void *, unsigned))                             \
+  FUNCTION(capture_info, cuStreamGetCaptureInfo_v2,                                                \
+           (void *, int *, uint64_t *, void **, void const **, size_t *))                          \
+  FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                       \
+  FUNCTION(event_destroy, cuEventDestroy_v2, (void *))                                             \
+  FUNCTION(event_record, cuEventRecord, (void *, void *))                                          \
+  FUNCTION(event_synchronize, cuEventSynchronize, (void *))
+
+/* All of them, or none. */
+static struct {
+#define MEMBER(name, symbol, parameters) int(*name) parameters;
+  FUNCTIONS(MEMBER)
+#undef MEMBER
+} driver;
+
+#define CALL(name, ...) (driver.name ? driver.name(__VA_ARGS__) : umemCudaInsufficientDriver)
+
+/* ---- the library ---- */
+
+static struct {
+  pthread_once_t once;
+  char absence[256]; /* why there are no functions */
+} found = {.once = PTHREAD_ONCE_INIT};
+
+/* memcpy: ISO C converts no pointer to an object into one to a function. */
+static bool find_one(void *handle, char const *symbol, void *function) {
+  void *at = dlsym(handle, symbol);
+  memcpy(function, &at, sizeof at);
+  if (!at)
+    snprintf(found.absence, sizeof found.absence, "%s is too old: it lacks %s", library, symbol);
+  return at != NULL;
+}
+
+static bool find_all(void *handle) {
+#define FIND(name, symbol, parameters) find_one(handle, #symbol, &driver.name) &&
+  return FUNCTIONS(FIND) true;
+#undef FIND
+}
+
+/* The library stays loaded: it may have threads. */
+static void find_library(void) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  char const *error = handle ? NULL : dlerror();
+  if (!handle)
+    snprintf(found.absence, sizeof found.absence, "%s", error ? error : library);
+  else if (!find_all(handle))
+    memset(&driver, 0, sizeof driver);
+}
+
+static char const *absence(void) { return driver.init ? NULL : found.absence; }
+
+/* ---- errors and devices ---- */
+
+static char const *error_name(int error) {
+  char const *name = NULL;
+  if (error == umemCudaInsufficientDriver) return "no driver";
+  return CALL(get_name, error, &name) || !name ? "unknown error" : name;
+}
+
+static char const *error_string(int error) {
+  char const *text = NULL;
+  if (error == umemCudaInsufficientDriver) return found.absence;
+  return CALL(get_string, error, &text) || !text ? "unknown error" : text;
+}
+
+/* The driver keeps none. */
+static int last_error(void) { return umemCudaSuccess; }
+
+static int driver_version(int *version) { return CALL(get_version, version); }
+
+/* The oldest that has all functions. */
+static int runtime_version(int *version) {
+  *version = 12000;
+  return umemCudaSuccess;
+}
+
+/* The first call for a GPU, and what the calls before it need too. */
+static int start(void) { return CALL(init, 0); }
+
+static int device_count(int *count) {
+  int error = start();
+  return error ? error : CALL(get_count, count);
+}
+
+static int context_current(void **context) {
+  int error = start();
+  return error ? error : CALL(get_current, context);
+}
+
+/* Of a thread without a context that is the first GPU. */
+static int get_device(int *device) {
+  void *context = NULL;
+  int error = context_current(&context);
+  *device = 0;
+  return error || !context ? error : CALL(context_device, device);
+}
+
+static int attribute(int *value, umemCudaAttribute what, int device) {
+  static int const theirs[] = {
+      [umemCudaHasPools] = umemCuMemoryPools,
+      [umemCudaHasManaged] = umemCuManagedMemory,
+      [umemCudaConcurrentManaged] = umemCuConcurrentManaged,
+  };
+  return CALL(device_get_attribute, value, theirs[what], device);
+}
+
+static int device_name(char *name, size_t size, int device) {
+  return CALL(device_get_name, name, (int)size, device);
+}
+
+static int memory_info(size_t *available, size_t *capacity) {
+  return CALL(get_info, available, capacity);
+}
+static int can_access_peer(int *can, int device, int peer) {
+  return CALL(can_access, can, device, peer);
+}
+
+static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
+  enum { count = 3 };
+  unsigned type = umemCudaUnregistered, managed = 0;
+  int which[count] = {umemCuMemoryType, umemCuIsManaged, umemCuDeviceOrdinal};
+  void *values[count] = {&type, &managed, device};
+  int error = start();
+  if (!error) error = CALL(get_attributes, count, which, values, (uintptr_t)adr);
+  if (!error) *kind = managed ? umemCudaManagedMemory : (umemCudaMemory)type;
+  return error;
+}
+
+/* ---- contexts ---- */
+
+static int context_push(void *context) { return CALL(push, context); }
+static int context_pop(void **context) { return CALL(pop, context); }
+static int primary_retain(void **context, int device) { return CALL(retain, context, device); }
+static int primary_release(int device) { return CALL(release, device); }
+
+/* The context of the peer must last as long as the access, which has no end: nobody releases it, nor does the
+ * runtime. */
+static int enable_peer_access(int peer) {
+  void *context = NULL;
+  int error = CALL(retain, &context, peer);
+  if (error) return error;
+  error = CALL(enable_access, context, 0);
+  if (error) CALL(release, peer);
+  return error;
+}
+
+static int exchange_capture_mode(int *mode) { return CALL(exchange_mode, mode); }
+
+/* ---- memory ---- */
+
+static int allocated(int error, umemCuAddress const *device, void **adr) {
+  if (!error) *adr = (void *)(uintptr_t)*device;
+  return error;
+}
+
+static int device_malloc(void **adr, size_t nbytes) {
+  umemCuAddress device = 0;
+  return allocated(CALL(mem_alloc, &device, nbytes), &device, adr);
+}
+static int malloc_managed(void **adr, size_t nbytes) {
+  umemCuAddress device = 0;
+  return allocated(CALL(alloc_managed, &device, nbytes, umemCuAttachGlobal), &device, adr);
+}
+static int device_free(void *adr) { return CALL(mem_free, (uintptr_t)adr); }
+
+static int prefetch(void const *adr, size_t nbytes, int device, void *stream) {
+  return CALL(prefetch, (uintptr_t)adr, nbytes, device, stream);
+}
+
+static int advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device) {
+  static int const theirs[] = {
+      [umemCudaPreferDevice] = umemCuPreferredLocation,
+      [umemCudaReadMostly] = umemCuReadMostly,
+      [umemCudaAccessedByDevice] = umemCuAccessedBy,
+  };
+  return CALL(advise, (uintptr_t)adr, nbytes, theirs[advice], device);
+}
+
+static int host_alloc(void **adr, size_t nbytes, unsigned flags) {
+  return CALL(host_alloc, adr, nbytes, flags);
+}
+static int host_free(void *adr) { return CALL(host_free, adr); }
+static int host_register(void *adr, size_t nbytes, unsigned flags) {
+  return CALL(host_register, adr, nbytes, flags);
+}
+static int host_unregister(void *adr) { return CALL(host_unregister, adr); }
+
+/* ---- pools ---- */
+
+static int pool_create(void **pool, int device, size_t most) {
+  umemCuPoolProps properties = {
+      .allocation = umemCuPinnedAllocation, .location = {umemCuOnDevice, device}, .most = most};
+  return CALL(pool_create, pool, &properties);
+}
+
+static int pool_destroy(void *pool) { return CALL(pool_destroy, pool); }
+static int pool_set_threshold(void *pool, uint64_t nbytes) {
+  return CALL(pool_set, pool, umemCuReleaseThreshold, &nbytes);
+}
+static int pool_trim(void *pool, size_t keep) { return CALL(pool_trim, pool, keep); }
+
+static int pool_sizes(void *pool, uint64_t *reserved, uint64_t *used) {
+  int error = CALL(pool_get, pool, umemCuReserved, reserved);
+  return error ? error : CALL(pool_get, pool, umemCuUsed, used);
+}
+
+static int pool_allow(void *pool, int device) {
+  umemCuAccess access = {{umemCuOnDevice, device}, umemCuReadWrite};
+  return CALL(pool_access, pool, &access, 1);
+}
+
+static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
+  umemCuAddress device = 0;
+  return allocated(CALL(pool_alloc, &device, nbytes, pool, stream), &device, adr);
+}
+static int pool_free(void *adr, void *stream) { return CALL(free_async, (uintptr_t)adr, stream); }
+
+/* ---- copies and sets ---- */
+
+static int copy(void *dst, void const *src, size_t nbytes, umemCudaDirection direction) {
+  switch (direction) {
+  case umemCudaToDevice:
+    return CALL(copy_in, (uintptr_t)dst, src, nbytes);
+  case umemCudaToHost:
+    return CALL(copy_out, dst, (uintptr_t)src, nbytes);
+  case umemCudaWithinDevice:
+    return CALL(copy_within, (uintptr_t)dst, (uintptr_t)src, nbytes);
+  default:
+    return CALL(copy, (uintptr_t)dst, (uintptr_t)src, nbytes);
+  }
+}
+
+static int copy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
+                      void *stream) {
+  switch (direction) {
+  case umemCudaToDevice:
+    return CALL(copy_in_async, (uintptr_t)dst, src, nbytes, stream);
+  case umemCudaToHost:
+    return CALL(copy_out_async, dst, (uintptr_t)src, nbytes, stream);
+  case umemCudaWithinDevice:
+    return CALL(copy_within_async, (uintptr_t)dst, (uintptr_t)src, nbytes, stream);
+  default:
+    return CALL(copy_async, (uintptr_t)dst, (uintptr_t)src, nbytes, stream);
+  }
+}
+
+/* The primary contexts of two devices, retained; both are released after the call that needs them. */
+typedef struct Peers {
+  int src_device, dst_device;
+  void *src, *dst;
+} Peers;
+
+static int retain_peers(Peers *peers) {
+  int error = CALL(retain, &peers->src, peers->src_device);
+  if (error) return error;
+  error = CALL(retain, &peers->dst, peers->dst_device);
+  if (error) CALL(release, peers->src_device);
+  return error;
+}
+
+static int release_peers(Peers const *peers, int error) {
+  int src = CALL(release, peers->src_device), dst = CALL(release, peers->dst_device);
+  return error ? error : src ? src : dst;
+}
+
+static int copy_peer_async(void *dst, int dst_device, void const *src, int src_device,
+                           size_t nbytes, void *stream) {
+  Peers peers = {.src_device = src_device, .dst_device = dst_device};
+  int error = retain_peers(&peers);
+  if (error) return error;
+  error =
+      CALL(copy_peer_async, (uintptr_t)dst, peers.dst, (uintptr_t)src, peers.src, nbytes, stream);
+  return release_peers(&peers, error);
+}
+
+/* CUmemorytype of the source, or of the destination, of a copy. */
+static int source_type(umemCudaDirection direction) {
+  return direction == umemCudaAnyDirection ? umemCuUnified
+         : direction == umemCudaToDevice   ? umemCuHost
+                                           : umemCuDevice;
+}
+static int destination_type(umemCudaDirection direction) {
+  return direction == umemCudaAnyDirection ? umemCuUnified
+         : direction == umemCudaToHost     ? umemCuHost
+                                           : umemCuDevice;
+}
+
+static umemCuSide side(int type, void const *adr, size_t pitch, size_t rows) {
+  return (umemCuSide){
+      .type = type, .host = adr, .device = (uintptr_t)adr, .pitch = pitch, .height = rows};
+}
+
+static umemCuCopy3D box_of(umemCudaBox const *box, int src_type, int dst_type) {
+  return (umemCuCopy3D){.src = side(src_type, box->src, box->src_pitch, box->src_rows),
+                        .dst = side(dst_type, box->dst, box->dst_pitch, box->dst_rows),
+                        .width = box->width,
+                        .height = box->height,
+                        .depth = box->depth};
+}
+
+static int copy_3d_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
+  umemCuCopy3D all = box_of(box, source_type(direction), destination_type(direction));
+  return CALL(copy_3d_async, &all, stream);
+}
+
+static umemCuPlane plane(int type, void const *adr, size_t pitch) {
+  return (umemCuPlane){.type = type, .host = adr, .device = (uintptr_t)adr, .pitch = pitch};
+}
+
+static int copy_2d_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
+  umemCuCopy2D all = {.src = plane(source_type(direction), box->src, box->src_pitch),
+                      .dst = plane(destination_type(direction), box->dst, box->dst_pitch),
+                      .width = box->width,
+                      .height = box->height};
+  return CALL(copy_2d_async, &all, stream);
+}
+
+static int copy_box_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
+  umemCudaBox rows;
+  if (box->depth > 1) return copy_3d_async(box, direction, stream);
+  if (umemCudaBox_is_split(box, direction, &rows)) return copy_3d_async(&rows, direction, stream);
+  return copy_2d_async(box, direction, stream);
+}
+
+static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
+                               void *stream) {
+  Peers peers = {.src_device = src_device, .dst_device = dst_device};
+  int error = retain_peers(&peers);
+  if (error) return error;
+  umemCuCopy3D all = box_of(box, umemCuDevice, umemCuDevice);
+  all.src.context = peers.src;
+  all.dst.context = peers.dst;
+  return release_peers(&peers, CALL(copy_3d_peer_async, &all, stream));
+}
+
+static int set_async(void *adr, int c, size_t nbytes, void *stream) {
+  return CALL(set_async, (uintptr_t)adr, (unsigned char)c, nbytes, stream);
+}
+
+/* ---- streams and events ---- */
+
+static int stream_create(void **stream) { return CALL(stream_create, stream, umemCuNonBlocking); }
+static int stream_destroy(void *stream) { return CALL(stream_destroy, stream); }
+static int stream_synchronize(void *stream) { return CALL(stream_synchronize, stream); }
+static int stream_wait(void *stream, void *event) { return CALL(stream_wait, stream, event, 0); }
+
+static int stream_device(void *stream, int *device) {
+  void *context = NULL;
+  int error = start();
+  if (!error) error = CALL(stream_context, stream, &context);
+  if (!error) error = CALL(push, context);
+  if (error) return error;
+  error = CALL(context_device, device);
+  int popped = CALL(pop, &context);
+  return error ? error : popped;
+}
+
+static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  int status = umemCudaNoCapture;
+  *id = 0;
+  int error = CALL(capture_info, stream, &status, id, NULL, NULL, NULL);
+  *capture = umemCudaCapture_of(error, status);
+  return error;
+}
+
+static int event_create(void **event) { return CALL(event_create, event, umemCuDisableTiming); }
+static int event_destroy(void *event) { return CALL(event_destroy, event); }
+static int event_record(void *event, void *stream) { return CALL(event_record, event, stream); }
+static int event_synchronize(void *event) { return CALL(event_synchronize, event); }
+static umemCudaRt table = {
+    .error_name = error_name,
+    .error_string = error_string,
+    .last_error = last_error,
+    .driver_version = driver_version,
+    .runtime_version = runtime_version,
+    .device_count = device_count,
+    .get_device = get_device,
+    .attribute = attribute,
+    .device_name = device_name,
+    .memory_info = memory_info,
+    .can_access_peer = can_access_peer,
+    .pointer = pointer,
+    .context_current = context_current,
+    .context_push = context_push,
+    .context_pop = context_pop,
+    .primary_retain = primary_retain,
+    .primary_release = primary_release,
+    .enable_peer_access = enable_peer_access,
+    .exchange_capture_mode = exchange_capture_mode,
+    .malloc = device_malloc,
+    .free = device_free,
+    .malloc_managed = malloc_managed,
+    .prefetch = prefetch,
+    .advise = advise,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
+    .pool_create = pool_create,
+    .pool_destroy = pool_destroy,
+    .pool_set_threshold = pool_set_threshold,
+    .pool_trim = pool_trim,
+    .pool_sizes = pool_sizes,
+    .pool_allow = pool_allow,
+    .pool_malloc = pool_malloc,
+    .pool_free = pool_free,
+    .memcpy = copy,
+    .memcpy_async = copy_async,
+    .memcpy_peer_async = copy_peer_async,
+    .memcpy_box_async = copy_box_async,
+    .memcpy_box_peer_async = copy_box_peer_async,
+    .memset_async = set_async,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_device = stream_device,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait = stream_wait,
+    .stream_capture = stream_capture,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_synchronize = event_synchronize,
+    .absence = absence,
+};
+
+umemCudaRt const *umemCudaDriver_get(struct umemCufileRt const *(*cufile)(void)) {
+  pthread_once(&found.once, find_library);
+  __atomic_store_n(&table.cufile, cufile, __ATOMIC_RELAXED);
+  return &table;
+}

@@ -1,0 +1,85 @@
+/* cuda_driver_layout.c - compares what cuda/cuda_driver_abi.h declares of the driver with CUDA's header: numbers, sizes
+ * and offsets. It is right if it compiles. */
+#include <cuda.h>
+#include <cuda/cuda_driver_abi.h>
+
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(umemCuHost, CU_MEMORYTYPE_HOST);
+SAME(umemCuDevice, CU_MEMORYTYPE_DEVICE);
+SAME(umemCuUnified, CU_MEMORYTYPE_UNIFIED);
+SAME(umemCuNonBlocking, CU_STREAM_NON_BLOCKING);
+SAME(umemCuDisableTiming, CU_EVENT_DISABLE_TIMING);
+SAME(umemCuAttachGlobal, CU_MEM_ATTACH_GLOBAL);
+SAME(umemCuManagedMemory, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+SAME(umemCuConcurrentManaged, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+SAME(umemCuMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+SAME(umemCuMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME(umemCuIsManaged, CU_POINTER_ATTRIBUTE_IS_MANAGED);
+SAME(umemCuDeviceOrdinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+SAME(umemCuReadMostly, CU_MEM_ADVISE_SET_READ_MOSTLY);
+SAME(umemCuPreferredLocation, CU_MEM_ADVISE_SET_PREFERRED_LOCATION);
+SAME(umemCuAccessedBy, CU_MEM_ADVISE_SET_ACCESSED_BY);
+SAME(umemCuReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+SAME(umemCuReserved, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+SAME(umemCuUsed, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+SAME(umemCuPinnedAllocation, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME(umemCuOnDevice, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME(umemCuReadWrite, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+
+_Static_assert(sizeof(umemCuAddress) == sizeof(CUdeviceptr), "CUdeviceptr");
+
+#define SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #theirs)
+#define AT(ours, member, theirs, path)                                                             \
+  _Static_assert(offsetof(ours, member) == offsetof(theirs, path), #path);                         \
+  _Static_assert(sizeof((ours){0}.member) == sizeof((theirs){0}.path), "size of " #path)
+
+#define SIDE(theirs, ours, which, context_)                                                        \
+  AT(umemCuCopy3D, ours.x, theirs, which##XInBytes);                                               \
+  AT(umemCuCopy3D, ours.y, theirs, which##Y);                                                      \
+  AT(umemCuCopy3D, ours.z, theirs, which##Z);                                                      \
+  AT(umemCuCopy3D, ours.level, theirs, which##LOD);                                                \
+  AT(umemCuCopy3D, ours.type, theirs, which##MemoryType);                                          \
+  AT(umemCuCopy3D, ours.host, theirs, which##Host);                                                \
+  AT(umemCuCopy3D, ours.device, theirs, which##Device);                                            \
+  AT(umemCuCopy3D, ours.array, theirs, which##Array);                                              \
+  AT(umemCuCopy3D, ours.context, theirs, context_);                                                \
+  AT(umemCuCopy3D, ours.pitch, theirs, which##Pitch);                                              \
+  AT(umemCuCopy3D, ours.height, theirs, which##Height)
+#define BOX(theirs)                                                                                \
+  SIZE(umemCuCopy3D, theirs);                                                                      \
+  AT(umemCuCopy3D, width, theirs, WidthInBytes);                                                   \
+  AT(umemCuCopy3D, height, theirs, Height);                                                        \
+  AT(umemCuCopy3D, depth, theirs, Depth)
+BOX(CUDA_MEMCPY3D);
+SIDE(CUDA_MEMCPY3D, src, src, reserved0);
+SIDE(CUDA_MEMCPY3D, dst, dst, reserved1);
+BOX(CUDA_MEMCPY3D_PEER);
+SIDE(CUDA_MEMCPY3D_PEER, src, src, srcContext);
+SIDE(CUDA_MEMCPY3D_PEER, dst, dst, dstContext);
+
+#define PLANE(side)                                                                                \
+  AT(umemCuCopy2D, side.x, CUDA_MEMCPY2D, side##XInBytes);                                         \
+  AT(umemCuCopy2D, side.y, CUDA_MEMCPY2D, side##Y);                                                \
+  AT(umemCuCopy2D, side.type, CUDA_MEMCPY2D, side##MemoryType);                                    \
+  AT(umemCuCopy2D, side.host, CUDA_MEMCPY2D, side##Host);                                          \
+  AT(umemCuCopy2D, side.device, CUDA_MEMCPY2D, side##Device);                                      \
+  AT(umemCuCopy2D, side.array, CUDA_MEMCPY2D, side##Array);                                        \
+  AT(umemCuCopy2D, side.pitch, CUDA_MEMCPY2D, side##Pitch)
+SIZE(umemCuCopy2D, CUDA_MEMCPY2D);
+PLANE(src);
+PLANE(dst);
+AT(umemCuCopy2D, width, CUDA_MEMCPY2D, WidthInBytes);
+AT(umemCuCopy2D, height, CUDA_MEMCPY2D, Height);
+
+SIZE(umemCuPoolProps, CUmemPoolProps);
+AT(umemCuPoolProps, allocation, CUmemPoolProps, allocType);
+AT(umemCuPoolProps, handles, CUmemPoolProps, handleTypes);
+AT(umemCuPoolProps, location.type, CUmemPoolProps, location.type);
+AT(umemCuPoolProps, location.id, CUmemPoolProps, location.id);
+AT(umemCuPoolProps, security, CUmemPoolProps, win32SecurityAttributes);
+AT(umemCuPoolProps, most, CUmemPoolProps, maxSize);
+
+SIZE(umemCuAccess, CUmemAccessDesc);
+AT(umemCuAccess, location.type, CUmemAccessDesc, location.type);
+AT(umemCuAccess, location.id, CUmemAccessDesc, location.id);
+AT(umemCuAccess, flags, CUmemAccessDesc, flags);

@@ -1,0 +1,265 @@
+/* cuda_driver.c - how NVIDIA's driver is looked for, and what contexts say without it or without a part of it. The
+ * linker sends the calls of the dynamic linker to this file. Each case is a process of its own, because the library is
+ * looked for once in each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <umem.h>
+#include <unistd.h>
+
+#include "cuda/cuda_driver.h"
+#include "cuda/cuda_rt.h"
+
+/* ---- a system in place of the real one ---- */
+
+enum { functions = 58, most_functions = 100 }; /* that umem uses */
+
+static struct {
+  bool library;           /* is there */
+  int version;            /* of its driver */
+  int started;            /* what cuInit returns */
+  unsigned missing;       /* the number of the function that it lacks; 0: none */
+  unsigned opened, found; /* calls */
+  char names[most_functions][48];
+} machine;
+
+static char library; /* its address is the handle */
+
+static int get_version(int *version) {
+  *version = machine.version;
+  return 0;
+}
+static int init(unsigned flags) { return flags ? 1 : machine.started; }
+static int get_text(int error, char const **text) {
+  *text = error == umemCudaNoGpu ? "no GPU here" : "another error";
+  return 0;
+}
+static int get_count(int *count) { return *count = 0; }
+static int get_current(void **context) {
+  *context = NULL;
+  return 0;
+}
+static int refuse(void) { return umemCudaInvalidValue; }
+
+void *__wrap_dlopen(char const *name, int flags);
+void *__wrap_dlopen(char const *name, int flags) {
+  (void)flags;
+  machine.opened += !strcmp(name, "libcuda.so.1");
+  return machine.library ? &library : NULL;
+}
+
+char *__wrap_dlerror(void);
+char *__wrap_dlerror(void) {
+  static char text[] = "nobody has libcuda.so.1";
+  return text;
+}
+
+void *__wrap_dlsym(void *handle, char const *name);
+void *__wrap_dlsym(void *handle, char const *name) {
+  static struct {
+    char const *name;
+    void (*function)(void);
+  } const known[] = {
+      {"cuInit", (void (*)(void))init},
+      {"cuDriverGetVersion", (void (*)(void))get_version},
+      {"cuGetErrorName", (void (*)(void))get_text},
+      {"cuGetErrorString", (void (*)(void))get_text},
+      {"cuDeviceGetCount", (void (*)(void))get_count},
+      {"cuCtxGetCurrent", (void (*)(void))get_current},
+  };
+  void (*function)(void) = (void (*)(void))refuse;
+  if (handle != &library || machine.found >= most_functions) return NULL;
+  snprintf(machine.names[machine.found++], sizeof *machine.names, "%s", name);
+  if (machine.found == machine.missing) return NULL;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(name, known[i].name)) function = known[i].function;
+  void *adr;
+  memcpy(&adr, &function, sizeof adr);
+  return adr;
+}
+
+/* ---- cases, each in a child ---- */
+
+#define REQUIRE(condition)                                                                         \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, umem_thread_message());           \
+      _exit(1);                                                                                    \
+    }                                                                                              \
+  } while (0)
+
+static void in_a_process(void (*run)(void)) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    run();
+    _exit(0);
+  }
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+}
+
+static struct umemCufileRt const *no_cufile(void) { return NULL; }
+
+/* A GPU cannot be used, for this reason. */
+static void require_refusal(char const *words) {
+  umemCuda cuda;
+  umemCudaHost pinned;
+  umemCudaRt_replace(umemCudaDriver_get(no_cufile));
+  REQUIRE(umemCuda_ctor(&cuda, 0) == umemNotSupportedError);
+  REQUIRE(strstr(umem_thread_message(), words));
+  umem_thread_clear();
+  REQUIRE(umemCudaHost_ctor(&pinned, 0) == umemNotSupportedError);
+  umem_thread_clear();
+}
+
+static void without_library(void) {
+  umemCudaEntry entry;
+  require_refusal("there is no CUDA driver, nobody has libcuda.so.1: is a GPU there, and NVIDIA's "
+                  "driver installed?");
+  REQUIRE(machine.opened == 1 && machine.found == 0);
+  REQUIRE(umemCuda_enter(&entry, -1) != umemOK);
+  REQUIRE(strstr(umem_thread_message(), "nobody has libcuda.so.1"));
+}
+static void no_library_is_the_reason(void **state) {
+  (void)state;
+  in_a_process(without_library);
+}
+
+/* Every function of the table fails, and none crashes. */
+static void call_all(void) {
+  umemCudaRt const *rt = umemCudaDriver_get(no_cufile);
+  int number = 0;
+  size_t size = 0;
+  uint64_t wide = 0;
+  void *adr = NULL;
+  umemCudaMemory kind;
+  umemCudaCapture capture;
+  umemCudaBox box = {.width = 1, .height = 1, .depth = 1};
+  int const none = umemCudaInsufficientDriver;
+  REQUIRE(rt->last_error() == umemCudaSuccess);
+  REQUIRE(!strcmp(rt->error_name(none), "no driver"));
+  REQUIRE(rt->driver_version(&number) == none && rt->device_count(&number) == none);
+  REQUIRE(rt->get_device(&number) == none && number == 0);
+  REQUIRE(rt->attribute(&number, umemCudaHasPools, 0) == none);
+  REQUIRE(rt->device_name((char[8]){""}, 8, 0) == none && rt->memory_info(&size, &size) == none);
+  REQUIRE(rt->can_access_peer(&number, 0, 1) == none && rt->pointer(&box, &kind, &number) == none);
+  REQUIRE(rt->context_current(&adr) == none && rt->context_push(NULL) == none);
+  REQUIRE(rt->context_pop(&adr) == none && rt->primary_retain(&adr, 0) == none);
+  REQUIRE(rt->primary_release(0) == none && rt->enable_peer_access(1) == none);
+  REQUIRE(rt->exchange_capture_mode(&number) == none);
+  REQUIRE(rt->malloc(&adr, 1) == none && rt->free(NULL) == none);
+  REQUIRE(rt->malloc_managed(&adr, 1) == none && rt->prefetch(NULL, 1, 0, NULL) == none);
+  REQUIRE(rt->advise(NULL, 1, umemCudaReadMostly, 0) == none);
+  REQUIRE(rt->host_alloc(&adr, 1, 0) == none && rt->host_free(NULL) == none);
+  REQUIRE(rt->host_register(&box, 1, 0) == none && rt->host_unregister(&box) == none);
+  REQUIRE(rt->pool_create(&adr, 0, 0) == none && rt->pool_destroy(NULL) == none);
+  REQUIRE(rt->pool_set_threshold(NULL, 1) == none && rt->pool_trim(NULL, 1) == none);
+  REQUIRE(rt->pool_sizes(NULL, &wide, &wide) == none && rt->pool_allow(NULL, 0) == none);
+  REQUIRE(rt->pool_malloc(&adr, 1, NULL, NULL) == none && rt->pool_free(NULL, NULL) == none);
+  for (int way = umemCudaToDevice; way <= umemCudaAnyDirection; way++) {
+    umemCudaDirection direction = (umemCudaDirection)way;
+    REQUIRE(rt->memcpy(&box, &box, 1, direction) == none);
+    REQUIRE(rt->memcpy_async(&box, &box, 1, direction, NULL) == none);
+    REQUIRE(rt->memcpy_box_async(&box, direction, NULL) == none);
+  }
+  REQUIRE(rt->memcpy_peer_async(NULL, 0, NULL, 1, 1, NULL) == none);
+  REQUIRE(rt->memcpy_box_peer_async(&box, 0, 1, NULL) == none);
+  REQUIRE(rt->memset_async(NULL, 0, 1, NULL) == none);
+  REQUIRE(rt->stream_create(&adr) == none && rt->stream_destroy(NULL) == none);
+  REQUIRE(rt->stream_device(NULL, &number) == none && rt->stream_synchronize(NULL) == none);
+  REQUIRE(rt->stream_wait(NULL, NULL) == none);
+  REQUIRE(rt->stream_capture(NULL, &capture, &wide) == none && capture == umemCudaNoCapture);
+  REQUIRE(rt->event_create(&adr) == none && rt->event_destroy(NULL) == none);
+  REQUIRE(rt->event_record(NULL, NULL) == none && rt->event_synchronize(NULL) == none);
+  REQUIRE(rt->cufile() == NULL);
+}
+static void without_library_all_calls_fail(void **state) {
+  (void)state;
+  in_a_process(call_all);
+}
+
+static void without_a_function(void) {
+  require_refusal("libcuda.so.1 is too old: it lacks cu");
+  REQUIRE(machine.found == machine.missing); /* it looks for no more */
+  REQUIRE(strstr(umemCudaDriver_get(no_cufile)->absence(), machine.names[machine.found - 1]));
+  call_all(); /* none of those that were found is called */
+}
+static void a_missing_function_is_named(void **state) {
+  (void)state;
+  machine.library = true;
+  for (machine.missing = 1; machine.missing <= functions; machine.missing++)
+    in_a_process(without_a_function);
+}
+
+static void *get_table(void *unused) {
+  (void)unused;
+  return (void *)(uintptr_t)umemCudaDriver_get(no_cufile);
+}
+static void in_threads(void) {
+  pthread_t threads[8];
+  for (size_t i = 0; i < 8; i++) REQUIRE(!pthread_create(&threads[i], NULL, get_table, NULL));
+  for (size_t i = 0; i < 8; i++) {
+    void *table = NULL;
+    REQUIRE(!pthread_join(threads[i], &table));
+    REQUIRE(table == get_table(NULL));
+  }
+  REQUIRE(machine.opened == 1 && machine.found == functions);
+  REQUIRE(!umemCudaDriver_get(no_cufile)->absence());
+  for (unsigned i = 0; i < machine.found; i++)
+    for (unsigned j = 0; j < i; j++) REQUIRE(strcmp(machine.names[i], machine.names[j]) != 0);
+}
+static void threads_look_once(void **state) {
+  (void)state;
+  machine.library = true;
+  in_a_process(in_threads);
+}
+
+static void old_driver(void) {
+  machine.version = 11080;
+  require_refusal("the driver serves CUDA 11.8, too old for the runtime 12.0 of umem");
+}
+static void no_gpu(void) {
+  machine.version = 13000;
+  require_refusal("there is no GPU");
+}
+static void broken_driver(void) {
+  machine.version = 13000;
+  machine.started = umemCudaNoGpu;
+  require_refusal("no GPU here");
+}
+static void what_the_driver_says_is_the_reason(void **state) {
+  (void)state;
+  machine.library = true;
+  in_a_process(old_driver);
+  in_a_process(no_gpu);
+  in_a_process(broken_driver);
+}
+
+static int reset(void **state) {
+  (void)state;
+  memset(&machine, 0, sizeof machine);
+  return 0;
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test_setup(no_library_is_the_reason, reset),
+      cmocka_unit_test_setup(without_library_all_calls_fail, reset),
+      cmocka_unit_test_setup(a_missing_function_is_named, reset),
+      cmocka_unit_test_setup(threads_look_once, reset),
+      cmocka_unit_test_setup(what_the_driver_says_is_the_reason, reset),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
