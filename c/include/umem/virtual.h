@@ -65,17 +65,17 @@ typedef struct umemCopyPiece {
  * own, for the time of the call. */
 typedef struct umemFeed {
   unsigned threads; /* that share the pieces, this one included */
-  /* Fills in *piece, of at most `most` bytes (greater than 0), and returns true. Returns false if there is no piece now.
-   * If the thread has ended all its pieces, next waits until there is one, and false means that there will be none:
-   * all are handed out, or something has failed. next may copy bytes by methods of both contexts: hold no lock that
-   * these need. */
+  /* Fills in *piece, of at most `most` bytes (greater than 0), and returns true. Returns false if there is no piece
+   * now. If the thread has ended all its pieces, next waits until there is one, and false means that there will be
+   * none: all are handed out, or something has failed. next may copy bytes by methods of both contexts: hold no lock
+   * that these need. */
   bool (*next)(struct umemFeed *feed, size_t most, umemCopyPiece *piece);
   /* From now on, what the thread does and the failures that it records belong to piece. Call it whenever the thread
    * turns to another piece. If it is missing, messages and the ledger name another block. */
   void (*about)(struct umemFeed *feed, umemCopyPiece const *piece);
   /* Ends a piece, once. done: its bytes are there, for the CPU and for all work that is queued from now on. Otherwise
-   * record a failure first. If a piece is ended too early, the program gets a block with old bytes; if it is never ended,
-   * umemBlocks_next waits for ever. */
+   * record a failure first. If a piece is ended too early, the program gets a block with old bytes; if it is never
+   * ended, umemBlocks_next waits for ever. */
   void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
 } umemFeed;
 
@@ -212,12 +212,13 @@ struct umemVtbl {
   bool (*direct_file)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                       umemDirectFile *file);
 
-  /* Copies the pieces that feed hands out from src to memory of ctx, until next says that there will be none, and ends
-   * them all. For a device that transfers one piece while the CPU prepares the next one (umem/blocks.h). Several threads
-   * call this at the same time; all contexts are umemConcurrent. Copies by methods of src are done when these return.
-   * Returns true, also if a piece has failed. Returns false, and has called no function of feed and recorded nothing, if
-   * it has no such route from src: umem then copies the blocks by its other routes. If it returns true and leaves
-   * pieces, umem calls it again. Adaptors leave it NULL: blocks then reach the upstream through copy_direct. Default: false. */
+  /* Copies the pieces that feed hands out from src to memory of ctx, until next says that there will be none, and
+   * ends them all. For a device that transfers one piece while the CPU prepares the next one (umem/blocks.h). Several
+   * threads call this at the same time; all contexts are umemConcurrent. Copies by methods of src are done when these
+   * return. Returns true, also if a piece has failed. Returns false, and has called no function of feed and recorded
+   * nothing, if it has no such route from src: umem then copies the blocks by its other routes. If it returns true
+   * and leaves pieces, umem calls it again. Adaptors leave it NULL: blocks then reach the upstream through
+   * copy_direct. Default: false. */
   bool (*copy_pieces)(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
   /* Returns where other libraries find this memory: a umemDLDeviceCode, or another device code of DLPack. If the memory

@@ -1,8 +1,8 @@
 /* blocks_reads.c - see blocks_reads.h.
  *
  * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all threads are busy until
- * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program may
- * give a block back meanwhile. When nobody reads any more, the threads return to the workers that all copies share.
+ * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program
+ * may give a block back meanwhile. When nobody reads any more, the threads return to the workers that all copies share.
  *
  * A block is one piece if every copy has to wait for a device, or if its route is only for long copies. Several such
  * blocks are read at the same time. */
