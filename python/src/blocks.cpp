@@ -148,6 +148,12 @@ nb::object array_at(Blocks &self, uintptr_t adr, umemElementType type, int64_t c
   return wrap_array(handle, context, self.place);
 }
 
+void end_blocks(Blocks &self) {
+  Call call;
+  self.end();
+  call.end();
+}
+
 /* (array with its ghost rows, results or the array, first row, rows, rows before, rows after, number) */
 nb::object next(Blocks &self) {
   umemBlock block = UMEM_BLOCK_INIT;
@@ -201,8 +207,11 @@ void bind_blocks(nb::module_ &m) {
       .def(
           "_next", next,
           nb::sig("def _next(self) -> tuple[ArrayType, ArrayType | None, int, int, int, int, int]"))
-      .def("close", &Blocks::end,
-           "Ends the passage: the block that the program has is not written, all before it are.")
+      .def("close", end_blocks,
+           "Ends the passage: the block that the program has is not written, all before it are.\n\n"
+           "Raises the failure of a write. While NumPy or another library uses memory of a block, "
+           "the passage ends\n"
+           "only when the last of them does.")
       .def_prop_ro(
           "info", info,
           "rows of a block, number of blocks, depth, nbytes on the place, rows that are done.");

@@ -176,6 +176,21 @@ def test_blocks_end_early():
             blocks.info
 
 
+def test_a_failing_write_arrives_at_the_latest_when_blocks_close():
+    for nth in (None, 1):
+        dst = umem.zeros(1000, place=umem.Fault(umem.Host(), calls="copy-from", status="IOError", nth=nth))
+        blocks = umem.blocks(umem.full(1000, 1.0), umem.Host(), rows=100, destination=dst)
+        raised = False
+        try:
+            for block in blocks:
+                if block.number == 2:
+                    break
+            blocks.close()
+        except umem.OSError:
+            raised = True
+        assert raised == (nth == 1)
+
+
 def test_progress_of_blocks():
     calls = []
     for _ in umem.blocks(umem.zeros(100), umem.Host(), rows=30, progress=lambda *args: calls.append(args)):
