@@ -35,6 +35,7 @@ struct Blocks {
   int64_t result[UMEM_MAX_RANK]; /* of its results */
   umemElementType type = 0, result_type = 0;
   nb::object array, out; /* of the block that the program has */
+  bool is_busy = false;
 
   Blocks() = default;
   Blocks(Blocks const &) = delete;
@@ -158,19 +159,22 @@ void end_blocks(Blocks &self) {
 nb::object next(Blocks &self) {
   umemBlock block = UMEM_BLOCK_INIT;
   if (!self.passage) throw nb::stop_iteration();
+  if (self.is_busy) raise(umemRuntimeError, "another thread is waiting for a block");
   if (self.array.is_valid()) self.end_block();
   Passage *passage = self.passage;
-  passage->use(); /* also if a progress function ends the blocks */
+  passage->use(); /* a progress function, or another thread, may end the blocks */
+  self.is_busy = true;
   Call call;
   bool there;
   {
-    Unlock unlock(true);
+    Unlock unlock;
     there = umemBlocks_next(&passage->blocks, &block);
     Passage::drop(passage);
   }
+  self.is_busy = false;
   if (!there) self.end();
   call.end();
-  if (!there) throw nb::stop_iteration();
+  if (!self.passage) throw nb::stop_iteration();
   size_t held = block.before + block.rows + block.after;
   int64_t row = static_cast<int64_t>(umem_element_size(self.type));
   for (int k = 1; k < self.rank; k++) row *= self.shape[k];
