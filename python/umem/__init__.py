@@ -15,7 +15,7 @@ arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, 
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
 """
-from . import _core as _core, ledger
+from . import _interpreter, _core as _core, ledger
 from ._core import empty, from_dlpack, zeros
 from .adaptors import Debug, Fault, Limit, Log, Stats, Track
 from .array import Array, Ghosts
