@@ -1,5 +1,6 @@
 """CuPy, PyTorch, Numba and cuda.core allocate from places: with stand-ins for these libraries, and with the real Numba
 where it is installed. gpu/test_others.py runs the real ones on a GPU."""
+import contextlib
 import gc
 import sys
 import threading
@@ -332,3 +333,38 @@ def test_numba_changes_contexts_that_it_has(stats, monkeypatch):
     assert context.memory_manager is old
     del context, Device
     gc.collect()
+
+
+def test_contexts_that_numba_makes_meanwhile_get_its_own_manager_after_it(stats, monkeypatch):
+    cuda = pytest.importorskip("numba.cuda")
+    driver = sys.modules["numba.cuda.cudadrv.driver"]
+
+    class Own:
+        is_initialized = False
+
+        def __init__(self, context):
+            self.context = context
+
+        def initialize(self):
+            self.is_initialized = True
+
+    class Device:
+        primary_context = _Context()
+
+    monkeypatch.setattr(driver, "_memory_manager", Own)
+    monkeypatch.setattr(cuda, "gpus", {0: contextlib.nullcontext()})
+    context = Device.primary_context
+    with umem.use_in_numba(stats):
+        context.memory_manager = driver._memory_manager(context=context)
+        monkeypatch.setitem(driver.driver.devices, 4096, Device())
+        assert context.memory_manager.memalloc(10)
+    assert type(context.memory_manager) is Own and context.memory_manager.is_initialized
+
+
+def test_uses_of_numba_end_in_reverse_order():
+    pytest.importorskip("numba.cuda")
+    outer, inner = umem.use_in_numba(umem.Cuda()), umem.use_in_numba(umem.Cuda())
+    with pytest.raises(umem.ValueError, match="reverse order"):
+        outer.close()
+    inner.close()
+    outer.close()
