@@ -66,10 +66,8 @@ def test_cupy_computes_on_memory_of_the_place(cupy, stats):
         total = float((x * 2).sum())
         assert total == 999_999_000_000.0 and use.blocks >= 1
         cupy.cuda.get_current_stream().synchronize()
-        free = cupy.cuda.get_allocator()
-        x = None
-        assert free is not None
-    assert use.failure is None and stats.figures["total_count"] >= 3
+        del x
+    assert use.failure is None and use.blocks == 0 and stats.figures["total_count"] >= 3
 
 
 def test_cupy_gets_a_memory_error_with_the_cause(cupy):
@@ -194,6 +192,8 @@ def test_torch_takes_a_place_for_good(torch):
 def test_numba_computes_on_memory_of_the_place(stats):
     np = pytest.importorskip("numpy")
     cuda = pytest.importorskip("numba.cuda")
+    if stats.info.stream:
+        pytest.skip("Numba works on the legacy default stream")
     with umem.use_in_numba(stats) as use:
         x = cuda.to_device(np.arange(1000.0))
 

@@ -65,7 +65,8 @@ def use_in_torch(place: Place, *, permanent: bool = False) -> Use:
 
     PyTorch's own allocator stays between: in the calling thread it takes large blocks from the place (a
     `torch.cuda.MemPool`), and divides them. When the use ends, it gives back blocks that no tensor needs; blocks of
-    tensors that live on go back by `torch.cuda.empty_cache()`. Gradients are computed in other threads.
+    tensors that live on go back by `torch.cuda.empty_cache()`. `backward` runs in threads of its own, which take
+    PyTorch's own memory.
 
     Parameters
     ----------
