@@ -4,9 +4,10 @@
 
 /* ---- life ---- */
 
-static PyObject *array_class;                 /* umem.Array */
-static PyObject *known_types, *find_type;     /* dict: object to number; function for those that it lacks */
-static PyObject *known_dtypes, *make_dtype;   /* dict: number to umem.DType; the same */
+static PyObject *array_class; /* umem.Array */
+static PyObject *known_types,
+    *find_type; /* dict: object to number; function for those that it lacks */
+static PyObject *known_dtypes, *make_dtype; /* dict: number to umem.DType; the same */
 
 /* Gives up a handle and the use of its memory. */
 static void end_handle(umemArray *handle, Memory *memory) {
@@ -53,9 +54,11 @@ void release_arrays(Context *context) {
 umemArray *Array::use(bool writes) const {
   if (!handle) raise(umemValueError, "the array was released, or its place was closed");
   if (memory->lock && memory->lock != key)
-    raise(umemRuntimeError, "the array is locked: use the array that lock(), host() or device() has given");
+    raise(umemRuntimeError,
+          "the array is locked: use the array that lock(), host() or device() has given");
   if (writes && memory->readers)
-    raise(umemRuntimeError, "the array cannot be written while host() or device() has a copy of it to read");
+    raise(umemRuntimeError,
+          "the array cannot be written while host() or device() has a copy of it to read");
   return handle;
 }
 
@@ -119,14 +122,16 @@ Shape::Shape(nb::handle object) {
     return;
   }
   for (nb::handle extent : object) {
-    if (rank == UMEM_MAX_RANK) raise(umemValueError, "arrays have at most %d dimensions", UMEM_MAX_RANK);
+    if (rank == UMEM_MAX_RANK)
+      raise(umemValueError, "arrays have at most %d dimensions", UMEM_MAX_RANK);
     extents[rank++] = to_index(extent, "an extent");
   }
 }
 
 nb::tuple Shape::tuple(int rank, int64_t const *numbers) {
   PyObject *tuple = PyTuple_New(rank);
-  for (int k = 0; tuple && k < rank; k++) PyTuple_SetItem(tuple, k, PyLong_FromLongLong(numbers[k]));
+  for (int k = 0; tuple && k < rank; k++)
+    PyTuple_SetItem(tuple, k, PyLong_FromLongLong(numbers[k]));
   if (!tuple) throw nb::python_error();
   return nb::steal<nb::tuple>(tuple);
 }
@@ -167,7 +172,8 @@ static void release_early(Array &array) {
   if (!array.handle) return;
   array.use(true);
   if (array.memory->exports || array.memory->handed_out)
-    raise(umemNotSupportedError, "the array cannot be released: NumPy or another library may use its memory");
+    raise(umemNotSupportedError,
+          "the array cannot be released: NumPy or another library may use its memory");
   release_memory(array.memory);
 }
 
@@ -193,20 +199,27 @@ static void bind_questions(nb::class_<Array> &type) {
   type.def_prop_ro(
           "shape",
           [](Array &a) { return Shape::tuple(umemArray_rank(a.use()), umemArray_shape(a.handle)); },
-          nb::for_getter(nb::sig("def shape(self, /) -> tuple[int, ...]")), "The numbers of elements along the dimensions.")
+          nb::for_getter(nb::sig("def shape(self, /) -> tuple[int, ...]")),
+          "The numbers of elements along the dimensions.")
       .def_prop_ro(
           "strides",
-          [](Array &a) { return Shape::tuple(umemArray_rank(a.use()), umemArray_strides(a.handle)); },
-          nb::for_getter(nb::sig("def strides(self, /) -> tuple[int, ...]")), "Bytes from element to element along each dimension.")
+          [](Array &a) {
+            return Shape::tuple(umemArray_rank(a.use()), umemArray_strides(a.handle));
+          },
+          nb::for_getter(nb::sig("def strides(self, /) -> tuple[int, ...]")),
+          "Bytes from element to element along each dimension.")
       .def_prop_ro("ndim", get<umemArray_rank>, "The number of dimensions.")
       .def_prop_ro("size", get<umemArray_elements>, "The number of all elements.")
       .def_prop_ro("nbytes", get<umemArray_nbytes>, "The bytes of all elements, without gaps.")
       .def_prop_ro(
           "itemsize", [](Array &a) { return umem_element_size(umemArray_type(a.use())); },
           "The bytes of one element.")
-      .def_prop_ro("dtype", [](Array &a) { return dtype_of(umemArray_type(a.use())); },
-                   nb::for_getter(nb::sig("def dtype(self, /) -> DType")), "The type of the elements: a umem.DType.")
-      .def_prop_ro("place", place_of_array, nb::for_getter(nb::sig("def place(self, /) -> PlaceType")),
+      .def_prop_ro(
+          "dtype", [](Array &a) { return dtype_of(umemArray_type(a.use())); },
+          nb::for_getter(nb::sig("def dtype(self, /) -> DType")),
+          "The type of the elements: a umem.DType.")
+      .def_prop_ro("place", place_of_array,
+                   nb::for_getter(nb::sig("def place(self, /) -> PlaceType")),
                    "The place of the memory.")
       .def_prop_ro("address", get<umemArray_address>,
                    "The address of the first element on the place; for a file the offset in bytes.")
@@ -215,11 +228,13 @@ static void bind_questions(nb::class_<Array> &type) {
       .def_prop_rw(
           "read_only", get<umemArray_is_read_only>,
           [](Array &a, bool value) {
-            array_call(true, [&](umemStatusType *s) { umemArray_set_read_only(a.use(), value, s); });
+            array_call(true,
+                       [&](umemStatusType *s) { umemArray_set_read_only(a.use(), value, s); });
           },
           "Whether writes raise. Views that exist keep what they have.")
-      .def_prop_ro("released", [](Array &a) { return !a.handle; },
-                   "Whether the memory was released, or the place closed: every use then raises.");
+      .def_prop_ro(
+          "released", [](Array &a) { return !a.handle; },
+          "Whether the memory was released, or the place closed: every use then raises.");
 }
 
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
@@ -231,11 +246,12 @@ void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
 }
 
 void bind_arrays(nb::module_ &m) {
-  static PyType_Slot const slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
-                                      {Py_tp_clear, reinterpret_cast<void *>(clear)},
-                                      {Py_bf_getbuffer, reinterpret_cast<void *>(get_array_buffer)},
-                                      {Py_bf_releasebuffer, reinterpret_cast<void *>(release_array_buffer)},
-                                      {0, nullptr}};
+  static PyType_Slot const slots[] = {
+      {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+      {Py_tp_clear, reinterpret_cast<void *>(clear)},
+      {Py_bf_getbuffer, reinterpret_cast<void *>(get_array_buffer)},
+      {Py_bf_releasebuffer, reinterpret_cast<void *>(release_array_buffer)},
+      {0, nullptr}};
   nb::class_<Array> type(m, "Array", nb::type_slots(slots), nb::is_weak_referenceable(),
                          "An array: see umem.Array.");
   bind_questions(type);
@@ -248,19 +264,21 @@ void bind_arrays(nb::module_ &m) {
              a.use(true);
              a.memory->lock = key;
            })
-      .def("_read", [](Array &a, int change) {
-        if (change > 0) a.use();
-        if (a.handle) a.memory->readers += change;
-      })
-      .def("_unlock", [](Array &a) {
-        if (a.handle) a.memory->lock = 0;
-      })
-      .def("_with_key", [](Array &a, uint64_t key) {
-        return with_key(a, key);
-      }, nb::arg("key"), nb::sig("def _with_key(self, key: int) -> ArrayType"));
+      .def("_read",
+           [](Array &a, int change) {
+             if (change > 0) a.use();
+             if (a.handle) a.memory->readers += change;
+           })
+      .def("_unlock",
+           [](Array &a) {
+             if (a.handle) a.memory->lock = 0;
+           })
+      .def(
+          "_with_key", [](Array &a, uint64_t key) { return with_key(a, key); }, nb::arg("key"),
+          nb::sig("def _with_key(self, key: int) -> ArrayType"));
   bind_array_parts(m, type);
   m.def("_set_array", [](nb::object type_, nb::typed<nb::dict, nb::any, int> types, nb::object find,
-                        nb::typed<nb::dict, int, nb::any> dtypes, nb::object make) {
+                         nb::typed<nb::dict, int, nb::any> dtypes, nb::object make) {
     array_class = type_.release().ptr();
     known_types = types.release().ptr();
     find_type = find.release().ptr();

@@ -30,11 +30,12 @@ public:
 /* The C++ part of a umem.Array. */
 struct Array {
   umemArray *handle = nullptr; /* owned; NULL after a release */
-  umemArray *kept = nullptr;   /* owned: a released handle whose address others may use as long as the array lives */
-  Memory *memory = nullptr;    /* a user of it; NULL after a release */
+  umemArray *kept =
+      nullptr; /* owned: a released handle whose address others may use as long as the array lives */
+  Memory *memory = nullptr;      /* a user of it; NULL after a release */
   Memory *kept_memory = nullptr; /* that of kept */
-  PyObject *place = nullptr;   /* owned: keeps the place alive for a.place and its callbacks */
-  uint64_t key = 0;            /* opens a lock of the memory */
+  PyObject *place = nullptr;     /* owned: keeps the place alive for a.place and its callbacks */
+  uint64_t key = 0;              /* opens a lock of the memory */
   Array *previous = nullptr, *next = nullptr; /* in Context::arrays */
 
   Array() = default;
@@ -48,7 +49,6 @@ struct Array {
   /* The handle; raises if the array was released, or another one has locked the memory. Any code of Python, and any
    * time without the GIL, may end it: use a Hold there. */
   umemArray *use(bool writes = false) const;
-
 };
 
 /* The handle of an array for the time of a call, in which another thread may release the array. Raises as
@@ -140,6 +140,8 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
 
 /* What a place means where it may be None: RAM. */
-inline nb::handle place_or_host(nb::handle place) { return place.is_none() ? default_host() : place; }
+inline nb::handle place_or_host(nb::handle place) {
+  return place.is_none() ? default_host() : place;
+}
 
 #endif

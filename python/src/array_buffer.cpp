@@ -4,21 +4,36 @@
 /* The code of module struct; NULL for types that it lacks. */
 static char const *format_of(umemElementType type) {
   switch (type) {
-  case umemBool: return "?";
-  case umemInt8: return "b";
-  case umemInt16: return "h";
-  case umemInt32: return "i";
-  case umemInt64: return "q";
-  case umemUInt8: return "B";
-  case umemUInt16: return "H";
-  case umemUInt32: return "I";
-  case umemUInt64: return "Q";
-  case umemFloat16: return "e";
-  case umemFloat32: return "f";
-  case umemFloat64: return "d";
-  case umemComplex64: return "Zf";
-  case umemComplex128: return "Zd";
-  default: return nullptr;
+  case umemBool:
+    return "?";
+  case umemInt8:
+    return "b";
+  case umemInt16:
+    return "h";
+  case umemInt32:
+    return "i";
+  case umemInt64:
+    return "q";
+  case umemUInt8:
+    return "B";
+  case umemUInt16:
+    return "H";
+  case umemUInt32:
+    return "I";
+  case umemUInt64:
+    return "Q";
+  case umemFloat16:
+    return "e";
+  case umemFloat32:
+    return "f";
+  case umemFloat64:
+    return "d";
+  case umemComplex64:
+    return "Zf";
+  case umemComplex128:
+    return "Zd";
+  default:
+    return nullptr;
   }
 }
 
@@ -66,9 +81,11 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
   view->ndim = shaped ? umemArray_rank(handle) : 1;
   view->format = flags & PyBUF_FORMAT ? const_cast<char *>(format) : nullptr;
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "extents are used as they are");
-  if (shaped) view->shape = reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_shape(handle)));
+  if (shaped)
+    view->shape = reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_shape(handle)));
   if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES)
-    view->strides = reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_strides(handle)));
+    view->strides =
+        reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_strides(handle)));
   hold->memory()->exports++;
   view->internal = hold.release();
   view->obj = nb::borrow(self).release().ptr();

@@ -47,8 +47,9 @@ void copy_long(umemArray *dst, umemArray *src, umemStatusType *status) {
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = Progress::step;
   options.user = &progress;
-  *status = umem_copy_to_with(umemArray_context(src), umemArray_address(src), umemArray_context(dst),
-                              umemArray_address(dst), umemArray_nbytes(src), &options);
+  *status =
+      umem_copy_to_with(umemArray_context(src), umemArray_address(src), umemArray_context(dst),
+                        umemArray_address(dst), umemArray_nbytes(src), &options);
 }
 
 bool is_long(Hold const &dst, Hold const &src, umemArray *from) {
@@ -147,7 +148,8 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
       .def("astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
            nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
            "A new array with the elements converted to another type.\n\n"
-           "Floating-point numbers are rounded toward zero to integers, and become the nearest number in range; NaN\n"
+           "Floating-point numbers are rounded toward zero to integers, and become the nearest "
+           "number in range; NaN\n"
            "becomes 0. Real and complex types have no conversion: umem.TypeError.");
   m.def("_set_source", [](nb::object function) { make_source = function.release().ptr(); });
 }

@@ -53,7 +53,8 @@ static void apply_slice(Views &view, int dim, nb::handle part) {
 static void apply_index(Views &view, int dim, nb::handle part) {
   if (PyBool_Check(part.ptr()) || !PyIndex_Check(part.ptr()))
     raise(umemTypeError,
-          "an index is an integer, a slice, an ellipsis or None, not %s: for others use the NumPy array of "
+          "an index is an integer, a slice, an ellipsis or None, not %s: for others use the NumPy "
+          "array of "
           "host()",
           nb::type_name(part.type()).c_str());
   int64_t index = to_index(part, "an index"), extent = umemArray_extent(view.now(), dim);
@@ -65,7 +66,8 @@ static void apply_index(Views &view, int dim, nb::handle part) {
 
 /* Puts dimensions of one element where new has a bit. */
 static void add_dimensions(Views &view, uint64_t added, int rank) {
-  if (rank > UMEM_MAX_RANK) raise(umemIndexError, "arrays have at most %d dimensions", UMEM_MAX_RANK);
+  if (rank > UMEM_MAX_RANK)
+    raise(umemIndexError, "arrays have at most %d dimensions", UMEM_MAX_RANK);
   int64_t extents[UMEM_MAX_RANK];
   for (int k = 0, old = 0; k < rank; k++)
     extents[k] = added >> k & 1 ? 1 : umemArray_extent(view.now(), old++);
@@ -77,7 +79,8 @@ nb::object index_array(Array &array, nb::handle key) {
   Hold hold(array);
   Views view(hold.get());
   bool has_rest = false;
-  int rank = umemArray_rank(hold.get()), named = count_dimensions(parts, has_rest), dim = 0, shown = 0;
+  int rank = umemArray_rank(hold.get()), named = count_dimensions(parts, has_rest), dim = 0,
+      shown = 0;
   uint64_t added = 0;
   if (named > rank)
     raise(umemIndexError, "too many indices: the array has %d dimensions, the key %d", rank, named);
@@ -117,7 +120,8 @@ static void infer(Shape &shape, int64_t elements) {
   }
   if (unknown < 0) return;
   if (others <= 0 || elements % others)
-    raise(umemValueError, "%lld elements do not fit into this shape", static_cast<long long>(elements));
+    raise(umemValueError, "%lld elements do not fit into this shape",
+          static_cast<long long>(elements));
   shape.extents[unknown] = elements / others;
 }
 
@@ -161,13 +165,15 @@ static int64_t length(Array &array) {
 }
 
 void bind_index(nb::class_<Array> &type) {
-  type.def("__getitem__", index_array, nb::arg("key"), nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
+  type.def("__getitem__", index_array, nb::arg("key"),
+           nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
       .def("__len__", length)
       .def("reshape", reshape, nb::arg("shape"),
            nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> ArrayType"),
            "A view of the same elements in C order with another shape; one extent may be -1.\n\n"
            "Raises umem.ValueError where the strides allow no such view: then copy() has one.")
       .def("transpose", transpose, nb::arg("axes"),
-           nb::sig("def transpose(self, *axes: int | collections.abc.Sequence[int] | None) -> ArrayType"),
+           nb::sig("def transpose(self, *axes: int | collections.abc.Sequence[int] | None) -> "
+                   "ArrayType"),
            "A view with the dimensions in another order; without axes reversed.");
 }

@@ -9,8 +9,8 @@ nb::object new_array(Shape const &shape, umemElementType type, nb::handle place,
   size_t bytes = zero ? SIZE_MAX : 0; /* zeros may take long; allocation of RAM does not */
   umemArray *handle;
   array_call(is_short(context.get(), bytes), [&](umemStatusType *status) {
-    handle = (zero ? umemArray_zeros : umemArray_create)(context->ctx, type, shape.rank, shape.extents,
-                                                         nullptr, status);
+    handle = (zero ? umemArray_zeros : umemArray_create)(context->ctx, type, shape.rank,
+                                                         shape.extents, nullptr, status);
   });
   return wrap_array(handle, context.get(), place);
 }
@@ -37,7 +37,8 @@ static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, 
   int64_t steps[UMEM_MAX_RANK];
   if (!strides.is_none()) {
     Shape given(strides);
-    if (given.rank != extents.rank) raise(umemValueError, "there are not as many strides as extents");
+    if (given.rank != extents.rank)
+      raise(umemValueError, "there are not as many strides as extents");
     for (int k = 0; k < given.rank; k++) steps[k] = given.extents[k];
   }
   umemElementType type = element_of(dtype);
@@ -49,7 +50,8 @@ static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, 
   owner.release();
   nb::object array = wrap_array(handle, context.get(), place);
   if (read_only)
-    array_call(true, [&](umemStatusType *status) { umemArray_set_read_only(handle, true, status); });
+    array_call(true,
+               [&](umemStatusType *status) { umemArray_set_read_only(handle, true, status); });
   return array;
 }
 
@@ -76,16 +78,16 @@ template <class T> static void fill_range(umemArray *array, umemElementType type
     for (int64_t i = 0; i < now; i++)
       numbers[static_cast<size_t>(i)] = static_cast<T>(start + static_cast<T>(done + i) * step);
     array_call(false, [&](umemStatusType *status) {
-      umemArray *part = umemArray_borrow(ram, reinterpret_cast<uintptr_t>(numbers.data()), type, 1, &now,
-                                         nullptr, status);
+      umemArray *part = umemArray_borrow(ram, reinterpret_cast<uintptr_t>(numbers.data()), type, 1,
+                                         &now, nullptr, status);
       umemArray_convert(array, part, done, 0, now, status);
       umemArray_release(part);
     });
   }
 }
 
-static nb::object arange(nb::handle start, nb::handle stop, nb::handle step, bool whole, nb::handle dtype,
-                         nb::handle place) {
+static nb::object arange(nb::handle start, nb::handle stop, nb::handle step, bool whole,
+                         nb::handle dtype, nb::handle place) {
   double distance = PyFloat_AsDouble(stop.ptr()) - PyFloat_AsDouble(start.ptr());
   double each = PyFloat_AsDouble(step.ptr());
   if (PyErr_Occurred()) throw nb::python_error();
@@ -118,7 +120,8 @@ static uintptr_t take_block(Place &place, size_t nbytes) {
 void bind_make(nb::module_ &m) {
   m.def("empty", make<false>, nb::arg("shape"), nb::arg("dtype").none() = nb::none(),
         nb::arg("place").none() = nb::none(), nb::kw_only(), nb::arg("ghosts").none() = nb::none(),
-        nb::sig("def empty(shape: int | collections.abc.Sequence[int], dtype: object = None, place: PlaceType | None = None, *, "
+        nb::sig("def empty(shape: int | collections.abc.Sequence[int], dtype: object = None, "
+                "place: PlaceType | None = None, *, "
                 "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
         "A new array, not initialised.\n\n"
         "Parameters\n----------\n"
@@ -132,17 +135,21 @@ void bind_make(nb::module_ &m) {
         "umem.TypeError, umem.ValueError\n    dtype is no type of elements; shape is impossible.");
   m.def("zeros", make<true>, nb::arg("shape"), nb::arg("dtype").none() = nb::none(),
         nb::arg("place").none() = nb::none(), nb::kw_only(), nb::arg("ghosts").none() = nb::none(),
-        nb::sig("def zeros(shape: int | collections.abc.Sequence[int], dtype: object = None, place: PlaceType | None = None, *, "
+        nb::sig("def zeros(shape: int | collections.abc.Sequence[int], dtype: object = None, "
+                "place: PlaceType | None = None, *, "
                 "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
-        "A new array with every element zero, also of ghost cells. Parameters and errors as of umem.empty.");
+        "A new array with every element zero, also of ghost cells. Parameters and errors as of "
+        "umem.empty.");
   m.def("_set_ghosts", [](nb::object function) { with_ghosts = function.release().ptr(); });
-  m.def("_borrow", borrow, nb::arg("place"), nb::arg("address"), nb::arg("dtype"), nb::arg("shape"),
-        nb::arg("strides").none(), nb::arg("owner").none(), nb::arg("read_only"),
-        nb::sig("def _borrow(place: Place, address: int, dtype: object, shape: object, strides: object, "
-                "owner: object, read_only: bool) -> ArrayType"));
+  m.def(
+      "_borrow", borrow, nb::arg("place"), nb::arg("address"), nb::arg("dtype"), nb::arg("shape"),
+      nb::arg("strides").none(), nb::arg("owner").none(), nb::arg("read_only"),
+      nb::sig(
+          "def _borrow(place: Place, address: int, dtype: object, shape: object, strides: object, "
+          "owner: object, read_only: bool) -> ArrayType"));
   m.def("_buffer_address", buffer_address);
-  m.def("_arange", arange, nb::arg("start"), nb::arg("stop"), nb::arg("step"), nb::arg("whole"), nb::arg("dtype"),
-        nb::arg("place").none(),
+  m.def("_arange", arange, nb::arg("start"), nb::arg("stop"), nb::arg("step"), nb::arg("whole"),
+        nb::arg("dtype"), nb::arg("place").none(),
         nb::sig("def _arange(start: float, stop: float, step: float, whole: bool, dtype: object, "
                 "place: Place | None) -> ArrayType"));
   m.def("_take_block", take_block);

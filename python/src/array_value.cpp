@@ -16,8 +16,8 @@ class Element {
 
 public:
   Element(void *bytes, umemElementType type)
-      : handle_(umemArray_borrow(ram(), reinterpret_cast<uintptr_t>(bytes), type, 0, nullptr, nullptr,
-                                 nullptr)) {
+      : handle_(umemArray_borrow(ram(), reinterpret_cast<uintptr_t>(bytes), type, 0, nullptr,
+                                 nullptr, nullptr)) {
     if (!handle_) raise_failure();
   }
   ~Element() { umemArray_release(handle_); }
@@ -29,7 +29,8 @@ public:
 bool is_number(nb::handle object) {
   PyObject *o = object.ptr();
   if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return true;
-  if (PyObject_CheckBuffer(o) && !nb::hasattr(object, "__index__") && !nb::hasattr(object, "__float__"))
+  if (PyObject_CheckBuffer(o) && !nb::hasattr(object, "__index__") &&
+      !nb::hasattr(object, "__float__"))
     return false;
   bool has_shape = nb::hasattr(object, "__len__") || nb::hasattr(object, "__dlpack__");
   if (has_shape && (!nb::hasattr(object, "shape") || nb::len(nb::getattr(object, "shape")) != 0))
@@ -52,7 +53,8 @@ static void check_range(nb::handle number, long long value, int overflow, umemEl
     Py_XDECREF(shifted);
   }
   if (fits) return;
-  PyErr_Format(PyExc_OverflowError, "%R does not fit into elements of %S", number.ptr(), dtype_of(type).ptr());
+  PyErr_Format(PyExc_OverflowError, "%R does not fit into elements of %S", number.ptr(),
+               dtype_of(type).ptr());
   throw nb::python_error();
 }
 
@@ -160,11 +162,13 @@ void bind_values(nb::class_<Array> &type) {
   type.def("fill", fill_array, nb::arg("value"),
            "Sets all elements to a number. Raises OverflowError for an integer that does not fit.")
       .def("item", item, nb::sig("def item(self) -> int | float | complex | bool"),
-           "The only element as a Python number, from any place. Raises umem.ValueError if there are more.")
+           "The only element as a Python number, from any place. Raises umem.ValueError if there "
+           "are more.")
       .def("random_uniform", random_uniform, nb::arg("low") = 0.0, nb::arg("high") = 1.0,
            nb::arg("seed") = 0,
            "Sets all elements to numbers that are uniform in [low, high).\n\n"
-           "An element depends on the seed and on its index in C order alone: every place and every machine gives\n"
+           "An element depends on the seed and on its index in C order alone: every place and "
+           "every machine gives\n"
            "the same numbers (Philox4x32-10). Only floating-point and complex elements.")
       .def("random_normal", random_normal, nb::arg("mean") = 0.0, nb::arg("deviation") = 1.0,
            nb::arg("seed") = 0,

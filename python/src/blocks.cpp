@@ -64,7 +64,8 @@ umemRows rows_of(Array &array, bool writes) {
   int64_t nbytes = static_cast<int64_t>(umem_element_size(umemArray_type(handle)));
   for (int k = umemArray_rank(handle) - 1; k > 0; k--) {
     if (umemArray_extent(handle, k) != 1 && umemArray_stride(handle, k) != nbytes)
-      raise(umemValueError, "the elements of a row must follow one another: copy() makes such an array");
+      raise(umemValueError,
+            "the elements of a row must follow one another: copy() makes such an array");
     nbytes *= umemArray_extent(handle, k);
   }
   return {umemArray_context(handle), umemArray_address(handle), static_cast<size_t>(nbytes),
@@ -73,7 +74,8 @@ umemRows rows_of(Array &array, bool writes) {
 
 void set_shape(Array &array, int64_t *shape, umemElementType &type) {
   type = umemArray_type(array.handle);
-  for (int k = 0; k < umemArray_rank(array.handle); k++) shape[k] = umemArray_extent(array.handle, k);
+  for (int k = 0; k < umemArray_rank(array.handle); k++)
+    shape[k] = umemArray_extent(array.handle, k);
 }
 
 void init(Blocks *self, nb::object source, nb::object place, nb::object destination, size_t budget,
@@ -90,11 +92,14 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
   if (!destination.is_none()) {
     Array &to = array_of(destination);
     options.destination = rows_of(to, true);
-    if (umemArray_rank(to.handle) != umemArray_rank(from.handle) || umemArray_extent(to.handle, 0) != umemArray_extent(from.handle, 0))
+    if (umemArray_rank(to.handle) != umemArray_rank(from.handle) ||
+        umemArray_extent(to.handle, 0) != umemArray_extent(from.handle, 0))
       raise(umemValueError, "the destination must have as many dimensions and rows as the source");
-    if (umemArray_is_read_only(to.handle)) raise(umemNotSupportedError, "the destination is read-only");
+    if (umemArray_is_read_only(to.handle))
+      raise(umemNotSupportedError, "the destination is read-only");
     set_shape(to, made.result, made.result_type);
-    if (!apart && made.result_type != made.type && options.destination.nbytes == options.source.nbytes)
+    if (!apart && made.result_type != made.type &&
+        options.destination.nbytes == options.source.nbytes)
       raise(umemTypeError, "the destination has elements of another type: results need apart=True");
   }
   Use where = place_of(place).open();
@@ -128,15 +133,16 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
   self->progress = progress;
 }
 
-nb::object array_at(Blocks &self, uintptr_t adr, umemElementType type, int64_t const *form, size_t rows) {
+nb::object array_at(Blocks &self, uintptr_t adr, umemElementType type, int64_t const *form,
+                    size_t rows) {
   Shape shape(self.rank, form);
   shape.extents[0] = static_cast<int64_t>(rows);
   Context *context = self.passage->place->get();
   umemArray *handle;
   Passage *passage = self.passage;
   array_call(true, [&](umemStatusType *status) {
-    handle = umemArray_take(context->ctx, adr, type, shape.rank, shape.extents, nullptr, Passage::drop,
-                            passage, status);
+    handle = umemArray_take(context->ctx, adr, type, shape.rank, shape.extents, nullptr,
+                            Passage::drop, passage, status);
   });
   passage->use();
   return wrap_array(handle, context, self.place);
@@ -190,12 +196,14 @@ Dict info(Blocks &self) {
 void bind_blocks(nb::module_ &m) {
   nb::class_<Blocks>(m, "Blocks", "The passage of an array through a place: see umem.blocks.")
       .def("__init__", init, nb::arg("source"), nb::arg("place"), nb::arg("destination").none(),
-           nb::arg("budget"), nb::arg("rows"), nb::arg("depth"), nb::arg("before"), nb::arg("after"),
-           nb::arg("clamped"), nb::arg("apart"), nb::arg("progress").none())
-      .def("_next", next,
-           nb::sig("def _next(self) -> tuple[ArrayType, ArrayType | None, int, int, int, int, int]"))
+           nb::arg("budget"), nb::arg("rows"), nb::arg("depth"), nb::arg("before"),
+           nb::arg("after"), nb::arg("clamped"), nb::arg("apart"), nb::arg("progress").none())
+      .def(
+          "_next", next,
+          nb::sig("def _next(self) -> tuple[ArrayType, ArrayType | None, int, int, int, int, int]"))
       .def("close", &Blocks::end,
            "Ends the passage: the block that the program has is not written, all before it are.")
-      .def_prop_ro("info", info,
-                   "rows of a block, number of blocks, depth, nbytes on the place, rows that are done.");
+      .def_prop_ro(
+          "info", info,
+          "rows of a block, number of blocks, depth, nbytes on the place, rows that are done.");
 }

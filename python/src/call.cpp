@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-static PyObject *make_exception; /* function of (status, message); kept for the life of the process */
+static PyObject
+    *make_exception; /* function of (status, message); kept for the life of the process */
 static thread_local PyObject *kept;
 
 bool has_exception() noexcept { return kept != nullptr; }
@@ -33,8 +34,7 @@ static void set_exception(umemStatusType type, char const *message) {
   PyObject *text =
       PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(strlen(message)), "surrogateescape");
   if (!text) return;
-  PyObject *value =
-      PyObject_CallFunction(make_exception, "iO", static_cast<int>(type), text);
+  PyObject *value = PyObject_CallFunction(make_exception, "iO", static_cast<int>(type), text);
   Py_DECREF(text);
   if (value) set_exception(value);
 }
@@ -95,9 +95,13 @@ void bind_call(nb::module_ &m) {
       },
       nb::arg("make"), "Sets the function of (status, message) that makes exceptions.");
   m.def(
-      "_raise", [](int status, char const *message) { raise(static_cast<umemStatusType>(status), "%s", message); },
+      "_raise",
+      [](int status, char const *message) {
+        raise(static_cast<umemStatusType>(status), "%s", message);
+      },
       nb::arg("status"), nb::arg("message"),
-      nb::sig("def _raise(status: int, message: str) -> typing.NoReturn"), "Raises the exception that stands for a status.");
+      nb::sig("def _raise(status: int, message: str) -> typing.NoReturn"),
+      "Raises the exception that stands for a status.");
   m.def(
       "_status_name",
       [](int status) { return umem_get_status_name(static_cast<umemStatusType>(status)); },

@@ -54,9 +54,8 @@ template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
   Hold hold(array, options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
   Tensor *tensor;
-  array_call(hold.context()->quick, [&](umemStatusType *status) {
-    tensor = make(hold.get(), &options, status);
-  });
+  array_call(hold.context()->quick,
+             [&](umemStatusType *status) { tensor = make(hold.get(), &options, status); });
   return Export<Tensor>::begin(tensor, hold.memory());
 }
 
@@ -84,8 +83,9 @@ nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb
     return new_capsule(
         make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
         versioned_name, end_versioned);
-  return new_capsule(make_tensor<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
-                     unversioned_name, end_unversioned);
+  return new_capsule(
+      make_tensor<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
+      unversioned_name, end_unversioned);
 }
 
 nb::typed<nb::tuple, int, int> device_of(Array &array) {
@@ -104,60 +104,84 @@ nb::typed<nb::tuple, int, int> device_of(Array &array) {
 
 /* ---- import ---- */
 
+PyObject *find_place; /* function of (device code, number) that returns the place of such memory */
+
+/* The place of a tensor that names none. */
+nb::object place_of_device(umemDLDevice device) {
+  if (device.device_type == umemDLCPU || device.device_type == umemDLCUDAHost)
+    return nb::borrow(default_host());
+  return nb::handle(find_place)(device.device_type, device.device_id);
+}
+
 template <class Tensor, auto import>
-umemArray *take_tensor(nb::handle capsule, Context *context, char const *name, char const *used) {
+nb::object take_tensor(nb::handle capsule, nb::handle given, char const *name, char const *used) {
   Tensor *tensor = static_cast<Tensor *>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!tensor) throw nb::python_error();
+  nb::object place =
+      given.is_none() ? place_of_device(tensor->dl_tensor.device) : nb::borrow(given);
+  Use context = place_of(place).open();
   umemArray *handle;
   array_call(true, [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
   PyCapsule_SetName(capsule.ptr(), used);
-  return handle;
-}
-
-nb::object take_capsule(nb::handle capsule, nb::handle place) {
-  Use context = place_of(place).open();
-  umemArray *handle;
-  if (PyCapsule_IsValid(capsule.ptr(), versioned_name))
-    handle = take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
-        capsule, context.get(), versioned_name, "used_dltensor_versioned");
-  else if (PyCapsule_IsValid(capsule.ptr(), unversioned_name))
-    handle = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
-        capsule, context.get(), unversioned_name, "used_dltensor");
-  else
-    raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
   return wrap_array(handle, context.get(), place);
 }
 
-PyObject *find_place; /* function of (device type, number) that returns the place of such memory, and a stream */
-
-nb::object ask(nb::handle object, nb::handle stream) {
-  static PyObject *version = nb::make_tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR).release().ptr();
-  nb::object method = object.attr("__dlpack__");
-  try {
-    if (stream.is_none()) return method(nb::arg("max_version") = nb::handle(version));
-    return method(nb::arg("max_version") = nb::handle(version), nb::arg("stream") = stream);
-  } catch (nb::python_error &error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-  }
-  return stream.is_none() ? method() : method(nb::arg("stream") = stream); /* before version 1.0 */
+nb::object take_capsule(nb::handle capsule, nb::handle place) {
+  if (PyCapsule_IsValid(capsule.ptr(), versioned_name))
+    return take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
+        capsule, place, versioned_name, "used_dltensor_versioned");
+  if (PyCapsule_IsValid(capsule.ptr(), unversioned_name))
+    return take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
+        capsule, place, unversioned_name, "used_dltensor");
+  raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
 }
 
-nb::object device_of_other(nb::handle object) {
-  try {
-    return object.attr("__dlpack_device__")();
-  } catch (nb::python_error &error) {
-    if (!error.matches(PyExc_AttributeError)) throw;
-  }
+nb::object call(nb::handle method, nb::handle options) {
+  static PyObject *nothing = PyTuple_New(0);
+  PyObject *result = PyObject_Call(method.ptr(), nothing, options.ptr());
+  if (!result) throw nb::python_error();
+  return nb::steal(result);
+}
+
+nb::dict options_of(bool versioned, nb::handle stream) {
+  nb::dict options;
+  if (versioned) options["max_version"] = nb::make_tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR);
+  if (!stream.is_none()) options["stream"] = stream;
+  return options;
+}
+
+nb::object method_of(nb::handle object) {
+  static PyObject *name = PyUnicode_InternFromString("__dlpack__");
+  if (PyObject *method = PyObject_GetAttr(object.ptr(), name)) return nb::steal(method);
+  nb::python_error error;
+  if (!error.matches(PyExc_AttributeError)) throw error;
   raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
 }
 
+nb::object ask(nb::handle object, nb::handle stream) {
+  static PyObject *usual = options_of(true, nb::none()).release().ptr();
+  nb::object method = method_of(object);
+  try {
+    return call(method, stream.is_none() ? nb::borrow<nb::dict>(usual) : options_of(true, stream));
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return call(method, options_of(false, stream)); /* of a producer before version 1.0 */
+}
+
+/* The stream on which the memory is used, in the words of the array API. None: that of the host, or CUDA's legacy
+ * default stream, in whose order a umem.Cuda is. */
+nb::object stream_of(nb::handle place) {
+  if (place.is_none()) return nb::none();
+  Use context = place_of(place).open();
+  umemInfo info = UMEM_INFO_INIT;
+  unlocked([&] { umem_get_info(context->ctx, &info); });
+  if (info.stream == UMEM_UNKNOWN || info.stream == 0) return nb::none();
+  return nb::int_(info.stream);
+}
+
 nb::object share(nb::handle object, nb::handle place) {
-  nb::object device = device_of_other(object);
-  int64_t code = to_index(nb::object(device[0]), "the device code of DLPack");
-  if (code == umemDLCPU || code == umemDLCUDAHost)
-    return take_capsule(ask(object, nb::none()), place_or_host(place));
-  nb::object found = nb::handle(find_place)(code, nb::int_(device[1]), place);
-  return take_capsule(ask(object, nb::object(found[1])), nb::object(found[0]));
+  return take_capsule(ask(object, stream_of(place)), place);
 }
 
 nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
@@ -173,17 +197,20 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
   type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
            nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
            nb::arg("copy").none() = nb::none(),
-           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a copy would be needed\n"
+           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a "
+           "copy would be needed\n"
            "but is not allowed.")
       .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
-  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(), nb::kw_only(),
-        nb::arg("copy") = false,
-        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = False) -> "
+  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(),
+        nb::kw_only(), nb::arg("copy") = false,
+        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = "
+                "False) -> "
                 "ArrayType"),
         "An array over the memory of another library's array, which stays alive; by DLPack.\n\n"
         "Parameters\n----------\n"
-        "object : object with __dlpack__ and __dlpack_device__\n"
-        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of its GPU.\n"
+        "object : object with __dlpack__\n"
+        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of "
+        "its GPU.\n"
         "copy : bool\n    Whether to make a copy on that place.\n\n"
         "Raises\n------\n"
         "umem.NotSupportedError, which is also a BufferError\n"

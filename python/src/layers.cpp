@@ -158,8 +158,9 @@ void bind_layers(nb::module_ &m) {
   m.def("_track_find", track_find, nb::arg("place"), nb::arg("address"),
         nb::sig("def _track_find(place: Place, address: int) -> dict[str, typing.Any] | None"));
   m.def("_fault_set_plan", fault_plan);
-  m.def("_fault_count",
-        [](Place &place, unsigned calls) { return number<umemFault, umemFault_count>(place, calls); });
+  m.def("_fault_count", [](Place &place, unsigned calls) {
+    return number<umemFault, umemFault_count>(place, calls);
+  });
   m.def("_fault_failures",
         [](Place &place) { return number<umemFault, umemFault_failures>(place); });
   m.def(

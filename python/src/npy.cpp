@@ -38,7 +38,8 @@ static void write(char const *path, nb::bytes const &header, umemHost *ram, umem
   if (!umem_is_ok(file.get())) return;
   uintptr_t adr = umem_alloc(file.get(), header.size() + umemArray_nbytes(array));
   if (adr == umem_null(file.get())) return;
-  if (umem_copy_from(file.get(), adr, ram, reinterpret_cast<uintptr_t>(header.data()), header.size()))
+  if (umem_copy_from(file.get(), adr, ram, reinterpret_cast<uintptr_t>(header.data()),
+                     header.size()))
     return;
   if (copy_elements(file.get(), adr + header.size(), array)) umemFile_commit(file.get());
 }
@@ -49,4 +50,6 @@ static void save(nb::bytes path, nb::bytes header, Array &array) {
   unlocked([&] { write(path.c_str(), header, ram, hold.get()); });
 }
 
-void bind_npy(nb::module_ &m) { m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array")); }
+void bind_npy(nb::module_ &m) {
+  m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array"));
+}

@@ -125,7 +125,8 @@ static nb::object default_place(int device) {
 static void close_place(Place &place) {
   Context *context = place.context;
   if (!context) return;
-  if (context->permanent) raise(umemValueError, "this place lives as long as the process: it cannot be closed");
+  if (context->permanent)
+    raise(umemValueError, "this place lives as long as the process: it cannot be closed");
   place.context = nullptr; /* from now on no thread begins to use it */
   context->self = nullptr;
   release_arrays(context);
@@ -147,9 +148,10 @@ static nb::tuple info_of(Place &place) {
   auto known = [](uint64_t value) {
     return value == UMEM_UNKNOWN ? nb::object(nb::none()) : nb::object(nb::int_(value));
   };
-  nb::object ordinal = info.ordinal < 0 ? nb::object(nb::none()) : nb::object(nb::int_(info.ordinal));
-  nb::object name = nb::steal(
-      PyUnicode_DecodeUTF8(info.name, static_cast<Py_ssize_t>(strlen(info.name)), "surrogateescape"));
+  nb::object ordinal =
+      info.ordinal < 0 ? nb::object(nb::none()) : nb::object(nb::int_(info.ordinal));
+  nb::object name = nb::steal(PyUnicode_DecodeUTF8(
+      info.name, static_cast<Py_ssize_t>(strlen(info.name)), "surrogateescape"));
   return nb::make_tuple(name, known(info.capacity), known(info.available), known(info.page_size),
                         info.alignment, ordinal, known(info.stream));
 }
@@ -158,28 +160,30 @@ void bind_places(nb::module_ &m) {
   nb::class_<Place> type(m, "Place", nb::is_weak_referenceable(),
                          "A place where arrays are: see umem.Place.");
   bind_place_makers(m, type);
-  type
-      .def("close", close_place,
+  type.def("close", close_place,
            "Releases the arrays of the place, and ends it.\n\n"
-           "Later use of the place and of its arrays raises ValueError. If NumPy or another library still uses\n"
-           "memory of the place, or another place stands over it, the place ends when the last of them does.\n"
+           "Later use of the place and of its arrays raises ValueError. If NumPy or another "
+           "library still uses\n"
+           "memory of the place, or another place stands over it, the place ends when the last of "
+           "them does.\n"
            "A failure of the end is raised, or given to sys.unraisablehook where it comes later.")
       .def_prop_ro(
-          "closed", [](Place &place) { return !place.context; },
-          "Whether close() was called.")
-      .def_prop_ro("kind", [](Place &place) { return place.kind; },
-                   "The name of the kind in umem.open: 'host', 'file', ...")
+          "closed", [](Place &place) { return !place.context; }, "Whether close() was called.")
+      .def_prop_ro(
+          "kind", [](Place &place) { return place.kind; },
+          "The name of the kind in umem.open: 'host', 'file', ...")
       .def_prop_ro(
           "capabilities",
           [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->capabilities; },
           "Bits of umemCapability.")
-      .def_prop_ro("alignment",
-                   [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->alignment; },
-                   "Bytes: blocks begin at multiples of this.")
+      .def_prop_ro(
+          "alignment",
+          [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->alignment; },
+          "Bytes: blocks begin at multiples of this.")
       .def("_info", info_of,
-           nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | None, int | None]"))
-      .def("_layer_below", upstream_of,
-           nb::sig("def _layer_below(self) -> PlaceType | None"))
+           nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | "
+                   "None, int | None]"))
+      .def("_layer_below", upstream_of, nb::sig("def _layer_below(self) -> PlaceType | None"))
       .def(
           "synchronize",
           [](Place &place) {
@@ -193,7 +197,8 @@ void bind_places(nb::module_ &m) {
             Use context = place.open(), first = place_of(other).open();
             unlocked([&] { umem_wait(context->ctx, first->ctx); });
           },
-          nb::arg("other"), "Lets later work of the place start after what other has queued so far.")
+          nb::arg("other"),
+          "Lets later work of the place start after what other has queued so far.")
       .def(
           "flush",
           [](Place &place) {
@@ -218,12 +223,14 @@ void bind_places(nb::module_ &m) {
           },
           nb::arg("other"), "Whether an address means the same byte in both places.");
   m.def(
-      "_set_places", [](nb::typed<nb::dict, nb::str, nb::any> kinds) { types = nb::dict(kinds).release().ptr(); },
+      "_set_places",
+      [](nb::typed<nb::dict, nb::str, nb::any> kinds) { types = nb::dict(kinds).release().ptr(); },
       nb::arg("kinds"), "Sets the class of each kind of place.");
   m.def("_open", open_named, nb::arg("name"), nb::sig("def _open(name: str) -> PlaceType"),
         "See umem.open.");
   m.def("_default", default_place, nb::arg("device"),
         nb::sig("def _default(device: int) -> PlaceType"), "See umem.default.");
-  m.def("_host", [] { return nb::borrow(default_host()); },
-        nb::sig("def _host() -> HostType"), "The place of RAM where none is named.");
+  m.def(
+      "_host", [] { return nb::borrow(default_host()); }, nb::sig("def _host() -> HostType"),
+      "The place of RAM where none is named.");
 }

@@ -30,10 +30,10 @@ static umemOptionValue value_of(nb::handle object) {
 static void end_constructed(Context *context) { umem_dtor(context->ctx); }
 
 /* Constructs the context, and carries out what the scheme has held back. */
-static void construct(Context *context, umemScheme const *scheme, Context *upstream,
-                      umemOptionValue const *place, umemOptionValue const *options) {
-  umemStatusType status =
-      scheme->construct(context->ctx, upstream ? upstream->ctx : nullptr, place, options, scheme->user);
+static void construct_named(Context *context, umemScheme const *scheme, Context *upstream,
+                            umemOptionValue const *place, umemOptionValue const *options) {
+  umemStatusType status = scheme->construct(context->ctx, upstream ? upstream->ctx : nullptr, place,
+                                            options, scheme->user);
   if (status == umemOK && scheme->commit) status = scheme->commit(context->ctx, scheme->user);
   if (status == umemOK && scheme->complete) scheme->complete(context->ctx, scheme->user);
 }
@@ -51,12 +51,13 @@ static Context *construct_scheme(char const *kind, Context *upstream, nb::handle
   context->construct(scheme->context_size);
   context->kind = scheme->name;
   if (upstream) context->stand_over(upstream);
-  unlocked([&] { construct(context.get(), scheme, upstream, &where, options); });
+  unlocked([&] { construct_named(context.get(), scheme, upstream, &where, options); });
   return context.release();
 }
 
 /* The kinds that no name can construct. parts: places with a number each. */
 static Context *construct_other(char const *kind, Context *upstream, nb::list const &parts) {
+  if (!upstream) raise(umemTypeError, "%s needs an upstream", kind);
   std::unique_ptr<Context, void (*)(Context *)> owner(new Context(nullptr, end_constructed),
                                                       [](Context *c) { c->drop(); });
   Context *context = owner.get();
@@ -85,15 +86,36 @@ static Context *construct_other(char const *kind, Context *upstream, nb::list co
   return owner.release();
 }
 
+/* A place of a stream that the program has made. given: the number of the GPU, the stream, and the options in bytes. */
+static Context *construct_on_stream(nb::tuple const &given) {
+  std::unique_ptr<Context, void (*)(Context *)> owner(new Context(nullptr, end_constructed),
+                                                      [](Context *c) { c->drop(); });
+  int device = nb::cast<int>(given[0]);
+  uintptr_t stream = nb::cast<uintptr_t>(given[1]);
+  umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  if (!given[2].is_none()) options.maximum_size = nb::cast<size_t>(given[2]);
+  if (!given[3].is_none()) options.release_threshold = nb::cast<uint64_t>(given[3]);
+  owner->construct(sizeof(umemCudaAsync));
+  owner->kind = "cuda-async";
+  umemCudaAsync *ctx = static_cast<umemCudaAsync *>(owner->ctx);
+  unlocked([&] { umemCudaAsync_ctor_with(ctx, device, stream, &options); });
+  return owner.release();
+}
+
+static Context *construct(char const *kind, Context *upstream, nb::handle place,
+                          nb::tuple const &options, nb::handle parts) {
+  if (parts.is_none()) return construct_scheme(kind, upstream, place, options);
+  if (PyTuple_Check(parts.ptr())) return construct_on_stream(nb::cast<nb::tuple>(parts));
+  return construct_other(kind, upstream, nb::cast<nb::list>(parts));
+}
+
 static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb::object upstream,
                        nb::object place, nb::typed<nb::tuple, nb::any, nb::ellipsis> const &options,
                        nb::object parts) {
   std::optional<Use> use;
   if (!upstream.is_none()) use.emplace(place_of(upstream).open());
   Context *below = use ? use->get() : nullptr;
-  Context *context = parts.is_none()
-                         ? construct_scheme(kind, below, place, options)
-                         : construct_other(kind, below, nb::cast<nb::list>(parts));
+  Context *context = construct(kind, below, place, options, parts);
   context->quick = !strcmp(context->kind, "host");
   (new (self.p) Place)->begin(context, self.h.ptr());
   nb::setattr(self.h, "_upstream", upstream);
@@ -112,17 +134,19 @@ static nb::list all_schemes() {
   umemScheme const *scheme;
   for (size_t i = 0; (scheme = umem_scheme(i)); i++) {
     nb::list options;
-    for (size_t k = 0; k < scheme->option_count; k++) options.append(option_tuple(&scheme->options[k]));
-    list.append(nb::make_tuple(scheme->name, scheme->decorates, option_tuple(scheme->place), options,
-                               scheme->help ? scheme->help : ""));
+    for (size_t k = 0; k < scheme->option_count; k++)
+      options.append(option_tuple(&scheme->options[k]));
+    list.append(nb::make_tuple(scheme->name, scheme->decorates, option_tuple(scheme->place),
+                               options, scheme->help ? scheme->help : ""));
   }
   return list;
 }
 
 void bind_place_makers(nb::module_ &m, nb::class_<Place> &type) {
-  type.def("__init__", init_place, nb::arg("kind"), nb::arg("upstream").none(), nb::arg("place").none(),
-           nb::arg("options"), nb::arg("parts").none() = nb::none());
+  type.def("__init__", init_place, nb::arg("kind"), nb::arg("upstream").none(),
+           nb::arg("place").none(), nb::arg("options"), nb::arg("parts").none() = nb::none());
   m.def("_schemes", all_schemes,
-        nb::sig("def _schemes() -> list[tuple[str, bool, typing.Any, list[tuple[str, int, bool, str, str]], str]]"),
+        nb::sig("def _schemes() -> list[tuple[str, bool, typing.Any, list[tuple[str, int, bool, "
+                "str, str]], str]]"),
         "The kinds of places with their options, as tuples.");
 }

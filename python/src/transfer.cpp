@@ -7,7 +7,8 @@
 #include <vector>
 
 static std::string name_of(umemRoutePlace const &place) {
-  return place.ordinal < 0 ? place.kind : std::string(place.kind) + ":" + std::to_string(place.ordinal);
+  return place.ordinal < 0 ? place.kind
+                           : std::string(place.kind) + ":" + std::to_string(place.ordinal);
 }
 
 static Dict leg_dict(umemRouteLeg const &leg) {
@@ -46,9 +47,11 @@ static void copy_items(umemArray *dst, umemArray *src, umemCopyOptions const &op
     from[k] = umemArray_stride(src, k);
     to[k] = umemArray_stride(dst, k);
   }
-  umemLayout layout = {sizeof layout, umem_element_size(umemArray_type(src)), rank, extents, from, to};
-  *status = umem_copy_strided_with(umemArray_context(src), umemArray_address(src), umemArray_context(dst),
-                                   umemArray_address(dst), &layout, &options);
+  umemLayout layout = {
+      sizeof layout, umem_element_size(umemArray_type(src)), rank, extents, from, to};
+  *status =
+      umem_copy_strided_with(umemArray_context(src), umemArray_address(src), umemArray_context(dst),
+                             umemArray_address(dst), &layout, &options);
 }
 
 static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
@@ -64,12 +67,15 @@ static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
   bool runs = umemArray_is_c_contiguous(to) && umemArray_is_c_contiguous(from);
   array_call(false, [&](umemStatusType *status) {
     umemArray_check_writeable_at(to, status, "the destination", "umem.copy", "Python", 0);
-    umemArray_check_same_type_at(to, from, status, "the source", "the destination", "umem.copy", "Python", 0);
-    umemArray_check_same_shape_at(to, from, status, "the source", "the destination", "umem.copy", "Python", 0);
+    umemArray_check_same_type_at(to, from, status, "the source", "the destination", "umem.copy",
+                                 "Python", 0);
+    umemArray_check_same_shape_at(to, from, status, "the source", "the destination", "umem.copy",
+                                  "Python", 0);
     if (*status || umemArray_elements(to) == 0) return;
     if (runs)
-      *status = umem_copy_to_with(umemArray_context(from), umemArray_address(from), umemArray_context(to),
-                                  umemArray_address(to), umemArray_nbytes(from), &options);
+      *status =
+          umem_copy_to_with(umemArray_context(from), umemArray_address(from), umemArray_context(to),
+                            umemArray_address(to), umemArray_nbytes(from), &options);
     else
       copy_items(to, from, options, status);
   });
@@ -79,7 +85,8 @@ static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
 /* ---- the ledger ---- */
 
 static DictList read_ledger() {
-  std::vector<umemLedgerRecord> records(UMEM_LEDGER_RECORDS + 1, umemLedgerRecord UMEM_LEDGER_RECORD_INIT);
+  std::vector<umemLedgerRecord> records(UMEM_LEDGER_RECORDS + 1,
+                                        umemLedgerRecord UMEM_LEDGER_RECORD_INIT);
   size_t count = records.size();
   unlocked([&] { umem_ledger_read(records.data(), &count); });
   DictList list;

@@ -187,12 +187,22 @@ def test_errors_of_a_producer_arrive():
     with pytest.raises(KeyError, match="mine"):
         umem.from_dlpack(Broken())
 
-    class Elsewhere(Broken):
-        def __dlpack_device__(self):
-            return 7, 0
+
+def test_memory_of_unknown_devices_is_refused():
+    import ctypes
+
+    class Elsewhere:
+        def __dlpack__(self, **_):
+            capsule = umem.zeros(3).__dlpack__(max_version=(1, 0))
+            pointer = ctypes.pythonapi.PyCapsule_GetPointer
+            pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            ctypes.c_int32.from_address(pointer(capsule, b"dltensor_versioned") + 40).value = 7
+            return capsule
 
     with pytest.raises(BufferError, match="device 7"):
         umem.from_dlpack(Elsewhere())
+    with pytest.raises(BufferError):
+        umem.from_dlpack(Elsewhere(), umem.Host())
 
 
 def test_files_are_exported_as_copies_alone():

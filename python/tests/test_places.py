@@ -113,7 +113,9 @@ def test_sizes_are_numbers_or_texts(value, nbytes):
     (lambda: umem.File("a", "q"), "known are r, r\\+"), (lambda: umem.Fixed(umem.Host(), 0), "block"),
     (lambda: umem.Fault(umem.Host(), share=2), "share is 2"), (lambda: umem.Fault(umem.Host(), calls="x"), "known are"),
     (lambda: umem.open("nothing:"), "no scheme"), (lambda: umem.open("host:?x=1"), "x"),
-    (lambda: umem.Retry(umem.Host(), 3), "not callable"), (lambda: umem.Place(None), "no kind"),
+    (lambda: umem.Retry(umem.Host(), 3), "not callable"), (lambda: umem.Retry(None, print), "upstream"),
+    (lambda: umem.Pool(None), "upstream"), (lambda: umem.PoolOn(umem.Host(), umem.Host()), "Pool|pool"),
+    (lambda: umem.Binning(umem.Host(), [(3, 4)]), "umem.Place"), (lambda: umem.Place(None), "no kind"),
 ])
 def test_wrong_options_say_what_is_right(make, message):
     with pytest.raises(umem.Error, match=message):

@@ -32,7 +32,6 @@ class Array(_core.Array):
     """
 
     __slots__ = ("_ghost_widths", "_whole")
-    __array_priority__ = -1.0
 
     _whole: Array
     _ghost_widths: tuple[int, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _core
 from ._lists import from_lists
 from ._options import fail
-from .places import CPU_READABLE, DEVICE_ACCESSIBLE, Cuda, CudaManaged, Place
+from .places import CPU_READABLE, DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -86,16 +86,13 @@ def unpickle(shape: tuple[int, ...], dtype: str, data: bytes) -> Array:
 
 # ---- from others ----
 
-def _device_place(code: int, number: int, place: Place | None) -> tuple[Place, int | None]:
-    """The place of memory of a GPU, and its stream in the words of DLPack."""
-    if place is None:
-        if code not in (_CUDA, _MANAGED):
-            fail(f"umem has no place for device {code} of DLPack", 8)
-        if (code, number) not in _on_gpus:
-            _on_gpus[code, number] = (Cuda if code == _CUDA else CudaManaged)(number)
-        place = _on_gpus[code, number]
-    stream = place.info.stream
-    return place, None if stream is None else stream or 1
+def _device_place(code: int, number: int) -> Place:
+    """The place of memory of a GPU."""
+    if code not in (_CUDA, _MANAGED):
+        fail(f"umem has no place for device {code} of DLPack", 8)
+    if (code, number) not in _on_gpus:
+        _on_gpus[code, number] = (Cuda if code == _CUDA else CudaManaged)(number)
+    return _on_gpus[code, number]
 
 
 def _from_buffer(value: Any) -> Array:
@@ -117,8 +114,19 @@ def _from_interface(value: Any, interface: dict[str, Any], place: Place) -> Arra
     return _core._borrow(place, data or 64, interface["typestr"], shape, interface.get("strides"), value, read_only)
 
 
-def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
-    """An array of what value holds, and whether it shares the memory of value."""
+def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | None) -> Array:
+    """The array comes after the work that is queued on the stream of the interface."""
+    if place is None or not place.capabilities & DEVICE_ACCESSIBLE:
+        place = _device_place(_CUDA, 0)
+    array = _from_interface(value, interface, place)
+    if interface.get("stream") is not None:
+        stream = interface["stream"]
+        place.wait(CudaAsync(place.info.ordinal or 0, stream="legacy" if stream == 1 else stream))
+    return array
+
+
+def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Array, bool]:
+    """An array of what value holds, and whether it shares the memory of value. place: where the array will be used."""
     from .array import Array
 
     if isinstance(value, Array):
@@ -127,7 +135,7 @@ def find(value: Any, dtype: Any = None) -> tuple[Array, bool]:
         return from_lists(value, dtype), False
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None and not hasattr(value, "__dlpack__"):
-        return _from_interface(value, interface, _device_place(_CUDA, 0, None)[0]), True
+        return _from_cuda_interface(value, interface, place), True
     if hasattr(value, "__dlpack__"):
         try:
             return _core.from_dlpack(value), True

@@ -80,7 +80,7 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
     umem.TypeError
         value is nothing of that, or dtype is no type of elements.
     """
-    found, shared = exchange.find(value, dtype)
+    found, shared = exchange.find(value, dtype, place)
     target = found.place if place is None else place
     same_type = dtype is None or found.dtype == dtype
     if shared and not copy and same_type and target is found.place:

@@ -216,17 +216,24 @@ class CudaAsync(Cuda):
     Parameters
     ----------
     device : int
-    stream : {"new", "legacy"}
-        "new": the place makes a stream.
+    stream : {"new", "legacy"}, int, or object with __cuda_stream__
+        "new": the place makes a stream. A number is a cudaStream_t of the program, which must live longer than the
+        place; the place keeps an object with `__cuda_stream__` alive.
     max, keep : int or str, optional
         Bytes that the driver's pool may hold, and that it keeps when they are unused.
     """
 
     _kind = "cuda-async"
 
-    def __init__(self, device: int = 0, *, stream: str = "new", max: Size | None = None,
+    def __init__(self, device: int = 0, *, stream: Any = "new", max: Size | None = None,
                  keep: Size | None = None) -> None:
-        Place.__init__(self, None, device, stream=stream, max=max, keep=keep)
+        if isinstance(stream, str):
+            Place.__init__(self, None, device, stream=stream, max=max, keep=keep)
+            return
+        number = stream.__cuda_stream__()[1] if hasattr(stream, "__cuda_stream__") else size(stream, "stream")
+        limits = [None if value is None else size(value, "max or keep") for value in (max, keep)]
+        self._stream = stream
+        _core.Place.__init__(self, self._kind, None, None, (), (size(device, "device"), number, *limits))
 
 
 class CudaPrefetch(Place):

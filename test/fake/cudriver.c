@@ -13,8 +13,19 @@ void umemCudaRt_replace(umemCudaRt const *table) { rt = table; }
 
 __attribute__((constructor)) static void begin(void) { doubles_use(); }
 
+/* Primary contexts that somebody has retained. They are for good, and no complaint: for the question they end. */
+static bool retained[fakeCudartMost];
+
 EXPORT char const *fake_driver_complaint(void);
-char const *fake_driver_complaint(void) { return doubles_complaint(); }
+char const *fake_driver_complaint(void) {
+  void *context;
+  for (int d = 0; d < fakeCudartMost; d++)
+    if (retained[d]) rt->primary_release(d);
+  char const *complaint = doubles_complaint();
+  for (int d = 0; d < fakeCudartMost; d++)
+    if (retained[d]) rt->primary_retain(&context, d);
+  return complaint;
+}
 
 /* FUNCTION(name, parameters) { ... } */
 #define FUNCTION(name, ...)                                                                        \
@@ -76,9 +87,10 @@ FUNCTION(cuPointerGetAttributes, unsigned count, int *which, void **values, umem
 /* ---- contexts ---- */
 
 FUNCTION(cuDevicePrimaryCtxRetain, void **context, int device) {
-  return rt->primary_retain(context, device);
+  int error = rt->primary_retain(context, device);
+  if (!error) retained[device] = true;
+  return error;
 }
-FUNCTION(cuDevicePrimaryCtxRelease_v2, int device) { return rt->primary_release(device); }
 FUNCTION(cuCtxGetCurrent, void **context) { return rt->context_current(context); }
 FUNCTION(cuCtxPushCurrent_v2, void *context) { return rt->context_push(context); }
 FUNCTION(cuCtxPopCurrent_v2, void **context) { return rt->context_pop(context); }
@@ -94,11 +106,9 @@ static int device_of(void *context, int *device) {
   return error;
 }
 
-/* Whoever enables access keeps a context of the peer for good, which is no leak: it counts as released. */
 FUNCTION(cuCtxEnablePeerAccess, void *context, unsigned flags) {
   int peer = 0, error = flags ? umemCudaInvalidValue : device_of(context, &peer);
-  if (!error) error = rt->enable_peer_access(peer);
-  return error ? error : rt->primary_release(peer);
+  return error ? error : rt->enable_peer_access(peer);
 }
 
 /* ---- memory ---- */

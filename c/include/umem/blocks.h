@@ -23,13 +23,12 @@
  *   order      The rows of a block are there when umemBlocks_next returns it. What the program has then queued
  *              on the place is done before umem writes the block, or reads another one into its memory. The
  *              rows of the destination are there when umemBlocks_next returns false.
- *   threads    One thread of umem reads and one writes, where umem_set_threads allows them (it counts the
- *              calling thread, too) and every context is umemConcurrent. The threads that share long copies
- *              help to read: each takes the next piece of a block. One thread is left to the program, and half
- *              of them if the CPU can write to the place. What has no thread, or gets none from the system,
- *              and blocks of less than 256 KiB between RAM and files, are the work of the calling thread in
- *              umemBlocks_next. The threads block all signals. One thread at a
- *              time may call the functions of a umemBlocks, except umemBlocks_cancel.
+ *   threads    One thread of umem reads and one writes, if umem_set_threads allows two or three threads (it counts
+ *              the calling thread, too) and every context is umemConcurrent. The threads that share long copies
+ *              help to read: each takes the next piece of a block. One thread is left to the program, or half of
+ *              them if the CPU can write to the place. umemBlocks_next itself reads and writes if there is no thread
+ *              for that, or if blocks of less than 256 KiB pass between RAM and files. The threads block all signals.
+ *              One thread at a time may call the functions of a umemBlocks, except umemBlocks_cancel.
  *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or umemBlocks_end,
  *              with the block in the message: "umemBlocks_next: writing block 7 of 16 (rows 700 to 799): ...".
  *              umem then reads no further block. The destination has the rows of all blocks before the one that
@@ -158,7 +157,8 @@ UMEM_EXTERN bool umemBlocks_next(umemBlocks *blocks, umemBlock *block);
 
 /* Ends blocks, at any time: the block that the program has is not written; umem waits until those that it has given
  * back are, and frees the memory. Returns the first failure of all calls for these blocks; umemOK if there was none,
- * and for blocks that were zeroed, or have ended already. */
+ * and for blocks that were zeroed, or have ended already. umemNotSupportedError if the stream of the place is being
+ * captured into a graph: nothing can be freed then, and the memory stays until the place ends. */
 UMEM_EXTERN umemStatusType umemBlocks_end(umemBlocks *blocks);
 
 /* Cancels: the next call of umemBlocks_next, and one that waits, returns false and records umemCancelledError, unless

@@ -45,29 +45,37 @@ typedef struct umemDirectFile {
   /* Ends the loan, and closes fd. ctx is the context that has filled in the struct. */
   void (*release)(umemVirtual *ctx, struct umemDirectFile *file);
   uintptr_t own[4]; /* for ctx */
-  /* Set before release, zero at first: */
+  /* Zero at first; who has borrowed the file sets them before release: */
   size_t moved; /* bytes that the device has transferred */
   bool refused; /* the device cannot transfer from or to this file: it need not be lent again */
 } umemDirectFile;
 
-/* A part of a copy, one byte after the other on both sides (see the method copy_pieces). */
+/* A part of a copy: one run of bytes on both sides (see the method copy_pieces). */
 typedef struct umemCopyPiece {
   uintptr_t src_adr, dst_adr;
-  size_t nbytes;
-  umemVirtual *
-      dst; /* the context of dst_adr: its bytes are written after the work that is queued on it now */
-  uintptr_t copy; /* which copy it is a part of. The order of a copy on dst does not change */
+  size_t nbytes; /* greater than 0 */
+  /* The context of dst_adr: that of the method, or another one with the same method in the same memory. The bytes are
+   * written after the work that is queued on dst when next returns the piece. */
+  umemVirtual *dst;
+  uintptr_t
+      copy; /* the number of its copy. A thread needs to wait for dst only once for all pieces of a copy */
 } umemCopyPiece;
 
-/* Hands out the pieces of copies that go on one after the other. Each thread has a feed of its own. */
+/* Hands out the pieces of copies, one copy after the other (see the method copy_pieces). Each thread has a feed of its
+ * own, for the time of the call. */
 typedef struct umemFeed {
-  unsigned threads; /* that have one, and share the pieces */
-  /* Fills in the next piece, of at most `most` bytes. Returns false if there is none now. If the thread has ended all
-   * its pieces, next may wait until there is one; false then means that there will be none. */
+  unsigned threads; /* that share the pieces, this one included */
+  /* Fills in *piece, of at most `most` bytes (greater than 0), and returns true. Returns false if there is no piece
+   * now. If the thread has ended all its pieces, next waits until there is one, and false means that there will be
+   * none: all are handed out, or something has failed. next may copy bytes by methods of both contexts: hold no lock
+   * that these need. */
   bool (*next)(struct umemFeed *feed, size_t most, umemCopyPiece *piece);
-  /* What the thread does, and the failures that it records, are from now on about that piece. */
+  /* From now on, what the thread does and the failures that it records belong to piece. Call it whenever the thread
+   * turns to another piece. If it is missing, messages and the ledger name another block. */
   void (*about)(struct umemFeed *feed, umemCopyPiece const *piece);
-  /* Ends a piece, once: its bytes are there, or, if not done, a failure was recorded after about. */
+  /* Ends a piece, once. done: its bytes are there, for the CPU and for all work that is queued from now on. Otherwise
+   * record a failure first. If a piece is ended too early, the program gets a block with old bytes; if it is never
+   * ended, umemBlocks_next waits for ever. */
   void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
 } umemFeed;
 
@@ -196,17 +204,21 @@ struct umemVtbl {
 
   /* Lends the file that holds nbytes > 0 at adr, one after the other, to a device that reads or writes them
    * around the page cache (GPUDirect Storage). access is umemReadable or umemWritable. Returns true, and sets all
-   * members of *file but own: the last two to zero. Returns false, and records nothing, if the bytes are in no file, do not exist or may
-   * not be accessed, or if copy_to or copy_from would be faster: umem then calls these, which report the failure.
+   * members of *file but own: moved and refused to zero. Returns false, and records nothing, if the bytes are in no
+   * file, do not exist or may not be accessed, or if copy_to or copy_from would be faster: umem then calls these, which
+   * report the failure.
    * Before release, the device writes only these bytes. A wrong true lets it overwrite bytes of others. Adaptors
    * leave it NULL: copies reach the upstream through copy_direct. Default: false. */
   bool (*direct_file)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                       umemDirectFile *file);
 
-  /* Copies the pieces that feed hands out from src to ctx, until there are no more, and ends them all. Several threads
-   * call this at the same time. For a device that is still busy with one piece while the CPU prepares the next one
-   * (umem/blocks.h). Calls next, about and end as umemFeed says. Returns false, and has asked for no piece, if it has
-   * no such route from src: umem then copies piece by piece. Adaptors leave it NULL. Default: false. */
+  /* Copies the pieces that feed hands out from src to memory of ctx, until next says that there will be none, and
+   * ends them all. For a device that transfers one piece while the CPU prepares the next one (umem/blocks.h). Several
+   * threads call this at the same time; all contexts are umemConcurrent. Copies by methods of src are done when these
+   * return. Returns true, also if a piece has failed. Returns false, and has called no function of feed and recorded
+   * nothing, if it has no such route from src: umem then copies the blocks by its other routes. If it returns true
+   * and leaves pieces, umem calls it again. Adaptors leave it NULL: blocks then reach the upstream through
+   * copy_direct. Default: false. */
   bool (*copy_pieces)(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
   /* Returns where other libraries find this memory: a umemDLDeviceCode, or another device code of DLPack. If the memory

@@ -11,17 +11,18 @@
 /* Reading blocks (blocks_reads.c). */
 typedef struct umemReads {
   /* Constant: */
-  bool by_method;   /* the place has the method copy_pieces */
-  bool cuts;        /* blocks are cut into pieces */
+  bool by_method;   /* the place has the method copy_pieces, which gets pieces */
+  bool cuts;        /* blocks are cut into pieces without it, too */
   size_t piece;     /* bytes of a piece */
-  unsigned threads; /* that read, at most */
+  unsigned threads; /* that read pieces, at most */
+  unsigned whole;   /* threads that read whole blocks, at most */
   /* Under the lock: */
   size_t begun; /* blocks */
   size_t done;  /* blocks before the first one that is not done */
   size_t at,
       nbytes; /* of the block that was begun last: bytes that somebody reads or has read, and all */
   size_t running; /* pieces that are begun and have not ended */
-  size_t limit;   /* how many blocks may begin now */
+  size_t limit;   /* blocks that may begin: all, but for the call that reads one block */
   bool failed;
   size_t failed_at; /* the first block that failed, if failed */
   umemAttempt held; /* its failure */

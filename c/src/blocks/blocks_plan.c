@@ -7,7 +7,7 @@
 #include "core/layers.h"
 #include "core/layout.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static size_t const default_budget = 64 << 20;
 /* While the first block is read and the last one written, nothing overlaps. So there are many blocks, */
@@ -55,14 +55,26 @@ static bool check_rows(umemRows *rows, size_t count, umemCapability access, char
   return true;
 }
 
+/* Bytes from row to row in either direction. */
+static size_t distance_of(umemRows const *rows) {
+  return rows->stride < 0 ? (size_t)0 - (size_t)rows->stride : (size_t)rows->stride;
+}
+
 /* Whether rows of equal stride lie in each other's gaps, as columns of one matrix do. */
 static bool interleave(umemRows const *one, umemRows const *other) {
   if (one->stride != other->stride) return false;
-  uintptr_t stride = (uintptr_t)(one->stride < 0 ? -one->stride : one->stride);
+  size_t stride = distance_of(one);
   bool later = other->adr >= one->adr;
   umemRows const *low = later ? one : other, *high = later ? other : one;
   uintptr_t offset = (high->adr - low->adr) % stride;
   return low->nbytes <= offset && high->nbytes <= stride - offset;
+}
+
+/* Whether a row of the destination takes the place of that row of the source, and of no later one: those are read after
+ * it is written. */
+static bool are_same_rows(umemRows const *source, umemRows const *destination, size_t count) {
+  bool reaches_back = count > 1 && source->stride < 0 && source->nbytes > distance_of(source);
+  return source->adr == destination->adr && source->stride == destination->stride && !reaches_back;
 }
 
 /* Whether the destination replaces the source; refuses other rows that share bytes with it. */
@@ -73,7 +85,7 @@ static bool check_overlap(umemBlocksPlan *plan, Span const *from, Span const *to
   if (!umem_is_one_memory(source->ctx, destination->ctx)) return umem_thread.failures == before;
   if (from->end <= to->start || to->end <= from->start || interleave(source, destination))
     return true;
-  *replaces = source->adr == destination->adr && source->stride == destination->stride;
+  *replaces = are_same_rows(source, destination, plan->given.count);
   return *replaces || refuse(destination->ctx, umemValueError,
                              "the destination shares bytes with the source, but not its rows");
 }
@@ -91,9 +103,7 @@ static bool check_sides(umemBlocksPlan *plan, bool *replaces) {
   }
   if (!check_rows(&given->destination, given->count, umemWritable, "destination", &to))
     return false;
-  size_t stride = (size_t)(given->destination.stride < 0 ? -given->destination.stride
-                                                         : given->destination.stride);
-  if (given->count > 1 && stride < given->destination.nbytes)
+  if (given->count > 1 && distance_of(&given->destination) < given->destination.nbytes)
     return refuse(given->destination.ctx, umemValueError, "the rows of the destination overlap");
   if (given->destination.nbytes != given->source.nbytes) given->apart = true;
   return check_overlap(plan, &from, &to, replaces);
@@ -270,9 +280,24 @@ umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number) {
   return range;
 }
 
+/* ---- messages ---- */
+
+static char *add_number(char *end, size_t number) {
+  char digits[24], *first = digits + sizeof digits;
+  do *--first = (char)('0' + number % 10);
+  while (number /= 10);
+  size_t length = (size_t)(digits + sizeof digits - first);
+  memcpy(end, first, length);
+  return end + length;
+}
+
+/* Each block is named, but few names are read: snprintf takes longer than the copy of a short block. */
 void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
                          size_t number, char name[umemBlockNameSize]) {
   umemBlockRange range = umemBlocksPlan_range(plan, number);
-  snprintf(name, umemBlockNameSize, "%s: %s block %zu of %zu (rows %zu to %zu)", function, verb,
-           number, plan->blocks, range.first, range.first + range.rows - 1);
+  char *end = stpcpy(stpcpy(stpcpy(stpcpy(name, function), ": "), verb), " block ");
+  end = stpcpy(add_number(end, number), " of ");
+  end = stpcpy(add_number(end, plan->blocks), " (rows ");
+  end = stpcpy(add_number(end, range.first), " to ");
+  stpcpy(add_number(end, range.first + range.rows - 1), ")");
 }

@@ -82,7 +82,7 @@ static void *serve(void *argument) {
   return NULL;
 }
 
-/* Does something that no thread does, or else waits for a change. */
+/* Does a step of a leg that has no thread; if there is none to do, waits for a change. */
 static void run_or_wait(umemPump *pump) {
   umemLeg *const legs[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
   for (size_t i = 0; i < sizeof legs / sizeof *legs; i++) {
@@ -97,6 +97,7 @@ static void run_or_wait(umemPump *pump) {
 
 /* Work that the program has queued with the block comes before what is done with its memory from now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
+  if (umemSlots_queue(&pump->slots, number) == pump->slots.plan.given.place) return true;
   char name[umemBlockNameSize];
   char const *function = umem_thread.function;
   umemBlocksPlan_name(&pump->slots.plan, pump->function, "ordering", number, name);
@@ -153,7 +154,9 @@ void umemPump_drain(umemPump *pump) {
   umemLock_release(&pump->lock);
 }
 
+/* In a child of fork the condition may wait for ever for threads that were about to leave it. */
 void umemPump_cancel(umemPump *pump) {
+  if (umemPump_is_lost(pump)) return;
   umemLock_acquire(&pump->lock);
   pump->cancelled = true;
   pthread_cond_broadcast(&pump->changed);
@@ -196,8 +199,13 @@ static void start_thread(umemPump *pump, umemLeg *leg) {
   umemLock_release(&pump->lock);
 }
 
-/* RAM, or what the page cache holds or reads ahead. */
-static bool is_quick(umemVirtual *ctx) { return umem_cpu_reads(ctx) || UMEM_SLOT(ctx, window); }
+/* RAM, or what the page cache holds or reads ahead; under adaptors, too. */
+static bool is_quick(umemVirtual *ctx) {
+  bool quick = false;
+  for (; ctx && ctx->vptr && !quick; ctx = umem_below(ctx))
+    quick = umem_cpu_reads(ctx) || UMEM_SLOT(ctx, window);
+  return quick;
+}
 
 /* Whether a block is copied before another thread would be awake. */
 static bool is_soon_done(umemPump const *pump) {

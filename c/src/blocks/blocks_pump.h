@@ -7,14 +7,15 @@
 /* Begins to read. Returns NULL, and records a status, when that fails. */
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function);
 
-/* The program is done with its block. False when the order of the queues fails, which is then a failure of writing
- * the block. */
+/* Takes the program's block back. False, with a status, if its queue cannot be ordered after the program's work: the
+ * program keeps the block. */
 bool umemPump_give_back(umemPump *pump);
 
-/* Waits for the next block. False when there is none, because of whatever. */
+/* Waits for the next block. False if there is none: all were given, or reading or writing has failed, or the blocks are
+ * cancelled. */
 bool umemPump_take(umemPump *pump, umemBlock *block);
 
-/* Returns when all blocks that were given back are written, or writing has failed, and nothing is read. */
+/* Stops reading. Returns when all blocks that were given back are written, or writing has failed. */
 void umemPump_drain(umemPump *pump);
 
 void umemPump_cancel(umemPump *pump);

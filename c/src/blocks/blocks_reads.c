@@ -1,11 +1,11 @@
 /* blocks_reads.c - see blocks_reads.h.
  *
- * The blocks are one sequence of pieces. Each thread takes the next piece that nobody has taken, and reads it, so that
- * all are busy until the last block, however many pieces a block has. A thread that finds none waits as long as another
- * one reads: the program may give a block back meanwhile. When nobody reads any more, the threads go back to where they
- * came from, the workers of all copies.
+ * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all threads are busy until
+ * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program
+ * may give a block back meanwhile. When nobody reads any more, the threads return to the workers that all copies share.
  *
- * A block that cannot be cut, because every copy of it has to be waited for, is one piece. */
+ * A block is one piece if every copy has to wait for a device, or if its route is only for long copies. Several such
+ * blocks are read at the same time. */
 #include "blocks/blocks_reads.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -13,16 +13,16 @@
 #include "core/parallel.h"
 #include "core/slot.h"
 
-/* Bytes of a piece. A short one is read before another thread is awake, and costs the driver of a GPU as much as a long
- * one; of long ones a block has too few. */
+/* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a GPU as much time as
+ * a long one. If pieces are long, a block has too few for all threads. */
 static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
 
-/* Threads that feed a GPU: more gain nothing (H100, 16 cores), and in a short passage they are awake too late. */
+/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before many are awake. */
 enum { short_feeders = 8, feeders = 12 };
 static size_t const short_passage = 128 << 20;
 
-/* Bytes of a block that is one piece, of which several are read at the same time: a longer one keeps all threads
- * of a copy busy by itself. */
+/* Several blocks that are one piece are read at the same time if they are shorter than this: the copy of a longer one
+ * keeps all threads busy. */
 static size_t const together_below = 128 << 20;
 
 /* One thread that reads. */
@@ -38,7 +38,7 @@ typedef struct Reader {
 /* ---- which pieces there are: under the lock ---- */
 
 static bool is_stopped(umemPump const *pump) {
-  return pump->stopping || pump->cancelled || pump->reads.failed;
+  return pump->stopping || pump->cancelled || pump->reads.failed || pump->writes.failed;
 }
 
 /* Whether a block has begun that has more pieces. */
@@ -47,8 +47,8 @@ static bool is_within(umemReads const *reads) { return reads->at < reads->nbytes
 bool umemReads_can_run(umemPump const *pump) {
   umemReads const *reads = &pump->reads;
   if (is_stopped(pump)) return false;
-  return is_within(reads) || (reads->begun < pump->slots.plan.blocks &&
-                              reads->begun - pump->writes.done < pump->slots.plan.depth);
+  return is_within(reads) ||
+         (reads->begun < reads->limit && reads->begun - pump->writes.done < pump->slots.plan.depth);
 }
 
 bool umemReads_are_over(umemPump const *pump) {
@@ -62,7 +62,7 @@ static umemSlotState *state_of(umemPump *pump, size_t number) {
   return &pump->state[number % pump->slots.plan.depth];
 }
 
-/* The first piece of the next block. */
+/* Begins the next block. */
 static void begin_block(umemPump *pump) {
   umemReads *reads = &pump->reads;
   size_t number = reads->begun++;
@@ -78,21 +78,21 @@ static void begin_block(umemPump *pump) {
   umem_trace_let_go(&state->leg);
 }
 
-/* Takes the next piece of at most `most` bytes. There is one. */
+/* Takes the next piece of about `most` bytes. There is one. */
 static umemSlotPart take_part(umemPump *pump, size_t most) {
   umemReads *reads = &pump->reads;
   if (!is_within(reads)) begin_block(pump);
-  umemSlotPart part = umemSlots_part(&pump->slots, reads->begun - 1, reads->at,
-                                     umem_lesser(most, reads->cuts ? reads->piece : SIZE_MAX));
+  umemSlotPart part = umemSlots_part(&pump->slots, reads->begun - 1, reads->at, most);
   reads->at += part.nbytes;
   reads->running++;
   return part;
 }
 
-/* Counts the blocks that are done: those before the first that is not. */
+/* Counts the blocks that are done: those before the first that is not, or that has failed. */
 static void count_done(umemPump *pump) {
   umemReads *reads = &pump->reads;
-  while (reads->done < reads->begun && !state_of(pump, reads->done)->left) reads->done++;
+  size_t end = reads->failed ? umem_lesser(reads->begun, reads->failed_at) : reads->begun;
+  while (reads->done < end && !state_of(pump, reads->done)->left) reads->done++;
 }
 
 /* Of several failures that of the first block counts: all blocks before it are done. */
@@ -112,20 +112,17 @@ static void enter_block(Reader *self, size_t number) {
   umem_thread.leg = leg->trace ? leg : NULL;
   if (self->number == number) return;
   self->number = number;
+  umem_thread.function = self->name;
   umemBlocksPlan_name(&pump->slots.plan, pump->function, "reading", number, self->name);
 }
 
+/* Takes the next piece; first waits for one, if the thread has none under way and others read. */
 static bool take(Reader *self, size_t most, umemSlotPart *part) {
   umemPump *pump = self->pump;
-  umemReads *reads = &pump->reads;
   umemLock_acquire(&pump->lock);
-  bool limited;
-  while ((limited = !is_within(reads) && reads->begun >= reads->limit) ||
-         !umemReads_can_run(pump)) {
-    if (limited || self->open || !reads->running || is_stopped(pump)) break;
+  while (!umemReads_can_run(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
     umemLock_wait(&pump->lock, &pump->changed);
-  }
-  bool taken = !limited && umemReads_can_run(pump);
+  bool taken = umemReads_can_run(pump);
   if (taken) *part = take_part(pump, most);
   self->open += taken;
   umemLock_release(&pump->lock);
@@ -135,6 +132,7 @@ static bool take(Reader *self, size_t most, umemSlotPart *part) {
 static void end_part(Reader *self, size_t number, size_t nbytes, bool done) {
   umemPump *pump = self->pump;
   umemReads *reads = &pump->reads;
+  umem_thread.leg = NULL; /* it may end with the block */
   if (!done) umemAttempt_end(&self->attempt);
   umemLock_acquire(&pump->lock);
   umemSlotState *state = state_of(pump, number);
@@ -162,11 +160,11 @@ static void read_part(Reader *self, umemSlotPart const *part) {
 
 /* ---- what a method copy_pieces gets ---- */
 
-/* It knows no rows that are repeated: those are read here. */
+/* The method gets runs only: repeated rows and rows with gaps are read here. */
 static bool next_piece(umemFeed *feed, size_t most, umemCopyPiece *piece) {
   Reader *self = (Reader *)feed;
   umemSlotPart part;
-  while (take(self, most, &part)) {
+  while (take(self, umem_lesser(most, self->pump->reads.piece), &part)) {
     if (umemSlots_piece(&self->pump->slots, &part, piece)) return true;
     read_part(self, &part);
   }
@@ -177,8 +175,15 @@ static void about_piece(umemFeed *feed, umemCopyPiece const *piece) {
   enter_block((Reader *)feed, piece->copy);
 }
 
+/* A piece that failed for no reason must not end the blocks without a failure. */
 static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
-  end_part((Reader *)feed, piece->copy, piece->nbytes, done);
+  Reader *self = (Reader *)feed;
+  if (!done && !umemAttempt_failed(&self->attempt)) {
+    enter_block(self, piece->copy);
+    umemVirtual_fail(piece->dst, umemRuntimeError, "%s gave no reason for a failure",
+                     umem_get_device_name(piece->dst));
+  }
+  end_part(self, piece->copy, piece->nbytes, done);
 }
 
 /* ---- several threads ---- */
@@ -186,6 +191,7 @@ static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
 typedef struct Job {
   umemPump *pump;
   unsigned threads;
+  unsigned whole; /* of them: read whole blocks, where these are not cut */
 } Job;
 
 static bool read_by_method(Reader *self) {
@@ -205,8 +211,15 @@ static void end_reader(Reader *self) {
   umemLock_release(&self->pump->lock);
 }
 
-static void read_pieces(void *data, unsigned piece) {
-  (void)piece;
+/* Copies piece by piece where that is as good, or else whole blocks. */
+static void read_by_copies(Reader *self, unsigned threads) {
+  umemReads const *reads = &self->pump->reads;
+  umemSlotPart part;
+  umem_thread.sharers = threads;
+  while (take(self, reads->cuts ? reads->piece : SIZE_MAX, &part)) read_part(self, &part);
+}
+
+static void read_pieces(void *data, unsigned number) {
   Job const *job = data;
   Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece},
                  .pump = job->pump,
@@ -214,25 +227,26 @@ static void read_pieces(void *data, unsigned piece) {
   char const *function = umem_thread.function;
   struct umemOpenLeg *leg = umem_thread.leg;
   unsigned sharers = umem_thread.sharers;
-  umem_thread.function = self.name;
+  unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
+  umem_thread.function = job->pump->function; /* until it has a piece */
   umem_thread.sharers = job->threads;
   umemAttempt_begin(&self.attempt);
-  umemSlotPart part;
-  if (!read_by_method(&self))
-    while (take(&self, SIZE_MAX, &part)) read_part(&self, &part);
+  if (!read_by_method(&self) && number < copiers) read_by_copies(&self, copiers);
   end_reader(&self);
   umem_thread.function = function;
   umem_thread.sharers = sharers;
   umem_thread.leg = leg;
 }
 
-/* How many threads read the next blocks: those that have room if the program has none of them. */
-static unsigned threads_for(umemPump const *pump, bool one) {
-  umemReads const *reads = &pump->reads;
-  umemBlocksPlan const *plan = &pump->slots.plan;
-  size_t blocks = umem_lesser(one ? 1 : plan->depth, plan->blocks - reads->begun + 1);
-  if (!reads->cuts) return (unsigned)umem_lesser(blocks, reads->threads);
-  return umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
+/* Sets how many threads read the next blocks: as many as there is room for if the program has no block. */
+static void choose_threads(Job *job, bool one) {
+  umemReads const *reads = &job->pump->reads;
+  umemBlocksPlan const *plan = &job->pump->slots.plan;
+  size_t blocks = umem_lesser(one ? 1 : plan->depth, plan->blocks - reads->begun);
+  job->whole = (unsigned)umem_lesser(blocks, reads->whole);
+  job->threads = job->whole;
+  if (reads->cuts || reads->by_method)
+    job->threads = umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
 }
 
 /* Blocks that were begun, and will not be ended. */
@@ -241,17 +255,19 @@ static void close_traces(umemPump *pump) {
 }
 
 void umemReads_run(umemPump *pump, bool one) {
-  pump->reads.limit = one ? pump->reads.begun + 1 : SIZE_MAX;
-  Job job = {pump, threads_for(pump, one)};
+  Job job = {.pump = pump};
+  choose_threads(&job, one);
+  if (one) pump->reads.limit = pump->reads.begun + 1;
   umemLock_release(&pump->lock);
   umem_parallel(job.threads, read_pieces, &job);
   umemLock_acquire(&pump->lock);
+  pump->reads.limit = pump->slots.plan.blocks;
   if (umemReads_are_over(pump)) close_traces(pump);
 }
 
 /* ---- how ---- */
 
-/* Whether copies of the source are done when they return: a part of a block is then as good as all of it. */
+/* Whether copies from the source are done when they return. Otherwise each part would have to be waited for. */
 static bool can_cut(umemPump const *pump) {
   unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
   return !(((umemVirtual *)pump->slots.plan.given.source.ctx)->capabilities & device);
@@ -273,7 +289,7 @@ static bool has_method(umemPump const *pump) {
   return method;
 }
 
-/* Of all threads the program's keeps one; and half of them, where it may work on the blocks with several. */
+/* Leaves one thread to the program, or half of all where it may work on the blocks with several. */
 static unsigned most_threads(umemPump const *pump) {
   unsigned threads = umem_parallel_threads();
   if (pump->slots.plan.depth < 2) return threads; /* the program waits */
@@ -281,7 +297,7 @@ static unsigned most_threads(umemPump const *pump) {
   return threads > own ? threads - own : 1;
 }
 
-/* A place of which each piece has a transfer of its own. */
+/* How the method copy_pieces is fed. */
 static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
   bool is_short = plan->blocks < short_passage / plan->in_bytes;
   unsigned most = is_short ? short_feeders : feeders;
@@ -289,23 +305,25 @@ static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
   reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
 }
 
-/* Blocks that are not cut. */
-static void read_whole(umemReads *reads, umemBlocksPlan const *plan) {
+/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep all threads of a copy
+ * busy. */
+static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
   bool together = !plan->given.destination.ctx && plan->depth > 2 &&
                   plan->in_bytes >= least_piece && plan->in_bytes < together_below;
-  reads->threads = together ? (unsigned)umem_lesser(reads->threads, plan->depth - 1) : 1;
+  return together ? (unsigned)umem_lesser(threads, plan->depth - 1) : 1;
 }
 
 void umemReads_begin(umemPump *pump, bool concurrent) {
-  size_t const page = 4096; /* pieces of files begin and end with pages */
+  size_t const page = 4096; /* most pieces of files begin and end with pages */
   umemReads *reads = &pump->reads;
   umemBlocksPlan const *plan = &pump->slots.plan;
   bool can = concurrent && can_cut(pump);
+  reads->limit = plan->blocks;
   reads->by_method = can && plan->in_bytes >= least_piece && has_method(pump);
-  reads->cuts = can && (reads->by_method || has_plain_queues(pump));
+  reads->cuts = can && has_plain_queues(pump);
   reads->threads = concurrent ? most_threads(pump) : 1;
+  reads->whole = whole_readers(plan, reads->threads);
   reads->piece = umem_greater(least_piece, plan->in_bytes / reads->threads);
   if (reads->by_method) feed_method(reads, plan);
   reads->piece = umem_lesser(most_piece, reads->piece) / page * page;
-  if (!reads->cuts) read_whole(reads, plan);
 }

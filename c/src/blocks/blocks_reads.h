@@ -7,12 +7,11 @@
 /* Decides how blocks are cut and read. Before anything is read. concurrent: several threads may use all contexts. */
 void umemReads_begin(umemPump *pump, bool concurrent);
 
-/* Whether there is a piece to read now, and whether there will be none any more. Under the lock. */
+/* Whether there is a piece to read now, and whether nobody reads and there will be no piece. Under the lock. */
 bool umemReads_can_run(umemPump const *pump);
 bool umemReads_are_over(umemPump const *pump);
 
-/* Reads all pieces that there are, until there are none; with one, of one block at most. Called with the lock, which
- * it releases meanwhile. */
+/* Reads until there are no pieces; one: reads one block. Called with the lock, which it releases meanwhile. */
 void umemReads_run(umemPump *pump, bool one);
 
 #endif

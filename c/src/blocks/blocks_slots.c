@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/guard.h"
+#include "core/order.h"
 #include "core/route.h"
 
 #include <stdlib.h>
@@ -124,8 +125,8 @@ static void read_rows(umemSlots const *slots, umemSlotPart const *part) {
 /* Waits, also when a copy has failed: what was queued before still uses the memory. */
 static bool settle(uint64_t before, umemVirtual *one, umemVirtual *other) {
   unsigned queued = umemOrdered | umemDeviceShared;
-  if (one->capabilities & queued) umem_synchronize(one);
-  if (other != one && (other->capabilities & queued)) umem_synchronize(other);
+  if (one->capabilities & queued) umem_finish(one);
+  if (other != one && (other->capabilities & queued)) umem_finish(other);
   return umem_thread.failures == before;
 }
 
@@ -159,8 +160,7 @@ bool umemSlots_write(umemSlots const *slots, size_t number) {
 }
 
 bool umemSlots_order(umemSlots const *slots, size_t number) {
-  umemVirtual *place = slots->plan.given.place, *queue = umemSlots_queue(slots, number);
-  return queue == place || umem_wait(queue, place) == umemOK;
+  return umem_wait_apart(umemSlots_queue(slots, number), slots->plan.given.place) == umemOK;
 }
 
 /* ---- memory ---- */
@@ -187,7 +187,7 @@ static bool take_memory(umemSlots *slots) {
   size_t nbytes = slots->plan.depth * slots->plan.slot_bytes;
   if (nbytes) slots->memory = umem_alloc(place, nbytes);
   for (size_t i = 0; i < slots->queue_count && umem_thread.failures == before; i++)
-    if (slots->queues[i] != place) umem_wait(slots->queues[i], place);
+    if (slots->queues[i] != place) umem_wait_apart(slots->queues[i], place);
   return umem_thread.failures == before;
 }
 
@@ -204,7 +204,7 @@ static void order_free(umemSlots *slots) {
   umemAttempt forgotten; /* the failure has been reported */
   umemAttempt_begin(&forgotten);
   for (size_t i = 0; i < slots->queue_count; i++)
-    if (slots->queues[i] != place) umem_wait(place, slots->queues[i]);
+    if (slots->queues[i] != place) umem_wait_apart(place, slots->queues[i]);
   umemAttempt_end(&forgotten);
 }
 

@@ -44,8 +44,8 @@ bool umemSlots_piece(umemSlots const *slots, umemSlotPart const *part, umemCopyP
 bool umemSlots_read(umemSlots const *slots, umemSlotPart const *part);
 bool umemSlots_write(umemSlots const *slots, size_t number);
 
-/* Orders what is done with the slot of a block from now on after what the program has queued on the place. False, with
- * a status, when it failed. */
+/* Orders what the queue of a block does from now on after what the program has queued on the place. False, with a
+ * status, if it fails. */
 bool umemSlots_order(umemSlots const *slots, size_t number);
 
 #endif

@@ -3,6 +3,7 @@
 #include "core/access.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/order.h"
 #include "core/refused.h"
 
 #include <string.h>
@@ -103,7 +104,7 @@ void umemVirtual_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
     if (chunk > nbytes - done) chunk = nbytes - done;
     ctx->vptr->copy_from(ctx, adr + done, host, buffer, chunk);
   }
-  umem_synchronize(ctx); /* the buffer may still be read */
+  umem_finish(ctx); /* the buffer may still be read */
   umem_free(host, buffer);
 }
 

@@ -15,6 +15,16 @@ umemStatusType umem_synchronize(void *ctx) {
   return umem_adopt_from(layer, self, before);
 }
 
+umemStatusType umem_finish_work(umemVirtual *ctx) {
+  umemStatusType status = umem_synchronize(ctx);
+  if (status == umemOK) return umemOK;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umem_synchronize(ctx);
+  umemAttempt_end(&forgotten);
+  return status;
+}
+
 umemStatusType umem_wait(void *ctx, void *other) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;

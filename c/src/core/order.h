@@ -6,10 +6,14 @@
 
 #include "core/guard.h"
 
-/* umem_synchronize, without the call where ctx has neither the method nor an upstream: there it does nothing. */
+/* umem_synchronize before umem frees or uses memory that queued work may use. If it fails, waits once more: the error
+ * may be about the call, and the work go on. The first failure is recorded. */
+umemStatusType umem_finish_work(umemVirtual *ctx);
+
+/* The same, without the call where ctx has neither the method nor an upstream: there it does nothing. */
 static inline umemStatusType umem_finish(umemVirtual *ctx) {
   bool queues = UMEM_SLOT(ctx, synchronize) || UMEM_SLOT(ctx, upstream);
-  return queues ? umem_synchronize(ctx) : umemOK;
+  return queues ? umem_finish_work(ctx) : umemOK;
 }
 
 /* Before the CPU touches memory of ctx for umem: returns when the GPU work that may use it is done. Returns

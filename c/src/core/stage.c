@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "core/ends.h"
 #include "core/guard.h"
+#include "core/order.h"
 #include "core/parallel.h"
 #include "core/route.h"
 
@@ -46,7 +47,7 @@ static void begin(Side *side) {
 /* Only now is the buffer full, or free to be used again. */
 static void end(Side *side) {
   if (!umem_can(side->ctx, umemOrdered)) return;
-  umem_synchronize(side->ctx);
+  umem_finish(side->ctx);
   pthread_mutex_unlock(&side->turn);
 }
 

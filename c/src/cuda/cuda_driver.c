@@ -24,7 +24,6 @@ static char const library[] = "libcuda.so.1";
   FUNCTION(device_get_attribute, cuDeviceGetAttribute, (int *, int, int))                          \
   FUNCTION(can_access, cuDeviceCanAccessPeer, (int *, int, int))                                   \
   FUNCTION(retain, cuDevicePrimaryCtxRetain, (void **, int))                                       \
-  FUNCTION(release, cuDevicePrimaryCtxRelease_v2, (int))                                           \
   FUNCTION(get_current, cuCtxGetCurrent, (void **))                                                \
   FUNCTION(push, cuCtxPushCurrent_v2, (void *))                                                    \
   FUNCTION(pop, cuCtxPopCurrent_v2, (void **))                                                     \
@@ -145,8 +144,14 @@ static int runtime_version(int *version) {
   return umemCudaSuccess;
 }
 
-/* The first call for a GPU, and what the calls before it need too. */
-static int start(void) { return CALL(init, 0); }
+/* What all other calls need, once. */
+static int start(void) {
+  static bool started;
+  if (__atomic_load_n(&started, __ATOMIC_ACQUIRE)) return umemCudaSuccess;
+  int error = CALL(init, 0);
+  if (!error) __atomic_store_n(&started, true, __ATOMIC_RELEASE);
+  return error;
+}
 
 static int device_count(int *count) {
   int error = start();
@@ -201,18 +206,28 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
 
 static int context_push(void *context) { return CALL(push, context); }
 static int context_pop(void **context) { return CALL(pop, context); }
-static int primary_retain(void **context, int device) { return CALL(retain, context, device); }
-static int primary_release(int device) { return CALL(release, device); }
 
-/* The context of the peer must last as long as the access, which has no end: nobody releases it, nor does the
- * runtime. */
-static int enable_peer_access(int peer) {
-  void *context = NULL;
-  int error = CALL(retain, &context, peer);
-  if (error) return error;
-  error = CALL(enable_access, context, 0);
-  if (error) CALL(release, peer);
+/* Primary contexts last as long as the process, as those that the runtime makes: making one takes some 0.2 s, and
+ * access of a peer ends with it. */
+static int primary_retain(void **context, int device) {
+  enum { most_devices = 64 };
+  static void *kept[most_devices];
+  bool fits = device >= 0 && device < most_devices;
+  *context = fits ? __atomic_load_n(&kept[device], __ATOMIC_ACQUIRE) : NULL;
+  if (*context) return umemCudaSuccess;
+  int error = CALL(retain, context, device);
+  if (!error && fits) __atomic_store_n(&kept[device], *context, __ATOMIC_RELEASE);
   return error;
+}
+static int primary_release(int device) {
+  (void)device;
+  return umemCudaSuccess;
+}
+
+static int enable_peer_access(int peer) {
+  void *context;
+  int error = primary_retain(&context, peer);
+  return error ? error : CALL(enable_access, context, 0);
 }
 
 static int exchange_capture_mode(int *mode) { return CALL(exchange_mode, mode); }
@@ -315,33 +330,13 @@ static int copy_async(void *dst, void const *src, size_t nbytes, umemCudaDirecti
   }
 }
 
-/* The primary contexts of two devices, retained; both are released after the call that needs them. */
-typedef struct Peers {
-  int src_device, dst_device;
-  void *src, *dst;
-} Peers;
-
-static int retain_peers(Peers *peers) {
-  int error = CALL(retain, &peers->src, peers->src_device);
-  if (error) return error;
-  error = CALL(retain, &peers->dst, peers->dst_device);
-  if (error) CALL(release, peers->src_device);
-  return error;
-}
-
-static int release_peers(Peers const *peers, int error) {
-  int src = CALL(release, peers->src_device), dst = CALL(release, peers->dst_device);
-  return error ? error : src ? src : dst;
-}
-
 static int copy_peer_async(void *dst, int dst_device, void const *src, int src_device,
                            size_t nbytes, void *stream) {
-  Peers peers = {.src_device = src_device, .dst_device = dst_device};
-  int error = retain_peers(&peers);
+  void *from, *to;
+  int error = primary_retain(&from, src_device);
+  if (!error) error = primary_retain(&to, dst_device);
   if (error) return error;
-  error =
-      CALL(copy_peer_async, (uintptr_t)dst, peers.dst, (uintptr_t)src, peers.src, nbytes, stream);
-  return release_peers(&peers, error);
+  return CALL(copy_peer_async, (uintptr_t)dst, to, (uintptr_t)src, from, nbytes, stream);
 }
 
 /* CUmemorytype of the source, or of the destination, of a copy. */
@@ -395,13 +390,10 @@ static int copy_box_async(umemCudaBox const *box, umemCudaDirection direction, v
 
 static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
                                void *stream) {
-  Peers peers = {.src_device = src_device, .dst_device = dst_device};
-  int error = retain_peers(&peers);
-  if (error) return error;
   umemCuCopy3D all = box_of(box, umemCuDevice, umemCuDevice);
-  all.src.context = peers.src;
-  all.dst.context = peers.dst;
-  return release_peers(&peers, CALL(copy_3d_peer_async, &all, stream));
+  int error = primary_retain(&all.src.context, src_device);
+  if (!error) error = primary_retain(&all.dst.context, dst_device);
+  return error ? error : CALL(copy_3d_peer_async, &all, stream);
 }
 
 static int set_async(void *adr, int c, size_t nbytes, void *stream) {

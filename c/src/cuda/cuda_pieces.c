@@ -78,6 +78,7 @@ static bool follow(Carrier *self, unsigned b, umemCopyPiece const *piece, int *e
 /* As any other copy, which knows what to say in a capture. In no scope. */
 static void copy_alone(Carrier *self, umemCopyPiece const *piece) {
   uint64_t before = umem_thread.failures;
+  self->feed->about(self->feed, piece);
   umem_copy_run(self->src, piece->src_adr, piece->dst, piece->dst_adr, piece->nbytes);
   if (umem_thread.failures == before) umem_synchronize(piece->dst);
   self->feed->end(self->feed, piece, umem_thread.failures == before);

@@ -186,11 +186,12 @@ struct BlocksPlace {
   Place place;
 };
 
-/* Streams, where the place is memory of a GPU and the program has named none. */
+/* Streams, where the place is memory of a GPU and the program has named none: as many as umem keeps blocks in memory if
+ * it chooses. */
 inline std::vector<Context> queues_for(BlocksPlace const &where, BlocksOptions const &options) {
   std::vector<Context> queues = options.queues;
   if (!queues.empty() || !where.place.is_device()) return queues;
-  index count = options.depth > 0 ? std::min<index>(options.depth, 16) : 4;
+  index count = options.depth > 0 ? std::min<index>(options.depth, 16) : 5;
   while (static_cast<index>(queues.size()) < count) {
     CudaAsync queue(where.place.device().device);
     if (!queue.is_same_device(where.context)) break; /* managed memory */

@@ -180,6 +180,54 @@ static void every_call_of_pieces_may_fail(void **state) {
   }
 }
 
+/* ---- copies through buffers ---- */
+
+static void *stream_of_place(void) {
+  umemInfo info = UMEM_INFO_INIT;
+  assert_int_equal(umem_get_info(&gpu.place, &info), umemOK);
+  return (void *)info.stream;
+}
+
+/* Whether the fault was met. umem frees its buffers when the copy returns: nothing that uses them may be queued then. */
+static bool buffers_fail_at(unsigned long nth, umemFile *file, size_t stride) {
+  open_gpu();
+  fake_cudart_machine()->late_pageable = true;
+  void *stream = stream_of_place();
+  size_t rows_in_all = count;
+  ptrdiff_t src_stride = (ptrdiff_t)stride, dst_stride = width;
+  umemLayout layout = {.size = sizeof layout,
+                       .item_size = width,
+                       .rank = 1,
+                       .extents = &rows_in_all,
+                       .src_strides = &src_stride,
+                       .dst_strides = &dst_stride};
+  uintptr_t from = umem_alloc(&gpu.place, count * stride), to = umem_alloc(file, count * width);
+  assert_int_equal(umem_synchronize(&gpu.place), umemOK);
+  unsigned long before = fake_cudart_calls();
+  fake_cudart_fail(nth, umemCudaOutOfMemory);
+  umemStatusType status = umem_copy_strided(&gpu.place, from, file, to, &layout);
+  bool met = fake_cudart_calls() - before >= nth;
+  fake_cudart_fail(0, 0);
+  if (!met) assert_int_equal(status, umemOK);
+  assert_false(fake_cudart_is_late(stream));
+  umem_free(file, to);
+  umem_free(&gpu.place, from);
+  close_gpu();
+  return met;
+}
+
+static void every_call_of_copies_through_buffers_may_fail(void **state) {
+  (void)state;
+  umemFile file;
+  assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
+  for (size_t stride = width; stride <= 3 * width; stride += 2 * width) { /* one run, and rows */
+    unsigned long nth = 1;
+    while (buffers_fail_at(nth, &file, stride)) nth++;
+    assert_true(nth > 5);
+  }
+  umem_dtor(&file);
+}
+
 /* From a block on, nothing works. */
 static void a_device_fails_for_good(void **state) {
   (void)state;
@@ -215,6 +263,7 @@ int main(void) {
       cmocka_unit_test(every_call_of_a_stream_may_fail),
       cmocka_unit_test(every_call_of_streams_may_fail),
       cmocka_unit_test(every_call_of_pieces_may_fail),
+      cmocka_unit_test(every_call_of_copies_through_buffers_may_fail),
       cmocka_unit_test(a_device_fails_for_good),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

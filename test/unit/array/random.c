@@ -204,7 +204,8 @@ static void threads_do_not_matter(void **state) {
     draw(many, true);
     assert_ok(status);
     assert_memory_equal(umemArray_host_pointer(one, false, &status),
-                        umemArray_host_pointer(many, false, &status), (size_t)count * sizeof(double));
+                        umemArray_host_pointer(many, false, &status),
+                        (size_t)count * sizeof(double));
   }
   assert_ok(umem_set_threads(0));
   umemArray_release(one);

@@ -99,33 +99,44 @@ static void one_of_two_threads_is_the_programs(void **state) {
   close_passage();
 }
 
-/* How many threads there are besides the program's own while blocks of so many bytes pass through RAM. */
-static unsigned threads_for(size_t nbytes) {
-  umemHost host;
+/* How many threads there are besides the program's own while blocks of so many bytes pass from source to RAM. */
+static unsigned threads_for(void *source, size_t nbytes) {
   umemBlocks blocks;
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   assert_ok(umem_set_threads(1)); /* the workers leave */
   assert_true(task_count_becomes(tasks_alone()));
   assert_ok(umem_set_threads(4));
-  assert_ok(umemHost_ctor(&host));
-  options.source = (umemRows){&host, umem_calloc(&host, count, nbytes), nbytes, 0};
+  options.source = (umemRows){source, umem_calloc(source, count, nbytes), nbytes, 0};
   options.count = count;
   options.rows = 1;
-  options.place = &host;
+  options.place = &passage.host;
   assert_ok(umemBlocks_ctor(&blocks, &options));
   unsigned others = count_tasks() - tasks_alone();
   assert_ok(umemBlocks_end(&blocks));
-  umem_free(&host, options.source.adr);
-  umem_dtor(&host);
+  umem_free(source, options.source.adr);
   return others;
 }
 
 /* To wake a thread takes longer than to copy them. */
-static void short_blocks_of_ram_take_no_thread(void **state) {
+static void short_blocks_take_no_thread(void *source) {
+  assert_int_equal(threads_for(source, 64), 0);
+  assert_int_equal(threads_for(source, row - 4096), 0);
+  assert_true(threads_for(source, row) > 0);
+}
+
+static void short_blocks_of_ram_and_files_take_no_thread(void **state) {
   (void)state;
-  assert_int_equal(threads_for(64), 0);
-  assert_int_equal(threads_for(row - 4096), 0);
-  assert_true(threads_for(row) > 0);
+  umemFile file;
+  umemStats stats;
+  assert_ok(umemHost_ctor(&passage.host));
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  assert_ok(umemStats_ctor(&stats, &file));
+  short_blocks_take_no_thread(&passage.host);
+  short_blocks_take_no_thread(&file);
+  short_blocks_take_no_thread(&stats);
+  umem_dtor(&stats);
+  umem_dtor(&file);
+  umem_dtor(&passage.host);
 }
 
 /* ---- order ---- */
@@ -286,7 +297,7 @@ int main(void) {
       TEST_WITH(three_threads, two_threads_read_long_blocks),
       TEST(one_thread_reads_short_blocks),
       TEST_WITH(two_threads, one_of_two_threads_is_the_programs),
-      TEST(short_blocks_of_ram_take_no_thread),
+      TEST(short_blocks_of_ram_and_files_take_no_thread),
       TEST(blocks_come_in_order),
       TEST(the_first_failure_counts),
       TEST(two_failures_are_one),

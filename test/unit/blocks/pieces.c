@@ -12,6 +12,7 @@ enum {
   rows = 10,        /* of a block: 320 KiB */
   count = 64,       /* the last block is shorter */
   chunk = 64 << 10, /* of pinned memory: the longest piece */
+  per_block = rows * row / chunk,
   nbytes = count * row,
   queues_most = 3
 };
@@ -276,22 +277,77 @@ static void a_passage_is_cancelled_within_a_block(void **state) {
   close_gate(adr);
 }
 
+/* With queues, and without. */
 static void a_captured_stream_takes_no_block(void **state) {
   (void)state;
   void *const stream = stream_of_place();
-  umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
+  for (size_t queues = 0; queues <= queues_most; queues += queues_most) {
+    umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
+    umemBlocks blocks;
+    umemBlock block = UMEM_BLOCK_INIT;
+    void *graph = NULL;
+    options.depth = 1;
+    options.queues = queues ? gpu.given : NULL;
+    options.queue_count = queues;
+    assert_ok(umemBlocks_ctor(&blocks, &options));
+    assert_true(umemBlocks_next(&blocks, &block));
+    assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+    assert_false(umemBlocks_next(&blocks, &block));
+    expect_failure(umemNotSupportedError, queues ? "umemBlocks_next: ordering block 0 of 7"
+                                                 : "umemBlocks_next: reading block 1 of 7");
+    fake_cudart_end_capture(stream, &graph);
+    assert_non_null(graph); /* nothing of umem's broke it */
+    assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+  }
+}
+
+/* The memory cannot be freed then; the context of the place frees it (close_gpu looks). */
+static void an_end_in_a_capture_breaks_nothing(void **state) {
+  (void)state;
+  void *const stream = stream_of_place();
+  for (size_t queues = 0; queues <= queues_most; queues += queues_most) {
+    umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
+    umemBlocks blocks;
+    umemBlock block = UMEM_BLOCK_INIT;
+    void *graph = NULL;
+    options.queues = queues ? gpu.given : NULL;
+    options.queue_count = queues;
+    assert_ok(umemBlocks_ctor(&blocks, &options));
+    assert_true(umemBlocks_next(&blocks, &block));
+    assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+    assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+    expect_failure(umemNotSupportedError, "umemBlocks_end: the stream is being captured");
+    fake_cudart_end_capture(stream, &graph);
+    assert_non_null(graph);
+  }
+}
+
+/* The GPU still has a piece of block 0 when the copy of block 1 is refused: the failure is one of block 1, also in the
+ * ledger. */
+static void a_capture_that_begins_between_blocks_refuses_the_next(void **state) {
+  (void)state;
+  void *const stream = stream_of_place();
+  uintptr_t adr = open_gate();
+  umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
   umemBlocks blocks;
   umemBlock block = UMEM_BLOCK_INIT;
   void *graph = NULL;
-  options.depth = 1;
+  umem_ledger_clear();
+  assert_ok(umem_ledger_start());
+  gate_open(&gate, per_block, 0);
   assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_true(umemBlocks_next(&blocks, &block));
+  assert_true(gate_await(&gate, per_block + 1, 0));
   assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+  gate_open(&gate, SIZE_MAX, 0);
+  assert_true(umemBlocks_next(&blocks, &block));
   assert_false(umemBlocks_next(&blocks, &block));
   expect_failure(umemNotSupportedError, "umemBlocks_next: reading block 1 of 7");
   fake_cudart_end_capture(stream, &graph);
-  assert_non_null(graph); /* nothing of umem's broke it */
+  assert_non_null(graph);
   assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+  umem_ledger_stop();
+  umem_ledger_clear();
+  close_gate(adr);
 }
 
 /* ---- the ledger ---- */
@@ -334,6 +390,8 @@ int main(void) {
       GPU_TEST(a_piece_that_fails_fails_its_block),
       GPU_TEST(a_passage_is_cancelled_within_a_block),
       GPU_TEST(a_captured_stream_takes_no_block),
+      GPU_TEST(an_end_in_a_capture_breaks_nothing),
+      GPU_TEST_WITH(two_threads, a_capture_that_begins_between_blocks_refuses_the_next),
       GPU_TEST(a_block_is_one_copy),
       GPU_TEST_WITH(one_thread, a_block_is_one_copy),
   };

@@ -430,6 +430,28 @@ static void shared_bytes_are_refused(void **state) {
   REFUSED(umemValueError, "shares bytes");
   options.destination.adr = options.source.adr + 3;
   REFUSED(umemValueError, "shares bytes");
+  options = small(); /* backwards, and each row has bytes of the one before */
+  options.source.adr = options.destination.adr = options.source.adr + 124;
+  options.source.stride = options.destination.stride = -4;
+  options.source.nbytes = 8;
+  REFUSED(umemValueError, "shares bytes");
+  options.source.nbytes = 4;
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+  assert_ok(umemBlocks_end(&blocks));
+}
+
+/* The stride of a single row means nothing, whatever it is. */
+static void one_row_has_no_neighbour(void **state) {
+  (void)state;
+  umemBlocks blocks;
+  umemBlocksOptions options = small();
+  options.count = 1;
+  options.source.stride = options.destination.stride = PTRDIFF_MIN;
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+  assert_ok(umemBlocks_end(&blocks));
+  options.destination.adr = options.source.adr;
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+  assert_ok(umemBlocks_end(&blocks));
 }
 
 /* ---- results of another size ---- */
@@ -469,6 +491,7 @@ int main(void) {
       ROWS_TEST(contexts_must_be_some),
       ROWS_TEST(numbers_must_be_possible),
       ROWS_TEST(shared_bytes_are_refused),
+      ROWS_TEST(one_row_has_no_neighbour),
       ROWS_TEST(results_may_have_another_size),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

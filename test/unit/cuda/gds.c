@@ -116,6 +116,29 @@ static void writers_through_the_cache_are_seen(void **state) {
   close_pair(&pair);
 }
 
+/* umem/blocks.h cuts blocks into pieces, which would be too short for it. */
+static void blocks_of_files_are_read_by_it(void **state) {
+  (void)state;
+  Pair pair;
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  open_pair(&pair);
+  write_file(&pair, 0, 2 * from, 5);
+  options.source = (umemRows){&pair.store, pair.near, from, 0};
+  options.count = 2;
+  options.rows = 1;
+  options.place = &pair.gpu;
+  expect_ok(umemBlocks_ctor(&blocks, &options));
+  for (size_t i = 0; umemBlocks_next(&blocks, &block); i++) {
+    assert_true(fake_cudart_peek(block.adr, back, from));
+    assert_memory_equal(back, bytes + i * from, from);
+  }
+  expect_ok(umemBlocks_end(&blocks));
+  assert_int_equal(fake_cufile_done().bytes_read, 2 * from);
+  close_pair(&pair);
+}
+
 static void an_adaptor_passes_the_copy_on(void **state) {
   (void)state;
   Pair pair;
@@ -455,6 +478,7 @@ int main(void) {
       CASE(neighbours_are_untouched),
       CASE(readers_through_the_cache_see_it),
       CASE(writers_through_the_cache_are_seen),
+      CASE(blocks_of_files_are_read_by_it),
       CASE(an_adaptor_passes_the_copy_on),
       CASE(two_gpus),
       CASE(contexts_outlive_their_last_user),

@@ -1,0 +1,295 @@
+/* feed.c - the method copy_pieces (umem/virtual.h) of a context that is not umem's: what it gets, and what becomes of
+ * what it does wrong. */
+#include "blocks_help.h"
+
+enum {
+  row = 256 << 10,
+  rows = 8,
+  nbytes = rows * row,
+  in_all = 5,
+  piece = 512 << 10,
+  per_block = nbytes / piece
+};
+
+/* What the method does with the feed. */
+typedef bool Carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
+
+static Carry *carry;
+static Gate from, place;
+static struct umemVtbl vtbl;
+static unsigned char array[in_all * nbytes];
+static umemBlocks blocks;
+static umemBlock block;
+
+static bool call_carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  return carry(ctx, src, feed);
+}
+
+static int open_feed(void **state) {
+  if (set_up(state)) return -1;
+  gate_ctor(&from);
+  gate_ctor(&place);
+  vtbl = *place.super.vptr;
+  vtbl.copy_pieces = call_carry;
+  place.super.vptr = &vtbl;
+  for (size_t i = 0; i < sizeof array; i++) array[i] = (unsigned char)(i / row + i % 13);
+  block = (umemBlock)UMEM_BLOCK_INIT;
+  return 0;
+}
+
+static int close_feed(void **state) {
+  umem_dtor(&place);
+  umem_dtor(&from);
+  return tear_down(state);
+}
+
+static void begin(Carry *method, size_t depth) {
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  carry = method;
+  options.source = (umemRows){&from, (uintptr_t)array, row, 0};
+  options.count = in_all * rows;
+  options.rows = rows;
+  options.depth = depth;
+  options.place = &place;
+  assert_ok(umemBlocks_ctor(&blocks, &options));
+}
+
+static bool next(void) { return umemBlocks_next(&blocks, &block); }
+static umemStatusType end(void) { return umemBlocks_end(&blocks); }
+
+/* All blocks, each as it is in the array. How many. */
+static size_t pass(void) {
+  size_t number = 0;
+  for (; next(); number++) assert_memory_equal((void *)block.adr, array + number * nbytes, nbytes);
+  return number;
+}
+
+static void copy(umemCopyPiece const *one) {
+  memcpy((void *)one->dst_adr, (void const *)one->src_adr, one->nbytes);
+}
+
+/* ---- as it should be ---- */
+
+static unsigned long calls, pieces;
+static bool is_wrong; /* atomic, as are these counts */
+
+/* With two pieces under way, as a device with two buffers has them. */
+static bool carry_two(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  umemCopyPiece one[2];
+  unsigned count = 0, next_one = 0;
+  __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+  bool wrong = ctx != &place.super || src != &from.super;
+  for (;;) {
+    if (count < 2 && feed->next(feed, piece, &one[(next_one + count) % 2])) {
+      umemCopyPiece const *got = &one[(next_one + count++) % 2];
+      wrong |= got->nbytes == 0 || got->nbytes > piece || got->dst != ctx;
+      continue;
+    }
+    if (wrong) __atomic_store_n(&is_wrong, true, __ATOMIC_RELAXED);
+    if (!count) return true;
+    feed->about(feed, &one[next_one]);
+    copy(&one[next_one]);
+    __atomic_fetch_add(&pieces, 1, __ATOMIC_RELAXED);
+    feed->end(feed, &one[next_one], true);
+    next_one = 1 - next_one;
+    count--;
+  }
+}
+
+static void the_method_gets_all_pieces(void **state) {
+  (void)state;
+  for (size_t depth = 1; depth <= 3; depth++) {
+    pieces = calls = 0;
+    begin(carry_two, depth);
+    assert_int_equal(pass(), in_all);
+    assert_ok(end());
+    assert_true(calls > 0 && !is_wrong);
+    assert_int_equal(pieces, in_all * per_block);
+    assert_int_equal(gate_reads(&from), 0);
+  }
+}
+
+/* ---- a source for which it has no route ---- */
+
+static bool refuse(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  (void)ctx, (void)src, (void)feed;
+  return false;
+}
+
+static unsigned long whole; /* copies of a block */
+
+static bool count_whole(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                        uintptr_t dst_adr, umemLayout const *layout) {
+  (void)ctx, (void)src, (void)src_adr, (void)dst, (void)dst_adr;
+  if (layout->rank == 0 && layout->item_size == nbytes)
+    __atomic_fetch_add(&whole, 1, __ATOMIC_RELAXED);
+  return false;
+}
+
+/* Blocks are then copied whole: routes that are only for long copies are not lost. */
+static void a_block_that_is_refused_is_one_copy(void **state) {
+  (void)state;
+  for (size_t depth = 1; depth <= 3; depth++) {
+    whole = 0;
+    vtbl.copy_direct = count_whole;
+    begin(refuse, depth);
+    assert_int_equal(pass(), in_all);
+    assert_ok(end());
+    assert_int_equal(whole, in_all);
+  }
+}
+
+/* ---- failures ---- */
+
+static bool fail_in_block_2(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  umemCopyPiece one;
+  (void)src;
+  while (feed->next(feed, piece, &one)) {
+    bool good = one.copy != 2;
+    feed->about(feed, &one);
+    if (good)
+      copy(&one);
+    else
+      umemVirtual_fail(ctx, umemIOError, "the link is down");
+    feed->end(feed, &one, good);
+  }
+  return true;
+}
+
+static void a_failure_names_its_block(void **state) {
+  (void)state;
+  begin(fail_in_block_2, 2);
+  assert_int_equal(pass(), 2);
+  expect_failure(umemIOError,
+                 "umemBlocks_next: reading block 2 of 5 (rows 16 to 23): the link is down");
+  assert_int_equal(end(), umemIOError);
+  assert_ok(umem_thread_status());
+}
+
+static bool fail_silently(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  umemCopyPiece one;
+  (void)ctx, (void)src;
+  while (feed->next(feed, piece, &one)) feed->end(feed, &one, one.copy != 2);
+  return true;
+}
+
+/* The program must not take an array that ends early for a whole one. */
+static void a_piece_that_failed_without_a_failure_is_one(void **state) {
+  (void)state;
+  begin(fail_silently, 2);
+  while (next()) continue;
+  expect_failure(umemRuntimeError, "umemBlocks_next: reading block 2 of 5 (rows 16 to 23)");
+  assert_int_equal(end(), umemRuntimeError);
+}
+
+static bool fail_at_once(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  (void)src, (void)feed;
+  umemVirtual_fail(ctx, umemRuntimeError, "the link was never up");
+  return true;
+}
+
+static void a_failure_before_all_pieces_names_none(void **state) {
+  (void)state;
+  begin(fail_at_once, 2);
+  assert_int_equal(pass(), 0);
+  expect_failure(umemRuntimeError, "umemBlocks_next: the link was never up");
+  assert_int_equal(end(), umemRuntimeError);
+}
+
+static bool has_failed; /* atomic */
+
+static bool has(bool const *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+
+/* The thread with the first piece fails afterwards, and the other one ends its piece after that. */
+static bool fail_between_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  umemCopyPiece one;
+  (void)src;
+  if (!feed->next(feed, nbytes / 2, &one)) return true;
+  feed->about(feed, &one);
+  copy(&one);
+  if (one.src_adr == (uintptr_t)array) {
+    feed->end(feed, &one, true);
+    umemVirtual_fail(ctx, umemIOError, "the link cannot be closed");
+    __atomic_store_n(&has_failed, true, __ATOMIC_RELEASE);
+    return true;
+  }
+  for (int i = 0; i < seconds * 1000 && !has(&has_failed); i++) usleep(1000);
+  usleep(20000); /* that failure is recorded when the method has returned */
+  feed->end(feed, &one, true);
+  return true;
+}
+
+static void a_failure_between_pieces_fails_the_next_block(void **state) {
+  (void)state;
+  has_failed = false;
+  begin(fail_between_pieces, 3);
+  assert_true(pass() < in_all);
+  expect_failure(umemIOError, "the link cannot be closed");
+  assert_int_equal(end(), umemIOError);
+}
+
+/* ---- the ledger ---- */
+
+static umemHost host;
+static unsigned char near[64], far[64];
+static unsigned long own_copies;
+
+/* Copies bytes of its own when a piece, or a block, is done. */
+static bool copy_own_bytes(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  umemCopyPiece one;
+  (void)ctx, (void)src;
+  while (feed->next(feed, nbytes, &one)) {
+    feed->about(feed, &one);
+    copy(&one);
+    feed->end(feed, &one, true);
+    umem_copy_to(&host, (uintptr_t)near, &host, (uintptr_t)far, sizeof near);
+    __atomic_fetch_add(&own_copies, 1, __ATOMIC_RELAXED);
+  }
+  return true;
+}
+
+static void copies_after_a_block_are_no_part_of_it(void **state) {
+  (void)state;
+  umemLedgerRecord records[4];
+  size_t length = 4;
+  records[0].size = sizeof *records;
+  own_copies = 0;
+  assert_ok(umemHost_ctor(&host));
+  umem_ledger_clear();
+  assert_ok(umem_ledger_start());
+  begin(copy_own_bytes, 2);
+  assert_int_equal(pass(), in_all);
+  assert_ok(end());
+  umem_ledger_stop();
+  assert_ok(umem_ledger_read(records, &length));
+  assert_int_equal(length, 2);
+  for (size_t i = 0; i < length; i++) {
+    bool own = !strcmp(records[i].src.kind, "host");
+    assert_int_equal(records[i].calls, own ? own_copies : in_all);
+    assert_int_equal(records[i].bytes, own ? own_copies * sizeof near : sizeof array);
+  }
+  umem_ledger_clear();
+  umem_dtor(&host);
+}
+
+#define FEED_TEST(test) cmocka_unit_test_setup_teardown(test, open_feed, close_feed)
+#define FEED_TEST_WITH(threads, test)                                                              \
+  { #test " (" #threads ")", test, open_feed, close_feed, (void *)threads }
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      FEED_TEST(the_method_gets_all_pieces),
+      FEED_TEST_WITH(one_thread, the_method_gets_all_pieces),
+      FEED_TEST(a_block_that_is_refused_is_one_copy),
+      FEED_TEST_WITH(one_thread, a_block_that_is_refused_is_one_copy),
+      FEED_TEST(a_failure_names_its_block),
+      FEED_TEST_WITH(one_thread, a_failure_names_its_block),
+      FEED_TEST(a_piece_that_failed_without_a_failure_is_one),
+      FEED_TEST(a_failure_before_all_pieces_names_none),
+      FEED_TEST_WITH(one_thread, a_failure_before_all_pieces_names_none),
+      FEED_TEST(a_failure_between_pieces_fails_the_next_block),
+      FEED_TEST(copies_after_a_block_are_no_part_of_it),
+      FEED_TEST_WITH(one_thread, copies_after_a_block_are_no_part_of_it),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
