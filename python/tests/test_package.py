@@ -66,10 +66,12 @@ def test_a_type_checker_accepts_the_package_and_programs(tmp_path):
     assert mypy
 
 
-def test_the_module_exports_its_init_function_alone():
+def test_the_module_exports_its_init_function_and_those_for_pytorch_alone():
     nm = shutil.which("nm") or pytest.skip("there is no nm")
     out = subprocess.run([nm, "-D", "--defined-only", _core.__file__], capture_output=True, text=True, check=True)
-    assert [line.split()[-1] for line in out.stdout.splitlines()] == ["PyInit__core"]
+    names = {line.split()[-1] for line in out.stdout.splitlines()}
+    slots = {f"umem_torch_{verb}_{number}" for verb in ("alloc", "free") for number in range(16)}
+    assert names == {"PyInit__core"} | slots
 
 
 def test_the_module_uses_the_stable_abi():
