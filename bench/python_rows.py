@@ -210,7 +210,7 @@ import os; os._exit(0)
 def measure_torch(rows):
     """PyTorch's allocator cannot change once it is used: each side is a process, in turns."""
     times = ([], [])
-    for _ in range(1 if rows.once else 5):
+    for _ in range(1 if rows.once else 3):
         for side, name in enumerate(("umem", "own")):
             done = subprocess.run([sys.executable, "-c", TORCH, name, "5" if rows.once else "300"], text=True,
                                   capture_output=True, check=True)
