@@ -12,7 +12,8 @@ bool has_gil() noexcept {
 }
 
 Allocator::Allocator(Context *context, umemInfo const &info, bool keeps_sizes)
-    : context_(context->use()), device_(info.ordinal), stream_(info.stream), keeps_sizes_(keeps_sizes) {}
+    : context_(context->use()), device_(info.ordinal), stream_(info.stream),
+      keeps_sizes_(keeps_sizes) {}
 
 Allocator::~Allocator() {
   Unlock unlock(!context_->quick && has_gil());
@@ -78,7 +79,9 @@ bool Allocator::keep_size(uintptr_t adr, size_t nbytes) {
 /* ---- streams ---- */
 
 bool Allocator::is_own(uintptr_t stream) const {
-  auto plain = [](uint64_t s) { return s == 1 ? 0 : s; }; /* CUDA has two names for the legacy default stream */
+  auto plain = [](uint64_t s) {
+    return s == 1 ? 0 : s;
+  }; /* CUDA has two names for the legacy default stream */
   return stream == no_stream || (stream_ != UMEM_UNKNOWN && plain(stream) == plain(stream_));
 }
 
@@ -88,7 +91,8 @@ bool Allocator::let_stream_wait(uintptr_t stream) {
   uint64_t before = umem_thread_failures();
   for (auto layer = static_cast<umemVirtual *>(context_->ctx); layer;
        layer = static_cast<umemVirtual *>(umem_get_upstream(layer))) {
-    if (layer->vtbl_size <= offsetof(struct umemVtbl, stream_wait) || !layer->vptr->stream_wait) continue;
+    if (layer->vtbl_size <= offsetof(struct umemVtbl, stream_wait) || !layer->vptr->stream_wait)
+      continue;
     layer->vptr->stream_wait(layer, stream ? stream : 1);
     return umem_thread_failures() == before;
   }
@@ -100,7 +104,9 @@ bool Allocator::let_stream_wait(uintptr_t stream) {
 void Allocator::wait_for_stream(uintptr_t stream) {
   if (is_own(stream) || !context_->can(umemDeviceAccessible)) return;
   umemCudaAsync queue = {};
-  if (umemCudaAsync_ctor(&queue, device_ < 0 ? 0 : static_cast<int>(device_), stream == 2 ? 0 : stream) != umemOK) return;
+  if (umemCudaAsync_ctor(&queue, device_ < 0 ? 0 : static_cast<int>(device_),
+                         stream == 2 ? 0 : stream) != umemOK)
+    return;
   umem_synchronize(&queue);
   umem_dtor(&queue);
 }

@@ -93,6 +93,10 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
 
 int get_array_buffer(PyObject *self, Py_buffer *view, int flags) {
   view->obj = nullptr;
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_BufferError, "the array was not made by umem.empty or another function");
+    return -1;
+  }
   try {
     fill_buffer(*nb::inst_ptr<Array>(self), self, view, flags);
     return 0;

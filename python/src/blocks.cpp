@@ -35,6 +35,7 @@ struct Blocks {
   int64_t result[UMEM_MAX_RANK]; /* of its results */
   umemElementType type = 0, result_type = 0;
   nb::object array, out; /* of the block that the program has */
+  bool is_busy = false;
 
   Blocks() = default;
   Blocks(Blocks const &) = delete;
@@ -148,23 +149,32 @@ nb::object array_at(Blocks &self, uintptr_t adr, umemElementType type, int64_t c
   return wrap_array(handle, context, self.place);
 }
 
+void end_blocks(Blocks &self) {
+  Call call;
+  self.end();
+  call.end();
+}
+
 /* (array with its ghost rows, results or the array, first row, rows, rows before, rows after, number) */
 nb::object next(Blocks &self) {
   umemBlock block = UMEM_BLOCK_INIT;
   if (!self.passage) throw nb::stop_iteration();
+  if (self.is_busy) raise(umemRuntimeError, "another thread is waiting for a block");
   if (self.array.is_valid()) self.end_block();
   Passage *passage = self.passage;
-  passage->use(); /* also if a progress function ends the blocks */
+  passage->use(); /* a progress function, or another thread, may end the blocks */
+  self.is_busy = true;
   Call call;
   bool there;
   {
-    Unlock unlock(true);
+    Unlock unlock;
     there = umemBlocks_next(&passage->blocks, &block);
     Passage::drop(passage);
   }
+  self.is_busy = false;
   if (!there) self.end();
   call.end();
-  if (!there) throw nb::stop_iteration();
+  if (!self.passage) throw nb::stop_iteration();
   size_t held = block.before + block.rows + block.after;
   int64_t row = static_cast<int64_t>(umem_element_size(self.type));
   for (int k = 1; k < self.rank; k++) row *= self.shape[k];
@@ -201,8 +211,11 @@ void bind_blocks(nb::module_ &m) {
       .def(
           "_next", next,
           nb::sig("def _next(self) -> tuple[ArrayType, ArrayType | None, int, int, int, int, int]"))
-      .def("close", &Blocks::end,
-           "Ends the passage: the block that the program has is not written, all before it are.")
+      .def("close", end_blocks,
+           "Ends the passage: the block that the program has is not written, all before it are.\n\n"
+           "Raises the failure of a write. While NumPy or another library uses memory of a block, "
+           "the passage ends\n"
+           "only when the last of them does.")
       .def_prop_ro(
           "info", info,
           "rows of a block, number of blocks, depth, nbytes on the place, rows that are done.");

@@ -49,8 +49,12 @@ static NumpyHandler const numpy_functions = {
     "umem",
     1,
     nullptr,
-    [](void *ctx, size_t nbytes) { return allocator_of(ctx)->allocate(nbytes, -1, Allocator::no_stream); },
-    [](void *ctx, size_t count, size_t nbytes) { return allocator_of(ctx)->allocate_zeros(count, nbytes); },
+    [](void *ctx, size_t nbytes) {
+      return allocator_of(ctx)->allocate(nbytes, -1, Allocator::no_stream);
+    },
+    [](void *ctx, size_t count, size_t nbytes) {
+      return allocator_of(ctx)->allocate_zeros(count, nbytes);
+    },
     [](void *ctx, void *adr, size_t nbytes) { return allocator_of(ctx)->resize(adr, nbytes); },
     [](void *ctx, void *adr, size_t) { allocator_of(ctx)->free(adr, Allocator::no_stream); },
 };
@@ -80,7 +84,8 @@ static void **numpy_table(nb::handle api) {
   auto table = static_cast<void **>(PyCapsule_GetPointer(api.ptr(), nullptr));
   if (!table) throw nb::python_error();
   auto version = reinterpret_cast<unsigned (*)()>(table[numpy_feature_version])();
-  if (version < numpy_1_22) raise(umemNotSupportedError, "NumPy before 1.22 has no memory handlers");
+  if (version < numpy_1_22)
+    raise(umemNotSupportedError, "NumPy before 1.22 has no memory handlers");
   return table;
 }
 
@@ -91,8 +96,8 @@ static nb::object get_numpy_handler(nb::handle api) {
 }
 
 static nb::object replace_numpy_handler(nb::handle api, nb::handle handler) {
-  PyObject *old =
-      reinterpret_cast<PyObject *(*)(PyObject *)>(numpy_table(api)[numpy_set_handler])(handler.ptr());
+  PyObject *old = reinterpret_cast<PyObject *(*)(PyObject *)>(numpy_table(api)[numpy_set_handler])(
+      handler.ptr());
   if (!old) throw nb::python_error();
   return nb::steal(old);
 }
@@ -122,7 +127,8 @@ static void *cupy_probe(void *, size_t, int) {
   return reinterpret_cast<void *>(-1);
 }
 
-static std::tuple<uintptr_t, uintptr_t, uintptr_t, uintptr_t> cupy_functions(AllocatorHandle &handle) {
+static std::tuple<uintptr_t, uintptr_t, uintptr_t, uintptr_t>
+cupy_functions(AllocatorHandle &handle) {
   auto number = [](auto function) { return reinterpret_cast<uintptr_t>(function); };
   return {number(handle.allocator), number(cupy_malloc), number(cupy_free), number(cupy_probe)};
 }
@@ -150,9 +156,11 @@ static struct TorchSlot {
 /* Under a MemPool PyTorch takes NULL as out of memory. As the allocator of the process it stores NULL as an address. */
 static void *torch_allocate(TorchSlot &slot, ptrdiff_t nbytes, int device, void *stream) {
   Allocator *allocator = slot.allocator.load(std::memory_order_acquire);
-  void *adr = allocator ? allocator->allocate(static_cast<size_t>(nbytes), device, reinterpret_cast<uintptr_t>(stream))
+  void *adr = allocator ? allocator->allocate(static_cast<size_t>(nbytes), device,
+                                              reinterpret_cast<uintptr_t>(stream))
                         : nullptr;
-  if (!adr && slot.throws) throw OutOfMemory(allocator ? allocator->message() : "umem does not serve PyTorch");
+  if (!adr && slot.throws)
+    throw OutOfMemory(allocator ? allocator->message() : "umem does not serve PyTorch");
   return adr;
 }
 
@@ -199,7 +207,8 @@ static int take_torch_slot(AllocatorHandle &handle, bool throws) {
     }
     number++;
   }
-  raise(umemNotSupportedError, "PyTorch uses 16 places already, by use_in_torch or by tensors that are left of it");
+  raise(umemNotSupportedError,
+        "PyTorch uses 16 places already, by use_in_torch or by tensors that are left of it");
 }
 
 /* Frees the slot, unless blocks of it live. */
@@ -214,7 +223,8 @@ static bool give_torch_slot(int number) {
 
 /* ---- libraries that call Python ---- */
 
-static uintptr_t allocate_for(AllocatorHandle &handle, size_t nbytes, int device, nb::handle stream) {
+static uintptr_t allocate_for(AllocatorHandle &handle, size_t nbytes, int device,
+                              nb::handle stream) {
   uintptr_t on = stream.is_none() ? uintptr_t(Allocator::no_stream) : nb::cast<uintptr_t>(stream);
   void *adr = handle.allocator->allocate(nbytes, device, on);
   if (!adr) raise_failure_of(handle.allocator);
@@ -239,7 +249,8 @@ void bind_others(nb::module_ &m) {
           nb::arg("place"), nb::arg("keeps_sizes"),
           nb::sig("def __init__(self, place: Place, keeps_sizes: bool) -> None"))
       .def_prop_ro(
-          "blocks", [](AllocatorHandle &handle) { return handle.allocator->blocks(); }, "Live blocks.")
+          "blocks", [](AllocatorHandle &handle) { return handle.allocator->blocks(); },
+          "Live blocks.")
       .def_prop_ro(
           "message", [](AllocatorHandle &handle) { return handle.allocator->message(); },
           "The message of the last failure; empty if there was none.")
@@ -250,14 +261,16 @@ void bind_others(nb::module_ &m) {
       .def("numpy_handler", make_numpy_handler, nb::arg("name"),
            nb::sig("def numpy_handler(self, name: str) -> object"), "A handler of NEP 49.")
       .def("cupy_functions", cupy_functions, "An argument, malloc, free, and a malloc that fails.")
-      .def("torch_slot", take_torch_slot, nb::arg("throws"), "The number of a pair of functions for PyTorch.")
+      .def("torch_slot", take_torch_slot, nb::arg("throws"),
+           "The number of a pair of functions for PyTorch.")
       .def("allocate", allocate_for, nb::arg("nbytes"), nb::arg("device"), nb::arg("stream").none(),
            nb::sig("def allocate(self, nbytes: int, device: int, stream: int | None) -> int"),
            "The address of a block. Raises if that fails.")
       .def("free", free_for, nb::arg("address"), nb::arg("stream").none(),
            nb::sig("def free(self, address: int, stream: int | None) -> None"), "Frees a block.");
   m.def("_numpy_handler", get_numpy_handler, nb::arg("api"),
-        nb::sig("def _numpy_handler(api: object) -> object"), "The handler of the current context.");
+        nb::sig("def _numpy_handler(api: object) -> object"),
+        "The handler of the current context.");
   m.def("_set_numpy_handler", replace_numpy_handler, nb::arg("api"), nb::arg("handler"),
         nb::sig("def _set_numpy_handler(api: object, handler: object) -> object"),
         "Sets the handler of the current context; returns the one before.");

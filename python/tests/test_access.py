@@ -158,6 +158,13 @@ def test_a_release_is_refused_while_others_use_the_memory():
             array.release()
 
 
+@pytest.mark.filterwarnings("ignore:nanobind")
+def test_arrays_that_no_function_has_made():
+    for use in (memoryview, lambda a: a.shape, lambda a: a[0], lambda a: a.tolist()):
+        with pytest.raises((TypeError, BufferError)):
+            use(umem.Array.__new__(umem.Array))
+
+
 # ---- ghost cells ----
 
 def test_ghost_cells(place):

@@ -176,6 +176,52 @@ def test_blocks_end_early():
             blocks.info
 
 
+def test_blocks_are_closed_while_one_is_awaited():
+    for by_thread in (False, True):
+        made = []
+
+        def close(done, total):
+            if done < 20:
+                return
+            if by_thread:
+                thread = threading.Thread(target=made[0].close)
+                thread.start()
+                thread.join(30)
+            else:
+                made[0].close()
+
+        made.append(umem.blocks(umem.zeros(100), umem.Host(), rows=10, progress=close))
+        assert 2 <= len(list(made[0])) <= 10
+
+
+def test_threads_take_turns_with_blocks():
+    errors = []
+
+    def next_too(done, total):
+        try:
+            next(blocks)
+        except umem.RuntimeError as error:
+            errors.append(error)
+
+    blocks = umem.blocks(umem.zeros(100), umem.Host(), rows=10, progress=next_too)
+    assert len(list(blocks)) == 10 and "another thread" in str(errors[0])
+
+
+def test_a_failing_write_arrives_at_the_latest_when_blocks_close():
+    for nth in (None, 1):
+        dst = umem.zeros(1000, place=umem.Fault(umem.Host(), calls="copy-from", status="IOError", nth=nth))
+        blocks = umem.blocks(umem.full(1000, 1.0), umem.Host(), rows=100, destination=dst)
+        raised = False
+        try:
+            for block in blocks:
+                if block.number == 2:
+                    break
+            blocks.close()
+        except umem.OSError:
+            raised = True
+        assert raised == (nth == 1)
+
+
 def test_progress_of_blocks():
     calls = []
     for _ in umem.blocks(umem.zeros(100), umem.Host(), rows=30, progress=lambda *args: calls.append(args)):

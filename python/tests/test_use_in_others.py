@@ -326,7 +326,7 @@ def test_numba_changes_contexts_that_it_has(stats, monkeypatch):
     class Device:
         primary_context = context
 
-    monkeypatch.setitem(driver.driver.devices, 0, Device())
+    monkeypatch.setitem(driver.driver.devices, 4096, Device())  # no other has this number
     with umem.use_in_numba(stats):
         assert context.memory_manager.memalloc(10) and stats.figures["total_count"] == 1
     assert context.memory_manager is old

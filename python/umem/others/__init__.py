@@ -64,7 +64,8 @@ def use_in_torch(place: Place, *, permanent: bool = False) -> Use:
     """PyTorch allocates from a place, from now on until the end of a with block or `close`.
 
     PyTorch's own allocator stays between: in the calling thread it takes large blocks from the place (a
-    `torch.cuda.MemPool`), and divides them. It keeps freed blocks until the use ends and no tensor needs them.
+    `torch.cuda.MemPool`), and divides them. When the use ends, it gives back blocks that no tensor needs; blocks of
+    tensors that live on go back by `torch.cuda.empty_cache()`. Gradients are computed in other threads.
 
     Parameters
     ----------
