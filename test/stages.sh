@@ -346,8 +346,8 @@ install_package() {
 }
 
 stage_python() {
-  if ! "$package_python/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    echo "ok - the package needs Python 3.11 or later, which this machine lacks"
+  if [ ! -x "$package_python/bin/python" ]; then
+    check "the Python of this machine is older than 3.11, which the package needs" true
     echo "skipped - the tests of the Python package"
     return
   fi

@@ -259,6 +259,11 @@ void bind_arrays(nb::module_ &m) {
            "Gives the memory back now. All views become stale: every use raises ValueError.\n\n"
            "Raises umem.NotSupportedError while NumPy or another library uses the memory.")
       .def("_hand_out", hand_out)
+      .def_prop_ro("_is_host",
+                   [](Array &a) {
+                     a.use();
+                     return a.memory->context->can(umemCpuReadable);
+                   })
       .def("_lock",
            [](Array &a, uint64_t key) {
              a.use(true);

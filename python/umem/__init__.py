@@ -1,5 +1,21 @@
-"""One set of calls for arrays in RAM, files and GPUs."""
-from . import _core as _core, ledger
+"""One set of calls for arrays in RAM, files and GPUs.
+
+    import umem
+
+    with umem.File("squares.bin", "w+") as place:     # or Host(), MMap(path), Cuda(0), Pool(Cuda(0), max="8G"), ...
+        array = umem.zeros((1000, 3), "float32", place)
+        with array.host() as x:                       # a NumPy array; a copy is brought back
+            x[:, 0] = 1
+        array[1:, ::2] = 2                            # indices and slices are views
+        there = array.to(umem.host())                 # on another place
+
+Places: Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
+Stats, Track, Debug, Log, Fault, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
+arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Every exception is a umem.Error.
+
+Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
+"""
+from . import _interpreter, _core as _core, ledger
 from ._core import empty, from_dlpack, zeros
 from .adaptors import Debug, Fault, Limit, Log, Stats, Track
 from .array import Array, Ghosts

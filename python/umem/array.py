@@ -138,7 +138,7 @@ class Array(_core.Array):
             fail(f"mode is {mode!r}; known are 'r', 'w', 'rw'")
         if "w" in mode and self.read_only:
             fail("the array is read-only: mode 'r' can be used", 8)
-        if self.place is place or (capability == CPU_READABLE and self.place.capabilities & CPU_READABLE):
+        if self.place is place or (capability == CPU_READABLE and self._is_host):
             yield self
             return
         with self._guard(mode) as inner:

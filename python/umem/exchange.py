@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _core
 from ._lists import from_lists
 from ._options import fail
-from .places import CPU_READABLE, DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
+from .places import DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def to_numpy(array: Array, copy: bool) -> Any:
         made = numpy.empty(array.shape, array.dtype.dtype)
         find(made)[0][...] = array
         return made
-    if not array.place.capabilities & CPU_READABLE:
+    if not array._is_host:
         fail(f"the CPU cannot read the memory of {array.place!r}: use host(), or numpy(copy=True)", 8)
     return numpy.asarray(array)
 
@@ -43,7 +43,7 @@ def _interface(array: Array) -> dict[str, Any]:
 
 def array_interface(array: Array) -> dict[str, Any]:
     """`__array_interface__`; AttributeError where the CPU cannot read the memory."""
-    if not array.place.capabilities & CPU_READABLE:
+    if not array._is_host:
         raise AttributeError("the CPU cannot read the memory of this array: use host(), or numpy(copy=True)")
     array.place.synchronize()
     return _interface(array)
