@@ -28,9 +28,14 @@ void Allocator::record(umemStatusType status, char const *message) {
   snprintf(message_, sizeof message_, "%s", message);
 }
 
+struct Allocator::Mark {
+  uint64_t failures = umem_thread_failures();
+  bool exception = has_exception(); /* of a call of umem that this one is part of */
+};
+
 /* The failures of this thread since then. */
-void Allocator::record_since(uint64_t before) {
-  if (umem_thread_failures() == before) return;
+void Allocator::record_since(Mark const &begin) {
+  if (umem_thread_failures() == begin.failures) return;
   record(umem_thread_status(), umem_thread_message());
   umem_thread_clear();
 }
@@ -47,17 +52,17 @@ std::string Allocator::message() {
 
 /* A callback's exception that cannot reach the program goes to sys.unraisablehook. */
 static void report_exception() {
-  if (!has_exception() || !Py_IsInitialized()) return;
+  if (!Py_IsInitialized()) return;
   Gil gil;
   report_failure("an allocation of umem for another library");
 }
 
-/* What an allocation returns. Counts the block; records the failures since before. */
-void *Allocator::finish(uintptr_t adr, size_t nbytes, uint64_t before) {
+/* What an allocation returns. Counts the block; records the failures since begin. */
+void *Allocator::finish(uintptr_t adr, size_t nbytes, Mark const &begin) {
   bool failed = adr == umem_null(context_->ctx);
   if (!failed && keeps_sizes_ && !keep_size(adr, nbytes)) return nullptr;
-  record_since(before);
-  if (!raises) report_exception();
+  record_since(begin);
+  if (!raises && !begin.exception && has_exception()) report_exception();
   if (failed) return nullptr;
   use();
   blocks_.fetch_add(1, std::memory_order_relaxed);
@@ -67,6 +72,8 @@ void *Allocator::finish(uintptr_t adr, size_t nbytes, uint64_t before) {
 bool Allocator::keep_size(uintptr_t adr, size_t nbytes) {
   try {
     std::lock_guard<std::mutex> lock(mutex_);
+    size_t entries = sizes_.size() + resized_ + 1;
+    if (entries > sizes_.bucket_count()) sizes_.reserve(2 * entries);
     sizes_[adr] = nbytes;
     return true;
   } catch (std::bad_alloc const &) {
@@ -79,9 +86,8 @@ bool Allocator::keep_size(uintptr_t adr, size_t nbytes) {
 /* ---- streams ---- */
 
 bool Allocator::is_own(uintptr_t stream) const {
-  auto plain = [](uint64_t s) {
-    return s == 1 ? 0 : s;
-  }; /* CUDA has two names for the legacy default stream */
+  /* CUDA has two numbers for the legacy default stream. */
+  auto plain = [](uint64_t number) { return number == 1 ? 0 : number; };
   return stream == no_stream || (stream_ != UMEM_UNKNOWN && plain(stream) == plain(stream_));
 }
 
@@ -122,59 +128,62 @@ void *Allocator::allocate(size_t nbytes, int device, uintptr_t stream) {
     return nullptr;
   }
   Unlock unlock(!context_->quick && has_gil());
-  uint64_t before = umem_thread_failures();
+  Mark begin;
   uintptr_t adr = umem_alloc(context_->ctx, nbytes);
   if (adr != umem_null(context_->ctx) && !let_stream_wait(stream)) {
     umem_free(context_->ctx, adr);
     adr = umem_null(context_->ctx);
   }
-  return finish(adr, nbytes, before);
+  return finish(adr, nbytes, begin);
 }
 
 void *Allocator::allocate_zeros(size_t count, size_t nbytes) {
   Unlock unlock(!context_->quick && has_gil());
-  uint64_t before = umem_thread_failures();
+  Mark begin;
   uintptr_t adr = umem_calloc(context_->ctx, count, nbytes);
-  return finish(adr, count * nbytes, before);
+  return finish(adr, count * nbytes, begin);
 }
 
+/* Once the place has freed the old block, another thread may get its address: so its entry leaves the table before. */
 void *Allocator::resize(void *adr, size_t nbytes) {
   if (!adr) return allocate(nbytes, -1, no_stream);
   Unlock unlock(!context_->quick && has_gil());
-  uint64_t before = umem_thread_failures();
+  Mark begin;
   auto old = reinterpret_cast<uintptr_t>(adr);
-  size_t old_size = 0;
+  decltype(sizes_)::node_type entry;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto found = sizes_.find(old);
-    if (found != sizes_.end()) old_size = found->second;
+    entry = sizes_.extract(old);
+    if (entry) resized_++;
   }
-  uintptr_t moved = umem_realloc(context_->ctx, old, old_size, nbytes);
+  if (!entry) {
+    record(umemValueError, "no live block begins at the address that is to be resized");
+    return nullptr;
+  }
+  uintptr_t moved = umem_realloc(context_->ctx, old, entry.mapped(), nbytes);
   bool failed = moved == umem_null(context_->ctx);
-  if (!failed) {
+  {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto node = sizes_.extract(old); /* its memory serves the new entry */
-    node.key() = moved;
-    node.mapped() = nbytes;
-    sizes_.insert(std::move(node));
-    return reinterpret_cast<void *>(moved);
+    resized_--;
+    if (!failed) entry.key() = moved, entry.mapped() = nbytes;
+    sizes_.insert(std::move(entry));
   }
-  return finish(moved, nbytes, before);
+  return failed ? finish(moved, nbytes, begin) : reinterpret_cast<void *>(moved);
 }
 
 void Allocator::free(void *adr, uintptr_t stream) {
   if (!adr) return;
   {
     Unlock unlock(!context_->quick && has_gil());
-    uint64_t before = umem_thread_failures();
+    Mark begin;
     if (keeps_sizes_) {
       std::lock_guard<std::mutex> lock(mutex_);
       sizes_.erase(reinterpret_cast<uintptr_t>(adr));
     }
     wait_for_stream(stream);
     umem_free(context_->ctx, reinterpret_cast<uintptr_t>(adr));
-    record_since(before);
-    report_exception();
+    record_since(begin);
+    if (!begin.exception && has_exception()) report_exception();
   }
   blocks_.fetch_sub(1, std::memory_order_relaxed);
   drop();

@@ -9,7 +9,7 @@
 
 /* Allocates blocks of a context for one user in another library. The user and each live block count as owners: the
  * last of them ends the allocator, and gives up the context. Any thread may call it, with and without the GIL; a call
- * releases the GIL if it may block. No call raises or throws: see failed(). */
+ * releases the GIL if it may block. No call raises or throws: see status() and message(). */
 class Allocator {
   std::atomic<long> owners_{1};
   std::atomic<long> blocks_{0};
@@ -18,18 +18,21 @@ class Allocator {
   uint64_t stream_;  /* UMEM_UNKNOWN: none */
   bool keeps_sizes_;
   std::mutex mutex_; /* for what follows */
-  std::unordered_map<uintptr_t, size_t> sizes_;
+  std::unordered_map<uintptr_t, size_t>
+      sizes_;                      /* of live blocks, but those that are being resized */
+  size_t resized_ = 0;             /* how many these are: the table has room for them */
   umemStatusType status_ = umemOK; /* of the last failure */
   char message_[UMEM_MESSAGE_SIZE] = "";
 
+  struct Mark; /* where a call began */
   ~Allocator();
   bool is_own(uintptr_t stream) const;
   bool let_stream_wait(uintptr_t stream);
   void wait_for_stream(uintptr_t stream);
   bool keep_size(uintptr_t adr, size_t nbytes);
-  void *finish(uintptr_t adr, size_t nbytes, uint64_t before);
+  void *finish(uintptr_t adr, size_t nbytes, Mark const &begin);
   void record(umemStatusType status, char const *message);
-  void record_since(uint64_t before);
+  void record_since(Mark const &begin);
 
 public:
   enum : uintptr_t { no_stream = UINTPTR_MAX };

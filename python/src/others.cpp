@@ -113,6 +113,8 @@ static void *cupy_malloc(void *param, size_t nbytes, int device) {
     raise_failure_of(allocator);
   } catch (nb::python_error &error) {
     error.restore();
+  } catch (std::bad_alloc const &) {
+    PyErr_NoMemory();
   }
   return reinterpret_cast<void *>(-1);
 }
@@ -193,10 +195,10 @@ UMEM_TORCH_SLOT(13)
 UMEM_TORCH_SLOT(14)
 UMEM_TORCH_SLOT(15)
 
-/* Needs the GIL. */
+static std::mutex torch_mutex; /* who takes and gives slots */
+
 static int take_torch_slot(AllocatorHandle &handle, bool throws) {
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(torch_mutex);
   int number = 0;
   for (TorchSlot &slot : torch_slots) {
     if (!slot.allocator.load()) {
@@ -213,6 +215,7 @@ static int take_torch_slot(AllocatorHandle &handle, bool throws) {
 
 /* Frees the slot, unless blocks of it live. */
 static bool give_torch_slot(int number) {
+  std::lock_guard<std::mutex> lock(torch_mutex);
   Allocator *allocator = torch_slots[number].allocator.load();
   if (!allocator) return true;
   if (allocator->blocks()) return false;

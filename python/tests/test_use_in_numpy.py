@@ -207,6 +207,31 @@ def test_threads_free_and_allocate_at_the_same_time(stats):
     place.close()
 
 
+def test_threads_resize_while_others_allocate(stats):
+    """The address of a block that moves may be that of another thread's block at once."""
+    errors = []
+    place = umem.Pool(stats)
+
+    def work(number):
+        try:
+            with umem.use_in_numpy(place):
+                for i in range(1500):
+                    array = np.full(50, number)
+                    for size in (400, 30, 900):
+                        array.resize(size, refcheck=False)
+                        assert (array[:30] == number).all()
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    place.close()
+
+
 def test_arrays_of_numpy_are_in_the_file(tmp_path):
     place = umem.MMap(tmp_path / "a.bin", "w+")
     with umem.use_in_numpy(place):
