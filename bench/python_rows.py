@@ -101,6 +101,12 @@ def measure_arrays(rows, numpy):
     place = umem.Host()
     rows.add("empty((8,)) on a place", "numpy.empty((8,))", 3, lambda: umem.empty(8, place=place),
              lambda: numpy.empty(8), calls=20000)
+    small, plain = umem.zeros((16, 16)), numpy.zeros((16, 16))
+    for what, ours, theirs in (
+            ("zeros((4, 4))", lambda: umem.zeros((4, 4)), lambda: numpy.zeros((4, 4))),
+            ("array[1:3, ::2]", lambda: small[1:3, ::2], lambda: plain[1:3, ::2]),
+            ("array[1, 2] = 3.0", lambda: small.__setitem__((1, 2), 3.0), lambda: plain.__setitem__((1, 2), 3.0))):
+        rows.add(what, "the same of NumPy", 3, ours, theirs, calls=20000)
     n = 1 << 22
     ours, theirs = umem.zeros(n, "float64", place), numpy.zeros(n)
     source, plain = umem.full(n, 1.0, "float64", place), numpy.ones(n)
@@ -117,6 +123,11 @@ def measure_exchange(rows, numpy):
 
     rows.add("DLPack: to NumPy and from NumPy", "NumPy to NumPy, twice", 1.5, there_and_back,
              lambda: (numpy.from_dlpack(plain), numpy.from_dlpack(plain)), calls=5000)
+    jax = module("jax.dlpack")
+    if jax:
+        rows.add("DLPack: to JAX and back", "NumPy to JAX and back", 1.5,
+                 lambda: umem.from_dlpack(jax.from_dlpack(array)), lambda: numpy.from_dlpack(jax.from_dlpack(plain)),
+                 calls=200)
     torch = module("torch")
     if not torch:
         return
