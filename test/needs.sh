@@ -6,6 +6,7 @@ has() {
   case $1 in
     cmocka | benchmark | gtest) pkg-config --exists "$1" ;;
     venv) python3 -c 'import ensurepip, venv' ;;
+    python-headers) [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] ;;
     clang-runtime)
       local program
       program=$(mktemp) &&
@@ -39,6 +40,7 @@ package_of() {
     benchmark) echo libbenchmark-dev ;;
     gtest) echo libgtest-dev ;;
     venv) echo python3 python3-venv ;;
+    python-headers) echo python3-dev ;;
     llvm-symbolizer) echo llvm ;;
     clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
     libc++) echo libc++-dev libc++abi-dev ;;

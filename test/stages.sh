@@ -22,6 +22,8 @@
 #   with sanitizers, and runs them.
 # - cuda: a build without CUDA, and of the build of gcc what is about CUDA; the examples and the tests on GPUs as nvcc
 #   reads them.
+# - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
+#   those that take a place, for places of GPUs, too.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
 
 source "$root/test/check.sh"
@@ -29,7 +31,7 @@ source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
 # The longest first: the short ones fill what is left of the processors.
-all_stages=(gcc asan tsan arm64 clang install examples bench cuda valgrind tidy docs cppcheck symbols includes format)
+all_stages=(gcc asan tsan arm64 clang install examples bench cuda valgrind tidy python docs cppcheck symbols includes format)
 quick_stages=(short symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
@@ -52,6 +54,7 @@ declare -A stage_needs=(
   [docs]="doxygen python"
   [examples]="gcc g++ cmake make python"
   [install]="gcc g++ cmake make pkg-config"
+  [python]="gcc g++ python-package"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
@@ -324,6 +327,41 @@ stage_install() {
   check "the packages of the README suffice" readme_installs_needs || status=1
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
   test/guide/run "$build/guide" || status=1
+  return $status
+}
+
+# The driver's double as the library that umem looks for.
+build_driver_double() {
+  gcc -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -DFAKE_DRIVER -Itest -Ic/include -Ic/src \
+    test/fake/{cudriver,doubles,store,cufile}.c test/fake/cudart*.c -Wl,-soname,libcuda.so.1 -lpthread -o "$1"
+}
+
+# The build folder stays for the next time.
+install_package() {
+  local options=(-C build-dir="$build/python-build" -C cmake.build-type=Debug
+    -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.UMEM_WERROR=ON)
+  PATH=$package_python/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
+    "$package_python/bin/python" -m pip install --disable-pip-version-check --no-build-isolation --no-deps \
+    --force-reinstall "${options[@]}" .
+}
+
+stage_python() {
+  if [ ! -x "$package_python/bin/python" ]; then
+    check "the Python of this machine is older than 3.11, which the package needs" true
+    echo "skipped - the tests of the Python package"
+    return
+  fi
+  local status=0
+  check "pip installs the package from the tree" install_package
+  mkdir -p "$build/python-driver"
+  build_driver_double "$build/python-driver/libcuda.so.1"
+  (cd "$build/python-driver" && UMEM_TEST_DRIVER_DOUBLE=$build/python-driver/libcuda.so.1 \
+    "$package_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
+    "$root/python/tests") > "$build/python-driver/tests.log" 2>&1 || status=$?
+  sed -E 's|^(\S*/)?([^/ ]+\.py::.*) PASSED +\[ *[0-9]+%\]$|ok - \2|
+    s|^(\S*/)?([^/ ]+\.py::.*) (FAILED\|ERROR) +\[ *[0-9]+%\]$|not ok - \2|
+    s|^(\S*/)?([^/ ]+\.py::.*) SKIPPED.*|skipped - \2|' "$build/python-driver/tests.log"
+  check "the benchmark of the package runs" "$package_python/bin/python" bench/python_rows.py --once || status=1
   return $status
 }
 

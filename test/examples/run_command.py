@@ -116,6 +116,15 @@ class RunCommand(InFolder):
         self.assertEqual(done.returncode, BAD_INPUT)
         self.assertIn('stage: "pipe" is a pipe (FIFO), ', done.stderr)
 
+    def test_python(self):
+        folder = self.folder / "python"
+        folder.mkdir()
+        for answer, line in (("exit 1", "left out: Python, which has no umem"), ("echo Python: fine", "Python: fine")):
+            write_script(folder / "python3", f"#!/bin/sh\n{answer}\n")
+            done = self.call(RUN, env={**self.env, "PATH": f"{folder}:{self.env['PATH']}"})
+            self.assertEqual(done.returncode, IDENTICAL, done.stderr)
+            self.assertIn(f"examples/run: {line}", done.stderr)
+
     def test_usage(self):
         for arguments in [("a", "b", "c"), ("--no-such-option",), ("--help", "a")]:
             done = self.call(RUN, *arguments)

@@ -1,0 +1,31 @@
+"""What NumPy's calls are in umem: the right column of the table."""
+import numpy as np
+import umem
+
+# What the lines below use.
+place = umem.File("a.bin", "w+")
+x = np.arange(12.0).reshape(3, 4)
+a = umem.zeros((3, 4), "f8", place)
+
+umem.zeros((3, 4), "f8", place)
+umem.full((3, 4), 7, "f8", place)
+umem.arange(12, place=place).reshape(3, 4)
+umem.asarray(x)
+umem.asarray(x, place=place)
+a[1:, ::2]
+a.T
+a[1, 2].item()
+a[1] = 5
+a.astype("f4")
+a.copy()
+umem.copy(a, umem.asarray(x))
+a.tolist()
+umem.save("a.npy", a)
+umem.load("a.npy", umem.MMap())
+umem.load("a.npy")
+a.random_uniform(0, 1, seed=3)
+with a.host("rw") as x: x *= 2
+a.numpy(copy=True)
+for block in umem.blocks(a, umem.Host(), budget="1G", destination=a): block.array.fill(1)
+with umem.use_in_numpy(umem.MMap("b.bin", "w+")): np.zeros(100)
+print("done")

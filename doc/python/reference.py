@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Writes doc/python/reference.rst from the docstrings of the installed package umem:
+
+    python doc/python/reference.py
+
+A test of the package compares both.
+"""
+import ast
+import inspect
+import pathlib
+import re
+import types
+
+import umem
+
+# The sections of the page, with the names of umem in each.
+SECTIONS = {
+    "Arrays": "Array Ghosts empty zeros full arange asarray from_dlpack save load DType dtype",
+    "Places": "Place Info host open default Host File MMap Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
+    "Pools": "Pool PoolOn Fixed Binning",
+    "Adaptors": "Limit Stats Track Debug Retry Log Fault",
+    "Copies and blocks": "copy blocks Block Blocks set_threads get_threads",
+    "The ledger": "ledger.on ledger.start ledger.stop ledger.is_on ledger.clear ledger.read",
+    "Allocators of other libraries": "use_in_numpy use_in_cupy use_in_torch use_in_numba cuda_core_resource Use",
+    "Errors": "Error MemoryError OSError ValueError TypeError IndexError NotImplementedError NotSupportedError "
+              "RuntimeError CancelledError AssertionError set_failure_hook",
+}
+HEAD = """..
+   doc/python/reference.py writes this page.
+
+.. py:currentmodule:: umem
+
+Reference of Python
+===================
+
+All names are in the module ``umem``. Sizes are in bytes; where a size is a text, ``K``, ``M``, ``G`` and ``T`` stand for
+powers of 1024. Methods of NumPy's names do what NumPy's do.
+"""
+UNDERLINED = re.compile(r"^(.+)\n-+$", re.M)
+
+
+def signature(function, is_method):
+    """The names and defaults of the parameters, without their types."""
+    texts = getattr(function, "__nb_signature__", None)
+    if texts:
+        text, _, defaults = texts[0]
+        text = re.sub(r"\\(\d+)", lambda found: repr(defaults[int(found[1])]), text).replace(", /", "")
+        arguments = ast.parse(text + ": ...").body[0].args
+    else:
+        source = inspect.cleandoc("\n" + inspect.getsource(inspect.unwrap(function)))
+        arguments = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)).args
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg,
+                     arguments.kwarg]:
+        if argument:
+            argument.annotation = None
+    if is_method:
+        (arguments.posonlyargs or arguments.args).pop(0)
+    return f"({ast.unparse(arguments)})"
+
+
+def escape(text):
+    """`code` of docstrings is ``code`` of pages; a star before a name is none."""
+    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text).replace("*", r"\*")
+
+
+def fields(title, text):
+    """A section of parameters, attributes or exceptions: names with a text each."""
+    lines = [f"**{title}**", ""]
+    for line in inspect.cleandoc(text).splitlines():
+        if line and not line.startswith(" "):
+            name, colon, kind = line.partition(" : ")
+            mark = "" if title == "Returns" and not colon else "``"
+            lines += ["", f"{mark}{name}{mark}" + (f" ({escape(kind)})" if colon else "")]
+        else:
+            lines.append("   " + escape(line.strip()) if line.strip() else "")
+    return lines
+
+
+def body(doc):
+    """The text of a docstring, as lines of a page."""
+    doc = inspect.cleandoc(doc or "")
+    parts = UNDERLINED.split(doc)
+    lines = escape(parts[0].strip()).splitlines()
+    for title, text in zip(parts[1::2], parts[2::2]):
+        lines += ["", *fields(title, text)]
+    return lines
+
+
+def entry(kind, name, doc, options=(), inner=()):
+    lines = [f".. py:{kind}:: {name}", *(f"   :{option}:" for option in options), ""]
+    for line in [*body(doc), "", *inner]:
+        lines.append("   " + line if line else "")
+    return lines
+
+
+def members(cls):
+    """The public members, those that are written in C++ included."""
+    found = {}
+    for base in (cls, *cls.__bases__):
+        if base is cls or base.__module__ == "umem._core":
+            for name, member in vars(base).items():
+                if not name.startswith("_") and (member.__doc__ or "").strip():
+                    found.setdefault(name, member)
+    return found
+
+
+def doc_of(member):
+    texts = getattr(member, "__nb_signature__", None)
+    return texts[0][1] if texts else member.__doc__
+
+
+def class_entry(name, cls):
+    inner = []
+    for member_name, member in sorted(members(cls).items()):
+        if isinstance(member, types.MemberDescriptorType):
+            continue
+        if callable(member):
+            inner += entry("method", member_name + signature(member, True), doc_of(member))
+        else:
+            inner += entry("property", member_name, member.__doc__)
+        inner += [""]
+    own = vars(cls).get("__init__")
+    is_made = own is not None and name not in ("Array", "Info", "Block", "Ghosts", "Use", "Place", "DType")
+    return entry("class", name + (signature(own, True) if is_made else ""), cls.__doc__, inner=inner)
+
+
+def entry_of(name):
+    value = umem
+    for part in name.split("."):
+        value = getattr(value, part)
+    if isinstance(value, type):
+        if issubclass(value, Exception):
+            return entry("exception", name, value.__doc__)
+        return class_entry(name, value)
+    return entry("function", name + signature(value, False), doc_of(value))
+
+
+def page():
+    """The text of the page."""
+    names = {name for text in SECTIONS.values() for name in text.split()}
+    missing = set(umem.__all__) - names - {"ledger"}
+    if missing:
+        raise SystemExit(f"doc/python/reference.py: no section has {', '.join(sorted(missing))}")
+    lines = HEAD.splitlines()
+    for title, text in SECTIONS.items():
+        lines += ["", title, "-" * len(title), ""]
+        for name in text.split():
+            lines += [*entry_of(name), ""]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    pathlib.Path(__file__).with_suffix(".rst").write_text(page())

@@ -1,0 +1,190 @@
+/* allocator.cpp - see allocator.h. */
+#include "allocator.h"
+
+#include <cstddef>
+#include <cstring>
+#include <dlfcn.h>
+
+/* Not of the stable ABI, but in every Python. */
+bool has_gil() noexcept {
+  static auto const check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  return Py_IsInitialized() && check && check();
+}
+
+Allocator::Allocator(Context *context, umemInfo const &info, bool keeps_sizes)
+    : context_(context->use()), device_(info.ordinal), stream_(info.stream),
+      keeps_sizes_(keeps_sizes) {}
+
+Allocator::~Allocator() {
+  Unlock unlock(!context_->quick && has_gil());
+  context_->drop();
+}
+
+/* ---- failures ---- */
+
+void Allocator::record(umemStatusType status, char const *message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  status_ = status;
+  snprintf(message_, sizeof message_, "%s", message);
+}
+
+struct Allocator::Mark {
+  uint64_t failures = umem_thread_failures();
+  bool exception = has_exception(); /* of a call of umem that this one is part of */
+};
+
+/* The failures of this thread since then. */
+void Allocator::record_since(Mark const &begin) {
+  if (umem_thread_failures() == begin.failures) return;
+  record(umem_thread_status(), umem_thread_message());
+  umem_thread_clear();
+}
+
+umemStatusType Allocator::status() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return status_;
+}
+
+std::string Allocator::message() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return message_;
+}
+
+/* A callback's exception that cannot reach the program goes to sys.unraisablehook. */
+static void report_exception() {
+  if (!Py_IsInitialized()) return;
+  Gil gil;
+  report_failure("an allocation of umem for another library");
+}
+
+/* What an allocation returns. Counts the block; records the failures since begin. */
+void *Allocator::finish(uintptr_t adr, size_t nbytes, Mark const &begin) {
+  bool failed = adr == umem_null(context_->ctx);
+  if (!failed && keeps_sizes_ && !keep_size(adr, nbytes)) return nullptr;
+  record_since(begin);
+  if (!raises && !begin.exception && has_exception()) report_exception();
+  if (failed) return nullptr;
+  use();
+  blocks_.fetch_add(1, std::memory_order_relaxed);
+  return reinterpret_cast<void *>(adr);
+}
+
+bool Allocator::keep_size(uintptr_t adr, size_t nbytes) {
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t entries = sizes_.size() + resized_ + 1;
+    if (entries > sizes_.bucket_count()) sizes_.reserve(2 * entries);
+    sizes_[adr] = nbytes;
+    return true;
+  } catch (std::bad_alloc const &) {
+    umem_free(context_->ctx, adr);
+    record(umemMemoryError, "out of memory for the table of blocks");
+    return false;
+  }
+}
+
+/* ---- streams ---- */
+
+bool Allocator::is_own(uintptr_t stream) const {
+  /* CUDA has two numbers for the legacy default stream. */
+  auto plain = [](uint64_t number) { return number == 1 ? 0 : number; };
+  return stream == no_stream || (stream_ != UMEM_UNKNOWN && plain(stream) == plain(stream_));
+}
+
+/* Lets work on the stream wait for work on the place that still uses the block. False if that fails. */
+bool Allocator::let_stream_wait(uintptr_t stream) {
+  if (is_own(stream) || stream_ == UMEM_UNKNOWN) return true;
+  uint64_t before = umem_thread_failures();
+  for (auto layer = static_cast<umemVirtual *>(context_->ctx); layer;
+       layer = static_cast<umemVirtual *>(umem_get_upstream(layer))) {
+    if (layer->vtbl_size <= offsetof(struct umemVtbl, stream_wait) || !layer->vptr->stream_wait)
+      continue;
+    layer->vptr->stream_wait(layer, stream ? stream : 1);
+    return umem_thread_failures() == before;
+  }
+  return umem_synchronize(context_->ctx) == umemOK;
+}
+
+/* Work on the stream may use a block that the place is about to reuse. The legacy default stream waits for the default
+ * stream of each thread, which is 2. */
+void Allocator::wait_for_stream(uintptr_t stream) {
+  if (is_own(stream) || !context_->can(umemDeviceAccessible)) return;
+  umemCudaAsync queue = {};
+  if (umemCudaAsync_ctor(&queue, device_ < 0 ? 0 : static_cast<int>(device_),
+                         stream == 2 ? 0 : stream) != umemOK)
+    return;
+  umem_synchronize(&queue);
+  umem_dtor(&queue);
+}
+
+/* ---- blocks ---- */
+
+void *Allocator::allocate(size_t nbytes, int device, uintptr_t stream) {
+  if (device >= 0 && device_ >= 0 && device != device_) {
+    char message[128];
+    snprintf(message, sizeof message, "the place is on GPU %d, but memory of GPU %d is wanted",
+             static_cast<int>(device_), device);
+    record(umemValueError, message);
+    return nullptr;
+  }
+  Unlock unlock(!context_->quick && has_gil());
+  Mark begin;
+  uintptr_t adr = umem_alloc(context_->ctx, nbytes);
+  if (adr != umem_null(context_->ctx) && !let_stream_wait(stream)) {
+    umem_free(context_->ctx, adr);
+    adr = umem_null(context_->ctx);
+  }
+  return finish(adr, nbytes, begin);
+}
+
+void *Allocator::allocate_zeros(size_t count, size_t nbytes) {
+  Unlock unlock(!context_->quick && has_gil());
+  Mark begin;
+  uintptr_t adr = umem_calloc(context_->ctx, count, nbytes);
+  return finish(adr, count * nbytes, begin);
+}
+
+/* Once the place has freed the old block, another thread may get its address: so its entry leaves the table before. */
+void *Allocator::resize(void *adr, size_t nbytes) {
+  if (!adr) return allocate(nbytes, -1, no_stream);
+  Unlock unlock(!context_->quick && has_gil());
+  Mark begin;
+  auto old = reinterpret_cast<uintptr_t>(adr);
+  decltype(sizes_)::node_type entry;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    entry = sizes_.extract(old);
+    if (entry) resized_++;
+  }
+  if (!entry) {
+    record(umemValueError, "no live block begins at the address that is to be resized");
+    return nullptr;
+  }
+  uintptr_t moved = umem_realloc(context_->ctx, old, entry.mapped(), nbytes);
+  bool failed = moved == umem_null(context_->ctx);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    resized_--;
+    if (!failed) entry.key() = moved, entry.mapped() = nbytes;
+    sizes_.insert(std::move(entry));
+  }
+  return failed ? finish(moved, nbytes, begin) : reinterpret_cast<void *>(moved);
+}
+
+void Allocator::free(void *adr, uintptr_t stream) {
+  if (!adr) return;
+  {
+    Unlock unlock(!context_->quick && has_gil());
+    Mark begin;
+    if (keeps_sizes_) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      sizes_.erase(reinterpret_cast<uintptr_t>(adr));
+    }
+    wait_for_stream(stream);
+    umem_free(context_->ctx, reinterpret_cast<uintptr_t>(adr));
+    record_since(begin);
+    if (!begin.exception && has_exception()) report_exception();
+  }
+  blocks_.fetch_sub(1, std::memory_order_relaxed);
+  drop();
+}

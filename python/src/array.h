@@ -1,0 +1,147 @@
+/* array.h - umemArray as a Python object. */
+#ifndef UMEM_PYTHON_ARRAY_H
+#define UMEM_PYTHON_ARRAY_H
+
+#include "place.h"
+
+/* What all arrays over the same memory share. Other threads may drop users and exports without the GIL. */
+class Memory {
+  std::atomic<long> users_{1};
+
+  ~Memory() { context->drop(); }
+
+public:
+  Context *context;             /* a user of it */
+  std::atomic<long> exports{0}; /* buffers and tensors of others over the memory */
+  bool handed_out = false;      /* its address was given away: it cannot be released early */
+  uint64_t lock = 0;            /* the key that arrays need, 0: none */
+  int readers = 0;              /* copies that are read elsewhere: nobody may write */
+
+  explicit Memory(Context *of) : context(of->use()) {}
+  Memory *use() {
+    users_.fetch_add(1, std::memory_order_relaxed);
+    return this;
+  }
+  void drop() {
+    if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+};
+
+/* The C++ part of a umem.Array. */
+struct Array {
+  umemArray *handle = nullptr; /* owned; NULL after a release */
+  umemArray *kept =
+      nullptr; /* owned: a released handle whose address others may use as long as the array lives */
+  Memory *memory = nullptr;      /* a user of it; NULL after a release */
+  Memory *kept_memory = nullptr; /* that of kept */
+  PyObject *place = nullptr;     /* owned: keeps the place alive for a.place and its callbacks */
+  uint64_t key = 0;              /* opens a lock of the memory */
+  Array *previous = nullptr, *next = nullptr; /* in Context::arrays */
+
+  Array() = default;
+  Array(Array const &) = delete;
+  Array &operator=(Array const &) = delete;
+  ~Array();
+
+  /* Ends the handle: the array is stale from now on. */
+  void release();
+
+  /* The handle; raises if the array was released, or another one has locked the memory. Any code of Python, and any
+   * time without the GIL, may end it: use a Hold there. */
+  umemArray *use(bool writes = false) const;
+};
+
+/* The handle of an array for the time of a call, in which another thread may release the array. Raises as
+ * Array::use. */
+class Hold {
+  umemArray *handle_;
+  Memory *memory_;
+
+public:
+  explicit Hold(Array const &array, bool writes = false)
+      : handle_(umemArray_retain(array.use(writes))), memory_(array.memory->use()) {}
+  Hold(Hold const &) = delete;
+  Hold &operator=(Hold const &) = delete;
+  ~Hold() {
+    umemArray_release(handle_);
+    memory_->drop();
+  }
+  umemArray *get() const { return handle_; }
+  Memory *memory() const { return memory_; }
+  Context *context() const { return memory_->context; }
+};
+
+/* An array in its form: the arguments of umemArray_create. */
+struct Shape {
+  int rank = 0;
+  int64_t extents[UMEM_MAX_RANK];
+
+  explicit Shape(nb::handle object);
+  Shape(int count, int64_t const *numbers);
+  nb::tuple tuple() const { return tuple(rank, extents); }
+  static nb::tuple tuple(int rank, int64_t const *numbers);
+};
+
+/* The new Python object of handle, which it takes over, with a new Memory or one that it shares. */
+nb::object wrap_array(umemArray *handle, Context *context, nb::handle place);
+nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array);
+
+/* Releases all arrays over the memory, also while others use it: it ends with the last user. */
+void release_memory(Memory *memory);
+
+/* The array behind a Python object; NULL if it is none, and a umemTypeError. */
+Array *find_array(nb::handle object);
+Array &array_of(nb::handle object);
+
+/* The type that a Python object names (umem/dtypes.py). None: float64. */
+umemElementType element_of(nb::handle dtype);
+nb::object dtype_of(umemElementType type);
+
+/* Whether a call with so many bytes on this context is so short that it keeps the GIL. */
+inline bool is_short(Context const *context, size_t nbytes) {
+  return context->quick && nbytes <= 65536;
+}
+
+/* Runs a call with a status, without the GIL unless it is short, and raises its failure. */
+template <class F> void array_call(bool keeps_gil, F &&function) {
+  Call call;
+  {
+    Unlock unlock(!keeps_gil);
+    umemStatusType status = umemOK;
+    function(&status);
+  }
+  call.end();
+}
+
+/* array_copy.cpp: sets dst to src, of any type, broadcast to its shape. */
+void assign(Array &dst, Array &src);
+/* A new array in C order on place. */
+nb::object copy_array(Array &src, nb::handle place, umemElementType type);
+nb::object new_array(Shape const &shape, umemElementType type, nb::handle place, bool zero);
+
+/* array_value.cpp: the bytes of one element of this type with the value of a Python number. */
+void encode(nb::handle number, umemElementType type, void *out, size_t size);
+bool is_number(nb::handle object);
+void fill_array(Array &array, nb::handle number);
+
+/* array_index.cpp */
+nb::object index_array(Array &array, nb::handle key);
+
+/* array_buffer.cpp: the buffer protocol. */
+int get_array_buffer(PyObject *self, Py_buffer *view, int flags);
+void release_array_buffer(PyObject *self, Py_buffer *view);
+
+/* The methods of array_make.cpp, array_index.cpp, array_value.cpp and array_copy.cpp. */
+void bind_array_parts(nb::module_ &m, nb::class_<Array> &type);
+void bind_make(nb::module_ &m);
+void bind_index(nb::class_<Array> &type);
+void bind_values(nb::class_<Array> &type);
+void bind_copies(nb::module_ &m, nb::class_<Array> &type);
+void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
+
+/* What a place means where it may be None: RAM. */
+inline nb::handle place_or_host(nb::handle place) {
+  return place.is_none() ? default_host() : place;
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* array_copy.cpp - assignments and copies, with broadcasting and conversion. */
+#include "array.h"
+#include "callbacks.h"
+
+namespace {
+
+enum : size_t { long_copy = 32 << 20 }; /* bytes from which Ctrl-C should not wait for the end */
+
+/* An array handle that ends with its scope. */
+class Handle {
+  umemArray *handle_;
+
+public:
+  explicit Handle(umemArray *handle) : handle_(handle) {}
+  ~Handle() { umemArray_release(handle_); }
+  Handle(Handle const &) = delete;
+  Handle &operator=(Handle const &) = delete;
+  umemArray *get() const { return handle_; }
+};
+
+[[noreturn]] void refuse_shapes(umemArray const *dst, umemArray const *src) {
+  nb::object to = Shape::tuple(umemArray_rank(dst), umemArray_shape(dst));
+  nb::object from = Shape::tuple(umemArray_rank(src), umemArray_shape(src));
+  raise(umemValueError, "an array of shape %s does not fit into shape %s",
+        nb::cast<std::string>(nb::str(from)).c_str(), nb::cast<std::string>(nb::str(to)).c_str());
+}
+
+/* The elements of src in the shape of dst, for the time of a call. */
+umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context) {
+  int rank = umemArray_rank(dst), extra = umemArray_rank(src) - rank;
+  int64_t strides[UMEM_MAX_RANK];
+  for (int k = 0; k < extra; k++)
+    if (umemArray_extent(src, k) != 1) refuse_shapes(dst, src);
+  for (int k = 0; k < rank; k++) {
+    int from = k + extra;
+    int64_t extent = from < 0 ? 1 : umemArray_extent(src, from);
+    if (extent != 1 && extent != umemArray_extent(dst, k)) refuse_shapes(dst, src);
+    strides[k] = extent == 1 ? 0 : umemArray_stride(src, from);
+  }
+  return umemArray_borrow(context->ctx, umemArray_address(src), umemArray_type(src), rank,
+                          umemArray_shape(dst), strides, nullptr);
+}
+
+/* A copy of bytes that Ctrl-C can end. */
+void copy_long(umemArray *dst, umemArray *src, umemStatusType *status) {
+  Progress progress = {nullptr};
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.progress = Progress::step;
+  options.user = &progress;
+  *status =
+      umem_copy_to_with(umemArray_context(src), umemArray_address(src), umemArray_context(dst),
+                        umemArray_address(dst), umemArray_nbytes(src), &options);
+}
+
+bool is_long(Hold const &dst, Hold const &src, umemArray *from) {
+  return umemArray_nbytes(from) >= long_copy && umemArray_is_c_contiguous(dst.get()) &&
+         umemArray_is_c_contiguous(from) && !dst.context()->can(umemOrdered) &&
+         !src.context()->can(umemOrdered) && !umemArray_is_read_only(dst.get());
+}
+
+/* from: src in the shape of dst. */
+void move(Hold const &dst, Hold const &src, umemArray *from) {
+  umemArray *to = dst.get();
+  bool keeps_gil = src.context()->quick && is_short(dst.context(), umemArray_nbytes(to));
+  array_call(keeps_gil, [&](umemStatusType *status) {
+    if (umemArray_type(to) != umemArray_type(from))
+      umemArray_convert(to, from, 0, 0, umemArray_elements(to), status);
+    else if (is_long(dst, src, from))
+      copy_long(to, from, status);
+    else
+      umemArray_assign(to, from, status);
+  });
+}
+
+} // namespace
+
+void assign(Array &dst, Array &src) {
+  Hold to(dst, true), from(src);
+  if (umemArray_elements(to.get()) == 0 && umemArray_is_same_shape(to.get(), from.get())) return;
+  if (to.memory() == from.memory()) {
+    if (umemArray_address(to.get()) == umemArray_address(from.get()) &&
+        umemArray_is_matching(to.get(), from.get(), true))
+      return;
+    nb::object apart = copy_array(src, src.place, umemArray_type(from.get()));
+    assign(dst, array_of(apart));
+    return;
+  }
+  if (umemArray_is_same_shape(to.get(), from.get())) {
+    move(to, from, from.get());
+    return;
+  }
+  Call call;
+  Handle wide(broadcast(to.get(), from.get(), from.context()));
+  call.end();
+  move(to, from, wide.get());
+}
+
+nb::object copy_array(Array &src, nb::handle place, umemElementType type) {
+  Hold from(src);
+  Shape shape(umemArray_rank(from.get()), umemArray_shape(from.get()));
+  nb::object copy = new_array(shape, type, place, false);
+  Hold to(array_of(copy));
+  if (umemArray_elements(from.get())) move(to, from, from.get());
+  return copy;
+}
+
+static nb::object copy_to_place(Array &array, nb::handle place) {
+  nb::object where = place.is_none() ? nb::borrow(array.place) : nb::borrow(place);
+  return copy_array(array, where, umemArray_type(array.use()));
+}
+
+static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
+  Array &array = array_of(self);
+  umemElementType type = umemArray_type(array.use());
+  if (place_of(place).open().get() == array.memory->context) return nb::borrow(self);
+  return copy_array(array, place, type);
+}
+
+static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
+  nb::object where = place.is_none() ? nb::borrow(array.place) : nb::borrow(place);
+  array.use();
+  return copy_array(array, where, element_of(dtype));
+}
+
+static PyObject *make_source; /* function that makes an array of a value that is none */
+
+static void set_items(Array &array, nb::handle key, nb::handle value) {
+  nb::object part = index_array(array, key);
+  Array &dst = array_of(part);
+  if (Array *src = find_array(value)) {
+    assign(dst, *src);
+  } else if (is_number(value)) {
+    fill_array(dst, value);
+  } else {
+    nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(dst.use())));
+    assign(dst, array_of(made));
+  }
+}
+
+void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
+  type.def("__setitem__", set_items, nb::arg("key"), nb::arg("value"),
+           nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
+      .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
+           nb::sig("def copy(self, place: PlaceType | None = None) -> ArrayType"),
+           "A new array in C order with the same elements, on the same place or another one.")
+      .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: PlaceType) -> ArrayType"),
+           "The array on a place: itself if it is there already, else a new one in C order.")
+      .def("astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
+           nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
+           "A new array with the elements converted to another type.\n\n"
+           "Floating-point numbers are rounded toward zero to integers, and become the nearest "
+           "number in range; NaN\n"
+           "becomes 0. Real and complex types have no conversion: umem.TypeError.");
+  m.def("_set_source", [](nb::object function) { make_source = function.release().ptr(); });
+}

@@ -1,0 +1,109 @@
+/* call.cpp - see call.h. umem/errors.py makes the exceptions. */
+#include "call.h"
+#include "module.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+static PyObject
+    *make_exception; /* function of (status, message); kept for the life of the process */
+static thread_local PyObject *kept;
+
+bool has_exception() noexcept { return kept != nullptr; }
+
+void keep_exception() noexcept {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  if (kept)
+    Py_XDECREF(value);
+  else
+    kept = value;
+}
+
+static void set_exception(PyObject *value) {
+  PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(value)), value);
+  Py_DECREF(value);
+}
+
+static void set_exception(umemStatusType type, char const *message) {
+  PyObject *text =
+      PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(strlen(message)), "surrogateescape");
+  if (!text) return;
+  PyObject *value = PyObject_CallFunction(make_exception, "iO", static_cast<int>(type), text);
+  Py_DECREF(text);
+  if (value) set_exception(value);
+}
+
+void raise_failure() {
+  if (kept) {
+    PyObject *value = kept;
+    kept = nullptr;
+    set_exception(value);
+  } else {
+    set_exception(umem_thread_status(), umem_thread_message());
+  }
+  umem_thread_clear();
+  throw nb::python_error();
+}
+
+void raise(umemStatusType type, char const *format, ...) {
+  char message[UMEM_MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  set_exception(type, message);
+  throw nb::python_error();
+}
+
+void report_failure(char const *where) noexcept {
+  PyObject *type, *value, *trace; /* of an exception that is on its way */
+  PyErr_Fetch(&type, &value, &trace);
+  try {
+    raise_failure();
+  } catch (nb::python_error &error) {
+    error.discard_as_unraisable(where);
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+int64_t to_index(nb::handle object, char const *what) {
+  PyObject *number = PyNumber_Index(object.ptr());
+  if (!number) {
+    PyErr_Clear();
+    raise(umemTypeError, "%s must be an integer, not %s", what,
+          nb::type_name(object.type()).c_str());
+  }
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  Py_DECREF(number);
+  if (overflow) raise(umemValueError, "%s does not fit into 64 bits", what);
+  return value;
+}
+
+void bind_call(nb::module_ &m) {
+  m.def(
+      "_set_exceptions",
+      [](nb::object make) {
+        Py_XDECREF(make_exception);
+        make_exception = make.release().ptr();
+      },
+      nb::arg("make"), "Sets the function of (status, message) that makes exceptions.");
+  m.def(
+      "_raise",
+      [](int status, char const *message) {
+        raise(static_cast<umemStatusType>(status), "%s", message);
+      },
+      nb::arg("status"), nb::arg("message"),
+      nb::sig("def _raise(status: int, message: str) -> typing.NoReturn"),
+      "Raises the exception that stands for a status.");
+  m.def(
+      "_status_name",
+      [](int status) { return umem_get_status_name(static_cast<umemStatusType>(status)); },
+      nb::arg("status"), "The name of a status: 'OK', 'MemoryError', ...");
+}

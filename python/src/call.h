@@ -1,0 +1,101 @@
+/* call.h - calls of umem from Python: the GIL, and failures as exceptions. */
+#ifndef UMEM_PYTHON_CALL_H
+#define UMEM_PYTHON_CALL_H
+
+#include <cxxabi.h>
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+#include <umem.h>
+
+namespace nb = nanobind;
+
+/* What questions return. */
+using Dict = nb::typed<nb::dict, nb::str, nb::any>;
+using DictList = nb::typed<nb::list, Dict>;
+
+/* Raises the failure that this thread has recorded last, or the exception of a callback that ended the call. */
+[[noreturn]] void raise_failure();
+
+/* Raises a failure of the binding itself, as the exception that stands for type. */
+[[noreturn]] void raise(umemStatusType type, char const *format, ...) UMEM_PRINTF(2, 3);
+
+/* Keeps the exception that a callback has raised until the call that ran it returns. Needs the GIL, and an exception
+ * that is set. An exception that is kept already stays. */
+void keep_exception() noexcept;
+
+/* Whether a callback of this thread has raised. */
+bool has_exception() noexcept;
+
+/* Runs what waits for the GIL. While the interpreter ends, Python before 3.14 ends other threads there, which no
+ * destructor survives; later versions let them wait for the end of the process. So does this. */
+template <class F> void wait_for_gil(F &&wait) noexcept {
+  try {
+    wait();
+  } catch (abi::__forced_unwind &) {
+    for (;;) pause();
+  }
+}
+
+/* Gives the GIL up, if needed. */
+class Unlock {
+  PyThreadState *state_;
+
+public:
+  explicit Unlock(bool needed = true) : state_(needed ? PyEval_SaveThread() : nullptr) {}
+  ~Unlock() {
+    if (state_) wait_for_gil([this] { PyEval_RestoreThread(state_); });
+  }
+  Unlock(Unlock const &) = delete;
+  Unlock &operator=(Unlock const &) = delete;
+};
+
+/* Takes the GIL in any thread, also one that has it. */
+class Gil {
+  PyGILState_STATE state_ = PyGILState_UNLOCKED;
+
+public:
+  Gil() {
+    wait_for_gil([this] { state_ = PyGILState_Ensure(); });
+  }
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(Gil const &) = delete;
+  Gil &operator=(Gil const &) = delete;
+};
+
+/* The failures of the calls of umem in its life: end() raises if there was one. */
+class Call {
+  uint64_t before_ = umem_thread_failures();
+
+public:
+  bool failed() const { return umem_thread_failures() != before_ || has_exception(); }
+  void end() const {
+    if (failed()) raise_failure();
+  }
+};
+
+/* Runs what may block without the GIL, and raises its failure. */
+template <class F> auto unlocked(F &&function) {
+  Call call;
+  if constexpr (std::is_void_v<decltype(function())>) {
+    {
+      Unlock unlock;
+      function();
+    }
+    call.end();
+  } else {
+    auto result = [&] {
+      Unlock unlock;
+      return function();
+    }();
+    call.end();
+    return result;
+  }
+}
+
+/* Reports a failure where no exception can be raised: sys.unraisablehook gets it. Needs the GIL. */
+void report_failure(char const *where) noexcept;
+
+/* A Python object as int64_t, as operator.index does. what names it in the exception. */
+int64_t to_index(nb::handle object, char const *what);
+
+#endif

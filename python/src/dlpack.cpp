@@ -1,0 +1,220 @@
+/* dlpack.cpp - arrays to and from other libraries by DLPack. */
+#include "array.h"
+
+#include <cstring>
+
+namespace {
+
+char const *const versioned_name = "dltensor_versioned", *const unversioned_name = "dltensor";
+
+/* ---- export ---- */
+
+/* Ends an exported tensor as the library would, and then the use of its memory and of its context. */
+template <class Tensor> struct Export {
+  void *manager;
+  void (*deleter)(Tensor *);
+  Memory *memory;
+
+  static void end(Tensor *tensor) {
+    Export *self = static_cast<Export *>(tensor->manager_ctx);
+    Memory *memory = self->memory;
+    tensor->manager_ctx = self->manager;
+    tensor->deleter = self->deleter;
+    delete self;
+    tensor->deleter(tensor);
+    memory->exports--;
+    memory->drop();
+  }
+
+  static Tensor *begin(Tensor *tensor, Memory *memory) {
+    tensor->manager_ctx = new Export{tensor->manager_ctx, tensor->deleter, memory->use()};
+    tensor->deleter = end;
+    memory->exports++;
+    return tensor;
+  }
+};
+
+template <class Tensor> void end_tensor(Tensor *tensor) {
+  if (tensor && tensor->deleter) tensor->deleter(tensor);
+}
+
+/* The end of a capsule: a tensor that no consumer has taken ends with it. */
+template <class Tensor> void end_capsule(PyObject *capsule, char const *name) {
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  end_tensor(static_cast<Tensor *>(PyCapsule_GetPointer(capsule, name)));
+}
+void end_versioned(PyObject *capsule) {
+  end_capsule<umemDLManagedTensorVersioned>(capsule, versioned_name);
+}
+void end_unversioned(PyObject *capsule) {
+  end_capsule<umemDLManagedTensor>(capsule, unversioned_name);
+}
+
+template <class Tensor, auto make>
+Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
+  Hold hold(array, options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
+  Tensor *tensor;
+  array_call(hold.context()->quick,
+             [&](umemStatusType *status) { tensor = make(hold.get(), &options, status); });
+  return Export<Tensor>::begin(tensor, hold.memory());
+}
+
+nb::object new_capsule(void *tensor, char const *name, PyCapsule_Destructor end) {
+  PyObject *capsule = PyCapsule_New(tensor, name, end);
+  if (!capsule) throw nb::python_error();
+  return nb::steal(capsule);
+}
+
+umemDLPackOptions read_options(nb::handle stream, nb::handle device, nb::handle copy) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  if (!stream.is_none()) options.stream = to_index(stream, "the stream");
+  if (!device.is_none()) {
+    options.device = static_cast<umemDLDeviceCode>(nb::cast<int>(nb::object(device[0])));
+    options.copy = umemDLCopyIfNeeded;
+  }
+  if (!copy.is_none()) options.copy = nb::cast<bool>(copy) ? umemDLCopyAlways : umemDLCopyNever;
+  return options;
+}
+
+nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb::handle device,
+                     nb::handle copy) {
+  umemDLPackOptions options = read_options(stream, device, copy);
+  if (!max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1)
+    return new_capsule(
+        make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
+        versioned_name, end_versioned);
+  return new_capsule(
+      make_tensor<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
+      unversioned_name, end_unversioned);
+}
+
+nb::typed<nb::tuple, int, int> device_of(Array &array) {
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.stream = UMEM_DLPACK_NO_STREAM;
+  Hold hold(array);
+  if (hold.context()->quick) return nb::make_tuple(static_cast<int>(umemDLCPU), 0);
+  umemDLManagedTensorVersioned *tensor;
+  array_call(false, [&](umemStatusType *status) {
+    tensor = umemArray_to_dlpack(hold.get(), &options, status);
+  });
+  umemDLDevice device = tensor->dl_tensor.device;
+  end_tensor(tensor);
+  return nb::make_tuple(device.device_type, device.device_id);
+}
+
+/* ---- import ---- */
+
+PyObject *find_place; /* function of (device code, number) that returns the place of such memory */
+
+/* The place of a tensor that names none. */
+nb::object place_of_device(umemDLDevice device) {
+  if (device.device_type == umemDLCPU || device.device_type == umemDLCUDAHost)
+    return nb::borrow(default_host());
+  return nb::handle(find_place)(device.device_type, device.device_id);
+}
+
+template <class Tensor, auto import>
+nb::object take_tensor(nb::handle capsule, nb::handle given, char const *name, char const *used) {
+  Tensor *tensor = static_cast<Tensor *>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!tensor) throw nb::python_error();
+  nb::object place =
+      given.is_none() ? place_of_device(tensor->dl_tensor.device) : nb::borrow(given);
+  Use context = place_of(place).open();
+  umemArray *handle;
+  array_call(true, [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
+  PyCapsule_SetName(capsule.ptr(), used);
+  return wrap_array(handle, context.get(), place);
+}
+
+nb::object take_capsule(nb::handle capsule, nb::handle place) {
+  if (PyCapsule_IsValid(capsule.ptr(), versioned_name))
+    return take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
+        capsule, place, versioned_name, "used_dltensor_versioned");
+  if (PyCapsule_IsValid(capsule.ptr(), unversioned_name))
+    return take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
+        capsule, place, unversioned_name, "used_dltensor");
+  raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
+}
+
+nb::object call(nb::handle method, nb::handle options) {
+  static PyObject *nothing = PyTuple_New(0);
+  PyObject *result = PyObject_Call(method.ptr(), nothing, options.ptr());
+  if (!result) throw nb::python_error();
+  return nb::steal(result);
+}
+
+nb::dict options_of(bool versioned, nb::handle stream) {
+  nb::dict options;
+  if (versioned) options["max_version"] = nb::make_tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR);
+  if (!stream.is_none()) options["stream"] = stream;
+  return options;
+}
+
+nb::object method_of(nb::handle object) {
+  static PyObject *name = PyUnicode_InternFromString("__dlpack__");
+  if (PyObject *method = PyObject_GetAttr(object.ptr(), name)) return nb::steal(method);
+  nb::python_error error;
+  if (!error.matches(PyExc_AttributeError)) throw error;
+  raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
+}
+
+nb::object ask(nb::handle object, nb::handle stream) {
+  static PyObject *usual = options_of(true, nb::none()).release().ptr();
+  nb::object method = method_of(object);
+  try {
+    return call(method, stream.is_none() ? nb::borrow<nb::dict>(usual) : options_of(true, stream));
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return call(method, options_of(false, stream)); /* of a producer before version 1.0 */
+}
+
+/* The stream on which the memory is used, in the words of the array API. None: that of the host, or CUDA's legacy
+ * default stream, in whose order a umem.Cuda is. */
+nb::object stream_of(nb::handle place) {
+  if (place.is_none()) return nb::none();
+  Use context = place_of(place).open();
+  umemInfo info = UMEM_INFO_INIT;
+  unlocked([&] { umem_get_info(context->ctx, &info); });
+  if (info.stream == UMEM_UNKNOWN || info.stream == 0) return nb::none();
+  return nb::int_(info.stream);
+}
+
+nb::object share(nb::handle object, nb::handle place) {
+  return take_capsule(ask(object, stream_of(place)), place);
+}
+
+nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
+  nb::object array = share(object, place);
+  if (!copy) return array;
+  Array &shared = array_of(array);
+  return copy_array(shared, shared.place, umemArray_type(shared.use()));
+}
+
+} // namespace
+
+void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
+  type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
+           nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
+           nb::arg("copy").none() = nb::none(),
+           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a "
+           "copy would be needed\n"
+           "but is not allowed.")
+      .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
+  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(),
+        nb::kw_only(), nb::arg("copy") = false,
+        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = "
+                "False) -> "
+                "ArrayType"),
+        "An array over the memory of another library's array, which stays alive; by DLPack.\n\n"
+        "Parameters\n----------\n"
+        "object : object with __dlpack__\n"
+        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of "
+        "its GPU.\n"
+        "copy : bool\n    Whether to make a copy on that place.\n\n"
+        "Raises\n------\n"
+        "umem.NotSupportedError, which is also a BufferError\n"
+        "    umem has no place for this memory, or it is not that of the place.\n"
+        "umem.TypeError\n    object has no DLPack, or elements of a type that umem does not have.");
+  m.def("_set_device_places", [](nb::object function) { find_place = function.release().ptr(); });
+}

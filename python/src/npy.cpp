@@ -1,0 +1,55 @@
+/* npy.cpp - writes a file of an array behind a header: umem/npy.py knows the format. */
+#include "array.h"
+#include "callbacks.h"
+#include "module.h"
+
+/* A file that has its name only when it is complete. */
+class NewFile {
+  umemFile file_ = {};
+
+public:
+  explicit NewFile(char const *path) { umemFile_replace(&file_, path); }
+  ~NewFile() { umem_dtor(&file_); }
+  NewFile(NewFile const &) = delete;
+  NewFile &operator=(NewFile const &) = delete;
+  umemFile *get() { return &file_; }
+};
+
+static bool copy_elements(umemFile *file, uintptr_t adr, umemArray *array) {
+  if (umemArray_elements(array) == 0) return true;
+  if (umemArray_is_c_contiguous(array)) {
+    Progress progress = {nullptr};
+    umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+    options.progress = Progress::step;
+    options.user = &progress;
+    return umem_copy_to_with(umemArray_context(array), umemArray_address(array), file, adr,
+                             umemArray_nbytes(array), &options) == umemOK;
+  }
+  umemStatusType status = umemOK;
+  umemArray *dst = umemArray_borrow(file, adr, umemArray_type(array), umemArray_rank(array),
+                                    umemArray_shape(array), nullptr, &status);
+  umemArray_assign(dst, array, &status);
+  umemArray_release(dst);
+  return status == umemOK;
+}
+
+static void write(char const *path, nb::bytes const &header, umemHost *ram, umemArray *array) {
+  NewFile file(path);
+  if (!umem_is_ok(file.get())) return;
+  uintptr_t adr = umem_alloc(file.get(), header.size() + umemArray_nbytes(array));
+  if (adr == umem_null(file.get())) return;
+  if (umem_copy_from(file.get(), adr, ram, reinterpret_cast<uintptr_t>(header.data()),
+                     header.size()))
+    return;
+  if (copy_elements(file.get(), adr + header.size(), array)) umemFile_commit(file.get());
+}
+
+static void save(nb::bytes path, nb::bytes header, Array &array) {
+  Hold hold(array);
+  umemHost *ram = static_cast<umemHost *>(place_of(default_host()).context->ctx);
+  unlocked([&] { write(path.c_str(), header, ram, hold.get()); });
+}
+
+void bind_npy(nb::module_ &m) {
+  m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array"));
+}

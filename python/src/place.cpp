@@ -1,0 +1,236 @@
+/* place.cpp - see place.h. */
+#include "place.h"
+#include "module.h"
+
+#include <cstring>
+
+/* ---- contexts ---- */
+
+void Context::construct(size_t size) {
+  memory_.reset(new char[size]());
+  ctx = memory_.get();
+}
+
+void Context::finish() {
+  void (*end)(Context *) = end_;
+  end_ = nullptr;
+  if (end) end(this);
+}
+
+/* Without the GIL perhaps, and perhaps after the interpreter. */
+Context::~Context() {
+  uint64_t before = umem_thread_failures();
+  finish();
+  if (umem_thread_failures() != before && Py_IsInitialized()) {
+    Gil gil;
+    report_failure("the end of a umem.Place");
+  }
+  for (Context *below : below_) below->drop();
+}
+
+void Place::begin(Context *of, PyObject *self) {
+  context = of;
+  kind = of->kind;
+  of->self = self;
+}
+
+void Place::end() {
+  Context *ended = context;
+  context = nullptr;
+  if (!ended) return;
+  ended->self = nullptr;
+  Unlock unlock(!ended->quick);
+  ended->drop();
+}
+
+Place::~Place() { end(); }
+
+Use Place::open() const {
+  if (!context) raise(umemValueError, "the place is closed: %s", kind);
+  return Use(context);
+}
+
+Place &place_of(nb::handle object) {
+  Place *place;
+  if (!nb::try_cast(object, place) || !place)
+    raise(umemTypeError, "a umem.Place is expected, not %s", nb::type_name(object.type()).c_str());
+  return *place;
+}
+
+/* ---- Python objects ---- */
+
+static PyObject *types;    /* dict: the class of each kind; kept for the life of the process */
+static PyObject *the_host; /* the same */
+
+nb::handle default_host() {
+  if (!the_host) {
+    the_host = nb::object(nb::handle(types)["host"])().release().ptr();
+    place_of(the_host).context->permanent = true;
+  }
+  return the_host;
+}
+
+nb::object wrap_context(Context *context, nb::handle upstream) {
+  nb::dict known = nb::borrow<nb::dict>(types);
+  nb::object type = known[known.contains(context->kind) ? context->kind : ""];
+  nb::object self = nb::inst_alloc(type);
+  (new (nb::inst_ptr<Place>(self)) Place)->begin(context, self.ptr());
+  nb::inst_mark_ready(self);
+  nb::setattr(self, "_upstream", upstream);
+  return self;
+}
+
+/* The kind of a context that the library or another place has made. */
+static char const *kind_of(void *ctx) {
+  umemScheme const *scheme;
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++)
+    if (scheme->vtbl && scheme->vtbl == static_cast<umemVirtual *>(ctx)->vptr) return scheme->name;
+  return umem_get_device_name(ctx);
+}
+
+static void name_kind(Context *context) {
+  context->kind = kind_of(context->ctx);
+  context->quick = !strcmp(context->kind, "host");
+}
+
+static nb::object upstream_of(Place &place) {
+  Use context = place.open();
+  Call call;
+  void *below = umem_get_upstream(context->ctx);
+  call.end();
+  if (!below) return nb::none();
+  Context *layer = new Context(below, nullptr);
+  layer->stand_over(context.get()); /* which owns the layer */
+  name_kind(layer);
+  return wrap_context(layer, nb::none());
+}
+
+/* ---- contexts of the library ---- */
+
+static nb::object open_named(char const *name) {
+  void *ctx = unlocked([&] { return umem_open(name); });
+  Context *context = new Context(ctx, [](Context *self) { umem_close(self->ctx); });
+  name_kind(context);
+  return wrap_context(context, nb::none());
+}
+
+static nb::object default_place(int device) {
+  void *ctx = unlocked([&] { return device < 0 ? umem_default() : umem_default_of(device); });
+  Context *context = new Context(ctx, nullptr);
+  context->permanent = true;
+  name_kind(context);
+  return wrap_context(context, nb::none());
+}
+
+static void close_place(Place &place) {
+  Context *context = place.context;
+  if (!context) return;
+  if (context->permanent)
+    raise(umemValueError, "this place lives as long as the process: it cannot be closed");
+  place.context = nullptr; /* from now on no thread begins to use it */
+  context->self = nullptr;
+  release_arrays(context);
+  Call call;
+  {
+    Unlock unlock;
+    if (context->users() == 1) context->finish();
+    context->drop();
+  }
+  call.end();
+}
+
+/* ---- what places are and do ---- */
+
+static nb::tuple info_of(Place &place) {
+  Use context = place.open();
+  umemInfo info = UMEM_INFO_INIT;
+  unlocked([&] { umem_get_info(context->ctx, &info); });
+  auto known = [](uint64_t value) {
+    return value == UMEM_UNKNOWN ? nb::object(nb::none()) : nb::object(nb::int_(value));
+  };
+  nb::object ordinal =
+      info.ordinal < 0 ? nb::object(nb::none()) : nb::object(nb::int_(info.ordinal));
+  nb::object name = nb::steal(PyUnicode_DecodeUTF8(
+      info.name, static_cast<Py_ssize_t>(strlen(info.name)), "surrogateescape"));
+  return nb::make_tuple(name, known(info.capacity), known(info.available), known(info.page_size),
+                        info.alignment, ordinal, known(info.stream));
+}
+
+void bind_places(nb::module_ &m) {
+  nb::class_<Place> type(m, "Place", nb::is_weak_referenceable(),
+                         "A place where arrays are: see umem.Place.");
+  bind_place_makers(m, type);
+  type.def("close", close_place,
+           "Releases the arrays of the place, and ends it.\n\n"
+           "Later use of the place and of its arrays raises ValueError. If NumPy or another "
+           "library still uses\n"
+           "memory of the place, or another place stands over it, the place ends when the last of "
+           "them does.\n"
+           "A failure of the end is raised, or given to sys.unraisablehook where it comes later.")
+      .def_prop_ro(
+          "closed", [](Place &place) { return !place.context; }, "Whether close() was called.")
+      .def_prop_ro(
+          "kind", [](Place &place) { return place.kind; },
+          "The name of the kind in umem.open: 'host', 'file', ...")
+      .def_prop_ro(
+          "capabilities",
+          [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->capabilities; },
+          "Bits of umemCapability.")
+      .def_prop_ro(
+          "alignment",
+          [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->alignment; },
+          "Bytes: blocks begin at multiples of this.")
+      .def("_info", info_of,
+           nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | "
+                   "None, int | None]"))
+      .def("_layer_below", upstream_of, nb::sig("def _layer_below(self) -> PlaceType | None"))
+      .def(
+          "synchronize",
+          [](Place &place) {
+            Use context = place.open();
+            unlocked([&] { umem_synchronize(context->ctx); });
+          },
+          "Waits until all work that is queued on the place is done.")
+      .def(
+          "wait",
+          [](Place &place, nb::handle other) {
+            Use context = place.open(), first = place_of(other).open();
+            unlocked([&] { umem_wait(context->ctx, first->ctx); });
+          },
+          nb::arg("other"),
+          "Lets later work of the place start after what other has queued so far.")
+      .def(
+          "flush",
+          [](Place &place) {
+            Use context = place.open();
+            unlocked([&] { umem_flush(context->ctx); });
+          },
+          "Makes what was written to a file durable.")
+      .def(
+          "trim",
+          [](Place &place, size_t keep) {
+            Use context = place.open();
+            unlocked([&] { umem_trim(context->ctx, keep); });
+          },
+          nb::arg("keep") = 0, "Gives unused storage back, except about keep bytes.")
+      .def(
+          "is_same_memory",
+          [](Place &place, nb::handle other) {
+            Call call;
+            bool same = umem_is_same_device(place.open()->ctx, place_of(other).open()->ctx);
+            call.end();
+            return same;
+          },
+          nb::arg("other"), "Whether an address means the same byte in both places.");
+  m.def(
+      "_set_places",
+      [](nb::typed<nb::dict, nb::str, nb::any> kinds) { types = nb::dict(kinds).release().ptr(); },
+      nb::arg("kinds"), "Sets the class of each kind of place.");
+  m.def("_open", open_named, nb::arg("name"), nb::sig("def _open(name: str) -> PlaceType"),
+        "See umem.open.");
+  m.def("_default", default_place, nb::arg("device"),
+        nb::sig("def _default(device: int) -> PlaceType"), "See umem.default.");
+  m.def(
+      "_host", [] { return nb::borrow(default_host()); }, nb::sig("def _host() -> HostType"),
+      "The place of RAM where none is named.");
+}

@@ -1,0 +1,101 @@
+/* place.h - contexts as Python objects. */
+#ifndef UMEM_PYTHON_PLACE_H
+#define UMEM_PYTHON_PLACE_H
+
+#include "call.h"
+
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+struct Array;
+
+/* A context, shared by the Python object of the place, by its arrays, by tensors that other libraries hold, and by the
+ * places over it. The last of them ends it, perhaps without the GIL. */
+class Context {
+  std::atomic<long> users_{1};
+  std::vector<Context *> below_; /* users of these */
+  void (*end_)(Context *) = nullptr;
+  std::unique_ptr<char[]> memory_;
+
+  ~Context();
+
+public:
+  void *ctx = nullptr;
+  char const *kind = "";    /* the name of its scheme; static */
+  bool quick = false;       /* plain RAM: short calls keep the GIL */
+  bool permanent = false;   /* lives as long as the process */
+  Array *arrays = nullptr;  /* of this place; needs the GIL */
+  PyObject *self = nullptr; /* borrowed: the Place; NULL when there is none */
+
+  /* end: how the context ends; NULL if others own it. */
+  Context(void *context, void (*end)(Context *)) : end_(end), ctx(context) {}
+
+  /* Memory of size zero bytes for the context. */
+  void construct(size_t size);
+  /* Ends the context, once. Failures are recorded for the thread. */
+  void finish();
+  void stand_over(Context *below) { below_.push_back(below->use()); }
+  Context *use() {
+    users_.fetch_add(1, std::memory_order_relaxed);
+    return this;
+  }
+  void drop() {
+    if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  long users() const { return users_.load(std::memory_order_relaxed); }
+  bool can(unsigned capability) const {
+    return (static_cast<umemVirtual *>(ctx)->capabilities & capability) == capability;
+  }
+};
+
+/* Keeps a context for the time of a call: another thread may close the place meanwhile. */
+class Use {
+  Context *context_;
+
+public:
+  explicit Use(Context *context) : context_(context->use()) {}
+  Use(Use const &other) : Use(other.context_) {}
+  Use &operator=(Use const &) = delete;
+  ~Use() { context_->drop(); }
+  Context *operator->() const { return context_; }
+  Context *get() const { return context_; }
+};
+
+/* The C++ part of a Python object of class umem.Place. */
+struct Place {
+  Context *context = nullptr; /* a user of it; NULL when the place is closed */
+  char const *kind = "none";  /* static */
+
+  /* Takes the context over. self: the Python object. */
+  void begin(Context *of, PyObject *self);
+  /* Gives the context up. */
+  void end();
+
+  Place() = default;
+  Place(Place const &) = delete;
+  Place &operator=(Place const &) = delete;
+  ~Place();
+
+  /* The context; raises if the place is closed. */
+  Use open() const;
+};
+
+/* The place behind a Python object; raises umemTypeError if it is none. */
+Place &place_of(nb::handle object);
+
+/* The place that means RAM where none is named: one for the process. Borrowed. */
+nb::handle default_host();
+
+/* A new Python object over context, which it takes over. upstream: the place below, or None. */
+nb::object wrap_context(Context *context, nb::handle upstream);
+
+/* place_make.cpp */
+void bind_place_makers(nb::module_ &m, nb::class_<Place> &type);
+
+/* Releases the arrays of a place: see array.cpp. */
+void release_arrays(Context *context);
+
+#endif

@@ -1,0 +1,122 @@
+"""Limit, Stats, Track, Debug, Log, Fault, and the figures of pools."""
+import ctypes
+import os
+
+import pytest
+
+import umem
+
+
+def test_limit():
+    limit = umem.Limit(umem.Host(), "1K")
+    array = umem.zeros(64, place=limit)
+    used = limit.used
+    assert 512 <= used <= 1024
+    with pytest.raises(umem.MemoryError):
+        umem.zeros(100, place=limit)
+    del array
+    assert limit.used == 0
+
+
+def test_stats_and_scopes():
+    stats = umem.Stats(umem.Host())
+    kept = umem.zeros(10, place=stats)
+    with stats.scope() as outer:
+        with stats.scope() as inner:
+            umem.zeros(100, place=stats)
+        more = umem.zeros(10, place=stats)
+    assert inner["total_count"] == 1 and inner["current_bytes"] == 0 and inner["peak_bytes"] >= 800
+    assert outer["total_count"] == 2 and outer["current_count"] == 1
+    figures = stats.figures
+    assert figures["total_count"] == 3 and figures["current_count"] == 2
+    stats.reset()
+    assert stats.figures["total_count"] == 0 and stats.figures["peak_count"] == 2
+    with pytest.raises(KeyError), stats.scope() as failed:
+        raise KeyError
+    assert failed["total_count"] == 0 and kept.shape == more.shape
+
+
+def test_track_knows_every_block():
+    track = umem.Track(umem.Host(), frames=4)
+    arrays = [umem.zeros(10 * i, "uint8", track) for i in range(1, 4)]
+    blocks = track.blocks
+    assert len(blocks) == 3 and sorted(b["number"] for b in blocks) == [1, 2, 3]
+    assert all(0 < len(b["trace"]) <= 4 for b in blocks)
+    found = track.find(arrays[1].address + 5)
+    assert found["address"] <= arrays[1].address < found["address"] + found["nbytes"]
+    assert track.find(8) is None
+    del arrays
+    assert track.blocks == []
+    track.close()
+
+
+def test_track_refuses_what_it_does_not_know():
+    with pytest.raises(umem.TypeError):
+        umem._core._track_blocks(umem.Host())
+
+
+def test_debug_finds_wrong_writes():
+    debug = umem.Debug(umem.Host(), guard=64)
+    array = umem.zeros(16, "uint8", debug)
+    debug.check()
+    ctypes.memset(array.address + 16, 7, 1)
+    with pytest.raises(umem.IndexError, match="16 bytes|offset|behind"):
+        debug.check()
+    debug.check()  # reported already
+    assert debug.figures["findings"] == 1 and debug.figures["live_blocks"] == 1
+
+
+def test_log_writes_a_file(tmp_path):
+    with umem.Log(umem.Host(), tmp_path / "a.log", max="64K") as log:
+        assert log.number == 1 and umem.Log(umem.Host(), tmp_path / "a.log").number == 2
+        umem.zeros(10, place=log)
+    assert 0 < os.path.getsize(tmp_path / "a.log") <= 65536
+
+
+def test_fault_fails_when_it_shall():
+    fault = umem.Fault(umem.Host(), nth=2, times=2)
+    umem.empty(1, place=fault)
+    for _ in range(2):
+        with pytest.raises(umem.MemoryError):
+            umem.empty(1, place=fault)
+    umem.empty(1, place=fault)
+    assert fault.failures == 2
+    fault.fail_next()
+    with pytest.raises(umem.MemoryError):
+        umem.empty(1, place=fault)
+    assert fault.failures == 1 and fault.count("alloc", "calloc", "aligned") == 1 and fault.count() >= 1
+    with pytest.raises(umem.ValueError, match="no call 'x'"):
+        fault.count("x")
+
+
+@pytest.mark.parametrize("status, error", [("IOError", umem.OSError), ("ValueError", umem.ValueError),
+                                           ("NotSupportedError", umem.NotSupportedError),
+                                           ("CancelledError", umem.CancelledError)])
+def test_faults_of_each_status(status, error):
+    with pytest.raises(error):
+        umem.empty(1, place=umem.Fault(umem.Host(), status=status, share=1))
+
+
+def test_figures_of_pools():
+    pool = umem.Pool(umem.Host(), initial="2M", max="4M")
+    array = umem.zeros(1000, place=pool)
+    figures = pool.figures
+    assert figures["reserved"] >= 2 << 20 and figures["blocks"] == 1 and figures["used"] >= 8000
+    assert 0 <= figures["fragmentation"] <= 1
+    with pytest.raises(umem.MemoryError):
+        umem.empty(8 << 20, place=pool)
+    fixed = umem.Fixed(umem.Host(), 4096)
+    block = umem.empty(10, place=fixed)
+    assert fixed.figures["block_size"] == 4096 and fixed.figures["blocks"] == 1
+    assert array.shape != block.shape
+
+
+def test_a_failing_free_is_reported(monkeypatch):
+    import sys
+
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda event: seen.append(event.exc_value))
+    fault = umem.Fault(umem.Host(), calls="free", status="IOError", nth=1)
+    array = umem.empty(3, place=fault)
+    del array
+    assert [type(error) for error in seen] == [umem.OSError]

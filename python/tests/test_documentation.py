@@ -1,0 +1,68 @@
+"""The programs that the documentation shows run as they stand, and print what it shows; its reference is up to date."""
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import HAS_GPU
+
+DOC = Path(__file__).parents[2] / "doc"
+EXAMPLES = DOC / "examples/python"
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the documentation is not beside the tests")
+# Programs that need a GPU, and the library that they import; None: the double of the driver does, too.
+ON_GPUS = {"coming_from_gpu": None, "use_in_cupy": "cupy", "use_in_torch": "torch", "use_in_numba": "numba",
+           "cuda_core": "cuda.core"}
+PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+START = """if True:
+    import ctypes, os, runpy, sys
+    double = os.environ.get("UMEM_TEST_DRIVER_DOUBLE")
+    if double: ctypes.CDLL(double)
+    sys.argv = sys.argv[1:]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def need(name):
+    if name not in ON_GPUS:
+        pytest.importorskip("numpy")
+        return
+    library = ON_GPUS[name]
+    if not HAS_GPU:
+        pytest.skip("needs a GPU, or the double of the driver")
+    if library:
+        if not os.environ.get("UMEM_TEST_GPU"):
+            pytest.skip("needs a GPU: set UMEM_TEST_GPU")
+        pytest.importorskip(library)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_prints_what_the_page_shows(name, tmp_path):
+    need(name)
+    done = subprocess.run([sys.executable, "-c", START, EXAMPLES / f"{name}.py"], capture_output=True, text=True,
+                          timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (EXAMPLES / f"{name}.out").read_text()
+
+
+def test_the_tables_show_lines_of_programs():
+    page = (DOC / "python/coming-from.rst").read_text()
+    lines = "\n".join((EXAMPLES / f"coming_from_{name}.py").read_text() for name in ("numpy", "gpu")).splitlines()
+    rows = re.findall(r"^   \* - (.+)\n     - (.+)$", page, re.M)
+    rows = [row for row in rows if row[0].startswith("``")]
+    assert len(rows) > 30
+    for _, here in rows:
+        for code in re.findall(r"``(.+?)``", here):
+            assert any(line.strip() == code for line in lines), f"no program runs: {code}"
+
+
+def test_the_reference_is_that_of_the_docstrings():
+    spec = importlib.util.spec_from_file_location("reference", DOC / "python/reference.py")
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    assert reference.page() == (DOC / "python/reference.rst").read_text(), \
+        "the docstrings have changed: write doc/python/reference.rst again, with doc/python/reference.py"

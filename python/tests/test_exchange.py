@@ -1,0 +1,325 @@
+"""Exchange with other libraries without copies, both ways; owners are kept alive by either side."""
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+from conftest import TYPES
+
+import umem
+
+numpy = pytest.importorskip("numpy")
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+# ---- NumPy ----
+
+@pytest.mark.parametrize("take", [numpy.from_dlpack, numpy.asarray, lambda a: a.numpy(), lambda a: a.__array__(),
+                                  lambda a: numpy.asarray(memoryview(a)),
+                                  lambda a: numpy.asarray(type("I", (), {"__array_interface__": a.__array_interface__,
+                                                                         "owner": a})())])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numpy_uses_the_memory_of_umem(take, dtype):
+    array = umem.zeros((4, 6), dtype)
+    view = array[1::2, 5::-2]
+    found = take(view)
+    assert (found.dtype, found.shape, found.strides, address(found)) == (dtype, (2, 3), view.strides, view.address)
+    found[1, 1] = 1
+    assert array[3, 3].item() == 1
+    del array, view
+    gc.collect()
+    assert found[1, 1] == 1
+
+
+@pytest.mark.parametrize("take", [umem.from_dlpack, umem.asarray])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_umem_uses_the_memory_of_numpy(take, dtype):
+    owner = numpy.zeros((4, 6), dtype)
+    gone = weakref.ref(owner)
+    array = take(owner[1::2, 5::-2])
+    assert (array.dtype, array.shape, array.strides) == (owner.dtype, (2, 3), owner[1::2, 5::-2].strides)
+    array[1, 1] = 1
+    assert owner[3, 3] == 1 and array.place is umem.host()
+    del owner
+    gc.collect()
+    assert gone() is not None and array[1, 1].item() == 1
+    del array
+    gc.collect()
+    assert gone() is None
+
+
+def test_arrays_of_every_form_pass_through():
+    for shape in ((), (0,), (0, 3), (1, 1), (2, 3, 4), (1,) * 30):
+        array = umem.zeros(shape, "int32")
+        assert numpy.from_dlpack(array).shape == shape and numpy.asarray(array).shape == shape
+        assert umem.from_dlpack(numpy.zeros(shape, "int32")).shape == shape
+        assert umem.asarray(numpy.zeros(shape, "int32")).shape == shape
+        assert umem.from_dlpack(umem.from_dlpack(array)).shape == shape
+    broadcast = numpy.broadcast_to(numpy.arange(3), (4, 3))
+    assert umem.asarray(broadcast).tolist() == broadcast.tolist()
+
+
+def test_read_only_arrays_stay_read_only():
+    array = umem.zeros(3)
+    array.read_only = True
+    assert not numpy.from_dlpack(array).flags.writeable and not numpy.asarray(array).flags.writeable
+    assert memoryview(array).readonly
+    owner = numpy.arange(3)
+    owner.flags.writeable = False
+    for found in (umem.from_dlpack(owner), umem.asarray(owner), umem.asarray(b"abc")):
+        assert found.read_only
+        with pytest.raises(umem.NotSupportedError):
+            found.fill(1)
+    with pytest.raises(BufferError):
+        array.__dlpack__()  # the unversioned form has no such flag
+    with pytest.raises(BufferError):
+        array.__dlpack__(max_version=(0, 8))
+
+
+def test_a_place_that_cannot_be_written_gives_read_only_arrays(tmp_path):
+    umem.asarray([1.0, 2.0], place=umem.MMap(tmp_path / "a.bin", "w"))
+    array = umem.empty(2, place=umem.MMap(tmp_path / "a.bin", "r"))
+    assert array.read_only and not array.numpy().flags.writeable and array.numpy().tolist() == [1, 2]
+
+
+def test_copies_are_copies():
+    array = umem.arange(3)
+    found = numpy.from_dlpack(array, copy=True)
+    found[:] = 9
+    assert array.tolist() == [0, 1, 2] and numpy.array(array, copy=True).tolist() == [0, 1, 2]
+    assert array.numpy(copy=True).base is None
+    owner = numpy.arange(3)
+    for made in (umem.from_dlpack(owner, copy=True), umem.asarray(owner, copy=True), umem.asarray(owner, "float32")):
+        made.fill(9)
+    assert owner.tolist() == [0, 1, 2]
+    for refused in (lambda: umem.asarray(owner, "float32", copy=False), lambda: umem.asarray([1], copy=False),
+                    lambda: umem.asarray(owner, place=umem.Pool(umem.Host()), copy=False)):
+        with pytest.raises(umem.ValueError, match="copy is False"):
+            refused()
+    assert umem.asarray(array) is array and umem.asarray(owner, copy=False).tolist() == [0, 1, 2]
+    assert numpy.asarray(array, dtype="float32").dtype == "float32"
+
+
+def test_forced_reading_of_any_numpy_array():
+    for owner in (numpy.arange(6, dtype=">i4").reshape(2, 3), numpy.asfortranarray(numpy.arange(6.).reshape(2, 3)),
+                  numpy.arange(12, dtype="int16")[::-2], numpy.array(5), numpy.zeros((0, 2))):
+        native = owner.astype(owner.dtype.newbyteorder("="))
+        assert umem.asarray(native, "float64").tolist() == owner.astype("float64").tolist()
+    with pytest.raises(umem.TypeError, match="order of bytes"):
+        umem.asarray(numpy.arange(3, dtype=">i4"))
+    with pytest.raises(umem.TypeError):
+        umem.asarray(numpy.array(["a"]))
+
+
+# ---- the protocols ----
+
+@pytest.mark.parametrize("version, name", [(None, "dltensor"), ((0, 8), "dltensor"), ((1, 0), "dltensor_versioned"),
+                                           ((1, 5), "dltensor_versioned")])
+def test_capsules_have_the_form_that_is_asked_for(version, name):
+    array = umem.zeros(3)
+    capsule = array.__dlpack__(max_version=version)
+    assert f'"{name}"' in repr(capsule)
+    assert array.__dlpack_device__() == (1, 0)
+    with pytest.raises(umem.NotSupportedError):
+        array.release()
+    del capsule  # nobody has taken it
+    array.release()
+
+
+def test_a_capsule_is_taken_once():
+    class Once:
+        def __init__(self):
+            self.capsule = umem.zeros(3).__dlpack__(max_version=(1, 0))
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    once = Once()
+    assert umem.from_dlpack(once).tolist() == [0] * 3
+    with pytest.raises(umem.TypeError, match="nobody has taken"):
+        umem.from_dlpack(once)
+
+
+def test_producers_without_versions():
+    class Old:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, stream=None):
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    assert umem.from_dlpack(Old(numpy.arange(3))).tolist() == [0, 1, 2]
+    assert umem.from_dlpack(Old(umem.arange(3))).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("options, error", [({"stream": 5}, ValueError), ({"stream": 0}, ValueError),
+                                            ({"dl_device": (2, 0), "copy": False}, BufferError),
+                                            ({"stream": "x"}, TypeError)])
+def test_exports_that_are_refused(options, error):
+    with pytest.raises(error):
+        umem.zeros(3).__dlpack__(**options)
+
+
+@pytest.mark.parametrize("value, error", [(3, TypeError), ("text", TypeError), (object(), TypeError)])
+def test_imports_that_are_refused(value, error):
+    with pytest.raises(error):
+        umem.from_dlpack(value)
+
+
+def test_errors_of_a_producer_arrive():
+    class Broken:
+        def __dlpack__(self, **_):
+            raise KeyError("mine")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    with pytest.raises(KeyError, match="mine"):
+        umem.from_dlpack(Broken())
+
+
+def test_memory_of_unknown_devices_is_refused():
+    import ctypes
+
+    class Elsewhere:
+        def __dlpack__(self, **_):
+            capsule = umem.zeros(3).__dlpack__(max_version=(1, 0))
+            pointer = ctypes.pythonapi.PyCapsule_GetPointer
+            pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            ctypes.c_int32.from_address(pointer(capsule, b"dltensor_versioned") + 40).value = 7
+            return capsule
+
+    with pytest.raises(BufferError, match="device 7"):
+        umem.from_dlpack(Elsewhere())
+    with pytest.raises(BufferError):
+        umem.from_dlpack(Elsewhere(), umem.Host())
+
+
+def test_files_are_exported_as_copies_alone():
+    array = umem.full(3, 2, place=umem.File())
+    with pytest.raises(BufferError):
+        array.__dlpack__()
+    with pytest.raises(BufferError):
+        array.__dlpack_device__()
+    capsule = array.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+    assert '"dltensor_versioned"' in repr(capsule)
+
+
+def test_buffers_of_python():
+    from array import array as buffer
+
+    for value, dtype in ((buffer("d", [1, 2]), "float64"), (bytearray(b"ab"), "uint8"), (memoryview(b"ab"), "uint8"),
+                         (buffer("l", [1, 2]), "int64")):
+        found = umem.asarray(value)
+        assert found.dtype == dtype and len(found) == 2
+    owner = bytearray(4)
+    found = umem.asarray(owner)
+    found.fill(7)
+    assert owner == b"\7\7\7\7"
+
+
+def test_memoryviews_ask_for_a_layout():
+    array = umem.zeros((3, 4))
+    assert memoryview(array).contiguous and bytes(memoryview(array)) == bytes(96)
+    assert not memoryview(array[:, ::2]).contiguous and memoryview(array.T).f_contiguous
+    with pytest.raises(BufferError):
+        numpy.frombuffer(array[:, ::2], "f8")
+
+
+def test_interfaces():
+    array = umem.zeros((3, 4), "int16")
+    interface = array[:, ::2].__array_interface__
+    assert interface == {"shape": (3, 2), "typestr": "<i2", "data": (array.address, False), "strides": (8, 4),
+                         "version": 3}
+    assert array.__array_interface__["strides"] is None
+    assert not hasattr(array, "__cuda_array_interface__")
+    with pytest.raises(umem.TypeError):
+        umem.zeros(3, "bfloat16").__array_interface__
+
+
+# ---- copy and pickle ----
+
+@pytest.mark.parametrize("dtype", [*TYPES, "bfloat16"])
+def test_arrays_in_ram_are_pickled_by_value(dtype):
+    array = umem.full((2, 3), 1, dtype)
+    for again in (pickle.loads(pickle.dumps(array[:, ::2])), copy.deepcopy(array[:, ::2]), copy.copy(array[:, ::2])):
+        assert again.dtype == dtype and again.tolist() == array[:, ::2].tolist()
+        again.fill(0)
+    assert array[0, 0].item() == 1
+    assert pickle.loads(pickle.dumps(umem.zeros((0, 3)))).shape == (0, 3)
+    assert pickle.loads(pickle.dumps(umem.dtype(dtype))) == dtype
+
+
+def test_others_are_not_pickled(place):
+    with pytest.raises(umem.TypeError, match="pickle"):
+        pickle.dumps(umem.zeros(3, place=place))
+    with pytest.raises(umem.TypeError, match="pickle"):
+        pickle.dumps(place)
+
+
+# ---- other libraries ----
+
+def test_jax():
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    array = umem.arange(12, dtype="float32").reshape(3, 4)
+    found = jax.numpy.from_dlpack(array)
+    assert found.shape == (3, 4) and found.unsafe_buffer_pointer() == array.address
+    assert jax.numpy.from_dlpack(array.T).tolist() == array.T.tolist()
+    assert (found * 2).tolist() == [[2 * x for x in row] for row in array.tolist()]
+    made = jax.numpy.arange(5)
+    back = umem.from_dlpack(made)
+    assert back.tolist() == [0, 1, 2, 3, 4] and back.address == made.unsafe_buffer_pointer()
+    pool = umem.Pool(umem.Host())
+    there = umem.asarray([1.0, 2.0], "float32", pool)
+    assert jax.numpy.from_dlpack(there).unsafe_buffer_pointer() == there.address
+
+
+def test_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    array = umem.zeros((3, 4), "float32")
+    for take in (torch.as_tensor, torch.asarray):  # some versions take the buffer, without its shape
+        found = take(array)
+        assert found.data_ptr() == array.address and found.numel() == 12
+    found = torch.from_dlpack(array)
+    assert found.data_ptr() == array.address and found.shape == (3, 4)
+    found[1, 2] = 5
+    assert array[1, 2].item() == 5
+    made = torch.ones(3, 4).t()
+    assert umem.from_dlpack(made).strides == (4, 16) and umem.asarray(made).address == made.data_ptr()
+    assert umem.dtype(torch.bfloat16) == "bfloat16" and umem.zeros(2, torch.int16).dtype == "int16"
+    assert umem.from_dlpack(torch.ones(2, dtype=torch.bfloat16)).tolist() == [1, 1]
+
+
+def test_numba():
+    numba = pytest.importorskip("numba", reason="Numba is not installed")
+
+    @numba.njit
+    def double(values):
+        for i in range(values.size):
+            values[i] *= 2
+
+    array = umem.arange(5, dtype="float64")
+    double(array.numpy())
+    with array.host() as found:
+        double(found)
+    assert array.tolist() == [0, 4, 8, 12, 16]
+
+
+def test_arrow():
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    array = umem.arange(5)
+    buffer = pyarrow.py_buffer(array)
+    assert buffer.address == array.address and buffer.size == 40
+    made = pyarrow.array([1.5, 2.5, 3.5])
+    found = umem.from_dlpack(made)
+    assert found.tolist() == [1.5, 2.5, 3.5] and found.address == made.buffers()[1].address

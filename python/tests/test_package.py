@@ -1,0 +1,105 @@
+"""The package as it is installed."""
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import umem
+from umem import _core
+
+FOLDER = Path(umem.__file__).parent
+
+
+def test_the_version_is_that_of_the_library():
+    from importlib.metadata import version
+
+    assert version("umem") == umem.__version__ == _core._version()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", umem.__version__)
+
+
+def test_import_loads_no_array_library(run_python):
+    out = run_python(
+        "import sys, umem\n"
+        "print([m for m in ('numpy', 'torch', 'cupy', 'jax', 'numba', 'pyarrow') if m in sys.modules])\n"
+        "a = umem.full((2, 3), 7, 'float32'); a[0] = [1, 2, 3]; a.tolist(); a.astype('int8')\n"
+        "print('numpy' in sys.modules)")
+    assert out.split("\n")[:2] == ["[]", "False"]
+
+
+def test_import_is_faster_than_that_of_numpy(run_python):
+    measure = ("import time; begin = time.perf_counter(); import {}; print(time.perf_counter() - begin)")
+    seconds = {name: min(float(run_python(measure.format(name))) for _ in range(3)) for name in ("umem", "numpy")}
+    assert seconds["umem"] < seconds["numpy"], seconds
+
+
+def test_it_has_types():
+    assert (FOLDER / "py.typed").exists()
+    stub = (FOLDER / "_core.pyi").read_text()
+    for name in ("class Array", "class Place", "def empty", "def from_dlpack", "def _borrow"):
+        assert name in stub
+
+
+def test_a_type_checker_accepts_the_package_and_programs(tmp_path):
+    mypy = pytest.importorskip("mypy", reason="mypy is not installed")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import umem\n"
+        "with umem.Pool(umem.Host(), max='1G') as pool:\n"
+        "    a: umem.Array = umem.zeros((3, 4), 'float32', pool)\n"
+        "    b: umem.Array = a[1:, ::2].T.copy()\n"
+        "    used: int = umem.Limit(pool, 100).used\n"
+        "    n: tuple[int, ...] = a.shape\n"
+        "    for block in umem.blocks(a, umem.Host(), rows=2):\n"
+        "        first: int = block.first\n"
+        "    name: str = a.dtype.name\n"
+        "    umem.Pool(3)\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", "-p", "umem"],
+                          capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", program],
+                          capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.count("error:") == 1 and "Pool" in done.stdout, done.stdout
+    assert mypy
+
+
+def test_the_module_exports_its_init_function_and_those_for_pytorch_alone():
+    nm = shutil.which("nm") or pytest.skip("there is no nm")
+    out = subprocess.run([nm, "-D", "--defined-only", _core.__file__], capture_output=True, text=True, check=True)
+    names = {line.split()[-1] for line in out.stdout.splitlines()}
+    slots = {f"umem_torch_{verb}_{number}" for verb in ("alloc", "free") for number in range(16)}
+    assert names == {"PyInit__core"} | slots
+
+
+def test_the_module_uses_the_stable_abi():
+    assert ".abi3." in Path(_core.__file__).name
+
+
+def test_every_public_name_has_a_docstring():
+    for name in umem.__all__:
+        thing = getattr(umem, name)
+        assert thing.__doc__, name
+        for member in vars(thing) if isinstance(thing, type) else ():
+            if not member.startswith("_") and not inspect.isdatadescriptor(getattr(thing, member)):
+                assert getattr(thing, member).__doc__, f"{name}.{member}"
+
+
+def test_subinterpreters_are_refused(run_python):
+    program = (
+        "import sys, umem\n"
+        "code = f'import sys; sys.path[:] = {sys.path!r}; import umem'\n"
+        "if sys.version_info >= (3, 13):\n"
+        "    import _interpreters as interpreters\n"
+        "    print(interpreters.exec(interpreters.create('legacy'), code).formatted)\n"
+        "else:\n"
+        "    import _xxsubinterpreters as interpreters\n"
+        "    try:\n"
+        "        interpreters.run_string(interpreters.create(), code)\n"
+        "    except interpreters.RunFailedError as error:\n"
+        "        print(error)\n"
+        "print(umem.zeros(3).tolist())\n")
+    out = run_python(program)
+    assert "main interpreter" in out and "[0.0, 0.0, 0.0]" in out

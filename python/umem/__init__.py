@@ -1,0 +1,55 @@
+"""One set of calls for arrays in RAM, files and GPUs.
+
+    import umem
+
+    with umem.File("squares.bin", "w+") as place:     # or Host(), MMap(path), Cuda(0), Pool(Cuda(0), max="8G"), ...
+        array = umem.zeros((1000, 3), "float32", place)
+        with array.host() as x:                       # a NumPy array; a copy is brought back
+            x[:, 0] = 1
+        array[1:, ::2] = 2                            # indices and slices are views
+        there = array.to(umem.host())                 # on another place
+
+Places: Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
+Stats, Track, Debug, Log, Fault, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
+arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Every exception is a umem.Error.
+
+Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
+"""
+from . import _interpreter, _core as _core, ledger
+from ._core import empty, from_dlpack, zeros
+from .adaptors import Debug, Fault, Limit, Log, Stats, Track
+from .array import Array, Ghosts
+from .dtypes import DType, dtype
+from .errors import (
+    AssertionError, CancelledError, Error, IndexError, MemoryError, NotImplementedError, NotSupportedError, OSError,
+    RuntimeError, TypeError, ValueError,
+)
+from .make import arange, asarray, full
+from .npy import load, save
+from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
+from .others.use import Use
+from .places import (
+    Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
+    Retry, default, open,
+)
+from .transfer import Block, Blocks, blocks, copy, get_threads, set_failure_hook, set_threads
+
+__all__ = [
+    "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
+    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Ghosts", "Host", "IndexError",
+    "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
+    "Pool", "PoolOn", "Retry", "RuntimeError", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
+    "blocks", "copy", "cuda_core_resource", "default", "dtype", "empty", "from_dlpack", "full", "get_threads", "host",
+    "ledger", "load", "open", "save", "set_failure_hook", "set_threads", "use_in_cupy", "use_in_numba", "use_in_numpy",
+    "use_in_torch", "zeros",
+]
+
+_core._set_places({cls._kind: cls for cls in (
+    Place, Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning, Retry,
+    Limit, Stats, Track, Debug, Log, Fault)})
+__version__: str = _core._version()
+
+
+def host() -> Host:
+    """The place of RAM where arrays are that name no place. It lives as long as the process."""
+    return _core._host()

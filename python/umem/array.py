@@ -1,0 +1,260 @@
+"""umem.Array: one class over all types, ranks and places."""
+from __future__ import annotations
+
+import itertools
+from contextlib import contextmanager
+
+from . import _core, dtypes, exchange
+from ._lists import to_list
+from ._options import fail
+from .places import CPU_READABLE, DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy
+
+    NumpyArray = numpy.ndarray[Any, Any]
+
+_keys = itertools.count(1)  # each opens one lock
+
+
+class Array(_core.Array):
+    """An array on a place. Make one with `umem.empty`, `zeros`, `full`, `arange`, `asarray`, `load`, `from_dlpack`.
+
+    Indices and slices give views of the same memory. An index of all dimensions gives an array without dimensions:
+    `a[1, 2].item()` is its number, and `a[1, 2] = 3` sets it. An array keeps its place alive, and views the memory.
+
+    NumPy, PyTorch, JAX, CuPy and others take it without a copy through the buffer protocol, DLPack,
+    `__array_interface__` or `__cuda_array_interface__`.
+    """
+
+    __slots__ = ("_ghost_widths", "_whole")
+
+    _whole: Array
+    _ghost_widths: tuple[int, ...]
+
+    def __init__(self) -> None:
+        fail("make an array with umem.empty, zeros, full, arange, asarray, load or from_dlpack", 5)
+
+    if TYPE_CHECKING:
+
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    # ---- views ----
+
+    @property
+    def T(self) -> Array:
+        """A view with the dimensions reversed."""
+        return self.transpose()
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def ghosts(self) -> Ghosts:
+        """The array with its ghost cells. The first index of dimension k is minus their number."""
+        return Ghosts(self)
+
+    # ---- numbers ----
+
+    def __float__(self) -> float:
+        return float(self.item())  # type: ignore[arg-type]
+
+    def __int__(self) -> int:
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __index__(self) -> int:
+        value = self.item() if self.size == 1 else None
+        return value if isinstance(value, int) else fail("only an array of one integer can be an index", 5)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return to_list(self)
+
+    # ---- the host ----
+
+    def numpy(self, *, copy: bool = False) -> NumpyArray:
+        """A NumPy array: over the same memory, or a copy.
+
+        Parameters
+        ----------
+        copy : bool
+            False: shares the memory, and raises umem.NotSupportedError where the CPU cannot read it. True: a copy,
+            from any place.
+        """
+        found: NumpyArray = exchange.to_numpy(self, copy)
+        return found
+
+    @contextmanager
+    def host(self, mode: str = "rw") -> Iterator[NumpyArray]:
+        """The elements as a NumPy array, for a with block.
+
+        Where the CPU cannot use the memory, it is a copy, which is brought back when the block ends, unless the block
+        raises. Until then no other access to the array can write it, and with "w" and "rw" none can read it.
+
+        Parameters
+        ----------
+        mode : {"r", "w", "rw"}
+            "r": only to read. "w": the old elements are not needed. "rw": both.
+        """
+        with self._at(_core._host(), mode, CPU_READABLE) as array:
+            found = exchange.to_numpy(array, False)
+            if mode == "r":
+                found.flags.writeable = False
+            yield found
+
+    @contextmanager
+    def device(self, place: Place | None = None, mode: str = "rw") -> Iterator[Array]:
+        """The array for a GPU, with `__cuda_array_interface__` and DLPack, for a with block.
+
+        The array itself where a GPU can use the memory and no other place is named; else a copy on the place, which is
+        brought back as by host().
+
+        Parameters
+        ----------
+        place : Place, optional
+            Where the copy is. Default: umem.Cuda(0).
+        mode : {"r", "w", "rw"}
+            As of host().
+        """
+        if place is None:
+            capabilities = 0 if self.place is None else self.place.capabilities
+            place = self.place if capabilities & DEVICE_ACCESSIBLE else Cuda(0)
+        with self._at(place, mode, DEVICE_ACCESSIBLE) as array:
+            yield array
+
+    @contextmanager
+    def _at(self, place: Place, mode: str, capability: int) -> Iterator[Array]:
+        if mode not in ("r", "w", "rw"):
+            fail(f"mode is {mode!r}; known are 'r', 'w', 'rw'")
+        if "w" in mode and self.read_only:
+            fail("the array is read-only: mode 'r' can be used", 8)
+        if self.place is place or (capability == CPU_READABLE and self._is_host):
+            yield self
+            return
+        with self._guard(mode) as inner:
+            array = _core.empty(inner.shape, inner.dtype, place) if mode == "w" else inner.to(place)
+            if place.capabilities & ORDERED:
+                place.synchronize()
+            yield array
+            if "w" in mode:
+                inner[...] = array
+                inner.place.synchronize()
+
+    @contextmanager
+    def _guard(self, mode: str) -> Iterator[Array]:
+        """Keeps others from writing the array, or from any access to it."""
+        if mode != "r":
+            with self.lock() as locked:
+                yield locked
+            return
+        self._read(1)
+        try:
+            yield self
+        finally:
+            self._read(-1)
+
+    @contextmanager
+    def lock(self) -> Iterator[Array]:
+        """A view with sole access to the memory, for a with block.
+
+        While the block runs, every use of other arrays over the memory raises umem.RuntimeError; NumPy arrays and
+        tensors that exist already are not affected. It protects parts of a program from each other, and is no mutex
+        between threads.
+        """
+        key = next(_keys)
+        self._lock(key)
+        try:
+            yield self._with_key(key)
+        finally:
+            self._unlock()
+
+    # ---- exchange ----
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray:
+        found: NumpyArray = exchange.to_numpy(self, bool(copy))
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return exchange.array_interface(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return exchange.cuda_array_interface(self)
+
+    def __reduce__(self) -> Any:
+        return exchange.pickled(self)
+
+    # ---- text ----
+
+    def __repr__(self) -> str:
+        if self.released:
+            return "<umem.Array: released>"
+        return f"<umem.Array: shape {self.shape}, {self.dtype}, {self.place!r}>"
+
+
+class Ghosts:
+    """The elements of an array and its ghost cells, by indices that begin at minus the number of ghost cells.
+
+    Attributes
+    ----------
+    widths : tuple of int
+        How many ghost cells there are before and after the elements of each dimension.
+    whole : Array
+        All elements, as an array whose indices begin at 0.
+    """
+
+    __slots__ = ("_array", "whole", "widths")
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        self.whole: Array = getattr(array, "_whole", array)
+        self.widths: tuple[int, ...] = getattr(array, "_ghost_widths", (0,) * array.ndim)
+
+    def _shift(self, part: Any, dim: int) -> Any:
+        width, extent = self.widths[dim], self._array.shape[dim]
+        if isinstance(part, slice):
+            if part.step is not None and part.step <= 0:
+                fail("slices with ghost cells need a step greater than 0")
+            first = -width if part.start is None else part.start
+            end = extent + width if part.stop is None else part.stop
+            first, end = (min(max(i + width, 0), extent + 2 * width) for i in (first, end))
+            return slice(first, end, part.step)
+        if not hasattr(part, "__index__"):
+            fail(f"an index with ghost cells is an integer or a slice, not {part!r}", 5)
+        index = part.__index__()
+        if not -width <= index < extent + width:
+            fail(f"index {index} is outside of dimension {dim}, which has indices {-width} to {extent + width - 1}", 6)
+        return index + width
+
+    def _key(self, key: Any) -> tuple[Any, ...]:
+        parts = key if isinstance(key, tuple) else (key,)
+        if Ellipsis in parts:
+            at = parts.index(Ellipsis)
+            rest = (slice(None),) * (self._array.ndim - len(parts) + 1)
+            parts = parts[:at] + rest + parts[at + 1:]
+        if len(parts) > self._array.ndim:
+            fail(f"too many indices: the array has {self._array.ndim} dimensions, the key {len(parts)}", 6)
+        return tuple(self._shift(part, dim) for dim, part in enumerate(parts))
+
+    def __getitem__(self, key: Any) -> Array:
+        return self.whole[self._key(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.whole[self._key(key)] = value
+
+    def __repr__(self) -> str:
+        return f"<umem.Ghosts: {self.widths} of {self._array!r}>"
+
+
+_core._set_array(Array, dtypes._numbers, dtypes._find, dtypes._dtypes, dtypes._make)

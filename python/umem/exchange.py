@@ -1,0 +1,157 @@
+"""Exchange of arrays with other libraries, which are imported only where the program asks for their arrays."""
+from __future__ import annotations
+
+
+from . import _core
+from ._lists import from_lists
+from ._options import fail
+from .places import DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .array import Array
+
+_CUDA, _MANAGED = 2, 13  # device codes of DLPack
+_on_gpus: dict[tuple[int, int], Place] = {}  # the places of imported memory
+
+
+# ---- to others ----
+
+def to_numpy(array: Array, copy: bool) -> Any:
+    """See Array.numpy."""
+    import numpy
+
+    if copy:
+        made = numpy.empty(array.shape, array.dtype.dtype)
+        find(made)[0][...] = array
+        return made
+    if not array._is_host:
+        fail(f"the CPU cannot read the memory of {array.place!r}: use host(), or numpy(copy=True)", 8)
+    return numpy.asarray(array)
+
+
+def _interface(array: Array) -> dict[str, Any]:
+    if array.dtype.kind == "V":
+        fail(f"the array interface has no elements of {array.dtype}", 5)
+    return {
+        "shape": array.shape, "typestr": array.dtype.str, "data": (array._hand_out(), array.read_only),
+        "strides": None if array.is_contiguous else array.strides, "version": 3,
+    }
+
+
+def array_interface(array: Array) -> dict[str, Any]:
+    """`__array_interface__`; AttributeError where the CPU cannot read the memory."""
+    if not array._is_host:
+        raise AttributeError("the CPU cannot read the memory of this array: use host(), or numpy(copy=True)")
+    array.place.synchronize()
+    return _interface(array)
+
+
+def cuda_array_interface(array: Array) -> dict[str, Any]:
+    """`__cuda_array_interface__`, version 3; AttributeError where no GPU can use the memory.
+
+    The stream is that of the place. Memory without a stream is ready.
+    """
+    if not array.place.capabilities & DEVICE_ACCESSIBLE:
+        raise AttributeError("no GPU can use the memory of this array: use device()")
+    stream = array.place.info.stream
+    if stream is None:
+        array.place.synchronize()
+    interface = _interface(array)
+    interface["stream"] = None if stream is None else stream or 1
+    if not array.size:
+        interface["data"] = (0, array.read_only)
+    return interface
+
+
+def pickled(array: Array) -> Any:
+    """What pickle stores: the bytes of an array in RAM."""
+    if array.place is not _core._host():
+        fail(f"only arrays in RAM can be pickled; this one is on {array.place!r}: pickle a copy(umem.host())", 5)
+    flat = array.copy()
+    nbytes = flat.nbytes
+    whole = _core._borrow(flat.place, flat.address, "uint8", (nbytes,), None, flat, True)
+    return unpickle, (array.shape, str(array.dtype), memoryview(whole).tobytes())
+
+
+def unpickle(shape: tuple[int, ...], dtype: str, data: bytes) -> Array:
+    """The array that pickle has stored."""
+    array = _core.empty(shape, dtype)
+    whole = _core._borrow(array.place, array.address, "uint8", (array.nbytes,), None, array, False)
+    memoryview(whole)[:] = data
+    return array
+
+
+# ---- from others ----
+
+def _device_place(code: int, number: int) -> Place:
+    """The place of memory of a GPU."""
+    if code not in (_CUDA, _MANAGED):
+        fail(f"umem has no place for device {code} of DLPack", 8)
+    if (code, number) not in _on_gpus:
+        _on_gpus[code, number] = (Cuda if code == _CUDA else CudaManaged)(number)
+    return _on_gpus[code, number]
+
+
+def _from_buffer(value: Any) -> Array:
+    view = memoryview(value)
+    form = view.format[1:] if view.format[:1] in "@=<" and len(view.format) > 1 else view.format
+    names = {"Zf": "complex64", "Zd": "complex128", "c": "uint8"}
+    if len(form) > 1 and form not in names or form in "xspP":
+        fail(f"a buffer with elements {view.format!r} cannot be an array", 5)
+    address = _core._buffer_address(value)
+    return _core._borrow(_core._host(), address, names.get(form, form), view.shape, view.strides, value,
+                         view.readonly)
+
+
+def _from_interface(value: Any, interface: dict[str, Any], place: Place) -> Array:
+    data, read_only = interface["data"]
+    shape = tuple(interface["shape"])
+    if interface["typestr"][:1] == ">" and int(interface["typestr"][2:]) > 1:
+        fail("the elements have another order of bytes than this machine", 5)
+    return _core._borrow(place, data or 64, interface["typestr"], shape, interface.get("strides"), value, read_only)
+
+
+def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | None) -> Array:
+    """The array comes after the work that is queued on the stream of the interface."""
+    if place is None or not place.capabilities & DEVICE_ACCESSIBLE:
+        place = _device_place(_CUDA, 0)
+    array = _from_interface(value, interface, place)
+    if interface.get("stream") is not None:
+        stream = interface["stream"]
+        place.wait(CudaAsync(place.info.ordinal or 0, stream="legacy" if stream == 1 else stream))
+    return array
+
+
+def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Array, bool]:
+    """An array of what value holds, and whether it shares the memory of value. place: where the array will be used."""
+    from .array import Array
+
+    if isinstance(value, Array):
+        return value, True
+    if isinstance(value, (int, float, complex, list, tuple)):
+        return from_lists(value, dtype), False
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None and not hasattr(value, "__dlpack__"):
+        return _from_cuda_interface(value, interface, place), True
+    if hasattr(value, "__dlpack__"):
+        try:
+            return _core.from_dlpack(value), True
+        except (BufferError, TypeError):  # read-only arrays of older producers, and types that DLPack lacks
+            if not hasattr(value, "__array_interface__"):
+                raise
+    if hasattr(value, "__array_interface__"):
+        return _from_interface(value, value.__array_interface__, _core._host()), True
+    try:
+        return _from_buffer(value), True
+    except TypeError:
+        if hasattr(value, "__array__"):
+            return _core.from_dlpack(value.__array__()), True
+        if hasattr(value, "__float__") or hasattr(value, "__index__"):
+            return from_lists(value, dtype), False
+    return fail(f"{type(value).__name__} cannot be an array", 5)
+
+
+_core._set_device_places(_device_place)

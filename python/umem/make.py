@@ -1,0 +1,97 @@
+"""New arrays: full, arange, asarray. empty and zeros are in C++."""
+from __future__ import annotations
+
+
+from . import _core, exchange
+from ._lists import from_lists
+from ._options import fail
+from .array import Array
+from .places import Place
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Shape = int | Sequence[int]
+
+
+def _with_ghosts(zero: bool, shape: Any, dtype: Any, place: Any, ghosts: Any) -> Array:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    widths = (ghosts,) * len(extents) if isinstance(ghosts, int) else tuple(ghosts)
+    if len(widths) != len(extents) or any(not isinstance(width, int) or width < 0 for width in widths):
+        fail(f"ghosts is {ghosts!r}: expected a number from 0, or one for each of {len(extents)} dimensions")
+    whole = (_core.zeros if zero else _core.empty)(
+        tuple(extent + 2 * width for extent, width in zip(extents, widths)), dtype, place)
+    inner: Array = whole[tuple(slice(width, width + extent) for extent, width in zip(extents, widths))]
+    inner._whole, inner._ghost_widths = whole, widths
+    return inner
+
+
+def full(shape: Shape, value: Any, dtype: Any = None, place: Place | None = None, *,
+         ghosts: Shape | None = None) -> Array:
+    """A new array with every element, also of ghost cells, equal to a number.
+
+    Parameters and errors as of umem.empty. Without dtype the elements are bool, int64, float64 or complex128, as the
+    value is.
+    """
+    if dtype is None:
+        dtype = from_lists(value).dtype
+    array = _core.empty(shape, dtype, place, ghosts=ghosts)
+    array.ghosts.whole.fill(value)
+    return array
+
+
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None,
+           place: Place | None = None) -> Array:
+    """A new array of start, start + step, ... before stop; of 0, 1, ... before start, if stop is None.
+
+    Without dtype the elements are int64, or float64 if one of the three numbers is a float.
+    """
+    if stop is None:
+        start, stop = 0, start
+    numbers = (start, stop, step)
+    if not all(isinstance(number, (int, float)) or hasattr(number, "__float__") for number in numbers):
+        fail("arange needs real numbers", 5)
+    whole = all(hasattr(number, "__index__") for number in numbers)
+    if step == 0:
+        fail("the step of arange is 0")
+    if dtype is None:
+        dtype = "int64" if whole else "float64"
+    return _core._arange(start, stop, step, whole, dtype, place)
+
+
+def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: bool | None = None) -> Array:
+    """An array of what value holds, without a copy where that is possible.
+
+    Parameters
+    ----------
+    value : Array, or an object with DLPack, the buffer protocol, __array_interface__, __cuda_array_interface__ or
+            __array__, or a number, or nested lists of numbers
+    dtype : umem.DType, str, type or NumPy dtype, optional
+        Default: that of value.
+    place : Place, optional
+        Default: where value is. Lists become arrays in RAM.
+    copy : bool, optional
+        True: always a copy. False: raises umem.ValueError where a copy is needed. None: a copy where it is needed.
+
+    Raises
+    ------
+    umem.TypeError
+        value is nothing of that, or dtype is no type of elements.
+    """
+    found, shared = exchange.find(value, dtype, place)
+    target = found.place if place is None else place
+    same_type = dtype is None or found.dtype == dtype
+    if shared and not copy and same_type and target is found.place:
+        return found
+    if not shared and same_type and target is found.place:
+        return fail("a copy is needed, but copy is False") if copy is False else found
+    if copy is False:
+        fail("a copy is needed, but copy is False")
+    made = found.astype(found.dtype if same_type else dtype, target)
+    return made
+
+
+_core._set_ghosts(_with_ghosts)
+_core._set_source(lambda value, dtype: exchange.find(value, dtype)[0])

@@ -1,0 +1,368 @@
+"""Places where arrays are: RAM, files, GPUs, and adaptors over them."""
+from __future__ import annotations
+
+import os
+
+from . import _core
+from ._options import fail, read, size
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    _P = TypeVar("_P", bound="Place")
+
+Path = str | bytes | os.PathLike[str]
+Size = int | str
+
+# umemCapability
+CPU_READABLE, CPU_WRITABLE, DEVICE_ACCESSIBLE, READABLE, WRITABLE, ORDERED, CONCURRENT, OFFSETS = (
+    1 << bit for bit in range(8))
+
+
+class Info:
+    """What a place knows about itself; sizes in bytes, None for what it does not know."""
+
+    __slots__ = ("alignment", "available", "capacity", "name", "ordinal", "page_size", "stream")
+    name: str
+    capacity: int | None
+    available: int | None
+    page_size: int | None
+    alignment: int
+    ordinal: int | None
+    stream: int | None
+
+    def __init__(self, *values: Any) -> None:
+        names = ("name", "capacity", "available", "page_size", "alignment", "ordinal", "stream")
+        for name, value in zip(names, values):
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Info({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+class Place(_core.Place):
+    """The base of all places. Make one of the classes below, or use `umem.open`.
+
+    A place is a context manager: `close` ends it. Without that it ends when neither the program nor an array nor
+    another place uses it any more. Adaptors keep the place below alive, and arrays their place.
+
+    Any thread may use a place. Calls that may block release the GIL.
+    """
+
+    _upstream: Place | None
+    _kind = ""
+
+    def __init__(self, upstream: Place | None, where: Any = None, **options: Any) -> None:
+        place, values = read(self._kind, where, options)
+        super().__init__(self._kind, upstream, place, values)
+
+    def __enter__(self: _P) -> _P:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def upstream(self) -> Place | None:
+        """The place below; None where there is none."""
+        below = self._upstream
+        return self._layer_below() if below is None else below
+
+    def layer(self, kind: str) -> Place:
+        """The first place of a kind, such as "stats", in the stack of this place: itself, or one below.
+
+        Raises
+        ------
+        umem.ValueError
+            The stack has no such layer.
+        """
+        found: Place | None = self
+        while found is not None and found.kind != kind:
+            found = found.upstream
+        return fail(f"{self!r} has no layer {kind!r}") if found is None else found
+
+    @property
+    def info(self) -> Info:
+        """Name, sizes in bytes, number of the GPU and stream, as far as the place knows them."""
+        return Info(*self._info())
+
+    @property
+    def stack(self) -> str:
+        """The kinds of all layers, as in umem.open: "pool+stats+host"."""
+        below = self.upstream
+        return self.kind if below is None else f"{self.kind}+{below.stack}"
+
+    def _describe(self) -> str:
+        info = self.info
+        where = f" {info.name!r}" if info.name else "" if info.ordinal is None else f" {info.ordinal}"
+        return f"{self.stack}{where}"
+
+    def __repr__(self) -> str:
+        return f"<umem.{type(self).__name__}: {'closed' if self.closed else self._describe()}>"
+
+    def __reduce__(self) -> Any:
+        fail("a place cannot be pickled: open it in the other process", 5)
+
+
+class Host(Place):
+    """RAM. Arrays without a place are on one Host that all of them share."""
+
+    _kind = "host"
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+class File(Place):
+    """Arrays in a file, which umem reads and writes with system calls. The CPU has no pointers to them.
+
+    Arrays follow one another from the beginning of the file in the order in which they are made, so a program that
+    makes the same arrays again finds them again.
+
+    Parameters
+    ----------
+    path : str, os.PathLike or None
+        None: a file without a name, which ends with the place.
+    mode : {"r", "r+", "w", "w+", "a", "a+"}, optional
+        As of open(). Default: "r+", without a path "w+".
+    reserve : {"auto", "none"}, optional
+        Disk space when an array is made, or when it is written.
+    direct : {"auto", "on", "off"}, optional
+        Long transfers around the page cache.
+
+    Raises
+    ------
+    umem.OSError
+        The file cannot be opened, is no regular file, or has a writer already.
+    """
+
+    _kind = "file"
+
+    def __init__(self, path: Path | None = None, mode: str | None = None, *, reserve: str | None = None,
+                 direct: str | None = None) -> None:
+        super().__init__(None, path, mode=mode, reserve=reserve, direct=direct)
+
+
+class MMap(File):
+    """Arrays in a file that is mapped into memory: NumPy uses them without copies. Parameters as of File."""
+
+    _kind = "mmap"
+
+
+class Cuda(Place):
+    """Memory of a GPU, in the order of CUDA's legacy default stream.
+
+    Parameters
+    ----------
+    device : int
+        The number of the GPU, from 0.
+
+    Raises
+    ------
+    umem.NotSupportedError
+        This build has no CUDA, or this machine no driver or no GPU.
+    """
+
+    _kind = "cuda"
+
+    def __init__(self, device: int = 0) -> None:
+        super().__init__(None, device)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The stream of the place, as the protocol of that name says: version 0, and the number."""
+        stream = self.info.stream
+        return 0, (0 if stream is None else stream)
+
+
+class CudaHost(Place):
+    """Pinned host memory, which GPUs copy at the speed of the link.
+
+    Parameters
+    ----------
+    write_combined : bool
+        Memory around the caches of the CPU, which is very slow to read.
+    """
+
+    _kind = "cuda-host"
+
+    def __init__(self, *, write_combined: bool = False) -> None:
+        super().__init__(None, flags="write-combined" if write_combined else None)
+
+
+class CudaManaged(Cuda):
+    """Memory that the CPU and all GPUs address, and the driver moves.
+
+    Parameters
+    ----------
+    device : int
+        The GPU for which the hints are.
+    flags : str or iterable of str, optional
+        Of "prefer-device", "read-mostly", "accessed-by-device", "prefetch".
+    """
+
+    _kind = "cuda-managed"
+
+    def __init__(self, device: int = 0, *, flags: str | Iterable[str] | None = None) -> None:
+        Place.__init__(self, None, device, flags=flags)
+
+
+class CudaAsync(Cuda):
+    """Memory of a GPU in the order of a stream of its own.
+
+    Parameters
+    ----------
+    device : int
+    stream : {"new", "legacy"}, int, or object with __cuda_stream__
+        "new": the place makes a stream. A number is a cudaStream_t of the program, which must live longer than the
+        place; the place keeps an object with `__cuda_stream__` alive.
+    max, keep : int or str, optional
+        Bytes that the driver's pool may hold, and that it keeps when they are unused.
+    """
+
+    _kind = "cuda-async"
+
+    def __init__(self, device: int = 0, *, stream: Any = "new", max: Size | None = None,
+                 keep: Size | None = None) -> None:
+        if isinstance(stream, str):
+            Place.__init__(self, None, device, stream=stream, max=max, keep=keep)
+            return
+        number = stream.__cuda_stream__()[1] if hasattr(stream, "__cuda_stream__") else size(stream, "stream")
+        limits = [None if value is None else size(value, "max or keep") for value in (max, keep)]
+        self._stream = stream
+        _core.Place.__init__(self, self._kind, None, None, (), (size(device, "device"), number, *limits))
+
+
+class CudaPrefetch(Place):
+    """An adaptor over managed memory that moves each new array to the GPU before its first use."""
+
+    _kind = "cuda-prefetch"
+
+    def __init__(self, upstream: Place) -> None:
+        super().__init__(upstream)
+
+
+class Pool(Place):
+    """Makes many arrays of few large blocks of another place, and keeps freed ones for later.
+
+    Parameters
+    ----------
+    upstream : Place
+    initial : int or str, optional
+        Bytes that it takes at once: 4096, "1G".
+    growth : int or str, optional
+        The least bytes of each further block. Default: as many as it has, from 1 to 64 MiB.
+    max : int or str, optional
+        The most bytes that it ever holds. Default: no bound.
+    """
+
+    _kind = "pool"
+
+    def __init__(self, upstream: Place, *, initial: Size | None = None, growth: Size | None = None,
+                 max: Size | None = None) -> None:
+        super().__init__(upstream, initial=initial, growth=growth, max=max)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Bytes used and reserved, their peaks, the largest free block, fragmentation (0 to 1), counts."""
+        return _core._pool_stats(self)
+
+
+class PoolOn(Place):
+    """A view of a pool in the order of a queue, such as a CudaAsync.
+
+    Parameters
+    ----------
+    pool : Pool
+    queue : Place
+        In the same memory as the pool.
+    """
+
+    _kind = "pool-on"
+
+    def __init__(self, pool: Pool, queue: Place) -> None:
+        _core.Place.__init__(self, self._kind, pool, None, (), [(0, queue)])
+
+
+class Fixed(Place):
+    """Blocks of one size.
+
+    Parameters
+    ----------
+    upstream : Place
+    block : int or str
+        Bytes of every block; larger requests raise umem.MemoryError.
+    alignment, initial, growth, max : int or str, optional
+        Bytes, as of Pool.
+    """
+
+    _kind = "fixed"
+
+    def __init__(self, upstream: Place, block: Size, *, alignment: Size | None = None, initial: Size | None = None,
+                 growth: Size | None = None, max: Size | None = None) -> None:
+        super().__init__(upstream, block=block, alignment=alignment, initial=initial, growth=growth, max=max)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The size of a block, live and held blocks, bytes reserved and their peak, chunks."""
+        return _core._fixed_stats(self)
+
+
+class Binning(Place):
+    """Sends each request to one of several places, by its size.
+
+    Parameters
+    ----------
+    upstream : Place
+        For requests larger than those of all bins.
+    bins : iterable of (int or str, Place)
+        The largest request in bytes that goes to a place, the smallest first. All in the memory of upstream.
+    """
+
+    _kind = "binning"
+
+    def __init__(self, upstream: Place, bins: Iterable[tuple[Size, Place]]) -> None:
+        parts = [(size(largest, "a bin"), place) for largest, place in bins]
+        _core.Place.__init__(self, self._kind, upstream, None, (), parts)
+
+
+class Retry(Place):
+    """Calls a function when the place below is out of memory, and tries again.
+
+    Parameters
+    ----------
+    upstream : Place
+    callback : callable
+        `callback(nbytes, alignment, attempt)` frees memory and returns True, or gives up and returns False. attempt
+        counts from 1. An exception arrives at the caller of the allocation.
+    """
+
+    _kind = "retry"
+
+    def __init__(self, upstream: Place, callback: Callable[[int, int, int], bool]) -> None:
+        if not callable(callback):
+            fail(f"the callback of Retry is {callback!r}, which is not callable", 5)
+        self._callback = callback
+        _core.Place.__init__(self, self._kind, upstream, None, (), [])
+
+
+def open(name: str) -> Place:
+    """Makes the place, with all its layers, that a text names: "pool+cuda:0?max=8G", "file:a.bin?mode=w+".
+
+    Raises
+    ------
+    umem.ValueError
+        The name is malformed, or has unknown kinds or options; the message lists the known ones.
+    """
+    return _core._open(name)
+
+
+def default(device: int | None = None) -> Place:
+    """The default place of the process, which the environment variable UMEM_DEFAULT names, or that of a GPU.
+
+    It lives as long as the process. Arrays that name no place do not use it but are in RAM.
+    """
+    return _core._default(-1 if device is None else device)

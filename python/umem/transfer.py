@@ -1,0 +1,158 @@
+"""Copies with progress, blocks of arrays larger than memory, threads, failures, and the ledger of all copies."""
+from __future__ import annotations
+
+
+from . import _core
+from ._options import size
+from .array import Array
+from .places import Place, Size
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Any
+
+    Progress = Callable[[int, int], Any]
+
+
+def _as_function(progress: Any) -> Progress | None:
+    """A function of (done, total) of what the program gives: such a function, or a bar like tqdm's."""
+    if progress is None or not hasattr(progress, "update"):
+        return progress  # type: ignore[no-any-return]
+    seen = 0
+
+    def update(done: int, total: int) -> None:
+        nonlocal seen
+        if progress.total != total:
+            progress.total = total
+        progress.update(done - seen)
+        seen = done
+
+    return update
+
+
+def copy(dst: Array, src: Array, *, progress: Any = None, step: Size = 0) -> dict[str, Any]:
+    """Copies all elements of src to dst, of the same type and shape, on any two places.
+
+    Ctrl-C ends a long copy: the bytes that progress was last called with are there, the others as before.
+
+    Parameters
+    ----------
+    dst, src : Array
+        Their memory must not overlap.
+    progress : callable or object with update and total, optional
+        `progress(done, total)` in bytes, from 0 to total; False cancels the copy. Or a bar of tqdm.
+    step : int or str, optional
+        Bytes from call to call. Default: 64 MiB. Arrays with gaps are copied in one step.
+
+    Returns
+    -------
+    dict
+        bytes, seconds, route as a text, and the legs of the route with src, dst, way, bytes, seconds, workers, calls.
+
+    Raises
+    ------
+    umem.CancelledError
+        progress has returned False. What it raises itself arrives as it is.
+    """
+    return _core._copy(dst, src, _as_function(progress), size(step, "step"))
+
+
+class Block:
+    """Rows of an array on a place. Its arrays are released when the next block begins.
+
+    Attributes
+    ----------
+    array : Array
+        The rows of the block.
+    whole : Array
+        They, and the ghost rows before and after them.
+    out : Array
+        Where the results go: memory of its own, or array.
+    first, rows, before, after, number : int
+        The row of the whole array with which it begins, the number of rows, of ghost rows before and after, and of
+        the block, from 0.
+    """
+
+    __slots__ = ("after", "array", "before", "first", "number", "out", "rows", "whole")
+
+    def __init__(self, whole: Array, out: Array | None, first: int, rows: int, before: int, after: int,
+                 number: int) -> None:
+        self.whole = whole
+        self.array: Array = whole[before:before + rows]
+        self.out = self.array if out is None else out
+        self.first, self.rows, self.before, self.after, self.number = first, rows, before, after, number
+
+    def __repr__(self) -> str:
+        return f"<umem.Block {self.number}: rows {self.first} to {self.first + self.rows - 1}>"
+
+
+class Blocks(_core.Blocks):
+    """The blocks of an array, one after the other: see umem.blocks. A context manager, which ends them."""
+
+    def __iter__(self) -> Iterator[Block]:
+        return self
+
+    def __next__(self) -> Block:
+        return Block(*self._next())
+
+    def __enter__(self) -> Blocks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+
+def blocks(array: Array, place: Place, *, budget: Size = 0, destination: Array | None = None, rows: int = 0,
+           depth: int = 0, before: int = 0, after: int = 0, clamped: bool = False, apart: bool = False,
+           progress: Any = None) -> Blocks:
+    """Streams an array through a place that is smaller than it: an iterator over blocks of rows.
+
+    While the program works on a block, umem reads the next ones and writes those before it. A block is written when the
+    next one is asked for. Memory of a block is used again for later ones: copy what shall stay.
+
+    Parameters
+    ----------
+    array : Array
+        What is read. The elements of a row must follow one another.
+    place : Place
+        Where the program works on the blocks.
+    budget : int or str, optional
+        The most bytes that all blocks take on the place. Default: 64 MiB, or any if rows is given.
+    destination : Array, optional
+        Where the blocks are written to, for example array itself. Default: nowhere.
+    rows, depth : int, optional
+        Rows of a block, and blocks in memory at once. Default: umem chooses.
+    before, after : int, optional
+        Ghost rows that a block holds, too, with their values before the first block was written.
+    clamped : bool, optional
+        Whether the ghost rows beyond the array are copies of its first and last row; else they are left out.
+    apart : bool, optional
+        Whether the results have memory of their own (Block.out).
+    progress : callable or object with update and total, optional
+        As of umem.copy, in rows.
+    """
+    return Blocks(array, place, destination, size(budget, "budget"), rows, depth, before, after, clamped, apart,
+                  _as_function(progress))
+
+
+def set_failure_hook(function: Callable[[str, str, str], Any] | None) -> Callable[[str, str, str], Any] | None:
+    """Sets the function that sees each failure when umem records it; None: none. Returns the one before.
+
+    `function(status, message, kind)` runs in the thread that failed, which may be a thread of umem. What it raises
+    arrives at the caller of the call that failed, in place of that failure.
+    """
+    old: Callable[[str, str, str], Any] | None = _core._set_failure_hook(function)
+    return old
+
+
+def set_threads(count: int = 0) -> None:
+    """Sets how many threads umem may use for a copy or a loop, the calling one included; 0: the default."""
+    _core._set_threads(count)
+
+
+def get_threads() -> int:
+    """How many threads umem may use for the copies of one thread, that thread included."""
+    return _core._get_threads()
