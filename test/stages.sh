@@ -361,6 +361,7 @@ stage_python() {
   sed -E 's|^(\S*/)?([^/ ]+\.py::.*) PASSED +\[ *[0-9]+%\]$|ok - \2|
     s|^(\S*/)?([^/ ]+\.py::.*) (FAILED\|ERROR) +\[ *[0-9]+%\]$|not ok - \2|
     s|^(\S*/)?([^/ ]+\.py::.*) SKIPPED.*|skipped - \2|' "$build/python-driver/tests.log"
+  check "the benchmark of the package runs" "$package_python/bin/python" bench/python_rows.py --once || status=1
   return $status
 }
 

@@ -189,21 +189,34 @@ def test_torch_takes_a_place_for_good(torch):
 
 # ---- Numba ----
 
-def test_numba_computes_on_memory_of_the_place(stats):
+@pytest.fixture(scope="module")
+def doubling():
+    """A kernel of Numba; it is skipped where this Numba does not compile any with this NumPy."""
     np = pytest.importorskip("numpy")
     cuda = pytest.importorskip("numba.cuda")
+
+    @cuda.jit
+    def double(values):
+        i = cuda.grid(1)
+        if i < values.size:
+            values[i] *= 2
+
+    try:
+        double[8, 128](cuda.to_device(np.zeros(1000)))
+    except AttributeError as error:
+        pytest.skip(f"Numba compiles no kernel: {error}")
+    return double
+
+
+def test_numba_computes_on_memory_of_the_place(stats, doubling):
+    import numpy as np
+    from numba import cuda
+
     if stats.info.stream:
         pytest.skip("Numba works on the legacy default stream")
     with umem.use_in_numba(stats) as use:
         x = cuda.to_device(np.arange(1000.0))
-
-        @cuda.jit
-        def double(values):
-            i = cuda.grid(1)
-            if i < values.size:
-                values[i] *= 2
-
-        double[8, 128](x)
+        doubling[8, 128](x)
         cuda.synchronize()
         assert x.copy_to_host().tolist() == (np.arange(1000.0) * 2).tolist() and use.blocks >= 1
     y = cuda.to_device(np.ones(10))  # Numba's own manager again
@@ -213,6 +226,17 @@ def test_numba_computes_on_memory_of_the_place(stats):
     gc.collect()
     cuda.synchronize()
     assert use.blocks < count
+
+
+def test_numba_allocates_from_the_place(stats):
+    np = pytest.importorskip("numpy")
+    cuda = pytest.importorskip("numba.cuda")
+    with umem.use_in_numba(stats) as use:
+        x = cuda.to_device(np.arange(1000.0))
+        assert x.copy_to_host().tolist() == list(range(1000)) and use.blocks >= 1
+        del x
+        gc.collect()
+        cuda.synchronize()
 
 
 # ---- cuda.core ----

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Measures the Python package umem beside what a program would use instead.
+
+Usage: python_rows.py [--once] [--json FILE]
+
+Runs with the Python of an environment in which umem and NumPy are installed. Rows of libraries that are not installed,
+and of GPUs where there is none, are left out, and named. In each row both sides run in turns in one process; the median
+of the rounds counts. Exit status 0: everything was measured, whether targets were met or not.
+"""
+import argparse
+import gc
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import umem
+
+ROW = "{:<58} {:<36} {:>8} {:>16} {:>12}  {:<4} {:>10} {:>10}"
+
+
+class Rows:
+    def __init__(self, once):
+        self.once = once
+        self.results = []
+        print(ROW.format("operation", "against", "median", "10 to 90 %", "target", "met", "umem", "other"))
+
+    def add(self, operation, against, target, ours, theirs, calls=1, rounds=31):
+        """target: at most so many times as long. ours, theirs: functions, of which each round calls so many."""
+        rounds, calls = (1, 1) if self.once else (rounds, calls)
+        seconds = ([], [])
+        for number in range(rounds + 1):
+            for side, function in enumerate((ours, theirs)):
+                taken = duration(function, calls)
+                if number or self.once:
+                    seconds[side].append(taken)
+        self.store(operation, against, target, *seconds)
+
+    def store(self, operation, against, target, ours, theirs):
+        ratios = sorted(a / b for a, b in zip(ours, theirs))
+        median, low, high = (quantile(ratios, part) for part in (0.5, 0.1, 0.9))
+        self.results.append({"operation": operation, "against": against, "target": target, "umem": ours,
+                             "other": theirs})
+        print(ROW.format(operation, against, f"{median:.2f}x", f"{low:.2f}x {high:.2f}x", f"<= {target:g}x time",
+                         "yes" if median <= target else "NO", time_text(quantile(sorted(ours), 0.5)),
+                         time_text(quantile(sorted(theirs), 0.5))), flush=True)
+
+
+def duration(function, calls):
+    gc.disable()
+    begin = time.perf_counter()
+    for _ in range(calls):
+        function()
+    end = time.perf_counter()
+    gc.enable()
+    return (end - begin) / calls
+
+
+def quantile(values, part):
+    return values[min(len(values) - 1, int(part * len(values)))]
+
+
+def time_text(seconds):
+    for unit, size in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def module(name):
+    """A module, or None, after a line that says so."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        print(f"left out: rows of {name}: {error}")
+        return None
+
+
+# ---- on the host ----
+
+
+def import_seconds(statement):
+    program = f"import time\nbegin = time.perf_counter()\n{statement}\nprint(time.perf_counter() - begin)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def measure_imports(rows):
+    sides = ([], [])
+    for _ in range(1 if rows.once else 15):
+        for side, name in enumerate(("umem", "numpy")):
+            sides[side].append(import_seconds(f"import {name}"))
+    rows.store("import umem", "import numpy", 1, *sides)
+    rows.store("import umem", "30 ms", 1, sides[0], [0.03] * len(sides[0]))
+
+
+def measure_arrays(rows, numpy):
+    place = umem.Host()
+    rows.add("empty((8,)) on a place", "numpy.empty((8,))", 3, lambda: umem.empty(8, place=place),
+             lambda: numpy.empty(8), calls=20000)
+    small, plain = umem.zeros((16, 16)), numpy.zeros((16, 16))
+    for what, ours, theirs in (
+            ("zeros((4, 4))", lambda: umem.zeros((4, 4)), lambda: numpy.zeros((4, 4))),
+            ("array[1:3, ::2]", lambda: small[1:3, ::2], lambda: plain[1:3, ::2]),
+            ("array[1, 2] = 3.0", lambda: small.__setitem__((1, 2), 3.0), lambda: plain.__setitem__((1, 2), 3.0))):
+        rows.add(what, "the same of NumPy", 3, ours, theirs, calls=20000)
+    n = 1 << 22
+    ours, theirs = umem.zeros(n, "float64", place), numpy.zeros(n)
+    source, plain = umem.full(n, 1.0, "float64", place), numpy.ones(n)
+    rows.add("umem.copy, 32 MiB of RAM", "numpy.copyto", 1.05, lambda: umem.copy(ours, source),
+             lambda: numpy.copyto(theirs, plain))
+
+
+def measure_exchange(rows, numpy):
+    array, plain = umem.zeros((64, 64), "float64"), numpy.zeros((64, 64))
+
+    def there_and_back():
+        numpy.from_dlpack(array)
+        umem.from_dlpack(plain)
+
+    rows.add("DLPack: to NumPy and from NumPy", "NumPy to NumPy, twice", 1.5, there_and_back,
+             lambda: (numpy.from_dlpack(plain), numpy.from_dlpack(plain)), calls=5000)
+    jax = module("jax.dlpack")
+    if jax:
+        rows.add("DLPack: to JAX and back", "NumPy to JAX and back", 1.5,
+                 lambda: umem.from_dlpack(jax.from_dlpack(array)), lambda: numpy.from_dlpack(jax.from_dlpack(plain)),
+                 calls=200)
+    torch = module("torch")
+    if not torch:
+        return
+    tensor = torch.zeros((64, 64), dtype=torch.float64)
+
+    def with_torch():
+        torch.from_dlpack(array)
+        umem.from_dlpack(tensor)
+
+    rows.add("DLPack: to PyTorch and from PyTorch", "NumPy to PyTorch and back", 1.5, with_torch,
+             lambda: (torch.from_dlpack(plain), numpy.from_dlpack(tensor)), calls=5000)
+
+
+# ---- on a GPU ----
+
+
+def measure_gpu_arrays(rows):
+    rmm = module("rmm")
+    torch = module("torch")
+    with umem.open("pool+cuda:0") as place:
+        ours = lambda: umem.empty(256, "uint8", place)
+        ours()
+        if rmm:
+            rmm.reinitialize(pool_allocator=True)
+            rows.add("empty of 256 bytes, pool on a GPU", "rmm.DeviceBuffer, pool", 1,
+                     ours, lambda: rmm.DeviceBuffer(size=256), calls=5000)
+        if torch and torch.cuda.is_available():
+            rows.add("empty of 256 bytes, pool on a GPU", "torch.empty", 1, ours,
+                     lambda: torch.empty(256, dtype=torch.uint8, device="cuda"), calls=5000)
+
+
+def measure_file(rows, size):
+    with tempfile.TemporaryDirectory() as folder, umem.Cuda(0) as gpu, \
+            umem.File(str(Path(folder, "data")), "w+") as file:
+        source = umem.full(size, 1, "uint8", file)
+        target = umem.empty(size, "uint8", gpu)
+        umem.copy(target, source)
+        inside = []
+        ours = [duration(lambda: inside.append(umem.copy(target, source)["seconds"]), 1)
+                for _ in range(1 if rows.once else 15)]
+        rows.store(f"umem.copy, a cached file of {size >> 20} MiB to a GPU", "its seconds in C", 1 / 0.98, ours, inside)
+
+
+def measure_cupy(rows, cupy):
+    """Blocks of mixed sizes, of which 64 are live: CuPy's pool against umem's below CuPy."""
+    sizes = [1 << (9 + (i * 7) % 14) for i in range(256)]
+
+    def work():
+        live = [None] * 64
+        for i, size in enumerate(sizes):
+            live[i % 64] = cupy.cuda.alloc(size)
+
+    own = cupy.get_default_memory_pool()
+    times = ([], [])
+    with umem.open("pool+cuda:0") as place:
+        for number in range(2 if rows.once else 32):
+            with umem.use_in_cupy(place):
+                ours = duration(work, 1 if rows.once else 20)
+            cupy.cuda.set_allocator(own.malloc)
+            theirs = duration(work, 1 if rows.once else 20)
+            if number:
+                times[0].append(ours / len(sizes))
+                times[1].append(theirs / len(sizes))
+    rows.store("CuPy over pool+cuda:0, 512 B to 4 MiB, 64 live", "CuPy's own pool", 1 / 0.95, *times)
+
+
+TORCH = """
+import sys, time, torch, umem
+if sys.argv[1] == "umem":
+    place = umem.open("pool+cuda:0")
+    use = umem.use_in_torch(place, permanent=True)
+torch.manual_seed(1)
+layers = [torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10)]
+model = torch.nn.Sequential(*layers).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+x, y = torch.randn(256, 512, device="cuda"), torch.randint(0, 10, (256,), device="cuda")
+def step():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+for _ in range(20): step()
+torch.cuda.synchronize()
+begin = time.perf_counter()
+for _ in range(int(sys.argv[2])): step()
+torch.cuda.synchronize()
+print((time.perf_counter() - begin) / int(sys.argv[2]), flush=True)
+import os; os._exit(0)
+"""
+
+
+def measure_torch(rows):
+    """PyTorch's allocator cannot change once it is used: each side is a process, in turns."""
+    times = ([], [])
+    for _ in range(1 if rows.once else 3):
+        for side, name in enumerate(("umem", "own")):
+            done = subprocess.run([sys.executable, "-c", TORCH, name, "5" if rows.once else "300"], text=True,
+                                  capture_output=True, check=True)
+            times[side].append(float(done.stdout.split()[-1]))
+    rows.store("a training step of PyTorch over pool+cuda:0", "its caching allocator", 1.1, *times)
+
+
+def has_gpu():
+    try:
+        umem.Cuda(0).close()
+    except umem.Error as error:
+        print(f"left out: rows of GPUs: {error}")
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--once", action="store_true", help="one short round: the figures mean nothing")
+    parser.add_argument("--json", help="the file for all samples")
+    arguments = parser.parse_args()
+    rows = Rows(arguments.once)
+    numpy = importlib.import_module("numpy")
+    measure_imports(rows)
+    measure_arrays(rows, numpy)
+    measure_exchange(rows, numpy)
+    if has_gpu():
+        measure_gpu_arrays(rows)
+        measure_file(rows, (64 if arguments.once else 1024) << 20)
+        cupy = module("cupy")
+        if cupy:
+            measure_cupy(rows, cupy)
+        if module("torch"):
+            measure_torch(rows)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(rows.results))
+
+
+if __name__ == "__main__":
+    main()
