@@ -1,21 +1,12 @@
 /* cuda_driver.c - how NVIDIA's driver is looked for, and what contexts say without it or without a part of it. The
  * linker sends the calls of the dynamic linker to this file. Each case is a process of its own, because the library is
  * looked for once in each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "child_help.h"
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
 
 #include "cuda/cuda_driver.h"
 #include "cuda/cuda_rt.h"
@@ -89,26 +80,6 @@ void *__wrap_dlsym(void *handle, char const *name) {
 }
 
 /* ---- cases, each in a child ---- */
-
-#define REQUIRE(condition)                                                                         \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, umem_thread_message());           \
-      _exit(1);                                                                                    \
-    }                                                                                              \
-  } while (0)
-
-static void in_a_process(void (*run)(void)) {
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) {
-    run();
-    _exit(0);
-  }
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
-}
 
 static struct umemCufileRt const *no_cufile(void) { return NULL; }
 

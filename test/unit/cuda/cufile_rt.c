@@ -1,20 +1,11 @@
 /* cufile_rt.c - how cuFile is looked for: when, how often, and what must be there. The linker sends the calls of the
  * dynamic linker, and the question for the module nvidia-fs, to this file. Each case is a process of its own, because
  * the library is looked for once in each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "child_help.h"
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
 
 #include "cuda/cuda_rt.h"
 #include "cuda/cufile_rt.h"
@@ -62,26 +53,6 @@ static bool is(void const *function, char const *name) {
 }
 
 /* ---- cases, each in a child ---- */
-
-#define REQUIRE(condition)                                                                         \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                      \
-      _exit(1);                                                                                    \
-    }                                                                                              \
-  } while (0)
-
-static void in_a_process(void (*run)(void)) {
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) {
-    run();
-    _exit(0);
-  }
-  int result;
-  assert_int_equal(waitpid(child, &result, 0), child);
-  assert_int_equal(result, 0);
-}
 
 static void find_nothing_at_the_start(void) {
   umemHost host;
