@@ -338,7 +338,7 @@ MUTANTS = [
     c("cuda/cuda_driver.c", "  else if (!find_all(handle))\n    memset(&driver, 0, sizeof driver);", "  else\n    find_all(handle);",
       "a part of a driver is used", first=("unit.cuda_driver",)),
     c("cuda/cuda_driver.c", "*kind = managed ? umemCudaManagedMemory : (umemCudaMemory)type;", "*kind = (umemCudaMemory)type;",
-      "managed memory is taken for device memory", first=("contract_driver",)),
+      "managed memory is taken for device memory", first=("unit.cuda_driver",)),
     c("cuda/cuda_order.c", "  if (ordered && behind->stream) return false;\n", "  if (ordered || behind) return false;\n",
       "a captured stream of the consumer waits for nothing"),
     c("cuda/cuda_order.c", "  if (ordered && behind->stream) return false;\n", "  if (ordered) return false;\n",

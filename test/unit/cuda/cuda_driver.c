@@ -40,6 +40,16 @@ static int get_current(void **context) {
   *context = NULL;
   return 0;
 }
+/* Of an address that is its own description: its lowest digit is the type of the memory, the next one whether it is
+ * managed, and the rest its device. */
+static int get_attributes(unsigned count, int *which, void **values, unsigned long long adr) {
+  for (unsigned i = 0; i < count; i++)
+    if (which[i] == 9)
+      *(int *)values[i] = (int)(adr / 100);
+    else
+      *(unsigned *)values[i] = (unsigned)(which[i] == 2 ? adr % 10 : adr / 10 % 10);
+  return 0;
+}
 static int refuse(void) { return umemCudaInvalidValue; }
 
 void *__wrap_dlopen(char const *name, int flags);
@@ -67,6 +77,7 @@ void *__wrap_dlsym(void *handle, char const *name) {
       {"cuGetErrorString", (void (*)(void))get_text},
       {"cuDeviceGetCount", (void (*)(void))get_count},
       {"cuCtxGetCurrent", (void (*)(void))get_current},
+      {"cuPointerGetAttributes", (void (*)(void))get_attributes},
   };
   void (*function)(void) = (void (*)(void))refuse;
   if (handle != &library || machine.found >= most_functions) return NULL;
@@ -218,6 +229,25 @@ static void what_the_driver_says_is_the_reason(void **state) {
   in_a_process(broken_driver);
 }
 
+static void require_memory(uintptr_t adr, umemCudaMemory kind, int device) {
+  umemCudaMemory found = umemCudaUnregistered;
+  int number = -1;
+  REQUIRE(!umemCudaDriver_get(no_cufile)->pointer((void *)adr, &found, &number));
+  REQUIRE(found == kind && number == device);
+}
+static void pointers(void) {
+  require_memory(300, umemCudaUnregistered, 3);
+  require_memory(201, umemCudaPinned, 2);
+  require_memory(102, umemCudaDeviceMemory, 1);
+  require_memory(412, umemCudaManagedMemory, 4);
+  require_memory(511, umemCudaManagedMemory, 5); /* on the host now */
+}
+static void memory_is_what_the_driver_says(void **state) {
+  (void)state;
+  machine.library = true;
+  in_a_process(pointers);
+}
+
 static int reset(void **state) {
   (void)state;
   memset(&machine, 0, sizeof machine);
@@ -231,6 +261,7 @@ int main(void) {
       cmocka_unit_test_setup(a_missing_function_is_named, reset),
       cmocka_unit_test_setup(threads_look_once, reset),
       cmocka_unit_test_setup(what_the_driver_says_is_the_reason, reset),
+      cmocka_unit_test_setup(memory_is_what_the_driver_says, reset),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
