@@ -25,6 +25,7 @@ typedef struct umemCudaGpu {
   uint64_t no_peers; /* bit d: they do not; atomic. Neither bit: not asked yet */
   uint64_t managed;  /* bytes of live managed memory of all contexts; atomic */
   bool has_pools, has_managed, concurrent_managed;
+  size_t page_size; /* of memory that is mapped page by page; 0: there is none */
   char name[128];
 } umemCudaGpu;
 
