@@ -166,7 +166,7 @@ typedef struct umemCudaRt {
   int (*page_release)(uint64_t page);
   int (*page_map)(void *adr, size_t nbytes, uint64_t page); /* all of page; nobody may use it yet */
   int (*page_unmap)(void *adr, size_t nbytes);              /* what one call has mapped */
-  /* Lets the devices of these bits, and no others, use what is mapped. */
+  /* Lets the devices of these bits use what is mapped. */
   int (*page_allow)(void *adr, size_t nbytes, uint64_t devices);
 
   /* ---- copies and sets ---- */

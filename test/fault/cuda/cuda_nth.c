@@ -158,7 +158,7 @@ static void clear(Trial *trial) {
 }
 
 static bool is_same(CudartWrapLive one, CudartWrapLive two) {
-  bool same = one.blocks == two.blocks && one.pools == two.pools;
+  bool same = one.blocks == two.blocks && one.pools == two.pools && one.ranges == two.ranges;
   if (on_gpu) return same; /* a context lives on, and keeps chunks and channels */
   return same && one.pinned == two.pinned && one.registered == two.registered &&
          one.streams == two.streams && one.events == two.events && one.primaries == two.primaries;
