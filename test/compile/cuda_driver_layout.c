@@ -82,7 +82,8 @@ AT(umemCuPoolProps, location.id, CUmemPoolProps, location.id);
 AT(umemCuPoolProps, security, CUmemPoolProps, win32SecurityAttributes);
 AT(umemCuPoolProps, most, CUmemPoolProps, maxSize);
 
-_Static_assert(sizeof(umemCuPage) == sizeof(CUmemGenericAllocationHandle), "CUmemGenericAllocationHandle");
+_Static_assert(sizeof(umemCuPage) == sizeof(CUmemGenericAllocationHandle),
+               "CUmemGenericAllocationHandle");
 SIZE(umemCuPageProps, CUmemAllocationProp);
 AT(umemCuPageProps, allocation, CUmemAllocationProp, type);
 AT(umemCuPageProps, handles, CUmemAllocationProp, requestedHandleTypes);

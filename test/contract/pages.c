@@ -46,8 +46,8 @@ static void unmap(Range *range, size_t first, size_t count) {
 static void move(Range *range, size_t from, size_t to, size_t count) {
   size_t nbytes = count * range->page;
   assert_ok(umem_synchronize(range->ctx));
-  assert_int_equal(
-      range->pages->move(range->ctx, page(range, from), page(range, to), nbytes), nbytes);
+  assert_int_equal(range->pages->move(range->ctx, page(range, from), page(range, to), nbytes),
+                   nbytes);
 }
 
 /* That count pages are one piece of memory: with pieces of bytes at its ends and over its borders. */
@@ -95,7 +95,7 @@ static void ranges_take_no_memory(Place const *place) {
 static void too_large_ranges_fail(Place const *place) {
   Range range;
   if (!begin_range(&range, place->ctx)) return;
-  assert_true(range.pages->reserve(place->ctx, (size_t)-(intptr_t)range.page) ==
+  assert_true(range.pages->reserve(place->ctx, (size_t) - (intptr_t)range.page) ==
               umem_null(place->ctx));
   expect_some_failure(place->ctx);
   end_range(&range);
@@ -208,13 +208,11 @@ static void *work_in_part(void *argument) {
   uintptr_t adr = page(range, part->first);
   part->good = true;
   for (int i = 0; i < 20 && part->good; i++)
-    part->good = pages->map(range->ctx, adr, n) == n &&
-                 umem_set(range->ctx, adr, i, 1000) == umemOK &&
-                 umem_synchronize(range->ctx) == umemOK &&
-                 pages->move(range->ctx, adr, adr + n, n) == n &&
-                 umem_set(range->ctx, adr + n, i, 1000) == umemOK &&
-                 umem_synchronize(range->ctx) == umemOK &&
-                 pages->unmap(range->ctx, adr + n, n) == n;
+    part->good =
+        pages->map(range->ctx, adr, n) == n && umem_set(range->ctx, adr, i, 1000) == umemOK &&
+        umem_synchronize(range->ctx) == umemOK && pages->move(range->ctx, adr, adr + n, n) == n &&
+        umem_set(range->ctx, adr + n, i, 1000) == umemOK &&
+        umem_synchronize(range->ctx) == umemOK && pages->unmap(range->ctx, adr + n, n) == n;
   return NULL;
 }
 

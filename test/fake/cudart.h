@@ -28,7 +28,7 @@ enum { fakeCudartMost = 4 };
 typedef struct FakeCudartDevice {
   bool no_pools, no_managed, no_concurrent_managed, pageable_access;
   bool no_pages, no_bus; /* no memory by pages; none that the bus reaches */
-  uint64_t capacity; /* of the records: memory costs what is allocated */
+  uint64_t capacity;     /* of the records: memory costs what is allocated */
 } FakeCudartDevice;
 
 typedef struct FakeCudartMachine {
@@ -82,8 +82,8 @@ typedef struct FakeCudartLive {
   size_t registered; /* ranges of others' host memory */
   size_t streams, events, pools;
   size_t pages, ranges; /* of memory that is mapped page by page */
-  size_t primaries; /* retained primary contexts, each as often as it is retained */
-  size_t contexts;  /* devices that have a context */
+  size_t primaries;     /* retained primary contexts, each as often as it is retained */
+  size_t contexts;      /* devices that have a context */
 } FakeCudartLive;
 
 FakeCudartLive fake_cudart_live(void);

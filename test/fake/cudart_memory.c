@@ -210,8 +210,7 @@ int cudart_malloc(void **adr, size_t nbytes) {
 static Block *block_to_free(void const *adr, umemCudaMemory kind, umemCudaMemory or_kind) {
   Block *block = cudart_block_at((uintptr_t)adr);
   bool is_one = block && block->start == (uintptr_t)adr && !block->freed && !block->registered &&
-                !block->range &&
-                (block->kind == kind || block->kind == or_kind);
+                !block->range && (block->kind == kind || block->kind == or_kind);
   if (is_one) return block;
   cudart_misuse("0x%" PRIxPTR " is not the start of a live block of this kind", (uintptr_t)adr);
   return NULL;

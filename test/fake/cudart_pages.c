@@ -35,8 +35,7 @@ static uintptr_t const first_address = (uintptr_t)1 << 56;
 
 /* NULL, and a misuse, where there is none. */
 static Page *page_of(uint64_t handle) {
-  Page *page =
-      handle && handle <= cudart_state.page_count ? &cudart_state.pages[handle - 1] : NULL;
+  Page *page = handle && handle <= cudart_state.page_count ? &cudart_state.pages[handle - 1] : NULL;
   if (page && page->handles) return page;
   cudart_misuse("%" PRIu64 " is no page, or was released", handle);
   return NULL;

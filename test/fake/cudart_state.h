@@ -33,12 +33,12 @@ typedef struct Block {
   unsigned char *bytes; /* where they are */
   umemCudaMemory kind;
   int device;
-  bool registered; /* others' memory */
-  Pool *pool;      /* NULL: of none */
-  bool ready;      /* its stream has come to the allocation */
-  bool freed;      /* its stream has not come to the free yet */
+  bool registered;     /* others' memory */
+  Pool *pool;          /* NULL: of none */
+  bool ready;          /* its stream has come to the allocation */
+  bool freed;          /* its stream has not come to the free yet */
   struct Range *range; /* owned; of addresses, into which pages are mapped; else NULL */
-  bool *resident;  /* owned; of managed memory, for each page: it takes memory of the device */
+  bool *resident;      /* owned; of managed memory, for each page: it takes memory of the device */
 } Block;
 
 /* One end of a copy: a range of addresses that has been checked. */
@@ -141,7 +141,7 @@ typedef struct CudartState {
   FakeStore *real; /* pinned and managed memory */
   Block *blocks;   /* by rising address */
   size_t block_count, block_room;
-  struct Page *pages;   /* that were ever made; a handle is the number of one, from 1 on */
+  struct Page *pages; /* that were ever made; a handle is the number of one, from 1 on */
   size_t page_count, page_room;
   uintptr_t next_range; /* the lowest address that no range has had; 0: none has had any */
   Stream *streams;

@@ -42,7 +42,7 @@ static int enter(char const *function) {
 
 CudartWrapLive cudart_wrap_live(void) {
   return (CudartWrapLive){live.blocks, live.pinned, live.registered, live.streams,
-                          live.events, live.pools,  live.ranges, live.primaries};
+                          live.events, live.pools,  live.ranges,     live.primaries};
 }
 
 /* ---- the functions ---- */

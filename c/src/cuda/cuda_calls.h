@@ -56,8 +56,8 @@ enum {
 
 /* Attributes of a device. */
 typedef enum umemCudaAttribute {
-  umemCudaHasPools,         /* memory pools */
-  umemCudaHasManaged,       /* managed memory */
+  umemCudaHasPools,          /* memory pools */
+  umemCudaHasManaged,        /* managed memory */
   umemCudaConcurrentManaged, /* the CPU may use managed memory while kernels run */
   umemCudaHasPages,          /* addresses without memory, and memory that is mapped there */
   umemCudaBusReachesPages    /* other devices of the bus can use such memory (GPUDirect RDMA) */

@@ -49,7 +49,8 @@ static char const library[] = "libcuda.so.1";
   FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
   FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (umemCuAddress *, size_t, void *, void *))         \
   FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
-  FUNCTION(get_granularity, cuMemGetAllocationGranularity, (size_t *, umemCuPageProps const *, int)) \
+  FUNCTION(get_granularity, cuMemGetAllocationGranularity,                                         \
+           (size_t *, umemCuPageProps const *, int))                                               \
   FUNCTION(range_reserve, cuMemAddressReserve,                                                     \
            (umemCuAddress *, size_t, size_t, umemCuAddress, unsigned long long))                   \
   FUNCTION(range_free, cuMemAddressFree, (umemCuAddress, size_t))                                  \
@@ -331,9 +332,7 @@ static int range_reserve(void **adr, size_t nbytes, size_t alignment) {
   umemCuAddress device = 0;
   return allocated(CALL(range_reserve, &device, nbytes, alignment, 0, 0), &device, adr);
 }
-static int range_free(void *adr, size_t nbytes) {
-  return CALL(range_free, (uintptr_t)adr, nbytes);
-}
+static int range_free(void *adr, size_t nbytes) { return CALL(range_free, (uintptr_t)adr, nbytes); }
 
 static int page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
   umemCuPageProps properties = page_of(device, for_bus);
@@ -354,9 +353,7 @@ static int page_release(uint64_t page) { return CALL(page_release, page); }
 static int page_map(void *adr, size_t nbytes, uint64_t page) {
   return CALL(page_map, (uintptr_t)adr, nbytes, 0, page, 0);
 }
-static int page_unmap(void *adr, size_t nbytes) {
-  return CALL(page_unmap, (uintptr_t)adr, nbytes);
-}
+static int page_unmap(void *adr, size_t nbytes) { return CALL(page_unmap, (uintptr_t)adr, nbytes); }
 
 static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
   umemCuAccess access[64];

@@ -18,6 +18,7 @@ enum {
 typedef struct umemCudaGpu {
   umemCudaRt const *rt;
   int device;
+  int devices;                      /* how many GPUs there are; at most umemCudaMostDevices */
   void *context;                    /* its primary context, retained */
   void *events[umemCudaIdleEvents]; /* that nobody is using; NULL: none; atomic */
   unsigned lineage;                 /* umem_fork_count() when it was opened */

@@ -48,6 +48,7 @@ static bool device_exists(umemVirtual *ctx, umemCudaGpu *gpu) {
   int count = 0;
   if (!umemCuda_check(ctx, gpu, gpu->rt->device_count(&count), "cannot count GPUs")) return false;
   if (count > umemCudaMostDevices) count = umemCudaMostDevices;
+  gpu->devices = count;
   if (gpu->device >= 0 && gpu->device < count) return true;
   if (count)
     umemVirtual_fail(ctx, umemValueError, "there is no GPU %d: this machine has 0 to %d",

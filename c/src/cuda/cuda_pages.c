@@ -16,9 +16,14 @@
 
 static void *at(uintptr_t adr) { return (void *)adr; }
 
-/* Cannot fail in a way that matters: what the driver does not unmap or release ends with the process. */
-static void forget(umemCudaRt const *rt, int error) {
-  if (error) rt->last_error();
+/* Each tries twice. What still fails is gone for good: the memory comes back at the end of the process. */
+
+static void let_go(umemCudaRt const *rt, uint64_t page) {
+  if (rt->page_release(page) && rt->page_release(page)) rt->last_error();
+}
+
+static void unmap_new_one(umemCudaRt const *rt, uintptr_t adr, size_t nbytes) {
+  if (rt->page_unmap(at(adr), nbytes) && rt->page_unmap(at(adr), nbytes)) rt->last_error();
 }
 
 static int map_one(umemCudaState *state, uintptr_t adr) {
@@ -28,7 +33,7 @@ static int map_one(umemCudaState *state, uintptr_t adr) {
       rt->page_create(&page, state->pages.page_size, state->gpu->device, state->pages_for_bus);
   if (error) return error;
   error = rt->page_map(at(adr), state->pages.page_size, page);
-  forget(rt, rt->page_release(page));
+  let_go(rt, page);
   return error;
 }
 
@@ -39,7 +44,7 @@ static int map_twice(umemCudaState *state, uintptr_t from, uintptr_t to) {
   int error = rt->page_retain(&page, at(from));
   if (error) return error;
   error = rt->page_map(at(to), state->pages.page_size, page);
-  forget(rt, rt->page_release(page));
+  let_go(rt, page);
   return error;
 }
 
@@ -47,7 +52,7 @@ static int map_twice(umemCudaState *state, uintptr_t from, uintptr_t to) {
 static void unmap_new(umemCudaState *state, uintptr_t adr, size_t nbytes) {
   umemCudaRt const *rt = state->gpu->rt;
   for (size_t done = 0; done < nbytes; done += state->pages.page_size)
-    forget(rt, rt->page_unmap(at(adr + done), state->pages.page_size));
+    unmap_new_one(rt, adr + done, state->pages.page_size);
 }
 
 /* Returns the bytes that may be used then: done, or 0 after a failure. */
@@ -154,33 +159,43 @@ static size_t pages_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t 
 
 /* ---- the first question ---- */
 
-/* The GPUs that can reach the memory of gpu, as bits. None of these questions makes a context. */
+/* The GPUs that can reach the memory of gpu, as bits; 0 after a failure. None of these questions makes a context. */
 static uint64_t users_of(umemCudaGpu *gpu) {
   uint64_t users = (uint64_t)1 << gpu->device;
-  int count = 0;
-  if (gpu->rt->device_count(&count)) gpu->rt->last_error();
-  for (int device = 0; device < count && device < umemCudaMostDevices; device++) {
+  for (int device = 0; device < gpu->devices; device++) {
     int can = 0;
     if (device == gpu->device) continue;
-    if (gpu->rt->can_access_peer(&can, device, gpu->device)) gpu->rt->last_error();
+    if (gpu->rt->can_access_peer(&can, device, gpu->device)) {
+      gpu->rt->last_error();
+      return 0;
+    }
     if (can) users |= (uint64_t)1 << device;
   }
   return users;
 }
 
+/* Under the lock. What fails is tried again at the next question. */
+static void learn(umemCudaState *state) {
+  umemCudaGpu *gpu = state->gpu;
+  int for_bus = 0;
+  uint64_t users = users_of(gpu);
+  if (gpu->rt->attribute(&for_bus, umemCudaBusReachesPages, gpu->device)) {
+    gpu->rt->last_error();
+    users = 0;
+  }
+  if (!users) return;
+  state->page_users = users;
+  state->pages_for_bus = for_bus;
+  state->pages =
+      (umemPages){gpu->page_size, pages_reserve, pages_release, pages_map, pages_unmap, pages_move};
+}
+
 umemPages const *umemCuda_pages(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaGpu *gpu = state->gpu;
-  if (!gpu->page_size || umemCudaGpu_is_inherited(gpu)) return NULL;
+  if (!state->gpu->page_size || umemCudaGpu_is_inherited(state->gpu)) return NULL;
   umemLock_acquire(&state->lock);
-  if (!state->pages.page_size) {
-    int for_bus = 0;
-    if (gpu->rt->attribute(&for_bus, umemCudaBusReachesPages, gpu->device)) gpu->rt->last_error();
-    state->pages_for_bus = for_bus;
-    state->page_users = users_of(gpu);
-    state->pages = (umemPages){gpu->page_size, pages_reserve, pages_release,
-                               pages_map,      pages_unmap,   pages_move};
-  }
+  if (!state->pages.page_size) learn(state);
+  bool known = state->pages.page_size;
   umemLock_release(&state->lock);
-  return &state->pages;
+  return known ? &state->pages : NULL;
 }

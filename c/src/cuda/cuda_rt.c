@@ -221,11 +221,11 @@ static int get_device(int *device) { return (int)cudaGetDevice(device); }
 /* The runtime has no names for those of pages. */
 static int attribute(int *value, umemCudaAttribute what, int device) {
   if (what == umemCudaHasPages)
-    return DRIVER(get_attribute(
-        value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+    return DRIVER(
+        get_attribute(value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
   if (what == umemCudaBusReachesPages)
-    return DRIVER(get_attribute(
-        value, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device));
+    return DRIVER(
+        get_attribute(value, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device));
   static enum cudaDeviceAttr const theirs[] = {
       [umemCudaHasPools] = cudaDevAttrMemoryPoolsSupported,
       [umemCudaHasManaged] = cudaDevAttrManagedMemory,
