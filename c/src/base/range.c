@@ -180,20 +180,28 @@ void umemRange_destroy(umemRange *range) {
 
 /* ---- regions ---- */
 
-bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins) {
+/* Inserts a span of new numbers, in no list. 0, with nothing changed, without memory or when the rules are broken. */
+static uint32_t insert_new(umemRange *range, uint64_t start, uint64_t size) {
   uint64_t const limit = UINT64_C(1) << 63;
-  if (!size || size > limit || start > limit - size) return false;
-  if (!is_granular(range, start) || !is_granular(range, size)) return false;
+  if (!size || size > limit || start > limit - size) return 0;
+  if (!is_granular(range, start) || !is_granular(range, size)) return 0;
   umemIndex *index = &range->index;
   uint32_t before = umemIndex_floor(index, start);
   uint32_t after = index->spans[before].after;
   if (before && start - index->spans[before].start < extent_of(range, &index->spans[before]))
-    return false;
-  if (after && index->spans[after].start - start < size) return false;
-  if (!umemIndex_reserve(index, 1)) return false;
+    return 0;
+  if (after && index->spans[after].start - start < size) return 0;
+  if (!umemIndex_reserve(index, 1)) return 0;
   uint32_t span = umemIndex_insert(index, before, start);
   index->spans[span].size = size;
-  index->spans[span].wall_below = index->spans[span].wall_above = !joins;
+  return span;
+}
+
+bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins) {
+  uint32_t span = insert_new(range, start, size);
+  if (!span) return false;
+  umemSpan *self = &range->index.spans[span];
+  self->wall_below = self->wall_above = !joins;
   release(range, span);
   return true;
 }
@@ -213,18 +221,21 @@ static uint32_t carve(umemRange *range, uint32_t span, uint64_t start, uint64_t 
   return carved;
 }
 
-bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
-  umemIndex *index = &range->index;
-  if (!size || !is_granular(range, start) || !is_granular(range, size)) return false;
-  uint32_t span = umemIndex_floor(index, start);
-  umemSpan const *self = &index->spans[span];
-  if (!span || self->live) return false;
+/* carve of what must be inside one free span; 0, with nothing changed, where it is not, or without memory. */
+static uint32_t carve_free(umemRange *range, uint64_t start, uint64_t size) {
+  if (!size || !is_granular(range, start) || !is_granular(range, size)) return 0;
+  uint32_t span = umemIndex_floor(&range->index, start);
+  umemSpan const *self = &range->index.spans[span];
+  if (!span || self->live) return 0;
   uint64_t below = start - self->start;
-  if (below >= self->size || self->size - below < size) return false;
-  uint32_t removed = carve(range, span, start, size);
-  if (!removed) return false;
-  umemIndex_erase(index, removed);
-  return true;
+  if (below >= self->size || self->size - below < size) return 0;
+  return carve(range, span, start, size);
+}
+
+bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
+  uint32_t removed = carve_free(range, start, size);
+  if (removed) umemIndex_erase(&range->index, removed);
+  return removed;
 }
 
 /* ---- allocate and free ---- */
@@ -257,6 +268,14 @@ static uint32_t choose(umemRange const *range, uint64_t extent, uint64_t alignme
   return 0;
 }
 
+/* Makes a span that is in no list live; extent is that of size. */
+static void make_live(umemRange *range, uint32_t span, uint64_t size, uint64_t extent) {
+  range->index.spans[span].size = size;
+  range->index.spans[span].live = true;
+  range->totals.live_count += 1;
+  range->totals.live_bytes += extent;
+}
+
 uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
   if (!size || size > UINT64_C(1) << 63 || !is_power_of_two(alignment)) return UMEM_RANGE_NONE;
   umemIndex *index = &range->index;
@@ -266,10 +285,7 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
   uint64_t start = place(&index->spans[span], extent, alignment);
   uint32_t taken = carve(range, span, start, extent);
   if (!taken) return UMEM_RANGE_NONE;
-  index->spans[taken].size = size;
-  index->spans[taken].live = true;
-  range->totals.live_count += 1;
-  range->totals.live_bytes += extent;
+  make_live(range, taken, size, extent);
   return start;
 }
 
@@ -296,6 +312,28 @@ uint64_t umemRange_claim(umemRange *range, uint64_t start) {
   range->totals.live_count += 1;
   range->totals.live_bytes += self->size;
   return self->size;
+}
+
+bool umemRange_take(umemRange *range, uint64_t start, uint64_t size) {
+  uint32_t taken = carve_free(range, start, size);
+  if (taken) make_live(range, taken, size, size);
+  return taken;
+}
+
+bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size) {
+  uint32_t entered = insert_new(range, start, size);
+  if (entered) make_live(range, entered, size, size);
+  return entered;
+}
+
+uint64_t umemRange_drop(umemRange *range, uint64_t start) {
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan const self = range->index.spans[span];
+  if (!span || !self.live) return 0;
+  umemIndex_erase(&range->index, span);
+  range->totals.live_count -= 1;
+  range->totals.live_bytes -= extent_of(range, &self);
+  return self.size;
 }
 
 uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to) {

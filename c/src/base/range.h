@@ -75,6 +75,18 @@ uint64_t umemRange_free(umemRange *range, uint64_t start);
  * changed, when no free range begins there. Needs no memory: cannot fail. */
 uint64_t umemRange_claim(umemRange *range, uint64_t start);
 
+/* Makes [start, start + size), both multiples of the granule, which must be inside one free range, a live range. What
+ * is left on either side stays free. Returns false, with nothing changed, otherwise or without memory. */
+bool umemRange_take(umemRange *range, uint64_t start, uint64_t size);
+
+/* Adds a live range of numbers that were not added before; when it is freed it joins its neighbours. start, size and
+ * failures are those of umemRange_add. */
+bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size);
+
+/* Removes the live range that begins at start, and its numbers. Returns its size; 0, with nothing changed, when no live
+ * range begins there. Needs no memory: cannot fail. */
+uint64_t umemRange_drop(umemRange *range, uint64_t start);
+
 /* Frees the live range that begins at start into to, an allocator of the same granule that knows nothing
  * of these numbers: there it joins its free neighbours, but across no border of a region that never
  * joins. to may be range itself. Returns its requested size; 0, with nothing changed, when no live range

@@ -8,6 +8,7 @@
 #include "pool/pool_chunk.h"
 #include "pool/pool_free_list.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
 #include "pool/pool_span.h"
 #include "pool/pool_stats.h"
@@ -30,6 +31,7 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
     umemPoolTransfer_all(own);
   umemPoolChunk_release(core, keep);
+  umemPoolPages_release(core, keep);
   umemAttempt_end(&held);
   umemLock_release(&core->lock);
   umemPoolBlock_record_held(ctx, &held);
@@ -47,6 +49,7 @@ static void end_core(umemPoolCore *core) {
   umemPoolFreeList_end_all(core);
   umemLock_release(&core->lock);
   umemPoolCore_free_slabs(core);
+  umemPoolPages_end(core);
   umemPoolChunk_end_all(core);
   if (core->map.leaves) umemPageMap_clear(&core->map);
   umemPoolCore_release(core);
@@ -86,6 +89,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
   core->growth = options->growth;
   core->maximum = options->maximum;
+  umemPoolPages_init(core);
   umemPoolSpan_init_classes(core);
   core->own = umemPoolFreeList_new(core, upstream);
   if (core->own && umemPageMap_init(&core->map)) return core;
@@ -101,7 +105,9 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
                     ? (options->initial + umemPoolUnit - 1) & ~(size_t)(umemPoolUnit - 1)
                     : most;
   umemLock_acquire(&core->lock);
-  bool taken = size && umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
+  bool taken = size && umemPoolPages_suit(core->own, umemPoolPage) &&
+               umemPoolPages_grow(core->own, size, umemPoolPage, 0, &failure);
+  if (!taken && size) taken = umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
   umemLock_release(&core->lock);
   if (!taken) umemPoolBlock_record_failure(ctx, &failure, options->initial);
   return taken;

@@ -30,6 +30,8 @@ typedef struct umemPoolLarge umemPoolLarge;     /* pool_large.c */
 typedef struct umemPoolBatch umemPoolBatch;     /* pool_cache.h */
 typedef struct umemPoolCache umemPoolCache;     /* pool_cache.h */
 typedef struct umemPoolChunk umemPoolChunk;     /* pool_chunk.c */
+typedef struct umemPoolSpace umemPoolSpace;     /* pool_space.h */
+typedef struct umemPoolPaging umemPoolPaging;   /* pool_pages.h */
 typedef struct umemPoolTransit umemPoolTransit; /* pool_range.h */
 typedef struct umemPoolSlab umemPoolSlab;       /* pool_core.c */
 
@@ -96,6 +98,9 @@ typedef struct umemPoolCore {
   umemPoolFreeList *lists;    /* all, own last */
   umemPoolTransit *transits;  /* owned */
   umemPoolChunk *chunks;      /* owned */
+  umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
+  umemPoolSpace *spaces;      /* owned; where pages are mapped */
+  umemPoolPaging *paging;     /* owned; what is being mapped while the lock is open; NULL: nothing */
   umemGrowth growing;         /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
   umemPoolClass classes[umemPoolClasses];

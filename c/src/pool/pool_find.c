@@ -7,6 +7,7 @@
 #include "pool/pool_chunk.h"
 #include "pool/pool_grow.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
 #include "pool/pool_transfer.h"
 
@@ -115,6 +116,7 @@ static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *fai
   collect(list);
   uint64_t before = core->reserved;
   umemPoolChunk_release(core, 0);
+  umemPoolPages_release(core, 0);
   umemAttempt_end(&forgotten);
   if (core->reserved == before) return umemPoolGrowByOthers;
   return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;

@@ -3,6 +3,7 @@
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
 #include "pool/pool_transfer.h"
 
@@ -13,7 +14,7 @@ static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 /* Makes free what the list keeps for later requests. */
 static bool free_kept(umemPoolGrower *grower) {
   umemPoolFreeList *list = grower->list;
-  if (!list->core->chunk_count) return false;
+  if (!list->core->reserved) return false;
   umemPoolCache_drain(list);
   if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 16)
     umemPoolLarge_coalesce(list);
@@ -37,6 +38,30 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
   return size > growth ? size : growth;
 }
 
+/* More pages than needed are mapped at once where that is little beside what the pool has. */
+static size_t ample_pages(umemPoolCore const *core, size_t size) {
+  size_t more = (size_t)(core->reserved / 128);
+  return core->growth > size && core->growth - size > more ? core->growth - size : more;
+}
+
+/* Maps pages for size bytes. If another thread is mapping some, waits for that instead; if it must not wait, a chunk
+ * serves. *tried: whether that was tried. */
+static bool add_pages(umemPoolGrower *grower, size_t size, bool *tried) {
+  umemPoolFreeList *list = grower->list;
+  umemPoolCore *core = list->core;
+  if (umemPoolPages_are_busy(core)) {
+    *tried = umemGrowth_await(&core->growing, &core->lock);
+    if (*tried) grower->failure->reason = umemPoolChanged;
+    return false;
+  }
+  size_t ample = grower->growth == umemPoolGrowWell ? ample_pages(core, size) : 0;
+  uint64_t allowed = umemPoolChunk_allowance(core);
+  if (ample > allowed) ample = 0;
+  *tried = true;
+  return umemPoolPages_grow(list, size, grower->alignment, ample, grower->failure) ||
+         (ample && umemPoolPages_grow(list, size, grower->alignment, 0, grower->failure));
+}
+
 /* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size when the
  * upstream has no more. If another thread is asking for a chunk that may do for both, waits for that
  * instead. */
@@ -45,14 +70,17 @@ static bool add_chunk(umemPoolGrower *grower) {
   umemPoolCore *core = list->core;
   umemPoolFailure *failure = grower->failure;
   size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
+  bool paged = false;
   if (grower->growth == umemPoolGrowByOthers) return false;
+  if (umemPoolPages_suit(list, grower->alignment) && add_pages(grower, size, &paged)) return true;
+  if (paged && !umemPoolFailure_is_of_memory(failure)) return false;
   if (!umemPoolChunk_allows(core, size, failure)) return false;
   if (umemPoolQueue_must_follow_upstream(list) && umemPoolQueue_is_blocked(list)) {
     failure->reason = umemPoolCaptured;
     return false;
   }
   size_t best =
-      grower->growth == umemPoolGrowWell ? best_size(core, size, grower->alignment) : size;
+      grower->growth == umemPoolGrowWell && !paged ? best_size(core, size, grower->alignment) : size;
   uint64_t allowed = umemPoolChunk_allowance(core);
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
   if (best > size && umemGrowth_is_ample(&core->growing) && !umemPoolQueue_is_blocked(list) &&

@@ -108,8 +108,11 @@ static size_t host_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t n
   return done;
 }
 
+/* Where the addresses of the process are limited, ranges would take those that others need. */
 umemPages const *umemHost_pages(umemVirtual *ctx) {
   (void)ctx;
+  struct rlimit addresses;
+  if (getrlimit(RLIMIT_AS, &addresses) || addresses.rlim_cur != RLIM_INFINITY) return NULL;
   static umemPages const pages = {page_size, host_reserve, host_release,
                                   host_map,  host_unmap,   host_move};
   return &pages;
