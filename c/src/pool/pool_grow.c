@@ -40,7 +40,7 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
 
 /* More pages than needed are mapped at once where that is little beside what the pool has. */
 static size_t ample_pages(umemPoolCore const *core, size_t size) {
-  size_t more = (size_t)(core->reserved / 128);
+  size_t more = (size_t)(core->reserved / 1024);
   return core->growth > size && core->growth - size > more ? core->growth - size : more;
 }
 
