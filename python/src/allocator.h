@@ -22,11 +22,12 @@ class Allocator {
   std::unique_ptr<Queues> queues_; /* NULL: blocks are in the order of the place */
   std::mutex mutex_;               /* for what follows */
   std::unordered_map<uintptr_t, size_t>
-      sizes_;                      /* of live blocks, but those that are being resized */
-  size_t resized_ = 0;             /* how many these are: the table has room for them */
-  std::set<std::pair<uintptr_t, uintptr_t>> users_; /* live blocks, and streams they were recorded for */
-  std::atomic<bool> has_users_{false};              /* readable without the mutex */
-  umemStatusType status_ = umemOK; /* of the last failure */
+      sizes_;          /* of live blocks, but those that are being resized */
+  size_t resized_ = 0; /* how many these are: the table has room for them */
+  std::set<std::pair<uintptr_t, uintptr_t>>
+      users_;                          /* live blocks, and streams they were recorded for */
+  std::atomic<bool> has_users_{false}; /* readable without the mutex */
+  umemStatusType status_ = umemOK;     /* of the last failure */
   char message_[UMEM_MESSAGE_SIZE] = "";
 
   struct Mark; /* where a call began */

@@ -202,7 +202,8 @@ template <int n> static void torch_record(void *adr, void *stream) {
   if (allocator) allocator->record_stream(adr, reinterpret_cast<uintptr_t>(stream));
 }
 
-template <int... n> static uintptr_t torch_recorder_of(int number, std::integer_sequence<int, n...>) {
+template <int... n>
+static uintptr_t torch_recorder_of(int number, std::integer_sequence<int, n...>) {
   static void (*const functions[])(void *, void *) = {torch_record<n>...};
   return reinterpret_cast<uintptr_t>(functions[number]);
 }
@@ -286,7 +287,8 @@ void bind_others(nb::module_ &m) {
            nb::sig("def numpy_handler(self, name: str) -> object"), "A handler of NEP 49.")
       .def("cupy_functions", cupy_functions, "An argument, malloc, free, and a malloc that fails.")
       .def("torch_slot", take_torch_slot, nb::arg("permanent"),
-           "The number of a pair of functions for PyTorch. permanent: it stands for PyTorch's own allocator.")
+           "The number of a pair of functions for PyTorch. permanent: it stands for PyTorch's own "
+           "allocator.")
       .def("allocate", allocate_for, nb::arg("nbytes"), nb::arg("device"), nb::arg("stream").none(),
            nb::sig("def allocate(self, nbytes: int, device: int, stream: int | None) -> int"),
            "The address of a block. Raises if that fails.")
