@@ -84,7 +84,7 @@ typedef struct umemPoolCore {
   bool ended;          /* atomic; changes under the lock: the pool has ended */
   struct umemPoolCore *next_released;
   umemVirtual *upstream; /* borrowed */
-  size_t alignment, growth, maximum;
+  size_t alignment, initial, growth, maximum;
   umemPageMap map;
   umemPoolShape shapes[umemPoolClassMask + 1];         /* those of no class have no block */
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */

@@ -37,6 +37,17 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
   return size > growth ? size : growth;
 }
 
+/* If a chunk of this size makes the pool larger than ever, gives free chunks back first. */
+static void make_room(umemPoolCore *core, uint64_t size) {
+  uint64_t after = core->reserved + umemGrowth_amount(&core->growing) + size;
+  if (after <= core->reserved_peak || !core->chunk_count) return;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemPoolLarge_coalesce(core->own);
+  umemPoolChunk_release_bytes(core, after - core->reserved_peak);
+  umemAttempt_end(&forgotten);
+}
+
 /* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size when the
  * upstream has no more. If another thread is asking for a chunk that may do for both, waits for that
  * instead. */
@@ -53,6 +64,7 @@ static bool add_chunk(umemPoolGrower *grower) {
   }
   size_t best =
       grower->growth == umemPoolGrowWell ? best_size(core, size, grower->alignment) : size;
+  make_room(core, best);
   uint64_t allowed = umemPoolChunk_allowance(core);
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
   if (best > size && umemGrowth_is_ample(&core->growing) && !umemPoolQueue_is_blocked(list) &&
