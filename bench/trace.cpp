@@ -34,7 +34,8 @@ public:
       unused_.pop_back();
     }
     /* Tensors have a multiple of 512 bytes. */
-    sizes_[block] = static_cast<std::uint64_t>(std::max(1.0, std::round(size * mebi / divisor_ / 512))) * 512;
+    sizes_[block] =
+        static_cast<std::uint64_t>(std::max(1.0, std::round(size * mebi / divisor_ / 512))) * 512;
     live_ += sizes_[block];
     trace_.live_peak = std::max(trace_.live_peak, live_);
     trace_.largest = std::max(trace_.largest, sizes_[block]);
@@ -95,7 +96,8 @@ void training(Writer &w) {
   while (w.goes_on()) {
     double length = w.uniform(0.25, 1);
     for (int i = 0; i < layers; i++)
-      for (double share : {24.0, 96.0, 48.0, 24.0}) activations.push_back(w.alloc(2.5 * share * length));
+      for (double share : {24.0, 96.0, 48.0, 24.0})
+        activations.push_back(w.alloc(2.5 * share * length));
     for (int i = 0; i < layers; i++) {
       Block scratch = w.alloc(240 * length), other = w.alloc(60 * length);
       gradients.push_back(w.alloc(360));
@@ -169,7 +171,8 @@ void inference_cache(Writer &w) {
       std::size_t prompt = 1 + w.below(64);
       for (std::size_t i = 0; i < prompt; i++) sequences.back().push_back(w.alloc(2));
     }
-    Block first = w.alloc(0.5 * static_cast<double>(1 + sequences.size())), second = w.alloc(3 * static_cast<double>(1 + sequences.size()));
+    Block first = w.alloc(0.5 * static_cast<double>(1 + sequences.size())),
+          second = w.alloc(3 * static_cast<double>(1 + sequences.size()));
     for (std::size_t i = 0; i < sequences.size(); i++) {
       if (w.below(8) == 0) sequences[i].push_back(w.alloc(2));
       if (w.below(160) == 0) {
@@ -187,7 +190,8 @@ void inference_cache(Writer &w) {
 void graph_batches(Writer &w) {
   std::deque<Blocks> batches;
   while (w.goes_on()) {
-    double nodes = std::min(60.0, 4 / std::pow(w.uniform(0.001, 1), 0.6)), edges = nodes * w.uniform(2, 20);
+    double nodes = std::min(60.0, 4 / std::pow(w.uniform(0.001, 1), 0.6)),
+           edges = nodes * w.uniform(2, 20);
     batches.push_back({w.alloc(nodes), w.alloc(nodes * 4), w.alloc(edges), w.alloc(edges / 2)});
     if (batches.size() < 3) continue;
     Blocks hidden;
@@ -211,7 +215,8 @@ void mesh_refinement(Writer &w) {
       Blocks patches;
       std::size_t count = 4 + w.below(40);
       for (std::size_t i = 0; i < count; i++) {
-        double edge = 8 * static_cast<double>(2 + w.below(12)), other = 8 * static_cast<double>(2 + w.below(12));
+        double edge = 8 * static_cast<double>(2 + w.below(12)),
+               other = 8 * static_cast<double>(2 + w.below(12));
         patches.push_back(w.alloc(edge * edge * other * 8 * 5 / mebi));
       }
       w.free_all(levels[level]);
@@ -219,7 +224,8 @@ void mesh_refinement(Writer &w) {
     }
     Blocks ghosts;
     for (Blocks const &level : levels)
-      for (std::size_t i = 0; i < level.size(); i += 4) ghosts.push_back(w.alloc(w.uniform(0.5, 6)));
+      for (std::size_t i = 0; i < level.size(); i += 4)
+        ghosts.push_back(w.alloc(w.uniform(0.5, 6)));
     w.free_all(ghosts);
   }
 }
@@ -269,7 +275,8 @@ void checkpoints(Writer &w) {
     for (int i = 0; i < 20; i++) work.push_back(w.alloc(w.log_uniform(4, 256)));
     w.free_backwards(work);
     if (step % 25) continue;
-    for (double part : {700.0, 900.0, 1800.0, 350.0, 2600.0}) work.push_back(w.alloc(part * w.uniform(0.8, 1.2)));
+    for (double part : {700.0, 900.0, 1800.0, 350.0, 2600.0})
+      work.push_back(w.alloc(part * w.uniform(0.8, 1.2)));
     w.free_all(work);
   }
 }
@@ -301,11 +308,12 @@ std::vector<Trace> traces(std::uint64_t divisor, std::size_t count) {
     void (*write)(Writer &);
   };
   std::vector<Trace> all;
-  for (Kind kind : {Kind{"training", training}, Kind{"data frames", data_frames}, Kind{"doubling vectors", doubling_vectors},
-                    Kind{"inference cache", inference_cache}, Kind{"graph batches", graph_batches},
-                    Kind{"mesh refinement", mesh_refinement}, Kind{"streaming windows", streaming_windows},
-                    Kind{"tiles and giants", tiles_and_giants}, Kind{"checkpoints", checkpoints},
-                    Kind{"slow growth", slow_growth}}) {
+  for (Kind kind :
+       {Kind{"training", training}, Kind{"data frames", data_frames},
+        Kind{"doubling vectors", doubling_vectors}, Kind{"inference cache", inference_cache},
+        Kind{"graph batches", graph_batches}, Kind{"mesh refinement", mesh_refinement},
+        Kind{"streaming windows", streaming_windows}, Kind{"tiles and giants", tiles_and_giants},
+        Kind{"checkpoints", checkpoints}, Kind{"slow growth", slow_growth}}) {
     Writer writer(kind.name, divisor, count);
     kind.write(writer);
     all.push_back(writer.finish());

@@ -114,7 +114,8 @@ private:
 
 class PoolOver : public TraceHeap {
 public:
-  PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit) : upstream_(umem_open(name.c_str())) {
+  PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit)
+      : upstream_(umem_open(name.c_str())) {
     if (!upstream_) throw std::runtime_error(umem_thread_message());
     pool_.emplace();
     pool_->start(upstream_, trace, limit);
@@ -135,7 +136,8 @@ private:
 /* Ranges of the arena by address and by size. */
 class BestFit : public TraceHeap {
 public:
-  BestFit(Trace const &trace, std::uint64_t limit) : blocks_(trace.blocks), limit_(limit ? limit : UINT64_MAX) {}
+  BestFit(Trace const &trace, std::uint64_t limit)
+      : blocks_(trace.blocks), limit_(limit ? limit : UINT64_MAX) {}
 
   bool alloc(std::uint32_t block, std::uint64_t size) override {
     auto fit = by_size_.lower_bound({size, 0});
@@ -200,7 +202,9 @@ std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t l
 }
 
 TraceHeaps pool_over(std::string name) {
-  return [name](Trace const &trace, std::uint64_t limit) { return std::make_unique<PoolOver>(name, trace, limit); };
+  return [name](Trace const &trace, std::uint64_t limit) {
+    return std::make_unique<PoolOver>(name, trace, limit);
+  };
 }
 
 std::unique_ptr<TraceHeap> best_fit(Trace const &trace, std::uint64_t limit) {

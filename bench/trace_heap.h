@@ -15,11 +15,12 @@ public:
   virtual ~TraceHeap() = default;
   virtual bool alloc(std::uint32_t block, std::uint64_t size) = 0; /* false: no memory */
   virtual void free(std::uint32_t block) = 0;
-  virtual std::uint64_t reserved_peak() = 0;                /* bytes, the most ever */
-  virtual std::uint64_t upstream_calls() { return 0; }      /* allocations and frees there */
+  virtual std::uint64_t reserved_peak() = 0;           /* bytes, the most ever */
+  virtual std::uint64_t upstream_calls() { return 0; } /* allocations and frees there */
 };
 
-using TraceHeaps = std::function<std::unique_ptr<TraceHeap>(Trace const &, std::uint64_t limit)>; /* 0: no limit */
+using TraceHeaps =
+    std::function<std::unique_ptr<TraceHeap>(Trace const &, std::uint64_t limit)>; /* 0: no limit */
 
 /* umem's pool over addresses without memory, which are handed out in units of 2 MiB as cudaMalloc does. */
 std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t limit);
@@ -33,10 +34,10 @@ std::unique_ptr<TraceHeap> cuda_pool(Trace const &trace, std::uint64_t limit);
 #endif
 
 struct TraceResult {
-  bool served;       /* to the end */
-  double factor;     /* most bytes reserved over most bytes live */
-  double seconds;    /* of a step */
-  double calls;      /* of the upstream, for each allocation */
+  bool served;    /* to the end */
+  double factor;  /* most bytes reserved over most bytes live */
+  double seconds; /* of a step */
+  double calls;   /* of the upstream, for each allocation */
 };
 
 TraceResult run_trace(Trace const &trace, TraceHeap &heap);
