@@ -1,10 +1,7 @@
 /* trace_heap.cpp - see trace_heap.h. */
 #include "trace_heap.h"
 
-#include "place.h"
-
-#include <umem/pool.h>
-#include <umem/virtual.h>
+#include <umem.h>
 
 #include <algorithm>
 #include <chrono>

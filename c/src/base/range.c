@@ -24,7 +24,7 @@ enum {
 
 struct umemRange {
   umemIndex index;
-  bool tight;
+  uint64_t tight_from;     /* in extents: those of this size or more are placed tightly */
   umemRangeTotals totals;  /* but largest_free */
   uint64_t rows;           /* bit r: a list of row r is not empty */
   uint32_t columns[ROWS];  /* [r], bit c: the list of row r and column c is not empty */
@@ -172,6 +172,7 @@ umemRange *umemRange_create(uint64_t granule) {
     free(range);
     return NULL;
   }
+  range->tight_from = UINT64_MAX;
   return range;
 }
 
@@ -181,7 +182,7 @@ void umemRange_destroy(umemRange *range) {
   free(range);
 }
 
-void umemRange_fit_tightly(umemRange *range) { range->tight = true; }
+void umemRange_fit_tightly(umemRange *range, uint64_t size) { range->tight_from = size; }
 
 /* ---- regions ---- */
 
@@ -294,7 +295,7 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
   if (!size || size > UINT64_C(1) << 63 || !is_power_of_two(alignment)) return UMEM_RANGE_NONE;
   umemIndex *index = &range->index;
   uint64_t extent = round_up(size, granule_of(range));
-  uint32_t span = range->tight ? choose_tightly(range, extent, alignment) : 0;
+  uint32_t span = extent >= range->tight_from ? choose_tightly(range, extent, alignment) : 0;
   if (!span) span = choose(range, extent, alignment);
   if (!span) return UMEM_RANGE_NONE;
   uint64_t start = place(&index->spans[span], extent, alignment);

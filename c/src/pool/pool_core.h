@@ -18,11 +18,11 @@ enum {
   umemPoolGrain = 16,       /* the smallest block; sizes are rounded up to multiples of it */
   umemPoolSmall = 64 << 10, /* the largest small block */
   umemPoolClasses = 44,
-  umemPoolFirstWide = 32,   /* the first class whose spans have several pages */
-  umemPoolLargeClass = 63,  /* in the page map: a large block, which has no class */
-  umemPoolClassMask = 63,   /* the class in a word of the page map, beside a descriptor's address */
-  umemPoolBatchMost = 32,   /* blocks of the largest batch */
-  umemPoolQuickSizes = 1025 /* freed large blocks of fewer units go to quick lists */
+  umemPoolFirstWide = 32,  /* the first class whose spans have several pages */
+  umemPoolLargeClass = 63, /* in the page map: a large block, which has no class */
+  umemPoolClassMask = 63,  /* the class in a word of the page map, beside a descriptor's address */
+  umemPoolBatchMost = 32,  /* blocks of the largest batch */
+  umemPoolQuickSizes = 257 /* freed large blocks of fewer units go to quick lists */
 };
 
 typedef struct umemPoolSpan umemPoolSpan;       /* pool_span.h */

@@ -15,7 +15,7 @@ static bool free_kept(umemPoolGrower *grower) {
   umemPoolFreeList *list = grower->list;
   if (!list->core->chunk_count) return false;
   umemPoolCache_drain(list);
-  if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 16)
+  if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 32)
     umemPoolLarge_coalesce(list);
   return true;
 }
@@ -37,14 +37,28 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
   return size > growth ? size : growth;
 }
 
-/* If a chunk of this size makes the pool larger than ever, gives free chunks back first. */
-static void make_room(umemPoolCore *core, uint64_t size) {
+/* By how much a chunk of this size makes the pool larger than ever. */
+static uint64_t new_peak(umemPoolCore const *core, uint64_t size) {
   uint64_t after = core->reserved + umemGrowth_amount(&core->growing) + size;
-  if (after <= core->reserved_peak || !core->chunk_count) return;
+  return after > core->reserved_peak ? after - core->reserved_peak : 0;
+}
+
+/* Before the pool becomes larger than ever, all that the list keeps serves any size. */
+static bool free_all_kept(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  if (!list->quick_units || !new_peak(list->core, grower->size)) return false;
+  umemPoolLarge_coalesce(list);
+  return true;
+}
+
+/* And then free chunks go back. */
+static void make_room(umemPoolCore *core, uint64_t size) {
+  uint64_t more = new_peak(core, size);
+  if (!more || !core->chunk_count) return;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   umemPoolLarge_coalesce(core->own);
-  umemPoolChunk_release_bytes(core, after - core->reserved_peak);
+  umemPoolChunk_release_bytes(core, more);
   umemAttempt_end(&forgotten);
 }
 
@@ -80,7 +94,8 @@ static bool add_chunk(umemPoolGrower *grower) {
 /* ---- all of them ---- */
 
 bool umemPoolGrower_next(umemPoolGrower *grower) {
-  static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, add_chunk};
+  static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, free_all_kept,
+                                                    add_chunk};
   unsigned const count = sizeof steps / sizeof *steps;
   if (grower->growth == umemPoolGrowNot) return false;
   if (grower->step == count) /* no RAM to record a range of the new chunk, which stays */
