@@ -27,6 +27,10 @@ char const *fake_driver_complaint(void) {
   return complaint;
 }
 
+/* Calls so far of a function of the table, by its member's name. */
+EXPORT unsigned long fake_driver_calls(char const *function);
+unsigned long fake_driver_calls(char const *function) { return fake_cudart_calls_of(function); }
+
 /* FUNCTION(name, parameters) { ... } */
 #define FUNCTION(name, ...)                                                                        \
   EXPORT int name(__VA_ARGS__);                                                                    \

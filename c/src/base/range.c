@@ -17,11 +17,14 @@ enum {
   ROWS = 64 - COLUMN_BITS + 1,
   CLASSES = ROWS * COLUMNS,
   /* How many ranges that may be too small are looked at before a request fails. */
-  LAST_RESORT = 64
+  LAST_RESORT = 64,
+  /* How many ranges of a class are compared, and how many classes are tried. */
+  COMPARED = 8
 };
 
 struct umemRange {
   umemIndex index;
+  uint64_t tight_from;     /* in extents: those of this size or more are placed tightly */
   umemRangeTotals totals;  /* but largest_free */
   uint64_t rows;           /* bit r: a list of row r is not empty */
   uint32_t columns[ROWS];  /* [r], bit c: the list of row r and column c is not empty */
@@ -169,6 +172,7 @@ umemRange *umemRange_create(uint64_t granule) {
     free(range);
     return NULL;
   }
+  range->tight_from = UINT64_MAX;
   return range;
 }
 
@@ -177,6 +181,8 @@ void umemRange_destroy(umemRange *range) {
   umemIndex_fini(&range->index);
   free(range);
 }
+
+void umemRange_fit_tightly(umemRange *range, uint64_t size) { range->tight_from = size; }
 
 /* ---- regions ---- */
 
@@ -248,6 +254,34 @@ static uint64_t place(umemSpan const *span, uint64_t extent, uint64_t alignment)
   return span->start + skipped;
 }
 
+/* Whether a is a tighter place than b for the same block. */
+static bool is_tighter(umemSpan const *a, umemSpan const *b) {
+  return a->size != b->size ? a->size < b->size : a->start < b->start;
+}
+
+/* The tightest of the spans that were added to the class last; 0 when none suffices. */
+static uint32_t tightest_of(umemRange const *range, unsigned class, uint64_t extent,
+                            uint64_t alignment) {
+  umemSpan const *spans = range->index.spans;
+  uint32_t best = 0, span = range->lists[class];
+  for (unsigned i = 0; span && i < COMPARED; span = spans[span].list_after, i++)
+    if (place(&spans[span], extent, alignment) != UMEM_RANGE_NONE &&
+        (!best || is_tighter(&spans[span], &spans[best])))
+      best = span;
+  return best;
+}
+
+/* As choose; 0 also when a look at more ranges may find one. */
+static uint32_t choose_tightly(umemRange const *range, uint64_t extent, uint64_t alignment) {
+  unsigned class = filled_class(range, class_of(extent >> range->index.shift));
+  for (unsigned i = 0; class < CLASSES && i < COMPARED; i++) {
+    uint32_t span = tightest_of(range, class, extent, alignment);
+    if (span) return span;
+    class = filled_class(range, class + 1);
+  }
+  return 0;
+}
+
 /* The free span to take extent bytes at a multiple of alignment from; 0 when none was found. */
 static uint32_t choose(umemRange const *range, uint64_t extent, uint64_t alignment) {
   umemSpan const *spans = range->index.spans;
@@ -280,7 +314,8 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
   if (!size || size > UINT64_C(1) << 63 || !is_power_of_two(alignment)) return UMEM_RANGE_NONE;
   umemIndex *index = &range->index;
   uint64_t extent = round_up(size, granule_of(range));
-  uint32_t span = choose(range, extent, alignment);
+  uint32_t span = extent >= range->tight_from ? choose_tightly(range, extent, alignment) : 0;
+  if (!span) span = choose(range, extent, alignment);
   if (!span) return UMEM_RANGE_NONE;
   uint64_t start = place(&index->spans[span], extent, alignment);
   uint32_t taken = carve(range, span, start, extent);

@@ -47,6 +47,11 @@ typedef struct umemRangeTotals {
 umemRange *umemRange_create(uint64_t granule);
 void umemRange_destroy(umemRange *range); /* NULL is ignored */
 
+/* From now on umemRange_alloc looks longer for a place for requests of size or more, for less waste, and promises no
+ * place from one version of the library to the next: of each class it looks at the 8 ranges freed last, and takes the
+ * smallest that suffices, the lowest of several. */
+void umemRange_fit_tightly(umemRange *range, uint64_t size);
+
 /* Adds the region [start, start + size) as free. Both are multiples of the granule, size is not 0,
  * the end does not exceed 2^63, and it must not overlap what was added before. Neighbouring regions
  * join when joins is true; with false a range never spans the border, so that each region can be

@@ -87,6 +87,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->references = 1;
   core->upstream = upstream;
   core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
+  core->initial = options->initial;
   core->growth = options->growth;
   core->maximum = options->maximum;
   umemPoolPages_init(core);
