@@ -69,6 +69,7 @@ static size_t ample_bytes(umemPoolGrower const *grower) {
   umemPoolCore const *core = grower->list->core;
   if (grower->growth != umemPoolGrowWell) return 0;
   size_t more = (size_t)(core->reserved / 1024);
+  more -= more % core->pages->page_size;
   if (core->growth > grower->size && core->growth - grower->size > more)
     more = core->growth - grower->size;
   return more <= umemPoolChunk_allowance(core) ? more : 0;

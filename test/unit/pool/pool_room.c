@@ -11,6 +11,7 @@ char const *__asan_default_options(void) { return "allocator_may_return_null=1";
 char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static umemHost host;
+static umemStats plain; /* over host; without pages, so that the pool has chunks */
 
 /* ---- exhaustion ---- */
 
@@ -204,7 +205,7 @@ static void few_chunks_go_back(void **state) {
   (void)state;
   umemPool pool;
   uintptr_t adr[4];
-  open_pool(&pool, &host, 0, 0, 0);
+  open_pool(&pool, &plain, 0, 0, 0);
   for (size_t i = 0; i < 4; i++) adr[i] = new_block(&pool, (i + 1) * 100 * mebi);
   for (size_t i = 0; i < 4; i++) umem_free(&pool, adr[i]);
   adr[0] = new_block(&pool, 500 * mebi); /* for which 400 and then 100 go back */
@@ -227,7 +228,7 @@ static void few_chunks_go_back(void **state) {
 static void the_initial_bytes_stay(void **state) {
   (void)state;
   umemPool pool;
-  open_pool(&pool, &host, 100 * mebi, 0, 0);
+  open_pool(&pool, &plain, 100 * mebi, 0, 0);
   uintptr_t adr = new_block(&pool, 200 * mebi);
   assert_true(stats_of(&pool).reserved == 300 * mebi);
   umem_free(&pool, adr);
@@ -438,7 +439,7 @@ static void one_survivor_holds_one_chunk(void **state) {
   umemPool pool;
   enum { chunks = 8, per_chunk = 8, count = chunks * per_chunk };
   uintptr_t adr[count];
-  open_pool(&pool, &host, 0, mebi, 0);
+  open_pool(&pool, &plain, 0, mebi, 0);
   for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 128 * kibi);
   assert_true(stats_of(&pool).chunks == chunks);
   for (size_t i = 0; i < count; i++)
@@ -592,5 +593,6 @@ int main(void) {
       cmocka_unit_test(fails_at_each_allocation_of_its_own),
   };
   umemHost_ctor(&host);
+  umemStats_ctor(&plain, &host);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
