@@ -4,9 +4,9 @@
  *     umemPool_ctor(&pool, &cuda, NULL);
  *     uintptr_t adr = umem_alloc(&pool, 800);    // no call of the GPU's driver
  *
- * A pool is an adaptor. It allocates large chunks from its upstream, and blocks inside of these chunks. It keeps freed
- * blocks for later requests. The pool gives chunks back to the upstream in umem_trim, when the upstream is out of
- * memory, and when the pool ends. Addresses, copies and sets are those of the upstream.
+ * A pool is an adaptor. It allocates large chunks from its upstream, or maps pages of it, and allocates blocks inside of
+ * these. It keeps freed blocks for later requests. The pool gives memory back to the upstream in umem_trim, when the
+ * upstream is out of memory, and when the pool ends. Addresses, copies and sets are those of the upstream.
  *
  *   sizes      A block of up to 64 KiB has the size of one of 44 classes, four for each power of two, and
  *              comes from a span, which holds blocks of one class. A larger block is a number of units of 4
@@ -27,10 +27,16 @@
  *              change nothing. The pool does not notice a write outside of a block but inside of a chunk.
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
+ *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync without a maximum size;
+ *              no adaptor; see umemPages in umem/virtual.h), the pool reserves a large range of addresses, and maps
+ *              pages of 2 MiB where a block needs them. Before it asks for more memory, it moves pages of which all
+ *              is free: so it holds little more than what is live at once. It waits for the work of the queues that
+ *              may use a page before it moves the page or gives it back. If pages cannot be mapped, and in the order of
+ *              a queue that is being captured, it allocates chunks. The options count in whole pages.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
  *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
- *              KiB of it. Before a request fails, the pool calls the upstream at most four times: for different
- *              sizes, or after it has given chunks back.
+ *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for
+ *              different sizes, or after it has given memory back.
  *   fork       A child may use the pool as far as it may use the upstream. Blocks in the caches of the
  *              parent's other threads stay unused in the child.
  */
@@ -88,7 +94,7 @@ typedef struct umemPoolStats {
   double fragmentation;
   uint64_t blocks;      /* live now */
   uint64_t allocations; /* since the pool was constructed */
-  uint64_t chunks;      /* held now */
+  uint64_t chunks;      /* held now, and ranges of addresses with pages */
   double factor;        /* reserved_peak / used_peak; 0 if there was no block */
 } umemPoolStats;
 
