@@ -492,7 +492,7 @@ static void passages_are_as_the_model(void **state) {
   static Line line[lines];
   unsigned cases = setting("UMEM_TEST_PASSAGES", setting_small() ? 60 : 420);
   unsigned first = setting("UMEM_TEST_FIRST", 0);
-  unsigned const each = 30; /* with the same number of threads and chunks */
+  unsigned const each = 10; /* with the same number of threads and chunks */
   fake_cudart_reset();
   fake_cudart_machine()->late_pageable = true;
   umemCudaRt_replace(fake_cudart());
