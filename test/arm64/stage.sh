@@ -147,8 +147,7 @@ stage_arm64() {
   cmake --build "$arm64/umem" --parallel "$jobs" --target \
     test/{compat,contract,fault,unit}/all "${arm64_cxx[@]/#/cxx_}"
   small_tests
-  # Passages fill and compare megabytes, byte by byte: qemu takes a second for each.
-  export UMEM_TEST_OPERATIONS=20000 UMEM_TEST_PASSAGES=20 UMEM_TEST_QEMU=1
+  export UMEM_TEST_OPERATIONS=20000 UMEM_TEST_QEMU=1
   if qemu_reserves_slowly; then
     echo "skipped - contexts over umemMMap and what left_out_before_qemu_8.txt names: qemu is older than 8"
     export UMEM_TEST_WITHOUT=mmap
