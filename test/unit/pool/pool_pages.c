@@ -147,6 +147,27 @@ static void trim_keeps_what_it_shall(void **state) {
   umem_dtor(&pool); /* with pages */
 }
 
+/* ---- tools ---- */
+
+#pragma weak __lsan_do_recoverable_leak_check
+int __lsan_do_recoverable_leak_check(void);
+
+/* Where LeakSanitizer is: it sees what only a block of RAM points to. */
+static void pointers_in_pages_are_seen(void **state) {
+  (void)state;
+  umemHost host;
+  assert_ok(umemHost_ctor(&host));
+  open_pool(&pool, &host, 0, 0, 0);
+  void **block = (void **)new_block(&pool, 100);
+  *block = malloc(123);
+  assert_non_null(*block);
+  if (__lsan_do_recoverable_leak_check) assert_int_equal(__lsan_do_recoverable_leak_check(), 0);
+  free(*block);
+  umem_free(&pool, (uintptr_t)block);
+  umem_dtor(&pool);
+  umem_dtor(&host);
+}
+
 /* ---- addresses ---- */
 
 static void used_up_addresses_get_more(void **state) {
@@ -538,6 +559,7 @@ int main(void) {
       PAGES_TEST(gaps_are_stitched),
       PAGES_TEST(options_count_in_pages),
       PAGES_TEST(trim_keeps_what_it_shall),
+      PAGES_TEST(pointers_in_pages_are_seen),
       PAGES_TEST(used_up_addresses_get_more),
       PAGES_TEST(alignments_are_kept),
       PAGES_TEST(the_maximum_is_used_up),
