@@ -345,7 +345,16 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemPoolStats, blocks, 56);
   OFFSET(umemPoolStats, allocations, 64);
   OFFSET(umemPoolStats, chunks, 72);
-  assert_true(sizeof(umemPoolStats) >= 80);
+  OFFSET(umemPoolStats, factor, 80);
+  assert_true(sizeof(umemPoolStats) >= 88);
+  OFFSET(umemPoolRegion, size, 0);
+  OFFSET(umemPoolRegion, adr, 8);
+  OFFSET(umemPoolRegion, nbytes, 16);
+  OFFSET(umemPoolRegion, used, 24);
+  OFFSET(umemPoolRegion, largest_free, 32);
+  OFFSET(umemPoolRegion, ranges, 40);
+  OFFSET(umemPoolRegion, age, 48);
+  assert_true(sizeof(umemPoolRegion) >= 56);
 
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);

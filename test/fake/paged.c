@@ -49,8 +49,8 @@ static uintptr_t take_range(Paged *self, size_t nbytes) {
   while (range < self->ranges + pagedRanges && range->bytes) range++;
   if (range == self->ranges + pagedRanges || (self->longest && nbytes > self->longest)) return 0;
   bool *has = calloc(nbytes / pagedSize + 1, sizeof *has);
-  unsigned char *bytes = mmap(NULL, nbytes + pagedSize, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  unsigned char *bytes =
+      mmap(NULL, nbytes + pagedSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!has || bytes == MAP_FAILED) {
     if (bytes != MAP_FAILED) munmap(bytes, nbytes + pagedSize);
     free(has);

@@ -37,11 +37,12 @@ typedef struct Paged {
   char misuse[128];
   unsigned long calls[paged_call_count];
   /* settings */
-  size_t capacity;      /* pages; 0: as many as are asked for */
-  size_t longest;       /* bytes of a range; 0: any */
-  bool no_alloc;        /* alloc fails */
-  PagedCall failing;    /* which call fails, */
-  unsigned long fails_at, fails_after; /* the nth and, after that, so many pages have been done; 0: none */
+  size_t capacity;   /* pages; 0: as many as are asked for */
+  size_t longest;    /* bytes of a range; 0: any */
+  bool no_alloc;     /* alloc fails */
+  PagedCall failing; /* which call fails, */
+  unsigned long fails_at,
+      fails_after; /* the nth and, after that, so many pages have been done; 0: none */
   umemStatusType fails_as;
   void (*before_map)(void *argument); /* without the mutex; NULL: nothing */
   void *argument;

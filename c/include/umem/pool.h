@@ -95,15 +95,42 @@ typedef struct umemPoolStats {
   uint64_t blocks;      /* live now */
   uint64_t allocations; /* since the pool was constructed */
   uint64_t chunks;      /* held now, and ranges of addresses with pages */
+  double factor;        /* reserved_peak / used_peak; 0 if there was no block */
 } umemPoolStats;
 
 /* All zero, except the size. */
 #define UMEM_POOL_STATS_INIT                                                                       \
-  { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills in *stats: writes at most stats->size bytes. To find largest_free, it joins free large blocks with their
  * neighbours, so the next allocations of large blocks take longer: do not call it often. umem_get_info does not do
  * this. Errors: umemTypeError if ctx is not a pool; umemValueError if stats is NULL or its size is too small. */
 UMEM_EXTERN umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats);
+
+/* A part of the pool's memory without a gap: a chunk, or pages that are mapped side by side. */
+typedef struct umemPoolRegion {
+  size_t size;   /* sizeof(umemPoolRegion) as the caller was compiled; set it before the call */
+  uintptr_t adr; /* of the first byte */
+  uint64_t nbytes;
+  uint64_t
+      used; /* bytes of large blocks and of spans, also of spans in which no block is live any more */
+  uint64_t largest_free; /* bytes of the largest range of it that is free */
+  uint64_t ranges;       /* large blocks and spans */
+  uint64_t
+      age; /* chunks that were allocated after it; UMEM_UNKNOWN for pages, which may have moved */
+} umemPoolRegion;
+
+/* All zero, except the size. */
+#define UMEM_POOL_REGION_INIT                                                                      \
+  { sizeof(umemPoolRegion), 0, 0, 0, 0, 0, 0 }
+
+/* Describes the first region of the pool that begins at or after from: writes at most region->size bytes. Returns false,
+ * and records nothing, if there is none. This loop visits all, also while other threads allocate:
+ *
+ *     for (adr = 0; umemPool_next_region(ctx, adr, &region); adr = region.adr + 1) ...
+ *
+ * Joins free blocks with their neighbours, as umemPool_stats does. Errors: umemTypeError if ctx is not a pool;
+ * umemValueError if region is NULL or its size is too small; the result is then false. */
+UMEM_EXTERN bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region);
 
 #endif

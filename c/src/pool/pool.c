@@ -10,6 +10,7 @@
 #include "pool/pool_large.h"
 #include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
+#include "pool/pool_region.h"
 #include "pool/pool_span.h"
 #include "pool/pool_stats.h"
 #include "pool/pool_transfer.h"
@@ -176,4 +177,16 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   umemPoolCore_measure_free(umemPool_core(&ctx->super), &known);
   umem_write_sized(stats, &known, sizeof known);
   return umemOK;
+}
+
+bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region) {
+  UMEM_ENTER();
+  umemPoolRegion found = {.size = sizeof found};
+  if (!umemKind_check(ctx, &umem_pool_kind)) return false;
+  if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
+                            "umemPoolRegion"))
+    return false;
+  if (!umemPoolCore_next_region(umemPool_core(&ctx->super), from, &found)) return false;
+  umem_write_sized(region, &found, sizeof found);
+  return true;
 }

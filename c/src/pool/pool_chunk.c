@@ -13,6 +13,7 @@
 struct umemPoolChunk {
   uintptr_t adr;
   size_t size;
+  uint64_t serial;
   bool special; /* its alignment made it costly: goes back as soon as it is empty */
 };
 
@@ -78,7 +79,8 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
   umemGrowth_end(&core->growing, &request);
-  if (follows && add_record(list, (umemPoolChunk){adr, size, special})) return true;
+  if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial, special}))
+    return true;
   if (!allocated) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
@@ -152,6 +154,16 @@ void umemPoolChunk_release_bytes(umemPoolCore *core, uint64_t nbytes) {
 void umemPoolChunk_release_special(umemPoolCore *core) {
   for (size_t i = core->special_count ? core->chunk_count : 0; i-- > 0;)
     if (core->chunks[i].special) release_if_free(core, i);
+}
+
+void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion *region) {
+  for (size_t i = 0; i < core->chunk_count; i++) {
+    umemPoolChunk const *chunk = &core->chunks[i];
+    if (chunk->adr < from || (region->nbytes && region->adr < chunk->adr)) continue;
+    region->adr = chunk->adr;
+    region->nbytes = chunk->size;
+    region->age = core->chunk_serial - chunk->serial;
+  }
 }
 
 void umemPoolChunk_end_all(umemPoolCore *core) {

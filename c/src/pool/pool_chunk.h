@@ -27,6 +27,9 @@ void umemPoolChunk_release_bytes(umemPoolCore *core, uint64_t nbytes);
 /* Gives all special chunks back that are free. An attempt must be open. */
 void umemPoolChunk_release_special(umemPoolCore *core);
 
+/* Describes the chunk with the lowest address from `from` on in adr, nbytes and age; if there is none, does nothing. */
+void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion *region);
+
 /* Gives all chunks back, with whatever is in them. */
 void umemPoolChunk_end_all(umemPoolCore *core);
 

@@ -100,9 +100,10 @@ typedef struct umemPoolCore {
   umemPoolChunk *chunks;      /* owned */
   umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
   umemPoolSpace *spaces;      /* owned; where pages are mapped */
-  umemPoolPaging *paging;     /* owned; what is being mapped while the lock is open; NULL: nothing */
-  umemGrowth growing;         /* running requests to the upstream, in bytes; not in reserved yet */
+  umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
+  umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
+  uint64_t chunk_serial; /* chunks that there were */
   umemPoolClass classes[umemPoolClasses];
   umemPoolSlab *slabs;          /* the memory of all descriptors; owned */
   umemPoolBatch *empty_batches; /* owned */

@@ -87,9 +87,9 @@ static void fill_gaps(umemPoolPaging *paging, size_t fresh) {
     size_t left = gap->pages - gap->done, count = left < fresh ? left : fresh;
     size_t done = 0;
     if (count)
-      done = core->pages->map(core->upstream, umemPoolPiece_adr(gap, size, gap->done),
-                              count * size) /
-             size;
+      done =
+          core->pages->map(core->upstream, umemPoolPiece_adr(gap, size, gap->done), count * size) /
+          size;
     gap->done += done;
     fresh -= done;
     if (done < left) return;

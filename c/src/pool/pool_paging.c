@@ -37,20 +37,22 @@ static size_t count_free_ranges(umemPoolCore const *core) {
 static size_t count_pieces(umemPoolFreeList const *list, umemPoolPlace const *place) {
   size_t count = 0;
   umemRangeItem item;
-  for (uint64_t at = place->start; umemRange_next(list->range, at, &item) && item.start < place->end;
+  for (uint64_t at = place->start;
+       umemRange_next(list->range, at, &item) && item.start < place->end;
        at = item.start + item.extent)
     count++;
   for (size_t page = place->first; page <= place->last; count++)
-    page = umemPoolSpace_next(place->space, umemPoolSpace_next(place->space, page, false), true) + 1;
+    page =
+        umemPoolSpace_next(place->space, umemPoolSpace_next(place->space, page, false), true) + 1;
   return count + 2;
 }
 
 /* ---- begin ---- */
 
 static umemPoolPaging *new_paging(umemPoolFreeList *list, umemPoolPlace const *place) {
-  size_t pieces = place ? 2 * count_pieces(list, place) : 0, room = count_free_ranges(list->core) + 2;
-  umemPoolPaging *paging =
-      malloc(sizeof *paging + (pieces + room) * sizeof *paging->pieces);
+  size_t pieces = place ? 2 * count_pieces(list, place) : 0,
+         room = count_free_ranges(list->core) + 2;
+  umemPoolPaging *paging = malloc(sizeof *paging + (pieces + room) * sizeof *paging->pieces);
   if (!paging) return NULL;
   *paging = (umemPoolPaging){.lineage = umem_fork_count(), .list = list, .source_room = room};
   if (place) paging->place = *place;
@@ -133,7 +135,8 @@ static size_t take_in_turn(umemPoolPaging *paging, size_t pages) {
   for (size_t i = 0; i < paging->source_count && taken < pages; i++) {
     umemPoolPiece piece = paging->sources[i];
     uint64_t units = piece.units / piece.pages;
-    if (piece.pages > pages - taken) { /* the upper part: the lower one stays beside what is below */
+    if (piece.pages >
+        pages - taken) { /* the upper part: the lower one stays beside what is below */
       size_t left = piece.pages - (pages - taken);
       piece.start += left * units;
       piece.pages -= left;

@@ -10,7 +10,8 @@ typedef struct umemPoolPiece {
   umemPoolFreeList *home; /* that has the range; NULL: it was given back */
   uint64_t start, units;
   size_t pages; /* all its pages, where it is whole pages */
-  size_t done;  /* pages, from the first on: of a gap, which have got memory; of a source, which have lost it */
+  size_t
+      done; /* pages, from the first on: of a gap, which have got memory; of a source, which have lost it */
 } umemPoolPiece;
 
 struct umemPoolPaging {
@@ -48,7 +49,6 @@ void umemPoolPaging_end(umemPoolPaging *paging);
 void umemPoolPaging_abandon(umemPoolCore *core);
 
 /* Whether this live range of the list is one of the pieces. */
-bool umemPoolPaging_has(umemPoolPaging const *paging, umemPoolFreeList const *list,
-                        uint64_t start);
+bool umemPoolPaging_has(umemPoolPaging const *paging, umemPoolFreeList const *list, uint64_t start);
 
 #endif

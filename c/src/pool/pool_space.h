@@ -10,8 +10,9 @@
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
-  size_t count;   /* pages that may get memory. One more has none, so that two spaces are never neighbours */
-  size_t top;     /* pages from here on never had memory */
+  size_t
+      count; /* pages that may get memory. One more has none, so that two spaces are never neighbours */
+  size_t top;        /* pages from here on never had memory */
   uint64_t mapped[]; /* a bit for each page: it has memory */
 };
 

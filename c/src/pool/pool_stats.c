@@ -63,6 +63,7 @@ static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->reserved_peak = core->reserved_peak;
   stats->allocations = served(core);
   stats->chunks = core->chunk_count + spaces_of(core);
+  stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
 }
 
 void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats) {
