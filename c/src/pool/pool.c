@@ -127,7 +127,10 @@ static bool pool_start(umemVirtual *ctx, void const *options) {
   ctx->alignment = impl->core->alignment;
   ctx->capabilities |= umemPromptBlocks;
   bool taken = take_initial(ctx, impl->core, options);
-  if (!taken) end_core(impl->core);
+  if (taken)
+    umemPoolQuick_set(ctx);
+  else
+    end_core(impl->core);
   return taken;
 }
 

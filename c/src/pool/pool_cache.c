@@ -16,7 +16,7 @@ enum { depot_most = 16 };
 
 /* ---- the caches of a thread ---- */
 
-static umemPoolCache no_cache; /* has serial 0, which no list has */
+static umemPoolCache no_cache; /* has key 0, which no list has */
 _Thread_local umemPoolCache *umem_pool_last_cache = &no_cache;
 static _Thread_local umemPoolCache *caches_of_thread;
 
@@ -30,8 +30,7 @@ static void free_slots(umemPoolCache *cache) {
     free(slot->entries);
     slot->entries = NULL;
     slot->limit = 0;
-    slot->served = 0;
-    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED); /* its thread may be reading it */
+    __atomic_store_n(&slot->state, 0, __ATOMIC_RELAXED); /* its thread may be reading it */
   }
 }
 
@@ -39,8 +38,8 @@ static void free_slots(umemPoolCache *cache) {
 static void drain_cache(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
     umemPoolSlot *slot = &cache->slots[i];
-    umemPoolSpan_put(cache->list, slot->entries, slot->count);
-    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
+    umemPoolSpan_put(cache->list, slot->entries, umemPoolSlot_count(slot));
+    umemPoolSlot_set_count(slot, 0);
   }
 }
 
@@ -54,13 +53,14 @@ static bool is_mine(umemPoolCache const *cache) {
  * other threads may be half changed: these stay as they are. */
 static void leave_list(umemPoolCache *cache) {
   if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
-  for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += cache->slots[i].served;
+  for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += umemPoolSlot_served(&cache->slots[i]);
   if (cache->before)
     cache->before->after = cache->after;
   else
     cache->list->caches = cache->after;
   if (cache->after) cache->after->before = cache->before;
   free_slots(cache);
+  __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED); /* the page map may end now */
 }
 
 /* Ends a cache of the calling thread, which is not among its caches any more. */
@@ -111,14 +111,30 @@ static void sweep(void) {
   }
 }
 
+/* All zero but what slots know of their classes. NULL without memory. */
+static umemPoolCache *make_cache(umemPoolCore const *core) {
+  umemPoolCache *cache = aligned_alloc(64, sizeof *cache);
+  if (!cache) return NULL;
+  memset(cache, 0, sizeof *cache);
+  for (int i = 0; i < umemPoolKnownCount; i++) cache->known[i].region = UINT64_MAX;
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    umemPoolShape const *shape = &core->shapes[i];
+    umemPoolSlot *slot = &cache->slots[i];
+    slot->magic = shape->magic;
+    slot->size = shape->size;
+    slot->blocks = shape->count;
+  }
+  return cache;
+}
+
 static umemPoolCache *new_cache(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
   pthread_once(&key_once, make_key);
   if (!has_key || pthread_setspecific(key, &key) != 0) return NULL;
   sweep();
-  umemPoolCache *cache = calloc(1, sizeof *cache);
+  umemPoolCache *cache = make_cache(core);
   if (!cache) return NULL;
-  cache->serial = list->serial;
+  cache->serial = cache->key = list->serial;
   cache->core = core;
   cache->list = list;
   cache->lineage = umem_fork_count();
@@ -188,7 +204,7 @@ bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *s
   umemPoolBatch *batch = take_batch(&list->classes[class]);
   if (!batch) return false;
   memcpy(slot->entries, batch->entries, count * sizeof *slot->entries);
-  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  umemPoolSlot_set_count(slot, count);
   put_empty(list->core, batch);
   return true;
 }
@@ -215,8 +231,9 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
   } else {
     umemPoolSpan_put(list, slot->entries, count);
   }
-  memmove(slot->entries, slot->entries + count, (slot->count - count) * sizeof *slot->entries);
-  __atomic_store_n(&slot->count, slot->count - count, __ATOMIC_RELAXED);
+  uint32_t kept = umemPoolSlot_count(slot) - count;
+  memmove(slot->entries, slot->entries + count, kept * sizeof *slot->entries);
+  umemPoolSlot_set_count(slot, kept);
 }
 
 static void drain_depot(umemPoolFreeList *list) {

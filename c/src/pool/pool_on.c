@@ -117,6 +117,7 @@ static bool on_start(umemVirtual *ctx, void const *given) {
   if (!impl->core || !is_one_memory(ctx, pool, queue) || !open_list(ctx, impl, queue)) return false;
   ctx->capabilities = capabilities_of(queue, &pool->super);
   ctx->alignment = pool->super.alignment;
+  umemPoolQuick_set(ctx);
   return true;
 }
 

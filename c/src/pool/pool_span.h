@@ -3,6 +3,7 @@
 #ifndef UMEM_POOL_SPAN_H
 #define UMEM_POOL_SPAN_H
 
+#include "base/thread.h"
 #include "pool/pool_core.h"
 #include "pool/pool_range.h"
 
@@ -91,6 +92,19 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
   return true;
 }
 
+/* Makes a block no longer live. False, with nothing changed, when it was not: of two threads that do this at once, one
+ * succeeds. In a process with one thread this needs no locked instruction, which takes longer than all the rest of a
+ * free. */
+static inline bool umemPoolSpan_end_life(unsigned char *live) {
+  unsigned char expected = 1;
+  if (!umem_is_single_threaded())
+    return __atomic_compare_exchange_n(live, &expected, 0, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+  if (__atomic_load_n(live, __ATOMIC_RELAXED) != 1) return false;
+  __atomic_store_n(live, 0, __ATOMIC_RELAXED);
+  return true;
+}
+
 /* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its
  * blocks. A wide one may have come back at another page. */
 static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t adr,
@@ -101,6 +115,16 @@ static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t ad
   umemPoolSpan *span = umemPoolSpan_of(location->word);
   uint64_t offset = (uint64_t)(location->live - span->live) * core->shapes[class].size;
   return (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift) + offset == adr;
+}
+
+/* Makes the block at location no longer live. False, with nothing changed, when it was not, or when other
+ * threads have freed the span since it was located. */
+static inline bool umemPoolBlock_claim(umemPoolCore const *core, uintptr_t adr,
+                                       umemPoolLocation const *location) {
+  if (!umemPoolSpan_end_life(location->live)) return false;
+  if (__builtin_expect(umemPoolLocation_holds(core, adr, location), 1)) return true;
+  __atomic_store_n(location->live, 1, __ATOMIC_RELEASE);
+  return false;
 }
 
 #endif
