@@ -26,6 +26,7 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemLock_acquire(&core->lock);
   umemAttempt_begin(&held);
   umemPoolCache_drain(own);
+  if (core->reserved > keep) umemPoolCache_drain_all_threads(core);
   umemPoolLarge_coalesce(own);
   if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
     umemPoolTransfer_all(own);

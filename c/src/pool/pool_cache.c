@@ -5,10 +5,17 @@
  * the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait in the depot (J.
  * Bonwick, J. Adams: "Magazines and Vmem", USENIX 2001). When the depot is full, blocks go back to the spans.
  *
- * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then. */
+ * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then.
+ *
+ * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays for that with two
+ * stores for each call, and with no fence: before each change it says that it is busy, and then looks whether the
+ * cache is closed. Who wants the blocks closes the cache, fences all threads at once (base/fence.h), and waits until
+ * the thread is not busy. Where the system has no such fence, the blocks stay. */
 #include "pool/pool_cache.h"
+#include "base/fence.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +50,7 @@ static void drain_cache(umemPoolCache *cache) {
   }
 }
 
+/* Whether the calling thread owns cache. */
 static bool is_mine(umemPoolCache const *cache) {
   umemPoolCache const *mine = caches_of_thread;
   while (mine && mine != cache) mine = mine->next;
@@ -251,6 +259,71 @@ void umemPoolCache_drain(umemPoolFreeList *list) {
   drain_depot(list);
   umemPoolSpan_remove_whole(list);
 }
+
+/* ---- caches of other threads ---- */
+
+/* Whether another thread of this process has cache, and blocks in it. */
+static bool is_of_interest(umemPoolCache const *cache) {
+  if (cache->lineage != umem_fork_count() || is_mine(cache)) return false;
+  uint32_t count = 0;
+  for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_count(&cache->slots[i]);
+  return count;
+}
+
+static bool is_closed(umemPoolCache const *cache) {
+  return !__atomic_load_n(&cache->key, __ATOMIC_RELAXED);
+}
+
+/* From now on the thread of cache changes it only under the lock, when it is not changing it just now. */
+static void close_cache(umemPoolCache *cache) { __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED); }
+
+static void open_cache(umemPoolCache *cache) {
+  __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);
+}
+
+/* Waits until the thread does not change cache any more, which takes it some nanoseconds, unless the system has taken
+ * the processor from it. */
+static bool is_left(umemPoolCache const *cache) {
+  enum { spins = 1000, most_tries = spins + 1000 };
+  for (int tries = 0; tries < most_tries; tries++) {
+    if (!__atomic_load_n(&cache->busy, __ATOMIC_ACQUIRE)) return true;
+    if (tries >= spins) sched_yield();
+  }
+  return false;
+}
+
+static bool close_all_of(umemPoolFreeList *list) {
+  bool closed = false;
+  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
+    if (is_of_interest(cache)) {
+      close_cache(cache);
+      closed = true;
+    }
+  return closed;
+}
+
+static void reopen_all_of(umemPoolFreeList *list, bool fenced) {
+  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
+    if (is_closed(cache)) {
+      if (fenced && is_left(cache)) drain_cache(cache);
+      open_cache(cache);
+    }
+}
+
+void umemPoolCache_drain_threads(umemPoolFreeList *list) {
+  if (close_all_of(list)) reopen_all_of(list, umem_fence_threads());
+}
+
+void umemPoolCache_drain_all_threads(umemPoolCore *core) {
+  bool closed = false;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (close_all_of(list)) closed = true;
+  bool fenced = closed && umem_fence_threads();
+  for (umemPoolFreeList *list = core->lists; closed && list; list = list->next)
+    reopen_all_of(list, fenced);
+}
+
+/* ---- the end ---- */
 
 void umemPoolCache_free_depot(umemPoolFreeList *list) {
   for (unsigned i = 0; i < umemPoolClasses; i++)

@@ -36,7 +36,8 @@ typedef struct umemPoolKnown {
 enum { umemPoolKnownCount = 32 }; /* regions: 2 GiB when they follow one another */
 
 /* The blocks that a thread keeps. The thread changes its slots either under the lock, or between umemPoolCache_enter
- * and umemPoolCache_leave. Others change them only under the lock, after umemPoolCache_close. */
+ * and umemPoolCache_leave. Others change them only under the lock, and after they have closed the cache and waited until
+ * the thread is not busy: see pool_cache.c. */
 struct umemPoolCache {
   uint64_t key;  /* atomic: serial, or 0 while others have closed the cache */
   uint32_t busy; /* atomic: the thread is between enter and leave */
@@ -71,6 +72,11 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
 
 /* Frees the blocks of the calling thread's cache and of the depot in their spans. */
 void umemPoolCache_drain(umemPoolFreeList *list);
+
+/* The same for the caches that other threads have of the list, and of all lists of the core. Waits for threads that
+ * are just changing one, a moment at most. Caches of before a fork stay as they are. */
+void umemPoolCache_drain_threads(umemPoolFreeList *list);
+void umemPoolCache_drain_all_threads(umemPoolCore *core);
 
 /* When the list ends: drains the caches of all threads. Each thread frees its cache later. */
 void umemPoolCache_end_all(umemPoolFreeList *list);
@@ -119,7 +125,7 @@ static inline bool umemPoolSlot_push(umemPoolSlot *slot, umemPoolEntry entry) {
 /* ---- slots without the lock ---- */
 
 /* Begins a change of a cache of the calling thread. False when the cache is not that of the list with this serial, or
- * others have closed it; then no leave follows. Costs two stores: see umemPoolCache_close. */
+ * others have closed it; then no leave follows. */
 static inline bool umemPoolCache_enter(umemPoolCache *cache, uint64_t serial) {
   __atomic_store_n(&cache->busy, 1, __ATOMIC_RELAXED);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -99,10 +99,11 @@ static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoo
 
 /* ---- out of memory ---- */
 
-/* Brings together what is not used, except what the caches of other threads have: in the pool's own list,
- * from which chunks can go back; or, where the upstream cannot wait, in the list that needs it. */
+/* Brings together what is not used: in the pool's own list, from which chunks can go back; or, where the upstream
+ * cannot wait, in the list that needs it. */
 static void collect(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
+  umemPoolCache_drain_all_threads(list->core);
   umemPoolCache_drain(list);
   umemPoolLarge_coalesce(list);
   if (!umemPoolFreeList_has_others(list)) return;

@@ -21,6 +21,7 @@ static void on_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&core->lock);
+  umemPoolCache_drain_threads(impl->list);
   umemPoolCache_drain(impl->list);
   umemPoolLarge_coalesce(impl->list);
   uint64_t units = umemRange_totals(impl->list->range).free_bytes;
