@@ -129,6 +129,7 @@ static umemPoolCache *make_cache(umemPoolCore const *core) {
     umemPoolShape const *shape = &core->shapes[i];
     umemPoolSlot *slot = &cache->slots[i];
     slot->magic = shape->magic;
+    slot->shift = shape->shift;
     slot->size = shape->size;
     slot->blocks = shape->count;
   }
@@ -192,14 +193,37 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
   return slot->entries != NULL;
 }
 
+/* The thread takes and hands over batches in turns: twice as many entries spare it most of that. Without memory the
+ * slot stays as it is. */
+static void widen(umemPoolSlot *slot, uint32_t batch) {
+  uint32_t limit = 4 * batch;
+  if (slot->limit >= limit) return;
+  umemPoolEntry *entries = realloc(slot->entries, limit * sizeof *entries);
+  if (!entries) return;
+  slot->entries = entries;
+  slot->limit = limit;
+}
+
 /* ---- the depot ---- */
 
-static umemPoolBatch *take_batch(umemPoolFreeClass *self) {
-  umemPoolBatch *batch = self->depot;
+static umemPoolBatch *unlink_batch(umemPoolFreeClass *self, umemPoolBatch **link) {
+  umemPoolBatch *batch = *link;
   if (!batch) return NULL;
-  self->depot = batch->next;
+  *link = batch->next;
   self->depot_count--;
   return batch;
+}
+
+static umemPoolBatch *take_batch(umemPoolFreeClass *self) {
+  return unlink_batch(self, &self->depot);
+}
+
+/* One that slot has handed over; NULL when others have them all. */
+static umemPoolBatch *take_back(umemPoolFreeClass *self, umemPoolSlot *slot) {
+  umemPoolBatch **link = &self->depot;
+  while (*link && (*link)->from != slot) link = &(*link)->next;
+  slot->given = *link ? slot->given - 1 : 0;
+  return unlink_batch(self, link);
 }
 
 static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
@@ -207,9 +231,17 @@ static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
   core->empty_batches = batch;
 }
 
+/* Best one of its own: the bytes of its blocks are in lines that no other thread changes. One of others where the
+ * depot has many, because they free what this thread allocates, or where no span has free blocks. */
 bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *slot) {
   uint32_t count = list->core->shapes[class].batch;
-  umemPoolBatch *batch = take_batch(&list->classes[class]);
+  umemPoolFreeClass *self = &list->classes[class];
+  umemPoolBatch *batch = NULL;
+  if (slot->given) {
+    widen(slot, count);
+    batch = take_back(self, slot);
+  }
+  if (!batch && (self->depot_count >= depot_most / 2 || !self->spans)) batch = take_batch(self);
   if (!batch) return false;
   memcpy(slot->entries, batch->entries, count * sizeof *slot->entries);
   umemPoolSlot_set_count(slot, count);
@@ -233,6 +265,8 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
   umemPoolBatch *batch = room_in_depot(list, class);
   if (batch) {
     memcpy(batch->entries, slot->entries, count * sizeof *slot->entries);
+    batch->from = slot;
+    slot->given++;
     batch->next = list->classes[class].depot;
     list->classes[class].depot = batch;
     list->classes[class].depot_count++;

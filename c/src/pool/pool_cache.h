@@ -5,24 +5,29 @@
 #include "pool/pool_core.h"
 #include "pool/pool_span.h"
 
+typedef struct umemPoolSlot umemPoolSlot;
+
 /* Blocks of one class on their way from thread to thread. */
 struct umemPoolBatch {
   struct umemPoolBatch *next;
+  umemPoolSlot const *from; /* has handed it over; may be gone */
   umemPoolEntry entries[umemPoolBatchMost];
 };
 
-/* What a thread keeps of one class: a stack of up to two batches. All that an allocation or a free needs of the class
+/* What a thread keeps of one class: a stack of up to two batches, or four where it needs them. All that an allocation or a free needs of the class
  * is in one line of the processor's cache. */
-typedef struct umemPoolSlot {
+struct umemPoolSlot {
   umemPoolEntry *entries; /* owned; NULL before the first use */
   /* Allocations in the upper bits, the number of entries in the lower ones, so that one store changes both. Atomic:
    * others read it. */
   uint64_t state;
   uint64_t magic; /* as in umemPoolShape */
   uint32_t size, blocks;
+  uint32_t shift;
   uint32_t limit; /* of entries; 0 without a stack */
-  char apart[28];
-} umemPoolSlot;
+  uint32_t given; /* batches handed over and not taken back; others may have taken them */
+  char apart[20];
+};
 _Static_assert(sizeof(umemPoolSlot) == 64, "a line");
 
 enum { umemPoolSlotShift = 8, umemPoolSlotMask = (1 << umemPoolSlotShift) - 1 };

@@ -57,7 +57,7 @@ static inline unsigned char *byte_of(umemPoolSpan *span, umemPoolSlot const *slo
     offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
   uint64_t index = offset * slot->magic >> 40;
   bool begins = span && index < slot->blocks && index * slot->size == offset;
-  return begins ? &span->live[index] : NULL;
+  return begins ? &span->live[offset >> slot->shift] : NULL;
 }
 
 static void quick_free(umemVirtual *ctx, uintptr_t adr, void const *caller) {

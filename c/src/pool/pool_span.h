@@ -7,19 +7,25 @@
 #include "pool/pool_core.h"
 #include "pool/pool_range.h"
 
-/* The descriptor of a span. Behind its bytes follow as many bits, at umemPoolSpan_bits: which blocks are
- * free. The page map holds its address, a multiple of 64, plus its class, which never changes. */
+/* The descriptor of a span. Behind its bytes follow bits, at umemPoolSpan_bits: which blocks are free. The page map
+ * holds its address, a multiple of 64, plus its class, which never changes.
+ *
+ * Each block has a byte. Threads that change bytes in one line of the processor's cache wait for each other: so the
+ * bytes of larger blocks are apart. A block of 128 bytes or more has a byte for each 128, of which the first is in use;
+ * a smaller one has one or two. */
 struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in a list of spans with free blocks, or (after) of unused
                                           descriptors */
   umemPoolFreeList *list; /* the list of all its free blocks; NULL: the span is mixed */
   umemPoolFreeList *home; /* the list that has its range */
   uint64_t queues;        /* of a mixed span: queues to wait for, as bits of umemPoolQueue_bit */
-  uint32_t room;          /* number of blocks for which there are bytes and bits */
+  uint32_t room;          /* bytes in live */
   uint32_t free_count;
-  uint64_t page;        /* the first one; atomic */
-  unsigned char live[]; /* atomic, one for each block */
+  uint64_t page; /* the first one; atomic */
+  uint64_t apart;
+  unsigned char live[]; /* atomic, one for each block; begins a line */
 };
+_Static_assert(sizeof(umemPoolSpan) == 64, "a line");
 
 /* A block that is not live. */
 typedef struct umemPoolEntry {
@@ -88,7 +94,7 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
     offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
   uint64_t index = offset * shape->magic >> 40;
   if (index >= shape->count || index * shape->size != offset) return false;
-  *location = (umemPoolLocation){where, word, &span->live[index]};
+  *location = (umemPoolLocation){where, word, &span->live[offset >> shape->shift]};
   return true;
 }
 
@@ -113,8 +119,9 @@ static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t ad
   unsigned class = umemPoolClass_of(location->word);
   if (!umemPoolClass_is_wide(class)) return true;
   umemPoolSpan *span = umemPoolSpan_of(location->word);
-  uint64_t offset = (uint64_t)(location->live - span->live) * core->shapes[class].size;
-  return (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift) + offset == adr;
+  uint64_t offset =
+      (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift);
+  return offset >> core->shapes[class].shift == (uint64_t)(location->live - span->live);
 }
 
 /* Makes the block at location no longer live. False, with nothing changed, when it was not, or when other

@@ -128,7 +128,7 @@ static void a_maximum_reaches_idle_caches(void **state) {
   (void)state;
   umemPool pool;
   Crowd crowd;
-  size_t const maximum = (setting_small() ? 24 : 192) << 20;
+  size_t const maximum = (size_t)(setting_small() ? 24 : 192) << 20;
   open_pool(&pool, &host, 0, 0, maximum);
   begin(&crowd, &pool, most_threads);
   for (int round = 0; round < 3; round++) {
