@@ -24,6 +24,7 @@ static struct umemVtbl const cuda_vtbl = {
     .info = umemCuda_info,
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
+    .pages = umemCuda_pages,
 };
 
 /* "cuda:0" */

@@ -92,6 +92,11 @@ static void async_info(umemVirtual *ctx, umemInfo *info) {
   umemCudaScope_leave(&scope);
 }
 
+/* The maximum is that of the driver's pool, to which pages do not belong. */
+static umemPages const *async_pages(umemVirtual *ctx) {
+  return async_of(ctx)->maximum_size ? NULL : umemCuda_pages(ctx);
+}
+
 static void async_open_to(umemCudaState *state, int device) {
   Async *async = (Async *)state;
   uint64_t bit = (uint64_t)1 << device;
@@ -138,6 +143,7 @@ static struct umemVtbl const async_vtbl = {
     .is_captured = async_is_captured,
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
+    .pages = async_pages,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */

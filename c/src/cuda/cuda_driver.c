@@ -49,6 +49,18 @@ static char const library[] = "libcuda.so.1";
   FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
   FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (umemCuAddress *, size_t, void *, void *))         \
   FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
+  FUNCTION(get_granularity, cuMemGetAllocationGranularity,                                         \
+           (size_t *, umemCuPageProps const *, int))                                               \
+  FUNCTION(range_reserve, cuMemAddressReserve,                                                     \
+           (umemCuAddress *, size_t, size_t, umemCuAddress, unsigned long long))                   \
+  FUNCTION(range_free, cuMemAddressFree, (umemCuAddress, size_t))                                  \
+  FUNCTION(page_create, cuMemCreate,                                                               \
+           (umemCuPage *, size_t, umemCuPageProps const *, unsigned long long))                    \
+  FUNCTION(page_retain, cuMemRetainAllocationHandle, (umemCuPage *, void *))                       \
+  FUNCTION(page_release, cuMemRelease, (umemCuPage))                                               \
+  FUNCTION(page_map, cuMemMap, (umemCuAddress, size_t, size_t, umemCuPage, unsigned long long))    \
+  FUNCTION(page_unmap, cuMemUnmap, (umemCuAddress, size_t))                                        \
+  FUNCTION(page_access, cuMemSetAccess, (umemCuAddress, size_t, umemCuAccess const *, size_t))     \
   FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
   FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
   FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \
@@ -176,6 +188,8 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
       [umemCudaHasPools] = umemCuMemoryPools,
       [umemCudaHasManaged] = umemCuManagedMemory,
       [umemCudaConcurrentManaged] = umemCuConcurrentManaged,
+      [umemCudaHasPages] = umemCuVirtualMemory,
+      [umemCudaBusReachesPages] = umemCuRdmaWithVirtualMemory,
   };
   return CALL(device_get_attribute, value, theirs[what], device);
 }
@@ -300,6 +314,55 @@ static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
   return allocated(CALL(pool_alloc, &device, nbytes, pool, stream), &device, adr);
 }
 static int pool_free(void *adr, void *stream) { return CALL(free_async, (uintptr_t)adr, stream); }
+
+/* ---- pages ---- */
+
+static umemCuPageProps page_of(int device, bool for_bus) {
+  return (umemCuPageProps){.allocation = umemCuPinnedAllocation,
+                           .location = {umemCuOnDevice, device},
+                           .flags = {.rdma = for_bus}};
+}
+
+static int page_size(size_t *nbytes, int device) {
+  umemCuPageProps properties = page_of(device, false);
+  return CALL(get_granularity, nbytes, &properties, umemCuLeastGranularity);
+}
+
+static int range_reserve(void **adr, size_t nbytes, size_t alignment) {
+  umemCuAddress device = 0;
+  return allocated(CALL(range_reserve, &device, nbytes, alignment, 0, 0), &device, adr);
+}
+static int range_free(void *adr, size_t nbytes) { return CALL(range_free, (uintptr_t)adr, nbytes); }
+
+static int page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
+  umemCuPageProps properties = page_of(device, for_bus);
+  umemCuPage created = 0;
+  int error = CALL(page_create, &created, nbytes, &properties, 0);
+  if (!error) *page = created;
+  return error;
+}
+
+static int page_retain(uint64_t *page, void *adr) {
+  umemCuPage retained = 0;
+  int error = CALL(page_retain, &retained, adr);
+  if (!error) *page = retained;
+  return error;
+}
+
+static int page_release(uint64_t page) { return CALL(page_release, page); }
+static int page_map(void *adr, size_t nbytes, uint64_t page) {
+  return CALL(page_map, (uintptr_t)adr, nbytes, 0, page, 0);
+}
+static int page_unmap(void *adr, size_t nbytes) { return CALL(page_unmap, (uintptr_t)adr, nbytes); }
+
+static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
+  umemCuAccess access[64];
+  size_t count = 0;
+  for (int device = 0; device < 64; device++)
+    if (devices >> device & 1)
+      access[count++] = (umemCuAccess){{umemCuOnDevice, device}, umemCuReadWrite};
+  return CALL(page_access, (uintptr_t)adr, nbytes, access, count);
+}
 
 /* ---- copies and sets ---- */
 
@@ -467,6 +530,15 @@ static umemCudaRt table = {
     .pool_allow = pool_allow,
     .pool_malloc = pool_malloc,
     .pool_free = pool_free,
+    .page_size = page_size,
+    .range_reserve = range_reserve,
+    .range_free = range_free,
+    .page_create = page_create,
+    .page_retain = page_retain,
+    .page_release = page_release,
+    .page_map = page_map,
+    .page_unmap = page_unmap,
+    .page_allow = page_allow,
     .memcpy = copy,
     .memcpy_async = copy_async,
     .memcpy_peer_async = copy_peer_async,

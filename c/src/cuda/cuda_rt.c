@@ -122,6 +122,19 @@ static struct {
   CUresult (*retain)(CUcontext *, CUdevice);
   CUresult (*release)(CUdevice);
   CUresult (*stream_context)(CUstream, CUcontext *);
+  CUresult (*get_attribute)(int *, CUdevice_attribute, CUdevice);
+  CUresult (*get_granularity)(size_t *, CUmemAllocationProp const *,
+                              CUmemAllocationGranularity_flags);
+  CUresult (*range_reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+  CUresult (*range_free)(CUdeviceptr, size_t);
+  CUresult (*page_create)(CUmemGenericAllocationHandle *, size_t, CUmemAllocationProp const *,
+                          unsigned long long);
+  CUresult (*page_retain)(CUmemGenericAllocationHandle *, void *);
+  CUresult (*page_release)(CUmemGenericAllocationHandle);
+  CUresult (*page_map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                       unsigned long long);
+  CUresult (*page_unmap)(CUdeviceptr, size_t);
+  CUresult (*page_access)(CUdeviceptr, size_t, CUmemAccessDesc const *, size_t);
   CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
   CUresult (*pool_malloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
   CUresult (*pool_free)(CUdeviceptr, CUstream);
@@ -138,6 +151,16 @@ CALLED_AS(get_device, cuCtxGetDevice);
 CALLED_AS(retain, cuDevicePrimaryCtxRetain);
 CALLED_AS(release, cuDevicePrimaryCtxRelease);
 CALLED_AS(stream_context, cuStreamGetCtx);
+CALLED_AS(get_attribute, cuDeviceGetAttribute);
+CALLED_AS(get_granularity, cuMemGetAllocationGranularity);
+CALLED_AS(range_reserve, cuMemAddressReserve);
+CALLED_AS(range_free, cuMemAddressFree);
+CALLED_AS(page_create, cuMemCreate);
+CALLED_AS(page_retain, cuMemRetainAllocationHandle);
+CALLED_AS(page_release, cuMemRelease);
+CALLED_AS(page_map, cuMemMap);
+CALLED_AS(page_unmap, cuMemUnmap);
+CALLED_AS(page_access, cuMemSetAccess);
 CALLED_AS(is_capturing, cuStreamIsCapturing);
 CALLED_AS(pool_malloc, cuMemAllocFromPoolAsync);
 CALLED_AS(pool_free, cuMemFreeAsync);
@@ -163,6 +186,16 @@ static void find_driver(void) {
   find_one("cuDevicePrimaryCtxRetain", (void **)&driver.retain);
   find_one("cuDevicePrimaryCtxRelease", (void **)&driver.release);
   find_one("cuStreamGetCtx", (void **)&driver.stream_context);
+  find_one("cuDeviceGetAttribute", (void **)&driver.get_attribute);
+  find_one("cuMemGetAllocationGranularity", (void **)&driver.get_granularity);
+  find_one("cuMemAddressReserve", (void **)&driver.range_reserve);
+  find_one("cuMemAddressFree", (void **)&driver.range_free);
+  find_one("cuMemCreate", (void **)&driver.page_create);
+  find_one("cuMemRetainAllocationHandle", (void **)&driver.page_retain);
+  find_one("cuMemRelease", (void **)&driver.page_release);
+  find_one("cuMemMap", (void **)&driver.page_map);
+  find_one("cuMemUnmap", (void **)&driver.page_unmap);
+  find_one("cuMemSetAccess", (void **)&driver.page_access);
   find_one("cuStreamIsCapturing", (void **)&driver.is_capturing);
   find_one("cuMemAllocFromPoolAsync", (void **)&driver.pool_malloc);
   find_one("cuMemFreeAsync", (void **)&driver.pool_free);
@@ -200,7 +233,14 @@ static int runtime_version(int *version) { return (int)cudaRuntimeGetVersion(ver
 static int device_count(int *count) { return (int)cudaGetDeviceCount(count); }
 static int get_device(int *device) { return (int)cudaGetDevice(device); }
 
+/* The runtime has no names for those of pages. */
 static int attribute(int *value, umemCudaAttribute what, int device) {
+  if (what == umemCudaHasPages)
+    return DRIVER(
+        get_attribute(value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+  if (what == umemCudaBusReachesPages)
+    return DRIVER(
+        get_attribute(value, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device));
   static enum cudaDeviceAttr const theirs[] = {
       [umemCudaHasPools] = cudaDevAttrMemoryPoolsSupported,
       [umemCudaHasManaged] = cudaDevAttrManagedMemory,
@@ -325,6 +365,63 @@ static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
 }
 static int pool_free(void *adr, void *stream) {
   return DRIVER(pool_free((CUdeviceptr)(uintptr_t)adr, stream));
+}
+
+/* ---- pages ---- */
+
+static CUmemAllocationProp page_of(int device, bool for_bus) {
+  return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                               .allocFlags = {.gpuDirectRDMACapable = for_bus}};
+}
+
+static int page_size(size_t *nbytes, int device) {
+  CUmemAllocationProp properties = page_of(device, false);
+  return DRIVER(get_granularity(nbytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+}
+
+static int range_reserve(void **adr, size_t nbytes, size_t alignment) {
+  CUdeviceptr reserved = 0;
+  int error = DRIVER(range_reserve(&reserved, nbytes, alignment, 0, 0));
+  if (!error) *adr = (void *)reserved;
+  return error;
+}
+static int range_free(void *adr, size_t nbytes) {
+  return DRIVER(range_free((CUdeviceptr)adr, nbytes));
+}
+
+static int page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
+  CUmemAllocationProp properties = page_of(device, for_bus);
+  CUmemGenericAllocationHandle created = 0;
+  int error = DRIVER(page_create(&created, nbytes, &properties, 0));
+  if (!error) *page = created;
+  return error;
+}
+
+static int page_retain(uint64_t *page, void *adr) {
+  CUmemGenericAllocationHandle retained = 0;
+  int error = DRIVER(page_retain(&retained, adr));
+  if (!error) *page = retained;
+  return error;
+}
+
+static int page_release(uint64_t page) { return DRIVER(page_release(page)); }
+static int page_map(void *adr, size_t nbytes, uint64_t page) {
+  return DRIVER(page_map((CUdeviceptr)adr, nbytes, 0, page, 0));
+}
+static int page_unmap(void *adr, size_t nbytes) {
+  return DRIVER(page_unmap((CUdeviceptr)adr, nbytes));
+}
+
+static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
+  CUmemAccessDesc access[64];
+  size_t count = 0;
+  for (int device = 0; device < 64; device++)
+    if (devices >> device & 1)
+      access[count++] =
+          (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                            .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  return DRIVER(page_access((CUdeviceptr)adr, nbytes, access, count));
 }
 
 /* ---- copies and sets ---- */
@@ -461,6 +558,15 @@ static umemCudaRt const cuda = {
     .pool_allow = pool_allow,
     .pool_malloc = pool_malloc,
     .pool_free = pool_free,
+    .page_size = page_size,
+    .range_reserve = range_reserve,
+    .range_free = range_free,
+    .page_create = page_create,
+    .page_retain = page_retain,
+    .page_release = page_release,
+    .page_map = page_map,
+    .page_unmap = page_unmap,
+    .page_allow = page_allow,
     .memcpy = copy,
     .memcpy_async = copy_async,
     .memcpy_peer_async = copy_peer_async,

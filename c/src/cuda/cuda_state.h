@@ -35,6 +35,9 @@ typedef struct umemCudaState {
   umemLock lock;              /* guards blocks */
   umemTable blocks;           /* live: address to bytes */
   struct umemCudaState *next; /* of managed memory (cuda_room.c) */
+  umemPages pages;            /* page_size is 0 before they were asked for (cuda_pages.c) */
+  uint64_t page_users;        /* bit d: device d may use them */
+  bool pages_for_bus;         /* the bus reaches them */
 } umemCudaState;
 
 /* The state of a constructed CUDA context; NULL for all other contexts. */

@@ -7,6 +7,7 @@
 #include "pool/pool_chunk.h"
 #include "pool/pool_grow.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
 #include "pool/pool_transfer.h"
 
@@ -21,7 +22,7 @@ static bool is_found(umemPoolRequest *request, umemPoolResult result) {
 static bool add_span(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   size_t size = (size_t)list->core->shapes[request->class].pages << umemPageShift;
-  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure};
+  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure, false};
   umemPoolResult result;
   do result = umemPoolSpan_add(list, request->class);
   while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
@@ -31,7 +32,7 @@ static bool add_span(umemPoolRequest *request, umemPoolGrowth growth) {
 static bool find_range(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   size_t size = request->size, alignment = request->alignment;
-  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure};
+  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure, false};
   umemPoolResult result;
   request->entry.live = NULL;
   do result = umemPoolLarge_alloc(list, size, alignment, &request->entry.adr);
@@ -119,6 +120,7 @@ static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *fai
   collect(list);
   uint64_t before = core->reserved;
   umemPoolChunk_release(core, 0);
+  umemPoolPages_release(core, 0);
   umemAttempt_end(&forgotten);
   if (core->reserved == before) return umemPoolGrowByOthers;
   return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;

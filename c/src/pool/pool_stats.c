@@ -3,6 +3,7 @@
 #include "pool/pool_cache.h"
 #include "pool/pool_large.h"
 #include "pool/pool_range.h"
+#include "pool/pool_space.h"
 
 /* Free blocks of the class in the caches and in the depot of the list. Under the lock. */
 static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
@@ -40,6 +41,14 @@ static uint64_t largest_free(umemPoolCore *core) {
   return largest << umemPoolUnitShift;
 }
 
+/* Spaces with memory. */
+static uint64_t spaces_of(umemPoolCore const *core) {
+  uint64_t count = 0;
+  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
+    count += umemPoolSpace_next(space, 0, true) < space->count;
+  return count;
+}
+
 /* Under the lock. */
 static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->blocks = core->large_count;
@@ -53,7 +62,8 @@ static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->reserved = core->reserved;
   stats->reserved_peak = core->reserved_peak;
   stats->allocations = served(core);
-  stats->chunks = core->chunk_count;
+  stats->chunks = core->chunk_count + spaces_of(core);
+  stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
 }
 
 void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats) {

@@ -45,6 +45,7 @@ def use(place: Place, permanent: bool) -> Use:
 
 
 def _always(torch: Any, allocator: Any, number: int, place: Place, handle: _core._Allocator) -> Use:
+    allocator.allocator().set_record_stream_fn(_core._torch_recorder(number))
     torch.cuda.memory.change_current_allocator(allocator)
 
     def undo() -> None:
