@@ -103,6 +103,12 @@ SAME(umemCudaInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
 SAME(umemCudaContextDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 SAME(umemCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED);
 SAME(umemCudaCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME(umemCudaCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(umemCudaCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME(umemCudaCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+SAME(umemCudaNoCapture, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(umemCudaCapturing, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+SAME(umemCudaCaptureBroken, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 
 /* ---- the driver's functions ---- */
 
@@ -129,6 +135,9 @@ static struct {
                        unsigned long long);
   CUresult (*page_unmap)(CUdeviceptr, size_t);
   CUresult (*page_access)(CUdeviceptr, size_t, CUmemAccessDesc const *, size_t);
+  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
+  CUresult (*pool_malloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
+  CUresult (*pool_free)(CUdeviceptr, CUstream);
 } driver = {.once = PTHREAD_ONCE_INIT};
 
 /* They are called by their types here, and found by their names. */
@@ -152,6 +161,9 @@ CALLED_AS(page_release, cuMemRelease);
 CALLED_AS(page_map, cuMemMap);
 CALLED_AS(page_unmap, cuMemUnmap);
 CALLED_AS(page_access, cuMemSetAccess);
+CALLED_AS(is_capturing, cuStreamIsCapturing);
+CALLED_AS(pool_malloc, cuMemAllocFromPoolAsync);
+CALLED_AS(pool_free, cuMemFreeAsync);
 
 static void find_one(char const *name, void **function) {
   if (driver.found != cudaSuccess) return;
@@ -184,6 +196,9 @@ static void find_driver(void) {
   find_one("cuMemMap", (void **)&driver.page_map);
   find_one("cuMemUnmap", (void **)&driver.page_unmap);
   find_one("cuMemSetAccess", (void **)&driver.page_access);
+  find_one("cuStreamIsCapturing", (void **)&driver.is_capturing);
+  find_one("cuMemAllocFromPoolAsync", (void **)&driver.pool_malloc);
+  find_one("cuMemFreeAsync", (void **)&driver.pool_free);
 }
 
 /* Most of the driver's numbers are the runtime's too; those that are not have no name there. */
@@ -341,10 +356,16 @@ static int pool_allow(void *pool, int device) {
   return (int)cudaMemPoolSetAccess(pool, &access, 1);
 }
 
+/* By the driver: the runtime looks up the current context once more, which takes as long as the driver itself. */
 static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
-  return (int)cudaMallocFromPoolAsync(adr, nbytes, pool, stream);
+  CUdeviceptr address = 0;
+  int error = DRIVER(pool_malloc(&address, nbytes, pool, stream));
+  if (!error) *adr = (void *)(uintptr_t)address;
+  return error;
 }
-static int pool_free(void *adr, void *stream) { return (int)cudaFreeAsync(adr, stream); }
+static int pool_free(void *adr, void *stream) {
+  return DRIVER(pool_free((CUdeviceptr)(uintptr_t)adr, stream));
+}
 
 /* ---- pages ---- */
 
@@ -468,7 +489,15 @@ static int stream_wait(void *stream, void *event) {
   return (int)cudaStreamWaitEvent(stream, event, cudaEventWaitDefault);
 }
 
+static int stream_is_capturing(void *stream, umemCudaCapture *capture) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  int error = DRIVER(is_capturing(stream, &status));
+  *capture = umemCudaCapture_of(error, (int)status);
+  return error;
+}
+
 static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  if (!id) return stream_is_capturing(stream, capture);
   enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long number = 0;
 #if CUDART_VERSION >= 13000

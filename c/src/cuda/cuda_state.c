@@ -58,11 +58,14 @@ void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource 
 
 void umemCuda_give_back(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaSource const *source = state->source;
   umemTableCell *cell;
-  for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++)
-    umemCuda_check(ctx, state->gpu,
-                   state->source->give(state, (void *)umemTable_key(cell), cell->value),
-                   "cannot free the block at 0x%jx", (uintmax_t)umemTable_key(cell));
+  for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++) {
+    int error = source->bar ? source->bar(state) : umemCudaSuccess;
+    if (!error) error = source->give(state, (void *)umemTable_key(cell), cell->value);
+    umemCuda_check(ctx, state->gpu, error, "cannot free the block at 0x%jx",
+                   (uintmax_t)umemTable_key(cell));
+  }
   umemTable_clear(&state->blocks);
 }
 
@@ -125,11 +128,16 @@ static bool allows(umemVirtual *ctx, umemCudaState *state) {
   return !state->source->allows || state->source->allows(ctx);
 }
 
+static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaState *state) {
+  return (state->source->any_mode ? umemCudaScope_enter_context
+                                  : umemCudaScope_enter)(scope, ctx, state->gpu);
+}
+
 uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
   umemCudaState *state = umemCuda_state_of(ctx);
   uint64_t before = umem_thread.failures;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
+  if (!enter(&scope, ctx, state)) return 0;
   void *adr = NULL;
   if (allows(ctx, state) &&
       umemCuda_check(ctx, state->gpu, state->source->get(state, &adr, nbytes),
@@ -148,7 +156,7 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  if (!enter(&scope, ctx, state)) return;
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
   if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
                                 "cannot free the block at 0x%jx", (uintmax_t)adr))
