@@ -99,7 +99,7 @@ static void a_trim_reaches_idle_caches(void **state) {
   Crowd crowd;
   assert_ok(umemPool_ctor(&pool, &host, NULL));
   begin(&crowd, &pool, most_threads);
-  assert_true(stats_of(&pool).reserved >= crowd.count * (size_t)(2 << 20));
+  assert_true(stats_of(&pool).reserved >= crowd.count * (size_t)(1 << 19));
   assert_true(stats_of(&pool).blocks == 0);
   assert_ok(umem_trim(&pool, 0));
   assert_true(stats_of(&pool).reserved == 0);
