@@ -204,7 +204,8 @@ static void alignments_are_kept(void **state) {
   }
   for (unsigned i = 0; i < 40; i++) umem_aligned_free(&pool, adr[i]);
   uintptr_t large = umem_aligned_alloc(&pool, 1024 * page, page);
-  assert_true(large && large % (1024 * page) == 0 && paged.blocks <= 1); /* a chunk, but for chance */
+  assert_true(large && large % (1024 * page) == 0 &&
+              paged.blocks <= 1); /* a chunk, but for chance */
   umem_aligned_free(&pool, large);
   assert_int_equal(paged.blocks, 0);
   expect_nothing_left(&pool);
