@@ -470,7 +470,7 @@ static void what_must_fit_fits(void **state) {
   static Block blocks[most_blocks];
   size_t count = 0, bound = 0, served = 0, tight = 0;
   uint64_t seed = 11;
-  size_t const rounds = setting_small() ? 3000 : 10000;
+  size_t const rounds = setting_small() ? 3000 : setting_operations(10000);
   paged.no_alloc = true;
   paged.capacity = most_pages;
   open_plain(0);
