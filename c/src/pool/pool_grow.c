@@ -68,7 +68,7 @@ static void make_room(umemPoolCore *core, uint64_t size) {
 static size_t ample_bytes(umemPoolGrower const *grower) {
   umemPoolCore const *core = grower->list->core;
   if (grower->growth != umemPoolGrowWell) return 0;
-  size_t more = (size_t)(core->reserved / 1024);
+  size_t more = (size_t)(core->reserved / 256);
   more -= more % core->pages->page_size;
   if (core->growth > grower->size && core->growth - grower->size > more)
     more = core->growth - grower->size;

@@ -270,7 +270,7 @@ static void sweep_place(void **state) {
  * peek. */
 static void every_call_was_reached(void **state) {
   (void)state;
-  reached[callLink] = reached[callNameless] = 1;    /* those of logs: log.c */
+  reached[callLink] = reached[callNameless] = 1; /* those of logs: log.c */
   reached[callProtect] = reached[callRemap] = 1; /* those of pages: pages.c */
   for (int i = 0; i < inject_call_count; i++)
     if (!reached[i] && i != callPeek)

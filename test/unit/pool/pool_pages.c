@@ -204,7 +204,8 @@ static void alignments_are_kept(void **state) {
   }
   for (unsigned i = 0; i < 40; i++) umem_aligned_free(&pool, adr[i]);
   uintptr_t large = umem_aligned_alloc(&pool, 1024 * page, page);
-  assert_true(large && large % (1024 * page) == 0 && paged.blocks <= 1); /* a chunk, but for chance */
+  assert_true(large && large % (1024 * page) == 0 &&
+              paged.blocks <= 1); /* a chunk, but for chance */
   umem_aligned_free(&pool, large);
   assert_int_equal(paged.blocks, 0);
   expect_nothing_left(&pool);
@@ -469,7 +470,7 @@ static void what_must_fit_fits(void **state) {
   static Block blocks[most_blocks];
   size_t count = 0, bound = 0, served = 0, tight = 0;
   uint64_t seed = 11;
-  size_t const rounds = setting_small() ? 3000 : 10000;
+  size_t const rounds = setting_small() ? 3000 : setting_operations(10000);
   paged.no_alloc = true;
   paged.capacity = most_pages;
   open_plain(0);
