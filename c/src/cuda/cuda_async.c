@@ -113,8 +113,7 @@ static umemCudaSource const of_pool = {.get = pool_get,
                                        .give = pool_give,
                                        .allows = async_allows,
                                        .open_to = async_open_to,
-                                       .bar = async_bar,
-                                       .any_mode = true};
+                                       .bar = async_bar};
 static umemCudaSource const of_device = {
     .get = plain_get, .give = plain_give, .allows = async_allows, .bar = async_bar};
 
