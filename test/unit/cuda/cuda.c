@@ -397,9 +397,9 @@ static void blocks_of_a_stream_take_few_calls(void **state) {
 }
 
 /* While the program captures another stream, in whatever mode: such calls break no capture. */
-static void blocks_of_a_stream_leave_captures_whole(void **state) {
-  (void)state;
+static void leave_captures_whole(bool pools) {
   void *stream, *graph;
+  fake_cudart_machine()->device[0].no_pools = !pools;
   umemCudaAsync ctx;
   enter(0);
   ok(rt->stream_create(&stream));
@@ -418,6 +418,12 @@ static void blocks_of_a_stream_leave_captures_whole(void **state) {
   umem_dtor(&ctx);
   ok(rt->stream_destroy(stream));
   leave(0);
+}
+
+static void blocks_of_a_stream_leave_captures_whole(void **state) {
+  (void)state;
+  leave_captures_whole(true);
+  leave_captures_whole(false);
 }
 
 static void pinned_memory_takes_the_caller_s_gpu(void **state) {
