@@ -152,12 +152,8 @@ MUTANTS = [
     c("cuda/cuda_gds_copy.c", "bool captured = umem_can(transfer->ctx, umemOrdered) && umemCudaState_is_captured(state);",
       "bool captured = false;", "registers a file with cuFile for a stream in a capture", first=("unit.gds_refusal",)),
     c("cuda/cuda_async.c", "if (async->owns_stream) error |=", "error |=", "destroys a stream of the program"),
-    c("cuda/cuda_async.c", "    .get = plain_get, .give = plain_give,", "    .any_mode = true, .get = plain_get, .give = plain_give,",
-      "cudaMalloc breaks a capture of another stream", first=("unit.cuda",)),
     c("cuda/cuda_state.c", "source->bar ? source->bar(state) : umemCudaSuccess", "umemCudaSuccess",
       "the end of a context frees blocks in a capture"),
-    c("cuda/cuda_scope.c", "  if (scope->keeps_mode) return umemCudaSuccess;\n", "", "changes a capture mode that it has kept",
-      first=("unit.cuda",)),
 
     # ---- pool ----
     c("base/fence.c", "command(fence_command) || (command(register_command) && command(fence_command))", "command(fence_command)",
@@ -178,8 +174,8 @@ MUTANTS = [
       first=("unit.pool_idle",)),
     c("pool/pool_quick.c", "    umemPoolCache_leave(cache);\n    umem_free_in_full(ctx, adr, caller);", "    umem_free_in_full(ctx, adr, caller);",
       "a cache stays busy after a wrong free", first=("unit.pool_idle",)),
-    c("pool/pool_quick.c", "bool begins = span && index < slot->blocks &&", "bool begins = span &&",
-      "a free behind the last block of a span is taken"),
+    c("pool/pool_quick.c", "index < slot->blocks && index * slot->size == offset;", "index < slot->blocks;",
+      "an address inside a block is taken for the block", first=("unit.pool",)),
     c("pool/pool_span.c", "return shift < most ? shift : most;", "return most;", "two small blocks share a byte"),
     c("pool/pool_span.h", "if (__atomic_load_n(live, __ATOMIC_RELAXED) != 1) return false;", "",
       "a process with one thread frees twice", first=("unit.pool",)),

@@ -5,9 +5,9 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_error.h"
 
-static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu, bool keeps_mode) {
+bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
   umemCudaRt const *rt = gpu->rt;
-  *scope = (umemCudaScope){ctx, gpu, false, keeps_mode, 2 /* cudaStreamCaptureModeRelaxed */};
+  *scope = (umemCudaScope){ctx, gpu, false, 2 /* cudaStreamCaptureModeRelaxed */};
   if (umemCudaGpu_is_inherited(gpu)) {
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "CUDA does not work in a child of fork, and this %s was constructed before it",
@@ -20,26 +20,9 @@ static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu, bool
     error = rt->context_push(gpu->context);
     scope->pushed = !error;
   }
-  if (!error && !keeps_mode) error = rt->exchange_capture_mode(&scope->capture_mode);
+  if (!error) error = rt->exchange_capture_mode(&scope->capture_mode);
   if (error && scope->pushed) rt->context_pop(&current);
   return umemCuda_check(ctx, gpu, error, "cannot use GPU %d", gpu->device);
-}
-
-bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
-  return enter(scope, ctx, gpu, false);
-}
-
-bool umemCudaScope_enter_context(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
-  return enter(scope, ctx, gpu, true);
-}
-
-static int restore_mode(umemCudaScope *scope) {
-  umemCudaRt const *rt = scope->gpu->rt;
-  if (scope->keeps_mode) return umemCudaSuccess;
-  int error = rt->exchange_capture_mode(&scope->capture_mode);
-  if (!error) return umemCudaSuccess;
-  rt->last_error();
-  return rt->exchange_capture_mode(&scope->capture_mode);
 }
 
 /* Tries twice: the caller must not stay here for an error that was about the call. What was done in the scope
@@ -48,7 +31,11 @@ void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaGpu *gpu = scope->gpu;
   umemCudaRt const *rt = gpu->rt;
   void *left;
-  int mode = restore_mode(scope); /* before the context goes: CUDA would make one current */
+  int mode = rt->exchange_capture_mode(&scope->capture_mode);
+  if (mode) { /* before the context goes: CUDA would make one current */
+    rt->last_error();
+    mode = rt->exchange_capture_mode(&scope->capture_mode);
+  }
   int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
   if (popped) {
     rt->last_error();

@@ -9,8 +9,7 @@ typedef struct umemCudaScope {
   umemVirtual *ctx; /* that failures belong to */
   umemCudaGpu *gpu;
   bool pushed;
-  bool keeps_mode;  /* the capture mode is still the caller's */
-  int capture_mode; /* else: the caller's */
+  int capture_mode; /* the caller's */
 } umemCudaScope;
 
 /* Makes gpu's context current for the calling thread. Also sets the thread's capture mode to relaxed: otherwise CUDA
@@ -18,9 +17,6 @@ typedef struct umemCudaScope {
  * Returns false, and records a status on ctx, if that fails, and in a child of fork. Then there is nothing to
  * leave. */
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
-
-/* The same, but leaves the capture mode as it is: for calls that CUDA allows in every mode. Two calls of CUDA less. */
-bool umemCudaScope_enter_context(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
 
 /* Restores what the caller had. Records a failure if that fails. */
 void umemCudaScope_leave(umemCudaScope *scope);

@@ -128,16 +128,11 @@ static bool allows(umemVirtual *ctx, umemCudaState *state) {
   return !state->source->allows || state->source->allows(ctx);
 }
 
-static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaState *state) {
-  return (state->source->any_mode ? umemCudaScope_enter_context
-                                  : umemCudaScope_enter)(scope, ctx, state->gpu);
-}
-
 uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
   umemCudaState *state = umemCuda_state_of(ctx);
   uint64_t before = umem_thread.failures;
   umemCudaScope scope;
-  if (!enter(&scope, ctx, state)) return 0;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
   void *adr = NULL;
   if (allows(ctx, state) &&
       umemCuda_check(ctx, state->gpu, state->source->get(state, &adr, nbytes),
@@ -156,7 +151,7 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!enter(&scope, ctx, state)) return;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
   if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
                                 "cannot free the block at 0x%jx", (uintmax_t)adr))

@@ -23,7 +23,6 @@ typedef struct umemCudaSource {
   /* Why the blocks that are left cannot be given back when the context ends, as an error of the runtime. NULL: they
    * always can. */
   int (*bar)(struct umemCudaState *state);
-  bool any_mode; /* CUDA allows what get, give and allows call in every capture mode of the thread */
 } umemCudaSource;
 
 /* The impl of a CUDA context points to one, or to a struct that begins with one. */
