@@ -26,7 +26,8 @@ typedef struct umemThread {
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */
   bool deferred;    /* the outermost function has put off cancellation */
   int cancel_state; /* what that was before */
-  uint32_t number;  /* in the system, when a log has asked for it in the process that has forked so often; or 0 */
+  uint32_t
+      number; /* in the system, when a log has asked for it in the process that has forked so often; or 0 */
   unsigned number_forks;
   struct umemOpenLeg
       *leg; /* the innermost open one of the copy that is watched (core/route.h); NULL: none is */

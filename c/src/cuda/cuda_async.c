@@ -55,7 +55,8 @@ static int plain_get(umemCudaState *state, void **adr, size_t nbytes) {
 
 static int plain_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
-  int error = async_bar(state); /* another thread may have begun a capture: its stream cannot be waited for */
+  int error =
+      async_bar(state); /* a capture of another thread by now: nothing could be waited for */
   if (error) return error;
   error = umemCudaState_finish(state);
   int freed = state->gpu->rt->free(adr);

@@ -66,6 +66,7 @@ static struct {
                        unsigned long long);
   CUresult (*page_unmap)(CUdeviceptr, size_t);
   CUresult (*page_access)(CUdeviceptr, size_t, CUmemAccessDesc const *, size_t);
+  CUresult (*exchange_mode)(CUstreamCaptureMode *);
   CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
   CUresult (*pool_malloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
   CUresult (*pool_free)(CUdeviceptr, CUstream);
@@ -92,6 +93,7 @@ CALLED_AS(page_release, cuMemRelease);
 CALLED_AS(page_map, cuMemMap);
 CALLED_AS(page_unmap, cuMemUnmap);
 CALLED_AS(page_access, cuMemSetAccess);
+CALLED_AS(exchange_mode, cuThreadExchangeStreamCaptureMode);
 CALLED_AS(is_capturing, cuStreamIsCapturing);
 CALLED_AS(pool_malloc, cuMemAllocFromPoolAsync);
 CALLED_AS(pool_free, cuMemFreeAsync);
@@ -127,6 +129,7 @@ static void find_driver(void) {
   find_one("cuMemMap", (void **)&driver.page_map);
   find_one("cuMemUnmap", (void **)&driver.page_unmap);
   find_one("cuMemSetAccess", (void **)&driver.page_access);
+  find_one("cuThreadExchangeStreamCaptureMode", (void **)&driver.exchange_mode);
   find_one("cuStreamIsCapturing", (void **)&driver.is_capturing);
   find_one("cuMemAllocFromPoolAsync", (void **)&driver.pool_malloc);
   find_one("cuMemFreeAsync", (void **)&driver.pool_free);
@@ -207,10 +210,10 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
 }
 
 static int exchange_capture_mode(int *mode) {
-  enum cudaStreamCaptureMode theirs = (enum cudaStreamCaptureMode) * mode;
-  cudaError_t error = cudaThreadExchangeStreamCaptureMode(&theirs);
+  CUstreamCaptureMode theirs = (CUstreamCaptureMode)*mode;
+  int error = DRIVER(exchange_mode(&theirs));
   *mode = (int)theirs;
-  return (int)error;
+  return error;
 }
 
 /* ---- memory ---- */

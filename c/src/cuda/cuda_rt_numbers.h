@@ -55,7 +55,7 @@ SAME(umemCudaMapped, cudaHostAllocMapped);
 SAME(umemCudaWriteCombined, cudaHostAllocWriteCombined);
 SAME(umemCudaPortable, cudaHostRegisterPortable);
 SAME(umemCudaMapped, cudaHostRegisterMapped);
-SAME(2, cudaStreamCaptureModeRelaxed); /* exchange_capture_mode */
+SAME(2, CU_STREAM_CAPTURE_MODE_RELAXED); /* exchange_capture_mode */
 
 /* The errors of the driver's functions that umem calls. */
 SAME(umemCudaInvalidValue, CUDA_ERROR_INVALID_VALUE);

@@ -25,21 +25,17 @@ bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gp
   return umemCuda_check(ctx, gpu, error, "cannot use GPU %d", gpu->device);
 }
 
-static int restore_mode(umemCudaScope *scope) {
-  umemCudaRt const *rt = scope->gpu->rt;
-  int error = rt->exchange_capture_mode(&scope->capture_mode);
-  if (!error) return umemCudaSuccess;
-  rt->last_error();
-  return rt->exchange_capture_mode(&scope->capture_mode);
-}
-
 /* Tries twice: the caller must not stay here for an error that was about the call. What was done in the scope
  * has not failed by that, so only the second error is recorded. */
 void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaGpu *gpu = scope->gpu;
   umemCudaRt const *rt = gpu->rt;
   void *left;
-  int mode = restore_mode(scope); /* before the context goes: CUDA would make one current */
+  int mode = rt->exchange_capture_mode(&scope->capture_mode);
+  if (mode) { /* before the context goes: CUDA would make one current */
+    rt->last_error();
+    mode = rt->exchange_capture_mode(&scope->capture_mode);
+  }
   int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
   if (popped) {
     rt->last_error();

@@ -10,6 +10,7 @@
 #include "pool/pool_large.h"
 #include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
+#include "pool/pool_quick.h"
 #include "pool/pool_region.h"
 #include "pool/pool_span.h"
 #include "pool/pool_stats.h"

@@ -16,9 +16,6 @@ void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
   .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .info = umemPoolBlock_info
 
-/* Gives a constructed pool or view its quick functions, where its addresses are no offsets. */
-void umemPoolQuick_set(umemVirtual *ctx);
-
 /* Frees a block of a small class, which is not live any more, where the calling thread's cache had no room for it at
  * once. Takes the lock. */
 void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEntry entry);

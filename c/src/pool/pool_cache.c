@@ -61,7 +61,8 @@ static bool is_mine(umemPoolCache const *cache) {
  * other threads may be half changed: these stay as they are. */
 static void leave_list(umemPoolCache *cache) {
   if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
-  for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += umemPoolSlot_served(&cache->slots[i]);
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    cache->core->served += umemPoolSlot_served(&cache->slots[i]);
   if (cache->before)
     cache->before->after = cache->after;
   else
@@ -309,7 +310,9 @@ static bool is_closed(umemPoolCache const *cache) {
 }
 
 /* From now on the thread of cache changes it only under the lock, when it is not changing it just now. */
-static void close_cache(umemPoolCache *cache) { __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED); }
+static void close_cache(umemPoolCache *cache) {
+  __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED);
+}
 
 static void open_cache(umemPoolCache *cache) {
   __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);

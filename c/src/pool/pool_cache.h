@@ -44,13 +44,13 @@ enum { umemPoolKnownCount = 32 }; /* regions: 2 GiB when they follow one another
  * and umemPoolCache_leave. Others change them only under the lock, and after they have closed the cache and waited until
  * the thread is not busy: see pool_cache.c. */
 struct umemPoolCache {
-  uint64_t key;  /* atomic: serial, or 0 while others have closed the cache */
-  uint32_t busy; /* atomic: the thread is between enter and leave */
-  bool ended;    /* atomic: the list has ended, the cache is empty, its thread frees it */
-  unsigned lineage;                     /* umem_fork_count() when it was made */
-  uint64_t serial;                      /* of the list; never used again */
-  umemPoolCore *core;                   /* holds a reference to it */
-  umemPoolFreeList *list;               /* until it has ended */
+  uint64_t key;           /* atomic: serial, or 0 while others have closed the cache */
+  uint32_t busy;          /* atomic: the thread is between enter and leave */
+  bool ended;             /* atomic: the list has ended, the cache is empty, its thread frees it */
+  unsigned lineage;       /* umem_fork_count() when it was made */
+  uint64_t serial;        /* of the list; never used again */
+  umemPoolCore *core;     /* holds a reference to it */
+  umemPoolFreeList *list; /* until it has ended */
   struct umemPoolCache *next;           /* of the same thread */
   struct umemPoolCache *after, *before; /* of the same list; under the lock */
   umemPoolKnown known[umemPoolKnownCount];

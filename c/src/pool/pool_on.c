@@ -8,6 +8,7 @@
 #include "pool/pool_free_list.h"
 #include "pool/pool_large.h"
 #include "pool/pool_queue.h"
+#include "pool/pool_quick.h"
 #include "pool/pool_transfer.h"
 
 #include <umem/pool_on.h>

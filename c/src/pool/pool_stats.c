@@ -25,8 +25,7 @@ static uint64_t served(umemPoolCore const *core) {
   uint64_t count = core->served;
   for (umemPoolFreeList const *list = core->lists; list; list = list->next)
     for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-      for (unsigned i = 0; i < umemPoolClasses; i++)
-        count += umemPoolSlot_served(&cache->slots[i]);
+      for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_served(&cache->slots[i]);
   return count;
 }
 
