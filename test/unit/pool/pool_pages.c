@@ -294,6 +294,20 @@ static void chunks_serve_where_pages_do_not(void **state) {
   umem_dtor(&pool);
 }
 
+/* Pages go back for it. */
+static void a_chunk_serves_where_pages_are_too_coarse(void **state) {
+  (void)state;
+  size_t const rest = 40960;
+  open_plain(4 * page + rest);
+  umem_free(&pool, new_block(&pool, 4 * page));
+  assert_true(reserved() == 4 * page);
+  uintptr_t adr = filled_block(4 * page + rest, 1);
+  assert_true(paged.blocks == 1 && paged.pages == 0 && reserved() == 4 * page + rest);
+  umem_free(&pool, adr);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
 /* ---- each call fails ---- */
 
 /* Blocks of several sizes, a large one of free pages, trim. Each that is there keeps its bytes. */
@@ -588,6 +602,7 @@ int main(void) {
       PAGES_TEST(the_maximum_is_used_up),
       PAGES_TEST(a_full_upstream_serves_what_fits),
       PAGES_TEST(chunks_serve_where_pages_do_not),
+      PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse),
       PAGES_TEST(each_call_may_fail),
       PAGES_TEST(a_child_goes_on),
       PAGES_TEST(a_child_of_a_mapping_process_maps),
