@@ -52,7 +52,8 @@ void end_unversioned(PyObject *capsule) {
 
 template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
-  Hold hold(array, options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
+  bool writes = options.copy != umemDLCopyAlways && !umemArray_is_read_only(Look(array).get());
+  Hold hold(array, writes);
   Tensor *tensor;
   array_call(hold.context()->quick,
              [&](umemStatusType *status) { tensor = make(hold.get(), &options, status); });
@@ -188,7 +189,7 @@ nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
   nb::object array = share(object, place);
   if (!copy) return array;
   Array &shared = array_of(array);
-  return copy_array(shared, shared.place, umemArray_type(shared.use()));
+  return copy_array(shared, shared.place, umemArray_type(Look(shared).get()));
 }
 
 } // namespace
