@@ -62,7 +62,7 @@ char const *Array::obstacle(bool writes, uint64_t with, umemStatusType *type) co
   if (!handle) return "the array was released, or its place was closed";
   if (memory->lock && memory->lock != with)
     return "the array is locked: use the array that lock(), host() or device() has given";
-  if (writes && memory->readers)
+  if (writes && memory->readers && !umemArray_is_read_only(handle))
     return "the array cannot be written while host() or device() has a copy of it to read";
   return nullptr;
 }

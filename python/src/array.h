@@ -63,7 +63,8 @@ struct Array {
   /* Takes the handle: the array is stale from now on. The caller has locked tables, and ends what it gets later. */
   Released take();
 
-  /* Why the handle cannot be used with this key; NULL if it can. The caller has locked tables. */
+  /* Why the handle cannot be used with this key; NULL if it can. writes: may write, unless the array is read-only. The
+   * caller has locked tables. */
   char const *obstacle(bool writes, uint64_t with, umemStatusType *type) const;
 };
 
