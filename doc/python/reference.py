@@ -139,7 +139,7 @@ def entry_of(name):
 def page():
     """The text of the page."""
     names = {name for text in SECTIONS.values() for name in text.split()}
-    missing = set(umem.__all__) - names - {"ledger"}
+    missing = set(umem.__all__) - names - {"ledger", "trace"}
     if missing:
         raise SystemExit(f"doc/python/reference.py: no section has {', '.join(sorted(missing))}")
     lines = HEAD.splitlines()
