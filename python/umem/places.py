@@ -257,13 +257,16 @@ class Pool(Place):
         The least bytes of each further block. Default: as many as it has, from 1 to 64 MiB.
     max : int or str, optional
         The most bytes that it ever holds. Default: no bound.
+    memory : {"pages", "chunks"}, optional
+        "pages", the default, takes as little memory as possible, where the upstream can map pages. "chunks" take less
+        time for large blocks of sizes that vary.
     """
 
     _kind = "pool"
 
     def __init__(self, upstream: Place, *, initial: Size | None = None, growth: Size | None = None,
-                 max: Size | None = None) -> None:
-        super().__init__(upstream, initial=initial, growth=growth, max=max)
+                 max: Size | None = None, memory: str | None = None) -> None:
+        super().__init__(upstream, initial=initial, growth=growth, max=max, memory=memory)
 
     @property
     def figures(self) -> dict[str, Any]:

@@ -333,7 +333,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemPoolOptions, initial, 8);
   OFFSET(umemPoolOptions, growth, 16);
   OFFSET(umemPoolOptions, maximum, 24);
-  assert_true(sizeof(umemPoolOptions) >= 32);
+  OFFSET(umemPoolOptions, memory, 32);
+  assert_true(sizeof(umemPoolOptions) >= 40);
 
   OFFSET(umemPoolStats, size, 0);
   OFFSET(umemPoolStats, used, 8);

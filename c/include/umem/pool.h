@@ -33,7 +33,7 @@
  *              pages of 2 MiB where a block needs them. Before it asks for more memory, it moves pages of which all
  *              is free: so it holds little more than what is live at once. It waits for the work of the queues that
  *              may use a page before it moves the page or gives it back. If pages cannot be mapped, and in the order of
- *              a queue that is being captured, it allocates chunks. The options count in whole pages.
+ *              a queue that is being captured, it allocates chunks. It always does with the option umemPoolChunks. The options count in whole pages.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
  *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
  *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for
@@ -53,6 +53,13 @@ typedef struct umemPool {
   uintptr_t reserved[7];
 } umemPool;
 
+/* Where a pool gets its memory. */
+typedef enum umemPoolMemory {
+  umemPoolPages =
+      0, /* pages, if the upstream can map them, else chunks: as little memory as possible */
+  umemPoolChunks /* chunks: large blocks of sizes that vary cost less time, and more memory */
+} umemPoolMemory;
+
 /* Options of the constructors, in bytes. 0 is the default. */
 typedef struct umemPoolOptions {
   size_t size;    /* sizeof(umemPoolOptions) as the caller was compiled */
@@ -61,15 +68,16 @@ typedef struct umemPoolOptions {
       growth; /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
                      and at most 64 MiB */
   size_t maximum; /* the most that the pool ever holds. Default: no bound */
+  umemPoolMemory memory;
 } umemPoolOptions;
 
 /* The defaults. */
 #define UMEM_POOL_OPTIONS_INIT                                                                     \
-  { sizeof(umemPoolOptions), 0, 0, 0 }
+  { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages }
 
 /* Constructs ctx over upstream, any context. ctx borrows upstream, which must outlive it, and options for the
  * call; NULL means the defaults.
- * Errors: umemValueError when upstream is NULL or ctx itself, when the size of options is wrong, or when
+ * Errors: umemValueError when upstream is NULL or ctx itself, when the size of options or memory is wrong, or when
  * initial exceeds maximum; the upstream's status when it is not constructed, or cannot allocate the initial
  * bytes. */
 UMEM_EXTERN umemStatusType umemPool_ctor(umemPool *ctx, void *upstream,

@@ -93,7 +93,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->initial = options->initial;
   core->growth = options->growth;
   core->maximum = options->maximum;
-  umemPoolPages_init(core);
+  if (options->memory == umemPoolPages) umemPoolPages_init(core);
   umemPoolSpan_init_classes(core);
   core->own = umemPoolFreeList_new(core, upstream);
   if (core->own && umemPageMap_init(&core->map)) return core;
@@ -118,6 +118,12 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
 }
 
 static bool check_options(umemVirtual *ctx, umemPoolOptions const *options) {
+  if (options->memory != umemPoolPages && options->memory != umemPoolChunks) {
+    umemVirtual_fail(ctx, umemValueError,
+                     "memory is %d: it must be umemPoolPages or umemPoolChunks",
+                     (int)options->memory);
+    return false;
+  }
   if (!options->maximum || options->initial <= options->maximum) return true;
   umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
                    options->initial, options->maximum);
@@ -154,7 +160,13 @@ static umemOption const named_options[] = {
                       "of each further chunk, at least; default: as much as it holds"),
     UMEM_OPTION_NOT_0(umemPoolOptions, maximum, "max", umemSizeOption,
                       "that it ever holds at once; default: no bound"),
+    {.name = "memory",
+     .kind = umemWordOption,
+     .words = "pages chunks",
+     .help = "pages, where there are some, take the least; default: pages",
+     .reserved = {offsetof(umemPoolOptions, memory), sizeof(umemPoolMemory)}},
 };
+_Static_assert(umemPoolPages == 0 && umemPoolChunks == 1, "the indices of the words of memory");
 
 umemKind const umem_pool_kind = {
     .scheme = {UMEM_ADAPTOR_KIND(umemPool, "pool", &pool_vtbl), UMEM_ADAPTOR_OPENS(umem_pool_kind),

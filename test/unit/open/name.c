@@ -119,7 +119,7 @@ static struct {
     {"host:?max=1", "there is no option \"max\": these layers have none"},
     {"stats+host:?stats.max=1", "there is no option \"stats.max\": these layers have none"},
     {"pool+host:?maxx=1", "there is no option \"maxx\"; these layers have pool.initial, "
-                          "pool.growth, pool.max"},
+                          "pool.growth, pool.max, pool.memory"},
     {"pool+host:?host.max=1", "there is no option \"host.max\"; these layers have pool.initial, "
                               "..."},
     {"pool+host:?limit.max=1", "there is no option \"limit.max\"; these layers have ..."},

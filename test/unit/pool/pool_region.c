@@ -177,6 +177,36 @@ static void pages_have_no_age(void **state) {
   umem_dtor(&pool);
 }
 
+/* As the option says, in a struct and in a name. */
+static void a_pool_has_chunks_on_request(void **state) {
+  (void)state;
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  umemPoolRegion region = UMEM_POOL_REGION_INIT;
+  umemPool pool;
+  options.memory = umemPoolChunks;
+  assert_ok(umemPool_ctor(&pool, &host, &options));
+  new_block(&pool, 5 * mebi);
+  assert_true(umemPool_next_region(&pool, 0, &region) && region.age == 0 &&
+              region.nbytes == 5 * mebi);
+  umem_dtor(&pool);
+  for (int chunks = 0; chunks < 2; chunks++) {
+    umemPool *named = umem_open(chunks ? "pool+host:?memory=chunks" : "pool+host:?memory=pages");
+    new_block(named, 5 * mebi);
+    assert_true(umemPool_next_region(named, 0, &region) &&
+                region.age == (chunks ? 0 : UMEM_UNKNOWN));
+    assert_ok(umem_close(named));
+  }
+  options.memory = 2;
+  assert_int_equal(umemPool_ctor(&pool, &host, &options), umemValueError);
+  expect_failure(&pool, umemValueError, "memory is 2: it must be umemPoolPages or umemPoolChunks");
+  options.memory = umemPoolChunks;
+  options.size = offsetof(umemPoolOptions, memory); /* of a program that does not know the option */
+  assert_ok(umemPool_ctor(&pool, &host, &options));
+  new_block(&pool, 5 * mebi);
+  assert_true(umemPool_next_region(&pool, 0, &region) && region.age == UMEM_UNKNOWN);
+  umem_dtor(&pool);
+}
+
 static void the_factor_is_of_the_peaks(void **state) {
   (void)state;
   umemPool pool;
@@ -215,6 +245,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(regions_are_described),
       cmocka_unit_test(pages_have_no_age),
+      cmocka_unit_test(a_pool_has_chunks_on_request),
       cmocka_unit_test(the_factor_is_of_the_peaks),
       cmocka_unit_test(wrong_questions_are_refused),
       cmocka_unit_test(chunks_serve_what_their_blocks_leave),
