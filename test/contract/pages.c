@@ -82,7 +82,7 @@ static void describes_its_pages(Place const *place) {
 static void ranges_take_no_memory(Place const *place) {
   Range range;
   if (!begin_range(&range, place->ctx)) return;
-  size_t const large = (size_t)1 << 36; /* addresses that cost nothing */
+  size_t const large = (size_t)4 << 30; /* addresses that cost nothing */
   uintptr_t one = range.pages->reserve(place->ctx, large);
   uintptr_t other = range.pages->reserve(place->ctx, large);
   assert_true(one != umem_null(place->ctx) && other != umem_null(place->ctx));
