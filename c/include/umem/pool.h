@@ -13,9 +13,10 @@
  *              KiB.
  *   threads    The pool is concurrent if the upstream is. Any thread may free a block. Each thread has a cache of
  *              freed blocks of up to 64 KiB: at most 64 of a class, and at most 64 KiB or four blocks, whichever is
- *              more. So threads seldom need the pool's lock. A cache is emptied when its thread ends, and not before.
- *              Its blocks count for the maximum; other threads cannot use them, not even if an allocation finds no
- *              other memory, and umem_trim does not free them.
+ *              more; twice as many of a class that the thread allocates and frees in turns. So threads seldom need the
+ *              pool's lock. The blocks of a cache count for the maximum. When its thread ends, when an allocation of any
+ *              thread finds no other memory, and in umem_trim, they become free memory of the pool. (Where the system
+ *              has no membarrier(2), only a thread itself empties its cache.)
  *   waiting    If a thread finds no memory while another thread allocates a chunk from the upstream, it waits for
  *              this chunk. The functions that the upstream calls in this time (that of a umemRetry, for example) may
  *              use the pool, but must not wait for another thread that allocates from it.

@@ -47,7 +47,7 @@ umemKind const umem_cuda_kind = {
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
-  static umemCudaSource const source = {cuda_get, cuda_give, NULL, NULL};
+  static umemCudaSource const source = {.get = cuda_get, .give = cuda_give};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   bool good = umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device);
   return good ? umemOK : umem_thread.last;

@@ -186,6 +186,7 @@ typedef struct umemCudaRt {
   int (*stream_device)(void *stream, int *device);
   int (*stream_synchronize)(void *stream);
   int (*stream_wait)(void *stream, void *event);
+  /* id: which capture; NULL does not ask, which is faster. */
   int (*stream_capture)(void *stream, umemCudaCapture *capture, uint64_t *id);
   int (*event_create)(void **event); /* without times */
   int (*event_destroy)(void *event);

@@ -405,7 +405,7 @@ static int stream_device(void *stream, int *device) {
 
 static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
   int status = umemCudaNoCapture;
-  *id = 0;
+  if (id) *id = 0;
   int error = CALL(capture_info, stream, &status, id, NULL, NULL, NULL);
   *capture = umemCudaCapture_of(error, status);
   return error;

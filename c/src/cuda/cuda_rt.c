@@ -66,6 +66,10 @@ static struct {
                        unsigned long long);
   CUresult (*page_unmap)(CUdeviceptr, size_t);
   CUresult (*page_access)(CUdeviceptr, size_t, CUmemAccessDesc const *, size_t);
+  CUresult (*exchange_mode)(CUstreamCaptureMode *);
+  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
+  CUresult (*pool_malloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
+  CUresult (*pool_free)(CUdeviceptr, CUstream);
 } driver = {.once = PTHREAD_ONCE_INIT};
 
 /* They are called by their types here, and found by their names. */
@@ -89,6 +93,10 @@ CALLED_AS(page_release, cuMemRelease);
 CALLED_AS(page_map, cuMemMap);
 CALLED_AS(page_unmap, cuMemUnmap);
 CALLED_AS(page_access, cuMemSetAccess);
+CALLED_AS(exchange_mode, cuThreadExchangeStreamCaptureMode);
+CALLED_AS(is_capturing, cuStreamIsCapturing);
+CALLED_AS(pool_malloc, cuMemAllocFromPoolAsync);
+CALLED_AS(pool_free, cuMemFreeAsync);
 
 static void find_one(char const *name, void **function) {
   if (driver.found != cudaSuccess) return;
@@ -121,6 +129,10 @@ static void find_driver(void) {
   find_one("cuMemMap", (void **)&driver.page_map);
   find_one("cuMemUnmap", (void **)&driver.page_unmap);
   find_one("cuMemSetAccess", (void **)&driver.page_access);
+  find_one("cuThreadExchangeStreamCaptureMode", (void **)&driver.exchange_mode);
+  find_one("cuStreamIsCapturing", (void **)&driver.is_capturing);
+  find_one("cuMemAllocFromPoolAsync", (void **)&driver.pool_malloc);
+  find_one("cuMemFreeAsync", (void **)&driver.pool_free);
 }
 
 /* Most of the driver's numbers are the runtime's too; those that are not have no name there. */
@@ -198,10 +210,10 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
 }
 
 static int exchange_capture_mode(int *mode) {
-  enum cudaStreamCaptureMode theirs = (enum cudaStreamCaptureMode) * mode;
-  cudaError_t error = cudaThreadExchangeStreamCaptureMode(&theirs);
+  CUstreamCaptureMode theirs = (CUstreamCaptureMode)*mode;
+  int error = DRIVER(exchange_mode(&theirs));
   *mode = (int)theirs;
-  return (int)error;
+  return error;
 }
 
 /* ---- memory ---- */
@@ -278,10 +290,16 @@ static int pool_allow(void *pool, int device) {
   return (int)cudaMemPoolSetAccess(pool, &access, 1);
 }
 
+/* By the driver: the runtime looks up the current context once more, which takes as long as the driver itself. */
 static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
-  return (int)cudaMallocFromPoolAsync(adr, nbytes, pool, stream);
+  CUdeviceptr address = 0;
+  int error = DRIVER(pool_malloc(&address, nbytes, pool, stream));
+  if (!error) *adr = (void *)(uintptr_t)address;
+  return error;
 }
-static int pool_free(void *adr, void *stream) { return (int)cudaFreeAsync(adr, stream); }
+static int pool_free(void *adr, void *stream) {
+  return DRIVER(pool_free((CUdeviceptr)(uintptr_t)adr, stream));
+}
 
 /* ---- pages ---- */
 
@@ -405,7 +423,15 @@ static int stream_wait(void *stream, void *event) {
   return (int)cudaStreamWaitEvent(stream, event, cudaEventWaitDefault);
 }
 
+static int stream_is_capturing(void *stream, umemCudaCapture *capture) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  int error = DRIVER(is_capturing(stream, &status));
+  *capture = umemCudaCapture_of(error, (int)status);
+  return error;
+}
+
 static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  if (!id) return stream_is_capturing(stream, capture);
   enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long number = 0;
 #if CUDART_VERSION >= 13000

@@ -55,7 +55,7 @@ SAME(umemCudaMapped, cudaHostAllocMapped);
 SAME(umemCudaWriteCombined, cudaHostAllocWriteCombined);
 SAME(umemCudaPortable, cudaHostRegisterPortable);
 SAME(umemCudaMapped, cudaHostRegisterMapped);
-SAME(2, cudaStreamCaptureModeRelaxed); /* exchange_capture_mode */
+SAME(2, CU_STREAM_CAPTURE_MODE_RELAXED); /* exchange_capture_mode */
 
 /* The errors of the driver's functions that umem calls. */
 SAME(umemCudaInvalidValue, CUDA_ERROR_INVALID_VALUE);
@@ -69,5 +69,11 @@ SAME(umemCudaInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
 SAME(umemCudaContextDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 SAME(umemCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED);
 SAME(umemCudaCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME(umemCudaCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(umemCudaCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME(umemCudaCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+SAME(umemCudaNoCapture, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(umemCudaCapturing, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+SAME(umemCudaCaptureBroken, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 
 #endif

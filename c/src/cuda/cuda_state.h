@@ -20,6 +20,9 @@ typedef struct umemCudaSource {
   bool (*allows)(umemVirtual *ctx);
   /* Lets device use the blocks. NULL: nothing to do. */
   void (*open_to)(struct umemCudaState *state, int device);
+  /* Why the blocks that are left cannot be given back when the context ends, as an error of the runtime. NULL: they
+   * always can. */
+  int (*bar)(struct umemCudaState *state);
 } umemCudaSource;
 
 /* The impl of a CUDA context points to one, or to a struct that begins with one. */

@@ -10,6 +10,7 @@
 #include "pool/pool_large.h"
 #include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
+#include "pool/pool_quick.h"
 #include "pool/pool_region.h"
 #include "pool/pool_span.h"
 #include "pool/pool_stats.h"
@@ -28,6 +29,7 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemLock_acquire(&core->lock);
   umemAttempt_begin(&held);
   umemPoolCache_drain(own);
+  if (core->reserved > keep) umemPoolCache_drain_all_threads(core);
   umemPoolLarge_coalesce(own);
   if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
     umemPoolTransfer_all(own);
@@ -135,7 +137,10 @@ static bool pool_start(umemVirtual *ctx, void const *options) {
   ctx->alignment = impl->core->alignment;
   ctx->capabilities |= umemPromptBlocks;
   bool taken = take_initial(ctx, impl->core, options);
-  if (!taken) end_core(impl->core);
+  if (taken)
+    umemPoolQuick_set(ctx);
+  else
+    end_core(impl->core);
   return taken;
 }
 

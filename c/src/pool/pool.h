@@ -4,6 +4,7 @@
  *
  *   pool.c            the context of a pool: options, trim, its end
  *   pool_on.c         the context of a view, which is bound to a queue
+ *   pool_quick.c      allocates and frees small blocks by the calling thread's cache alone
  *   pool_block.c      the methods for blocks, which both contexts have
  *   pool_stats.c      counts
  *   pool_find.c       finds a block where the calling thread's cache has none
@@ -33,9 +34,9 @@
  * spaces, which are ranges of addresses. A page without memory is a gap; it is in no list.
  *
  * A small block is in one of three states: free in its span (its bit there is set), in a thread's cache or
- * in the depot, or live. One byte for each block, beside the descriptor of its span, says whether it is
+ * in the depot, or live. A byte for each block, beside the descriptor of its span, says whether it is
  * live. The thread that changes this byte from 1 to 0 owns the block. So if two threads free one block, one of them
- * fails.
+ * fails. No thread but its own uses a cache, unless memory is short: see pool_cache.c.
  *
  * Threads: the lock protects all members of the core below it, and the free lists. Descriptors of spans and
  * free lists stay until the end of the pool, because a wrong free may be reading them; the page map shows

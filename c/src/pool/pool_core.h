@@ -42,6 +42,7 @@ typedef struct umemPoolShape {
   uint32_t pages; /* of a span */
   uint32_t batch; /* blocks that pass between threads at once */
   uint64_t magic; /* 2^40 / size, rounded up: offset * magic >> 40 is offset / size */
+  uint32_t shift; /* the byte of a block is at offset >> shift of a span's: see pool_span.h */
 } umemPoolShape;
 
 /* What the core has of a class. */

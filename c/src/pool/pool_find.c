@@ -62,12 +62,15 @@ static bool find_small(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   umemPoolSlot *slot = request->slot;
   unsigned class = request->class;
-  if (slot && (slot->count || umemPoolCache_fetch(list, class, slot)))
+  if (slot && (umemPoolSlot_count(slot) || umemPoolCache_fetch(list, class, slot)))
     return umemPoolSlot_pop(slot, &request->entry);
   if (!have_span(request, growth)) return false;
-  if (!slot || slot->count) return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
+  if (!slot || umemPoolSlot_count(slot)) {
+    list->core->served++; /* one that no slot counts */
+    return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
+  }
   uint32_t count = umemPoolSpan_take(list, class, slot->entries, list->core->shapes[class].batch);
-  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  umemPoolSlot_set_count(slot, count);
   return umemPoolSlot_pop(slot, &request->entry);
 }
 
@@ -97,10 +100,11 @@ static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoo
 
 /* ---- out of memory ---- */
 
-/* Brings together what is not used, except what the caches of other threads have: in the pool's own list,
- * from which chunks can go back; or, where the upstream cannot wait, in the list that needs it. */
+/* Brings together what is not used: in the pool's own list, from which chunks can go back; or, where the upstream
+ * cannot wait, in the list that needs it. */
 static void collect(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
+  umemPoolCache_drain_all_threads(list->core);
   umemPoolCache_drain(list);
   umemPoolLarge_coalesce(list);
   if (!umemPoolFreeList_has_others(list)) return;

@@ -9,7 +9,7 @@
 static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
   uint64_t count = (uint64_t)list->classes[class].depot_count * list->core->shapes[class].batch;
   for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-    count += __atomic_load_n(&cache->slots[class].count, __ATOMIC_RELAXED);
+    count += umemPoolSlot_count(&cache->slots[class]);
   return count;
 }
 
@@ -25,8 +25,7 @@ static uint64_t served(umemPoolCore const *core) {
   uint64_t count = core->served;
   for (umemPoolFreeList const *list = core->lists; list; list = list->next)
     for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-      for (unsigned i = 0; i < umemPoolClasses; i++)
-        count += __atomic_load_n(&cache->slots[i].served, __ATOMIC_RELAXED);
+      for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_served(&cache->slots[i]);
   return count;
 }
 
