@@ -29,7 +29,7 @@
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
  *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync without a maximum size;
- *              no adaptor; see umemPages in umem/virtual.h), the pool reserves a large range of addresses, and maps
+ *              no adaptor; see umemPages in umem/virtual.h), the pool reserves large ranges of addresses, and maps
  *              pages of 2 MiB where a block needs them. Before it asks for more memory, it moves pages of which all
  *              is free: so it holds little more than what is live at once. It waits for the work of the queues that
  *              may use a page before it moves the page or gives it back. If pages cannot be mapped, and in the order of

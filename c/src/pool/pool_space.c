@@ -4,22 +4,34 @@
 
 #include <stdlib.h>
 
-/* A new space has addresses for so many times the memory of the upstream: then a large block seldom has to go where gaps
- * and free memory are mixed. If they are used up, the pool adds a space. */
-enum { times_capacity = 2 };
-static uint64_t const least_size = UINT64_C(1) << 30, most_size = UINT64_C(1) << 39;
+/* A new space is so many times as large as all before it, or as the block for which it is made. So there are few, and a
+ * small pool needs few addresses: some tools make records of them. But it has addresses for at most so many times the
+ * memory of the upstream. */
+enum { times_before = 8, times_block = 4, times_capacity = 2 };
+static uint64_t const least_size = UINT64_C(1) << 27, most_size = UINT64_C(1) << 39;
 
 /* ---- new spaces ---- */
 
-/* Pages for which a new space has room, if the upstream has enough addresses. */
-static size_t usual_count(umemPoolCore const *core) {
+/* The largest size of a space. */
+static uint64_t most_useful(umemPoolCore const *core) {
   umemInfo info = UMEM_INFO_INIT;
   umem_get_info(core->upstream, &info);
   uint64_t size = info.capacity;
   if (core->maximum && core->maximum < size) size = core->maximum;
-  size = size < most_size / times_capacity ? size * times_capacity : most_size;
-  if (size < least_size) size = least_size;
-  return (size_t)(size / core->pages->page_size);
+  return size < most_size / times_capacity ? size * times_capacity : most_size;
+}
+
+/* Pages for which a new space has room, if the upstream has enough addresses. pages: of the block. */
+static size_t usual_count(umemPoolCore const *core, size_t pages) {
+  size_t page_size = core->pages->page_size, before = 0;
+  size_t least = (size_t)(least_size / page_size), most = (size_t)(most_useful(core) / page_size);
+  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
+    before += space->count;
+  size_t count = pages < most / times_block ? pages * times_block : most;
+  if (count < before * times_before) count = before * times_before;
+  if (count > most) count = most;
+  if (count < least) count = least;
+  return count > pages ? count : pages;
 }
 
 static umemPoolSpace *new_record(size_t count) {
@@ -46,9 +58,8 @@ static umemPoolSpace *try_add(umemPoolCore *core, size_t count) {
 }
 
 umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages) {
-  size_t count = usual_count(core);
+  size_t count = usual_count(core, pages);
   umemPoolSpace *space = NULL;
-  if (count < pages) count = pages;
   for (; !space && count > pages; count = count / 2 > pages ? count / 2 : pages)
     space = try_add(core, count);
   return space ? space : try_add(core, pages);

@@ -54,6 +54,7 @@ static void a_pool_maps_what_it_needs(void **state) {
   assert_true(reserved() == 0 && paged.calls[pagedReserve] == 0);
   uintptr_t one = filled_block(3 * page, 1);
   assert_true(reserved() == 3 * page && paged.pages == 3 && stats_of(&pool).chunks == 1);
+  assert_true(paged.ranges[0].size < (size_t)1 << 28); /* few addresses */
   uintptr_t other = filled_block(page + 4096, 2);
   assert_true(reserved() == 5 * page);
   uintptr_t small = filled_block(100, 3); /* whose span finds no page of 64 KiB */
