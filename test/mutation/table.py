@@ -213,6 +213,8 @@ MUTANTS = [
 
     # ---- adaptors/log ----
     c("adaptors/log/log.c", "  partner = copy->partner;\n", "", "the thread's next copy is not in the log"),
+    c("adaptors/log/log_record.c", "    if (same) __atomic_store_n(&slot->words[0], UMEM_LOG_BUSY, __ATOMIC_RELEASE);\n    return same;",
+      "    return true;", "a late record overwrites another"),
     c("adaptors/log/log_record.c", "&file->ring[(record->number - 1) & file->mask]", "&file->ring[record->number & file->mask]",
       "amends the next record"),
     c("base/new_file.c", "file->name, RENAME_NOREPLACE) == 0", "file->name, 0) == 0", "a new file replaces another"),
