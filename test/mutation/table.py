@@ -169,7 +169,8 @@ MUTANTS = [
       "the process is not registered for the fence", first=("unit.pool_idle",)),
     c("pool/pool_cache.c", "if (fenced && is_left(cache)) drain_cache(cache);", "if (is_left(cache)) drain_cache(cache);",
       "takes a thread's blocks without a fence", first=("unit.pool_idle",)),
-    c("pool/pool_cache.c", "if (fenced && is_left(cache)) drain_cache(cache);", "if (fenced) drain_cache(cache);",
+    c("pool/pool_cache.c", "if (fenced && is_left(cache)) drain_cache(cache);",
+      "if (fenced && (true || is_left(cache))) drain_cache(cache);",
       "takes blocks from a cache that its thread is changing", first=("unit.pool_idle",), preset="tsan"),
     c("pool/pool_cache.c", "cache->lineage != umem_fork_count() || is_mine(cache)", "is_mine(cache)",
       "a child takes what a vanished thread was changing", first=("unit.pool_idle",)),
@@ -250,6 +251,7 @@ MUTANTS = [
 
     # ---- adaptors/log ----
     c("adaptors/log/log.c", "  partner = copy->partner;\n", "", "the thread's next copy is not in the log"),
+    c("adaptors/log/log_record.c", "bool same = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED) == seen;", "bool same = true;", "a late record overwrites another", first=("unit.log_ring",)),
     c("adaptors/log/log_record.c", "&file->ring[(record->number - 1) & file->mask]", "&file->ring[record->number & file->mask]",
       "amends the next record"),
     c("base/new_file.c", "file->name, RENAME_NOREPLACE) == 0", "file->name, 0) == 0", "a new file replaces another"),

@@ -1,7 +1,6 @@
 /* log_record.c - writes contexts and records into a umemLogFile. */
 #include "adaptors/log/log_file.h"
 
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,20 +18,47 @@ static uint32_t thread_number(umemLogFile const *file, umemThread *thread) {
   return thread->number;
 }
 
-/* All but the first word, and then that: each store is seen after those before it, so that whoever
- * reads the number before and after the rest has read one record. */
-static void fill(umemLogSlot *slot, umemLogRecord const *record) {
-  for (size_t i = 1; i < sizeof slot->words / sizeof *slot->words; i++) {
-    uint64_t word;
-    memcpy(&word, (char const *)record + i * sizeof word, sizeof word);
-    __atomic_store_n(&slot->words[i], word, __ATOMIC_RELEASE);
-  }
-  __atomic_store_n(&slot->words[0], record->number, __ATOMIC_RELEASE);
+/* All but the number, and then that: each store is seen after those before it, so that whoever reads the
+ * number before and after the rest has read one record. Member by member: a processor that reads a word of which it has
+ * just written parts waits for these. */
+static inline void fill(umemLogSlot *slot, umemLogRecord const *record) {
+  umemLogRecord *to = (umemLogRecord *)(void *)slot;
+#define FILL(member) __atomic_store_n(&to->member, record->member, __ATOMIC_RELEASE)
+  FILL(time);
+  FILL(adr);
+  FILL(size);
+  FILL(other_adr);
+  FILL(duration);
+  FILL(thread);
+  FILL(ctx);
+  FILL(other_ctx);
+  FILL(kind);
+  FILL(flags);
+  FILL(status);
+  FILL(log2_alignment);
+  FILL(value);
+  FILL(number);
+#undef FILL
 }
 
-static bool take(umemLogSlot *slot, uint64_t seen) {
+/* Makes slot, which held the number seen, that of a record that is being written. Without other threads this, and the
+ * next number, need no locked instruction. */
+static inline bool take(umemLogSlot *slot, uint64_t seen, bool alone) {
+  if (alone) {
+    bool same = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED) == seen;
+    if (same) __atomic_store_n(&slot->words[0], UMEM_LOG_BUSY, __ATOMIC_RELEASE);
+    return same;
+  }
   return __atomic_compare_exchange_n(&slot->words[0], &seen, UMEM_LOG_BUSY, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED);
+}
+
+/* The records that have got a slot before this one. */
+static inline uint64_t next_number(umemLogHeader *header, bool alone) {
+  if (!alone) return __atomic_fetch_add(&header->next, 1, __ATOMIC_RELAXED);
+  uint64_t before = __atomic_load_n(&header->next, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->next, before + 1, __ATOMIC_RELAXED);
+  return before;
 }
 
 /* Until the commit, which moves header, contexts and ring, they are written under the lock. Whether it was
@@ -52,20 +78,21 @@ static inline void release(bool held) {
 void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *record) {
   bool held = hold(file);
   record->time = umemLog_now();
-  uint64_t before = __atomic_fetch_add(&file->header->next, 1, __ATOMIC_RELAXED);
+  bool alone = umem_is_single_threaded();
+  uint64_t before = next_number(file->header, alone);
   umemLogSlot *slot = &file->ring[before & file->mask];
   __builtin_prefetch(&file->ring[(before + ahead) & file->mask], 1);
   record->number = before + 1;
   uint64_t seen = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
   record->thread = thread_number(file, thread);
-  if (seen <= before && take(slot, seen)) fill(slot, record);
+  if (seen <= before && take(slot, seen, alone)) fill(slot, record);
   release(held);
 }
 
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record) {
   bool held = hold(file);
   umemLogSlot *slot = &file->ring[(record->number - 1) & file->mask];
-  if (take(slot, record->number)) fill(slot, record);
+  if (take(slot, record->number, umem_is_single_threaded())) fill(slot, record);
   release(held);
 }
 

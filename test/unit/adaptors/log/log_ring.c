@@ -231,6 +231,7 @@ static void a_log_can_be_read_while_others_are_begun(void **state) {
 int main(void) {
   static struct CMUnitTest const tests[] = {
       LOG_TEST(the_oldest_are_overwritten),
+      LOG_TEST(late_records_are_dropped), /* while the process has one thread */
       LOG_TEST(threads_write_together),
       LOG_TEST(a_free_stands_before_what_follows_it),
       LOG_TEST(threads_overwrite_each_other),
