@@ -17,6 +17,7 @@ Allocator::Allocator(Context *context, umemInfo const &info, bool keeps_sizes)
 
 Allocator::~Allocator() {
   Unlock unlock(!context_->quick && has_gil());
+  queues_ = nullptr;
   context_->drop();
 }
 
@@ -117,6 +118,39 @@ void Allocator::wait_for_stream(uintptr_t stream) {
   umem_dtor(&queue);
 }
 
+/* The context whose blocks are in the order of the stream: a view of the pool, or the place. */
+void *Allocator::owner(uintptr_t stream) {
+  void *view = queues_ && stream != no_stream ? queues_->view(stream) : nullptr;
+  return view ? view : context_->ctx;
+}
+
+void Allocator::record_stream(void *adr, uintptr_t stream) {
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    users_.emplace(reinterpret_cast<uintptr_t>(adr), stream);
+    has_users_.store(true, std::memory_order_relaxed);
+  } catch (std::bad_alloc const &) {
+    wait_for_stream(stream); /* of later work nothing is known */
+    record(umemMemoryError, "out of memory for the streams of a block");
+  }
+}
+
+/* A free that is queued on the stream comes after the work of the block's other streams; else the caller waits. */
+void Allocator::wait_for_users(uintptr_t adr, uintptr_t stream, bool queued) {
+  while (has_users_.load(std::memory_order_relaxed)) {
+    decltype(users_)::node_type entry;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto first = users_.lower_bound({adr, 0});
+      if (first != users_.end() && first->first == adr) entry = users_.extract(first);
+      has_users_.store(!users_.empty(), std::memory_order_relaxed);
+    }
+    if (!entry) return;
+    uintptr_t other = entry.value().second;
+    if (!queued || !queues_->wait(stream, other)) wait_for_stream(other);
+  }
+}
+
 /* ---- blocks ---- */
 
 void *Allocator::allocate(size_t nbytes, int device, uintptr_t stream) {
@@ -129,8 +163,9 @@ void *Allocator::allocate(size_t nbytes, int device, uintptr_t stream) {
   }
   Unlock unlock(!context_->quick && has_gil());
   Mark begin;
-  uintptr_t adr = umem_alloc(context_->ctx, nbytes);
-  if (adr != umem_null(context_->ctx) && !let_stream_wait(stream)) {
+  void *from = owner(stream);
+  uintptr_t adr = umem_alloc(from, nbytes);
+  if (adr != umem_null(from) && from == context_->ctx && !let_stream_wait(stream)) {
     umem_free(context_->ctx, adr);
     adr = umem_null(context_->ctx);
   }
@@ -180,8 +215,11 @@ void Allocator::free(void *adr, uintptr_t stream) {
       std::lock_guard<std::mutex> lock(mutex_);
       sizes_.erase(reinterpret_cast<uintptr_t>(adr));
     }
-    wait_for_stream(stream);
-    umem_free(context_->ctx, reinterpret_cast<uintptr_t>(adr));
+    void *to = owner(stream);
+    bool queued = to != context_->ctx;
+    wait_for_users(reinterpret_cast<uintptr_t>(adr), stream, queued);
+    if (!queued) wait_for_stream(stream);
+    umem_free(to, reinterpret_cast<uintptr_t>(adr));
     record_since(begin);
     if (!begin.exception && has_exception()) report_exception();
   }

@@ -3,8 +3,10 @@
 #define UMEM_PYTHON_ALLOCATOR_H
 
 #include "place.h"
+#include "queues.h"
 
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 /* Allocates blocks of a context for one user in another library. The user and each live block count as owners: the
@@ -17,11 +19,15 @@ class Allocator {
   int64_t device_;   /* of the memory; -1: any */
   uint64_t stream_;  /* UMEM_UNKNOWN: none */
   bool keeps_sizes_;
-  std::mutex mutex_; /* for what follows */
+  std::unique_ptr<Queues> queues_; /* NULL: blocks are in the order of the place */
+  std::mutex mutex_;               /* for what follows */
   std::unordered_map<uintptr_t, size_t>
-      sizes_;                      /* of live blocks, but those that are being resized */
-  size_t resized_ = 0;             /* how many these are: the table has room for them */
-  umemStatusType status_ = umemOK; /* of the last failure */
+      sizes_;          /* of live blocks, but those that are being resized */
+  size_t resized_ = 0; /* how many these are: the table has room for them */
+  std::set<std::pair<uintptr_t, uintptr_t>>
+      users_;                          /* live blocks, and streams they were recorded for */
+  std::atomic<bool> has_users_{false}; /* readable without the mutex */
+  umemStatusType status_ = umemOK;     /* of the last failure */
   char message_[UMEM_MESSAGE_SIZE] = "";
 
   struct Mark; /* where a call began */
@@ -29,6 +35,8 @@ class Allocator {
   bool is_own(uintptr_t stream) const;
   bool let_stream_wait(uintptr_t stream);
   void wait_for_stream(uintptr_t stream);
+  void *owner(uintptr_t stream);
+  void wait_for_users(uintptr_t adr, uintptr_t stream, bool queued);
   bool keep_size(uintptr_t adr, size_t nbytes);
   void *finish(uintptr_t adr, size_t nbytes, Mark const &begin);
   void record(umemStatusType status, char const *message);
@@ -57,8 +65,13 @@ public:
   void *allocate_zeros(size_t count, size_t nbytes);
   /* Keeps the bytes of the block. After a failure it is as it was. */
   void *resize(void *adr, size_t nbytes);
-  /* Ignores NULL. Work on the stream may still use the block. */
+  /* Ignores NULL. Work on the stream, and on streams for which the block was recorded, may still use it. */
   void free(void *adr, uintptr_t stream);
+  /* Work on this stream will use the live block, too. */
+  void record_stream(void *adr, uintptr_t stream);
+  /* If the place is a pool, blocks are in the order of the streams that the calls name, without waits. These streams
+   * must then live as long as the allocator. Before the first block. */
+  void follow_streams() { queues_ = Queues::of(context_->ctx, device_); }
 };
 
 /* Whether this thread may call Python now. */

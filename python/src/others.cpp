@@ -6,7 +6,9 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <utility>
 
 /* What Python has of an Allocator. */
 struct AllocatorHandle {
@@ -195,15 +197,35 @@ UMEM_TORCH_SLOT(13)
 UMEM_TORCH_SLOT(14)
 UMEM_TORCH_SLOT(15)
 
+template <int n> static void torch_record(void *adr, void *stream) {
+  Allocator *allocator = torch_slots[n].allocator.load(std::memory_order_acquire);
+  if (allocator) allocator->record_stream(adr, reinterpret_cast<uintptr_t>(stream));
+}
+
+template <int... n>
+static uintptr_t torch_recorder_of(int number, std::integer_sequence<int, n...>) {
+  static void (*const functions[])(void *, void *) = {torch_record<n>...};
+  return reinterpret_cast<uintptr_t>(functions[number]);
+}
+
+/* The address of the function that records a stream for a block of the slot. */
+static uintptr_t torch_recorder(int number) {
+  return torch_recorder_of(number, std::make_integer_sequence<int, std::size(torch_slots)>());
+}
+
 static std::mutex torch_mutex; /* who takes and gives slots */
 
-static int take_torch_slot(AllocatorHandle &handle, bool throws) {
+static int take_torch_slot(AllocatorHandle &handle, bool permanent) {
+  if (permanent) {
+    Unlock unlock;
+    handle.allocator->follow_streams();
+  }
   std::lock_guard<std::mutex> lock(torch_mutex);
   int number = 0;
   for (TorchSlot &slot : torch_slots) {
     if (!slot.allocator.load()) {
       handle.allocator->use();
-      slot.throws = throws;
+      slot.throws = permanent;
       slot.allocator.store(handle.allocator, std::memory_order_release);
       return number;
     }
@@ -264,8 +286,9 @@ void bind_others(nb::module_ &m) {
       .def("numpy_handler", make_numpy_handler, nb::arg("name"),
            nb::sig("def numpy_handler(self, name: str) -> object"), "A handler of NEP 49.")
       .def("cupy_functions", cupy_functions, "An argument, malloc, free, and a malloc that fails.")
-      .def("torch_slot", take_torch_slot, nb::arg("throws"),
-           "The number of a pair of functions for PyTorch.")
+      .def("torch_slot", take_torch_slot, nb::arg("permanent"),
+           "The number of a pair of functions for PyTorch. permanent: it stands for PyTorch's own "
+           "allocator.")
       .def("allocate", allocate_for, nb::arg("nbytes"), nb::arg("device"), nb::arg("stream").none(),
            nb::sig("def allocate(self, nbytes: int, device: int, stream: int | None) -> int"),
            "The address of a block. Raises if that fails.")
@@ -277,6 +300,8 @@ void bind_others(nb::module_ &m) {
   m.def("_set_numpy_handler", replace_numpy_handler, nb::arg("api"), nb::arg("handler"),
         nb::sig("def _set_numpy_handler(api: object, handler: object) -> object"),
         "Sets the handler of the current context; returns the one before.");
+  m.def("_torch_recorder", torch_recorder, nb::arg("number"),
+        "The address of the function that records a stream for a block.");
   m.def("_give_torch_slot", give_torch_slot, nb::arg("number"),
         "Ends the use of a pair of functions for PyTorch. False: blocks of it live.");
 }

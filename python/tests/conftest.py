@@ -21,6 +21,7 @@ DOUBLE = os.environ.get("UMEM_TEST_DRIVER_DOUBLE")
 if DOUBLE:  # the loader finds it by its name when umem looks for the driver
     DOUBLE = ctypes.CDLL(DOUBLE)
     DOUBLE.fake_driver_complaint.restype = ctypes.c_char_p
+    DOUBLE.fake_driver_calls.argtypes, DOUBLE.fake_driver_calls.restype = [ctypes.c_char_p], ctypes.c_ulong
 HAS_GPU = bool(DOUBLE or os.environ.get("UMEM_TEST_GPU"))
 
 # How to make each place; folder: for its files.

@@ -78,6 +78,9 @@ class _PluggableAllocator:
     def allocator(self):
         return self
 
+    def set_record_stream_fn(self, address):
+        self.record_stream = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
+
     def raw_alloc(self, size, device, stream):
         return self._malloc(size, device, stream)
 
@@ -93,6 +96,9 @@ class _Segment:
         self._rest = allocator, size, device, stream
         if not self.ptr:
             raise MemoryError("CUDA out of memory")
+
+    def record_stream(self, stream):
+        self._rest[0].record_stream(self.ptr, stream)
 
     def __del__(self):
         if self.ptr:

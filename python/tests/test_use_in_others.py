@@ -10,7 +10,7 @@ import pytest
 
 import stand_ins
 import umem
-from conftest import HAS_GPU
+from conftest import DOUBLE, HAS_GPU
 
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="needs a GPU, or the double of the driver")
 pytestmark = needs_gpu
@@ -227,6 +227,68 @@ def test_a_permanent_use_stays(torch, stats):
     allocator = use._allocator
     from umem import _core
     assert all(_core._give_torch_slot(number) for number in range(16)) and allocator.blocks == 0
+
+
+@contextlib.contextmanager
+def permanently(torch, place):
+    use = umem.use_in_torch(place, permanent=True)
+    yield use
+    assert use.failure is None and use.blocks == 0
+    from umem import _core
+    assert all(_core._give_torch_slot(number) for number in range(16))
+    torch.state.always = None
+
+
+def calls(function):
+    return DOUBLE.fake_driver_calls(function) if DOUBLE else 0
+
+
+def test_blocks_of_a_pool_follow_the_streams_of_a_permanent_use(torch):
+    streams = [umem.CudaAsync() for _ in range(2)]
+    with permanently(torch, umem.Pool(umem.Cuda())):
+        for number in (0, 1, 2, *(stream.info.stream for stream in streams)):
+            torch.state.stream = number
+            first = torch.empty(1 << 20).ptr
+            waits = calls(b"stream_synchronize")
+            for _ in range(3):
+                assert torch.empty(1 << 20).ptr == first
+            assert calls(b"stream_synchronize") == waits
+
+
+def test_a_free_comes_after_the_streams_that_a_tensor_was_recorded_for(torch):
+    place, others = umem.Pool(umem.Cuda()), [umem.CudaAsync() for _ in range(3)]
+    with permanently(torch, place):
+        tensor = torch.empty(1 << 20)
+        for _ in range(2):
+            for other in others:
+                tensor.record_stream(other.info.stream)
+        waits, synchronized = calls(b"stream_wait"), calls(b"stream_synchronize")
+        del tensor
+        assert not DOUBLE or calls(b"stream_wait") == waits + 3
+        torch.empty(1 << 20)
+        assert not DOUBLE or calls(b"stream_wait") == waits + 3
+        assert calls(b"stream_synchronize") == synchronized
+
+
+def test_a_place_that_is_no_pool_waits_for_recorded_streams(torch, stats):
+    other = umem.CudaAsync()
+    with permanently(torch, stats):
+        waits = []
+        for recorded in (False, True):
+            tensor = torch.empty(1000)
+            if recorded:
+                tensor.record_stream(other.info.stream)
+            before = calls(b"stream_synchronize")
+            del tensor
+            waits.append(calls(b"stream_synchronize") - before)
+        assert not DOUBLE or waits[1] == 2 * waits[0] > 0
+
+
+def test_a_pool_of_memory_that_no_stream_orders_serves_a_permanent_use(torch):
+    for below in (umem.CudaHost(), umem.CudaManaged(), umem.CudaAsync()):
+        with permanently(torch, umem.Pool(below)):
+            for _ in range(3):
+                torch.empty(1000)
 
 
 def test_out_of_memory_of_a_permanent_use_is_a_bad_alloc(tmp_path, run_python):

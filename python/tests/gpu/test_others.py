@@ -187,6 +187,42 @@ def test_torch_takes_a_place_for_good(torch):
     assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
 
 
+def test_blocks_of_a_pool_follow_the_streams_of_torch(torch):
+    program = """if True:
+        import torch, umem
+        use = umem.use_in_torch(umem.Pool(umem.Cuda()), permanent=True)
+        side, ones = torch.cuda.Stream(), 1 << 20
+        def reused(record):
+            x = torch.ones(ones, device="cuda")
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(400_000_000)
+                y = x + 0
+            if record:
+                x.record_stream(side)
+            adr = x.data_ptr()
+            del x
+            z = torch.full((ones,), 7.0, device="cuda")
+            waited, same = side.query(), z.data_ptr() == adr
+            torch.cuda.synchronize()
+            return waited, same, float(y.sum())
+        reused(False), reused(True)  # the first calls load kernels, which may wait
+        assert reused(True) == (False, True, ones), reused(True)
+        assert reused(False) == (False, True, 7 * ones), reused(False)
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(400_000_000)
+            x = torch.ones(ones, device="cuda")
+            for _ in range(100):
+                x = x + 1  # its blocks take turns
+            assert not side.query(), "the call has waited"
+        torch.cuda.synchronize()
+        assert float(x.sum()) == 101 * ones and use.failure is None
+        print("done")
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
+
+
 # ---- Numba ----
 
 @pytest.fixture(scope="module")

@@ -74,8 +74,8 @@ def use_in_torch(place: Place, *, permanent: bool = False) -> Use:
         Memory that a GPU can use.
     permanent : bool
         The place becomes PyTorch's allocator itself: in all threads, for each tensor, and until the process ends.
-        Call it before PyTorch uses the GPU. Use a Pool. PyTorch's own statistics of memory then do not work; those of
-        a Stats do.
+        Call it before PyTorch uses the GPU. Use a Pool itself, not an adaptor over it: only then nothing waits.
+        PyTorch's own statistics of memory then do not work; those of a Stats below the pool do.
 
     Raises
     ------
