@@ -19,7 +19,7 @@
 # - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
 #   C++ headers what arm64_cxx names.
 # - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
-#   with sanitizers, and runs them.
+#   with Clang's sanitizers, and runs them.
 # - cuda: a build without CUDA, and of the build of gcc what is about CUDA; the examples and the tests on GPUs as nvcc
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver

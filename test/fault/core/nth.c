@@ -18,7 +18,6 @@
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "fault/scenarios.h"
-#include "settings.h"
 
 #define TYPE(type) (1u << (type))
 
@@ -208,11 +207,10 @@ static bool meets(Place const *place, Scenario const *scenario, Fault const *fau
 
 static bool watched; /* by the ledger: every copy reads clocks and notes its legs */
 
-/* The call that fails after the nth one. A long copy makes many calls of a kind: where the tests are slow, and with the
- * ledger, which changes nothing in the copy, only some of them fail: 1, 2, 3, 4, 6, 8, 11, ... */
+/* The call that fails after the nth one. A long copy makes many calls of a kind, of which only some fail: 1, 2, 3, 4, 6,
+ * 8, 11, ... */
 static unsigned long next_of(Scenario const *scenario, unsigned long nth) {
-  bool samples = scenario->needs & needsLong && (watched || setting_small());
-  return samples ? nth + 1 + nth / 4 : nth + 1;
+  return scenario->needs & needsLong ? nth + 1 + nth / 4 : nth + 1;
 }
 
 /* Only a scratch file can do without open; the fake's constructor is no part of the library; a scenario that runs for long meets the first error of each

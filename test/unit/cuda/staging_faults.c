@@ -47,7 +47,7 @@ static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaDirectio
 
 static void check_failures(Bench *bench, int error, umemCudaDirection kind) {
   bool over = false;
-  unsigned long each = setting_small() ? 9 : 1; /* odd: both kinds of beginning take part */
+  unsigned long each = setting_small() ? 9 : 3; /* odd: both kinds of beginning take part */
   for (unsigned long nth = 1; !over; nth += each) {
     over = try_nth(bench, nth, error, kind);
     if (nth % 2) continue; /* every other time from the beginning: chunks and channels are made */

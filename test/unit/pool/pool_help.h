@@ -85,6 +85,6 @@ static inline size_t random_size(uint64_t *state, unsigned bits) {
 }
 
 /* How many operations a random test makes. */
-static inline uint64_t operations(void) { return setting_operations(10000000); }
+static inline uint64_t operations(void) { return setting_operations(3000000); }
 
 #endif
