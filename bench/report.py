@@ -5,6 +5,7 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER    or a part: see groups below
        report.py calls  FACTS.json BENCH.json FOLDER
        report.py compile FACTS.json COMPILE.json COMPILE.txt FOLDER
+       report.py traces FACTS.json TRACES.json TRACES.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
@@ -114,6 +115,14 @@ def report_ratios(facts, text):
     yield text.strip()
 
 
+def report_traces(facts, text):
+    yield from head(facts)
+    yield "The most bytes that each pool reserved, over the most bytes that were live; the least limit that suffices, over"
+    yield "the same. pool: umem's over an upstream without pages; best fit: an arena that grows at its end, simulated."
+    yield ""
+    yield text.strip()
+
+
 def report_compile(facts, text):
     yield from head({name: fact for name, fact in facts.items() if name not in ("compiler", "file system", "huge pages")})
     yield "Files of one #include, and two programs, compiled in turns: the compiler's time on the processor,"
@@ -188,6 +197,11 @@ def main():
         facts, seconds = (json.loads(Path(path).read_text()) for path in rest[:2])
         store(rest[3], facts, f"{cpu_stem(facts)}-compile", report_compile(facts, Path(rest[2]).read_text()),
               {"compile": seconds})
+        return 0
+    if part == "traces" and len(rest) == 4:
+        facts, traces = (json.loads(Path(path).read_text()) for path in rest[:2])
+        stem = (gpu_stem if "GPU" in facts else cpu_stem)(facts)
+        store(rest[3], facts, f"{stem}-traces", report_traces(facts, Path(rest[2]).read_text()), {"traces": traces})
         return 0
     if part == "kernels" and len(rest) == 3:
         facts, text = json.loads(Path(rest[0]).read_text()), Path(rest[1]).read_text()

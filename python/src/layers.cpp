@@ -50,7 +50,26 @@ static Dict pool_stats(Place &place) {
   d["blocks"] = f.blocks;
   d["allocations"] = f.allocations;
   d["chunks"] = f.chunks;
+  d["factor"] = f.factor;
   return d;
+}
+
+static DictList pool_regions(Place &place) {
+  Layer<umemPool> pool(place);
+  umemPoolRegion r = UMEM_POOL_REGION_INIT;
+  DictList list;
+  for (uintptr_t from = 0; unlocked([&] { return umemPool_next_region(pool.ctx, from, &r); });
+       from = r.adr + 1) {
+    Dict d;
+    d["address"] = r.adr;
+    d["nbytes"] = r.nbytes;
+    d["used"] = r.used;
+    d["largest_free"] = r.largest_free;
+    d["ranges"] = r.ranges;
+    d["age"] = r.age == UMEM_UNKNOWN ? nb::object(nb::none()) : nb::cast(r.age);
+    list.append(d);
+  }
+  return list;
 }
 
 static Dict fixed_stats(Place &place) {
@@ -149,6 +168,7 @@ void bind_layers(nb::module_ &m) {
   m.def("_stats_pop", stats_pop);
   m.def("_stats_reset", [](Place &place) { number<umemStats, umemStats_reset>(place); });
   m.def("_pool_stats", pool_stats);
+  m.def("_pool_regions", pool_regions);
   m.def("_fixed_stats", fixed_stats);
   m.def("_limit_used", [](Place &place) { return number<umemLimit, umemLimit_used>(place); });
   m.def("_log_number", [](Place &place) { return number<umemLog, umemLog_number>(place); });

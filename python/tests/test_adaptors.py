@@ -102,7 +102,9 @@ def test_figures_of_pools():
     array = umem.zeros(1000, place=pool)
     figures = pool.figures
     assert figures["reserved"] >= 2 << 20 and figures["blocks"] == 1 and figures["used"] >= 8000
-    assert 0 <= figures["fragmentation"] <= 1
+    assert 0 <= figures["fragmentation"] <= 1 and figures["factor"] >= 1
+    assert sum(region["nbytes"] for region in pool.regions) == figures["reserved"]
+    assert all(region["used"] + region["largest_free"] <= region["nbytes"] for region in pool.regions)
     with pytest.raises(umem.MemoryError):
         umem.empty(8 << 20, place=pool)
     fixed = umem.Fixed(umem.Host(), 4096)

@@ -267,8 +267,15 @@ class Pool(Place):
 
     @property
     def figures(self) -> dict[str, Any]:
-        """Bytes used and reserved, their peaks, the largest free block, fragmentation (0 to 1), counts."""
+        """Bytes used and reserved, their peaks and the factor between these, the largest free block, fragmentation (0
+        to 1), counts."""
         return _core._pool_stats(self)
+
+    @property
+    def regions(self) -> list[dict[str, Any]]:
+        """The chunks, and runs of pages, in the order of their addresses: bytes in all, used, and of the largest free
+        range; the number of large blocks and spans; the age in chunks that came after, None for pages."""
+        return _core._pool_regions(self)
 
 
 class PoolOn(Place):

@@ -173,11 +173,20 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, copy_pieces, 184);
   OFFSET(struct umemVtbl, dlpack_device, 192);
   OFFSET(struct umemVtbl, stream_wait, 200);
-  assert_true(sizeof(struct umemVtbl) >= 208); /* methods may be appended */
+  OFFSET(struct umemVtbl, pages, 208);
+  assert_true(sizeof(struct umemVtbl) >= 216); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {
   (void)state;
+  OFFSET(umemPages, page_size, 0);
+  OFFSET(umemPages, reserve, 8);
+  OFFSET(umemPages, release, 16);
+  OFFSET(umemPages, map, 24);
+  OFFSET(umemPages, unmap, 32);
+  OFFSET(umemPages, move, 40);
+  assert_int_equal(sizeof(umemPages), 48);
+
   OFFSET(umemInfo, size, 0);
   OFFSET(umemInfo, capacity, 8);
   OFFSET(umemInfo, available, 16);
@@ -336,7 +345,16 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemPoolStats, blocks, 56);
   OFFSET(umemPoolStats, allocations, 64);
   OFFSET(umemPoolStats, chunks, 72);
-  assert_true(sizeof(umemPoolStats) >= 80);
+  OFFSET(umemPoolStats, factor, 80);
+  assert_true(sizeof(umemPoolStats) >= 88);
+  OFFSET(umemPoolRegion, size, 0);
+  OFFSET(umemPoolRegion, adr, 8);
+  OFFSET(umemPoolRegion, nbytes, 16);
+  OFFSET(umemPoolRegion, used, 24);
+  OFFSET(umemPoolRegion, largest_free, 32);
+  OFFSET(umemPoolRegion, ranges, 40);
+  OFFSET(umemPoolRegion, age, 48);
+  assert_true(sizeof(umemPoolRegion) >= 56);
 
   SIZE(umemAttempt, 552);
   OFFSET(umemAttempt, outer, 0);

@@ -12,6 +12,9 @@ SAME(umemCuDisableTiming, CU_EVENT_DISABLE_TIMING);
 SAME(umemCuAttachGlobal, CU_MEM_ATTACH_GLOBAL);
 SAME(umemCuManagedMemory, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
 SAME(umemCuConcurrentManaged, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+SAME(umemCuVirtualMemory, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+SAME(umemCuRdmaWithVirtualMemory, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+SAME(umemCuLeastGranularity, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SAME(umemCuMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(umemCuMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 SAME(umemCuIsManaged, CU_POINTER_ATTRIBUTE_IS_MANAGED);
@@ -78,6 +81,18 @@ AT(umemCuPoolProps, location.type, CUmemPoolProps, location.type);
 AT(umemCuPoolProps, location.id, CUmemPoolProps, location.id);
 AT(umemCuPoolProps, security, CUmemPoolProps, win32SecurityAttributes);
 AT(umemCuPoolProps, most, CUmemPoolProps, maxSize);
+
+_Static_assert(sizeof(umemCuPage) == sizeof(CUmemGenericAllocationHandle),
+               "CUmemGenericAllocationHandle");
+SIZE(umemCuPageProps, CUmemAllocationProp);
+AT(umemCuPageProps, allocation, CUmemAllocationProp, type);
+AT(umemCuPageProps, handles, CUmemAllocationProp, requestedHandleTypes);
+AT(umemCuPageProps, location.type, CUmemAllocationProp, location.type);
+AT(umemCuPageProps, location.id, CUmemAllocationProp, location.id);
+AT(umemCuPageProps, security, CUmemAllocationProp, win32HandleMetaData);
+AT(umemCuPageProps, flags.compression, CUmemAllocationProp, allocFlags.compressionType);
+AT(umemCuPageProps, flags.rdma, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+AT(umemCuPageProps, flags.usage, CUmemAllocationProp, allocFlags.usage);
 
 SIZE(umemCuAccess, CUmemAccessDesc);
 AT(umemCuAccess, location.type, CUmemAccessDesc, location.type);

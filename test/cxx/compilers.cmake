@@ -114,13 +114,18 @@ if(UMEM_HAS_LIBCXX AND UMEM_GTEST_SOURCES)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
-  # Each header compiles alone, in the standard whose own headers include each other least.
+  # Each header compiles alone, in the standard whose own headers include each other least: of GCC's, each includes
+  # in C++17 a part of what it includes in C++20 and later. Only mdspan.hpp may include more in C++23.
   foreach(header IN LISTS cxx_headers)
     umem_command_test(
       "cxx.alone.${header}" cxx_compilers
-      "${CMAKE_CXX_COMPILER}" -std=c++2b ${cxx_strict} -x c++ "${cxx_include}/${header}"
+      "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict} -x c++ "${cxx_include}/${header}"
     )
   endforeach()
+  umem_command_test(
+    cxx.alone.umem/mdspan.hpp.c++2b cxx_compilers
+    "${CMAKE_CXX_COMPILER}" -std=c++2b ${cxx_strict} -x c++ "${cxx_include}/umem/mdspan.hpp"
+  )
 
   # All of them and those of kernels together under nvcc, with checks and without. Calls of every
   # algorithm are compiled as C++20, for the GPU alone; as C++17 they are programs, cxx.kernels_units.

@@ -214,7 +214,8 @@ static FakeCudartLive live(void) {
   FakeCudartLive sum = {0};
   for (size_t i = 0; i < cudart_state.block_count; i++) {
     Block const *block = &cudart_state.blocks[i];
-    if (block->kind == umemCudaDeviceMemory) sum.blocks++;
+    if (block->range) sum.ranges++;
+    if (block->kind == umemCudaDeviceMemory && !block->range) sum.blocks++;
     if (block->kind == umemCudaManagedMemory) sum.managed++;
     if (block->kind == umemCudaPinned && block->registered) sum.registered++;
     if (block->kind == umemCudaPinned && !block->registered) sum.pinned++;
@@ -228,6 +229,7 @@ static FakeCudartLive live(void) {
     sum.primaries += device->retained;
     sum.contexts += device->retained || device->implicit;
   }
+  sum.pages = cudart_pages_live(-1);
   return sum;
 }
 
@@ -241,7 +243,7 @@ FakeCudartLive fake_cudart_live(void) {
 bool fake_cudart_is_clean(void) {
   FakeCudartLive sum = fake_cudart_live();
   return !(sum.blocks || sum.managed || sum.pinned || sum.registered || sum.streams || sum.events ||
-           sum.pools || sum.primaries || sum.contexts);
+           sum.pools || sum.pages || sum.ranges || sum.primaries || sum.contexts);
 }
 
 FakeCudartDone fake_cudart_done(void) {
@@ -297,8 +299,12 @@ static void clear(void) {
   cudart_pools_destroy();
   for (int d = 0; d < fakeCudartMost; d++) fake_store_destroy(state->device[d].store);
   fake_store_destroy(state->real);
-  for (size_t i = 0; i < state->block_count; i++) free(state->blocks[i].resident);
+  for (size_t i = 0; i < state->block_count; i++) {
+    free(state->blocks[i].resident);
+    if (state->blocks[i].range) cudart_range_end(&state->blocks[i]);
+  }
   free(state->blocks);
+  free(state->pages);
 }
 
 void fake_cudart_reset(void) {

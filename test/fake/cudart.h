@@ -27,7 +27,8 @@ enum { fakeCudartMost = 4 };
 
 typedef struct FakeCudartDevice {
   bool no_pools, no_managed, no_concurrent_managed, pageable_access;
-  uint64_t capacity; /* of the records: memory costs what is allocated */
+  bool no_pages, no_bus; /* no memory by pages; none that the bus reaches */
+  uint64_t capacity;     /* of the records: memory costs what is allocated */
 } FakeCudartDevice;
 
 typedef struct FakeCudartMachine {
@@ -80,8 +81,9 @@ typedef struct FakeCudartLive {
   size_t pinned;     /* blocks that the runtime has allocated */
   size_t registered; /* ranges of others' host memory */
   size_t streams, events, pools;
-  size_t primaries; /* retained primary contexts, each as often as it is retained */
-  size_t contexts;  /* devices that have a context */
+  size_t pages, ranges; /* of memory that is mapped page by page */
+  size_t primaries;     /* retained primary contexts, each as often as it is retained */
+  size_t contexts;      /* devices that have a context */
 } FakeCudartLive;
 
 FakeCudartLive fake_cudart_live(void);

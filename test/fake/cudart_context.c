@@ -97,7 +97,7 @@ static size_t left_behind(int device) {
   for (Event *e = cudart_state.events; e; e = e->next)
     count += e->device == device && !e->destroyed;
   for (Pool *p = cudart_state.pools; p; p = p->next) count += p->device == device && !p->destroyed;
-  return count;
+  return count + cudart_pages_live(device);
 }
 
 /* A context takes with it what was made in it. */

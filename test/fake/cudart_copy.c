@@ -80,6 +80,7 @@ static umemCudaBox box_of(void *dst, void const *src, size_t nbytes) {
 static bool reaches(int device, Side const *side) {
   Block const *block = cudart_block_at(side->adr);
   unsigned peers = cudart_state.device[device].peers;
+  if (block && block->range) return cudart_range_allows(block, side->adr, side->nbytes, device);
   if (block && block->pool) return block->pool->allowed & 1U << device;
   return peers & 1U << side->device;
 }

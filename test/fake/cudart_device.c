@@ -132,6 +132,12 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
   case umemCudaConcurrentManaged:
     *value = !settings->no_managed && !settings->no_concurrent_managed;
     break;
+  case umemCudaHasPages:
+    *value = !settings->no_pages;
+    break;
+  case umemCudaBusReachesPages:
+    *value = !settings->no_bus;
+    break;
   default:
     error = umemCudaInvalidValue;
   }
@@ -240,6 +246,15 @@ static umemCudaRt const table = {
     .pool_allow = cudart_pool_allow,
     .pool_malloc = cudart_pool_malloc,
     .pool_free = cudart_pool_free,
+    .page_size = cudart_page_size,
+    .range_reserve = cudart_range_reserve,
+    .range_free = cudart_range_free,
+    .page_create = cudart_page_create,
+    .page_retain = cudart_page_retain,
+    .page_release = cudart_page_release,
+    .page_map = cudart_page_map,
+    .page_unmap = cudart_page_unmap,
+    .page_allow = cudart_page_allow,
     .memcpy = cudart_memcpy,
     .memcpy_async = cudart_memcpy_async,
     .memcpy_peer_async = cudart_memcpy_peer_async,

@@ -61,7 +61,9 @@ void cudart_block_remove(Block *block) {
   CudartState *state = &cudart_state;
   if (block->resident) cudart_populate(block, block->start, block->size, false);
   free(block->resident);
-  if (!block->registered) {
+  if (block->range) {
+    cudart_range_end(block);
+  } else if (!block->registered) {
     bool on_device = block->kind == umemCudaDeviceMemory;
     FakeStore *store = on_device ? state->device[block->device].store : state->real;
     FakeBlock taken = fake_store_take(store, block->start);
@@ -88,6 +90,8 @@ int cudart_side(Side *side, void const *adr, size_t nbytes) {
     wrong = "in no live block";
   else if (!block && (!start || nbytes > UINTPTR_MAX - start || cudart_is_touched(start, nbytes)))
     wrong = "partly in a block";
+  else if (block && block->range)
+    wrong = cudart_range_wrong(block, start, nbytes, &side->device);
   if (wrong) {
     cudart_misuse("%zu bytes at 0x%" PRIxPTR " are %s", nbytes, start, wrong);
     return umemCudaInvalidValue;
@@ -95,7 +99,7 @@ int cudart_side(Side *side, void const *adr, size_t nbytes) {
   if (!block) return umemCudaSuccess;
   side->kind = block->kind;
   if (block->kind == umemCudaPinned) return umemCudaSuccess;
-  side->device = block->device;
+  if (!block->range) side->device = block->device;
   cudart_note_device(side->device);
   return cudart_state.device[side->device].broken;
 }
@@ -105,6 +109,8 @@ unsigned char *cudart_side_bytes(Side const *side) {
   Block *block = cudart_block_at(side->adr);
   bool live = block && block->kind == side->kind &&
               side->nbytes <= block->size - (side->adr - block->start);
+  int device = -1;
+  if (live && block->range) live = !cudart_range_wrong(block, side->adr, side->nbytes, &device);
   if (live && block->resident) cudart_populate(block, side->adr, side->nbytes, true);
   if (live && block->ready) return block->bytes + (side->adr - block->start);
   cudart_misuse("queued work uses %zu bytes at 0x%" PRIxPTR " %s", side->nbytes, side->adr,
@@ -116,7 +122,10 @@ void *fake_cudart_at(uintptr_t adr, size_t nbytes) {
   cudart_lock();
   Block const *block = cudart_block_at(adr);
   size_t offset = block ? adr - block->start : 0;
-  void *bytes = block && nbytes <= block->size - offset ? block->bytes + offset : NULL;
+  int device = -1;
+  bool inside = block && nbytes <= block->size - offset;
+  if (inside && block->range) inside = !cudart_range_wrong(block, adr, nbytes, &device);
+  void *bytes = inside ? block->bytes + offset : NULL;
   cudart_unlock();
   return bytes;
 }
@@ -142,8 +151,9 @@ int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device) {
   if (!error) {
     Block const *block = cudart_block_at((uintptr_t)adr);
     if (block && block->freed) block = NULL;
-    *kind = block ? block->kind : umemCudaUnregistered;
     *device = block ? block->device : -1;
+    if (block && block->range && cudart_range_wrong(block, (uintptr_t)adr, 1, device)) block = NULL;
+    *kind = block ? block->kind : umemCudaUnregistered;
   }
   return cudart_leave(error);
 }
@@ -200,7 +210,7 @@ int cudart_malloc(void **adr, size_t nbytes) {
 static Block *block_to_free(void const *adr, umemCudaMemory kind, umemCudaMemory or_kind) {
   Block *block = cudart_block_at((uintptr_t)adr);
   bool is_one = block && block->start == (uintptr_t)adr && !block->freed && !block->registered &&
-                (block->kind == kind || block->kind == or_kind);
+                !block->range && (block->kind == kind || block->kind == or_kind);
   if (is_one) return block;
   cudart_misuse("0x%" PRIxPTR " is not the start of a live block of this kind", (uintptr_t)adr);
   return NULL;

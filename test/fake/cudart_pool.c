@@ -203,8 +203,9 @@ static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
   return umemCudaSuccess;
 }
 
+/* A pool that grows does what captures forbid, so CUDA refuses it, although its manual does not say so. */
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
-  int error = cudart_enter("pool_malloc", needContext);
+  int error = cudart_enter("pool_malloc", needContext | needNoCapture);
   Pool *from = error ? NULL : pool_of(pool, &error);
   Stream *on = from ? cudart_stream(stream, &error) : NULL;
   if (on) error = pool_alloc(adr, nbytes, from, on);

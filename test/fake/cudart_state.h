@@ -33,11 +33,12 @@ typedef struct Block {
   unsigned char *bytes; /* where they are */
   umemCudaMemory kind;
   int device;
-  bool registered; /* others' memory */
-  Pool *pool;      /* NULL: of none */
-  bool ready;      /* its stream has come to the allocation */
-  bool freed;      /* its stream has not come to the free yet */
-  bool *resident;  /* owned; of managed memory, for each page: it takes memory of the device */
+  bool registered;     /* others' memory */
+  Pool *pool;          /* NULL: of none */
+  bool ready;          /* its stream has come to the allocation */
+  bool freed;          /* its stream has not come to the free yet */
+  struct Range *range; /* owned; of addresses, into which pages are mapped; else NULL */
+  bool *resident;      /* owned; of managed memory, for each page: it takes memory of the device */
 } Block;
 
 /* One end of a copy: a range of addresses that has been checked. */
@@ -140,6 +141,9 @@ typedef struct CudartState {
   FakeStore *real; /* pinned and managed memory */
   Block *blocks;   /* by rising address */
   size_t block_count, block_room;
+  struct Page *pages; /* that were ever made; a handle is the number of one, from 1 on */
+  size_t page_count, page_room;
+  uintptr_t next_range; /* the lowest address that no range has had; 0: none has had any */
   Stream *streams;
   bool has_blocking; /* one of them is, or was, blocking */
   Event *events;
@@ -214,6 +218,20 @@ unsigned char *cudart_side_bytes(Side const *side);
  * a misuse where the device has no room. */
 void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device);
 
+/* ---- pages (cudart_pages.c) ---- */
+
+/* Those that have not ended; of all devices where device is -1. */
+size_t cudart_pages_live(int device);
+
+/* Frees what a range has. */
+void cudart_range_end(Block *block);
+
+/* Why these bytes of a range cannot be used; NULL where they can, by *device, to which they belong. */
+char const *cudart_range_wrong(Block const *block, uintptr_t adr, size_t nbytes, int *device);
+
+/* Whether device may use all of them. */
+bool cudart_range_allows(Block const *block, uintptr_t adr, size_t nbytes, int device);
+
 /* ---- pools (cudart_pool.c) ---- */
 
 /* What synchronising a device does to its pools. */
@@ -282,6 +300,16 @@ int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used);
 int cudart_pool_allow(void *pool, int device);
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream);
 int cudart_pool_free(void *adr, void *stream);
+
+int cudart_page_size(size_t *nbytes, int device);
+int cudart_range_reserve(void **adr, size_t nbytes, size_t alignment);
+int cudart_range_free(void *adr, size_t nbytes);
+int cudart_page_create(uint64_t *page, size_t nbytes, int device, bool for_bus);
+int cudart_page_retain(uint64_t *page, void *adr);
+int cudart_page_release(uint64_t page);
+int cudart_page_map(void *adr, size_t nbytes, uint64_t page);
+int cudart_page_unmap(void *adr, size_t nbytes);
+int cudart_page_allow(void *adr, size_t nbytes, uint64_t devices);
 
 int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaDirection kind);
 int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection kind,

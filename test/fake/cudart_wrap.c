@@ -12,7 +12,9 @@ static struct {
   _Atomic(char const *) failed;
 } plan;
 
-static struct { atomic_long blocks, pinned, registered, streams, events, pools, primaries; } live;
+static struct {
+  atomic_long blocks, pinned, registered, streams, events, pools, ranges, primaries;
+} live;
 
 /* ---- the plan ---- */
 
@@ -40,7 +42,7 @@ static int enter(char const *function) {
 
 CudartWrapLive cudart_wrap_live(void) {
   return (CudartWrapLive){live.blocks, live.pinned, live.registered, live.streams,
-                          live.events, live.pools,  live.primaries};
+                          live.events, live.pools,  live.ranges,     live.primaries};
 }
 
 /* ---- the functions ---- */
@@ -103,6 +105,18 @@ PLAIN(pool_allow, (void *pool, int device), (pool, device))
 COUNTED(pool_malloc, (void **adr, size_t nbytes, void *pool, void *stream),
         (adr, nbytes, pool, stream), blocks, 1)
 COUNTED(pool_free, (void *adr, void *stream), (adr, stream), blocks, -1)
+
+PLAIN(page_size, (size_t * nbytes, int device), (nbytes, device))
+COUNTED(range_reserve, (void **adr, size_t nbytes, size_t alignment), (adr, nbytes, alignment),
+        ranges, 1)
+COUNTED(range_free, (void *adr, size_t nbytes), (adr, nbytes), ranges, -1)
+PLAIN(page_create, (uint64_t * page, size_t nbytes, int device, bool for_bus),
+      (page, nbytes, device, for_bus))
+PLAIN(page_retain, (uint64_t * page, void *adr), (page, adr))
+PLAIN(page_release, (uint64_t page), (page))
+PLAIN(page_map, (void *adr, size_t nbytes, uint64_t page), (adr, nbytes, page))
+PLAIN(page_unmap, (void *adr, size_t nbytes), (adr, nbytes))
+PLAIN(page_allow, (void *adr, size_t nbytes, uint64_t devices), (adr, nbytes, devices))
 
 PLAIN(memcpy, (void *dst, void const *src, size_t nbytes, umemCudaDirection kind),
       (dst, src, nbytes, kind))
@@ -172,6 +186,15 @@ umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
       MEMBER(pool_allow),
       MEMBER(pool_malloc),
       MEMBER(pool_free),
+      MEMBER(page_size),
+      MEMBER(range_reserve),
+      MEMBER(range_free),
+      MEMBER(page_create),
+      MEMBER(page_retain),
+      MEMBER(page_release),
+      MEMBER(page_map),
+      MEMBER(page_unmap),
+      MEMBER(page_allow),
       MEMBER(memcpy),
       MEMBER(memcpy_async),
       MEMBER(memcpy_peer_async),

@@ -26,7 +26,7 @@ void cudart_wrap_hold(bool hold);
 
 /* What was made and not destroyed. */
 typedef struct CudartWrapLive {
-  long blocks, pinned, registered, streams, events, pools, primaries;
+  long blocks, pinned, registered, streams, events, pools, ranges, primaries;
 } CudartWrapLive;
 
 CudartWrapLive cudart_wrap_live(void);

@@ -62,6 +62,10 @@ FUNCTION(cuDeviceGetAttribute, int *value, int attribute, int device) {
     return rt->attribute(value, umemCudaConcurrentManaged, device);
   case umemCuMemoryPools:
     return rt->attribute(value, umemCudaHasPools, device);
+  case umemCuVirtualMemory:
+    return rt->attribute(value, umemCudaHasPages, device);
+  case umemCuRdmaWithVirtualMemory:
+    return rt->attribute(value, umemCudaBusReachesPages, device);
   default:
     return umemCudaInvalidValue;
   }
@@ -184,6 +188,60 @@ FUNCTION(cuMemAllocFromPoolAsync, umemCuAddress *address, size_t nbytes, void *p
 }
 FUNCTION(cuMemFreeAsync, umemCuAddress adr, void *stream) {
   return rt->pool_free(pointer_to(adr), stream);
+}
+
+/* ---- pages ---- */
+
+static bool is_plain_page(umemCuPageProps const *page) {
+  return page->allocation == umemCuPinnedAllocation && page->location.type == umemCuOnDevice &&
+         !page->handles && !page->security;
+}
+
+FUNCTION(cuMemGetAllocationGranularity, size_t *nbytes, umemCuPageProps const *page, int which) {
+  if (which != umemCuLeastGranularity || !is_plain_page(page)) return umemCudaInvalidValue;
+  return rt->page_size(nbytes, page->location.id);
+}
+FUNCTION(cuMemAddressReserve, umemCuAddress *address, size_t nbytes, size_t alignment,
+         umemCuAddress wanted, unsigned long long flags) {
+  void *adr = NULL;
+  if (wanted || flags) return umemCudaInvalidValue;
+  return allocated(rt->range_reserve(&adr, nbytes, alignment), &adr, address);
+}
+FUNCTION(cuMemAddressFree, umemCuAddress adr, size_t nbytes) {
+  return rt->range_free(pointer_to(adr), nbytes);
+}
+FUNCTION(cuMemCreate, umemCuPage *page, size_t nbytes, umemCuPageProps const *properties,
+         unsigned long long flags) {
+  uint64_t created = 0;
+  if (flags || !is_plain_page(properties)) return umemCudaInvalidValue;
+  int error =
+      rt->page_create(&created, nbytes, properties->location.id, properties->flags.rdma != 0);
+  if (!error) *page = created;
+  return error;
+}
+FUNCTION(cuMemRetainAllocationHandle, umemCuPage *page, void *adr) {
+  uint64_t mapped = 0;
+  int error = rt->page_retain(&mapped, adr);
+  if (!error) *page = mapped;
+  return error;
+}
+FUNCTION(cuMemRelease, umemCuPage page) { return rt->page_release(page); }
+FUNCTION(cuMemMap, umemCuAddress adr, size_t nbytes, size_t offset, umemCuPage page,
+         unsigned long long flags) {
+  return offset || flags ? umemCudaInvalidValue : rt->page_map(pointer_to(adr), nbytes, page);
+}
+FUNCTION(cuMemUnmap, umemCuAddress adr, size_t nbytes) {
+  return rt->page_unmap(pointer_to(adr), nbytes);
+}
+FUNCTION(cuMemSetAccess, umemCuAddress adr, size_t nbytes, umemCuAccess const *access,
+         size_t count) {
+  uint64_t devices = 0;
+  for (size_t i = 0; i < count; i++)
+    if (access[i].flags == umemCuReadWrite && access[i].location.type == umemCuOnDevice)
+      devices |= (uint64_t)1 << access[i].location.id;
+    else
+      return umemCudaInvalidValue;
+  return rt->page_allow(pointer_to(adr), nbytes, devices);
 }
 
 /* ---- copies and sets ---- */

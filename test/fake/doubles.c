@@ -62,9 +62,9 @@ char const *doubles_complaint(void) {
   char const *misuse = fake_cudart_misuse();
   snprintf(text, sizeof text,
            "%s; left behind: %zu blocks, %zu managed, %zu pinned, %zu registered, %zu streams, %zu "
-           "events, %zu pools, %zu contexts",
+           "events, %zu pools, %zu pages, %zu ranges, %zu contexts",
            misuse ? misuse : "no misuse", left.blocks, left.managed, left.pinned, left.registered,
-           left.streams, left.events, left.pools, left.primaries);
+           left.streams, left.events, left.pools, left.pages, left.ranges, left.primaries);
   fake_cudart_reset();
   return text;
 }

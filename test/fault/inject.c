@@ -62,7 +62,8 @@ char const *inject_call_name(InjectCall call) {
       [callPeek] = "preadv",        [callWrite] = "pwrite",       [callReserve] = "fallocate",
       [callLength] = "ftruncate",   [callDataSync] = "fdatasync", [callSync] = "fsync",
       [callMapSync] = "msync",      [callClose] = "close",        [callLock] = "flock",
-      [callStat] = "fstat",         [callSeek] = "lseek",         [callThread] = "pthread_create"};
+      [callStat] = "fstat",         [callSeek] = "lseek",         [callThread] = "pthread_create",
+      [callProtect] = "mprotect",   [callRemap] = "mremap"};
   return names[call];
 }
 
@@ -222,6 +223,8 @@ typedef void *Map(void *at, size_t size, int protection, int flags, int fd, off_
 Map __real_mmap, __real_mmap64, __wrap_mmap, __wrap_mmap64;
 int __real_munmap(void *at, size_t size);
 int __real_madvise(void *at, size_t size, int advice);
+int __real_mprotect(void *at, size_t size, int protection);
+void *__real_mremap(void *at, size_t old_size, size_t new_size, int flags, void *to);
 int __real_msync(void *at, size_t size, int flags);
 
 /* What is mapped over an earlier mapping adds nothing. */
@@ -249,6 +252,15 @@ int __wrap_munmap(void *at, size_t size) {
 
 int __wrap_madvise(void *at, size_t size, int advice) {
   return fails(callAdvise) ? -1 : __real_madvise(at, size, advice);
+}
+
+int __wrap_mprotect(void *at, size_t size, int protection) {
+  return fails(callProtect) ? -1 : __real_mprotect(at, size, protection);
+}
+
+/* Umem moves pages to fixed places only. */
+void *__wrap_mremap(void *at, size_t old_size, size_t new_size, int flags, void *to) {
+  return fails(callRemap) ? MAP_FAILED : __real_mremap(at, old_size, new_size, flags, to);
 }
 
 int __wrap_msync(void *at, size_t size, int flags) {

@@ -36,6 +36,8 @@ typedef enum InjectCall {
   callStat,     /* fstat, fstatvfs, statfs, fstatfs */
   callSeek,     /* lseek */
   callThread,   /* pthread_create */
+  callProtect,  /* mprotect */
+  callRemap,    /* mremap */
   inject_call_count,
   callNone = inject_call_count
 } InjectCall;

@@ -84,7 +84,7 @@ typedef struct umemVirtual {
   uint64_t space[2];     /* names the address space: equal (and one vptr) means the same memory */
   void *base;            /* owned by the library */
   void const *self;      /* where it was constructed; at any other address it is a copy */
-  uintptr_t reserved[4]; /* zero */
+  uintptr_t reserved[4]; /* of the library; zero in contexts of programs */
   char text[UMEM_MESSAGE_SIZE]; /* where status.message points */
 } umemVirtual;
 

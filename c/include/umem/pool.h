@@ -4,18 +4,19 @@
  *     umemPool_ctor(&pool, &cuda, NULL);
  *     uintptr_t adr = umem_alloc(&pool, 800);    // no call of the GPU's driver
  *
- * A pool is an adaptor. It allocates large chunks from its upstream, and blocks inside of these chunks. It keeps freed
- * blocks for later requests. The pool gives chunks back to the upstream in umem_trim, when the upstream is out of
- * memory, and when the pool ends. Addresses, copies and sets are those of the upstream.
+ * A pool is an adaptor. It allocates large chunks from its upstream, or maps pages of it, and allocates blocks inside of
+ * these. It keeps freed blocks for later requests. The pool gives memory back to the upstream in umem_trim, when the
+ * upstream is out of memory, and when the pool ends. Addresses, copies and sets are those of the upstream.
  *
  *   sizes      A block of up to 64 KiB has the size of one of 44 classes, four for each power of two, and
  *              comes from a span, which holds blocks of one class. A larger block is a number of units of 4
  *              KiB.
  *   threads    The pool is concurrent if the upstream is. Any thread may free a block. Each thread has a cache of
  *              freed blocks of up to 64 KiB: at most 64 of a class, and at most 64 KiB or four blocks, whichever is
- *              more. So threads seldom need the pool's lock. A cache is emptied when its thread ends, and not before.
- *              Its blocks count for the maximum; other threads cannot use them, not even if an allocation finds no
- *              other memory, and umem_trim does not free them.
+ *              more; twice as many of a class that the thread allocates and frees in turns. So threads seldom need the
+ *              pool's lock. The blocks of a cache count for the maximum. When its thread ends, when an allocation of any
+ *              thread finds no other memory, and in umem_trim, they become free memory of the pool. (Where the system
+ *              has no membarrier(2), only a thread itself empties its cache.)
  *   waiting    If a thread finds no memory while another thread allocates a chunk from the upstream, it waits for
  *              this chunk. The functions that the upstream calls in this time (that of a umemRetry, for example) may
  *              use the pool, but must not wait for another thread that allocates from it.
@@ -27,10 +28,16 @@
  *              change nothing. The pool does not notice a write outside of a block but inside of a chunk.
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
+ *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync without a maximum size;
+ *              no adaptor; see umemPages in umem/virtual.h), the pool reserves a large range of addresses, and maps
+ *              pages of 2 MiB where a block needs them. Before it asks for more memory, it moves pages of which all
+ *              is free: so it holds little more than what is live at once. It waits for the work of the queues that
+ *              may use a page before it moves the page or gives it back. If pages cannot be mapped, and in the order of
+ *              a queue that is being captured, it allocates chunks. The options count in whole pages.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
  *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
- *              KiB of it. Before a request fails, the pool calls the upstream at most four times: for different
- *              sizes, or after it has given chunks back.
+ *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for
+ *              different sizes, or after it has given memory back.
  *   fork       A child may use the pool as far as it may use the upstream. Blocks in the caches of the
  *              parent's other threads stay unused in the child.
  */
@@ -88,16 +95,43 @@ typedef struct umemPoolStats {
   double fragmentation;
   uint64_t blocks;      /* live now */
   uint64_t allocations; /* since the pool was constructed */
-  uint64_t chunks;      /* held now */
+  uint64_t chunks;      /* held now, and ranges of addresses with pages */
+  double factor;        /* reserved_peak / used_peak; 0 if there was no block */
 } umemPoolStats;
 
 /* All zero, except the size. */
 #define UMEM_POOL_STATS_INIT                                                                       \
-  { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills in *stats: writes at most stats->size bytes. To find largest_free, it joins free large blocks with their
  * neighbours, so the next allocations of large blocks take longer: do not call it often. umem_get_info does not do
  * this. Errors: umemTypeError if ctx is not a pool; umemValueError if stats is NULL or its size is too small. */
 UMEM_EXTERN umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats);
+
+/* A part of the pool's memory without a gap: a chunk, or pages that are mapped side by side. */
+typedef struct umemPoolRegion {
+  size_t size;   /* sizeof(umemPoolRegion) as the caller was compiled; set it before the call */
+  uintptr_t adr; /* of the first byte */
+  uint64_t nbytes;
+  uint64_t
+      used; /* bytes of large blocks and of spans, also of spans in which no block is live any more */
+  uint64_t largest_free; /* bytes of the largest range of it that is free */
+  uint64_t ranges;       /* large blocks and spans */
+  uint64_t
+      age; /* chunks that were allocated after it; UMEM_UNKNOWN for pages, which may have moved */
+} umemPoolRegion;
+
+/* All zero, except the size. */
+#define UMEM_POOL_REGION_INIT                                                                      \
+  { sizeof(umemPoolRegion), 0, 0, 0, 0, 0, 0 }
+
+/* Describes the first region of the pool that begins at or after from: writes at most region->size bytes. Returns false,
+ * and records nothing, if there is none. This loop visits all, also while other threads allocate:
+ *
+ *     for (adr = 0; umemPool_next_region(ctx, adr, &region); adr = region.adr + 1) ...
+ *
+ * Joins free blocks with their neighbours, as umemPool_stats does. Errors: umemTypeError if ctx is not a pool;
+ * umemValueError if region is NULL or its size is too small; the result is then false. */
+UMEM_EXTERN bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region);
 
 #endif

@@ -79,6 +79,32 @@ typedef struct umemFeed {
   void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
 } umemFeed;
 
+/* Memory that is mapped into ranges of addresses page by page (see the method pages). A page of a range has either
+ * memory or none. All addresses and sizes are multiples of page_size, sizes are greater than 0, and each call is about
+ * addresses of one range. The caller keeps the records of what is reserved and mapped: ctx need not check them. Calls
+ * about different pages may run at the same time if ctx is umemConcurrent.
+ *
+ * map, unmap and move return how many bytes they have done, in ascending order of addresses. This is nbytes, or less if
+ * they have recorded a failure. The pages that they have not done are as before. */
+typedef struct umemPages {
+  size_t page_size; /* bytes, a power of two; at least 64 KiB */
+  /* Reserves nbytes of addresses at a multiple of page_size, without memory. Returns the first, or umem_null(ctx) after
+   * a failure. */
+  uintptr_t (*reserve)(umemVirtual *ctx, size_t nbytes);
+  /* Ends a range, all of it, in which no page has memory. The caller must do this before ctx ends. Returns false, and
+   * the range stays, after a failure. */
+  bool (*release)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
+  /* Gives memory to pages that have none. From then on the methods of ctx take these bytes as those of a block. Their
+   * contents are undefined. Neighbouring pages are one piece of memory, whichever calls have mapped them. */
+  size_t (*map)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
+  /* Takes the memory of pages back. It does not wait for queued work: before the call, all work that uses these pages
+   * must be done (umem_synchronize). */
+  size_t (*unmap)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
+  /* Moves the memory of pages at from to pages at to, which have none. It takes no further memory, and is faster than
+   * unmap and map. The contents are undefined afterwards. It waits as little as unmap. */
+  size_t (*move)(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes);
+} umemPages;
+
 /* Where memory is, in the words of DLPack (dlpack.h). DLPack has more codes, which a context may have, too. */
 typedef enum umemDLDeviceCode {
   umemDLDefault = 0, /* none; in umemDLPackOptions: that of the context */
@@ -231,6 +257,12 @@ struct umemVtbl {
    * the default stream of the calling thread; or a cudaStream_t. umem calls it when an array is exported
    * (umemArray_to_dlpack). Default: umem_synchronize. */
   void (*stream_wait)(umemVirtual *ctx, uintptr_t stream);
+
+  /* Returns the methods for memory by pages; the struct stays valid as long as ctx. Returns NULL, and records nothing,
+   * if ctx has no such memory. A pool over ctx then allocates chunks. umem does not ask the upstream of an adaptor: an
+   * adaptor that has this method must do with pages what it does with blocks (count, limit, record). Otherwise its
+   * pool's memory passes it by. Default: NULL. */
+  umemPages const *(*pages)(umemVirtual *ctx);
 };
 
 /* ---- construction ---- */

@@ -6,7 +6,7 @@
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;
 static umemLock *newest;
-static unsigned forks; /* atomic */
+unsigned umem_forks; /* atomic */
 
 static void before_fork(void) {
   pthread_mutex_lock(&list_mutex);
@@ -21,11 +21,9 @@ static void after_fork(void) {
 }
 
 static void after_fork_in_child(void) {
-  __atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&umem_forks, 1, __ATOMIC_RELAXED);
   after_fork();
 }
-
-unsigned umem_fork_count(void) { return __atomic_load_n(&forks, __ATOMIC_RELAXED); }
 
 /* At load time rather than on first use: registering allocates, and a library without it would only
  * fail in a forked child. Before the constructors of the program, into which this may be linked. */

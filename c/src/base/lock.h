@@ -36,6 +36,9 @@ void umemLock_wait_global(pthread_cond_t *condition); /* as umemLock_wait */
 
 /* How many forks there were from the process that loaded the library to this one. If the number differs from
  * an earlier one, a parent process got that. */
-unsigned umem_fork_count(void);
+static inline unsigned umem_fork_count(void) {
+  extern unsigned umem_forks __attribute__((visibility("hidden")));
+  return __atomic_load_n(&umem_forks, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -13,7 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { umemPageShift = 16, umemPageLeafShift = 10 };
+enum {
+  umemPageShift = 16,
+  umemPageLeafShift = 10,
+  umemPageRegionShift = umemPageShift + umemPageLeafShift
+};
 
 typedef struct umemPageLeaf {
   uintptr_t words[1 << umemPageLeafShift]; /* atomic; 0 before they are set */
@@ -59,6 +63,11 @@ static inline umemPageLeaf *umemPageMap_leaf(umemPageMap const *map, uint64_t re
     umemPageLeaf *leaf = __atomic_load_n(&leaves->cells[i].leaf, __ATOMIC_ACQUIRE);
     if (!leaf || leaves->cells[i].region == region) return leaf;
   }
+}
+
+/* The word of the page of adr in the leaf of its region. */
+static inline uintptr_t const *umemPageLeaf_word(umemPageLeaf const *leaf, uintptr_t adr) {
+  return &leaf->words[(uint64_t)adr >> umemPageShift & ((1 << umemPageLeafShift) - 1)];
 }
 
 /* The word of the page of adr, which stays where it is; NULL where none near was ever prepared. */

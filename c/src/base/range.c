@@ -17,11 +17,14 @@ enum {
   ROWS = 64 - COLUMN_BITS + 1,
   CLASSES = ROWS * COLUMNS,
   /* How many ranges that may be too small are looked at before a request fails. */
-  LAST_RESORT = 64
+  LAST_RESORT = 64,
+  /* How many ranges of a class are compared, and how many classes are tried. */
+  COMPARED = 8
 };
 
 struct umemRange {
   umemIndex index;
+  uint64_t tight_from;     /* in extents: those of this size or more are placed tightly */
   umemRangeTotals totals;  /* but largest_free */
   uint64_t rows;           /* bit r: a list of row r is not empty */
   uint32_t columns[ROWS];  /* [r], bit c: the list of row r and column c is not empty */
@@ -169,6 +172,7 @@ umemRange *umemRange_create(uint64_t granule) {
     free(range);
     return NULL;
   }
+  range->tight_from = UINT64_MAX;
   return range;
 }
 
@@ -178,22 +182,32 @@ void umemRange_destroy(umemRange *range) {
   free(range);
 }
 
+void umemRange_fit_tightly(umemRange *range, uint64_t size) { range->tight_from = size; }
+
 /* ---- regions ---- */
 
-bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins) {
+/* Inserts a span of new numbers, in no list. 0, with nothing changed, without memory or when the rules are broken. */
+static uint32_t insert_new(umemRange *range, uint64_t start, uint64_t size) {
   uint64_t const limit = UINT64_C(1) << 63;
-  if (!size || size > limit || start > limit - size) return false;
-  if (!is_granular(range, start) || !is_granular(range, size)) return false;
+  if (!size || size > limit || start > limit - size) return 0;
+  if (!is_granular(range, start) || !is_granular(range, size)) return 0;
   umemIndex *index = &range->index;
   uint32_t before = umemIndex_floor(index, start);
   uint32_t after = index->spans[before].after;
   if (before && start - index->spans[before].start < extent_of(range, &index->spans[before]))
-    return false;
-  if (after && index->spans[after].start - start < size) return false;
-  if (!umemIndex_reserve(index, 1)) return false;
+    return 0;
+  if (after && index->spans[after].start - start < size) return 0;
+  if (!umemIndex_reserve(index, 1)) return 0;
   uint32_t span = umemIndex_insert(index, before, start);
   index->spans[span].size = size;
-  index->spans[span].wall_below = index->spans[span].wall_above = !joins;
+  return span;
+}
+
+bool umemRange_add(umemRange *range, uint64_t start, uint64_t size, bool joins) {
+  uint32_t span = insert_new(range, start, size);
+  if (!span) return false;
+  umemSpan *self = &range->index.spans[span];
+  self->wall_below = self->wall_above = !joins;
   release(range, span);
   return true;
 }
@@ -213,18 +227,21 @@ static uint32_t carve(umemRange *range, uint32_t span, uint64_t start, uint64_t 
   return carved;
 }
 
-bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
-  umemIndex *index = &range->index;
-  if (!size || !is_granular(range, start) || !is_granular(range, size)) return false;
-  uint32_t span = umemIndex_floor(index, start);
-  umemSpan const *self = &index->spans[span];
-  if (!span || self->live) return false;
+/* carve of what must be inside one free span; 0, with nothing changed, where it is not, or without memory. */
+static uint32_t carve_free(umemRange *range, uint64_t start, uint64_t size) {
+  if (!size || !is_granular(range, start) || !is_granular(range, size)) return 0;
+  uint32_t span = umemIndex_floor(&range->index, start);
+  umemSpan const *self = &range->index.spans[span];
+  if (!span || self->live) return 0;
   uint64_t below = start - self->start;
-  if (below >= self->size || self->size - below < size) return false;
-  uint32_t removed = carve(range, span, start, size);
-  if (!removed) return false;
-  umemIndex_erase(index, removed);
-  return true;
+  if (below >= self->size || self->size - below < size) return 0;
+  return carve(range, span, start, size);
+}
+
+bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
+  uint32_t removed = carve_free(range, start, size);
+  if (removed) umemIndex_erase(&range->index, removed);
+  return removed;
 }
 
 /* ---- allocate and free ---- */
@@ -235,6 +252,34 @@ static uint64_t place(umemSpan const *span, uint64_t extent, uint64_t alignment)
   uint64_t skipped = round_up(span->start, alignment) - span->start;
   if (skipped > span->size || span->size - skipped < extent) return UMEM_RANGE_NONE;
   return span->start + skipped;
+}
+
+/* Whether a is a tighter place than b for the same block. */
+static bool is_tighter(umemSpan const *a, umemSpan const *b) {
+  return a->size != b->size ? a->size < b->size : a->start < b->start;
+}
+
+/* The tightest of the spans that were added to the class last; 0 when none suffices. */
+static uint32_t tightest_of(umemRange const *range, unsigned class, uint64_t extent,
+                            uint64_t alignment) {
+  umemSpan const *spans = range->index.spans;
+  uint32_t best = 0, span = range->lists[class];
+  for (unsigned i = 0; span && i < COMPARED; span = spans[span].list_after, i++)
+    if (place(&spans[span], extent, alignment) != UMEM_RANGE_NONE &&
+        (!best || is_tighter(&spans[span], &spans[best])))
+      best = span;
+  return best;
+}
+
+/* As choose; 0 also when a look at more ranges may find one. */
+static uint32_t choose_tightly(umemRange const *range, uint64_t extent, uint64_t alignment) {
+  unsigned class = filled_class(range, class_of(extent >> range->index.shift));
+  for (unsigned i = 0; class < CLASSES && i < COMPARED; i++) {
+    uint32_t span = tightest_of(range, class, extent, alignment);
+    if (span) return span;
+    class = filled_class(range, class + 1);
+  }
+  return 0;
 }
 
 /* The free span to take extent bytes at a multiple of alignment from; 0 when none was found. */
@@ -257,19 +302,25 @@ static uint32_t choose(umemRange const *range, uint64_t extent, uint64_t alignme
   return 0;
 }
 
+/* Makes a span that is in no list live; extent is that of size. */
+static void make_live(umemRange *range, uint32_t span, uint64_t size, uint64_t extent) {
+  range->index.spans[span].size = size;
+  range->index.spans[span].live = true;
+  range->totals.live_count += 1;
+  range->totals.live_bytes += extent;
+}
+
 uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
   if (!size || size > UINT64_C(1) << 63 || !is_power_of_two(alignment)) return UMEM_RANGE_NONE;
   umemIndex *index = &range->index;
   uint64_t extent = round_up(size, granule_of(range));
-  uint32_t span = choose(range, extent, alignment);
+  uint32_t span = extent >= range->tight_from ? choose_tightly(range, extent, alignment) : 0;
+  if (!span) span = choose(range, extent, alignment);
   if (!span) return UMEM_RANGE_NONE;
   uint64_t start = place(&index->spans[span], extent, alignment);
   uint32_t taken = carve(range, span, start, extent);
   if (!taken) return UMEM_RANGE_NONE;
-  index->spans[taken].size = size;
-  index->spans[taken].live = true;
-  range->totals.live_count += 1;
-  range->totals.live_bytes += extent;
+  make_live(range, taken, size, extent);
   return start;
 }
 
@@ -296,6 +347,28 @@ uint64_t umemRange_claim(umemRange *range, uint64_t start) {
   range->totals.live_count += 1;
   range->totals.live_bytes += self->size;
   return self->size;
+}
+
+bool umemRange_take(umemRange *range, uint64_t start, uint64_t size) {
+  uint32_t taken = carve_free(range, start, size);
+  if (taken) make_live(range, taken, size, size);
+  return taken;
+}
+
+bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size) {
+  uint32_t entered = insert_new(range, start, size);
+  if (entered) make_live(range, entered, size, size);
+  return entered;
+}
+
+uint64_t umemRange_drop(umemRange *range, uint64_t start) {
+  uint32_t span = umemIndex_exact(&range->index, start);
+  umemSpan const self = range->index.spans[span];
+  if (!span || !self.live) return 0;
+  umemIndex_erase(&range->index, span);
+  range->totals.live_count -= 1;
+  range->totals.live_bytes -= extent_of(range, &self);
+  return self.size;
 }
 
 uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to) {

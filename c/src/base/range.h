@@ -47,6 +47,11 @@ typedef struct umemRangeTotals {
 umemRange *umemRange_create(uint64_t granule);
 void umemRange_destroy(umemRange *range); /* NULL is ignored */
 
+/* From now on umemRange_alloc looks longer for a place for requests of size or more, for less waste, and promises no
+ * place from one version of the library to the next: of each class it looks at the 8 ranges freed last, and takes the
+ * smallest that suffices, the lowest of several. */
+void umemRange_fit_tightly(umemRange *range, uint64_t size);
+
 /* Adds the region [start, start + size) as free. Both are multiples of the granule, size is not 0,
  * the end does not exceed 2^63, and it must not overlap what was added before. Neighbouring regions
  * join when joins is true; with false a range never spans the border, so that each region can be
@@ -74,6 +79,18 @@ uint64_t umemRange_free(umemRange *range, uint64_t start);
 /* Makes the free range that begins at start live, all of it. Returns its size, or 0, with nothing
  * changed, when no free range begins there. Needs no memory: cannot fail. */
 uint64_t umemRange_claim(umemRange *range, uint64_t start);
+
+/* Makes [start, start + size), both multiples of the granule, which must be inside one free range, a live range. What
+ * is left on either side stays free. Returns false, with nothing changed, otherwise or without memory. */
+bool umemRange_take(umemRange *range, uint64_t start, uint64_t size);
+
+/* Adds a live range of numbers that were not added before; when it is freed it joins its neighbours. start, size and
+ * failures are those of umemRange_add. */
+bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size);
+
+/* Removes the live range that begins at start, and its numbers. Returns its size; 0, with nothing changed, when no live
+ * range begins there. Needs no memory: cannot fail. */
+uint64_t umemRange_drop(umemRange *range, uint64_t start);
 
 /* Frees the live range that begins at start into to, an allocator of the same granule that knows nothing
  * of these numbers: there it joins its free neighbours, but across no border of a region that never

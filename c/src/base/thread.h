@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 #include <umem/status.h>
+#if defined(__has_include) && __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
 
 struct umemAttempt;
 struct umemOpenLeg;
@@ -23,10 +26,23 @@ typedef struct umemThread {
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */
   bool deferred;    /* the outermost function has put off cancellation */
   int cancel_state; /* what that was before */
+  uint32_t
+      number; /* in the system, when a log has asked for it in the process that has forked so often; or 0 */
+  unsigned number_forks;
   struct umemOpenLeg
       *leg; /* the innermost open one of the copy that is watched (core/route.h); NULL: none is */
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
+
+/* Whether the process has no other thread, so that no atomic operation is needed. The C library counts them from 2.32
+ * on; without it the answer is no. */
+static inline bool umem_is_single_threaded(void) {
+#if defined(__has_include) && __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded;
+#else
+  return false;
+#endif
+}
 
 /* Until the outermost public function that is running returns, pthread_cancel does not end this thread: a
  * thread that ended inside of umem would leave locks held, and its stack to helpers that still use it. Does

@@ -43,6 +43,7 @@ void umem_construct_failed(umemVirtual *ctx) {
   ctx->vptr = NULL;
   ctx->host = NULL;
   ctx->capabilities &= umemOffsets;
+  memset(ctx->reserved, 0, sizeof ctx->reserved);
 }
 
 void umem_dtor(void *ctx) {

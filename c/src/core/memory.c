@@ -4,6 +4,7 @@
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/order.h"
+#include "core/quick.h"
 #include "core/refused.h"
 
 #include <string.h>
@@ -16,9 +17,9 @@ static uintptr_t lacks(umemVirtual *ctx, char const *method) {
 
 /* ---- allocation ---- */
 
-static __attribute__((noinline)) uintptr_t alloc_in_full(void *ctx, size_t nbytes,
-                                                         char const *function, void const *caller) {
-  UMEM_ENTER_AS(function, caller);
+__attribute__((noinline)) uintptr_t umem_alloc_in_full(void *ctx, size_t nbytes,
+                                                       void const *caller) {
+  UMEM_ENTER_AS("umem_alloc", caller);
   umemVirtual *self = umem_guard_blocks(ctx);
   if (!self) return umem_null(ctx);
   if (!self->vptr->alloc) return lacks(self, "alloc");
@@ -26,15 +27,28 @@ static __attribute__((noinline)) uintptr_t alloc_in_full(void *ctx, size_t nbyte
   return adr != umem_null_of(self) ? adr : umem_refused(self, umem_entry_.failures, nbytes);
 }
 
-/* The two functions whose cost shows. A context that has umemSilent is constructed, or a copy of
+static __attribute__((noinline)) uintptr_t alloc_silently(umemVirtual *ctx, size_t nbytes,
+                                                          void const *caller) {
+  /* Volatile: on the stack, and not in registers, which would have to be saved first. */
+  umemVirtual *volatile const kept_ctx = ctx;
+  size_t volatile const kept_nbytes = nbytes;
+  void const *volatile const kept_caller = caller;
+  uintptr_t adr = ctx->vptr->alloc(ctx, nbytes + !nbytes);
+  if (__builtin_expect(adr != 0, 1)) return adr;
+  return umem_alloc_in_full(kept_ctx, kept_nbytes, kept_caller);
+}
+
+/* The two functions whose cost shows. A context with quick functions or umemSilent is constructed, or a copy of
  * one, needs no name for messages, and null is 0; all else, and what failed, takes the long way. */
 uintptr_t umem_alloc(void *ctx, size_t nbytes) {
   umemVirtual *self = ctx;
-  if (__builtin_expect(self && umem_can(self, umemSilent) && umem_is_in_place(self), 1)) {
-    uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
-    if (__builtin_expect(adr != 0, 1)) return adr;
+  if (__builtin_expect(self && umem_is_in_place(self), 1)) {
+    if (umem_can(self, umemSilent))
+      return alloc_silently(self, nbytes, __builtin_return_address(0));
+    umemQuickAlloc *quick = umemQuick_alloc_of(self);
+    if (quick) return quick(self, nbytes, __builtin_return_address(0));
   }
-  return alloc_in_full(ctx, nbytes, __func__, __builtin_return_address(0));
+  return umem_alloc_in_full(ctx, nbytes, __builtin_return_address(0));
 }
 
 uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
@@ -62,9 +76,8 @@ uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size) {
   return adr != umem_null_of(self) ? adr : umem_refused(self, before, nbytes);
 }
 
-static __attribute__((noinline)) void free_in_full(void *ctx, uintptr_t adr, char const *function,
-                                                   void const *caller) {
-  UMEM_ENTER_AS(function, caller);
+__attribute__((noinline)) void umem_free_in_full(void *ctx, uintptr_t adr, void const *caller) {
+  UMEM_ENTER_AS("umem_free", caller);
   umemVirtual *self = umem_guard_blocks(ctx);
   if (!self || adr == umem_null_of(self)) return;
   if (self->vptr->free)
@@ -75,10 +88,18 @@ static __attribute__((noinline)) void free_in_full(void *ctx, uintptr_t adr, cha
 
 void umem_free(void *ctx, uintptr_t adr) {
   umemVirtual *self = ctx;
-  if (__builtin_expect(self && umem_can(self, umemSilent) && umem_is_in_place(self) && adr, 1))
-    self->vptr->free(self, adr);
-  else
-    free_in_full(ctx, adr, __func__, __builtin_return_address(0));
+  if (__builtin_expect(self && adr && umem_is_in_place(self), 1)) {
+    if (umem_can(self, umemSilent)) {
+      self->vptr->free(self, adr);
+      return;
+    }
+    umemQuickFree *quick = umemQuick_free_of(self);
+    if (quick) {
+      quick(self, adr, __builtin_return_address(0));
+      return;
+    }
+  }
+  umem_free_in_full(ctx, adr, __builtin_return_address(0));
 }
 
 /* ---- set ---- */

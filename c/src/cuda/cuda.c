@@ -24,6 +24,7 @@ static struct umemVtbl const cuda_vtbl = {
     .info = umemCuda_info,
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
+    .pages = umemCuda_pages,
 };
 
 /* "cuda:0" */
@@ -46,7 +47,7 @@ umemKind const umem_cuda_kind = {
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
-  static umemCudaSource const source = {cuda_get, cuda_give, NULL, NULL};
+  static umemCudaSource const source = {.get = cuda_get, .give = cuda_give};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   bool good = umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device);
   return good ? umemOK : umem_thread.last;

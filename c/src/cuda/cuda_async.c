@@ -34,21 +34,32 @@ static bool async_allows(umemVirtual *ctx) {
   return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
 }
 
-static int async_get(umemCudaState *state, void **adr, size_t nbytes) {
-  Async *async = (Async *)state;
-  return async->pool ? state->gpu->rt->pool_malloc(adr, nbytes, async->pool, state->stream)
-                     : state->gpu->rt->malloc(adr, nbytes);
-}
-
 /* While the stream is captured, a block can neither be freed in its order, nor after the work before the capture. So
  * the free fails, also at the end of the context; the driver then frees the block at the end of the process. */
-static int async_give(umemCudaState *state, void *adr, size_t nbytes) {
+static int async_bar(umemCudaState *state) {
+  return umemCudaState_is_captured(state) ? umemCudaCaptureUnsupported : umemCudaSuccess;
+}
+
+static int pool_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return state->gpu->rt->pool_malloc(adr, nbytes, ((Async *)state)->pool, state->stream);
+}
+
+static int pool_give(umemCudaState *state, void *adr, size_t nbytes) {
   (void)nbytes;
-  umemCudaRt const *rt = state->gpu->rt;
-  if (umemCudaState_is_captured(state)) return umemCudaCaptureUnsupported;
-  if (((Async *)state)->pool) return rt->pool_free(adr, state->stream);
-  int error = umemCudaState_finish(state);
-  int freed = rt->free(adr);
+  return state->gpu->rt->pool_free(adr, state->stream);
+}
+
+static int plain_get(umemCudaState *state, void **adr, size_t nbytes) {
+  return state->gpu->rt->malloc(adr, nbytes);
+}
+
+static int plain_give(umemCudaState *state, void *adr, size_t nbytes) {
+  (void)nbytes;
+  int error =
+      async_bar(state); /* a capture of another thread by now: nothing could be waited for */
+  if (error) return error;
+  error = umemCudaState_finish(state);
+  int freed = state->gpu->rt->free(adr);
   return error ? error : freed;
 }
 
@@ -82,16 +93,30 @@ static void async_info(umemVirtual *ctx, umemInfo *info) {
   umemCudaScope_leave(&scope);
 }
 
+/* The maximum is that of the driver's pool, to which pages do not belong. */
+static umemPages const *async_pages(umemVirtual *ctx) {
+  return async_of(ctx)->maximum_size ? NULL : umemCuda_pages(ctx);
+}
+
 static void async_open_to(umemCudaState *state, int device) {
   Async *async = (Async *)state;
   uint64_t bit = (uint64_t)1 << device;
-  if (!async->pool || (__atomic_load_n(&async->allowed, __ATOMIC_RELAXED) & bit)) return;
+  if (__atomic_load_n(&async->allowed, __ATOMIC_RELAXED) & bit) return;
   umemCudaRt const *rt = async->state.gpu->rt;
   if (rt->pool_allow(async->pool, device))
     rt->last_error(); /* copies go by way of the host */
   else
     __atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED);
 }
+
+/* Blocks of the driver's pool, and of cudaMalloc. */
+static umemCudaSource const of_pool = {.get = pool_get,
+                                       .give = pool_give,
+                                       .allows = async_allows,
+                                       .open_to = async_open_to,
+                                       .bar = async_bar};
+static umemCudaSource const of_device = {
+    .get = plain_get, .give = plain_give, .allows = async_allows, .bar = async_bar};
 
 /* ---- captures ---- */
 
@@ -118,6 +143,7 @@ static struct umemVtbl const async_vtbl = {
     .is_captured = async_is_captured,
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
+    .pages = async_pages,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */
@@ -156,6 +182,7 @@ static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const
     return true;
   }
   if (!error) error = rt->pool_set_threshold(async->pool, options->release_threshold);
+  async->state.source = &of_pool;
   return umemCuda_check(ctx, gpu, error, "cannot create a memory pool");
 }
 
@@ -224,8 +251,7 @@ umemKind const umem_cuda_async_kind = {
 
 static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
                                 umemCudaAsyncOptions const *options) {
-  static umemCudaSource const source = {async_get, async_give, async_allows, async_open_to};
-  Async *async = umemCuda_construct(&ctx->super, &umem_cuda_async_kind, &source, device);
+  Async *async = umemCuda_construct(&ctx->super, &umem_cuda_async_kind, &of_device, device);
   if (!async) return umem_thread.last;
   umemCudaGpu *gpu = async->state.gpu;
   umemVirtual *self = &ctx->super;

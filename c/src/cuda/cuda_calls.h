@@ -56,9 +56,11 @@ enum {
 
 /* Attributes of a device. */
 typedef enum umemCudaAttribute {
-  umemCudaHasPools,         /* memory pools */
-  umemCudaHasManaged,       /* managed memory */
-  umemCudaConcurrentManaged /* the CPU may use managed memory while kernels run */
+  umemCudaHasPools,          /* memory pools */
+  umemCudaHasManaged,        /* managed memory */
+  umemCudaConcurrentManaged, /* the CPU may use managed memory while kernels run */
+  umemCudaHasPages,          /* addresses without memory, and memory that is mapped there */
+  umemCudaBusReachesPages    /* other devices of the bus can use such memory (GPUDirect RDMA) */
 } umemCudaAttribute;
 
 /* cudaMemcpyKind */
@@ -153,6 +155,20 @@ typedef struct umemCudaRt {
   int (*pool_malloc)(void **adr, size_t nbytes, void *pool, void *stream);
   int (*pool_free)(void *adr, void *stream);
 
+  /* ---- pages (cuMem...); none of these is in the order of a stream ---- */
+  int (*page_size)(size_t *nbytes, int device); /* the smallest */
+  int (*range_reserve)(void **adr, size_t nbytes, size_t alignment);
+  int (*range_free)(void *adr, size_t nbytes);
+  /* Memory that is nowhere yet. It ends when it is released as often as it was created or retained, and is mapped
+   * nowhere. for_bus: with umemCudaBusReachesPages. */
+  int (*page_create)(uint64_t *page, size_t nbytes, int device, bool for_bus);
+  int (*page_retain)(uint64_t *page, void *adr); /* what is mapped at adr */
+  int (*page_release)(uint64_t page);
+  int (*page_map)(void *adr, size_t nbytes, uint64_t page); /* all of page; nobody may use it yet */
+  int (*page_unmap)(void *adr, size_t nbytes);              /* what one call has mapped */
+  /* Lets the devices of these bits use what is mapped. */
+  int (*page_allow)(void *adr, size_t nbytes, uint64_t devices);
+
   /* ---- copies and sets ---- */
   int (*memcpy)(void *dst, void const *src, size_t nbytes, umemCudaDirection direction);
   int (*memcpy_async)(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
@@ -170,6 +186,7 @@ typedef struct umemCudaRt {
   int (*stream_device)(void *stream, int *device);
   int (*stream_synchronize)(void *stream);
   int (*stream_wait)(void *stream, void *event);
+  /* id: which capture; NULL does not ask, which is faster. */
   int (*stream_capture)(void *stream, umemCudaCapture *capture, uint64_t *id);
   int (*event_create)(void **event); /* without times */
   int (*event_destroy)(void *event);

@@ -1,9 +1,6 @@
-/* cuda_driver.c - see cuda_driver.h.
- *
- * The functions are found by the names that their binary interfaces have, with "_v2" where CUDA has changed one: a
- * driver keeps those of all versions before. */
+/* cuda_driver.c - see cuda_driver.h. */
 #include "cuda/cuda_driver.h"
-#include "cuda/cuda_driver_abi.h"
+#include "cuda/cuda_driver_functions.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,73 +10,10 @@
 
 static char const library[] = "libcuda.so.1";
 
-/* FUNCTION(name here, name in the library, parameters) */
-#define FUNCTIONS(FUNCTION)                                                                        \
-  FUNCTION(init, cuInit, (unsigned))                                                               \
-  FUNCTION(get_version, cuDriverGetVersion, (int *))                                               \
-  FUNCTION(get_name, cuGetErrorName, (int, char const **))                                         \
-  FUNCTION(get_string, cuGetErrorString, (int, char const **))                                     \
-  FUNCTION(get_count, cuDeviceGetCount, (int *))                                                   \
-  FUNCTION(device_get_name, cuDeviceGetName, (char *, int, int))                                   \
-  FUNCTION(device_get_attribute, cuDeviceGetAttribute, (int *, int, int))                          \
-  FUNCTION(can_access, cuDeviceCanAccessPeer, (int *, int, int))                                   \
-  FUNCTION(retain, cuDevicePrimaryCtxRetain, (void **, int))                                       \
-  FUNCTION(get_current, cuCtxGetCurrent, (void **))                                                \
-  FUNCTION(push, cuCtxPushCurrent_v2, (void *))                                                    \
-  FUNCTION(pop, cuCtxPopCurrent_v2, (void **))                                                     \
-  FUNCTION(context_device, cuCtxGetDevice, (int *))                                                \
-  FUNCTION(enable_access, cuCtxEnablePeerAccess, (void *, unsigned))                               \
-  FUNCTION(exchange_mode, cuThreadExchangeStreamCaptureMode, (int *))                              \
-  FUNCTION(get_attributes, cuPointerGetAttributes, (unsigned, int *, void **, umemCuAddress))      \
-  FUNCTION(get_info, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
-  FUNCTION(mem_alloc, cuMemAlloc_v2, (umemCuAddress *, size_t))                                    \
-  FUNCTION(mem_free, cuMemFree_v2, (umemCuAddress))                                                \
-  FUNCTION(alloc_managed, cuMemAllocManaged, (umemCuAddress *, size_t, unsigned))                  \
-  FUNCTION(prefetch, cuMemPrefetchAsync, (umemCuAddress, size_t, int, void *))                     \
-  FUNCTION(advise, cuMemAdvise, (umemCuAddress, size_t, int, int))                                 \
-  FUNCTION(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                \
-  FUNCTION(host_free, cuMemFreeHost, (void *))                                                     \
-  FUNCTION(host_register, cuMemHostRegister_v2, (void *, size_t, unsigned))                        \
-  FUNCTION(host_unregister, cuMemHostUnregister, (void *))                                         \
-  FUNCTION(pool_create, cuMemPoolCreate, (void **, umemCuPoolProps const *))                       \
-  FUNCTION(pool_destroy, cuMemPoolDestroy, (void *))                                               \
-  FUNCTION(pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                 \
-  FUNCTION(pool_get, cuMemPoolGetAttribute, (void *, int, void *))                                 \
-  FUNCTION(pool_trim, cuMemPoolTrimTo, (void *, size_t))                                           \
-  FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
-  FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (umemCuAddress *, size_t, void *, void *))         \
-  FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
-  FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
-  FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
-  FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \
-  FUNCTION(copy_within, cuMemcpyDtoD_v2, (umemCuAddress, umemCuAddress, size_t))                   \
-  FUNCTION(copy_async, cuMemcpyAsync, (umemCuAddress, umemCuAddress, size_t, void *))              \
-  FUNCTION(copy_in_async, cuMemcpyHtoDAsync_v2, (umemCuAddress, void const *, size_t, void *))     \
-  FUNCTION(copy_out_async, cuMemcpyDtoHAsync_v2, (void *, umemCuAddress, size_t, void *))          \
-  FUNCTION(copy_within_async, cuMemcpyDtoDAsync_v2,                                                \
-           (umemCuAddress, umemCuAddress, size_t, void *))                                         \
-  FUNCTION(copy_peer_async, cuMemcpyPeerAsync,                                                     \
-           (umemCuAddress, void *, umemCuAddress, void *, size_t, void *))                         \
-  FUNCTION(copy_2d_async, cuMemcpy2DAsync_v2, (umemCuCopy2D const *, void *))                      \
-  FUNCTION(copy_3d_async, cuMemcpy3DAsync_v2, (umemCuCopy3D const *, void *))                      \
-  FUNCTION(copy_3d_peer_async, cuMemcpy3DPeerAsync, (umemCuCopy3D const *, void *))                \
-  FUNCTION(set_async, cuMemsetD8Async, (umemCuAddress, unsigned char, size_t, void *))             \
-  FUNCTION(stream_create, cuStreamCreate, (void **, unsigned))                                     \
-  FUNCTION(stream_destroy, cuStreamDestroy_v2, (void *))                                           \
-  FUNCTION(stream_context, cuStreamGetCtx, (void *, void **))                                      \
-  FUNCTION(stream_synchronize, cuStreamSynchronize, (void *))                                      \
-  FUNCTION(stream_wait, cuStreamWaitEvent, (void *, void *, unsigned))                             \
-  FUNCTION(capture_info, cuStreamGetCaptureInfo_v2,                                                \
-           (void *, int *, uint64_t *, void **, void const **, size_t *))                          \
-  FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                       \
-  FUNCTION(event_destroy, cuEventDestroy_v2, (void *))                                             \
-  FUNCTION(event_record, cuEventRecord, (void *, void *))                                          \
-  FUNCTION(event_synchronize, cuEventSynchronize, (void *))
-
 /* All of them, or none. */
 static struct {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
-  FUNCTIONS(MEMBER)
+  UMEM_CU_FUNCTIONS(MEMBER)
 #undef MEMBER
 } driver;
 
@@ -103,7 +37,7 @@ static bool find_one(void *handle, char const *symbol, void *function) {
 
 static bool find_all(void *handle) {
 #define FIND(name, symbol, parameters) find_one(handle, #symbol, &driver.name) &&
-  return FUNCTIONS(FIND) true;
+  return UMEM_CU_FUNCTIONS(FIND) true;
 #undef FIND
 }
 
@@ -176,6 +110,8 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
       [umemCudaHasPools] = umemCuMemoryPools,
       [umemCudaHasManaged] = umemCuManagedMemory,
       [umemCudaConcurrentManaged] = umemCuConcurrentManaged,
+      [umemCudaHasPages] = umemCuVirtualMemory,
+      [umemCudaBusReachesPages] = umemCuRdmaWithVirtualMemory,
   };
   return CALL(device_get_attribute, value, theirs[what], device);
 }
@@ -301,6 +237,55 @@ static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
 }
 static int pool_free(void *adr, void *stream) { return CALL(free_async, (uintptr_t)adr, stream); }
 
+/* ---- pages ---- */
+
+static umemCuPageProps page_of(int device, bool for_bus) {
+  return (umemCuPageProps){.allocation = umemCuPinnedAllocation,
+                           .location = {umemCuOnDevice, device},
+                           .flags = {.rdma = for_bus}};
+}
+
+static int page_size(size_t *nbytes, int device) {
+  umemCuPageProps properties = page_of(device, false);
+  return CALL(get_granularity, nbytes, &properties, umemCuLeastGranularity);
+}
+
+static int range_reserve(void **adr, size_t nbytes, size_t alignment) {
+  umemCuAddress device = 0;
+  return allocated(CALL(range_reserve, &device, nbytes, alignment, 0, 0), &device, adr);
+}
+static int range_free(void *adr, size_t nbytes) { return CALL(range_free, (uintptr_t)adr, nbytes); }
+
+static int page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
+  umemCuPageProps properties = page_of(device, for_bus);
+  umemCuPage created = 0;
+  int error = CALL(page_create, &created, nbytes, &properties, 0);
+  if (!error) *page = created;
+  return error;
+}
+
+static int page_retain(uint64_t *page, void *adr) {
+  umemCuPage retained = 0;
+  int error = CALL(page_retain, &retained, adr);
+  if (!error) *page = retained;
+  return error;
+}
+
+static int page_release(uint64_t page) { return CALL(page_release, page); }
+static int page_map(void *adr, size_t nbytes, uint64_t page) {
+  return CALL(page_map, (uintptr_t)adr, nbytes, 0, page, 0);
+}
+static int page_unmap(void *adr, size_t nbytes) { return CALL(page_unmap, (uintptr_t)adr, nbytes); }
+
+static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
+  umemCuAccess access[64];
+  size_t count = 0;
+  for (int device = 0; device < 64; device++)
+    if (devices >> device & 1)
+      access[count++] = (umemCuAccess){{umemCuOnDevice, device}, umemCuReadWrite};
+  return CALL(page_access, (uintptr_t)adr, nbytes, access, count);
+}
+
 /* ---- copies and sets ---- */
 
 static int copy(void *dst, void const *src, size_t nbytes, umemCudaDirection direction) {
@@ -420,7 +405,7 @@ static int stream_device(void *stream, int *device) {
 
 static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
   int status = umemCudaNoCapture;
-  *id = 0;
+  if (id) *id = 0;
   int error = CALL(capture_info, stream, &status, id, NULL, NULL, NULL);
   *capture = umemCudaCapture_of(error, status);
   return error;
@@ -467,6 +452,15 @@ static umemCudaRt table = {
     .pool_allow = pool_allow,
     .pool_malloc = pool_malloc,
     .pool_free = pool_free,
+    .page_size = page_size,
+    .range_reserve = range_reserve,
+    .range_free = range_free,
+    .page_create = page_create,
+    .page_retain = page_retain,
+    .page_release = page_release,
+    .page_map = page_map,
+    .page_unmap = page_unmap,
+    .page_allow = page_allow,
     .memcpy = copy,
     .memcpy_async = copy_async,
     .memcpy_peer_async = copy_peer_async,

@@ -21,7 +21,13 @@ enum {
 };
 
 /* CUdevice_attribute */
-enum { umemCuManagedMemory = 83, umemCuConcurrentManaged = 89, umemCuMemoryPools = 115 };
+enum {
+  umemCuManagedMemory = 83,
+  umemCuConcurrentManaged = 89,
+  umemCuVirtualMemory = 102,
+  umemCuRdmaWithVirtualMemory = 110,
+  umemCuMemoryPools = 115
+};
 
 /* CUpointer_attribute; an unsigned int, an unsigned int that is 0 or 1, and an int */
 enum { umemCuMemoryType = 2, umemCuIsManaged = 8, umemCuDeviceOrdinal = 9 };
@@ -80,6 +86,23 @@ typedef struct umemCuPoolProps {
   unsigned short usage;
   unsigned char reserved[54];
 } umemCuPoolProps;
+
+/* CUmemGenericAllocationHandle */
+typedef unsigned long long umemCuPage;
+
+/* CUmemAllocationProp */
+typedef struct umemCuPageProps {
+  int allocation, handles;
+  umemCuLocation location;
+  void *security;
+  struct {
+    unsigned char compression, rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } flags;
+} umemCuPageProps;
+
+enum { umemCuLeastGranularity = 0 }; /* CU_MEM_ALLOC_GRANULARITY_MINIMUM */
 
 /* CUmemAccessDesc */
 typedef struct umemCuAccess {

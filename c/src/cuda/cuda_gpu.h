@@ -18,6 +18,7 @@ enum {
 typedef struct umemCudaGpu {
   umemCudaRt const *rt;
   int device;
+  int devices;                      /* how many GPUs there are; at most umemCudaMostDevices */
   void *context;                    /* its primary context, retained */
   void *events[umemCudaIdleEvents]; /* that nobody is using; NULL: none; atomic */
   unsigned lineage;                 /* umem_fork_count() when it was opened */
@@ -25,6 +26,7 @@ typedef struct umemCudaGpu {
   uint64_t no_peers; /* bit d: they do not; atomic. Neither bit: not asked yet */
   uint64_t managed;  /* bytes of live managed memory of all contexts; atomic */
   bool has_pools, has_managed, concurrent_managed;
+  size_t page_size; /* of memory that is mapped page by page; 0: there is none */
   char name[128];
 } umemCudaGpu;
 

@@ -48,6 +48,7 @@ static bool device_exists(umemVirtual *ctx, umemCudaGpu *gpu) {
   int count = 0;
   if (!umemCuda_check(ctx, gpu, gpu->rt->device_count(&count), "cannot count GPUs")) return false;
   if (count > umemCudaMostDevices) count = umemCudaMostDevices;
+  gpu->devices = count;
   if (gpu->device >= 0 && gpu->device < count) return true;
   if (count)
     umemVirtual_fail(ctx, umemValueError, "there is no GPU %d: this machine has 0 to %d",
@@ -63,6 +64,14 @@ static bool has(umemCudaGpu *gpu, umemCudaAttribute what) {
   return value != 0;
 }
 
+/* 0 where there are no pages. */
+static size_t page_size_of(umemCudaGpu *gpu) {
+  size_t size = 0;
+  if (!has(gpu, umemCudaHasPages)) return 0;
+  if (gpu->rt->page_size(&size, gpu->device)) gpu->rt->last_error();
+  return size & (size - 1) ? 0 : size;
+}
+
 /* Fills in *gpu, whose rt and device stand. */
 static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   if (!version_is_enough(ctx, gpu->rt) || !device_exists(ctx, gpu)) return false;
@@ -70,6 +79,7 @@ static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   gpu->has_pools = has(gpu, umemCudaHasPools);
   gpu->has_managed = has(gpu, umemCudaHasManaged);
   gpu->concurrent_managed = has(gpu, umemCudaConcurrentManaged);
+  gpu->page_size = page_size_of(gpu);
   return umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
                         "cannot use GPU %d", gpu->device);
 }

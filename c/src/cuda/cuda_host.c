@@ -94,7 +94,7 @@ static umemStatusType fail_early(umemVirtual *ctx, int error) {
 
 umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
   UMEM_ENTER();
-  static umemCudaSource const source = {pinned_get, pinned_give, NULL, NULL};
+  static umemCudaSource const source = {.get = pinned_get, .give = pinned_give};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   int device = 0, error = current_device(&device);
   if (error) return fail_early(&ctx->super, error);

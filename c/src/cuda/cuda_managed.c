@@ -100,7 +100,7 @@ umemKind const umem_cuda_managed_kind = {
 
 umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
   UMEM_ENTER();
-  static umemCudaSource const source = {managed_get, managed_give, NULL, NULL};
+  static umemCudaSource const source = {.get = managed_get, .give = managed_give};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   Managed *managed = umemCuda_construct(&ctx->super, &umem_cuda_managed_kind, &source, device);
   if (!managed) return umem_thread.last;

@@ -24,6 +24,10 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
 
 bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
+/* ---- cuda_pages.c: device memory that is mapped page by page ---- */
+
+umemPages const *umemCuda_pages(umemVirtual *ctx);
+
 /* ---- cuda_order.c: streams that wait for one another ---- */
 
 /* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */

@@ -39,70 +39,7 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 #error "umem needs CUDA 12.2 or later"
 #endif
 
-#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
-SAME(umemCudaInvalidValue, cudaErrorInvalidValue);
-SAME(umemCudaOutOfMemory, cudaErrorMemoryAllocation);
-SAME(umemCudaInitializationError, cudaErrorInitializationError);
-SAME(umemCudaUnloading, cudaErrorCudartUnloading);
-SAME(umemCudaStubLibrary, cudaErrorStubLibrary);
-SAME(umemCudaInsufficientDriver, cudaErrorInsufficientDriver);
-SAME(umemCudaNoGpu, cudaErrorNoDevice);
-SAME(umemCudaInvalidOrdinal, cudaErrorInvalidDevice);
-SAME(umemCudaInvalidContext, cudaErrorDeviceUninitialized);
-SAME(umemCudaUncorrectable, cudaErrorECCUncorrectable);
-SAME(umemCudaLinkUncorrectable, cudaErrorNvlinkUncorrectable);
-SAME(umemCudaInvalidHandle, cudaErrorInvalidResourceHandle);
-SAME(umemCudaNotReady, cudaErrorNotReady);
-SAME(umemCudaIllegalAddress, cudaErrorIllegalAddress);
-SAME(umemCudaLaunchTimeout, cudaErrorLaunchTimeout);
-SAME(umemCudaPeerAlreadyEnabled, cudaErrorPeerAccessAlreadyEnabled);
-SAME(umemCudaContextDestroyed, cudaErrorContextIsDestroyed);
-SAME(umemCudaAssert, cudaErrorAssert);
-SAME(umemCudaAlreadyRegistered, cudaErrorHostMemoryAlreadyRegistered);
-SAME(umemCudaNotRegistered, cudaErrorHostMemoryNotRegistered);
-SAME(umemCudaHardwareStackError, cudaErrorHardwareStackError);
-SAME(umemCudaIllegalInstruction, cudaErrorIllegalInstruction);
-SAME(umemCudaMisalignedAddress, cudaErrorMisalignedAddress);
-SAME(umemCudaInvalidAddressSpace, cudaErrorInvalidAddressSpace);
-SAME(umemCudaInvalidPc, cudaErrorInvalidPc);
-SAME(umemCudaLaunchFailure, cudaErrorLaunchFailure);
-SAME(umemCudaNotPermitted, cudaErrorNotPermitted);
-SAME(umemCudaNotSupported, cudaErrorNotSupported);
-SAME(umemCudaCaptureUnsupported, cudaErrorStreamCaptureUnsupported);
-SAME(umemCudaCaptureInvalidated, cudaErrorStreamCaptureInvalidated);
-SAME(umemCudaCaptureIsolation, cudaErrorStreamCaptureIsolation);
-SAME(umemCudaCaptureImplicit, cudaErrorStreamCaptureImplicit);
-SAME(umemCudaCapturedEvent, cudaErrorCapturedEvent);
-SAME(umemCudaToDevice, cudaMemcpyHostToDevice);
-SAME(umemCudaToHost, cudaMemcpyDeviceToHost);
-SAME(umemCudaWithinDevice, cudaMemcpyDeviceToDevice);
-SAME(umemCudaAnyDirection, cudaMemcpyDefault);
-SAME(umemCudaUnregistered, cudaMemoryTypeUnregistered);
-SAME(umemCudaPinned, cudaMemoryTypeHost);
-SAME(umemCudaDeviceMemory, cudaMemoryTypeDevice);
-SAME(umemCudaManagedMemory, cudaMemoryTypeManaged);
-SAME(umemCudaNoCapture, cudaStreamCaptureStatusNone);
-SAME(umemCudaCapturing, cudaStreamCaptureStatusActive);
-SAME(umemCudaCaptureBroken, cudaStreamCaptureStatusInvalidated);
-SAME(umemCudaPortable, cudaHostAllocPortable);
-SAME(umemCudaMapped, cudaHostAllocMapped);
-SAME(umemCudaWriteCombined, cudaHostAllocWriteCombined);
-SAME(umemCudaPortable, cudaHostRegisterPortable);
-SAME(umemCudaMapped, cudaHostRegisterMapped);
-SAME(2, cudaStreamCaptureModeRelaxed); /* exchange_capture_mode */
-
-/* The errors of the driver's functions that umem calls. */
-SAME(umemCudaInvalidValue, CUDA_ERROR_INVALID_VALUE);
-SAME(umemCudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
-SAME(umemCudaInitializationError, CUDA_ERROR_NOT_INITIALIZED);
-SAME(umemCudaUnloading, CUDA_ERROR_DEINITIALIZED);
-SAME(umemCudaNoGpu, CUDA_ERROR_NO_DEVICE);
-SAME(umemCudaInvalidOrdinal, CUDA_ERROR_INVALID_DEVICE);
-SAME(umemCudaInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
-SAME(umemCudaInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
-SAME(umemCudaContextDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-SAME(umemCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED);
-SAME(umemCudaCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+#include "cuda/cuda_rt_numbers.h"
 
 /* ---- the driver's functions ---- */
 
@@ -116,6 +53,23 @@ static struct {
   CUresult (*retain)(CUcontext *, CUdevice);
   CUresult (*release)(CUdevice);
   CUresult (*stream_context)(CUstream, CUcontext *);
+  CUresult (*get_attribute)(int *, CUdevice_attribute, CUdevice);
+  CUresult (*get_granularity)(size_t *, CUmemAllocationProp const *,
+                              CUmemAllocationGranularity_flags);
+  CUresult (*range_reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+  CUresult (*range_free)(CUdeviceptr, size_t);
+  CUresult (*page_create)(CUmemGenericAllocationHandle *, size_t, CUmemAllocationProp const *,
+                          unsigned long long);
+  CUresult (*page_retain)(CUmemGenericAllocationHandle *, void *);
+  CUresult (*page_release)(CUmemGenericAllocationHandle);
+  CUresult (*page_map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                       unsigned long long);
+  CUresult (*page_unmap)(CUdeviceptr, size_t);
+  CUresult (*page_access)(CUdeviceptr, size_t, CUmemAccessDesc const *, size_t);
+  CUresult (*exchange_mode)(CUstreamCaptureMode *);
+  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
+  CUresult (*pool_malloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
+  CUresult (*pool_free)(CUdeviceptr, CUstream);
 } driver = {.once = PTHREAD_ONCE_INIT};
 
 /* They are called by their types here, and found by their names. */
@@ -129,6 +83,20 @@ CALLED_AS(get_device, cuCtxGetDevice);
 CALLED_AS(retain, cuDevicePrimaryCtxRetain);
 CALLED_AS(release, cuDevicePrimaryCtxRelease);
 CALLED_AS(stream_context, cuStreamGetCtx);
+CALLED_AS(get_attribute, cuDeviceGetAttribute);
+CALLED_AS(get_granularity, cuMemGetAllocationGranularity);
+CALLED_AS(range_reserve, cuMemAddressReserve);
+CALLED_AS(range_free, cuMemAddressFree);
+CALLED_AS(page_create, cuMemCreate);
+CALLED_AS(page_retain, cuMemRetainAllocationHandle);
+CALLED_AS(page_release, cuMemRelease);
+CALLED_AS(page_map, cuMemMap);
+CALLED_AS(page_unmap, cuMemUnmap);
+CALLED_AS(page_access, cuMemSetAccess);
+CALLED_AS(exchange_mode, cuThreadExchangeStreamCaptureMode);
+CALLED_AS(is_capturing, cuStreamIsCapturing);
+CALLED_AS(pool_malloc, cuMemAllocFromPoolAsync);
+CALLED_AS(pool_free, cuMemFreeAsync);
 
 static void find_one(char const *name, void **function) {
   if (driver.found != cudaSuccess) return;
@@ -151,6 +119,20 @@ static void find_driver(void) {
   find_one("cuDevicePrimaryCtxRetain", (void **)&driver.retain);
   find_one("cuDevicePrimaryCtxRelease", (void **)&driver.release);
   find_one("cuStreamGetCtx", (void **)&driver.stream_context);
+  find_one("cuDeviceGetAttribute", (void **)&driver.get_attribute);
+  find_one("cuMemGetAllocationGranularity", (void **)&driver.get_granularity);
+  find_one("cuMemAddressReserve", (void **)&driver.range_reserve);
+  find_one("cuMemAddressFree", (void **)&driver.range_free);
+  find_one("cuMemCreate", (void **)&driver.page_create);
+  find_one("cuMemRetainAllocationHandle", (void **)&driver.page_retain);
+  find_one("cuMemRelease", (void **)&driver.page_release);
+  find_one("cuMemMap", (void **)&driver.page_map);
+  find_one("cuMemUnmap", (void **)&driver.page_unmap);
+  find_one("cuMemSetAccess", (void **)&driver.page_access);
+  find_one("cuThreadExchangeStreamCaptureMode", (void **)&driver.exchange_mode);
+  find_one("cuStreamIsCapturing", (void **)&driver.is_capturing);
+  find_one("cuMemAllocFromPoolAsync", (void **)&driver.pool_malloc);
+  find_one("cuMemFreeAsync", (void **)&driver.pool_free);
 }
 
 /* Most of the driver's numbers are the runtime's too; those that are not have no name there. */
@@ -185,7 +167,14 @@ static int runtime_version(int *version) { return (int)cudaRuntimeGetVersion(ver
 static int device_count(int *count) { return (int)cudaGetDeviceCount(count); }
 static int get_device(int *device) { return (int)cudaGetDevice(device); }
 
+/* The runtime has no names for those of pages. */
 static int attribute(int *value, umemCudaAttribute what, int device) {
+  if (what == umemCudaHasPages)
+    return DRIVER(
+        get_attribute(value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+  if (what == umemCudaBusReachesPages)
+    return DRIVER(
+        get_attribute(value, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device));
   static enum cudaDeviceAttr const theirs[] = {
       [umemCudaHasPools] = cudaDevAttrMemoryPoolsSupported,
       [umemCudaHasManaged] = cudaDevAttrManagedMemory,
@@ -221,10 +210,10 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
 }
 
 static int exchange_capture_mode(int *mode) {
-  enum cudaStreamCaptureMode theirs = (enum cudaStreamCaptureMode) * mode;
-  cudaError_t error = cudaThreadExchangeStreamCaptureMode(&theirs);
+  CUstreamCaptureMode theirs = (CUstreamCaptureMode)*mode;
+  int error = DRIVER(exchange_mode(&theirs));
   *mode = (int)theirs;
-  return (int)error;
+  return error;
 }
 
 /* ---- memory ---- */
@@ -301,10 +290,73 @@ static int pool_allow(void *pool, int device) {
   return (int)cudaMemPoolSetAccess(pool, &access, 1);
 }
 
+/* By the driver: the runtime looks up the current context once more, which takes as long as the driver itself. */
 static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
-  return (int)cudaMallocFromPoolAsync(adr, nbytes, pool, stream);
+  CUdeviceptr address = 0;
+  int error = DRIVER(pool_malloc(&address, nbytes, pool, stream));
+  if (!error) *adr = (void *)(uintptr_t)address;
+  return error;
 }
-static int pool_free(void *adr, void *stream) { return (int)cudaFreeAsync(adr, stream); }
+static int pool_free(void *adr, void *stream) {
+  return DRIVER(pool_free((CUdeviceptr)(uintptr_t)adr, stream));
+}
+
+/* ---- pages ---- */
+
+static CUmemAllocationProp page_of(int device, bool for_bus) {
+  return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                               .allocFlags = {.gpuDirectRDMACapable = for_bus}};
+}
+
+static int page_size(size_t *nbytes, int device) {
+  CUmemAllocationProp properties = page_of(device, false);
+  return DRIVER(get_granularity(nbytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+}
+
+static int range_reserve(void **adr, size_t nbytes, size_t alignment) {
+  CUdeviceptr reserved = 0;
+  int error = DRIVER(range_reserve(&reserved, nbytes, alignment, 0, 0));
+  if (!error) *adr = (void *)reserved;
+  return error;
+}
+static int range_free(void *adr, size_t nbytes) {
+  return DRIVER(range_free((CUdeviceptr)adr, nbytes));
+}
+
+static int page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
+  CUmemAllocationProp properties = page_of(device, for_bus);
+  CUmemGenericAllocationHandle created = 0;
+  int error = DRIVER(page_create(&created, nbytes, &properties, 0));
+  if (!error) *page = created;
+  return error;
+}
+
+static int page_retain(uint64_t *page, void *adr) {
+  CUmemGenericAllocationHandle retained = 0;
+  int error = DRIVER(page_retain(&retained, adr));
+  if (!error) *page = retained;
+  return error;
+}
+
+static int page_release(uint64_t page) { return DRIVER(page_release(page)); }
+static int page_map(void *adr, size_t nbytes, uint64_t page) {
+  return DRIVER(page_map((CUdeviceptr)adr, nbytes, 0, page, 0));
+}
+static int page_unmap(void *adr, size_t nbytes) {
+  return DRIVER(page_unmap((CUdeviceptr)adr, nbytes));
+}
+
+static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
+  CUmemAccessDesc access[64];
+  size_t count = 0;
+  for (int device = 0; device < 64; device++)
+    if (devices >> device & 1)
+      access[count++] =
+          (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                            .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  return DRIVER(page_access((CUdeviceptr)adr, nbytes, access, count));
+}
 
 /* ---- copies and sets ---- */
 
@@ -371,7 +423,15 @@ static int stream_wait(void *stream, void *event) {
   return (int)cudaStreamWaitEvent(stream, event, cudaEventWaitDefault);
 }
 
+static int stream_is_capturing(void *stream, umemCudaCapture *capture) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  int error = DRIVER(is_capturing(stream, &status));
+  *capture = umemCudaCapture_of(error, (int)status);
+  return error;
+}
+
 static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
+  if (!id) return stream_is_capturing(stream, capture);
   enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long number = 0;
 #if CUDART_VERSION >= 13000
@@ -432,6 +492,15 @@ static umemCudaRt const cuda = {
     .pool_allow = pool_allow,
     .pool_malloc = pool_malloc,
     .pool_free = pool_free,
+    .page_size = page_size,
+    .range_reserve = range_reserve,
+    .range_free = range_free,
+    .page_create = page_create,
+    .page_retain = page_retain,
+    .page_release = page_release,
+    .page_map = page_map,
+    .page_unmap = page_unmap,
+    .page_allow = page_allow,
     .memcpy = copy,
     .memcpy_async = copy_async,
     .memcpy_peer_async = copy_peer_async,

@@ -58,11 +58,14 @@ void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource 
 
 void umemCuda_give_back(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaSource const *source = state->source;
   umemTableCell *cell;
-  for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++)
-    umemCuda_check(ctx, state->gpu,
-                   state->source->give(state, (void *)umemTable_key(cell), cell->value),
-                   "cannot free the block at 0x%jx", (uintmax_t)umemTable_key(cell));
+  for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++) {
+    int error = source->bar ? source->bar(state) : umemCudaSuccess;
+    if (!error) error = source->give(state, (void *)umemTable_key(cell), cell->value);
+    umemCuda_check(ctx, state->gpu, error, "cannot free the block at 0x%jx",
+                   (uintmax_t)umemTable_key(cell));
+  }
   umemTable_clear(&state->blocks);
 }
 

@@ -20,6 +20,9 @@ typedef struct umemCudaSource {
   bool (*allows)(umemVirtual *ctx);
   /* Lets device use the blocks. NULL: nothing to do. */
   void (*open_to)(struct umemCudaState *state, int device);
+  /* Why the blocks that are left cannot be given back when the context ends, as an error of the runtime. NULL: they
+   * always can. */
+  int (*bar)(struct umemCudaState *state);
 } umemCudaSource;
 
 /* The impl of a CUDA context points to one, or to a struct that begins with one. */
@@ -31,6 +34,9 @@ typedef struct umemCudaState {
   umemLock lock;              /* guards blocks */
   umemTable blocks;           /* live: address to bytes */
   struct umemCudaState *next; /* of managed memory (cuda_room.c) */
+  umemPages pages;            /* page_size is 0 before they were asked for (cuda_pages.c) */
+  uint64_t page_users;        /* bit d: device d may use them */
+  bool pages_for_bus;         /* the bus reaches them */
 } umemCudaState;
 
 /* The state of a constructed CUDA context; NULL for all other contexts. */

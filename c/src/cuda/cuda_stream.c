@@ -6,8 +6,7 @@
 bool umemCudaState_is_captured(umemCudaState const *state) {
   umemCudaRt const *rt = state->gpu->rt;
   umemCudaCapture capture = umemCudaNoCapture;
-  uint64_t id;
-  if (rt->stream_capture(state->stream, &capture, &id)) rt->last_error();
+  if (rt->stream_capture(state->stream, &capture, NULL)) rt->last_error();
   return capture != umemCudaNoCapture;
 }
 

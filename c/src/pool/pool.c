@@ -8,7 +8,10 @@
 #include "pool/pool_chunk.h"
 #include "pool/pool_free_list.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
+#include "pool/pool_quick.h"
+#include "pool/pool_region.h"
 #include "pool/pool_span.h"
 #include "pool/pool_stats.h"
 #include "pool/pool_transfer.h"
@@ -26,10 +29,12 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemLock_acquire(&core->lock);
   umemAttempt_begin(&held);
   umemPoolCache_drain(own);
+  if (core->reserved > keep) umemPoolCache_drain_all_threads(core);
   umemPoolLarge_coalesce(own);
   if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
     umemPoolTransfer_all(own);
   umemPoolChunk_release(core, keep);
+  umemPoolPages_release(core, keep);
   umemAttempt_end(&held);
   umemLock_release(&core->lock);
   umemPoolBlock_record_held(ctx, &held);
@@ -47,6 +52,7 @@ static void end_core(umemPoolCore *core) {
   umemPoolFreeList_end_all(core);
   umemLock_release(&core->lock);
   umemPoolCore_free_slabs(core);
+  umemPoolPages_end(core);
   umemPoolChunk_end_all(core);
   if (core->map.leaves) umemPageMap_clear(&core->map);
   umemPoolCore_release(core);
@@ -84,8 +90,10 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->references = 1;
   core->upstream = upstream;
   core->alignment = upstream->alignment > umemPoolGrain ? upstream->alignment : umemPoolGrain;
+  core->initial = options->initial;
   core->growth = options->growth;
   core->maximum = options->maximum;
+  umemPoolPages_init(core);
   umemPoolSpan_init_classes(core);
   core->own = umemPoolFreeList_new(core, upstream);
   if (core->own && umemPageMap_init(&core->map)) return core;
@@ -101,7 +109,9 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
                     ? (options->initial + umemPoolUnit - 1) & ~(size_t)(umemPoolUnit - 1)
                     : most;
   umemLock_acquire(&core->lock);
-  bool taken = size && umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
+  bool taken = size && umemPoolPages_suit(core->own, umemPoolPage) &&
+               umemPoolPages_grow(core->own, size, umemPoolPage, 0, &failure);
+  if (!taken && size) taken = umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
   umemLock_release(&core->lock);
   if (!taken) umemPoolBlock_record_failure(ctx, &failure, options->initial);
   return taken;
@@ -127,7 +137,10 @@ static bool pool_start(umemVirtual *ctx, void const *options) {
   ctx->alignment = impl->core->alignment;
   ctx->capabilities |= umemPromptBlocks;
   bool taken = take_initial(ctx, impl->core, options);
-  if (!taken) end_core(impl->core);
+  if (taken)
+    umemPoolQuick_set(ctx);
+  else
+    end_core(impl->core);
   return taken;
 }
 
@@ -169,4 +182,16 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   umemPoolCore_measure_free(umemPool_core(&ctx->super), &known);
   umem_write_sized(stats, &known, sizeof known);
   return umemOK;
+}
+
+bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region) {
+  UMEM_ENTER();
+  umemPoolRegion found = {.size = sizeof found};
+  if (!umemKind_check(ctx, &umem_pool_kind)) return false;
+  if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
+                            "umemPoolRegion"))
+    return false;
+  if (!umemPoolCore_next_region(umemPool_core(&ctx->super), from, &found)) return false;
+  umem_write_sized(region, &found, sizeof found);
+  return true;
 }

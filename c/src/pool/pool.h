@@ -4,16 +4,21 @@
  *
  *   pool.c            the context of a pool: options, trim, its end
  *   pool_on.c         the context of a view, which is bound to a queue
+ *   pool_quick.c      allocates and frees small blocks by the calling thread's cache alone
  *   pool_block.c      the methods for blocks, which both contexts have
  *   pool_stats.c      counts
  *   pool_find.c       finds a block where the calling thread's cache has none
  *   pool_grow.c       gets more free memory for a free list, from others or from the upstream
  *   pool_free_list.c  begins and ends free lists
  *   pool_transfer.c   moves free memory from one free list to another
+ *   pool_pages.c      maps pages, moves them, and gives them back
+ *   pool_paging.c     the pieces of memory for which one thread does so
+ *   pool_place.c      finds a place for them
  *   pool_cache.c      caches: each thread's small blocks, and how they pass between threads
  *   pool_large.c      large blocks, and the quick lists of those that are freed
  *   pool_span.c       cuts spans into small blocks, and knows which of these are free
  *   pool_chunk.c      takes chunks from the upstream, and gives them back
+ *   pool_space.c      ranges of addresses of the upstream, and which of their pages have memory
  *   pool_range.c      ranges of chunks: for spans, for large blocks, or on their way to another list
  *   pool_queue.c      makes the queue of a free list wait for other queues
  *   pool_core.c       the core: references to it, and the memory of its records
@@ -25,10 +30,13 @@
  * free list: it goes to the list of the view that frees it. Free memory moves to another list only after
  * the queue of that list was made to wait for the queue of the old one.
  *
+ * The memory of a list comes in chunks or, if the upstream can map it, in pages (umemPages). Pages are mapped into
+ * spaces, which are ranges of addresses. A page without memory is a gap; it is in no list.
+ *
  * A small block is in one of three states: free in its span (its bit there is set), in a thread's cache or
- * in the depot, or live. One byte for each block, beside the descriptor of its span, says whether it is
+ * in the depot, or live. A byte for each block, beside the descriptor of its span, says whether it is
  * live. The thread that changes this byte from 1 to 0 owns the block. So if two threads free one block, one of them
- * fails.
+ * fails. No thread but its own uses a cache, unless memory is short: see pool_cache.c.
  *
  * Threads: the lock protects all members of the core below it, and the free lists. Descriptors of spans and
  * free lists stay until the end of the pool, because a wrong free may be reading them; the page map shows

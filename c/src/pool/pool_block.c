@@ -107,107 +107,64 @@ static void free_large(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- small blocks ---- */
 
+static uintptr_t made_live(umemPoolEntry const *entry) {
+  if (entry->live) __atomic_store_n(entry->live, 1, __ATOMIC_RELAXED);
+  return entry->adr;
+}
+
 static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned class) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return umem_null_of(ctx);
   umemPoolCache *cache = umemPoolCache_mine(impl->list);
-  umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
   umemPoolEntry entry;
-  if (slot && umemPoolSlot_pop(slot, &entry)) { /* the thread has used another pool or view last */
-    __atomic_store_n(&slot->served, slot->served + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(entry.live, 1, __ATOMIC_RELAXED);
-    return entry.adr;
-  }
+  if (cache && umemPoolCache_take(cache, impl->serial, class, &entry))
+    return made_live(&entry); /* the thread has used another pool or view last */
+  umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
   size_t size = core->shapes[class].size;
   umemPoolRequest request;
   request.list = impl->list;
   request.class = class;
-  request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
   request.size = size;
   request.alignment = size & -size; /* blocks of a span are at multiples of it */
   umemLock_acquire(&core->lock);
+  request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
   bool found = umemPoolRequest_find(&request);
-  if (found && request.entry.live) core->served++;
   umemLock_release(&core->lock);
-  if (!found) {
-    umemPoolBlock_record_failure(ctx, &request.failure, size);
-    return umem_null_of(ctx);
-  }
-  if (request.entry.live) __atomic_store_n(request.entry.live, 1, __ATOMIC_RELAXED);
-  return request.entry.adr;
-}
-
-/* The slot is computed once: the asm keeps the compiler from doing it again for each atomic member. */
-static inline umemPoolSlot *slot_of(umemPoolCache *cache, size_t class) {
-  umemPoolSlot *slot = &cache->slots[class];
-  __asm__("" : "+r"(slot));
-  return slot;
-}
-
-/* The cache that the calling thread has used last. To read a thread variable may be a function call, which is
- * cheapest where a function begins: then few registers must be saved. The asm keeps the compiler from reading
- * it later. */
-static inline umemPoolCache *last_cache(void) {
-  umemPoolCache *cache = umem_pool_last_cache;
-  __asm__("" : "+r"(cache));
-  return cache;
+  if (found) return made_live(&request.entry);
+  umemPoolBlock_record_failure(ctx, &request.failure, size);
+  return umem_null_of(ctx);
 }
 
 static inline uintptr_t alloc_small(umemVirtual *ctx, umemPoolCache *cache, unsigned class) {
-  umemPoolSlot *slot = slot_of(cache, class);
-  uint32_t count = __atomic_load_n(&slot->count, __ATOMIC_RELAXED);
-  if (__builtin_expect(cache->serial != umemPoolImpl_of(ctx)->serial || !count, 0))
+  umemPoolEntry entry;
+  if (__builtin_expect(!umemPoolCache_take(cache, umemPoolImpl_of(ctx)->serial, class, &entry), 0))
     return refill(ctx, class);
-  umemPoolEntry entry = slot->entries[count - 1];
-  __atomic_store_n(&slot->count, count - 1, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->served, slot->served + 1, __ATOMIC_RELAXED);
-  __atomic_store_n(entry.live, 1, __ATOMIC_RELAXED);
-  return entry.adr;
+  return made_live(&entry);
 }
 
-static __attribute__((noinline)) void make_room(umemPoolFreeList *list, unsigned class,
-                                                umemPoolEntry entry) {
+void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEntry entry) {
   umemPoolCore *core = list->core;
   umemPoolCache *cache = umemPoolCache_mine(list);
+  if (cache && umemPoolCache_keep(cache, list->serial, class, entry)) return;
   umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
-  if (slot && !umemPoolCache_prepare(core, slot, class)) slot = NULL;
-  if (slot && slot->count < slot->limit) {
-    umemPoolSlot_push(slot, entry);
-    return;
-  }
   umemLock_acquire(&core->lock);
-  if (slot)
-    umemPoolCache_hand_over(list, class, slot);
-  else
+  if (slot && umemPoolCache_prepare(core, slot, class)) {
+    if (umemPoolSlot_count(slot) == slot->limit) umemPoolCache_hand_over(list, class, slot);
+    umemPoolSlot_push(slot, entry);
+  } else {
     umemPoolSpan_put(list, &entry, 1);
+  }
   umemLock_release(&core->lock);
-  if (slot) umemPoolSlot_push(slot, entry);
-}
-
-/* Makes the block at location no longer live. False, with nothing changed, when it was not, or when other
- * threads have freed the span since it was located. */
-static inline bool claim(umemPoolCore const *core, uintptr_t adr,
-                         umemPoolLocation const *location) {
-  unsigned char live = 1;
-  if (!__atomic_compare_exchange_n(location->live, &live, 0, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_RELAXED))
-    return false;
-  if (__builtin_expect(umemPoolLocation_holds(core, adr, location), 1)) return true;
-  __atomic_store_n(location->live, 1, __ATOMIC_RELEASE);
-  return false;
 }
 
 /* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its caller has
  * no registers to save. */
 static __attribute__((noinline)) void keep(umemVirtual *ctx, size_t class, umemPoolEntry entry) {
-  umemPoolCache *cache = last_cache();
+  umemPoolCache *cache = umemPoolCache_last();
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
-  umemPoolSlot *slot = slot_of(cache, class);
-  if (__builtin_expect(cache->serial == impl->serial && slot->count < slot->limit, 1))
-    umemPoolSlot_push(slot, entry);
-  else
-    make_room(impl->list, (unsigned)class, entry);
+  if (__builtin_expect(!umemPoolCache_keep(cache, impl->serial, class, entry), 0))
+    umemPoolBlock_make_room(impl->list, (unsigned)class, entry);
 }
 
 /* ---- methods ---- */
@@ -217,7 +174,7 @@ void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr) {
   umemPoolLocation location;
   if (__builtin_expect(!umemPoolSpan_locate(core, adr, &location), 0))
     free_large(ctx, adr);
-  else if (__builtin_expect(!claim(core, adr, &location), 0))
+  else if (__builtin_expect(!umemPoolBlock_claim(core, adr, &location), 0))
     fail_wrong(ctx, adr);
   else
     keep(ctx, location.word & umemPoolClassMask, (umemPoolEntry){adr, location.live});
@@ -230,7 +187,7 @@ static inline unsigned class_for(umemVirtual *ctx, size_t size) {
 
 uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes) {
   if (__builtin_expect(nbytes > umemPoolSmall, 0)) return alloc_large(ctx, nbytes, umemPoolUnit);
-  umemPoolCache *cache = last_cache();
+  umemPoolCache *cache = umemPoolCache_last();
   unsigned class = class_for(ctx, nbytes);
   if (__builtin_expect(class == umemPoolClasses, 0)) return alloc_large(ctx, nbytes, umemPoolUnit);
   return alloc_small(ctx, cache, class);
@@ -242,7 +199,7 @@ uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t
   umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
   if (alignment <= core->alignment) return umemPoolBlock_alloc(ctx, size);
   if (size > umemPoolSmall || alignment > umemPoolSmall) return alloc_large(ctx, size, alignment);
-  umemPoolCache *cache = last_cache();
+  umemPoolCache *cache = umemPoolCache_last();
   unsigned class = class_for(ctx, size > alignment ? size : alignment);
   while (class < umemPoolClasses && core->shapes[class].size & (alignment - 1)) class += 1;
   if (class == umemPoolClasses) return alloc_large(ctx, size, alignment);

@@ -2,7 +2,7 @@
 #ifndef UMEM_POOL_BLOCK_H
 #define UMEM_POOL_BLOCK_H
 
-#include "pool/pool_core.h"
+#include "pool/pool_span.h"
 
 uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
 uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
@@ -15,6 +15,10 @@ void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
   .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
   .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .info = umemPoolBlock_info
+
+/* Frees a block of a small class, which is not live any more, where the calling thread's cache had no room for it at
+ * once. Takes the lock. */
+void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEntry entry);
 
 /* Records why nbytes cannot be allocated. Call this and the functions below without the lock. */
 void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes);

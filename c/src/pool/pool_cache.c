@@ -5,10 +5,17 @@
  * the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait in the depot (J.
  * Bonwick, J. Adams: "Magazines and Vmem", USENIX 2001). When the depot is full, blocks go back to the spans.
  *
- * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then. */
+ * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then.
+ *
+ * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays for that with two
+ * stores for each call, and with no fence: before each change it says that it is busy, and then looks whether the
+ * cache is closed. Who wants the blocks closes the cache, fences all threads at once (base/fence.h), and waits until
+ * the thread is not busy. Where the system has no such fence, the blocks stay. */
 #include "pool/pool_cache.h"
+#include "base/fence.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +23,7 @@ enum { depot_most = 16 };
 
 /* ---- the caches of a thread ---- */
 
-static umemPoolCache no_cache; /* has serial 0, which no list has */
+static umemPoolCache no_cache; /* has key 0, which no list has */
 _Thread_local umemPoolCache *umem_pool_last_cache = &no_cache;
 static _Thread_local umemPoolCache *caches_of_thread;
 
@@ -30,8 +37,7 @@ static void free_slots(umemPoolCache *cache) {
     free(slot->entries);
     slot->entries = NULL;
     slot->limit = 0;
-    slot->served = 0;
-    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED); /* its thread may be reading it */
+    __atomic_store_n(&slot->state, 0, __ATOMIC_RELAXED); /* its thread may be reading it */
   }
 }
 
@@ -39,11 +45,12 @@ static void free_slots(umemPoolCache *cache) {
 static void drain_cache(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
     umemPoolSlot *slot = &cache->slots[i];
-    umemPoolSpan_put(cache->list, slot->entries, slot->count);
-    __atomic_store_n(&slot->count, 0, __ATOMIC_RELAXED);
+    umemPoolSpan_put(cache->list, slot->entries, umemPoolSlot_count(slot));
+    umemPoolSlot_set_count(slot, 0);
   }
 }
 
+/* Whether the calling thread owns cache. */
 static bool is_mine(umemPoolCache const *cache) {
   umemPoolCache const *mine = caches_of_thread;
   while (mine && mine != cache) mine = mine->next;
@@ -54,13 +61,15 @@ static bool is_mine(umemPoolCache const *cache) {
  * other threads may be half changed: these stay as they are. */
 static void leave_list(umemPoolCache *cache) {
   if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
-  for (unsigned i = 0; i < umemPoolClasses; i++) cache->core->served += cache->slots[i].served;
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    cache->core->served += umemPoolSlot_served(&cache->slots[i]);
   if (cache->before)
     cache->before->after = cache->after;
   else
     cache->list->caches = cache->after;
   if (cache->after) cache->after->before = cache->before;
   free_slots(cache);
+  __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED); /* the page map may end now */
 }
 
 /* Ends a cache of the calling thread, which is not among its caches any more. */
@@ -111,14 +120,31 @@ static void sweep(void) {
   }
 }
 
+/* All zero but what slots know of their classes. NULL without memory. */
+static umemPoolCache *make_cache(umemPoolCore const *core) {
+  umemPoolCache *cache = aligned_alloc(64, sizeof *cache);
+  if (!cache) return NULL;
+  memset(cache, 0, sizeof *cache);
+  for (int i = 0; i < umemPoolKnownCount; i++) cache->known[i].region = UINT64_MAX;
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    umemPoolShape const *shape = &core->shapes[i];
+    umemPoolSlot *slot = &cache->slots[i];
+    slot->magic = shape->magic;
+    slot->shift = shape->shift;
+    slot->size = shape->size;
+    slot->blocks = shape->count;
+  }
+  return cache;
+}
+
 static umemPoolCache *new_cache(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
   pthread_once(&key_once, make_key);
   if (!has_key || pthread_setspecific(key, &key) != 0) return NULL;
   sweep();
-  umemPoolCache *cache = calloc(1, sizeof *cache);
+  umemPoolCache *cache = make_cache(core);
   if (!cache) return NULL;
-  cache->serial = list->serial;
+  cache->serial = cache->key = list->serial;
   cache->core = core;
   cache->list = list;
   cache->lineage = umem_fork_count();
@@ -168,14 +194,37 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
   return slot->entries != NULL;
 }
 
+/* The thread takes and hands over batches in turns: twice as many entries spare it most of that. Without memory the
+ * slot stays as it is. */
+static void widen(umemPoolSlot *slot, uint32_t batch) {
+  uint32_t limit = 4 * batch;
+  if (slot->limit >= limit) return;
+  umemPoolEntry *entries = realloc(slot->entries, limit * sizeof *entries);
+  if (!entries) return;
+  slot->entries = entries;
+  slot->limit = limit;
+}
+
 /* ---- the depot ---- */
 
-static umemPoolBatch *take_batch(umemPoolFreeClass *self) {
-  umemPoolBatch *batch = self->depot;
+static umemPoolBatch *unlink_batch(umemPoolFreeClass *self, umemPoolBatch **link) {
+  umemPoolBatch *batch = *link;
   if (!batch) return NULL;
-  self->depot = batch->next;
+  *link = batch->next;
   self->depot_count--;
   return batch;
+}
+
+static umemPoolBatch *take_batch(umemPoolFreeClass *self) {
+  return unlink_batch(self, &self->depot);
+}
+
+/* One that slot has handed over; NULL when others have them all. */
+static umemPoolBatch *take_back(umemPoolFreeClass *self, umemPoolSlot *slot) {
+  umemPoolBatch **link = &self->depot;
+  while (*link && (*link)->from != slot) link = &(*link)->next;
+  slot->given = *link ? slot->given - 1 : 0;
+  return unlink_batch(self, link);
 }
 
 static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
@@ -183,12 +232,20 @@ static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
   core->empty_batches = batch;
 }
 
+/* Best one of its own: the bytes of its blocks are in lines that no other thread changes. One of others where the
+ * depot has many, because they free what this thread allocates, or where no span has free blocks. */
 bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *slot) {
   uint32_t count = list->core->shapes[class].batch;
-  umemPoolBatch *batch = take_batch(&list->classes[class]);
+  umemPoolFreeClass *self = &list->classes[class];
+  umemPoolBatch *batch = NULL;
+  if (slot->given) {
+    widen(slot, count);
+    batch = take_back(self, slot);
+  }
+  if (!batch && (self->depot_count >= depot_most / 2 || !self->spans)) batch = take_batch(self);
   if (!batch) return false;
   memcpy(slot->entries, batch->entries, count * sizeof *slot->entries);
-  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  umemPoolSlot_set_count(slot, count);
   put_empty(list->core, batch);
   return true;
 }
@@ -209,14 +266,17 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
   umemPoolBatch *batch = room_in_depot(list, class);
   if (batch) {
     memcpy(batch->entries, slot->entries, count * sizeof *slot->entries);
+    batch->from = slot;
+    slot->given++;
     batch->next = list->classes[class].depot;
     list->classes[class].depot = batch;
     list->classes[class].depot_count++;
   } else {
     umemPoolSpan_put(list, slot->entries, count);
   }
-  memmove(slot->entries, slot->entries + count, (slot->count - count) * sizeof *slot->entries);
-  __atomic_store_n(&slot->count, slot->count - count, __ATOMIC_RELAXED);
+  uint32_t kept = umemPoolSlot_count(slot) - count;
+  memmove(slot->entries, slot->entries + count, kept * sizeof *slot->entries);
+  umemPoolSlot_set_count(slot, kept);
 }
 
 static void drain_depot(umemPoolFreeList *list) {
@@ -234,6 +294,73 @@ void umemPoolCache_drain(umemPoolFreeList *list) {
   drain_depot(list);
   umemPoolSpan_remove_whole(list);
 }
+
+/* ---- caches of other threads ---- */
+
+/* Whether another thread of this process has cache, and blocks in it. */
+static bool is_of_interest(umemPoolCache const *cache) {
+  if (cache->lineage != umem_fork_count() || is_mine(cache)) return false;
+  uint32_t count = 0;
+  for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_count(&cache->slots[i]);
+  return count;
+}
+
+static bool is_closed(umemPoolCache const *cache) {
+  return !__atomic_load_n(&cache->key, __ATOMIC_RELAXED);
+}
+
+/* From now on the thread of cache changes it only under the lock, when it is not changing it just now. */
+static void close_cache(umemPoolCache *cache) {
+  __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED);
+}
+
+static void open_cache(umemPoolCache *cache) {
+  __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);
+}
+
+/* Waits until the thread does not change cache any more, which takes it some nanoseconds, unless the system has taken
+ * the processor from it. */
+static bool is_left(umemPoolCache const *cache) {
+  enum { spins = 1000, most_tries = spins + 1000 };
+  for (int tries = 0; tries < most_tries; tries++) {
+    if (!__atomic_load_n(&cache->busy, __ATOMIC_ACQUIRE)) return true;
+    if (tries >= spins) sched_yield();
+  }
+  return false;
+}
+
+static bool close_all_of(umemPoolFreeList *list) {
+  bool closed = false;
+  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
+    if (is_of_interest(cache)) {
+      close_cache(cache);
+      closed = true;
+    }
+  return closed;
+}
+
+static void reopen_all_of(umemPoolFreeList *list, bool fenced) {
+  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
+    if (is_closed(cache)) {
+      if (fenced && is_left(cache)) drain_cache(cache);
+      open_cache(cache);
+    }
+}
+
+void umemPoolCache_drain_threads(umemPoolFreeList *list) {
+  if (close_all_of(list)) reopen_all_of(list, umem_fence_threads());
+}
+
+void umemPoolCache_drain_all_threads(umemPoolCore *core) {
+  bool closed = false;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (close_all_of(list)) closed = true;
+  bool fenced = closed && umem_fence_threads();
+  for (umemPoolFreeList *list = core->lists; closed && list; list = list->next)
+    reopen_all_of(list, fenced);
+}
+
+/* ---- the end ---- */
 
 void umemPoolCache_free_depot(umemPoolFreeList *list) {
   for (unsigned i = 0; i < umemPoolClasses; i++)

@@ -13,6 +13,7 @@
 struct umemPoolChunk {
   uintptr_t adr;
   size_t size;
+  uint64_t serial;
   bool special; /* its alignment made it costly: goes back as soon as it is empty */
 };
 
@@ -78,7 +79,8 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
   umemGrowth_end(&core->growing, &request);
-  if (follows && add_record(list, (umemPoolChunk){adr, size, special})) return true;
+  if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial, special}))
+    return true;
   if (!allocated) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
@@ -125,9 +127,43 @@ void umemPoolChunk_release(umemPoolCore *core, size_t keep) {
     if (core->reserved - core->chunks[i].size >= keep) release_if_free(core, i);
 }
 
+/* Of the free chunks whose end leaves at least the initial bytes: the smallest of nbytes or more, else the largest.
+ * The number of chunks when there is none. */
+static size_t best_to_release(umemPoolCore const *core, uint64_t nbytes) {
+  size_t best = core->chunk_count;
+  uint64_t spare = core->reserved > core->initial ? core->reserved - core->initial : 0;
+  for (size_t i = 0; i < core->chunk_count; i++) {
+    uint64_t size = core->chunks[i].size;
+    uint64_t chosen = best < core->chunk_count ? core->chunks[best].size : 0;
+    bool better = chosen >= nbytes ? size >= nbytes && size < chosen : size > chosen;
+    if (better && size <= spare && is_free(core, &core->chunks[i])) best = i;
+  }
+  return best;
+}
+
+void umemPoolChunk_release_bytes(umemPoolCore *core, uint64_t nbytes) {
+  for (uint64_t before = UINT64_MAX; nbytes && core->reserved < before;) {
+    before = core->reserved;
+    size_t best = best_to_release(core, nbytes);
+    if (best < core->chunk_count) release_if_free(core, best);
+    uint64_t released = before - core->reserved;
+    nbytes -= released < nbytes ? released : nbytes;
+  }
+}
+
 void umemPoolChunk_release_special(umemPoolCore *core) {
   for (size_t i = core->special_count ? core->chunk_count : 0; i-- > 0;)
     if (core->chunks[i].special) release_if_free(core, i);
+}
+
+void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion *region) {
+  for (size_t i = 0; i < core->chunk_count; i++) {
+    umemPoolChunk const *chunk = &core->chunks[i];
+    if (chunk->adr < from || (region->nbytes && region->adr < chunk->adr)) continue;
+    region->adr = chunk->adr;
+    region->nbytes = chunk->size;
+    region->age = core->chunk_serial - chunk->serial;
+  }
 }
 
 void umemPoolChunk_end_all(umemPoolCore *core) {

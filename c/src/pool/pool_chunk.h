@@ -20,8 +20,15 @@ uint64_t umemPoolChunk_allowance(umemPoolCore const *core);
  * must be open. */
 void umemPoolChunk_release(umemPoolCore *core, size_t keep);
 
-/* The same for all special chunks. */
+/* Gives chunks back that are all free in the pool's own list, until nbytes are released, the initial bytes are left, or
+ * no chunk is free. As few as possible. An attempt must be open. */
+void umemPoolChunk_release_bytes(umemPoolCore *core, uint64_t nbytes);
+
+/* Gives all special chunks back that are free. An attempt must be open. */
 void umemPoolChunk_release_special(umemPoolCore *core);
+
+/* Describes the chunk with the lowest address from `from` on in adr, nbytes and age; if there is none, does nothing. */
+void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion *region);
 
 /* Gives all chunks back, with whatever is in them. */
 void umemPoolChunk_end_all(umemPoolCore *core);

@@ -18,11 +18,11 @@ enum {
   umemPoolGrain = 16,       /* the smallest block; sizes are rounded up to multiples of it */
   umemPoolSmall = 64 << 10, /* the largest small block */
   umemPoolClasses = 44,
-  umemPoolFirstWide = 32,   /* the first class whose spans have several pages */
-  umemPoolLargeClass = 63,  /* in the page map: a large block, which has no class */
-  umemPoolClassMask = 63,   /* the class in a word of the page map, beside a descriptor's address */
-  umemPoolBatchMost = 32,   /* blocks of the largest batch */
-  umemPoolQuickSizes = 1025 /* freed large blocks of fewer units go to quick lists */
+  umemPoolFirstWide = 32,  /* the first class whose spans have several pages */
+  umemPoolLargeClass = 63, /* in the page map: a large block, which has no class */
+  umemPoolClassMask = 63,  /* the class in a word of the page map, beside a descriptor's address */
+  umemPoolBatchMost = 32,  /* blocks of the largest batch */
+  umemPoolQuickSizes = 257 /* freed large blocks of fewer units go to quick lists */
 };
 
 typedef struct umemPoolSpan umemPoolSpan;       /* pool_span.h */
@@ -30,6 +30,8 @@ typedef struct umemPoolLarge umemPoolLarge;     /* pool_large.c */
 typedef struct umemPoolBatch umemPoolBatch;     /* pool_cache.h */
 typedef struct umemPoolCache umemPoolCache;     /* pool_cache.h */
 typedef struct umemPoolChunk umemPoolChunk;     /* pool_chunk.c */
+typedef struct umemPoolSpace umemPoolSpace;     /* pool_space.h */
+typedef struct umemPoolPaging umemPoolPaging;   /* pool_pages.h */
 typedef struct umemPoolTransit umemPoolTransit; /* pool_range.h */
 typedef struct umemPoolSlab umemPoolSlab;       /* pool_core.c */
 
@@ -40,6 +42,7 @@ typedef struct umemPoolShape {
   uint32_t pages; /* of a span */
   uint32_t batch; /* blocks that pass between threads at once */
   uint64_t magic; /* 2^40 / size, rounded up: offset * magic >> 40 is offset / size */
+  uint32_t shift; /* the byte of a block is at offset >> shift of a span's: see pool_span.h */
 } umemPoolShape;
 
 /* What the core has of a class. */
@@ -84,7 +87,7 @@ typedef struct umemPoolCore {
   bool ended;          /* atomic; changes under the lock: the pool has ended */
   struct umemPoolCore *next_released;
   umemVirtual *upstream; /* borrowed */
-  size_t alignment, growth, maximum;
+  size_t alignment, initial, growth, maximum;
   umemPageMap map;
   umemPoolShape shapes[umemPoolClassMask + 1];         /* those of no class have no block */
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
@@ -96,8 +99,12 @@ typedef struct umemPoolCore {
   umemPoolFreeList *lists;    /* all, own last */
   umemPoolTransit *transits;  /* owned */
   umemPoolChunk *chunks;      /* owned */
-  umemGrowth growing;         /* running requests to the upstream, in bytes; not in reserved yet */
+  umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
+  umemPoolSpace *spaces;      /* owned; where pages are mapped */
+  umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
+  umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
+  uint64_t chunk_serial; /* chunks that there were */
   umemPoolClass classes[umemPoolClasses];
   umemPoolSlab *slabs;          /* the memory of all descriptors; owned */
   umemPoolBatch *empty_batches; /* owned */

@@ -1,12 +1,13 @@
 /* pool_find.c - finds a block where the calling thread's cache has none. See pool.h.
  *
  * First the pool uses what it has, or what the upstream adds. If it is out of memory, but the upstream is
- * about to answer another thread, it tries again after that. Then it gives back what it does not use and
- * tries for the last time: the upstream is asked again only if something went back to it, or for less. */
+ * about to answer another thread, it tries again after that. Then it gives back chunks that it does not use and
+ * tries again: the upstream is asked again only if something went back to it, or for less. At last pages go back. */
 #include "pool/pool_find.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_grow.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
 #include "pool/pool_transfer.h"
 
@@ -21,7 +22,7 @@ static bool is_found(umemPoolRequest *request, umemPoolResult result) {
 static bool add_span(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   size_t size = (size_t)list->core->shapes[request->class].pages << umemPageShift;
-  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure};
+  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure, false};
   umemPoolResult result;
   do result = umemPoolSpan_add(list, request->class);
   while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
@@ -31,7 +32,7 @@ static bool add_span(umemPoolRequest *request, umemPoolGrowth growth) {
 static bool find_range(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   size_t size = request->size, alignment = request->alignment;
-  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure};
+  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure, false};
   umemPoolResult result;
   request->entry.live = NULL;
   do result = umemPoolLarge_alloc(list, size, alignment, &request->entry.adr);
@@ -61,12 +62,15 @@ static bool find_small(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   umemPoolSlot *slot = request->slot;
   unsigned class = request->class;
-  if (slot && (slot->count || umemPoolCache_fetch(list, class, slot)))
+  if (slot && (umemPoolSlot_count(slot) || umemPoolCache_fetch(list, class, slot)))
     return umemPoolSlot_pop(slot, &request->entry);
   if (!have_span(request, growth)) return false;
-  if (!slot || slot->count) return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
+  if (!slot || umemPoolSlot_count(slot)) {
+    list->core->served++; /* one that no slot counts */
+    return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
+  }
   uint32_t count = umemPoolSpan_take(list, class, slot->entries, list->core->shapes[class].batch);
-  __atomic_store_n(&slot->count, count, __ATOMIC_RELAXED);
+  umemPoolSlot_set_count(slot, count);
   return umemPoolSlot_pop(slot, &request->entry);
 }
 
@@ -96,10 +100,11 @@ static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoo
 
 /* ---- out of memory ---- */
 
-/* Brings together what is not used, except what the caches of other threads have: in the pool's own list,
- * from which chunks can go back; or, where the upstream cannot wait, in the list that needs it. */
+/* Brings together what is not used: in the pool's own list, from which chunks can go back; or, where the upstream
+ * cannot wait, in the list that needs it. */
 static void collect(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
+  umemPoolCache_drain_all_threads(list->core);
   umemPoolCache_drain(list);
   umemPoolLarge_coalesce(list);
   if (!umemPoolFreeList_has_others(list)) return;
@@ -107,7 +112,8 @@ static void collect(umemPoolFreeList *list) {
   if (!umemPoolQueue_is_blocked(to)) umemPoolTransfer_all(to);
 }
 
-/* Gives back what is not used. Returns how the list may grow then: by the upstream, if that got anything. */
+/* Gives back chunks that are not used. Returns how the list may grow then: by the upstream, if that got anything or
+ * moves pages. */
 static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *failure) {
   umemPoolCore *core = list->core;
   umemAttempt forgotten;
@@ -116,8 +122,18 @@ static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *fai
   uint64_t before = core->reserved;
   umemPoolChunk_release(core, 0);
   umemAttempt_end(&forgotten);
-  if (core->reserved == before) return umemPoolGrowByOthers;
+  if (core->reserved == before && !core->spaces) return umemPoolGrowByOthers;
   return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
+}
+
+/* Gives back pages that could not be moved to where they are needed: a chunk may do. Returns whether there were any. */
+static bool give_pages_back(umemPoolCore *core) {
+  umemAttempt forgotten;
+  uint64_t before = core->reserved;
+  umemAttempt_begin(&forgotten);
+  umemPoolPages_release(core, 0);
+  umemAttempt_end(&forgotten);
+  return core->reserved != before;
 }
 
 bool umemPoolRequest_find(umemPoolRequest *request) {
@@ -125,5 +141,7 @@ bool umemPoolRequest_find(umemPoolRequest *request) {
   failure->reason = umemPoolNoRecords;
   if (keep_trying(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
   if (!umemPoolFailure_is_of_memory(failure)) return false;
-  return keep_trying(request, reclaim(request->list, failure), umemPoolGrowLeast);
+  if (keep_trying(request, reclaim(request->list, failure), umemPoolGrowLeast)) return true;
+  return umemPoolFailure_is_of_memory(failure) && give_pages_back(request->list->core) &&
+         keep_trying(request, umemPoolGrowLeast, umemPoolGrowLeast);
 }

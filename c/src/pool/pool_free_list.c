@@ -34,6 +34,7 @@ static bool is_vacant(umemPoolFreeList const *list) {
 static umemPoolFreeList *add_list(umemPoolCore *core) {
   umemPoolFreeList *list = calloc(1, sizeof *list);
   if (list) list->range = umemRange_create(1);
+  if (list && list->range) umemRange_fit_tightly(list->range, 0);
   if (!list || !list->range) {
     free(list);
     return NULL;

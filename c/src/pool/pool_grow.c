@@ -3,6 +3,7 @@
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_large.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_queue.h"
 #include "pool/pool_transfer.h"
 
@@ -13,9 +14,9 @@ static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 /* Makes free what the list keeps for later requests. */
 static bool free_kept(umemPoolGrower *grower) {
   umemPoolFreeList *list = grower->list;
-  if (!list->core->chunk_count) return false;
+  if (!list->core->reserved) return false;
   umemPoolCache_drain(list);
-  if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 16)
+  if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 32)
     umemPoolLarge_coalesce(list);
   return true;
 }
@@ -37,6 +38,63 @@ static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment)
   return size > growth ? size : growth;
 }
 
+/* By how much a chunk of this size makes the pool larger than ever. */
+static uint64_t new_peak(umemPoolCore const *core, uint64_t size) {
+  uint64_t after = core->reserved + umemGrowth_amount(&core->growing) + size;
+  return after > core->reserved_peak ? after - core->reserved_peak : 0;
+}
+
+/* Before pages are mapped or moved, or the pool becomes larger than ever, all that the list keeps serves any size. */
+static bool free_all_kept(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  if (!list->quick_units) return false;
+  if (!list->core->pages && !new_peak(list->core, grower->size)) return false;
+  umemPoolLarge_coalesce(list);
+  return true;
+}
+
+/* And then free chunks go back. */
+static void make_room(umemPoolCore *core, uint64_t size) {
+  uint64_t more = new_peak(core, size);
+  if (!more || !core->chunk_count) return;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemPoolLarge_coalesce(core->own);
+  umemPoolChunk_release_bytes(core, more);
+  umemAttempt_end(&forgotten);
+}
+
+/* More pages than needed are mapped at once: as the options say, or where that is little beside what the pool has. */
+static size_t ample_bytes(umemPoolGrower const *grower) {
+  umemPoolCore const *core = grower->list->core;
+  if (grower->growth != umemPoolGrowWell) return 0;
+  size_t more = (size_t)(core->reserved / 256);
+  more -= more % core->pages->page_size;
+  if (core->growth > grower->size && core->growth - grower->size > more)
+    more = core->growth - grower->size;
+  return more <= umemPoolChunk_allowance(core) ? more : 0;
+}
+
+/* Maps pages. If another thread is mapping some, waits for that instead; if it must not wait, a chunk serves. What fails
+ * here may work with a chunk, too: that is of another size, and the driver may have no more pages. */
+static bool add_pages(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  umemPoolCore *core = list->core;
+  umemPoolFailure *failure = grower->failure;
+  size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
+  if (grower->growth == umemPoolGrowByOthers) return false;
+  if (!umemPoolPages_suit(list, grower->alignment)) return false;
+  if (umemPoolPages_are_busy(core)) {
+    if (umemGrowth_await(&core->growing, &core->lock)) failure->reason = umemPoolChanged;
+    return false;
+  }
+  size_t ample = ample_bytes(grower);
+  bool grown = umemPoolPages_grow(list, size, grower->alignment, ample, failure) ||
+               (ample && umemPoolPages_grow(list, size, grower->alignment, 0, failure));
+  grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
+  return grown;
+}
+
 /* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size when the
  * upstream has no more. If another thread is asking for a chunk that may do for both, waits for that
  * instead. */
@@ -51,8 +109,9 @@ static bool add_chunk(umemPoolGrower *grower) {
     failure->reason = umemPoolCaptured;
     return false;
   }
-  size_t best =
-      grower->growth == umemPoolGrowWell ? best_size(core, size, grower->alignment) : size;
+  bool well = grower->growth == umemPoolGrowWell && !grower->refused;
+  size_t best = well ? best_size(core, size, grower->alignment) : size;
+  make_room(core, best);
   uint64_t allowed = umemPoolChunk_allowance(core);
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
   if (best > size && umemGrowth_is_ample(&core->growing) && !umemPoolQueue_is_blocked(list) &&
@@ -68,12 +127,15 @@ static bool add_chunk(umemPoolGrower *grower) {
 /* ---- all of them ---- */
 
 bool umemPoolGrower_next(umemPoolGrower *grower) {
-  static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, add_chunk};
+  static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, free_all_kept,
+                                                    add_pages, add_chunk};
   unsigned const count = sizeof steps / sizeof *steps;
   if (grower->growth == umemPoolGrowNot) return false;
   if (grower->step == count) /* no RAM to record a range of the new chunk, which stays */
     grower->failure->reason = umemPoolNoRecords;
-  while (grower->step < count)
+  while (grower->step < count) {
     if (steps[grower->step++](grower)) return true;
+    if (grower->failure->reason == umemPoolChanged) return false;
+  }
   return false;
 }

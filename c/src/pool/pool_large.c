@@ -1,12 +1,13 @@
 /* pool_large.c - blocks that are too large for spans, and small ones for which no span has room. See pool.h.
  *
  * A large block is a range of units. To take a range and to coalesce it with its neighbours costs about ten
- * reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1024 have a descriptor.
+ * reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1 MiB have a descriptor.
  * When they are freed they stay ranges, on a quick list of their size, and serve the next request of that
  * size (C. B. Weinstock, W. A. Wulf: "Quick Fit", SIGPLAN Notices 23, 1988). No two of them begin in one
- * page, so that the page map leads from an address to the descriptor. Quick lists that hold a sixteenth of
- * the pool are coalesced before the pool takes a new chunk, and all of them before it gives chunks back or
- * fails. */
+ * page, so that the page map leads from an address to the descriptor. What is on quick lists serves no other size and
+ * keeps free ranges apart, so larger blocks are coalesced at once, and quick lists that hold 1/32 of the pool before
+ * the pool takes a new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails.
+ */
 #include "pool/pool_large.h"
 
 enum {

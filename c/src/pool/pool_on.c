@@ -8,6 +8,7 @@
 #include "pool/pool_free_list.h"
 #include "pool/pool_large.h"
 #include "pool/pool_queue.h"
+#include "pool/pool_quick.h"
 #include "pool/pool_transfer.h"
 
 #include <umem/pool_on.h>
@@ -21,6 +22,7 @@ static void on_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&core->lock);
+  umemPoolCache_drain_threads(impl->list);
   umemPoolCache_drain(impl->list);
   umemPoolLarge_coalesce(impl->list);
   uint64_t units = umemRange_totals(impl->list->range).free_bytes;
@@ -117,6 +119,7 @@ static bool on_start(umemVirtual *ctx, void const *given) {
   if (!impl->core || !is_one_memory(ctx, pool, queue) || !open_list(ctx, impl, queue)) return false;
   ctx->capabilities = capabilities_of(queue, &pool->super);
   ctx->alignment = pool->super.alignment;
+  umemPoolQuick_set(ctx);
   return true;
 }
 

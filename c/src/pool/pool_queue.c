@@ -84,6 +84,22 @@ bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other) {
   return follows;
 }
 
+bool umemPoolQueue_finish(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  if (!leaves_work(list)) return true;
+  if (umemPoolQueue_is_blocked(list)) {
+    umemVirtual_fail(NULL, umemNotSupportedError,
+                     "the stream is being captured into a graph: it cannot be waited for");
+    return false;
+  }
+  add_user(list);
+  umemLock_release(&core->lock);
+  bool finished = umem_synchronize_apart(list->queue) == umemOK;
+  umemLock_acquire(&core->lock);
+  remove_user(list);
+  return finished;
+}
+
 /* A list that gets another view meanwhile has a newer serial. While it has a user it does not end. */
 bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits) {
   umemPoolCore *core = list->core;

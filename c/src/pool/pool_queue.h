@@ -25,6 +25,10 @@ bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other);
 /* The same for all lists of these bits. */
 bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
 
+/* Waits until the work that may use what is free in list is done. Releases the lock for this time; the list does not
+ * end in it. Returns false, and records a failure, if that fails or the list is blocked. */
+bool umemPoolQueue_finish(umemPoolFreeList *list);
+
 /* Whether the queue of list must wait for an ordered upstream before it uses new memory. */
 bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list);
 

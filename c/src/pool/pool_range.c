@@ -2,6 +2,7 @@
  *
  * Addresses of any upstream, counted in units, stay below the bound of the range allocator. */
 #include "pool/pool_range.h"
+#include "pool/pool_paging.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,10 @@ static bool is_in_transit(umemPoolFreeList const *home, uint64_t start) {
   return false;
 }
 
+static bool is_paged(umemPoolCore const *core, umemPoolFreeList const *list, uint64_t start) {
+  return core->paging && umemPoolPaging_has(core->paging, list, start);
+}
+
 umemPoolFreeList *umemPoolRange_home(umemPoolCore *core, uintptr_t adr, uint64_t *units) {
   uint64_t start = adr >> umemPoolUnitShift;
   umemRangeItem item;
@@ -30,7 +35,7 @@ umemPoolFreeList *umemPoolRange_home(umemPoolCore *core, uintptr_t adr, uint64_t
   for (umemPoolFreeList *list = core->lists; list; list = list->next)
     if (umemRange_find(list->range, start, &item) && item.live && item.start == start) {
       *units = item.extent;
-      return is_in_transit(list, start) ? NULL : list;
+      return is_in_transit(list, start) || is_paged(core, list, start) ? NULL : list;
     }
   return NULL;
 }

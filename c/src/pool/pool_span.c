@@ -16,14 +16,25 @@ static uint32_t batch_of(uint32_t size) {
   return batch > umemPoolBatchMost ? umemPoolBatchMost : batch < least ? least : batch;
 }
 
+/* Blocks are at least 2^shift bytes apart, so that no two have the same byte. */
+static uint32_t shift_of(uint32_t size) {
+  uint32_t const most = 7;
+  uint32_t shift = 31 - (uint32_t)__builtin_clz(size);
+  return shift < most ? shift : most;
+}
+
 /* 16, 32, ..., 128, then four to each power of two: a block is at most a quarter larger than the request.
  * A span of one page or of eight pages holds at least eight blocks. */
 static umemPoolShape shape_of(unsigned class) {
   uint32_t size =
       class < 8 ? umemPoolGrain * (class + 1) : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
   uint32_t pages = class < umemPoolFirstWide ? 1 : 8;
-  return (umemPoolShape){size, pages * umemPoolPage / size, pages, batch_of(size),
-                         ((UINT64_C(1) << 40) + size - 1) / size};
+  return (umemPoolShape){size,
+                         pages * umemPoolPage / size,
+                         pages,
+                         batch_of(size),
+                         ((UINT64_C(1) << 40) + size - 1) / size,
+                         shift_of(size)};
 }
 
 /* Sizes are rounded up to multiples of the alignment. Blocks of such a size are aligned, because spans are.
@@ -41,9 +52,15 @@ void umemPoolSpan_init_classes(umemPoolCore *core) {
 
 /* ---- descriptors ---- */
 
+/* Of spans of this shape: a multiple of 8. */
+static uint32_t room_of(umemPoolShape const *shape) {
+  return (shape->pages * umemPoolPage) >> shape->shift;
+}
+
 /* Bytes of a descriptor: whole lines of the processor's cache, a few for most spans. */
-static size_t descriptor_size(uint32_t room) {
-  size_t size = sizeof(umemPoolSpan) + room + (room + 63) / 64 * sizeof(uint64_t);
+static size_t descriptor_size(umemPoolShape const *shape) {
+  size_t bits = (shape->count + 63) / 64 * sizeof(uint64_t);
+  size_t size = sizeof(umemPoolSpan) + room_of(shape) + bits;
   return (size + line - 1) & ~(size_t)(line - 1);
 }
 
@@ -53,14 +70,14 @@ static void put_away(umemPoolClass *class, umemPoolSpan *span) {
 }
 
 static bool add_descriptors(umemPoolCore *core, unsigned class) {
-  uint32_t room = (core->shapes[class].count + 7) & ~(uint32_t)7;
-  size_t size = descriptor_size(room);
+  umemPoolShape const *shape = &core->shapes[class];
+  size_t size = descriptor_size(shape);
   size_t count = size < slab_size ? (slab_size - line) / size : 1;
   char *slab = umemPoolCore_new_slab(core, count * size);
   if (!slab) return false;
   while (count--) {
     umemPoolSpan *span = (umemPoolSpan *)(void *)(slab + count * size);
-    span->room = room;
+    span->room = room_of(shape);
     put_away(&core->classes[class], span);
   }
   return true;
@@ -186,8 +203,8 @@ static uint32_t take_from(umemPoolShape const *shape, umemPoolSpan *span, umemPo
   if (count > span->free_count) count = span->free_count;
   for (uint32_t word = 0; taken < count; word++)
     for (; bits[word] && taken < count; bits[word] &= bits[word] - 1) {
-      uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bits[word]);
-      entries[taken++] = (umemPoolEntry){base + (uintptr_t)index * shape->size, &span->live[index]};
+      uint32_t offset = (word * 64 + (uint32_t)__builtin_ctzll(bits[word])) * shape->size;
+      entries[taken++] = (umemPoolEntry){base + offset, &span->live[offset >> shape->shift]};
     }
   span->free_count -= taken;
   return taken;
@@ -234,7 +251,7 @@ static void put_one(umemPoolFreeList *list, umemPoolEntry const *entry) {
   umemPoolSpan *span = umemPoolSpan_of(word);
   unsigned class = umemPoolClass_of(word);
   umemPoolShape const *shape = &core->shapes[class];
-  uint32_t index = (uint32_t)(entry->live - span->live);
+  uint64_t index = (entry->adr - (span->page << umemPageShift)) * shape->magic >> 40;
   umemPoolSpan_bits(span)[index / 64] |= UINT64_C(1) << index % 64;
   core->classes[class].out--;
   core->small_out -= shape->size;

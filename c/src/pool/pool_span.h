@@ -3,22 +3,29 @@
 #ifndef UMEM_POOL_SPAN_H
 #define UMEM_POOL_SPAN_H
 
+#include "base/thread.h"
 #include "pool/pool_core.h"
 #include "pool/pool_range.h"
 
-/* The descriptor of a span. Behind its bytes follow as many bits, at umemPoolSpan_bits: which blocks are
- * free. The page map holds its address, a multiple of 64, plus its class, which never changes. */
+/* The descriptor of a span. Behind its bytes follow bits, at umemPoolSpan_bits: which blocks are free. The page map
+ * holds its address, a multiple of 64, plus its class, which never changes.
+ *
+ * Each block has a byte. Threads that change bytes in one line of the processor's cache wait for each other: so the
+ * bytes of larger blocks are apart. A block of 128 bytes or more has a byte for each 128, of which the first is in use;
+ * a smaller one has one or two. */
 struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in a list of spans with free blocks, or (after) of unused
                                           descriptors */
   umemPoolFreeList *list; /* the list of all its free blocks; NULL: the span is mixed */
   umemPoolFreeList *home; /* the list that has its range */
   uint64_t queues;        /* of a mixed span: queues to wait for, as bits of umemPoolQueue_bit */
-  uint32_t room;          /* number of blocks for which there are bytes and bits */
+  uint32_t room;          /* bytes in live */
   uint32_t free_count;
-  uint64_t page;        /* the first one; atomic */
-  unsigned char live[]; /* atomic, one for each block */
+  uint64_t page; /* the first one; atomic */
+  uint64_t apart;
+  unsigned char live[]; /* atomic, one for each block; begins a line */
 };
+_Static_assert(sizeof(umemPoolSpan) == 64, "a line");
 
 /* A block that is not live. */
 typedef struct umemPoolEntry {
@@ -87,7 +94,20 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
     offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
   uint64_t index = offset * shape->magic >> 40;
   if (index >= shape->count || index * shape->size != offset) return false;
-  *location = (umemPoolLocation){where, word, &span->live[index]};
+  *location = (umemPoolLocation){where, word, &span->live[offset >> shape->shift]};
+  return true;
+}
+
+/* Makes a block no longer live. False, with nothing changed, when it was not: of two threads that do this at once, one
+ * succeeds. In a process with one thread this needs no locked instruction, which takes longer than all the rest of a
+ * free. */
+static inline bool umemPoolSpan_end_life(unsigned char *live) {
+  unsigned char expected = 1;
+  if (!umem_is_single_threaded())
+    return __atomic_compare_exchange_n(live, &expected, 0, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+  if (__atomic_load_n(live, __ATOMIC_RELAXED) != 1) return false;
+  __atomic_store_n(live, 0, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -99,8 +119,19 @@ static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t ad
   unsigned class = umemPoolClass_of(location->word);
   if (!umemPoolClass_is_wide(class)) return true;
   umemPoolSpan *span = umemPoolSpan_of(location->word);
-  uint64_t offset = (uint64_t)(location->live - span->live) * core->shapes[class].size;
-  return (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift) + offset == adr;
+  uint64_t offset =
+      (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift);
+  return offset >> core->shapes[class].shift == (uint64_t)(location->live - span->live);
+}
+
+/* Makes the block at location no longer live. False, with nothing changed, when it was not, or when other
+ * threads have freed the span since it was located. */
+static inline bool umemPoolBlock_claim(umemPoolCore const *core, uintptr_t adr,
+                                       umemPoolLocation const *location) {
+  if (!umemPoolSpan_end_life(location->live)) return false;
+  if (__builtin_expect(umemPoolLocation_holds(core, adr, location), 1)) return true;
+  __atomic_store_n(location->live, 1, __ATOMIC_RELEASE);
+  return false;
 }
 
 #endif

@@ -3,12 +3,13 @@
 #include "pool/pool_cache.h"
 #include "pool/pool_large.h"
 #include "pool/pool_range.h"
+#include "pool/pool_space.h"
 
 /* Free blocks of the class in the caches and in the depot of the list. Under the lock. */
 static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
   uint64_t count = (uint64_t)list->classes[class].depot_count * list->core->shapes[class].batch;
   for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-    count += __atomic_load_n(&cache->slots[class].count, __ATOMIC_RELAXED);
+    count += umemPoolSlot_count(&cache->slots[class]);
   return count;
 }
 
@@ -24,8 +25,7 @@ static uint64_t served(umemPoolCore const *core) {
   uint64_t count = core->served;
   for (umemPoolFreeList const *list = core->lists; list; list = list->next)
     for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-      for (unsigned i = 0; i < umemPoolClasses; i++)
-        count += __atomic_load_n(&cache->slots[i].served, __ATOMIC_RELAXED);
+      for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_served(&cache->slots[i]);
   return count;
 }
 
@@ -38,6 +38,14 @@ static uint64_t largest_free(umemPoolCore *core) {
     if (units > largest) largest = units;
   }
   return largest << umemPoolUnitShift;
+}
+
+/* Spaces with memory. */
+static uint64_t spaces_of(umemPoolCore const *core) {
+  uint64_t count = 0;
+  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
+    count += umemPoolSpace_next(space, 0, true) < space->count;
+  return count;
 }
 
 /* Under the lock. */
@@ -53,7 +61,8 @@ static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->reserved = core->reserved;
   stats->reserved_peak = core->reserved_peak;
   stats->allocations = served(core);
-  stats->chunks = core->chunk_count;
+  stats->chunks = core->chunk_count + spaces_of(core);
+  stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
 }
 
 void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats) {

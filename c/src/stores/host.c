@@ -8,6 +8,7 @@
 #include "core/guard.h"
 #include "core/ram.h"
 #include "core/realloc.h"
+#include "stores/host_pages.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ static struct umemVtbl const host_vtbl = {
     .copy_from = umem_ram_copy_from,
     .info = umem_ram_info,
     .realloc = host_realloc,
+    .pages = umemHost_pages,
 };
 
 /* "host:" */

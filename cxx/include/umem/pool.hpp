@@ -48,6 +48,16 @@ public:
     return stats;
   }
 
+  /* What is where, in the order of the addresses: umemPool_next_region. */
+  std::vector<umemPoolRegion> regions() const {
+    std::vector<umemPoolRegion> all;
+    umemPoolRegion region = UMEM_POOL_REGION_INIT;
+    auto pool = reinterpret_cast<umemPool *>(c_context());
+    for (std::uintptr_t from = 0; umemPool_next_region(pool, from, &region); from = region.adr + 1)
+      all.push_back(region);
+    return all;
+  }
+
 private:
   explicit Pool(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };

@@ -42,6 +42,8 @@ static char const *const optional[] = {
     "enable_peer_access",
     "pool_allow",     /* by way of the host instead */
     "pointer",        /* memory of which nothing is known counts as pageable */
+    "page_size",      /* no memory by pages */
+    "page_release",   /* a second try */
     "stream_capture", /* a capture that is there makes the next call fail */
     /* Staging falls back to a plain copy, or to buffers that are not pinned. */
     "host_alloc",
@@ -109,6 +111,15 @@ static char const *const reachable[] = {"driver_version",
                                         "pool_sizes",
                                         "pool_malloc",
                                         "pool_free",
+                                        "page_size",
+                                        "range_reserve",
+                                        "range_free",
+                                        "page_create",
+                                        "page_retain",
+                                        "page_release",
+                                        "page_map",
+                                        "page_unmap",
+                                        "page_allow",
                                         "memcpy",
                                         "memcpy_async",
                                         "memcpy_box_async",
@@ -158,7 +169,7 @@ static void clear(Trial *trial) {
 }
 
 static bool is_same(CudartWrapLive one, CudartWrapLive two) {
-  bool same = one.blocks == two.blocks && one.pools == two.pools;
+  bool same = one.blocks == two.blocks && one.pools == two.pools && one.ranges == two.ranges;
   if (on_gpu) return same; /* a context lives on, and keeps chunks and channels */
   return same && one.pinned == two.pinned && one.registered == two.registered &&
          one.streams == two.streams && one.events == two.events && one.primaries == two.primaries;

@@ -2,6 +2,8 @@
 #include "fault/cuda/cuda_scenarios.h"
 
 #include "backends.h"
+#include "core/enter.h"
+#include "core/slot.h"
 
 static void allocate(Trial *trial) {
   umemVirtual *ctx = trial->ctx;
@@ -176,6 +178,73 @@ static void hint(Trial *trial) {
   settle(trial);
 }
 
+/* ---- pages ---- */
+
+typedef struct Pages {
+  Trial *trial;
+  umemPages const *methods;
+  uintptr_t adr; /* of the range */
+  size_t page;
+  bool has[4]; /* memory, by page */
+} Pages;
+
+/* Records what a call has done with pages from `from` on, and checks that it has failed if it has done too little. */
+static bool note(Pages *pages, size_t from, size_t count, size_t done, bool have) {
+  REQUIRE(pages->trial, done % pages->page == 0 && done <= count * pages->page);
+  for (size_t i = 0; i < done / pages->page; i++) pages->has[from + i] = have;
+  bool good = settle(pages->trial);
+  REQUIRE(pages->trial, !good || done == count * pages->page);
+  return done == count * pages->page;
+}
+
+static bool map_two(Pages *pages) {
+  size_t done = pages->methods->map(pages->trial->ctx, pages->adr, 2 * pages->page);
+  return note(pages, 0, 2, done, true);
+}
+
+static bool move_two(Pages *pages) {
+  size_t done = pages->methods->move(pages->trial->ctx, pages->adr, pages->adr + 2 * pages->page,
+                                     2 * pages->page);
+  for (size_t i = 0; i < done / pages->page; i++) pages->has[i] = false;
+  return note(pages, 2, 2, done, true);
+}
+
+/* Whatever has failed, each page is as it is recorded. */
+static void require_pages(Pages *pages) {
+  for (size_t i = 0; i < 4; i++)
+    if (pages->has[i]) {
+      put(pages->trial, pages->trial->ctx, pages->adr + i * pages->page, small, 2);
+      require_filled(pages->trial, pages->trial->ctx, pages->adr + i * pages->page, small, 2);
+    }
+}
+
+static void give_back(Pages *pages) {
+  umemVirtual *ctx = pages->trial->ctx;
+  for (size_t i = 0; i < 4; i++)
+    while (pages->has[i])
+      note(pages, i, 1, pages->methods->unmap(ctx, pages->adr + i * pages->page, pages->page),
+           false);
+  while (!pages->methods->release(ctx, pages->adr, 4 * pages->page)) settle(pages->trial);
+}
+
+/* The caller of methods, as the messages have it. */
+static void use_pages(Trial *trial) {
+  UMEM_ENTER_AS("umem_use_pages", NULL);
+  umemVirtual *ctx = trial->ctx;
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(ctx, pages);
+  Pages pages = {.trial = trial, .methods = method ? method(ctx) : NULL};
+  if (!pages.methods) return;
+  pages.page = pages.methods->page_size;
+  if (!GOT(trial, ctx, pages.adr, pages.methods->reserve(ctx, 4 * pages.page))) return;
+  bool good = map_two(&pages);
+  require_pages(&pages);
+  if (good) move_two(&pages);
+  require_pages(&pages);
+  finish(trial);
+  give_back(&pages);
+  settle(trial);
+}
+
 static void construct(Trial *trial) {
   trial->ctx = backend_by_name(trial->row)->open();
   bool good = settle(trial);
@@ -205,6 +274,7 @@ Scenario const cuda_scenarios[] = {
     {"connect", connect_and_sync, NULL, scenarioPlain},
     {"realloc", resize, NULL, scenarioPlain},
     {"info", ask, NULL, scenarioPlain},
+    {"pages", use_pages, NULL, scenarioPlain},
     {"copy to device memory", copy_to_peer, "cuda", scenarioPlain},
     {"copy to pinned memory", copy_to_peer, "cuda-host", scenarioPlain},
     {"copy to managed memory", copy_to_peer, "cuda-managed", scenarioPlain},

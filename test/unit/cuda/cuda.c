@@ -378,6 +378,54 @@ static void the_capture_mode_is_untouched(void **state) {
   forget_all(); /* the device that the caller has set */
 }
 
+/* An allocation and its free each ask which context is current, set the capture mode and reset it, and ask once whether
+ * the stream is captured. */
+static void blocks_of_a_stream_take_few_calls(void **state) {
+  (void)state;
+  umemCudaAsync ctx;
+  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
+  void *context = NULL;
+  ok(rt->primary_retain(&context, 0));
+  ok(rt->context_push(context));
+  unsigned long before = fake_cudart_calls();
+  umem_free(&ctx, block_of(&ctx, 100));
+  assert_int_equal(fake_cudart_calls() - before, 2 + 8);
+  assert_int_equal(fake_cudart_calls_of("pool_malloc") + fake_cudart_calls_of("pool_free"), 2);
+  ok(rt->context_pop(&context));
+  ok(rt->primary_release(0));
+  umem_dtor(&ctx);
+}
+
+/* While the program captures another stream, in whatever mode: such calls break no capture. */
+static void leave_captures_whole(bool pools) {
+  void *stream, *graph;
+  fake_cudart_machine()->device[0].no_pools = !pools;
+  umemCudaAsync ctx;
+  enter(0);
+  ok(rt->stream_create(&stream));
+  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
+  uintptr_t early = block_of(&ctx, 100);
+  for (int mode = 0; mode < 3; mode++) {
+    ok(fake_cudart_begin_capture_in(stream, mode));
+    umem_free(&ctx, block_of(&ctx, 100));
+    assert_int_equal(umem_alloc(&ctx, SIZE_MAX / 4), 0);
+    umem_free(&ctx, early + 1);
+    ok(fake_cudart_end_capture(stream, &graph));
+    umem_thread_clear();
+  }
+  umem_free(&ctx, early);
+  assert_int_equal(umem_thread_status(), umemOK);
+  umem_dtor(&ctx);
+  ok(rt->stream_destroy(stream));
+  leave(0);
+}
+
+static void blocks_of_a_stream_leave_captures_whole(void **state) {
+  (void)state;
+  leave_captures_whole(true);
+  leave_captures_whole(false);
+}
+
 static void pinned_memory_takes_the_caller_s_gpu(void **state) {
   (void)state;
   umemCudaHost ctx;
@@ -412,6 +460,8 @@ int main(void) {
       CUDA_TEST(a_crashed_kernel_is_told_apart),
       CUDA_TEST(the_caller_s_place_is_untouched),
       CUDA_TEST(the_capture_mode_is_untouched),
+      CUDA_TEST(blocks_of_a_stream_take_few_calls),
+      CUDA_TEST(blocks_of_a_stream_leave_captures_whole),
       CUDA_TEST(pinned_memory_takes_the_caller_s_gpu),
   };
   return cmocka_run_group_tests_name("CUDA contexts", tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 /* ---- a system in place of the real one ---- */
 
-enum { functions = 57, most_functions = 100 }; /* that umem uses */
+enum { functions = 66, most_functions = 100 }; /* that umem uses */
 
 static struct {
   bool library;           /* is there */
@@ -150,6 +150,11 @@ static void call_all(void) {
   REQUIRE(rt->pool_set_threshold(NULL, 1) == none && rt->pool_trim(NULL, 1) == none);
   REQUIRE(rt->pool_sizes(NULL, &wide, &wide) == none && rt->pool_allow(NULL, 0) == none);
   REQUIRE(rt->pool_malloc(&adr, 1, NULL, NULL) == none && rt->pool_free(NULL, NULL) == none);
+  REQUIRE(rt->page_size(&size, 0) == none && rt->range_reserve(&adr, 1, 1) == none);
+  REQUIRE(rt->range_free(NULL, 1) == none && rt->page_create(&wide, 1, 0, false) == none);
+  REQUIRE(rt->page_retain(&wide, NULL) == none && rt->page_release(1) == none);
+  REQUIRE(rt->page_map(NULL, 1, 1) == none && rt->page_unmap(NULL, 1) == none);
+  REQUIRE(rt->page_allow(NULL, 1, UINT64_MAX) == none);
   for (int way = umemCudaToDevice; way <= umemCudaAnyDirection; way++) {
     umemCudaDirection direction = (umemCudaDirection)way;
     REQUIRE(rt->memcpy(&box, &box, 1, direction) == none);

@@ -51,9 +51,9 @@ static inline int cuda_tear_down(void **state) {
   FakeCudartLive left = fake_cudart_live();
   if (!fake_cudart_is_clean())
     fail_msg("left: %zu blocks, %zu managed, %zu pinned, %zu registered, %zu streams, %zu events, "
-             "%zu pools, %zu contexts",
+             "%zu pools, %zu pages, %zu ranges, %zu contexts",
              left.blocks, left.managed, left.pinned, left.registered, left.streams, left.events,
-             left.pools, left.contexts);
+             left.pools, left.pages, left.ranges, left.contexts);
   umemCuda_set_staging(0, 0);
   umemCudaRt_replace(NULL);
   fake_cudart_reset();

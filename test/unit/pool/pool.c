@@ -9,6 +9,7 @@ char const *__asan_default_options(void) { return "allocator_may_return_null=1";
 char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static umemHost host;
+static umemStats plain; /* over host; without pages, so that the pool has chunks */
 
 /* ---- construction ---- */
 
@@ -35,7 +36,7 @@ static void options_may_be_shorter(void **state) {
   (void)state;
   umemPool pool;
   umemPoolOptions options = {offsetof(umemPoolOptions, growth), 100 * kibi, 1, 1};
-  assert_ok(umemPool_ctor(&pool, &host, &options)); /* growth and maximum are not looked at */
+  assert_ok(umemPool_ctor(&pool, &plain, &options)); /* growth and maximum are not looked at */
   assert_true(stats_of(&pool).reserved == 100 * kibi);
   umem_free(&pool, new_block(&pool, mebi));
   umem_dtor(&pool);
@@ -44,7 +45,7 @@ static void options_may_be_shorter(void **state) {
 static void takes_initial_bytes(void **state) {
   (void)state;
   umemPool pool;
-  open_pool(&pool, &host, 5 * mebi, 0, 0);
+  open_pool(&pool, &plain, 5 * mebi, 0, 0);
   umemPoolStats stats = stats_of(&pool);
   assert_true(stats.reserved == 5 * mebi && stats.chunks == 1 && stats.used == 0);
   assert_true(stats.largest_free == 5 * mebi && stats.fragmentation == 0);
@@ -53,16 +54,16 @@ static void takes_initial_bytes(void **state) {
   umem_free(&pool, adr);
   umem_dtor(&pool);
   umemPoolOptions options = {sizeof options, SIZE_MAX / 4, 0, 0};
-  assert_int_equal(umemPool_ctor(&pool, &host, &options), umemMemoryError);
+  assert_int_equal(umemPool_ctor(&pool, &plain, &options), umemMemoryError);
   assert_int_equal(umem_get_status(&pool), umemMemoryError);
   umem_thread_clear();
-  umem_clear_status(&host);
+  umem_clear_status(&plain);
 }
 
 static void grows_as_the_options_say(void **state) {
   (void)state;
   umemPool pool;
-  open_pool(&pool, &host, 0, 3 * mebi, 0);
+  open_pool(&pool, &plain, 0, 3 * mebi, 0);
   assert_true(stats_of(&pool).reserved == 0);
   uintptr_t one = new_block(&pool, 2 * mebi), other = new_block(&pool, 2 * mebi);
   umemPoolStats stats = stats_of(&pool);
@@ -95,7 +96,7 @@ static void adopts_its_upstream(void **state) {
 static void counts(void **state) {
   (void)state;
   umemPool pool;
-  open_pool(&pool, &host, 0, 0, 0);
+  open_pool(&pool, &plain, 0, 0, 0);
   uintptr_t small = new_block(&pool, 100), large = new_block(&pool, 100000);
   umemPoolStats stats = stats_of(&pool);
   assert_true(stats.blocks == 2 && stats.allocations == 2 && stats.chunks == 1);
@@ -156,7 +157,7 @@ static void info_joins_nothing(void **state) {
   (void)state;
   umemPool pool;
   umemInfo info = UMEM_INFO_INIT;
-  open_pool(&pool, &host, mebi, 0, 0);
+  open_pool(&pool, &plain, mebi, 0, 0);
   uintptr_t one = new_block(&pool, 100000), other = new_block(&pool, 100000);
   uintptr_t last = one < other ? other : one;
   umem_free(&pool, last == one ? other : one);
@@ -292,7 +293,7 @@ static void large_blocks_that_wait_are_aligned(void **state) {
 static void costly_chunks_go_back_at_once(void **state) {
   (void)state;
   umemPool pool;
-  open_pool(&pool, &host, 0, 0, 0);
+  open_pool(&pool, &plain, 0, 0, 0);
   uintptr_t adr = umem_aligned_alloc(&pool, 64 * mebi, 100);
   assert_true(adr && adr % (64 * mebi) == 0);
   umemPoolStats stats = stats_of(&pool);
@@ -373,5 +374,6 @@ int main(void) {
       cmocka_unit_test(one_thread_uses_many_pools),
   };
   umemHost_ctor(&host);
+  umemStats_ctor(&plain, &host);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@ char const *__asan_default_options(void) { return "allocator_may_return_null=1";
 char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static umemHost host;
+static umemStats plain; /* over host; without pages, so that the pool has chunks */
 
 /* ---- exhaustion ---- */
 
@@ -174,8 +175,86 @@ static void an_upstream_is_asked_a_few_times(void **state) {
   expect_asks(&fault, &pool, 2 * mebi, 1);
   uintptr_t adr = new_block(&pool, 3000 * kibi);
   umem_free(&pool, adr);
-  expect_asks(&fault, &pool, 4 * mebi, 2); /* once more with 3 MiB less */
+  expect_asks(&fault, &pool, 4 * mebi, 1); /* the 3 MiB go back before */
   assert_true(stats_of(&pool).reserved == 0);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+  umemPoolOptions options = {sizeof options, 3 * mebi, 0, 0};
+  assert_ok(umemPool_ctor(&pool, &fault, &options));
+  expect_asks(&fault, &pool, 4 * mebi, 2); /* once more without the initial bytes */
+  assert_true(stats_of(&pool).reserved == 0);
+  umem_dtor(&pool);
+  umem_dtor(&fault);
+}
+
+/* ---- growth ---- */
+
+static void a_free_chunk_goes_back_before_the_pool_is_larger_than_ever(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  umem_free(&pool, new_block(&pool, 80 * mebi));
+  uintptr_t adr = new_block(&pool, 100 * mebi);
+  assert_true(stats_of(&pool).reserved_peak == 100 * mebi && stats_of(&pool).chunks == 1);
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+}
+
+/* The smallest chunk that suffices goes back, or else the largest; and none if the pool was as large once. */
+static void few_chunks_go_back(void **state) {
+  (void)state;
+  umemPool pool;
+  uintptr_t adr[4];
+  open_pool(&pool, &plain, 0, 0, 0);
+  for (size_t i = 0; i < 4; i++) adr[i] = new_block(&pool, (i + 1) * 100 * mebi);
+  for (size_t i = 0; i < 4; i++) umem_free(&pool, adr[i]);
+  adr[0] = new_block(&pool, 500 * mebi); /* for which 400 and then 100 go back */
+  assert_true(stats_of(&pool).reserved == 1000 * mebi && stats_of(&pool).chunks == 3);
+  adr[1] = new_block(&pool, 250 * mebi); /* of the 300 */
+  assert_true(stats_of(&pool).reserved == 1000 * mebi && stats_of(&pool).chunks == 3);
+  adr[2] = new_block(&pool, 210 * mebi); /* the 200 go back, and no more are free */
+  assert_true(stats_of(&pool).reserved == 1010 * mebi && stats_of(&pool).chunks == 3);
+  umem_free(&pool, adr[2]);
+  assert_ok(umem_trim(&pool, 0));
+  adr[2] = new_block(&pool, 200 * mebi); /* as large as it was once */
+  assert_true(stats_of(&pool).reserved == 1000 * mebi &&
+              stats_of(&pool).reserved_peak == 1010 * mebi);
+  adr[3] = new_block(&pool, 40 * mebi);
+  assert_true(stats_of(&pool).reserved == 1000 * mebi);
+  for (size_t i = 0; i < 4; i++) umem_free(&pool, adr[i]);
+  umem_dtor(&pool);
+}
+
+static void the_initial_bytes_stay(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &plain, 100 * mebi, 0, 0);
+  uintptr_t adr = new_block(&pool, 200 * mebi);
+  assert_true(stats_of(&pool).reserved == 300 * mebi);
+  umem_free(&pool, adr);
+  umem_free(&pool, new_block(&pool, 400 * mebi));
+  assert_true(stats_of(&pool).reserved == 500 * mebi && stats_of(&pool).chunks == 2);
+  umem_dtor(&pool);
+}
+
+/* A chunk that the upstream does not take back stays, and the pool grows beside it. */
+static void a_refused_chunk_stays_in_a_pool_that_grows(void **state) {
+  (void)state;
+  umemFault fault;
+  umemPool pool;
+  assert_ok(umemFault_ctor(&fault, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &fault, NULL));
+  umem_free(&pool, new_block(&pool, 80 * mebi));
+  umemFaultPlan plan = plan_of(umemFaultFree, umemNotSupportedError, 100);
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  uintptr_t adr = new_block(&pool, 100 * mebi);
+  assert_true(umemFault_count(&fault, umemFaultFree) == 1 && umem_is_ok(&pool));
+  assert_true(umem_thread_status() == umemOK && stats_of(&pool).reserved == 180 * mebi);
+  plan.times = 0;
+  assert_ok(umemFault_set_plan(&fault, &plan));
+  umem_clear_status(&fault);
+  umem_free(&pool, adr);
+  assert_ok(umem_trim(&pool, 0));
   expect_nothing_left(&pool);
   umem_dtor(&pool);
   umem_dtor(&fault);
@@ -360,7 +439,7 @@ static void one_survivor_holds_one_chunk(void **state) {
   umemPool pool;
   enum { chunks = 8, per_chunk = 8, count = chunks * per_chunk };
   uintptr_t adr[count];
-  open_pool(&pool, &host, 0, mebi, 0);
+  open_pool(&pool, &plain, 0, mebi, 0);
   for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 128 * kibi);
   assert_true(stats_of(&pool).chunks == chunks);
   for (size_t i = 0; i < count; i++)
@@ -498,6 +577,10 @@ int main(void) {
       cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
       cmocka_unit_test(other_failures_are_reported_at_once),
       cmocka_unit_test(an_upstream_is_asked_a_few_times),
+      cmocka_unit_test(a_free_chunk_goes_back_before_the_pool_is_larger_than_ever),
+      cmocka_unit_test(few_chunks_go_back),
+      cmocka_unit_test(the_initial_bytes_stay),
+      cmocka_unit_test(a_refused_chunk_stays_in_a_pool_that_grows),
       cmocka_unit_test(the_upstream_may_use_the_pool),
       cmocka_unit_test(a_request_counts_until_it_is_answered),
       cmocka_unit_test(refused_chunks_stay),
@@ -510,5 +593,6 @@ int main(void) {
       cmocka_unit_test(fails_at_each_allocation_of_its_own),
   };
   umemHost_ctor(&host);
+  umemStats_ctor(&plain, &host);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,8 +32,8 @@ static bool writes(umemVirtual *ctx) {
   return umemLogFile_is_ours(log->file) && !__atomic_load_n(&log->finished, __ATOMIC_RELAXED);
 }
 
-static void put(umemVirtual *ctx, umemLogRecord *record) {
-  umemLogFile_put(log_of(ctx)->file, record);
+static inline void put(umemVirtual *ctx, umemLogRecord *record) {
+  umemLogFile_put(log_of(ctx)->file, &umem_thread, record);
 }
 
 /* What the calling thread has failed with since before, or umemOK. */
@@ -278,6 +278,7 @@ static bool log_start(umemVirtual *ctx, void const *given) {
   umemLogOptions options;
   Log *log = log_of(ctx);
   ctx->capabilities &= ~(uint32_t)umemPrompt; /* it writes to a file */
+  ctx->capabilities |= umemPromptBlocks;      /* which is mapped: a record is a few stores */
   if (!read_options(ctx, wish->options, &options)) return false;
   uint64_t max_bytes = options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES;
   log->file = umemLogFile_open(ctx, options.filename, max_bytes, wish->commits);

@@ -23,14 +23,6 @@ umemLock umem_log_lock;
 
 __attribute__((constructor(102))) static void begin_lock(void) { umemLock_init(&umem_log_lock); }
 
-static uint64_t clock_ns(clockid_t clock) {
-  struct timespec t = {0, 0};
-  clock_gettime(clock, &t); /* neither clock can fail */
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t umemLog_now(void) { return clock_ns(CLOCK_MONOTONIC); }
-
 /* ---- beginning ---- */
 
 static bool fail_with_words(umemVirtual *ctx, char const *what, char const *filename, int error) {
@@ -102,7 +94,7 @@ static umemLogHeader new_header(umemLogFile const *file) {
                          .context_size = sizeof(umemLogContext),
                          .capacity = file->mask + 1,
                          .begun = umemLog_now(),
-                         .begun_calendar = clock_ns(CLOCK_REALTIME),
+                         .begun_calendar = umemLog_clock(CLOCK_REALTIME),
                          .process = (uint32_t)getpid()};
 }
 

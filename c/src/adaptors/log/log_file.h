@@ -3,9 +3,11 @@
 #define UMEM_LOG_FILE_H
 
 #include "base/lock.h"
+#include "base/thread.h"
 #include "adaptors/log/log_disk.h"
 
 #include <sys/types.h>
+#include <time.h>
 #include <umem/base.h>
 
 /* A slot of the ring: a record, as the words in which it is written. The first is its number. */
@@ -69,7 +71,13 @@ static inline bool umemLogFile_is_ours(umemLogFile const *file) {
   return file->forks == umem_fork_count();
 }
 
-uint64_t umemLog_now(void);
+static inline uint64_t umemLog_clock(clockid_t clock) {
+  struct timespec t = {0, 0};
+  clock_gettime(clock, &t); /* no clock of the log can fail */
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t umemLog_now(void) { return umemLog_clock(CLOCK_MONOTONIC); }
 
 /* ---- log_record.c ---- */
 
@@ -79,8 +87,8 @@ uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext c
 /* Notes that the context of this number has ended. */
 void umemLogFile_note_end(umemLogFile *file, uint16_t number);
 
-/* Writes a record, which gets its number, time and thread. */
-void umemLogFile_put(umemLogFile *file, umemLogRecord *record);
+/* Writes a record of the calling thread, which gets its number, time and thread. */
+void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *record);
 
 /* Writes a record that has its number once more, if it is still in the ring. */
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record);

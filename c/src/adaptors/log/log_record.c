@@ -5,18 +5,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The ring is larger than the processor's caches. So a record asks for the line of a later one, which is there when
+ * that is written. */
+enum { ahead = 8 };
+
 /* The number of the calling thread. A child of fork, where it would be wrong, writes nothing
  * through the files of its parent; its own ask again. */
-static uint32_t thread_number(umemLogFile const *file) {
-  static _Thread_local struct {
-    unsigned forks;
-    uint32_t number;
-  } self;
-  if (__builtin_expect(!self.number || self.forks != file->forks, 0)) {
-    self.number = (uint32_t)syscall(SYS_gettid);
-    self.forks = file->forks;
+static uint32_t thread_number(umemLogFile const *file, umemThread *thread) {
+  if (__builtin_expect(!thread->number || thread->number_forks != file->forks, 0)) {
+    thread->number = (uint32_t)syscall(SYS_gettid);
+    thread->number_forks = file->forks;
   }
-  return self.number;
+  return thread->number;
 }
 
 /* All but the first word, and then that: each store is seen after those before it, so that whoever
@@ -49,14 +49,15 @@ static inline void release(bool held) {
 
 /* A slot that holds a later record, or is being written by a thread that has slept for a whole
  * round of the ring, is left alone: this record is older than all that the ring holds. */
-void umemLogFile_put(umemLogFile *file, umemLogRecord *record) {
+void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *record) {
   bool held = hold(file);
   record->time = umemLog_now();
   uint64_t before = __atomic_fetch_add(&file->header->next, 1, __ATOMIC_RELAXED);
   umemLogSlot *slot = &file->ring[before & file->mask];
+  __builtin_prefetch(&file->ring[(before + ahead) & file->mask], 1);
   record->number = before + 1;
   uint64_t seen = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
-  record->thread = thread_number(file);
+  record->thread = thread_number(file, thread);
   if (seen <= before && take(slot, seen)) fill(slot, record);
   release(held);
 }

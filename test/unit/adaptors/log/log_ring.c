@@ -137,12 +137,12 @@ static void late_records_are_dropped(void **state) {
   umemLogFile *file = umemLogFile_open(&host.super, path, 1 << 16, true);
   assert_non_null(file);
   umemLogRecord old = {.kind = umemLogSet, .size = 1}, record = {.kind = umemLogSet, .size = 2};
-  umemLogFile_put(file, &old);
+  umemLogFile_put(file, &umem_thread, &old);
   assert_int_equal(old.number, 1);
-  for (int i = 0; i < 255; i++) umemLogFile_put(file, &record);
+  for (int i = 0; i < 255; i++) umemLogFile_put(file, &umem_thread, &record);
   file->ring[0].words[0] = UMEM_LOG_BUSY;
   file->ring[1].words[0] = 1000;
-  for (int i = 0; i < 3; i++) umemLogFile_put(file, &record);
+  for (int i = 0; i < 3; i++) umemLogFile_put(file, &umem_thread, &record);
   assert_true(file->ring[0].words[0] == UMEM_LOG_BUSY && file->ring[0].words[3] == 1);
   assert_int_equal(file->ring[1].words[0], 1000);
   assert_int_equal(file->ring[2].words[0], 259);

@@ -1,0 +1,42 @@
+/* trace_cuda.cpp - traces on cudaMallocAsync. See trace_heap.h. */
+#include "trace_heap.h"
+
+#include "by_hand_cuda.h"
+
+#include <cuda_runtime_api.h>
+
+namespace bench {
+namespace {
+
+class OrderedPool : public TraceHeap {
+public:
+  explicit OrderedPool(Trace const &trace) : blocks_(trace.blocks) {}
+
+  bool alloc(std::uint32_t block, std::uint64_t size) override {
+    if (cudaMallocFromPoolAsync(&blocks_[block], size, pool_, stream_) == cudaSuccess) return true;
+    cudaGetLastError();
+    return false;
+  }
+  void free(std::uint32_t block) override {
+    by_hand::check_cuda(cudaFreeAsync(blocks_[block], stream_), "cudaFreeAsync");
+  }
+  std::uint64_t reserved_peak() override {
+    std::uint64_t high = 0;
+    by_hand::check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemHigh, &high),
+                        "cudaMemPoolGetAttribute");
+    return high;
+  }
+
+private:
+  std::vector<void *> blocks_;
+  by_hand::CudaPool pool_;
+  by_hand::CudaStream stream_; /* ends first */
+};
+
+} // namespace
+
+std::unique_ptr<TraceHeap> cuda_pool(Trace const &trace, std::uint64_t) {
+  return std::make_unique<OrderedPool>(trace);
+}
+
+} // namespace bench

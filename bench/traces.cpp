@@ -1,0 +1,146 @@
+/* traces.cpp - how much memory pools take for large blocks: the most bytes that they reserve over the most that live.
+ *
+ * Usage: umem_traces [--once] [--json FILE] [--write FOLDER]
+ *   --once    a few steps of each trace
+ *   --json    all figures
+ *   --write   each trace as a file, for other programs: a 32-bit number of a block and a 64-bit size for each step
+ *
+ * Nothing reads or writes the blocks. Traces on a GPU have their sizes in full, up to 23 GiB, others a sixteenth. */
+#include "trace_heap.h"
+
+#include <umem.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace {
+
+using namespace bench;
+
+struct Column {
+  std::string name;
+  TraceHeaps heaps;
+  bool limits; /* whether it can be limited */
+};
+
+struct Options {
+  std::string json, folder;
+  bool once = false;
+};
+
+Options read_options(int count, char **words) {
+  Options options;
+  for (int i = 1; i < count; i++) {
+    std::string word = words[i];
+    if (word == "--once")
+      options.once = true;
+    else if ((word == "--json" || word == "--write") && i + 1 < count)
+      (word == "--json" ? options.json : options.folder) = words[++i];
+    else
+      throw std::runtime_error("usage: umem_traces [--once] [--json FILE] [--write FOLDER]");
+  }
+  return options;
+}
+
+bool has_gpu() {
+  void *gpu = umem_open("cuda:0");
+  if (!gpu) umem_thread_clear();
+  umem_close(gpu);
+  return gpu;
+}
+
+/* One with pages and one without; what it is compared with. */
+std::vector<Column> columns(bool gpu) {
+  std::vector<Column> all = {
+      {"pool", pool_of_addresses, true},
+      {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), true},
+      {"best fit", best_fit, true}};
+#ifdef UMEM_BENCH_CUDA
+  if (gpu) all.push_back({"cudaMallocAsync", cuda_pool, false});
+#endif
+  return all;
+}
+
+void write(std::string const &folder, Trace const &trace) {
+  std::string name = trace.name;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  std::ofstream file(folder + "/" + name + ".trace", std::ios::binary);
+  for (TraceStep const &step : trace.steps) {
+    file.write(reinterpret_cast<char const *>(&step.block), sizeof step.block);
+    file.write(reinterpret_cast<char const *>(&step.size), sizeof step.size);
+  }
+  if (!file.flush()) throw std::runtime_error("cannot write " + folder + "/" + name + ".trace");
+}
+
+void print_head(std::vector<Column> const &columns) {
+  std::printf("%-18s %9s", "trace", "live MiB");
+  for (Column const &column : columns) {
+    std::printf(" %16s", column.name.c_str());
+    if (column.limits) std::printf("  limit");
+    std::printf("  time");
+  }
+  std::printf("\n");
+}
+
+/* A row of the table; returns it as JSON. */
+std::string measure(Trace const &trace, std::vector<Column> const &columns) {
+  std::ostringstream json;
+  json << " \"" << trace.name << "\": {\"live\": " << trace.live_peak
+       << ", \"steps\": " << trace.steps.size();
+  std::printf("%-18s %9.0f", trace.name.c_str(), static_cast<double>(trace.live_peak) / (1 << 20));
+  for (Column const &column : columns) {
+    TraceResult result = run_trace(trace, *column.heaps(trace, 0));
+    if (!result.served)
+      throw std::runtime_error(column.name + " is out of memory on the trace " + trace.name);
+    json << ", \"" << column.name << "\": {\"factor\": " << result.factor
+         << ", \"seconds\": " << result.seconds << ", \"upstream calls\": " << result.calls;
+    std::printf(" %16.3f", result.factor);
+    if (column.limits) {
+      std::optional<double> limit = least_limit(trace, column.heaps);
+      if (!limit)
+        throw std::runtime_error(column.name + " does not serve the trace " + trace.name +
+                                 " under a limit");
+      json << ", \"limit\": " << *limit;
+      std::printf("  %5.3f", *limit);
+    }
+    json << "}";
+    std::printf(" %5.0f", result.seconds * 1e9);
+    std::fflush(stdout);
+  }
+  std::printf("\n");
+  return json.str() + "}";
+}
+
+int run(Options const &options) {
+  bool gpu = has_gpu();
+  std::vector<Column> const all = columns(gpu);
+  std::string json;
+  print_head(all);
+  for (Trace const &trace : traces(gpu ? 1 : 16, options.once ? 400 : 20000)) {
+    if (!options.folder.empty()) write(options.folder, trace);
+    json += (json.empty() ? "{\n" : ",\n") + measure(trace, all);
+  }
+  std::printf("\nlimit: the least limit under which the trace is served, over the live peak; time: "
+              "ns of a step without a limit\n");
+  if (options.json.empty()) return 0;
+  std::ofstream file(options.json);
+  file << json << "\n}\n";
+  if (!file.flush()) throw std::runtime_error("cannot write " + options.json);
+  return 0;
+}
+
+} // namespace
+
+int main(int count, char **words) {
+  try {
+    return run(read_options(count, words));
+  } catch (std::exception const &error) {
+    std::fprintf(stderr, "umem_traces: %s\n", error.what());
+    return 1;
+  }
+}

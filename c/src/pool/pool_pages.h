@@ -1,0 +1,30 @@
+/* pool_pages.h - gets memory for a pool page by page, where the upstream can map it. See pool.h. All but umemPoolPages_init and umemPoolPages_end under the lock. */
+#ifndef UMEM_POOL_PAGES_H
+#define UMEM_POOL_PAGES_H
+
+#include "pool/pool_core.h"
+
+/* The method pages of the upstream of a new core. */
+void umemPoolPages_init(umemPoolCore *core);
+
+/* Whether the list can grow by pages. */
+bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment);
+
+/* Whether another thread is mapping pages. */
+bool umemPoolPages_are_busy(umemPoolCore *core);
+
+/* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. First it moves pages of
+ * which all is free, of the list and then of others, as far as their queues can be waited for. The rest is new memory of
+ * the upstream, and ample bytes more if it has them. Releases the lock for some time. Returns false, and why in
+ * *failure, if it cannot. Not while others are busy. */
+bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, size_t ample,
+                        umemPoolFailure *failure);
+
+/* Gives the memory of pages back that are all free in the pool's own list, as long as at least keep bytes stay. An
+ * attempt must be open. Releases the lock for some time. */
+void umemPoolPages_release(umemPoolCore *core, size_t keep);
+
+/* When the pool ends: waits for all work that may use memory of the pool, and gives all pages and addresses back. */
+void umemPoolPages_end(umemPoolCore *core);
+
+#endif

@@ -1,0 +1,54 @@
+/* pool_paging.h - the pieces of memory that a thread maps and moves while the lock is open. See pool.h. All under the
+ * lock. */
+#ifndef UMEM_POOL_PAGING_H
+#define UMEM_POOL_PAGING_H
+
+#include "pool/pool_place.h"
+
+/* A live range that is no block. */
+typedef struct umemPoolPiece {
+  umemPoolFreeList *home; /* that has the range; NULL: it was given back */
+  uint64_t start, units;
+  size_t pages; /* all its pages, where it is whole pages */
+  size_t
+      done; /* pages, from the first on: of a gap, which have got memory; of a source, which have lost it */
+} umemPoolPiece;
+
+struct umemPoolPaging {
+  unsigned lineage; /* umem_fork_count() at its begin */
+  umemPoolFreeList *list;
+  umemPoolPlace place;
+  size_t gap_count, held_count, source_count, source_room;
+  umemPoolPiece *gaps;    /* of the place: will get memory */
+  umemPoolPiece *held;    /* of the place: free memory */
+  umemPoolPiece *sources; /* free pages elsewhere */
+  umemPoolPiece pieces[];
+};
+
+static inline uintptr_t umemPoolPiece_adr(umemPoolPiece const *piece, size_t page_size,
+                                          size_t page) {
+  return (uintptr_t)(piece->start << umemPoolUnitShift) + page * page_size;
+}
+
+/* Begins to map for the list, and takes the pieces of place; NULL: there is none. Nobody else is mapping. NULL, with
+ * nothing changed, without memory. */
+umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const *place);
+
+/* Takes up to so many pages as sources: with a place, of its list first, and then of lists that are not blocked; without
+ * one, of its list alone. Of pieces the smaller ones first. Returns how many it has taken. */
+size_t umemPoolPaging_take(umemPoolPaging *paging, size_t pages);
+
+/* Waits for the work that may use the sources. Gives back those for which that fails, and returns the number of their
+ * pages. Releases the lock for some time. */
+size_t umemPoolPaging_finish(umemPoolPaging *paging);
+
+/* Makes all pieces free again: where they have memory now. */
+void umemPoolPaging_end(umemPoolPaging *paging);
+
+/* Of a thread of the parent, in a child of fork: what that thread was moving stays unused. */
+void umemPoolPaging_abandon(umemPoolCore *core);
+
+/* Whether this live range of the list is one of the pieces. */
+bool umemPoolPaging_has(umemPoolPaging const *paging, umemPoolFreeList const *list, uint64_t start);
+
+#endif

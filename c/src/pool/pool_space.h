@@ -1,0 +1,58 @@
+/* pool_space.h - ranges of addresses of the upstream, and which of their pages have memory. See pool.h. All under the
+ * lock. */
+#ifndef UMEM_POOL_SPACE_H
+#define UMEM_POOL_SPACE_H
+
+#include "pool/pool_core.h"
+
+/* A range of addresses. Memory of its pages is free in a list, or live. Pages without memory, the gaps, are in no
+ * list. */
+struct umemPoolSpace {
+  struct umemPoolSpace *next;
+  uint64_t start; /* the first unit */
+  size_t
+      count; /* pages that may get memory. One more has none, so that two spaces are never neighbours */
+  size_t top;        /* pages from here on never had memory */
+  uint64_t mapped[]; /* a bit for each page: it has memory */
+};
+
+/* Units of a page. */
+static inline uint64_t umemPoolSpace_units(umemPoolCore const *core) {
+  return core->pages->page_size >> umemPoolUnitShift;
+}
+
+/* Reserves a space in which `pages` pages fit; if the upstream has so many addresses, a much larger one. NULL without
+ * memory or addresses. An attempt must be open. */
+umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages);
+
+/* The space of the unit; NULL where there is none. */
+umemPoolSpace *umemPoolSpace_of(umemPoolCore const *core, uint64_t unit);
+
+static inline uint64_t umemPoolSpace_unit(umemPoolCore const *core, umemPoolSpace const *space,
+                                          size_t page) {
+  return space->start + page * umemPoolSpace_units(core);
+}
+
+static inline size_t umemPoolSpace_page(umemPoolCore const *core, umemPoolSpace const *space,
+                                        uint64_t unit) {
+  return (size_t)((unit - space->start) / umemPoolSpace_units(core));
+}
+
+static inline bool umemPoolSpace_has(umemPoolSpace const *space, size_t page) {
+  return space->mapped[page / 64] >> page % 64 & 1;
+}
+
+/* The first page from `page` on that has memory, or has none; count where there is none. */
+size_t umemPoolSpace_next(umemPoolSpace const *space, size_t page, bool mapped);
+
+/* How many of these pages have no memory. */
+size_t umemPoolSpace_missing(umemPoolSpace const *space, size_t first, size_t end);
+
+/* Notes that pages have memory, or have none any more. */
+void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, size_t count,
+                       bool mapped);
+
+/* Gives all memory and all addresses back. */
+void umemPoolSpace_end_all(umemPoolCore *core);
+
+#endif

@@ -1,0 +1,129 @@
+/* host_pages.c - see host_pages.h.
+ *
+ * A range is a mapping that nobody may read or write, which takes no memory. A page has the size of a huge page. The
+ * kernel keeps the records. It has a mapping for each piece of memory and for each gap, and allows 65530 of them
+ * (vm.max_map_count); pages that have been moved do not join their neighbours. So mapping can fail where there is
+ * memory. */
+#include "stores/host_pages.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* Linux 5.7 */
+#endif
+
+enum { page_size = 2 << 20 };
+
+static void *at(uintptr_t adr) { return (void *)adr; }
+
+static void fail(umemVirtual *ctx, char const *what, size_t nbytes, uintptr_t adr) {
+  int error = errno;
+  char text[128];
+  umemVirtual_fail(ctx, error == ENOMEM || error == EAGAIN ? umemMemoryError : umemRuntimeError,
+                   "cannot %s %zu bytes at 0x%jx: %s", what, nbytes, (uintmax_t)adr,
+                   strerror_r(error, text, sizeof text));
+}
+
+/* Addresses without memory: at adr in place of what is there, or anywhere if adr is NULL. NULL with errno. */
+static void *map_nothing(void *adr, size_t nbytes) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (adr ? MAP_FIXED : 0);
+  void *mapped = mmap(adr, nbytes, PROT_NONE, flags, -1, 0);
+  return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+/* ---- ranges ---- */
+
+/* Of a program with LeakSanitizer: what only pages point to is no leak. It reads the pages that have memory. */
+#pragma weak __lsan_register_root_region
+#pragma weak __lsan_unregister_root_region
+void __lsan_register_root_region(void const *adr, size_t nbytes);
+void __lsan_unregister_root_region(void const *adr, size_t nbytes);
+
+/* What is too much is unmapped at both ends. The kernel refuses that only if it merges the mapping with neighbours, and
+ * has no mapping left: then these addresses stay reserved. */
+static uintptr_t host_reserve(umemVirtual *ctx, size_t nbytes) {
+  size_t most = 0;
+  void *mapped = NULL;
+  if (__builtin_add_overflow(nbytes, page_size, &most))
+    errno = ENOMEM;
+  else
+    mapped = map_nothing(NULL, most);
+  if (!mapped) {
+    fail(ctx, "reserve", nbytes, 0);
+    return 0;
+  }
+  uintptr_t begin = (uintptr_t)mapped, end = begin + most;
+  uintptr_t adr = (begin + page_size - 1) & ~(uintptr_t)(page_size - 1);
+  if (adr > begin) munmap(mapped, adr - begin);
+  if (end > adr + nbytes) munmap(at(adr + nbytes), end - adr - nbytes);
+  if (__lsan_register_root_region) __lsan_register_root_region(at(adr), nbytes);
+  return adr;
+}
+
+static bool host_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  bool released = !munmap(at(adr), nbytes);
+  if (!released)
+    fail(ctx, "release", nbytes, adr);
+  else if (__lsan_unregister_root_region)
+    __lsan_unregister_root_region(at(adr), nbytes);
+  return released;
+}
+
+/* ---- pages ---- */
+
+/* Huge pages are advice, as in host.c. After a failure a part may be readable, without memory: that ends, too. */
+static size_t host_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  if (mprotect(at(adr), nbytes, PROT_READ | PROT_WRITE)) {
+    fail(ctx, "map", nbytes, adr);
+    map_nothing(at(adr), nbytes);
+    return 0;
+  }
+  madvise(at(adr), nbytes, MADV_HUGEPAGE);
+  return nbytes;
+}
+
+static size_t host_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  if (map_nothing(at(adr), nbytes)) return nbytes;
+  fail(ctx, "unmap", nbytes, adr);
+  return 0;
+}
+
+/* Moves a page with its memory. The kernel keeps an empty mapping at from: in a gap another thread might map something
+ * before umem can. It unmaps what was at to before it checks the limit of data, so umem does not try with such a limit;
+ * should the kernel itself be out of memory, umem closes the gap. A kernel before 5.7 refuses all this. */
+static bool carry(uintptr_t from, uintptr_t to) {
+  int const flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  int const closing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  struct rlimit data;
+  if (getrlimit(RLIMIT_DATA, &data) || data.rlim_cur != RLIM_INFINITY) return false;
+  if (mremap(at(from), page_size, page_size, flags, at(to)) != MAP_FAILED) return true;
+  if (errno == ENOMEM) mmap(at(to), page_size, PROT_NONE, closing, -1, 0);
+  return false;
+}
+
+/* A page that cannot be carried gets new memory. */
+static bool move_one(umemVirtual *ctx, uintptr_t from, uintptr_t to) {
+  if (!carry(from, to) && !host_map(ctx, to, page_size)) return false;
+  if (host_unmap(ctx, from, page_size)) return true;
+  map_nothing(at(to), page_size);
+  return false;
+}
+
+static size_t host_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {
+  size_t done = 0;
+  while (done < nbytes && move_one(ctx, from + done, to + done)) done += page_size;
+  return done;
+}
+
+/* Where the addresses of the process are limited, ranges would take those that others need. */
+umemPages const *umemHost_pages(umemVirtual *ctx) {
+  (void)ctx;
+  struct rlimit addresses;
+  if (getrlimit(RLIMIT_AS, &addresses) || addresses.rlim_cur != RLIM_INFINITY) return NULL;
+  static umemPages const pages = {page_size, host_reserve, host_release,
+                                  host_map,  host_unmap,   host_move};
+  return &pages;
+}

@@ -1,0 +1,240 @@
+#include "paged.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static Paged *paged_of(umemVirtual *ctx) { return (Paged *)ctx; }
+
+static void misuse(Paged *self, char const *what, uintptr_t adr) {
+  if (!self->misuse[0])
+    snprintf(self->misuse, sizeof self->misuse, "%s at 0x%jx", what, (uintmax_t)adr);
+}
+
+/* Begins a call: whether it fails, after how many pages. With the mutex then. */
+static bool enter(Paged *self, PagedCall call, size_t *most) {
+  pthread_mutex_lock(&self->mutex);
+  bool fails = ++self->calls[call] == self->fails_at && call == self->failing;
+  *most = fails ? self->fails_after : SIZE_MAX;
+  return fails;
+}
+
+static void leave(Paged *self) { pthread_mutex_unlock(&self->mutex); }
+
+static void fail(Paged *self, char const *what) {
+  umemVirtual_fail(&self->super, self->fails_as ? self->fails_as : umemMemoryError, "no %s here",
+                   what);
+}
+
+/* The range of adr, and its page there; NULL, and a misuse, where there is none with so many pages. */
+static PagedRange *range_at(Paged *self, uintptr_t adr, size_t nbytes, size_t *page) {
+  for (size_t i = 0; i < pagedRanges; i++) {
+    PagedRange *range = &self->ranges[i];
+    uintptr_t start = (uintptr_t)range->bytes;
+    if (!start || adr < start || adr - start >= range->size) continue;
+    *page = (adr - start) / pagedSize;
+    if (nbytes && !(nbytes % pagedSize) && !(adr % pagedSize) &&
+        nbytes <= range->size - (adr - start))
+      return range;
+  }
+  misuse(self, "no such pages", adr);
+  return NULL;
+}
+
+/* ---- ranges ---- */
+
+static uintptr_t take_range(Paged *self, size_t nbytes) {
+  PagedRange *range = self->ranges;
+  while (range < self->ranges + pagedRanges && range->bytes) range++;
+  if (range == self->ranges + pagedRanges || (self->longest && nbytes > self->longest)) return 0;
+  bool *has = calloc(nbytes / pagedSize + 1, sizeof *has);
+  unsigned char *bytes =
+      mmap(NULL, nbytes + pagedSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!has || bytes == MAP_FAILED) {
+    if (bytes != MAP_FAILED) munmap(bytes, nbytes + pagedSize);
+    free(has);
+    return 0;
+  }
+  size_t gap = -(uintptr_t)bytes % pagedSize;
+  if (gap) munmap(bytes, gap);
+  munmap(bytes + gap + nbytes, pagedSize - gap);
+  *range = (PagedRange){bytes + gap, nbytes, has};
+  return (uintptr_t)range->bytes;
+}
+
+static uintptr_t paged_reserve(umemVirtual *ctx, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t most;
+  uintptr_t adr = enter(self, pagedReserve, &most) ? 0 : take_range(self, nbytes);
+  leave(self);
+  if (!adr) fail(self, "addresses");
+  return adr;
+}
+
+static bool paged_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t most, page;
+  bool fails = enter(self, pagedRelease, &most);
+  PagedRange *range = fails ? NULL : range_at(self, adr, nbytes, &page);
+  if (range && ((uintptr_t)range->bytes != adr || range->size != nbytes))
+    misuse(self, "a part of a range", adr);
+  for (size_t i = 0; range && i < range->size / pagedSize; i++)
+    if (range->has[i]) misuse(self, "a range ends with pages", adr);
+  if (range) {
+    munmap(range->bytes, range->size);
+    free(range->has);
+    *range = (PagedRange){0};
+  }
+  leave(self);
+  if (fails) fail(self, "end");
+  return !fails;
+}
+
+/* ---- pages ---- */
+
+static bool give(Paged *self, PagedRange *range, size_t page, bool counts) {
+  if (range->has[page]) misuse(self, "a page is mapped twice", page);
+  if (counts && self->capacity && self->pages >= self->capacity) return false;
+  mprotect(range->bytes + page * pagedSize, pagedSize, PROT_READ | PROT_WRITE);
+  memset(range->bytes + page * pagedSize, 0xA5, pagedSize);
+  range->has[page] = true;
+  if (++self->pages > self->pages_peak && counts) self->pages_peak = self->pages;
+  return true;
+}
+
+static void take(Paged *self, PagedRange *range, size_t page) {
+  if (!range->has[page]) misuse(self, "no page is there", page);
+  mprotect(range->bytes + page * pagedSize, pagedSize, PROT_NONE);
+  range->has[page] = false;
+  self->pages--;
+}
+
+static size_t paged_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t most, page, done = 0;
+  if (self->before_map) self->before_map(self->argument);
+  enter(self, pagedMap, &most);
+  PagedRange *range = range_at(self, adr, nbytes, &page);
+  while (range && done < nbytes / pagedSize && done < most && give(self, range, page + done, true))
+    done++;
+  leave(self);
+  if (done < nbytes / pagedSize) fail(self, "pages");
+  return done * pagedSize;
+}
+
+static size_t paged_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t most, page, done = 0;
+  enter(self, pagedUnmap, &most);
+  PagedRange *range = range_at(self, adr, nbytes, &page);
+  for (; range && done < nbytes / pagedSize && done < most; done++) take(self, range, page + done);
+  leave(self);
+  if (done < nbytes / pagedSize) fail(self, "way back");
+  return done * pagedSize;
+}
+
+static size_t paged_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t most, source, target, done = 0;
+  enter(self, pagedMove, &most);
+  PagedRange *out = range_at(self, from, nbytes, &source);
+  PagedRange *in = range_at(self, to, nbytes, &target);
+  for (; in && out && done < nbytes / pagedSize && done < most; done++) {
+    take(self, out, source + done);
+    give(self, in, target + done, false);
+  }
+  leave(self);
+  if (done < nbytes / pagedSize) fail(self, "way");
+  return done * pagedSize;
+}
+
+static umemPages const *paged_pages(umemVirtual *ctx) {
+  (void)ctx;
+  static umemPages const pages = {pagedSize, paged_reserve, paged_release,
+                                  paged_map, paged_unmap,   paged_move};
+  return &pages;
+}
+
+/* ---- the other methods ---- */
+
+static uintptr_t paged_alloc(umemVirtual *ctx, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t most;
+  bool fails = enter(self, pagedAlloc, &most) || self->no_alloc;
+  void *block = fails ? NULL : malloc(nbytes);
+  self->blocks += block != NULL;
+  leave(self);
+  if (!block) fail(self, "block");
+  return (uintptr_t)block;
+}
+
+static void paged_free(umemVirtual *ctx, uintptr_t adr) {
+  Paged *self = paged_of(ctx);
+  pthread_mutex_lock(&self->mutex);
+  self->blocks--;
+  leave(self);
+  free((void *)adr);
+}
+
+static void paged_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  (void)ctx;
+  memset((void *)adr, c, nbytes);
+}
+
+static void paged_copy_to(umemVirtual *ctx, uintptr_t src, umemVirtual *that, uintptr_t dst,
+                          size_t nbytes) {
+  (void)ctx, (void)that;
+  memmove((void *)dst, (void const *)src, nbytes);
+}
+static void paged_copy_from(umemVirtual *ctx, uintptr_t dst, umemVirtual *that, uintptr_t src,
+                            size_t nbytes) {
+  paged_copy_to(ctx, src, that, dst, nbytes);
+}
+
+static void paged_info(umemVirtual *ctx, umemInfo *info) {
+  size_t capacity = paged_of(ctx)->capacity;
+  if (capacity) info->capacity = capacity * pagedSize;
+}
+
+static void paged_dtor(umemVirtual *ctx) {
+  umemVirtual_dtor(ctx);
+  umem_dtor(&paged_of(ctx)->host);
+  pthread_mutex_destroy(&paged_of(ctx)->mutex);
+}
+
+umemStatusType paged_ctor(Paged *ctx) {
+  static struct umemVtbl const vtbl = {.dtor = paged_dtor,
+                                       .alloc = paged_alloc,
+                                       .free = paged_free,
+                                       .set = paged_set,
+                                       .copy_to = paged_copy_to,
+                                       .copy_from = paged_copy_from,
+                                       .info = paged_info,
+                                       .pages = paged_pages};
+  memset(ctx, 0, sizeof *ctx);
+  umemStatusType status = umemHost_ctor(&ctx->host);
+  umemVirtual_ctor(&ctx->super, &ctx->host);
+  ctx->super.vptr = &vtbl;
+  ctx->super.name = "Paged";
+  ctx->super.capabilities |= umemConcurrent | umemCpuReadable | umemCpuWritable;
+  pthread_mutex_init(&ctx->mutex, NULL);
+  return status;
+}
+
+/* ---- for tests ---- */
+
+bool paged_is_clean(Paged *ctx) {
+  bool clean = !ctx->pages && !ctx->blocks && !ctx->misuse[0];
+  for (size_t i = 0; i < pagedRanges; i++) clean = clean && !ctx->ranges[i].bytes;
+  return clean;
+}
+
+void paged_fail(Paged *ctx, PagedCall call, unsigned long nth, unsigned long after,
+                umemStatusType as) {
+  memset(ctx->calls, 0, sizeof ctx->calls);
+  ctx->failing = call;
+  ctx->fails_at = nth;
+  ctx->fails_after = after;
+  ctx->fails_as = as;
+}

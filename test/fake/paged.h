@@ -1,0 +1,60 @@
+/* paged.h - a context with memory by pages that exists in tests only: RAM, with records of its own.
+ *
+ * Each wrong call is kept as a misuse: two pages at one place, none where there must be one, a range that is ended with
+ * pages in it. Pages without memory cannot be read or written, and new ones are full of junk. Chosen calls fail. A block
+ * of alloc is memory of malloc. Thread-safe, except for the settings. */
+#ifndef UMEM_TEST_FAKE_PAGED_H
+#define UMEM_TEST_FAKE_PAGED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <umem.h>
+
+enum { pagedSize = 64 << 10, pagedRanges = 64 };
+
+typedef enum PagedCall {
+  pagedReserve,
+  pagedRelease,
+  pagedMap,
+  pagedUnmap,
+  pagedMove,
+  pagedAlloc,
+  paged_call_count
+} PagedCall;
+
+typedef struct PagedRange {
+  unsigned char *bytes; /* NULL: there is none */
+  size_t size;
+  bool *has; /* [page]; owned */
+} PagedRange;
+
+typedef struct Paged {
+  umemVirtual super;
+  umemHost host;
+  pthread_mutex_t mutex; /* of all that follows */
+  PagedRange ranges[pagedRanges];
+  size_t pages, pages_peak, blocks; /* with memory; of alloc */
+  char misuse[128];
+  unsigned long calls[paged_call_count];
+  /* settings */
+  size_t capacity;   /* pages; 0: as many as are asked for */
+  size_t longest;    /* bytes of a range; 0: any */
+  bool no_alloc;     /* alloc fails */
+  PagedCall failing; /* which call fails, */
+  unsigned long fails_at,
+      fails_after; /* the nth and, after that, so many pages have been done; 0: none */
+  umemStatusType fails_as;
+  void (*before_map)(void *argument); /* without the mutex; NULL: nothing */
+  void *argument;
+} Paged;
+
+umemStatusType paged_ctor(Paged *ctx);
+
+/* Nothing is left. */
+bool paged_is_clean(Paged *ctx);
+
+/* Calls of one kind from now on are counted from 1; the nth fails after `after` pages. */
+void paged_fail(Paged *ctx, PagedCall call, unsigned long nth, unsigned long after,
+                umemStatusType as);
+
+#endif

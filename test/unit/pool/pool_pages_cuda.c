@@ -1,0 +1,354 @@
+/* pool_pages_cuda.c - pools that map pages of a GPU, and views of them on streams: a page moves only when the work on it
+ * is done, and stays where a capture may use it. On a double of the runtime that does nothing before it is demanded, and
+ * finds each use of a page that is gone. */
+#include "unit/cuda/cuda_help.h"
+
+#include <pthread.h>
+
+enum { mebi = 1 << 20, page = 2 * mebi, piece = 3 * page, some = 4096 };
+
+static umemCuda gpu;
+static umemCudaAsync base, a, b;
+static umemPool pool;
+static umemPoolOn on_a, on_b;
+
+static void *const upstreams[] = {&gpu, &base};
+
+static int all_set_up(void **state) {
+  cuda_set_up(state);
+  expect_ok(umemCuda_ctor(&gpu, 0));
+  expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
+  expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
+  expect_ok(umemCudaAsync_ctor(&b, 0, UMEM_STREAM_NEW));
+  return 0;
+}
+
+static int all_tear_down(void **state) {
+  umem_dtor(&a);
+  umem_dtor(&b);
+  umem_dtor(&base);
+  umem_dtor(&gpu);
+  return cuda_tear_down(state);
+}
+
+static void open_all(void *upstream) {
+  expect_ok(umemPool_ctor(&pool, upstream, NULL));
+  expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
+  expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
+}
+
+static void close_all(void) {
+  umem_dtor(&on_a);
+  umem_dtor(&on_b);
+  umem_dtor(&pool);
+  if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
+  assert_int_equal(fake_cudart_live().pages + fake_cudart_live().ranges, 0);
+}
+
+static void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
+
+static size_t pages(void) { return fake_cudart_live().pages; }
+
+/* A freed piece, on which work is queued, and behind it a block that keeps it from growing. Returns that block. */
+static uintptr_t free_busy_piece(void *on) {
+  uintptr_t busy = block_of(on, piece), wall = block_of(on, page);
+  expect_ok(umem_set(on, wall, 8, some));
+  expect_ok(umem_set(on, busy + page - some / 2, 1, some)); /* of two pages */
+  umem_free(on, busy);
+  return wall;
+}
+
+static void expect_byte(uintptr_t adr, unsigned char c) {
+  unsigned char byte = 0;
+  assert_true(fake_cudart_peek(adr, &byte, 1));
+  assert_int_equal(byte, c);
+}
+
+/* ---- order ---- */
+
+static void a_moved_page_has_no_work(void **state) {
+  (void)state;
+  for (size_t k = 0; k < 2; k++) {
+    open_all(upstreams[k]);
+    uintptr_t wall = free_busy_piece(&on_a);
+    assert_true(fake_cudart_is_late(stream_of(&a)));
+    assert_int_equal(pages(), 4);
+    uintptr_t large = block_of(&on_a, 5 * page);
+    assert_int_equal(pages(), 6); /* three have moved */
+    expect_ok(umem_set(&on_a, large + 5 * page - some, 2, some));
+    expect_ok(umem_synchronize(&a));
+    expect_byte(large + 5 * page - 1, 2);
+    expect_byte(wall, 8);
+    umem_free(&on_a, large);
+    umem_free(&on_a, wall);
+    close_all();
+  }
+}
+
+static void pages_of_another_view_move(void **state) {
+  (void)state;
+  for (size_t k = 0; k < 2; k++) {
+    open_all(upstreams[k]);
+    uintptr_t wall = free_busy_piece(&on_a);
+    uintptr_t large = block_of(&on_b, 5 * page);
+    assert_int_equal(pages(), 6);
+    expect_ok(umem_set(&on_b, large + 5 * page - some, 2, some));
+    expect_ok(umem_synchronize(&b));
+    expect_byte(large + 5 * page - 1, 2);
+    umem_free(&on_b, large);
+    umem_free(&on_a, wall);
+    close_all();
+  }
+}
+
+static void trimmed_pages_have_no_work(void **state) {
+  (void)state;
+  for (size_t k = 0; k < 2; k++) {
+    open_all(upstreams[k]);
+    uintptr_t wall = free_busy_piece(&on_a);
+    expect_ok(umem_trim(&pool, 0));
+    assert_int_equal(pages(), 1);
+    expect_ok(umem_synchronize(&a));
+    expect_byte(wall, 8);
+    umem_free(&on_a, wall);
+    close_all();
+  }
+}
+
+/* Also at the end of the pool. */
+static void pages_end_after_their_work(void **state) {
+  (void)state;
+  for (size_t k = 0; k < 2; k++) {
+    open_all(upstreams[k]);
+    umem_dtor(&on_b);
+    umem_free(&on_a, free_busy_piece(&on_a));
+    umem_dtor(&pool);
+    umem_dtor(&on_a);
+    expect_ok(umem_synchronize(&a));
+    assert_int_equal(pages(), 0);
+  }
+}
+
+/* A kernel of the program, on the legacy stream. */
+static void write_there(void *adr) {
+  if (!fake_cudart_poke((uintptr_t)adr, "k", 1)) abort();
+}
+
+static void a_moved_page_has_no_kernel(void **state) {
+  (void)state;
+  expect_ok(umemPool_ctor(&pool, &gpu, NULL));
+  uintptr_t busy = block_of(&pool, piece), wall = block_of(&pool, page);
+  enter(0);
+  ok(fake_cudart_launch(NULL, write_there, (void *)(busy + page)));
+  leave(0);
+  umem_free(&pool, busy);
+  uintptr_t large = block_of(&pool, 5 * page);
+  assert_int_equal(pages(), 6);
+  umem_free(&pool, large);
+  umem_free(&pool, wall);
+  umem_dtor(&pool);
+}
+
+/* ---- captures ---- */
+
+static void begin_capture(void) { ok(fake_cudart_begin_capture(stream_of(&a))); }
+
+static void end_capture(void) {
+  void *graph = NULL;
+  ok(fake_cudart_end_capture(stream_of(&a), &graph));
+  assert_non_null(graph);
+}
+
+static void pages_of_a_captured_view_stay(void **state) {
+  (void)state;
+  for (size_t k = 0; k < 2; k++) {
+    open_all(upstreams[k]);
+    uintptr_t wall = free_busy_piece(&on_a);
+    begin_capture();
+    uintptr_t again = block_of(&on_a, piece); /* the graph uses it */
+    expect_ok(umem_set(&on_a, again, 3, some));
+    umem_free(&on_a, again);
+    uintptr_t large = block_of(&on_b, 5 * page);
+    assert_int_equal(pages(), 9);
+    expect_ok(umem_trim(&pool, 0));
+    assert_int_equal(pages(), 9);
+    umem_free(&on_b, large);
+    expect_ok(umem_trim(&pool, 0));
+    assert_int_equal(pages(), 4);
+    end_capture();
+    umem_free(&on_a, wall);
+    close_all();
+  }
+}
+
+/* By a chunk, where CUDA allocates in a capture. */
+static void a_captured_view_gets_no_pages(void **state) {
+  (void)state;
+  open_all(&gpu);
+  begin_capture();
+  uintptr_t adr = block_of(&on_a, piece);
+  assert_int_equal(pages(), 0);
+  assert_int_equal(fake_cudart_live().blocks, 1);
+  umem_free(&on_a, adr);
+  end_capture();
+  close_all();
+}
+
+static void a_view_gets_pages_of_a_captured_upstream(void **state) {
+  (void)state;
+  open_all(&a);
+  begin_capture();
+  uintptr_t adr = block_of(&on_b, piece);
+  expect_ok(umem_set(&on_b, adr, 1, some));
+  expect_ok(umem_synchronize(&b));
+  umem_free(&on_b, adr);
+  expect_failure(umem_trim(&pool, 0), umemNotSupportedError, "captured");
+  umem_clear_status(&pool);
+  umem_clear_status(&a);
+  end_capture();
+  close_all();
+}
+
+/* Another thread begins a capture before any call that is made while pages move. */
+static struct {
+  pthread_t thread;
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  bool begun, ending, whole;
+} capture = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void *capture_a(void *unused) {
+  (void)unused;
+  void *graph = NULL;
+  pthread_mutex_lock(&capture.mutex);
+  capture.begun = fake_cudart_begin_capture(stream_of(&a)) == umemCudaSuccess;
+  pthread_cond_broadcast(&capture.changed);
+  while (!capture.ending) pthread_cond_wait(&capture.changed, &capture.mutex);
+  capture.whole = !fake_cudart_end_capture(stream_of(&a), &graph) && graph;
+  pthread_mutex_unlock(&capture.mutex);
+  return NULL;
+}
+
+static void begin_in_between(void *unused) {
+  (void)unused;
+  capture.begun = capture.ending = capture.whole = false;
+  if (pthread_create(&capture.thread, NULL, capture_a, NULL)) abort();
+  pthread_mutex_lock(&capture.mutex);
+  while (!capture.begun) pthread_cond_wait(&capture.changed, &capture.mutex);
+  pthread_mutex_unlock(&capture.mutex);
+}
+
+static bool end_in_between(void) {
+  if (!capture.begun) return false;
+  pthread_mutex_lock(&capture.mutex);
+  capture.ending = true;
+  pthread_cond_broadcast(&capture.changed);
+  pthread_mutex_unlock(&capture.mutex);
+  pthread_join(capture.thread, NULL);
+  assert_true(capture.whole);
+  capture.begun = false;
+  return true;
+}
+
+static void a_capture_may_begin_at_any_call(void **state) {
+  (void)state;
+  static char const *const calls[] = {"event_record", "event_synchronize", "stream_capture",
+                                      "stream_wait",  "page_retain",       "page_map",
+                                      "page_unmap",   "page_create",       "page_allow"};
+  unsigned met = 0;
+  for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+    for (unsigned long nth = 1; nth <= 6; nth++)
+      for (size_t k = 0; k < 4; k++) {
+        void *on = k / 2 ? &on_b : &on_a;
+        open_all(upstreams[k % 2]);
+        uintptr_t wall = free_busy_piece(&on_a);
+        fake_cudart_before(calls[c], nth, begin_in_between, NULL);
+        uintptr_t large = umem_alloc(on, 5 * page);
+        fake_cudart_before(NULL, 0, NULL, NULL);
+        if (large && !capture.begun) expect_ok(umem_set(on, large + page - some / 2, 2, some));
+        met += end_in_between();
+        umem_thread_clear();
+        umem_clear_status(on);
+        umem_clear_status(upstreams[k % 2]);
+        expect_ok(umem_synchronize(&b));
+        expect_ok(umem_synchronize(&a));
+        if (large) umem_free(on, large);
+        umem_free(&on_a, wall);
+        close_all();
+      }
+  assert_true(met > 20);
+}
+
+/* ---- failures ---- */
+
+static void each_call_may_fail(void **state) {
+  (void)state;
+  int const errors[] = {umemCudaOutOfMemory, umemCudaNotSupported};
+  for (size_t k = 0; k < 4; k++) {
+    unsigned long nth = 0, calls = 0, before;
+    do {
+      nth++;
+      open_all(upstreams[k % 2]);
+      uintptr_t wall = free_busy_piece(&on_a);
+      before = fake_cudart_calls();
+      fake_cudart_fail(nth, errors[k / 2]);
+      uintptr_t large = umem_alloc(&on_a, 5 * page);
+      umem_trim(&pool, 0);
+      calls = fake_cudart_calls() - before;
+      fake_cudart_fail(0, 0);
+      umem_thread_clear();
+      umem_clear_status(&on_a);
+      umem_clear_status(&pool);
+      umem_clear_status(upstreams[k % 2]);
+      umem_clear_status(&a);
+      if (large) {
+        expect_ok(umem_set(&on_a, large + 5 * page - some, 2, some));
+        expect_ok(umem_synchronize(&a));
+        expect_byte(large + 5 * page - 1, 2);
+        umem_free(&on_a, large);
+      }
+      large = block_of(&on_a, 9 * page); /* works again */
+      expect_ok(umem_synchronize(&a));
+      expect_byte(wall, 8);
+      umem_free(&on_a, large);
+      umem_free(&on_a, wall);
+      close_all();
+    } while (nth <= calls);
+    assert_true(nth > 30);
+  }
+}
+
+/* A GPU on which the driver maps nothing any more serves chunks. */
+static void a_driver_that_maps_nothing_allocates(void **state) {
+  (void)state;
+  static char const *const calls[] = {"range_reserve", "page_create", "page_map", "page_allow"};
+  for (size_t c = 0; c < 4; c++) {
+    open_all(&gpu);
+    fake_cudart_fail_in(calls[c], 1, umemCudaNotSupported);
+    uintptr_t adr = block_of(&pool, piece);
+    bool again = c == 0; /* a shorter range */
+    assert_int_equal(fake_cudart_live().blocks, !again);
+    umem_free(&pool, adr);
+    umem_clear_status(&gpu);
+    close_all();
+  }
+}
+
+#define ON_TEST(name) cmocka_unit_test_setup_teardown(name, all_set_up, all_tear_down)
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      ON_TEST(a_moved_page_has_no_work),
+      ON_TEST(pages_of_another_view_move),
+      ON_TEST(trimmed_pages_have_no_work),
+      ON_TEST(pages_end_after_their_work),
+      ON_TEST(a_moved_page_has_no_kernel),
+      ON_TEST(pages_of_a_captured_view_stay),
+      ON_TEST(a_captured_view_gets_no_pages),
+      ON_TEST(a_view_gets_pages_of_a_captured_upstream),
+      ON_TEST(a_capture_may_begin_at_any_call),
+      ON_TEST(each_call_may_fail),
+      ON_TEST(a_driver_that_maps_nothing_allocates),
+  };
+  return cmocka_run_group_tests_name("pool_pages_cuda", tests, NULL, NULL);
+}

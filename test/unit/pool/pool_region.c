@@ -1,0 +1,226 @@
+/* pool_region.c - what is where in the memory of a pool, and that a limit ends it only when its blocks leave no room. */
+#include "pool_help.h"
+
+enum { most_blocks = 400, limit = 64 * mebi };
+
+typedef struct Block {
+  uintptr_t adr;
+  size_t size;
+} Block;
+
+typedef struct Run {
+  umemPool pool;
+  Block blocks[most_blocks];
+  size_t count;
+  uint64_t state, denied;
+} Run;
+
+static umemHost host;
+
+/* ---- one region after the other ---- */
+
+/* Ends, like a file that is read, with false and no status. */
+static size_t count_regions(umemPool *pool, umemPoolRegion *sum) {
+  size_t count = 0;
+  umemPoolRegion region = UMEM_POOL_REGION_INIT, before = UMEM_POOL_REGION_INIT;
+  *sum = before;
+  for (uintptr_t adr = 0; umemPool_next_region(pool, adr, &region); adr = region.adr + 1) {
+    assert_true(!count || region.adr >= before.adr + before.nbytes);
+    assert_true(region.used + region.largest_free <= region.nbytes);
+    assert_true(!region.used == !region.ranges);
+    sum->nbytes += region.nbytes;
+    sum->used += region.used;
+    sum->ranges += region.ranges;
+    before = region;
+    count++;
+  }
+  assert_ok(umem_thread_status());
+  return count;
+}
+
+static void check_regions(Run *run) {
+  umemPoolRegion sum;
+  count_regions(&run->pool, &sum);
+  umemPoolStats stats = stats_of(&run->pool);
+  assert_true(sum.nbytes == stats.reserved && sum.used >= stats.used);
+  assert_true(sum.ranges == run->count &&
+              sum.used == stats.used); /* there are large blocks alone */
+  for (size_t i = 0; i < run->count; i++) {
+    umemPoolRegion region = UMEM_POOL_REGION_INIT;
+    uintptr_t from = 0;
+    while (umemPool_next_region(&run->pool, from, &region) &&
+           region.adr + region.nbytes <= run->blocks[i].adr)
+      from = region.adr + 1;
+    assert_true(region.adr <= run->blocks[i].adr &&
+                run->blocks[i].adr + run->blocks[i].size <= region.adr + region.nbytes);
+  }
+}
+
+/* ---- why a limit may end an allocation ---- */
+
+/* Chunks without a block go back, so those with one leave too little. */
+static bool chunks_leave_room(Run *run, size_t size) {
+  uint64_t held = 0;
+  umemPoolRegion region = UMEM_POOL_REGION_INIT;
+  for (uintptr_t adr = 0; umemPool_next_region(&run->pool, adr, &region); adr = region.adr + 1)
+    if (region.used) held += region.nbytes;
+  return held + (size + 4095) / 4096 * 4096 <= limit;
+}
+
+/* Pages without a byte of a block go where they are needed. A block that begins and ends inside of pages needs one more
+ * than its size says. */
+static bool pages_leave_room(Run *run, size_t size) {
+  enum { page = 2 * mebi };
+  static uintptr_t pages[most_blocks * 8];
+  size_t count = 0, held = 0;
+  for (size_t i = 0; i < run->count; i++)
+    for (uintptr_t at = run->blocks[i].adr / page;
+         at <= (run->blocks[i].adr + run->blocks[i].size - 1) / page; at++)
+      pages[count++] = at;
+  for (size_t i = 0; i < count; i++) {
+    size_t j = 0;
+    while (j < i && pages[j] != pages[i]) j++;
+    held += j == i;
+  }
+  return (held + (size + page - 1) / page + 1) * page <= limit;
+}
+
+static void allocate(Run *run, bool (*leave_room)(Run *, size_t)) {
+  size_t size = 68 * kibi + below(&run->state, below(&run->state, 8) ? mebi : 8 * mebi);
+  uintptr_t adr = umem_alloc(&run->pool, size);
+  if (adr) {
+    run->blocks[run->count++] = (Block){adr, size};
+    return;
+  }
+  expect_failure(&run->pool, umemMemoryError, "no room for");
+  run->denied++;
+  if (leave_room(run, size)) fail_msg("%zu bytes were denied, but there is room", size);
+}
+
+static void release(Run *run) {
+  Block *block = &run->blocks[below(&run->state, run->count)];
+  umem_free(&run->pool, block->adr);
+  *block = run->blocks[--run->count];
+}
+
+static void run_under_limit(void *upstream, bool (*leave_room)(Run *, size_t)) {
+  static Run run;
+  run = (Run){.state = 1};
+  open_pool(&run.pool, upstream, 0, 0, limit);
+  uint64_t count = operations() / 100;
+  for (uint64_t i = 0; i < count; i++) {
+    if (run.count < most_blocks && (!run.count || below(&run.state, 100) < 55))
+      allocate(&run, leave_room);
+    else
+      release(&run);
+    if (i % 1000 == 0) check_regions(&run);
+    assert_true(stats_of(&run.pool).reserved <= limit);
+  }
+  assert_true(run.denied > count / 1000);
+  while (run.count) release(&run);
+  expect_nothing_left(&run.pool);
+  umem_dtor(&run.pool);
+}
+
+static void chunks_serve_what_their_blocks_leave(void **state) {
+  (void)state;
+  umemStats stats; /* an adaptor has no pages */
+  assert_ok(umemStats_ctor(&stats, &host));
+  run_under_limit(&stats, chunks_leave_room);
+  umem_dtor(&stats);
+}
+
+static void pages_serve_what_their_blocks_leave(void **state) {
+  (void)state;
+  run_under_limit(&host, pages_leave_room);
+}
+
+/* ---- what it says ---- */
+
+static void regions_are_described(void **state) {
+  (void)state;
+  umemFile file;
+  umemPool pool;
+  umemPoolRegion region = UMEM_POOL_REGION_INIT, sum;
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  open_pool(&pool, &file, 0, 0, 0);
+  assert_false(umemPool_next_region(&pool, 0, &region));
+  uintptr_t one = new_block(&pool, 2 * mebi), other = new_block(&pool, 4 * mebi);
+  uintptr_t small = new_block(&pool, 100), third = new_block(&pool, 100 * kibi);
+  assert_true(count_regions(&pool, &sum) == 3 && stats_of(&pool).chunks == 3);
+  assert_true(umemPool_next_region(&pool, one, &region) && region.adr == one);
+  assert_true(region.nbytes == 2 * mebi && region.used == 2 * mebi && region.age == 2 &&
+              region.ranges == 1);
+  assert_true(umemPool_next_region(&pool, one + 1, &region) && region.adr == other &&
+              region.age == 1);
+  umem_free(&pool, other);
+  assert_true(umemPool_next_region(&pool, other, &region) && !region.used && !region.ranges);
+  assert_true(region.largest_free == 4 * mebi);
+  assert_true(umemPool_next_region(&pool, other + 1, &region) && region.age == 0);
+  assert_true(region.used == 64 * kibi + 100 * kibi && region.ranges == 2); /* a span, a block */
+  assert_false(umemPool_next_region(&pool, region.adr + 1, &region));
+  umem_free(&pool, one), umem_free(&pool, small), umem_free(&pool, third);
+  umem_dtor(&pool);
+  umem_dtor(&file);
+}
+
+static void pages_have_no_age(void **state) {
+  (void)state;
+  umemPool pool;
+  umemPoolRegion region = UMEM_POOL_REGION_INIT;
+  open_pool(&pool, &host, 0, 0, 0);
+  uintptr_t adr = new_block(&pool, 5 * mebi);
+  assert_true(umemPool_next_region(&pool, 0, &region) && region.age == UMEM_UNKNOWN);
+  assert_true(region.adr <= adr && adr + 5 * mebi <= region.adr + region.nbytes);
+  assert_true(region.nbytes == stats_of(&pool).reserved);
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+}
+
+static void the_factor_is_of_the_peaks(void **state) {
+  (void)state;
+  umemPool pool;
+  open_pool(&pool, &host, 0, 0, 0);
+  assert_true(stats_of(&pool).factor == 0);
+  umem_free(&pool, new_block(&pool, 100 * mebi));
+  umemPoolStats stats = stats_of(&pool);
+  assert_true(stats.factor == (double)stats.reserved_peak / (double)stats.used_peak &&
+              stats.factor >= 1);
+  umem_dtor(&pool);
+}
+
+static void wrong_questions_are_refused(void **state) {
+  (void)state;
+  umemPool pool;
+  umemPoolRegion region = {.size = 8};
+  open_pool(&pool, &host, 0, 0, 0);
+  umem_free(&pool, new_block(&pool, 100));
+  assert_false(umemPool_next_region(&pool, 0, &region));
+  expect_failure(&pool, umemValueError, "region");
+  assert_false(umemPool_next_region(&pool, 0, NULL));
+  expect_failure(&pool, umemValueError, "region");
+  assert_false(umemPool_next_region((umemPool *)&host, 0, &region));
+  expect_failure(&host, umemTypeError, "");
+  struct {
+    umemPoolRegion region;
+    uint64_t more;
+  } newer = {{.size = sizeof newer}, 7};
+  assert_true(umemPool_next_region(&pool, 0, &newer.region));
+  assert_true(newer.region.size == sizeof newer && newer.more == 7);
+  umem_dtor(&pool);
+}
+
+int main(void) {
+  if (umemHost_ctor(&host) != umemOK) return 1;
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(regions_are_described),
+      cmocka_unit_test(pages_have_no_age),
+      cmocka_unit_test(the_factor_is_of_the_peaks),
+      cmocka_unit_test(wrong_questions_are_refused),
+      cmocka_unit_test(chunks_serve_what_their_blocks_leave),
+      cmocka_unit_test(pages_serve_what_their_blocks_leave),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  umem_dtor(&host);
+  return failed;
+}
