@@ -84,8 +84,7 @@ Hold::Hold(Array const &array, bool writes, uint64_t key) {
 #if !defined(NB_FREE_THREADED)
 Look::Look(Array const &array, bool writes) : array_(array) {
   umemStatusType type;
-  if (char const *obstacle = array.obstacle(writes, array.key, &type))
-    raise(type, "%s", obstacle);
+  if (char const *obstacle = array.obstacle(writes, array.key, &type)) raise(type, "%s", obstacle);
 }
 #endif
 
@@ -308,9 +307,8 @@ static void bind_questions(nb::class_<Array> &type) {
                        [&](umemStatusType *s) { umemArray_set_read_only(look.get(), value, s); });
           },
           "Whether writes raise. Views that exist keep what they have.")
-      .def_prop_ro(
-          "released", is_released,
-          "Whether the memory was released, or the place closed: every use then raises.");
+      .def_prop_ro("released", is_released,
+                   "Whether the memory was released, or the place closed: every use then raises.");
 }
 
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
@@ -335,8 +333,7 @@ void bind_arrays(nb::module_ &m) {
            "Gives the memory back now. All views become stale: every use raises ValueError.\n\n"
            "Raises umem.NotSupportedError while NumPy or another library uses the memory.")
       .def("_hand_out", hand_out)
-      .def_prop_ro("_is_host",
-                   [](Array &a) { return Look(a).context()->can(umemCpuReadable); })
+      .def_prop_ro("_is_host", [](Array &a) { return Look(a).context()->can(umemCpuReadable); })
       .def("_lock", lock_memory)
       .def("_read", count_readers)
       .def("_unlock", unlock_memory)

@@ -11,11 +11,11 @@ class Memory {
   ~Memory() { context->drop(); }
 
 public:
-  Context *context;             /* a user of it */
-  std::atomic<long> exports{0}; /* buffers and tensors of others over the memory */
+  Context *context;                    /* a user of it */
+  std::atomic<long> exports{0};        /* buffers and tensors of others over the memory */
   std::atomic<bool> handed_out{false}; /* its address was given away: it cannot be released early */
-  uint64_t lock = 0;            /* the key that arrays need, 0: none; under tables */
-  int readers = 0;              /* copies that are read elsewhere: nobody may write; under tables */
+  uint64_t lock = 0;                   /* the key that arrays need, 0: none; under tables */
+  int readers = 0; /* copies that are read elsewhere: nobody may write; under tables */
 
   explicit Memory(Context *of) : context(of->use()) {}
   Memory *use() {

@@ -95,8 +95,7 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
     if (umemArray_rank(to) != umemArray_rank(from) ||
         umemArray_extent(to, 0) != umemArray_extent(from, 0))
       raise(umemValueError, "the destination must have as many dimensions and rows as the source");
-    if (umemArray_is_read_only(to))
-      raise(umemNotSupportedError, "the destination is read-only");
+    if (umemArray_is_read_only(to)) raise(umemNotSupportedError, "the destination is read-only");
     set_shape(to, made.result, made.result_type);
     if (!apart && made.result_type != made.type &&
         options.destination.nbytes == options.source.nbytes)

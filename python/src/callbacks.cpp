@@ -67,7 +67,8 @@ static void call_hook(void *ctx, umemStatusType type, char const *message, void 
       TablesLock lock(tables);
       function = nb::borrow(hook);
     }
-    if (function.is_valid()) function(umem_get_status_name(type), message, umem_get_device_name(ctx));
+    if (function.is_valid())
+      function(umem_get_status_name(type), message, umem_get_device_name(ctx));
   } catch (nb::python_error &error) {
     error.restore();
     keep_exception();

@@ -24,11 +24,12 @@ class Context {
 
 public:
   void *ctx = nullptr;
-  char const *kind = "";    /* the name of its scheme; static */
-  bool quick = false;       /* plain RAM: short calls keep the GIL */
-  bool permanent = false;   /* lives as long as the process */
-  Array *arrays = nullptr;  /* of this place; under tables */
-  PyObject *self = nullptr; /* owned by the Place: a weak reference to it; NULL when there is none; under tables */
+  char const *kind = "";   /* the name of its scheme; static */
+  bool quick = false;      /* plain RAM: short calls keep the GIL */
+  bool permanent = false;  /* lives as long as the process */
+  Array *arrays = nullptr; /* of this place; under tables */
+  PyObject *self =
+      nullptr; /* owned by the Place: a weak reference to it; NULL when there is none; under tables */
 
   /* end: how the context ends; NULL if others own it. */
   Context(void *context, void (*end)(Context *)) : end_(end), ctx(context) {}

@@ -70,7 +70,8 @@ void convert(nb::bytes path, nb::bytes to, unsigned context, bool chrome, bool f
     Unlock unlock;
     FILE *out = fopen(to.c_str(), "wbe");
     if (out) {
-      has_memory = chrome ? trace_write_chrome(log.get(), out, flows) : trace_write_csv(log.get(), out);
+      has_memory =
+          chrome ? trace_write_chrome(log.get(), out, flows) : trace_write_csv(log.get(), out);
       is_written = !fflush(out) && !ferror(out);
       number = errno;
       if (fclose(out) && is_written) is_written = false, number = errno;
@@ -79,8 +80,7 @@ void convert(nb::bytes path, nb::bytes to, unsigned context, bool chrome, bool f
     }
   }
   if (!has_memory) refuse_memory();
-  if (!is_written)
-    raise(umemIOError, "cannot write \"%s\": %s", to.c_str(), strerror(number));
+  if (!is_written) raise(umemIOError, "cannot write \"%s\": %s", to.c_str(), strerror(number));
 }
 
 /* What fails is counted, not raised; but what a callback raises. */
