@@ -357,6 +357,7 @@ stage_python() {
   mkdir -p "$build/python-driver"
   build_driver_double "$build/python-driver/libcuda.so.1"
   (cd "$build/python-driver" && UMEM_TEST_DRIVER_DOUBLE=$build/python-driver/libcuda.so.1 \
+    UMEM_TEST_LIBRARY=$build/python-build/c/libumem.a \
     "$package_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
     "$root/python/tests") > "$build/python-driver/tests.log" 2>&1 || status=$?
   sed -E 's|^(\S*/)?([^/ ]+\.py::.*) PASSED +\[ *[0-9]+%\]$|ok - \2|

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- a log that was read ---- */
 
 typedef struct Trace {
@@ -86,8 +90,19 @@ typedef struct Replay Replay;
 Replay *replay_make(Trace const *trace); /* NULL without memory */
 void replay_free(Replay *replay);
 
-/* Runs it on ctx, a context of umem, and prints time and peak on out. Returns how many operations
- * have failed. */
+typedef struct ReplayFigures {
+  size_t operations, failed;
+  size_t left_out; /* operations on blocks that the log does not know */
+  uint64_t nanoseconds;
+  uint64_t peak_bytes; /* live in the log at once, of all contexts that are wanted together */
+} ReplayFigures;
+
+/* Runs it on ctx, a context of umem. The second prints the figures, and returns how many operations have failed. */
+ReplayFigures replay_measure(Replay *replay, void *ctx);
 size_t replay_run(Replay *replay, void *ctx, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

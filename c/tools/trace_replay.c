@@ -153,7 +153,7 @@ static uint64_t now(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-size_t replay_run(Replay *replay, void *ctx, FILE *out) {
+ReplayFigures replay_measure(Replay *replay, void *ctx) {
   size_t failed = 0;
   uint64_t begun = now();
   for (size_t i = 0; i < replay->count; i++) failed += !run(replay, &replay->operations[i], ctx);
@@ -161,10 +161,16 @@ size_t replay_run(Replay *replay, void *ctx, FILE *out) {
   uint64_t ns = now() - begun;
   for (size_t i = 0; i < replay->places_count; i++)
     if (replay->places[i].live) give_back(ctx, &replay->places[i]);
-  fprintf(out, "%zu operations in %.6f s, %.0f ns each\n", replay->count, (double)ns * 1e-9,
-          replay->count ? (double)ns / (double)replay->count : 0.0);
-  fprintf(out, "peak of live bytes: %" PRIu64 "\n", replay->peak_bytes);
-  if (replay->left_out) fprintf(out, "left out, of unknown blocks: %zu\n", replay->left_out);
-  if (failed) fprintf(out, "failed: %zu\n", failed);
-  return failed;
+  return (ReplayFigures){replay->count, failed, replay->left_out, ns, replay->peak_bytes};
+}
+
+size_t replay_run(Replay *replay, void *ctx, FILE *out) {
+  ReplayFigures f = replay_measure(replay, ctx);
+  double ns = (double)f.nanoseconds;
+  fprintf(out, "%zu operations in %.6f s, %.0f ns each\n", f.operations, ns * 1e-9,
+          f.operations ? ns / (double)f.operations : 0.0);
+  fprintf(out, "peak of live bytes: %" PRIu64 "\n", f.peak_bytes);
+  if (f.left_out) fprintf(out, "left out, of unknown blocks: %zu\n", f.left_out);
+  if (f.failed) fprintf(out, "failed: %zu\n", f.failed);
+  return f.failed;
 }

@@ -21,6 +21,7 @@ SECTIONS = {
     "Adaptors": "Limit Stats Track Debug Retry Log Fault",
     "Copies and blocks": "copy blocks Block Blocks set_threads get_threads",
     "The ledger": "ledger.on ledger.start ledger.stop ledger.is_on ledger.clear ledger.read",
+    "Logs": "trace.summary trace.replay trace.to_chrome trace.to_csv",
     "Allocators of other libraries": "use_in_numpy use_in_cupy use_in_torch use_in_numba cuda_core_resource Use",
     "Errors": "Error MemoryError OSError ValueError TypeError IndexError NotImplementedError NotSupportedError "
               "RuntimeError CancelledError AssertionError set_failure_hook",
@@ -138,7 +139,7 @@ def entry_of(name):
 def page():
     """The text of the page."""
     names = {name for text in SECTIONS.values() for name in text.split()}
-    missing = set(umem.__all__) - names - {"ledger"}
+    missing = set(umem.__all__) - names - {"ledger", "trace"}
     if missing:
         raise SystemExit(f"doc/python/reference.py: no section has {', '.join(sorted(missing))}")
     lines = HEAD.splitlines()

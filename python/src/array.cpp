@@ -9,58 +9,85 @@ static PyObject *known_types,
     *find_type; /* dict: object to number; function for those that it lacks */
 static PyObject *known_dtypes, *make_dtype; /* dict: number to umem.DType; the same */
 
-/* Gives up a handle and the use of its memory. */
-static void end_handle(umemArray *handle, Memory *memory) {
+Released::~Released() {
+  if (!handle_) return;
   Call call;
   {
-    Unlock unlock(!memory->context->quick);
-    umemArray_release(handle);
-    memory->drop();
+    Unlock unlock(!memory_->context->quick);
+    umemArray_release(handle_);
+    memory_->drop();
   }
   if (call.failed()) report_failure("the release of a umem.Array");
 }
 
-void Array::release() {
-  umemArray *ended = handle;
-  if (!ended) return;
+Released Array::take() {
+  if (!handle) return {};
   Memory *left = memory;
-  handle = nullptr;
-  memory = nullptr;
   if (previous)
     previous->next = next;
   else
     left->context->arrays = next;
   if (next) next->previous = previous;
-  if (left->handed_out) {
-    kept = ended;
-    kept_memory = left;
-  } else {
-    end_handle(ended, left);
-  }
+  previous = next = nullptr;
+  Released released(handle, left);
+  handle = nullptr;
+  memory = nullptr;
+  if (!left->handed_out) return released;
+  kept = std::move(released);
+  return {};
 }
 
 Array::~Array() {
-  release();
-  if (kept) end_handle(kept, kept_memory);
+  {
+    Released released; /* ends without the lock */
+    TablesLock lock(tables);
+    released = take();
+  }
+  kept = {};
   Py_XDECREF(place);
 }
 
 void release_arrays(Context *context) {
-  context->use();
-  while (context->arrays) context->arrays->release();
-  context->drop();
+  Use use(context);
+  for (bool more = true; more;) {
+    Released released; /* ends without the lock */
+    TablesLock lock(tables);
+    more = context->arrays != nullptr;
+    if (more) released = context->arrays->take();
+  }
 }
 
-umemArray *Array::use(bool writes) const {
-  if (!handle) raise(umemValueError, "the array was released, or its place was closed");
-  if (memory->lock && memory->lock != key)
-    raise(umemRuntimeError,
-          "the array is locked: use the array that lock(), host() or device() has given");
-  if (writes && memory->readers)
-    raise(umemRuntimeError,
-          "the array cannot be written while host() or device() has a copy of it to read");
-  return handle;
+char const *Array::obstacle(bool writes, uint64_t with, umemStatusType *type) const {
+  *type = handle ? umemRuntimeError : umemValueError;
+  if (!handle) return "the array was released, or its place was closed";
+  if (memory->lock && memory->lock != with)
+    return "the array is locked: use the array that lock(), host() or device() has given";
+  if (writes && memory->readers && !umemArray_is_read_only(handle))
+    return "the array cannot be written while host() or device() has a copy of it to read";
+  return nullptr;
 }
+
+Hold::Hold(Array const &array, bool writes, uint64_t key) {
+  umemStatusType type;
+  char const *obstacle;
+  {
+    TablesLock lock(tables);
+    obstacle = array.obstacle(writes, key, &type);
+    if (!obstacle) {
+      handle_ = umemArray_retain(array.handle);
+      memory_ = array.memory->use();
+    }
+  }
+  if (obstacle) raise(type, "%s", obstacle);
+}
+
+#if !defined(NB_FREE_THREADED)
+Look::Look(Array const &array, bool writes) : array_(array) {
+  umemStatusType type;
+  if (char const *obstacle = array.obstacle(writes, array.key, &type))
+    raise(type, "%s", obstacle);
+}
+#endif
 
 static nb::object wrap(umemArray *handle, Memory *memory, nb::handle place, uint64_t key) {
   nb::object self = nb::inst_alloc(array_class);
@@ -69,11 +96,12 @@ static nb::object wrap(umemArray *handle, Memory *memory, nb::handle place, uint
   array->memory = memory;
   array->place = nb::borrow(place).release().ptr();
   array->key = key;
+  nb::inst_mark_ready(self);
+  TablesLock lock(tables);
   Context *context = memory->context;
   array->next = context->arrays;
   if (array->next) array->next->previous = array;
   context->arrays = array;
-  nb::inst_mark_ready(self);
   return self;
 }
 
@@ -81,8 +109,12 @@ nb::object wrap_array(umemArray *handle, Context *context, nb::handle place) {
   return wrap(handle, new Memory(context), place, 0);
 }
 
+nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint64_t key) {
+  return wrap(handle, of.memory()->use(), array.place, key);
+}
+
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array) {
-  return wrap(handle, of.memory()->use(), array.place, array.key);
+  return wrap_view(handle, of, array, array.key);
 }
 
 Array *find_array(nb::handle object) {
@@ -156,55 +188,98 @@ static nb::object place_of_array(Array &array) {
   return array.place ? nb::borrow(array.place) : nb::none();
 }
 
-void release_memory(Memory *memory) {
-  Context *context = memory->context->use();
-  memory->use();
-  for (Array *array = context->arrays; array;) {
-    Array *following = array->next;
-    if (array->memory == memory) array->release();
-    array = following;
+void release_memory(Array const &array) {
+  std::vector<Released> released; /* they end without the lock */
+  TablesLock lock(tables);
+  Memory *memory = array.memory;
+  if (!memory) return;
+  for (Array *other = memory->context->arrays; other;) {
+    Array *following = other->next;
+    if (other->memory == memory) {
+      released.emplace_back();
+      released.back() = other->take();
+    }
+    other = following;
   }
-  memory->drop();
-  context->drop();
+}
+
+static bool is_released(Array &array) {
+  TablesLock lock(tables);
+  return !array.handle;
 }
 
 static void release_early(Array &array) {
-  if (!array.handle) return;
-  array.use(true);
-  if (array.memory->exports || array.memory->handed_out)
-    raise(umemNotSupportedError,
-          "the array cannot be released: NumPy or another library may use its memory");
-  release_memory(array.memory);
+  if (is_released(array)) return;
+  {
+    Hold hold(array, true);
+    Memory *memory = hold.memory();
+    if (memory->exports || memory->handed_out)
+      raise(umemNotSupportedError,
+            "the array cannot be released: NumPy or another library may use its memory");
+  }
+  release_memory(array);
 }
 
-template <auto function> static auto get(Array &array) { return function(array.use()); }
+template <auto function> static auto get(Array &array) { return function(Look(array).get()); }
 
 /* A view that a lock with this key does not stop. */
 static nb::object with_key(Array &array, uint64_t key) {
-  uint64_t own = array.key;
-  array.key = key;
-  Hold hold(array);
-  nb::object view = wrap_view(umemArray_alias(hold.get(), nullptr), hold, array);
-  array.key = own;
-  return view;
+  Hold hold(array, false, key);
+  return wrap_view(umemArray_alias(hold.get(), nullptr), hold, array, key);
 }
 
 static uintptr_t hand_out(Array &array) {
-  umemArray *handle = array.use();
-  array.memory->handed_out = true;
-  return umemArray_address(handle);
+  Look look(array);
+  bool is_stale;
+  {
+    TablesLock lock(tables);
+    is_stale = !array.handle; /* by another thread, just now */
+    if (!is_stale) array.memory->handed_out = true;
+  }
+  if (is_stale) Look again(array); /* this raises */
+  return umemArray_address(look.get());
+}
+
+/* Locks the memory. Returns the key. */
+static uint64_t lock_memory(Array &array) {
+  static std::atomic<uint64_t> keys{0};
+  uint64_t key = keys.fetch_add(1, std::memory_order_relaxed) + 1;
+  Look look(array, true);
+  bool is_free;
+  {
+    TablesLock lock(tables);
+    is_free = !look.memory()->lock || look.memory()->lock == array.key;
+    if (is_free) look.memory()->lock = key;
+  }
+  if (!is_free) Look again(array, true); /* another thread was first: this raises */
+  return key;
+}
+
+static void unlock_memory(Array &array) {
+  TablesLock lock(tables);
+  if (array.handle) array.memory->lock = 0;
+}
+
+static void count_readers(Array &array, int change) {
+  if (change > 0) Look look(array);
+  TablesLock lock(tables);
+  if (array.handle) array.memory->readers += change;
 }
 
 static void bind_questions(nb::class_<Array> &type) {
   type.def_prop_ro(
           "shape",
-          [](Array &a) { return Shape::tuple(umemArray_rank(a.use()), umemArray_shape(a.handle)); },
+          [](Array &a) {
+            Look look(a);
+            return Shape::tuple(umemArray_rank(look.get()), umemArray_shape(look.get()));
+          },
           nb::for_getter(nb::sig("def shape(self, /) -> tuple[int, ...]")),
           "The numbers of elements along the dimensions.")
       .def_prop_ro(
           "strides",
           [](Array &a) {
-            return Shape::tuple(umemArray_rank(a.use()), umemArray_strides(a.handle));
+            Look look(a);
+            return Shape::tuple(umemArray_rank(look.get()), umemArray_strides(look.get()));
           },
           nb::for_getter(nb::sig("def strides(self, /) -> tuple[int, ...]")),
           "Bytes from element to element along each dimension.")
@@ -212,10 +287,10 @@ static void bind_questions(nb::class_<Array> &type) {
       .def_prop_ro("size", get<umemArray_elements>, "The number of all elements.")
       .def_prop_ro("nbytes", get<umemArray_nbytes>, "The bytes of all elements, without gaps.")
       .def_prop_ro(
-          "itemsize", [](Array &a) { return umem_element_size(umemArray_type(a.use())); },
+          "itemsize", [](Array &a) { return umem_element_size(get<umemArray_type>(a)); },
           "The bytes of one element.")
       .def_prop_ro(
-          "dtype", [](Array &a) { return dtype_of(umemArray_type(a.use())); },
+          "dtype", [](Array &a) { return dtype_of(get<umemArray_type>(a)); },
           nb::for_getter(nb::sig("def dtype(self, /) -> DType")),
           "The type of the elements: a umem.DType.")
       .def_prop_ro("place", place_of_array,
@@ -228,12 +303,13 @@ static void bind_questions(nb::class_<Array> &type) {
       .def_prop_rw(
           "read_only", get<umemArray_is_read_only>,
           [](Array &a, bool value) {
+            Look look(a);
             array_call(true,
-                       [&](umemStatusType *s) { umemArray_set_read_only(a.use(), value, s); });
+                       [&](umemStatusType *s) { umemArray_set_read_only(look.get(), value, s); });
           },
           "Whether writes raise. Views that exist keep what they have.")
       .def_prop_ro(
-          "released", [](Array &a) { return !a.handle; },
+          "released", is_released,
           "Whether the memory was released, or the place closed: every use then raises.");
 }
 
@@ -260,24 +336,10 @@ void bind_arrays(nb::module_ &m) {
            "Raises umem.NotSupportedError while NumPy or another library uses the memory.")
       .def("_hand_out", hand_out)
       .def_prop_ro("_is_host",
-                   [](Array &a) {
-                     a.use();
-                     return a.memory->context->can(umemCpuReadable);
-                   })
-      .def("_lock",
-           [](Array &a, uint64_t key) {
-             a.use(true);
-             a.memory->lock = key;
-           })
-      .def("_read",
-           [](Array &a, int change) {
-             if (change > 0) a.use();
-             if (a.handle) a.memory->readers += change;
-           })
-      .def("_unlock",
-           [](Array &a) {
-             if (a.handle) a.memory->lock = 0;
-           })
+                   [](Array &a) { return Look(a).context()->can(umemCpuReadable); })
+      .def("_lock", lock_memory)
+      .def("_read", count_readers)
+      .def("_unlock", unlock_memory)
       .def(
           "_with_key", [](Array &a, uint64_t key) { return with_key(a, key); }, nb::arg("key"),
           nb::sig("def _with_key(self, key: int) -> ArrayType"));

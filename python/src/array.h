@@ -13,9 +13,9 @@ class Memory {
 public:
   Context *context;             /* a user of it */
   std::atomic<long> exports{0}; /* buffers and tensors of others over the memory */
-  bool handed_out = false;      /* its address was given away: it cannot be released early */
-  uint64_t lock = 0;            /* the key that arrays need, 0: none */
-  int readers = 0;              /* copies that are read elsewhere: nobody may write */
+  std::atomic<bool> handed_out{false}; /* its address was given away: it cannot be released early */
+  uint64_t lock = 0;            /* the key that arrays need, 0: none; under tables */
+  int readers = 0;              /* copies that are read elsewhere: nobody may write; under tables */
 
   explicit Memory(Context *of) : context(of->use()) {}
   Memory *use() {
@@ -27,15 +27,32 @@ public:
   }
 };
 
-/* The C++ part of a umem.Array. */
+/* A handle that was taken from its array, and the use of its memory. Both end with it. */
+class Released {
+  umemArray *handle_;
+  Memory *memory_;
+
+public:
+  Released(umemArray *handle = nullptr, Memory *memory = nullptr)
+      : handle_(handle), memory_(memory) {}
+  Released(Released &&other) noexcept : handle_(other.handle_), memory_(other.memory_) {
+    other.handle_ = nullptr;
+  }
+  Released &operator=(Released &&other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~Released();
+};
+
+/* The C++ part of a umem.Array. All but place and key is under tables: with a Hold or a Look an array is used. */
 struct Array {
   umemArray *handle = nullptr; /* owned; NULL after a release */
-  umemArray *kept =
-      nullptr; /* owned: a released handle whose address others may use as long as the array lives */
-  Memory *memory = nullptr;      /* a user of it; NULL after a release */
-  Memory *kept_memory = nullptr; /* that of kept */
-  PyObject *place = nullptr;     /* owned: keeps the place alive for a.place and its callbacks */
-  uint64_t key = 0;              /* opens a lock of the memory */
+  Released kept; /* a released handle whose address others may use as long as the array lives */
+  Memory *memory = nullptr;  /* a user of it; NULL after a release */
+  PyObject *place = nullptr; /* owned: keeps the place alive for a.place and its callbacks */
+  uint64_t key = 0;          /* opens a lock of the memory */
   Array *previous = nullptr, *next = nullptr; /* in Context::arrays */
 
   Array() = default;
@@ -43,23 +60,23 @@ struct Array {
   Array &operator=(Array const &) = delete;
   ~Array();
 
-  /* Ends the handle: the array is stale from now on. */
-  void release();
+  /* Takes the handle: the array is stale from now on. The caller has locked tables, and ends what it gets later. */
+  Released take();
 
-  /* The handle; raises if the array was released, or another one has locked the memory. Any code of Python, and any
-   * time without the GIL, may end it: use a Hold there. */
-  umemArray *use(bool writes = false) const;
+  /* Why the handle cannot be used with this key; NULL if it can. writes: may write, unless the array is read-only. The
+   * caller has locked tables. */
+  char const *obstacle(bool writes, uint64_t with, umemStatusType *type) const;
 };
 
-/* The handle of an array for the time of a call, in which another thread may release the array. Raises as
- * Array::use. */
+/* The handle of an array for the time of a call, in which another thread may release the array. Raises if the array was
+ * released, or another one has locked the memory. */
 class Hold {
   umemArray *handle_;
   Memory *memory_;
 
 public:
-  explicit Hold(Array const &array, bool writes = false)
-      : handle_(umemArray_retain(array.use(writes))), memory_(array.memory->use()) {}
+  explicit Hold(Array const &array, bool writes = false) : Hold(array, writes, array.key) {}
+  Hold(Array const &array, bool writes, uint64_t key);
   Hold(Hold const &) = delete;
   Hold &operator=(Hold const &) = delete;
   ~Hold() {
@@ -70,6 +87,23 @@ public:
   Memory *memory() const { return memory_; }
   Context *context() const { return memory_->context; }
 };
+
+#if defined(NB_FREE_THREADED)
+using Look = Hold;
+#else
+/* The same for questions, in which the GIL stays: no other thread can release the array. */
+class Look {
+  Array const &array_;
+
+public:
+  explicit Look(Array const &array, bool writes = false);
+  Look(Look const &) = delete;
+  Look &operator=(Look const &) = delete;
+  umemArray *get() const { return array_.handle; }
+  Memory *memory() const { return array_.memory; }
+  Context *context() const { return array_.memory->context; }
+};
+#endif
 
 /* An array in its form: the arguments of umemArray_create. */
 struct Shape {
@@ -85,9 +119,10 @@ struct Shape {
 /* The new Python object of handle, which it takes over, with a new Memory or one that it shares. */
 nb::object wrap_array(umemArray *handle, Context *context, nb::handle place);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array);
+nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint64_t key);
 
-/* Releases all arrays over the memory, also while others use it: it ends with the last user. */
-void release_memory(Memory *memory);
+/* Releases all arrays over the memory of this one, also while others use it: it ends with the last user. */
+void release_memory(Array const &array);
 
 /* The array behind a Python object; NULL if it is none, and a umemTypeError. */
 Array *find_array(nb::handle object);

@@ -106,19 +106,19 @@ nb::object copy_array(Array &src, nb::handle place, umemElementType type) {
 
 static nb::object copy_to_place(Array &array, nb::handle place) {
   nb::object where = place.is_none() ? nb::borrow(array.place) : nb::borrow(place);
-  return copy_array(array, where, umemArray_type(array.use()));
+  return copy_array(array, where, umemArray_type(Look(array).get()));
 }
 
 static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
   Array &array = array_of(self);
-  umemElementType type = umemArray_type(array.use());
-  if (place_of(place).open().get() == array.memory->context) return nb::borrow(self);
-  return copy_array(array, place, type);
+  Hold hold(array);
+  if (place_of(place).open().get() == hold.context()) return nb::borrow(self);
+  return copy_array(array, place, umemArray_type(hold.get()));
 }
 
 static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
   nb::object where = place.is_none() ? nb::borrow(array.place) : nb::borrow(place);
-  array.use();
+  Hold hold(array);
   return copy_array(array, where, element_of(dtype));
 }
 
@@ -132,7 +132,7 @@ static void set_items(Array &array, nb::handle key, nb::handle value) {
   } else if (is_number(value)) {
     fill_array(dst, value);
   } else {
-    nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(dst.use())));
+    nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(Look(dst).get())));
     assign(dst, array_of(made));
   }
 }

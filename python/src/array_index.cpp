@@ -159,9 +159,10 @@ static nb::object transpose(Array &array, nb::args arguments) {
 }
 
 static int64_t length(Array &array) {
-  if (umemArray_rank(array.use()) == 0)
+  Look look(array);
+  if (umemArray_rank(look.get()) == 0)
     raise(umemTypeError, "an array without dimensions has no length");
-  return umemArray_extent(array.handle, 0);
+  return umemArray_extent(look.get(), 0);
 }
 
 void bind_index(nb::class_<Array> &type) {

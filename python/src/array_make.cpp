@@ -48,11 +48,10 @@ static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, 
                             strides.is_none() ? nullptr : steps, drop_owner, owner.ptr(), status);
   });
   owner.release();
-  nb::object array = wrap_array(handle, context.get(), place);
-  if (read_only)
+  if (read_only) /* while nobody else has it */
     array_call(true,
                [&](umemStatusType *status) { umemArray_set_read_only(handle, true, status); });
-  return array;
+  return wrap_array(handle, context.get(), place);
 }
 
 /* The address of the first byte of a buffer; its owner keeps it. */
@@ -103,11 +102,11 @@ static nb::object arange(nb::handle start, nb::handle stop, nb::handle step, boo
   if (!(count < 9e18)) raise(umemValueError, "arange has too many elements");
   Shape shape(nb::int_(count > 0 ? static_cast<int64_t>(count) : 0));
   nb::object array = new_array(shape, element_of(dtype), place_or_host(place), false);
-  umemArray *handle = array_of(array).handle; /* nobody else has it yet */
+  Hold hold(array_of(array)); /* another thread may close the place */
   if (whole)
-    fill_range<int64_t>(handle, umemInt64, first, pace);
+    fill_range<int64_t>(hold.get(), umemInt64, first, pace);
   else
-    fill_range<double>(handle, umemFloat64, PyFloat_AsDouble(start.ptr()), each);
+    fill_range<double>(hold.get(), umemFloat64, PyFloat_AsDouble(start.ptr()), each);
   return array;
 }
 

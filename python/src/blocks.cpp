@@ -44,8 +44,7 @@ struct Blocks {
 
   void end_block() {
     for (nb::object *part : {&array, &out}) {
-      if (part->is_valid() && !part->is_none() && array_of(*part).handle)
-        release_memory(array_of(*part).memory);
+      if (part->is_valid() && !part->is_none()) release_memory(array_of(*part));
       part->reset();
     }
   }
@@ -59,8 +58,7 @@ struct Blocks {
   }
 };
 
-umemRows rows_of(Array &array, bool writes) {
-  umemArray *handle = array.use(writes);
+umemRows rows_of(umemArray *handle) {
   if (umemArray_rank(handle) == 0) raise(umemValueError, "an array without dimensions has no rows");
   int64_t nbytes = static_cast<int64_t>(umem_element_size(umemArray_type(handle)));
   for (int k = umemArray_rank(handle) - 1; k > 0; k--) {
@@ -73,30 +71,31 @@ umemRows rows_of(Array &array, bool writes) {
           static_cast<ptrdiff_t>(umemArray_stride(handle, 0))};
 }
 
-void set_shape(Array &array, int64_t *shape, umemElementType &type) {
-  type = umemArray_type(array.handle);
-  for (int k = 0; k < umemArray_rank(array.handle); k++)
-    shape[k] = umemArray_extent(array.handle, k);
+void set_shape(umemArray *handle, int64_t *shape, umemElementType &type) {
+  type = umemArray_type(handle);
+  for (int k = 0; k < umemArray_rank(handle); k++) shape[k] = umemArray_extent(handle, k);
 }
 
 void init(Blocks *self, nb::object source, nb::object place, nb::object destination, size_t budget,
           size_t rows, size_t depth, size_t before, size_t after, bool clamped, bool apart,
           nb::object progress) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  Array &from = array_of(source);
-  options.source = rows_of(from, false);
-  options.count = static_cast<size_t>(umemArray_extent(from.handle, 0));
+  Passage *passage = new Passage;
   Blocks made;
-  made.rank = umemArray_rank(from.handle);
+  made.passage = passage; /* ends it if this fails */
+  umemArray *from = passage->source.emplace(array_of(source)).get();
+  options.source = rows_of(from);
+  options.count = static_cast<size_t>(umemArray_extent(from, 0));
+  made.rank = umemArray_rank(from);
   set_shape(from, made.shape, made.type);
   set_shape(from, made.result, made.result_type);
   if (!destination.is_none()) {
-    Array &to = array_of(destination);
-    options.destination = rows_of(to, true);
-    if (umemArray_rank(to.handle) != umemArray_rank(from.handle) ||
-        umemArray_extent(to.handle, 0) != umemArray_extent(from.handle, 0))
+    umemArray *to = passage->destination.emplace(array_of(destination), true).get();
+    options.destination = rows_of(to);
+    if (umemArray_rank(to) != umemArray_rank(from) ||
+        umemArray_extent(to, 0) != umemArray_extent(from, 0))
       raise(umemValueError, "the destination must have as many dimensions and rows as the source");
-    if (umemArray_is_read_only(to.handle))
+    if (umemArray_is_read_only(to))
       raise(umemNotSupportedError, "the destination is read-only");
     set_shape(to, made.result, made.result_type);
     if (!apart && made.result_type != made.type &&
@@ -112,11 +111,7 @@ void init(Blocks *self, nb::object source, nb::object place, nb::object destinat
   options.after = after;
   options.ghosts = clamped ? umemGhostsClamped : umemGhostsLeftOut;
   options.apart = apart;
-  Passage *passage = new Passage;
-  made.passage = passage; /* ends it if this fails */
   passage->place.emplace(where);
-  passage->source.emplace(from);
-  if (!destination.is_none()) passage->destination.emplace(array_of(destination), true);
   passage->progress.function = progress.is_none() ? nullptr : progress.ptr();
   options.progress = Progress::step;
   options.user = &passage->progress;
@@ -209,14 +204,14 @@ void bind_blocks(nb::module_ &m) {
            nb::arg("budget"), nb::arg("rows"), nb::arg("depth"), nb::arg("before"),
            nb::arg("after"), nb::arg("clamped"), nb::arg("apart"), nb::arg("progress").none())
       .def(
-          "_next", next,
+          "_next", next, nb::lock_self(),
           nb::sig("def _next(self) -> tuple[ArrayType, ArrayType | None, int, int, int, int, int]"))
-      .def("close", end_blocks,
+      .def("close", end_blocks, nb::lock_self(),
            "Ends the passage: the block that the program has is not written, all before it are.\n\n"
            "Raises the failure of a write. While NumPy or another library uses memory of a block, "
            "the passage ends\n"
            "only when the last of them does.")
       .def_prop_ro(
-          "info", info,
+          "info", info, nb::for_getter(nb::lock_self()),
           "rows of a block, number of blocks, depth, nbytes on the place, rows that are done.");
 }

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+nb::ft_mutex tables;
+
 static PyObject
     *make_exception; /* function of (status, message); kept for the life of the process */
 static thread_local PyObject *kept;

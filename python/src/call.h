@@ -26,6 +26,11 @@ void keep_exception() noexcept;
 /* Whether a callback of this thread has raised. */
 bool has_exception() noexcept;
 
+/* The lock of the module's own tables: which arrays a place has, what an array and a place stand for, locks of arrays,
+ * callbacks. In builds with the GIL this does nothing, as the GIL is the lock. Nothing that runs Python, or waits, is called under it. */
+extern nb::ft_mutex tables;
+using TablesLock = nb::ft_lock_guard;
+
 /* Runs what waits for the GIL. While the interpreter ends, Python before 3.14 ends other threads there, which no
  * destructor survives; later versions let them wait for the end of the process. So does this. */
 template <class F> void wait_for_gil(F &&wait) noexcept {

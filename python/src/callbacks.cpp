@@ -6,8 +6,13 @@
 /* ---- retry ---- */
 
 static bool ask_retry(Context *context, size_t nbytes, size_t alignment, unsigned attempt) {
-  if (!context->self) return false; /* nobody but arrays uses the place any more */
-  nb::object function = nb::getattr(nb::borrow(context->self), "_callback", nb::none());
+  nb::object self;
+  {
+    TablesLock lock(tables);
+    self = nb::borrow(context->self);
+  }
+  if (!self.is_valid()) return false; /* nobody but arrays uses the place any more */
+  nb::object function = nb::getattr(self(), "_callback", nb::none());
   if (function.is_none()) return false;
   nb::object again = function(nbytes, alignment, attempt);
   int truth = PyObject_IsTrue(again.ptr());
@@ -50,14 +55,19 @@ bool Progress::step(void *user, uint64_t done, uint64_t total) {
 
 /* ---- failures ---- */
 
-static PyObject *hook; /* the function; needs the GIL */
+static PyObject *hook; /* the function; under tables */
 
 static void call_hook(void *ctx, umemStatusType type, char const *message, void *) noexcept {
   if (!Py_IsInitialized()) return;
   Gil gil;
-  if (!hook || has_exception()) return;
+  if (has_exception()) return;
   try {
-    nb::borrow(hook)(umem_get_status_name(type), message, umem_get_device_name(ctx));
+    nb::object function;
+    {
+      TablesLock lock(tables);
+      function = nb::borrow(hook);
+    }
+    if (function.is_valid()) function(umem_get_status_name(type), message, umem_get_device_name(ctx));
   } catch (nb::python_error &error) {
     error.restore();
     keep_exception();
@@ -65,10 +75,13 @@ static void call_hook(void *ctx, umemStatusType type, char const *message, void 
 }
 
 static nb::object set_hook(nb::object function) {
-  nb::object old = hook ? nb::steal(hook) : nb::none();
-  hook = function.is_none() ? nullptr : function.release().ptr();
-  umem_set_failure_hook(hook ? call_hook : nullptr, nullptr);
-  return old;
+  PyObject *now = function.is_none() ? nullptr : function.release().ptr();
+  {
+    TablesLock lock(tables);
+    std::swap(now, hook);
+    umem_set_failure_hook(hook ? call_hook : nullptr, nullptr);
+  }
+  return now ? nb::steal(now) : nb::none();
 }
 
 void bind_callbacks(nb::module_ &m) {

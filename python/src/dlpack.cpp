@@ -2,6 +2,7 @@
 #include "array.h"
 
 #include <cstring>
+#include <dlfcn.h>
 
 namespace {
 
@@ -52,7 +53,7 @@ void end_unversioned(PyObject *capsule) {
 
 template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
-  Hold hold(array, options.copy != umemDLCopyAlways && !umemArray_is_read_only(array.use()));
+  Hold hold(array, options.copy != umemDLCopyAlways);
   Tensor *tensor;
   array_call(hold.context()->quick,
              [&](umemStatusType *status) { tensor = make(hold.get(), &options, status); });
@@ -76,10 +77,20 @@ umemDLPackOptions read_options(nb::handle stream, nb::handle device, nb::handle 
   return options;
 }
 
+/* Whether the consumer takes versioned tensors: max_version is None, or (major, minor). */
+bool is_versioned(nb::handle max_version) {
+  if (max_version.is_none()) return false;
+  if (!PyTuple_CheckExact(max_version.ptr()) || PyTuple_Size(max_version.ptr()) < 1)
+    return nb::cast<int>(nb::object(max_version[0])) >= 1;
+  long major = PyLong_AsLong(PyTuple_GetItem(max_version.ptr(), 0));
+  if (major == -1 && PyErr_Occurred()) throw nb::python_error();
+  return major >= 1;
+}
+
 nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
   umemDLPackOptions options = read_options(stream, device, copy);
-  if (!max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1)
+  if (is_versioned(max_version))
     return new_capsule(
         make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
         versioned_name, end_versioned);
@@ -113,60 +124,84 @@ nb::object place_of_device(umemDLDevice device) {
   return nb::handle(find_place)(device.device_type, device.device_id);
 }
 
+/* The tensor of a capsule that nobody has taken, which is used from now on. NULL if another thread was first. */
+void *claim(nb::handle capsule, char const *name, char const *used) {
+  TablesLock lock(tables);
+  if (!PyCapsule_IsValid(capsule.ptr(), name)) return nullptr;
+  void *tensor = PyCapsule_GetPointer(capsule.ptr(), name);
+  return PyCapsule_SetName(capsule.ptr(), used) == 0 ? tensor : nullptr;
+}
+
+/* NULL if the capsule has no such tensor. A tensor that cannot be an array stays in its capsule. */
 template <class Tensor, auto import>
 nb::object take_tensor(nb::handle capsule, nb::handle given, char const *name, char const *used) {
-  Tensor *tensor = static_cast<Tensor *>(PyCapsule_GetPointer(capsule.ptr(), name));
-  if (!tensor) throw nb::python_error();
-  nb::object place =
-      given.is_none() ? place_of_device(tensor->dl_tensor.device) : nb::borrow(given);
-  Use context = place_of(place).open();
-  umemArray *handle;
-  array_call(true, [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
-  PyCapsule_SetName(capsule.ptr(), used);
-  return wrap_array(handle, context.get(), place);
+  Tensor *tensor = static_cast<Tensor *>(claim(capsule, name, used));
+  if (!tensor) return {};
+  try {
+    nb::object place =
+        given.is_none() ? place_of_device(tensor->dl_tensor.device) : nb::borrow(given);
+    Use context = place_of(place).open();
+    umemArray *handle;
+    array_call(true,
+               [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
+    tensor = nullptr; /* the array has it */
+    return wrap_array(handle, context.get(), place);
+  } catch (nb::python_error &) {
+    if (tensor) PyCapsule_SetName(capsule.ptr(), name);
+    throw;
+  }
 }
 
 nb::object take_capsule(nb::handle capsule, nb::handle place) {
-  if (PyCapsule_IsValid(capsule.ptr(), versioned_name))
-    return take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
-        capsule, place, versioned_name, "used_dltensor_versioned");
-  if (PyCapsule_IsValid(capsule.ptr(), unversioned_name))
-    return take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
+  nb::object array = take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
+      capsule, place, versioned_name, "used_dltensor_versioned");
+  if (!array.is_valid())
+    array = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
         capsule, place, unversioned_name, "used_dltensor");
+  if (array.is_valid()) return array;
   raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
 }
 
-nb::object call(nb::handle method, nb::handle options) {
-  static PyObject *nothing = PyTuple_New(0);
-  PyObject *result = PyObject_Call(method.ptr(), nothing, options.ptr());
-  if (!result) throw nb::python_error();
-  return nb::steal(result);
+/* ---- questions to others ---- */
+
+/* Of the stable ABI only from Python 3.12 on, but in every Python. */
+using CallMethod = PyObject *(PyObject *name, PyObject *const *arguments, size_t count,
+                              PyObject *keywords);
+CallMethod *call_method;
+
+/* Made with the module. */
+PyObject *name_of_method, *version, *of_version, *of_stream, *of_both;
+
+void make_names() {
+  auto tuple = [](auto... words) { return nb::make_tuple(words...).release().ptr(); };
+  auto word = [](char const *text) { return nb::steal(PyUnicode_InternFromString(text)); };
+  name_of_method = word("__dlpack__").release().ptr();
+  version = tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR);
+  of_version = tuple(word("max_version"));
+  of_stream = tuple(word("stream"));
+  of_both = tuple(word("max_version"), word("stream"));
+  call_method = reinterpret_cast<CallMethod *>(dlsym(RTLD_DEFAULT, "PyObject_VectorcallMethod"));
+  if (!call_method) raise(umemNotSupportedError, "this Python has no PyObject_VectorcallMethod");
 }
 
-nb::dict options_of(bool versioned, nb::handle stream) {
-  nb::dict options;
-  if (versioned) options["max_version"] = nb::make_tuple(UMEM_DLPACK_MAJOR, UMEM_DLPACK_MINOR);
-  if (!stream.is_none()) options["stream"] = stream;
-  return options;
-}
-
-nb::object method_of(nb::handle object) {
-  static PyObject *name = PyUnicode_InternFromString("__dlpack__");
-  if (PyObject *method = PyObject_GetAttr(object.ptr(), name)) return nb::steal(method);
-  nb::python_error error;
-  if (!error.matches(PyExc_AttributeError)) throw error;
-  raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
+/* The capsule of an object; not valid, with an exception of Python, if there is none. */
+nb::object call_dlpack(nb::handle object, nb::handle stream, bool versioned) {
+  bool streamed = !stream.is_none();
+  PyObject *arguments[] = {object.ptr(), versioned ? version : stream.ptr(), stream.ptr()};
+  PyObject *keywords = versioned ? streamed ? of_both : of_version : streamed ? of_stream : nullptr;
+  return nb::steal(call_method(name_of_method, arguments, 1, keywords));
 }
 
 nb::object ask(nb::handle object, nb::handle stream) {
-  static PyObject *usual = options_of(true, nb::none()).release().ptr();
-  nb::object method = method_of(object);
-  try {
-    return call(method, stream.is_none() ? nb::borrow<nb::dict>(usual) : options_of(true, stream));
-  } catch (nb::python_error &error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-  }
-  return call(method, options_of(false, stream)); /* of a producer before version 1.0 */
+  nb::object capsule = call_dlpack(object, stream, true);
+  if (capsule.is_valid()) return capsule;
+  nb::python_error error;
+  if (error.matches(PyExc_AttributeError) && !nb::hasattr(object, name_of_method))
+    raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
+  if (!error.matches(PyExc_TypeError)) throw error;
+  capsule = call_dlpack(object, stream, false); /* of a producer before version 1.0 */
+  if (!capsule.is_valid()) throw nb::python_error();
+  return capsule;
 }
 
 /* The stream on which the memory is used, in the words of the array API. None: that of the host, or CUDA's legacy
@@ -188,12 +223,13 @@ nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
   nb::object array = share(object, place);
   if (!copy) return array;
   Array &shared = array_of(array);
-  return copy_array(shared, shared.place, umemArray_type(shared.use()));
+  return copy_array(shared, shared.place, umemArray_type(Look(shared).get()));
 }
 
 } // namespace
 
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
+  make_names();
   type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
            nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
            nb::arg("copy").none() = nb::none(),

@@ -12,6 +12,7 @@ NB_MODULE(umem_core, m) {
   bind_callbacks(m);
   bind_places(m);
   bind_layers(m);
+  bind_trace(m);
   bind_elements(m);
   bind_arrays(m);
   bind_npy(m);

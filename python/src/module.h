@@ -13,6 +13,7 @@ void bind_elements(nanobind::module_ &m);
 void bind_npy(nanobind::module_ &m);
 void bind_blocks(nanobind::module_ &m);
 void bind_layers(nanobind::module_ &m);
+void bind_trace(nanobind::module_ &m);
 void bind_others(nanobind::module_ &m);
 
 #endif

@@ -28,26 +28,47 @@ Context::~Context() {
   for (Context *below : below_) below->drop();
 }
 
+/* Nobody else has the object yet. */
 void Place::begin(Context *of, PyObject *self) {
   context = of;
   kind = of->kind;
-  of->self = self;
+  of->self = PyWeakref_NewRef(self, nullptr);
+  if (!of->self) throw nb::python_error();
 }
 
-void Place::end() {
-  Context *ended = context;
-  context = nullptr;
+Context *Place::take(bool permanent) {
+  Context *taken;
+  PyObject *self;
+  {
+    TablesLock lock(tables);
+    taken = context;
+    if (!taken || (taken->permanent && !permanent)) return nullptr;
+    context = nullptr; /* from now on no thread begins to use it */
+    self = taken->self;
+    taken->self = nullptr;
+  }
+  Py_XDECREF(self);
+  return taken;
+}
+
+Place::~Place() {
+  Context *ended = take(true);
   if (!ended) return;
-  ended->self = nullptr;
   Unlock unlock(!ended->quick);
   ended->drop();
 }
 
-Place::~Place() { end(); }
-
 Use Place::open() const {
-  if (!context) raise(umemValueError, "the place is closed: %s", kind);
-  return Use(context);
+  {
+    TablesLock lock(tables);
+    if (context) return Use(context);
+  }
+  raise(umemValueError, "the place is closed: %s", kind);
+}
+
+bool Place::is_closed() const {
+  TablesLock lock(tables);
+  return !context;
 }
 
 Place &place_of(nb::handle object) {
@@ -59,15 +80,16 @@ Place &place_of(nb::handle object) {
 
 /* ---- Python objects ---- */
 
-static PyObject *types;    /* dict: the class of each kind; kept for the life of the process */
-static PyObject *the_host; /* the same */
+static PyObject *types; /* dict: the class of each kind; kept for the life of the process */
+static std::atomic<PyObject *> the_host; /* the same */
 
 nb::handle default_host() {
-  if (!the_host) {
-    the_host = nb::object(nb::handle(types)["host"])().release().ptr();
-    place_of(the_host).context->permanent = true;
-  }
-  return the_host;
+  PyObject *host = the_host.load(std::memory_order_acquire);
+  if (host) return host;
+  nb::object made = nb::object(nb::handle(types)["host"])();
+  place_of(made).context->permanent = true;
+  /* Another thread may have been first: its place is the one. */
+  return the_host.compare_exchange_strong(host, made.ptr()) ? made.release().ptr() : host;
 }
 
 nb::object wrap_context(Context *context, nb::handle upstream) {
@@ -123,12 +145,10 @@ static nb::object default_place(int device) {
 }
 
 static void close_place(Place &place) {
-  Context *context = place.context;
-  if (!context) return;
-  if (context->permanent)
+  Context *context = place.take(false);
+  if (!context && !place.is_closed())
     raise(umemValueError, "this place lives as long as the process: it cannot be closed");
-  place.context = nullptr; /* from now on no thread begins to use it */
-  context->self = nullptr;
+  if (!context) return;
   release_arrays(context);
   Call call;
   {
@@ -168,7 +188,7 @@ void bind_places(nb::module_ &m) {
            "them does.\n"
            "A failure of the end is raised, or given to sys.unraisablehook where it comes later.")
       .def_prop_ro(
-          "closed", [](Place &place) { return !place.context; }, "Whether close() was called.")
+          "closed", [](Place &place) { return place.is_closed(); }, "Whether close() was called.")
       .def_prop_ro(
           "kind", [](Place &place) { return place.kind; },
           "The name of the kind in umem.open: 'host', 'file', ...")

@@ -27,8 +27,8 @@ public:
   char const *kind = "";    /* the name of its scheme; static */
   bool quick = false;       /* plain RAM: short calls keep the GIL */
   bool permanent = false;   /* lives as long as the process */
-  Array *arrays = nullptr;  /* of this place; needs the GIL */
-  PyObject *self = nullptr; /* borrowed: the Place; NULL when there is none */
+  Array *arrays = nullptr;  /* of this place; under tables */
+  PyObject *self = nullptr; /* owned by the Place: a weak reference to it; NULL when there is none; under tables */
 
   /* end: how the context ends; NULL if others own it. */
   Context(void *context, void (*end)(Context *)) : end_(end), ctx(context) {}
@@ -66,13 +66,13 @@ public:
 
 /* The C++ part of a Python object of class umem.Place. */
 struct Place {
-  Context *context = nullptr; /* a user of it; NULL when the place is closed */
+  Context *context = nullptr; /* a user of it; NULL when the place is closed; under tables */
   char const *kind = "none";  /* static */
 
   /* Takes the context over. self: the Python object. */
   void begin(Context *of, PyObject *self);
-  /* Gives the context up. */
-  void end();
+  /* The context, whose use is the caller's now; NULL if the place is closed, or is one that cannot be. */
+  Context *take(bool permanent);
 
   Place() = default;
   Place(Place const &) = delete;
@@ -81,6 +81,7 @@ struct Place {
 
   /* The context; raises if the place is closed. */
   Use open() const;
+  bool is_closed() const;
 };
 
 /* The place behind a Python object; raises umemTypeError if it is none. */

@@ -1,4 +1,6 @@
 """Programs that users copy."""
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,20 @@ def test_the_first_example(tmp_path):
     done = subprocess.run([sys.executable, folder / "first.py"], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout == (folder / "first.out").read_text(), done.stderr
     assert (tmp_path / "squares.bin").stat().st_size == 8000
+
+
+def test_laplace_by_the_sweep_of_the_cxx_headers(tmp_path):
+    """UMEM_TEST_LIBRARY: libumem.a of the build, as the headers are those of the tree."""
+    umem_library = os.environ.get("UMEM_TEST_LIBRARY")
+    if not umem_library or not shutil.which("g++"):
+        pytest.skip("needs g++ and UMEM_TEST_LIBRARY, the library in C")
+    root = EXAMPLES.parent
+    folder, library = root / "doc/examples/python/sweep", tmp_path / "laplace_sweep.so"
+    subprocess.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library,
+                    f"-I{root}/c/include", f"-I{root}/cxx/include", folder / "laplace_sweep.cpp", umem_library,
+                    "-lpthread", "-ldl"], check=True)
+    done = subprocess.run([sys.executable, folder / "laplace_sweep.py", library], capture_output=True, text=True)
+    assert done.stdout == (folder / "laplace_sweep.out").read_text(), done.stderr
 
 
 def test_laplace_takes_2097_steps():

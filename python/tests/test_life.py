@@ -1,7 +1,6 @@
-"""Leaks, threads, other processes, the end of the interpreter."""
+"""Leaks, other processes, the end of the interpreter."""
 import gc
 import os
-import threading
 
 import pytest
 from conftest import resident
@@ -50,81 +49,6 @@ def test_other_steps_leak_nothing(step):
         step()
     gc.collect()
     assert resident() - before < 1 << 20
-
-
-# ---- threads ----
-
-def run_all(functions):
-    errors = []
-
-    def guarded(function):
-        try:
-            function()
-        except BaseException as error:  # noqa: BLE001
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not errors and not any(thread.is_alive() for thread in threads), errors
-
-
-def test_threads_share_a_place(place):
-    def use(number):
-        for _ in range(30):
-            array = umem.full((20, 5), number, "int32", place)
-            assert array.copy().tolist() == [[number] * 5] * 20
-            assert array[3:5].T.tolist() == [[number] * 2] * 5
-
-    run_all([lambda number=number: use(number) for number in range(4)])
-
-
-def test_an_array_is_released_under_another_thread():
-    """The copy ends with the old elements or with ValueError, never with other memory."""
-    for _ in range(30):
-        src, dst = umem.full(1 << 19, 1.0), umem.empty(1 << 19)
-
-        def copy():
-            try:
-                for _ in range(3):
-                    dst[...] = src
-            except umem.ValueError:
-                pass
-
-        run_all([copy, copy, src.release])
-        assert src.released
-
-
-def test_a_place_is_closed_under_another_thread():
-    for _ in range(30):
-        pool = umem.Pool(umem.Host())
-
-        def use():
-            try:
-                for _ in range(100):
-                    umem.full(1000, 2, place=pool).copy().tolist()
-            except umem.ValueError:
-                pass
-
-        run_all([use, use, pool.close])
-        assert pool.closed
-
-
-def test_exceptions_stay_in_their_threads():
-    limit = umem.Limit(umem.Host(), 1000)
-
-    def fail():
-        for _ in range(200):
-            with pytest.raises(umem.MemoryError, match="limit"):
-                umem.empty(1000, place=limit)
-
-    def succeed():
-        for _ in range(200):
-            umem.zeros(10)
-
-    run_all([fail, fail, succeed, succeed])
 
 
 # ---- processes ----

@@ -11,11 +11,12 @@
 
 Places: Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 Stats, Track, Debug, Log, Fault, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
-arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Every exception is a umem.Error.
+arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Logs: trace. Every
+exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
 """
-from . import _interpreter, _core as _core, ledger
+from . import _interpreter, _core as _core, ledger, trace
 from ._core import empty, from_dlpack, zeros
 from .adaptors import Debug, Fault, Limit, Log, Stats, Track
 from .array import Array, Ghosts
@@ -40,8 +41,8 @@ __all__ = [
     "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
     "Pool", "PoolOn", "Retry", "RuntimeError", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
     "blocks", "copy", "cuda_core_resource", "default", "dtype", "empty", "from_dlpack", "full", "get_threads", "host",
-    "ledger", "load", "open", "save", "set_failure_hook", "set_threads", "use_in_cupy", "use_in_numba", "use_in_numpy",
-    "use_in_torch", "zeros",
+    "ledger", "load", "open", "save", "set_failure_hook", "set_threads", "trace", "use_in_cupy", "use_in_numba",
+    "use_in_numpy", "use_in_torch", "zeros",
 ]
 
 _core._set_places({cls._kind: cls for cls in (

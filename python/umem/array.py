@@ -1,7 +1,6 @@
 """umem.Array: one class over all types, ranks and places."""
 from __future__ import annotations
 
-import itertools
 from contextlib import contextmanager
 
 from . import _core, dtypes, exchange
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     import numpy
 
     NumpyArray = numpy.ndarray[Any, Any]
-
-_keys = itertools.count(1)  # each opens one lock
 
 
 class Array(_core.Array):
@@ -171,8 +168,7 @@ class Array(_core.Array):
         tensors that exist already are not affected. It protects parts of a program from each other, and is no mutex
         between threads.
         """
-        key = next(_keys)
-        self._lock(key)
+        key = self._lock()
         try:
             yield self._with_key(key)
         finally:

@@ -90,9 +90,10 @@ def _device_place(code: int, number: int) -> Place:
     """The place of memory of a GPU."""
     if code not in (_CUDA, _MANAGED):
         fail(f"umem has no place for device {code} of DLPack", 8)
-    if (code, number) not in _on_gpus:
-        _on_gpus[code, number] = (Cuda if code == _CUDA else CudaManaged)(number)
-    return _on_gpus[code, number]
+    place = _on_gpus.get((code, number))
+    if place is None:  # another thread may be first
+        place = _on_gpus.setdefault((code, number), (Cuda if code == _CUDA else CudaManaged)(number))
+    return place
 
 
 def _from_buffer(value: Any) -> Array:

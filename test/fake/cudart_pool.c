@@ -203,6 +203,7 @@ static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
   return umemCudaSuccess;
 }
 
+/* A pool that grows does what captures forbid, so CUDA refuses it, although its manual does not say so. */
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
   int error = cudart_enter("pool_malloc", needContext | needNoCapture);
   Pool *from = error ? NULL : pool_of(pool, &error);

@@ -6,62 +6,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far a queue has come. It outlives its device for as long as others wait for it. */
-typedef struct {
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  uint64_t queued, wanted, done; /* counts of work: done <= wanted <= queued */
-  size_t owners;
-} Timeline;
-
 typedef struct Work {
   struct Work *next;
-  enum { workCopy, workSet, workFree, workWait, workEnd } kind;
+  enum { workCopy, workSet, workFree, workWait } kind;
   unsigned char *to;
   unsigned char const *from;
   size_t nbytes;
   int c;
   FakeBlock block;
-  Timeline *other;
+  struct FakeQueue *other;
   uint64_t until;
   umemStatusType failure; /* what this work reports when its turn comes; umemOK: it is done */
 } Work;
 
+/* The mutex guards all of it. It outlives its device for as long as others wait for it. */
 struct FakeQueue {
-  Timeline *timeline;
-  Work *first, **last; /* guarded by the timeline's mutex */
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  Work *first, **last;
+  uint64_t queued, done; /* counts of work */
+  bool at_work;          /* somebody does the work after these */
+  size_t owners;
   umemStatusType fail_next;
   umemStatusType failed; /* what done work has reported */
-  Work end;              /* the last work there is */
-  pthread_t worker;
 };
 
 enum { longest_queue = 64 };
 
 static struct FakeQueue *queue_of(umemVirtual *ctx) { return ((FakeAsync *)ctx)->queue; }
 
-/* ---- timelines ---- */
+/* ---- doing the work ---- */
 
-static void timeline_leave(Timeline *timeline) {
-  pthread_mutex_lock(&timeline->mutex);
-  size_t left = --timeline->owners;
-  pthread_mutex_unlock(&timeline->mutex);
+static void queue_leave(struct FakeQueue *queue) {
+  pthread_mutex_lock(&queue->mutex);
+  size_t left = --queue->owners;
+  pthread_mutex_unlock(&queue->mutex);
   if (left) return;
-  pthread_mutex_destroy(&timeline->mutex);
-  pthread_cond_destroy(&timeline->changed);
-  free(timeline);
+  pthread_mutex_destroy(&queue->mutex);
+  pthread_cond_destroy(&queue->changed);
+  free(queue);
 }
 
-/* Returns when the first `until` pieces of work are done. */
-static void timeline_demand(Timeline *timeline, uint64_t until) {
-  pthread_mutex_lock(&timeline->mutex);
-  if (timeline->wanted < until) timeline->wanted = until;
-  pthread_cond_broadcast(&timeline->changed);
-  while (timeline->done < until) pthread_cond_wait(&timeline->changed, &timeline->mutex);
-  pthread_mutex_unlock(&timeline->mutex);
-}
-
-/* ---- the worker ---- */
+static void demand(struct FakeQueue *queue, uint64_t until);
 
 static void perform(Work *work) {
   switch (work->kind) {
@@ -75,53 +61,53 @@ static void perform(Work *work) {
     fake_block_release(&work->block);
     break;
   case workWait:
-    timeline_demand(work->other, work->until);
-    timeline_leave(work->other);
-    break;
-  case workEnd:
+    demand(work->other, work->until);
+    queue_leave(work->other);
     break;
   }
 }
 
-static void *work_until_end(void *argument) {
-  struct FakeQueue *queue = argument;
-  Timeline *timeline = queue->timeline;
-  for (bool end = false; !end;) {
-    pthread_mutex_lock(&timeline->mutex);
-    while (timeline->done == timeline->wanted)
-      pthread_cond_wait(&timeline->changed, &timeline->mutex);
-    Work *work = queue->first;
-    queue->first = work->next;
-    if (!queue->first) queue->last = &queue->first;
-    pthread_mutex_unlock(&timeline->mutex);
+static void perform_first(struct FakeQueue *queue) {
+  Work *work = queue->first;
+  queue->first = work->next;
+  if (!queue->first) queue->last = &queue->first;
+  queue->at_work = true;
+  pthread_mutex_unlock(&queue->mutex);
+  if (work->failure == umemOK) perform(work);
+  pthread_mutex_lock(&queue->mutex);
+  if (work->failure != umemOK) queue->failed = work->failure;
+  queue->at_work = false;
+  queue->done++;
+  pthread_cond_broadcast(&queue->changed);
+  free(work);
+}
 
-    if (work->failure == umemOK) perform(work);
-    end = work == &queue->end;
-
-    pthread_mutex_lock(&timeline->mutex);
-    if (work->failure != umemOK) queue->failed = work->failure;
-    timeline->done++;
-    pthread_cond_broadcast(&timeline->changed);
-    pthread_mutex_unlock(&timeline->mutex);
-    if (!end) free(work);
-  }
-  return NULL;
+/* Returns when the first `until` pieces of work are done. Who asks for them does them: a thread of the device's own would
+ * have to be waked for each, which takes most of the time of some tests. */
+static void demand(struct FakeQueue *queue, uint64_t until) {
+  pthread_mutex_lock(&queue->mutex);
+  while (queue->done < until)
+    if (queue->at_work)
+      pthread_cond_wait(&queue->changed, &queue->mutex);
+    else
+      perform_first(queue);
+  pthread_mutex_unlock(&queue->mutex);
 }
 
 /* ---- queueing ---- */
 
 static void push(struct FakeQueue *queue, Work *work) {
-  pthread_mutex_lock(&queue->timeline->mutex);
+  pthread_mutex_lock(&queue->mutex);
   if (work->kind == workCopy || work->kind == workSet) {
     work->failure = queue->fail_next;
     queue->fail_next = umemOK;
   }
   *queue->last = work;
   queue->last = &work->next;
-  uint64_t until = ++queue->timeline->queued;
-  bool crowded = until - queue->timeline->done > longest_queue;
-  pthread_mutex_unlock(&queue->timeline->mutex);
-  if (crowded) timeline_demand(queue->timeline, until);
+  uint64_t until = ++queue->queued;
+  bool crowded = until - queue->done > longest_queue;
+  pthread_mutex_unlock(&queue->mutex);
+  if (crowded) demand(queue, until);
 }
 
 /* False, with a status, without memory. */
@@ -183,14 +169,14 @@ static void async_free(umemVirtual *ctx, uintptr_t adr) {
 
 static void async_synchronize(umemVirtual *ctx) {
   struct FakeQueue *queue = queue_of(ctx);
-  pthread_mutex_lock(&queue->timeline->mutex);
-  uint64_t until = queue->timeline->queued;
-  pthread_mutex_unlock(&queue->timeline->mutex);
-  timeline_demand(queue->timeline, until);
-  pthread_mutex_lock(&queue->timeline->mutex);
+  pthread_mutex_lock(&queue->mutex);
+  uint64_t until = queue->queued;
+  pthread_mutex_unlock(&queue->mutex);
+  demand(queue, until);
+  pthread_mutex_lock(&queue->mutex);
   umemStatusType failed = queue->failed;
   queue->failed = umemOK;
-  pthread_mutex_unlock(&queue->timeline->mutex);
+  pthread_mutex_unlock(&queue->mutex);
   if (failed != umemOK) umemVirtual_fail(ctx, failed, "queued work has failed");
 }
 
@@ -199,53 +185,37 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
     umem_synchronize(other);
     return;
   }
-  Timeline *timeline = queue_of(other)->timeline;
-  pthread_mutex_lock(&timeline->mutex);
-  uint64_t until = timeline->queued;
-  timeline->owners++;
-  pthread_mutex_unlock(&timeline->mutex);
-  if (!enqueue(ctx, &(Work){.kind = workWait, .other = timeline, .until = until}))
-    timeline_leave(timeline);
+  struct FakeQueue *queue = queue_of(other);
+  pthread_mutex_lock(&queue->mutex);
+  uint64_t until = queue->queued;
+  queue->owners++;
+  pthread_mutex_unlock(&queue->mutex);
+  if (!enqueue(ctx, &(Work){.kind = workWait, .other = queue, .until = until})) queue_leave(queue);
 }
 
 void fake_async_fail_next(FakeAsync *ctx, umemStatusType type) {
-  pthread_mutex_lock(&ctx->queue->timeline->mutex);
+  pthread_mutex_lock(&ctx->queue->mutex);
   ctx->queue->fail_next = type;
-  pthread_mutex_unlock(&ctx->queue->timeline->mutex);
+  pthread_mutex_unlock(&ctx->queue->mutex);
 }
 
 /* ---- construction ---- */
 
-static Timeline *timeline_create(void) {
-  Timeline *timeline = calloc(1, sizeof *timeline);
-  if (!timeline) return NULL;
-  pthread_mutex_init(&timeline->mutex, NULL);
-  pthread_cond_init(&timeline->changed, NULL);
-  timeline->owners = 1;
-  return timeline;
-}
-
 static struct FakeQueue *queue_create(void) {
   struct FakeQueue *queue = calloc(1, sizeof *queue);
   if (!queue) return NULL;
+  pthread_mutex_init(&queue->mutex, NULL);
+  pthread_cond_init(&queue->changed, NULL);
   queue->last = &queue->first;
-  queue->timeline = timeline_create();
-  if (queue->timeline && !pthread_create(&queue->worker, NULL, work_until_end, queue)) return queue;
-  if (queue->timeline) timeline_leave(queue->timeline);
-  free(queue);
-  return NULL;
+  queue->owners = 1;
+  return queue;
 }
 
 static struct umemVtbl const *fake_vtbl;
 
 static void async_dtor(umemVirtual *ctx) {
-  struct FakeQueue *queue = queue_of(ctx);
-  queue->end.kind = workEnd;
-  push(queue, &queue->end);
   async_synchronize(ctx);
-  pthread_join(queue->worker, NULL);
-  timeline_leave(queue->timeline);
-  free(queue);
+  queue_leave(queue_of(ctx));
   ((Fake *)ctx)->store = ((FakeAsync *)ctx)->own;
   fake_vtbl->dtor(ctx);
 }

@@ -1,9 +1,6 @@
-/* cuda_driver.c - see cuda_driver.h.
- *
- * The functions are found by the names that their binary interfaces have, with "_v2" where CUDA has changed one: a
- * driver keeps those of all versions before. */
+/* cuda_driver.c - see cuda_driver.h. */
 #include "cuda/cuda_driver.h"
-#include "cuda/cuda_driver_abi.h"
+#include "cuda/cuda_driver_functions.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,85 +10,10 @@
 
 static char const library[] = "libcuda.so.1";
 
-/* FUNCTION(name here, name in the library, parameters) */
-#define FUNCTIONS(FUNCTION)                                                                        \
-  FUNCTION(init, cuInit, (unsigned))                                                               \
-  FUNCTION(get_version, cuDriverGetVersion, (int *))                                               \
-  FUNCTION(get_name, cuGetErrorName, (int, char const **))                                         \
-  FUNCTION(get_string, cuGetErrorString, (int, char const **))                                     \
-  FUNCTION(get_count, cuDeviceGetCount, (int *))                                                   \
-  FUNCTION(device_get_name, cuDeviceGetName, (char *, int, int))                                   \
-  FUNCTION(device_get_attribute, cuDeviceGetAttribute, (int *, int, int))                          \
-  FUNCTION(can_access, cuDeviceCanAccessPeer, (int *, int, int))                                   \
-  FUNCTION(retain, cuDevicePrimaryCtxRetain, (void **, int))                                       \
-  FUNCTION(get_current, cuCtxGetCurrent, (void **))                                                \
-  FUNCTION(push, cuCtxPushCurrent_v2, (void *))                                                    \
-  FUNCTION(pop, cuCtxPopCurrent_v2, (void **))                                                     \
-  FUNCTION(context_device, cuCtxGetDevice, (int *))                                                \
-  FUNCTION(enable_access, cuCtxEnablePeerAccess, (void *, unsigned))                               \
-  FUNCTION(exchange_mode, cuThreadExchangeStreamCaptureMode, (int *))                              \
-  FUNCTION(get_attributes, cuPointerGetAttributes, (unsigned, int *, void **, umemCuAddress))      \
-  FUNCTION(get_info, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
-  FUNCTION(mem_alloc, cuMemAlloc_v2, (umemCuAddress *, size_t))                                    \
-  FUNCTION(mem_free, cuMemFree_v2, (umemCuAddress))                                                \
-  FUNCTION(alloc_managed, cuMemAllocManaged, (umemCuAddress *, size_t, unsigned))                  \
-  FUNCTION(prefetch, cuMemPrefetchAsync, (umemCuAddress, size_t, int, void *))                     \
-  FUNCTION(advise, cuMemAdvise, (umemCuAddress, size_t, int, int))                                 \
-  FUNCTION(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                \
-  FUNCTION(host_free, cuMemFreeHost, (void *))                                                     \
-  FUNCTION(host_register, cuMemHostRegister_v2, (void *, size_t, unsigned))                        \
-  FUNCTION(host_unregister, cuMemHostUnregister, (void *))                                         \
-  FUNCTION(pool_create, cuMemPoolCreate, (void **, umemCuPoolProps const *))                       \
-  FUNCTION(pool_destroy, cuMemPoolDestroy, (void *))                                               \
-  FUNCTION(pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                 \
-  FUNCTION(pool_get, cuMemPoolGetAttribute, (void *, int, void *))                                 \
-  FUNCTION(pool_trim, cuMemPoolTrimTo, (void *, size_t))                                           \
-  FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
-  FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (umemCuAddress *, size_t, void *, void *))         \
-  FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
-  FUNCTION(get_granularity, cuMemGetAllocationGranularity,                                         \
-           (size_t *, umemCuPageProps const *, int))                                               \
-  FUNCTION(range_reserve, cuMemAddressReserve,                                                     \
-           (umemCuAddress *, size_t, size_t, umemCuAddress, unsigned long long))                   \
-  FUNCTION(range_free, cuMemAddressFree, (umemCuAddress, size_t))                                  \
-  FUNCTION(page_create, cuMemCreate,                                                               \
-           (umemCuPage *, size_t, umemCuPageProps const *, unsigned long long))                    \
-  FUNCTION(page_retain, cuMemRetainAllocationHandle, (umemCuPage *, void *))                       \
-  FUNCTION(page_release, cuMemRelease, (umemCuPage))                                               \
-  FUNCTION(page_map, cuMemMap, (umemCuAddress, size_t, size_t, umemCuPage, unsigned long long))    \
-  FUNCTION(page_unmap, cuMemUnmap, (umemCuAddress, size_t))                                        \
-  FUNCTION(page_access, cuMemSetAccess, (umemCuAddress, size_t, umemCuAccess const *, size_t))     \
-  FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
-  FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
-  FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \
-  FUNCTION(copy_within, cuMemcpyDtoD_v2, (umemCuAddress, umemCuAddress, size_t))                   \
-  FUNCTION(copy_async, cuMemcpyAsync, (umemCuAddress, umemCuAddress, size_t, void *))              \
-  FUNCTION(copy_in_async, cuMemcpyHtoDAsync_v2, (umemCuAddress, void const *, size_t, void *))     \
-  FUNCTION(copy_out_async, cuMemcpyDtoHAsync_v2, (void *, umemCuAddress, size_t, void *))          \
-  FUNCTION(copy_within_async, cuMemcpyDtoDAsync_v2,                                                \
-           (umemCuAddress, umemCuAddress, size_t, void *))                                         \
-  FUNCTION(copy_peer_async, cuMemcpyPeerAsync,                                                     \
-           (umemCuAddress, void *, umemCuAddress, void *, size_t, void *))                         \
-  FUNCTION(copy_2d_async, cuMemcpy2DAsync_v2, (umemCuCopy2D const *, void *))                      \
-  FUNCTION(copy_3d_async, cuMemcpy3DAsync_v2, (umemCuCopy3D const *, void *))                      \
-  FUNCTION(copy_3d_peer_async, cuMemcpy3DPeerAsync, (umemCuCopy3D const *, void *))                \
-  FUNCTION(set_async, cuMemsetD8Async, (umemCuAddress, unsigned char, size_t, void *))             \
-  FUNCTION(stream_create, cuStreamCreate, (void **, unsigned))                                     \
-  FUNCTION(stream_destroy, cuStreamDestroy_v2, (void *))                                           \
-  FUNCTION(stream_context, cuStreamGetCtx, (void *, void **))                                      \
-  FUNCTION(stream_synchronize, cuStreamSynchronize, (void *))                                      \
-  FUNCTION(stream_wait, cuStreamWaitEvent, (void *, void *, unsigned))                             \
-  FUNCTION(capture_info, cuStreamGetCaptureInfo_v2,                                                \
-           (void *, int *, uint64_t *, void **, void const **, size_t *))                          \
-  FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                       \
-  FUNCTION(event_destroy, cuEventDestroy_v2, (void *))                                             \
-  FUNCTION(event_record, cuEventRecord, (void *, void *))                                          \
-  FUNCTION(event_synchronize, cuEventSynchronize, (void *))
-
 /* All of them, or none. */
 static struct {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
-  FUNCTIONS(MEMBER)
+  UMEM_CU_FUNCTIONS(MEMBER)
 #undef MEMBER
 } driver;
 
@@ -115,7 +37,7 @@ static bool find_one(void *handle, char const *symbol, void *function) {
 
 static bool find_all(void *handle) {
 #define FIND(name, symbol, parameters) find_one(handle, #symbol, &driver.name) &&
-  return FUNCTIONS(FIND) true;
+  return UMEM_CU_FUNCTIONS(FIND) true;
 #undef FIND
 }
 

@@ -1,8 +1,8 @@
 /* pool_find.c - finds a block where the calling thread's cache has none. See pool.h.
  *
  * First the pool uses what it has, or what the upstream adds. If it is out of memory, but the upstream is
- * about to answer another thread, it tries again after that. Then it gives back what it does not use and
- * tries for the last time: the upstream is asked again only if something went back to it, or for less. */
+ * about to answer another thread, it tries again after that. Then it gives back chunks that it does not use and
+ * tries again: the upstream is asked again only if something went back to it, or for less. At last pages go back. */
 #include "pool/pool_find.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_grow.h"
@@ -112,7 +112,8 @@ static void collect(umemPoolFreeList *list) {
   if (!umemPoolQueue_is_blocked(to)) umemPoolTransfer_all(to);
 }
 
-/* Gives back what is not used. Returns how the list may grow then: by the upstream, if that got anything. */
+/* Gives back chunks that are not used. Returns how the list may grow then: by the upstream, if that got anything or
+ * moves pages. */
 static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *failure) {
   umemPoolCore *core = list->core;
   umemAttempt forgotten;
@@ -120,10 +121,19 @@ static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *fai
   collect(list);
   uint64_t before = core->reserved;
   umemPoolChunk_release(core, 0);
+  umemAttempt_end(&forgotten);
+  if (core->reserved == before && !core->spaces) return umemPoolGrowByOthers;
+  return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
+}
+
+/* Gives back pages that could not be moved to where they are needed: a chunk may do. Returns whether there were any. */
+static bool give_pages_back(umemPoolCore *core) {
+  umemAttempt forgotten;
+  uint64_t before = core->reserved;
+  umemAttempt_begin(&forgotten);
   umemPoolPages_release(core, 0);
   umemAttempt_end(&forgotten);
-  if (core->reserved == before) return umemPoolGrowByOthers;
-  return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
+  return core->reserved != before;
 }
 
 bool umemPoolRequest_find(umemPoolRequest *request) {
@@ -131,5 +141,7 @@ bool umemPoolRequest_find(umemPoolRequest *request) {
   failure->reason = umemPoolNoRecords;
   if (keep_trying(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
   if (!umemPoolFailure_is_of_memory(failure)) return false;
-  return keep_trying(request, reclaim(request->list, failure), umemPoolGrowLeast);
+  if (keep_trying(request, reclaim(request->list, failure), umemPoolGrowLeast)) return true;
+  return umemPoolFailure_is_of_memory(failure) && give_pages_back(request->list->core) &&
+         keep_trying(request, umemPoolGrowLeast, umemPoolGrowLeast);
 }

@@ -68,7 +68,7 @@ static void make_room(umemPoolCore *core, uint64_t size) {
 static size_t ample_bytes(umemPoolGrower const *grower) {
   umemPoolCore const *core = grower->list->core;
   if (grower->growth != umemPoolGrowWell) return 0;
-  size_t more = (size_t)(core->reserved / 1024);
+  size_t more = (size_t)(core->reserved / 256);
   more -= more % core->pages->page_size;
   if (core->growth > grower->size && core->growth - grower->size > more)
     more = core->growth - grower->size;
@@ -89,9 +89,10 @@ static bool add_pages(umemPoolGrower *grower) {
     return false;
   }
   size_t ample = ample_bytes(grower);
-  grower->paged = true;
-  return umemPoolPages_grow(list, size, grower->alignment, ample, failure) ||
-         (ample && umemPoolPages_grow(list, size, grower->alignment, 0, failure));
+  bool grown = umemPoolPages_grow(list, size, grower->alignment, ample, failure) ||
+               (ample && umemPoolPages_grow(list, size, grower->alignment, 0, failure));
+  grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
+  return grown;
 }
 
 /* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size when the
@@ -108,7 +109,7 @@ static bool add_chunk(umemPoolGrower *grower) {
     failure->reason = umemPoolCaptured;
     return false;
   }
-  bool well = grower->growth == umemPoolGrowWell && !grower->paged;
+  bool well = grower->growth == umemPoolGrowWell && !grower->refused;
   size_t best = well ? best_size(core, size, grower->alignment) : size;
   make_room(core, best);
   uint64_t allowed = umemPoolChunk_allowance(core);

@@ -19,7 +19,7 @@ typedef struct umemPoolGrower {
   umemPoolGrowth growth;
   unsigned step;            /* 0 at the beginning */
   umemPoolFailure *failure; /* borrowed */
-  bool paged;               /* pages were tried */
+  bool refused; /* the upstream has refused pages: it is asked for no more than is needed */
 } umemPoolGrower;
 
 /* Does the next step that may help: first it frees what the list keeps for later requests, then it takes memory of

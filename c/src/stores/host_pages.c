@@ -36,6 +36,12 @@ static void *map_nothing(void *adr, size_t nbytes) {
 
 /* ---- ranges ---- */
 
+/* Of a program with LeakSanitizer: what only pages point to is no leak. It reads the pages that have memory. */
+#pragma weak __lsan_register_root_region
+#pragma weak __lsan_unregister_root_region
+void __lsan_register_root_region(void const *adr, size_t nbytes);
+void __lsan_unregister_root_region(void const *adr, size_t nbytes);
+
 /* What is too much is unmapped at both ends. The kernel refuses that only if it merges the mapping with neighbours, and
  * has no mapping left: then these addresses stay reserved. */
 static uintptr_t host_reserve(umemVirtual *ctx, size_t nbytes) {
@@ -53,12 +59,16 @@ static uintptr_t host_reserve(umemVirtual *ctx, size_t nbytes) {
   uintptr_t adr = (begin + page_size - 1) & ~(uintptr_t)(page_size - 1);
   if (adr > begin) munmap(mapped, adr - begin);
   if (end > adr + nbytes) munmap(at(adr + nbytes), end - adr - nbytes);
+  if (__lsan_register_root_region) __lsan_register_root_region(at(adr), nbytes);
   return adr;
 }
 
 static bool host_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   bool released = !munmap(at(adr), nbytes);
-  if (!released) fail(ctx, "release", nbytes, adr);
+  if (!released)
+    fail(ctx, "release", nbytes, adr);
+  else if (__lsan_unregister_root_region)
+    __lsan_unregister_root_region(at(adr), nbytes);
   return released;
 }
 

@@ -64,3 +64,13 @@ with umem.Stats(umem.Host()) as stats, umem.ledger.on():
     print(figures["peak_bytes"], figures["total_count"])
     print(sum(record["bytes"] for record in umem.ledger.read().values()))
 # [/statistics]
+
+# [log]
+with umem.Log(umem.Host(), "run.umem") as log:
+    for _ in range(100):
+        umem.zeros(1000, place=log)
+for place in (umem.Host(), umem.Pool(umem.Host())):
+    figures = umem.trace.replay("run.umem", place)
+    print(figures["operations"], figures["peak_bytes"], figures["failed"])
+print("complete" in umem.trace.summary("run.umem"))
+# [/log]

@@ -5,7 +5,7 @@ import builtins
 
 from .. import _core
 from ..errors import MemoryError
-from .use import Use, load, need_gpu, out_of_order
+from .use import Use, changing, load, need_gpu, out_of_order
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def use(place: Place) -> Use:
     handle.raises = _raises(kind, handle)
     if not handle.raises:
         allocate = _checked(allocate, handle)
-    old = cuda.get_allocator()
-    cuda.set_allocator(allocate)
+    with changing:
+        old = cuda.get_allocator()
+        cuda.set_allocator(allocate)
 
     def undo() -> None:
         if cuda.get_allocator() != allocate:

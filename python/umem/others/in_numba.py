@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from .. import _core
-from .use import Use, load, need_gpu, out_of_order
+from .use import Use, changing, load, need_gpu, out_of_order
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -64,12 +64,13 @@ def use(place: Place) -> Use:
     handle = _core._Allocator(place, False)
     handle.raises = True
     manager = _manager(cuda, place, handle)
-    driver._ensure_memory_manager()
-    old = driver._memory_manager
-    cuda.set_memory_manager(manager)
-    replaced = [(context, context.memory_manager) for context in _contexts(driver)]
-    for context, _ in replaced:
-        context.memory_manager = manager(context=context)
+    with changing:
+        driver._ensure_memory_manager()
+        old = driver._memory_manager
+        cuda.set_memory_manager(manager)
+        replaced = [(context, context.memory_manager) for context in _contexts(driver)]
+        for context, _ in replaced:
+            context.memory_manager = manager(context=context)
 
     def undo() -> None:
         if driver._memory_manager is not manager:

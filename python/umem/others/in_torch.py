@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from .. import _core
 from .._options import fail
-from .use import _NOT_IMPLEMENTED, _NOT_SUPPORTED, Use, load, need_gpu
+from .use import _NOT_IMPLEMENTED, _NOT_SUPPORTED, Use, changing, load, need_gpu
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ _ended: set[int] = set()  # of them, those that end with their last tensor
 
 def _collect() -> None:
     """Forgets uses that have ended and whose last block is freed."""
-    for number in list(_ended):
-        if _core._give_torch_slot(number):
-            _ended.remove(number)
-            del _uses[number]
+    with changing:
+        for number in list(_ended):
+            if _core._give_torch_slot(number):
+                _ended.remove(number)
+                del _uses[number]
 
 
 def use(place: Place, permanent: bool) -> Use:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+from _thread import RLock
 
 from .. import _core
 from .._options import fail
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NOT_IMPLEMENTED, _NOT_SUPPORTED = 7, 8
+changing = RLock()  # who begins or ends a use
 
 
 class Use:
@@ -49,9 +51,10 @@ class Use:
 
     def close(self) -> None:
         """The library allocates again as before. If that fails, the use goes on, and this raises."""
-        if self._undo is not None:
-            self._undo()
-            self._undo = None
+        with changing:
+            if self._undo is not None:
+                self._undo()
+                self._undo = None
 
     def __enter__(self) -> Use:
         return self

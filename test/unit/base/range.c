@@ -123,6 +123,51 @@ static void test_regions(void **unused) {
   umemRange_destroy(range);
 }
 
+/* Free ranges of 1020, 1009 and 1013, which are of one class, and one of 3000, between live ones of 1. */
+static umemRange *range_with_holes(uint64_t at[4]) {
+  umemRange *range = create(1, 6046);
+  uint64_t const sizes[] = {1020, 1009, 1013, 3000};
+  for (unsigned i = 0; i < 4; i++) {
+    at[i] = umemRange_alloc(range, sizes[i], 1);
+    assert_true(umemRange_alloc(range, 1, 1) != UMEM_RANGE_NONE);
+  }
+  for (unsigned i = 0; i < 4; i++) umemRange_free(range, at[i]);
+  return range;
+}
+
+/* The smallest range that suffices, though another was freed last; only for sizes of 900 or more. */
+static void test_tight_placement(void **unused) {
+  (void)unused;
+  uint64_t at[4];
+  umemRange *range = range_with_holes(at);
+  umemRange_fit_tightly(range, 900);
+  assert_int_equal(umemRange_alloc(range, 1008, 1), at[1]);
+  assert_int_equal(umemRange_alloc(range, 1015, 1), at[0]);
+  assert_int_equal(umemRange_alloc(range, 1010, 1), at[2]);
+  assert_int_equal(umemRange_alloc(range, 1010, 1), at[3]);
+  umemRange_destroy(range);
+  range = range_with_holes(at);
+  umemRange_fit_tightly(range, 1009);
+  assert_int_equal(umemRange_alloc(range, 1008, 1), at[2]); /* freed last */
+  umemRange_destroy(range);
+}
+
+/* Of equal ranges the lowest; and where alignment rules out those that are looked at, any other. */
+static void test_tight_ties(void **unused) {
+  (void)unused;
+  umemRange *range = create(1, 64 * 101);
+  uint64_t at[64];
+  for (unsigned i = 0; i < 64; i++) {
+    at[i] = umemRange_alloc(range, 100, 1);
+    assert_true(umemRange_alloc(range, 1, 1) != UMEM_RANGE_NONE);
+  }
+  for (unsigned i = 64; i-- > 0;) umemRange_free(range, at[i]);
+  umemRange_fit_tightly(range, 0);
+  assert_int_equal(umemRange_alloc(range, 100, 1), at[0]);
+  assert_int_equal(umemRange_alloc(range, 50, 2048), 2048);
+  umemRange_destroy(range);
+}
+
 /* The policy, step by step. Sizes are multiples of the granule 1 here. */
 static void test_placement(void **unused) {
   (void)unused;
@@ -188,6 +233,8 @@ int main(void) {
       cmocka_unit_test(test_whole_line),
       cmocka_unit_test(test_regions),
       cmocka_unit_test(test_placement),
+      cmocka_unit_test(test_tight_placement),
+      cmocka_unit_test(test_tight_ties),
       cmocka_unit_test(test_last_resort),
       cmocka_unit_test(test_placement_is_for_good),
   };

@@ -183,9 +183,10 @@ static void run_alloc(Run *run) {
   }
 }
 
-/* Frees what begins at a random cell, if a live range does. */
-static void run_free(Run *run) {
+/* Frees what begins at a random cell, or drops it, if a live range does. */
+static void run_free(Run *run, bool drop) {
   Model *model = &run->model;
+  uint64_t (*end)(umemRange *, uint64_t) = drop ? umemRange_drop : umemRange_free;
   unsigned i = below(CELLS);
   int owner = model->owner[i];
   for (; owner > 0 && below(8) && i > 0 && model->owner[i - 1] == owner;) --i;
@@ -195,14 +196,20 @@ static void run_free(Run *run) {
   else if (owner > 0 && (i == 0 || model->owner[i - 1] != owner))
     size = model->size[owner];
   fail_after(0);
-  CHECK(umemRange_free(run->range, start) == size);
-  CHECK(umemRange_free(run->twin, start) == size);
+  CHECK(end(run->range, start) == size);
+  CHECK(end(run->twin, start) == size);
   fail_no_more();
   if (!size) return;
+  if (drop) {
+    unsigned after = i;
+    while (after < CELLS && model->owner[after] == owner) ++after;
+    model->wall[i] &= LOWER_WANTS;
+    model->wall[after] &= UPPER_WANTS;
+  }
   /* The highest number moves to the one that has become unused. */
   int last = (int)model->live--;
   for (i = 0; i < CELLS; ++i) {
-    if (model->owner[i] == owner) model->owner[i] = FREE;
+    if (model->owner[i] == owner) model->owner[i] = drop ? OUTSIDE : FREE;
     if (model->owner[i] == last) model->owner[i] = owner;
   }
   model->size[owner] = model->size[last];
@@ -244,6 +251,41 @@ static void run_region(Run *run, bool add) {
   *high = (*high & UPPER_WANTS) | (add && !joins ? LOWER_WANTS : 0u);
 }
 
+/* Makes a random stretch a live range: one that is free, or one outside of all regions. */
+static void run_exact(Run *run, bool enter) {
+  Model *model = &run->model;
+  bool (*make)(umemRange *, uint64_t, uint64_t) = enter ? umemRange_enter : umemRange_take;
+  unsigned first = below(CELLS), count = 1 + below(below(4) ? 8 : CELLS - first);
+  if (count > CELLS - first) count = CELLS - first;
+  uint64_t start = address(model, first), size = count * model->cell;
+  bool valid = true;
+  for (unsigned i = first; i < first + count; ++i) {
+    if (model->owner[i] != (enter ? OUTSIDE : FREE)) valid = false;
+    if (!enter && i > first && model->wall[i]) valid = false;
+  }
+  if (model->granule > 1 && !below(16)) {
+    *(below(2) ? &start : &size) += model->granule / 2;
+    valid = false;
+  }
+  CHECK(make(run->range, start, size) == valid);
+  fail_after(run_operation % 2);
+  bool done = make(run->twin, start, size);
+  fail_no_more();
+  if (done != valid) {
+    CHECK(!done);
+    verify(run->twin, model);
+    done = make(run->twin, start, size);
+  }
+  CHECK(done == valid);
+  if (!valid) return;
+  int owner = (int)++model->live;
+  model->size[owner] = size;
+  for (unsigned i = first; i < first + count; ++i) model->owner[i] = owner;
+  if (!enter) return;
+  model->wall[first] &= LOWER_WANTS;
+  model->wall[first + count] &= UPPER_WANTS;
+}
+
 static void run_start(Run *run, uint64_t seed) {
   run_seed = random_state = seed;
   run_operation = 0;
@@ -273,10 +315,12 @@ static void run_step(Run *run) {
   unsigned kind = below(100);
   if (kind < 6)
     run_region(run, below(2));
-  else if (kind < 6 + run->fill)
+  else if (kind < 10)
+    run_exact(run, below(2));
+  else if (kind < 10 + run->fill)
     run_alloc(run);
   else
-    run_free(run);
+    run_free(run, below(8) == 0);
   verify(run->range, &run->model);
   verify_somewhere(run->range, &run->model);
 }

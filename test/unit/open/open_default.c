@@ -80,7 +80,7 @@ static void expect_pool_on_both(void) {
   EXPECT(is_of_kind(pool, "Pool") && gpu_of(pool) == 1);
   EXPECT(is_of_kind(first, "Pool") && gpu_of(first) == 0);
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
-  EXPECT(umemPool_stats(pool, &stats) == umemOK && stats.reserved == 1 << 20);
+  EXPECT(umemPool_stats(pool, &stats) == umemOK && stats.reserved == 2 << 20);
   EXPECT(umem_thread_failures() == 0);
 }
 

@@ -252,9 +252,9 @@ static bool end_in_between(void) {
 
 static void a_capture_may_begin_at_any_call(void **state) {
   (void)state;
-  static char const *const calls[] = {"event_record",   "event_synchronize", "stream_capture",
-                                      "stream_wait",    "page_retain",       "page_map",
-                                      "page_unmap",     "page_create",       "page_allow"};
+  static char const *const calls[] = {"event_record", "event_synchronize", "stream_capture",
+                                      "stream_wait",  "page_retain",       "page_map",
+                                      "page_unmap",   "page_create",       "page_allow"};
   unsigned met = 0;
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
     for (unsigned long nth = 1; nth <= 6; nth++)

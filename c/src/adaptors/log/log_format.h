@@ -18,6 +18,7 @@
 #ifndef UMEM_LOG_FORMAT_H
 #define UMEM_LOG_FORMAT_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,7 +47,7 @@ typedef struct umemLogHeader {
   uint8_t zeros[64];       /* a cache line of its own for what follows */
   uint64_t next;           /* records that have got a slot; atomic */
 } umemLogHeader;
-_Static_assert(offsetof(umemLogHeader, next) == 128, "as documented");
+static_assert(offsetof(umemLogHeader, next) == 128, "as documented");
 
 typedef struct umemLogContext {
   uint64_t begun, ended; /* when; 0 for not yet */
@@ -56,10 +57,10 @@ typedef struct umemLogContext {
   uint32_t capabilities; /* umemCapability, or-ed */
   char name[88];         /* of what it logs, outermost first: "Pool over Host"; ends with a zero */
 } umemLogContext;
-_Static_assert(sizeof(umemLogContext) == 128, "as documented");
-_Static_assert(umemLog_contexts_at + umemLog_context_count * sizeof(umemLogContext) ==
-                   umemLog_ring_at,
-               "as documented");
+static_assert(sizeof(umemLogContext) == 128, "as documented");
+static_assert(umemLog_contexts_at + umemLog_context_count * sizeof(umemLogContext) ==
+                  umemLog_ring_at,
+              "as documented");
 
 typedef enum umemLogKind {
   umemLogAlloc = 1,   /* adr, size */
@@ -95,6 +96,6 @@ typedef struct umemLogRecord {
   uint8_t value;          /* of a set */
   uint8_t zeros[3];
 } umemLogRecord;
-_Static_assert(sizeof(umemLogRecord) == 64, "a cache line");
+static_assert(sizeof(umemLogRecord) == 64, "a cache line");
 
 #endif

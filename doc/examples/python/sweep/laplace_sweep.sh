@@ -1,0 +1,1 @@
+g++ -std=c++17 -O2 -shared -fPIC -o laplace_sweep.so laplace_sweep.cpp $(pkg-config --cflags --libs umem)

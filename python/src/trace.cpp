@@ -1,0 +1,129 @@
+/* trace.cpp - what umem-trace does with the log of a umemLog. */
+#include "../../c/tools/trace.h"
+
+#include "module.h"
+#include "place.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace {
+
+/* A log that was read, which takes some time. */
+class Log {
+  std::unique_ptr<Trace> trace_{new Trace};
+  bool open_ = false;
+
+public:
+  Log(nb::bytes const &path, unsigned context) {
+    errno = 0;
+    {
+      Unlock unlock;
+      open_ = trace_read(trace_.get(), path.c_str());
+    }
+    if (!open_)
+      raise(strcmp(trace_->why, strerror(errno)) ? umemValueError : umemIOError,
+            "cannot read \"%s\": %s", path.c_str(), trace_->why);
+    if (context > trace_->header.contexts)
+      raise(umemValueError, "there is no context %u in the log, which has %u", context,
+            trace_->header.contexts);
+    trace_->only = context;
+  }
+  Log(Log const &) = delete;
+  Log &operator=(Log const &) = delete;
+  ~Log() {
+    if (open_) trace_close(trace_.get());
+  }
+  Trace const *get() const { return trace_.get(); }
+};
+
+[[noreturn]] void refuse_memory() { raise(umemMemoryError, "no memory for the blocks of the log"); }
+
+nb::object summary(nb::bytes path, unsigned context) {
+  Log log(path, context);
+  char *text = nullptr;
+  size_t length = 0;
+  bool is_written = false;
+  {
+    Unlock unlock;
+    FILE *out = open_memstream(&text, &length);
+    if (out) {
+      is_written = trace_write_summary(log.get(), out) && !ferror(out);
+      is_written = fclose(out) == 0 && is_written;
+    }
+  }
+  nb::object made;
+  if (is_written)
+    made = nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length), "replace"));
+  free(text);
+  if (!is_written) refuse_memory();
+  if (!made.is_valid()) throw nb::python_error();
+  return made;
+}
+
+/* Writes the log to a new file in another format. */
+void convert(nb::bytes path, nb::bytes to, unsigned context, bool chrome, bool flows) {
+  Log log(path, context);
+  bool has_memory = true, is_written = false;
+  int number = 0;
+  {
+    Unlock unlock;
+    FILE *out = fopen(to.c_str(), "wbe");
+    if (out) {
+      has_memory = chrome ? trace_write_chrome(log.get(), out, flows) : trace_write_csv(log.get(), out);
+      is_written = !fflush(out) && !ferror(out);
+      number = errno;
+      if (fclose(out) && is_written) is_written = false, number = errno;
+    } else {
+      number = errno;
+    }
+  }
+  if (!has_memory) refuse_memory();
+  if (!is_written)
+    raise(umemIOError, "cannot write \"%s\": %s", to.c_str(), strerror(number));
+}
+
+/* What fails is counted, not raised; but what a callback raises. */
+ReplayFigures run(Trace const *trace, void *ctx) {
+  uint64_t before = umem_thread_failures();
+  ReplayFigures figures = {};
+  bool has_memory;
+  {
+    Unlock unlock;
+    Replay *replay = replay_make(trace);
+    has_memory = replay != nullptr;
+    if (replay) {
+      figures = replay_measure(replay, ctx);
+      replay_free(replay);
+    }
+  }
+  if (has_exception()) raise_failure();
+  if (umem_thread_failures() != before) umem_thread_clear();
+  if (!has_memory) refuse_memory();
+  return figures;
+}
+
+Dict replay(nb::bytes path, nb::handle place, unsigned context) {
+  Use where = place_of(place).open();
+  Log log(path, context);
+  ReplayFigures f = run(log.get(), where->ctx);
+  Dict d;
+  d["operations"] = f.operations;
+  d["seconds"] = static_cast<double>(f.nanoseconds) * 1e-9;
+  d["peak_bytes"] = f.peak_bytes;
+  d["left_out"] = f.left_out;
+  d["failed"] = f.failed;
+  return d;
+}
+
+} // namespace
+
+void bind_trace(nb::module_ &m) {
+  m.def("_trace_summary", summary, nb::arg("path"), nb::arg("context"),
+        nb::sig("def _trace_summary(path: bytes, context: int) -> str"));
+  m.def("_trace_convert", convert, nb::arg("path"), nb::arg("to"), nb::arg("context"),
+        nb::arg("chrome"), nb::arg("flows"));
+  m.def("_trace_replay", replay, nb::arg("path"), nb::arg("place"), nb::arg("context"),
+        nb::sig("def _trace_replay(path: bytes, place: Place, context: int) -> dict[str, "
+                "typing.Any]"));
+}
