@@ -175,7 +175,7 @@ MUTANTS = [
     c("pool/pool_cache.c", "cache->lineage != umem_fork_count() || is_mine(cache)", "is_mine(cache)",
       "a child takes what a vanished thread was changing", first=("unit.pool_idle",)),
     c("pool/pool_cache.c", "  __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED); /* the page map", "  /* the page map",
-      "a view reads the page map of a pool that has ended", first=("unit.pool_on",), preset="asan"),
+      "a view reads the page map of a pool that has ended", first=("unit.pool_on_threads",), preset="asan"),
     c("pool/pool_find.c", "  umemPoolCache_drain_all_threads(list->core);\n", "", "a maximum does not reach idle threads",
       first=("unit.pool_idle",)),
     c("pool/pool.c", "  if (core->reserved > keep) umemPoolCache_drain_all_threads(core);\n", "", "a trim does not reach idle threads",

@@ -306,12 +306,54 @@ static void a_child_goes_on(void **state) {
   umem_dtor(&pool);
 }
 
+/* ---- a pool that ends before its view ---- */
+
+typedef struct Late {
+  umemPoolOn *view;
+  pthread_barrier_t barrier;
+  bool right;
+} Late;
+
+/* Frees a block after the end of the pool, whose records the thread has used before. */
+static void *free_late(void *argument) {
+  Late *late = argument;
+  uintptr_t adr = umem_alloc(late->view, 100), other = umem_alloc(late->view, 100);
+  umem_free(late->view, other);
+  pthread_barrier_wait(&late->barrier);
+  pthread_barrier_wait(&late->barrier);
+  uint64_t before = umem_thread_failures();
+  umem_free(late->view, adr);
+  late->right = adr && other && umem_thread_failures() == before + 1;
+  late->right = late->right && umem_thread_status() == umemValueError;
+  umem_thread_clear();
+  return NULL;
+}
+
+static void another_thread_s_view_may_outlive_the_pool(void **state) {
+  (void)state;
+  Shared s;
+  pthread_t thread;
+  open_shared(&s, false, 0);
+  Late late = {.view = &s.a};
+  assert_int_equal(pthread_barrier_init(&late.barrier, NULL, 2), 0);
+  assert_int_equal(pthread_create(&thread, NULL, free_late, &late), 0);
+  pthread_barrier_wait(&late.barrier);
+  umem_dtor(&s.pool);
+  pthread_barrier_wait(&late.barrier);
+  pthread_join(thread, NULL);
+  pthread_barrier_destroy(&late.barrier);
+  assert_true(late.right);
+  umem_clear_status(&s.a);
+  close_shared(&s);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(blocks_pass_between_views),
       cmocka_unit_test(views_run_out_of_memory),
       cmocka_unit_test(caches_outlive_their_views),
       cmocka_unit_test(a_view_stays_while_it_is_waited_for),
+      cmocka_unit_test(another_thread_s_view_may_outlive_the_pool),
       cmocka_unit_test(a_child_goes_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
