@@ -229,7 +229,7 @@ MUTANTS = [
     c("pool/pool_space.c", "  if (mapped && space->top < first + count) space->top = first + count;\n",
       "  if (mapped) space->top = first + count;\n", "pages above the last ones are forgotten", first=("unit.pool_pages",)),
     c("pool/pool_pages.c", "  if (core->paging && core->paging->lineage != umem_fork_count()) umemPoolPaging_abandon(core);\n", "",
-      "a child maps no pages for a thread of its parent", first=("unit.pool_pages",)),
+      "a child maps no pages for a thread of its parent", first=("unit.pool_pages_random",)),
     c("pool/binning.c", "    umemSizes_put_back(blocks, adr, bin, &none);\n", "    umemSizes_drop(blocks, adr);\n",
       "a block whose free failed is forgotten"),
 

@@ -19,11 +19,15 @@ static void *at(uintptr_t adr) { return (void *)adr; }
 /* Each tries twice. What still fails is gone for good: the memory comes back at the end of the process. */
 
 static void let_go(umemCudaRt const *rt, uint64_t page) {
-  if (rt->page_release(page) && rt->page_release(page)) rt->last_error();
+  int error = rt->page_release(page);
+  if (error) error = rt->page_release(page);
+  if (error) rt->last_error();
 }
 
 static void unmap_new_one(umemCudaRt const *rt, uintptr_t adr, size_t nbytes) {
-  if (rt->page_unmap(at(adr), nbytes) && rt->page_unmap(at(adr), nbytes)) rt->last_error();
+  int error = rt->page_unmap(at(adr), nbytes);
+  if (error) error = rt->page_unmap(at(adr), nbytes);
+  if (error) rt->last_error();
 }
 
 static int map_one(umemCudaState *state, uintptr_t adr) {

@@ -43,60 +43,38 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 
 /* ---- the driver's functions ---- */
 
+/* FUNCTION(name here, name in CUDA's header) */
+#define FUNCTIONS(FUNCTION)                                                                        \
+  FUNCTION(get_current, cuCtxGetCurrent)                                                           \
+  FUNCTION(push, cuCtxPushCurrent)                                                                 \
+  FUNCTION(pop, cuCtxPopCurrent)                                                                   \
+  FUNCTION(get_device, cuCtxGetDevice)                                                             \
+  FUNCTION(retain, cuDevicePrimaryCtxRetain)                                                       \
+  FUNCTION(release, cuDevicePrimaryCtxRelease)                                                     \
+  FUNCTION(stream_context, cuStreamGetCtx)                                                         \
+  FUNCTION(get_attribute, cuDeviceGetAttribute)                                                    \
+  FUNCTION(get_granularity, cuMemGetAllocationGranularity)                                         \
+  FUNCTION(range_reserve, cuMemAddressReserve)                                                     \
+  FUNCTION(range_free, cuMemAddressFree)                                                           \
+  FUNCTION(page_create, cuMemCreate)                                                               \
+  FUNCTION(page_retain, cuMemRetainAllocationHandle)                                               \
+  FUNCTION(page_release, cuMemRelease)                                                             \
+  FUNCTION(page_map, cuMemMap)                                                                     \
+  FUNCTION(page_unmap, cuMemUnmap)                                                                 \
+  FUNCTION(page_access, cuMemSetAccess)                                                            \
+  FUNCTION(exchange_mode, cuThreadExchangeStreamCaptureMode)                                       \
+  FUNCTION(is_capturing, cuStreamIsCapturing)                                                      \
+  FUNCTION(pool_malloc, cuMemAllocFromPoolAsync)                                                   \
+  FUNCTION(pool_free, cuMemFreeAsync)
+
+/* They are called by their types in the header, and found by their names. */
 static struct {
   pthread_once_t once;
   cudaError_t found; /* what looking for them returned */
-  CUresult (*get_current)(CUcontext *);
-  CUresult (*push)(CUcontext);
-  CUresult (*pop)(CUcontext *);
-  CUresult (*get_device)(CUdevice *);
-  CUresult (*retain)(CUcontext *, CUdevice);
-  CUresult (*release)(CUdevice);
-  CUresult (*stream_context)(CUstream, CUcontext *);
-  CUresult (*get_attribute)(int *, CUdevice_attribute, CUdevice);
-  CUresult (*get_granularity)(size_t *, CUmemAllocationProp const *,
-                              CUmemAllocationGranularity_flags);
-  CUresult (*range_reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
-  CUresult (*range_free)(CUdeviceptr, size_t);
-  CUresult (*page_create)(CUmemGenericAllocationHandle *, size_t, CUmemAllocationProp const *,
-                          unsigned long long);
-  CUresult (*page_retain)(CUmemGenericAllocationHandle *, void *);
-  CUresult (*page_release)(CUmemGenericAllocationHandle);
-  CUresult (*page_map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
-                       unsigned long long);
-  CUresult (*page_unmap)(CUdeviceptr, size_t);
-  CUresult (*page_access)(CUdeviceptr, size_t, CUmemAccessDesc const *, size_t);
-  CUresult (*exchange_mode)(CUstreamCaptureMode *);
-  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
-  CUresult (*pool_malloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
-  CUresult (*pool_free)(CUdeviceptr, CUstream);
+#define MEMBER(name, symbol) __typeof__(&symbol) name;
+  FUNCTIONS(MEMBER)
+#undef MEMBER
 } driver = {.once = PTHREAD_ONCE_INIT};
-
-/* They are called by their types here, and found by their names. */
-#define CALLED_AS(pointer, function)                                                               \
-  _Static_assert(__builtin_types_compatible_p(__typeof__(driver.pointer), __typeof__(&function)),  \
-                 #function)
-CALLED_AS(get_current, cuCtxGetCurrent);
-CALLED_AS(push, cuCtxPushCurrent);
-CALLED_AS(pop, cuCtxPopCurrent);
-CALLED_AS(get_device, cuCtxGetDevice);
-CALLED_AS(retain, cuDevicePrimaryCtxRetain);
-CALLED_AS(release, cuDevicePrimaryCtxRelease);
-CALLED_AS(stream_context, cuStreamGetCtx);
-CALLED_AS(get_attribute, cuDeviceGetAttribute);
-CALLED_AS(get_granularity, cuMemGetAllocationGranularity);
-CALLED_AS(range_reserve, cuMemAddressReserve);
-CALLED_AS(range_free, cuMemAddressFree);
-CALLED_AS(page_create, cuMemCreate);
-CALLED_AS(page_retain, cuMemRetainAllocationHandle);
-CALLED_AS(page_release, cuMemRelease);
-CALLED_AS(page_map, cuMemMap);
-CALLED_AS(page_unmap, cuMemUnmap);
-CALLED_AS(page_access, cuMemSetAccess);
-CALLED_AS(exchange_mode, cuThreadExchangeStreamCaptureMode);
-CALLED_AS(is_capturing, cuStreamIsCapturing);
-CALLED_AS(pool_malloc, cuMemAllocFromPoolAsync);
-CALLED_AS(pool_free, cuMemFreeAsync);
 
 static void find_one(char const *name, void **function) {
   if (driver.found != cudaSuccess) return;
@@ -112,27 +90,9 @@ static void find_one(char const *name, void **function) {
 }
 
 static void find_driver(void) {
-  find_one("cuCtxGetCurrent", (void **)&driver.get_current);
-  find_one("cuCtxPushCurrent", (void **)&driver.push);
-  find_one("cuCtxPopCurrent", (void **)&driver.pop);
-  find_one("cuCtxGetDevice", (void **)&driver.get_device);
-  find_one("cuDevicePrimaryCtxRetain", (void **)&driver.retain);
-  find_one("cuDevicePrimaryCtxRelease", (void **)&driver.release);
-  find_one("cuStreamGetCtx", (void **)&driver.stream_context);
-  find_one("cuDeviceGetAttribute", (void **)&driver.get_attribute);
-  find_one("cuMemGetAllocationGranularity", (void **)&driver.get_granularity);
-  find_one("cuMemAddressReserve", (void **)&driver.range_reserve);
-  find_one("cuMemAddressFree", (void **)&driver.range_free);
-  find_one("cuMemCreate", (void **)&driver.page_create);
-  find_one("cuMemRetainAllocationHandle", (void **)&driver.page_retain);
-  find_one("cuMemRelease", (void **)&driver.page_release);
-  find_one("cuMemMap", (void **)&driver.page_map);
-  find_one("cuMemUnmap", (void **)&driver.page_unmap);
-  find_one("cuMemSetAccess", (void **)&driver.page_access);
-  find_one("cuThreadExchangeStreamCaptureMode", (void **)&driver.exchange_mode);
-  find_one("cuStreamIsCapturing", (void **)&driver.is_capturing);
-  find_one("cuMemAllocFromPoolAsync", (void **)&driver.pool_malloc);
-  find_one("cuMemFreeAsync", (void **)&driver.pool_free);
+#define FIND(name, symbol) find_one(#symbol, (void **)&driver.name);
+  FUNCTIONS(FIND)
+#undef FIND
 }
 
 /* Most of the driver's numbers are the runtime's too; those that are not have no name there. */

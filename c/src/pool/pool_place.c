@@ -1,7 +1,7 @@
 /* pool_place.c - where in the spaces of a pool a range is made of free memory and gaps. See pool.h.
  *
- * A cluster is what lies side by side of gaps and of free memory of one list (C. Guo et al.: "GMLake", ASPLOS 2024,
- * stitches such pieces). In each cluster the search tries the places that begin where a piece begins, and those that end
+ * Gaps and free memory of one list that are side by side form a cluster (C. Guo et al.: "GMLake", ASPLOS 2024, stitches
+ * such pieces). In each cluster the search tries the places that begin where a piece begins, and those that end
  * where one ends: no other place needs fewer pages. */
 #include "pool/pool_place.h"
 

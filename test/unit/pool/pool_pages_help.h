@@ -1,0 +1,54 @@
+/* pool_pages_help.h - what the tests of pools with pages share: a pool over the context of test/fake/paged.h. */
+#ifndef UMEM_TEST_POOL_PAGES_HELP_H
+#define UMEM_TEST_POOL_PAGES_HELP_H
+
+#include "pool_help.h"
+
+#include "fake/paged.h"
+
+static Paged paged;
+static umemPool pool;
+enum { page = pagedSize };
+
+static inline int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  return paged_ctor(&paged) != umemOK;
+}
+
+static inline int tear_down(void **state) {
+  (void)state;
+  if (!paged_is_clean(&paged))
+    fail_msg("%zu pages and %zu blocks are left; %s", paged.pages, paged.blocks, paged.misuse);
+  umem_dtor(&paged);
+  assert_string_equal(umem_thread_message(), "");
+  return 0;
+}
+
+static inline void open_plain(size_t maximum) { open_pool(&pool, &paged, 0, 0, maximum); }
+
+static inline uint64_t reserved(void) { return stats_of(&pool).reserved; }
+
+static inline void fill(uintptr_t adr, size_t nbytes, unsigned char c) {
+  memset((void *)adr, c, nbytes);
+}
+static inline bool is_filled(uintptr_t adr, size_t nbytes, unsigned char c) {
+  unsigned char const *bytes = (unsigned char const *)adr;
+  return bytes[0] == c && !memcmp(bytes, bytes + 1, nbytes - 1);
+}
+
+static inline uintptr_t filled_block(size_t nbytes, unsigned char c) {
+  uintptr_t adr = new_block(&pool, nbytes);
+  fill(adr, nbytes, c);
+  return adr;
+}
+
+static inline void forget_failures(void) {
+  umem_clear_status(&pool);
+  umem_clear_status(&paged);
+  umem_thread_clear();
+}
+
+#define PAGES_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+#endif

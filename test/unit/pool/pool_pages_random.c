@@ -1,0 +1,230 @@
+/* pool_pages_random.c - pools that map pages: random calls, beside what must be possible; threads; forks. */
+#include "pool_pages_help.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- fork ---- */
+
+static void grow_in_a_child(void *argument) {
+  bool *done = argument;
+  if (*done) return;
+  *done = true;
+  pid_t child = fork(); /* here, where a thread is mapping; the child is that thread */
+  if (child == 0) return;
+  int status = -1;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status)) paged.misuse[0] = '!';
+}
+
+static void a_child_goes_on(void **state) {
+  (void)state;
+  bool done = false;
+  pid_t self = getpid();
+  open_plain(0);
+  uintptr_t one = filled_block(3 * page, 1);
+  paged.before_map = grow_in_a_child;
+  paged.argument = &done;
+  uintptr_t two = filled_block(20 * page, 2);
+  uintptr_t three = filled_block(30 * page, 3);
+  bool good = is_filled(one, 3 * page, 1) && is_filled(two, 20 * page, 2);
+  if (getpid() != self) _exit(good ? 0 : 1);
+  assert_true(good && paged.misuse[0] == 0);
+  paged.before_map = NULL;
+  umem_free(&pool, one);
+  umem_free(&pool, two);
+  umem_free(&pool, three);
+  umem_dtor(&pool);
+}
+
+/* A thread maps while another one forks. */
+static struct {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  bool mapping, over;
+} stage = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false};
+
+static void wait_while_mapping(void *argument) {
+  pid_t *parent = argument;
+  if (getpid() != *parent) return;
+  pthread_mutex_lock(&stage.mutex);
+  stage.mapping = true;
+  pthread_cond_broadcast(&stage.changed);
+  while (!stage.over) pthread_cond_wait(&stage.changed, &stage.mutex);
+  pthread_mutex_unlock(&stage.mutex);
+}
+
+static void *grow_slowly(void *unused) {
+  (void)unused;
+  umem_free(&pool, umem_alloc(&pool, 14 * page));
+  return NULL;
+}
+
+static int child_of_a_mapping_process(uintptr_t kept) {
+  alarm(20);
+  uintptr_t one = umem_alloc(&pool, 20 * page), two = umem_alloc(&pool, 100);
+  if (!one || !two || !is_filled(kept, page, 1)) return 1;
+  if (paged.blocks) return 4; /* pages, not a chunk */
+  fill(one, 20 * page, 4);
+  if (umem_trim(&pool, 0) != umemOK || !is_filled(one, 20 * page, 4)) return 2;
+  umem_free(&pool, one);
+  umem_free(&pool, two);
+  return umem_thread_status() == umemOK ? 0 : 3;
+}
+
+static void a_child_of_a_mapping_process_maps(void **state) {
+  (void)state;
+  pthread_t thread;
+  pid_t self = getpid();
+  open_plain(0);
+  uintptr_t first = new_block(&pool, 4 * page), kept = filled_block(page, 1);
+  umem_free(&pool, first); /* pages to move */
+  paged.before_map = wait_while_mapping;
+  paged.argument = &self;
+  assert_int_equal(pthread_create(&thread, NULL, grow_slowly, NULL), 0);
+  pthread_mutex_lock(&stage.mutex);
+  while (!stage.mapping) pthread_cond_wait(&stage.changed, &stage.mutex);
+  pthread_mutex_unlock(&stage.mutex);
+  pid_t child = fork();
+  if (child == 0) _exit(child_of_a_mapping_process(kept));
+  int status = -1;
+  assert_true(waitpid(child, &status, 0) == child);
+  pthread_mutex_lock(&stage.mutex);
+  stage.over = true;
+  pthread_cond_broadcast(&stage.changed);
+  pthread_mutex_unlock(&stage.mutex);
+  pthread_join(thread, NULL);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  paged.before_map = NULL;
+  umem_free(&pool, kept);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* ---- at random, beside what must be possible ---- */
+
+enum { most_blocks = 48, most_pages = 400 };
+
+typedef struct Block {
+  uintptr_t adr;
+  size_t size;
+  unsigned char c;
+} Block;
+
+static int by_address(void const *one, void const *other) {
+  Block const *a = one, *b = other;
+  return a->adr < b->adr ? -1 : a->adr > b->adr;
+}
+
+/* The pages that blocks touch: what no pool can give away. */
+static size_t touched(Block const *blocks, size_t count) {
+  Block sorted[most_blocks];
+  size_t pages = 0;
+  uintptr_t last = 0;
+  memcpy(sorted, blocks, count * sizeof *blocks);
+  qsort(sorted, count, sizeof *sorted, by_address);
+  for (size_t i = 0; i < count; i++) {
+    uintptr_t first = sorted[i].adr / page, end = (sorted[i].adr + sorted[i].size - 1) / page;
+    if (first <= last) first = last + 1;
+    if (end >= first) pages += end - first + 1;
+    if (end > last) last = end;
+  }
+  return pages;
+}
+
+/* Whatever has come and gone: a block of so many free pages is served, and no page is mapped that need not be. */
+static void what_must_fit_fits(void **state) {
+  (void)state;
+  static Block blocks[most_blocks];
+  size_t count = 0, bound = 0, served = 0, tight = 0;
+  uint64_t seed = 11;
+  size_t const rounds = setting_small() ? 3000 : setting_operations(10000);
+  paged.no_alloc = true;
+  paged.capacity = most_pages;
+  open_plain(0);
+  for (size_t round = 0; round < rounds; round++) {
+    bool full = count == most_blocks;
+    if (count && (full || below(&seed, 5) < 2)) {
+      Block *block = &blocks[below(&seed, count)];
+      assert_true(is_filled(block->adr, block->size, block->c));
+      umem_free(&pool, block->adr);
+      *block = blocks[--count];
+      continue;
+    }
+    size_t size = page + 4096 + below(&seed, (below(&seed, 4) ? 8 : 60) * page);
+    size_t need = touched(blocks, count) + (size + page - 1) / page;
+    Block block = {umem_alloc(&pool, size), size, (unsigned char)round};
+    if (need <= most_pages && need > most_pages - 20) tight++;
+    if (need <= most_pages && !block.adr) fail_msg("round %zu: %s", round, umem_thread_message());
+    size_t asked = need < most_pages ? need : most_pages;
+    if (asked > bound) bound = asked;
+    forget_failures();
+    if (!block.adr) continue;
+    assert_true(paged.pages_peak <= bound + most_pages / 256);
+    assert_true(reserved() == paged.pages * page);
+    fill(block.adr, size, block.c);
+    blocks[count++] = block;
+    served++;
+  }
+  assert_true(served > rounds / 3 && tight > 20);
+  for (size_t i = 0; i < count; i++) {
+    assert_true(is_filled(blocks[i].adr, blocks[i].size, blocks[i].c));
+    umem_free(&pool, blocks[i].adr);
+  }
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+/* ---- threads ---- */
+
+static void *churn(void *argument) {
+  enum { kept = 12 };
+  Block blocks[kept] = {{0}};
+  uint64_t seed = (uint64_t)(uintptr_t)argument;
+  bool good = true;
+  int const rounds = setting_small() ? 300 : 2000;
+  for (int round = 0; round < rounds; round++) {
+    Block *block = &blocks[below(&seed, kept)];
+    if (block->adr) {
+      good = good && is_filled(block->adr, block->size, block->c);
+      umem_free(&pool, block->adr);
+    }
+    size_t size = below(&seed, 3) ? 1 + below(&seed, 6 * page) : 1 + below(&seed, 3000);
+    *block = (Block){umem_alloc(&pool, size), size, (unsigned char)random64(&seed)};
+    if (block->adr) fill(block->adr, size, block->c);
+    if (below(&seed, 200) == 0) umem_trim(&pool, 0);
+  }
+  for (int i = 0; i < kept; i++) umem_free(&pool, blocks[i].adr);
+  umem_thread_clear();
+  return good ? &pool : NULL;
+}
+
+static void threads_map_in_turn(void **state) {
+  (void)state;
+  enum { count = 6 };
+  pthread_t threads[count];
+  for (int with = 0; with < 2; with++) {
+    paged.no_alloc = with;
+    open_plain(with ? 150 * page : 0); /* too little for all */
+    for (size_t i = 0; i < count; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+    for (size_t i = 0; i < count; i++) {
+      void *result;
+      pthread_join(threads[i], &result);
+      assert_non_null(result);
+    }
+    forget_failures();
+    expect_nothing_left(&pool);
+    umem_dtor(&pool);
+  }
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      PAGES_TEST(a_child_goes_on),
+      PAGES_TEST(a_child_of_a_mapping_process_maps),
+      PAGES_TEST(what_must_fit_fits),
+      PAGES_TEST(threads_map_in_turn),
+  };
+  return cmocka_run_group_tests_name("pool_pages_random", tests, NULL, NULL);
+}
