@@ -1,4 +1,5 @@
 """Copies with progress, blocks, the ledger."""
+import io
 import os
 import signal
 import threading
@@ -42,6 +43,14 @@ def test_a_bar_is_moved():
     bar = Bar()
     umem.copy(umem.empty(1000), umem.zeros(1000), progress=bar, step="1K")
     assert (bar.total, bar.done) == (8000, 8000) and bar.calls >= 8
+
+
+def test_tqdm_shows_a_copy():
+    tqdm = pytest.importorskip("tqdm").tqdm
+    text = io.StringIO()
+    with tqdm(unit="B", file=text, mininterval=0) as bar:
+        umem.copy(umem.empty(1000), umem.zeros(1000), progress=bar, step=1000)
+    assert "8000/8000" in text.getvalue() and (bar.n, bar.total) == (8000, 8000)
 
 
 def test_false_cancels():
