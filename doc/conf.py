@@ -14,7 +14,7 @@ project = "umem"
 copyright = "the umem developers"
 version = release = re.search(r'UMEM_VERSION "(.+)"', _config).group(1)
 
-extensions = ["breathe"]
+extensions = ["breathe", "sphinx_inline_tabs"]
 exclude_patterns = ["examples"]
 primary_domain = "c"
 highlight_language = "c"
