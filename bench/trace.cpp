@@ -303,17 +303,17 @@ void slow_growth(Writer &w) {
 } // namespace
 
 std::vector<Trace> traces(std::uint64_t divisor, std::size_t count) {
-  struct Kind {
+  struct Named {
     char const *name;
     void (*write)(Writer &);
   };
   std::vector<Trace> all;
-  for (Kind kind :
-       {Kind{"training", training}, Kind{"data frames", data_frames},
-        Kind{"doubling vectors", doubling_vectors}, Kind{"inference cache", inference_cache},
-        Kind{"graph batches", graph_batches}, Kind{"mesh refinement", mesh_refinement},
-        Kind{"streaming windows", streaming_windows}, Kind{"tiles and giants", tiles_and_giants},
-        Kind{"checkpoints", checkpoints}, Kind{"slow growth", slow_growth}}) {
+  for (Named kind :
+       {Named{"training", training}, Named{"data frames", data_frames},
+        Named{"doubling vectors", doubling_vectors}, Named{"inference cache", inference_cache},
+        Named{"graph batches", graph_batches}, Named{"mesh refinement", mesh_refinement},
+        Named{"streaming windows", streaming_windows}, Named{"tiles and giants", tiles_and_giants},
+        Named{"checkpoints", checkpoints}, Named{"slow growth", slow_growth}}) {
     Writer writer(kind.name, divisor, count);
     kind.write(writer);
     all.push_back(writer.finish());

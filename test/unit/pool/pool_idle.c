@@ -75,9 +75,9 @@ static bool use_one(Crowd *crowd, uint64_t *random) {
 static void *keep_blocks(void *argument) {
   Crowd *crowd = argument;
   uint64_t random = (uintptr_t)&crowd;
-  bool right = fill_caches(crowd->ctx) &&
-               fill_caches(crowd->ctx) && /* the pool may grow the first time */
-               free_twice(crowd->ctx);
+  bool right = fill_caches(crowd->ctx); /* the pool may grow */
+  right = fill_caches(crowd->ctx) && right;
+  right = free_twice(crowd->ctx) && right;
   umem_thread_clear();
   __atomic_add_fetch(&crowd->filled, 1, __ATOMIC_ACQ_REL);
   while (!__atomic_load_n(&crowd->over, __ATOMIC_ACQUIRE))

@@ -107,7 +107,7 @@ static void run_under_limit(void *upstream, bool (*leave_room)(Run *, size_t)) {
   static Run run;
   run = (Run){.state = 1};
   open_pool(&run.pool, upstream, 0, 0, limit);
-  uint64_t count = operations() / 100;
+  uint64_t count = operations() > 300000 ? operations() / 100 : 3000;
   for (uint64_t i = 0; i < count; i++) {
     if (run.count < most_blocks && (!run.count || below(&run.state, 100) < 55))
       allocate(&run, leave_room);
@@ -207,6 +207,27 @@ static void a_pool_has_chunks_on_request(void **state) {
   umem_dtor(&pool);
 }
 
+/* What was freed through the pool keeps no chunk of it when a view grows. */
+static void a_view_that_grows_frees_a_chunk_of_the_pool(void **state) {
+  (void)state;
+  umemStats stats;
+  umemPool pool;
+  umemPoolOn view;
+  assert_ok(umemStats_ctor(&stats, &host));
+  open_pool(&pool, &stats, 0, 0, 0);
+  assert_ok(umemPoolOn_ctor(&view, &pool, &stats));
+  uintptr_t large = new_block(&pool, 32 * mebi), medium = new_block(&pool, 900 * kibi);
+  assert_true(stats_of(&pool).reserved == 64 * mebi && stats_of(&pool).chunks == 2);
+  umem_free(&pool, medium);
+  uintptr_t adr = umem_alloc(&view, 64 * mebi);
+  assert_true(adr && stats_of(&pool).reserved == 96 * mebi);
+  umem_free(&view, adr);
+  umem_free(&pool, large);
+  umem_dtor(&view);
+  umem_dtor(&pool);
+  umem_dtor(&stats);
+}
+
 static void the_factor_is_of_the_peaks(void **state) {
   (void)state;
   umemPool pool;
@@ -246,6 +267,7 @@ int main(void) {
       cmocka_unit_test(regions_are_described),
       cmocka_unit_test(pages_have_no_age),
       cmocka_unit_test(a_pool_has_chunks_on_request),
+      cmocka_unit_test(a_view_that_grows_frees_a_chunk_of_the_pool),
       cmocka_unit_test(the_factor_is_of_the_peaks),
       cmocka_unit_test(wrong_questions_are_refused),
       cmocka_unit_test(chunks_serve_what_their_blocks_leave),
