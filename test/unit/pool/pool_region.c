@@ -228,6 +228,25 @@ static void a_view_that_grows_frees_a_chunk_of_the_pool(void **state) {
   umem_dtor(&stats);
 }
 
+/* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to grow. */
+static void freed_neighbours_serve_before_a_pool_grows(void **state) {
+  (void)state;
+  enum { count = 65 }; /* of them a chunk is full */
+  umemStats stats;
+  umemPool pool;
+  uintptr_t adr[count];
+  assert_ok(umemStats_ctor(&stats, &host));
+  open_pool(&pool, &stats, 0, 64 * mebi, 0);
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 1000 * kibi);
+  assert_true(stats_of(&pool).reserved == 64 * mebi && adr[11] == adr[10] + 1000 * kibi);
+  umem_free(&pool, adr[10]);
+  umem_free(&pool, adr[11]);
+  assert_true(new_block(&pool, 1900 * kibi) == adr[10]);
+  assert_true(stats_of(&pool).reserved == 64 * mebi);
+  umem_dtor(&pool);
+  umem_dtor(&stats);
+}
+
 static void the_factor_is_of_the_peaks(void **state) {
   (void)state;
   umemPool pool;
@@ -268,6 +287,7 @@ int main(void) {
       cmocka_unit_test(pages_have_no_age),
       cmocka_unit_test(a_pool_has_chunks_on_request),
       cmocka_unit_test(a_view_that_grows_frees_a_chunk_of_the_pool),
+      cmocka_unit_test(freed_neighbours_serve_before_a_pool_grows),
       cmocka_unit_test(the_factor_is_of_the_peaks),
       cmocka_unit_test(wrong_questions_are_refused),
       cmocka_unit_test(chunks_serve_what_their_blocks_leave),
