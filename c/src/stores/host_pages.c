@@ -15,7 +15,7 @@
 #define MREMAP_DONTUNMAP 4 /* Linux 5.7 */
 #endif
 
-enum { page_size = 2 << 20 };
+enum { page_size = 2 << 20, huge_from = 4 << 20 };
 
 static void *at(uintptr_t adr) { return (void *)adr; }
 
@@ -74,14 +74,14 @@ static bool host_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 
 /* ---- pages ---- */
 
-/* Huge pages are advice, as in host.c. After a failure a part may be readable, without memory: that ends, too. */
+/* Huge pages are advice for large pieces, as in host.c: a pool of a few small blocks need not have 2 MiB at once. After a failure a part may be readable, without memory: that ends, too. */
 static size_t host_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   if (mprotect(at(adr), nbytes, PROT_READ | PROT_WRITE)) {
     fail(ctx, "map", nbytes, adr);
     map_nothing(at(adr), nbytes);
     return 0;
   }
-  madvise(at(adr), nbytes, MADV_HUGEPAGE);
+  if (nbytes >= huge_from) madvise(at(adr), nbytes, MADV_HUGEPAGE);
   return nbytes;
 }
 

@@ -1,6 +1,9 @@
 /* pool_region.c - what is where in the memory of a pool, and that a limit ends it only when its blocks leave no room. */
 #include "pool_help.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 enum { most_blocks = 400, limit = 64 * mebi };
 
 typedef struct Block {
@@ -247,6 +250,35 @@ static void freed_neighbours_serve_before_a_pool_grows(void **state) {
   umem_dtor(&stats);
 }
 
+/* Whether huge pages are advised for the mapping at adr. */
+static bool is_advised(uintptr_t adr) {
+  FILE *file = fopen("/proc/self/smaps", "r");
+  char line[512];
+  bool inside = false, advised = false;
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file)) {
+    uintmax_t start, end;
+    if (sscanf(line, "%jx-%jx ", &start, &end) == 2) inside = start <= adr && adr < end;
+    if (inside && !strncmp(line, "VmFlags:", 8)) advised = strstr(line, " hg");
+  }
+  fclose(file);
+  return advised;
+}
+
+/* Large blocks have huge pages; a pool of small ones takes only what they touch. */
+static void small_blocks_are_not_put_on_huge_pages(void **state) {
+  (void)state;
+  umemPool pool;
+  if (setting_qemu() || access("/sys/kernel/mm/transparent_hugepage", F_OK))
+    return; /* no flags are shown */
+  open_pool(&pool, &host, 0, 0, 0);
+  uintptr_t small = new_block(&pool, 100), large = new_block(&pool, 20 * mebi);
+  assert_true(!is_advised(small) && is_advised(large + 16 * mebi));
+  umem_free(&pool, small);
+  umem_free(&pool, large);
+  umem_dtor(&pool);
+}
+
 static void the_factor_is_of_the_peaks(void **state) {
   (void)state;
   umemPool pool;
@@ -288,6 +320,7 @@ int main(void) {
       cmocka_unit_test(a_pool_has_chunks_on_request),
       cmocka_unit_test(a_view_that_grows_frees_a_chunk_of_the_pool),
       cmocka_unit_test(freed_neighbours_serve_before_a_pool_grows),
+      cmocka_unit_test(small_blocks_are_not_put_on_huge_pages),
       cmocka_unit_test(the_factor_is_of_the_peaks),
       cmocka_unit_test(wrong_questions_are_refused),
       cmocka_unit_test(chunks_serve_what_their_blocks_leave),
