@@ -372,7 +372,8 @@ def test_numba_allocates_from_the_place(stats):
         manager = driver._memory_manager(context=context)
         pointer = manager.memalloc(1000)
         assert isinstance(pointer, cuda.MemoryPointer)
-        assert int(getattr(pointer.device_pointer, "value", pointer.device_pointer))  # of Numba without numba-cuda c_void_p
+        address = pointer.device_pointer  # without numba-cuda a c_void_p
+        assert int(getattr(address, "value", address))
         assert stats.figures["current_bytes"] == 1000 and use.blocks == 1
         free, total = manager.get_memory_info()
         assert 0 < free <= total and manager.interface_version == 1
