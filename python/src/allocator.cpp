@@ -125,6 +125,7 @@ void *Allocator::owner(uintptr_t stream) {
 }
 
 void Allocator::record_stream(void *adr, uintptr_t stream) {
+  if (!adr) return;
   try {
     std::lock_guard<std::mutex> lock(mutex_);
     users_.emplace(reinterpret_cast<uintptr_t>(adr), stream);

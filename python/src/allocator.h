@@ -67,7 +67,7 @@ public:
   void *resize(void *adr, size_t nbytes);
   /* Ignores NULL. Work on the stream, and on streams for which the block was recorded, may still use it. */
   void free(void *adr, uintptr_t stream);
-  /* Work on this stream will use the live block, too. */
+  /* Work on this stream will use the live block, too. Ignores NULL. */
   void record_stream(void *adr, uintptr_t stream);
   /* If the place is a pool, blocks are in the order of the streams that the calls name, without waits. These streams
    * must then live as long as the allocator. Before the first block. */

@@ -70,10 +70,16 @@ umemDLPackOptions read_options(nb::handle stream, nb::handle device, nb::handle 
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   if (!stream.is_none()) options.stream = to_index(stream, "the stream");
   if (!device.is_none()) {
-    options.device = static_cast<umemDLDeviceCode>(nb::cast<int>(nb::object(device[0])));
+    int64_t code = to_index(nb::object(device[0]), "the device code");
+    if (code < 0 || code > INT32_MAX) raise(umemValueError, "the device code is out of range");
+    options.device = static_cast<umemDLDeviceCode>(code);
     options.copy = umemDLCopyIfNeeded;
   }
-  if (!copy.is_none()) options.copy = nb::cast<bool>(copy) ? umemDLCopyAlways : umemDLCopyNever;
+  if (!copy.is_none()) {
+    int copies = PyObject_IsTrue(copy.ptr());
+    if (copies < 0) throw nb::python_error();
+    options.copy = copies ? umemDLCopyAlways : umemDLCopyNever;
+  }
   return options;
 }
 
@@ -81,7 +87,7 @@ umemDLPackOptions read_options(nb::handle stream, nb::handle device, nb::handle 
 bool is_versioned(nb::handle max_version) {
   if (max_version.is_none()) return false;
   if (!PyTuple_CheckExact(max_version.ptr()) || PyTuple_Size(max_version.ptr()) < 1)
-    return nb::cast<int>(nb::object(max_version[0])) >= 1;
+    return to_index(nb::object(max_version[0]), "the version") >= 1;
   long major = PyLong_AsLong(PyTuple_GetItem(max_version.ptr(), 0));
   if (major == -1 && PyErr_Occurred()) throw nb::python_error();
   return major >= 1;

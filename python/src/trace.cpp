@@ -12,28 +12,29 @@ namespace {
 /* A log that was read, which takes some time. */
 class Log {
   std::unique_ptr<Trace> trace_{new Trace};
-  bool open_ = false;
 
 public:
   Log(nb::bytes const &path, unsigned context) {
     errno = 0;
+    bool is_read;
     {
       Unlock unlock;
-      open_ = trace_read(trace_.get(), path.c_str());
+      is_read = trace_read(trace_.get(), path.c_str());
     }
-    if (!open_)
+    if (!is_read)
       raise(strcmp(trace_->why, strerror(errno)) ? umemValueError : umemIOError,
             "cannot read \"%s\": %s", path.c_str(), trace_->why);
-    if (context > trace_->header.contexts)
-      raise(umemValueError, "there is no context %u in the log, which has %u", context,
-            trace_->header.contexts);
     trace_->only = context;
+  }
+  /* Raises if the context is not in the log. A constructor that raises would not end what it has read. */
+  void check() const {
+    if (trace_->only > trace_->header.contexts)
+      raise(umemValueError, "there is no context %u in the log, which has %u", trace_->only,
+            trace_->header.contexts);
   }
   Log(Log const &) = delete;
   Log &operator=(Log const &) = delete;
-  ~Log() {
-    if (open_) trace_close(trace_.get());
-  }
+  ~Log() { trace_close(trace_.get()); }
   Trace const *get() const { return trace_.get(); }
 };
 
@@ -41,6 +42,7 @@ public:
 
 nb::object summary(nb::bytes path, unsigned context) {
   Log log(path, context);
+  log.check();
   char *text = nullptr;
   size_t length = 0;
   bool is_written = false;
@@ -64,6 +66,7 @@ nb::object summary(nb::bytes path, unsigned context) {
 /* Writes the log to a new file in another format. */
 void convert(nb::bytes path, nb::bytes to, unsigned context, bool chrome, bool flows) {
   Log log(path, context);
+  log.check();
   bool has_memory = true, is_written = false;
   int number = 0;
   {
@@ -106,6 +109,7 @@ ReplayFigures run(Trace const *trace, void *ctx) {
 Dict replay(nb::bytes path, nb::handle place, unsigned context) {
   Use where = place_of(place).open();
   Log log(path, context);
+  log.check();
   ReplayFigures f = run(log.get(), where->ctx);
   Dict d;
   d["operations"] = f.operations;

@@ -323,3 +323,25 @@ def test_arrow():
     made = pyarrow.array([1.5, 2.5, 3.5])
     found = umem.from_dlpack(made)
     assert found.tolist() == [1.5, 2.5, 3.5] and found.address == made.buffers()[1].address
+
+
+@pytest.mark.parametrize("arguments, error", [
+    ({"dl_device": ("cpu", 0)}, umem.TypeError), ({"dl_device": (2**32 + 1, 0)}, umem.ValueError),
+    ({"dl_device": 1}, TypeError), ({"dl_device": ()}, IndexError), ({"max_version": ("1", 0)}, TypeError),
+    ({"max_version": ["1"]}, umem.TypeError), ({"stream": "1"}, umem.TypeError), ({"stream": 2**70}, umem.ValueError)])
+def test_wrong_wishes_of_a_consumer(arguments, error):
+    with pytest.raises(error):
+        umem.zeros(3).__dlpack__(**arguments)
+
+
+def test_what_a_consumer_says_of_a_copy_is_true_or_false():
+    class Wish:
+        def __init__(self, copy):
+            self.copy = copy
+
+        def __dlpack__(self, **_):
+            return array.__dlpack__(copy=self.copy)
+
+    array = umem.zeros(3)
+    for said in (0, 1, numpy.bool_(False), numpy.bool_(True)):
+        assert (umem.from_dlpack(Wish(said)).address != array.address) == bool(said)

@@ -1,5 +1,6 @@
 """The package as it is installed."""
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -20,6 +21,19 @@ def test_the_version_is_that_of_the_library():
 
     assert version("umem") == umem.__version__ == _core._version()
     assert re.fullmatch(r"\d+\.\d+\.\d+", umem.__version__)
+
+
+def test_the_module_has_no_code_for_a_fixed_address():
+    """Some compilers make such code unless they are asked for another; no shared library can have it."""
+    rules = Path(os.environ.get("UMEM_TEST_LIBRARY", "")).parent.parent / "build.ninja"
+    if not rules.is_file():
+        pytest.skip("UMEM_TEST_LIBRARY names no library of a build by ninja")
+    text = rules.read_text()
+    objects = re.search(r"^build python/umem/_core\S*: \S+ (.*?) \|", text, re.MULTILINE).group(1).split()
+    assert len(objects) > 1
+    for name in objects:
+        about = text.split(f"\nbuild {name}:")[1].split("\nbuild ")[0]
+        assert "FLAGS" not in about or "-fPIC" in about, name
 
 
 def test_import_loads_no_array_library(run_python):

@@ -272,6 +272,8 @@ def test_the_failure_hook_sees_failures_and_may_raise():
         with pytest.raises(LookupError, match="in the hook"):
             umem.empty(1000, place=umem.Limit(umem.Host(), 10))
     finally:
+        with pytest.raises(umem.TypeError, match="not callable"):
+            umem.set_failure_hook(3)
         assert umem.set_failure_hook(None)
     with pytest.raises(umem.MemoryError):
         umem.empty(1000, place=umem.Limit(umem.Host(), 10))

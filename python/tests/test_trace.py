@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from conftest import resident
 
 import umem
 
@@ -101,3 +102,24 @@ def test_a_replay_needs_an_open_place(log):
         umem.trace.replay(log, place)
     with pytest.raises(umem.TypeError):
         umem.trace.replay(log, "host")
+
+
+def test_a_log_without_the_place_that_is_asked_for_is_not_kept(log):
+    def ask():
+        for _ in range(3000):
+            with pytest.raises(umem.ValueError, match="no context 9"):
+                umem.trace.summary(log, context=9)
+
+    ask()
+    before = resident()
+    ask()
+    assert resident() - before < 1 << 20
+
+
+def test_a_path_has_no_null_byte(log, tmp_path):
+    for call in (lambda: umem.trace.summary(f"{log}\0x"), lambda: umem.trace.to_csv(log, f"{tmp_path}/a.csv\0x"),
+                 lambda: umem.File(f"{tmp_path}/a.bin\0x", "w"),
+                 lambda: umem.save(f"{tmp_path}/a.npy\0x", umem.zeros(3))):
+        with pytest.raises(umem.ValueError, match="null byte"):
+            call()
+    assert os.listdir(tmp_path) == [log.name]

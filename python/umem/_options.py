@@ -39,6 +39,12 @@ def size(value: int | str, what: str = "size") -> int:
     return number
 
 
+def path(value: Any) -> bytes:
+    """The bytes of a path or of another text, for C."""
+    text = os.fsencode(value)
+    return text if b"\0" not in text else fail(f"{value!r} has a null byte in it")
+
+
 def _share(value: float, name: str) -> float:
     share = float(value)
     return share if 0 <= share <= 1 else fail(f"{name} is {share}: it must be from 0 to 1")
@@ -52,7 +58,7 @@ def _convert(option: Option, value: Any) -> Value:
     name, kind, _, known, _ = option
     words = known.split(" ")
     if kind in (_TEXT, _PATH):
-        return os.fsencode(value), 0, 0.0
+        return path(value), 0, 0.0
     if kind == _SHARE:
         return None, 0, _share(value, name)
     if kind == _WORD:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import builtins
 import os
 
-from . import _core
+from . import _core, _options
 from ._options import fail
 from .array import Array
 from .dtypes import dtype
@@ -40,7 +40,7 @@ def save(path: Path, array: Array) -> None:
     umem.TypeError
         NumPy has no elements of this type.
     """
-    _core._save(os.fsencode(path), _header(array), array)
+    _core._save(_options.path(path), _header(array), array)
 
 
 def _read_header(path: Path) -> tuple[int, str, tuple[int, ...], bool]:

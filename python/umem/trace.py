@@ -7,9 +7,7 @@
 """
 from __future__ import annotations
 
-import os
-
-from . import _core
+from . import _core, _options
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ def summary(log: Path, *, context: int = 0) -> str:
     umem.ValueError
         It is no log, or has no such place.
     """
-    return _core._trace_summary(os.fsencode(log), context)
+    return _core._trace_summary(_options.path(log), context)
 
 
 def to_chrome(log: Path, out: Path, *, context: int = 0, flows: bool = False) -> None:
@@ -48,12 +46,12 @@ def to_chrome(log: Path, out: Path, *, context: int = 0, flows: bool = False) ->
     flows : bool
         Whether arrows lead from each copy into a block to the copies that read from it.
     """
-    _core._trace_convert(os.fsencode(log), os.fsencode(out), context, True, flows)
+    _core._trace_convert(_options.path(log), _options.path(out), context, True, flows)
 
 
 def to_csv(log: Path, out: Path, *, context: int = 0) -> None:
     """Writes allocations and frees as CSV, in the columns of RMM. Parameters and errors as of to_chrome."""
-    _core._trace_convert(os.fsencode(log), os.fsencode(out), context, False, False)
+    _core._trace_convert(_options.path(log), _options.path(out), context, False, False)
 
 
 def replay(log: Path, place: Place | None = None, *, context: int = 0) -> dict[str, Any]:
@@ -75,4 +73,4 @@ def replay(log: Path, place: Place | None = None, *, context: int = 0) -> dict[s
         operations; seconds that they took; peak_bytes, which the log had live at once; left_out, operations on blocks
         that the log does not know; failed, operations that failed here. Failures raise nothing.
     """
-    return _core._trace_replay(os.fsencode(log), _core._host() if place is None else place, context)
+    return _core._trace_replay(_options.path(log), _core._host() if place is None else place, context)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 
 from . import _core
-from ._options import size
+from ._options import fail, size
 from .array import Array
 from .places import Place, Size
 
@@ -144,6 +144,8 @@ def set_failure_hook(function: Callable[[str, str, str], Any] | None) -> Callabl
     `function(status, message, kind)` runs in the thread that failed, which may be a thread of umem. What it raises
     arrives at the caller of the call that failed, in place of that failure.
     """
+    if function is not None and not callable(function):
+        fail(f"the failure hook is {function!r}, which is not callable", 5)
     old: Callable[[str, str, str], Any] | None = _core._set_failure_hook(function)
     return old
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-_NOT_IMPLEMENTED, _NOT_SUPPORTED = 7, 8
+_TYPE, _NOT_IMPLEMENTED, _NOT_SUPPORTED = 5, 7, 8
 changing = RLock()  # who begins or ends a use
 
 
@@ -77,16 +77,22 @@ def load(module: str, library: str, package: str) -> Any:
         return fail(f"{library} is not installed: pip install {package}", _NOT_IMPLEMENTED)
 
 
+def _capabilities(place: Place) -> int:
+    if not isinstance(place, Place):
+        fail(f"a umem.Place is expected, not {type(place).__name__}", _TYPE)
+    return place.capabilities
+
+
 def need_cpu(place: Place, library: str) -> None:
     """Raises unless the CPU can read and write memory of the place."""
     both = CPU_READABLE | CPU_WRITABLE
-    if place.capabilities & both != both:
+    if _capabilities(place) & both != both:
         fail(f"{library} needs memory that the CPU reads and writes, which {place!r} is not", _NOT_SUPPORTED)
 
 
 def need_gpu(place: Place, library: str) -> None:
     """Raises unless a GPU can use memory of the place."""
-    if not place.capabilities & DEVICE_ACCESSIBLE:
+    if not _capabilities(place) & DEVICE_ACCESSIBLE:
         fail(f"{library} needs memory that a GPU can use, which {place!r} is not", _NOT_SUPPORTED)
 
 
