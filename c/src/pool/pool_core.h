@@ -101,6 +101,7 @@ typedef struct umemPoolCore {
   umemPoolChunk *chunks;      /* owned */
   umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
   umemPoolSpace *spaces;      /* owned; where pages are mapped */
+  unsigned pause;             /* growths that are yet to ask for no pages */
   umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
   umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;

@@ -7,6 +7,10 @@
 #include "pool/pool_queue.h"
 #include "pool/pool_transfer.h"
 
+/* Where there are chunks, but no pages, so many growths ask for chunks at once: to look for pages takes milliseconds in a
+ * pool of very many pieces. */
+enum { pause_length = 256 };
+
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 
 /* ---- steps: whether one has made memory free ---- */
@@ -84,6 +88,10 @@ static bool add_pages(umemPoolGrower *grower) {
   size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
   if (grower->growth == umemPoolGrowByOthers) return false;
   if (!umemPoolPages_suit(list, grower->alignment)) return false;
+  if (core->pause && grower->growth == umemPoolGrowWell) {
+    core->pause--;
+    return false;
+  }
   if (umemPoolPages_are_busy(core)) {
     if (umemGrowth_await(&core->growing, &core->lock)) failure->reason = umemPoolChanged;
     return false;
@@ -119,9 +127,11 @@ static bool add_chunk(umemPoolGrower *grower) {
     failure->reason = umemPoolChanged;
     return false;
   }
-  if (umemPoolChunk_add(list, best, grower->alignment, best > size, failure)) return true;
-  return best > size && umemPoolFailure_is_of_memory(failure) &&
-         umemPoolChunk_add(list, size, grower->alignment, false, failure);
+  bool added = umemPoolChunk_add(list, best, grower->alignment, best > size, failure) ||
+               (best > size && umemPoolFailure_is_of_memory(failure) &&
+                umemPoolChunk_add(list, size, grower->alignment, false, failure));
+  if (added && grower->refused && core->spaces) core->pause = pause_length;
+  return added;
 }
 
 /* ---- all of them ---- */

@@ -7,9 +7,12 @@
 #include "stores/host_pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* Linux 5.7 */
@@ -32,6 +35,61 @@ static void *map_nothing(void *adr, size_t nbytes) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (adr ? MAP_FIXED : 0);
   void *mapped = mmap(adr, nbytes, PROT_NONE, flags, -1, 0);
   return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+/* ---- mappings ---- */
+
+/* Where a process has no mapping left, its malloc fails, too. So pages leave half of them to the program. To count them
+ * takes milliseconds: so that is done again only when calls may have made as many as were left, or after so many
+ * refusals. */
+enum { per_call = 4, usual_most = 65530, refusals = 4096 };
+static long left;    /* atomic: that calls may still make */
+static long refused; /* atomic: that follow without a new count */
+
+/* What is read from the file up to its end, and the number of lines of it. -1 if it cannot be read. */
+static long count_lines(char const *path) {
+  char text[4096];
+  long lines = 0;
+  ssize_t n;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  while ((n = read(fd, text, sizeof text)) > 0)
+    for (ssize_t i = 0; i < n; i++) lines += text[i] == '\n';
+  close(fd);
+  return n < 0 ? -1 : lines;
+}
+
+static long most_mappings(void) {
+  char text[32] = "";
+  int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return usual_most;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  long most = n > 0 ? strtol(text, NULL, 10) : 0;
+  return most > 0 ? most : usual_most;
+}
+
+/* Whether a call may make some mappings more. */
+static bool has_mappings(void) {
+  if (__atomic_sub_fetch(&left, per_call, __ATOMIC_RELAXED) >= 0) return true;
+  if (__atomic_sub_fetch(&refused, 1, __ATOMIC_RELAXED) <= 0) {
+    long most = most_mappings(), now = count_lines("/proc/self/maps");
+    long more = now < 0 ? most : most / 2 - now;
+    if (more >= most / 64) {
+      __atomic_store_n(&left, more, __ATOMIC_RELAXED);
+      return true;
+    }
+    __atomic_store_n(&refused, (long)refusals, __ATOMIC_RELAXED);
+  }
+  return false;
+}
+
+static bool may_map(umemVirtual *ctx) {
+  if (has_mappings()) return true;
+  umemVirtual_fail(
+      ctx, umemMemoryError,
+      "pages have taken half of the mappings that the process may have (vm.max_map_count)");
+  return false;
 }
 
 /* ---- ranges ---- */
@@ -76,6 +134,7 @@ static bool host_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 
 /* Huge pages are advice for large pieces, as in host.c: a pool of a few small blocks need not have 2 MiB at once. After a failure a part may be readable, without memory: that ends, too. */
 static size_t host_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  if (!may_map(ctx)) return 0;
   if (mprotect(at(adr), nbytes, PROT_READ | PROT_WRITE)) {
     fail(ctx, "map", nbytes, adr);
     map_nothing(at(adr), nbytes);
@@ -85,7 +144,9 @@ static size_t host_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   return nbytes;
 }
 
+/* Where mappings are short, the addresses stay readable. */
 static size_t host_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  if (!has_mappings() && !madvise(at(adr), nbytes, MADV_DONTNEED)) return nbytes;
   if (map_nothing(at(adr), nbytes)) return nbytes;
   fail(ctx, "unmap", nbytes, adr);
   return 0;
@@ -116,7 +177,7 @@ static bool move_one(umemVirtual *ctx, uintptr_t from, uintptr_t to) {
 
 static size_t host_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {
   size_t done = 0;
-  while (done < nbytes && move_one(ctx, from + done, to + done)) done += page_size;
+  while (done < nbytes && may_map(ctx) && move_one(ctx, from + done, to + done)) done += page_size;
   return done;
 }
 

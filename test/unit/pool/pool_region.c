@@ -279,6 +279,46 @@ static void small_blocks_are_not_put_on_huge_pages(void **state) {
   umem_dtor(&pool);
 }
 
+static long number_in(char const *path) {
+  FILE *file = fopen(path, "r");
+  long number = 0;
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%ld", &number), 1);
+  fclose(file);
+  return number;
+}
+
+static long count_mappings(void) {
+  FILE *file = fopen("/proc/self/maps", "r");
+  long lines = 0;
+  assert_non_null(file);
+  for (int c; (c = fgetc(file)) != EOF;) lines += c == '\n';
+  fclose(file);
+  return lines;
+}
+
+/* A pool whose pages are in very many pieces takes chunks, before the process has no mapping left: nor does a trim. */
+static void pages_leave_mappings_to_the_program(void **state) {
+  (void)state;
+  enum { count = 60000 };
+  static uintptr_t adr[count];
+  umemPool pool;
+  if (setting_small() || setting_qemu()) return;
+  long most = number_in("/proc/sys/vm/max_map_count") * 3 / 4;
+  open_pool(&pool, &host, 0, 0, 0);
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 5 * mebi / 2);
+  for (size_t i = 0; i < count; i += 2) umem_free(&pool, adr[i]);
+  for (size_t i = 0; i < count; i += 2) adr[i] = new_block(&pool, 9 * mebi / 2);
+  assert_true(count_mappings() < most);
+  for (size_t i = 1; i < count; i += 2) umem_free(&pool, adr[i]);
+  assert_ok(umem_trim(&pool, 0));
+  assert_true(count_mappings() < most);
+  for (size_t i = 0; i < count; i += 2) umem_free(&pool, adr[i]);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+  assert_ok(umem_thread_status());
+}
+
 static void the_factor_is_of_the_peaks(void **state) {
   (void)state;
   umemPool pool;
@@ -321,6 +361,7 @@ int main(void) {
       cmocka_unit_test(a_view_that_grows_frees_a_chunk_of_the_pool),
       cmocka_unit_test(freed_neighbours_serve_before_a_pool_grows),
       cmocka_unit_test(small_blocks_are_not_put_on_huge_pages),
+      cmocka_unit_test(pages_leave_mappings_to_the_program),
       cmocka_unit_test(the_factor_is_of_the_peaks),
       cmocka_unit_test(wrong_questions_are_refused),
       cmocka_unit_test(chunks_serve_what_their_blocks_leave),
