@@ -50,7 +50,7 @@ typedef struct ContractTest {
 extern ContractTest const life_tests[], refusal_tests[], memory_tests[], aligned_tests[],
     realloc_tests[], set_tests[], copy_tests[], safe_tests[], strided_tests[], connect_tests[],
     sync_tests[], status_tests[], order_tests[], thread_tests[], large_tests[], access_tests[],
-    virtual_tests[], progress_tests[], route_tests[], pages_tests[];
+    virtual_tests[], progress_tests[], route_tests[], pages_tests[], find_tests[];
 
 /* ---- sizes ---- */
 

@@ -32,7 +32,7 @@ static struct {
     {"connect", connect_tests}, {"sync", sync_tests},       {"status", status_tests},
     {"order", order_tests},     {"threads", thread_tests},  {"large", large_tests},
     {"access", access_tests},   {"virtual", virtual_tests}, {"progress", progress_tests},
-    {"route", route_tests},     {"pages", pages_tests},
+    {"route", route_tests},     {"pages", pages_tests},     {"find", find_tests},
 };
 enum { suite_count = sizeof suites / sizeof *suites };
 

@@ -28,6 +28,7 @@
 
 #include <umem/context.h>
 #include <umem/copy.h>
+#include <umem/find.h>
 
 /* Bytes of a context that the CPU can access through a pointer for a short time (see the method window). */
 typedef struct umemWindow {
@@ -104,6 +105,15 @@ typedef struct umemPages {
    * unmap and map. The contents are undefined afterwards. It waits as little as unmap. */
   size_t (*move)(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes);
 } umemPages;
+
+/* The result of the method find. */
+typedef enum umemSearch { umemSearchNone, umemSearchFound, umemSearchBusy } umemSearch;
+
+/* How much of a context is in use (see the method usage). Bytes; UMEM_UNKNOWN at first. */
+typedef struct umemUsage {
+  uint64_t nbytes; /* of all live blocks */
+  uint64_t peak;   /* the largest that nbytes has been */
+} umemUsage;
 
 /* Where memory is, in the words of DLPack (dlpack.h). DLPack has more codes, which a context may have, too. */
 typedef enum umemDLDeviceCode {
@@ -263,6 +273,21 @@ struct umemVtbl {
    * adaptor that has this method must do with pages what it does with blocks (count, limit, record). Otherwise its
    * pool's memory passes it by. Default: NULL. */
   umemPages const *(*pages)(umemVirtual *ctx);
+
+  /* Finds the live block that contains adr, which may be any number. If there is one, sets adr, nbytes and, if the
+   * block has a label, block_label of *found, and returns umemSearchFound. Returns umemSearchBusy if it would have to
+   * wait for a lock: umem then tries again. It must not wait, record a failure, or call umem, because umem may call it
+   * while it holds a lock of the library: otherwise the process hangs. Default: that of the upstream; without one, ctx
+   * keeps no records and nothing is found. */
+  umemSearch (*find)(umemVirtual *ctx, uintptr_t adr, umemFound *found);
+
+  /* Sets the members of *usage that ctx knows, and returns true. Returns false if it would have to wait for a lock.
+   * What find must not do, this must not do either. Default: ctx is not in the list of umem_describe_contexts. */
+  bool (*usage)(umemVirtual *ctx, umemUsage *usage);
+
+  /* Copies label for the live block that begins at adr, until the block is freed; "" removes the label. Fails with
+   * umemValueError if no live block begins there. Default: that of the upstream; without one, umemNotSupportedError. */
+  void (*set_block_label)(umemVirtual *ctx, uintptr_t adr, char const *label);
 };
 
 /* ---- construction ---- */

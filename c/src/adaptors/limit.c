@@ -50,6 +50,11 @@ static void limit_info(umemVirtual *ctx, umemInfo *info) {
   info->available = umem_lesser(info->available, limit->maximum - used_by(limit));
 }
 
+static bool limit_usage(umemVirtual *ctx, umemUsage *usage) {
+  usage->nbytes = used_by(limit_of(ctx));
+  return true;
+}
+
 /* ---- construction ---- */
 
 UMEM_ADAPTOR_ALLOCATES(umemMeter_ask)
@@ -58,6 +63,7 @@ UMEM_ADAPTOR_FREES(umemMeter_free)
 static struct umemVtbl const limit_vtbl = {
     .dtor = umemMeter_dtor,
     .info = limit_info,
+    .usage = limit_usage,
     UMEM_METER_BLOCKS,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

@@ -17,6 +17,7 @@ void umemMeter_start(umemVirtual *ctx, umemMeterHooks const *hooks) {
 }
 
 void umemMeter_dtor(umemVirtual *ctx) {
+  umemAdaptor_unlist(ctx);
   umemSizes_fini(&meter_of(ctx)->blocks);
   umemAdaptor_dtor(ctx);
 }
@@ -138,4 +139,28 @@ void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
     umemSizes_drop(&meter->blocks, adr);
     meter->hooks->resized(ctx, size, 0);
   }
+}
+
+/* ---- finding ---- */
+
+/* The entries are found by the first address of a block: the context below may know it. */
+umemSearch umemMeter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemFound below = *found;
+  umemSearch search = umemLive_search(umemAdaptor_upstream(ctx), adr, &below);
+  if (search == umemSearchBusy) return search;
+  uintptr_t start = search == umemSearchFound ? below.adr : adr;
+  bool busy;
+  size_t size = 0;
+  bool mine = umemSizes_try_find(&meter_of(ctx)->blocks, start, &size, &busy);
+  if (!mine && !busy &&
+      start != adr) { /* of an aligned block, which begins behind that of the context below */
+    start = adr;
+    mine = umemSizes_try_find(&meter_of(ctx)->blocks, start, &size, &busy);
+  }
+  if (busy) return umemSearchBusy;
+  if (!mine || adr - start >= size) return umemSearchNone;
+  *found = below;
+  found->adr = start;
+  found->nbytes = size;
+  return umemSearchFound;
 }

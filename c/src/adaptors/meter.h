@@ -36,7 +36,10 @@ void umemMeter_dtor(umemVirtual *ctx);
 uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request);
 void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
+umemSearch umemMeter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
+
 #define UMEM_METER_BLOCKS                                                                          \
-  UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask), UMEM_ADAPTOR_FREE_BY(umemMeter_free)
+  UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask), UMEM_ADAPTOR_FREE_BY(umemMeter_free),                 \
+      .find = umemMeter_find
 
 #endif

@@ -46,8 +46,18 @@ static void stats_resized(umemVirtual *ctx, size_t old_size, size_t new_size) {
   umemLock_release(&stats->lock);
 }
 
+static bool stats_usage(umemVirtual *ctx, umemUsage *usage) {
+  Stats *stats = stats_of(ctx);
+  if (!umemLock_try(&stats->lock)) return false;
+  usage->nbytes = (uint64_t)stats->life.figures.current_bytes;
+  usage->peak = (uint64_t)stats->life.figures.peak_bytes;
+  umemLock_release(&stats->lock);
+  return true;
+}
+
 static void stats_dtor(umemVirtual *ctx) {
   Stats *stats = stats_of(ctx);
+  umemAdaptor_unlist(ctx);
   for (Scope *scope = stats->innermost, *outer; scope != &stats->life; scope = outer) {
     outer = scope->outer;
     free(scope);
@@ -63,6 +73,7 @@ UMEM_ADAPTOR_FREES(umemMeter_free)
 
 static struct umemVtbl const stats_vtbl = {
     .dtor = stats_dtor,
+    .usage = stats_usage,
     UMEM_METER_BLOCKS,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

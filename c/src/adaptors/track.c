@@ -2,6 +2,7 @@
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/extra.h"
 #include "core/guard.h"
 #include "core/sized.h"
 #include "adaptors/sites.h"
@@ -104,7 +105,11 @@ static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
   if (!prepare(ctx, request->how == umemByAligned, &record)) return null;
   if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &number))
     return enter(ctx, null, 0, &record);
+  umemTrackTable *table = &track_of(ctx)->table;
+  if (resizes) umemTrackTable_exchange_label(table, request->adr, true, &record.label);
   uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, &record);
+  if (resizes && adr == null)
+    umemTrackTable_exchange_label(table, request->adr, true, &record.label);
   if (resizes) umemTrackTable_settle(&track_of(ctx)->table, request->adr, number, adr != null);
   return adr;
 }
@@ -126,6 +131,14 @@ static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *
   return found;
 }
 
+/* Copies the label of a block that is live still. */
+static void label_of(umemTrackTable *table, umemTrackBlock const *block, char *label) {
+  umemTrackBlock same;
+  umemLock_acquire(&table->records.lock);
+  umemTrackTable_find_locked(table, block->adr, &same, label);
+  umemLock_release(&table->records.lock);
+}
+
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
 static void report_leaks(umemVirtual *ctx) {
   umemTrackTable *table = &track_of(ctx)->table;
@@ -137,15 +150,20 @@ static void report_leaks(umemVirtual *ctx) {
   umemTrackBlock block = {.number = 0};
   size_t used = 0;
   for (int i = 0; i < named_leaks && next_by_age(table, block.number, &block); i++) {
-    char site[UMEM_MESSAGE_SIZE / named_leaks];
+    char site[UMEM_MESSAGE_SIZE / named_leaks], label[UMEM_LABEL_SIZE] = "";
     umemSite_name(block.trace, block.frames, site, sizeof site);
-    int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s",
-                          i ? "," : "", block.nbytes, block.adr, *site ? " by " : "", site);
+    label_of(table, &block, label);
+    int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s%s%s%s",
+                          i ? "," : "", block.nbytes, block.adr, *label ? " \"" : "", label,
+                          *label ? "\"" : "", *site ? " by " : "", site);
     if (length < 0 || (size_t)length >= sizeof text - used) break;
     used += (size_t)length;
   }
-  umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s, %zu bytes in all, %s not freed:%s%s", count,
-                   count == 1 ? "" : "s", nbytes, count == 1 ? "was" : "were", text,
+  char named[UMEM_LABEL_SIZE + 8] = "", label[UMEM_LABEL_SIZE];
+  umemExtra_label(ctx, label);
+  if (*label) snprintf(named, sizeof named, " of \"%s\"", label);
+  umemVirtual_fail(ctx, umemRuntimeError, "%zu block%s%s, %zu bytes in all, %s not freed:%s%s",
+                   count, count == 1 ? "" : "s", named, nbytes, count == 1 ? "was" : "were", text,
                    count > named_leaks ? ", ..." : "");
 }
 
@@ -158,9 +176,42 @@ static void track_dtor(umemVirtual *ctx) {
     newest = track->older;
   if (track->older) track->older->newer = track->newer;
   umemLock_release_global();
+  umemAdaptor_unlist(ctx);
   report_leaks(ctx);
   umemTrackTable_fini(&track->table);
   umemAdaptor_dtor(ctx);
+}
+
+/* ---- finding, labels ---- */
+
+static umemSearch track_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemTrackTable *table = &track_of(ctx)->table;
+  umemTrackBlock block;
+  if (!umemLock_try(&table->records.lock)) return umemSearchBusy;
+  bool has = umemTrackTable_find_locked(table, adr, &block, found->block_label);
+  umemLock_release(&table->records.lock);
+  if (!has) return umemSearchNone;
+  found->adr = block.adr;
+  found->nbytes = block.nbytes;
+  return umemSearchFound;
+}
+
+static bool track_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemTrackTable *table = &track_of(ctx)->table;
+  if (!umemLock_try(&table->records.lock)) return false;
+  usage->nbytes = table->nbytes;
+  usage->peak = table->peak;
+  umemLock_release(&table->records.lock);
+  return true;
+}
+
+static void track_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *label) {
+  char *copy = *label ? strdup(label) : NULL;
+  if (*label && !copy)
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a label");
+  else if (!umemTrackTable_exchange_label(&track_of(ctx)->table, adr, false, &copy))
+    refuse_unknown(ctx, adr);
+  free(copy);
 }
 
 /* ---- construction ---- */
@@ -187,6 +238,9 @@ static bool track_start(umemVirtual *ctx, void const *given) {
 static struct umemVtbl const track_vtbl = {
     .dtor = track_dtor,
     .finish = report_leaks,
+    .find = track_find,
+    .usage = track_usage,
+    .set_block_label = track_set_block_label,
     UMEM_ADAPTOR_ALLOCATION_BY(track_ask),
     UMEM_ADAPTOR_FREE_BY(track_free),
     UMEM_ADAPTOR_BYTES,
@@ -273,7 +327,7 @@ static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
     if (umem_can(&track->ctx->super, umemOffsets)) continue;
     *busy = !umemLock_try(&track->table.records.lock);
     if (*busy) break;
-    if (umemTrackTable_find_locked(&track->table, adr, found)) owner = track;
+    if (umemTrackTable_find_locked(&track->table, adr, found, NULL)) owner = track;
     umemLock_release(&track->table.records.lock);
   }
   if (owner) found->ctx = owner->ctx;

@@ -11,14 +11,20 @@ static void count_out(umemRecords *records, uint32_t span) {
   umemTrackTable *table = (umemTrackTable *)records; /* its first member */
   table->count--;
   table->nbytes -= records->index.spans[span].size;
+  free(record_at(table, span)->label);
 }
 
 bool umemTrackTable_init(umemTrackTable *table) {
-  table->count = table->nbytes = 0;
+  table->count = table->nbytes = table->peak = 0;
   return umemRecords_init(&table->records, sizeof(umemTrackRecord), count_out);
 }
 
-void umemTrackTable_fini(umemTrackTable *table) { umemRecords_fini(&table->records); }
+void umemTrackTable_fini(umemTrackTable *table) {
+  umemSpan const *spans = table->records.index.spans;
+  for (uint32_t span = spans[0].after; span; span = spans[span].after)
+    free(record_at(table, span)->label);
+  umemRecords_fini(&table->records);
+}
 
 /* ---- coming and going ---- */
 
@@ -31,6 +37,7 @@ void umemTrackTable_enter(umemTrackTable *table, uintptr_t adr, size_t nbytes,
   entered->head.number = records->allocations;
   table->count++;
   table->nbytes += nbytes;
+  if (table->peak < table->nbytes) table->peak = table->nbytes;
   umemLock_release(&records->lock);
 }
 
@@ -78,16 +85,33 @@ void umemTrackTable_settle(umemTrackTable *table, uintptr_t adr, uint64_t number
 
 /* ---- finding ---- */
 
-bool umemTrackTable_find_locked(umemTrackTable *table, uintptr_t adr, umemTrackBlock *block) {
+bool umemTrackTable_find_locked(umemTrackTable *table, uintptr_t adr, umemTrackBlock *block,
+                                char *label) {
   uint32_t span = umemRecords_around(&table->records, adr);
   if (!span || record_at(table, span)->leaving) return false;
   describe(table, span, block);
+  if (label && record_at(table, span)->label) strcpy(label, record_at(table, span)->label);
   return true;
+}
+
+bool umemTrackTable_exchange_label(umemTrackTable *table, uintptr_t adr, bool leaving,
+                                   char **label) {
+  umemLock_acquire(&table->records.lock);
+  uint32_t span = umemIndex_exact(&table->records.index, adr);
+  umemTrackRecord *record = span ? record_at(table, span) : NULL;
+  bool found = record && record->leaving == leaving;
+  if (found) {
+    char *old = record->label;
+    record->label = *label;
+    *label = old;
+  }
+  umemLock_release(&table->records.lock);
+  return found;
 }
 
 bool umemTrackTable_find(umemTrackTable *table, uintptr_t adr, umemTrackBlock *block) {
   umemLock_acquire(&table->records.lock);
-  bool found = umemTrackTable_find_locked(table, adr, block);
+  bool found = umemTrackTable_find_locked(table, adr, block, NULL);
   umemLock_release(&table->records.lock);
   return found;
 }

@@ -12,6 +12,7 @@
 /* What the table keeps of a block beside its address and size. */
 typedef struct umemTrackRecord {
   umemRecord head;
+  char *label;     /* owned; NULL: none */
   uint16_t frames; /* in head.traces */
   bool aligned;    /* of umem_aligned_alloc */
   bool leaving;
@@ -21,6 +22,7 @@ typedef struct umemTrackRecord {
 typedef struct umemTrackTable {
   umemRecords records;  /* umemTrackRecords */
   size_t count, nbytes; /* live, or leaving; under the lock of records */
+  size_t peak;          /* of nbytes */
 } umemTrackTable;
 
 /* Makes *table empty. False, with nothing to release, without memory. */
@@ -52,7 +54,13 @@ void umemTrackTable_settle(umemTrackTable *table, uintptr_t adr, uint64_t number
 bool umemTrackTable_find(umemTrackTable *table, uintptr_t adr, umemTrackBlock *block);
 bool umemTrackTable_next(umemTrackTable *table, uintptr_t from, umemTrackBlock *block);
 
-/* The same as find for callers that hold the lock. */
-bool umemTrackTable_find_locked(umemTrackTable *table, uintptr_t adr, umemTrackBlock *block);
+/* The same as find for callers that hold the lock. label: UMEM_LABEL_SIZE bytes for the label of the block; or NULL. */
+bool umemTrackTable_find_locked(umemTrackTable *table, uintptr_t adr, umemTrackBlock *block,
+                                char *label);
+
+/* Exchanges *label, NULL or from malloc, for the label of the block that begins at adr. False, with nothing changed, if
+ * there is none; a block that is leaving is one only if leaving is true. */
+bool umemTrackTable_exchange_label(umemTrackTable *table, uintptr_t adr, bool leaving,
+                                   char **label);
 
 #endif

@@ -136,6 +136,16 @@ bool umemSizes_find(umemSizes *blocks, uintptr_t adr, size_t *size) {
   return cell != NULL;
 }
 
+bool umemSizes_try_find(umemSizes *blocks, uintptr_t adr, size_t *size, bool *busy) {
+  umemSizesPart *part = part_of(blocks, adr);
+  *busy = !umemLock_try(&part->lock);
+  if (*busy) return false;
+  umemTableCell const *cell = umemTable_find(&part->table, adr);
+  if (cell) *size = cell->value;
+  umemLock_release(&part->lock);
+  return cell != NULL;
+}
+
 bool umemSizes_take(umemSizes *blocks, uintptr_t adr, size_t *size) {
   umemSizesPart *part = part_of(blocks, adr);
   umemLock_acquire(&part->lock);

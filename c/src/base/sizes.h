@@ -59,6 +59,9 @@ bool umemSizes_put(umemSizes *blocks, uintptr_t adr, size_t size, size_t *old);
 /* Writes the size in the entry of adr to *size; false where there is none. */
 bool umemSizes_find(umemSizes *blocks, uintptr_t adr, size_t *size);
 
+/* The same without waiting: *busy is true if it would have to wait, and then the result is false. */
+bool umemSizes_try_find(umemSizes *blocks, uintptr_t adr, size_t *size, bool *busy);
+
 /* Takes the entry of adr, of *size bytes, out; false where there is none. Its room is kept until the caller
  * drops it, or puts the entry back as by put. */
 bool umemSizes_take(umemSizes *blocks, uintptr_t adr, size_t *size);

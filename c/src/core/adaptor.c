@@ -48,7 +48,7 @@ static bool begin(umemVirtual *ctx, umemVirtual *upstream, bool owns, umemKind c
   } else if (!upstream) {
     umemVirtual_fail(ctx, umemValueError, "the upstream is NULL");
   } else {
-    *impl = (umemAdaptor){upstream, owns};
+    *impl = (umemAdaptor){.upstream = upstream, .owns_upstream = owns};
     take_after(ctx, upstream);
     if (umem_guard(upstream)) return true;
     umemVirtual_adopt(ctx, before);
@@ -70,7 +70,11 @@ umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemK
     return umemVirtual_fail(NULL, umemValueError, "the context is %s",
                             ctx ? "its own upstream" : "NULL");
   uint64_t before = umem_thread.failures;
-  if (begin(ctx, upstream, owns, kind) && start(ctx, kind, options)) return umemOK;
+  if (begin(ctx, upstream, owns, kind) && start(ctx, kind, options)) {
+    umemAdaptor *impl = umemAdaptor_impl(ctx);
+    if (!kind->is_view) umemLive_add(&impl->live, ctx);
+    return umemOK;
+  }
   free(umemAdaptor_impl(ctx));
   *(void **)((umemVirtual *)ctx + 1) = NULL;
   umem_construct_failed(ctx);

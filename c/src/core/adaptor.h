@@ -18,11 +18,13 @@
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/kind.h"
+#include "core/live.h"
 #include "core/request.h"
 
 typedef struct umemAdaptor {
   umemVirtual *upstream; /* borrowed, or owned */
   bool owns_upstream;
+  umemLive live;
 } umemAdaptor;
 
 /* The impl of an adaptor: right behind its base, whatever its type. */
@@ -85,6 +87,11 @@ umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const
   .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table),       \
   .decorates = true
 #define UMEM_ADAPTOR_OPENS(kind) .construct = umemAdaptor_open, .user = (void *)&(kind)
+
+/* The first step of the dtor of an adaptor with a method find or usage: from now on nobody calls these. */
+static inline void umemAdaptor_unlist(umemVirtual *ctx) {
+  umemLive_remove(&((umemAdaptor *)umemAdaptor_impl(ctx))->live);
+}
 
 /* The last step of an adaptor's dtor: ends an upstream that it owns, whose failures become those of
  * ctx, and frees impl. The whole dtor for those that hold nothing else. */

@@ -4,9 +4,9 @@
  * kept in a table beside the memory, which the CPU may not be able to touch: umemVirtual.base. */
 #include "base/lock.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/extra.h"
 #include "core/guard.h"
 #include "core/refused.h"
 
@@ -17,9 +17,8 @@
 /* Whether the origin of aligned could be kept. */
 static bool keep_origin(umemVirtual *ctx, uintptr_t aligned, uintptr_t origin) {
   umemLock_acquire_global();
-  umemTable *table = ctx->base;
-  if (!table) ctx->base = table = calloc(1, sizeof *table);
-  bool kept = table && umemTable_insert(table, aligned, origin);
+  umemExtra *extra = umemExtra_make(ctx);
+  bool kept = extra && umemTable_insert(&extra->origins, aligned, origin);
   umemLock_release_global();
   return kept;
 }
@@ -28,11 +27,11 @@ static bool keep_origin(umemVirtual *ctx, uintptr_t aligned, uintptr_t origin) {
 static uintptr_t origin_of(umemVirtual *ctx, uintptr_t aligned, bool take) {
   uintptr_t origin = aligned;
   umemLock_acquire_global();
-  umemTable *table = ctx->base;
-  umemTableCell *cell = table ? umemTable_find(table, aligned) : NULL;
+  umemExtra *extra = ctx->base;
+  umemTableCell *cell = extra ? umemTable_find(&extra->origins, aligned) : NULL;
   if (cell) {
     origin = cell->value;
-    if (take) umemTable_remove(table, cell);
+    if (take) umemTable_remove(&extra->origins, cell);
   }
   umemLock_release_global();
   return origin;
@@ -64,8 +63,9 @@ void umemVirtual_aligned_free(umemVirtual *ctx, uintptr_t adr) {
 
 void umemVirtual_dtor(umemVirtual *ctx) {
   if (!ctx || !ctx->base || !umem_is_in_place(ctx)) return;
-  umemTable_clear(ctx->base);
-  free(ctx->base);
+  umemExtra *extra = ctx->base;
+  umemTable_clear(&extra->origins);
+  free(extra);
   ctx->base = NULL;
 }
 

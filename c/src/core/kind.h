@@ -32,6 +32,9 @@ typedef struct umemKind {
   size_t options_size;
   void const *defaults;
 
+  /* Of adaptors: the blocks are those of another context, which umem_find returns in its place. */
+  bool is_view;
+
   /* Of adaptors: see umemAdaptor_construct. NULL: nothing to do. */
   bool (*start)(umemVirtual *ctx, void const *options);
 } umemKind;

@@ -7,9 +7,11 @@
 #include "core/status.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/live.h"
 #include "core/slot.h"
 #include "base/lock.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,6 +152,33 @@ static void hold(umemAttempt *attempt, umemVirtual *ctx, umemStatusType type, ch
   append(attempt->text, text);
 }
 
+/* ---- the list of live contexts ---- */
+
+static unsigned listed_contexts; /* atomic: most contexts in the message of a umemMemoryError */
+
+void umem_list_when_out_of_memory(unsigned most) {
+  __atomic_store_n(&listed_contexts, most, __ATOMIC_RELAXED);
+}
+
+size_t umem_describe_contexts(char *text, size_t size) {
+  if (size) *text = 0;
+  if (!open_texts()) return 0;
+  size_t count = umemLive_describe(text, size, UINT_MAX);
+  close_texts();
+  return count;
+}
+
+/* Appends the list to a text of UMEM_MESSAGE_SIZE bytes. */
+static void append_contexts(char *text, unsigned most) {
+  char list[UMEM_MESSAGE_SIZE] = "";
+  if (!open_texts()) return;
+  size_t count = umemLive_describe(list, sizeof list, most);
+  close_texts();
+  if (!count) return;
+  append(text, "; live contexts: ");
+  append(text, list);
+}
+
 /* Every failure passes here, with its final text. */
 static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
   umem_thread.failures++;
@@ -157,6 +186,14 @@ static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
   if (umem_thread.attempt) {
     hold(umem_thread.attempt, ctx, type, text);
     return;
+  }
+  char longer[UMEM_MESSAGE_SIZE];
+  unsigned most = __atomic_load_n(&listed_contexts, __ATOMIC_RELAXED);
+  if (type == umemMemoryError && most) {
+    *longer = 0;
+    append(longer, text);
+    append_contexts(longer, most);
+    text = longer;
   }
   note_on_thread(ctx, type, text);
   if (ctx) note_on_context(ctx, type, text);
@@ -249,6 +286,8 @@ bool umem_is_ok(void const *ctx) { return umem_get_status(ctx) == umemOK; }
 
 /* Its own, also where ctx is a copy by value, whose message points into what was copied. */
 static char const *text_of(umemVirtual const *ctx) { return ctx->status.message ? ctx->text : ""; }
+
+char const *umem_keep_text(char const *text) { return keep(text); }
 
 char const *umem_get_message(void const *ctx) {
   umemVirtual const *self = ctx;

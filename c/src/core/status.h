@@ -13,6 +13,9 @@
  * none of the texts that were handed out to the program. */
 void umem_copy_message(umemVirtual const *ctx, char *text);
 
+/* A copy of text that stays valid as that of umem_get_message. */
+char const *umem_keep_text(char const *text);
+
 /* The system's words for error, as strerror. Uses buffer; thread-safe. */
 char const *umem_system_words(int error, char *buffer, size_t size);
 

@@ -50,5 +50,5 @@ umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   static umemCudaSource const source = {.get = cuda_get, .give = cuda_give};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   bool good = umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device);
-  return good ? umemOK : umem_thread.last;
+  return good ? umemCuda_list(&ctx->super) : umem_thread.last;
 }

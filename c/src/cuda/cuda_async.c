@@ -200,6 +200,7 @@ static void async_dtor(umemVirtual *ctx) {
   Async *async = async_of(ctx);
   umemCudaGpu *gpu = async->state.gpu;
   umemCudaScope scope;
+  umemCuda_unlist(ctx);
   if (!umemCudaGpu_is_inherited(gpu) && umemCudaScope_enter(&scope, ctx, gpu)) {
     umemCuda_give_back(ctx);
     if (!umemCudaState_is_captured(&async->state))
@@ -263,7 +264,7 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
     if (!opened) close_all(async);
     umemCudaScope_leave(&scope);
   }
-  if (umem_thread.failures == before) return umemOK;
+  if (umem_thread.failures == before) return umemCuda_list(self);
   if (opened && umemCudaScope_enter(&scope, self, gpu)) { /* it is leaving that has failed */
     close_all(async);
     umemCudaScope_leave(&scope);

@@ -41,6 +41,8 @@ static struct umemVtbl const pinned_vtbl = {
     .info = umem_ram_info, /* it belongs to no device */
     .realloc = umemCuda_realloc,
     .dlpack_device = pinned_dlpack_device,
+    .find = umemCuda_find,
+    .usage = umemCuda_usage,
 };
 
 /* The caller's current device, the first one where there is no choice: pinning needs the context of some
@@ -102,7 +104,7 @@ umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags) {
   if (!pinned) return umem_thread.last;
   pinned->flags = umemCudaPortable | umemCudaMapped;
   if (flags & UMEM_WRITE_COMBINED) pinned->flags |= umemCudaWriteCombined;
-  if (!(flags & ~UMEM_WRITE_COMBINED)) return umemOK;
+  if (!(flags & ~UMEM_WRITE_COMBINED)) return umemCuda_list(&ctx->super);
   umemVirtual_fail(ctx, umemValueError, "flags 0x%x: there is only UMEM_WRITE_COMBINED", flags);
   return umemCuda_construct_failed(&ctx->super);
 }

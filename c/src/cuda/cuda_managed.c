@@ -55,6 +55,7 @@ static int managed_give(umemCudaState *state, void *adr, size_t nbytes) {
 
 /* First removes the blocks from the search for room (cuda_room.c), then frees them. */
 static void managed_dtor(umemVirtual *ctx) {
+  umemCuda_unlist(ctx);
   umemCudaRoom_leave(umemCuda_state_of(ctx));
   umemCuda_dtor(ctx);
 }
@@ -115,7 +116,7 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
     /* Without it the CPU may touch the memory only while no kernel runs: copies are safe always. */
     if (gpu->concurrent_managed) ctx->super.capabilities |= umemCpuReadable | umemCpuWritable;
     umemCudaRoom_enter(&managed->state);
-    return umemOK;
+    return umemCuda_list(&ctx->super);
   }
   return umemCuda_construct_failed(&ctx->super);
 }

@@ -44,6 +44,6 @@ void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream);
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
   .copy_direct = umemCuda_copy_direct, .realloc = umemCuda_realloc,                                \
-  .stream_wait = umemCuda_stream_wait
+  .stream_wait = umemCuda_stream_wait, .find = umemCuda_find, .usage = umemCuda_usage
 
 #endif

@@ -69,10 +69,18 @@ void umemCuda_give_back(umemVirtual *ctx) {
   umemTable_clear(&state->blocks);
 }
 
+umemStatusType umemCuda_list(umemVirtual *ctx) {
+  umemLive_add(&umemCuda_state_of(ctx)->live, ctx);
+  return umemOK;
+}
+
+void umemCuda_unlist(umemVirtual *ctx) { umemLive_remove(&umemCuda_state_of(ctx)->live); }
+
 /* A child of fork cannot free the blocks: CUDA does not work there. */
 void umemCuda_dtor(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
+  umemCuda_unlist(ctx);
   if (state->blocks.count && !umemCudaGpu_is_inherited(state->gpu) &&
       umemCudaScope_enter(&scope, ctx, state->gpu)) {
     umemCuda_give_back(ctx);
@@ -163,4 +171,39 @@ uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, siz
   size_t nbytes = find(ctx, umemCuda_state_of(ctx), adr, false);
   if (!nbytes || !umem_has_size(ctx, adr, nbytes, old_size)) return 0;
   return umem_move_block(ctx, adr, old_size, new_size);
+}
+
+/* ---- finding ---- */
+
+/* The block around adr. The table is in no order, so only a block that begins at adr is found at once. */
+static umemTableCell *around(umemTable const *blocks, uintptr_t adr) {
+  umemTableCell *cell = umemTable_find(blocks, adr);
+  if (cell) return cell;
+  for (size_t at = 0; (cell = umemTable_next(blocks, &at)); at++)
+    if (adr - umemTable_key(cell) < cell->value) return cell;
+  return NULL;
+}
+
+umemSearch umemCuda_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  if (adr == UINTPTR_MAX) return umemSearchNone; /* no key of the table */
+  if (!umemLock_try(&state->lock)) return umemSearchBusy;
+  umemTableCell const *cell = around(&state->blocks, adr);
+  if (cell) {
+    found->adr = umemTable_key(cell);
+    found->nbytes = cell->value;
+  }
+  umemLock_release(&state->lock);
+  return cell ? umemSearchFound : umemSearchNone;
+}
+
+bool umemCuda_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemTableCell *cell;
+  if (!umemLock_try(&state->lock)) return false;
+  usage->nbytes = 0;
+  for (size_t at = 0; (cell = umemTable_next(&state->blocks, &at)); at++)
+    usage->nbytes += cell->value;
+  umemLock_release(&state->lock);
+  return true;
 }

@@ -6,6 +6,7 @@
 
 #include "base/table.h"
 #include "core/kind.h"
+#include "core/live.h"
 #include "cuda/cuda_buffers.h"
 #include "cuda/cuda_gpu.h"
 
@@ -28,6 +29,7 @@ typedef struct umemCudaSource {
 /* The impl of a CUDA context points to one, or to a struct that begins with one. */
 typedef struct umemCudaState {
   umemCudaGpu *gpu;
+  umemLive live;
   umemCudaSource const *source;
   void *stream;               /* that its work is ordered on; NULL: the legacy default stream */
   umemCudaBuffers buffers;    /* for intermediate buffers: RAM that is pinned where it pays */
@@ -57,6 +59,10 @@ extern umemOption const umem_cuda_device;
 #define UMEM_CUDA_KIND(type, text, table)                                                          \
   .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table)
 
+/* The last step of a constructor that has succeeded, and the first step of dtor. Returns umemOK. */
+umemStatusType umemCuda_list(umemVirtual *ctx);
+void umemCuda_unlist(umemVirtual *ctx);
+
 /* The rest of a constructor that has failed after umemCuda_construct. Returns the recorded status. */
 umemStatusType umemCuda_construct_failed(umemVirtual *ctx);
 
@@ -68,6 +74,8 @@ void umemCuda_give_back(umemVirtual *ctx);
 void umemCuda_dtor(umemVirtual *ctx);
 uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes);
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr);
+umemSearch umemCuda_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
+bool umemCuda_usage(umemVirtual *ctx, umemUsage *usage);
 uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other);
 

@@ -188,6 +188,7 @@ static void binning_trim(umemVirtual *ctx, size_t keep) {
 
 static void binning_dtor(umemVirtual *ctx) {
   Binning *binning = binning_of(ctx);
+  umemAdaptor_unlist(ctx);
   umemSizes_fini(&binning->blocks);
   for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->count; i++) {
     Call call;
@@ -197,6 +198,26 @@ static void binning_dtor(umemVirtual *ctx) {
   }
   free(binning->bins);
   umemAdaptor_dtor(ctx);
+}
+
+/* ---- finding ---- */
+
+/* The first of the bins, and of the upstream, whose block ctx has handed out. */
+static umemSearch binning_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  for (size_t i = 0; i <= binning_of(ctx)->count; i++) {
+    umemFound block = *found;
+    size_t bin;
+    bool busy;
+    umemSearch search = umemLive_search(child(ctx, i), adr, &block);
+    if (search == umemSearchNone) continue;
+    if (search == umemSearchBusy) return search;
+    bool mine = umemSizes_try_find(&binning_of(ctx)->blocks, block.adr, &bin, &busy);
+    if (busy) return umemSearchBusy;
+    if (!mine || bin != i) continue;
+    *found = block;
+    return search;
+  }
+  return umemSearchNone;
 }
 
 /* ---- construction ---- */
@@ -274,6 +295,7 @@ static struct umemVtbl const binning_vtbl = {
     .dtor = binning_dtor,
     .aligned_origin = binning_aligned_origin,
     .trim = binning_trim,
+    .find = binning_find,
     .upstream = umemAdaptor_upstream_method,
     UMEM_ADAPTOR_ALLOCATION_BY(binning_ask),
     UMEM_ADAPTOR_FREE_BY(binning_free),

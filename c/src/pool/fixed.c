@@ -129,10 +129,24 @@ static void fixed_info(umemVirtual *ctx, umemInfo *info) {
   info->available = umem_lesser(info->available, most - umem_lesser(used, most));
 }
 
+static umemSearch fixed_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  bool has = umemFixedFreeList_around(list_of(ctx), adr, &found->adr, &found->nbytes);
+  return has ? umemSearchFound : umemSearchNone;
+}
+
+static bool fixed_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemFixedFreeList *list = list_of(ctx);
+  if (!umemLock_try(&list->lock)) return false;
+  usage->nbytes = umemFixedFreeList_count(list) * list->block_size;
+  umemLock_release(&list->lock);
+  return true;
+}
+
 /* ---- construction and end ---- */
 
 static void fixed_dtor(umemVirtual *ctx) {
   uint64_t before = umem_thread.failures;
+  umemAdaptor_unlist(ctx);
   umemFixedFreeList_fini(list_of(ctx));
   umemAdaptor_failed(ctx, before);
   umemAdaptor_dtor(ctx);
@@ -148,6 +162,8 @@ static struct umemVtbl const fixed_vtbl = {
     .realloc = fixed_realloc,
     .trim = fixed_trim,
     .info = fixed_info,
+    .find = fixed_find,
+    .usage = fixed_usage,
     .upstream = umemAdaptor_upstream_method,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

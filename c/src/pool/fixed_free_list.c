@@ -300,8 +300,8 @@ typedef struct Location {
   uint32_t number, link;
 } Location;
 
-/* Whether a block is, or was until now, live at adr. */
-static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
+/* Whether a block that contains adr is, or was until now, live. */
+static bool locate_around(umemFixedFreeList *list, uintptr_t adr, Location *location) {
   umemFixedChunk *chunk = (umemFixedChunk *)umemPageMap_find(&list->map, adr);
   if (!chunk) return false;
   uintptr_t base = __atomic_load_n(&chunk->adr, __ATOMIC_ACQUIRE);
@@ -312,7 +312,12 @@ static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
   location->start = base + index * list->block_size;
   location->number = chunk->first + (uint32_t)index;
   location->link = __atomic_load_n(&chunk->links[index], __ATOMIC_ACQUIRE);
-  return is_live(location->link) && live_at(location->start, location->link) == adr;
+  return is_live(location->link);
+}
+
+/* Whether a block is, or was until now, live at adr. */
+static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
+  return locate_around(list, adr, location) && live_at(location->start, location->link) == adr;
 }
 
 /* Whether the chunk is still where it was when the location was found: a trim may have been faster than the
@@ -326,6 +331,15 @@ bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *s
   if (!locate(list, adr, &location) || !still_holds(&location)) return false;
   *start = location.start;
   return true;
+}
+
+bool umemFixedFreeList_around(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
+                              size_t *nbytes) {
+  Location location;
+  if (!locate_around(list, adr, &location) || !still_holds(&location)) return false;
+  *start = live_at(location.start, location.link);
+  *nbytes = list->block_size - (*start - location.start);
+  return adr >= *start;
 }
 
 bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr) {

@@ -95,6 +95,11 @@ uint64_t umemFixedFreeList_count(umemFixedFreeList *list);
 /* Whether take returned adr for a live block. If so, writes to *start where the block begins. */
 bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start);
 
+/* Describes the live block that contains adr: what take returned, and the bytes from there on. Returns false if there is
+ * none. */
+bool umemFixedFreeList_around(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
+                              size_t *nbytes);
+
 /* Allocates a chunk of count blocks, before other threads use the list. If it cannot, returns false and describes
  * the failure in *failure. */
 bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixedFailure *failure);

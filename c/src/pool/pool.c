@@ -61,12 +61,22 @@ static void end_core(umemPoolCore *core) {
 
 static void pool_dtor(umemVirtual *ctx) {
   uint64_t before = umem_thread.failures;
+  umemAdaptor_unlist(ctx);
   end_core(umemPoolImpl_of(ctx)->core);
   umemAdaptor_failed(ctx, before);
   umemAdaptor_dtor(ctx);
 }
 
+static bool pool_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  if (!umemPoolCore_try_measure(umemPoolImpl_of(ctx)->core, &stats)) return false;
+  usage->nbytes = stats.used;
+  usage->peak = stats.used_peak;
+  return true;
+}
+
 static struct umemVtbl const pool_vtbl = {
+    .usage = pool_usage,
     .dtor = pool_dtor,
     .trim = pool_trim,
     .upstream = umemAdaptor_upstream_method,

@@ -239,6 +239,33 @@ uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
   return suits(core, extent, new_size) ? adr : umem_move_block(ctx, adr, old_size, new_size);
 }
 
+static umemSearch found_at(umemFound *found, uintptr_t adr, uint64_t nbytes) {
+  found->adr = adr;
+  found->nbytes = (size_t)nbytes;
+  return umemSearchFound;
+}
+
+static umemSearch find_large(umemPoolCore *core, uintptr_t adr, umemFound *found) {
+  uintptr_t start = 0;
+  if (__atomic_load_n(&core->ended, __ATOMIC_ACQUIRE)) return umemSearchNone;
+  if (!umemLock_try(&core->lock)) return umemSearchBusy;
+  uint64_t extent = core->ended ? 0 : umemPoolLarge_around(core, adr, &start);
+  umemLock_release(&core->lock);
+  return extent ? found_at(found, start, extent) : umemSearchNone;
+}
+
+umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemPoolCore *core = umemPoolImpl_of(ctx)->core;
+  umemPoolLocation location;
+  uintptr_t start;
+  if (!umemPoolSpan_start(core, adr, &start)) return find_large(core, adr, found);
+  if (!umemPoolSpan_locate(core, start, &location) ||
+      __atomic_load_n(location.live, __ATOMIC_ACQUIRE) != 1 ||
+      !umemPoolLocation_holds(core, start, &location))
+    return umemSearchNone;
+  return found_at(found, start, core->shapes[umemPoolClass_of(location.word)].size);
+}
+
 /* The stream of the queue that a view was constructed with, which may be another than the pool's. */
 static uint64_t stream_of(umemVirtual *queue) {
   umemInfo info = UMEM_INFO_INIT;

@@ -10,11 +10,13 @@ uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr);
 uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
 void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
+umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
 #define UMEM_POOL_BLOCKS                                                                           \
   .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
-  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .info = umemPoolBlock_info
+  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc,                            \
+  .info = umemPoolBlock_info, .find = umemPoolBlock_find
 
 /* Frees a block of a small class, which is not live any more, where the calling thread's cache had no room for it at
  * once. Takes the lock. */

@@ -173,6 +173,16 @@ umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr) {
   return umemPoolRange_free(list, home, adr) ? count_free(core, units) : umemMemoryError;
 }
 
+uint64_t umemPoolLarge_around(umemPoolCore *core, uintptr_t adr, uintptr_t *start) {
+  umemRangeItem item;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (umemRange_find(list->range, (uint64_t)adr >> umemPoolUnitShift, &item) && item.live) {
+      *start = (uintptr_t)(item.start << umemPoolUnitShift);
+      return umemPoolLarge_extent(core, *start);
+    }
+  return 0;
+}
+
 uint64_t umemPoolLarge_extent(umemPoolCore *core, uintptr_t adr) {
   umemPoolLarge *block = block_at(core, adr);
   uint64_t units = 0;

@@ -127,6 +127,7 @@ umemKind const umem_pool_on_kind = {
     .scheme = {UMEM_ADAPTOR_KIND(umemPoolOn, "pool-on", &on_vtbl),
                .help = "blocks of a pool in the order of another queue"},
     .label = "PoolOn",
+    .is_view = true,
     .impl_size = sizeof(umemPoolImpl),
     .start = on_start,
 };

@@ -111,6 +111,20 @@ static inline bool umemPoolSpan_end_life(unsigned char *live) {
   return true;
 }
 
+/* Where the small block that contains adr would begin. False outside of spans. */
+static inline bool umemPoolSpan_start(umemPoolCore const *core, uintptr_t adr, uintptr_t *start) {
+  uintptr_t word = umemPageMap_find(&core->map, adr);
+  if (!word || umemPoolClass_of(word) == umemPoolLargeClass) return false;
+  umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
+  uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);
+  if (umemPoolClass_is_wide(umemPoolClass_of(word)))
+    offset = (uint64_t)adr -
+             (__atomic_load_n(&umemPoolSpan_of(word)->page, __ATOMIC_ACQUIRE) << umemPageShift);
+  uint64_t index = offset * shape->magic >> 40;
+  *start = (uintptr_t)(adr - (offset - index * shape->size));
+  return index < shape->count;
+}
+
 /* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its
  * blocks. A wide one may have come back at another page. */
 static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t adr,

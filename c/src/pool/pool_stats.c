@@ -71,6 +71,13 @@ void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats) {
   umemLock_release(&core->lock);
 }
 
+bool umemPoolCore_try_measure(umemPoolCore *core, umemPoolStats *stats) {
+  if (!umemLock_try(&core->lock)) return false;
+  measure(core, stats);
+  umemLock_release(&core->lock);
+  return true;
+}
+
 void umemPoolCore_measure_free(umemPoolCore *core, umemPoolStats *stats) {
   umemLock_acquire(&core->lock);
   measure(core, stats);

@@ -78,6 +78,10 @@ static bool file_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
   return umemStore_lend(store_of(ctx), adr, nbytes, access, file);
 }
 
+static umemSearch file_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  return umemStore_search(store_of(ctx), adr, found);
+}
+
 static struct umemVtbl const file_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = file_alloc,
@@ -95,6 +99,8 @@ static struct umemVtbl const file_vtbl = {
     .realloc = file_realloc,
     .window = file_window,
     .direct_file = file_direct_file,
+    .find = file_find,
+    .usage = umemStore_usage,
 };
 
 /* ---- construction ---- */

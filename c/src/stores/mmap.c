@@ -168,6 +168,15 @@ static void mmap_info(umemVirtual *ctx, umemInfo *info) {
   info->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static umemSearch mmap_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemStore *store = store_of(ctx);
+  uint64_t offset = offset_of(store, adr);
+  umemSearch search =
+      offset < store->limit ? umemStore_search(store, offset, found) : umemSearchNone;
+  if (search == umemSearchFound) found->adr = pointer_to(store, found->adr);
+  return search;
+}
+
 static struct umemVtbl const mmap_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = mmap_alloc,
@@ -185,6 +194,8 @@ static struct umemVtbl const mmap_vtbl = {
     .realloc = mmap_realloc,
     .window = mmap_window,
     .direct_file = mmap_direct_file,
+    .find = mmap_find,
+    .usage = umemStore_usage,
 };
 
 /* ---- mapping ---- */

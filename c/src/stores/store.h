@@ -35,6 +35,7 @@
 #define UMEM_STORE_H
 
 #include "core/kind.h"
+#include "core/live.h"
 #include "base/lock.h"
 #include "base/number.h"
 #include "base/range.h"
@@ -65,8 +66,9 @@ typedef struct umemStoreView {
 
 typedef struct umemStore {
   umemVirtual *ctx; /* borrowed: where failures are recorded */
-  umemHost host;    /* for the context's intermediate buffers */
-  int fd;           /* owned; one that was taken over, from the start on */
+  umemLive live;
+  umemHost host; /* for the context's intermediate buffers */
+  int fd;        /* owned; one that was taken over, from the start on */
   bool readable, writable;
   bool appends; /* blocks start at the end of the file */
   bool empties; /* the file is cut to nothing at the start */

@@ -52,6 +52,17 @@ bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCap
   return good;
 }
 
+umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found) {
+  umemRangeItem block;
+  if (!umemLock_try(&store->lock)) return umemSearchBusy;
+  bool has = umemRange_find(store->range, offset, &block) && block.live;
+  umemLock_release(&store->lock);
+  if (!has || offset - block.start >= block.size) return umemSearchNone;
+  found->adr = (uintptr_t)block.start;
+  found->nbytes = (size_t)block.size;
+  return umemSearchFound;
+}
+
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {
   umemRangeItem item;
   *from = *to = 0;

@@ -34,6 +34,9 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                          uint64_t *length);
 
+/* The live block that contains offset, at offsets. */
+umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found);
+
 /* The bytes from the first live block to the end of the last one; both 0 without any. Under the lock. */
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
 

@@ -33,6 +33,7 @@ umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWis
       (wish->waits || umemStore_commit(store))) {
     self->capabilities |= umemStore_capabilities(store);
     self->host = &store->host;
+    umemLive_add(&store->live, self);
     return umemOK;
   }
   umemStore_close(store);
@@ -41,7 +42,18 @@ umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWis
   return umem_result(before);
 }
 
-void umemStore_dtor(umemVirtual *ctx) { umemStore_close(*impl_of(ctx)); }
+void umemStore_dtor(umemVirtual *ctx) {
+  umemLive_remove(&(*impl_of(ctx))->live);
+  umemStore_close(*impl_of(ctx));
+}
+
+bool umemStore_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemStore *store = *impl_of(ctx);
+  if (!umemLock_try(&store->lock)) return false;
+  usage->nbytes = umemRange_totals(store->range).live_bytes;
+  umemLock_release(&store->lock);
+  return true;
+}
 
 /* ---- by name: "file:scratch.bin?mode=w+", "mmap:array.bin?mode=r" ---- */
 

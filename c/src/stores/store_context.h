@@ -23,6 +23,7 @@ typedef struct umemStoreWish {
  * before the file is locked. A descriptor stays the caller's when this fails. */
 umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWish const *wish);
 void umemStore_dtor(umemVirtual *ctx);
+bool umemStore_usage(umemVirtual *ctx, umemUsage *usage);
 
 /* What the schemes have in common; user is the umemKind. */
 enum { umemStoreOptionCount = 3 };

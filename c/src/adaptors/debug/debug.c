@@ -318,6 +318,7 @@ static void debug_dtor(umemVirtual *ctx) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
   umemDebugBlock blocks[umemDebugBatch];
   unsigned count;
+  umemAdaptor_unlist(ctx);
   while ((count = umemDebugTable_pin(&debug->table, 0, true, blocks, umemDebugBatch))) {
     if (umemDebug_inspect(ctx, blocks, count)) umemDebug_report(ctx, blocks, count);
     for (unsigned i = 0; i < count; i++) {
@@ -369,7 +370,21 @@ static bool debug_start(umemVirtual *ctx, void const *given) {
   return true;
 }
 
+static umemSearch debug_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  return umemDebugTable_search(&umemDebug_impl(ctx)->table, adr, found);
+}
+
+static bool debug_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemDebugTable *table = &umemDebug_impl(ctx)->table;
+  if (!umemLock_try(&table->records.lock)) return false;
+  usage->nbytes = table->live_bytes;
+  umemLock_release(&table->records.lock);
+  return true;
+}
+
 static struct umemVtbl const debug_vtbl = {
+    .find = debug_find,
+    .usage = debug_usage,
     .dtor = debug_dtor,
     .finish = debug_finish,
     UMEM_ADAPTOR_ALLOCATION_BY(debug_ask),

@@ -332,3 +332,16 @@ bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
   umemLock_release(&table->records.lock);
   return allowed;
 }
+
+umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found) {
+  if (!umemLock_try(&table->records.lock)) return umemSearchBusy;
+  uint32_t span = umemRecords_around(&table->records, adr);
+  umemDebugRecord const *record = span ? umemRecords_at(&table->records, span) : NULL;
+  bool has = record && record->state == umemDebugLive;
+  if (has) {
+    found->adr = umemDebugBlock_adr(&record->block);
+    found->nbytes = record->block.nbytes;
+  }
+  umemLock_release(&table->records.lock);
+  return has && adr - found->adr < found->nbytes ? umemSearchFound : umemSearchNone;
+}

@@ -124,6 +124,9 @@ void umemDebugTable_unpin(umemDebugTable *table, umemDebugBlock const *blocks, u
 bool umemDebugTable_take_finding(umemDebugTable *table, umemDebugBlock const *block,
                                  umemDebugPart part, umemDebugFault *finding);
 
+/* The live block that contains adr, without its guards, for the method find. */
+umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found);
+
 /* Whether the nbytes at adr are inside a live block or touch none at all; else fills in *finding with what
  * they touch. */
 bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,

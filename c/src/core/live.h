@@ -1,0 +1,34 @@
+/* live.h - the live contexts of the library that keep records, and searches in them.
+ *
+ * The constructor of a context adds it as its last step, and its method dtor removes it as its first: both take the
+ * global lock. So while a thread holds this lock, no context of the list ends. An allocation never looks at the list.
+ * Under the global lock no other lock may be waited for: methods find and usage try to get theirs. */
+#ifndef UMEM_LIVE_H
+#define UMEM_LIVE_H
+
+#include <stddef.h>
+#include <umem/virtual.h>
+
+/* A context in the list, newest first. In memory of the context that it owns itself; all zero at first. */
+typedef struct umemLive {
+  umemVirtual *ctx; /* NULL: not in the list */
+  struct umemLive *newer, *older;
+} umemLive;
+
+/* Adds ctx, if it has a method find or usage. */
+void umemLive_add(umemLive *live, umemVirtual *ctx);
+
+/* Removes it. Does nothing if it is not in the list. */
+void umemLive_remove(umemLive *live);
+
+/* Asks ctx, or the outermost layer below that keeps records. Sets ctx and name of *found, too. */
+umemSearch umemLive_search(umemVirtual *ctx, uintptr_t adr, umemFound *found);
+
+/* Asks all contexts whose addresses are pointers, the newest first: a context is constructed after what it stands on, so
+ * the first that has a block is the outermost. Takes the global lock. Sets all members of *found. */
+umemSearch umemLive_search_all(uintptr_t adr, umemFound *found);
+
+/* Writes what umem_describe_contexts does, of at most `most` contexts. Under the global lock. */
+size_t umemLive_describe(char *text, size_t size, unsigned most);
+
+#endif
