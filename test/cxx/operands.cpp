@@ -317,6 +317,11 @@ TEST_P(Operands, are_as_they_were_when_the_call_refuses_them) {
         here, [](double &x, double y) { x = y; }, v, u);
   }
   EXPECT_EQ(u.get(3, 5), 305);
+  if (!place.can(umemOffsets)) {
+    auto guard = u.device(write);
+    EXPECT_THROW(umem::sum(here, u.part().select(0, 1)), umem::locked_error);
+  }
+  EXPECT_EQ(umem::sum(here, u.part().slice(0, 2, 2)), 0);
   Doubles gone = std::move(u);
   EXPECT_THROW(umem::for_each(here, add, v, u), umem::moved_from_error);
   EXPECT_THROW(umem::for_each(add, u, v), umem::moved_from_error);

@@ -474,6 +474,7 @@ public:
     loads_ = !U::discards || has_ghosts || !used.all;
     reverts = (U::discards && used.all) || is_device(place);
     if constexpr (U::writes) access = loads_ || is_smaller_ ? Access::write : Access::discard;
+    if (is_empty_) mirror = nullptr; /* nothing is accessed */
     if (is_device(place) || is_empty_) return;
     if (mirror)
       wants_buffer =
@@ -525,6 +526,7 @@ private:
   void open_buffer() {
     Context host = mirror ? mirror->mirror_context() : pointers();
     if (mirror && U::writes) mirror->check_destination(key);
+    if (mirror) mirror->check_readable(Side::host, key);
     if (U::writes && !part_.context().can(umemWritable))
       throw not_supported_error("a part on a read-only " + std::string(part_.context().name()) +
                                 " cannot be written");
