@@ -382,6 +382,7 @@ TEST_P(Operands, are_copied_wherever_they_are) {
   EXPECT_THROW(umem::copy(u, small), umem::value_error);
   auto guard = w.host(read);
   EXPECT_THROW(umem::copy(u, w), umem::locked_error);
+  EXPECT_EQ(umem::sum(umem::blocks(guard, umem::on_host)), umem::sum(guard));
 }
 
 /* ---- places ---- */
