@@ -567,7 +567,7 @@ public:
   explicit OpenOperands(P const &place, U const &...uses) : Slot<K, U>(place, uses)... {
     constexpr int count = (int(Slot<K, U>::has_memory) + ... + 0);
     if constexpr (count > 0) {
-      OpenMemory *all[count], **next = all;
+      OpenMemory *all[static_cast<std::size_t>(count)], **next = all;
       (add(next, static_cast<Slot<K, U> &>(*this)), ...);
       share_guards(all, count);
     }
