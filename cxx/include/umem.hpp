@@ -20,11 +20,13 @@
 #include <umem/context.hpp>
 #include <umem/convert.hpp>
 #include <umem/dynamic_view.hpp>
+#include <umem/elements.hpp>
 #include <umem/error.hpp>
 #include <umem/extents.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
 #include <umem/indexer.hpp>
+#include <umem/iterator.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
 #include <umem/place_guard.hpp>
