@@ -58,6 +58,11 @@ declare -A stage_needs=(
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
+# What a stage uses where a system has it: test/run installs what it can. Without it tests are skipped by name.
+declare -A stage_wants=(
+  [gcc]="eigen xtensor kokkos cblas gdb"
+)
+
 # $jobs: how many processes a stage may run at a time; test/run sets it.
 export PYTHONDONTWRITEBYTECODE=1
 

@@ -18,6 +18,7 @@
 #include <umem/error.hpp>
 #include <umem/place.hpp>
 #include <umem/pool.hpp>
+#include <umem/virtual.h>
 
 #include <cuda/memory_resource>
 #if __has_include(<cuda/stream_ref>)
@@ -25,6 +26,7 @@
 #else
 #include <cuda/stream>
 #endif
+#include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -96,11 +98,14 @@ public:
           return free(context_, block, alignment);
         }
       }
-      stream.wait();
-    } catch (...) {
-      return; /* recorded; the block stays live, since work may still use it */
+      cudaError_t const failure = wait_for(stream);
+      if (failure == cudaSuccess) return free(context_, block, alignment);
+      umemVirtual_fail(context_.c_context(), umemRuntimeError,
+                       "umem::CudaResource: a block stays live, since its stream has failed: %s",
+                       cudaGetErrorString(failure));
+    } catch (...) { // NOLINT(bugprone-empty-catch): it is recorded
+      /* the block stays live, since work may still use it */
     }
-    free(context_, block, alignment);
   }
 
   /* Forgets a stream. */
@@ -121,6 +126,16 @@ private:
   static std::uintptr_t number_of(cuda::stream_ref stream) noexcept {
     auto const number = reinterpret_cast<std::uintptr_t>(stream.get());
     return number == 1 ? 0 : number; /* cudaStreamLegacy is another name of stream 0 */
+  }
+
+  /* cuda::stream_ref::wait does nothing in files that nvcc does not compile. */
+  cudaError_t wait_for(cuda::stream_ref stream) const {
+    if (device_ < 0) return cudaStreamSynchronize(stream.get());
+    umemCudaEntry entry; /* else CUDA would make a context on GPU 0 */
+    check(umemCuda_enter(&entry, device_));
+    cudaError_t const failure = cudaStreamSynchronize(stream.get());
+    check(umemCuda_leave(&entry));
+    return failure;
   }
 
   bool is_own(std::uintptr_t number) const noexcept { return number == own_stream_; }
@@ -246,7 +261,7 @@ public:
   }
 
   /* Frees a block that work queued on the stream so far may still use; work on other streams does not. If the stream
-   * has failed, the block stays live, and the failure is recorded for the thread. */
+   * has failed, the block stays live, and the context and the thread record the failure. */
   void deallocate(cuda::stream_ref stream, void *block, std::size_t /* nbytes */,
                   std::size_t alignment = default_alignment) noexcept {
     memory_->deallocate(block, alignment, stream);
