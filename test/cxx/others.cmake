@@ -26,6 +26,14 @@ mark_as_advanced(UMEM_EIGEN_INCLUDE_DIR UMEM_XTENSOR_INCLUDE_DIR UMEM_KOKKOS_INC
 
 umem_cxx_with(with_eigen Eigen "${UMEM_EIGEN_INCLUDE_DIR}" test "${UMEM_EIGEN_INCLUDE_DIR}")
 umem_cxx_with(with_xtensor xtensor "${UMEM_XTENSOR_INCLUDE_DIR}" test "${UMEM_XTENSOR_INCLUDE_DIR}")
+if(UMEM_EIGEN_INCLUDE_DIR AND UMEM_TEST_CXX_PROGRAMS STREQUAL "ALL" AND UMEM_TEST_CXX_ALL)
+  file(GLOB refused CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/with/*.cpp")
+  umem_command_test(
+    cxx.refused.with_eigen cxx_compilers
+    python3 "${CMAKE_CURRENT_SOURCE_DIR}/refused.py" refused_with_eigen.cpp ${refused} --
+    "${CMAKE_CXX_COMPILER}" -std=c++17 -fsyntax-only ${cxx_flags} -isystem "${UMEM_EIGEN_INCLUDE_DIR}"
+  )
+endif()
 set(kokkos OFF)
 if(UMEM_KOKKOS_INCLUDE_DIR AND UMEM_KOKKOS_LIBRARY)
   set(kokkos ON)
@@ -52,11 +60,11 @@ endif()
 
 # Variables in GDB, and what the natvis file names.
 if(UMEM_TEST_CXX_PROGRAMS STREQUAL "ALL" AND NOT UMEM_SANITIZE)
-  add_executable(cxx_debuggers debuggers/program.cpp)
+  add_executable(cxx_debuggers debuggers.cpp)
   umem_cxx_program(cxx_debuggers Threads::Threads)
   target_compile_options(cxx_debuggers PRIVATE -O0 -g)
   umem_command_test(
-    cxx.debuggers cxx python3 "${CMAKE_CURRENT_SOURCE_DIR}/debuggers/debuggers.py" $<TARGET_FILE:cxx_debuggers>
+    cxx.debuggers cxx python3 "${CMAKE_CURRENT_SOURCE_DIR}/debuggers.py" $<TARGET_FILE:cxx_debuggers>
     "${PROJECT_SOURCE_DIR}/cxx/debuggers/umem_printers.py" "${PROJECT_SOURCE_DIR}/cxx/debuggers/umem.natvis"
   )
   set_tests_properties(cxx.debuggers PROPERTIES SKIP_RETURN_CODE 77)

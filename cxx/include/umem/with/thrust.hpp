@@ -18,7 +18,7 @@
 
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(UMEM_DOXYGEN)
 #include <thrust/system/cuda/execution_policy.h>
 
 #include <cuda_runtime_api.h>
@@ -153,7 +153,7 @@ private:
   Context context_;
 };
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(UMEM_DOXYGEN)
 namespace detail {
 
 /* The stream of a context of the current GPU. */

@@ -1,4 +1,4 @@
-/* program.cpp - what debuggers.py looks at in GDB, where stop() is called. */
+/* debuggers.cpp - what debuggers.py looks at in GDB, where stop() is called. */
 #include <umem.hpp>
 #include <umem/elements.hpp>
 

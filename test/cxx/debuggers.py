@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows the variables of program.cpp in GDB with the printers of umem, and evaluates every expression of the natvis
+"""Shows the variables of debuggers.cpp in GDB with the printers of umem, and evaluates every expression of the natvis
 file on them.
 
 Usage: debuggers.py PROGRAM PRINTERS NATVIS
