@@ -62,7 +62,13 @@ struct Matrix {
 TEST(Blas, multiplies_matrices_with_rows_or_columns_without_gaps) {
   for (int layouts = 0; layouts < 8; layouts++)
     for (umem::index border : {0, 2})
-      for (auto [m, n, k] : {std::array<umem::index, 3>{2, 3, 4}, {1, 3, 2}, {3, 1, 2}, {3, 2, 1}, {1, 1, 1}, {2, 2, 0}, {0, 2, 2}}) {
+      for (auto [m, n, k] : {std::array<umem::index, 3>{2, 3, 4},
+                             {1, 3, 2},
+                             {3, 1, 2},
+                             {3, 2, 1},
+                             {1, 1, 1},
+                             {2, 2, 0},
+                             {0, 2, 2}}) {
         SCOPED_TRACE(testing::Message() << layouts << ' ' << border << ' ' << m << n << k);
         Matrix a(m, k, layouts & 1, border), b(k, n, layouts & 2, border),
             c(m, n, layouts & 4, border);
@@ -85,8 +91,9 @@ TEST(Blas, multiplies_matrices_and_vectors) {
   for (bool by_columns : {false, true}) {
     Matrix a(2, 3, by_columns, 1);
     std::vector<double> x = {1, 2, 3, 4, 5, 6}, y = {7, 8, 9, 10};
-    auto const every_second = View<double, 1>(x.data(), {6}).slice(0, 1, 6, 2).reversed(0); /* 6 4 2 */
-    auto const back = View<double, 1>(y.data(), {4}).slice(0, 0, 4, 2).reversed(0);         /* 9 7 */
+    auto const every_second =
+        View<double, 1>(x.data(), {6}).slice(0, 1, 6, 2).reversed(0);               /* 6 4 2 */
+    auto const back = View<double, 1>(y.data(), {4}).slice(0, 0, 4, 2).reversed(0); /* 9 7 */
     double const first = 6 * a.view(0, 0) + 4 * a.view(0, 1) + 2 * a.view(0, 2);
     double const second = 6 * a.view(1, 0) + 4 * a.view(1, 1) + 2 * a.view(1, 2);
     gemv(2.0, umem::to_gemv(a.view, every_second, back), 1.0);
@@ -121,8 +128,9 @@ TEST(Blas, has_matrices_and_vectors_in_memory) {
 TEST(Blas, refuses_what_it_does_not_have) {
   double memory[24] = {};
   View<double, 2> const view(memory, {4, 6});
-  char const *complaint = "BLAS needs rows or columns without gaps that do not overlap: a view of extents "
-                          "(4, 3) and strides (6, 2)";
+  char const *complaint =
+      "BLAS needs rows or columns without gaps that do not overlap: a view of extents "
+      "(4, 3) and strides (6, 2)";
   EXPECT_THROWS(umem::to_blas(view.slice(1, 0, 6, 2)), umem::value_error, complaint);
   EXPECT_THROW(umem::to_blas(view.reversed(0)), umem::value_error);
   EXPECT_THROW(umem::to_blas(View<double, 2>(memory, {4, 6}, {1, 1})), umem::value_error);

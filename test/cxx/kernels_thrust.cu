@@ -94,8 +94,9 @@ int main() {
   cudaSetDevice(0);
   umem::CudaAsync ordered;
   for (umem::Context const &context :
-       {umem::Context(umem::Cuda()), umem::Context(ordered), umem::Context(umem::Pool(umem::Cuda())),
-        umem::Context(umem::Pool(ordered)), umem::Context(umem::CudaManaged())}) {
+       {umem::Context(umem::Cuda()), umem::Context(ordered),
+        umem::Context(umem::Pool(umem::Cuda())), umem::Context(umem::Pool(ordered)),
+        umem::Context(umem::CudaManaged())}) {
     check_algorithms(context, umem::thrust_policy(context));
     check_vectors(context);
     check_resource(context);

@@ -55,7 +55,8 @@ namespace library = cuda::std;
 
 TEST(Mdspan, of_other_layouts_is_a_view) {
   int memory[12] = {};
-  library::mdspan<int const, library::extents<int, 3, library::dynamic_extent>, library::layout_left> const left(memory, 4);
+  library::mdspan<int const, library::extents<int, 3, library::dynamic_extent>,
+                  library::layout_left> const left(memory, 4);
   auto const view = umem::from_mdspan(left);
   static_assert(std::is_same_v<std::remove_const_t<decltype(view)>, View<int const, 2>>);
   EXPECT_EQ(view.extents, (Extents<2>{3, 4}));

@@ -13,7 +13,8 @@ template <class I> constexpr bool is_random_access = std::random_access_iterator
 static_assert(is_random_access<umem::StridedIterator<int>>);
 static_assert(is_random_access<umem::StridedIterator<int const>>);
 static_assert(is_random_access<umem::ElementIterator<int, 3>>);
-static_assert(std::sized_sentinel_for<umem::ElementIterator<int, 0>, umem::ElementIterator<int, 0>>);
+static_assert(
+    std::sized_sentinel_for<umem::ElementIterator<int, 0>, umem::ElementIterator<int, 0>>);
 static_assert(std::ranges::random_access_range<umem::View<int, 1>>);
 static_assert(std::ranges::sized_range<umem::View<int, 1>>);
 static_assert(!std::ranges::range<umem::View<int, 2>>);

@@ -26,12 +26,11 @@ using OnHost = umem::CudaResource<mr::host_accessible>;
 using OnBoth = umem::CudaResource<mr::device_accessible, mr::host_accessible>;
 
 #if CCCL_VERSION < 3001000
-template <class R> constexpr bool is_resource = mr::resource<R> && mr::async_resource<R>;
+template <class R> constexpr bool is_resource = mr::resource<R> &&mr::async_resource<R>;
 template <class R, class... P> constexpr bool has = mr::async_resource_with<R, P...>;
 template <class... P> using Reference = mr::async_resource_ref<P...>;
 #else
-template <class R>
-constexpr bool is_resource = mr::synchronous_resource<R> && mr::resource<R>;
+template <class R> constexpr bool is_resource = mr::synchronous_resource<R> &&mr::resource<R>;
 template <class R, class... P> constexpr bool has = mr::resource_with<R, P...>;
 template <class... P> using Reference = mr::resource_ref<P...>;
 #endif
@@ -121,7 +120,8 @@ protected:
 void set_later(void *stream, void *done) {
   umemCudaEntry entry;
   ASSERT_EQ(umemCuda_enter(&entry, 0), umemOK);
-  EXPECT_EQ(fake_cudart_launch(stream, [](void *flag) { *static_cast<bool *>(flag) = true; }, done),
+  EXPECT_EQ(fake_cudart_launch(
+                stream, [](void *flag) { *static_cast<bool *>(flag) = true; }, done),
             0);
   EXPECT_EQ(umemCuda_leave(&entry), umemOK);
 }

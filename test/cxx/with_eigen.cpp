@@ -24,9 +24,10 @@ template <class M, class T> void expect_same(M const &map, View<T, 2> const &vie
 TEST(WithEigen, maps_have_the_elements_of_views_of_any_strides) {
   std::vector<double> memory(100);
   auto const view = View<double, 2>::with_ghosts_from(memory.data(), {3, 4}, {2, 1});
-  for (auto const &layout : {view, view.with_ghosts(), view.transpose(), view.reversed(0),
-                             view.reversed(1).transpose(), view.slice(1, 0, 4, 2), view.slice(0, 1, 1),
-                             View<double, 2>(memory.data(), {1, 5}, {99, 1})}) {
+  for (auto const &layout :
+       {view, view.with_ghosts(), view.transpose(), view.reversed(0), view.reversed(1).transpose(),
+        view.slice(1, 0, 4, 2), view.slice(0, 1, 1),
+        View<double, 2>(memory.data(), {1, 5}, {99, 1})}) {
     expect_same(umem::to_eigen(layout), layout);
     auto const back = umem::from_eigen(umem::to_eigen(layout));
     EXPECT_EQ(back.data, layout.data);
@@ -69,15 +70,17 @@ TEST(WithEigen, matrices_and_blocks_are_views) {
   expect_same(matrix.block(1, 1, 2, 3), umem::from_eigen(matrix.block(1, 1, 2, 3)));
   Eigen::MatrixXd const &only_read = matrix;
   static_assert(std::is_same_v<decltype(umem::from_eigen(only_read)), View<double const, 2>>);
-  static_assert(std::is_same_v<decltype(umem::from_eigen(only_read.row(0))), View<double const, 1>>);
+  static_assert(
+      std::is_same_v<decltype(umem::from_eigen(only_read.row(0))), View<double const, 1>>);
   auto row = umem::from_eigen(matrix.row(1));
   EXPECT_EQ(row.strides[0], 3);
   EXPECT_EQ(&row(2), &matrix(1, 2));
   Eigen::Vector3f vector(1, 2, 3);
   EXPECT_EQ(umem::from_eigen(vector)(2), 3);
   View<float const, 1> const elements = umem::from_eigen(vector);
-  static_assert(std::is_same_v<decltype(umem::to_eigen(elements)),
-                               Eigen::Map<Eigen::VectorXf const, Eigen::Unaligned, Eigen::InnerStride<>>>);
+  static_assert(
+      std::is_same_v<decltype(umem::to_eigen(elements)),
+                     Eigen::Map<Eigen::VectorXf const, Eigen::Unaligned, Eigen::InnerStride<>>>);
   EXPECT_EQ(umem::to_eigen(elements).sum(), 6);
 }
 
@@ -89,7 +92,8 @@ TEST(WithEigen, guards_of_the_cpu_are_maps) {
   }
   auto const guard = array.host(umem::read);
   auto const matrix = umem::to_eigen(guard);
-  static_assert(std::is_same_v<std::remove_const_t<decltype(matrix)>, umem::EigenMap<double const, 2>>);
+  static_assert(
+      std::is_same_v<std::remove_const_t<decltype(matrix)>, umem::EigenMap<double const, 2>>);
   EXPECT_EQ(matrix.determinant(), -2);
   EXPECT_EQ(umem::to_eigen_rows(guard)(1, 0), 3);
   umem::Array<double, 2> elsewhere({2, 2}, umem::Limit(umem::MMap::scratch(), 1 << 20));

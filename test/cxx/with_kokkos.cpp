@@ -19,7 +19,8 @@ protected:
 TEST_F(WithKokkos, views_have_the_same_elements) {
   std::vector<double> memory(300);
   auto const view = View<double, 3>::with_ghosts_from(memory.data(), {3, 4, 2}, {1, 1, 0});
-  for (auto const &layout : {view, view.with_ghosts(), view.transpose(), view.slice(1, 0, 4, 2), view.slice(0, 1, 1)}) {
+  for (auto const &layout :
+       {view, view.with_ghosts(), view.transpose(), view.slice(1, 0, 4, 2), view.slice(0, 1, 1)}) {
     auto const found = umem::to_kokkos(layout);
     for_each_indices({}, layout.extents,
                      [&](auto const &at) { EXPECT_EQ(&found(at[0], at[1], at[2]), &layout(at)); });

@@ -49,7 +49,8 @@ TEST(WithThrust, containers_use_the_memory_of_a_context) {
   three = std::move(two); /* no copy: the allocator goes along */
   EXPECT_EQ(three.data().get(), where);
   EXPECT_TRUE(three.get_allocator() == one.get_allocator());
-  EXPECT_TRUE(umem::ThrustAllocator<float>(one.get_allocator()) != umem::ThrustAllocator<double>(umem::Host()));
+  EXPECT_TRUE(umem::ThrustAllocator<float>(one.get_allocator()) !=
+              umem::ThrustAllocator<double>(umem::Host()));
   one.clear();
   one.shrink_to_fit();
   EXPECT_LT(pool.stats().used, 16000u);

@@ -18,9 +18,9 @@ using umem::View;
 TEST(WithXtensor, tensors_have_the_elements_of_views_of_any_strides) {
   std::vector<double> memory(300);
   auto const view = View<double, 3>::with_ghosts_from(memory.data(), {3, 4, 2}, {1, 1, 0});
-  for (auto const &layout : {view, view.with_ghosts(), view.transpose(), view.reversed(0),
-                             view.reversed(1).transpose(), view.slice(1, 0, 4, 2), view.slice(0, 1, 1),
-                             view.slice(0, 1, 2).reversed(2)}) {
+  for (auto const &layout :
+       {view, view.with_ghosts(), view.transpose(), view.reversed(0), view.reversed(1).transpose(),
+        view.slice(1, 0, 4, 2), view.slice(0, 1, 1), view.slice(0, 1, 2).reversed(2)}) {
     double next = 1;
     for (double &x : memory) x = next++;
     std::vector<double> expected = memory;

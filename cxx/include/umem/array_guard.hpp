@@ -93,8 +93,7 @@ public:
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
   /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
-  template <int M = N, class = std::enable_if_t<M == 1>>
-  StridedIterator<T> begin() const noexcept {
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
     return view_.begin();
   }
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {

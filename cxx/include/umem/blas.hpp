@@ -83,7 +83,8 @@ template <class Int, class T> BlasMatrix<T, Int> blas_matrix(View<T, 2> const &v
   index const length = view.extents.at[fast], count = view.extents.at[1 - fast];
   index leading = length > 1 ? length : 1; /* where the stride does not matter */
   if (count > 1 && length > 0) leading = view.strides.at[1 - fast];
-  return {fast == 1, blas_int<Int>(length), blas_int<Int>(count), view.data, blas_int<Int>(leading)};
+  return {fast == 1, blas_int<Int>(length), blas_int<Int>(count), view.data,
+          blas_int<Int>(leading)};
 }
 
 [[noreturn]] inline void raise_blas(std::string const &text, Extents<2> const &extents,
@@ -98,10 +99,11 @@ template <class T> void check_blas_order(View<T, 2> const &view) {
                view.strides);
 }
 
-template <class A, class B> void check_blas_extents(A const &one, B const &other, char const *what) {
+template <class A, class B>
+void check_blas_extents(A const &one, B const &other, char const *what) {
   if (one != other)
-    throw value_error(std::string("the extents of ") + what + " do not fit: " + std::to_string(one) +
-                      " and " + std::to_string(other));
+    throw value_error(std::string("the extents of ") + what +
+                      " do not fit: " + std::to_string(one) + " and " + std::to_string(other));
 }
 
 } // namespace detail
@@ -132,8 +134,10 @@ BlasGemm<T, Int> to_gemm(View<A, 2> const &a, View<B, 2> const &b, View<T, 2> co
   detail::check_blas_extents(b.extents.at[1], c.extents.at[1], "b and c");
   auto const to = to_blas<Int>(c);
   /* Rows without gaps are the transpose: c' = b' a'. */
-  auto const first = to.is_transposed ? to_blas<Int>(View<T const, 2>(b)) : to_blas<Int>(View<T const, 2>(a));
-  auto const second = to.is_transposed ? to_blas<Int>(View<T const, 2>(a)) : to_blas<Int>(View<T const, 2>(b));
+  auto const first =
+      to.is_transposed ? to_blas<Int>(View<T const, 2>(b)) : to_blas<Int>(View<T const, 2>(a));
+  auto const second =
+      to.is_transposed ? to_blas<Int>(View<T const, 2>(a)) : to_blas<Int>(View<T const, 2>(b));
   return {first.is_transposed != to.is_transposed,
           second.is_transposed != to.is_transposed,
           to.rows,
@@ -158,8 +162,8 @@ BlasGemv<T, Int> to_gemv(View<A, 2> const &a, View<X, 1> const &x, View<T, 1> co
   auto const matrix = to_blas<Int>(View<T const, 2>(a));
   auto const from = to_blas<Int>(View<T const, 1>(x));
   auto const to = to_blas<Int>(y);
-  return {matrix.is_transposed, matrix.rows,    matrix.columns, matrix.data, matrix.leading,
-          from.data,            from.increment, to.data,        to.increment};
+  return {matrix.is_transposed, matrix.rows, matrix.columns, matrix.data, matrix.leading, from.data,
+          from.increment,       to.data,     to.increment};
 }
 
 } // namespace umem

@@ -53,7 +53,8 @@ public:
     i_++;
     for (int k = N - 1; k >= 0; k--) {
       offset_ += strides_.at[k];
-      if (++at_.at[k] < extents_.at[k] || k == 0) break; /* the end has extents_[0] as first index */
+      if (++at_.at[k] < extents_.at[k] || k == 0)
+        break; /* the end has extents_[0] as first index */
       offset_ -= at_.at[k] * strides_.at[k];
       at_.at[k] = 0;
     }
@@ -207,7 +208,8 @@ UMEM_FUNCTION constexpr Elements<T, N> elements(View<T, N> const &view) noexcept
 
 /* The elements of a guard. A guard without a name, as in for (double &x : umem::elements(u.host(umem::write))),
  * lives as long as the range. */
-template <class G, class = typename std::remove_reference_t<G>::view_type> auto elements(G &&guard) {
+template <class G, class = typename std::remove_reference_t<G>::view_type>
+auto elements(G &&guard) {
   if constexpr (std::is_lvalue_reference_v<G>)
     return elements(guard.view());
   else

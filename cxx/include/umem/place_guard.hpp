@@ -42,8 +42,7 @@ public:
   operator view_type() const noexcept { return view(); }
 
   /* The elements of a guard of rank 1, as those of View. */
-  template <int M = N, class = std::enable_if_t<M == 1>>
-  StridedIterator<T> begin() const noexcept {
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
     return view().begin();
   }
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {

@@ -20,7 +20,8 @@ int main() {
   auto column = guard->select(1, 2);
   std::inclusive_scan(column.begin(), column.end(), column.begin());
 
-  umem::visit_elements(guard, [](auto first, auto last) { std::sort(first, last, std::greater<>()); });
+  umem::visit_elements(guard,
+                       [](auto first, auto last) { std::sort(first, last, std::greater<>()); });
 
   auto by_columns = umem::elements(guard->transpose());
   double sum = std::accumulate(by_columns.begin(), by_columns.end(), 0.0);
@@ -28,7 +29,8 @@ int main() {
   std::printf("largest %g, sum %g\n", guard(0, 0), sum);
 
   /* [pointers] */
-  auto all = umem::contiguous_elements(*guard); /* begin(), end(), data(), size(): std::span takes it */
+  auto all =
+      umem::contiguous_elements(*guard); /* begin(), end(), data(), size(): std::span takes it */
   std::printf("%zu elements, the last is %g\n", all.size(), all.data()[all.size() - 1]);
   /* [/pointers] */
 }

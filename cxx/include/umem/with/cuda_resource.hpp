@@ -121,7 +121,8 @@ private:
     std::optional<PoolOn> view; /* of pool_, if the stream is one of its memory */
   };
 
-  static constexpr std::uintptr_t per_thread = 2; /* cudaStreamPerThread: a stream for each thread */
+  static constexpr std::uintptr_t per_thread =
+      2; /* cudaStreamPerThread: a stream for each thread */
 
   static std::uintptr_t number_of(cuda::stream_ref stream) noexcept {
     auto const number = reinterpret_cast<std::uintptr_t>(stream.get());
@@ -215,9 +216,10 @@ template <class Property> constexpr unsigned capability_of() {
  *
  * Threads: as the context; forget: while no other thread uses this stream with the resource. */
 template <class... Properties> class CudaResource {
-  static_assert((std::is_same_v<Properties, cuda::mr::device_accessible> || ...) ||
-                    (std::is_same_v<Properties, cuda::mr::host_accessible> || ...),
-                "CudaResource: name cuda::mr::device_accessible, cuda::mr::host_accessible, or both");
+  static_assert(
+      (std::is_same_v<Properties, cuda::mr::device_accessible> || ...) ||
+          (std::is_same_v<Properties, cuda::mr::host_accessible> || ...),
+      "CudaResource: name cuda::mr::device_accessible, cuda::mr::host_accessible, or both");
 
 public:
   /* What cudaMalloc gives. */
@@ -288,8 +290,7 @@ public:
   }
 
   /* That the resource has a property; for CCCL. */
-  template <class Property,
-            class = std::enable_if_t<(std::is_same_v<Property, Properties> || ...)>>
+  template <class Property, class = std::enable_if_t<(std::is_same_v<Property, Properties> || ...)>>
   friend constexpr void get_property(CudaResource const &, Property) noexcept {}
 
 private:

@@ -26,9 +26,8 @@ namespace detail {
 
 /* The matrix of which a map of rank N is. */
 template <class T, int N>
-using EigenMatrix =
-    Eigen::Matrix<std::remove_cv_t<T>, Eigen::Dynamic, N == 1 ? 1 : Eigen::Dynamic,
-                  N == 1 ? Eigen::ColMajor : Eigen::RowMajor>;
+using EigenMatrix = Eigen::Matrix<std::remove_cv_t<T>, Eigen::Dynamic, N == 1 ? 1 : Eigen::Dynamic,
+                                  N == 1 ? Eigen::ColMajor : Eigen::RowMajor>;
 template <class T, int N>
 using EigenConstness =
     std::conditional_t<std::is_const_v<T>, EigenMatrix<T, N> const, EigenMatrix<T, N>>;
@@ -37,12 +36,12 @@ template <int N>
 using EigenStride =
     std::conditional_t<N == 1, Eigen::InnerStride<>, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 template <int N>
-using EigenRowStride =
-    std::conditional_t<N == 1, Eigen::Stride<0, 0>, Eigen::OuterStride<>>;
+using EigenRowStride = std::conditional_t<N == 1, Eigen::Stride<0, 0>, Eigen::OuterStride<>>;
 
 template <int N> constexpr void check_eigen_rank() {
-  static_assert(N == 1 || N == 2, "to_eigen: Eigen has vectors and matrices: use View::select or View::reshape to "
-                                  "make a view of rank 1 or 2");
+  static_assert(N == 1 || N == 2,
+                "to_eigen: Eigen has vectors and matrices: use View::select or View::reshape to "
+                "make a view of rank 1 or 2");
 }
 
 } // namespace detail

@@ -25,19 +25,15 @@ namespace umem {
 namespace detail {
 
 /* T with N stars. */
-template <class T, int N> struct KokkosData {
-  using type = typename KokkosData<T, N - 1>::type *;
-};
-template <class T> struct KokkosData<T, 0> {
-  using type = T;
-};
+template <class T, int N> struct KokkosData { using type = typename KokkosData<T, N - 1>::type *; };
+template <class T> struct KokkosData<T, 0> { using type = T; };
 
 } // namespace detail
 
 /* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. T const: to read. */
 template <class T, int N, class Space = Kokkos::HostSpace>
-using KokkosView = Kokkos::View<typename detail::KokkosData<T, N>::type, Kokkos::LayoutStride, Space,
-                                Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+using KokkosView = Kokkos::View<typename detail::KokkosData<T, N>::type, Kokkos::LayoutStride,
+                                Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /* The elements of a view with its strides. Space is where the memory is: Kokkos::CudaSpace for the memory of a GPU.
  * Throws umem::value_error if a stride is negative, which Kokkos does not have; use View::reversed first. */
@@ -56,8 +52,7 @@ KokkosView<T, N, Space> to_kokkos(View<T, N> const &view) {
 
 /* The same of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws umem::not_supported_error
  * if Space is one of the CPU, and the CPU cannot use the elements. */
-template <class Space = Kokkos::HostSpace, class G,
-          class = std::enable_if_t<detail::has_view<G>>>
+template <class Space = Kokkos::HostSpace, class G, class = std::enable_if_t<detail::has_view<G>>>
 auto to_kokkos(G &&guard) {
   static_assert(detail::has_name<G>,
                 "to_kokkos: the guard would end before the view: make a variable of it first");

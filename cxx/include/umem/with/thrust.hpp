@@ -76,9 +76,7 @@ public:
   using propagate_on_container_copy_assignment = std::false_type;
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
-  template <class U> struct rebind {
-    using other = ThrustAllocator<U>;
-  };
+  template <class U> struct rebind { using other = ThrustAllocator<U>; };
 
   /* Throws umem::not_supported_error if addresses are no pointers, and umem::value_error for an empty handle. */
   ThrustAllocator(Context const &context) : context_(context) {

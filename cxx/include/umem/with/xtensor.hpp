@@ -56,8 +56,8 @@ template <class T, int N> auto to_xtensor(View<T, N> const &view) {
   }
   T *lowest = view.data ? view.data + below : view.data;
   auto const length = static_cast<std::size_t>(view.size() > 0 ? above - below + 1 : 0);
-  auto memory = xt::adapt(std::move(lowest), length, xt::no_ownership(),
-                          std::array<std::size_t, 1>{length});
+  auto memory =
+      xt::adapt(std::move(lowest), length, xt::no_ownership(), std::array<std::size_t, 1>{length});
   return xt::strided_view(std::move(memory), std::move(shape), std::move(strides),
                           static_cast<std::size_t>(-below), xt::layout_type::dynamic);
 }
