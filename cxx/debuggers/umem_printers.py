@@ -26,6 +26,22 @@ def shape_in_words(extents):
     return " x ".join(str(extent) for extent in extents) if extents else "one element"
 
 
+def ghosts_of(ghosts):
+    """The numbers of ghost cells before and after each dimension: an Extents<N> is for both."""
+    if any(field.name == "below" for field in ghosts.type.strip_typedefs().fields()):
+        return numbers(ghosts["below"]), numbers(ghosts["above"])
+    return numbers(ghosts), numbers(ghosts)
+
+
+def ghosts_in_words(below, above):
+    """What follows the shape; nothing if there are no ghost cells."""
+    if not any(below + above):
+        return ""
+    if below == above:
+        return f", ghosts {in_words(below)}"
+    return f", ghosts {in_words(below)} before and {in_words(above)} after"
+
+
 def c_strides(extents):
     strides, stride = [], 1
     for extent in reversed(extents):
@@ -91,15 +107,14 @@ class View:
         self.data = value["data"]
         self.extents = numbers(value["extents"])
         self.strides = numbers(value["strides"])
-        self.ghosts = numbers(value["ghosts"])
+        self.ghosts = ghosts_of(value["ghosts"])
         self.readable = 0 in self.extents or not int(self.data) or is_readable(self.data)
 
     def to_string(self):
         text = f"{self.title} of {shape_in_words(self.extents)}"
         if 0 not in self.extents and self.strides != c_strides(self.extents):
             text += f", strides {in_words(self.strides)}"
-        if any(self.ghosts):
-            text += f", ghosts {in_words(self.ghosts)}"
+        text += ghosts_in_words(*self.ghosts)
         if not self.readable:
             text += f", at {int(self.data):#x}, which is not memory of the CPU"
         return text
@@ -122,11 +137,10 @@ class Array:
         self.title = short_name(value.type)
         self.mirror = shared_pointer(value["mirror_"])
         self.extents = numbers(value["extents_"])
-        self.ghosts = numbers(value["ghosts_"])
+        self.ghosts = ghosts_of(value["ghosts_"])
         access = next(field.type for field in value.type.strip_typedefs().fields() if field.is_base_class)
         self.element = access.strip_typedefs().template_argument(0)
-        all_extents = [extent + 2 * ghost for extent, ghost in zip(self.extents, self.ghosts)]
-        self.strides = c_strides(all_extents)
+        self.strides = c_strides([sum(cells) for cells in zip(self.extents, *self.ghosts)])
 
     def host_address(self):
         """The address of the first element for the CPU, a ghost cell if there are any; 0 if there is none."""
@@ -140,15 +154,14 @@ class Array:
         if not int(self.mirror):
             return f"{self.title}, empty"
         text = f"{self.title} of {shape_in_words(self.extents)} on {context_name(self.mirror['device_'])}"
-        if any(self.ghosts):
-            text += f", ghosts {in_words(self.ghosts)}"
+        text += ghosts_in_words(*self.ghosts)
         side = str(self.mirror["current_"]).rpartition("::")[2]
         return text + f", current: {side}"
 
     def children(self):
         if not int(self.mirror) or not self.host_address():
             return iter(())
-        offset = sum(ghost * stride for ghost, stride in zip(self.ghosts, self.strides))
+        offset = sum(ghost * stride for ghost, stride in zip(self.ghosts[0], self.strides))
         data = gdb.Value(self.host_address()).cast(self.element.pointer()) + offset
         if 0 not in self.extents and not is_readable(data):
             return iter(())
