@@ -32,7 +32,8 @@ int main() {
   umem::Extents<4> four{1, 2, 3, 4};
   stop();
   return row.size() + cube.size() + turned.size() + element.size() + nowhere.size() +
-                     no_elements.size() + extents[0] + four[0] + none.size() + static_cast<umem::index>(empty.alignment()) >
+                     no_elements.size() + extents[0] + four[0] + none.size() +
+                     static_cast<umem::index>(empty.alignment()) >
                  0
              ? 0
              : 1;

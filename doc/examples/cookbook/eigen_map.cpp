@@ -10,8 +10,8 @@ int main() {
   {
     auto matrix = a.host(umem::discard);
     auto right = b.host(umem::discard);
-    umem::to_eigen(matrix) << 2, 1, 1, 3;
-    umem::to_eigen(right) << 5, 10;
+    umem::to_eigen(matrix) = Eigen::Matrix2d{{2, 1}, {1, 3}};
+    umem::to_eigen(right) = Eigen::Vector2d(5, 10);
   }
   auto matrix = a.host(umem::read);
   auto right = b.host(umem::read);
