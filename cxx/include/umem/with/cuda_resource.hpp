@@ -6,8 +6,8 @@
  *     ...                                            // work on the stream
  *     resource.deallocate_async(block, 800, 256, stream);
  *
- * umem.hpp does not include this header. It needs CCCL 2.2 or later, which is part of the CUDA toolkit. CCCL has
- * renamed its functions: up to 3.0 (CUDA 13.0), where a program defines the macro
+ * umem.hpp does not include this header. It needs CCCL, which is part of the CUDA toolkit; tested with 3.0 (CUDA 13.0)
+ * and 3.5. CCCL has renamed its functions: up to 3.0, where a program defines the macro
  * LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before its includes, they are allocate and
  * allocate_async; later ones call them allocate_sync and allocate(stream, ...). A CudaResource has them all. */
 #ifndef UMEM_WITH_CUDA_RESOURCE_HPP
