@@ -41,6 +41,14 @@ public:
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }
 
+  /* The elements of a guard of rank 1, as those of View. */
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
+    return view().begin();
+  }
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
+    return view().end();
+  }
+
   /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const { return host_ ? host_->context() : device_->context(); }
 
