@@ -98,10 +98,10 @@ public:
          AnyDeleter deleter)
       : Mirror(std::move(device), nbytes, options, 0) {
     if (nbytes && adr == device_.null())
-      throw value_error("an array around the null address of " + std::string(device_.name()));
+      raise_text(umemValueError, "an array around the null address of %s", device_.name());
     if (nbytes && !device_.can(umemOffsets) && adr % alignment_ != 0)
-      throw value_error("the address of the elements is no multiple of their alignment of " +
-                        std::to_string(alignment_));
+      raise_text(umemValueError,
+                 "the address of the elements is no multiple of their alignment of %zu", alignment_);
     adr_ = adr;
     is_foreign_ = true;
     deleter_ = std::move(deleter); /* last: the caller owns the block if this throws before */
@@ -164,8 +164,8 @@ public:
     check_lock(key);
     check_guards(side, writes);
     if (side == Side::device && device_.can(umemOffsets))
-      throw not_supported_error("addresses of " + std::string(device_.name()) +
-                                " are no pointers: use host() or part()");
+      raise_text(umemNotSupportedError,
+                 "addresses of %s are no pointers: use host() or part()", device_.name());
     if (writes) check_writable();
     bring(side, access != Access::discard, device_);
     settle(side);
@@ -192,8 +192,9 @@ public:
     check_lock(key);
     check_guards(side, false);
     if (!queue.is_same_device(device_))
-      throw value_error("a transfer of an array on " + std::string(device_.name()) +
-                        " cannot be queued on another storage, " + queue.name());
+      raise_text(umemValueError,
+                 "a transfer of an array on %s cannot be queued on another storage, %s",
+                 device_.name(), queue.name());
     bring(side, true, queue);
   }
 
@@ -378,8 +379,8 @@ private:
 
   void check_writable() const {
     if (!device_.can(umemWritable) || (is_shared_ && !device_.can(umemCpuWritable)))
-      throw not_supported_error("an array on a read-only " + std::string(device_.name()) +
-                                " cannot be written");
+      raise_text(umemNotSupportedError, "an array on a read-only %s cannot be written",
+                 device_.name());
   }
 
   /* ---- moving bytes ---- */

@@ -22,7 +22,9 @@
 #include <umem/config.hpp>
 #include <umem/status.h>
 
+#include <cstdarg>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -110,7 +112,7 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 #undef UMEM_DEFINE_ERROR
 
 /* Throws the exception of status, which is not umemOK. */
-[[noreturn]] inline void raise(umemStatusType status, char const *message) {
+[[noreturn, gnu::noinline, gnu::cold]] inline void raise(umemStatusType status, char const *message) {
   switch (status) {
   case umemMemoryError:
     throw memory_error(message);
@@ -138,6 +140,18 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 }
 
 namespace detail {
+
+/* Throws the exception of status with a text as of printf. A call compiles to few instructions, which is why messages
+ * are not put together from std::string: the compiler would spend more time on them than on the function. */
+[[noreturn, gnu::noinline, gnu::cold, gnu::format(printf, 2, 3)]] inline void
+raise_text(umemStatusType status, char const *format, ...) {
+  char text[UMEM_MESSAGE_SIZE];
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  raise(status, text);
+}
 
 /* ---- exceptions of functions of the program that C code has called ----
  *
@@ -186,7 +200,7 @@ inline void rethrow_thrown(umemStatusType status) {
 /* Throws the last failure of this thread, which a call that returned status has recorded. Clears
  * the status of the thread; that of the context stays. If a function of the program has thrown,
  * throws that exception instead. */
-[[noreturn]] inline void raise_recorded(umemStatusType status) {
+[[noreturn, gnu::noinline, gnu::cold]] inline void raise_recorded(umemStatusType status) {
   rethrow_thrown(status);
   char text[UMEM_MESSAGE_SIZE];
   std::strncpy(text, umem_thread_message(), sizeof text - 1);

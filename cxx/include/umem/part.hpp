@@ -128,8 +128,9 @@ private:
     static_assert(!std::is_const_v<U>, "copy: the elements of the destination are read-only");
     static_assert(std::is_same_v<U, value_type>, "copy: both parts have one type of element");
     if (layout_.extents != dst.layout_.extents)
-      throw value_error("a copy of extents " + detail::in_words(layout_.extents) + " to extents " +
-                        detail::in_words(dst.layout_.extents));
+      detail::raise_text(umemValueError, "a copy of extents %s to extents %s",
+                         detail::in_words(layout_.extents).text,
+                         detail::in_words(dst.layout_.extents).text);
     if (size() == 0) return;
     detail::Location from = source(), to = dst.destination();
     try {

@@ -218,8 +218,9 @@ template <class A> void settle(DevicePlace &place, A const &operand) {
 template <class A> void settle(HostPlace &, A const &operand) {
   if constexpr (kind_of<A> == OperandKind::guard)
     if (!operand.context().can(umemCpuReadable))
-      throw value_error(std::string("loops on the host cannot use a guard of ") +
-                        operand.context().name() + ": take one of the host side");
+      raise_text(umemValueError,
+                 "loops on the host cannot use a guard of %s: take one of the host side",
+                 operand.context().name());
 }
 template <class A> void settle(Place &place, A const &operand) {
   if (place.is_device()) {
@@ -517,8 +518,8 @@ private:
     Context host = mirror ? mirror->mirror_context() : pointers();
     if (mirror && U::writes) mirror->check_destination(key);
     if (U::writes && !part_.context().can(umemWritable))
-      throw not_supported_error("a part on a read-only " + std::string(part_.context().name()) +
-                                " cannot be written");
+      raise_text(umemNotSupportedError, "a part on a read-only %s cannot be written",
+                 part_.context().name());
     auto count = static_cast<std::size_t>(cells().size());
     buffer_ = Buffer(host, count * sizeof(T), alignof(T) > host.alignment() ? alignof(T) : 0);
     if (loads_) copy(Part<Value const, N>(cells()), buffered());
