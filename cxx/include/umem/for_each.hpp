@@ -77,20 +77,26 @@ struct CallOf<Index, F, std::tuple<T...>, std::integer_sequence<int, K...>> {
   static constexpr bool with_indices = std::is_invocable_v<F &, T &..., Of<K>...>;
 };
 
-/* Whether f takes the indices after the elements of uses. */
-template <class Index, class F, class... U> constexpr bool takes_indices() {
-  constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
-  using Call =
-      CallOf<Index, F, std::tuple<typename U::element_type...>, std::make_integer_sequence<int, N>>;
-  if constexpr (Call::with_elements) {
-    return false;
-  } else {
-    static_assert(
-        Call::with_indices,
-        "for_each: f takes a reference to an element of each operand, in their order and of their "
-        "types, "
-        "and may take one index per dimension after them; elements that are only read are const");
+/* Whether f gets the indices after the elements of uses: if it must, or takes nothing else. */
+template <bool must, class Index, class F, class... U> constexpr bool gets_indices() {
+  if constexpr (must) {
     return true;
+  } else {
+    constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
+    using Call = CallOf<Index, F, std::tuple<typename U::element_type...>,
+                        std::make_integer_sequence<int, N>>;
+    static_assert(Call::with_elements || !hides_parameters<F>(),
+                  "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
+                  "call for_each_indexed");
+    if constexpr (Call::with_elements) {
+      return false;
+    } else {
+      static_assert(Call::with_indices,
+                    "for_each: f takes a reference to an element of each operand, in their order "
+                    "and of their types, and may take one index per dimension after them; "
+                    "elements that are only read are const");
+      return true;
+    }
   }
 }
 
@@ -182,7 +188,7 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F cons
                                     Range<U::rank> const *range, U const &first,
                                     More const &...others) {
   check_ranks<U, More...>();
-  if constexpr (indexed || takes_indices<Index, F, U, More...>()) {
+  if constexpr (gets_indices<indexed, Index, F, U, More...>()) {
     loop_indexed<Index>(function, place, f, range, first, others...);
   } else if (range) {
     auto where = settled(place, first, others...);

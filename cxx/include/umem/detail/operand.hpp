@@ -306,6 +306,22 @@ struct PartMemory {
   }
 };
 
+/* Any operand as a part. The memory of a view is that of the host. */
+template <class A> auto as_part(A &operand) {
+  using Bare = std::remove_const_t<A>;
+  if constexpr (kind_of<Bare> == OperandKind::part) {
+    return operand;
+  } else if constexpr (kind_of<Bare> == OperandKind::array) {
+    return operand.part();
+  } else if constexpr (kind_of<Bare> == OperandKind::view) {
+    return part(operand);
+  } else {
+    auto const &view = operand.view();
+    return Part<typename Bare::element_type, Bare::rank>(
+        operand.context(), reinterpret_cast<address>(view.data), view.extents, view.strides);
+  }
+}
+
 /* Where the elements of a part are, in bytes from the beginning of its array. */
 struct Reach {
   index first = 0, end = 0; /* no element is before the first byte, nor after the end */
@@ -448,7 +464,7 @@ template <class U> class MemorySlot : public OpenMemory {
 public:
   static constexpr bool has_memory = true;
 
-  template <class P> MemorySlot(P const &place, U const &used) : part_(part_of(used.operand)) {
+  template <class P> MemorySlot(P const &place, U const &used) : part_(as_part(used.operand)) {
     mirror = PartMemory::mirror(part_);
     key = PartMemory::key(part_);
     bool has_ghosts = part_.ghosts() != Extents<N>();
@@ -490,13 +506,6 @@ public:
   }
 
 private:
-  template <class A> static Part<T, N> part_of(A &operand) {
-    if constexpr (U::kind == OperandKind::array)
-      return operand.part();
-    else
-      return operand;
-  }
-
   static bool is_for_cpu(Context const &context) {
     return context.can(umemCpuReadable) && (!U::writes || context.can(umemCpuWritable));
   }
