@@ -295,17 +295,6 @@ template <class... U> Place settled(AtHome, U const &...uses) {
 
 /* ---- the memory of arrays and parts ---- */
 
-struct PartMemory {
-  template <class T, int N> static Mirror *mirror(Part<T, N> const &part) {
-    return part.mirror_.get(); /* null: borrowed memory */
-  }
-  template <class T, int N> static std::uint64_t key(Part<T, N> const &part) { return part.key_; }
-  template <class T, int N> static address adr(Part<T, N> const &part) { return part.adr_; }
-  template <class T, int N> static StridedLayout<N> const &layout(Part<T, N> const &part) {
-    return part.layout_;
-  }
-};
-
 /* Any operand as a part. The memory of a view is that of the host. */
 template <class A> auto as_part(A &operand) {
   using Bare = std::remove_const_t<A>;
@@ -465,8 +454,8 @@ public:
   static constexpr bool has_memory = true;
 
   template <class P> MemorySlot(P const &place, U const &used) : part_(as_part(used.operand)) {
-    mirror = PartMemory::mirror(part_);
-    key = PartMemory::key(part_);
+    mirror = PartMembers::memory(part_).mirror.get();
+    key = PartMembers::memory(part_).key;
     bool has_ghosts = part_.ghosts() != Extents<N>();
     index cells = has_ghosts ? this->cells().size() : part_.size();
     std::size_t nbytes = static_cast<std::size_t>(cells) * sizeof(T);
@@ -481,7 +470,7 @@ public:
           U::kind == OperandKind::part && is_smaller_ && mirror->current() == Side::device;
     else
       wants_buffer = !is_for_cpu(part_.context());
-    if (wants_buffer) reach = reach_of<T>(PartMemory::layout(this->cells()));
+    if (wants_buffer) reach = reach_of<T>(PartMembers::layout(this->cells()));
   }
   ~MemorySlot() { release(!has_begun_ || (!is_done_ && reverts)); }
 
@@ -511,14 +500,14 @@ private:
   }
 
   template <class P> void open_memory(P const &place) {
-    address adr = PartMemory::adr(part_);
+    address adr = PartMembers::memory(part_).adr;
     bool on_device = is_device(place);
     if (mirror)
       adr = acquire(on_device ? Side::device : Side::host);
     else if (!on_device && part_.context().can(umemOrdered))
       part_.context().synchronize();
     queue_before(place, part_.context()); /* also after the transfer */
-    adr += static_cast<address>(PartMemory::layout(part_).offset) * sizeof(T);
+    adr += static_cast<address>(PartMembers::layout(part_).offset) * sizeof(T);
     view_ =
         View<T, N>(reinterpret_cast<T *>(adr), part_.extents(), part_.strides(), part_.ghosts());
   }
