@@ -85,14 +85,17 @@ void measure_square(index n, int times, int rounds, std::vector<Ratio> &rows) {
   };
   auto add_views = [&](char const *name, Writer const &z, Reader const &x, Reader const &y,
                        void (*loop)(Raw const &)) {
-    Raw const raw{z.data, x.data, y.data, n, z.strides[0], x.strides[0], x.strides[1], y.strides[0]};
-    add(name, [&] { of_views(z, x, y); }, [&] { loop(raw); });
+    Raw const raw{z.data,       x.data,       y.data,       n,
+                  z.strides[0], x.strides[0], x.strides[1], y.strides[0]};
+    add(
+        name, [&] { of_views(z, x, y); }, [&] { loop(raw); });
   };
   Writer const z = *to.host(umem::write), gz = *to_ghosted.host(umem::write);
   Reader const x = *plain.host(umem::read), y = *other.host(umem::read);
   Reader const w = *wide.host(umem::read), g = *ghosted.host(umem::read);
   Raw const raw{z.data, x.data, y.data, n, n, n, 1, n};
-  add("three arrays", [&] { of_arrays(to, plain, other); }, [&] { all_contiguous(raw); });
+  add(
+      "three arrays", [&] { of_arrays(to, plain, other); }, [&] { all_contiguous(raw); });
   add_views("contiguous", z, x, y, all_contiguous);
   add_views("interiors", gz, g, g, rows_of_unit_stride);
   add_views("an interior among others", z, g, y, rows_of_unit_stride);

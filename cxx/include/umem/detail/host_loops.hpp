@@ -40,7 +40,8 @@ void host_strided_row(F &f, index n, index const *stride, std::integer_sequence<
 /* Rows in which one operand has another stride than 1, as a constant for the compiler which: the loops that a program
  * would write for such a layout. */
 template <int S, class F, class... T, int... M>
-void host_row_but_one(F &f, index n, index stride, std::integer_sequence<int, M...>, T *...element) {
+void host_row_but_one(F &f, index n, index stride, std::integer_sequence<int, M...>,
+                      T *...element) {
   InRow<F, T...> call = f;
   for (index i = 0; i < n; i++) call(element[M == S ? i * stride : i]...);
 }
@@ -79,8 +80,8 @@ void host_rows_with_gaps(F &f, index n, index const *stride, std::integer_sequen
 
 /* Loops K to N - 1. */
 template <int K, int N, class F, class... T, int... M>
-UMEM_ALWAYS_INLINE void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequence<int, M...> all,
-               T *...element) {
+UMEM_ALWAYS_INLINE void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops,
+                                  std::integer_sequence<int, M...> all, T *...element) {
   if constexpr (K < N - 1) {
     for (index i = 0; i < loops.extents.at[K]; i++)
       host_nest<K + 1>(f, loops, all, element + i * loops.strides[M].at[K]...);
