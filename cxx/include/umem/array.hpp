@@ -236,17 +236,20 @@ private:
   }
 
   [[noreturn]] void raise_ghosts(Array const &other) const {
-    detail::InWords from = detail::in_words(other.extents()), ghosts = detail::in_words(other.ghosts()),
-                  own_ghosts = detail::in_words(this->ghosts());
+    detail::InWords from = detail::in_words(other.extents()),
+                    ghosts = detail::in_words(other.ghosts()),
+                    own_ghosts = detail::in_words(this->ghosts());
     if (Base::is_read_only)
-      detail::raise_text(umemValueError,
-                         "an array of extents %s with %s ghost cells cannot be assigned to a read-only "
-                         "one with %s: its ghost cells are not written",
-                         from.text, ghosts.text, own_ghosts.text);
-    detail::raise_text(umemValueError,
-                       "an array of extents %s with %s ghost cells cannot be assigned to one of extents "
-                       "%s with %s: extents or ghost cells must be the same",
-                       from.text, ghosts.text, detail::in_words(this->extents()).text, own_ghosts.text);
+      detail::raise_text(
+          umemValueError,
+          "an array of extents %s with %s ghost cells cannot be assigned to a read-only "
+          "one with %s: its ghost cells are not written",
+          from.text, ghosts.text, own_ghosts.text);
+    detail::raise_text(
+        umemValueError,
+        "an array of extents %s with %s ghost cells cannot be assigned to one of extents "
+        "%s with %s: extents or ghost cells must be the same",
+        from.text, ghosts.text, detail::in_words(this->extents()).text, own_ghosts.text);
   }
 
   /* Whether this array keeps its ghost cells and its alignment with the memory of other. */
@@ -265,11 +268,11 @@ private:
         return copy(other.part(), this->part());
       }
       if (this->mirror().is_foreign())
-        detail::raise_text(umemValueError,
-                           "an array of extents %s cannot be assigned to one of extents %s around foreign "
-                           "memory",
-                           detail::in_words(other.extents()).text,
-                           detail::in_words(this->extents()).text);
+        detail::raise_text(
+            umemValueError,
+            "an array of extents %s cannot be assigned to one of extents %s around foreign "
+            "memory",
+            detail::in_words(other.extents()).text, detail::in_words(this->extents()).text);
     }
     if (!same_ghosts) raise_ghosts(other);
     Options options{this->ghosts(), this->mirror().mirror_context(), this->mirror().alignment()};

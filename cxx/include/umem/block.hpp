@@ -365,8 +365,7 @@ public:
     bool none = source_.size() == 0 || (destination_ && destination_->size() == 0);
     std::size_t count = none ? 0 : static_cast<std::size_t>(source_.extents()[0]);
     umemRows from = detail::rows_of(source_, detail::source_of(source_)), to = {};
-    if (destination_)
-      to = detail::rows_of(*destination_, detail::destination_of(*destination_));
+    if (destination_) to = detail::rows_of(*destination_, detail::destination_of(*destination_));
     passage_->begin(from, destination_ ? &to : nullptr, count, !std::is_void_v<Out>);
   }
 

@@ -184,7 +184,8 @@ public:
   /* Copies all bytes. Throws umem::value_error if the sizes differ. */
   void copy_to(Buffer &dst) const {
     if (size_ != dst.size_)
-      detail::raise_text(umemValueError, "a copy of all %zu bytes into a buffer of %zu", size_, dst.size_);
+      detail::raise_text(umemValueError, "a copy of all %zu bytes into a buffer of %zu", size_,
+                         dst.size_);
     copy_to(dst, size_);
   }
   void copy_from(Buffer const &src) { src.copy_to(*this); }

@@ -26,10 +26,11 @@
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
 /* Functions of the host that are no templates stand in files detail/..._functions.hpp. Each file of a program compiles
- * them, unless the program defines UMEM_COMPILED and links the library umem_cxx (CMake: umem::cxx_compiled), which has
- * them once. Files of both kinds may be in one program. */
+ * them, unless the program defines UMEM_COMPILED: then umem/compiled.cpp alone does, which the CMake target
+ * umem::cxx_compiled adds to a program. They are weak because several libraries of a program may have that file. Files
+ * with and without the macro may be in one program. */
 #if defined(UMEM_COMPILED)
-#define UMEM_INLINE
+#define UMEM_INLINE __attribute__((weak))
 #else
 #define UMEM_INLINE __attribute__((noinline)) inline
 #endif

@@ -9,7 +9,6 @@
 #include <umem/error.hpp>
 
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <type_traits>
 
@@ -112,18 +111,7 @@ UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index count)
 struct InWords {
   char text[256];
 
-  [[gnu::noinline, gnu::cold]] InWords(index const *begin, index const *end) noexcept {
-    char *at = text, *last = text + sizeof text - 40; /* a number and the end of the text */
-    *at++ = '(';
-    for (index const *value = begin; value != end; ++value) {
-      if (at > last) {
-        at += std::snprintf(at, 8, "...");
-        break;
-      }
-      at += std::snprintf(at, 32, value + 1 == end ? "%td" : "%td, ", *value);
-    }
-    std::snprintf(at, 4, end - begin == 1 ? ",)" : ")");
-  }
+  InWords(index const *begin, index const *end) noexcept;
 };
 
 /* All numbers of values: Extents or Shape. */
@@ -167,5 +155,9 @@ template <int N> UMEM_FUNCTION constexpr Extents<N> c_strides(Extents<N> const &
 }
 
 } // namespace umem
+
+#if !defined(UMEM_COMPILED)
+#include <umem/detail/extents_functions.hpp>
+#endif
 
 #endif

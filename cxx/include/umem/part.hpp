@@ -58,8 +58,7 @@ public:
 
   /* From elements that may be written to those that are only read. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  Part(Part<U, N> const &other)
-      : memory_(other.memory_), layout_(other.layout_) {}
+  Part(Part<U, N> const &other) : memory_(other.memory_), layout_(other.layout_) {}
 
   Extents<N> const &extents() const noexcept { return layout_.extents; }
   Extents<N> const &strides() const noexcept { return layout_.strides; }
@@ -144,8 +143,7 @@ struct PartMembers {
   template <class T, int N> static ItemLayout items(Part<T, N> const &part) noexcept {
     return part.items();
   }
-  template <class T, int N>
-  static StridedLayout<N> const &layout(Part<T, N> const &part) noexcept {
+  template <class T, int N> static StridedLayout<N> const &layout(Part<T, N> const &part) noexcept {
     return part.layout_;
   }
 };

@@ -58,8 +58,8 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   adr_ = block_.adr();
 }
 
-UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes, MirrorOptions const &options,
-       AnyDeleter deleter)
+UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
+                           MirrorOptions const &options, AnyDeleter deleter)
     : Mirror(std::move(device), nbytes, options, 0) {
   if (nbytes && adr == device_.null())
     raise_text(umemValueError, "an array around the null address of %s", device_.name());
@@ -103,8 +103,8 @@ UMEM_INLINE address Mirror::acquire(Side side, Access access, std::uint64_t key)
   check_lock(key);
   check_guards(side, writes);
   if (side == Side::device && device_.can(umemOffsets))
-    raise_text(umemNotSupportedError,
-               "addresses of %s are no pointers: use host() or part()", device_.name());
+    raise_text(umemNotSupportedError, "addresses of %s are no pointers: use host() or part()",
+               device_.name());
   if (writes) check_writable();
   bring(side, access != Access::discard, device_);
   settle(side);
@@ -156,7 +156,8 @@ UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
   current_ = Side::device;
 }
 
-UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value, std::size_t nbytes) {
+UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
+                             std::size_t nbytes) {
   check_lock(key);
   if (is_shared_ || current_ != Side::device) {
     settle(Side::host);
@@ -167,7 +168,8 @@ UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
   }
 }
 
-UMEM_INLINE void Mirror::set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes) {
+UMEM_INLINE void Mirror::set(std::uint64_t key, std::size_t offset, void const *value,
+                             std::size_t nbytes) {
   check_free(key);
   check_writable();
   bool to_device = !is_shared_ && current_ != Side::host;
@@ -230,9 +232,10 @@ UMEM_INLINE void Mirror::wait_for(Side side, Context const &context) {
   if (hosts_.writers) settle(Side::host);
 }
 
-UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options, int /* members only */)
-    : device_(std::move(device)), host_(options.host ? options.host : pointers()),
-      nbytes_(nbytes), alignment_(std::max(options.type_alignment, options.alignment)) {
+UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options,
+                           int /* members only */)
+    : device_(std::move(device)), host_(options.host ? options.host : pointers()), nbytes_(nbytes),
+      alignment_(std::max(options.type_alignment, options.alignment)) {
   if (!device_) throw value_error("an array on an empty context handle");
   check_alignment(options.alignment);
   pointer_to(host_, 0, umemCpuReadable | umemCpuWritable);
