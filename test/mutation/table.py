@@ -428,8 +428,8 @@ MUTANTS = [
     cxx("view.hpp", "all.at[k] += 2 * ghosts.at[k];", "all.at[k] += ghosts.at[k];", "ghost cells on one side", ["view", "array"]),
     cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
     cxx("array.hpp", "    if (*this) this->mirror().check_free(this->key_);\n", "", "assigns to a locked array", ["array_assign", "array_lock"]),
-    cxx("array_mirror.hpp", "    if (writes) overwrite(side);\n", "", "the other side stays current", ["array_guard", "array"]),
-    cxx("array_mirror.hpp", "      src.wait_for(from.side, *to.context);\n", "", "the source may be written to early", ["array_assign", "array"]),
+    cxx("detail/array_functions.hpp", "  if (writes) overwrite(side);\n", "", "the other side stays current", ["array_guard", "array"]),
+    cxx("detail/array_functions.hpp", "    src.wait_for(from.side, *to.context);\n", "", "the source may be written to early", ["array_assign", "array"]),
     cxx("npy.hpp", "  file.commit();\n", "", "a saved file never gets its name", ["npy_save", "npy"]),
     cxx("for_each.hpp", "range.begin.at[k] < -most - 1 || ", "", "indices that are too small", ["kernels_indices"]),
 

@@ -78,8 +78,11 @@ namespace detail {
 /* Throws umem::value_error if kernels cannot use the memory of a context. */
 inline void check_device_accessible(Context const &context) {
   if (!context.can(umemDeviceAccessible))
-    throw value_error(std::string("kernels cannot use an array on ") + context.name() +
-                      ": name umem::on_host, or copy it to a context of the GPU first");
+    raise_text(
+        umemValueError,
+        "kernels cannot use an array on %s: name umem::on_host, or copy it to a context of the "
+        "GPU first",
+        context.name());
 }
 
 /* The legacy default stream has two names: 0 and, in CUDA's headers, cudaStreamLegacy, which is 1. */
