@@ -32,6 +32,16 @@ namespace detail {
                     ") of dimension " + std::to_string(k));
 }
 
+/* There are not so many cells in dimension k that they could be ghost cells. */
+[[noreturn]] inline void raise_ghosts(index below, index above, int k, index cells) {
+  if (below < 0 || above < 0)
+    throw value_error("a number of ghost cells, " + std::to_string(below < 0 ? below : above) +
+                      ", is negative");
+  throw value_error(std::to_string(below) + " and " + std::to_string(above) +
+                    " ghost cells are more than the " + std::to_string(cells) +
+                    " cells of dimension " + std::to_string(k));
+}
+
 [[noreturn]] inline void raise_value(char const *message) { throw value_error(message); }
 
 } // namespace detail

@@ -86,7 +86,7 @@ OpenArray<T const, N> open(P const &place, ArrayAccess<T, N> const &array, write
 template <class P, class T, int N>
 OpenArray<T, N> open(P const &place, ArrayAccess<T, N> &array, discard_t) {
   static_assert(!std::is_const_v<T>, "the elements of a read-only array cannot be written");
-  bool all = array.ghosts() == Extents<N>();
+  bool all = array.ghosts().is_empty();
   return all ? open_array<T, N>(place, array, discard, true)
              : open_array<T, N>(place, array, write, true);
 }
