@@ -7,6 +7,7 @@
 #include <umem/detail/host_threads.hpp>
 #include <umem/detail/loop_layout.hpp>
 
+#include <type_traits>
 #include <utility>
 
 namespace umem {
@@ -25,6 +26,46 @@ void host_strided_row(F &f, index n, index const *stride, std::integer_sequence<
   for (index i = 0; i < n; i++) f(element[i * s[M]]...);
 }
 
+inline constexpr index row_strip = 256;
+
+/* Whether a stride suits host_shared_row: there are no copies of large elements. */
+template <class T> bool is_shared_or_unit(index stride) noexcept {
+  return stride == 1 || (stride == 0 && std::is_const_v<T> && sizeof(T) <= 16);
+}
+
+/* What takes the place of an operand in a strip: the row itself or, for an element that all elements of the row share,
+ * as many copies of it. So one loop over elements that follow each other does for both. */
+template <class T> struct RowStrip {
+  T *row;
+
+  RowStrip(T *row_, index, index) noexcept : row(row_) {}
+  T *at(index begin) noexcept { return row + begin; }
+};
+template <class T> struct RowStrip<T const> {
+  T const *row;
+  bool moves;
+  alignas(T) unsigned char copies[sizeof(T) <= 16 ? row_strip * sizeof(T) : sizeof(T)];
+
+  RowStrip(T const *row_, index stride, index count) noexcept : row(row_), moves(stride != 0) {
+    T *copy = reinterpret_cast<T *>(copies);
+    for (index i = 0; !moves && i < count; i++) copy[i] = *row;
+  }
+  T const *at(index begin) const noexcept {
+    return moves ? row + begin : reinterpret_cast<T const *>(copies);
+  }
+};
+
+/* Rows of elements with stride 1, or 0 where they are only read. */
+template <class F, class... T, int... M>
+void host_shared_row(F &f, index n, index const *stride, std::integer_sequence<int, M...>,
+                     T *...element) {
+  auto over = [&f, n](auto... part) {
+    for (index begin = 0; begin < n; begin += row_strip)
+      host_row(f, n - begin < row_strip ? n - begin : row_strip, part.at(begin)...);
+  };
+  over(RowStrip<T>(element, stride[M], n < row_strip ? n : row_strip)...);
+}
+
 /* Loops K to N - 1. */
 template <int K, int N, class F, class... T, int... M>
 void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequence<int, M...> all,
@@ -34,10 +75,12 @@ void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequ
       host_nest<K + 1>(f, loops, all, element + i * loops.strides[M].at[K]...);
   } else {
     index const stride[] = {loops.strides[M].at[K]...};
-    if (((stride[M] == 1) && ...))
-      host_row(f, loops.extents.at[K], element...);
-    else
-      host_strided_row(f, loops.extents.at[K], stride, all, element...);
+    index const n = loops.extents.at[K];
+    if (((stride[M] == 1) && ...)) return host_row(f, n, element...);
+    if constexpr ((std::is_const_v<T> || ...))
+      if ((is_shared_or_unit<T>(stride[M]) && ...))
+        return host_shared_row(f, n, stride, all, element...);
+    host_strided_row(f, n, stride, all, element...);
   }
 }
 
@@ -58,7 +101,8 @@ void host_map(HostPlace place, F &f, LoopLayout<N, sizeof...(T)> const &loops,
 
 /* The same for views with equal extents. */
 template <class F, class T, int N, class... A>
-void host_map(HostPlace place, F &f, View<T, N> const &view, View<A, N> const &...others) {
+UMEM_ALWAYS_INLINE void host_map(HostPlace place, F &f, View<T, N> const &view,
+                                 View<A, N> const &...others) {
   if (view.size() == 0) return;
   auto loops = loops_of(view, others...);
   simplify(loops);
@@ -83,19 +127,36 @@ UMEM_ALWAYS_INLINE void host_index_nest(F &f, Extents<N> const &begin, Extents<N
   }
 }
 
-/* The same for f(element, i, j, ...); row: the element with the indices before, and 0 from K on. */
-template <bool unit, int K, class Index, class F, class T, int N, class... I>
-UMEM_ALWAYS_INLINE void host_element_nest(F &f, T *row, Extents<N> const &strides,
+/* The elements of several operands at some indices. */
+template <int M, class T> struct OperandElement { T *at; };
+
+template <class All, class... T> struct OperandElements;
+template <int... M, class... T>
+struct OperandElements<std::integer_sequence<int, M...>, T...> : OperandElement<M, T>... {
+  /* Those i further in dimension k. unit: there all strides are 1. */
+  template <bool unit, int N>
+  UMEM_ALWAYS_INLINE OperandElements moved(index i, int k,
+                                           Extents<N> const *strides) const noexcept {
+    return {{OperandElement<M, T>::at + i * (unit ? 1 : strides[M].at[k])}...};
+  }
+  template <class F, class... I> UMEM_ALWAYS_INLINE decltype(auto) call(F &f, I... i) const {
+    return f(*OperandElement<M, T>::at..., i...);
+  }
+};
+
+/* The same for f(element of each operand, i, j, ...); row: the elements with the indices before, and 0 from K on. */
+template <bool unit, int K, class Index, class F, class Elements, int N, class... I>
+UMEM_ALWAYS_INLINE void host_element_nest(F &f, Elements const row, Extents<N> const *strides,
                                           Extents<N> const &begin, Extents<N> const &end,
                                           I... before) {
   if constexpr (K == N) {
-    f(*row, before...);
+    row.call(f, before...);
   } else {
-    index const stride = unit && K == N - 1 ? 1 : strides.at[K];
     Index const last = static_cast<Index>(end.at[K]);
     for (Index i = static_cast<Index>(begin.at[K]); i < last; i++)
-      host_element_nest<unit, K + 1, Index>(f, row + static_cast<index>(i) * stride, strides, begin,
-                                            end, before..., i);
+      host_element_nest<unit, K + 1, Index>(
+          f, row.template moved < unit && K == N - 1 > (static_cast<index>(i), K, strides), strides,
+          begin, end, before..., i);
   }
 }
 
@@ -137,48 +198,28 @@ UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> con
       });
 }
 
-/* Calls f(element, i, j, ...) for the elements of a view. unit: the stride of the last dimension
- * is 1, as a constant for the compiler. */
-template <bool unit, class T, int N, class F> struct CallWithElement {
-  F f;
-  View<T, N> view;
-
-  template <class... I> decltype(auto) operator()(I... i) {
-    if constexpr (unit)
-      return f(view.data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)],
-               i...);
-    else
-      return f(view(i...), i...);
-  }
-
-private:
-  template <int... K, class... I>
-  index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
-    return ((i * (K == N - 1 ? 1 : view.strides.at[K])) + ... + index(0));
-  }
-};
-
-template <bool unit, class Index, class T, int N, class F>
-UMEM_ALWAYS_INLINE void host_indexed_rows(HostPlace place, F const &f, View<T, N> const &view,
-                                          Extents<N> const &begin, Extents<N> const &end) {
+/* Calls f(element of each view, i, j, ...) for begin <= (i, j, ...) < end. unit: all strides of the last dimension are
+ * 1, as a constant for the compiler. */
+template <bool unit, class Index, int N, class F, class... T>
+UMEM_ALWAYS_INLINE void host_indexed_rows(HostPlace place, F const &f, Extents<N> const &begin,
+                                          Extents<N> const &end, View<T, N> const &...views) {
+  using Elements = OperandElements<std::make_integer_sequence<int, sizeof...(T)>, T...>;
   host_share(
       place, begin,
       end, [&](Extents<N> const low, Extents<N> const high) __attribute__((always_inline)) {
         F own = f;
-        Extents<N> const strides = view.strides;
-        host_element_nest<unit, 0, Index>(own, view.data, strides, low, high);
+        Extents<N> const strides[] = {views.strides...};
+        host_element_nest<unit, 0, Index>(own, Elements{{views.data}...}, strides, low, high);
       });
 }
-
-/* Calls f(element, i, j, ...) for the elements of a view with begin <= (i, j, ...) < end. */
-template <class Index, class T, int N, class F>
-UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, F const &f, View<T, N> const &view,
-                                     Extents<N> const &begin, Extents<N> const &end) {
+template <class Index, int N, class F, class... T>
+UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, F const &f, Extents<N> const &begin,
+                                     Extents<N> const &end, View<T, N> const &...views) {
   if constexpr (N > 0) {
-    if (view.strides.at[N - 1] == 1)
-      return host_indexed_rows<true, Index>(place, f, view, begin, end);
+    if (((views.strides.at[N - 1] == 1) && ...))
+      return host_indexed_rows<true, Index>(place, f, begin, end, views...);
   }
-  host_indexed_rows<false, Index>(place, f, view, begin, end);
+  host_indexed_rows<false, Index>(place, f, begin, end, views...);
 }
 
 } // namespace detail
