@@ -7,12 +7,22 @@
 #include <umem/detail/host_loops.hpp>
 #include <umem/detail/host_reduce.hpp>
 #include <umem/detail/loop_layout.hpp>
+#include <umem/detail/monoids.hpp>
 #include <umem/view.hpp>
 
 #include <utility>
 
 namespace umem {
 namespace detail {
+
+/* f of the elements and, where f wants it, of their position. */
+template <class R, class F, class... T>
+UMEM_ALWAYS_INLINE R value_along(F &f, [[maybe_unused]] index position, T const &...element) {
+  if constexpr (takes_position<F>)
+    return static_cast<R>(f(element..., position));
+  else
+    return static_cast<R>(f(element...));
+}
 
 /* Computes one output, over the one loop of `line`, which runs at least once. */
 template <class R, class Op, class F, int M> struct ReduceOne {
@@ -23,8 +33,18 @@ template <class R, class Op, class F, int M> struct ReduceOne {
 
   template <class U, class... T> void operator()(U &out, T const &...first) {
     auto all = std::make_integer_sequence<int, M>();
-    R value = host_reduce_nest<0, R>(op, f, line, 0, line.extents.at[0], all, &first...);
-    out = static_cast<U>(op(init, value));
+    out = static_cast<U>(op(init, value(all, &first...)));
+  }
+
+private:
+  template <int... K, class... T> R value(std::integer_sequence<int, K...> all, T *...first) {
+    index const count = line.extents.at[0];
+    if constexpr (takes_position<F>)
+      return host_reduce_row<R>(op, 0, count, [&](index i) {
+        return value_along<R>(f, i, first[i * line.strides[K].at[0]]...);
+      });
+    else
+      return host_reduce_nest<0, R>(op, f, line, 0, count, all, first...);
   }
 };
 
@@ -45,11 +65,11 @@ void host_along_row(Op &op, F &f, R const &init, index begin, index end,
       if (((across[M] == 1) && ...))
         for (index l = 0; l < n; l++)
           value[l] =
-              static_cast<R>(op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...))));
+              static_cast<R>(op(value[l], value_along<R>(f, m, in[m * along[M] + first + l]...)));
       else
         for (index l = 0; l < n; l++)
           value[l] = static_cast<R>(
-              op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...))));
+              op(value[l], value_along<R>(f, m, in[m * along[M] + (first + l) * across[M]]...)));
     }
     for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
   }
