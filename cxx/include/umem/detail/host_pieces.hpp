@@ -26,7 +26,7 @@ void host_pieces(Op &op, Leaf &leaf, LoopLayout<N, 2> const &loops, T const *fir
       index const n = extent - begin < reduce_block ? extent - begin : reduce_block;
       T const *const piece = first + begin * stride;
       index const low = number + begin * step;
-      auto in_line = [piece](index i) -> T const & { return piece[i]; };
+      InLine<T> const in_line{piece};
       auto strided = [piece, stride](index i) -> T const & { return piece[i * stride]; };
       R part = stride == 1 ? leaf(n, in_line, low, step, result)
                            : leaf(n, strided, low, step, result);
