@@ -27,10 +27,17 @@ index lender(GhostKind kind, index g, index n) {
   for (;;) {
     if (g >= 0 && g < n) return g;
     switch (kind) {
-    case GhostKind::periodic: g += g < 0 ? n : -n; break;
-    case GhostKind::reflect: g = n == 1 ? 0 : g < 0 ? -g : 2 * (n - 1) - g; break;
-    case GhostKind::symmetric: g = g < 0 ? -1 - g : 2 * n - 1 - g; break;
-    default: g = g < 0 ? 0 : n - 1;
+    case GhostKind::periodic:
+      g += g < 0 ? n : -n;
+      break;
+    case GhostKind::reflect:
+      g = n == 1 ? 0 : g < 0 ? -g : 2 * (n - 1) - g;
+      break;
+    case GhostKind::symmetric:
+      g = g < 0 ? -1 - g : 2 * n - 1 - g;
+      break;
+    default:
+      g = g < 0 ? 0 : n - 1;
     }
   }
 }
@@ -104,13 +111,12 @@ TEST(FillGhosts, FollowsEveryRule) {
         memory = numbers;
         umem::fill_ghosts(umem::on_host, view.transpose(),
                           [&] { /* another order in memory */
-                            Rules<2> turned = rules;
-                            std::swap(turned.below[0], turned.below[1]);
-                            std::swap(turned.above[0], turned.above[1]);
-                            return turned;
+                                Rules<2> turned = rules;
+                                std::swap(turned.below[0], turned.below[1]);
+                                std::swap(turned.above[0], turned.above[1]);
+                                return turned;
                           }());
-        for_each_indices({}, extents,
-                         [&](Extents<2> const &at) { EXPECT_EQ(view(at), old(at)); });
+        for_each_indices({}, extents, [&](Extents<2> const &at) { EXPECT_EQ(view(at), old(at)); });
       }
 }
 
@@ -224,7 +230,8 @@ void expect_exchanged(Decomposition<2> const &grid, std::vector<Array<int, 2>> c
     for_each_indices(lowest(block), highest(block), [&](Extents<2> const &own) {
       Extents<2> at = own;
       for (int k = 0; k < 2; k++) at[k] += grid.box(n).begin[k];
-      EXPECT_EQ(block(own), in_box(grid, at)) << "block " << n << " at " << own[0] << ", " << own[1];
+      EXPECT_EQ(block(own), in_box(grid, at))
+          << "block " << n << " at " << own[0] << ", " << own[1];
     });
   }
 }

@@ -62,8 +62,7 @@ TYPED_TEST(Reductions, AreThoseOfPlainLoops) {
 }
 
 /* Along each dimension of a view, against the functions above on each row. */
-template <int N>
-void expect_along(View<double, N> const &view) {
+template <int N> void expect_along(View<double, N> const &view) {
   for (int axis = 0; axis < N; axis++) {
     auto const first = view.select(axis, 0);
     auto count = static_cast<std::size_t>(first.size());

@@ -203,8 +203,8 @@ private:
         index const from = cut(k, n) + shift > low ? cut(k, n) + shift : low;
         index const to = cut(k, n + 1) + shift < high ? cut(k, n + 1) + shift : high;
         if (from < to)
-          pieces.push_back({n, from - shift - cut(k, n), from - first, to - from,
-                            n == own && image == 0});
+          pieces.push_back(
+              {n, from - shift - cut(k, n), from - first, to - from, n == own && image == 0});
       }
     return pieces;
   }

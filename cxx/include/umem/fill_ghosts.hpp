@@ -108,7 +108,8 @@ template <class A> using ghost_rules_of = GhostRules<value_of<bare_t<A>>, rank_o
 inline index source_of(GhostKind kind, index g, index count) noexcept {
   auto modulo = [g](index period) { return (g % period + period) % period; };
   switch (kind) {
-  case GhostKind::periodic: return modulo(count);
+  case GhostKind::periodic:
+    return modulo(count);
   case GhostKind::symmetric: {
     index const m = modulo(2 * count);
     return m < count ? m : 2 * count - 1 - m;
@@ -118,7 +119,8 @@ inline index source_of(GhostKind kind, index g, index count) noexcept {
     index const m = modulo(2 * count - 2);
     return m < count ? m : 2 * count - 2 - m;
   }
-  default: return g < 0 ? 0 : count - 1;
+  default:
+    return g < 0 ? 0 : count - 1;
   }
 }
 
@@ -152,8 +154,8 @@ void fill_all_slabs(Cells const &cells, Extents<N> const &extents, Ghosts<N> con
       if (j == k) continue;
       bool const below = j < k || rules.below[j].kind == GhostKind::keep;
       bool const above = j < k || rules.above[j].kind == GhostKind::keep;
-      slabs = slabs.slice(j, below ? -ghosts.below[j] : 0,
-                          extents[j] + (above ? ghosts.above[j] : 0));
+      slabs =
+          slabs.slice(j, below ? -ghosts.below[j] : 0, extents[j] + (above ? ghosts.above[j] : 0));
     }
     auto fill_side = [&](GhostRule<T> const &rule, index begin, index end) {
       if (begin == end || rule.kind == GhostKind::keep) return;
@@ -175,8 +177,8 @@ void check_ghost_rules(Extents<N> const &extents, Ghosts<N> const &ghosts,
     return count > 0 && rule.kind != GhostKind::keep && rule.kind != GhostKind::constant;
   };
   for (int k = 0; k < N; k++)
-    if (extents[k] == 0 && (copies(rules.below[k], ghosts.below[k]) ||
-                            copies(rules.above[k], ghosts.above[k])))
+    if (extents[k] == 0 &&
+        (copies(rules.below[k], ghosts.below[k]) || copies(rules.above[k], ghosts.above[k])))
       throw value_error("fill_ghosts: dimension " + std::to_string(k) + " of extents " +
                         in_words(extents) + " has no elements that ghost cells could repeat");
 }

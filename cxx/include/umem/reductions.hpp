@@ -195,8 +195,7 @@ template <class A, class F,
 bool any(A const &elements, F f) {
   return any(detail::AtHome(), elements, f);
 }
-template <class P, class A,
-          class = std::enable_if_t<detail::is_place<P> && detail::is_operand<A>>>
+template <class P, class A, class = std::enable_if_t<detail::is_place<P> && detail::is_operand<A>>>
 bool any(P const &place, A const &elements) {
   return any(place, elements, detail::IsTrue());
 }
@@ -215,8 +214,7 @@ template <class A, class F,
 bool all(A const &elements, F f) {
   return all(detail::AtHome(), elements, f);
 }
-template <class P, class A,
-          class = std::enable_if_t<detail::is_place<P> && detail::is_operand<A>>>
+template <class P, class A, class = std::enable_if_t<detail::is_place<P> && detail::is_operand<A>>>
 bool all(P const &place, A const &elements) {
   return all(place, elements, detail::IsTrue());
 }

@@ -63,7 +63,10 @@ struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
   }
 
 private:
-  template <class... I> static __device__ index last_of(I... i) { return (static_cast<index>(i), ...); }
+  static __device__ index last_of(index i) { return i; }
+  template <class... I> static __device__ index last_of(index, I... i) {
+    return last_of(static_cast<index>(i)...);
+  }
   template <class A, class... More>
   static index extent_of(int axis, View<A, N> const &in, View<More, N> const &...) noexcept {
     return in.extents.at[axis];

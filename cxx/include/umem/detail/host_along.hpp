@@ -16,15 +16,6 @@
 namespace umem {
 namespace detail {
 
-/* f of the elements and, where f wants it, of their position. */
-template <class R, class F, class... T>
-UMEM_ALWAYS_INLINE R value_along(F &f, [[maybe_unused]] index position, T const &...element) {
-  if constexpr (takes_position<F>)
-    return static_cast<R>(f(element..., position));
-  else
-    return static_cast<R>(f(element...));
-}
-
 /* Computes one output, over the one loop of `line`, which runs at least once. */
 template <class R, class Op, class F, int M> struct ReduceOne {
   Op op;
@@ -64,12 +55,12 @@ inline constexpr index short_line = 32;
 
 /* Outputs [0, n) of short lines whose elements follow each other. */
 template <class R, class Op, class F, class U, class... T>
-void host_along_lines(Op &op, F &f, R const &init, index n, index count, index const *across, U *out,
-                      index out_stride, T const *...in) {
+void host_along_lines(Op &op, F &f, R const &init, index n, index count, index const *across,
+                      U *out, index out_stride, T const *...in) {
   for (index l = 0; l < n; l++) {
     R value = init;
     for (index m = 0; m < count; m++)
-      value = static_cast<R>(op(value, value_along<R>(f, m, in[m]...)));
+      value = static_cast<R>(op(value, static_cast<R>(f(in[m]...))));
     out[l * out_stride] = static_cast<U>(value);
     int k = 0;
     ((in += across[k++]), ...);
@@ -105,7 +96,7 @@ void host_along_row(Op &op, F &f, R const &init, index begin, index end,
                     LoopLayout<2, sizeof...(T)> const &row, std::integer_sequence<int, M...>,
                     U *out, index out_stride, T const *...in) {
   constexpr index strip = 256;
-  R value[strip];
+  [[maybe_unused]] R value[strip];
   index const count = row.extents.at[1];
   index const across[] = {row.strides[M].at[0]...}, along[] = {row.strides[M].at[1]...};
   if constexpr (!takes_position<F>)
@@ -117,20 +108,20 @@ void host_along_row(Op &op, F &f, R const &init, index begin, index end,
     if constexpr (takes_position<F>) {
       host_along_strip<R>(op, n, count, across[0], along[0], out + first * out_stride, out_stride,
                           (in + first * across[M])...);
-      continue;
+    } else {
+      for (index l = 0; l < n; l++) value[l] = init;
+      for (index m = 0; m < count; m++) {
+        if (((across[M] == 1) && ...))
+          for (index l = 0; l < n; l++)
+            value[l] =
+                static_cast<R>(op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...))));
+        else
+          for (index l = 0; l < n; l++)
+            value[l] = static_cast<R>(
+                op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...))));
+      }
+      for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
     }
-    for (index l = 0; l < n; l++) value[l] = init;
-    for (index m = 0; m < count; m++) {
-      if (((across[M] == 1) && ...))
-        for (index l = 0; l < n; l++)
-          value[l] =
-              static_cast<R>(op(value[l], value_along<R>(f, m, in[m * along[M] + first + l]...)));
-      else
-        for (index l = 0; l < n; l++)
-          value[l] = static_cast<R>(
-              op(value[l], value_along<R>(f, m, in[m * along[M] + (first + l) * across[M]]...)));
-    }
-    for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
   }
 }
 

@@ -28,8 +28,8 @@ void host_pieces(Op &op, Leaf &leaf, LoopLayout<N, 2> const &loops, T const *fir
       index const low = number + begin * step;
       InLine<T> const in_line{piece};
       auto strided = [piece, stride](index i) -> T const & { return piece[i * stride]; };
-      R part = stride == 1 ? leaf(n, in_line, low, step, result)
-                           : leaf(n, strided, low, step, result);
+      R part =
+          stride == 1 ? leaf(n, in_line, low, step, result) : leaf(n, strided, low, step, result);
       result = combine(op, result, Partial<R>{part, true});
     }
   }

@@ -68,7 +68,8 @@ template <> inline constexpr bool is_extreme<double, maximum> = true;
  * step that loses NaN, and find NaN in another; compilers use these steps only if they are told the vectors. */
 template <class R, class Op> struct ExtremesOf {
   using Vector [[gnu::vector_size(16)]] = R;
-  using Mask [[gnu::vector_size(16)]] = std::int32_t; /* GCC makes scalar code of masks of 64 bits */
+  using Mask [[gnu::vector_size(16)]] =
+      std::int32_t; /* GCC makes scalar code of masks of 64 bits */
   static constexpr index width = 16 / sizeof(R), vectors = 4, group = width * vectors;
 
   static R of(R const *x, index groups) {
@@ -79,7 +80,10 @@ private:
   UMEM_ALWAYS_INLINE static void join(Vector &best, Mask &nan, R const *x) {
     Vector value;
     std::memcpy(&value, x, sizeof value);
-    nan |= reinterpret_cast<Mask>(value != value);
+    auto const is_nan = value != value;
+    Mask mask;
+    std::memcpy(&mask, &is_nan, sizeof mask);
+    nan |= mask;
     if constexpr (std::is_same_v<Op, minimum>)
       best = value < best ? value : best;
     else
@@ -87,8 +91,7 @@ private:
   }
 
   /* Written out, so that all vectors are in registers. */
-  template <int... V>
-  static R of(R const *x, index groups, std::integer_sequence<int, V...>) {
+  template <int... V> static R of(R const *x, index groups, std::integer_sequence<int, V...>) {
     Vector best[vectors];
     Mask nan[2] = {};
     std::memcpy(best, x, sizeof best);

@@ -15,9 +15,6 @@
 
 namespace umem {
 
-/* The smallest and the largest of some elements. */
-template <class T> struct MinMax { T min, max; };
-
 namespace detail {
 
 /* ---- values with their positions ---- */
@@ -107,7 +104,9 @@ template <class R, class F> struct CountOf {
 };
 template <class F> struct Negated {
   F f;
-  template <class T> UMEM_FUNCTION bool operator()(T const &value) { return f(value) ? false : true; }
+  template <class T> UMEM_FUNCTION bool operator()(T const &value) {
+    return f(value) ? false : true;
+  }
 };
 
 /* ---- products ---- */
@@ -203,8 +202,7 @@ private:
 template <class T>
 using squares_of =
     std::conditional_t<std::is_same_v<norm_of<T>, double> && !std::is_integral_v<T> &&
-                           !std::is_same_v<T, float> &&
-                           !std::is_same_v<complex_part_t<T>, float>,
+                           !std::is_same_v<T, float> && !std::is_same_v<complex_part_t<T>, float>,
                        ScaledSquares, Squares<norm_of<T>>>;
 
 } // namespace detail
