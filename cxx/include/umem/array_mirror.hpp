@@ -271,6 +271,12 @@ public:
     return locate(current_);
   }
 
+  /* Throws if acquire(side, Access::read, key) would because of a lock or a guard. */
+  void check_readable(Side side, std::uint64_t key) {
+    check_lock(key);
+    check_guards(side, false);
+  }
+
   /* Throws if destination() would. */
   void check_destination(std::uint64_t key) const {
     check_free(key);

@@ -64,8 +64,7 @@ void iota(P const &place, A &&elements, V const &start, W const &step) {
   constexpr int N = detail::rank_of<detail::bare_t<A>>;
   Extents<N> const extents = detail::extents_of(elements);
   detail::Count<T, N> count{static_cast<T>(start), static_cast<T>(step), c_strides(extents)};
-  detail::loop_indexed<index>("iota", place, count, detail::all_of<A>(),
-                              detail::use(elements, discard));
+  detail::loop_indexed<index>("iota", place, count, nullptr, detail::use(elements, discard));
 }
 template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start) {

@@ -49,6 +49,8 @@
 #include <umem/range.hpp>
 #include <umem/view.hpp>
 
+#include <cstddef>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -76,20 +78,26 @@ struct CallOf<Index, F, std::tuple<T...>, std::integer_sequence<int, K...>> {
   static constexpr bool with_indices = std::is_invocable_v<F &, T &..., Of<K>...>;
 };
 
-/* Whether f takes the indices after the elements of uses. */
-template <class Index, class F, class... U> constexpr bool takes_indices() {
-  constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
-  using Call =
-      CallOf<Index, F, std::tuple<typename U::element_type...>, std::make_integer_sequence<int, N>>;
-  if constexpr (Call::with_elements) {
-    return false;
-  } else {
-    static_assert(
-        Call::with_indices,
-        "for_each: f takes a reference to an element of each operand, in their order and of their "
-        "types, "
-        "and may take one index per dimension after them; elements that are only read are const");
+/* Whether f gets the indices after the elements of uses: if it must, or takes nothing else. */
+template <bool must, class Index, class F, class... U> constexpr bool gets_indices() {
+  if constexpr (must) {
     return true;
+  } else {
+    constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
+    using Call = CallOf<Index, F, std::tuple<typename U::element_type...>,
+                        std::make_integer_sequence<int, N>>;
+    static_assert(Call::with_elements || !hides_parameters<F>(),
+                  "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
+                  "call for_each_indexed");
+    if constexpr (Call::with_elements) {
+      return false;
+    } else {
+      static_assert(Call::with_indices,
+                    "for_each: f takes a reference to an element of each operand, in their order "
+                    "and of their types, and may take one index per dimension after them; "
+                    "elements that are only read are const");
+      return true;
+    }
   }
 }
 
@@ -156,49 +164,51 @@ void loop(char const *function, P const &place, F const &f, U const &...uses) {
       uses...);
 }
 
-/* f(element of each use, i, j, ...), for all elements or, if there is a range, those with these indices. */
-template <class Index, class P, class F, class U, class... More>
-UMEM_ALWAYS_INLINE void loop_indexed(char const *function, P const &place, F const &f,
-                                     Range<U::rank> const *range, U const &first,
-                                     More const &...others) {
+/* f(element of each use, i, j, ...), for all elements or, if range is not null, those with these indices. R: a pointer
+ * to a Range, or std::nullptr_t. */
+template <class Index, class P, class F, class R, class U, class... More>
+UMEM_ALWAYS_INLINE void loop_indexed(char const *function, P const &place, F const &f, R range,
+                                     U const &first, More const &...others) {
+  constexpr bool has_range = !std::is_null_pointer_v<R>;
   auto where = settled(place, first, others...);
   check_kernels(where);
   check_ranks<U, More...>();
-  if (!range) check_extents(function, extents_of(first), extents_of(others)...);
-  Range<U::rank> const all = range ? *range : Range<U::rank>(extents_of(first));
+  if constexpr (!has_range) check_extents(function, extents_of(first), extents_of(others)...);
   with_views(
       where,
-      [&](auto const &...views) __attribute__((always_inline)) {
-        if (range) (check_range(views, all), ...);
-        map_indexed<Index>(where, f, all, views...);
+      [&](auto const &view, auto const &...views) __attribute__((always_inline)) {
+        if constexpr (has_range) {
+          check_range(view, *range);
+          (check_range(views, *range), ...);
+          map_indexed<Index>(where, f, *range, view, views...);
+        } else {
+          map_indexed<Index>(where, f, Range<U::rank>(view.extents), view, views...);
+        }
       },
       first, others...);
 }
 
 /* f(element of each use, and indices if it takes them) */
-template <class Index, bool indexed, class P, class F, class U, class... More>
-UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F const &f,
-                                    Range<U::rank> const *range, U const &first,
-                                    More const &...others) {
-  check_ranks<U, More...>();
-  if constexpr (indexed || takes_indices<Index, F, U, More...>()) {
-    loop_indexed<Index>(function, place, f, range, first, others...);
-  } else if (range) {
-    auto where = settled(place, first, others...);
+template <class Index, bool indexed, class P, class F, class R, class... U>
+UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F const &f, R range,
+                                    U const &...uses) {
+  check_ranks<U...>();
+  if constexpr (gets_indices<indexed, Index, F, U...>()) {
+    loop_indexed<Index>(function, place, f, range, uses...);
+  } else if constexpr (std::is_null_pointer_v<R>) {
+    loop(function, place, f, uses...);
+  } else {
+    auto where = settled(place, uses...);
     check_kernels(where);
     with_views(
-        where, [&](auto const &...views) { map(where, f, in_range(views, *range)...); }, first,
-        others...);
-  } else {
-    loop(function, place, f, first, others...);
+        where, [&](auto const &...views) { map(where, f, in_range(views, *range)...); }, uses...);
   }
 }
 
 /* The same for operands whose uses it chooses. */
-template <class Index, bool indexed, class P, class F, int N, std::size_t... K, class... A>
+template <class Index, bool indexed, class P, class F, class R, std::size_t... K, class... A>
 UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<K...>, char const *function,
-                                         P const &place, F const &f, Range<N> const *range,
-                                         A &...operands) {
+                                         P const &place, F const &f, R range, A &...operands) {
   for_each_of<Index, indexed>(function, place, f, range,
                               use_in_loop<F, K>(operands, range == nullptr)...);
 }
@@ -220,11 +230,6 @@ inline constexpr bool is_functor_and_operands = sizeof...(A) > 0 && !is_place<F>
 template <class P, class F, class... A>
 inline constexpr bool is_place_and_operands = is_place<P> &&is_functor_and_operands<F, A...>;
 
-/* No range. A is the type of the first operand. */
-template <class A, class... More> constexpr range_of<bare_t<A>> const *all_of() noexcept {
-  return nullptr;
-}
-
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
@@ -236,24 +241,22 @@ template <class P, class F, class... A,
           class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
 void for_each(P const &place, F f, A &&...operands) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", place, f, detail::all_of<A...>(), operands...);
+  detail::for_each_call<index, false>("for_each", place, f, nullptr, operands...);
 }
 template <class F, class... A, class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
 void for_each(F f, A &&...operands) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, detail::all_of<A...>(),
-                                      operands...);
+  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, nullptr, operands...);
 }
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 void for_each(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", place, f, detail::all_of<A>(), elements);
+  detail::for_each_call<index, false>("for_each", place, f, nullptr, elements);
 }
 template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
 void for_each(A &&elements, F f) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, detail::all_of<A>(),
-                                      elements);
+  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, nullptr, elements);
 }
 
 /* The same for the elements whose indices are in range: a Range<N>, Extents or {begin, end}. Each operand counts them
@@ -291,28 +294,25 @@ template <class Index = index, class P, class F, class... A,
           class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, A &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", place, f, detail::all_of<A...>(),
-                                     operands...);
+  detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, operands...);
 }
 template <class Index = index, class F, class... A,
           class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(F f, A &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f,
-                                     detail::all_of<A...>(), operands...);
+  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, operands...);
 }
 template <class Index = index, class P, class A, class F,
           class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", place, f, detail::all_of<A>(), elements);
+  detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, elements);
 }
 template <class Index = index, class A, class F,
           class = std::enable_if_t<detail::is_loop_operand<A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, detail::all_of<A>(),
-                                     elements);
+  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, elements);
 }
 
 /* The same for the elements whose indices are in range, as for for_each. */

@@ -4,7 +4,7 @@
  *     float low = umem::min(umem::on_host, view);
  *     double norm2 = umem::transform_reduce(umem::on_host, x, x, 0.0, umem::plus(), Product());
  *
- * See for_each.hpp for places, elements and failures. Calls return when the result is there.
+ * See for_each.hpp for operands, places and failures; without a place, the home of the first operand. Calls return when the result is there.
  *
  * umem.hpp does not include this header: with nvcc it includes CUB, which takes long to compile.
  *

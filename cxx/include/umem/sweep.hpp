@@ -10,7 +10,7 @@
  *     };
  *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
  *
- * See for_each.hpp for places, order and failures, and reduce.hpp for the order of operations. */
+ * See for_each.hpp for operands, places, order and failures, and reduce.hpp for the order of operations. */
 #ifndef UMEM_SWEEP_HPP
 #define UMEM_SWEEP_HPP
 

@@ -9,11 +9,9 @@
  * for another reason, the side of an output array that was current before is current again,
  * unless it is the side that the call has written.
  *
- * Without a place the loop runs on the place of the output, an array. If that is a GPU whose
- * kernels cannot use an input (an array in plain memory, in a file or on another GPU, or a guard
- * of the host side), the loop runs on the host: arrays transfer their elements there, the host
- * side of the output becomes current, and its next use on the GPU transfers it. Views that are
- * inputs must be of memory that the place of the output can use. */
+ * The operands are those of for_each.hpp, and so is the place if the caller names none: the home of the output, or the
+ * host if a kernel there cannot use an input. Then arrays transfer their elements to the host, the host side of the
+ * output becomes current, and its next use on the GPU transfers it. For more inputs or outputs use for_each. */
 #ifndef UMEM_TRANSFORM_HPP
 #define UMEM_TRANSFORM_HPP
 

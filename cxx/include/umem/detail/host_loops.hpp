@@ -7,6 +7,8 @@
 #include <umem/detail/host_threads.hpp>
 #include <umem/detail/loop_layout.hpp>
 
+#include <cstddef>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -15,72 +17,80 @@ namespace detail {
 
 /* ---- elements ---- */
 
+/* The function as the loop over a row calls it: a copy where calls cannot change it. No other code can see the copy, so
+ * that its members are in registers, even if the loop writes elements of their types. */
+template <class F, class... T>
+using InRow = std::conditional_t<std::is_trivially_copyable_v<F> && sizeof(F) <= 128 &&
+                                     std::is_invocable_v<F const &, T &...>,
+                                 F const, F &>;
+
 template <class F, class... T> void host_row(F &f, index n, T *...element) {
-  for (index i = 0; i < n; i++) f(element[i]...);
+  InRow<F, T...> call = f;
+  for (index i = 0; i < n; i++) call(element[i]...);
 }
 
 template <class F, class... T, int... M>
 void host_strided_row(F &f, index n, index const *stride, std::integer_sequence<int, M...>,
                       T *...element) {
+  InRow<F, T...> call = f;
   index const s[] = {stride[M]...};
-  for (index i = 0; i < n; i++) f(element[i * s[M]]...);
+  for (index i = 0; i < n; i++) call(element[i * s[M]]...);
 }
 
-inline constexpr index row_strip = 256;
-
-/* Whether a stride suits host_shared_row: there are no copies of large elements. */
-template <class T> bool is_shared_or_unit(index stride) noexcept {
-  return stride == 1 || (stride == 0 && std::is_const_v<T> && sizeof(T) <= 16);
+/* Rows in which one operand has another stride than 1, as a constant for the compiler which: the loops that a program
+ * would write for such a layout. */
+template <int S, class F, class... T, int... M>
+void host_row_but_one(F &f, index n, index stride, std::integer_sequence<int, M...>,
+                      T *...element) {
+  InRow<F, T...> call = f;
+  for (index i = 0; i < n; i++) call(element[M == S ? i * stride : i]...);
 }
 
-/* What takes the place of an operand in a strip: the row itself or, for an element that all elements of the row share,
- * as many copies of it. So one loop over elements that follow each other does for both. */
-template <class T> struct RowStrip {
+/* The same where all elements of the row share one of the operand, which is only read. */
+template <bool is_shared, class T> struct RowElement {
   T *row;
-
-  RowStrip(T *row_, index, index) noexcept : row(row_) {}
-  T *at(index begin) noexcept { return row + begin; }
+  UMEM_ALWAYS_INLINE T &operator[](index i) const noexcept { return row[i]; }
 };
-template <class T> struct RowStrip<T const> {
-  T const *row;
-  bool moves;
-  alignas(T) unsigned char copies[sizeof(T) <= 16 ? row_strip * sizeof(T) : sizeof(T)];
-
-  RowStrip(T const *row_, index stride, index count) noexcept : row(row_), moves(stride != 0) {
-    T *copy = reinterpret_cast<T *>(copies);
-    for (index i = 0; !moves && i < count; i++) copy[i] = *row;
-  }
-  T const *at(index begin) const noexcept {
-    return moves ? row + begin : reinterpret_cast<T const *>(copies);
-  }
+template <class T> struct RowElement<true, T const> {
+  T const value; /* nothing else can write to it */
+  explicit RowElement(T const *row) noexcept : value(*row) {}
+  UMEM_ALWAYS_INLINE T const &operator[](index) const noexcept { return value; }
 };
+template <class F, class... E> void host_shared_row(F &f, index n, E const... element) {
+  InRow<F, decltype(element[0])...> call = f;
+  for (index i = 0; i < n; i++) call(element[i]...);
+}
 
-/* Rows of elements with stride 1, or 0 where they are only read. */
-template <class F, class... T, int... M>
-void host_shared_row(F &f, index n, index const *stride, std::integer_sequence<int, M...>,
-                     T *...element) {
-  auto over = [&f, n](auto... part) {
-    for (index begin = 0; begin < n; begin += row_strip)
-      host_row(f, n - begin < row_strip ? n - begin : row_strip, part.at(begin)...);
-  };
-  over(RowStrip<T>(element, stride[M], n < row_strip ? n : row_strip)...);
+/* Rows whose strides are not all 1. Loops for rows with one such operand, if there are few: S, S + 1, ... may be it. */
+template <int S, class F, class... T, int... M>
+void host_rows_with_gaps(F &f, index n, index const *stride, std::integer_sequence<int, M...> all,
+                         T *...element) {
+  constexpr int count = sizeof...(T);
+  if constexpr (S == count || count == 1 || count > 4) {
+    host_strided_row(f, n, stride, all, element...);
+  } else {
+    if (!((M == S || stride[M] == 1) && ...))
+      return host_rows_with_gaps<S + 1>(f, n, stride, all, element...);
+    using Operand = std::tuple_element_t<static_cast<std::size_t>(S), std::tuple<T...>>;
+    if constexpr (std::is_const_v<Operand> && std::is_copy_constructible_v<Operand>)
+      if (stride[S] == 0) return host_shared_row(f, n, RowElement<M == S, T>{element}...);
+    host_row_but_one<S>(f, n, stride[S], all, element...);
+  }
 }
 
 /* Loops K to N - 1. */
 template <int K, int N, class F, class... T, int... M>
-void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequence<int, M...> all,
-               T *...element) {
+void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops,
+                                  std::integer_sequence<int, M...> all, T *...element) {
   if constexpr (K < N - 1) {
     for (index i = 0; i < loops.extents.at[K]; i++)
       host_nest<K + 1>(f, loops, all, element + i * loops.strides[M].at[K]...);
   } else {
     index const stride[] = {loops.strides[M].at[K]...};
-    index const n = loops.extents.at[K];
-    if (((stride[M] == 1) && ...)) return host_row(f, n, element...);
-    if constexpr ((std::is_const_v<T> || ...))
-      if ((is_shared_or_unit<T>(stride[M]) && ...))
-        return host_shared_row(f, n, stride, all, element...);
-    host_strided_row(f, n, stride, all, element...);
+    if (((stride[M] == 1) && ...))
+      host_row(f, loops.extents.at[K], element...);
+    else
+      host_rows_with_gaps<0>(f, loops.extents.at[K], stride, all, element...);
   }
 }
 

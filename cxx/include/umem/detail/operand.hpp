@@ -305,6 +305,22 @@ struct PartMemory {
   }
 };
 
+/* Any operand as a part. The memory of a view is that of the host. */
+template <class A> auto as_part(A &operand) {
+  using Bare = std::remove_const_t<A>;
+  if constexpr (kind_of<Bare> == OperandKind::part) {
+    return operand;
+  } else if constexpr (kind_of<Bare> == OperandKind::array) {
+    return operand.part();
+  } else if constexpr (kind_of<Bare> == OperandKind::view) {
+    return part(operand);
+  } else {
+    auto const &view = operand.view();
+    return Part<typename Bare::element_type, Bare::rank>(
+        operand.context(), reinterpret_cast<address>(view.data), view.extents, view.strides);
+  }
+}
+
 /* Where the elements of a part are, in bytes from the beginning of its array. */
 struct Reach {
   index first = 0, end = 0; /* no element is before the first byte, nor after the end */
@@ -443,28 +459,18 @@ template <class U> class MemorySlot : public OpenMemory {
   using T = typename U::element_type;
   using Value = typename U::value_type;
   static constexpr int N = U::rank;
+  static constexpr bool is_part = U::kind == OperandKind::part;
 
 public:
   static constexpr bool has_memory = true;
 
-  template <class P> MemorySlot(P const &place, U const &used) : part_(part_of(used.operand)) {
+  template <class P> MemorySlot(P const &place, U const &used) : part_(as_part(used.operand)) {
     mirror = PartMemory::mirror(part_);
     key = PartMemory::key(part_);
-    bool has_ghosts = !part_.ghosts().is_empty();
-    index cells = has_ghosts ? this->cells().size() : part_.size();
-    std::size_t nbytes = static_cast<std::size_t>(cells) * sizeof(T);
-    is_empty_ = nbytes == 0 && U::kind == OperandKind::part;
-    is_smaller_ = mirror && nbytes < mirror->nbytes();
-    loads_ = !U::discards || has_ghosts || !used.all;
+    loads_ = !U::discards || !used.all || !part_.ghosts().is_empty();
     reverts = (U::discards && used.all) || is_device(place);
-    if constexpr (U::writes) access = loads_ || is_smaller_ ? Access::write : Access::discard;
-    if (is_device(place) || is_empty_) return;
-    if (mirror)
-      wants_buffer =
-          U::kind == OperandKind::part && is_smaller_ && mirror->current() == Side::device;
-    else
-      wants_buffer = !is_for_cpu(part_.context());
-    if (wants_buffer) reach = reach_of<T>(PartMemory::layout(this->cells()));
+    if constexpr (U::writes) access = loads_ ? Access::write : Access::discard;
+    if constexpr (is_part) look_at_part(is_device(place));
   }
   ~MemorySlot() { release(!has_begun_ || (!is_done_ && reverts)); }
 
@@ -473,36 +479,41 @@ public:
     if (when != (wants_buffer || !mirror ? access : held)) return;
     if (is_empty_)
       view_ = View<T, N>(nullptr, part_.extents(), part_.strides(), part_.ghosts());
-    else if (wants_buffer)
-      open_buffer();
-    else
+    else if (!wants_buffer)
       open_memory(place);
+    else if constexpr (is_part)
+      open_buffer();
   }
   view_in_loop<U> view() const noexcept { return {view_}; }
   void begin() noexcept { has_begun_ = true; }
 
   /* After the loop. */
   void finish() {
-    if constexpr (U::writes)
+    if constexpr (is_part && U::writes)
       if (buffer_) copy(buffered(), cells());
     is_done_ = true;
   }
 
 private:
-  template <class A> static Part<T, N> part_of(A &operand) {
-    if constexpr (U::kind == OperandKind::array)
-      return operand.part();
-    else
-      return operand;
-  }
+  struct Nothing {};
 
-  static bool is_for_cpu(Context const &context) {
-    return context.can(umemCpuReadable) && (!U::writes || context.can(umemCpuWritable));
+  void look_at_part(bool on_device) {
+    std::size_t const nbytes = static_cast<std::size_t>(cells().size()) * sizeof(T);
+    bool const is_smaller = mirror && nbytes < mirror->nbytes();
+    if (U::writes && is_smaller) access = Access::write; /* what is beside the part stays */
+    is_empty_ = nbytes == 0;
+    if (is_empty_) mirror = nullptr; /* nothing is accessed */
+    if (on_device || is_empty_) return;
+    Context const &context = part_.context();
+    bool const is_for_cpu =
+        context.can(umemCpuReadable) && (!U::writes || context.can(umemCpuWritable));
+    wants_buffer = mirror ? is_smaller && mirror->current() == Side::device : !is_for_cpu;
+    if (wants_buffer) reach = reach_of<T>(PartMemory::layout(cells()));
   }
 
   template <class P> void open_memory(P const &place) {
     address adr = PartMemory::adr(part_);
-    bool on_device = is_device(place);
+    bool const on_device = is_device(place);
     if (mirror)
       adr = acquire(on_device ? Side::device : Side::host);
     else if (!on_device && part_.context().can(umemOrdered))
@@ -516,10 +527,11 @@ private:
   void open_buffer() {
     Context host = mirror ? mirror->mirror_context() : pointers();
     if (mirror && U::writes) mirror->check_destination(key);
+    if (mirror) mirror->check_readable(Side::host, key);
     if (U::writes && !part_.context().can(umemWritable))
       throw not_supported_error("a part on a read-only " + std::string(part_.context().name()) +
                                 " cannot be written");
-    auto count = static_cast<std::size_t>(cells().size());
+    auto const count = static_cast<std::size_t>(cells().size());
     buffer_ = Buffer(host, count * sizeof(T), alignof(T) > host.alignment() ? alignof(T) : 0);
     if (loads_) copy(Part<Value const, N>(cells()), buffered());
     T *first = reinterpret_cast<T *>(buffer_.adr());
@@ -534,9 +546,8 @@ private:
   Part<T, N> cells() const { return part_.with_ghosts(); }
 
   Part<T, N> part_;
-  bool is_empty_ = false, is_smaller_ = false, loads_ = true;
-  bool has_begun_ = false, is_done_ = false;
-  Buffer buffer_;
+  bool is_empty_ = false, loads_ = true, has_begun_ = false, is_done_ = false;
+  std::conditional_t<is_part, Buffer, Nothing> buffer_;
   View<T, N> view_;
 };
 
