@@ -25,6 +25,7 @@
 
 #include <umem/detail/device.hpp>
 #include <umem/fill.hpp>
+#include <umem/functional.hpp>
 #include <umem/ghosts.hpp>
 #include <umem/transform.hpp>
 
