@@ -148,7 +148,7 @@ public:
     for (int k = 0; k < N; k++)
       pieces[slot(k)] = pieces_of(k, at.at[k], ghosts.below.at[k], ghosts.above.at[k]);
     std::vector<GhostCopy<N>> copies;
-    Extents<N> counts, chosen;
+    Extents<N> counts;
     for (int k = 0; k < N; k++) {
       counts.at[k] = static_cast<index>(pieces[slot(k)].size());
       if (counts.at[k] == 0) return copies;

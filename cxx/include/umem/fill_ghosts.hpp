@@ -37,14 +37,25 @@ namespace umem {
 
 /* ---- rules ---- */
 
+/* What ghost cells become: see above. */
 enum class GhostKind { keep, periodic, constant, edge, reflect, symmetric };
 
+/* Ghost cells keep their values. */
 inline constexpr GhostKind keep = GhostKind::keep;
+
+/* Ghost cells are the elements at the other end. */
 inline constexpr GhostKind periodic = GhostKind::periodic;
+
+/* Ghost cells repeat the outermost element. */
 inline constexpr GhostKind edge = GhostKind::edge;
+
+/* Ghost cells mirror the elements; the outermost element is the mirror and not repeated. */
 inline constexpr GhostKind reflect = GhostKind::reflect;
+
+/* Ghost cells mirror the elements, the outermost one included. */
 inline constexpr GhostKind symmetric = GhostKind::symmetric;
 
+/* What umem::constant returns. */
 template <class V> struct GhostConstant { V value; };
 
 /* Every ghost cell becomes value, converted to the type of the elements. */
@@ -62,6 +73,7 @@ template <class T> struct GhostRule {
       : kind(GhostKind::constant), value(static_cast<T>(constant.value)) {}
 };
 
+/* What umem::sides returns. */
 template <class A, class B> struct GhostSides {
   A below;
   B above;
