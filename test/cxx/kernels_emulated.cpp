@@ -136,8 +136,8 @@ TEST_F(Emulated, of_ghost_cells) {
     auto const before = emulated_launches;
     umem::fill_ghosts(host, View<int, 3>::with_ghosts_from(a.data(), extents, ghosts), rules);
     EXPECT_EQ(emulated_launches, before);
-    umem::fill_ghosts(umem::on_device(),
-                      View<int, 3>::with_ghosts_from(b.data(), extents, ghosts), rules);
+    umem::fill_ghosts(umem::on_device(), View<int, 3>::with_ghosts_from(b.data(), extents, ghosts),
+                      rules);
     EXPECT_GT(emulated_launches, before);
     EXPECT_EQ(a, b);
   }

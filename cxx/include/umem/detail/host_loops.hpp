@@ -80,8 +80,8 @@ void host_rows_with_gaps(F &f, index n, index const *stride, std::integer_sequen
 
 /* Loops K to N - 1. */
 template <int K, int N, class F, class... T, int... M>
-void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops,
-                                  std::integer_sequence<int, M...> all, T *...element) {
+void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequence<int, M...> all,
+               T *...element) {
   if constexpr (K < N - 1) {
     for (index i = 0; i < loops.extents.at[K]; i++)
       host_nest<K + 1>(f, loops, all, element + i * loops.strides[M].at[K]...);

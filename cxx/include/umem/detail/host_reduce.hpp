@@ -72,8 +72,9 @@ template <class R, class Op> struct ExtremesOf {
       std::int32_t; /* GCC makes scalar code of masks of 64 bits */
   static constexpr index width = 16 / sizeof(R), vectors = 4, group = width * vectors;
 
-  static R of(R const *x, index groups) {
-    return of(x, groups, std::make_integer_sequence<int, vectors>());
+  /* first: any of the numbers. */
+  static R of(R const *x, index groups, R first) {
+    return of(x, groups, first, std::make_integer_sequence<int, vectors>());
   }
 
 private:
@@ -91,15 +92,17 @@ private:
   }
 
   /* Written out, so that all vectors are in registers. */
-  template <int... V> static R of(R const *x, index groups, std::integer_sequence<int, V...>) {
+  template <int... V>
+  static R of(R const *x, index groups, R first, std::integer_sequence<int, V...>) {
     Vector best[vectors];
     Mask nan[2] = {};
-    std::memcpy(best, x, sizeof best);
+    R all[group];
+    for (R &value : all) value = first;
+    std::memcpy(best, all, sizeof best);
     for (; groups > 0; groups--, x += group) (join(best[V], nan[V % 2], x + V * width), ...);
     Mask const any = nan[0] | nan[1];
     for (int l = 0; l < 4; l++)
       if (any[l]) return std::numeric_limits<R>::quiet_NaN();
-    R all[group];
     std::memcpy(all, best, sizeof all);
     Op op;
     R result = all[0];
@@ -112,11 +115,13 @@ private:
 template <class R, class Op, class Get> R host_reduce_extremes(index n, Get const &get) {
   constexpr index group = ExtremesOf<R, Op>::group;
   if constexpr (std::is_same_v<Get, InLine<R>>) {
-    return ExtremesOf<R, Op>::of(get.data, n / group);
+    return ExtremesOf<R, Op>::of(get.data, n / group, get.data[0]);
   } else {
     R buffer[reduce_block];
-    for (index i = 0; i < n; i++) buffer[i] = get(i);
-    return ExtremesOf<R, Op>::of(buffer, n / group);
+    R const first = get(index(0));
+    buffer[0] = first;
+    for (index i = 1; i < n; i++) buffer[i] = get(i);
+    return ExtremesOf<R, Op>::of(buffer, n / group, first);
   }
 }
 
