@@ -27,7 +27,8 @@ BESIDE = "<vector>"
 HEADERS = (
     "vector", "string", "memory", "functional", "thread", "umem.h", "umem.hpp", "umem/view.hpp",
     "umem/context.hpp", "umem/array.hpp", "umem/for_each.hpp", "umem/memory_resource.hpp", "umem/sweep.hpp",
-    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/npy.hpp", "umem/print.hpp", "umem/mdspan.hpp",
+    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/reductions.hpp", "umem/fill_ghosts.hpp", "umem/npy.hpp",
+    "umem/print.hpp", "umem/mdspan.hpp",
 )  # fmt: skip
 LOOP_OVER_VECTOR = """
 #include <vector>

@@ -63,8 +63,8 @@ TYPED_TEST(Elements, ForEachIndexed) {
 template <class T, int N> std::vector<umem::Range<N>> some_ranges(umem::View<T, N> const &view) {
   umem::Extents<N> low, high, middle, first;
   for (int k = 0; k < N; k++) {
-    low[k] = -view.ghost(k);
-    high[k] = view.extent(k) + view.ghost(k);
+    low[k] = view.low(k);
+    high[k] = view.high(k);
     middle[k] = (low[k] + high[k]) / 2;
     first[k] = std::min(low[k] + 1, high[k]);
   }

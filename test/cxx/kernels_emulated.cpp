@@ -6,6 +6,7 @@
 #include "kernels.hpp"
 
 #include <umem/fill.hpp>
+#include <umem/fill_ghosts.hpp>
 #include <umem/for_each.hpp>
 #include <umem/transform.hpp>
 
@@ -123,6 +124,23 @@ TEST_F(Emulated, of_several_operands) { expect_all_loops<double, double>(); }
 TEST_F(Emulated, of_operands_of_different_types) {
   expect_all_loops<std::int8_t, float>();
   expect_all_loops<double, std::int16_t>();
+}
+
+TEST_F(Emulated, of_ghost_cells) {
+  umem::Ghosts<3> const ghosts({2, 1, 3}, {1, 0, 2});
+  umem::Extents<3> const extents(4, 3, 5);
+  for (umem::GhostRules<int, 3> const &rules :
+       {umem::GhostRules<int, 3>(umem::periodic), umem::GhostRules<int, 3>(umem::constant(7)),
+        umem::GhostRules<int, 3>(umem::reflect, umem::keep, umem::symmetric)}) {
+    auto a = some_numbers<int>(umem::detail::all_cells(extents, ghosts).product()), b = a;
+    auto const before = emulated_launches;
+    umem::fill_ghosts(host, View<int, 3>::with_ghosts_from(a.data(), extents, ghosts), rules);
+    EXPECT_EQ(emulated_launches, before);
+    umem::fill_ghosts(umem::on_device(), View<int, 3>::with_ghosts_from(b.data(), extents, ghosts),
+                      rules);
+    EXPECT_GT(emulated_launches, before);
+    EXPECT_EQ(a, b);
+  }
 }
 
 /* Rows that are long enough for packs, in arrays with gaps between them. */

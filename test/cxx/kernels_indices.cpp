@@ -113,7 +113,7 @@ template <int N> struct Around {
     view.data = memory.data() - first;
     view.strides = strides;
     for (int k = 0; k < N; k++) {
-      view.ghosts[k] = range.begin[k] < 0 ? -range.begin[k] : 0;
+      view.ghosts.below[k] = view.ghosts.above[k] = range.begin[k] < 0 ? -range.begin[k] : 0;
       view.extents[k] = range.end[k];
       if (view.extents[k] < 0) view.extents[k] = 0;
     }

@@ -76,6 +76,9 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
   auto each = [&](auto const &operation) { compare(tally, view, part, operation, next); };
   each([](auto const &v) { return v.interior(); });
   each([](auto const &v) { return v.with_ghosts(); });
+  umem::Ghosts<N> wanted;
+  for (int k = 0; k < N; k++) wanted.above[k] = 1 + k;
+  each([=](auto const &v) { return v.with_ghosts(wanted); });
   each([](auto const &v) { return v.transpose(); });
   for (int k = -1; k <= N; k++) {
     each([=](auto const &v) { return v.reversed(k); });
@@ -93,7 +96,7 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
 
 TEST(StridedLayout, IsTheSameForViewAndPart) {
   umem::ArrayOptions<2> options;
-  options.ghosts = {1, 2};
+  options.ghosts = {{1, 2}, {2, 1}};
   umem::Array<int, 2> array({3, 4}, umem::Host(), options);
   {
     auto guard = array.host(umem::write);

@@ -425,13 +425,22 @@ MUTANTS = [
     cxx("with/xtensor.hpp", "static_cast<std::size_t>(-below)", "0", "a tensor begins at its lowest address", ["with_xtensor"]),
     cxx("with/cuda_resource.hpp", "if (!is_own(number)) context_.wait(lane_of(number)->queue);", "", "a free is not in the order of the stream", ["with_cuda_resource"]),
     cxx("with/cuda_resource.hpp", "lane_of(number)->queue.wait(context_);", "static_cast<void>(number);", "a new block is used early", ["with_cuda_resource"]),
-    cxx("view.hpp", "all.at[k] += 2 * ghosts.at[k];", "all.at[k] += ghosts.at[k];", "ghost cells on one side", ["view", "array"]),
+    cxx("view.hpp", "detail::all_cells(extents, ghosts)", "extents", "no room for ghost cells", ["view", "array"]),
     cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
     cxx("array.hpp", "    if (*this) this->mirror().check_free(this->key_);\n", "", "assigns to a locked array", ["array_assign", "array_lock"]),
     cxx("detail/array_functions.hpp", "  if (writes) overwrite(side);\n", "", "the other side stays current", ["array_guard", "array"]),
     cxx("detail/array_functions.hpp", "    src.wait_for(from.side, *to.context);\n", "", "the source may be written to early", ["array_assign", "array"]),
     cxx("npy.hpp", "  file.commit();\n", "", "a saved file never gets its name", ["npy_save", "npy"]),
     cxx("for_each.hpp", "range.begin.at[k] < -most - 1 || ", "", "indices that are too small", ["kernels_indices"]),
+
+    cxx("fill_ghosts.hpp", "j < k || rules.below[j].kind", "rules.below[j].kind", "corners are not filled", ["ghosts"]),
+    cxx("fill_ghosts.hpp", "2 * count - 1 - m", "2 * count - 2 - m", "symmetric is reflect beyond the end", ["ghosts"]),
+    cxx("decomposition.hpp", "n == own && image == 0", "n == own", "a block has no periodic image of itself", ["ghosts"]),
+    cxx("exchange.hpp", "      mirror->check_destination(PartMemory::key(block));\n", "      static_cast<void>(mirror);\n", "copies before a locked array", ["ghosts"]),
+    cxx("detail/monoids.hpp", "(same && b.number < a.number)", "same", "the last of equal elements", ["reductions"]),
+    cxx("detail/host_pieces.hpp", "      while (get(i) == get(i)) i++;", "      i = 0;", "the first of a piece with a NaN", ["reductions"]),
+    cxx("detail/host_reduce.hpp", "    nan |= mask;\n", "", "extremes lose NaN", ["reductions", "kernels_reduce"]),
+    cxx("detail/host_along.hpp", "bool const take = !worse & (best == best);", "bool const take = !worse;", "the last NaN along a dimension", ["reductions"]),
 
     # ---- what only a sanitizer or valgrind sees ----
     c("core/stage.c", "  umem_free(host, (uintptr_t)buffers);\n", "", "a leak", preset="asan"),

@@ -9,7 +9,7 @@
  * same memory if the CPU can address it, else a mirror, which is allocated at its first use. The
  * array knows which side is current. It transfers the elements only when a program asks for a
  * side that is not. Elements are in C order; with ghost cells the indices of dimension k run
- * from -ghosts[k] to extents[k] + ghosts[k] - 1. New elements are not initialised. Only
+ * from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New elements are not initialised. Only
  * constructors and the first use of the mirror allocate; only destructors and release_host free.
  *
  * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
@@ -187,6 +187,19 @@ public:
     return *this;
   }
 
+  /* ---- ghost cells ---- */
+
+  /* Makes the outermost cells in memory the ghost cells, as many as wanted, and all others the
+   * elements: memory and contents stay, the extents change. Throws umem::value_error if there are
+   * not so many cells, and umem::locked_error while a lock or a guard of this array lives. */
+  void set_ghosts(Ghosts<N> const &wanted) {
+    this->mirror().check_free(this->key_);
+    detail::StridedLayout<N> cells{this->extents(), this->strides(), this->ghosts()};
+    cells = cells.with_ghosts(wanted);
+    this->extents_ = cells.extents;
+    this->ghosts_ = cells.ghosts;
+  }
+
   /* ---- locks ---- */
 
   /* Access for the lock's owner alone. umem::locked_error while there is a lock, or any guard. */
@@ -218,12 +231,14 @@ private:
     Extents<N> all = extents;
     checked_product(extents);
     for (int k = 0; k < N; k++) {
-      index ghosts = options.ghosts[k];
-      if (ghosts < 0)
+      index const below = options.ghosts.below[k], above = options.ghosts.above[k];
+      if (below < 0 || above < 0)
         detail::raise_text(umemValueError, "a number of ghost cells of %s is negative",
                            detail::in_words(options.ghosts).text);
-      if (ghosts > (detail::largest<index> - all[k]) / 2) raise_size(extents);
-      all[k] += 2 * ghosts;
+      if (below > detail::largest<index> - all[k] ||
+          above > detail::largest<index> - all[k] - below)
+        raise_size(extents);
+      all[k] += below + above;
     }
     index count = checked_product(all);
     if (count > detail::largest<index> / static_cast<index>(sizeof(T))) raise_size(extents);

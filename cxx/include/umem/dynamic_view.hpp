@@ -27,7 +27,7 @@ public:
   T *data = nullptr; /* borrowed */
   Extents<max_rank> extents;
   Extents<max_rank> strides;
-  Extents<max_rank> ghosts;
+  Ghosts<max_rank> ghosts;
 
   /* An empty view of rank 0. */
   DynamicView() = default;
@@ -40,7 +40,8 @@ public:
     for (int k = 0; k < N; k++) {
       extents.at[k] = view.extents.at[k];
       strides.at[k] = view.strides.at[k];
-      ghosts.at[k] = view.ghosts.at[k];
+      ghosts.below.at[k] = view.ghosts.below.at[k];
+      ghosts.above.at[k] = view.ghosts.above.at[k];
     }
   }
 
@@ -67,7 +68,12 @@ public:
   /* k in [0, rank()) */
   UMEM_CHECKED index extent(int k) const noexcept { return number(extents, k); }
   UMEM_CHECKED index stride(int k) const noexcept { return number(strides, k); }
-  UMEM_CHECKED index ghost(int k) const noexcept { return number(ghosts, k); }
+
+  /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
+  UMEM_CHECKED index low(int k) const noexcept { return -number(ghosts.below, k); }
+  UMEM_CHECKED index high(int k) const noexcept {
+    return number(extents, k) + number(ghosts.above, k);
+  }
 
   Shape shape() const { return Shape(extents.begin(), extents.begin() + rank_); }
 
@@ -90,8 +96,8 @@ public:
       detail::raise_text(umemIndexError, "%zu indices for a view of rank %d", count, rank_);
     index offset = 0;
     for (int k = 0; k < rank_; k++) {
-      index low = -ghosts.at[k], high = extents.at[k] + ghosts.at[k];
-      if (indices[k] < low || indices[k] >= high) detail::raise_index(indices[k], k, low, high);
+      if (indices[k] < low(k) || indices[k] >= high(k))
+        detail::raise_index(indices[k], k, low(k), high(k));
       offset += indices[k] * strides.at[k];
     }
     return data[offset];
@@ -107,7 +113,8 @@ public:
     for (int k = 0; k < N; k++) {
       view.extents.at[k] = extents.at[k];
       view.strides.at[k] = strides.at[k];
-      view.ghosts.at[k] = ghosts.at[k];
+      view.ghosts.below.at[k] = ghosts.below.at[k];
+      view.ghosts.above.at[k] = ghosts.above.at[k];
     }
     return view;
   }

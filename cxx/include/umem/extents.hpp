@@ -112,6 +112,9 @@ struct InWords {
   char text[256];
 
   InWords(index const *begin, index const *end) noexcept;
+
+  /* Adds what has room. */
+  InWords &add(char const *word) noexcept;
 };
 
 /* All numbers of values: Extents or Shape. */

@@ -62,7 +62,7 @@ public:
 
   Extents<N> const &extents() const noexcept { return layout_.extents; }
   Extents<N> const &strides() const noexcept { return layout_.strides; }
-  Extents<N> const &ghosts() const noexcept { return layout_.ghosts; }
+  Ghosts<N> const &ghosts() const noexcept { return layout_.ghosts; }
   UMEM_CHECKED index extent(int k) const noexcept { return layout_.extents[k]; }
   index size() const noexcept { return layout_.extents.product(); }
 
@@ -98,6 +98,9 @@ public:
   /* The ghost cells as elements like all others: the indices begin at 0. */
   Part with_ghosts() const { return laid_out(layout_.with_ghosts()); }
 
+  /* The same cells, the outermost ones as ghost cells: as many as wanted. */
+  Part with_ghosts(Ghosts<N> const &wanted) const { return laid_out(layout_.with_ghosts(wanted)); }
+
 private:
   template <class, int> friend class Part;
   template <class S, class U, int M> friend void copy(Part<S, M> const &src, Part<U, M> const &dst);
@@ -107,7 +110,7 @@ private:
   /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
    * 0). */
   Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index first,
-       Extents<N> const &extents, Extents<N> const &strides, Extents<N> const &ghosts) noexcept
+       Extents<N> const &extents, Extents<N> const &strides, Ghosts<N> const &ghosts) noexcept
       : memory_{std::move(mirror), key, Context(), 0}, layout_{extents, strides, ghosts, first} {}
 
   /* A part of the same memory as other, in another layout. */

@@ -17,6 +17,9 @@ namespace detail {
 /* The slice begin, end, step is not within [low, high). */
 [[noreturn]] void raise_slice(index begin, index end, index step, int k, index low, index high);
 
+/* There are not so many cells in dimension k that they could be ghost cells. */
+[[noreturn]] void raise_ghosts(index below, index above, int k, index cells);
+
 [[noreturn]] void raise_value(char const *message);
 
 } // namespace detail

@@ -4,7 +4,9 @@
 
 #include <umem/extents.hpp>
 
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 
 namespace umem {
 namespace detail {
@@ -20,6 +22,12 @@ UMEM_INLINE InWords::InWords(index const *begin, index const *end) noexcept {
     at += std::snprintf(at, 32, value + 1 == end ? "%td" : "%td, ", *value);
   }
   std::snprintf(at, 4, end - begin == 1 ? ",)" : ")");
+}
+
+UMEM_INLINE InWords &InWords::add(char const *word) noexcept {
+  std::size_t length = std::strlen(text);
+  std::snprintf(text + length, sizeof text - length, "%s", word);
+  return *this;
 }
 
 } // namespace detail

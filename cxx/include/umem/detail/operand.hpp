@@ -379,7 +379,7 @@ private:
       : OpenMemory(PartMembers::memory(part), U::kind == OperandKind::part, U::writes),
         layout_(PartMembers::layout(part)) {
     StridedLayout<N> cells = layout_.with_ghosts();
-    bool has_ghosts = layout_.ghosts != Extents<N>();
+    bool has_ghosts = !layout_.ghosts.is_empty();
     plan(on_device, items_of(cells), U::discards && all, has_ghosts);
   }
 

@@ -22,6 +22,14 @@ UMEM_INLINE void raise_slice(index begin, index end, index step, int k, index lo
              begin, end, low, high, k);
 }
 
+UMEM_INLINE void raise_ghosts(index below, index above, int k, index cells) {
+  if (below < 0 || above < 0)
+    raise_text(umemValueError, "a number of ghost cells, %td, is negative",
+               below < 0 ? below : above);
+  raise_text(umemValueError, "%td and %td ghost cells are more than the %td cells of dimension %d",
+             below, above, cells, k);
+}
+
 UMEM_INLINE void raise_value(char const *message) { raise_text(umemValueError, "%s", message); }
 
 } // namespace detail
