@@ -119,7 +119,7 @@ static bool add_pages(umemPoolGrower *grower) {
   umemPoolExtra extra = extra_of(grower), none = {0, 0};
   bool grown =
       umemPoolPages_grow(list, size, grower->alignment, extra, failure) ||
-      ((extra.ample || extra.unmoved >= core->pages->page_size) &&
+      ((extra.ample || (extra.unmoved && umemPoolPages_may_move(core))) &&
        umemPoolPages_grow(list, size, grower->alignment, none, failure));
   grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
   return grown;

@@ -169,6 +169,15 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, u
   return grown;
 }
 
+bool umemPoolPages_may_move(umemPoolCore const *core) {
+  umemRangeItem item;
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next) {
+    uint32_t cursor = 0;
+    if (umemRange_next_free(list->range, umemPoolSpace_units(core), &cursor, &item)) return true;
+  }
+  return false;
+}
+
 /* ---- giving back ---- */
 
 static void unmap(umemPoolPaging *paging) {

@@ -26,6 +26,9 @@ typedef struct umemPoolExtra {
 bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure);
 
+/* Whether some list may have pages of which all is free. */
+bool umemPoolPages_may_move(umemPoolCore const *core);
+
 /* Gives the memory of pages back that are all free in the pool's own list, as long as at least keep bytes stay. An
  * attempt must be open. Releases the lock for some time. */
 void umemPoolPages_release(umemPoolCore *core, size_t keep);
