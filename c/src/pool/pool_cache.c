@@ -96,7 +96,18 @@ static void end_thread(void *unused) {
   }
 }
 
-static void make_key(void) { has_key = pthread_key_create(&key, end_thread) == 0; }
+/* In a child of fork: the thread that has forked is the one that there is, and its caches are whole. It comes after the
+ * handler of base/lock.c, which counts the forks and was there first. */
+static void keep_mine(void) {
+  for (umemPoolCache *cache = caches_of_thread; cache; cache = cache->next)
+    cache->lineage = umem_fork_count();
+}
+
+/* Without memory for the handler, the cache of that thread stays out of reach in a child. */
+static void make_key(void) {
+  has_key = pthread_key_create(&key, end_thread) == 0;
+  pthread_atfork(NULL, NULL, keep_mine);
+}
 
 /* A library that is closed must leave no destructor behind. */
 __attribute__((destructor)) static void delete_key(void) {
