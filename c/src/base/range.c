@@ -425,7 +425,7 @@ bool umemRange_next_free(umemRange const *range, uint64_t size, uint32_t *cursor
     while (!span) {
       class = filled_class(range, class);
       if (class == CLASSES) return false;
-      span = range->lists[class++];
+      span = range->lists[class ++];
     }
     if (spans[span].size >= size) break;
   }

@@ -117,10 +117,9 @@ static bool add_pages(umemPoolGrower *grower) {
     return false;
   }
   umemPoolExtra extra = extra_of(grower), none = {0, 0};
-  bool grown =
-      umemPoolPages_grow(list, size, grower->alignment, extra, failure) ||
-      ((extra.ample || (extra.unmoved && umemPoolPages_may_move(core))) &&
-       umemPoolPages_grow(list, size, grower->alignment, none, failure));
+  bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure) ||
+               ((extra.ample || (extra.unmoved && umemPoolPages_may_move(core))) &&
+                umemPoolPages_grow(list, size, grower->alignment, none, failure));
   grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
   return grown;
 }

@@ -15,7 +15,7 @@ bool umemPoolPages_are_busy(umemPoolCore *core);
 
 /* How much new memory a growth may take that it does not need, in bytes. */
 typedef struct umemPoolExtra {
-  size_t ample;  /* mapped beside the range, for later requests */
+  size_t ample;   /* mapped beside the range, for later requests */
   size_t unmoved; /* of the range itself, in place of pages that could be moved */
 } umemPoolExtra;
 

@@ -395,7 +395,8 @@ static void adaptors_count_pages(void **state) {
   expect_counted(9);
   assert_true(paged.calls[pagedMove] > 0 && is_filled(two, 4 * page, 2));
   assert_true(umem_alloc(&pool, 4 * page) == 0);
-  assert_non_null(strstr(umem_get_message(&pool), "of the 786432 that the limit allows are in use"));
+  assert_non_null(
+      strstr(umem_get_message(&pool), "of the 786432 that the limit allows are in use"));
   forget_failures();
   umem_clear_status(&stats);
   umem_clear_status(&limit);
