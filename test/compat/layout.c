@@ -50,6 +50,7 @@ static void contexts(void **state) {
   OFFSET(umemHost, super, 0);
   CONTEXT(umemFile);
   CONTEXT(umemMMap);
+  CONTEXT(umemShm);
   CONTEXT(umemCuda);
   CONTEXT(umemCudaHost);
   CONTEXT(umemCudaManaged);
@@ -403,7 +404,7 @@ static void numbers(void **state) {
 
   umemDeviceType const devices[] = {umemVirtualDevice,     umemHostDevice,     umemFileDevice,
                                     umemCudaDevice,        umemMMapDevice,     umemCudaHostDevice,
-                                    umemCudaManagedDevice, umemCudaAsyncDevice};
+                                    umemCudaManagedDevice, umemCudaAsyncDevice, umemShmDevice};
   for (unsigned i = 0; i < sizeof devices / sizeof *devices; i++) assert_int_equal(devices[i], i);
   assert_int_equal(umemUserDevice, 1024);
 
