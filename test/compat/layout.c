@@ -175,7 +175,9 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, dlpack_device, 192);
   OFFSET(struct umemVtbl, stream_wait, 200);
   OFFSET(struct umemVtbl, pages, 208);
-  assert_true(sizeof(struct umemVtbl) >= 216); /* methods may be appended */
+  OFFSET(struct umemVtbl, share, 216);
+  OFFSET(struct umemVtbl, attach, 224);
+  assert_true(sizeof(struct umemVtbl) >= 232); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {

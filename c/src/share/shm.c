@@ -146,6 +146,33 @@ static void shm_info(umemVirtual *ctx, umemInfo *info) {
   snprintf(info->name, sizeof info->name, "%.127s", shm->segment.name);
 }
 
+/* ---- other processes ---- */
+
+static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd) {
+  umemShmSegment *segment = &shm_of(ctx)->segment;
+  uint64_t offset = offset_of(shm_of(ctx), adr);
+  if (offset >= segment->table.capacity || nbytes > segment->table.capacity - offset)
+    return UMEM_FAIL(ctx, umemIndexError, "%zu bytes at %#" PRIxPTR " are not in the shared memory %s", nbytes, adr,
+                     label_of(shm_of(ctx)));
+  handle->kind = *segment->name ? umemHandleNamed : umemHandleUnnamed;
+  handle->offset = segment->data + offset;
+  handle->size = segment->total;
+  handle->identity[0] = segment->mapped->device;
+  handle->identity[1] = segment->mapped->inode;
+  memcpy(&handle->identity[2], segment->id, sizeof segment->id);
+  strcpy(handle->name, segment->name);
+  if (!*segment->name) *fd = segment->mapped->fd;
+  return true;
+}
+
+static bool shm_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+  umemShmSegment *segment = &shm_of(ctx)->segment;
+  *adr = (uintptr_t)segment->mapped->base + (uintptr_t)handle->offset;
+  return handle->kind != umemHandleFile && handle->size == segment->total && handle->offset >= segment->data &&
+         handle->identity[0] == segment->mapped->device && handle->identity[1] == segment->mapped->inode &&
+         !memcmp(&handle->identity[2], segment->id, sizeof segment->id);
+}
+
 /* ---- the end ---- */
 
 static void shm_dtor(umemVirtual *ctx) {
@@ -168,6 +195,8 @@ static struct umemVtbl const shm_vtbl = {
     .copy_from = umem_ram_copy_from,
     .info = shm_info,
     .realloc = shm_realloc,
+    .share = shm_share,
+    .attach = shm_attach,
 };
 
 /* ---- construction ---- */
