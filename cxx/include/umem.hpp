@@ -24,6 +24,7 @@
 #include <umem/extents.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
+#include <umem/handle.hpp>
 #include <umem/indexer.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
