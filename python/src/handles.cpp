@@ -34,18 +34,19 @@ public:
 };
 
 /* The handle of nbytes at an address inside of the array, and a new descriptor that goes with it; or -1. */
-nb::typed<nb::tuple, nb::bytes, int> share(Array &array, uintptr_t address, size_t nbytes) {
+nb::typed<nb::tuple, nb::bytes, int> share_bytes(Array &array, uintptr_t address, size_t nbytes) {
   Hold hold(array);
   umemHandle handle;
   int fd = -1;
   unlocked([&] {
-    if (umem_share_with(hold.context()->ctx, address, nbytes, &handle, &fd) == umemOK && fd >= 0) fd = dup(fd);
+    if (umem_share_with(hold.context()->ctx, address, nbytes, &handle, &fd) == umemOK && fd >= 0)
+      fd = dup(fd);
   });
   return nb::make_tuple(nb::bytes(&handle, sizeof handle), fd);
 }
 
 /* Bytes of a handle may come from anybody: umem checks them. */
-nb::object attach(nb::bytes bytes, int fd) {
+nb::object attach_bytes(nb::bytes bytes, int fd) {
   umemHandle handle;
   if (bytes.size() != sizeof handle) {
     if (fd >= 0) close(fd);
@@ -66,6 +67,7 @@ void bind_handles(nb::module_ &m) {
   nb::class_<Attached>(m, "_Attached", "Bytes of another process.")
       .def_prop_ro("address", &Attached::address, "Of the first byte, in this process.");
   m.def("_remove_shm", remove_shm, nb::arg("name"));
-  m.def("_share", share, nb::arg("array"), nb::arg("address"), nb::arg("nbytes"));
-  m.def("_attach", attach, nb::arg("handle"), nb::arg("fd"), nb::sig("def _attach(handle: bytes, fd: int) -> _Attached"));
+  m.def("_share", share_bytes, nb::arg("array"), nb::arg("address"), nb::arg("nbytes"));
+  m.def("_attach", attach_bytes, nb::arg("handle"), nb::arg("fd"),
+        nb::sig("def _attach(handle: bytes, fd: int) -> _Attached"));
 }

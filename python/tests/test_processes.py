@@ -9,7 +9,7 @@ import pytest
 
 import umem
 
-METHODS = ["spawn", "fork"]
+METHODS = ["spawn", "fork", "forkserver"]
 
 
 @pytest.fixture(params=METHODS)
@@ -59,20 +59,20 @@ def test_names_and_stacks_are_passed_too(context):
     umem.Shm.remove(name("queue"))
 
 
-def write(array, number):
-    array[number] = number
+def write(array, other, number):
+    array[number] = other[number] = number
 
 
 def test_arguments_of_processes_are_passed(context):
     with umem.Shm(size="1M") as place:
-        array = umem.zeros(4, place=place)
-        children = [context.Process(target=write, args=(array, k)) for k in range(4)]
+        array, other = umem.zeros(4, place=place), umem.zeros(4, "int32", place)
+        children = [context.Process(target=write, args=(array, other, k)) for k in range(4)]
         for child in children:
             child.start()
         for child in children:
             child.join(60)
             assert child.exitcode == 0
-        assert array.tolist() == [0, 1, 2, 3]
+        assert array.tolist() == other.tolist() == [0, 1, 2, 3]
 
 
 def test_the_same_process_gets_the_same_memory():

@@ -25,6 +25,32 @@ def _bounds(array: Array) -> tuple[int, int]:
     return low, high + array.itemsize
 
 
+class _Open:
+    """A descriptor that is closed with the object."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+def _passed(opened: _Open) -> Any:
+    """What multiprocessing stores of a descriptor.
+
+    For the arguments of a process that is about to start, the descriptor stays open as long as the object of the
+    process; otherwise multiprocessing makes one of its own.
+    """
+    from multiprocessing.context import get_spawning_popen
+    from multiprocessing.reduction import DupFd
+
+    starting = get_spawning_popen()
+    if starting is not None:
+        vars(starting).setdefault("_umem_descriptors", []).append(opened)
+    return DupFd(opened.fd)
+
+
 def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
     """What pickle stores of an array in shared memory: a handle. None for memory that is none.
 
@@ -37,17 +63,10 @@ def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
         handle, fd = _core._share(array, low, high - low)
     except NotSupportedError:
         return None
-    descriptor = None
-    try:
-        if int.from_bytes(handle[4:8], sys.byteorder) == _FILE:
-            return None
-        if fd >= 0:
-            from multiprocessing.reduction import DupFd
-
-            descriptor = DupFd(fd)
-    finally:
-        if fd >= 0:
-            os.close(fd)
+    opened = _Open(fd)
+    if int.from_bytes(handle[4:8], sys.byteorder) == _FILE:
+        return None
+    descriptor = _passed(opened) if fd >= 0 else None
     form = array.shape, array.strides, str(array.dtype), array.read_only
     return attach, (handle, descriptor, array.address - low, *form)
 

@@ -404,8 +404,8 @@ static void numbers(void **state) {
   for (unsigned i = 0; i < sizeof statuses / sizeof *statuses; i++)
     assert_int_equal(statuses[i], i);
 
-  umemDeviceType const devices[] = {umemVirtualDevice,     umemHostDevice,     umemFileDevice,
-                                    umemCudaDevice,        umemMMapDevice,     umemCudaHostDevice,
+  umemDeviceType const devices[] = {umemVirtualDevice,     umemHostDevice,      umemFileDevice,
+                                    umemCudaDevice,        umemMMapDevice,      umemCudaHostDevice,
                                     umemCudaManagedDevice, umemCudaAsyncDevice, umemShmDevice};
   for (unsigned i = 0; i < sizeof devices / sizeof *devices; i++) assert_int_equal(devices[i], i);
   assert_int_equal(umemUserDevice, 1024);

@@ -114,7 +114,7 @@ static umemOption const options[] = {
 };
 
 static umemStatusType open_memfd(void *ctx, void *upstream, umemOptionValue const *place,
-                               umemOptionValue const *given, void *user) {
+                                 umemOptionValue const *given, void *user) {
   (void)upstream, (void)place, (void)user;
   return umemMemfd_ctor(ctx, given[0].number);
 }
@@ -150,7 +150,8 @@ static bool map(umemVirtual *ctx, Memfd *memfd) {
   if (base == MAP_FAILED) return fail(ctx, "map", memfd->capacity);
   memfd->base = base;
   memfd->range = umemRange_create(memfd_alignment);
-  if (memfd->range && umemRange_add(memfd->range, (uintptr_t)base, memfd->capacity, true)) return true;
+  if (memfd->range && umemRange_add(memfd->range, (uintptr_t)base, memfd->capacity, true))
+    return true;
   umemVirtual_fail(ctx, umemMemoryError, "no memory for the table of blocks");
   return false;
 }

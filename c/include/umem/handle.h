@@ -42,15 +42,16 @@ typedef enum umemHandleKind {
 
 /* Bytes that another process can attach. Its size never changes. Programs read the first members, and change none. */
 typedef struct umemHandle {
-  uint32_t version;      /* UMEM_HANDLE_VERSION */
-  uint32_t kind;         /* umemHandleKind */
-  uint64_t length;       /* bytes; greater than 0 */
-  uint64_t offset;       /* of the first, in the segment or file */
-  uint64_t size;         /* bytes of the segment or file */
-  uint64_t identity[4];  /* device and inode; of a segment also the number that it got when it was made */
-  uint32_t flags;        /* UMEM_HANDLE_READ_ONLY */
-  uint32_t zero;         /* 0 */
-  char name[256];        /* of a segment with a name; the rest is zero */
+  uint32_t version; /* UMEM_HANDLE_VERSION */
+  uint32_t kind;    /* umemHandleKind */
+  uint64_t length;  /* bytes; greater than 0 */
+  uint64_t offset;  /* of the first, in the segment or file */
+  uint64_t size;    /* bytes of the segment or file */
+  uint64_t
+      identity[4]; /* device and inode; of a segment also the number that it got when it was made */
+  uint32_t flags;  /* UMEM_HANDLE_READ_ONLY */
+  uint32_t zero;   /* 0 */
+  char name[256];  /* of a segment with a name; the rest is zero */
   uint64_t reserved[23]; /* zero */
 } umemHandle;
 
@@ -62,7 +63,8 @@ UMEM_EXTERN umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, u
 
 /* The same, and writes the descriptor that belongs to the handle to *fd, or -1 if it needs none. ctx keeps the
  * descriptor. For programs that pass descriptors by means of their own. */
-UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd);
+UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes,
+                                           umemHandle *handle, int *fd);
 
 /* Returns the address in ctx of the bytes of handle. ctx is one of these:
  *

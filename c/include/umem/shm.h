@@ -45,16 +45,16 @@ typedef enum umemShmHow {
 typedef enum umemShmPages {
   umemShmPagesDefault = 0,
   umemShmPagesAdvise, /* asks the kernel for transparent huge pages; it may refuse without a failure */
-  umemShmPages2M,     /* pages of hugetlbfs, which the administrator has set aside; only without a name */
+  umemShmPages2M, /* pages of hugetlbfs, which the administrator has set aside; only without a name */
   umemShmPages1G
 } umemShmPages;
 
 typedef struct umemShmOptions {
-  size_t size;          /* sizeof(umemShmOptions) as the caller was compiled */
-  size_t capacity;      /* bytes for blocks, rounded up to pages; 0: as the segment that is opened */
-  size_t blocks;        /* most live blocks at a time; 0: one for each 4 KiB, at least 1024 */
-  umemShmHow how;       /* without a name: ignored */
-  umemShmPages pages;   /* of a segment that is created */
+  size_t size;        /* sizeof(umemShmOptions) as the caller was compiled */
+  size_t capacity;    /* bytes for blocks, rounded up to pages; 0: as the segment that is opened */
+  size_t blocks;      /* most live blocks at a time; 0: one for each 4 KiB, at least 1024 */
+  umemShmHow how;     /* without a name: ignored */
+  umemShmPages pages; /* of a segment that is created */
   uint32_t permissions; /* of a name that is created, as of chmod; 0: 0600, only this user */
   uint32_t sparse;      /* 1: a segment that is created reserves no memory */
 } umemShmOptions;
@@ -70,7 +70,8 @@ typedef struct umemShmOptions {
 UMEM_EXTERN umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity);
 
 /* The same with options; NULL: the defaults. */
-UMEM_EXTERN umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name, umemShmOptions const *options);
+UMEM_EXTERN umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name,
+                                             umemShmOptions const *options);
 
 /* Constructs ctx over the segment of a descriptor, which ctx takes over, also after a failure. Then it is closed.
  * Errors: umemIOError for a descriptor that is no segment of umem. */
@@ -95,9 +96,10 @@ UMEM_EXTERN uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset);
 typedef struct umemShmBlock {
   uintptr_t address; /* in this process */
   size_t nbytes;     /* that were asked for */
-  uint64_t start;    /* when the owner has started, in ticks since the machine has: the field 22 of /proc/PID/stat */
-  uint32_t pid;      /* of the process to which it belongs, in the PID namespace of that process */
-  uint32_t dead;     /* 1: that process has ended. 0: it lives, or is in another PID namespace */
+  uint64_t
+      start; /* when the owner has started, in ticks since the machine has: the field 22 of /proc/PID/stat */
+  uint32_t pid;  /* of the process to which it belongs, in the PID namespace of that process */
+  uint32_t dead; /* 1: that process has ended. 0: it lives, or is in another PID namespace */
 } umemShmBlock;
 
 /* Writes at most room blocks to blocks, in no order, and returns how many live blocks there are. blocks may be NULL if

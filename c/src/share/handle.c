@@ -24,20 +24,24 @@
 
 /* ---- share ---- */
 
-umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd) {
+umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                               int *fd) {
   UMEM_ENTER();
-  if (!handle || !fd) return umemVirtual_fail(ctx, umemValueError, "the handle or the descriptor is NULL");
+  if (!handle || !fd)
+    return umemVirtual_fail(ctx, umemValueError, "the handle or the descriptor is NULL");
   memset(handle, 0, sizeof *handle);
   *fd = -1;
   umemVirtual *self = umem_guard(ctx);
   if (!self) return umem_thread.last;
   if (adr == umem_null_of(self) || !nbytes || nbytes - 1 > UINTPTR_MAX - adr)
-    return umemVirtual_fail(self, umemValueError, "%zu bytes at 0x%jx cannot be shared", nbytes, (uintmax_t)adr);
+    return umemVirtual_fail(self, umemValueError, "%zu bytes at 0x%jx cannot be shared", nbytes,
+                            (uintmax_t)adr);
   uint64_t before = umem_thread.failures;
   umemVirtual *layer = UMEM_LAYER_WITH(self, share);
   if (umem_thread.failures != before) return umem_thread.last;
   if (!layer)
-    return umemVirtual_fail(self, umemNotSupportedError, "the memory of a %s cannot be shared with other processes",
+    return umemVirtual_fail(self, umemNotSupportedError,
+                            "the memory of a %s cannot be shared with other processes",
                             umem_get_device_name(umem_innermost(self)));
   handle->version = UMEM_HANDLE_VERSION;
   handle->length = nbytes;
@@ -56,7 +60,8 @@ umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *h
 /* ---- attach ---- */
 
 static bool has_identity(umemHandle const *handle, struct stat const *st) {
-  return S_ISREG(st->st_mode) && handle->identity[0] == st->st_dev && handle->identity[1] == st->st_ino;
+  return S_ISREG(st->st_mode) && handle->identity[0] == st->st_dev &&
+         handle->identity[1] == st->st_ino;
 }
 
 static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
@@ -65,7 +70,8 @@ static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
 
 static bool refuse_for(umemVirtual *ctx, int error) {
   char words[128];
-  return refuse(ctx, error == ENOMEM ? umemMemoryError : umemIOError, umem_system_words(error, words, sizeof words));
+  return refuse(ctx, error == ENOMEM ? umemMemoryError : umemIOError,
+                umem_system_words(error, words, sizeof words));
 }
 
 /* The number in the segment is that of the handle, which nobody can know who never had it. */
@@ -76,7 +82,8 @@ static bool is_segment(umemHandle const *handle, umemShmHeader const *header) {
 /* NULL, or why the descriptor is not that of the handle. */
 static char const *check_descriptor(umemHandle const *handle, int fd, struct stat const *st) {
   umemShmHeader header;
-  if (!has_identity(handle, st)) return "it is not there any more, and something else is in its place";
+  if (!has_identity(handle, st))
+    return "it is not there any more, and something else is in its place";
   if ((uint64_t)st->st_size < handle->size) return "its file is shorter now";
   if (handle->kind == umemHandleFile) return NULL;
   int seals = fcntl(fd, F_GET_SEALS);
@@ -84,7 +91,8 @@ static char const *check_descriptor(umemHandle const *handle, int fd, struct sta
     return "the size of its memory is not sealed";
   char const *wrong = umemShmSegment_check(fd, &header, (uint64_t)st->st_size);
   if (wrong) return wrong;
-  return is_segment(handle, &header) ? NULL : "it is not there any more, and another segment has its name";
+  return is_segment(handle, &header) ? NULL
+                                     : "it is not there any more, and another segment has its name";
 }
 
 /* Takes fd over. */
@@ -106,7 +114,8 @@ static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd) {
     refuse(ctx, umemIOError, wrong);
     return NULL;
   }
-  umemMapped *mapped = umemMapped_open(fd, (size_t)st.st_size, 64 << 10, writable, umemMappedByHandle);
+  umemMapped *mapped =
+      umemMapped_open(fd, (size_t)st.st_size, 64 << 10, writable, umemMappedByHandle);
   if (!mapped) refuse_for(ctx, errno);
   return mapped;
 }
@@ -116,11 +125,12 @@ static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd) {
 static umemMapped *find(umemHandle const *handle) {
   if (handle->kind == umemHandleFile) return NULL;
   bool writable = !(handle->flags & UMEM_HANDLE_READ_ONLY);
-  umemMapped *mapped = umemMapped_find(handle->identity[0], handle->identity[1], (size_t)handle->size, writable,
-                                       umemMappedByHandle);
+  umemMapped *mapped = umemMapped_find(handle->identity[0], handle->identity[1],
+                                       (size_t)handle->size, writable, umemMappedByHandle);
   if (!mapped) return NULL;
   umemShmHeader header;
-  if (!umemShmSegment_check(mapped->fd, &header, mapped->size) && is_segment(handle, &header)) return mapped;
+  if (!umemShmSegment_check(mapped->fd, &header, mapped->size) && is_segment(handle, &header))
+    return mapped;
   umemMapped_close(mapped, umemMappedByHandle);
   return NULL;
 }
@@ -138,14 +148,16 @@ static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int f
   }
   if (mapped) return mapped;
   if (handle->kind == umemHandleNamed) {
-    fd = UMEM_AGAIN(shm_open(handle->name, handle->flags & UMEM_HANDLE_READ_ONLY ? O_RDONLY : O_RDWR, 0));
+    fd = UMEM_AGAIN(
+        shm_open(handle->name, handle->flags & UMEM_HANDLE_READ_ONLY ? O_RDONLY : O_RDWR, 0));
     if (fd < 0) {
       refuse_for(ctx, errno);
       return NULL;
     }
   }
   if (fd >= 0) return map(ctx, handle, fd);
-  refuse(ctx, umemValueError, "it needs its descriptor, with which umem_send and umem_receive pass it");
+  refuse(ctx, umemValueError,
+         "it needs its descriptor, with which umem_send and umem_receive pass it");
   return NULL;
 }
 
@@ -174,7 +186,8 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
     return adr;
   }
   drop(fd);
-  umemVirtual_fail(self, umemTypeError, "the bytes of the handle are not in this %s: attach them to a Host",
+  umemVirtual_fail(self, umemTypeError,
+                   "the bytes of the handle are not in this %s: attach them to a Host",
                    umem_get_device_name(innermost));
   return null;
 }

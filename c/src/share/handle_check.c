@@ -20,9 +20,11 @@ static bool is_name(char const *text, bool wanted) {
 
 char const *umemHandle_check(umemHandle const *handle) {
   if (handle->version != UMEM_HANDLE_VERSION) return "its version is not that of this umem";
-  if (handle->kind < umemHandleNamed || handle->kind > umemHandleFile) return "its kind is not known";
+  if (handle->kind < umemHandleNamed || handle->kind > umemHandleFile)
+    return "its kind is not known";
   if (!handle->length) return "it has no bytes";
-  if (handle->length > handle->size || handle->offset > handle->size - handle->length || handle->size > INT64_MAX)
+  if (handle->length > handle->size || handle->offset > handle->size - handle->length ||
+      handle->size > INT64_MAX)
     return "its bytes are not in its memory";
   if (handle->flags & ~UMEM_HANDLE_READ_ONLY || handle->zero) return "it has unknown flags";
   if (!is_name(handle->name, handle->kind == umemHandleNamed)) return "its name is malformed";

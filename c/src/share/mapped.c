@@ -21,7 +21,8 @@ static char *map_at(int fd, size_t size, size_t alignment, bool writable) {
     errno = ENOMEM;
     return NULL;
   }
-  char *start = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *start =
+      mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return NULL;
   size_t below = -(uintptr_t)start & (alignment - 1);
   char *base = start + below;
@@ -64,7 +65,8 @@ static umemMapped *find(uint64_t device, uint64_t inode, size_t size, bool writa
   return NULL;
 }
 
-umemMapped *umemMapped_find(uint64_t device, uint64_t inode, size_t size, bool writable, umemMappedUse use) {
+umemMapped *umemMapped_find(uint64_t device, uint64_t inode, size_t size, bool writable,
+                            umemMappedUse use) {
   umemLock_acquire_global();
   umemMapped *mapped = find(device, inode, size, writable);
   if (mapped) ++*uses(mapped, use);
@@ -78,7 +80,8 @@ static void end(umemMapped *mapped) {
   free(mapped);
 }
 
-umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable, umemMappedUse use) {
+umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable,
+                            umemMappedUse use) {
   struct stat st;
   umemMapped *mine = calloc(1, sizeof *mine);
   if (!mine || fstat(fd, &st) != 0) {
@@ -88,7 +91,8 @@ umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable
     errno = error;
     return NULL;
   }
-  *mine = (umemMapped){.device = st.st_dev, .inode = st.st_ino, .fd = fd, .writable = writable, .size = size};
+  *mine = (umemMapped){
+      .device = st.st_dev, .inode = st.st_ino, .fd = fd, .writable = writable, .size = size};
   umemLock_acquire_global();
   umemMapped *mapped = find(mine->device, mine->inode, size, writable);
   if (!mapped && map(mine, alignment)) {

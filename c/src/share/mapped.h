@@ -27,10 +27,12 @@ typedef enum umemMappedUse { umemMappedByContext, umemMappedByHandle } umemMappe
 
 /* Maps the first size bytes of fd, which it takes over, or finds them mapped already: then fd is closed. alignment:
  * the least that is needed. Returns NULL with errno set after a failure; fd is closed then, too. */
-umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable, umemMappedUse use);
+umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable,
+                            umemMappedUse use);
 
 /* One that is mapped already with all of the first size bytes. NULL if there is none. */
-umemMapped *umemMapped_find(uint64_t device, uint64_t inode, size_t size, bool writable, umemMappedUse use);
+umemMapped *umemMapped_find(uint64_t device, uint64_t inode, size_t size, bool writable,
+                            umemMappedUse use);
 
 /* Ends one use. */
 void umemMapped_close(umemMapped *mapped, umemMappedUse use);

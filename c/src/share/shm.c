@@ -53,8 +53,8 @@ static char const *label_of(Shm const *shm) {
 /* ---- failures ---- */
 
 static bool refuse(umemVirtual *ctx, uintptr_t adr) {
-  return UMEM_FAIL(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the shared memory %s", adr,
-                   label_of(shm_of(ctx)));
+  return UMEM_FAIL(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the shared memory %s",
+                   adr, label_of(shm_of(ctx)));
 }
 
 /* Records what went wrong; whether nothing has. */
@@ -66,8 +66,9 @@ static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t 
   case umemShmNoBlock:
     return refuse(ctx, adr);
   case umemShmNoRoom:
-    return UMEM_FAIL(ctx, umemMemoryError, "no room for %zu bytes in the %" PRIu64 " of the shared memory %s",
-                     nbytes, shm->segment.table.capacity, label_of(shm));
+    return UMEM_FAIL(ctx, umemMemoryError,
+                     "no room for %zu bytes in the %" PRIu64 " of the shared memory %s", nbytes,
+                     shm->segment.table.capacity, label_of(shm));
   case umemShmNoEntry:
     return UMEM_FAIL(ctx, umemMemoryError,
                      "the table of the shared memory %s has no room for more than %" PRIu32
@@ -76,7 +77,8 @@ static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t 
   case umemShmDamaged:
     break;
   }
-  return UMEM_FAIL(ctx, umemRuntimeError, "the tables of the shared memory %s are damaged", label_of(shm));
+  return UMEM_FAIL(ctx, umemRuntimeError, "the tables of the shared memory %s are damaged",
+                   label_of(shm));
 }
 
 /* ---- blocks ---- */
@@ -86,9 +88,10 @@ static uintptr_t shm_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t si
   uint64_t offset = 0;
   umemShmOwner self = umemShmOwner_self();
   if (alignment > shm->segment.mapped->alignment) {
-    umemVirtual_fail(ctx, umemMemoryError,
-                     "the shared memory %s is mapped at a multiple of %zu: the alignment of %zu is too large",
-                     label_of(shm), shm->segment.mapped->alignment, alignment);
+    umemVirtual_fail(
+        ctx, umemMemoryError,
+        "the shared memory %s is mapped at a multiple of %zu: the alignment of %zu is too large",
+        label_of(shm), shm->segment.mapped->alignment, alignment);
     return 0;
   }
   if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
@@ -152,7 +155,8 @@ static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle
   umemShmSegment *segment = &shm_of(ctx)->segment;
   uint64_t offset = offset_of(shm_of(ctx), adr);
   if (offset >= segment->table.capacity || nbytes > segment->table.capacity - offset)
-    return UMEM_FAIL(ctx, umemIndexError, "%zu bytes at %#" PRIxPTR " are not in the shared memory %s", nbytes, adr,
+    return UMEM_FAIL(ctx, umemIndexError,
+                     "%zu bytes at %#" PRIxPTR " are not in the shared memory %s", nbytes, adr,
                      label_of(shm_of(ctx)));
   handle->kind = *segment->name ? umemHandleNamed : umemHandleUnnamed;
   handle->offset = segment->data + offset;
@@ -168,8 +172,9 @@ static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle
 static bool shm_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
   umemShmSegment *segment = &shm_of(ctx)->segment;
   *adr = (uintptr_t)segment->mapped->base + (uintptr_t)handle->offset;
-  return handle->kind != umemHandleFile && handle->size == segment->total && handle->offset >= segment->data &&
-         handle->identity[0] == segment->mapped->device && handle->identity[1] == segment->mapped->inode &&
+  return handle->kind != umemHandleFile && handle->size == segment->total &&
+         handle->offset >= segment->data && handle->identity[0] == segment->mapped->device &&
+         handle->identity[1] == segment->mapped->inode &&
          !memcmp(&handle->identity[2], segment->id, sizeof segment->id);
 }
 
@@ -255,14 +260,16 @@ static umemStatusType construct(umemShm *ctx, Wish const *wish) {
 }
 
 /* Options that are too small or contradict each other give a failed context, as other failures do. */
-static umemStatusType construct_with(umemShm *ctx, char const *name, umemShmOptions const *options, bool waits) {
+static umemStatusType construct_with(umemShm *ctx, char const *name, umemShmOptions const *options,
+                                     bool waits) {
   Wish wish = {.name = name, .options = UMEM_SHM_OPTIONS_INIT, .waits = waits};
   char const *wrong = NULL;
   if (options && options->size < sizeof wish.options)
     wrong = "the size in the options is too small";
   else if (options)
     wish.options = *options;
-  if (!wrong && ((unsigned)wish.options.how > umemShmOpen || (unsigned)wish.options.pages > umemShmPages1G))
+  if (!wrong &&
+      ((unsigned)wish.options.how > umemShmOpen || (unsigned)wish.options.pages > umemShmPages1G))
     wrong = "an option has no meaning";
   if (!wrong && name && !wish.options.capacity) {
     if (wish.options.how == umemShmCreate) wrong = "what is created needs a size";
@@ -298,7 +305,10 @@ umemStatusType umemShm_adopt(umemShm *ctx, int fd) {
 
 enum { capacityOption, accessOption = 4 };
 
-static umemOption const place = {.name = "name", .kind = umemTextOption, .help = "of the segment; without one only this process and its children have it"};
+static umemOption const place = {
+    .name = "name",
+    .kind = umemTextOption,
+    .help = "of the segment; without one only this process and its children have it"};
 
 static umemOption const options[] = {
     UMEM_OPTION(umemShmOptions, capacity, "size", umemSizeOption, "of all blocks together"),
@@ -354,7 +364,8 @@ umemKind const umem_shm_kind = {
                .help = "memory that several processes share"},
     .label = "Shm",
     .type = umemShmDevice,
-    .capabilities = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent,
+    .capabilities =
+        umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent,
     .alignment = umemShmGranule,
     .options_type = "umemShmOptions",
     .options_size = sizeof(umemShmOptions),
@@ -386,8 +397,8 @@ uintptr_t umemShm_offset(umemShm *ctx, uintptr_t adr) {
   Shm *shm = shm_of(self);
   uint64_t offset = offset_of(shm, adr);
   if (offset < shm->segment.table.capacity) return (uintptr_t)(shm->segment.data + offset);
-  umemVirtual_fail(ctx, umemIndexError, "the address %#" PRIxPTR " is not in the shared memory %s", adr,
-                   label_of(shm));
+  umemVirtual_fail(ctx, umemIndexError, "the address %#" PRIxPTR " is not in the shared memory %s",
+                   adr, label_of(shm));
   return UINTPTR_MAX;
 }
 
@@ -399,8 +410,8 @@ uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset) {
   if (offset >= shm->segment.data && offset < shm->segment.total)
     return (uintptr_t)shm->segment.mapped->base + offset;
   umemVirtual_fail(ctx, umemIndexError,
-                   "the blocks of the shared memory %s are at the offsets from %" PRIu64 " to %" PRIu64
-                   ", not at %" PRIuPTR,
+                   "the blocks of the shared memory %s are at the offsets from %" PRIu64
+                   " to %" PRIu64 ", not at %" PRIuPTR,
                    label_of(shm), shm->segment.data, shm->segment.total, offset);
   return 0;
 }
@@ -436,8 +447,8 @@ size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room) {
   if (!umemShmSegment_lock(self, &shm->segment)) return 0;
   for (; umemShmTable_next(&shm->segment.table, &at, &entry); count++)
     if (count < room)
-      blocks[count] = (umemShmBlock){(uintptr_t)entry.offset, (size_t)entry.size, entry.owner.process,
-                                     entry.owner.space, 0};
+      blocks[count] = (umemShmBlock){(uintptr_t)entry.offset, (size_t)entry.size,
+                                     entry.owner.process, entry.owner.space, 0};
   umemShmSegment_unlock(&shm->segment);
   describe(shm, blocks, count < room ? count : room);
   return count;

@@ -30,14 +30,13 @@ static bool read_stat(uint32_t pid, Stat *stat) {
   if (n <= 0) return false;
   text[n] = 0;
   char const *end = strrchr(text, ')');
-  return end && sscanf(end + 1,
-                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
-                       &stat->state, &stat->threads, &stat->start) == 3;
+  return end &&
+         sscanf(end + 1,
+                " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
+                &stat->state, &stat->threads, &stat->start) == 3;
 }
 
-static uint64_t process_of(uint32_t pid, uint64_t start) {
-  return start << 24 | (pid & 0xffffff);
-}
+static uint64_t process_of(uint32_t pid, uint64_t start) { return start << 24 | (pid & 0xffffff); }
 
 static uint32_t own_space(void) {
   struct stat space;

@@ -23,11 +23,11 @@
 enum {
   header_size = 4096,
   format_version = 1,
-  granule = 64 << 10,      /* bytes: a multiple of the pages of any machine */
+  granule = 64 << 10, /* bytes: a multiple of the pages of any machine */
   least_blocks = 1024,
   bytes_per_block = 4096,
   most_blocks = 1 << 30,
-  lock_seconds = 60,       /* for which a call waits for one of another process */
+  lock_seconds = 60, /* for which a call waits for one of another process */
   open_milliseconds = 30000,
   most_tries = 100
 };
@@ -49,8 +49,8 @@ static char const *label_of(umemShmSegment const *segment) {
 static bool fail(umemVirtual *ctx, umemShmSegment const *segment, char const *what, int error) {
   char words[128];
   bool memory = error == ENOMEM || error == ENOSPC || error == EAGAIN;
-  return UMEM_FAIL(ctx, memory ? umemMemoryError : umemIOError, "cannot %s shared memory %s: %s", what,
-                   label_of(segment), umem_system_words(error, words, sizeof words));
+  return UMEM_FAIL(ctx, memory ? umemMemoryError : umemIOError, "cannot %s shared memory %s: %s",
+                   what, label_of(segment), umem_system_words(error, words, sizeof words));
 }
 
 bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
@@ -58,14 +58,17 @@ bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
   size_t length = strlen(bare);
   if (!length || length > 250 || strchr(bare, '/') || !strcmp(bare, ".") || !strcmp(bare, ".."))
     return UMEM_FAIL(ctx, umemValueError,
-                     "\"%.60s\" is no name for shared memory: 1 to 250 bytes, without \"/\" inside", name);
+                     "\"%.60s\" is no name for shared memory: 1 to 250 bytes, without \"/\" inside",
+                     name);
   snprintf(text, 256, "/%s", bare);
   return true;
 }
 
 /* ---- the layout ---- */
 
-static uint64_t round_up(uint64_t number, uint64_t unit) { return (number + unit - 1) / unit * unit; }
+static uint64_t round_up(uint64_t number, uint64_t unit) {
+  return (number + unit - 1) / unit * unit;
+}
 
 static uint64_t page_of(umemShmPages pages) {
   if (pages == umemShmPages1G) return UINT64_C(1) << 30;
@@ -190,7 +193,8 @@ char const *umemShmSegment_check(int fd, umemShmHeader *header, uint64_t length)
 
 /* Takes fd over. */
 static bool map(umemVirtual *ctx, umemShmSegment *segment, int fd) {
-  umemMapped *mapped = umemMapped_open(fd, segment->total, page_of(segment->pages), true, umemMappedByContext);
+  umemMapped *mapped =
+      umemMapped_open(fd, segment->total, page_of(segment->pages), true, umemMappedByContext);
   if (!mapped) return fail(ctx, segment, "map", errno);
   segment->mapped = mapped;
   segment->header = (umemShmHeader *)mapped->base;
@@ -229,17 +233,20 @@ static uint64_t memory_left(void) {
   close(fd);
   text[n > 0 ? n : 0] = 0;
   char const *first = strstr(text, "MemAvailable:"), *second = strstr(text, "SwapFree:");
-  if (!first || !second || sscanf(first, "%*s %llu", &available) != 1 || sscanf(second, "%*s %llu", &swap) != 1)
+  if (!first || !second || sscanf(first, "%*s %llu", &available) != 1 ||
+      sscanf(second, "%*s %llu", &swap) != 1)
     return UINT64_MAX;
   return (available + swap) * 1024;
 }
 
-static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptions const *options) {
+static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                      umemShmOptions const *options) {
   char what[96];
   snprintf(what, sizeof what, "reserve %" PRIu64 " bytes of", segment->total);
   if (UMEM_AGAIN(ftruncate(fd, (off_t)segment->total)) != 0) return fail(ctx, segment, what, errno);
   bool huge = segment->pages >= umemShmPages2M; /* what is set aside is counted apart */
-  if (!options->sparse && !huge && segment->total > memory_left()) return fail(ctx, segment, what, ENOMEM);
+  if (!options->sparse && !huge && segment->total > memory_left())
+    return fail(ctx, segment, what, ENOMEM);
   int error = options->sparse ? 0 : reserve(fd, segment->total);
   return !error || fail(ctx, segment, what, error);
 }
@@ -275,9 +282,11 @@ static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptio
 
 static bool check_wish(umemVirtual *ctx, umemShmOptions const *options) {
   if (!options->capacity || options->capacity > most_capacity)
-    return UMEM_FAIL(ctx, umemValueError, "new shared memory cannot have %zu bytes", options->capacity);
+    return UMEM_FAIL(ctx, umemValueError, "new shared memory cannot have %zu bytes",
+                     options->capacity);
   if (options->blocks > most_blocks)
-    return UMEM_FAIL(ctx, umemValueError, "the table cannot have room for %zu blocks", options->blocks);
+    return UMEM_FAIL(ctx, umemValueError, "the table cannot have room for %zu blocks",
+                     options->blocks);
   return true;
 }
 
@@ -289,7 +298,8 @@ static int memory_file(umemShmPages pages) {
   return memfd_create("umem", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge);
 }
 
-bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment, umemShmOptions const *options) {
+bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
+                           umemShmOptions const *options) {
   if (!check_wish(ctx, options)) return false;
   int fd = memory_file(options->pages);
   if (fd < 0 && errno != EMFILE && errno != ENFILE && options->pages >= umemShmPages2M) {
@@ -321,7 +331,8 @@ static bool lock_file(int fd) {
 }
 
 /* Opens what exists. Takes fd over. */
-static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t length, size_t capacity) {
+static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t length,
+                  size_t capacity) {
   umemShmHeader header;
   char const *wrong = umemShmSegment_check(fd, &header, length);
   umemStatusType type = umemIOError;
@@ -331,8 +342,8 @@ static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t le
   }
   if (wrong) {
     close(fd);
-    return UMEM_FAIL(ctx, type, "cannot open shared memory %s (%" PRIu64 " bytes): %s", label_of(segment), length,
-                     wrong);
+    return UMEM_FAIL(ctx, type, "cannot open shared memory %s (%" PRIu64 " bytes): %s",
+                     label_of(segment), length, wrong);
   }
   use(segment, &header);
   return map(ctx, segment, fd);
@@ -349,7 +360,8 @@ bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd)
   if (S_ISREG(st.st_mode) && (flags & O_ACCMODE) == O_RDWR)
     return adopt(ctx, segment, fd, (uint64_t)st.st_size, 0);
   close(fd);
-  return UMEM_FAIL(ctx, umemIOError, "the descriptor is no file that is open for reading and writing");
+  return UMEM_FAIL(ctx, umemIOError,
+                   "the descriptor is no file that is open for reading and writing");
 }
 
 /* Whether the first bytes say that a segment was begun and not completed. */
@@ -369,7 +381,8 @@ static bool begin(int fd, umemShmOptions const *options) {
          UMEM_AGAIN(ftruncate(fd, header_size)) == 0;
 }
 
-static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptions const *options) {
+static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                       umemShmOptions const *options) {
   bool begun = false;
   if (!check_wish(ctx, options)) {
     close(fd);

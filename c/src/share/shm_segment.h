@@ -45,8 +45,10 @@ typedef struct umemShmSegment {
 bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]);
 
 /* Each records a failure on ctx. */
-bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *name, umemShmOptions const *options);
-bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment, umemShmOptions const *options);
+bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *name,
+                         umemShmOptions const *options);
+bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
+                           umemShmOptions const *options);
 bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd);
 
 void umemShmSegment_close(umemShmSegment *segment);

@@ -198,8 +198,7 @@ static bool sort_live(umemShmTable *table, uint32_t *sorted) {
     if (level == used) used++;
   }
   *sorted = 0;
-  for (uint32_t level = 0; level < used; level++)
-    *sorted = merge(table, runs[level], *sorted);
+  for (uint32_t level = 0; level < used; level++) *sorted = merge(table, runs[level], *sorted);
   return true;
 }
 
@@ -273,7 +272,8 @@ static uint32_t find_free(umemShmTable *table, uint64_t span, uint64_t alignment
     for (uint32_t steps = 0; steps < most; steps++) {
       umemShmExtent *extent = at(table, number);
       if (!extent) break;
-      if (get32(&extent->state) == is_free && fits(table, extent, span, alignment, offset)) return number;
+      if (get32(&extent->state) == is_free && fits(table, extent, span, alignment, offset))
+        return number;
       number = get32(&extent->right);
     }
   }
@@ -304,8 +304,8 @@ static umemShmResult settle(umemShmTable *table, uint32_t number, uint64_t offse
   return umemShmOK;
 }
 
-umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t alignment, umemShmOwner owner,
-                                 uint64_t *offset) {
+umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t alignment,
+                                 umemShmOwner owner, uint64_t *offset) {
   if (get64(&table->root->damaged)) return umemShmDamaged;
   if (!size || size > table->capacity || alignment > table->capacity) return umemShmNoRoom;
   if (get64(&table->root->live) >= table->blocks) return umemShmNoEntry;
@@ -325,7 +325,8 @@ static umemShmExtent *free_after(umemShmTable *table, umemShmExtent const *exten
              : NULL;
 }
 
-static umemShmExtent *free_before(umemShmTable *table, umemShmExtent const *extent, uint64_t start) {
+static umemShmExtent *free_before(umemShmTable *table, umemShmExtent const *extent,
+                                  uint64_t start) {
   umemShmExtent *previous = at(table, get32(&extent->before));
   return previous && get32(&previous->state) == is_free &&
                  is_inside(table, get64(&previous->offset), get64(&previous->size)) &&
@@ -395,7 +396,8 @@ umemShmResult umemShmTable_resize(umemShmTable *table, uint64_t offset, uint64_t
   return umemShmOK;
 }
 
-umemShmResult umemShmTable_find(umemShmTable *table, uint64_t offset, uint64_t *size, umemShmOwner *owner) {
+umemShmResult umemShmTable_find(umemShmTable *table, uint64_t offset, uint64_t *size,
+                                umemShmOwner *owner) {
   if (get64(&table->root->damaged)) return umemShmDamaged;
   umemShmExtent *extent = live_at(table, offset);
   if (!extent) return umemShmNoBlock;

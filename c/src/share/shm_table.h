@@ -30,7 +30,8 @@ typedef struct umemShmOwner {
 /* A number of an extent is its index plus 1; 0 is none. */
 typedef struct umemShmExtent {
   uint64_t offset; /* from the beginning of the data */
-  uint64_t size;   /* of a live one the bytes that were asked for; of a free one a multiple of the granule */
+  uint64_t
+      size; /* of a live one the bytes that were asked for; of a free one a multiple of the granule */
   uint64_t process;
   uint32_t space;
   uint32_t state;
@@ -53,7 +54,7 @@ typedef struct umemShmTable {
   uint32_t *heads; /* of the index: a power of two of them */
   uint32_t count, blocks, head_mask;
   uint64_t capacity; /* bytes of data: a multiple of the granule */
-  uint64_t origin;   /* where the data begins in memory, up to a multiple of the largest alignment */
+  uint64_t origin; /* where the data begins in memory, up to a multiple of the largest alignment */
 } umemShmTable;
 
 typedef enum umemShmResult {
@@ -72,15 +73,16 @@ uint32_t umemShmTable_heads(uint32_t blocks);
  * extents overlap, or lie outside of the data: then the table is damaged for good. */
 bool umemShmTable_rebuild(umemShmTable *table);
 
-umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t alignment, umemShmOwner owner,
-                                 uint64_t *offset);
+umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t alignment,
+                                 umemShmOwner owner, uint64_t *offset);
 umemShmResult umemShmTable_free(umemShmTable *table, uint64_t offset);
 
 /* Changes the size of a block in place; umemShmNoRoom if what follows is not free. */
 umemShmResult umemShmTable_resize(umemShmTable *table, uint64_t offset, uint64_t size);
 
 /* The block that begins at offset. */
-umemShmResult umemShmTable_find(umemShmTable *table, uint64_t offset, uint64_t *size, umemShmOwner *owner);
+umemShmResult umemShmTable_find(umemShmTable *table, uint64_t offset, uint64_t *size,
+                                umemShmOwner *owner);
 
 /* Makes owner that of the block. */
 umemShmResult umemShmTable_own(umemShmTable *table, uint64_t offset, umemShmOwner owner);

@@ -14,7 +14,9 @@
 #include <umem/handle.h>
 #include <unistd.h>
 
-enum { most_descriptors = 8 }; /* that are looked for in one message; the kernel closes further ones */
+enum {
+  most_descriptors = 8
+}; /* that are looked for in one message; the kernel closes further ones */
 
 typedef union Control {
   struct cmsghdr aligned;
@@ -23,7 +25,8 @@ typedef union Control {
 
 static bool fail(void *ctx, char const *what, int error) {
   char words[128];
-  return UMEM_FAIL(ctx, umemIOError, "cannot %s the handle: %s", what, umem_system_words(error, words, sizeof words));
+  return UMEM_FAIL(ctx, umemIOError, "cannot %s the handle: %s", what,
+                   umem_system_words(error, words, sizeof words));
 }
 
 /* ---- send ---- */
@@ -38,7 +41,8 @@ static bool send_all(int socket, umemHandle const *handle, int fd) {
       message.msg_control = control.bytes;
       message.msg_controllen = CMSG_SPACE(sizeof fd);
       struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-      *rights = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+      *rights = (struct cmsghdr){
+          .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
       memcpy(CMSG_DATA(rights), &fd, sizeof fd);
     }
     ssize_t n = UMEM_AGAIN(sendmsg(socket, &message, MSG_NOSIGNAL));
@@ -108,10 +112,12 @@ static bool receive_all(int socket, umemHandle *handle, Came *came) {
 static bool receive(umemVirtual *ctx, int socket, umemHandle *handle, Came *came) {
   if (!receive_all(socket, handle, came))
     return errno ? fail(ctx, "receive", errno)
-                 : UMEM_FAIL(ctx, umemIOError, "cannot receive the handle: the other side has closed the socket");
+                 : UMEM_FAIL(ctx, umemIOError,
+                             "cannot receive the handle: the other side has closed the socket");
   size_t expected = handle->kind == umemHandleUnnamed || handle->kind == umemHandleFile;
   if (came->count == expected && !came->cut) return true;
-  return UMEM_FAIL(ctx, umemIOError, "cannot receive the handle: %zu descriptors came with it%s, and it needs %zu",
+  return UMEM_FAIL(ctx, umemIOError,
+                   "cannot receive the handle: %zu descriptors came with it%s, and it needs %zu",
                    came->count, came->cut ? ", or more" : "", expected);
 }
 

@@ -79,7 +79,8 @@ static bool file_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
   return umemStore_lend(store_of(ctx), adr, nbytes, access, file);
 }
 
-static bool file_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd) {
+static bool file_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                       int *fd) {
   return umemStore_describe(store_of(ctx), adr, nbytes, handle, fd);
 }
 

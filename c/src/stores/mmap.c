@@ -149,7 +149,8 @@ static bool mmap_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
   return offset < store->limit && umemStore_lend(store, offset, nbytes, access, file);
 }
 
-static bool mmap_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd) {
+static bool mmap_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                       int *fd) {
   umemStore *store = store_of(ctx);
   return is_mapped(store, adr, umemIndexError) &&
          umemStore_describe(store, offset_of(store, adr), nbytes, handle, fd);

@@ -5,7 +5,8 @@
 #include "stores/store.h"
 
 /* Fills in the handle of nbytes at offset, and the descriptor. False with a status. */
-bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle, int *fd);
+bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle,
+                        int *fd);
 
 /* Whether the bytes of handle are in this file. Records nothing. */
 bool umemStore_has(umemStore *store, umemHandle const *handle);

@@ -388,7 +388,8 @@ class Shm : public Context {
 public:
   /* A new segment without a name, with room for so many bytes of blocks. */
   explicit Shm(std::size_t capacity)
-      : Context(make<umemShm>([capacity](umemShm *ctx) { return umemShm_ctor(ctx, nullptr, capacity); })) {}
+      : Context(make<umemShm>(
+            [capacity](umemShm *ctx) { return umemShm_ctor(ctx, nullptr, capacity); })) {}
 
   /* The segment of this name: opens it, or creates it if there is none. capacity 0: only opens it. */
   explicit Shm(std::string const &name, std::size_t capacity = 0)
@@ -398,9 +399,9 @@ public:
 
   /* The same with options; an empty name means none. */
   Shm(std::string const &name, umemShmOptions const &options)
-      : Context(make<umemShm>([name = name.empty() ? nullptr : detail::c_path(name), &options](umemShm *ctx) {
-          return umemShm_ctor_with(ctx, name, &options);
-        })) {}
+      : Context(
+            make<umemShm>([name = name.empty() ? nullptr : detail::c_path(name), &options](
+                              umemShm *ctx) { return umemShm_ctor_with(ctx, name, &options); })) {}
 
   /* A handle of the outermost Shm in the stack of context; umem::type_error where there is none. */
   static Shm of(Context const &context) { return Shm(layer_of(context, "shm")); }
@@ -411,7 +412,9 @@ public:
   }
 
   /* Removes a name. Processes that have the segment keep it. */
-  static void remove(std::string const &name) { detail::check(umemShm_remove(detail::c_path(name))); }
+  static void remove(std::string const &name) {
+    detail::check(umemShm_remove(detail::c_path(name)));
+  }
 
   /* The descriptor of the segment, which this context keeps. */
   int descriptor() const noexcept { return umemShm_descriptor(c_shm()); }

@@ -22,7 +22,8 @@ int main(void) {
   umemShmBlock blocks[10];
   size_t count = umemShm_blocks(&shm, blocks, 10);
   for (size_t i = 0; i < count && i < 10; i++)
-    if (blocks[i].dead) printf("%zu bytes are left: %.16s\n", blocks[i].nbytes, (char *)blocks[i].address);
+    if (blocks[i].dead)
+      printf("%zu bytes are left: %.16s\n", blocks[i].nbytes, (char *)blocks[i].address);
   printf("%zu blocks are freed\n", umemShm_reclaim(&shm, child));
   /* [/reclaim] */
   umem_dtor(&shm);

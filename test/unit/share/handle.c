@@ -16,7 +16,9 @@ static int open_descriptors(void) {
   return count;
 }
 
-static void sockets(int kind, int ends[2]) { assert_int_equal(socketpair(AF_UNIX, kind, 0, ends), 0); }
+static void sockets(int kind, int ends[2]) {
+  assert_int_equal(socketpair(AF_UNIX, kind, 0, ends), 0);
+}
 
 static void send_raw(int socket, void const *bytes, size_t nbytes, int const *fds, size_t count) {
   union {

@@ -74,7 +74,8 @@ static void a_name_of_a_failed_stack_goes(void **state) {
   (void)state;
   char text[256];
   umemShm ctx;
-  snprintf(text, sizeof text, "limit+shm:%s?size=1M", own_name("stack")); /* limit lacks its limit */
+  snprintf(text, sizeof text, "limit+shm:%s?size=1M",
+           own_name("stack")); /* limit lacks its limit */
   assert_null(umem_open(text));
   umem_thread_clear();
   snprintf(text, sizeof text, "pool+shm:%s?size=1M&pool.initial=2M", own_name("stack"));
@@ -157,7 +158,8 @@ static void foreign_and_cut_segments_are_refused(void **state) {
     if (umemShm_adopt(&other, dup(fd)) == umemOK) umem_dtor(&other);
     umem_thread_clear();
   }
-  assert_int_equal(pwrite(fd, &good, offsetof(umemShmHeader, lock), 0), offsetof(umemShmHeader, lock));
+  assert_int_equal(pwrite(fd, &good, offsetof(umemShmHeader, lock), 0),
+                   offsetof(umemShmHeader, lock));
   close(fd);
   umem_dtor(&ctx);
   umemShm_remove(name);
@@ -179,15 +181,26 @@ static void damaged_tables_crash_nothing(void **state) {
     for (unsigned i = 0; i < 8; i++) adr[i] = umem_alloc(&ctx, 1 + below(5000));
     umem_free(&ctx, adr[2]);
     umem_free(&ctx, adr[5]);
-    umemShmHeader *header = mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
-    size_t const root = offsetof(umemShmHeader, root), extents = 34 * sizeof(umemShmExtent) + 64 * 4;
+    umemShmHeader *header =
+        mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+    size_t const root = offsetof(umemShmHeader, root),
+                 extents = 34 * sizeof(umemShmExtent) + 64 * 4;
     for (unsigned i = 0; i < 1 + below(6); i++) {
-      size_t at = below(3) ? 4096 + below(extents / 4) * 4 : root + below(sizeof(umemShmRoot) / 4) * 4;
-      uint32_t const values[] = {0, 1, 34, 35, UINT32_MAX, 0x6c697665, 0x66726565, (uint32_t)next_random()};
+      size_t at =
+          below(3) ? 4096 + below(extents / 4) * 4 : root + below(sizeof(umemShmRoot) / 4) * 4;
+      uint32_t const values[] = {0,          1,          34,         35,
+                                 UINT32_MAX, 0x6c697665, 0x66726565, (uint32_t)next_random()};
       memcpy((char *)header + at, &values[below(8)], 4);
     }
     if (round % 3 == 0) { /* what the next one does after a death */
-      umemShmTable table = {&header->root, (umemShmExtent *)(void *)((char *)header + 4096), NULL, 34, 16, 63, MiB, 0};
+      umemShmTable table = {&header->root,
+                            (umemShmExtent *)(void *)((char *)header + 4096),
+                            NULL,
+                            34,
+                            16,
+                            63,
+                            MiB,
+                            0};
       table.heads = (uint32_t *)(void *)(table.extents + 34);
       umemShmTable_rebuild(&table);
     }
@@ -208,10 +221,12 @@ static void damaged_tables_crash_nothing(void **state) {
   }
   open_small(&ctx, MiB, 16);
   uintptr_t adr = umem_alloc(&ctx, 10);
-  umemShmHeader *header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  umemShmHeader *header =
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
   header->root.damaged = 1;
   umem_free(&ctx, adr);
-  expect_failure(&ctx, umemRuntimeError, "the tables of the shared memory without a name are damaged");
+  expect_failure(&ctx, umemRuntimeError,
+                 "the tables of the shared memory without a name are damaged");
   munmap(header, 4096);
   umem_dtor(&ctx);
 }
@@ -263,7 +278,8 @@ static void a_start_time_tells_processes_apart(void **state) {
   open_small(&ctx, MiB, 4);
   uintptr_t adr = umem_alloc(&ctx, 10);
   assert_int_equal(umemShm_reclaim(&ctx, getpid()), 0);
-  umemShmHeader *header = mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  umemShmHeader *header =
+      mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
   umemShmExtent *extents = (umemShmExtent *)(void *)((char *)header + 4096);
   for (unsigned i = 0; i < 10; i++)
     if (extents[i].process) extents[i].process += UINT64_C(1) << 24;

@@ -57,7 +57,8 @@ static inline int wait_for(pid_t child) {
 
 static inline void expect_failure(void *ctx, umemStatusType type, char const *words) {
   assert_int_equal(umem_thread_status(), type);
-  if (!strstr(umem_thread_message(), words)) fail_msg("\"%s\" lacks \"%s\"", umem_thread_message(), words);
+  if (!strstr(umem_thread_message(), words))
+    fail_msg("\"%s\" lacks \"%s\"", umem_thread_message(), words);
   umem_thread_clear();
   if (ctx) umem_clear_status(ctx);
 }

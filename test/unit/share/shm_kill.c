@@ -14,7 +14,17 @@
 
 enum { fixed_count = 3, fixed_size = 200, stepped_size = 1000 };
 
-typedef enum Call { callAlloc, callAligned, callCalloc, callFree, callShrink, callGrow, callMove, callOwn, call_count } Call;
+typedef enum Call {
+  callAlloc,
+  callAligned,
+  callCalloc,
+  callFree,
+  callShrink,
+  callGrow,
+  callMove,
+  callOwn,
+  call_count
+} Call;
 
 static umemShm shm;
 static umemShmHeader *header;
@@ -57,7 +67,8 @@ static void check_tables(umemShmTable *table, Call call, uint64_t first) {
     for (unsigned i = 0; i < fixed_count; i++) is_fixed |= fixed[i] - first == entry.offset;
     found += is_fixed;
     others += !is_fixed;
-    if (!is_fixed && (call == callAlloc || call == callAligned || call == callCalloc || call == callFree || call == callOwn))
+    if (!is_fixed && (call == callAlloc || call == callAligned || call == callCalloc ||
+                      call == callFree || call == callOwn))
       assert_int_equal(entry.size, stepped_size);
     if (is_fixed && call != callMove) assert_int_equal(entry.size, fixed_size);
   }
@@ -67,7 +78,8 @@ static void check_tables(umemShmTable *table, Call call, uint64_t first) {
   for (at = 0; umemShmTable_next(table, &at, &entry);)
     assert_int_equal(umemShmTable_free(table, entry.offset), umemShmOK);
   uint64_t offset;
-  assert_int_equal(umemShmTable_alloc(table, table->capacity, 64, (umemShmOwner){1, 1}, &offset), umemShmOK);
+  assert_int_equal(umemShmTable_alloc(table, table->capacity, 64, (umemShmOwner){1, 1}, &offset),
+                   umemShmOK);
   assert_int_equal(offset, 0);
 }
 
@@ -145,9 +157,13 @@ typedef struct Worker {
 
 static Worker *model; /* shared */
 
-static void store(uint64_t *number, uint64_t value) { __atomic_store_n(number, value, __ATOMIC_SEQ_CST); }
+static void store(uint64_t *number, uint64_t value) {
+  __atomic_store_n(number, value, __ATOMIC_SEQ_CST);
+}
 
-static unsigned char *bytes_at(uint64_t offset) { return (unsigned char *)umemShm_address(&shm, offset); }
+static unsigned char *bytes_at(uint64_t offset) {
+  return (unsigned char *)umemShm_address(&shm, offset);
+}
 
 static void fill(Slot const *slot) { memset(bytes_at(slot->offset), (int)slot->seed, slot->size); }
 
@@ -292,7 +308,8 @@ static void kills_lose_and_double_no_block(void **state) {
   static umemShmBlock blocks[most];
   unsigned inside = 0;
   open_small(&shm, 2 * MiB, most);
-  model = mmap(NULL, workers * sizeof *model, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  model = mmap(NULL, workers * sizeof *model, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+               -1, 0);
   assert_true(model != MAP_FAILED);
   header = (umemShmHeader *)mmap(NULL, 4096, PROT_READ, MAP_SHARED, umemShm_descriptor(&shm), 0);
   for (unsigned round = 0; round < rounds; round++) {
@@ -304,7 +321,8 @@ static void kills_lose_and_double_no_block(void **state) {
       int status = wait_for(child[i]);
       if (status != -SIGKILL) fail_msg("worker %u ended with %d in round %u", i, status, round);
 #ifdef __GLIBC__
-      inside += (__atomic_load_n(&header->lock.__data.__lock, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED) != 0;
+      inside +=
+          (__atomic_load_n(&header->lock.__data.__lock, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED) != 0;
 #endif
     }
     size_t count = umemShm_blocks(&shm, blocks, most);
