@@ -123,33 +123,13 @@ static void close_mmap(umemVirtual *ctx) {
 
 enum { shm_capacity = 64 << 20 };
 
-/* Other contexts of the table hold blocks meanwhile: each segment has a name of its own, and no memory before it is
- * used. */
-static umemShmOptions shm_options(void) {
+/* Takes no memory before it is used: many segments live at a time. */
+static umemVirtual *open_shm(void) {
+  umemShm *ctx = malloc(sizeof *ctx);
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = shm_capacity;
   options.sparse = 1;
-  return options;
-}
-
-static umemVirtual *open_shm(void) {
-  umemShm *ctx = malloc(sizeof *ctx);
-  umemShmOptions options = shm_options();
   return opened(ctx, ctx ? umemShm_ctor_with(ctx, NULL, &options) : umemMemoryError);
-}
-
-/* A name goes at once, so that nothing stays if a test ends early. */
-static umemVirtual *open_shm_named(void) {
-  static unsigned number; /* atomic */
-  char name[64];
-  umemShm *ctx = malloc(sizeof *ctx);
-  umemShmOptions options = shm_options();
-  options.how = umemShmCreate;
-  snprintf(name, sizeof name, "umem-test-%ld-%u", (long)getpid(),
-           __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
-  umemStatusType status = ctx ? umemShm_ctor_with(ctx, name, &options) : umemMemoryError;
-  if (status == umemOK) umemShm_remove(name);
-  return opened(ctx, status);
 }
 
 /* ---- fake devices ---- */
@@ -293,8 +273,6 @@ Backend const backends[] = {
     {"mmap", open_mmap, close_mmap, records, NULL, NULL, open_mmap_at},
     {"mmap-scratch", open_mmap_scratch, close_mmap, records, NULL, NULL, NULL},
     {"shm", open_shm, close_plain, backendChecksFrees | backendMayLack, NULL, NULL, NULL},
-    {"shm-named", open_shm_named, close_plain, backendChecksFrees | backendMayLack, NULL, NULL,
-     NULL},
     {"cuda", open_cuda, close_plain, gpu | backendHasPages, "gpu 0", NULL, NULL},
     {"cuda-host", open_cuda_host, close_plain, gpu, "pinned", NULL, NULL},
     {"cuda-managed", open_cuda_managed, close_plain, gpu, "managed", NULL, NULL},

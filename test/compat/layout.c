@@ -109,6 +109,43 @@ static void blocks(void **state) {
   OFFSET(umemBlocksInfo, done, 40);
 }
 
+static void shared_memory(void **state) {
+  (void)state;
+  OFFSET(umemShmOptions, capacity, 8);
+  OFFSET(umemShmOptions, blocks, 16);
+  OFFSET(umemShmOptions, how, 24);
+  OFFSET(umemShmOptions, pages, 28);
+  OFFSET(umemShmOptions, permissions, 32);
+  OFFSET(umemShmOptions, sparse, 36);
+  assert_true(sizeof(umemShmOptions) >= 40);
+  SIZE(umemShmBlock, 32);
+  OFFSET(umemShmBlock, address, 0);
+  OFFSET(umemShmBlock, nbytes, 8);
+  OFFSET(umemShmBlock, start, 16);
+  OFFSET(umemShmBlock, pid, 24);
+  OFFSET(umemShmBlock, dead, 28);
+  assert_int_equal(umemShmOpenOrCreate, 0);
+  assert_int_equal(umemShmCreate, 1);
+  assert_int_equal(umemShmOpen, 2);
+  assert_int_equal(umemShmPagesAdvise, 1);
+  assert_int_equal(umemShmPages2M, 2);
+  assert_int_equal(umemShmPages1G, 3);
+  SIZE(umemHandle, 512);
+  OFFSET(umemHandle, version, 0);
+  OFFSET(umemHandle, kind, 4);
+  OFFSET(umemHandle, length, 8);
+  OFFSET(umemHandle, offset, 16);
+  OFFSET(umemHandle, size, 24);
+  OFFSET(umemHandle, identity, 32);
+  OFFSET(umemHandle, flags, 64);
+  OFFSET(umemHandle, zero, 68);
+  OFFSET(umemHandle, name, 72);
+  OFFSET(umemHandle, reserved, 328);
+  assert_int_equal(umemHandleNamed, 1);
+  assert_int_equal(umemHandleUnnamed, 2);
+  assert_int_equal(umemHandleFile, 3);
+}
+
 static void names_of_contexts(void **state) {
   (void)state;
   SIZE(umemOption, 64);
@@ -442,6 +479,7 @@ int main(void) {
       cmocka_unit_test(the_base_of_a_context),
       cmocka_unit_test(contexts),
       cmocka_unit_test(blocks),
+      cmocka_unit_test(shared_memory),
       cmocka_unit_test(names_of_contexts),
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),

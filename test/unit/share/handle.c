@@ -16,6 +16,13 @@ static int open_descriptors(void) {
   return count;
 }
 
+/* Descriptors that a new program would get. */
+static int inherited_descriptors(void) {
+  int count = 0;
+  for (int fd = 0; fd < 256; fd++) count += !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+  return count;
+}
+
 static void sockets(int kind, int ends[2]) {
   assert_int_equal(socketpair(AF_UNIX, kind, 0, ends), 0);
 }
@@ -327,6 +334,26 @@ static void no_descriptor_leaks(void **state) {
   umem_free(&shm, adr);
 }
 
+static void a_new_program_gets_nothing_of_it(void **state) {
+  (void)state;
+  int ends[2];
+  umemShm other;
+  umemHandle handle;
+  sockets(SOCK_STREAM, ends);
+  open_small(&other, MiB, 4);
+  umem_send(ends[0], &other, umem_alloc(&other, 10), 10);
+  umem_dtor(&other);
+  int before = inherited_descriptors(), open = open_descriptors();
+  uintptr_t adr = umem_receive(ends[1], &host, &handle);
+  assert_true(adr != 0 && handle.length == 10);
+  assert_int_equal(open_descriptors(), open + 1);
+  assert_int_equal(inherited_descriptors(), before);
+  assert_int_equal(umem_detach(&host, adr), umemOK);
+  assert_int_equal(open_descriptors(), open);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 /* Memory that its owner could cut is refused: an access would end this process. */
 static void memory_that_can_be_cut_is_refused(void **state) {
   (void)state;
@@ -388,6 +415,7 @@ int main(int count, char **words) {
       cmocka_unit_test(files_pass_too),
       cmocka_unit_test(read_only_files_stay_so),
       cmocka_unit_test(no_descriptor_leaks),
+      cmocka_unit_test(a_new_program_gets_nothing_of_it),
       cmocka_unit_test(memory_that_can_be_cut_is_refused),
       cmocka_unit_test(a_name_that_was_taken_again_is_another_segment),
   };

@@ -241,18 +241,21 @@ static pid_t start_worker(unsigned number) {
 /* Whether a block is that of a slot, or may be what the running call of a killed worker has made or left. */
 static bool is_explained(umemShmBlock const *block, bool *certain) {
   uint64_t offset = umemShm_offset(&shm, block->address);
+  bool stale = false;
   for (unsigned i = 0; i < workers; i++) {
     for (unsigned k = 0; k < slots; k++) {
       Slot const *slot = &model[i].slot[k];
       if (slot->offset != offset) continue;
-      *certain = !(model[i].doing == doingRealloc && model[i].which == k);
-      return block->nbytes == slot->size || (!*certain && block->nbytes == model[i].size);
+      *certain = !(model[i].doing > doingAlloc && model[i].which == k);
+      if (*certain) return block->nbytes == slot->size;
+      stale = true; /* freed or moved perhaps, and then another worker's */
     }
   }
   *certain = false;
   for (unsigned i = 0; i < workers; i++) {
     bool allocates = model[i].doing == doingAlloc || model[i].doing == doingRealloc;
-    if (allocates && block->nbytes == model[i].size) return true;
+    bool has_size = allocates && block->nbytes == model[i].size;
+    if (has_size || (stale && block->nbytes == model[i].slot[model[i].which].size)) return true;
   }
   return false;
 }
