@@ -35,6 +35,7 @@ typedef enum umemHandleKind {
   umemHandleFile = 3     /* a file; needs its descriptor */
 } umemHandleKind;
 
+/* The version of the struct umemHandle. */
 #define UMEM_HANDLE_VERSION 1
 
 /* umemHandle.flags: the other process may only read. */

@@ -49,6 +49,7 @@ typedef enum umemShmPages {
   umemShmPages1G
 } umemShmPages;
 
+/* How a segment is created and opened. */
 typedef struct umemShmOptions {
   size_t size;        /* sizeof(umemShmOptions) as the caller was compiled */
   size_t capacity;    /* bytes for blocks, rounded up to pages; 0: as the segment that is opened */

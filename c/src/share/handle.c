@@ -3,10 +3,11 @@
  *   socket.c         passes handles with their descriptors
  *   handle.c         this file
  *   handle_check.c   whether a handle can be one
- *   shm_segment.c    opens and checks segments
+ *   segment.c        checks segments
  *   mapped.c         what the process has mapped */
 #include "share/handle_check.h"
-#include "share/shm_segment.h"
+#include "share/mapped.h"
+#include "share/segment.h"
 #include "base/again.h"
 #include "base/thread.h"
 #include "core/enter.h"
@@ -89,7 +90,7 @@ static char const *check_descriptor(umemHandle const *handle, int fd, struct sta
   int seals = fcntl(fd, F_GET_SEALS);
   if (handle->kind == umemHandleUnnamed && (seals < 0 || !(seals & F_SEAL_SHRINK)))
     return "the size of its memory is not sealed";
-  char const *wrong = umemShmSegment_check(fd, &header, (uint64_t)st->st_size);
+  char const *wrong = umemSegment_check(fd, &header, (uint64_t)st->st_size);
   if (wrong) return wrong;
   return is_segment(handle, &header) ? NULL
                                      : "it is not there any more, and another segment has its name";
@@ -129,7 +130,7 @@ static umemMapped *find(umemHandle const *handle) {
                                        (size_t)handle->size, writable, umemMappedByHandle);
   if (!mapped) return NULL;
   umemShmHeader header;
-  if (!umemShmSegment_check(mapped->fd, &header, mapped->size) && is_segment(handle, &header))
+  if (!umemSegment_check(mapped->fd, &header, mapped->size) && is_segment(handle, &header))
     return mapped;
   umemMapped_close(mapped, umemMappedByHandle);
   return NULL;

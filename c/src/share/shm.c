@@ -1,14 +1,16 @@
 /* shm.c - a context over a segment of shared memory.
  *
- * The segment has the tables (shm_table.h) and the lock. In the process there are only the mapping and its place:
+ * The segment has the tables (segment_table.h) and the lock. In the process there are only the mapping and its place:
  *
  *   shm.c           the context
- *   shm_segment.c   creates, opens, checks and locks a segment
+ *   shm_segment.c   creates, opens and locks a segment
+ *   segment.c       what a segment is, and whether a file is one
  *   shm_owner.c     which process is which
- *   shm_table.c     which bytes are whose
+ *   segment_table.c     which bytes are whose
  *   mapped.c        what the process has mapped */
 #include "share/shm_owner.h"
 #include "share/shm_segment.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"
@@ -30,6 +32,8 @@ typedef struct Shm {
   umemHost host; /* for intermediate buffers */
   umemShmSegment segment;
   pid_t maker;    /* the process that has constructed the context */
+  unsigned forks; /* as of umem_fork_count, there */
+  umemShmOwner self;
   bool uncertain; /* the name is new, and goes if umem_open does not complete the stack */
 } Shm;
 
@@ -55,6 +59,11 @@ static char const *label_of(Shm const *shm) {
 static bool refuse(umemVirtual *ctx, uintptr_t adr) {
   return UMEM_FAIL(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the shared memory %s",
                    adr, label_of(shm_of(ctx)));
+}
+
+/* The calling process. In a child of fork it is asked anew. */
+static umemShmOwner self_of(Shm const *shm) {
+  return shm->forks == umem_fork_count() ? shm->self : umemShmOwner_self();
 }
 
 /* Records what went wrong; whether nothing has. */
@@ -86,7 +95,7 @@ static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t 
 static uintptr_t shm_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   Shm *shm = shm_of(ctx);
   uint64_t offset = 0;
-  umemShmOwner self = umemShmOwner_self();
+  umemShmOwner self = self_of(shm);
   if (alignment > shm->segment.mapped->alignment) {
     umemVirtual_fail(
         ctx, umemMemoryError,
@@ -235,6 +244,8 @@ static bool start(umemVirtual *ctx, Wish const *wish) {
   ((umemShm *)ctx)->impl = shm;
   if (open_segment(ctx, &shm->segment, wish)) {
     shm->maker = getpid();
+    shm->forks = umem_fork_count();
+    shm->self = umemShmOwner_self();
     shm->uncertain = wish->waits && wish->name && shm->segment.created;
     ctx->space[0] = shm->segment.id[0];
     ctx->space[1] = shm->segment.id[1];

@@ -5,7 +5,7 @@
 #ifndef UMEM_SHM_OWNER_H
 #define UMEM_SHM_OWNER_H
 
-#include "share/shm_table.h"
+#include "share/segment_table.h"
 
 /* This process; also in a child of fork. */
 umemShmOwner umemShmOwner_self(void);

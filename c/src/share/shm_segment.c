@@ -21,22 +21,13 @@
 #include <unistd.h>
 
 enum {
-  header_size = 4096,
-  format_version = 1,
-  granule = 64 << 10, /* bytes: a multiple of the pages of any machine */
   least_blocks = 1024,
   bytes_per_block = 4096,
-  most_blocks = 1 << 30,
   lock_seconds = 60, /* for which a call waits for one of another process */
   open_milliseconds = 30000,
   most_tries = 100
 };
 
-_Static_assert(sizeof(umemShmHeader) <= header_size, "the header has a page");
-_Static_assert(sizeof(umemShmExtent) == 64, "an extent is a line of the cache");
-
-static char const magic[16] = "umem segment\r\n";
-static uint64_t const most_capacity = UINT64_C(1) << 46;
 static uint64_t const reserve_step = 1 << 30; /* bytes of one call */
 
 /* ---- messages ---- */
@@ -66,37 +57,23 @@ bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
 
 /* ---- the layout ---- */
 
-static uint64_t round_up(uint64_t number, uint64_t unit) {
-  return (number + unit - 1) / unit * unit;
-}
-
-static uint64_t page_of(umemShmPages pages) {
-  if (pages == umemShmPages1G) return UINT64_C(1) << 30;
-  return pages == umemShmPages2M || pages == umemShmPagesAdvise ? 2 << 20 : granule;
-}
-
-static uint64_t data_at(uint32_t blocks, umemShmPages pages) {
-  uint64_t extents = (uint64_t)umemShmTable_count(blocks) * sizeof(umemShmExtent);
-  uint64_t heads = (uint64_t)umemShmTable_heads(blocks) * sizeof(uint32_t);
-  return round_up(header_size + extents + heads, page_of(pages));
-}
-
 /* What a segment for these options has in its header, without the lock. */
 static umemShmHeader plan(umemShmOptions const *options) {
-  umemShmHeader header = {.version = format_version,
+  umemShmHeader header = {.version = umemSegmentVersion,
                           .pages = options->pages,
                           .lock_size = sizeof(pthread_mutex_t),
                           .extent_size = sizeof(umemShmExtent)};
   uint64_t usual = umem_greater(options->capacity / bytes_per_block, least_blocks);
-  memcpy(header.magic, magic, sizeof magic);
-  header.blocks = (uint32_t)umem_lesser(options->blocks ? options->blocks : usual, most_blocks);
-  header.capacity = round_up(options->capacity, page_of(options->pages));
-  header.total = data_at(header.blocks, options->pages) + header.capacity;
+  memcpy(header.magic, umemSegment_magic, sizeof umemSegment_magic);
+  header.blocks =
+      (uint32_t)umem_lesser(options->blocks ? options->blocks : usual, umemSegmentMostBlocks);
+  header.capacity = umemSegment_round_up(options->capacity, umemSegment_page(options->pages));
+  header.total = umemSegment_data(header.blocks, options->pages) + header.capacity;
   return header;
 }
 
 static void use(umemShmSegment *segment, umemShmHeader const *header) {
-  segment->data = data_at(header->blocks, header->pages);
+  segment->data = umemSegment_data(header->blocks, header->pages);
   segment->total = header->total;
   segment->pages = header->pages;
   memcpy(segment->id, header->id, sizeof segment->id);
@@ -108,31 +85,6 @@ static void use(umemShmSegment *segment, umemShmHeader const *header) {
 }
 
 /* ---- the lock ---- */
-
-static int make_lock(pthread_mutex_t *lock) {
-  pthread_mutexattr_t how;
-  int error = pthread_mutexattr_init(&how);
-  if (error) return error;
-  error = pthread_mutexattr_setpshared(&how, PTHREAD_PROCESS_SHARED);
-  if (!error) error = pthread_mutexattr_setrobust(&how, PTHREAD_MUTEX_ROBUST);
-  if (!error) error = pthread_mutex_init(lock, &how);
-  pthread_mutexattr_destroy(&how);
-  return error;
-}
-
-/* Whether the lock in a segment that others have made is one of this kind: libc does what its kind says. */
-static bool is_our_kind(pthread_mutex_t const *lock) {
-#ifdef __GLIBC__
-  pthread_mutex_t fresh;
-  if (make_lock(&fresh) != 0) return false;
-  bool same = fresh.__data.__kind == lock->__data.__kind;
-  pthread_mutex_destroy(&fresh);
-  return same;
-#else
-  (void)lock;
-  return true;
-#endif
-}
 
 /* Waits by the clock that nobody sets. */
 static int wait_for(pthread_mutex_t *lock) {
@@ -168,38 +120,17 @@ void umemShmSegment_unlock(umemShmSegment *segment) {
   pthread_mutex_unlock(&segment->header->lock);
 }
 
-/* ---- checking ---- */
-
-char const *umemShmSegment_check(int fd, umemShmHeader *header, uint64_t length) {
-  memset(header, 0, sizeof *header);
-  if (length < header_size) return "it is too short";
-  ssize_t got = UMEM_AGAIN(pread(fd, header, sizeof *header, 0));
-  if (got != (ssize_t)sizeof *header) return "its beginning cannot be read";
-  if (memcmp(header->magic, magic, sizeof magic) != 0) return "it is no segment of umem";
-  if (header->version != format_version) return "another version of umem has made it";
-  if (header->ready != 1) return "it is not complete";
-  if (header->lock_size != sizeof(pthread_mutex_t) || header->extent_size != sizeof(umemShmExtent))
-    return "a program for another machine has made it";
-  if (!header->blocks || header->blocks > most_blocks || header->pages > umemShmPages1G ||
-      !header->capacity || header->capacity > most_capacity ||
-      header->capacity % page_of(header->pages) != 0 ||
-      header->total != data_at(header->blocks, header->pages) + header->capacity)
-    return "the sizes in it are wrong";
-  if (header->total != length) return "it has not the length that it says";
-  return is_our_kind(&header->lock) ? NULL : "its lock is of another kind";
-}
-
 /* ---- mapping ---- */
 
 /* Takes fd over. */
 static bool map(umemVirtual *ctx, umemShmSegment *segment, int fd) {
-  umemMapped *mapped =
-      umemMapped_open(fd, segment->total, page_of(segment->pages), true, umemMappedByContext);
+  umemMapped *mapped = umemMapped_open(fd, segment->total, umemSegment_page(segment->pages), true,
+                                       umemMappedByContext);
   if (!mapped) return fail(ctx, segment, "map", errno);
   segment->mapped = mapped;
   segment->header = (umemShmHeader *)mapped->base;
   segment->table.root = &segment->header->root;
-  segment->table.extents = (umemShmExtent *)(mapped->base + header_size);
+  segment->table.extents = (umemShmExtent *)(mapped->base + umemSegmentHeader);
   segment->table.heads = (uint32_t *)(segment->table.extents + segment->table.count);
   if (segment->pages == umemShmPagesAdvise) /* advice: the kernel may have none */
     madvise(mapped->base + segment->data, segment->table.capacity, MADV_HUGEPAGE);
@@ -267,8 +198,8 @@ static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptio
   }
   if (!map(ctx, segment, fd)) return false;
   memcpy(segment->header, &header, offsetof(umemShmHeader, lock));
-  memset(&segment->header->lock, 0, header_size - offsetof(umemShmHeader, lock));
-  int error = make_lock(&segment->header->lock);
+  memset(&segment->header->lock, 0, umemSegmentHeader - offsetof(umemShmHeader, lock));
+  int error = umemSegment_make_lock(&segment->header->lock);
   if (error) {
     umemShmSegment_close(segment);
     return UMEM_FAIL(ctx, umemNotSupportedError,
@@ -281,10 +212,10 @@ static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptio
 }
 
 static bool check_wish(umemVirtual *ctx, umemShmOptions const *options) {
-  if (!options->capacity || options->capacity > most_capacity)
+  if (!options->capacity || options->capacity > UMEM_SEGMENT_MOST)
     return UMEM_FAIL(ctx, umemValueError, "new shared memory cannot have %zu bytes",
                      options->capacity);
-  if (options->blocks > most_blocks)
+  if (options->blocks > umemSegmentMostBlocks)
     return UMEM_FAIL(ctx, umemValueError, "the table cannot have room for %zu blocks",
                      options->blocks);
   return true;
@@ -334,9 +265,10 @@ static bool lock_file(int fd) {
 static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t length,
                   size_t capacity) {
   umemShmHeader header;
-  char const *wrong = umemShmSegment_check(fd, &header, length);
+  char const *wrong = umemSegment_check(fd, &header, length);
   umemStatusType type = umemIOError;
-  if (!wrong && capacity && header.capacity != round_up(capacity, page_of(header.pages))) {
+  if (!wrong && capacity &&
+      header.capacity != umemSegment_round_up(capacity, umemSegment_page(header.pages))) {
     wrong = "it exists with another size";
     type = umemValueError;
   }
@@ -368,7 +300,7 @@ bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd)
 static bool is_begun(int fd) {
   umemShmHeader header = {.ready = 1};
   if (UMEM_AGAIN(pread(fd, &header, sizeof header, 0)) < 0) return false;
-  return !memcmp(header.magic, magic, sizeof magic) && header.ready == 0;
+  return !memcmp(header.magic, umemSegment_magic, sizeof umemSegment_magic) && header.ready == 0;
 }
 
 /* Before the file gets its length it says whose it is. What somebody else has begun is cut off, so that all is zero. */
@@ -378,7 +310,7 @@ static bool begin(int fd, umemShmOptions const *options) {
   return fchmod(fd, mode) == 0 &&
          UMEM_AGAIN(pwrite(fd, &header, offsetof(umemShmHeader, lock), 0)) ==
              (ssize_t)offsetof(umemShmHeader, lock) &&
-         UMEM_AGAIN(ftruncate(fd, header_size)) == 0;
+         UMEM_AGAIN(ftruncate(fd, umemSegmentHeader)) == 0;
 }
 
 static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd,

@@ -1,33 +1,11 @@
-/* shm_segment.h - a segment of shared memory: how it is created, opened and checked, and its lock.
- *
- *   a page          the header: what the segment is, the lock, the root of the tables
- *   the extents     64 bytes each
- *   the index
- *   the data        from a multiple of 64 KiB, or of a huge page, to the end
- */
+/* shm_segment.h - a segment of shared memory: how it is created, opened and checked, and its lock. */
 #ifndef UMEM_SHM_SEGMENT_H
 #define UMEM_SHM_SEGMENT_H
 
 #include "share/mapped.h"
-#include "share/shm_table.h"
+#include "share/segment.h"
 
-#include <pthread.h>
 #include <umem/shm.h>
-
-typedef struct umemShmHeader {
-  char magic[16];
-  uint32_t version;
-  uint32_t ready; /* 0: while the segment is made */
-  uint32_t blocks;
-  uint32_t pages;     /* umemShmPages */
-  uint32_t lock_size; /* of the libc that has made it */
-  uint32_t extent_size;
-  uint64_t capacity, total;
-  uint64_t id[2]; /* random */
-  uint64_t padding[8];
-  pthread_mutex_t lock;
-  umemShmRoot root;
-} umemShmHeader;
 
 typedef struct umemShmSegment {
   umemMapped *mapped; /* holds one use */
@@ -56,8 +34,5 @@ void umemShmSegment_close(umemShmSegment *segment);
 /* The lock of the tables, between threads and processes. After the death of its owner they are repaired. */
 bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment);
 void umemShmSegment_unlock(umemShmSegment *segment);
-
-/* Reads the header of fd, and checks it against the length. Returns NULL, or what is wrong. */
-char const *umemShmSegment_check(int fd, umemShmHeader *header, uint64_t length);
 
 #endif

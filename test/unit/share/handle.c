@@ -375,6 +375,10 @@ static void memory_that_can_be_cut_is_refused(void **state) {
   uintptr_t attached = umem_attach_with(&handle, dup(fd), &host);
   assert_true(attached != 0);
   assert_int_equal(umem_detach(&host, attached), umemOK);
+  handle.identity[2]++;
+  assert_true(umem_attach_with(&handle, dup(fd), &host) == 0);
+  expect_failure(&host, umemIOError, "another segment has its name");
+  handle.identity[2]--;
   handle.identity[1]++;
   assert_true(umem_attach_with(&handle, dup(fd), &host) == 0);
   expect_failure(&host, umemIOError, "something else is in its place");

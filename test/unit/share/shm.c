@@ -231,6 +231,30 @@ static void damaged_tables_crash_nothing(void **state) {
   umem_dtor(&ctx);
 }
 
+/* What no death can leave is damage: blocks that overlap, or reach out of the data. */
+static void impossible_tables_are_damaged(void **state) {
+  (void)state;
+  static umemShmRoot root;
+  static umemShmExtent extents[10];
+  static uint32_t heads[64];
+  umemShmTable table = {&root, extents, heads, 10, 4, 63, 4096, 0};
+  uint64_t offset, second;
+  assert_true(umemShmTable_rebuild(&table));
+  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, &offset), umemShmOK);
+  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, &second), umemShmOK);
+  assert_true(umemShmTable_rebuild(&table));
+  umemShmExtent *other = extents[0].offset == second ? &extents[0] : &extents[1];
+  assert_true(other->offset == second && second == offset + 256);
+  other->offset -= 64;
+  assert_false(umemShmTable_rebuild(&table));
+  assert_int_equal(umemShmTable_free(&table, offset), umemShmDamaged);
+  other->offset = 4096 - 128;
+  assert_false(umemShmTable_rebuild(&table));
+  other->offset = second;
+  assert_true(umemShmTable_rebuild(&table));
+  assert_int_equal(umemShmTable_free(&table, offset), umemShmOK);
+}
+
 /* ---- other processes ---- */
 
 static void a_dead_owner_leaves_its_blocks(void **state) {
@@ -393,6 +417,7 @@ int main(void) {
       cmocka_unit_test(a_name_of_a_failed_stack_goes),
       cmocka_unit_test(a_segment_that_was_begun_is_made_again),
       cmocka_unit_test(foreign_and_cut_segments_are_refused),
+      cmocka_unit_test(impossible_tables_are_damaged),
       cmocka_unit_test(damaged_tables_crash_nothing),
       cmocka_unit_test(a_dead_owner_leaves_its_blocks),
       cmocka_unit_test(a_start_time_tells_processes_apart),

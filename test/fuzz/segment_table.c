@@ -1,9 +1,9 @@
-/* shm_table.c - tables of shared memory, as another process may have left them. Whatever they hold, each call ends, and
+/* segment_table.c - tables of shared memory, as another process may have left them. Whatever they hold, each call ends, and
  * touches nothing but the tables; AddressSanitizer watches. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "share/shm_table.h"
+#include "share/segment_table.h"
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
 

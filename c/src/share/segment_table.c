@@ -1,8 +1,8 @@
-/* shm_table.c - see shm_table.h.
+/* segment_table.c - see segment_table.h.
  *
  * Free extents are in bins by the logarithm of their size. The index finds the live extent of an offset: its heads
  * are lists. A free block joins its free neighbours at once. */
-#include "share/shm_table.h"
+#include "share/segment_table.h"
 
 #include "base/number.h"
 

@@ -1,4 +1,4 @@
-/* shm_table.h - which bytes of a shared segment are whose: tables that survive a process killed at any instruction.
+/* segment_table.h - which bytes of a shared segment are whose: tables that survive a process killed at any instruction.
  *
  * Extents cut the data of the segment into pieces, live or free. What is true is in the records of live extents alone:
  * their offset, size and owner. A block begins and ends by one store, to the state of its extent; its size changes by
@@ -9,8 +9,8 @@
  * used, and every walk has an end: damaged tables give umemShmDamaged, never a bad access.
  *
  * Threads: the caller holds the lock of the segment. Nothing here allocates or waits. */
-#ifndef UMEM_SHM_TABLE_H
-#define UMEM_SHM_TABLE_H
+#ifndef UMEM_SEGMENT_TABLE_H
+#define UMEM_SEGMENT_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
