@@ -19,6 +19,7 @@
 #include "core/status.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,10 @@ static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle
     return UMEM_FAIL(ctx, umemIndexError,
                      "%zu bytes at %#" PRIxPTR " are not in the shared memory %s", nbytes, adr,
                      label_of(shm_of(ctx)));
+  if (!*segment->name && !(fcntl(segment->mapped->fd, F_GET_SEALS) & F_SEAL_SHRINK))
+    return UMEM_FAIL(ctx, umemNotSupportedError,
+                     "this shared memory has a name that the context does not know, because it was "
+                     "made of a descriptor: share it from one that has opened the name");
   handle->kind = *segment->name ? umemHandleNamed : umemHandleUnnamed;
   handle->offset = segment->data + offset;
   handle->size = segment->total;

@@ -394,6 +394,12 @@ static void a_name_that_was_taken_again_is_another_segment(void **state) {
   assert_int_equal(umemShm_ctor(&named, name, MiB), umemOK);
   assert_int_equal(umem_share(&named, umem_alloc(&named, 10), 10, &handle), umemOK);
   assert_int_equal(handle.kind, umemHandleNamed);
+  umemShm unknown; /* of a descriptor: it cannot tell others the name */
+  umemHandle none;
+  assert_int_equal(umemShm_adopt(&unknown, dup(umemShm_descriptor(&named))), umemOK);
+  assert_int_equal(umem_share(&unknown, umem_alloc(&unknown, 1), 1, &none), umemNotSupportedError);
+  expect_failure(&unknown, umemNotSupportedError, "a name that the context does not know");
+  umem_dtor(&unknown);
   umem_dtor(&named);
   uintptr_t adr = umem_attach(&handle, &host);
   assert_true(adr != 0);
