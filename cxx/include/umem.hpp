@@ -19,6 +19,7 @@
 #include <umem/connection.hpp>
 #include <umem/context.hpp>
 #include <umem/convert.hpp>
+#include <umem/copy.hpp>
 #include <umem/dynamic_view.hpp>
 #include <umem/error.hpp>
 #include <umem/extents.hpp>

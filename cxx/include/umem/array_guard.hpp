@@ -22,15 +22,28 @@ namespace umem {
 
 template <class T, int N> class ArrayAccess;
 
-/* The arguments of array.host() and array.device(). */
+/* An operand of a loop with its access. A: a reference to it, or a temporary part or view itself. */
+template <class A, class Access> struct Accessed { A operand; };
+
+/* The arguments of array.host() and array.device(). Around an operand of a loop, umem::read(x), umem::write(x) and
+ * umem::discard(x) are its access. */
 struct read_t {
   explicit read_t() = default;
+  template <class A> constexpr Accessed<A, read_t> operator()(A &&operand) const {
+    return {std::forward<A>(operand)};
+  }
 };
 struct write_t {
   explicit write_t() = default;
+  template <class A> constexpr Accessed<A, write_t> operator()(A &&operand) const {
+    return {std::forward<A>(operand)};
+  }
 };
 struct discard_t {
   explicit discard_t() = default;
+  template <class A> constexpr Accessed<A, discard_t> operator()(A &&operand) const {
+    return {std::forward<A>(operand)};
+  }
 };
 inline constexpr read_t read{};       /* only read */
 inline constexpr write_t write{};     /* read and write */

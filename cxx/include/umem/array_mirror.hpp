@@ -271,11 +271,22 @@ public:
     return locate(current_);
   }
 
+  /* Throws if acquire(side, Access::read, key) would because of a lock or a guard. */
+  void check_readable(Side side, std::uint64_t key) {
+    check_lock(key);
+    check_guards(side, false);
+  }
+
+  /* Throws if destination() would. */
+  void check_destination(std::uint64_t key) const {
+    check_free(key);
+    check_writable();
+  }
+
   /* The destination of a copy; its side becomes the only current one. all: the copy writes every
    * byte. Call undo_overwrite if the copy fails. */
   Location destination(std::uint64_t key, bool all) {
-    check_free(key);
-    check_writable();
+    check_destination(key);
     Location to = locate(all ? Side::device : current_);
     overwrite(to.side);
     return to;

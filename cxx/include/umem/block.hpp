@@ -26,6 +26,7 @@
 
 #include <umem/array_access.hpp>
 #include <umem/context.hpp>
+#include <umem/detail/operand.hpp>
 #include <umem/extents.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
@@ -139,21 +140,11 @@ struct PartAccess {
   }
 };
 
-/* What passes: an array, a part of one, or a view of host memory. */
-template <class T, int N> Part<T const, N> source_part(ArrayAccess<T, N> const &array) {
-  return array.part();
-}
-template <class T, int N> Part<T const, N> source_part(Part<T, N> const &part) { return part; }
-template <class T, int N> Part<T const, N> source_part(View<T, N> const &view) {
-  return part(view.interior());
-}
-template <class T, int N> Part<T, N> destination_part(ArrayAccess<T, N> &array) {
-  return array.part();
-}
-template <class T, int N> Part<T, N> destination_part(Part<T, N> const &part) { return part; }
-template <class T, int N> Part<T, N> destination_part(View<T, N> const &view) {
-  return part(view.interior());
-}
+/* What passes: any operand of a loop; views are of host memory. */
+template <class A>
+using source_part_t = Part<typename operand_t<A>::element_type const, rank_of<A>>;
+template <class A> source_part_t<A> source_part(A const &operand) { return as_part(operand); }
+template <class A> auto destination_part(A &operand) { return as_part(operand); }
 
 /* Elements of a row: the product of all extents but the first. */
 template <int N> index row_size(Extents<N> const &extents) noexcept {
@@ -406,8 +397,8 @@ private:
   std::optional<value_type> block_;
 };
 
-/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, or a View
- * of host memory. place: a context (loops
+/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, a guard, or
+ * a View of host memory. place: a context (loops
  * run as umem::Place(context) says), or umem::on_host or on_host_threads: blocks in RAM. Begins to read at once.
  * Throws as umemBlocks_ctor fails; umem::value_error if the elements of a row have gaps, as those of
  * three dimensions with ghost cells in the last one; umem::not_supported_error where the place has no pointers. */

@@ -26,7 +26,8 @@ namespace umem {
 
 namespace detail {
 struct PartAccess; /* block.hpp */
-}
+struct PartMemory; /* detail/operand.hpp */
+} // namespace detail
 
 /* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
@@ -67,6 +68,10 @@ public:
   UMEM_CHECKED index extent(int k) const noexcept { return layout_.extents[k]; }
   index size() const noexcept { return layout_.extents.product(); }
 
+  /* The context of the memory: that of the array, or of the borrowed memory. Loops over the part run there if no place
+   * is named (place.hpp). */
+  Context const &context() const noexcept { return mirror_ ? mirror_->device() : context_; }
+
   /* ---- parts and other orders, as those of View ---- */
 
   /* Indices begin, begin + step, ... below end of dimension k; they may be those of ghost cells. */
@@ -101,6 +106,7 @@ private:
   template <class U, int M> friend void save_npy(std::string const &path, Part<U, M> const &part);
   template <class, int> friend class ArrayAccess;
   friend struct detail::PartAccess;
+  friend struct detail::PartMemory;
 
   /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
    * 0). */

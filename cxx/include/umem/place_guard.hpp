@@ -44,6 +44,9 @@ public:
   /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const { return host_ ? host_->context() : device_->context(); }
 
+  /* Whether it is of the host side. */
+  bool is_host() const noexcept { return host_.has_value(); }
+
   /* Ends the access early. The view is empty afterwards. */
   void release() noexcept {
     if (host_) host_->release();

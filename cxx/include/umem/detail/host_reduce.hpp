@@ -202,6 +202,27 @@ Partial<R> host_index_reduce(HostPlace place, Op &op, F &f, Extents<N> const &be
   return {host_reduce_index_nest<0, R, Index>(op, f, begin, end), true};
 }
 
+/* f(element of a view, i, j, ...) as a function of indices alone. unit: the stride of the last dimension is 1, as a
+ * constant for the compiler. */
+template <bool unit, class T, int N, class F> struct CallWithElement {
+  F f;
+  View<T, N> view;
+
+  template <class... I> decltype(auto) operator()(I... i) {
+    if constexpr (unit)
+      return f(view.data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)],
+               i...);
+    else
+      return f(view(i...), i...);
+  }
+
+private:
+  template <int... K, class... I>
+  index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
+    return ((i * (K == N - 1 ? 1 : view.strides.at[K])) + ... + index(0));
+  }
+};
+
 /* The same for f(element, i, j, ...), where the element is that of a view. */
 template <class Index, class R, class T, int N, class Op, class F>
 Partial<R> host_sweep(HostPlace place, Op &op, F &f, View<T, N> const &view,

@@ -98,7 +98,7 @@ LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
 /* Throws umem::value_error if extents differ. */
 template <int N, class... E>
 void check_extents(char const *function, Extents<N> const &extents, E const &...others) {
-  auto check = [&](Extents<N> const &other) {
+  [[maybe_unused]] auto check = [&](Extents<N> const &other) {
     if (other != extents)
       throw value_error(std::string(function) + ": the extents " + in_words(extents) + " and " +
                         in_words(other) + " differ");
