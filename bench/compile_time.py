@@ -76,11 +76,14 @@ def standard_headers(root, header, seen):
 
 def sources(root):
     """{name: text}"""
+    program = (Path(__file__).parent / "compile_program.cpp").read_text()
     return {
         **{f"<{header}>": inclusion(header) for header in HEADERS},
         "the std headers of umem.hpp": inclusion(*sorted(standard_headers(root, "umem.hpp", set()))),
         "a program with std::vector": LOOP_OVER_VECTOR,
         "a program with umem::Array": LOOP_OVER_ARRAY,
+        "a program of 70 lines": program,
+        "the same, umem::cxx_compiled": "#define UMEM_COMPILED\n" + program,
     }
 
 

@@ -196,7 +196,7 @@ void time_reductions(Bench &bench) {
     View<double, 2> m(bench.a<double>(), {x.size() / columns, columns});
     for (int axis : {0, 1})
       bench.row("sum along dimension " + std::to_string(axis) + " of " +
-                    umem::detail::in_words(m.extents),
+                    umem::detail::in_words(m.extents).text,
                 0.5 * both, [&] {
                   umem::sum_along(place, m, axis,
                                   View<double, 1>(bench.b<double>(), {m.extent(1 - axis)}));

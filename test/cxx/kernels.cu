@@ -67,7 +67,7 @@ template <class T> struct Both {
 /* Calls f(view on the GPU, view in RAM, elements) for views of many kinds. */
 template <class T, int N, class F> void with_views(Extents<N> const &e, F const &f) {
   std::string const shape =
-      std::to_string(sizeof(T)) + " bytes, extents " + umem::detail::in_words(e);
+      std::to_string(sizeof(T)) + " bytes, extents " + umem::detail::in_words(e).text;
   for (int shift : {0, 1, 3}) {
     kind = shape + ", " + std::to_string(shift) + " elements from aligned";
     Both<T> both(e.product() + 8);
@@ -332,7 +332,7 @@ void check_indices() {
 void check_sweeps() {
   for (Extents<2> e :
        {Extents<2>{3, 3}, Extents<2>{67, 1003}, Extents<2>{1003, 67}, Extents<2>{1030, 5}}) {
-    kind = "sweep, extents " + umem::detail::in_words(e);
+    kind = std::string("sweep, extents ") + umem::detail::in_words(e).text;
     Both<double> from(e.product()), to(e.product());
     View<double, 2> du(from.device(), e), hu(from.host.data(), e);
     View<double, 2> dv(to.device(), e), hv(to.host.data(), e);

@@ -96,7 +96,7 @@ template <class F> void with_places(F const &f) {
 template <class T, class F> void with_everything(F const &f) {
   with_places([&](auto place) {
     with_extents([&](auto extents) {
-      SCOPED_TRACE("extents " + umem::detail::in_words(extents));
+      SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
       with_views<T>(extents, [&](auto view, std::vector<T> &memory) { f(place, view, memory); });
     });
   });

@@ -77,8 +77,8 @@ template <class T, class Umem, class Plain>
 void expect_same_in_ranges(Umem const &do_umem, Plain const &plain) {
   with_everything<T>([&](auto place, auto view, std::vector<T> &memory) {
     for (auto const &range : some_ranges(view)) {
-      SCOPED_TRACE("from " + umem::detail::in_words(range.begin) + " to " +
-                   umem::detail::in_words(range.end));
+      SCOPED_TRACE(std::string("from ") + umem::detail::in_words(range.begin).text + " to " +
+                   umem::detail::in_words(range.end).text);
       std::vector<T> expected = memory;
       auto other = like(view, memory, expected);
       for_each_indices(range.begin, range.end, [&](auto const &at) { plain(other(at), at); });
@@ -394,7 +394,7 @@ void with_all_orders(umem::Extents<N> const &extents, umem::Extents<N> const &gh
 }
 
 template <int N> void expect_loops_over_all(umem::Extents<N> const &extents) {
-  SCOPED_TRACE("extents " + umem::detail::in_words(extents));
+  SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
   for (index cells : {0, 1, 2}) { /* none; in the first dimension; in the last one */
     umem::Extents<N> ghosts;
     if (cells) ghosts[cells == 1 ? 0 : N - 1] = 1;

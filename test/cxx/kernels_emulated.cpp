@@ -36,7 +36,7 @@ protected:
 /* f(place, view) on a GPU and on the host; all memory must come out equal. */
 template <class T, class F> void expect_same(F const &f) {
   with_extents([&](auto extents) {
-    SCOPED_TRACE("extents " + umem::detail::in_words(extents));
+    SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
     with_views<T>(extents, [&](auto view, std::vector<T> &memory) {
       std::vector<T> expected = memory;
       f(host, like(view, memory, expected));

@@ -131,8 +131,8 @@ template <int N> struct Around {
 };
 
 template <class Index, int N, class P> void check_loops(P place, Range<N> const &range) {
-  SCOPED_TRACE("from " + umem::detail::in_words(range.begin) + " to " +
-               umem::detail::in_words(range.end));
+  SCOPED_TRACE(std::string("from ") + umem::detail::in_words(range.begin).text + " to " +
+               umem::detail::in_words(range.end).text);
   Expected expected = plainly_reduced(range);
   EXPECT_EQ(
       umem::for_each_index_reduce<Index>(place, range, std::uint64_t(7), umem::plus(), Value()),

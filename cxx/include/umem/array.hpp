@@ -220,8 +220,8 @@ private:
     for (int k = 0; k < N; k++) {
       index ghosts = options.ghosts[k];
       if (ghosts < 0)
-        throw value_error("a number of ghost cells of " + detail::in_words(options.ghosts) +
-                          " is negative");
+        detail::raise_text(umemValueError, "a number of ghost cells of %s is negative",
+                           detail::in_words(options.ghosts).text);
       if (ghosts > (detail::largest<index> - all[k]) / 2) raise_size(extents);
       all[k] += 2 * ghosts;
     }
@@ -231,18 +231,25 @@ private:
   }
 
   [[noreturn]] static void raise_size(Extents<N> const &extents) {
-    throw value_error("an array of extents " + detail::in_words(extents) +
-                      " exceeds the address space");
+    detail::raise_text(umemValueError, "an array of extents %s exceeds the address space",
+                       detail::in_words(extents).text);
   }
 
   [[noreturn]] void raise_ghosts(Array const &other) const {
-    std::string text = "an array of extents " + detail::in_words(other.extents()) + " with " +
-                       detail::in_words(other.ghosts()) + " ghost cells cannot be assigned to ";
-    std::string ghosts = " with " + detail::in_words(this->ghosts());
+    detail::InWords from = detail::in_words(other.extents()),
+                    ghosts = detail::in_words(other.ghosts()),
+                    own_ghosts = detail::in_words(this->ghosts());
     if (Base::is_read_only)
-      throw value_error(text + "a read-only one" + ghosts + ": its ghost cells are not written");
-    throw value_error(text + "one of extents " + detail::in_words(this->extents()) + ghosts +
-                      ": extents or ghost cells must be the same");
+      detail::raise_text(
+          umemValueError,
+          "an array of extents %s with %s ghost cells cannot be assigned to a read-only "
+          "one with %s: its ghost cells are not written",
+          from.text, ghosts.text, own_ghosts.text);
+    detail::raise_text(
+        umemValueError,
+        "an array of extents %s with %s ghost cells cannot be assigned to one of extents "
+        "%s with %s: extents or ghost cells must be the same",
+        from.text, ghosts.text, detail::in_words(this->extents()).text, own_ghosts.text);
   }
 
   /* Whether this array keeps its ghost cells and its alignment with the memory of other. */
@@ -261,9 +268,11 @@ private:
         return copy(other.part(), this->part());
       }
       if (this->mirror().is_foreign())
-        throw value_error("an array of extents " + detail::in_words(other.extents()) +
-                          " cannot be assigned to one of extents " +
-                          detail::in_words(this->extents()) + " around foreign memory");
+        detail::raise_text(
+            umemValueError,
+            "an array of extents %s cannot be assigned to one of extents %s around foreign "
+            "memory",
+            detail::in_words(other.extents()).text, detail::in_words(this->extents()).text);
     }
     if (!same_ghosts) raise_ghosts(other);
     Options options{this->ghosts(), this->mirror().mirror_context(), this->mirror().alignment()};

@@ -105,6 +105,14 @@ public:
   UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
+  /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
+    return view_.begin();
+  }
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
+    return view_.end();
+  }
+
   /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const {
     if (!mirror_) throw moved_from_error("the guard has ended: it was released, or moved from");

@@ -126,19 +126,17 @@ private:
 
 namespace detail {
 
-/* The memory of parts. */
-struct PartAccess {
-  template <class T, int N> static Location source(Part<T, N> const &part) {
-    part.check_source();
-    return part.source();
-  }
+/* The memory of a part that is read. */
+template <class T, int N> Location source_of(Part<T, N> const &part) {
+  PartMembers::memory(part).check_source();
+  return PartMembers::memory(part).source(PartMembers::items(part));
+}
 
-  /* Marks the side as the only current one. Rows that are not written keep their values: it is the side that was. */
-  template <class T, int N> static Location destination(Part<T, N> const &part) {
-    if (!part.mirror_) return part.destination();
-    return part.moved(part.mirror_->destination(part.key_, false));
-  }
-};
+/* Of one that is written: marks the side as the only current one. Rows that are not written keep their values: it is the
+ * side that was. */
+template <class T, int N> Location destination_of(Part<T, N> const &part) {
+  return PartMembers::memory(part).destination(PartMembers::items(part), false);
+}
 
 /* What passes: any operand of a loop; views are of host memory. */
 template <class A>
@@ -366,9 +364,8 @@ public:
                         " rows to an array of " + std::to_string(destination_->extents()[0]));
     bool none = source_.size() == 0 || (destination_ && destination_->size() == 0);
     std::size_t count = none ? 0 : static_cast<std::size_t>(source_.extents()[0]);
-    umemRows from = detail::rows_of(source_, detail::PartAccess::source(source_)), to = {};
-    if (destination_)
-      to = detail::rows_of(*destination_, detail::PartAccess::destination(*destination_));
+    umemRows from = detail::rows_of(source_, detail::source_of(source_)), to = {};
+    if (destination_) to = detail::rows_of(*destination_, detail::destination_of(*destination_));
     passage_->begin(from, destination_ ? &to : nullptr, count, !std::is_void_v<Out>);
   }
 

@@ -65,7 +65,8 @@ template <class Index, int N> void check_index_type(Range<N> const &range) {
   constexpr index most = largest<Index>;
   for (int k = 0; k < N; k++)
     if (range.begin.at[k] < -most - 1 || range.end.at[k] > most)
-      throw value_error("indices up to " + in_words(range.end) + " do not fit the type asked for");
+      raise_text(umemValueError, "indices up to %s do not fit the type asked for",
+                 in_words(range.end).text);
 }
 
 /* ---- which arguments f gets ---- */

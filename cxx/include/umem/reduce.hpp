@@ -77,7 +77,7 @@ template <class P, class A, class Op>
 auto extreme(char const *function, P const &place, A const &elements, Op op, bool largest) {
   using T = value_of<A>;
   if (extents_of(elements).product() == 0)
-    throw value_error(std::string(function) + " of no elements");
+    raise_text(umemValueError, "%s of no elements", function);
   return reduce_uses<T>(function, place, limit_of<T>(!largest), op, Identity(),
                         use(elements, read));
 }

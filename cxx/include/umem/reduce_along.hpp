@@ -36,8 +36,8 @@ void check_along(char const *function, Extents<N> const &in, int axis, Extents<N
   if (axis < 0 || axis >= N) raise_dimension(axis, N);
   for (int k = 0; k < N - 1; k++)
     if (out.at[k] != in.at[k + (k >= axis)])
-      throw value_error(std::string(function) + ": the extents " + in_words(in) +
-                        " without dimension " + std::to_string(axis) + " are not " + in_words(out));
+      raise_text(umemValueError, "%s: the extents %s without dimension %d are not %s", function,
+                 in_words(in).text, axis, in_words(out).text);
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {

@@ -14,6 +14,7 @@
 #include <umem/config.hpp>
 #include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
+#include <umem/iterator.hpp>
 #include <umem/view_error.hpp>
 
 #include <cstdint>
@@ -106,6 +107,16 @@ public:
     for (int k = 0; k < N; k++)
       if (!has(k, i.at[k])) return false;
     return data != nullptr;
+  }
+
+  /* The elements of a view of rank 1, without ghost cells. For other ranks see umem::elements. */
+  template <int M = N, class = std::enable_if_t<M == 1>>
+  UMEM_FUNCTION constexpr StridedIterator<T> begin() const noexcept {
+    return StridedIterator<T>(data, strides.at[0]);
+  }
+  template <int M = N, class = std::enable_if_t<M == 1>>
+  UMEM_FUNCTION constexpr StridedIterator<T> end() const noexcept {
+    return StridedIterator<T>(data, strides.at[0], extents.at[0]);
   }
 
   /* ---- questions ---- */

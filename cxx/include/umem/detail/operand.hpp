@@ -10,7 +10,7 @@
 #define UMEM_DETAIL_OPERAND_HPP
 
 #include <umem/array_access.hpp>
-#include <umem/buffer.hpp>
+#include <umem/detail/open_memory.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
 #include <umem/place_guard.hpp>
@@ -208,18 +208,14 @@ template <class A> Place home_of_one(A const &operand) {
 /* A place must be able to use the memory of an operand. A kernel on a stream that is not that of its context must
  * finish before anything else uses the memory. Nothing is known about the memory of views. */
 template <class A> void settle(DevicePlace &place, A const &operand) {
-  if constexpr (kind_of<A> != OperandKind::view) {
-    check_device_accessible(operand.context());
-    Place home(operand.context());
-    if (!home.is_device() || home.device().wait || !is_in_order(place, home)) place.wait = true;
-    if (home.is_device() && place.device < 0) place.device = home.device().device;
-  }
+  if constexpr (kind_of<A> != OperandKind::view) settle_kernels(place, operand.context());
 }
 template <class A> void settle(HostPlace &, A const &operand) {
   if constexpr (kind_of<A> == OperandKind::guard)
     if (!operand.context().can(umemCpuReadable))
-      throw value_error(std::string("loops on the host cannot use a guard of ") +
-                        operand.context().name() + ": take one of the host side");
+      raise_text(umemValueError,
+                 "loops on the host cannot use a guard of %s: take one of the host side",
+                 operand.context().name());
 }
 template <class A> void settle(Place &place, A const &operand) {
   if (place.is_device()) {
@@ -253,11 +249,7 @@ template <class A> bool kernels_reach(DevicePlace const &gpu, A const &operand) 
   } else {
     if constexpr (kind_of<A> == OperandKind::guard)
       if (is_of_host(operand)) return false;
-    Context const &context = operand.context();
-    if (!context.can(umemDeviceAccessible)) return false;
-    if (context.can(umemCpuReadable)) return true; /* pinned or managed */
-    Place home(context);
-    return home.is_device() && home.device().device == gpu.device;
+    return kernels_reach_memory(gpu, operand.context());
   }
 }
 
@@ -294,17 +286,6 @@ template <class... U> Place settled(AtHome, U const &...uses) {
 
 /* ---- the memory of arrays and parts ---- */
 
-struct PartMemory {
-  template <class T, int N> static Mirror *mirror(Part<T, N> const &part) {
-    return part.mirror_.get(); /* null: borrowed memory */
-  }
-  template <class T, int N> static std::uint64_t key(Part<T, N> const &part) { return part.key_; }
-  template <class T, int N> static address adr(Part<T, N> const &part) { return part.adr_; }
-  template <class T, int N> static StridedLayout<N> const &layout(Part<T, N> const &part) {
-    return part.layout_;
-  }
-};
-
 /* Any operand as a part. The memory of a view is that of the host. */
 template <class A> auto as_part(A &operand) {
   using Bare = std::remove_const_t<A>;
@@ -318,98 +299,6 @@ template <class A> auto as_part(A &operand) {
     auto const &view = operand.view();
     return Part<typename Bare::element_type, Bare::rank>(
         operand.context(), reinterpret_cast<address>(view.data), view.extents, view.strides);
-  }
-}
-
-/* Where the elements of a part are, in bytes from the beginning of its array. */
-struct Reach {
-  index first = 0, end = 0; /* no element is before the first byte, nor after the end */
-  index step = 0;           /* the elements are multiples of it apart; 0: there is one */
-
-  /* False only if no byte is in both. */
-  bool may_overlap(Reach const &other) const noexcept {
-    if (end <= other.first || other.end <= first) return false;
-    index divisor = step, rest = other.step; /* Euclid's algorithm */
-    while (rest) divisor = std::exchange(rest, divisor % rest);
-    return divisor == 0 || (first - other.first) % divisor == 0;
-  }
-};
-
-template <class T, int N> Reach reach_of(StridedLayout<N> const &layout) noexcept {
-  index const size = sizeof(T);
-  Reach reach{layout.offset * size, (layout.offset + 1) * size};
-  for (int k = 0; k < N; k++) {
-    index extent = layout.extents.at[k], step = layout.strides.at[k] * size;
-    if (extent < 2 || step == 0) continue;
-    (step < 0 ? reach.first : reach.end) += step * (extent - 1);
-    index divisor = step < 0 ? -step : step;
-    while (reach.step) divisor = std::exchange(reach.step, divisor % reach.step);
-    reach.step = divisor;
-  }
-  return reach;
-}
-
-/* A call's access to the memory of an array, apart from the type of the elements. */
-struct OpenMemory {
-  OpenMemory() = default;
-  OpenMemory(OpenMemory const &) = delete;
-  OpenMemory &operator=(OpenMemory const &) = delete;
-
-  Mirror *mirror = nullptr; /* null: there is no array */
-  std::uint64_t key = 0;
-  Access access = Access::read; /* what this operand needs */
-  bool reverts = false;         /* whether a loop that fails leaves the side current that was */
-  bool wants_buffer = false;
-  Reach reach;
-
-  Side side = Side::host;
-  Access held = Access::read; /* that of the guard: what all operands in the array need */
-  bool is_held = false;
-
-  /* The address of the first byte of the array on a side. */
-  address acquire(Side on) {
-    address adr = mirror->acquire(on, held, key);
-    side = on;
-    is_held = true;
-    return adr;
-  }
-
-  void release(bool revert) noexcept {
-    if (!is_held) return;
-    is_held = false;
-    if (revert && held != Access::read) mirror->undo_overwrite(side);
-    mirror->release(side, held);
-  }
-};
-
-/* Of the operands in one array, the first takes a guard with the access that all need together, the others guards to
- * read. They get buffers only if all can have one, and if no element would be in two, of which one is written. */
-inline void share_guards(OpenMemory *const *all, int count) noexcept {
-  for (int i = 0; i < count; i++) {
-    OpenMemory &one = *all[i];
-    one.held = one.access;
-    bool buffers = one.wants_buffer, reverts = one.reverts, is_first = true;
-    for (int j = 0; one.mirror && j < count; j++) {
-      OpenMemory const &other = *all[j];
-      if (j == i || other.mirror != one.mirror) continue;
-      is_first = is_first && i < j;
-      reverts = reverts || other.reverts;
-      if (one.held != Access::read || other.access != Access::read) one.held = Access::write;
-    }
-    if (!is_first) {
-      one.held = Access::read;
-      continue;
-    }
-    for (int j = i; one.mirror && j < count; j++)
-      for (int k = i; all[j]->mirror == one.mirror && k < count; k++) {
-        OpenMemory const &a = *all[j], &b = *all[k];
-        if (b.mirror != one.mirror) continue;
-        bool writes = a.access != Access::read || b.access != Access::read;
-        buffers = buffers && b.wants_buffer && (j == k || !writes || !a.reach.may_overlap(b.reach));
-      }
-    for (int j = i; one.mirror && j < count; j++)
-      if (all[j]->mirror == one.mirror) all[j]->wants_buffer = buffers;
-    one.reverts = reverts;
   }
 }
 
@@ -457,98 +346,48 @@ private:
  * stays the current one. Borrowed memory that the CPU cannot use goes through a buffer as well. */
 template <class U> class MemorySlot : public OpenMemory {
   using T = typename U::element_type;
-  using Value = typename U::value_type;
   static constexpr int N = U::rank;
-  static constexpr bool is_part = U::kind == OperandKind::part;
 
 public:
   static constexpr bool has_memory = true;
 
-  template <class P> MemorySlot(P const &place, U const &used) : part_(as_part(used.operand)) {
-    mirror = PartMemory::mirror(part_);
-    key = PartMemory::key(part_);
-    loads_ = !U::discards || !used.all || part_.ghosts() != Extents<N>();
-    reverts = (U::discards && used.all) || is_device(place);
-    if constexpr (U::writes) access = loads_ ? Access::write : Access::discard;
-    if constexpr (is_part) look_at_part(is_device(place));
-  }
-  ~MemorySlot() { release(!has_begun_ || (!is_done_ && reverts)); }
+  template <class P>
+  MemorySlot(P const &place, U const &used)
+      : MemorySlot(is_device(place), as_part(used.operand), used.all) {}
 
   /* Opens the operands that are read, then those that are written, last those that lose their old elements. */
   template <class P> void open(P const &place, Access when) {
-    if (when != (wants_buffer || !mirror ? access : held)) return;
-    if (is_empty_)
-      view_ = View<T, N>(nullptr, part_.extents(), part_.strides(), part_.ghosts());
-    else if (!wants_buffer)
-      open_memory(place);
-    else if constexpr (is_part)
-      open_buffer();
+    if (!is_open_at(when)) return;
+    StridedLayout<N> cells = layout_.with_ghosts();
+    open_elements(place, items_of(layout_), items_of(cells), alignof(T));
   }
-  view_in_loop<U> view() const noexcept { return {view_}; }
-  void begin() noexcept { has_begun_ = true; }
+
+  view_in_loop<U> view() const noexcept {
+    auto *first = reinterpret_cast<T *>(this->first());
+    if (has_buffer()) return {View<T, N>::with_ghosts_from(first, layout_.extents, layout_.ghosts)};
+    return {View<T, N>(first, layout_.extents, layout_.strides, layout_.ghosts)};
+  }
 
   /* After the loop. */
   void finish() {
-    if constexpr (is_part && U::writes)
-      if (buffer_) copy(buffered(), cells());
-    is_done_ = true;
+    StridedLayout<N> cells = layout_.with_ghosts();
+    finish_elements(items_of(cells));
   }
 
 private:
-  struct Nothing {};
-
-  void look_at_part(bool on_device) {
-    std::size_t const nbytes = static_cast<std::size_t>(cells().size()) * sizeof(T);
-    bool const is_smaller = mirror && nbytes < mirror->nbytes();
-    if (U::writes && is_smaller) access = Access::write; /* what is beside the part stays */
-    is_empty_ = nbytes == 0;
-    if (is_empty_) mirror = nullptr; /* nothing is accessed */
-    if (on_device || is_empty_) return;
-    Context const &context = part_.context();
-    bool const is_for_cpu =
-        context.can(umemCpuReadable) && (!U::writes || context.can(umemCpuWritable));
-    wants_buffer = mirror ? is_smaller && mirror->current() == Side::device : !is_for_cpu;
-    if (wants_buffer) reach = reach_of<T>(PartMemory::layout(cells()));
+  MemorySlot(bool on_device, Part<T, N> const &part, bool all)
+      : OpenMemory(PartMembers::memory(part), U::kind == OperandKind::part, U::writes),
+        layout_(PartMembers::layout(part)) {
+    StridedLayout<N> cells = layout_.with_ghosts();
+    bool has_ghosts = layout_.ghosts != Extents<N>();
+    plan(on_device, items_of(cells), U::discards && all, has_ghosts);
   }
 
-  template <class P> void open_memory(P const &place) {
-    address adr = PartMemory::adr(part_);
-    bool const on_device = is_device(place);
-    if (mirror)
-      adr = acquire(on_device ? Side::device : Side::host);
-    else if (!on_device && part_.context().can(umemOrdered))
-      part_.context().synchronize();
-    queue_before(place, part_.context()); /* also after the transfer */
-    adr += static_cast<address>(PartMemory::layout(part_).offset) * sizeof(T);
-    view_ =
-        View<T, N>(reinterpret_cast<T *>(adr), part_.extents(), part_.strides(), part_.ghosts());
+  static ItemLayout items_of(StridedLayout<N> const &layout) noexcept {
+    return {layout.extents.begin(), layout.strides.begin(), N, layout.offset, sizeof(T)};
   }
 
-  void open_buffer() {
-    Context host = mirror ? mirror->mirror_context() : pointers();
-    if (mirror && U::writes) mirror->check_destination(key);
-    if (mirror) mirror->check_readable(Side::host, key);
-    if (U::writes && !part_.context().can(umemWritable))
-      throw not_supported_error("a part on a read-only " + std::string(part_.context().name()) +
-                                " cannot be written");
-    auto const count = static_cast<std::size_t>(cells().size());
-    buffer_ = Buffer(host, count * sizeof(T), alignof(T) > host.alignment() ? alignof(T) : 0);
-    if (loads_) copy(Part<Value const, N>(cells()), buffered());
-    T *first = reinterpret_cast<T *>(buffer_.adr());
-    view_ = View<T, N>::with_ghosts_from(first, part_.extents(), part_.ghosts());
-  }
-
-  Part<Value, N> buffered() const {
-    return Part<Value, N>(buffer_.context(), buffer_.adr(), cells().extents());
-  }
-
-  /* With the ghost cells, which a range may reach into. */
-  Part<T, N> cells() const { return part_.with_ghosts(); }
-
-  Part<T, N> part_;
-  bool is_empty_ = false, loads_ = true, has_begun_ = false, is_done_ = false;
-  std::conditional_t<is_part, Buffer, Nothing> buffer_;
-  View<T, N> view_;
+  StridedLayout<N> layout_;
 };
 
 template <class U>

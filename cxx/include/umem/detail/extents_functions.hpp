@@ -1,0 +1,28 @@
+/* umem/detail/extents_functions.hpp - what extents.hpp declares. */
+#ifndef UMEM_DETAIL_EXTENTS_FUNCTIONS_HPP
+#define UMEM_DETAIL_EXTENTS_FUNCTIONS_HPP
+
+#include <umem/extents.hpp>
+
+#include <cstdio>
+
+namespace umem {
+namespace detail {
+
+UMEM_INLINE InWords::InWords(index const *begin, index const *end) noexcept {
+  char *at = text, *last = text + sizeof text - 40; /* a number and the end of the text */
+  *at++ = '(';
+  for (index const *value = begin; value != end; ++value) {
+    if (at > last) {
+      at += std::snprintf(at, 8, "...");
+      break;
+    }
+    at += std::snprintf(at, 32, value + 1 == end ? "%td" : "%td, ", *value);
+  }
+  std::snprintf(at, 4, end - begin == 1 ? ",)" : ")");
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif
