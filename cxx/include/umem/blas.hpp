@@ -89,8 +89,8 @@ template <class Int, class T> BlasMatrix<T, Int> blas_matrix(View<T, 2> const &v
 
 [[noreturn]] inline void raise_blas(std::string const &text, Extents<2> const &extents,
                                     Extents<2> const &strides) {
-  throw value_error(text + ": a view of extents " + in_words(extents) + " and strides " +
-                    in_words(strides));
+  throw value_error(text + ": a view of extents " + in_words(extents).text + " and strides " +
+                    in_words(strides).text);
 }
 
 template <class T> void check_blas_order(View<T, 2> const &view) {
