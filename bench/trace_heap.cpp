@@ -109,6 +109,68 @@ private:
   Pool pool_;
 };
 
+/* The same with memory by pages, which counts them. Few addresses, as those of a GPU of 80 GB. */
+struct PagedAddresses {
+  Addresses base; /* first */
+  umemPages pages;
+  PageCounts counts;
+};
+
+PagedAddresses *paged_of(umemVirtual *ctx) { return reinterpret_cast<PagedAddresses *>(ctx); }
+
+void add_reserved(Addresses &self, std::uint64_t size) {
+  self.reserved += size;
+  self.peak = std::max(self.peak, self.reserved);
+}
+
+void start_paged(PagedAddresses &self) {
+  start_addresses(self.base);
+  static umemVtbl const table = [](umemVtbl made) {
+    made.pages = [](umemVirtual *ctx) -> umemPages const * { return &paged_of(ctx)->pages; };
+    made.info = [](umemVirtual *, umemInfo *info) { info->capacity = std::uint64_t{80} << 30; };
+    return made;
+  }(*self.base.super.vptr);
+  self.base.super.vptr = &table;
+  self.pages.page_size = unit;
+  self.pages.reserve = [](umemVirtual *ctx, std::size_t size) {
+    std::uintptr_t adr = addresses_of(ctx)->next;
+    addresses_of(ctx)->next += size + unit;
+    return adr;
+  };
+  self.pages.release = [](umemVirtual *, std::uintptr_t, std::size_t) { return true; };
+  self.pages.map = [](umemVirtual *ctx, std::uintptr_t, std::size_t size) {
+    paged_of(ctx)->counts.mapped += size / unit;
+    add_reserved(*addresses_of(ctx), size);
+    return size;
+  };
+  self.pages.unmap = [](umemVirtual *ctx, std::uintptr_t, std::size_t size) {
+    paged_of(ctx)->counts.unmapped += size / unit;
+    addresses_of(ctx)->reserved -= size;
+    return size;
+  };
+  self.pages.move = [](umemVirtual *ctx, std::uintptr_t, std::uintptr_t, std::size_t size) {
+    paged_of(ctx)->counts.moved += size / unit;
+    return size;
+  };
+}
+
+class PoolOfPages : public TraceHeap {
+public:
+  PoolOfPages(Trace const &trace, std::uint64_t limit) {
+    start_paged(addresses_);
+    pool_.start(&addresses_, trace, limit);
+  }
+  bool alloc(std::uint32_t block, std::uint64_t size) override { return pool_.alloc(block, size); }
+  void free(std::uint32_t block) override { pool_.free(block); }
+  std::uint64_t reserved_peak() override { return addresses_.base.peak; }
+  std::uint64_t upstream_calls() override { return addresses_.base.calls; }
+  PageCounts pages() override { return addresses_.counts; }
+
+private:
+  PagedAddresses addresses_ = {};
+  Pool pool_;
+};
+
 class PoolOver : public TraceHeap {
 public:
   PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit)
@@ -198,6 +260,10 @@ std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t l
   return std::make_unique<PoolOfAddresses>(trace, limit);
 }
 
+std::unique_ptr<TraceHeap> pool_of_pages(Trace const &trace, std::uint64_t limit) {
+  return std::make_unique<PoolOfPages>(trace, limit);
+}
+
 TraceHeaps pool_over(std::string name) {
   return [name](Trace const &trace, std::uint64_t limit) {
     return std::make_unique<PoolOver>(name, trace, limit);
@@ -226,7 +292,14 @@ TraceResult run_trace(Trace const &trace, TraceHeap &heap) {
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   result.seconds = seconds.count() / static_cast<double>(trace.steps.size());
   result.factor = static_cast<double>(heap.reserved_peak()) / static_cast<double>(trace.live_peak);
-  result.calls = static_cast<double>(heap.upstream_calls()) / static_cast<double>(allocations);
+  auto each = [&](std::uint64_t n) {
+    return static_cast<double>(n) / static_cast<double>(allocations);
+  };
+  PageCounts pages = heap.pages();
+  result.calls = each(heap.upstream_calls());
+  result.mapped = each(pages.mapped);
+  result.moved = each(pages.moved);
+  result.unmapped = each(pages.unmapped);
   for (std::uint32_t block = 0; block < trace.blocks; block++)
     if (live[block]) heap.free(block);
   return result;

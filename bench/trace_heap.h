@@ -10,6 +10,11 @@
 
 namespace bench {
 
+/* Of a heap over pages that are mapped one by one. */
+struct PageCounts {
+  std::uint64_t mapped = 0, moved = 0, unmapped = 0;
+};
+
 class TraceHeap {
 public:
   virtual ~TraceHeap() = default;
@@ -17,6 +22,7 @@ public:
   virtual void free(std::uint32_t block) = 0;
   virtual std::uint64_t reserved_peak() = 0;           /* bytes, the most ever */
   virtual std::uint64_t upstream_calls() { return 0; } /* allocations and frees there */
+  virtual PageCounts pages() { return {}; }
 };
 
 using TraceHeaps =
@@ -24,6 +30,8 @@ using TraceHeaps =
 
 /* umem's pool over addresses without memory, which are handed out in units of 2 MiB as cudaMalloc does. */
 std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t limit);
+/* umem's pool over pages of addresses without memory, which it maps and moves. */
+std::unique_ptr<TraceHeap> pool_of_pages(Trace const &trace, std::uint64_t limit);
 /* umem's pool over a context of umem, by its name. */
 TraceHeaps pool_over(std::string name);
 /* One arena that grows at its end. The smallest free range that suffices serves, the lowest of several. */
@@ -34,10 +42,11 @@ std::unique_ptr<TraceHeap> cuda_pool(Trace const &trace, std::uint64_t limit);
 #endif
 
 struct TraceResult {
-  bool served;    /* to the end */
-  double factor;  /* most bytes reserved over most bytes live */
-  double seconds; /* of a step */
-  double calls;   /* of the upstream, for each allocation */
+  bool served;                    /* to the end */
+  double factor;                  /* most bytes reserved over most bytes live */
+  double seconds;                 /* of a step */
+  double calls;                   /* of the upstream, for each allocation */
+  double mapped, moved, unmapped; /* pages, for each allocation */
 };
 
 TraceResult run_trace(Trace const &trace, TraceHeap &heap);

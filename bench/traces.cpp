@@ -5,7 +5,8 @@
  *   --json    all figures
  *   --write   each trace as a file, for other programs: a 32-bit number of a block and a 64-bit size for each step
  *
- * Nothing reads or writes the blocks. Traces on a GPU have their sizes in full, up to 23 GiB, others a sixteenth. */
+ * Nothing reads or writes the blocks. Traces on a GPU have their sizes in full, up to 23 GiB, and so have those of
+ * pool(pages), whose pages are counted and have no memory; others a sixteenth. */
 #include "trace_heap.h"
 
 #include <umem.h>
@@ -25,7 +26,8 @@ using namespace bench;
 struct Column {
   std::string name;
   TraceHeaps heaps;
-  bool limits; /* whether it can be limited */
+  bool limits;        /* whether it can be limited */
+  bool pages = false; /* whether it counts pages; the trace has its sizes in full */
 };
 
 struct Options {
@@ -58,6 +60,7 @@ bool has_gpu() {
 std::vector<Column> columns(bool gpu) {
   std::vector<Column> all = {
       {"pool", pool_of_addresses, true},
+      {"pool(pages)", pool_of_pages, true, true},
       {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), true},
       {"best fit", best_fit, true}};
 #ifdef UMEM_BENCH_CUDA
@@ -82,18 +85,20 @@ void print_head(std::vector<Column> const &columns) {
   for (Column const &column : columns) {
     std::printf(" %16s", column.name.c_str());
     if (column.limits) std::printf("  limit");
+    if (column.pages) std::printf(" mapped  moved");
     std::printf("  time");
   }
   std::printf("\n");
 }
 
 /* A row of the table; returns it as JSON. */
-std::string measure(Trace const &trace, std::vector<Column> const &columns) {
+std::string measure(Trace const &small, Trace const &full, std::vector<Column> const &columns) {
   std::ostringstream json;
-  json << " \"" << trace.name << "\": {\"live\": " << trace.live_peak
-       << ", \"steps\": " << trace.steps.size();
-  std::printf("%-18s %9.0f", trace.name.c_str(), static_cast<double>(trace.live_peak) / (1 << 20));
+  json << " \"" << small.name << "\": {\"live\": " << small.live_peak
+       << ", \"steps\": " << small.steps.size();
+  std::printf("%-18s %9.0f", small.name.c_str(), static_cast<double>(small.live_peak) / (1 << 20));
   for (Column const &column : columns) {
+    Trace const &trace = column.pages ? full : small;
     TraceResult result = run_trace(trace, *column.heaps(trace, 0));
     if (!result.served)
       throw std::runtime_error(column.name + " is out of memory on the trace " + trace.name);
@@ -108,6 +113,11 @@ std::string measure(Trace const &trace, std::vector<Column> const &columns) {
       json << ", \"limit\": " << *limit;
       std::printf("  %5.3f", *limit);
     }
+    if (column.pages) {
+      json << ", \"pages mapped\": " << result.mapped << ", \"pages moved\": " << result.moved
+           << ", \"pages unmapped\": " << result.unmapped;
+      std::printf(" %6.3f %6.3f", result.mapped, result.moved);
+    }
     json << "}";
     std::printf(" %5.0f", result.seconds * 1e9);
     std::fflush(stdout);
@@ -118,15 +128,18 @@ std::string measure(Trace const &trace, std::vector<Column> const &columns) {
 
 int run(Options const &options) {
   bool gpu = has_gpu();
+  std::size_t const count = options.once ? 400 : 20000;
   std::vector<Column> const all = columns(gpu);
   std::string json;
   print_head(all);
-  for (Trace const &trace : traces(gpu ? 1 : 16, options.once ? 400 : 20000)) {
+  std::vector<Trace> const full = traces(1, count), small = traces(gpu ? 1 : 16, count);
+  for (std::size_t i = 0; i < full.size(); i++) {
+    Trace const &trace = small[i];
     if (!options.folder.empty()) write(options.folder, trace);
-    json += (json.empty() ? "{\n" : ",\n") + measure(trace, all);
+    json += (json.empty() ? "{\n" : ",\n") + measure(trace, full[i], all);
   }
   std::printf("\nlimit: the least limit under which the trace is served, over the live peak; time: "
-              "ns of a step without a limit\n");
+              "ns of a step without a limit; mapped, moved: pages for each allocation\n");
   if (options.json.empty()) return 0;
   std::ofstream file(options.json);
   file << json << "\n}\n";

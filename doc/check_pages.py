@@ -3,7 +3,8 @@
 
 Checks that each public name in Doxygen's XML stands on exactly one page, with a text, and that no
 page holds code of its own: what a reader may copy is a file that the tests build and run. Such files
-are in doc/examples, in a folder named as a page that shows them; those of C++ are in doc/examples/cxx.
+are in doc/examples, in a folder named as a page that shows them; those of C++ are in doc/examples/cxx. Each program
+in C or C++ is on a page.
 
 The names of C++ come in groups, one for each header (doxygen-filter), which pages show as a whole.
 """
@@ -149,10 +150,22 @@ def folders_of_no_page(doc, pages):
             yield f"{folder}: no page of this name shows a file of this folder"
 
 
+def programs_on_no_page(doc, pages):
+    """The programs in C and C++ that no page shows."""
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    for program in sorted((doc / "examples").rglob("*.c*")):
+        if str(program.relative_to(doc)) not in text:
+            yield f"{program}: no page shows this program"
+
+
 def main():
     doc = pathlib.Path(__file__).parent
     pages = sorted(doc.rglob("*.rst"))
-    failures = [*complaints(pathlib.Path(sys.argv[1]), pages), *folders_of_no_page(doc, pages)]
+    failures = [
+        *complaints(pathlib.Path(sys.argv[1]), pages),
+        *folders_of_no_page(doc, pages),
+        *programs_on_no_page(doc, pages),
+    ]
     for failure in failures:
         print(f"doc/check_pages.py: {failure}", file=sys.stderr)
     return 1 if failures else 0

@@ -8,6 +8,7 @@
 #include <umem/copy.h>
 #include <umem/default.h>
 #include <umem/find.h>
+#include <umem/handle.h>
 #include <umem/memory.h>
 #include <umem/open.h>
 #include <umem/scheme.h>

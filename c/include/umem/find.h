@@ -12,7 +12,7 @@
  * |--------------------------|----------------------------------------------------|-------------------|
  * | Track, Debug             | any byte of a block                                | as requested      |
  * | File, MMap               | any byte of a block                                | as requested      |
- * | Cuda and the other four  | any byte of a block; compares all blocks           | as requested      |
+ * | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
  * | Pool, Fixed              | any byte of a block                                | rounded up        |
  * | Limit, Stats             | the first byte; any byte if the context below does | as requested      |
  * | Binning                  | what its bins and its upstream find                | as theirs         |

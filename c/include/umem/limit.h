@@ -12,6 +12,9 @@
  * do not count. A request counts from its beginning: if several threads together request more than is left, some
  * requests fail, even if upstream refuses another one of them later.
  *
+ * If upstream maps memory page by page (umemPages in umem/virtual.h), so does ctx: a page counts as a block while it has
+ * memory. A umemPool over ctx counts with the pages and chunks that it holds.
+ *
  * umem_get_info returns how many bytes are left, or the figure of upstream if this is less.
  *
  * Threads: as many as upstream allows. */

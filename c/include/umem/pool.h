@@ -29,11 +29,13 @@
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue. For
  *              many queues there are views: umem/pool_on.h.
  *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync without a maximum size;
- *              no adaptor; see umemPages in umem/virtual.h), the pool reserves large ranges of addresses, and maps
- *              pages of 2 MiB where a block needs them. Before it asks for more memory, it moves pages of which all
- *              is free: so it holds little more than what is live at once. It waits for the work of the queues that
- *              may use a page before it moves the page or gives it back. If pages cannot be mapped, and in the order of
- *              a queue that is being captured, it allocates chunks. It always does with the option umemPoolChunks. The options count in whole pages.
+ *              umemLimit and umemStats over these; see umemPages in umem/virtual.h), the pool reserves large ranges of
+ *              addresses, and maps pages of 2 MiB where a block needs them. Before it asks for much more memory than
+ *              was ever in use at once, it moves pages of which all is free: so it holds little more than that. It
+ *              waits for the work of the queues that may use a page before it moves the page or gives it back. If pages
+ *              cannot be mapped, and in the order of a queue that is being captured, it allocates chunks. It always
+ *              does with the option umemPoolChunks: cudaIpcGetMemHandle accepts blocks of chunks alone. The options
+ *              count in whole pages.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
  *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
  *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for

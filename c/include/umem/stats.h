@@ -8,6 +8,9 @@
  * bytes, without padding for alignment or bytes that upstream adds. Calls that fail do not count. A block counts
  * until its free has returned. Blocks that were allocated directly from upstream do not count.
  *
+ * If upstream maps memory page by page (umemPages in umem/virtual.h), so does ctx: a page counts as a block while it has
+ * memory, also where it is moved. A umemPool over ctx counts with the pages and chunks that it holds.
+ *
  * Threads: as many as upstream allows. */
 typedef struct umemStats {
   umemVirtual super;

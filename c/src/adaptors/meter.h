@@ -3,7 +3,8 @@
  * The impl of an adaptor that counts bytes begins with a umemMeter. Its table of methods names
  * UMEM_METER_BLOCKS, and the meter calls one to three functions of the adaptor for each change. It counts the
  * requested bytes. The meter has a record of a block from its allocation to the free that succeeds. It passes on calls
- * for blocks that were not allocated through the adaptor, and does not count them.
+ * for blocks that were not allocated through the adaptor, and does not count them. Of an upstream that maps memory
+ * (umemPages) each page with memory counts as a block.
  */
 #ifndef UMEM_METER_H
 #define UMEM_METER_H
@@ -26,6 +27,8 @@ typedef struct umemMeter {
   umemAdaptor adaptor;
   umemMeterHooks const *hooks;
   umemSizes blocks;
+  umemPages pages;              /* see umemMeter_pages */
+  umemPages const *pages_below; /* of the upstream; NULL before they were asked for */
 } umemMeter;
 
 /* The first step of a kind's start, for an impl that begins with a umemMeter. Cannot fail. */
@@ -38,8 +41,11 @@ void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 umemSearch umemMeter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
+/* The method pages: in meter_pages.c. */
+umemPages const *umemMeter_pages(umemVirtual *ctx);
+
 #define UMEM_METER_BLOCKS                                                                          \
-  UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask), UMEM_ADAPTOR_FREE_BY(umemMeter_free),                 \
-      .find = umemMeter_find
+  .pages = umemMeter_pages, .find = umemMeter_find, UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask),     \
+  UMEM_ADAPTOR_FREE_BY(umemMeter_free)
 
 #endif

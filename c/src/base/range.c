@@ -412,6 +412,28 @@ bool umemRange_next(umemRange const *range, uint64_t at, umemRangeItem *item) {
   return true;
 }
 
+bool umemRange_next_free(umemRange const *range, uint64_t size, uint32_t *cursor,
+                         umemRangeItem *item) {
+  umemSpan const *spans = range->index.spans;
+  unsigned shift = range->index.shift, class = class_of(size >> shift);
+  uint32_t span = 0;
+  if (*cursor) {
+    span = spans[*cursor].list_after;
+    class = class_of(spans[*cursor].size >> shift) + 1;
+  }
+  for (;; span = spans[span].list_after) {
+    while (!span) {
+      class = filled_class(range, class);
+      if (class == CLASSES) return false;
+      span = range->lists[class ++];
+    }
+    if (spans[span].size >= size) break;
+  }
+  *cursor = span;
+  describe(range, span, item);
+  return true;
+}
+
 umemRangeTotals umemRange_totals(umemRange const *range) {
   umemRangeTotals totals = range->totals;
   if (!range->rows) return totals;

@@ -105,6 +105,12 @@ bool umemRange_find(umemRange const *range, uint64_t at, umemRangeItem *item);
  *     for (at = 0; umemRange_next(range, at, &item); at = item.start + item.extent) ... */
 bool umemRange_next(umemRange const *range, uint64_t at, umemRangeItem *item);
 
+/* Fills in another free range of size or more, in no order of address or size. *cursor is 0 before the first one; nothing
+ * may change until the last one. False at the end. Smaller ranges cost nothing, but for those of the class of size:
+ *     for (cursor = 0; umemRange_next_free(range, size, &cursor, &item);) ... */
+bool umemRange_next_free(umemRange const *range, uint64_t size, uint32_t *cursor,
+                         umemRangeItem *item);
+
 /* largest_free costs a look at each free range of the largest class; the rest is at hand. */
 umemRangeTotals umemRange_totals(umemRange const *range);
 

@@ -120,7 +120,7 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
                     : most;
   umemLock_acquire(&core->lock);
   bool taken = size && umemPoolPages_suit(core->own, umemPoolPage) &&
-               umemPoolPages_grow(core->own, size, umemPoolPage, 0, &failure);
+               umemPoolPages_grow(core->own, size, umemPoolPage, (umemPoolExtra){0, 0}, &failure);
   if (!taken && size) taken = umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
   umemLock_release(&core->lock);
   if (!taken) umemPoolBlock_record_failure(ctx, &failure, options->initial);

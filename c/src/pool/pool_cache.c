@@ -25,7 +25,12 @@ enum { depot_most = 16 };
 
 static umemPoolCache no_cache; /* has key 0, which no list has */
 _Thread_local umemPoolCache *umem_pool_last_cache = &no_cache;
-static _Thread_local umemPoolCache *caches_of_thread;
+
+/* By their serial: a thread may use a thousand pools in turn. */
+enum { buckets = 64 };
+static _Thread_local umemPoolCache *caches_of_thread[buckets];
+
+static umemPoolCache **bucket_of(uint64_t serial) { return &caches_of_thread[serial % buckets]; }
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -52,7 +57,7 @@ static void drain_cache(umemPoolCache *cache) {
 
 /* Whether the calling thread owns cache. */
 static bool is_mine(umemPoolCache const *cache) {
-  umemPoolCache const *mine = caches_of_thread;
+  umemPoolCache const *mine = *bucket_of(cache->serial);
   while (mine && mine != cache) mine = mine->next;
   return mine;
 }
@@ -89,14 +94,27 @@ static void end_cache(umemPoolCache *cache) {
 static void end_thread(void *unused) {
   (void)unused;
   umem_pool_last_cache = &no_cache;
-  while (caches_of_thread) {
-    umemPoolCache *cache = caches_of_thread;
-    caches_of_thread = cache->next;
-    end_cache(cache);
-  }
+  for (unsigned i = 0; i < buckets; i++)
+    while (caches_of_thread[i]) {
+      umemPoolCache *cache = caches_of_thread[i];
+      caches_of_thread[i] = cache->next;
+      end_cache(cache);
+    }
 }
 
-static void make_key(void) { has_key = pthread_key_create(&key, end_thread) == 0; }
+/* In a child of fork: the thread that has forked is the one that there is, and its caches are whole. It comes after the
+ * handler of base/lock.c, which counts the forks and was there first. */
+static void keep_mine(void) {
+  for (unsigned i = 0; i < buckets; i++)
+    for (umemPoolCache *cache = caches_of_thread[i]; cache; cache = cache->next)
+      cache->lineage = umem_fork_count();
+}
+
+/* Without memory for the handler, the cache of that thread stays out of reach in a child. */
+static void make_key(void) {
+  has_key = pthread_key_create(&key, end_thread) == 0;
+  pthread_atfork(NULL, NULL, keep_mine);
+}
 
 /* A library that is closed must leave no destructor behind. */
 __attribute__((destructor)) static void delete_key(void) {
@@ -104,10 +122,8 @@ __attribute__((destructor)) static void delete_key(void) {
   umemPoolCore_free_released();
 }
 
-/* Frees the caches whose lists have ended, and have drained them. Takes no lock but the global one: this
- * thread may hold the locks of other pools, whose upstream it is using. */
-static void sweep(void) {
-  for (umemPoolCache **link = &caches_of_thread; *link;) {
+static void sweep_bucket(umemPoolCache **link) {
+  while (*link) {
     umemPoolCache *cache = *link;
     if (__atomic_load_n(&cache->ended, __ATOMIC_ACQUIRE)) {
       *link = cache->next;
@@ -118,6 +134,12 @@ static void sweep(void) {
       link = &cache->next;
     }
   }
+}
+
+/* Frees the caches whose lists have ended, and have drained them. Takes no lock but the global one: this
+ * thread may hold the locks of other pools, whose upstream it is using. */
+static void sweep(void) {
+  for (unsigned i = 0; i < buckets; i++) sweep_bucket(&caches_of_thread[i]);
 }
 
 /* All zero but what slots know of their classes. NULL without memory. */
@@ -149,8 +171,9 @@ static umemPoolCache *new_cache(umemPoolFreeList *list) {
   cache->list = list;
   cache->lineage = umem_fork_count();
   __atomic_add_fetch(&core->references, 1, __ATOMIC_RELAXED);
-  cache->next = caches_of_thread;
-  caches_of_thread = cache;
+  umemPoolCache **bucket = bucket_of(cache->serial);
+  cache->next = *bucket;
+  *bucket = cache;
   umemLock_acquire(&core->lock);
   cache->after = list->caches;
   if (list->caches) list->caches->before = cache;
@@ -161,7 +184,7 @@ static umemPoolCache *new_cache(umemPoolFreeList *list) {
 
 /* The calling thread's cache of the list; NULL if it has none. */
 static umemPoolCache *known_cache(umemPoolFreeList const *list) {
-  umemPoolCache *cache = caches_of_thread;
+  umemPoolCache *cache = *bucket_of(list->serial);
   while (cache && cache->serial != list->serial) cache = cache->next;
   return cache;
 }

@@ -47,7 +47,7 @@ struct umemPoolCache {
   uint64_t key;           /* atomic: serial, or 0 while others have closed the cache */
   uint32_t busy;          /* atomic: the thread is between enter and leave */
   bool ended;             /* atomic: the list has ended, the cache is empty, its thread frees it */
-  unsigned lineage;       /* umem_fork_count() when it was made */
+  unsigned lineage;       /* umem_fork_count() of the process in which its thread runs */
   uint64_t serial;        /* of the list; never used again */
   umemPoolCore *core;     /* holds a reference to it */
   umemPoolFreeList *list; /* until it has ended */

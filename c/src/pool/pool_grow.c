@@ -11,6 +11,9 @@
  * pool of very many pieces. */
 enum { pause_length = 256 };
 
+/* One page in so many may be new although others could move. */
+enum { unmoved_share = 64 };
+
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 
 /* ---- steps: whether one has made memory free ---- */
@@ -71,12 +74,29 @@ static void make_room(umemPoolCore *core, uint64_t size) {
 /* More pages than needed are mapped at once: as the options say, or where that is little beside what the pool has. */
 static size_t ample_bytes(umemPoolGrower const *grower) {
   umemPoolCore const *core = grower->list->core;
-  if (grower->growth != umemPoolGrowWell) return 0;
   size_t more = (size_t)(core->reserved / 256);
   more -= more % core->pages->page_size;
   if (core->growth > grower->size && core->growth - grower->size > more)
     more = core->growth - grower->size;
   return more <= umemPoolChunk_allowance(core) ? more : 0;
+}
+
+/* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later. So the pool maps new
+ * ones until it has a bit more than was ever in use at once. */
+static size_t unmoved_bytes(umemPoolGrower const *grower) {
+  umemPoolCore const *core = grower->list->core;
+  uint64_t used = core->small_out + (core->large_units << umemPoolUnitShift) + grower->size;
+  uint64_t most = used > core->used_peak ? used : core->used_peak;
+  uint64_t has = core->reserved + umemGrowth_amount(&core->growing);
+  uint64_t allowed = umemPoolChunk_allowance(core);
+  most += most / unmoved_share;
+  uint64_t more = most > has ? most - has : 0;
+  return (size_t)(more < allowed ? more : allowed);
+}
+
+static umemPoolExtra extra_of(umemPoolGrower const *grower) {
+  if (grower->growth != umemPoolGrowWell) return (umemPoolExtra){0, 0};
+  return (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
 }
 
 /* Maps pages. If another thread is mapping some, waits for that instead; if it must not wait, a chunk serves. What fails
@@ -96,9 +116,10 @@ static bool add_pages(umemPoolGrower *grower) {
     if (umemGrowth_await(&core->growing, &core->lock)) failure->reason = umemPoolChanged;
     return false;
   }
-  size_t ample = ample_bytes(grower);
-  bool grown = umemPoolPages_grow(list, size, grower->alignment, ample, failure) ||
-               (ample && umemPoolPages_grow(list, size, grower->alignment, 0, failure));
+  umemPoolExtra extra = extra_of(grower), none = {0, 0};
+  bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure) ||
+               ((extra.ample || (extra.unmoved && umemPoolPages_may_move(core))) &&
+                umemPoolPages_grow(list, size, grower->alignment, none, failure));
   grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
   return grown;
 }

@@ -104,16 +104,18 @@ static bool is_filled(umemPoolPaging const *paging) {
 
 /* ---- growing ---- */
 
-/* Takes sources for the place, after the work on them is done. Returns how many pages have to be new. */
-static size_t take_sources(umemPoolPaging *paging) {
-  size_t taken = umemPoolPaging_take(paging, paging->place.missing);
+/* Takes sources for the place, after the work on them is done; none for so many unmoved pages. Returns how many pages
+ * have to be new. */
+static size_t take_sources(umemPoolPaging *paging, size_t unmoved) {
+  size_t missing = paging->place.missing;
+  size_t taken = missing > unmoved ? umemPoolPaging_take(paging, missing - unmoved) : 0;
   if (taken) {
     umemAttempt forgotten;
     umemAttempt_begin(&forgotten);
     taken -= umemPoolPaging_finish(paging);
     umemAttempt_end(&forgotten);
   }
-  return paging->place.missing - taken;
+  return missing - taken;
 }
 
 /* Opens the lock to map pages. */
@@ -129,12 +131,12 @@ static bool map_open(umemPoolPaging *paging, size_t fresh, umemPoolFailure *fail
 }
 
 /* The pieces of the place are taken, and no others yet. */
-static bool grow(umemPoolPaging *paging, umemPoolFailure *failure) {
+static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failure) {
   umemPoolCore *core = paging->list->core;
   size_t size = core->pages->page_size;
   umemGrowthRequest request;
   umemGrowth_begin(&core->growing, &request, 0, true);
-  size_t fresh = take_sources(paging);
+  size_t fresh = take_sources(paging, unmoved);
   umemGrowth_end(&core->growing, &request);
   if (!umemPoolChunk_allows(core, fresh * size, failure)) return false;
   umemGrowth_begin(&core->growing, &request, fresh * size, true);
@@ -148,7 +150,7 @@ static void coalesce_all(umemPoolCore *core) {
     if (!list->ending) umemPoolLarge_coalesce(list);
 }
 
-bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, size_t ample,
+bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure) {
   umemPoolCore *core = list->core;
   uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
@@ -158,13 +160,22 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, s
   umemPoolPlace place = find_place(list, umemPoolUnits_of(size), step);
   umemAttempt_end(&failure->attempt);
   if (!place.space) return false;
-  extend(&place, ample / core->pages->page_size);
+  extend(&place, extra.ample / core->pages->page_size);
   failure->reason = umemPoolNoRecords;
   umemPoolPaging *paging = umemPoolPaging_begin(list, &place);
   if (!paging) return false;
-  bool grown = grow(paging, failure);
+  bool grown = grow(paging, extra.unmoved / core->pages->page_size, failure);
   umemPoolPaging_end(paging);
   return grown;
+}
+
+bool umemPoolPages_may_move(umemPoolCore const *core) {
+  umemRangeItem item;
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next) {
+    uint32_t cursor = 0;
+    if (umemRange_next_free(list->range, umemPoolSpace_units(core), &cursor, &item)) return true;
+  }
+  return false;
 }
 
 /* ---- giving back ---- */

@@ -13,12 +13,21 @@ bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment);
 /* Whether another thread is mapping pages. */
 bool umemPoolPages_are_busy(umemPoolCore *core);
 
-/* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. First it moves pages of
- * which all is free, of the list and then of others, as far as their queues can be waited for. The rest is new memory of
- * the upstream, and ample bytes more if it has them. Releases the lock for some time. Returns false, and why in
+/* How much new memory a growth may take that it does not need, in bytes. */
+typedef struct umemPoolExtra {
+  size_t ample;   /* mapped beside the range, for later requests */
+  size_t unmoved; /* of the range itself, in place of pages that could be moved */
+} umemPoolExtra;
+
+/* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. It moves pages of
+ * which all is free, of the list first and then of others, as far as their queues can be waited for. The rest is new
+ * memory of the upstream, and so is what extra says. Releases the lock for some time. Returns false, and why in
  * *failure, if it cannot. Not while others are busy. */
-bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, size_t ample,
+bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure);
+
+/* Whether some list may have pages of which all is free. */
+bool umemPoolPages_may_move(umemPoolCore const *core);
 
 /* Gives the memory of pages back that are all free in the pool's own list, as long as at least keep bytes stay. An
  * attempt must be open. Releases the lock for some time. */

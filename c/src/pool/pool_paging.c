@@ -9,7 +9,7 @@
 
 /* The whole pages inside of a free range: their number, and the first unit of them. */
 static size_t whole_pages(umemPoolCore const *core, umemRangeItem const *item, uint64_t *start) {
-  umemPoolSpace const *space = item->live ? NULL : umemPoolSpace_of(core, item->start);
+  umemPoolSpace const *space = umemPoolSpace_of(core, item->start);
   if (!space) return 0;
   uint64_t units = umemPoolSpace_units(core), end = item->start + item->extent;
   size_t first = umemPoolSpace_page(core, space, item->start + units - 1);
@@ -25,11 +25,14 @@ static bool gives(umemPoolPaging const *paging, umemPoolFreeList const *home) {
   return others && !home->ending && !umemPoolQueue_is_blocked(home);
 }
 
-/* At most so many free ranges have whole pages. */
-static size_t count_free_ranges(umemPoolCore const *core) {
+/* At most so many free ranges have whole pages: a pool may have very many that are smaller. */
+static size_t count_large_ranges(umemPoolCore const *core) {
   size_t count = 0;
+  umemRangeItem item;
   for (umemPoolFreeList const *list = core->lists; list; list = list->next)
-    count += umemRange_totals(list->range).free_count;
+    for (uint32_t cursor = 0;
+         umemRange_next_free(list->range, umemPoolSpace_units(core), &cursor, &item);)
+      count++;
   return count;
 }
 
@@ -51,7 +54,7 @@ static size_t count_pieces(umemPoolFreeList const *list, umemPoolPlace const *pl
 
 static umemPoolPaging *new_paging(umemPoolFreeList *list, umemPoolPlace const *place) {
   size_t pieces = place ? 2 * count_pieces(list, place) : 0,
-         room = count_free_ranges(list->core) + 2;
+         room = count_large_ranges(list->core) + 2;
   umemPoolPaging *paging = malloc(sizeof *paging + (pieces + room) * sizeof *paging->pieces);
   if (!paging) return NULL;
   *paging = (umemPoolPaging){.lineage = umem_fork_count(), .list = list, .source_room = room};
@@ -108,20 +111,23 @@ umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const
 
 /* ---- sources ---- */
 
+/* The highest piece first. So the gaps gather above, the memory below: fewer pages move than with the smallest piece
+ * first, in fewer pieces. */
 static int compare(void const *one, void const *other) {
   umemPoolPiece const *a = one, *b = other;
-  return a->pages < b->pages ? -1 : a->pages > b->pages ? 1 : a->start < b->start ? -1 : 1;
+  return a->start > b->start ? -1 : 1;
 }
 
 /* Adds all that the list has to the sources; nothing is taken yet. Returns the pages. */
 static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
   size_t first = paging->source_count, pages = 0;
+  uint64_t per_page = umemPoolSpace_units(home->core);
   umemRangeItem item;
-  for (uint64_t at = 0; umemRange_next(home->range, at, &item); at = item.start + item.extent) {
+  for (uint32_t cursor = 0; umemRange_next_free(home->range, per_page, &cursor, &item);) {
     uint64_t start = 0;
     size_t count = whole_pages(home->core, &item, &start);
     if (!count || paging->source_count == paging->source_room) continue;
-    uint64_t units = count * umemPoolSpace_units(home->core);
+    uint64_t units = count * per_page;
     paging->sources[paging->source_count++] = (umemPoolPiece){home, start, units, count, 0};
     pages += count;
   }

@@ -35,7 +35,7 @@ static inline uintptr_t umemPoolPiece_adr(umemPoolPiece const *piece, size_t pag
 umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const *place);
 
 /* Takes up to so many pages as sources: with a place, of its list first, and then of lists that are not blocked; without
- * one, of its list alone. Of pieces the smaller ones first. Returns how many it has taken. */
+ * one, of its list alone. Of pieces the highest ones first. Returns how many it has taken. */
 size_t umemPoolPaging_take(umemPoolPaging *paging, size_t pages);
 
 /* Waits for the work that may use the sources. Gives back those for which that fails, and returns the number of their

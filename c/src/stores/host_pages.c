@@ -43,8 +43,18 @@ static void *map_nothing(void *adr, size_t nbytes) {
  * takes milliseconds: so that is done again only when calls may have made as many as were left, or after so many
  * refusals. */
 enum { per_call = 4, usual_most = 65530, refusals = 4096 };
-static long left;    /* atomic: that calls may still make */
-static long refused; /* atomic: that follow without a new count */
+static long left;              /* atomic: that calls may still make */
+static long refused;           /* atomic: that follow without a new count */
+static long pages_with_memory; /* atomic */
+
+static void note_mapped(long pages) {
+  __atomic_add_fetch(&pages_with_memory, pages, __ATOMIC_RELAXED);
+}
+
+/* The mappings of pages where /proc is not mounted: of each page, and of a gap above it, at most. */
+static long most_for_pages(void) {
+  return 2 * __atomic_load_n(&pages_with_memory, __ATOMIC_RELAXED);
+}
 
 /* What is read from the file up to its end, and the number of lines of it. -1 if it cannot be read. */
 static long count_lines(char const *path) {
@@ -74,7 +84,7 @@ static bool has_mappings(void) {
   if (__atomic_sub_fetch(&left, per_call, __ATOMIC_RELAXED) >= 0) return true;
   if (__atomic_sub_fetch(&refused, 1, __ATOMIC_RELAXED) <= 0) {
     long most = most_mappings(), now = count_lines("/proc/self/maps");
-    long more = now < 0 ? most : most / 2 - now;
+    long more = most / 2 - (now < 0 ? most_for_pages() : now);
     if (more >= most / 64) {
       __atomic_store_n(&left, more, __ATOMIC_RELAXED);
       return true;
@@ -88,7 +98,8 @@ static bool may_map(umemVirtual *ctx) {
   if (has_mappings()) return true;
   umemVirtual_fail(
       ctx, umemMemoryError,
-      "pages have taken half of the mappings that the process may have (vm.max_map_count)");
+      "half of the mappings that the process may have are in use (vm.max_map_count): pages leave "
+      "the others to the program");
   return false;
 }
 
@@ -141,15 +152,23 @@ static size_t host_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
     return 0;
   }
   if (nbytes >= huge_from) madvise(at(adr), nbytes, MADV_HUGEPAGE);
+  note_mapped((long)(nbytes / page_size));
   return nbytes;
 }
 
 /* Where mappings are short, the addresses stay readable. */
+static bool take_memory(uintptr_t adr, size_t nbytes) {
+  return (!has_mappings() && !madvise(at(adr), nbytes, MADV_DONTNEED)) ||
+         map_nothing(at(adr), nbytes);
+}
+
 static size_t host_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  if (!has_mappings() && !madvise(at(adr), nbytes, MADV_DONTNEED)) return nbytes;
-  if (map_nothing(at(adr), nbytes)) return nbytes;
-  fail(ctx, "unmap", nbytes, adr);
-  return 0;
+  if (!take_memory(adr, nbytes)) {
+    fail(ctx, "unmap", nbytes, adr);
+    return 0;
+  }
+  note_mapped(-(long)(nbytes / page_size));
+  return nbytes;
 }
 
 /* Moves a page with its memory. The kernel keeps an empty mapping at from: in a gap another thread might map something
@@ -169,9 +188,13 @@ static bool carry(uintptr_t from, uintptr_t to) {
 
 /* A page that cannot be carried gets new memory. */
 static bool move_one(umemVirtual *ctx, uintptr_t from, uintptr_t to) {
-  if (!carry(from, to) && !host_map(ctx, to, page_size)) return false;
+  if (carry(from, to))
+    note_mapped(1);
+  else if (!host_map(ctx, to, page_size))
+    return false;
   if (host_unmap(ctx, from, page_size)) return true;
   map_nothing(at(to), page_size);
+  note_mapped(-1);
   return false;
 }
 

@@ -212,6 +212,33 @@ static void no_mappings_are_left(void **state) {
   child_run(use_all_mappings, NULL);
 }
 
+/* Where /proc is not mounted nobody can count: then it is what pages may take at most. */
+static void use_half_of_them(void *unused) {
+  (void)unused;
+  enum { most = 40000, few = 1000 };
+  umemHost own;
+  EXPECT(umemHost_ctor(&own) == umemOK);
+  inject_fail(callOpen, 1, ENOENT, true);
+  uintptr_t large = pages->reserve(&own.super, most * 2 * page);
+  EXPECT(large);
+  size_t i = 0;
+  while (i < most && pages->map(&own.super, large + 2 * i * page, page)) i++;
+  EXPECT(i > 10000 && i < 17000);
+  EXPECT(umem_thread_status() == umemMemoryError);
+  umem_thread_clear();
+  for (size_t k = 0; k < few; k++)
+    EXPECT(pages->unmap(&own.super, large + 2 * k * page, page) == page);
+  size_t again = 0; /* a new count comes after some calls */
+  for (size_t k = 0; k < 20 * few && !again; k++) again = pages->map(&own.super, large, page);
+  EXPECT(again == page);
+  EXPECT(pages->release(&own.super, large, most * 2 * page));
+}
+
+static void no_mappings_are_counted(void **state) {
+  (void)state;
+  child_run(use_half_of_them, NULL);
+}
+
 #define PAGES_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -223,6 +250,7 @@ int main(void) {
       PAGES_TEST(pages_that_cannot_be_carried_are_mapped_anew),
       PAGES_TEST(pages_that_cannot_be_moved),
       PAGES_TEST(no_mappings_are_left),
+      PAGES_TEST(no_mappings_are_counted),
   };
   return cmocka_run_group_tests_name("fault_pages", tests, NULL, NULL);
 }

@@ -60,11 +60,22 @@ static bool same(umemRangeItem a, umemRangeItem b) {
   return a.start == b.start && a.size == b.size && a.extent == b.extent && a.live == b.live;
 }
 
+/* Each free range of size or more once, and no other one: there are count, of sum bytes. */
+static void verify_large(umemRange const *range, uint64_t size, uint64_t count, uint64_t sum) {
+  umemRangeItem item, found;
+  for (uint32_t cursor = 0; umemRange_next_free(range, size, &cursor, &item); count--) {
+    CHECK(!item.live && item.size >= size && count);
+    CHECK(umemRange_find(range, item.start, &found) && same(item, found));
+    sum -= item.size;
+  }
+  CHECK(!count && !sum);
+}
+
 /* range holds exactly what model says, whichever way it is asked. */
 static void verify(umemRange const *range, Model const *model) {
   umemRangeTotals sum = {0}, totals = umemRange_totals(range);
   umemRangeItem item;
-  uint64_t at = 0;
+  uint64_t at = 0, size = (1 + below(CELLS)) * model->cell, large = 0, large_bytes = 0;
   for (unsigned i = 0, end; i < CELLS; i = end) {
     end = i + 1;
     if (model->owner[i] == OUTSIDE) continue;
@@ -76,7 +87,11 @@ static void verify(umemRange const *range, Model const *model) {
     *count += 1;
     *(expected.live ? &sum.live_bytes : &sum.free_bytes) += expected.extent;
     if (!expected.live && expected.size > sum.largest_free) sum.largest_free = expected.size;
+    if (expected.live || expected.size < size) continue;
+    large++;
+    large_bytes += expected.size;
   }
+  verify_large(range, size, large, large_bytes);
   CHECK(!umemRange_next(range, at, &item));
   CHECK(!memcmp(&sum, &totals, sizeof sum));
 }

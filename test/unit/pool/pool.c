@@ -9,7 +9,7 @@ char const *__asan_default_options(void) { return "allocator_may_return_null=1";
 char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static umemHost host;
-static umemStats plain; /* over host; without pages, so that the pool has chunks */
+static umemFault plain; /* over host; without pages, so that the pool has chunks */
 
 /* ---- construction ---- */
 
@@ -374,6 +374,6 @@ int main(void) {
       cmocka_unit_test(one_thread_uses_many_pools),
   };
   umemHost_ctor(&host);
-  umemStats_ctor(&plain, &host);
+  umemFault_ctor(&plain, &host, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,6 +258,49 @@ static void a_child_leaves_the_caches_of_its_parent(void **state) {
   umem_dtor(&pool);
 }
 
+/* The thread that has forked goes on in the child, where others reach its cache: to trim, and to end a view. */
+static void *trim_it(void *pool) {
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  bool right = umem_trim(pool, 0) == umemOK && umemPool_stats(pool, &stats) == umemOK;
+  return right && !stats.reserved ? NULL : pool;
+}
+
+static void *end_it(void *view) {
+  umem_dtor(view);
+  return NULL;
+}
+
+static int run_in_thread(void *(*work)(void *), void *argument) {
+  pthread_t thread;
+  void *result = NULL;
+  alarm(20);
+  if (pthread_create(&thread, NULL, work, argument) || pthread_join(thread, &result)) return 2;
+  return result ? 3 : 0;
+}
+
+static void a_child_reaches_the_cache_of_the_thread_that_forked(void **state) {
+  (void)state;
+  for (int with_view = 0; with_view < 2; with_view++) {
+    umemPool pool;
+    umemPoolOn view;
+    void *ctx = with_view ? (void *)&view : (void *)&pool;
+    assert_ok(umemPool_ctor(&pool, &host, NULL));
+    if (with_view) assert_ok(umemPoolOn_ctor(&view, &pool, &host));
+    assert_true(fill_caches(ctx) && stats_of(&pool).reserved > 0);
+    pid_t child = fork();
+    if (child == 0) {
+      int wrong = with_view ? run_in_thread(end_it, &view) : 0;
+      _exit(wrong ? wrong : run_in_thread(trim_it, &pool));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    if (with_view) umem_dtor(&view);
+    expect_nothing_left(&pool);
+    umem_dtor(&pool);
+  }
+}
+
 /* ---- systems without a fence for all threads ---- */
 
 /* From now on membarrier fails with ENOSYS. */
@@ -309,6 +352,7 @@ int main(void) {
       cmocka_unit_test(busy_threads_share_their_blocks),
       cmocka_unit_test(threads_may_end_meanwhile),
       cmocka_unit_test(a_child_leaves_the_caches_of_its_parent),
+      cmocka_unit_test(a_child_reaches_the_cache_of_the_thread_that_forked),
   };
   struct CMUnitTest const others[] = {cmocka_unit_test(without_a_fence_caches_stay)};
   umemHost_ctor(&host);

@@ -99,6 +99,30 @@ static void the_place_with_most_memory_serves(void **state) {
   umem_dtor(&pool);
 }
 
+/* So few pages more than were ever in use spare the moves. A maximum and an upstream that has no more come first. */
+static void a_few_pages_are_new_before_others_move(void **state) {
+  (void)state;
+  for (int full = 0; full < 3; full++) {
+    paged.capacity = full == 1 ? 140 : 0;
+    open_plain(full == 2 ? 140 * page : 0);
+    uintptr_t adr[70];
+    for (int i = 0; i < 70; i++) adr[i] = filled_block(2 * page, (unsigned char)i);
+    for (int i = 0; i < 4; i += 2) umem_free(&pool, adr[i]);
+    unsigned long before = paged.calls[pagedMove];
+    uintptr_t large = filled_block(4 * page, 99);
+    assert_true(reserved() == (full ? 140 : 142) * page);
+    assert_true(paged.calls[pagedMove] > before);
+    for (int i = 0; i < 70; i++)
+      assert_true((i < 4 && !(i % 2)) || is_filled(adr[i], 2 * page, (unsigned char)i));
+    umem_free(&pool, large);
+    for (int i = 0; i < 70; i++)
+      if (i >= 4 || i % 2) umem_free(&pool, adr[i]);
+    expect_nothing_left(&pool);
+    forget_failures();
+    umem_dtor(&pool);
+  }
+}
+
 static void options_count_in_pages(void **state) {
   (void)state;
   open_pool(&pool, &paged, 5 * page + 1, 8 * page, 0);
@@ -160,8 +184,8 @@ static void used_up_addresses_get_more(void **state) {
   assert_true(reserved() == 90 * page && stats_of(&pool).chunks == 10);
   for (unsigned i = 0; i < 10; i++) assert_true(is_filled(adr[i], 9 * page, (unsigned char)i));
   for (unsigned i = 0; i < 10; i++) umem_free(&pool, adr[i]);
-  uintptr_t large = new_block(&pool, 16 * page); /* of pages of two ranges */
-  assert_true(reserved() == 90 * page);
+  uintptr_t large = new_block(&pool, 16 * page); /* of pages of two ranges, and a new one */
+  assert_true(reserved() == 91 * page);
   umem_free(&pool, large);
   paged.no_alloc = true;
   assert_true(umem_alloc(&pool, 17 * page) == 0); /* no range is so long */
@@ -326,6 +350,102 @@ static void each_call_may_fail(void **state) {
   assert_true(met > 40);
 }
 
+/* ---- adaptors that count ---- */
+
+static umemStats stats;
+static umemLimit limit;
+
+static void open_metered(size_t most) {
+  assert_ok(umemLimit_ctor(&limit, &paged, most));
+  assert_ok(umemStats_ctor(&stats, &limit));
+  open_pool(&pool, &stats, 0, 0, 0);
+}
+
+static void close_metered(void) {
+  umem_dtor(&pool);
+  umem_dtor(&stats);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  umem_dtor(&limit);
+}
+
+static umemStatsFigures figures(void) {
+  umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemStats_get(&stats, &found));
+  return found;
+}
+
+/* Both know what the pool holds: so many pages, and nothing else. */
+static void expect_counted(size_t pages) {
+  umemStatsFigures found = figures();
+  assert_int_equal(reserved(), pages * page);
+  assert_true(paged.pages == pages && paged.blocks == 0);
+  assert_int_equal(umemLimit_used(&limit), pages * page);
+  assert_int_equal(found.current_bytes, pages * page);
+  assert_int_equal(found.current_count, pages);
+}
+
+static void adaptors_count_pages(void **state) {
+  (void)state;
+  open_metered(12 * page);
+  uintptr_t one = filled_block(3 * page, 1), two = filled_block(4 * page, 2);
+  expect_counted(7);
+  umem_free(&pool, one);
+  expect_counted(7);
+  uintptr_t three = filled_block(5 * page, 3); /* three pages move there */
+  expect_counted(9);
+  assert_true(paged.calls[pagedMove] > 0 && is_filled(two, 4 * page, 2));
+  assert_true(umem_alloc(&pool, 4 * page) == 0);
+  assert_non_null(
+      strstr(umem_get_message(&pool), "of the 786432 that the limit allows are in use"));
+  forget_failures();
+  umem_clear_status(&stats);
+  umem_clear_status(&limit);
+  umem_free(&pool, two);
+  one = filled_block(7 * page, 4); /* as much as there may be */
+  expect_counted(12);
+  assert_true(is_filled(three, 5 * page, 3) && figures().peak_bytes == 12 * page);
+  umem_free(&pool, one);
+  umem_free(&pool, three);
+  assert_ok(umem_trim(&pool, 2 * page));
+  expect_counted(2);
+  close_metered();
+}
+
+/* A limit that is less than a page gives chunks. */
+static void a_small_limit_gives_chunks(void **state) {
+  (void)state;
+  open_metered(page - 4096);
+  uintptr_t adr = filled_block(page / 2, 1);
+  assert_true(paged.pages == 0 && paged.blocks == 1);
+  assert_int_equal(umemLimit_used(&limit), reserved());
+  umem_free(&pool, adr);
+  close_metered();
+}
+
+static void adaptors_count_what_failures_leave(void **state) {
+  (void)state;
+  PagedCall const calls[] = {pagedReserve, pagedMap, pagedMove, pagedUnmap, pagedAlloc};
+  unsigned met = 0;
+  for (size_t c = 0; c < 5; c++)
+    for (unsigned long nth = 1; nth <= 8; nth++)
+      for (unsigned long after = 0; after < 3; after++) {
+        open_metered((after == 1 ? 40 : 400) * page);
+        paged_fail(&paged, calls[c], nth, after, umemMemoryError);
+        use(true);
+        met += paged.calls[calls[c]] >= nth;
+        assert_int_equal(umemLimit_used(&limit), reserved());
+        assert_int_equal(figures().current_bytes, reserved());
+        forget_failures();
+        umem_clear_status(&stats);
+        umem_clear_status(&limit);
+        paged_fail(&paged, pagedMap, 0, 0, umemOK);
+        assert_ok(umem_trim(&pool, 0));
+        expect_counted(0);
+        close_metered();
+      }
+  assert_true(met > 20);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       PAGES_TEST(a_pool_maps_what_it_needs),
@@ -333,6 +453,7 @@ int main(void) {
       PAGES_TEST(free_pages_move_to_a_larger_block),
       PAGES_TEST(gaps_are_stitched),
       PAGES_TEST(the_place_with_most_memory_serves),
+      PAGES_TEST(a_few_pages_are_new_before_others_move),
       PAGES_TEST(options_count_in_pages),
       PAGES_TEST(trim_keeps_what_it_shall),
       PAGES_TEST(pointers_in_pages_are_seen),
@@ -343,6 +464,9 @@ int main(void) {
       PAGES_TEST(chunks_serve_where_pages_do_not),
       PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse),
       PAGES_TEST(each_call_may_fail),
+      PAGES_TEST(adaptors_count_pages),
+      PAGES_TEST(a_small_limit_gives_chunks),
+      PAGES_TEST(adaptors_count_what_failures_leave),
   };
   return cmocka_run_group_tests_name("pool_pages", tests, NULL, NULL);
 }

@@ -127,10 +127,10 @@ static void run_under_limit(void *upstream, bool (*leave_room)(Run *, size_t)) {
 
 static void chunks_serve_what_their_blocks_leave(void **state) {
   (void)state;
-  umemStats stats; /* an adaptor has no pages */
-  assert_ok(umemStats_ctor(&stats, &host));
-  run_under_limit(&stats, chunks_leave_room);
-  umem_dtor(&stats);
+  umemFault plain; /* it has no pages */
+  assert_ok(umemFault_ctor(&plain, &host, NULL));
+  run_under_limit(&plain, chunks_leave_room);
+  umem_dtor(&plain);
 }
 
 static void pages_serve_what_their_blocks_leave(void **state) {
@@ -213,12 +213,12 @@ static void a_pool_has_chunks_on_request(void **state) {
 /* What was freed through the pool keeps no chunk of it when a view grows. */
 static void a_view_that_grows_frees_a_chunk_of_the_pool(void **state) {
   (void)state;
-  umemStats stats;
+  umemFault plain; /* it has no pages */
   umemPool pool;
   umemPoolOn view;
-  assert_ok(umemStats_ctor(&stats, &host));
-  open_pool(&pool, &stats, 0, 0, 0);
-  assert_ok(umemPoolOn_ctor(&view, &pool, &stats));
+  assert_ok(umemFault_ctor(&plain, &host, NULL));
+  open_pool(&pool, &plain, 0, 0, 0);
+  assert_ok(umemPoolOn_ctor(&view, &pool, &plain));
   uintptr_t large = new_block(&pool, 32 * mebi), medium = new_block(&pool, 900 * kibi);
   assert_true(stats_of(&pool).reserved == 64 * mebi && stats_of(&pool).chunks == 2);
   umem_free(&pool, medium);
@@ -228,18 +228,18 @@ static void a_view_that_grows_frees_a_chunk_of_the_pool(void **state) {
   umem_free(&pool, large);
   umem_dtor(&view);
   umem_dtor(&pool);
-  umem_dtor(&stats);
+  umem_dtor(&plain);
 }
 
 /* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to grow. */
 static void freed_neighbours_serve_before_a_pool_grows(void **state) {
   (void)state;
   enum { count = 65 }; /* of them a chunk is full */
-  umemStats stats;
+  umemFault plain;     /* it has no pages */
   umemPool pool;
   uintptr_t adr[count];
-  assert_ok(umemStats_ctor(&stats, &host));
-  open_pool(&pool, &stats, 0, 64 * mebi, 0);
+  assert_ok(umemFault_ctor(&plain, &host, NULL));
+  open_pool(&pool, &plain, 0, 64 * mebi, 0);
   for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 1000 * kibi);
   assert_true(stats_of(&pool).reserved == 64 * mebi && adr[11] == adr[10] + 1000 * kibi);
   umem_free(&pool, adr[10]);
@@ -247,7 +247,7 @@ static void freed_neighbours_serve_before_a_pool_grows(void **state) {
   assert_true(new_block(&pool, 1900 * kibi) == adr[10]);
   assert_true(stats_of(&pool).reserved == 64 * mebi);
   umem_dtor(&pool);
-  umem_dtor(&stats);
+  umem_dtor(&plain);
 }
 
 /* Whether huge pages are advised for the mapping at adr. */

@@ -11,7 +11,7 @@ char const *__asan_default_options(void) { return "allocator_may_return_null=1";
 char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static umemHost host;
-static umemStats plain; /* over host; without pages, so that the pool has chunks */
+static umemFault plain; /* over host; without pages, so that the pool has chunks */
 
 /* ---- exhaustion ---- */
 
@@ -76,7 +76,7 @@ static void an_upstream_without_memory_is_asked_again(void **state) {
   umemPool pool;
   enum { count = 1000 };
   static uintptr_t adr[count];
-  assert_ok(umemLimit_ctor(&limit, &host, 4 * mebi));
+  assert_ok(umemLimit_ctor(&limit, &plain, 4 * mebi));
   assert_ok(umemPool_ctor(&pool, &limit, NULL));
   for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 2000);
   for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
@@ -99,7 +99,7 @@ static void a_small_block_may_need_a_chunk_to_go_back(void **state) {
   (void)state;
   umemLimit limit;
   umemPool pool;
-  assert_ok(umemLimit_ctor(&limit, &host, 40 * kibi));
+  assert_ok(umemLimit_ctor(&limit, &plain, 40 * kibi));
   assert_ok(umemPool_ctor(&pool, &limit, NULL));
   umem_free(&pool, new_block(&pool, 20000));
   assert_true(stats_of(&pool).reserved == 20 * kibi);
@@ -289,7 +289,7 @@ static void the_upstream_may_use_the_pool(void **state) {
   umemPool pool;
   static Helper helper;
   size_t const sizes[] = {1000, 20000, 70000, 500000};
-  assert_ok(umemLimit_ctor(&limit, &host, 4 * mebi));
+  assert_ok(umemLimit_ctor(&limit, &plain, 4 * mebi));
   assert_ok(umemRetry_ctor(&retry, &limit, help, &helper));
   assert_ok(umemPool_ctor(&pool, &retry, NULL));
   helper.pool = &pool;
@@ -339,7 +339,7 @@ static void a_request_counts_until_it_is_answered(void **state) {
   umemRetry retry;
   umemPool pool;
   Helper helper = {.pool = &pool, .limit = &limit};
-  assert_ok(umemLimit_ctor(&limit, &host, 8 * mebi));
+  assert_ok(umemLimit_ctor(&limit, &plain, 8 * mebi));
   assert_ok(umemRetry_ctor(&retry, &limit, use_up, &helper));
   open_pool(&pool, &retry, 0, mebi, 4 * mebi);
   uintptr_t first = new_block(&pool, mebi);
@@ -546,7 +546,7 @@ static void fails_at_each_allocation_of_its_own(void **state) {
   (void)state;
   bool reached = true;
   umemLimit limit; /* counts what the pool does not give back */
-  assert_ok(umemLimit_ctor(&limit, &host, SIZE_MAX / 2));
+  assert_ok(umemLimit_ctor(&limit, &plain, SIZE_MAX / 2));
   for (unsigned n = 0; reached; n++) {
     umemPool pool;
     failing = true;
@@ -593,6 +593,6 @@ int main(void) {
       cmocka_unit_test(fails_at_each_allocation_of_its_own),
   };
   umemHost_ctor(&host);
-  umemStats_ctor(&plain, &host);
+  umemFault_ctor(&plain, &host, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
