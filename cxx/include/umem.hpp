@@ -27,6 +27,7 @@
 #include <umem/error.hpp>
 #include <umem/extents.hpp>
 #include <umem/fill.hpp>
+#include <umem/find.hpp>
 #include <umem/for_each.hpp>
 #include <umem/ghosts.hpp>
 #include <umem/handle.hpp>

@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include <cstring>
+#include <string>
 
 /* ---- contexts ---- */
 
@@ -159,6 +160,33 @@ static void close_place(Place &place) {
   call.end();
 }
 
+/* ---- finding ---- */
+
+/* Labels are bytes of the program, perhaps of its C code. */
+static nb::object text_of(char const *text) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "surrogateescape"));
+}
+
+static nb::object found_tuple(bool is_found, umemFound const &found) {
+  if (!is_found) return nb::none();
+  return nb::make_tuple(nb::str(found.name), text_of(found.label), found.adr, found.nbytes,
+                        text_of(found.block_label));
+}
+
+static nb::object find_in(Place &place, uintptr_t adr) {
+  Use context = place.open();
+  umemFound found = UMEM_FOUND_INIT;
+  bool is_found = unlocked([&] { return umem_find_in(context->ctx, adr, &found); });
+  return found_tuple(is_found, found);
+}
+
+static nb::object find_all(uintptr_t adr) {
+  umemFound found = UMEM_FOUND_INIT;
+  bool is_found = unlocked([&] { return umem_find(adr, &found); });
+  return found_tuple(is_found, found);
+}
+
 /* ---- what places are and do ---- */
 
 static nb::tuple info_of(Place &place) {
@@ -200,6 +228,26 @@ void bind_places(nb::module_ &m) {
           "alignment",
           [](Place &place) { return static_cast<umemVirtual *>(place.open()->ctx)->alignment; },
           "Bytes: blocks begin at multiples of this.")
+      .def_prop_rw(
+          "label", [](Place &place) { return text_of(umem_get_label(place.open()->ctx)); },
+          [](Place &place, std::string const &label) {
+            Use context = place.open();
+            unlocked([&] { umem_set_label(context->ctx, label.c_str()); });
+          },
+          nb::for_getter(nb::sig("def label(self) -> str")),
+          nb::for_setter(nb::sig("def label(self, label: str, /) -> None")),
+          "A name that the program gives to the place, for messages and umem.find; \"\" without "
+          "one. At most 63 "
+          "bytes.")
+      .def("_find", find_in, nb::arg("address"),
+           nb::sig("def _find(self, address: int) -> tuple[str, str, int, int, str] | None"))
+      .def(
+          "_set_block_label",
+          [](Place &place, uintptr_t adr, std::string const &label) {
+            Use context = place.open();
+            unlocked([&] { umem_set_block_label(context->ctx, adr, label.c_str()); });
+          },
+          nb::arg("address"), nb::arg("label"))
       .def("_info", info_of,
            nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | "
                    "None, int | None]"))
@@ -242,6 +290,16 @@ void bind_places(nb::module_ &m) {
             return same;
           },
           nb::arg("other"), "Whether an address means the same byte in both places.");
+  m.def("_find", find_all, nb::arg("address"),
+        nb::sig("def _find(address: int) -> tuple[str, str, int, int, str] | None"));
+  m.def("_describe_places", [] {
+    std::string text(4096, 0);
+    umem_describe_contexts(text.data(), text.size());
+    return text_of(text.c_str());
+  });
+  m.def(
+      "_list_when_out_of_memory", [](unsigned most) { umem_list_when_out_of_memory(most); },
+      nb::arg("most"));
   m.def(
       "_set_places",
       [](nb::typed<nb::dict, nb::str, nb::any> kinds) { types = nb::dict(kinds).release().ptr(); },

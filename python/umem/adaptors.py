@@ -84,6 +84,10 @@ class Track(Place):
         """The live blocks in the order of their addresses: address, nbytes, number (from 1), trace (addresses)."""
         return _core._track_blocks(self)
 
+    def set_block_label(self, address: int, label: str) -> None:
+        """Gives the live block that begins at an address a label, until it is freed; "" removes the label."""
+        self._set_block_label(address, label)
+
     def find(self, address: int) -> dict[str, Any] | None:
         """The live block that contains an address, or None."""
         return _core._track_find(self, address)

@@ -3,6 +3,7 @@
 
 #include <umem/adaptors.hpp>
 #include <umem/context.hpp>
+#include <umem/find.hpp>
 #include <umem/handle.hpp>
 #include <umem/place.hpp>
 #include <umem/virtual.h>
@@ -50,6 +51,42 @@ TEST_P(ContextTest, answers_questions) {
   EXPECT_EQ(place.can(umemOffsets), place.null() == UINTPTR_MAX);
   EXPECT_EQ(place.is_cpu_accessible(), place.can(umemCpuReadable) && place.can(umemCpuWritable));
   EXPECT_TRUE(place.is_same_device(place));
+}
+
+TEST_P(ContextTest, has_a_label) {
+  EXPECT_EQ(place.label(), "");
+  place.set_label("ocean");
+  EXPECT_EQ(place.label(), "ocean");
+  EXPECT_THROW(place.set_label(std::string(64, 'x')), umem::value_error);
+  EXPECT_EQ(place.label(), "ocean");
+  place.set_label("");
+  EXPECT_EQ(place.label(), "");
+  umem_clear_status(place.c_context());
+}
+
+TEST(Find, names_the_block_of_a_pointer) {
+  umem::Track track((umem::Host()));
+  umem::address adr = track.allocate(100);
+  track.set_label("ocean");
+  umem::set_block_label(track, adr, "salinity");
+  auto found = umem::find(reinterpret_cast<char const *>(adr) + 7);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->context.c_context(), track.c_context());
+  EXPECT_EQ(found->adr, adr);
+  EXPECT_EQ(found->size, 100u);
+  EXPECT_EQ(found->offset, 7u);
+  EXPECT_EQ(found->name, "Track");
+  EXPECT_EQ(found->label, "ocean");
+  EXPECT_EQ(found->block_label, "salinity");
+  EXPECT_NE(umem::describe_contexts().find("Track \"ocean\" 100 bytes"), std::string::npos);
+  EXPECT_THROW(umem::set_block_label(track, adr + 1, "x"), umem::value_error);
+  EXPECT_THROW(umem::set_block_label(umem::Host(), adr, "x"), umem::not_supported_error);
+  EXPECT_TRUE(umem::find_in(track, adr + 99));
+  EXPECT_FALSE(umem::find_in(track, adr + 100));
+  EXPECT_THROW(umem::find_in(Context(), adr), umem::value_error);
+  track.deallocate(adr);
+  EXPECT_FALSE(umem::find(adr));
+  umem_clear_status(track.c_context());
 }
 
 TEST_P(ContextTest, allocates_and_gives_back) {

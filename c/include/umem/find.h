@@ -8,14 +8,14 @@
  * of their blocks cannot be found. These are Host, and over it Retry, Fault and Log. Put a umemTrack over a Host to
  * find its blocks.
  *
- * | context                  | finds                                              | found.nbytes      |
- * |--------------------------|----------------------------------------------------|-------------------|
- * | Track, Debug             | any byte of a block                                | as requested      |
- * | File, MMap               | any byte of a block                                | as requested      |
- * | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
- * | Pool, Fixed              | any byte of a block                                | rounded up        |
- * | Limit, Stats             | the first byte; any byte if the context below does | as requested      |
- * | Binning                  | what its bins and its upstream find                | as theirs         |
+ *     | context                  | finds                                              | found.nbytes      |
+ *     |--------------------------|----------------------------------------------------|-------------------|
+ *     | Track, Debug             | any byte of a block                                | as requested      |
+ *     | File, MMap               | any byte of a block                                | as requested      |
+ *     | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
+ *     | Pool, Fixed              | any byte of a block                                | rounded up        |
+ *     | Limit, Stats             | the first byte; any byte if the context below does | as requested      |
+ *     | Binning                  | what its bins and its upstream find                | as theirs         |
  *
  * Threads: every function here may be called from any thread. Do not call them from a method of a context or from a
  * callback that runs while the library works on a context: a search waits until the locks of the contexts are free.

@@ -132,6 +132,12 @@ public:
    * handle keeps this context alive too. umem::value_error where there is none. */
   Context find_layer(char const *kind) const { return Context(layer(kind, umemValueError)); }
 
+  /* A name that the program gives to the context, for messages and umem::find. Empty without one. "" removes it. */
+  std::string label() const { return umem_get_label(c_context()); }
+  void set_label(std::string const &label) const {
+    detail::check(umem_set_label(c_context(), label.c_str()));
+  }
+
   umemInfo info() const {
     umemInfo info = UMEM_INFO_INIT;
     detail::check(umem_get_info(c_context(), &info));

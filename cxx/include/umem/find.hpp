@@ -1,0 +1,82 @@
+/* umem/find.hpp - whose address is it: the block around an address, and labels of blocks.
+ *
+ *     if (auto found = umem::find(pointer))
+ *       std::cout << found->offset << " bytes into a block of " << found->name << '\n';
+ *
+ * See umem/find.h for the contexts that can be found, and for the layers of a stack. The label of a context is
+ * Context::label. */
+#ifndef UMEM_FIND_HPP
+#define UMEM_FIND_HPP
+
+#include <umem/context.hpp>
+#include <umem/find.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace umem {
+
+/* A live block, as it was when it was found. */
+struct Found {
+  Context context;         /* that has the block; borrowed: the handle does not keep it alive */
+  address adr;             /* where the block begins */
+  std::size_t size;        /* its bytes */
+  std::size_t offset;      /* of the address that was asked for, from adr on */
+  std::string name;        /* of the kind of context: "Pool" */
+  std::string label;       /* of the context; empty without one */
+  std::string block_label; /* of the block; empty without one */
+};
+
+namespace detail {
+
+inline std::optional<Found> found_block(bool is_found, umemFound const &found, address adr) {
+  if (!is_found) return std::nullopt;
+  return Found{Context::borrow(static_cast<umemVirtual *>(found.ctx)),
+               found.adr,
+               found.nbytes,
+               static_cast<std::size_t>(adr - found.adr),
+               found.name,
+               found.label,
+               found.block_label};
+}
+
+} // namespace detail
+
+/* The live block that contains adr, of the outermost layer that has one, among all contexts whose addresses are
+ * pointers: umem_find. Empty if there is none. */
+inline std::optional<Found> find(address adr) {
+  umemFound found = UMEM_FOUND_INIT;
+  return detail::found_block(umem_find(adr, &found), found, adr);
+}
+inline std::optional<Found> find(void const *pointer) {
+  return find(reinterpret_cast<address>(pointer));
+}
+
+/* The same for one context, whose addresses may also be offsets: umem_find_in. */
+inline std::optional<Found> find_in(Context const &context, address adr) {
+  std::uint64_t before = umem_thread_failures();
+  umemFound found = UMEM_FOUND_INIT;
+  bool is_found = umem_find_in(context.c_context(), adr, &found);
+  detail::check_since(before);
+  return detail::found_block(is_found, found, adr);
+}
+
+/* Gives the live block at adr a label, until it is freed; "" removes the label. A Track must be in the stack of context:
+ * umem_set_block_label. */
+inline void set_block_label(Context const &context, address adr, std::string const &label) {
+  detail::check(umem_set_block_label(context.c_context(), adr, label.c_str()));
+}
+
+/* The live contexts that count their bytes, the largest first: umem_describe_contexts. */
+inline std::string describe_contexts() {
+  std::string text(4096, '\0');
+  umem_describe_contexts(text.data(), text.size());
+  text.resize(text.find('\0'));
+  return text;
+}
+
+} // namespace umem
+
+#endif
