@@ -29,6 +29,7 @@
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
 #include <umem/ghosts.hpp>
+#include <umem/handle.hpp>
 #include <umem/indexer.hpp>
 #include <umem/iterator.hpp>
 #include <umem/part.hpp>

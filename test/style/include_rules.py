@@ -25,6 +25,7 @@ ENTERS = {
     "base": set(),
     "core": {"base"},
     "stores": {"base", "core"},
+    "share": {"base", "core"},
     "cuda": {"base", "core"},
     "pool": {"base", "core"},
     "adaptors": {"base", "core"},
