@@ -37,8 +37,7 @@ public:
   /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one element. wraps[k]: not
    * 0 where the first and the last block of dimension k are neighbours. Throws umem::value_error if an extent is
    * negative or a number of blocks is not positive. */
-  Decomposition(Extents<N> const &extents, Extents<N> const &blocks,
-                Extents<N> const &wraps = {})
+  Decomposition(Extents<N> const &extents, Extents<N> const &blocks, Extents<N> const &wraps = {})
       : blocks_(blocks), periodic_(wraps) {
     checked_product(extents);
     for (int k = 0; k < N; k++) {
