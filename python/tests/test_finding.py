@@ -11,6 +11,7 @@ def test_the_block_of_an_array_is_found():
         assert place.label == ""
         place.label = "ocean"
         assert place.label == "ocean"
+        assert repr(place) == "<umem.Track: track+host labelled 'ocean'>"
         place.set_block_label(array.address, "salinity")
         found = umem.find(array[3:, 4])
         assert (found.kind, found.label, found.block_label) == ("Track", "ocean", "salinity")

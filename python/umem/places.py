@@ -99,7 +99,8 @@ class Place(_core.Place):
     def _describe(self) -> str:
         info = self.info
         where = f" {info.name!r}" if info.name else "" if info.ordinal is None else f" {info.ordinal}"
-        return f"{self.stack}{where}"
+        label = f" labelled {self.label!r}" if self.label else ""
+        return f"{self.stack}{where}{label}"
 
     def __repr__(self) -> str:
         return f"<umem.{type(self).__name__}: {'closed' if self.closed else self._describe()}>"

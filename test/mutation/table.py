@@ -40,6 +40,20 @@ MUTANTS = [
     c("base/index.c", "  spans[after].before = span;\n", "", "the next span does not know the new one"),
     c("core/parallel.c", "  if (pieces > most) pieces = most;\n", "", "more pieces than asked for"),
 
+    # ---- whose address is it ----
+    c("core/live.c", "live->ctx->capabilities & umemOffsets) continue;", "false) continue;",
+      "umem_find takes offsets for pointers", first=("contract.find",)),
+    c("core/live.c", "    if (live->older) live->older->newer = live->newer;\n", "",
+      "a context that ends breaks the list of live ones", first=("unit.find",)),
+    c("core/live.c", "largest[at - 1].usage.nbytes < entry.usage.nbytes", "largest[at - 1].usage.nbytes > entry.usage.nbytes",
+      "the smallest contexts are listed", first=("unit.find",)),
+    c("adaptors/track.c", "  if (resizes) umemTrackTable_exchange_label(table, request->adr, true, &record.label);\n", "",
+      "a resize loses the label", first=("contract.find",)),
+    c("pool/pool_block.c", "      __atomic_load_n(location.live, __ATOMIC_ACQUIRE) != 1 ||\n", "",
+      "a freed small block is found", first=("unit.find",)),
+    c("pool/fixed_free_list.c", "  return adr >= *start;\n", "  return true;\n",
+      "bytes before an aligned block of Fixed are in it", first=("unit.find",)),
+
     # ---- memory that processes share ----
     c("share/segment_table.c", "  set64(&extent->offset, offset);\n  set64(&extent->size, size);\n  if (offset > start",
       "  set64(&extent->offset, offset);\n  commit(&extent->state, is_live);\n  set64(&extent->size, size);\n  if (offset > start",

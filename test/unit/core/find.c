@@ -13,6 +13,13 @@
 #include <umem.h>
 #include <unistd.h>
 
+/* ---- sanitizers: a request that cannot be met must return NULL, as it does without them ---- */
+
+char const *__asan_default_options(void);
+char const *__tsan_default_options(void);
+char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 /* ---- malloc that counts, and fails on request ---- */
 
 static size_t mallocs; /* atomic */
@@ -44,7 +51,7 @@ static int open_stack(void **state) {
   (void)state;
   umemHost_ctor(&host);
   if (umemTrack_ctor(&below, &host, NULL) || umemPool_ctor(&pool, &below, NULL)) return -1;
-  return umemTrack_ctor(&above, &pool, NULL);
+  return umemTrack_ctor(&above, &pool, NULL) == umemOK ? 0 : -1;
 }
 
 static int close_stack(void **state) {
@@ -116,6 +123,27 @@ static void each_block_of_a_pool_is_found_until_it_is_freed(void **state) {
     for (size_t k = 0; k < 3; k++)
       assert_false(umem_find_in(&pool, adrs[i] + k * (sizes[i] - 1) / 2, NULL));
   }
+}
+
+/* A block of Fixed that is aligned further begins inside of its room: the bytes before it are no part of it. */
+static void bytes_before_an_aligned_block_are_not_in_it(void **state) {
+  (void)state;
+  enum { count = 4 };
+  umemFixed fixed;
+  uintptr_t adrs[count];
+  size_t before = 0;
+  assert_int_equal(umemFixed_ctor(&fixed, &host, 160, NULL), umemOK);
+  for (size_t i = 0; i < count; i++) {
+    umemFound found = UMEM_FOUND_INIT, other = UMEM_FOUND_INIT;
+    assert_true((adrs[i] = umem_aligned_alloc(&fixed, 64, 16)) != 0);
+    assert_true(umem_find_in(&fixed, adrs[i] + 15, &found));
+    assert_true(found.adr == adrs[i]);
+    before += 160 - found.nbytes;
+    if (found.nbytes < 160) assert_false(umem_find_in(&fixed, adrs[i] - 1, &other));
+  }
+  assert_true(before > 0); /* some of them do begin inside */
+  for (size_t i = 0; i < count; i++) umem_aligned_free(&fixed, adrs[i]);
+  umem_dtor(&fixed);
 }
 
 static void what_is_no_block_is_not_found(void **state) {
@@ -355,6 +383,7 @@ int main(void) {
       ON_STACK(the_outermost_layer_is_found_first),
       ON_STACK(a_block_of_a_view_is_one_of_the_pool),
       ON_STACK(each_block_of_a_pool_is_found_until_it_is_freed),
+      ON_STACK(bytes_before_an_aligned_block_are_not_in_it),
       ON_STACK(what_is_no_block_is_not_found),
       ON_STACK(a_file_is_asked_by_itself),
       ON_STACK(labels_are_in_what_is_found_and_in_reports),
