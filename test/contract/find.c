@@ -201,5 +201,5 @@ ContractTest const find_tests[] = {
     SINGLE(a_block_has_a_label_where_a_layer_keeps_it),
     SINGLE(a_shorter_struct_is_filled_as_far_as_it_goes),
     APART(wrong_arguments_are_refused),
-    {NULL},
+    {0},
 };
