@@ -27,7 +27,8 @@ BESIDE = "<vector>"
 HEADERS = (
     "vector", "string", "memory", "functional", "thread", "umem.h", "umem.hpp", "umem/view.hpp",
     "umem/context.hpp", "umem/array.hpp", "umem/for_each.hpp", "umem/memory_resource.hpp", "umem/sweep.hpp",
-    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/npy.hpp", "umem/print.hpp", "umem/mdspan.hpp",
+    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/reductions.hpp", "umem/fill_ghosts.hpp", "umem/npy.hpp",
+    "umem/print.hpp", "umem/mdspan.hpp",
 )  # fmt: skip
 LOOP_OVER_VECTOR = """
 #include <vector>
@@ -76,11 +77,14 @@ def standard_headers(root, header, seen):
 
 def sources(root):
     """{name: text}"""
+    program = (Path(__file__).parent / "compile_program.cpp").read_text()
     return {
         **{f"<{header}>": inclusion(header) for header in HEADERS},
         "the std headers of umem.hpp": inclusion(*sorted(standard_headers(root, "umem.hpp", set()))),
         "a program with std::vector": LOOP_OVER_VECTOR,
         "a program with umem::Array": LOOP_OVER_ARRAY,
+        "a program of 70 lines": program,
+        "the same, umem::cxx_compiled": "#define UMEM_COMPILED\n" + program,
     }
 
 

@@ -39,6 +39,12 @@ struct Square {
   template <class T> UMEM_FUNCTION T operator()(T x) const { return static_cast<T>(x * x); }
 };
 
+struct ScaleAndAdd {
+  template <class T> UMEM_FUNCTION void operator()(T &z, T const &x, T const &y) const {
+    z = 2 * x + y;
+  }
+};
+
 struct Product {
   template <class T> UMEM_FUNCTION T operator()(T a, T b) const { return a * b; }
 };
@@ -155,6 +161,16 @@ void time_elements(Bench &bench) {
   bench.row(
       "transform", both, [&] { umem::transform(place, a, b, Square()); }, 0.97);
   bench.row("fill", 0.5 * both, [&] { umem::fill(place, a, 1); });
+  View<double, 1> x(bench.a<double>(), {n / 4}), y(bench.b<double>(), {n / 4}),
+      z(bench.a<double>() + n / 4, {n / 4});
+  bench.row(
+      "for_each of three arrays, z = a x + y", 0.75 * both,
+      [&] { umem::for_each(place, ScaleAndAdd(), umem::discard(z), x, y); }, 0.97);
+  bench.row("for_each of three, x transposed", 0.75 * both, [&] {
+    umem::for_each(place, ScaleAndAdd(), umem::discard(z.reshape(umem::Extents<2>{8192, 8192})),
+                   x.reshape(umem::Extents<2>{8192, 8192}).transpose(),
+                   y.reshape(umem::Extents<2>{8192, 8192}));
+  });
   View<float, 3> inside =
       View<float, 3>::with_ghosts_from(bench.a<float>(), {510, 510, 1022}, {1, 1, 1});
   View<float, 3> other =
@@ -180,7 +196,7 @@ void time_reductions(Bench &bench) {
     View<double, 2> m(bench.a<double>(), {x.size() / columns, columns});
     for (int axis : {0, 1})
       bench.row("sum along dimension " + std::to_string(axis) + " of " +
-                    umem::detail::in_words(m.extents),
+                    umem::detail::in_words(m.extents).text,
                 0.5 * both, [&] {
                   umem::sum_along(place, m, axis,
                                   View<double, 1>(bench.b<double>(), {m.extent(1 - axis)}));

@@ -30,8 +30,11 @@ nitpick_ignore = [
     ("c:identifier", name)
     for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t")
 ]
-# Nor those of C, of the standard library and of umem::detail in C++.
-nitpick_ignore_regex = [("cpp:identifier", r"umem|(std|detail)(::.*)?|umem[A-Z]\w*|UMEM_\w+")]
+# Nor those of C, of the standard library, of umem::detail and of other libraries in C++.
+nitpick_ignore_regex = [
+    ("cpp:identifier", r"umem|(std|detail)(::.*)?|umem[A-Z]\w*|UMEM_\w+"),
+    ("cpp:identifier", r"(Eigen|Kokkos|cuda|thrust)(::.*)?|cublas\w+"),
+]
 
 smartquotes_action = "qe"  # dashes are options of commands
 

@@ -1,11 +1,13 @@
 /* halo.cpp - one grid in two halves on two contexts. Each half has a row of ghost cells at the
- * cut. After each step of point-Jacobi the rows next to the cut are copied to these cells.
+ * cut, which umem::exchange_ghosts fills after each step of point-Jacobi.
  *
  * The halves are in RAM and in a mapped file; compiled by nvcc (halo.cu), in RAM and on the GPU.
  * The result is compared with that of the whole grid in one piece.
  *
  * Exit code: 0; 1 when a number differs or a call failed. */
 #include "jacobi.hpp"
+
+#include <umem/exchange.hpp>
 
 #include <cstdio>
 #include <utility>
@@ -45,18 +47,13 @@ struct Half {
   }
 };
 
-/* The rows beside the cut become ghost cells of the other half. */
-static void exchange(Half &upper, Half &lower) {
-  umem::copy(upper.u.part().select(0, cut - 1), lower.u.part().select(0, -1));
-  umem::copy(lower.u.part().select(0, 0), upper.u.part().select(0, cut));
-}
-
 static bool run(umem::Context const &one, umem::Context const &other) {
+  auto halves = umem::Decomposition<2>::at({{0, cut, rows}, {0, columns}});
   Half upper(one, 0, cut), lower(other, cut, rows - cut), whole(umem::Host(), 0, rows);
   for (int step = 0; step < steps; step++) {
     upper.step(1, cut);
     lower.step(0, rows - cut - 1);
-    exchange(upper, lower);
+    umem::exchange_ghosts(halves, {upper.u.part(), lower.u.part()});
     whole.step(1, rows - 1);
   }
   umem::index differences = 0;

@@ -119,6 +119,19 @@ static void close_mmap(umemVirtual *ctx) {
   free(ctx);
 }
 
+/* ---- shared memory ---- */
+
+enum { shm_capacity = 64 << 20 };
+
+/* Takes no memory before it is used: many segments live at a time. */
+static umemVirtual *open_shm(void) {
+  umemShm *ctx = malloc(sizeof *ctx);
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = shm_capacity;
+  options.sparse = 1;
+  return opened(ctx, ctx ? umemShm_ctor_with(ctx, NULL, &options) : umemMemoryError);
+}
+
 /* ---- fake devices ---- */
 
 static umemVirtual *open_fake(void) {
@@ -259,6 +272,7 @@ Backend const backends[] = {
     {"file-existing", open_file_existing, close_file, records, NULL, NULL, NULL},
     {"mmap", open_mmap, close_mmap, records, NULL, NULL, open_mmap_at},
     {"mmap-scratch", open_mmap_scratch, close_mmap, records, NULL, NULL, NULL},
+    {"shm", open_shm, close_plain, backendChecksFrees | backendMayLack, NULL, NULL, NULL},
     {"cuda", open_cuda, close_plain, gpu | backendHasPages, "gpu 0", NULL, NULL},
     {"cuda-host", open_cuda_host, close_plain, gpu, "pinned", NULL, NULL},
     {"cuda-managed", open_cuda_managed, close_plain, gpu, "managed", NULL, NULL},
@@ -318,6 +332,11 @@ REFUSAL(file_of_bad_descriptor, umemFile_adopt, -1)
 REFUSAL(mmap_of_bad_mode, umemMMap_ctor, "x", "q")
 REFUSAL(mmap_that_is_missing, umemMMap_ctor, "/nonexistent/file", "r")
 REFUSAL(mmap_of_bad_descriptor, umemMMap_adopt, -1)
+REFUSAL(shm_of_nothing, umemShm_ctor, NULL, 0)
+REFUSAL(shm_of_bad_name, umemShm_ctor, "a/b", 1)
+REFUSAL(shm_that_is_missing, umemShm_ctor, "umem-test-no-such-segment", 0)
+REFUSAL(shm_of_bad_descriptor, umemShm_adopt, -1)
+REFUSAL(shm_of_small_options, umemShm_ctor_with, NULL, &(umemShmOptions){.size = 1})
 REFUSAL(cuda_that_is_missing, umemCuda_ctor, 99)
 REFUSAL(cuda_of_no_number, umemCuda_ctor, -1)
 REFUSAL(cuda_host_of_odd_flags, umemCudaHost_ctor, 1u << 31)
@@ -345,6 +364,11 @@ BackendRefusal const backend_refusals[] = {
     {"mmap, bad mode", mmap_of_bad_mode, umemValueError, 0, "bad mode \"q\""},
     {"mmap, missing", mmap_that_is_missing, umemIOError, 0, "No such file or directory"},
     {"mmap, bad descriptor", mmap_of_bad_descriptor, umemIOError, 0, "Bad file descriptor"},
+    {"shm, no size", shm_of_nothing, umemValueError, 0, "cannot have 0 bytes"},
+    {"shm, bad name", shm_of_bad_name, umemValueError, 0, "\"a/b\" is no name"},
+    {"shm, missing", shm_that_is_missing, umemIOError, 0, "No such file or directory"},
+    {"shm, bad descriptor", shm_of_bad_descriptor, umemIOError, 0, "Bad file descriptor"},
+    {"shm, small options", shm_of_small_options, umemValueError, 0, "too small"},
     {"cuda, missing", cuda_that_is_missing, umemValueError, 0, "there is no GPU 99"},
     {"cuda, no number", cuda_of_no_number, umemValueError, 0, "there is no GPU -1"},
     {"cuda-host, odd flags", cuda_host_of_odd_flags, umemValueError, 0, "flags 0x80000000"},

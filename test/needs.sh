@@ -28,13 +28,25 @@ has() {
     arm64-gcc) aarch64-linux-gnu-gcc -x c -o /dev/null - <<< $'#include <stdio.h>\nint main(void) { return 0; }' ;;
     arm64-g++) aarch64-linux-gnu-g++ -x c++ -o /dev/null - <<< $'#include <string>\nint main() { return 0; }' ;;
     gtest-source) [ -e /usr/src/googletest/CMakeLists.txt ] ;;
+    eigen) has_header Eigen/Core -I/usr/include/eigen3 ;;
+    xtensor) has_header xtensor/xadapt.hpp || has_header xtensor/containers/xadapt.hpp ;;
+    kokkos) has_header Kokkos_Core.hpp || has_header Kokkos_Core.hpp -I/usr/include/trilinos ;;
+    cblas) has_header cblas.h ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
     *) command -v "$1" ;;
   esac > /dev/null 2>&1
 }
 
+# Whether the C++ compiler finds a header; options.
+has_header() { echo "#include <$1>" | g++ -x c++ -std=c++17 -M "${@:2}" -; }
+
+# Of kokkos there are two packages: newer systems have the first.
 package_of() {
   case $1 in
+    eigen) echo libeigen3-dev ;;
+    xtensor) echo libxtensor-dev ;;
+    kokkos) if is_known libkokkos-dev; then echo libkokkos-dev; else echo libtrilinos-kokkos-dev; fi ;;
+    cblas) echo libopenblas-dev ;;
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;
@@ -93,6 +105,23 @@ install_needs() {
   [ ${#missing[@]} = 0 ] && return
   echo "Still missing after the installation: ${missing[*]} (see $log)"
   return 1
+}
+
+# Whether the system has a package to install.
+is_known() { apt-cache show "$1" > /dev/null 2>&1; }
+
+# Installs what is missing of the given needs if the system has it and lets this user do so; says what is left out.
+install_wanted() {
+  local log=$1 need found=()
+  shift
+  find_missing "$@"
+  [ ${#missing[@]} = 0 ] && return
+  for need in "${missing[@]}"; do
+    if command -v apt-get > /dev/null && find_root && is_known "$(package_of "$need")"; then found+=("$need"); fi
+  done
+  [ ${#found[@]} = 0 ] || install_packages "$log" "${found[@]}" || true
+  find_missing "$@"
+  [ ${#missing[@]} = 0 ] || echo "Not here, and not installed: ${missing[*]}. The tests that use them are skipped."
 }
 
 install_packages() {

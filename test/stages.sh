@@ -58,6 +58,11 @@ declare -A stage_needs=(
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
+# What a stage uses where a system has it: test/run installs what it can. Without it tests are skipped by name.
+declare -A stage_wants=(
+  [gcc]="eigen xtensor kokkos cblas gdb"
+)
+
 # $jobs: how many processes a stage may run at a time; test/run sets it.
 export PYTHONDONTWRITEBYTECODE=1
 
@@ -275,10 +280,11 @@ nvcc_compiles_programs() {
   check "nvcc compiles the program of faults" compile_program faults "$1/faults.o" -arch=sm_90
   # That they compile is the question, not into what: headers and the host's part take most of the time.
   python3 test/style/cxx_units.py "$1/headers.cpp" "$1/programs.cu" test/gpu/order_*.cu examples/*.cpp \
-    doc/examples/cxx/{own_kernel,raw_cuda,streams}.cu
+    doc/examples/cxx/{own_kernel,raw_cuda,streams,with_cublas,with_thrust}.cu
   check "nvcc compiles the programs of the tests on GPUs, the examples, and what only a GPU runs in the documentation" \
     compile_with_nvcc "$1/programs.cu" "$1/programs.o" -I"$root"/{cxx/include,c/src,test/gpu,examples} -arch=sm_90 \
     --default-stream per-thread -Xcompiler -fsyntax-only,-Wno-return-type \
+    -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE= \
     -diag-suppress=940 # main may end without return, but in no namespace
 }
 

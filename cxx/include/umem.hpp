@@ -1,9 +1,11 @@
 /* umem.hpp - the door of the C++ headers: includes those that most programs want. C++17.
  *
- * umem/adaptors.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp, umem/dlpack.hpp, umem/ledger.hpp, umem/mdspan.hpp,
- * umem/memory_resource.hpp, umem/npy.hpp, umem/open.hpp, umem/pool.hpp, umem/print.hpp, umem/reduce.hpp (reduce.cuh
- * with nvcc), umem/reduce_along.hpp and umem/sweep.hpp are apart, since they include what takes long to compile or what
- * not every standard library has, or are for some programs only. */
+ * umem/adaptors.hpp, umem/blas.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp, umem/decomposition.hpp,
+ * umem/dlpack.hpp, umem/exchange.hpp, umem/fill_ghosts.hpp, umem/ledger.hpp, umem/mdspan.hpp, umem/memory_resource.hpp,
+ * umem/npy.hpp, umem/open.hpp, umem/pool.hpp, umem/print.hpp, umem/reduce.hpp (reduce.cuh with nvcc),
+ * umem/reduce_along.hpp, umem/reductions.hpp, umem/reductions_along.hpp, umem/sweep.hpp and those for libraries of others
+ * in the folder umem/with are apart, since they include what takes long to compile or what not every standard library
+ * has, or are for some programs only. */
 #ifndef UMEM_HPP
 #define UMEM_HPP
 
@@ -19,12 +21,17 @@
 #include <umem/connection.hpp>
 #include <umem/context.hpp>
 #include <umem/convert.hpp>
+#include <umem/copy.hpp>
 #include <umem/dynamic_view.hpp>
+#include <umem/elements.hpp>
 #include <umem/error.hpp>
 #include <umem/extents.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
+#include <umem/ghosts.hpp>
+#include <umem/handle.hpp>
 #include <umem/indexer.hpp>
+#include <umem/iterator.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
 #include <umem/place_guard.hpp>

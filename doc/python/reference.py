@@ -16,7 +16,7 @@ import umem
 # The sections of the page, with the names of umem in each.
 SECTIONS = {
     "Arrays": "Array Ghosts empty zeros full arange asarray from_dlpack save load DType dtype",
-    "Places": "Place Info host open default Host File MMap Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
+    "Places": "Place Info host open default Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",
     "Adaptors": "Limit Stats Track Debug Retry Log Fault",
     "Copies and blocks": "copy blocks Block Blocks set_threads get_threads",

@@ -15,6 +15,7 @@ NB_MODULE(umem_core, m) {
   bind_trace(m);
   bind_elements(m);
   bind_arrays(m);
+  bind_handles(m);
   bind_npy(m);
   bind_transfers(m);
   bind_blocks(m);

@@ -10,6 +10,7 @@ void bind_places(nanobind::module_ &m);
 void bind_arrays(nanobind::module_ &m);
 void bind_transfers(nanobind::module_ &m);
 void bind_elements(nanobind::module_ &m);
+void bind_handles(nanobind::module_ &m);
 void bind_npy(nanobind::module_ &m);
 void bind_blocks(nanobind::module_ &m);
 void bind_layers(nanobind::module_ &m);

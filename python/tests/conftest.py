@@ -30,6 +30,7 @@ PLACES = {
     "file": lambda folder: umem.File(folder / "a.bin", "w+"),
     "scratch": lambda folder: umem.File(),
     "mmap": lambda folder: umem.MMap(folder / "b.bin", "w+"),
+    "shm": lambda folder: umem.Shm(size="64M", sparse=True),
     "pool": lambda folder: umem.Pool(umem.Host()),
     "pool-mmap": lambda folder: umem.Pool(umem.MMap(folder / "c.bin", "w+"), max="64M"),
     "pool-on": lambda folder: umem.PoolOn(umem.Pool(umem.Host()), umem.Host()),

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the documentation
 # Programs that need a GPU, and the library that they import; None: the double of the driver does, too.
 ON_GPUS = {"coming_from_gpu": None, "use_in_cupy": "cupy", "use_in_torch": "torch", "use_in_numba": "numba",
            "cuda_core": "cuda.core"}
+NEEDED = {"dask_shared": "dask", "dataloader": "torch"}
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 START = """if True:
@@ -29,7 +30,7 @@ START = """if True:
 
 def need(name):
     if name not in ON_GPUS:
-        pytest.importorskip("numpy")
+        pytest.importorskip(NEEDED.get(name, "numpy"))
         return
     library = ON_GPUS[name]
     if not HAS_GPU:

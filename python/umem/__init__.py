@@ -9,7 +9,7 @@
         array[1:, ::2] = 2                            # indices and slices are views
         there = array.to(umem.host())                 # on another place
 
-Places: Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
+Places: Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 Stats, Track, Debug, Log, Fault, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
 arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
@@ -31,7 +31,7 @@ from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy,
 from .others.use import Use
 from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
-    Retry, default, open,
+    Retry, Shm, default, open,
 )
 from .transfer import Block, Blocks, blocks, copy, get_threads, set_failure_hook, set_threads
 
@@ -39,15 +39,15 @@ __all__ = [
     "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
     "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Ghosts", "Host", "IndexError",
     "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
-    "Pool", "PoolOn", "Retry", "RuntimeError", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
+    "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
     "blocks", "copy", "cuda_core_resource", "default", "dtype", "empty", "from_dlpack", "full", "get_threads", "host",
     "ledger", "load", "open", "save", "set_failure_hook", "set_threads", "trace", "use_in_cupy", "use_in_numba",
     "use_in_numpy", "use_in_torch", "zeros",
 ]
 
 _core._set_places({cls._kind: cls for cls in (
-    Place, Host, File, MMap, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning, Retry,
-    Limit, Stats, Track, Debug, Log, Fault)})
+    Place, Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning,
+    Retry, Limit, Stats, Track, Debug, Log, Fault)})
 __version__: str = _core._version()
 
 

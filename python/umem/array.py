@@ -191,6 +191,12 @@ class Array(_core.Array):
     def __reduce__(self) -> Any:
         return exchange.pickled(self)
 
+    def __copy__(self) -> Array:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.copy()
+
     # ---- text ----
 
     def __repr__(self) -> str:

@@ -67,9 +67,14 @@ def cuda_array_interface(array: Array) -> dict[str, Any]:
 
 
 def pickled(array: Array) -> Any:
-    """What pickle stores: the bytes of an array in RAM."""
+    """What pickle stores: the bytes of an array in RAM; for one in shared memory where it is."""
     if array.place is not _core._host():
-        fail(f"only arrays in RAM can be pickled; this one is on {array.place!r}: pickle a copy(umem.host())", 5)
+        from . import handles
+
+        shared = handles.pickled(array)
+        if shared is not None:
+            return shared
+        fail(f"only arrays in RAM and in shared memory can be pickled; this one is on {array.place!r}: pickle a copy(umem.host())", 5)
     flat = array.copy()
     nbytes = flat.nbytes
     whole = _core._borrow(flat.place, flat.address, "uint8", (nbytes,), None, flat, True)

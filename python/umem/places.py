@@ -153,6 +153,52 @@ class MMap(File):
     _kind = "mmap"
 
 
+class Shm(Place):
+    """Memory that several processes of this machine share.
+
+    Its arrays pickle to handles: multiprocessing passes them to other processes without a copy, through queues, pipes and
+    arguments. There they are arrays on a Host, over the same memory. An array does not know who else uses its memory:
+    keep it until the other processes are done with theirs.
+
+    Parameters
+    ----------
+    name : str or None
+        Under which processes open the same memory. None: only processes that are given its arrays have it.
+    size : int or str
+        Bytes for all arrays, as "64M". May be left out for a name that exists.
+    blocks : int, optional
+        The most arrays at a time. Default: one for each 4 KiB.
+    how : {"open-or-create", "create", "open"}, optional
+        What is done about the name.
+    pages : {"default", "advise", "2M", "1G"}, optional
+        Huge pages.
+    access : {"user", "group", "all"}, optional
+        Who may open a new name. Default: "user".
+    sparse : bool
+        Take memory when it is used, and not now.
+
+    Raises
+    ------
+    umem.MemoryError
+        There is not so much memory.
+    umem.OSError
+        The name cannot be opened.
+    """
+
+    _kind = "shm"
+
+    def __init__(self, name: str | None = None, size: Size | None = None, *, blocks: int | None = None,
+                 how: str | None = None, pages: str | None = None, access: str | None = None,
+                 sparse: bool = False) -> None:
+        super().__init__(None, name, size=size, blocks=blocks, how=how, pages=pages, access=access,
+                         sparse="yes" if sparse else None)
+
+    @staticmethod
+    def remove(name: str) -> None:
+        """Remove a name. Processes that have the memory keep it."""
+        _core._remove_shm(name)
+
+
 class Cuda(Place):
     """Memory of a GPU, in the order of CUDA's legacy default stream.
 

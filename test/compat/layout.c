@@ -50,6 +50,7 @@ static void contexts(void **state) {
   OFFSET(umemHost, super, 0);
   CONTEXT(umemFile);
   CONTEXT(umemMMap);
+  CONTEXT(umemShm);
   CONTEXT(umemCuda);
   CONTEXT(umemCudaHost);
   CONTEXT(umemCudaManaged);
@@ -106,6 +107,43 @@ static void blocks(void **state) {
   OFFSET(umemBlocksInfo, depth, 24);
   OFFSET(umemBlocksInfo, nbytes, 32);
   OFFSET(umemBlocksInfo, done, 40);
+}
+
+static void shared_memory(void **state) {
+  (void)state;
+  OFFSET(umemShmOptions, capacity, 8);
+  OFFSET(umemShmOptions, blocks, 16);
+  OFFSET(umemShmOptions, how, 24);
+  OFFSET(umemShmOptions, pages, 28);
+  OFFSET(umemShmOptions, permissions, 32);
+  OFFSET(umemShmOptions, sparse, 36);
+  assert_true(sizeof(umemShmOptions) >= 40);
+  SIZE(umemShmBlock, 32);
+  OFFSET(umemShmBlock, address, 0);
+  OFFSET(umemShmBlock, nbytes, 8);
+  OFFSET(umemShmBlock, start, 16);
+  OFFSET(umemShmBlock, pid, 24);
+  OFFSET(umemShmBlock, dead, 28);
+  assert_int_equal(umemShmOpenOrCreate, 0);
+  assert_int_equal(umemShmCreate, 1);
+  assert_int_equal(umemShmOpen, 2);
+  assert_int_equal(umemShmPagesAdvise, 1);
+  assert_int_equal(umemShmPages2M, 2);
+  assert_int_equal(umemShmPages1G, 3);
+  SIZE(umemHandle, 512);
+  OFFSET(umemHandle, version, 0);
+  OFFSET(umemHandle, kind, 4);
+  OFFSET(umemHandle, length, 8);
+  OFFSET(umemHandle, offset, 16);
+  OFFSET(umemHandle, size, 24);
+  OFFSET(umemHandle, identity, 32);
+  OFFSET(umemHandle, flags, 64);
+  OFFSET(umemHandle, zero, 68);
+  OFFSET(umemHandle, name, 72);
+  OFFSET(umemHandle, reserved, 328);
+  assert_int_equal(umemHandleNamed, 1);
+  assert_int_equal(umemHandleUnnamed, 2);
+  assert_int_equal(umemHandleFile, 3);
 }
 
 static void names_of_contexts(void **state) {
@@ -174,7 +212,9 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, dlpack_device, 192);
   OFFSET(struct umemVtbl, stream_wait, 200);
   OFFSET(struct umemVtbl, pages, 208);
-  assert_true(sizeof(struct umemVtbl) >= 216); /* methods may be appended */
+  OFFSET(struct umemVtbl, share, 216);
+  OFFSET(struct umemVtbl, attach, 224);
+  assert_true(sizeof(struct umemVtbl) >= 232); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {
@@ -401,9 +441,9 @@ static void numbers(void **state) {
   for (unsigned i = 0; i < sizeof statuses / sizeof *statuses; i++)
     assert_int_equal(statuses[i], i);
 
-  umemDeviceType const devices[] = {umemVirtualDevice,     umemHostDevice,     umemFileDevice,
-                                    umemCudaDevice,        umemMMapDevice,     umemCudaHostDevice,
-                                    umemCudaManagedDevice, umemCudaAsyncDevice};
+  umemDeviceType const devices[] = {umemVirtualDevice,     umemHostDevice,      umemFileDevice,
+                                    umemCudaDevice,        umemMMapDevice,      umemCudaHostDevice,
+                                    umemCudaManagedDevice, umemCudaAsyncDevice, umemShmDevice};
   for (unsigned i = 0; i < sizeof devices / sizeof *devices; i++) assert_int_equal(devices[i], i);
   assert_int_equal(umemUserDevice, 1024);
 
@@ -439,6 +479,7 @@ int main(void) {
       cmocka_unit_test(the_base_of_a_context),
       cmocka_unit_test(contexts),
       cmocka_unit_test(blocks),
+      cmocka_unit_test(shared_memory),
       cmocka_unit_test(names_of_contexts),
       cmocka_unit_test(the_table_of_methods),
       cmocka_unit_test(structs_of_arguments),

@@ -44,7 +44,8 @@ TEST_P(ArrayTest, holds_elements_of_every_type_and_rank) {
       constexpr int N = rank.value;
       for (umem::index ghosts : {0, 1}) {
         umem::ArrayOptions<N> options;
-        options.ghosts = first_of<N>(ghosts, 2 * ghosts, 0, ghosts, 0);
+        options.ghosts = {first_of<N>(ghosts, 2 * ghosts, 0, ghosts, 0),
+                          first_of<N>(2 * ghosts, 0, ghosts, ghosts, 0)};
         Array<T, N> array(first_of<N>(2, 3, 4, 1, 2), place, options);
         EXPECT_TRUE(array);
         EXPECT_EQ(array.extents(), (first_of<N>(2, 3, 4, 1, 2)));
@@ -59,6 +60,28 @@ TEST_P(ArrayTest, holds_elements_of_every_type_and_rank) {
       }
     });
   });
+}
+
+TEST_P(ArrayTest, makes_outer_cells_ghost_cells_later) {
+  Doubles array({4, 5}, place);
+  number(array);
+  array.set_ghosts({{1, 0}, {0, 2}});
+  EXPECT_EQ(array.extents(), Extents(3, 3));
+  EXPECT_EQ(array.ghosts(), umem::Ghosts<2>({1, 0}, {0, 2}));
+  expect_numbered(array); /* the same memory */
+  EXPECT_EQ(array.get(-1, 4), 5);
+  Doubles copy = array;
+  expect_numbered(copy);
+  EXPECT_THROWS(array.set_ghosts({{2, 0}, {3, 0}}), umem::value_error,
+                "2 and 3 ghost cells are more than the 4 cells of dimension 0");
+  {
+    auto guard = array.host(umem::read);
+    EXPECT_THROW(array.set_ghosts({}), umem::locked_error);
+  }
+  EXPECT_EQ(array.extents(), Extents(3, 3));
+  array.set_ghosts({});
+  EXPECT_EQ(array.extents(), Extents(4, 5));
+  expect_numbered(array);
 }
 
 TEST_P(ArrayTest, begins_with_zeros_or_a_value_if_told_so) {
@@ -164,6 +187,9 @@ TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {
   EXPECT_THROW(Doubles({1, 1}, place, with_ghosts(most / 2, 0)), umem::value_error);
   EXPECT_THROW(Doubles({0, most / 4}, place, with_ghosts(1, 0)), umem::value_error);
   EXPECT_THROW(Doubles({0, most}, place, with_ghosts(0, 1)), umem::value_error);
+  umem::ArrayOptions<2> too_many;
+  too_many.ghosts = {{0, most / 2}, {0, most / 2 + 1}};
+  EXPECT_THROW(Doubles({1, 1}, place, too_many), umem::value_error);
   EXPECT_THROWS(Doubles({1, 1}, place, with_ghosts(0, -1)), umem::value_error,
                 "a number of ghost cells of (0, -1) is negative");
   EXPECT_THROWS(Doubles({1, 1}, umem::Context()), umem::value_error,

@@ -106,11 +106,9 @@ TEST_P(FailingCall, that_changes_elements_on_the_host_leaves_them_so) {
 /* As a launch that fails, or the memory that a reduction takes for its parts. */
 template <class A, class Access>
 void open_and_fail(umem::DevicePlace gpu, A &array, Access access) {
-  auto fail = [&] {
-    auto open = umem::detail::open(gpu, array, access);
-    throw Failure();
-  };
-  EXPECT_THROW(fail(), Failure);
+  EXPECT_THROW(umem::detail::with_views(
+                   gpu, [](auto const &) { throw Failure(); }, umem::detail::use(array, access)),
+               Failure);
 }
 
 TEST_P(FailingCall, on_a_gpu_leaves_the_host_current) {
@@ -142,7 +140,8 @@ TEST_P(FailingCall, after_another_failure_is_undone_as_well) {
     umem::DevicePlace gpu;
     Doubles &array;
     ~AtTheEnd() {
-      { auto open = umem::detail::open(gpu, array, umem::discard); }
+      umem::detail::with_views(
+          gpu, [](auto const &) {}, umem::detail::use(array, umem::discard));
       EXPECT_EQ(array.current(), Side::device) << "this loop has not failed";
       number(array);
       open_and_fail(gpu, array, umem::discard);

@@ -28,10 +28,10 @@ template <class F> void for_each_type(F const &f) {
 /* Calls f(at, n) for the indices of all elements, ghost cells too, in the order that they have in
  * memory: the n-th. */
 template <class A, class F> void for_each_cell(A const &array, F const &f) {
-  auto low = array.ghosts(), high = array.extents();
+  auto low = array.ghosts().below, high = array.extents();
   for (int k = 0; k < A::rank; k++) {
     low[k] = -low[k];
-    high[k] += array.ghosts()[k];
+    high[k] += array.ghosts().above[k];
   }
   umem::index n = 0;
   for_each_indices(low, high, [&](auto const &at) { f(at, n++); });

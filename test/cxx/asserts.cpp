@@ -53,7 +53,7 @@ TEST(AssertsDeathTest, dimensions_are_in_range) {
   umem::DynamicView<int> const view(memory, shape);
   EXPECT_DEATH(view.extent(2), "is_dimension");
   EXPECT_DEATH(view.stride(2), "is_dimension");
-  EXPECT_DEATH(view.ghost(-1), "is_dimension");
+  EXPECT_DEATH(view.low(-1), "is_dimension");
 }
 
 TEST(AssertsDeathTest, numbers_of_elements_are_in_range) {

@@ -24,7 +24,7 @@ static Access const accesses[] = {
     [](Subject &s) { return static_cast<int>(s.view.extent(0 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.dynamic.extent(1 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.dynamic.stride(1 + beyond)); },
-    [](Subject &s) { return static_cast<int>(s.dynamic.ghost(1 + beyond)); },
+    [](Subject &s) { return static_cast<int>(s.dynamic.low(1 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.array.extent(0 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.array.host(umem::read).extent(0 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.array.part().extent(0 + beyond)); },

@@ -16,6 +16,12 @@ foreach(standard IN ITEMS 17 20 2b)
   )
 endforeach()
 
+# What C++20 asks of iterators and ranges.
+umem_command_test(
+  cxx.ranges cxx_compilers
+  "${CMAKE_CXX_COMPILER}" -std=c++20 ${cxx_strict} "${CMAKE_CURRENT_SOURCE_DIR}/ranges.cpp"
+)
+
 # Under the warnings that programs turn on for themselves and, with CMake's add_subdirectory, for umem: the
 # headers, and what templates become where they are used.
 set(cxx_users -fsyntax-only -Werror -Wall -Wextra -Wpedantic -Wcast-align -Wcast-qual -Wconversion

@@ -3,6 +3,7 @@
 
 #include <umem/adaptors.hpp>
 #include <umem/context.hpp>
+#include <umem/handle.hpp>
 #include <umem/place.hpp>
 #include <umem/virtual.h>
 
@@ -12,6 +13,8 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <type_traits>
 #include <unistd.h>
 #include <utility>
@@ -456,6 +459,84 @@ TEST_F(FileTest, offsets_and_addresses) {
   EXPECT_EQ(mmap.at_offset(16), adr);
   EXPECT_THROW(mmap.offset(1), umem::index_error);
   EXPECT_THROW(mmap.at_offset(1000), umem::index_error);
+}
+
+/* ---- shared memory ---- */
+
+TEST(Shm, has_names_blocks_and_owners) {
+  std::string const name = "umem-test-cxx-" + std::to_string(getpid());
+  EXPECT_THROW(umem::Shm{name}, umem::io_error);
+  umem::Shm one(name, 1 << 20), other(name);
+  umem::Shm::remove(name);
+  EXPECT_THROW(umem::Shm::remove(name), umem::io_error);
+  umem::address adr = one.allocate(100);
+  EXPECT_EQ(other.at_offset(one.offset(adr)), adr);
+  EXPECT_THROW(one.offset(1), umem::index_error);
+  EXPECT_THROW(one.at_offset(0), umem::index_error);
+  std::vector<umemShmBlock> blocks = other.blocks();
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(blocks[0].address, adr);
+  EXPECT_EQ(blocks[0].pid, static_cast<std::uint32_t>(getpid()));
+  EXPECT_EQ(one.reclaim(), 0u);
+  one.own(adr);
+  EXPECT_THROW(one.own(adr + 64), umem::value_error);
+  umem::Shm again = umem::Shm::adopt(dup(one.descriptor()));
+  again.deallocate(adr);
+  EXPECT_TRUE(one.blocks().empty());
+  EXPECT_THROW(umem::Shm::adopt(-1), umem::io_error);
+  EXPECT_THROW(umem::Shm(0), umem::value_error);
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = 4096;
+  options.blocks = 1;
+  umem::Shm few("", options);
+  few.allocate(1);
+  EXPECT_THROW(few.allocate(1), umem::memory_error);
+  EXPECT_STREQ(umem::Shm::of(few).name(), "Shm");
+}
+
+TEST(Attachment, lives_as_long_as_the_object) {
+  umem::Shm shm(1 << 16);
+  umem::address adr = shm.allocate_zeroed(100);
+  umemHandle handle = umem::share(shm, adr, 100);
+  umem::Attachment none, one(handle), own(handle, shm);
+  EXPECT_EQ(one.adr(), adr);
+  EXPECT_EQ(own.adr(), adr);
+  EXPECT_EQ(one.size(), 100u);
+  umem::Attachment moved = std::move(one);
+  none = std::move(moved);
+  EXPECT_EQ(reinterpret_cast<umem::address>(none.data()), adr);
+  none = umem::Attachment();
+  EXPECT_EQ(umem_detach(umem::Host().c_context(), adr), umemValueError); /* all are gone */
+  umem_thread_clear();
+  handle.version++;
+  EXPECT_THROW(umem::Attachment{handle}, umem::value_error);
+  EXPECT_THROW(umem::Attachment(umem::share(shm, adr, 1), umem::File::scratch()), umem::type_error);
+  EXPECT_THROW(umem::share(umem::Host(), adr, 100), umem::not_supported_error);
+}
+
+TEST(Attachment, comes_through_a_socket) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  umem::Shm shm(1 << 16);
+  umem::address adr = shm.allocate_zeroed(8);
+  pid_t child = fork();
+  if (!child) {
+    umem::Attachment block = umem::receive(ends[1]);
+    std::memcpy(block.data(), "answer", 7);
+    _exit(block.size() == 8 ? 0 : 1);
+  }
+  umem::send(ends[0], shm, adr, 8);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(bytes_at(shm, adr, 6), "answer");
+  umem::Attachment here;
+  umem::send(ends[0], shm, adr, 8);
+  here = umem::receive(ends[1]);
+  EXPECT_EQ(here.adr(), adr);
+  close(ends[0]);
+  EXPECT_THROW(umem::receive(ends[1]), umem::io_error);
+  close(ends[1]);
 }
 
 TEST(Kinds, have_their_names) {

@@ -26,7 +26,8 @@ TYPED_TEST(DynamicViewOf, is_the_view_that_it_comes_from) {
     for (int k = 0; k < N; k++) {
       EXPECT_EQ(dynamic.extent(k), view.extent(k));
       EXPECT_EQ(dynamic.stride(k), view.stride(k));
-      EXPECT_EQ(dynamic.ghost(k), view.ghost(k));
+      EXPECT_EQ(dynamic.low(k), view.low(k));
+      EXPECT_EQ(dynamic.high(k), view.high(k));
     }
     Extents<N> low, high;
     for (int k = 0; k < N; k++) {

@@ -67,7 +67,7 @@ template <class T> struct Both {
 /* Calls f(view on the GPU, view in RAM, elements) for views of many kinds. */
 template <class T, int N, class F> void with_views(Extents<N> const &e, F const &f) {
   std::string const shape =
-      std::to_string(sizeof(T)) + " bytes, extents " + umem::detail::in_words(e);
+      std::to_string(sizeof(T)) + " bytes, extents " + umem::detail::in_words(e).text;
   for (int shift : {0, 1, 3}) {
     kind = shape + ", " + std::to_string(shift) + " elements from aligned";
     Both<T> both(e.product() + 8);
@@ -143,6 +143,17 @@ void check_elements(View<T, N> const &d, View<T, N> const &h, Both<T> &both) {
   umem::transform(gpu, dl, ds, Remainder());
   umem::transform(host, hl, hs, Remainder());
   shorts.compare("transform to ghost cells of another type");
+  umem::for_each(gpu, SumAndSwap(), umem::discard(ds), d, dl);
+  umem::for_each(host, SumAndSwap(), umem::discard(hs), h, hl);
+  both.compare("for_each of three, the second");
+  like.compare("for_each of three, the third");
+  shorts.compare("for_each of three, the first");
+  umem::for_each_indexed(gpu, AddIndexTo(), d, umem::read(dl));
+  umem::for_each_indexed(host, AddIndexTo(), h, umem::read(hl));
+  umem::for_each_indexed<std::int32_t>(gpu, AddIndexTo(), umem::interior(d), dl, umem::read(d));
+  umem::for_each_indexed<std::int32_t>(host, AddIndexTo(), umem::interior(h), hl, umem::read(h));
+  both.compare("for_each_indexed of two");
+  like.compare("for_each_indexed of two, over a range");
 
   Both<float> floats(d.size() + 1);
   View<float, N> df(floats.device(), d.extents), hf(floats.host.data(), h.extents);
@@ -321,7 +332,7 @@ void check_indices() {
 void check_sweeps() {
   for (Extents<2> e :
        {Extents<2>{3, 3}, Extents<2>{67, 1003}, Extents<2>{1003, 67}, Extents<2>{1030, 5}}) {
-    kind = "sweep, extents " + umem::detail::in_words(e);
+    kind = std::string("sweep, extents ") + umem::detail::in_words(e).text;
     Both<double> from(e.product()), to(e.product());
     View<double, 2> du(from.device(), e), hu(from.host.data(), e);
     View<double, 2> dv(to.device(), e), hv(to.host.data(), e);
@@ -364,6 +375,33 @@ void check_arrays(umem::Context const &context) {
   });
   expect(right, "elements");
   expect(total == expected && most == (*view)(36, 40), "sum and max");
+}
+
+/* Parts run where their arrays are, and nothing else of these moves. */
+void check_parts(umem::Context const &context) {
+  kind = std::string("parts of arrays on ") + context.name();
+  umem::Array<float, 3> u({20, 30, 40}, context, {{1, 0, 2}, {}, 0});
+  umem::iota(u, 0);
+  umem::Array<float, 2> face({20, 30}, context);
+  umem::transform(u.part().select(2, 7), face, Square());
+  umem::for_each(SumAndSwap(), umem::discard(u.part().select(2, 39)), u.part().select(2, 0), face);
+  umem::fill(u.part().slice(0, 0, 20, 5).transpose(), 1);
+  double total = umem::sum(u.part().select(0, 0)),
+         column = umem::sum(u.part().select(0, 1).select(1, 39));
+  double expected = 0;
+  for (int j = 0; j < 30; j++) { /* elements 0 and 7 of the row, of which the second is squared */
+    auto first = static_cast<float>(1200 + 40 * j), seventh = first + 7;
+    expected += first + seventh * seventh;
+  }
+  expect(total == 1200, "a plane");
+  expect(std::abs(column - expected) < 1e-6 * expected, "a column");
+  expect(u.get(1, 29, 0) == face.get(1, 29) + u.get(1, 29, 39) - 2 * face.get(1, 29),
+         "swapped elements");
+  if (context.can(umemCpuReadable)) return;
+  expect(u.current() == umem::Side::device, "nothing is transferred");
+  umem::fill(umem::on_host, u.part().select(0, 3), 2);
+  expect(u.current() == umem::Side::device && u.get(3, 29, 39) == 2 && u.get(4, 0, 1) == 4801,
+         "a part in a buffer");
 }
 
 /* Inputs that kernels cannot use are converted on the host. */
@@ -442,6 +480,10 @@ int main() {
     check_arrays(umem::CudaManaged());
     check_arrays(umem::CudaHost());
     check_arrays(umem::Host());
+    check_parts(umem::Cuda());
+    check_parts(umem::CudaAsync());
+    check_parts(umem::CudaManaged());
+    check_parts(umem::Host());
     check_conversion(umem::Cuda());
     check_conversion(umem::CudaAsync());
     check_order();

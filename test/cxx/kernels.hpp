@@ -37,9 +37,12 @@ template <class T, int N, class F> void with_views(umem::Extents<N> const &exten
   }
   {
     SCOPED_TRACE("with ghost cells");
-    umem::Extents<N> ghosts, all = extents;
-    for (int k = 0; k < N; k++) all[k] += 2 * (ghosts[k] = k + 1);
-    auto memory = some_numbers<T>(all.product());
+    umem::Ghosts<N> ghosts;
+    for (int k = 0; k < N; k++) {
+      ghosts.below[k] = k + 1;
+      ghosts.above[k] = 2 - k % 2;
+    }
+    auto memory = some_numbers<T>(umem::detail::all_cells(extents, ghosts).product());
     f(View::with_ghosts_from(memory.data(), extents, ghosts), memory);
   }
   {
@@ -96,7 +99,7 @@ template <class F> void with_places(F const &f) {
 template <class T, class F> void with_everything(F const &f) {
   with_places([&](auto place) {
     with_extents([&](auto extents) {
-      SCOPED_TRACE("extents " + umem::detail::in_words(extents));
+      SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
       with_views<T>(extents, [&](auto view, std::vector<T> &memory) { f(place, view, memory); });
     });
   });

@@ -106,6 +106,11 @@ struct Increment {
 struct Square {
   UMEM_FUNCTION double operator()(double const &x) const { return x * x; }
 };
+struct Axpy {
+  UMEM_FUNCTION void operator()(double &z, double const &x, double const &y) const {
+    z = 2 * x + y;
+  }
+};
 struct FromIndex {
   UMEM_FUNCTION double operator()(double &x, index i) const {
     x = static_cast<double>(i);
@@ -154,7 +159,12 @@ void check_loops(umem::Context const &context, std::uintptr_t stream, int device
   after("fill");
   umem::for_each(one, Increment());
   after("for_each");
+  umem::fill(one.part().slice(0, 0, 1000, 3), 1);
+  after("fill of a part");
+  expect(one.current() != umem::Side::host, "a part has moved");
 #ifndef FEW_LOOPS
+  umem::for_each(Axpy(), umem::discard(one), one.part(), umem::read(one));
+  after("for_each of three");
   strided_sum(context, one.device(umem::read).view());
   after("sum");
   Doubles two({1000}, context);

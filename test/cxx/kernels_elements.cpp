@@ -63,8 +63,8 @@ TYPED_TEST(Elements, ForEachIndexed) {
 template <class T, int N> std::vector<umem::Range<N>> some_ranges(umem::View<T, N> const &view) {
   umem::Extents<N> low, high, middle, first;
   for (int k = 0; k < N; k++) {
-    low[k] = -view.ghost(k);
-    high[k] = view.extent(k) + view.ghost(k);
+    low[k] = view.low(k);
+    high[k] = view.high(k);
     middle[k] = (low[k] + high[k]) / 2;
     first[k] = std::min(low[k] + 1, high[k]);
   }
@@ -77,8 +77,8 @@ template <class T, class Umem, class Plain>
 void expect_same_in_ranges(Umem const &do_umem, Plain const &plain) {
   with_everything<T>([&](auto place, auto view, std::vector<T> &memory) {
     for (auto const &range : some_ranges(view)) {
-      SCOPED_TRACE("from " + umem::detail::in_words(range.begin) + " to " +
-                   umem::detail::in_words(range.end));
+      SCOPED_TRACE(std::string("from ") + umem::detail::in_words(range.begin).text + " to " +
+                   umem::detail::in_words(range.end).text);
       std::vector<T> expected = memory;
       auto other = like(view, memory, expected);
       for_each_indices(range.begin, range.end, [&](auto const &at) { plain(other(at), at); });
@@ -161,6 +161,61 @@ TYPED_TEST(Elements, TransformTwoInPlace) {
     });
     EXPECT_EQ(memory, expected);
   });
+}
+
+/* Three operands: the view, one without gaps and one whose rows are all the same. */
+TYPED_TEST(Elements, ThreeOfDifferentLayouts) {
+  using T = TypeParam;
+  with_everything<T>([](auto place, auto view, std::vector<T> &memory) {
+    constexpr int N = decltype(view)::rank;
+    auto numbers = some_numbers<T>(view.size() + 1);
+    umem::View<T const, N> const one(numbers.data(), view.extents);
+    umem::View<T const, N> shared(numbers.data(), view.extents);
+    if constexpr (N > 0) shared.strides[N - 1] = 0;
+    auto f = [](T &x, T const &y, T const &z) { x = static_cast<T>(x + 2 * y - z); };
+    std::vector<T> expected = memory;
+    auto plain = [&](T &x, auto const &at) { f(x, one(at), shared(at)); };
+    plainly(like(view, memory, expected), plain);
+    umem::for_each(place, f, view, one, shared);
+    EXPECT_EQ(memory, expected);
+    auto indexed = [](T &x, T const &y, auto... i) {
+      x = static_cast<T>(y + static_cast<T>((index(i) + ... + index(0))));
+    };
+    plainly(like(view, memory, expected), [&](T &x, auto const &at) {
+      x = static_cast<T>(one(at) + static_cast<T>(sum_of(at)));
+    });
+    umem::for_each_indexed(place, indexed, umem::discard(view), one);
+    EXPECT_EQ(memory, expected);
+  });
+}
+
+struct Large {
+  double value, more[3];
+};
+
+/* Rows longer and shorter than a strip, of one element for all, and of elements that are not copied. */
+template <class T> void expect_shared_elements() {
+  for (index n : {1, 255, 256, 257, 1000}) {
+    std::vector<T> to(static_cast<std::size_t>(3 * n)), from(3);
+    for (int i = 0; i < 3; i++) from[static_cast<std::size_t>(i)].value = i + 1;
+    umem::View<T, 2> out(to.data(), {3, n});
+    umem::View<T const, 2> column(from.data(), {3, n}, {1, 0}), row(to.data(), {3, n}, {0, 1});
+    umem::for_each(
+        umem::on_host, [](T &x, T const &y) { x.value = 2 * y.value; }, out, column);
+    for (index i = 0; i < 3; i++)
+      for (index j = 0; j < n; j++) ASSERT_EQ(out(i, j).value, 2 * static_cast<double>(i + 1));
+    umem::for_each(
+        umem::on_host, [](T &x, T const &y) { x.value += y.value; }, out.slice(0, 1, 3),
+        row.slice(0, 1, 3));
+    ASSERT_EQ(out(2, n - 1).value, 8);
+  }
+}
+TEST(Elements, ThatWholeRowsShare) {
+  struct Small {
+    double value;
+  };
+  expect_shared_elements<Small>();
+  expect_shared_elements<Large>();
 }
 
 TYPED_TEST(Elements, Convert) {
@@ -339,7 +394,7 @@ void with_all_orders(umem::Extents<N> const &extents, umem::Extents<N> const &gh
 }
 
 template <int N> void expect_loops_over_all(umem::Extents<N> const &extents) {
-  SCOPED_TRACE("extents " + umem::detail::in_words(extents));
+  SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
   for (index cells : {0, 1, 2}) { /* none; in the first dimension; in the last one */
     umem::Extents<N> ghosts;
     if (cells) ghosts[cells == 1 ? 0 : N - 1] = 1;

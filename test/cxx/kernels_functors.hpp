@@ -16,6 +16,21 @@ struct Increment {
 struct Square {
   template <class T> UMEM_FUNCTION T operator()(T const &x) const { return static_cast<T>(x * x); }
 };
+/* sum = x + y, and x and y exchange their values. */
+struct SumAndSwap {
+  template <class S, class T, class U> UMEM_FUNCTION void operator()(S &sum, T &x, U &y) const {
+    T const old = x;
+    sum = static_cast<S>(x + y);
+    x = static_cast<T>(y);
+    y = static_cast<U>(old);
+  }
+};
+struct AddIndexTo {
+  template <class T, class A, class... I>
+  UMEM_FUNCTION void operator()(T &to, A const &x, I... i) const {
+    to = static_cast<T>(x + static_cast<T>((i + ...)));
+  }
+};
 struct Remainder {
   template <class T> UMEM_FUNCTION long operator()(T const &x) const {
     return static_cast<long>(x) % 101;

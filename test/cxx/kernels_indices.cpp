@@ -113,7 +113,7 @@ template <int N> struct Around {
     view.data = memory.data() - first;
     view.strides = strides;
     for (int k = 0; k < N; k++) {
-      view.ghosts[k] = range.begin[k] < 0 ? -range.begin[k] : 0;
+      view.ghosts.below[k] = view.ghosts.above[k] = range.begin[k] < 0 ? -range.begin[k] : 0;
       view.extents[k] = range.end[k];
       if (view.extents[k] < 0) view.extents[k] = 0;
     }
@@ -131,8 +131,8 @@ template <int N> struct Around {
 };
 
 template <class Index, int N, class P> void check_loops(P place, Range<N> const &range) {
-  SCOPED_TRACE("from " + umem::detail::in_words(range.begin) + " to " +
-               umem::detail::in_words(range.end));
+  SCOPED_TRACE(std::string("from ") + umem::detail::in_words(range.begin).text + " to " +
+               umem::detail::in_words(range.end).text);
   Expected expected = plainly_reduced(range);
   EXPECT_EQ(
       umem::for_each_index_reduce<Index>(place, range, std::uint64_t(7), umem::plus(), Value()),

@@ -46,6 +46,19 @@ int run() {
   expect(out.get(6), 1 + 2 * (6 + 13 + 20 + 27 + 34 + 41), "transform_reduce_along");
   umem::for_each(gpu, array, [] __device__(double &x) { x += 1; });
   expect(array.get(5, 6), 42, "for_each");
+  umem::Array<double, 2> other({6, 7}, umem::Cuda());
+  double const a = 3;
+  umem::for_each(
+      gpu, [=] __device__(double &z, double const &x) { z = a * x; }, umem::discard(other),
+      umem::read(array));
+  expect(other.get(5, 6), 126, "for_each of two");
+  umem::for_each([=] UMEM_FUNCTION(double &z, double x, double y) { z = a * x + y; }, other, array,
+                 other);
+  expect(other.get(5, 6), 252, "for_each of two, on the place of the first");
+  umem::for_each(
+      [=] UMEM_FUNCTION(double &z, double x, Index i, Index j) { z = a * x + double(i + j); },
+      other, array);
+  expect(other.get(5, 6), 137, "for_each of two with indices");
   umem::for_each_indexed(gpu, array, umem::interior(array),
                          [] __device__(double &x, Index i, Index) { x = static_cast<double>(i); });
   expect(array.get(4, 5), 4, "for_each_indexed");

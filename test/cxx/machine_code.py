@@ -28,6 +28,7 @@ LABEL = re.compile(r"^(\.?[\w.$]+):")
 INSTRUCTION = re.compile(r"^\t([a-z][\w.]*)\s*(.*)$")
 # What only fills space or marks a place.
 NO_WORK = re.compile(r"^(?:nop\w*|endbr64|data16|cs|xchgw)$")
+RETURN = re.compile(r"retq? ?$")
 CALL = re.compile(r"call|blr? ")
 DIVISION = re.compile(r"i?div[bwlq]? |[su]div ")
 # Arithmetic on several elements at once: x86 and ARM.
@@ -58,12 +59,12 @@ def functions(assembly):
 
 
 def spans(body):
-    """Where the loops of body begin and end."""
+    """Where the loops of body begin and end. What has a return in it is none: a block behind the return jumps back."""
     at = {item[1]: n for n, item in enumerate(body) if item[0] == "label"}
     found = set()
     for n, item in enumerate(body):
         target = item[2].split(", ")[-1] if item[0] == "code" else None
-        if target in at and at[target] < n:
+        if target in at and at[target] < n and not has(body[at[target] : n], RETURN):
             found.add((at[target], n))
     return found
 

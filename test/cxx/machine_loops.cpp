@@ -32,6 +32,10 @@ struct Halve {
 struct Add {
   OPERATION double operator()(double x, double y) const { return x + y; }
 };
+struct ScaleAndAdd {
+  double a; /* in a register, although the loop writes elements of its type */
+  OPERATION void operator()(double &z, double x, double y) const { z = a * x + y; }
+};
 struct AddColumn {
   template <class Index> OPERATION void operator()(float &x, Index, Index j) const {
     x += static_cast<float>(j);
@@ -77,6 +81,14 @@ void raw_transform(double const *x, double const *y, double *z, ptrdiff_t n) {
 void call_transform(View<double const, 1> const &x, View<double const, 1> const &y,
                     View<double, 1> const &z) {
   umem::transform(on_host, x, y, z, Add());
+}
+
+void raw_axpy(double *z, double const *x, double const *y, ptrdiff_t n, double a) {
+  for (ptrdiff_t i = 0; i < n; i++) z[i] = a * x[i] + y[i];
+}
+void call_axpy(View<double, 2> const &z, View<double const, 2> const &x,
+               View<double const, 2> const &y, double a) {
+  umem::for_each(on_host, ScaleAndAdd{a}, umem::discard(z), x, y);
 }
 
 void raw_fill(double *x, ptrdiff_t n, double value) {

@@ -35,11 +35,33 @@ TYPED_TEST(MdspanOf, is_the_interior_of_the_view) {
       auto offset = call_with([&](auto... i) { return span.mapping()(i...); }, at);
       EXPECT_EQ(span.data_handle() + offset, &view(at));
     });
+    auto const back = umem::from_mdspan(span);
+    static_assert(std::is_same_v<std::remove_const_t<decltype(back)>, View<TypeParam, N>>);
+    EXPECT_EQ(back.data, view.data);
+    EXPECT_EQ(back.extents, view.extents);
+    EXPECT_EQ(back.strides, view.strides);
     for (int k = 0; k < N; k++) {
       EXPECT_EQ(span.extent(static_cast<std::size_t>(k)), extents[k]);
       EXPECT_THROW(umem::to_mdspan(view.reversed(k)), umem::value_error);
     }
   });
+}
+
+#if defined(__cpp_lib_mdspan) && !defined(__CUDACC__)
+namespace library = std;
+#else
+namespace library = cuda::std;
+#endif
+
+TEST(Mdspan, of_other_layouts_is_a_view) {
+  int memory[12] = {};
+  library::mdspan<int const, library::extents<int, 3, library::dynamic_extent>,
+                  library::layout_left> const left(memory, 4);
+  auto const view = umem::from_mdspan(left);
+  static_assert(std::is_same_v<std::remove_const_t<decltype(view)>, View<int const, 2>>);
+  EXPECT_EQ(view.extents, (Extents<2>{3, 4}));
+  EXPECT_EQ(view.strides, (Extents<2>{1, 3}));
+  EXPECT_EQ(&view(2, 3), memory + 11);
 }
 
 TEST(Mdspan, refuses_other_than_positive_strides) {

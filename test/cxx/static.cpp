@@ -31,7 +31,7 @@ static_assert(views_are_plain<double>(Ranks()));
 static_assert(views_are_plain<std::complex<float>>(Ranks()));
 static_assert(views_are_plain<Item>(Ranks()));
 static_assert(std::is_trivially_copyable_v<DynamicView<double>>);
-static_assert(sizeof(View<double, 3>) == sizeof(void *) + 9 * sizeof(umem::index));
+static_assert(sizeof(View<double, 3>) == sizeof(void *) + 12 * sizeof(umem::index));
 
 /* ---- access throws nothing, checked access may ---- */
 

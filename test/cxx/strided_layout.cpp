@@ -17,13 +17,13 @@ using umem::Part;
 using umem::View;
 
 /* What copies of an array's elements hold, as Part copies them and as View shows them. */
-template <int N> std::vector<int> elements(Part<int, N> const &part) {
+template <int N> std::vector<int> elements_of(Part<int, N> const &part) {
   std::vector<int> values(static_cast<std::size_t>(part.size()));
   umem::copy(part, umem::part(View<int, N>(values.data(), part.extents())));
   return values;
 }
 
-template <class T, int N> std::vector<int> elements(View<T, N> const &view) {
+template <class T, int N> std::vector<int> elements_of(View<T, N> const &view) {
   std::vector<int> values;
   umem::for_indexer(view.extents, [&](auto indexer) {
     for (index n = 0; n < indexer.size(); n++)
@@ -62,7 +62,7 @@ void compare(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
   ASSERT_EQ(to_view.extents, to_part.extents());
   ASSERT_EQ(to_view.strides, to_part.strides());
   ASSERT_EQ(to_view.ghosts, to_part.ghosts());
-  ASSERT_EQ(elements(to_view), elements(to_part));
+  ASSERT_EQ(elements_of(to_view), elements_of(to_part));
   tally.good++;
   next(to_view, to_part);
 }
@@ -76,6 +76,9 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
   auto each = [&](auto const &operation) { compare(tally, view, part, operation, next); };
   each([](auto const &v) { return v.interior(); });
   each([](auto const &v) { return v.with_ghosts(); });
+  umem::Ghosts<N> wanted;
+  for (int k = 0; k < N; k++) wanted.above[k] = 1 + k;
+  each([=](auto const &v) { return v.with_ghosts(wanted); });
   each([](auto const &v) { return v.transpose(); });
   for (int k = -1; k <= N; k++) {
     each([=](auto const &v) { return v.reversed(k); });
@@ -93,7 +96,7 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
 
 TEST(StridedLayout, IsTheSameForViewAndPart) {
   umem::ArrayOptions<2> options;
-  options.ghosts = {1, 2};
+  options.ghosts = {{1, 2}, {2, 1}};
   umem::Array<int, 2> array({3, 4}, umem::Host(), options);
   {
     auto guard = array.host(umem::write);

@@ -46,11 +46,12 @@ TYPED_TEST(ViewOf, elements_lie_in_c_order) {
 TYPED_TEST(ViewOf, ghost_cells_are_before_0_and_behind_the_last) {
   for_each_rank([](auto rank) {
     constexpr int N = rank.value;
-    auto const extents = first_of<N>(2, 3, 1, 2, 2), ghosts = first_of<N>(1, 0, 2, 1, 1);
+    auto const extents = first_of<N>(2, 3, 1, 2, 2);
+    umem::Ghosts<N> const ghosts(first_of<N>(1, 0, 2, 1, 1), first_of<N>(2, 1, 0, 1, 0));
     Extents<N> low, high, all;
     for (int k = 0; k < N; k++) {
-      low[k] = -ghosts[k];
-      high[k] = extents[k] + ghosts[k];
+      low[k] = -ghosts.below[k];
+      high[k] = extents[k] + ghosts.above[k];
       all[k] = high[k] - low[k];
     }
     auto memory = numbered<TypeParam>(all.product());
@@ -69,6 +70,10 @@ TYPED_TEST(ViewOf, ghost_cells_are_before_0_and_behind_the_last) {
     EXPECT_EQ(every.extents, all);
     EXPECT_EQ(every.ghosts, Extents<N>());
     EXPECT_EQ(&every(Extents<N>()), memory.data());
+    auto again = every.with_ghosts(ghosts);
+    EXPECT_EQ(again.extents, extents);
+    EXPECT_EQ(again.ghosts, ghosts);
+    EXPECT_EQ(again.data, view.data);
     EXPECT_TRUE(every.is_contiguous());
     EXPECT_EQ(view.interior().extents, extents);
     EXPECT_EQ(view.interior().data, view.data);
@@ -86,6 +91,30 @@ TYPED_TEST(ViewOf, ghost_cells_are_before_0_and_behind_the_last) {
       EXPECT_THROW(view.interior().at(at), umem::index_error);
     }
   });
+}
+
+TEST(View, makes_outer_cells_ghost_cells) {
+  int memory[6] = {0, 1, 2, 3, 4, 5};
+  View<int, 1> view(memory, {6});
+  auto ghosted = view.with_ghosts({{2}, {1}});
+  EXPECT_EQ(ghosted.extents, Extents<1>(3));
+  EXPECT_EQ(ghosted.low(0), -2);
+  EXPECT_EQ(ghosted.high(0), 4);
+  EXPECT_EQ(ghosted(-2), 0);
+  EXPECT_EQ(ghosted(3), 5);
+  auto fewer = ghosted.with_ghosts(1);
+  EXPECT_EQ(fewer.extents, Extents<1>(4));
+  EXPECT_EQ(fewer(-1), 0);
+  auto backwards = ghosted.reversed(0);
+  EXPECT_EQ(backwards.ghosts, umem::Ghosts<1>(1, 2));
+  EXPECT_EQ(backwards(-1), 5);
+  EXPECT_EQ(backwards(4), 0);
+  EXPECT_EQ(view.with_ghosts({{6}, {0}}).size(), 0);
+  EXPECT_EQ(view.with_ghosts({{6}, {0}})(-6), 0);
+  EXPECT_THROWS(view.with_ghosts({{4}, {3}}), umem::value_error,
+                "4 and 3 ghost cells are more than the 6 cells of dimension 0");
+  EXPECT_THROWS(view.with_ghosts({{0}, {-1}}), umem::value_error,
+                "a number of ghost cells, -1, is negative");
 }
 
 TYPED_TEST(ViewOf, elements_are_written_through_it) {

@@ -22,8 +22,8 @@ template <class T, int M, int N, class Source>
 void expect_same(View<T, M> const &part, View<T, N> const &view, Source const &source) {
   Extents<M> low, high;
   for (int k = 0; k < M; k++) {
-    low[k] = -part.ghosts[k];
-    high[k] = part.extents[k] + part.ghosts[k];
+    low[k] = part.low(k);
+    high[k] = part.high(k);
   }
   for_each_indices(low, high,
                    [&](Extents<M> const &at) { EXPECT_EQ(&part(at), &view.at(source(at))); });
@@ -38,7 +38,7 @@ TYPED_TEST(PartsOf, slice) {
     Subject<TypeParam, N> subject;
     auto const &view = subject.view;
     for (int k = 0; k < N; k++) {
-      umem::index const low = -view.ghost(k), high = view.extent(k) + view.ghost(k);
+      umem::index const low = view.low(k), high = view.high(k);
       for (umem::index begin = low; begin <= high; begin++)
         for (umem::index end = begin; end <= high; end++)
           for (umem::index step = 1; step <= 3; step++) {
@@ -46,7 +46,8 @@ TYPED_TEST(PartsOf, slice) {
             umem::index count = 0;
             for (umem::index i = begin; i < end; i += step) count++;
             EXPECT_EQ(part.extent(k), count);
-            EXPECT_EQ(part.ghost(k), 0);
+            EXPECT_EQ(part.low(k), 0);
+            EXPECT_EQ(part.high(k), part.extent(k));
             if (count == 0) continue;
             Extents<N> first, last; /* all of them takes long */
             last[k] = count - 1;
@@ -71,7 +72,7 @@ TYPED_TEST(PartsOf, select) {
       Subject<TypeParam, N> subject;
       auto const &view = subject.view;
       for (int k = 0; k < N; k++)
-        for (umem::index i = -view.ghost(k); i < view.extent(k) + view.ghost(k); i++)
+        for (umem::index i = view.low(k); i < view.high(k); i++)
           expect_same(view.select(k, i), view, [&](Extents<N - 1> const &at) {
             Extents<N> source;
             for (int j = 0, from = 0; j < N; j++) source[j] = j == k ? i : at[from++];
@@ -200,6 +201,15 @@ TEST(Parts, slices_take_any_step) {
 }
 
 TEST(Parts, ghost_cells_are_there_without_elements) {
+  int cells[2] = {};
+  for (umem::Ghosts<1> const &ghosts : {umem::Ghosts<1>({2}, {0}), umem::Ghosts<1>({0}, {2})}) {
+    auto none = View<int, 1>::with_ghosts_from(cells, {0}, ghosts);
+    auto backwards = none.reversed(0);
+    EXPECT_EQ(backwards.low(0), -none.ghosts.above[0]);
+    EXPECT_EQ(&backwards(backwards.low(0)), cells + 1);
+    EXPECT_EQ(&backwards.with_ghosts()(1), cells);
+    EXPECT_EQ(backwards.reversed(0).data, none.data);
+  }
   int memory[4] = {};
   auto view = View<int, 1>::with_ghosts_from(memory, {0}, {2});
   EXPECT_EQ(&view(-2), memory);

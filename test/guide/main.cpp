@@ -12,14 +12,14 @@ static bool say(char const *what, bool holds) {
 }
 
 int main() {
-  umem::Context stack = umem::open("stats+pool+shm:?size=8M");
-  umem::Context shm = stack.find_layer("shm");
-  bool good = say("find_layer finds it by its name", shm && shm == stack.upstream().upstream());
-  good &= say("its name is that of its kind", !std::strcmp(shm.name(), "Shm"));
+  umem::Context stack = umem::open("stats+pool+memfd:?size=8M");
+  umem::Context memfd = stack.find_layer("memfd");
+  bool good = say("find_layer finds it by its name", memfd && memfd == stack.upstream().upstream());
+  good &= say("its name is that of its kind", !std::strcmp(memfd.name(), "Memfd"));
 
   /* What an array holds is there in another mapping of the memory. */
-  int fd = umemShm_descriptor(reinterpret_cast<umemShm *>(shm.c_context()));
-  auto u = umem::Array<double, 1>::full({1000}, 7, shm);
+  int fd = umemMemfd_descriptor(reinterpret_cast<umemMemfd *>(memfd.c_context()));
+  auto u = umem::Array<double, 1>::full({1000}, 7, memfd);
   void *mapped = mmap(nullptr, 8 << 20, PROT_READ, MAP_SHARED, fd, 0);
   good &= say("its memory can be mapped", fd >= 0 && mapped != MAP_FAILED);
   bool found = false;
@@ -27,7 +27,7 @@ int main() {
   good &= say("and holds what an array holds", found);
 
   umem::Host host;
-  int none = umemShm_descriptor(reinterpret_cast<umemShm *>(host.c_context()));
+  int none = umemMemfd_descriptor(reinterpret_cast<umemMemfd *>(host.c_context()));
   good &= say("its own function knows another kind",
               none == -1 && umem_thread_status() == umemTypeError);
   umem_thread_clear();

@@ -15,8 +15,10 @@ INCLUDE = re.compile(r'^ *#include ([<"][^>"]+[>"])', re.MULTILINE)
 
 
 def headers():
-    """The text of a unit of all C++ headers, which only become code where something includes them."""
-    return "".join(f"#include <{path.relative_to(HEADERS)}>\n" for path in sorted(HEADERS.rglob("*.hpp")))
+    """The text of a unit of all C++ headers, which only become code where something includes them. Those for libraries
+    of others, in the folder `with`, need these."""
+    paths = sorted(path for path in HEADERS.rglob("*.hpp") if path.parent.name != "with")
+    return "".join(f"#include <{path.relative_to(HEADERS)}>\n" for path in paths)
 
 
 def programs(files):

@@ -6,7 +6,7 @@ of a context, or of something that no other header needs and that is kept apart 
 c/src is made of rooms, and ENTERS says which rooms the files of a room may include headers from. In a room
 X.c and X_*.[ch] belong to the context X of umem/X.h; what several contexts share stands in SHARED.
 cxx/include includes C headers that are public, and nothing else that is umem's; what only nvcc compiles
-stands in .cuh.
+stands in .cuh. The headers of its folder `with` are each for a library of others, which they include.
 
 Usage: include_rules.py [ROOT]
 """
@@ -25,6 +25,7 @@ ENTERS = {
     "base": set(),
     "core": {"base"},
     "stores": {"base", "core"},
+    "share": {"base", "core"},
     "cuda": {"base", "core"},
     "pool": {"base", "core"},
     "adaptors": {"base", "core"},
@@ -63,6 +64,8 @@ OF_LINKER = r"\bdl(?:m?open|v?sym)\b"
 # The toolkit's headers, as the C++ headers name them.
 OF_TOOLKIT = r"(?:cuda|cub|thrust)(?:/.*|_\w+\.h)"
 BY_NVCC = "defined(__CUDACC__)"
+# C++ headers for libraries of others.
+FOR_OTHERS = "umem/with/"
 OF_PROFILERS = "<nvtx3/nvToolsExt.h>"
 FOR_PROFILERS = "defined(UMEM_NVTX)"
 # Where code decides by a kind of context; KINDS stands for their names.
@@ -116,6 +119,10 @@ class Tree:
     def private_name(self, path):
         """As an #include names it: ROOM/FILE."""
         return str(path.relative_to(self.root / "c/src"))
+
+    def is_for_others(self, path):
+        """Whether a C++ header is for a library of others."""
+        return str(path.relative_to(self.root / "cxx/include")).startswith(FOR_OTHERS)
 
     def room(self, name):
         """The room of the private file `name`, ROOM/FILE."""
@@ -259,9 +266,11 @@ def cuda_is_called_through_the_table(tree):
 def cxx_headers_include_what_is_public(tree):
     """A C++ header includes C++ headers other than the door, public C headers and the standard library,
     all by <>. One that is no .cuh includes the CUDA toolkit's headers only where nvcc compiles it, or
-    after __has_include, or for profilers where the program asks for them."""
+    after __has_include, or for profilers where the program asks for them. One of the folder `with` may include
+    headers of others; none but these includes one of that folder."""
     problems = []
-    ours = {f"<{name}>" for name in (tree.cxx_names - {"umem.hpp"}) | tree.public_names}
+    private = {name for name in tree.cxx_names if name.startswith(FOR_OTHERS)} | {"umem.hpp"}
+    ours = {f"<{name}>" for name in (tree.cxx_names - private) | tree.public_names}
     for path in tree.cxx:
         for line, included, holds in tree.guarded_includes(path):
             allowed = included in ours or re.fullmatch(r"<[a-z_]+>", included)
@@ -270,6 +279,8 @@ def cxx_headers_include_what_is_public(tree):
                 allowed = path.suffix in OF_NVCC or BY_NVCC in holds or asked
             if included == OF_PROFILERS:
                 allowed = FOR_PROFILERS in holds
+            if tree.is_for_others(path):
+                allowed = allowed or re.fullmatch(r"<(?!umem)[\w/.]+>", included)
             if not allowed:
                 problems.append(f"{tree.where(path, line)}: includes {included}")
     return problems
@@ -288,8 +299,9 @@ def cuh_is_for_nvcc(tree):
 
 
 def cxx_headers_name_no_cuda(tree):
-    """A C++ header that is no .cuh calls no function of CUDA and names none of its types."""
-    headers = [path for path in tree.cxx if path.suffix not in OF_NVCC]
+    """A C++ header that is no .cuh, and not for a library of others, calls no function of CUDA and names none of its
+    types."""
+    headers = [path for path in tree.cxx if path.suffix not in OF_NVCC and not tree.is_for_others(path)]
     return tree.find(headers, r"\bcu(?:da)?[A-Z]\w*")
 
 

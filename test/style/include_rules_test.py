@@ -39,6 +39,7 @@ GOOD = {
     "cxx/include/umem/mdspan.hpp": "#if __has_include(<cuda/std/mdspan>) && (defined(A) || defined(B))\n"
                                    "#include <cuda/std/mdspan>\n#endif\n"
                                    "#ifdef UMEM_NVTX\n#include <nvtx3/nvToolsExt.h>\n#endif\n",
+    "cxx/include/umem/with/eigen.hpp": "#include <umem/array.hpp>\n#include <Eigen/Core>\ncudaStream_t stream;\n",
     "cxx/include/umem/detail/kernel.cuh": "#include <cub/cub.cuh>\n#include <cuda_runtime.h>\n"
                                           "#include <umem/array.hpp>\nvoid f(cudaStream_t stream);\n",
     "cxx/include/umem/detail/loop.hpp": "#ifndef LOOP\n#define LOOP\n"
@@ -105,6 +106,10 @@ BAD = [
     ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <unistd.h>\n"),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <cuda_runtime.h>\n"),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/mdspan.hpp", "#include <cuda/std/mdspan>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <Eigen/Core>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp", "#include <umem/with/eigen.hpp>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/with/eigen.hpp", "#include <umem.hpp>\n"),
+    ("cxx_headers_include_what_is_public", "cxx/include/umem/with/eigen.hpp", '#include "Eigen/Core"\n'),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/array.hpp",
      "#ifndef UMEM_NVTX\n#include <nvtx3/nvToolsExt.h>\n#endif\n"),
     ("cxx_headers_include_what_is_public", "cxx/include/umem/detail/kernel.cuh", '#include "../fake.h"\n'),

@@ -7,6 +7,7 @@
 #include <umem/context.h>
 #include <umem/copy.h>
 #include <umem/default.h>
+#include <umem/handle.h>
 #include <umem/memory.h>
 #include <umem/open.h>
 #include <umem/scheme.h>

@@ -40,6 +40,7 @@ typedef enum umemDeviceType {
   umemCudaHostDevice,
   umemCudaManagedDevice,
   umemCudaAsyncDevice,
+  umemShmDevice,
   umemUserDevice = 1024 /* the first number for devices added outside of the library */
 } umemDeviceType;
 

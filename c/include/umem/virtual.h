@@ -28,6 +28,7 @@
 
 #include <umem/context.h>
 #include <umem/copy.h>
+#include <umem/handle.h>
 
 /* Bytes of a context that the CPU can access through a pointer for a short time (see the method window). */
 typedef struct umemWindow {
@@ -263,6 +264,17 @@ struct umemVtbl {
    * adaptor that has this method must do with pages what it does with blocks (count, limit, record). Otherwise its
    * pool's memory passes it by. Default: NULL. */
   umemPages const *(*pages)(umemVirtual *ctx);
+
+  /* Describes nbytes > 0 at adr for other processes. *handle is zero, but for version and length: sets kind, offset,
+   * size, identity, flags and name, and *fd to the descriptor that must go with it, which stays that of ctx, or leaves
+   * -1. Returns false after a failure. A description of other bytes lets another process overwrite them. Adaptors leave
+   * it NULL: umem calls the method of the upstream. Default: umemNotSupportedError. */
+  bool (*share)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd);
+
+  /* Sets *adr to the address that the bytes of handle have in ctx, which has them itself. The handle is well formed, but
+   * may come from anybody. Returns false, and records nothing, if these bytes are not in ctx. Adaptors leave it NULL.
+   * Default: false. */
+  bool (*attach)(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr);
 };
 
 /* ---- construction ---- */

@@ -8,6 +8,7 @@
 #include "stores/store_lend.h"
 #include "stores/store_pair.h"
 #include "stores/store_read.h"
+#include "stores/store_share.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
 #include "base/thread.h"
@@ -78,6 +79,16 @@ static bool file_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
   return umemStore_lend(store_of(ctx), adr, nbytes, access, file);
 }
 
+static bool file_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                       int *fd) {
+  return umemStore_describe(store_of(ctx), adr, nbytes, handle, fd);
+}
+
+static bool file_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+  *adr = (uintptr_t)handle->offset;
+  return umemStore_has(store_of(ctx), handle);
+}
+
 static struct umemVtbl const file_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = file_alloc,
@@ -95,6 +106,8 @@ static struct umemVtbl const file_vtbl = {
     .realloc = file_realloc,
     .window = file_window,
     .direct_file = file_direct_file,
+    .share = file_share,
+    .attach = file_attach,
 };
 
 /* ---- construction ---- */

@@ -12,6 +12,7 @@
 #include "stores/store_lend.h"
 #include "stores/store_pair.h"
 #include "stores/store_read.h"
+#include "stores/store_share.h"
 #include "stores/store_space.h"
 #include "stores/store_window.h"
 #include "base/again.h"
@@ -148,6 +149,19 @@ static bool mmap_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
   return offset < store->limit && umemStore_lend(store, offset, nbytes, access, file);
 }
 
+static bool mmap_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                       int *fd) {
+  umemStore *store = store_of(ctx);
+  return is_mapped(store, adr, umemIndexError) &&
+         umemStore_describe(store, offset_of(store, adr), nbytes, handle, fd);
+}
+
+static bool mmap_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+  umemStore *store = store_of(ctx);
+  *adr = pointer_to(store, handle->offset);
+  return handle->size <= store->limit && umemStore_has(store, handle);
+}
+
 /* Linux finds pages that were written through a mapping without msync too; POSIX asks for it. */
 static void mmap_flush(umemVirtual *ctx) {
   umemStore *store = store_of(ctx);
@@ -185,6 +199,8 @@ static struct umemVtbl const mmap_vtbl = {
     .realloc = mmap_realloc,
     .window = mmap_window,
     .direct_file = mmap_direct_file,
+    .share = mmap_share,
+    .attach = mmap_attach,
 };
 
 /* ---- mapping ---- */

@@ -15,6 +15,7 @@
  *   store_io.c      writes, fills, makes durable
  *   store_window.c  lends pointers to bytes
  *   store_lend.c    lends the file to devices
+ *   store_share.c   describes bytes for other processes
  *   store_pair.c    copies runs between two files
  *   store_space.c   allocates, frees and trims ranges
  *   store_context.c construction, names and the end of the contexts

@@ -40,8 +40,8 @@ public:
   /* n elements at a multiple of alignof(T). Throws umem::memory_error, which is a std::bad_alloc. */
   [[nodiscard]] T *allocate(std::size_t n) {
     if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
-      throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(T)) +
-                         " bytes exceed any memory");
+      detail::raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n,
+                         sizeof(T));
     return static_cast<T *>(memory_.allocate(n * sizeof(T), alignof(T)));
   }
 

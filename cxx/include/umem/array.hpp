@@ -9,7 +9,7 @@
  * same memory if the CPU can address it, else a mirror, which is allocated at its first use. The
  * array knows which side is current. It transfers the elements only when a program asks for a
  * side that is not. Elements are in C order; with ghost cells the indices of dimension k run
- * from -ghosts[k] to extents[k] + ghosts[k] - 1. New elements are not initialised. Only
+ * from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New elements are not initialised. Only
  * constructors and the first use of the mirror allocate; only destructors and release_host free.
  *
  * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
@@ -187,6 +187,19 @@ public:
     return *this;
   }
 
+  /* ---- ghost cells ---- */
+
+  /* Makes the outermost cells in memory the ghost cells, as many as wanted, and all others the
+   * elements: memory and contents stay, the extents change. Throws umem::value_error if there are
+   * not so many cells, and umem::locked_error while a lock or a guard of this array lives. */
+  void set_ghosts(Ghosts<N> const &wanted) {
+    this->mirror().check_free(this->key_);
+    detail::StridedLayout<N> cells{this->extents(), this->strides(), this->ghosts()};
+    cells = cells.with_ghosts(wanted);
+    this->extents_ = cells.extents;
+    this->ghosts_ = cells.ghosts;
+  }
+
   /* ---- locks ---- */
 
   /* Access for the lock's owner alone. umem::locked_error while there is a lock, or any guard. */
@@ -218,12 +231,14 @@ private:
     Extents<N> all = extents;
     checked_product(extents);
     for (int k = 0; k < N; k++) {
-      index ghosts = options.ghosts[k];
-      if (ghosts < 0)
-        throw value_error("a number of ghost cells of " + detail::in_words(options.ghosts) +
-                          " is negative");
-      if (ghosts > (detail::largest<index> - all[k]) / 2) raise_size(extents);
-      all[k] += 2 * ghosts;
+      index const below = options.ghosts.below[k], above = options.ghosts.above[k];
+      if (below < 0 || above < 0)
+        detail::raise_text(umemValueError, "a number of ghost cells of %s is negative",
+                           detail::in_words(options.ghosts).text);
+      if (below > detail::largest<index> - all[k] ||
+          above > detail::largest<index> - all[k] - below)
+        raise_size(extents);
+      all[k] += below + above;
     }
     index count = checked_product(all);
     if (count > detail::largest<index> / static_cast<index>(sizeof(T))) raise_size(extents);
@@ -231,18 +246,25 @@ private:
   }
 
   [[noreturn]] static void raise_size(Extents<N> const &extents) {
-    throw value_error("an array of extents " + detail::in_words(extents) +
-                      " exceeds the address space");
+    detail::raise_text(umemValueError, "an array of extents %s exceeds the address space",
+                       detail::in_words(extents).text);
   }
 
   [[noreturn]] void raise_ghosts(Array const &other) const {
-    std::string text = "an array of extents " + detail::in_words(other.extents()) + " with " +
-                       detail::in_words(other.ghosts()) + " ghost cells cannot be assigned to ";
-    std::string ghosts = " with " + detail::in_words(this->ghosts());
+    detail::InWords from = detail::in_words(other.extents()),
+                    ghosts = detail::in_words(other.ghosts()),
+                    own_ghosts = detail::in_words(this->ghosts());
     if (Base::is_read_only)
-      throw value_error(text + "a read-only one" + ghosts + ": its ghost cells are not written");
-    throw value_error(text + "one of extents " + detail::in_words(this->extents()) + ghosts +
-                      ": extents or ghost cells must be the same");
+      detail::raise_text(
+          umemValueError,
+          "an array of extents %s with %s ghost cells cannot be assigned to a read-only "
+          "one with %s: its ghost cells are not written",
+          from.text, ghosts.text, own_ghosts.text);
+    detail::raise_text(
+        umemValueError,
+        "an array of extents %s with %s ghost cells cannot be assigned to one of extents "
+        "%s with %s: extents or ghost cells must be the same",
+        from.text, ghosts.text, detail::in_words(this->extents()).text, own_ghosts.text);
   }
 
   /* Whether this array keeps its ghost cells and its alignment with the memory of other. */
@@ -261,9 +283,11 @@ private:
         return copy(other.part(), this->part());
       }
       if (this->mirror().is_foreign())
-        throw value_error("an array of extents " + detail::in_words(other.extents()) +
-                          " cannot be assigned to one of extents " +
-                          detail::in_words(this->extents()) + " around foreign memory");
+        detail::raise_text(
+            umemValueError,
+            "an array of extents %s cannot be assigned to one of extents %s around foreign "
+            "memory",
+            detail::in_words(other.extents()).text, detail::in_words(this->extents()).text);
     }
     if (!same_ghosts) raise_ghosts(other);
     Options options{this->ghosts(), this->mirror().mirror_context(), this->mirror().alignment()};

@@ -23,8 +23,8 @@ template <class T, int N> class ArrayLock;
 
 /* The layout of an array and the context of its mirror. */
 template <int N> struct ArrayOptions {
-  Extents<N> ghosts = {}; /* cells below and above the interior of each dimension; not negative */
-  Context host = {};      /* of the mirror, if the CPU cannot use the memory itself; empty: Host */
+  Ghosts<N> ghosts = {}; /* cells before and after the interior; not negative */
+  Context host = {};     /* of the mirror, if the CPU cannot use the memory itself; empty: Host */
   /* In bytes, of the first element in memory on both sides: a power of two, else
    * umem::value_error. 0 and alignments below that of T mean that of T. */
   std::size_t alignment = 0;
@@ -49,7 +49,7 @@ public:
   UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
   index size() const noexcept { return mirror_ ? extents_.product() : 0; }
 
-  Extents<N> const &ghosts() const noexcept { return ghosts_; }
+  Ghosts<N> const &ghosts() const noexcept { return ghosts_; }
 
   /* In elements. */
   Extents<N> strides() const noexcept { return layout<T>(nullptr).strides; }
@@ -166,7 +166,7 @@ public:
 protected:
   ArrayAccess() noexcept = default;
   ArrayAccess(std::shared_ptr<detail::Mirror> mirror, Extents<N> const &extents,
-              Extents<N> const &ghosts, std::uint64_t key = 0) noexcept
+              Ghosts<N> const &ghosts, std::uint64_t key = 0) noexcept
       : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), key_(key) {}
   ArrayAccess(ArrayAccess &&other) noexcept { swap_members(other); }
   ArrayAccess &operator=(ArrayAccess &&) = delete;
@@ -210,8 +210,7 @@ private:
 
   template <class U> Part<U, N> make_part() const {
     View<T, N> all = layout<T>(nullptr);
-    index first = 0;
-    for (int k = 0; k < N; k++) first += ghosts_[k] * all.strides[k];
+    index first = detail::distance(ghosts_.below, all.strides);
     return Part<U, N>(shared_mirror(), key_, first, extents_, all.strides, ghosts_);
   }
 
@@ -227,16 +226,16 @@ private:
     Extents<N> strides = this->strides();
     index offset = 0;
     for (int k = 0; k < N; k++) {
-      if (i[k] < -ghosts_[k] || i[k] >= extents_[k] + ghosts_[k])
-        detail::raise_index(i[k], k, -ghosts_[k], extents_[k] + ghosts_[k]);
-      offset += (i[k] + ghosts_[k]) * strides[k];
+      index const below = ghosts_.below[k], high = extents_[k] + ghosts_.above[k];
+      if (i[k] < -below || i[k] >= high) detail::raise_index(i[k], k, -below, high);
+      offset += (i[k] + below) * strides[k];
     }
     return static_cast<std::size_t>(offset) * sizeof(T);
   }
 
   std::shared_ptr<detail::Mirror> mirror_; /* shared with guards, locks and parts; null: empty */
   Extents<N> extents_;
-  Extents<N> ghosts_;
+  Ghosts<N> ghosts_;
   std::uint64_t key_ = 0; /* of the lock through which this is used */
 };
 

@@ -22,15 +22,28 @@ namespace umem {
 
 template <class T, int N> class ArrayAccess;
 
-/* The arguments of array.host() and array.device(). */
+/* An operand of a loop with its access. A: a reference to it, or a temporary part or view itself. */
+template <class A, class Access> struct Accessed { A operand; };
+
+/* The arguments of array.host() and array.device(). Around an operand of a loop, umem::read(x), umem::write(x) and
+ * umem::discard(x) are its access. */
 struct read_t {
   explicit read_t() = default;
+  template <class A> constexpr Accessed<A, read_t> operator()(A &&operand) const {
+    return {std::forward<A>(operand)};
+  }
 };
 struct write_t {
   explicit write_t() = default;
+  template <class A> constexpr Accessed<A, write_t> operator()(A &&operand) const {
+    return {std::forward<A>(operand)};
+  }
 };
 struct discard_t {
   explicit discard_t() = default;
+  template <class A> constexpr Accessed<A, discard_t> operator()(A &&operand) const {
+    return {std::forward<A>(operand)};
+  }
 };
 inline constexpr read_t read{};       /* only read */
 inline constexpr write_t write{};     /* read and write */
@@ -91,6 +104,14 @@ public:
   template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view_(i...); }
   UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
+
+  /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
+    return view_.begin();
+  }
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
+    return view_.end();
+  }
 
   /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const {

@@ -26,6 +26,7 @@
 
 #include <umem/array_access.hpp>
 #include <umem/context.hpp>
+#include <umem/detail/operand.hpp>
 #include <umem/extents.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
@@ -125,35 +126,23 @@ private:
 
 namespace detail {
 
-/* The memory of parts. */
-struct PartAccess {
-  template <class T, int N> static Location source(Part<T, N> const &part) {
-    part.check_source();
-    return part.source();
-  }
+/* The memory of a part that is read. */
+template <class T, int N> Location source_of(Part<T, N> const &part) {
+  PartMembers::memory(part).check_source();
+  return PartMembers::memory(part).source(PartMembers::items(part));
+}
 
-  /* Marks the side as the only current one. Rows that are not written keep their values: it is the side that was. */
-  template <class T, int N> static Location destination(Part<T, N> const &part) {
-    if (!part.mirror_) return part.destination();
-    return part.moved(part.mirror_->destination(part.key_, false));
-  }
-};
+/* Of one that is written: marks the side as the only current one. Rows that are not written keep their values: it is the
+ * side that was. */
+template <class T, int N> Location destination_of(Part<T, N> const &part) {
+  return PartMembers::memory(part).destination(PartMembers::items(part), false);
+}
 
-/* What passes: an array, a part of one, or a view of host memory. */
-template <class T, int N> Part<T const, N> source_part(ArrayAccess<T, N> const &array) {
-  return array.part();
-}
-template <class T, int N> Part<T const, N> source_part(Part<T, N> const &part) { return part; }
-template <class T, int N> Part<T const, N> source_part(View<T, N> const &view) {
-  return part(view.interior());
-}
-template <class T, int N> Part<T, N> destination_part(ArrayAccess<T, N> &array) {
-  return array.part();
-}
-template <class T, int N> Part<T, N> destination_part(Part<T, N> const &part) { return part; }
-template <class T, int N> Part<T, N> destination_part(View<T, N> const &view) {
-  return part(view.interior());
-}
+/* What passes: any operand of a loop; views are of host memory. */
+template <class A>
+using source_part_t = Part<typename operand_t<A>::element_type const, rank_of<A>>;
+template <class A> source_part_t<A> source_part(A const &operand) { return as_part(operand); }
+template <class A> auto destination_part(A &operand) { return as_part(operand); }
 
 /* Elements of a row: the product of all extents but the first. */
 template <int N> index row_size(Extents<N> const &extents) noexcept {
@@ -375,9 +364,8 @@ public:
                         " rows to an array of " + std::to_string(destination_->extents()[0]));
     bool none = source_.size() == 0 || (destination_ && destination_->size() == 0);
     std::size_t count = none ? 0 : static_cast<std::size_t>(source_.extents()[0]);
-    umemRows from = detail::rows_of(source_, detail::PartAccess::source(source_)), to = {};
-    if (destination_)
-      to = detail::rows_of(*destination_, detail::PartAccess::destination(*destination_));
+    umemRows from = detail::rows_of(source_, detail::source_of(source_)), to = {};
+    if (destination_) to = detail::rows_of(*destination_, detail::destination_of(*destination_));
     passage_->begin(from, destination_ ? &to : nullptr, count, !std::is_void_v<Out>);
   }
 
@@ -406,8 +394,8 @@ private:
   std::optional<value_type> block_;
 };
 
-/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, or a View
- * of host memory. place: a context (loops
+/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, a guard, or
+ * a View of host memory. place: a context (loops
  * run as umem::Place(context) says), or umem::on_host or on_host_threads: blocks in RAM. Begins to read at once.
  * Throws as umemBlocks_ctor fails; umem::value_error if the elements of a row have gaps, as those of
  * three dimensions with ghost cells in the last one; umem::not_supported_error where the place has no pointers. */

@@ -26,8 +26,7 @@ namespace detail {
 /* [offset, offset + count) is not within [0, size). */
 [[noreturn]] inline void raise_range(std::size_t offset, std::size_t count, std::size_t size,
                                      char const *what) {
-  throw index_error(std::to_string(count) + " " + what + " at " + std::to_string(offset) +
-                    " exceed the size of " + std::to_string(size));
+  raise_text(umemIndexError, "%zu %s at %zu exceed the size of %zu", count, what, offset, size);
 }
 
 inline void check_range(std::size_t offset, std::size_t count, std::size_t size, char const *what) {
@@ -38,23 +37,21 @@ inline void check_range(std::size_t offset, std::size_t count, std::size_t size,
  * alignments beyond its natural one. 0 is the default. */
 inline void check_alignment(std::size_t alignment) {
   if (alignment & (alignment - 1))
-    throw value_error("the alignment of " + std::to_string(alignment) + " is no power of two");
+    raise_text(umemValueError, "the alignment of %zu is no power of two", alignment);
 }
 
 /* adr as a pointer. Throws unless the context has all of capabilities, which say how the CPU may
  * use it. */
 inline void *pointer_to(Context const &context, address adr, unsigned capabilities) {
   if (!context.can(capabilities))
-    throw not_supported_error(std::string("the CPU has no such access to memory of ") +
-                              context.name());
+    raise_text(umemNotSupportedError, "the CPU has no such access to memory of %s", context.name());
   return reinterpret_cast<void *>(adr);
 }
 
 /* adr as a pointer for the device of the context, a GPU or the CPU; NULL for an empty handle. */
 inline void *device_pointer(Context const &context, address adr) {
   if (context.can(umemOffsets))
-    throw not_supported_error(std::string("addresses of ") + context.name() +
-                              " are offsets, not pointers");
+    raise_text(umemNotSupportedError, "addresses of %s are offsets, not pointers", context.name());
   return context ? reinterpret_cast<void *>(adr) : nullptr;
 }
 
@@ -187,8 +184,8 @@ public:
   /* Copies all bytes. Throws umem::value_error if the sizes differ. */
   void copy_to(Buffer &dst) const {
     if (size_ != dst.size_)
-      throw value_error("a copy of all " + std::to_string(size_) + " bytes into a buffer of " +
-                        std::to_string(dst.size_));
+      detail::raise_text(umemValueError, "a copy of all %zu bytes into a buffer of %zu", size_,
+                         dst.size_);
     copy_to(dst, size_);
   }
   void copy_from(Buffer const &src) { src.copy_to(*this); }

@@ -25,6 +25,16 @@
 /* Marks a host function that the compiler always inlines. */
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
+/* Functions of the host that are no templates stand in files detail/..._functions.hpp. Each file of a program compiles
+ * them, unless the program defines UMEM_COMPILED: then umem/compiled.cpp alone does, which the CMake target
+ * umem::cxx_compiled adds to a program. They are weak because several libraries of a program may have that file. Files
+ * with and without the macro may be in one program. */
+#if defined(UMEM_COMPILED)
+#define UMEM_INLINE __attribute__((weak))
+#else
+#define UMEM_INLINE __attribute__((noinline)) inline
+#endif
+
 /* Whether access by indices, such as view(i, j), is checked: 1 or 0. A program may define it
  * (-DUMEM_CHECKS=1). Its default is 1 without optimisation, and 0 with any optimisation (also -Og) or
  * with NDEBUG. nvcc optimises kernels except with -G, so kernels have checks with -G by default. A checked

@@ -27,6 +27,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace umem {
 
@@ -380,6 +381,89 @@ private:
   explicit MMap(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 
   umemMMap *c_mmap() const noexcept { return reinterpret_cast<umemMMap *>(c_context()); }
+};
+
+/* Memory that several processes of one machine share; addresses are pointers. */
+class Shm : public Context {
+public:
+  /* A new segment without a name, with room for so many bytes of blocks. */
+  explicit Shm(std::size_t capacity)
+      : Context(make<umemShm>(
+            [capacity](umemShm *ctx) { return umemShm_ctor(ctx, nullptr, capacity); })) {}
+
+  /* The segment of this name: opens it, or creates it if there is none. capacity 0: only opens it. */
+  explicit Shm(std::string const &name, std::size_t capacity = 0)
+      : Context(make<umemShm>([name = detail::c_path(name), capacity](umemShm *ctx) {
+          return umemShm_ctor(ctx, name, capacity);
+        })) {}
+
+  /* The same with options; an empty name means none. */
+  Shm(std::string const &name, umemShmOptions const &options)
+      : Context(
+            make<umemShm>([name = name.empty() ? nullptr : detail::c_path(name), &options](
+                              umemShm *ctx) { return umemShm_ctor_with(ctx, name, &options); })) {}
+
+  /* A handle of the outermost Shm in the stack of context; umem::type_error where there is none. */
+  static Shm of(Context const &context) { return Shm(layer_of(context, "shm")); }
+
+  /* Takes over the descriptor of a segment, also if it throws: umemShm_adopt. */
+  static Shm adopt(int fd) {
+    return Shm(make<umemShm>([fd](umemShm *ctx) { return umemShm_adopt(ctx, fd); }));
+  }
+
+  /* Removes a name. Processes that have the segment keep it. */
+  static void remove(std::string const &name) {
+    detail::check(umemShm_remove(detail::c_path(name)));
+  }
+
+  /* The descriptor of the segment, which this context keeps. */
+  int descriptor() const noexcept { return umemShm_descriptor(c_shm()); }
+
+  /* The offset of the byte at adr, which is the same in all processes; umem::index_error outside of the segment. */
+  address offset(address adr) const {
+    std::uint64_t before = umem_thread_failures();
+    address found = umemShm_offset(c_shm(), adr);
+    detail::check_since(before);
+    return found;
+  }
+
+  /* The address of the byte at an offset. */
+  address at_offset(address segment_offset) const {
+    std::uint64_t before = umem_thread_failures();
+    address found = umemShm_address(c_shm(), segment_offset);
+    detail::check_since(before);
+    return found;
+  }
+
+  /* All live blocks, in no order: umemShm_blocks. */
+  std::vector<umemShmBlock> blocks() const {
+    std::vector<umemShmBlock> found;
+    std::uint64_t before = umem_thread_failures();
+    for (std::size_t count = umemShm_blocks(c_shm(), nullptr, 0);;) {
+      found.resize(count);
+      count = umemShm_blocks(c_shm(), found.data(), found.size());
+      detail::check_since(before);
+      if (count > found.size()) continue; /* others have allocated meanwhile */
+      found.resize(count);
+      return found;
+    }
+  }
+
+  /* Frees the blocks of a process that has ended, 0: of all; returns how many: umemShm_reclaim. */
+  std::size_t reclaim(int pid = 0) const {
+    std::uint64_t before = umem_thread_failures();
+    std::size_t count = umemShm_reclaim(c_shm(), pid);
+    detail::check_since(before);
+    return count;
+  }
+
+  /* Makes the block at adr one of this process. */
+  void own(address adr) const { detail::check(umemShm_own(c_shm(), adr)); }
+
+private:
+  explicit Shm(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+
+  umemShm *c_shm() const noexcept { return reinterpret_cast<umemShm *>(c_context()); }
 };
 
 /* Memory of one GPU; calls finish before they return. */

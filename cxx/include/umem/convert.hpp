@@ -25,7 +25,7 @@ template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P
 void convert(P const &place, A const &in, B &&out) {
   transform(place, in, out, detail::Identity());
 }
-template <class A, class B, class = std::enable_if_t<!detail::is_place<A>>>
+template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
 void convert(A const &in, B &&out) {
   transform(in, out, detail::Identity());
 }

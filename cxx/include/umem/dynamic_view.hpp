@@ -27,7 +27,7 @@ public:
   T *data = nullptr; /* borrowed */
   Extents<max_rank> extents;
   Extents<max_rank> strides;
-  Extents<max_rank> ghosts;
+  Ghosts<max_rank> ghosts;
 
   /* An empty view of rank 0. */
   DynamicView() = default;
@@ -40,7 +40,8 @@ public:
     for (int k = 0; k < N; k++) {
       extents.at[k] = view.extents.at[k];
       strides.at[k] = view.strides.at[k];
-      ghosts.at[k] = view.ghosts.at[k];
+      ghosts.below.at[k] = view.ghosts.below.at[k];
+      ghosts.above.at[k] = view.ghosts.above.at[k];
     }
   }
 
@@ -54,8 +55,8 @@ public:
   DynamicView(T *data_, Shape const &shape, Shape const &strides_)
       : data(data_), rank_(static_cast<int>(checked(shape).size())) {
     if (strides_.size() != shape.size())
-      throw value_error("the shape " + detail::in_words(shape) + " and the strides " +
-                        detail::in_words(strides_) + " are not of one rank");
+      detail::raise_text(umemValueError, "the shape %s and the strides %s are not of one rank",
+                         detail::in_words(shape).text, detail::in_words(strides_).text);
     for (int k = 0; k < rank_; k++) {
       extents.at[k] = shape[static_cast<std::size_t>(k)];
       strides.at[k] = strides_[static_cast<std::size_t>(k)];
@@ -67,7 +68,12 @@ public:
   /* k in [0, rank()) */
   UMEM_CHECKED index extent(int k) const noexcept { return number(extents, k); }
   UMEM_CHECKED index stride(int k) const noexcept { return number(strides, k); }
-  UMEM_CHECKED index ghost(int k) const noexcept { return number(ghosts, k); }
+
+  /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
+  UMEM_CHECKED index low(int k) const noexcept { return -number(ghosts.below, k); }
+  UMEM_CHECKED index high(int k) const noexcept {
+    return number(extents, k) + number(ghosts.above, k);
+  }
 
   Shape shape() const { return Shape(extents.begin(), extents.begin() + rank_); }
 
@@ -87,12 +93,11 @@ public:
   T &at(index const *indices, std::size_t count) const {
     if (!data) throw value_error("an element of an empty view");
     if (count != static_cast<std::size_t>(rank_))
-      throw index_error(std::to_string(count) + " indices for a view of rank " +
-                        std::to_string(rank_));
+      detail::raise_text(umemIndexError, "%zu indices for a view of rank %d", count, rank_);
     index offset = 0;
     for (int k = 0; k < rank_; k++) {
-      index low = -ghosts.at[k], high = extents.at[k] + ghosts.at[k];
-      if (indices[k] < low || indices[k] >= high) detail::raise_index(indices[k], k, low, high);
+      if (indices[k] < low(k) || indices[k] >= high(k))
+        detail::raise_index(indices[k], k, low(k), high(k));
       offset += indices[k] * strides.at[k];
     }
     return data[offset];
@@ -103,13 +108,13 @@ public:
   template <int N> View<T, N> to() const {
     static_assert(N >= 0 && N <= max_rank, "DynamicView: a view has at most 8 dimensions");
     if (N != rank_)
-      throw type_error("a view of rank " + std::to_string(rank_) + " is none of rank " +
-                       std::to_string(N));
+      detail::raise_text(umemTypeError, "a view of rank %d is none of rank %d", rank_, N);
     View<T, N> view(data, {});
     for (int k = 0; k < N; k++) {
       view.extents.at[k] = extents.at[k];
       view.strides.at[k] = strides.at[k];
-      view.ghosts.at[k] = ghosts.at[k];
+      view.ghosts.below.at[k] = ghosts.below.at[k];
+      view.ghosts.above.at[k] = ghosts.above.at[k];
     }
     return view;
   }
@@ -123,8 +128,8 @@ private:
   /* Returns shape if it is that of an array of at most max_rank dimensions, else throws. */
   static Shape const &checked(Shape const &shape) {
     if (shape.size() > static_cast<std::size_t>(max_rank))
-      throw value_error("the shape " + detail::in_words(shape) + " has more than " +
-                        std::to_string(max_rank) + " dimensions");
+      detail::raise_text(umemValueError, "the shape %s has more than %d dimensions",
+                         detail::in_words(shape).text, max_rank);
     checked_product(shape);
     return shape;
   }

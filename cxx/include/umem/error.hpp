@@ -110,34 +110,14 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 #undef UMEM_DEFINE_ERROR
 
 /* Throws the exception of status, which is not umemOK. */
-[[noreturn]] inline void raise(umemStatusType status, char const *message) {
-  switch (status) {
-  case umemMemoryError:
-    throw memory_error(message);
-  case umemIndexError:
-    throw index_error(message);
-  case umemValueError:
-    throw value_error(message);
-  case umemTypeError:
-    throw type_error(message);
-  case umemIOError:
-    throw io_error(message);
-  case umemNotImplementedError:
-    throw not_implemented_error(message);
-  case umemNotSupportedError:
-    throw not_supported_error(message);
-  case umemCancelledError:
-    throw cancelled_error(message);
-  case umemAssertError:
-  case umemOK: /* a call must not reach this without a failure */
-    throw assert_error(message);
-  case umemRuntimeError:
-  default:
-    throw runtime_error(message);
-  }
-}
+[[noreturn]] void raise(umemStatusType status, char const *message);
 
 namespace detail {
+
+/* Throws the exception of status with a text as of printf. A call compiles to few instructions, which is why messages
+ * are not put together from std::string: the compiler would spend more time on them than on the function. */
+[[noreturn, gnu::format(printf, 2, 3)]] void raise_text(umemStatusType status, char const *format,
+                                                        ...);
 
 /* ---- exceptions of functions of the program that C code has called ----
  *
@@ -157,15 +137,9 @@ UMEM_EXCEPTION inline Thrown &thrown() {
 }
 
 /* Call it while the exception is being handled. */
-inline void keep_thrown(std::uint64_t failures) noexcept {
-  thrown() = {std::current_exception(), failures};
-  has_thrown = true;
-}
+void keep_thrown(std::uint64_t failures) noexcept;
 
-inline std::exception_ptr take_thrown() noexcept {
-  has_thrown = false;
-  return std::exchange(thrown().exception, nullptr);
-}
+std::exception_ptr take_thrown() noexcept;
 
 /* After a call that has succeeded: the caller of the function has found memory elsewhere. */
 inline void forget_thrown() noexcept {
@@ -174,26 +148,12 @@ inline void forget_thrown() noexcept {
 
 /* Throws it again if it has caused the last failure of the thread, which has status: that is the
  * first failure recorded after it. Drops an exception that an earlier call of C has left. */
-inline void rethrow_thrown(umemStatusType status) {
-  if (!has_thrown) return;
-  bool consequence = status == umemMemoryError && umem_thread_failures() == thrown().failures + 1;
-  std::exception_ptr exception = take_thrown();
-  if (!consequence) return;
-  umem_thread_clear();
-  std::rethrow_exception(exception);
-}
+void rethrow_thrown(umemStatusType status);
 
 /* Throws the last failure of this thread, which a call that returned status has recorded. Clears
  * the status of the thread; that of the context stays. If a function of the program has thrown,
  * throws that exception instead. */
-[[noreturn]] inline void raise_recorded(umemStatusType status) {
-  rethrow_thrown(status);
-  char text[UMEM_MESSAGE_SIZE];
-  std::strncpy(text, umem_thread_message(), sizeof text - 1);
-  text[sizeof text - 1] = 0;
-  umem_thread_clear();
-  raise(status, text);
-}
+[[noreturn]] void raise_recorded(umemStatusType status);
 
 /* Throws unless the call that returned status succeeded. */
 inline void check(umemStatusType status) {
@@ -208,5 +168,9 @@ inline void check_since(std::uint64_t before) {
 
 } // namespace detail
 } // namespace umem
+
+#if !defined(UMEM_COMPILED)
+#include <umem/detail/error_functions.hpp>
+#endif
 
 #endif

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <string>
 #include <type_traits>
 
 namespace umem {
@@ -108,15 +107,19 @@ UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index count)
   return empty ? count == 0 : product == count;
 }
 
-/* All numbers of values (Extents or Shape), as "(3, 4)"; for messages. */
-template <class Values> std::string in_words(Values const &values) {
-  std::string text = "(";
-  char const *separator = "";
-  for (index value : values) {
-    text += separator + std::to_string(value);
-    separator = ", ";
-  }
-  return text + (values.size() == 1 ? ",)" : ")");
+/* Numbers as "(3, 4)"; for messages. Those that leave no room for the rest are cut: "(3, 4, ...)". */
+struct InWords {
+  char text[256];
+
+  InWords(index const *begin, index const *end) noexcept;
+
+  /* Adds what has room. */
+  InWords &add(char const *word) noexcept;
+};
+
+/* All numbers of values: Extents or Shape. */
+template <class Values> InWords in_words(Values const &values) {
+  return InWords(values.begin(), values.end());
 }
 
 } // namespace detail
@@ -128,11 +131,14 @@ template <class Values> index checked_product(Values const &extents) {
   index product = 1;
   bool empty = false;
   for (index extent : extents) {
-    if (extent < 0) throw value_error("an extent of " + detail::in_words(extents) + " is negative");
+    if (extent < 0)
+      detail::raise_text(umemValueError, "an extent of %s is negative",
+                         detail::in_words(extents).text);
     if (extent == 0)
       empty = true;
     else if (product > detail::largest<index> / extent)
-      throw value_error("the product of the extents " + detail::in_words(extents) + " overflows");
+      detail::raise_text(umemValueError, "the product of the extents %s overflows",
+                         detail::in_words(extents).text);
     else
       product *= extent;
   }
@@ -152,5 +158,9 @@ template <int N> UMEM_FUNCTION constexpr Extents<N> c_strides(Extents<N> const &
 }
 
 } // namespace umem
+
+#if !defined(UMEM_COMPILED)
+#include <umem/detail/extents_functions.hpp>
+#endif
 
 #endif

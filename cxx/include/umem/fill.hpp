@@ -46,15 +46,13 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
 void fill(P const &place, A &&elements, V const &value) {
   UMEM_TRACE("umem::fill");
-  auto where = detail::settled(place, elements);
-  detail::check_kernels(where); /* before the old elements are discarded */
-  auto open = detail::open(where, elements, discard);
-  using T = typename decltype(open.view)::value_type;
-  detail::map<false>(where, detail::SetTo<T>{static_cast<T>(value)}, open.view);
+  using T = detail::value_of<detail::bare_t<A>>;
+  detail::loop("fill", place, detail::SetTo<T>{static_cast<T>(value)},
+               detail::use(elements, discard));
 }
-template <class A, class V, class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
-void fill(A &&array, V const &value) {
-  fill(detail::home_of(array), array, value);
+template <class A, class V, class = std::enable_if_t<detail::is_operand<A>>>
+void fill(A &&elements, V const &value) {
+  fill(detail::AtHome(), elements, value);
 }
 
 /* start, start + step, start + 2 * step, ... in C order. Each element is computed from its
@@ -62,23 +60,19 @@ void fill(A &&array, V const &value) {
 template <class P, class A, class V, class W, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start, W const &step) {
   UMEM_TRACE("umem::iota");
-  auto where = detail::settled(place, elements);
-  detail::check_kernels(where); /* before the old elements are discarded */
-  auto open = detail::open(where, elements, discard);
-  auto const &view = open.view;
-  using T = typename decltype(open.view)::value_type;
-  using Call = detail::Count<T, decltype(open.view)::rank>;
-  for_each_indexed(where, view,
-                   Call{static_cast<T>(start), static_cast<T>(step), c_strides(view.extents)});
+  using T = detail::value_of<detail::bare_t<A>>;
+  constexpr int N = detail::rank_of<detail::bare_t<A>>;
+  Extents<N> const extents = detail::extents_of(elements);
+  detail::Count<T, N> count{static_cast<T>(start), static_cast<T>(step), c_strides(extents)};
+  detail::loop_indexed<index>("iota", place, count, nullptr, detail::use(elements, discard));
 }
 template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start) {
   iota(place, elements, start, 1);
 }
-template <class A, class V, class W = int,
-          class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
-void iota(A &&array, V const &start, W const &step = 1) {
-  iota(detail::home_of(array), array, start, step);
+template <class A, class V, class W = int, class = std::enable_if_t<detail::is_operand<A>>>
+void iota(A &&elements, V const &start, W const &step = 1) {
+  iota(detail::AtHome(), elements, start, step);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -1,26 +1,43 @@
 /* umem/for_each.hpp - a function called for every element, or for every index, on host or GPU.
  *
- *     struct AddIndex {
- *       template <class T, class... I> UMEM_FUNCTION void operator()(T &x, I... i) const {
- *         x += static_cast<T>((i + ...));
- *       }
- *     };
- *     umem::for_each_indexed(array, AddIndex());      // on the GPU if the array is there
- *     umem::for_each_indexed(umem::on_host, view, AddIndex());
+ *     umem::for_each(array, [](double &x) { x += 1; });
+ *     umem::for_each([=](double &z, double x, double y) { z = a * x + y; }, z, x, y);  // on the GPU if z is there
+ *     umem::for_each(umem::on_host, [](double &z, double x, umem::index i) { z = x * i; }, z, view);
  *     umem::for_each_indexed(array, umem::interior(array), AddIndex());
  *
- * The elements are those of a View, of a guard of an array, or of an Array. The first argument
- * is the place where the loops run (place.hpp); without it, an array's loop runs on the place of
- * its context. Loops visit ghost cells only if a range reaches into them.
+ * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any number after it. All have
+ * the same rank and extents. f gets a reference to an element of each, in their order, and then the indices if it takes
+ * them: for_each asks first whether f takes the elements alone, for_each_indexed always passes indices.
  *
- * Loops call functions in no particular order. On the GPU, and with several threads, calls run
- * at the same time, and each thread has its own copy of f; so f may write only its own element,
- * or elements that no other call touches. With on_host the calls run one after the other; those
- * with indices run in C order.
+ * Access: umem::read(x), umem::write(x) (to read and write) and umem::discard(x) (to write without reading) say what f
+ * does with the elements of x. Without them an operand is only read if it is const, or if f takes its elements by value
+ * or by reference to const; f's own parameters count where f has one call operator that is no template. All others are
+ * read and written.
  *
- * If f throws on the host, the call throws the same exception. A kernel that cannot be launched
- * throws umem::runtime_error with CUDA's message, and a GPU that does not exist
- * umem::value_error. If a kernel crashes, a later call that waits for it throws. */
+ * Places: the first argument may be the place where the loop runs (place.hpp). Without it the loop runs at the home of
+ * the first operand that it writes, or of the first one if it writes none: for an array or a part this is the place of
+ * its context, for a guard that of its side; views have no home. If that home is a GPU whose kernels cannot use another
+ * operand (an array in plain memory, in a file or on another GPU, a guard of the host side), the loop runs on the host.
+ * Views must be of memory that the place can use, and so must guards: on the host a guard of the memory of a GPU throws
+ * umem::value_error.
+ *
+ * The call takes one guard of each array, on the side where the loop runs: umem transfers an array of which only the
+ * other side is current. But of a part that is smaller than its array, a loop on the host transfers only the part, to a
+ * buffer, and back if it writes: the side that was current stays so. If the elements of a part that is written may be
+ * in another operand too, there is no buffer, and the array is transferred as a whole. An operand may occur twice, and
+ * operands may be parts of one array. But an element that is written must not belong to two operands, unless at the same
+ * index; what f then sees of its own writes in the other operand is not defined.
+ *
+ * Loops visit ghost cells only if a range reaches into them. They call functions in no particular order. On the GPU,
+ * and with several threads, calls run at the same time, and each thread has its own copy of f; so f may write only its
+ * own elements, or elements that no other call touches. An element that f gets may be a copy, which umem writes back.
+ * With on_host the calls run one after the other; those with indices run in C order.
+ *
+ * A call that refuses its arguments changes no operand. If f throws on the host, the call throws the same exception.
+ * A kernel that cannot be launched throws umem::runtime_error with CUDA's message, and a GPU that does not exist
+ * umem::value_error. If a kernel crashes, a later call that waits for it throws. After a failed call that discards
+ * an array, or of a GPU, the side of the array that was current before is current again, unless it is the side that
+ * the call has written. Elements that f has changed on the host stay changed, except those of a part in a buffer. */
 #ifndef UMEM_FOR_EACH_HPP
 #define UMEM_FOR_EACH_HPP
 
@@ -32,6 +49,8 @@
 #include <umem/range.hpp>
 #include <umem/view.hpp>
 
+#include <cstddef>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -46,105 +65,283 @@ template <class Index, int N> void check_index_type(Range<N> const &range) {
   constexpr index most = largest<Index>;
   for (int k = 0; k < N; k++)
     if (range.begin.at[k] < -most - 1 || range.end.at[k] > most)
-      throw value_error("indices up to " + in_words(range.end) + " do not fit the type asked for");
+      raise_text(umemValueError, "indices up to %s do not fit the type asked for",
+                 in_words(range.end).text);
+}
+
+/* ---- which arguments f gets ---- */
+
+template <class Index, class F, class Elements, class K> struct CallOf;
+template <class Index, class F, class... T, int... K>
+struct CallOf<Index, F, std::tuple<T...>, std::integer_sequence<int, K...>> {
+  template <int> using Of = Index;
+  static constexpr bool with_elements = std::is_invocable_v<F &, T &...>;
+  static constexpr bool with_indices = std::is_invocable_v<F &, T &..., Of<K>...>;
+};
+
+/* Whether f gets the indices after the elements of uses: if it must, or takes nothing else. */
+template <bool must, class Index, class F, class... U> constexpr bool gets_indices() {
+  if constexpr (must) {
+    return true;
+  } else {
+    constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
+    using Call = CallOf<Index, F, std::tuple<typename U::element_type...>,
+                        std::make_integer_sequence<int, N>>;
+    static_assert(Call::with_elements || !hides_parameters<F>(),
+                  "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
+                  "call for_each_indexed");
+    if constexpr (Call::with_elements) {
+      return false;
+    } else {
+      static_assert(Call::with_indices,
+                    "for_each: f takes a reference to an element of each operand, in their order "
+                    "and of their types, and may take one index per dimension after them; "
+                    "elements that are only read are const");
+      return true;
+    }
+  }
+}
+
+/* ---- a function with a body for each side ---- */
+
+/* The function that a loop on the host calls; see AssignOnHost of transform.hpp for another. */
+template <class F> F const &for_host(F const &f) {
+  check_for_host<F>();
+  return f;
+}
+template <class F> F const &for_device(F const &f) { return f; }
+
+/* ---- parts of views ---- */
+
+template <class T, int N> View<T, N> in_range(View<T, N> const &view, Range<N> const &range) {
+  return part_of(view, range);
+}
+template <class T, int N>
+FreshView<T, N> in_range(FreshView<T, N> const &view, Range<N> const &range) {
+  return {part_of(static_cast<View<T, N> const &>(view), range)};
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* f(element of target, element of each input); load: that f reads the target. */
-template <bool load, class P, class F, class T, int N, class... A>
-void map(P const &place, F f, View<T, N> const &target, View<A, N> const &...inputs) {
+/* f(element of each view) */
+template <class P, class F, class... V>
+UMEM_ALWAYS_INLINE void map(P const &place, F const &f, V const &...views) {
   if constexpr (may_be_device<P>)
-    if (is_device(place)) return device_map<load>(device_of(place), f, target, inputs...);
+    if (is_device(place)) return device_map(device_of(place), for_device(f), views...);
   if constexpr (may_be_host<P>) {
-    check_for_host<F>();
-    host_map(host_of(place), f, target, inputs...);
+    auto own = for_host(f);
+    host_map(host_of(place), own, views...);
   }
 }
 
-/* f(element, i, j, ...) for the indices of a range. */
-template <class Index, class P, class F, class T, int N>
-UMEM_ALWAYS_INLINE void map_indexed(P const &place, F f, View<T, N> const &view,
-                                    Range<N> const &range) {
+/* f(element of each view, i, j, ...) for the indices of a range. */
+template <class Index, class P, class F, int N, class... V>
+UMEM_ALWAYS_INLINE void map_indexed(P const &place, F const &f, Range<N> const &range,
+                                    V const &...views) {
   check_index_type<Index>(range);
   if constexpr (may_be_device<P>)
     if (is_device(place))
-      return device_indexed<Index>(device_of(place), f, view, range.begin, range.end);
-  if constexpr (may_be_host<P>) {
-    check_for_host<F>();
-    host_indexed<Index>(host_of(place), f, view, range.begin, range.end);
+      return device_indexed<Index>(device_of(place), f, range.begin, range.end, views...);
+  if constexpr (may_be_host<P>)
+    host_indexed<Index>(host_of(place), for_host(f), range.begin, range.end, views...);
+}
+
+/* ---- loops over operands ---- */
+
+template <class... U> constexpr void check_ranks() {
+  constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
+  static_assert(((U::rank == N) && ...), "all operands of a loop have the same rank");
+}
+
+/* f(element of each use) */
+template <class P, class F, class... U>
+void loop(char const *function, P const &place, F const &f, U const &...uses) {
+  auto where = settled(place, uses...);
+  check_kernels(where); /* before old elements are discarded */
+  check_ranks<U...>();
+  check_extents(function, extents_of(uses)...);
+  with_views(
+      where, [&](auto const &...views) __attribute__((always_inline)) { map(where, f, views...); },
+      uses...);
+}
+
+/* f(element of each use, i, j, ...), for all elements or, if range is not null, those with these indices. R: a pointer
+ * to a Range, or std::nullptr_t. */
+template <class Index, class P, class F, class R, class U, class... More>
+UMEM_ALWAYS_INLINE void loop_indexed(char const *function, P const &place, F const &f, R range,
+                                     U const &first, More const &...others) {
+  constexpr bool has_range = !std::is_null_pointer_v<R>;
+  auto where = settled(place, first, others...);
+  check_kernels(where);
+  check_ranks<U, More...>();
+  if constexpr (!has_range) check_extents(function, extents_of(first), extents_of(others)...);
+  with_views(
+      where,
+      [&](auto const &view, auto const &...views) __attribute__((always_inline)) {
+        if constexpr (has_range) {
+          check_range(view, *range);
+          (check_range(views, *range), ...);
+          map_indexed<Index>(where, f, *range, view, views...);
+        } else {
+          map_indexed<Index>(where, f, Range<U::rank>(view.extents), view, views...);
+        }
+      },
+      first, others...);
+}
+
+/* f(element of each use, and indices if it takes them) */
+template <class Index, bool indexed, class P, class F, class R, class... U>
+UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F const &f, R range,
+                                    U const &...uses) {
+  check_ranks<U...>();
+  if constexpr (gets_indices<indexed, Index, F, U...>()) {
+    loop_indexed<Index>(function, place, f, range, uses...);
+  } else if constexpr (std::is_null_pointer_v<R>) {
+    loop(function, place, f, uses...);
+  } else {
+    auto where = settled(place, uses...);
+    check_kernels(where);
+    with_views(
+        where, [&](auto const &...views) { map(where, f, in_range(views, *range)...); }, uses...);
   }
 }
 
+/* The same for operands whose uses it chooses. */
+template <class Index, bool indexed, class P, class F, class R, std::size_t... K, class... A>
+UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<K...>, char const *function,
+                                         P const &place, F const &f, R range, A &...operands) {
+  for_each_of<Index, indexed>(function, place, f, range,
+                              use_in_loop<F, K>(operands, range == nullptr)...);
+}
+template <class Index, bool indexed, class P, class F, class R, class... A>
+UMEM_ALWAYS_INLINE void for_each_call(char const *function, P const &place, F const &f, R range,
+                                      A &...operands) {
+  for_each_operand<Index, indexed>(std::index_sequence_for<A...>(), function, place, f, range,
+                                   operands...);
+}
+
 } // namespace UMEM_LAUNCH_NAMESPACE
+
+/* The arguments of functions whose place is optional. */
+template <class P, class A>
+inline constexpr bool is_place_and_operand = is_place<P> &&is_loop_operand<A>;
+template <class F, class... A>
+inline constexpr bool is_functor_and_operands = sizeof...(A) > 0 && !is_place<F> &&
+                                                !is_loop_operand<F> && (is_loop_operand<A> && ...);
+template <class P, class F, class... A>
+inline constexpr bool is_place_and_operands = is_place<P> &&is_functor_and_operands<F, A...>;
+
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* ---- elements ---- */
 
-/* f(element): a T &, or a T const & if the elements cannot be written. */
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
+/* f(element of each operand), or f(element of each operand, i, j, ...) if f takes these. */
+template <class P, class F, class... A,
+          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
+void for_each(P const &place, F f, A &&...operands) {
+  UMEM_TRACE("umem::for_each");
+  detail::for_each_call<index, false>("for_each", place, f, nullptr, operands...);
+}
+template <class F, class... A, class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
+void for_each(F f, A &&...operands) {
+  UMEM_TRACE("umem::for_each");
+  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, nullptr, operands...);
+}
+template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 void for_each(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each");
-  auto where = detail::settled(place, elements);
-  auto open = detail::open(where, elements, write);
-  detail::map<true>(where, f, open.view);
+  detail::for_each_call<index, false>("for_each", place, f, nullptr, elements);
 }
-template <class A, class F, class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
-void for_each(A &&array, F f) {
-  for_each(detail::home_of(array), array, f);
+template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
+void for_each(A &&elements, F f) {
+  UMEM_TRACE("umem::for_each");
+  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, nullptr, elements);
 }
 
-/* The same for the elements whose indices are in range: a Range<N>, Extents or {begin, end}.
- * Throws umem::index_error if a range that is not empty leaves the elements and their ghost
- * cells. */
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
+/* The same for the elements whose indices are in range: a Range<N>, Extents or {begin, end}. Each operand counts them
+ * from its own element (0, ..., 0). Throws umem::index_error if a range that is not empty leaves the elements and ghost
+ * cells of an operand. */
+template <class P, class F, int N, class... A,
+          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
+void for_each(P const &place, F f, Range<N> const &range, A &&...operands) {
+  UMEM_TRACE("umem::for_each");
+  detail::for_each_call<index, false>("for_each", place, f, &range, operands...);
+}
+template <class F, int N, class... A,
+          class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
+void for_each(F f, Range<N> const &range, A &&...operands) {
+  UMEM_TRACE("umem::for_each");
+  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, &range, operands...);
+}
+template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 void for_each(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each");
-  auto where = detail::settled(place, elements);
-  auto open = detail::open(where, elements, write);
-  detail::map<true>(where, f, detail::part_of(open.view, range));
+  detail::for_each_call<index, false>("for_each", place, f, &range, elements);
 }
-template <class A, class F, class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
-void for_each(A &&array, detail::range_of<A> const &range, F f) {
-  for_each(detail::home_of(array), array, range, f);
+template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
+void for_each(A &&elements, detail::range_of<A> const &range, F f) {
+  UMEM_TRACE("umem::for_each");
+  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, &range, elements);
 }
 
 /* ---- elements with their indices ---- */
 
-/* f(element, i, j, ...). The indices are umem::index or the type that the caller names. With 32
- * bits, for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that
- * compute with indices. Throws umem::value_error if the type is too narrow. */
+/* f(element of each operand, i, j, ...). The indices are umem::index or the type that the caller names. With 32 bits,
+ * for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that compute with indices. Throws
+ * umem::value_error if the type is too narrow. */
+template <class Index = index, class P, class F, class... A,
+          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, A &&...operands) {
+  UMEM_TRACE("umem::for_each_indexed");
+  detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, operands...);
+}
+template <class Index = index, class F, class... A,
+          class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(F f, A &&...operands) {
+  UMEM_TRACE("umem::for_each_indexed");
+  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, operands...);
+}
 template <class Index = index, class P, class A, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
+          class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
-  auto where = detail::settled(place, elements);
-  auto open = detail::open(where, elements, write);
-  detail::map_indexed<Index>(where, f, open.view, Range(open.view.extents));
+  detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, elements);
 }
 template <class Index = index, class A, class F,
-          class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
-void for_each_indexed(A &&array, F f) {
-  for_each_indexed<Index>(detail::home_of(array), array, f);
+          class = std::enable_if_t<detail::is_loop_operand<A>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, F f) {
+  UMEM_TRACE("umem::for_each_indexed");
+  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, elements);
 }
 
 /* The same for the elements whose indices are in range, as for for_each. */
+template <class Index = index, class P, class F, int N, class... A,
+          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, Range<N> const &range,
+                                         A &&...operands) {
+  UMEM_TRACE("umem::for_each_indexed");
+  detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, operands...);
+}
+template <class Index = index, class F, int N, class... A,
+          class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(F f, Range<N> const &range, A &&...operands) {
+  UMEM_TRACE("umem::for_each_indexed");
+  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, operands...);
+}
 template <class Index = index, class P, class A, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
+          class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements,
                                          detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each_indexed");
-  auto where = detail::settled(place, elements);
-  auto open = detail::open(where, elements, write);
-  detail::check_range(open.view, range);
-  detail::map_indexed<Index>(where, f, open.view, range);
+  detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, elements);
 }
 template <class Index = index, class A, class F,
-          class = std::enable_if_t<!detail::is_place<std::remove_reference_t<A>>>>
-void for_each_indexed(A &&array, detail::range_of<A> const &range, F f) {
-  for_each_indexed<Index>(detail::home_of(array), array, range, f);
+          class = std::enable_if_t<detail::is_loop_operand<A>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, detail::range_of<A> const &range, F f) {
+  UMEM_TRACE("umem::for_each_indexed");
+  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, elements);
 }
 
 /* ---- indices alone ---- */

@@ -39,6 +39,9 @@ struct maximum {
   }
 };
 
+/* The smallest and the largest of some elements: what umem::minmax (reductions.hpp) returns. */
+template <class T> struct MinMax { T min, max; };
+
 namespace detail {
 
 /* The element itself: for reductions without a function of the elements. */

@@ -2,6 +2,7 @@
  * standard library has none, else std::mdspan.
  *
  *     auto span = umem::to_mdspan(view);       // mdspan<T, dextents<index, N>, layout_stride>
+ *     auto same = umem::from_mdspan(span);     // View<T, N>
  *
  * umem.hpp does not include this header: mdspan takes long to compile. UMEM_HAS_MDSPAN is 1 if
  * an mdspan was found; without one, to_mdspan is not declared. */
@@ -55,6 +56,22 @@ template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const 
   }
   return Span(view.data,
               typename Span::mapping_type(UMEM_STD::dextents<index, N>(extents), strides));
+}
+
+/* An mdspan with any layout that has strides as a view, which borrows the memory. Throws umem::value_error if the
+ * mapping of a layout of the program has no strides. */
+template <class T, class E, class Layout>
+UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<T, E, Layout> const &span) {
+  using Span = UMEM_STD::mdspan<T, E, Layout>;
+  constexpr int N = static_cast<int>(Span::rank());
+  UMEM_CHECK(span.is_strided(), detail::raise_value("an mdspan without strides is no view"));
+  Extents<N> extents, strides;
+  for (int k = 0; k < N; k++) {
+    auto const rank = static_cast<UMEM_STD::size_t>(k);
+    extents.at[k] = static_cast<index>(span.extent(rank));
+    strides.at[k] = static_cast<index>(span.stride(rank));
+  }
+  return View<T, N>(span.data_handle(), extents, strides);
 }
 
 } // namespace UMEM_MDSPAN_NAMESPACE

@@ -96,7 +96,7 @@ template <class T, int N> void save_npy(std::string const &path, Part<T, N> cons
   using Value = std::remove_const_t<T>;
   std::string header = detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()));
   std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
-  part.check_source();
+  detail::PartMembers::memory(part).check_source();
   File file = File::replace(path);
   address adr = file.allocate(header.size() + nbytes), data = adr + header.size();
   copy(header.data(), file, adr, header.size());

@@ -210,10 +210,17 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
   return header;
 }
 
+/* As Python writes a tuple. */
+inline std::string shape_text(Shape const &shape) {
+  std::string text = "(";
+  for (index extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
 /* A header of version 1.0, in C order, as NumPy writes it: the data begin at a multiple of 64. */
 inline std::string make_npy_header(std::string const &type, Shape const &shape) {
   std::string text =
-      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + in_words(shape) + ", }";
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
   text.append(63 - (10 + text.size()) % 64, ' ');
   text += '\n';
   std::string start("\x93NUMPY\x01\x00", 8);

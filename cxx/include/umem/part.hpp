@@ -10,6 +10,7 @@
 #define UMEM_PART_HPP
 
 #include <umem/array_mirror.hpp>
+#include <umem/detail/part_memory.hpp>
 #include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/view.hpp>
@@ -25,8 +26,8 @@
 namespace umem {
 
 namespace detail {
-struct PartAccess; /* block.hpp */
-}
+struct PartMembers;
+} // namespace detail
 
 /* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
@@ -41,7 +42,7 @@ public:
   /* A part of borrowed memory without an array: adr is the address of element (0, ..., 0),
    * strides count elements. Copies with it are complete on return. */
   Part(Context context, address adr, Extents<N> const &extents, Extents<N> const &strides)
-      : context_(std::move(context)), adr_(adr), layout_{extents, strides, {}} {
+      : memory_{nullptr, 0, std::move(context), adr}, layout_{extents, strides, {}} {
     checked_product(extents);
   }
   Part(Context context, address adr, Extents<N> const &extents)
@@ -57,15 +58,17 @@ public:
 
   /* From elements that may be written to those that are only read. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  Part(Part<U, N> const &other)
-      : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
-        layout_(other.layout_) {}
+  Part(Part<U, N> const &other) : memory_(other.memory_), layout_(other.layout_) {}
 
   Extents<N> const &extents() const noexcept { return layout_.extents; }
   Extents<N> const &strides() const noexcept { return layout_.strides; }
-  Extents<N> const &ghosts() const noexcept { return layout_.ghosts; }
+  Ghosts<N> const &ghosts() const noexcept { return layout_.ghosts; }
   UMEM_CHECKED index extent(int k) const noexcept { return layout_.extents[k]; }
   index size() const noexcept { return layout_.extents.product(); }
+
+  /* The context of the memory: that of the array, or of the borrowed memory. Loops over the part run there if no place
+   * is named (place.hpp). */
+  Context const &context() const noexcept { return memory_.context(); }
 
   /* ---- parts and other orders, as those of View ---- */
 
@@ -95,24 +98,25 @@ public:
   /* The ghost cells as elements like all others: the indices begin at 0. */
   Part with_ghosts() const { return laid_out(layout_.with_ghosts()); }
 
+  /* The same cells, the outermost ones as ghost cells: as many as wanted. */
+  Part with_ghosts(Ghosts<N> const &wanted) const { return laid_out(layout_.with_ghosts(wanted)); }
+
 private:
   template <class, int> friend class Part;
   template <class S, class U, int M> friend void copy(Part<S, M> const &src, Part<U, M> const &dst);
-  template <class U, int M> friend void save_npy(std::string const &path, Part<U, M> const &part);
   template <class, int> friend class ArrayAccess;
-  friend struct detail::PartAccess;
+  friend struct detail::PartMembers;
 
   /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
    * 0). */
   Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index first,
-       Extents<N> const &extents, Extents<N> const &strides, Extents<N> const &ghosts) noexcept
-      : mirror_(std::move(mirror)), key_(key), layout_{extents, strides, ghosts, first} {}
+       Extents<N> const &extents, Extents<N> const &strides, Ghosts<N> const &ghosts) noexcept
+      : memory_{std::move(mirror), key, Context(), 0}, layout_{extents, strides, ghosts, first} {}
 
   /* A part of the same memory as other, in another layout. */
   template <int M>
   Part(Part<T, M> const &other, detail::StridedLayout<N> const &layout)
-      : mirror_(other.mirror_), key_(other.key_), context_(other.context_), adr_(other.adr_),
-        layout_(layout) {}
+      : memory_(other.memory_), layout_(layout) {}
 
   template <int M> Part<T, M> laid_out(detail::StridedLayout<M> const &layout) const {
     return Part<T, M>(*this, layout);
@@ -121,72 +125,33 @@ private:
   template <class U> void copy_to(Part<U, N> const &dst) const {
     static_assert(!std::is_const_v<U>, "copy: the elements of the destination are read-only");
     static_assert(std::is_same_v<U, value_type>, "copy: both parts have one type of element");
-    if (layout_.extents != dst.layout_.extents)
-      throw value_error("a copy of extents " + detail::in_words(layout_.extents) + " to extents " +
-                        detail::in_words(dst.layout_.extents));
-    if (size() == 0) return;
-    detail::Location from = source(), to = dst.destination();
-    try {
-      copy_between(from, to, dst);
-    } catch (...) {
-      if (dst.mirror_) dst.mirror_->undo_overwrite(to.side);
-      throw;
-    }
+    detail::copy_part(memory_, items(), dst.memory_, dst.items());
   }
 
-  template <class U>
-  void copy_between(detail::Location const &from, detail::Location const &to,
-                    Part<U, N> const &dst) const {
-    constexpr std::size_t dimensions =
-        static_cast<std::size_t>(N) + 1; /* C++ has no array of length 0 */
-    std::size_t extents[dimensions] = {};
-    std::ptrdiff_t src_strides[dimensions] = {}, dst_strides[dimensions] = {};
-    for (int k = 0; k < N; k++) {
-      extents[k] = static_cast<std::size_t>(layout_.extents[k]);
-      src_strides[k] = layout_.strides[k] * static_cast<index>(sizeof(T));
-      dst_strides[k] = dst.layout_.strides[k] * static_cast<index>(sizeof(T));
-    }
-    copy(*from.context, from.adr, *to.context, to.adr,
-         umemLayout{sizeof(umemLayout), sizeof(T), N, extents, src_strides, dst_strides});
-    if (mirror_ && dst.mirror_) {
-      dst.mirror_->wait_for(to.side, *from.context);
-      mirror_->wait_for(from.side, *to.context); /* may throw */
-    } else {
-      if (from.context->can(umemOrdered)) from.context->synchronize();
-      if (to.context->can(umemOrdered)) to.context->synchronize();
-    }
+  detail::ItemLayout items() const noexcept {
+    return {layout_.extents.begin(), layout_.strides.begin(), N, layout_.offset, sizeof(T)};
   }
 
-  /* Throws if the elements cannot be read: the array is locked, or queued work has failed. */
-  void check_source() const {
-    if (mirror_)
-      mirror_->complete(key_);
-    else if (context_.can(umemOrdered))
-      context_.synchronize();
-  }
-
-  detail::Location source() const {
-    return moved(mirror_ ? mirror_->source(key_) : detail::Location{&context_, adr_, Side::device});
-  }
-
-  detail::Location destination() const {
-    if (!mirror_) return moved({&context_, adr_, Side::device});
-    bool all = static_cast<std::size_t>(size()) * sizeof(T) == mirror_->nbytes();
-    return moved(mirror_->destination(key_, all));
-  }
-
-  /* The location of element (0, ..., 0). The sum may wrap around on the way. */
-  detail::Location moved(detail::Location location) const noexcept {
-    location.adr += static_cast<address>(layout_.offset) * sizeof(T);
-    return location;
-  }
-
-  std::shared_ptr<detail::Mirror> mirror_; /* null: borrowed memory at adr_ in context_ */
-  std::uint64_t key_ = 0;                  /* of the lock through which the part was made */
-  Context context_;
-  address adr_ = 0;
+  detail::PartMemory memory_;
   detail::StridedLayout<N> layout_; /* its offset counts from the beginning of the memory */
 };
+
+namespace detail {
+
+/* What the functions of the library need of a part. */
+struct PartMembers {
+  template <class T, int N> static PartMemory const &memory(Part<T, N> const &part) noexcept {
+    return part.memory_;
+  }
+  template <class T, int N> static ItemLayout items(Part<T, N> const &part) noexcept {
+    return part.items();
+  }
+  template <class T, int N> static StridedLayout<N> const &layout(Part<T, N> const &part) noexcept {
+    return part.layout_;
+  }
+};
+
+} // namespace detail
 
 /* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. It
  * copies no ghost cells, except where with_ghosts() has made them elements. The two must not

@@ -41,8 +41,19 @@ public:
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }
 
+  /* The elements of a guard of rank 1, as those of View. */
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
+    return view().begin();
+  }
+  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
+    return view().end();
+  }
+
   /* The context of the elements. Throws umem::moved_from_error after release(). */
   Context const &context() const { return host_ ? host_->context() : device_->context(); }
+
+  /* Whether it is of the host side. */
+  bool is_host() const noexcept { return host_.has_value(); }
 
   /* Ends the access early. The view is empty afterwards. */
   void release() noexcept {
@@ -67,8 +78,11 @@ namespace detail {
 /* Throws umem::value_error if kernels cannot use the memory of a context. */
 inline void check_device_accessible(Context const &context) {
   if (!context.can(umemDeviceAccessible))
-    throw value_error(std::string("kernels cannot use an array on ") + context.name() +
-                      ": name umem::on_host, or copy it to a context of the GPU first");
+    raise_text(
+        umemValueError,
+        "kernels cannot use an array on %s: name umem::on_host, or copy it to a context of the "
+        "GPU first",
+        context.name());
 }
 
 /* The legacy default stream has two names: 0 and, in CUDA's headers, cudaStreamLegacy, which is 1. */

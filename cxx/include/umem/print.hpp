@@ -1,4 +1,4 @@
-/* umem/print.hpp - arrays and views on streams, as NumPy prints them.
+/* umem/print.hpp - arrays, parts, views and guards on streams, as NumPy prints them.
  *
  *     std::cout << array << '\n';              // [[0.  0.5]
  *                                              //  [1.  1.5]]
@@ -9,7 +9,7 @@
 #ifndef UMEM_PRINT_HPP
 #define UMEM_PRINT_HPP
 
-#include <umem/array_access.hpp>
+#include <umem/detail/operand.hpp>
 #include <umem/element.hpp>
 #include <umem/extents.hpp>
 #include <umem/print_float.hpp>
@@ -236,10 +236,16 @@ template <class T, int N> std::ostream &operator<<(std::ostream &stream, View<T,
   return stream << detail::print<std::remove_cv_t<T>, N>(view);
 }
 
-/* Updates the host side first. */
-template <class T, int N>
-std::ostream &operator<<(std::ostream &stream, ArrayAccess<T, N> const &array) {
-  return stream << *array.host(read);
+/* Any other operand of a loop: an array, a part, a guard. Brings the elements to the host, of a smaller part only these:
+ * see for_each.hpp. */
+template <class A, class = std::enable_if_t<detail::is_operand<A>>>
+std::ostream &operator<<(std::ostream &stream, A const &elements) {
+  auto const text = [](auto const &view) {
+    using V = detail::bare_t<decltype(view)>;
+    return detail::print<typename V::value_type, V::rank>(view);
+  };
+  auto const where = detail::settled(on_host, elements);
+  return stream << detail::with_views(where, text, detail::use(elements, read));
 }
 
 } // namespace umem

@@ -72,7 +72,7 @@ namespace detail {
 template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
   if (range.is_empty()) return;
   for (int k = 0; k < N; k++) {
-    index first = -view.ghosts.at[k], last = view.extents.at[k] + view.ghosts.at[k];
+    index first = view.low(k), last = view.high(k);
     if (range.begin.at[k] < first) raise_index(range.begin.at[k], k, first, last);
     if (range.end.at[k] > last) raise_index(range.end.at[k] - 1, k, first, last);
   }

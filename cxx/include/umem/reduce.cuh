@@ -64,7 +64,7 @@ R device_reduce(DevicePlace const &place, Op const &op, F const &f, R const &ini
     if (loops.is_contiguous())
       return cub_reduce<R>(place, op, f, init, view.data, loops.extents.at[L - 1]);
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
-  MapStrided<All, L, F, T, A...> call(f, loops, view.data, others.data...);
+  MapStrided<false, All, L, F, T, A...> call(f, loops, view.data, others.data...);
   return device_index_reduce<index>(place, op, call, init, Extents<L>(), loops.extents);
 }
 

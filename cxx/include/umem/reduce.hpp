@@ -4,7 +4,7 @@
  *     float low = umem::min(umem::on_host, view);
  *     double norm2 = umem::transform_reduce(umem::on_host, x, x, 0.0, umem::plus(), Product());
  *
- * See for_each.hpp for places, elements and failures. Calls return when the result is there.
+ * See for_each.hpp for operands, places and failures; without a place, the home of the first operand. Calls return when the result is there.
  *
  * umem.hpp does not include this header: with nvcc it includes CUB, which takes long to compile.
  *
@@ -61,14 +61,25 @@ R reduce_all(Place const &place, Op op, F f, R const &init, V const &...views) {
                            : reduce_all<R>(place.host(), op, f, init, views...);
 }
 
+/* The same for the elements of uses. */
+template <class R, class P, class Op, class F, class... U>
+R reduce_uses(char const *function, P const &place, R const &init, Op op, F f, U const &...uses) {
+  auto where = settled(place, uses...);
+  check_ranks<U...>();
+  check_extents(function, extents_of(uses)...);
+  return with_views(
+      where, [&](auto const &...views) { return reduce_all<R>(where, op, f, init, views...); },
+      uses...);
+}
+
 /* The smallest or largest element; init: what is larger or smaller than all. */
 template <class P, class A, class Op>
 auto extreme(char const *function, P const &place, A const &elements, Op op, bool largest) {
-  auto where = settled(place, elements);
-  auto opened = open(where, elements, read);
-  using T = typename decltype(opened.view)::value_type;
-  if (opened.view.size() == 0) throw value_error(std::string(function) + " of no elements");
-  return reduce_all<T>(where, op, Identity(), limit_of<T>(!largest), as_const(opened.view));
+  using T = value_of<A>;
+  if (extents_of(elements).product() == 0)
+    raise_text(umemValueError, "%s of no elements", function);
+  return reduce_uses<T>(function, place, limit_of<T>(!largest), op, Identity(),
+                        use(elements, read));
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -83,26 +94,26 @@ template <class P, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R transform_reduce(P const &place, A const &elements, R init, Op op, F f) {
   UMEM_TRACE("umem::transform_reduce");
-  auto where = detail::settled(place, elements);
-  auto open = detail::open(where, elements, read);
-  return detail::reduce_all<R>(where, op, f, init, detail::as_const(open.view));
+  return detail::reduce_uses<R>("transform_reduce", place, init, op, f,
+                                detail::use(elements, read));
+}
+template <class A, class R, class Op, class F, class = std::enable_if_t<detail::is_operand<A>>>
+R transform_reduce(A const &elements, R init, Op op, F f) {
+  return transform_reduce(detail::AtHome(), elements, init, op, f);
 }
 
-/* op over init and f(element of one, element of two); the extents are equal. */
+/* op over init and f(element of one, element of two); the extents are equal. Without a place, on that of one. */
 template <class P, class A, class B, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R transform_reduce(P const &place, A const &one, B const &two, R init, Op op, F f) {
   UMEM_TRACE("umem::transform_reduce");
-  auto where = detail::settled(place, one, two);
-  detail::check_extents("transform_reduce", detail::extents_of(one), detail::extents_of(two));
-  auto first = detail::open(where, one, read);
-  auto second = detail::open(where, two, read);
-  return detail::reduce_all<R>(where, op, f, init, detail::as_const(first.view),
-                               detail::as_const(second.view));
+  return detail::reduce_uses<R>("transform_reduce", place, init, op, f, detail::use(one, read),
+                                detail::use(two, read));
 }
-template <class A, class R, class Op, class F, class = std::enable_if_t<!detail::is_place<A>>>
-R transform_reduce(A const &array, R init, Op op, F f) {
-  return transform_reduce(detail::home_of(array), array, init, op, f);
+template <class A, class B, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_operand<A> && detail::is_operand<B>>, class = void>
+R transform_reduce(A const &one, B const &two, R init, Op op, F f) {
+  return transform_reduce(detail::AtHome(), one, two, init, op, f);
 }
 
 /* op over init and every element. */
@@ -110,19 +121,19 @@ template <class P, class A, class R, class Op, class = std::enable_if_t<detail::
 R reduce(P const &place, A const &elements, R init, Op op) {
   return transform_reduce(place, elements, init, op, detail::Identity());
 }
-template <class A, class R, class Op, class = std::enable_if_t<!detail::is_place<A>>>
-R reduce(A const &array, R init, Op op) {
-  return reduce(detail::home_of(array), array, init, op);
+template <class A, class R, class Op, class = std::enable_if_t<detail::is_operand<A>>>
+R reduce(A const &elements, R init, Op op) {
+  return reduce(detail::AtHome(), elements, init, op);
 }
 
 /* The sum, 0 for no elements. */
 template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
 auto sum(P const &place, A const &elements) {
-  using R = accumulator<typename decltype(detail::open(place, elements, read).view)::value_type>;
+  using R = accumulator<detail::value_of<A>>;
   return reduce(place, elements, R(), plus());
 }
-template <class A, class = std::enable_if_t<!detail::is_place<A>>> auto sum(A const &array) {
-  return sum(detail::home_of(array), array);
+template <class A, class = std::enable_if_t<detail::is_operand<A>>> auto sum(A const &elements) {
+  return sum(detail::AtHome(), elements);
 }
 
 /* The smallest and the largest element; umem::value_error where there are none. */
@@ -131,16 +142,16 @@ auto min(P const &place, A const &elements) {
   UMEM_TRACE("umem::min");
   return detail::extreme("min", place, elements, minimum(), false);
 }
-template <class A, class = std::enable_if_t<!detail::is_place<A>>> auto min(A const &array) {
-  return min(detail::home_of(array), array);
+template <class A, class = std::enable_if_t<detail::is_operand<A>>> auto min(A const &elements) {
+  return min(detail::AtHome(), elements);
 }
 template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
 auto max(P const &place, A const &elements) {
   UMEM_TRACE("umem::max");
   return detail::extreme("max", place, elements, maximum(), true);
 }
-template <class A, class = std::enable_if_t<!detail::is_place<A>>> auto max(A const &array) {
-  return max(detail::home_of(array), array);
+template <class A, class = std::enable_if_t<detail::is_operand<A>>> auto max(A const &elements) {
+  return max(detail::AtHome(), elements);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

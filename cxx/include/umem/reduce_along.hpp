@@ -36,42 +36,39 @@ void check_along(char const *function, Extents<N> const &in, int axis, Extents<N
   if (axis < 0 || axis >= N) raise_dimension(axis, N);
   for (int k = 0; k < N - 1; k++)
     if (out.at[k] != in.at[k + (k >= axis)])
-      throw value_error(std::string(function) + ": the extents " + in_words(in) +
-                        " without dimension " + std::to_string(axis) + " are not " + in_words(out));
+      raise_text(umemValueError, "%s: the extents %s without dimension %d are not %s", function,
+                 in_words(in).text, axis, in_words(out).text);
 }
-
-template <class A> using element_of = std::remove_cv_t<typename A::value_type>;
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
-
-/* The same with open inputs. */
-template <class P, class B, class R, class Op, class F, class... Open>
-void reduce_opened(P const &place, int axis, B &out, R const &init, Op op, F f,
-                   Open const &...from) {
-  auto to = open(place, out, discard); /* last: it discards the old elements */
-  if constexpr (may_be_device<P>)
-    if (is_device(place))
-      return device_along(device_of(place), op, f, init, axis, to.view, as_const(from.view)...);
-  if constexpr (may_be_host<P>) {
-    check_for_host<Op, F>();
-    host_along(host_of(place), op, f, init, axis, to.view, as_const(from.view)...);
-  }
-}
 
 /* out(...) = op over init and f(element of each input) for all n of dimension axis. */
 template <class P, class B, class R, class Op, class F, class A, class... More>
 void reduce_dimension(char const *function, P const &place, int axis, B &out, R const &init, Op op,
                       F f, A const &in, More const &...others) {
-  auto where = settled(place, out, in, others...);
-  auto const extents = extents_of(in);
-  auto const out_extents = extents_of(out);
-  static_assert(decltype(extents)::size() == decltype(out_extents)::size() + 1,
+  static_assert(rank_of<A> == rank_of<std::remove_const_t<B>> + 1,
                 "reduce_along: the output has one dimension less than the input");
   static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
-  check_kernels(where);
-  (check_extents(function, extents, extents_of(others)), ...);
-  check_along(function, extents, axis, out_extents);
-  reduce_opened(where, axis, out, init, op, f, open(where, in, read), open(where, others, read)...);
+  auto body = [&](auto const &where) {
+    return [&](auto const &to, auto const &...from) {
+      using Where = bare_t<decltype(where)>;
+      if constexpr (may_be_device<Where>)
+        if (is_device(where)) return device_along(device_of(where), op, f, init, axis, to, from...);
+      if constexpr (may_be_host<Where>) {
+        check_for_host<Op, F>();
+        host_along(host_of(where), op, f, init, axis, to, from...);
+      }
+    };
+  };
+  auto along = [&](auto const &...uses) {
+    auto where = settled(place, uses...);
+    auto const extents = extents_of(in);
+    check_kernels(where);
+    (check_extents(function, extents, extents_of(others)), ...);
+    check_along(function, extents, axis, extents_of(out));
+    with_views(where, body(where), uses...);
+  };
+  along(use(out, discard), use(in, read), use(others, read)...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -90,9 +87,9 @@ void transform_reduce_along(P const &place, A const &in, int axis, B &&out, R in
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
 }
 template <class A, class B, class R, class Op, class F,
-          class = std::enable_if_t<!detail::is_place<A>>>
+          class = std::enable_if_t<detail::is_operand<A>>>
 void transform_reduce_along(A const &in, int axis, B &&out, R init, Op op, F f) {
-  transform_reduce_along(detail::place_for(out, in), in, axis, out, init, op, f);
+  transform_reduce_along(detail::AtHome(), in, axis, out, init, op, f);
 }
 
 /* out(...) = op over init and f(one(..., n, ...), two(..., n, ...)) for all n of dimension axis;
@@ -105,9 +102,9 @@ void transform_reduce_along(P const &place, A const &one, B const &two, int axis
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
 }
 template <class A, class B, class C, class R, class Op, class F,
-          class = std::enable_if_t<!detail::is_place<A>>, class = void>
+          class = std::enable_if_t<detail::is_operand<A>>, class = void>
 void transform_reduce_along(A const &one, B const &two, int axis, C &&out, R init, Op op, F f) {
-  transform_reduce_along(detail::place_for(out, one, two), one, two, axis, out, init, op, f);
+  transform_reduce_along(detail::AtHome(), one, two, axis, out, init, op, f);
 }
 
 /* out(...) = op over init and in(..., n, ...) for all n of dimension axis. */
@@ -117,9 +114,9 @@ void reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op)
   UMEM_TRACE("umem::reduce_along");
   detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
-template <class A, class B, class R, class Op, class = std::enable_if_t<!detail::is_place<A>>>
+template <class A, class B, class R, class Op, class = std::enable_if_t<detail::is_operand<A>>>
 void reduce_along(A const &in, int axis, B &&out, R init, Op op) {
-  reduce_along(detail::place_for(out, in), in, axis, out, init, op);
+  reduce_along(detail::AtHome(), in, axis, out, init, op);
 }
 
 /* ---- sums, smallest and largest elements ---- */
@@ -127,30 +124,30 @@ void reduce_along(A const &in, int axis, B &&out, R init, Op op) {
 /* The sums; 0 over no elements. */
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
 void sum_along(P const &place, A const &in, int axis, B &&out) {
-  reduce_along(place, in, axis, out, accumulator<detail::element_of<A>>(), plus());
+  reduce_along(place, in, axis, out, accumulator<detail::value_of<A>>(), plus());
 }
-template <class A, class B, class = std::enable_if_t<!detail::is_place<A>>>
+template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
 void sum_along(A const &in, int axis, B &&out) {
-  reduce_along(in, axis, out, accumulator<detail::element_of<A>>(), plus());
+  reduce_along(in, axis, out, accumulator<detail::value_of<A>>(), plus());
 }
 
 /* The smallest and the largest elements; over no elements, the limits of the type (infinity if
  * it has one). */
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
 void min_along(P const &place, A const &in, int axis, B &&out) {
-  reduce_along(place, in, axis, out, detail::limit_of<detail::element_of<A>>(true), minimum());
+  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<A>>(true), minimum());
 }
-template <class A, class B, class = std::enable_if_t<!detail::is_place<A>>>
+template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
 void min_along(A const &in, int axis, B &&out) {
-  reduce_along(in, axis, out, detail::limit_of<detail::element_of<A>>(true), minimum());
+  reduce_along(in, axis, out, detail::limit_of<detail::value_of<A>>(true), minimum());
 }
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
 void max_along(P const &place, A const &in, int axis, B &&out) {
-  reduce_along(place, in, axis, out, detail::limit_of<detail::element_of<A>>(false), maximum());
+  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<A>>(false), maximum());
 }
-template <class A, class B, class = std::enable_if_t<!detail::is_place<A>>>
+template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
 void max_along(A const &in, int axis, B &&out) {
-  reduce_along(in, axis, out, detail::limit_of<detail::element_of<A>>(false), maximum());
+  reduce_along(in, axis, out, detail::limit_of<detail::value_of<A>>(false), maximum());
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -96,8 +96,8 @@ public:
   /* The same numbers as Extents. Throws umem::type_error if there are not N. */
   template <int N> Extents<N> to() const {
     if (size_ != static_cast<std::size_t>(N))
-      throw type_error("the shape " + detail::in_words(*this) + " has " + std::to_string(size_) +
-                       " dimensions, not " + std::to_string(N));
+      detail::raise_text(umemTypeError, "the shape %s has %zu dimensions, not %d",
+                         detail::in_words(*this).text, size_, N);
     Extents<N> extents;
     std::copy(begin(), end(), extents.begin());
     return extents;

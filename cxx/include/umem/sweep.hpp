@@ -10,7 +10,7 @@
  *     };
  *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
  *
- * See for_each.hpp for places, order and failures, and reduce.hpp for the order of operations. */
+ * See for_each.hpp for operands, places, order and failures, and reduce.hpp for the order of operations. */
 #ifndef UMEM_SWEEP_HPP
 #define UMEM_SWEEP_HPP
 
@@ -82,20 +82,32 @@ R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op
   return for_each_index_reduce<Index>(place, Range<N>(extents), init, op, f);
 }
 
-/* Gives new values to the elements of a view or array whose indices are in range, and returns op
- * over init and the results of f. f(value, i, j, ...) writes the new value of element (i, j,
- * ...) to value and does not read it: value need not be the element itself. f must not read
- * elements that the sweep writes. Throws umem::index_error if the range leaves the view and its
- * ghost cells. */
+/* Gives new values to the elements whose indices are in range, and returns op over init and the results of f. f(value,
+ * i, j, ...) writes the new value of element (i, j, ...) to value and does not read it: value need not be the element
+ * itself. f must not read elements that the sweep writes. Throws umem::index_error if the range leaves the elements and
+ * their ghost cells. */
 template <class Index = index, class P, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
   UMEM_TRACE("umem::sweep");
-  auto where = detail::settled(place, elements);
-  auto open = detail::open(where, elements, write);
+  using Extents = decltype(range.begin);
+  bool is_all = range.begin == Extents() && range.end == detail::extents_of(elements);
+  auto written = detail::use(elements, discard, is_all);
+  auto where = detail::settled(place, written);
+  detail::check_kernels(where);
   detail::check_index_type<Index>(range);
-  detail::check_range(open.view, range);
-  return detail::sweep_view<Index>(where, open.view, range, init, op, f);
+  return detail::with_views(
+      where,
+      [&](auto const &view) {
+        detail::check_range(view, range);
+        return detail::sweep_view<Index>(where, view, range, init, op, f);
+      },
+      written);
+}
+template <class Index = index, class A, class R, class Op, class F,
+          class = std::enable_if_t<detail::is_operand<A>>>
+R sweep(A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
+  return sweep<Index>(detail::AtHome(), elements, range, init, op, f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

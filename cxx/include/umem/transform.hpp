@@ -9,11 +9,9 @@
  * for another reason, the side of an output array that was current before is current again,
  * unless it is the side that the call has written.
  *
- * Without a place the loop runs on the place of the output, an array. If that is a GPU whose
- * kernels cannot use an input (an array in plain memory, in a file or on another GPU, or a guard
- * of the host side), the loop runs on the host: arrays transfer their elements there, the host
- * side of the output becomes current, and its next use on the GPU transfers it. Views that are
- * inputs must be of memory that the place of the output can use. */
+ * The operands are those of for_each.hpp, and so is the place if the caller names none: the home of the output, or the
+ * host if a kernel there cannot use an input. Then arrays transfer their elements to the host, the host side of the
+ * output becomes current, and its next use on the GPU transfers it. For more inputs or outputs use for_each. */
 #ifndef UMEM_TRANSFORM_HPP
 #define UMEM_TRANSFORM_HPP
 
@@ -27,6 +25,7 @@ namespace detail {
 
 /* out = f(in...), one function for each side: so the compiler reports an f that is not for that
  * side. */
+template <class F> struct Assign { F f; };
 template <class F> struct AssignOnHost {
   F f;
   template <class T, class... A> void operator()(T &out, A const &...in) {
@@ -39,22 +38,12 @@ template <class F> struct AssignOnDevice {
     out = static_cast<T>(f(in...));
   }
 };
-
-inline namespace UMEM_LAUNCH_NAMESPACE {
-
-template <class P, class F, class T, int N, class... A>
-void assign(P const &place, F f, View<T, N> const &out, View<A, N> const &...in) {
-  if constexpr (may_be_device<P>)
-    if (is_device(place))
-      return device_map<false>(device_of(place), AssignOnDevice<F>{f}, out, in...);
-  if constexpr (may_be_host<P>) {
-    check_for_host<F>();
-    AssignOnHost<F> call{f};
-    host_map(host_of(place), call, out, in...);
-  }
+template <class F> AssignOnHost<F> for_host(Assign<F> const &assign) {
+  check_for_host<F>();
+  return {assign.f};
 }
+template <class F> AssignOnDevice<F> for_device(Assign<F> const &assign) { return {assign.f}; }
 
-} // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
@@ -63,16 +52,12 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
 void transform(P const &place, A const &in, B &&out, F f) {
   UMEM_TRACE("umem::transform");
-  auto where = detail::settled(place, out, in);
-  detail::check_kernels(where);
-  detail::check_extents("transform", detail::extents_of(out), detail::extents_of(in));
-  auto from = detail::open(where, in, read);
-  auto to = detail::open(where, out, discard); /* last: it discards the old elements */
-  detail::assign(where, f, to.view, detail::as_const(from.view));
+  detail::loop("transform", place, detail::Assign<F>{f}, detail::use(out, discard),
+               detail::use(in, read));
 }
-template <class A, class B, class F, class = std::enable_if_t<!detail::is_place<A>>>
+template <class A, class B, class F, class = std::enable_if_t<detail::is_operand<A>>>
 void transform(A const &in, B &&out, F f) {
-  transform(detail::place_for(out, in), in, out, f);
+  transform(detail::AtHome(), in, out, f);
 }
 
 /* out = f(one, two) */
@@ -80,19 +65,13 @@ template <class P, class A, class B, class C, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 void transform(P const &place, A const &one, B const &two, C &&out, F f) {
   UMEM_TRACE("umem::transform");
-  auto where = detail::settled(place, out, one, two);
-  detail::check_kernels(where);
-  detail::check_extents("transform", detail::extents_of(out), detail::extents_of(one),
-                        detail::extents_of(two));
-  auto from = detail::open(where, one, read);
-  auto and_from = detail::open(where, two, read);
-  auto to = detail::open(where, out, discard);
-  detail::assign(where, f, to.view, detail::as_const(from.view), detail::as_const(and_from.view));
+  detail::loop("transform", place, detail::Assign<F>{f}, detail::use(out, discard),
+               detail::use(one, read), detail::use(two, read));
 }
-template <class A, class B, class C, class F, class = std::enable_if_t<!detail::is_place<A>>,
+template <class A, class B, class C, class F, class = std::enable_if_t<detail::is_operand<A>>,
           class = void>
 void transform(A const &one, B const &two, C &&out, F f) {
-  transform(detail::place_for(out, one, two), one, two, out, f);
+  transform(detail::AtHome(), one, two, out, f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -26,8 +26,7 @@ namespace detail {
 /* The bytes of n elements of T. */
 template <class T> std::size_t bytes_of(std::size_t n) {
   if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
-    throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(T)) +
-                       " bytes exceed any memory");
+    raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n, sizeof(T));
   return n * sizeof(T);
 }
 
@@ -166,8 +165,7 @@ private:
 
   void check_index(std::size_t i) const {
     if (i >= size())
-      throw index_error("index " + std::to_string(i) + " of a vector of " + std::to_string(size()) +
-                        " elements");
+      detail::raise_text(umemIndexError, "index %zu of a vector of %zu elements", i, size());
   }
 
   T *pointer() const { return static_cast<T *>(detail::device_pointer(context(), adr())); }

@@ -14,6 +14,8 @@
 #include <umem/config.hpp>
 #include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
+#include <umem/ghosts.hpp>
+#include <umem/iterator.hpp>
 #include <umem/view_error.hpp>
 
 #include <cstdint>
@@ -32,7 +34,7 @@ public:
   T *data = nullptr;  /* element (0, ..., 0), borrowed; ghost cells may come before it in memory */
   Extents<N> extents; /* of the interior, without ghost cells */
   Extents<N> strides; /* in elements; of any sign */
-  Extents<N> ghosts; /* cells below and above: index k is in [-ghosts[k], extents[k] + ghosts[k]) */
+  Ghosts<N> ghosts;   /* cells around the interior */
 
   /* An empty view. */
   View() = default;
@@ -43,7 +45,7 @@ public:
 
   /* data is element (0, ..., 0). */
   UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_, Extents<N> const &strides_,
-                               Extents<N> const &ghosts_ = {}) noexcept
+                               Ghosts<N> const &ghosts_ = {}) noexcept
       : data(data_), extents(extents_), strides(strides_), ghosts(ghosts_) {}
 
   /* From elements that may be written to those that are only read. */
@@ -54,11 +56,9 @@ public:
   /* The interior of an array in C order without gaps. first is the first element in memory: a
    * ghost cell, if there are any. */
   UMEM_FUNCTION static constexpr View with_ghosts_from(T *first, Extents<N> const &extents,
-                                                       Extents<N> const &ghosts) noexcept {
-    Extents<N> all = extents;
-    for (int k = 0; k < N; k++) all.at[k] += 2 * ghosts.at[k];
-    Extents<N> strides = c_strides(all);
-    return View(first ? first + detail::distance(ghosts, strides) : first, extents, strides,
+                                                       Ghosts<N> const &ghosts) noexcept {
+    Extents<N> strides = c_strides(detail::all_cells(extents, ghosts));
+    return View(first ? first + detail::distance(ghosts.below, strides) : first, extents, strides,
                 ghosts);
   }
 
@@ -108,12 +108,27 @@ public:
     return data != nullptr;
   }
 
+  /* The elements of a view of rank 1, without ghost cells. For other ranks see umem::elements. */
+  template <int M = N, class = std::enable_if_t<M == 1>>
+  UMEM_FUNCTION constexpr StridedIterator<T> begin() const noexcept {
+    return StridedIterator<T>(data, strides.at[0]);
+  }
+  template <int M = N, class = std::enable_if_t<M == 1>>
+  UMEM_FUNCTION constexpr StridedIterator<T> end() const noexcept {
+    return StridedIterator<T>(data, strides.at[0], extents.at[0]);
+  }
+
   /* ---- questions ---- */
 
   /* k in [0, N) */
   UMEM_FUNCTION UMEM_CHECKED constexpr index extent(int k) const noexcept { return extents[k]; }
   UMEM_FUNCTION UMEM_CHECKED constexpr index stride(int k) const noexcept { return strides[k]; }
-  UMEM_FUNCTION UMEM_CHECKED constexpr index ghost(int k) const noexcept { return ghosts[k]; }
+
+  /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
+  UMEM_FUNCTION UMEM_CHECKED constexpr index low(int k) const noexcept { return -ghosts.below[k]; }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index high(int k) const noexcept {
+    return extents[k] + ghosts.above[k];
+  }
 
   /* Elements of the interior; 1 for N == 0. */
   UMEM_FUNCTION constexpr index size() const noexcept { return extents.product(); }
@@ -140,7 +155,7 @@ public:
     for (int k = 0; k < N; k++) {
       if (high(k) > most) return false;
       index step = strides.at[k] < 0 ? -strides.at[k] : strides.at[k];
-      index steps = extents.at[k] > 0 ? high(k) - 1 : ghosts.at[k];
+      index steps = high(k) - 1 > -low(k) ? high(k) - 1 : -low(k);
       if (steps > 0 && step > (most - reach) / steps) return false;
       reach += step * steps;
     }
@@ -181,6 +196,12 @@ public:
     return laid_out(layout().with_ghosts());
   }
 
+  /* The same cells, the outermost ones as ghost cells: as many as wanted, whatever they were
+   * before. Throws umem::value_error if there are not so many cells. */
+  UMEM_FUNCTION constexpr View with_ghosts(Ghosts<N> const &wanted) const {
+    return laid_out(layout().with_ghosts(wanted));
+  }
+
   /* The elements of the interior in C order, with other extents. Throws umem::value_error if
    * these give another number of elements, or if the interior is not contiguous. */
   template <int M> UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape) const {
@@ -195,7 +216,7 @@ public:
    * loop. */
   UMEM_FUNCTION constexpr View unit_stride() const {
     constexpr int k = N > 0 ? N - 1 : 0;
-    UMEM_CHECK(strides.at[k] == 1 || extents.at[k] + 2 * ghosts.at[k] < 2,
+    UMEM_CHECK(strides.at[k] == 1 || high(k) - low(k) < 2,
                detail::raise_value("the stride of the last dimension is not 1"));
     View result = *this;
     result.strides.at[k] = 1;
@@ -207,10 +228,6 @@ private:
     static_assert(sizeof...(I) == N, "View: there must be one index per dimension");
     static_assert((detail::is_index<I> && ...), "View: indices must be integers");
   }
-
-  /* The indices of dimension k are in [low(k), high(k)). */
-  UMEM_FUNCTION constexpr index low(int k) const noexcept { return -ghosts.at[k]; }
-  UMEM_FUNCTION constexpr index high(int k) const noexcept { return extents.at[k] + ghosts.at[k]; }
 
   UMEM_FUNCTION constexpr bool has(int k, index i) const noexcept {
     return i >= low(k) && i < high(k);

@@ -21,6 +21,12 @@ struct Sum {
 struct Square {
   UMEM_FUNCTION double operator()(double x) const { return x * x; }
 };
+struct Scale {
+  double factor;
+  template <class T> UMEM_FUNCTION void operator()(T &to, T const &from) const {
+    to = factor * from;
+  }
+};
 /* [/functors] */
 
 /* [range_functors] */
@@ -59,6 +65,19 @@ int main() {
   umem::transform(x, y, z, Sum()); /* z = x + y */
   std::cout << z << '\n';
   /* [/elements] */
+
+  /* [several] */
+  double const a = 10;
+  umem::for_each([=](double &to, double from, double add) { to = a * from + add; }, z, x, y);
+  umem::for_each(Scale{2}, umem::discard(x),
+                 umem::read(z)); /* a template: the call says what it does */
+  umem::for_each([](double &to, double from, umem::index i, umem::index) { to = i ? from : 0; }, y,
+                 x);
+  umem::for_each([](double &to, double from) { to += from; }, z.part().select(0, 0),
+                 z.part().select(0, 1));
+  std::cout << y << '\n' << z << '\n';
+  /* [/several] */
+  umem::iota(z, 1);
 
   /* [range] */
   auto grid = umem::Array<double, 2>::zeros({3, 4}, umem::Host(), {{1, 1}, {}, 0});

@@ -9,7 +9,8 @@ int main() {
 #if UMEM_HAS_MDSPAN
   /* [mdspan] */
   auto span = umem::to_mdspan(view.transpose());
-  std::printf("%d x %d\n", static_cast<int>(span.extent(0)), static_cast<int>(span.extent(1)));
+  umem::View<double, 2> same = umem::from_mdspan(span);
+  std::printf("%d x %d\n", static_cast<int>(span.extent(0)), static_cast<int>(same.extent(1)));
   /* [/mdspan] */
 #else
   std::printf("%d x %d\n", static_cast<int>(view.extent(1)), static_cast<int>(view.extent(0)));

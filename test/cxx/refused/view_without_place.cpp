@@ -1,4 +1,4 @@
-// refused: views and guards have no home: name the place of the loop before them
+// refused: views have no home: name the place of the loop before them
 #include <umem/for_each.hpp>
 
 struct Twice {

@@ -79,7 +79,7 @@ static void each_scheme_is_found(void **state) {
     } any = {.bytes = {0}};
     umemOptionValue place = {.given = false}, given[UMEM_SCHEME_OPTIONS] = {{.given = false}};
     for (size_t k = 0; k < scheme->option_count; k++)
-      if (scheme->options[k].required)
+      if (scheme->options[k].required || !strcmp(scheme->options[k].name, "size"))
         given[k] = (umemOptionValue){.given = true, .text = scratch, .number = 1 << 20};
     assert_ok(
         scheme->construct(&any, scheme->decorates ? &managed : NULL, &place, given, scheme->user));

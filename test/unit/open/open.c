@@ -37,6 +37,8 @@ static void name_of(umemScheme const *scheme, char *text, size_t size) {
     used += snprintf(text + used, size - (size_t)used, "%s%s.%s=%s", before, scheme->name,
                      scheme->options[i].name, value);
   }
+  if (!strcmp(scheme->name, "shm")) /* needs a size where it has no name of a segment that exists */
+    snprintf(text + used, size - (size_t)used, "?size=1M");
 }
 
 static void each_scheme_is_opened(void **state) {

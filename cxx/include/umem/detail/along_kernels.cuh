@@ -6,6 +6,7 @@
 
 #include <umem/detail/index_kernels.cuh>
 #include <umem/detail/map_kernels.cuh>
+#include <umem/detail/monoids.hpp>
 #include <umem/detail/scratch.cuh>
 #include <umem/detail/sweep_kernels.cuh>
 #include <umem/view.hpp>
@@ -46,8 +47,13 @@ struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
   /* f of the elements at (i, j, ..., n); the last index is in the reduced dimension. */
   template <class... I> __device__ R value(I... i) {
     auto all = std::make_integer_sequence<int, N>();
-    return static_cast<R>(
-        f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all, i...)...));
+    if constexpr (takes_position<F>)
+      return static_cast<R>(
+          f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all, i...)...,
+            last_of(i...)));
+    else
+      return static_cast<R>(
+          f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all, i...)...));
   }
 
   template <class... I> __device__ void operator()(I... i) {
@@ -57,6 +63,10 @@ struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
   }
 
 private:
+  static __device__ index last_of(index i) { return i; }
+  template <class... I> static __device__ index last_of(index, I... i) {
+    return last_of(static_cast<index>(i)...);
+  }
   template <class A, class... More>
   static index extent_of(int axis, View<A, N> const &in, View<More, N> const &...) noexcept {
     return in.extents.at[axis];

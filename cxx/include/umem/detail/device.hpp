@@ -36,7 +36,7 @@ template <class P> void check_kernels(P const &place) {
   if (is_device(place)) raise_no_kernels();
 }
 
-template <bool load, class... A> void device_map(A const &...) { raise_no_kernels(); }
+template <class... A> void device_map(A const &...) { raise_no_kernels(); }
 template <class Index, class... A> void device_indices(A const &...) { raise_no_kernels(); }
 template <class Index, class... A> void device_indexed(A const &...) { raise_no_kernels(); }
 

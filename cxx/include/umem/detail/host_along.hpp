@@ -1,12 +1,14 @@
 /* umem/detail/host_along.hpp - reductions along one dimension on the host. If the elements of
- * one output follow each other, they are reduced like a whole view; otherwise a strip of outputs
- * is computed at once, so that the innermost loop runs along memory. */
+ * one output follow each other, they are reduced like a whole view if they are many; otherwise a strip
+ * of outputs is computed at once, so that the innermost loop runs along memory. */
 #ifndef UMEM_DETAIL_HOST_ALONG_HPP
 #define UMEM_DETAIL_HOST_ALONG_HPP
 
 #include <umem/detail/host_loops.hpp>
+#include <umem/detail/host_pieces.hpp>
 #include <umem/detail/host_reduce.hpp>
 #include <umem/detail/loop_layout.hpp>
+#include <umem/detail/monoids.hpp>
 #include <umem/view.hpp>
 
 #include <utility>
@@ -23,10 +25,69 @@ template <class R, class Op, class F, int M> struct ReduceOne {
 
   template <class U, class... T> void operator()(U &out, T const &...first) {
     auto all = std::make_integer_sequence<int, M>();
-    R value = host_reduce_nest<0, R>(op, f, line, 0, line.extents.at[0], all, &first...);
-    out = static_cast<U>(op(init, value));
+    out = static_cast<U>(op(init, value(all, &first...)));
+  }
+
+private:
+  template <class L, bool largest_value, class T>
+  static L position(FirstExtreme<largest_value> &best, index count, index stride, T *first) {
+    LoopLayout<1, 2> line;
+    line.extents = {count};
+    line.strides[0] = {stride};
+    line.strides[1] = {1};
+    Partial<L> result;
+    FindExtreme<largest_value> leaf;
+    host_pieces<0>(best, leaf, line, first, 0, result);
+    return result.value;
+  }
+
+  template <int... K, class... T> R value(std::integer_sequence<int, K...> all, T *...first) {
+    index const count = line.extents.at[0];
+    if constexpr (takes_position<F>)
+      return position<R>(op, count, line.strides[K].at[0]..., first...);
+    else
+      return host_reduce_nest<0, R>(op, f, line, 0, count, all, first...);
   }
 };
+
+/* Shorter lines are reduced one element after the other. */
+inline constexpr index short_line = 32;
+
+/* Outputs [0, n) of short lines whose elements follow each other. */
+template <class R, class Op, class F, class U, class... T>
+void host_along_lines(Op &op, F &f, R const &init, index n, index count, index const *across,
+                      U *out, index out_stride, T const *...in) {
+  for (index l = 0; l < n; l++) {
+    R value = init;
+    for (index m = 0; m < count; m++)
+      value = static_cast<R>(op(value, static_cast<R>(f(in[m]...))));
+    out[l * out_stride] = static_cast<U>(value);
+    int k = 0;
+    ((in += across[k++]), ...);
+  }
+}
+
+/* Positions of extremes: values and positions in arrays of their own, which compilers vectorise. */
+template <class R, class U, bool largest_value, class T>
+void host_along_strip(FirstExtreme<largest_value> &, index n, index count, index across,
+                      index along, U *out, index out_stride, T const *in) {
+  constexpr index strip = 256;
+  T value[strip];
+  index number[strip];
+  for (index l = 0; l < n; l++) {
+    value[l] = in[l * across];
+    number[l] = 0;
+  }
+  for (index m = 1; m < count; m++)
+    for (index l = 0; l < n; l++) {
+      T const x = in[m * along + l * across], best = value[l];
+      bool const worse = largest_value ? x <= best : x >= best;
+      bool const take = !worse & (best == best); /* also a first NaN */
+      value[l] = take ? x : best;
+      number[l] = take ? m : number[l];
+    }
+  for (index l = 0; l < n; l++) out[l * out_stride] = static_cast<U>(number[l]);
+}
 
 /* Computes outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over the
  * elements of each output. */
@@ -35,23 +96,32 @@ void host_along_row(Op &op, F &f, R const &init, index begin, index end,
                     LoopLayout<2, sizeof...(T)> const &row, std::integer_sequence<int, M...>,
                     U *out, index out_stride, T const *...in) {
   constexpr index strip = 256;
-  R value[strip];
+  [[maybe_unused]] R value[strip];
   index const count = row.extents.at[1];
   index const across[] = {row.strides[M].at[0]...}, along[] = {row.strides[M].at[1]...};
+  if constexpr (!takes_position<F>)
+    if (((along[M] == 1) && ...))
+      return host_along_lines(op, f, init, end - begin, count, across, out + begin * out_stride,
+                              out_stride, (in + begin * across[M])...);
   for (index first = begin; first < end; first += strip) {
     index const n = end - first < strip ? end - first : strip;
-    for (index l = 0; l < n; l++) value[l] = init;
-    for (index m = 0; m < count; m++) {
-      if (((across[M] == 1) && ...))
-        for (index l = 0; l < n; l++)
-          value[l] =
-              static_cast<R>(op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...))));
-      else
-        for (index l = 0; l < n; l++)
-          value[l] = static_cast<R>(
-              op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...))));
+    if constexpr (takes_position<F>) {
+      host_along_strip<R>(op, n, count, across[0], along[0], out + first * out_stride, out_stride,
+                          (in + first * across[M])...);
+    } else {
+      for (index l = 0; l < n; l++) value[l] = init;
+      for (index m = 0; m < count; m++) {
+        if (((across[M] == 1) && ...))
+          for (index l = 0; l < n; l++)
+            value[l] =
+                static_cast<R>(op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...))));
+        else
+          for (index l = 0; l < n; l++)
+            value[l] = static_cast<R>(
+                op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...))));
+      }
+      for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
     }
-    for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
   }
 }
 
@@ -98,7 +168,7 @@ void host_along(HostPlace place, Op op, F f, R const &init, int axis, View<U, N 
     in_lines = in_lines && loops.strides[m].at[axis] == 1;
   }
   if constexpr (N > 1) {
-    if (!in_lines) {
+    if (!in_lines || in.extents.at[axis] < short_line) {
       int const last =
           axis == N - 1 ? N - 2 : N - 1; /* dimension of the inputs that is the output's last one */
       LoopLayout<2, M> row;

@@ -7,6 +7,9 @@
 #include <umem/detail/host_threads.hpp>
 #include <umem/detail/loop_layout.hpp>
 
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace umem {
@@ -14,15 +17,65 @@ namespace detail {
 
 /* ---- elements ---- */
 
+/* The function as the loop over a row calls it: a copy where calls cannot change it. No other code can see the copy, so
+ * that its members are in registers, even if the loop writes elements of their types. */
+template <class F, class... T>
+using InRow = std::conditional_t<std::is_trivially_copyable_v<F> && sizeof(F) <= 128 &&
+                                     std::is_invocable_v<F const &, T &...>,
+                                 F const, F &>;
+
 template <class F, class... T> void host_row(F &f, index n, T *...element) {
-  for (index i = 0; i < n; i++) f(element[i]...);
+  InRow<F, T...> call = f;
+  for (index i = 0; i < n; i++) call(element[i]...);
 }
 
 template <class F, class... T, int... M>
 void host_strided_row(F &f, index n, index const *stride, std::integer_sequence<int, M...>,
                       T *...element) {
+  InRow<F, T...> call = f;
   index const s[] = {stride[M]...};
-  for (index i = 0; i < n; i++) f(element[i * s[M]]...);
+  for (index i = 0; i < n; i++) call(element[i * s[M]]...);
+}
+
+/* Rows in which one operand has another stride than 1, as a constant for the compiler which: the loops that a program
+ * would write for such a layout. */
+template <int S, class F, class... T, int... M>
+void host_row_but_one(F &f, index n, index stride, std::integer_sequence<int, M...>,
+                      T *...element) {
+  InRow<F, T...> call = f;
+  for (index i = 0; i < n; i++) call(element[M == S ? i * stride : i]...);
+}
+
+/* The same where all elements of the row share one of the operand, which is only read. */
+template <bool is_shared, class T> struct RowElement {
+  T *row;
+  UMEM_ALWAYS_INLINE T &operator[](index i) const noexcept { return row[i]; }
+};
+template <class T> struct RowElement<true, T const> {
+  T const value; /* nothing else can write to it */
+  explicit RowElement(T const *row) noexcept : value(*row) {}
+  UMEM_ALWAYS_INLINE T const &operator[](index) const noexcept { return value; }
+};
+template <class F, class... E> void host_shared_row(F &f, index n, E const... element) {
+  InRow<F, decltype(element[0])...> call = f;
+  for (index i = 0; i < n; i++) call(element[i]...);
+}
+
+/* Rows whose strides are not all 1. Loops for rows with one such operand, if there are few: S, S + 1, ... may be it. */
+template <int S, class F, class... T, int... M>
+void host_rows_with_gaps(F &f, index n, index const *stride, std::integer_sequence<int, M...> all,
+                         T *...element) {
+  constexpr int count = sizeof...(T);
+  if constexpr (S == count || count == 1 || count > 4) {
+    host_strided_row(f, n, stride, all, element...);
+  } else {
+    if (!((M == S || stride[M] == 1) && ...))
+      return host_rows_with_gaps<S + 1>(f, n, stride, all, element...);
+    using Operand = std::tuple_element_t<static_cast<std::size_t>(S), std::tuple<T...>>;
+    if constexpr (std::is_const_v<Operand> && std::is_copy_constructible_v<Operand>)
+      if (stride[S] == 0) return host_shared_row(f, n, RowElement<M == S, T>{element}...);
+    host_row_but_one<S>(f, n, stride[S], all, element...);
+  }
 }
 
 /* Loops K to N - 1. */
@@ -37,7 +90,7 @@ void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequ
     if (((stride[M] == 1) && ...))
       host_row(f, loops.extents.at[K], element...);
     else
-      host_strided_row(f, loops.extents.at[K], stride, all, element...);
+      host_rows_with_gaps<0>(f, loops.extents.at[K], stride, all, element...);
   }
 }
 
@@ -58,7 +111,8 @@ void host_map(HostPlace place, F &f, LoopLayout<N, sizeof...(T)> const &loops,
 
 /* The same for views with equal extents. */
 template <class F, class T, int N, class... A>
-void host_map(HostPlace place, F &f, View<T, N> const &view, View<A, N> const &...others) {
+UMEM_ALWAYS_INLINE void host_map(HostPlace place, F &f, View<T, N> const &view,
+                                 View<A, N> const &...others) {
   if (view.size() == 0) return;
   auto loops = loops_of(view, others...);
   simplify(loops);
@@ -83,19 +137,36 @@ UMEM_ALWAYS_INLINE void host_index_nest(F &f, Extents<N> const &begin, Extents<N
   }
 }
 
-/* The same for f(element, i, j, ...); row: the element with the indices before, and 0 from K on. */
-template <bool unit, int K, class Index, class F, class T, int N, class... I>
-UMEM_ALWAYS_INLINE void host_element_nest(F &f, T *row, Extents<N> const &strides,
+/* The elements of several operands at some indices. */
+template <int M, class T> struct OperandElement { T *at; };
+
+template <class All, class... T> struct OperandElements;
+template <int... M, class... T>
+struct OperandElements<std::integer_sequence<int, M...>, T...> : OperandElement<M, T>... {
+  /* Those i further in dimension k. unit: there all strides are 1. */
+  template <bool unit, int N>
+  UMEM_ALWAYS_INLINE OperandElements moved(index i, int k,
+                                           Extents<N> const *strides) const noexcept {
+    return {{OperandElement<M, T>::at + i * (unit ? 1 : strides[M].at[k])}...};
+  }
+  template <class F, class... I> UMEM_ALWAYS_INLINE decltype(auto) call(F &f, I... i) const {
+    return f(*OperandElement<M, T>::at..., i...);
+  }
+};
+
+/* The same for f(element of each operand, i, j, ...); row: the elements with the indices before, and 0 from K on. */
+template <bool unit, int K, class Index, class F, class Elements, int N, class... I>
+UMEM_ALWAYS_INLINE void host_element_nest(F &f, Elements const row, Extents<N> const *strides,
                                           Extents<N> const &begin, Extents<N> const &end,
                                           I... before) {
   if constexpr (K == N) {
-    f(*row, before...);
+    row.call(f, before...);
   } else {
-    index const stride = unit && K == N - 1 ? 1 : strides.at[K];
     Index const last = static_cast<Index>(end.at[K]);
     for (Index i = static_cast<Index>(begin.at[K]); i < last; i++)
-      host_element_nest<unit, K + 1, Index>(f, row + static_cast<index>(i) * stride, strides, begin,
-                                            end, before..., i);
+      host_element_nest<unit, K + 1, Index>(
+          f, row.template moved < unit && K == N - 1 > (static_cast<index>(i), K, strides), strides,
+          begin, end, before..., i);
   }
 }
 
@@ -137,48 +208,28 @@ UMEM_ALWAYS_INLINE void host_indices(HostPlace place, F const &f, Extents<N> con
       });
 }
 
-/* Calls f(element, i, j, ...) for the elements of a view. unit: the stride of the last dimension
- * is 1, as a constant for the compiler. */
-template <bool unit, class T, int N, class F> struct CallWithElement {
-  F f;
-  View<T, N> view;
-
-  template <class... I> decltype(auto) operator()(I... i) {
-    if constexpr (unit)
-      return f(view.data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)],
-               i...);
-    else
-      return f(view(i...), i...);
-  }
-
-private:
-  template <int... K, class... I>
-  index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
-    return ((i * (K == N - 1 ? 1 : view.strides.at[K])) + ... + index(0));
-  }
-};
-
-template <bool unit, class Index, class T, int N, class F>
-UMEM_ALWAYS_INLINE void host_indexed_rows(HostPlace place, F const &f, View<T, N> const &view,
-                                          Extents<N> const &begin, Extents<N> const &end) {
+/* Calls f(element of each view, i, j, ...) for begin <= (i, j, ...) < end. unit: all strides of the last dimension are
+ * 1, as a constant for the compiler. */
+template <bool unit, class Index, int N, class F, class... T>
+UMEM_ALWAYS_INLINE void host_indexed_rows(HostPlace place, F const &f, Extents<N> const &begin,
+                                          Extents<N> const &end, View<T, N> const &...views) {
+  using Elements = OperandElements<std::make_integer_sequence<int, sizeof...(T)>, T...>;
   host_share(
       place, begin,
       end, [&](Extents<N> const low, Extents<N> const high) __attribute__((always_inline)) {
         F own = f;
-        Extents<N> const strides = view.strides;
-        host_element_nest<unit, 0, Index>(own, view.data, strides, low, high);
+        Extents<N> const strides[] = {views.strides...};
+        host_element_nest<unit, 0, Index>(own, Elements{{views.data}...}, strides, low, high);
       });
 }
-
-/* Calls f(element, i, j, ...) for the elements of a view with begin <= (i, j, ...) < end. */
-template <class Index, class T, int N, class F>
-UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, F const &f, View<T, N> const &view,
-                                     Extents<N> const &begin, Extents<N> const &end) {
+template <class Index, int N, class F, class... T>
+UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, F const &f, Extents<N> const &begin,
+                                     Extents<N> const &end, View<T, N> const &...views) {
   if constexpr (N > 0) {
-    if (view.strides.at[N - 1] == 1)
-      return host_indexed_rows<true, Index>(place, f, view, begin, end);
+    if (((views.strides.at[N - 1] == 1) && ...))
+      return host_indexed_rows<true, Index>(place, f, begin, end, views...);
   }
-  host_indexed_rows<false, Index>(place, f, view, begin, end);
+  host_indexed_rows<false, Index>(place, f, begin, end, views...);
 }
 
 } // namespace detail

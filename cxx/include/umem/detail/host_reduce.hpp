@@ -5,8 +5,14 @@
 #define UMEM_DETAIL_HOST_REDUCE_HPP
 
 #include <umem/detail/host_loops.hpp>
+#include <umem/functional.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,22 +35,114 @@ UMEM_FUNCTION Partial<R> combine(Op &op, Partial<R> const &a, Partial<R> const &
 inline constexpr index reduce_lanes = 16;
 inline constexpr index reduce_block = 1024;
 
-/* Over get(0), ..., get(n - 1); n > 0. */
-template <class R, class Op, class Get> R host_reduce_block(Op &op, index n, Get const &get) {
-  if (n < 2 * reduce_lanes) {
-    R result = get(index(0));
-    for (index i = 1; i < n; i++) result = static_cast<R>(op(result, get(i)));
+/* Joins 16 partial results in pairs. All their numbers are constants: so compilers keep them in registers. */
+template <class R, class Op> R join_lanes(Op &op, R *lane) {
+  for (index l = 0; l < 8; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 8]));
+  for (index l = 0; l < 4; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 4]));
+  for (index l = 0; l < 2; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 2]));
+  return static_cast<R>(op(lane[0], lane[1]));
+}
+
+/* Elements that follow each other in memory; elsewhere, a function of their number. */
+template <class T> struct InLine {
+  T const *data;
+  T const &operator()(index i) const { return data[i]; }
+};
+
+/* The same elements from number begin on. */
+template <class Get> auto from_number(Get const &get, index begin) {
+  return [&get, begin](index i) { return get(begin + i); };
+}
+template <class T> InLine<T> from_number(InLine<T> const &get, index begin) {
+  return {get.data + begin};
+}
+
+/* Extremes of floating-point numbers, which keep NaN. */
+template <class R, class Op> inline constexpr bool is_extreme = false;
+template <> inline constexpr bool is_extreme<float, minimum> = true;
+template <> inline constexpr bool is_extreme<float, maximum> = true;
+template <> inline constexpr bool is_extreme<double, minimum> = true;
+template <> inline constexpr bool is_extreme<double, maximum> = true;
+
+/* The extreme of groups * 16 or 8 numbers that follow each other. Processors compute the larger of two numbers in one
+ * step that loses NaN, and find NaN in another; compilers use these steps only if they are told the vectors. */
+template <class R, class Op> struct ExtremesOf {
+  using Vector [[gnu::vector_size(16)]] = R;
+  using Mask [[gnu::vector_size(16)]] =
+      std::int32_t; /* GCC makes scalar code of masks of 64 bits */
+  static constexpr index width = 16 / sizeof(R), vectors = 4, group = width * vectors;
+
+  /* first: any of the numbers. */
+  static R of(R const *x, index groups, R first) {
+    return of(x, groups, first, std::make_integer_sequence<int, vectors>());
+  }
+
+private:
+  UMEM_ALWAYS_INLINE static void join(Vector &best, Mask &nan, R const *x) {
+    Vector value;
+    std::memcpy(&value, x, sizeof value);
+    auto const is_nan = value != value;
+    Mask mask;
+    std::memcpy(&mask, &is_nan, sizeof mask);
+    nan |= mask;
+    if constexpr (std::is_same_v<Op, minimum>)
+      best = value < best ? value : best;
+    else
+      best = value > best ? value : best;
+  }
+
+  /* Written out, so that all vectors are in registers. */
+  template <int... V>
+  static R of(R const *x, index groups, R first, std::integer_sequence<int, V...>) {
+    Vector best[vectors];
+    Mask nan[2] = {};
+    R all[static_cast<std::size_t>(group)];
+    for (R &value : all) value = first;
+    std::memcpy(best, all, sizeof best);
+    for (; groups > 0; groups--, x += group) (join(best[V], nan[V % 2], x + V * width), ...);
+    Mask const any = nan[0] | nan[1];
+    for (int l = 0; l < 4; l++)
+      if (any[l]) return std::numeric_limits<R>::quiet_NaN();
+    std::memcpy(all, best, sizeof all);
+    Op op;
+    R result = all[0];
+    for (R const value : all) result = op(result, value);
     return result;
   }
-  R lane[reduce_lanes];
-  for (index l = 0; l < reduce_lanes; l++) lane[l] = get(l);
-  index i = reduce_lanes;
-  for (; i + reduce_lanes <= n; i += reduce_lanes)
-    for (index l = 0; l < reduce_lanes; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
-  for (index l = 0; i + l < n; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
-  for (index width = reduce_lanes / 2; width > 0; width /= 2)
-    for (index l = 0; l < width; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + width]));
-  return lane[0];
+};
+
+/* get(0), ... for i < n in line: where they are, or in a buffer. */
+template <class R, class Op, class Get> R host_reduce_extremes(index n, Get const &get) {
+  constexpr index group = ExtremesOf<R, Op>::group;
+  if constexpr (std::is_same_v<Get, InLine<R>>) {
+    return ExtremesOf<R, Op>::of(get.data, n / group, get.data[0]);
+  } else {
+    R buffer[reduce_block];
+    R const first = get(index(0));
+    buffer[0] = first;
+    for (index i = 1; i < n; i++) buffer[i] = get(i);
+    return ExtremesOf<R, Op>::of(buffer, n / group, first);
+  }
+}
+
+/* Over get(0), ..., get(n - 1); n > 0. */
+template <class R, class Op, class Get> R host_reduce_block(Op &op, index n, Get const &get) {
+  R result;
+  index i = 0;
+  if (n < 2 * reduce_lanes) {
+    result = get(i++);
+  } else if constexpr (is_extreme<R, Op>) {
+    i = n / ExtremesOf<R, Op>::group * ExtremesOf<R, Op>::group;
+    result = host_reduce_extremes<R, Op>(i, get);
+  } else {
+    R lane[reduce_lanes];
+    for (; i < reduce_lanes; i++) lane[i] = get(i);
+    for (; i + reduce_lanes <= n; i += reduce_lanes)
+      for (index l = 0; l < reduce_lanes; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
+    result = join_lanes<R>(op, lane);
+  }
+  for (; i < n; i++) result = static_cast<R>(op(result, get(i)));
+  return result;
 }
 
 /* The middle of a range of count > unit items, at a multiple of unit. */
@@ -56,7 +154,7 @@ inline index middle(index count, index unit) noexcept {
 template <class R, class Op, class Get>
 R host_reduce_row(Op &op, index begin, index end, Get const &get) {
   if (end - begin <= reduce_block)
-    return host_reduce_block<R>(op, end - begin, [&](index i) { return get(begin + i); });
+    return host_reduce_block<R>(op, end - begin, from_number(get, begin));
   index half = begin + middle(end - begin, reduce_block);
   R first = host_reduce_row<R>(op, begin, half, get);
   return static_cast<R>(op(first, host_reduce_row<R>(op, half, end, get)));
@@ -66,7 +164,10 @@ R host_reduce_row(Op &op, index begin, index end, Get const &get) {
 
 template <class R, class Op, class F, class... T>
 R host_reduce_elements(Op &op, F &f, index n, T *...element) {
-  return host_reduce_row<R>(op, 0, n, [&](index i) { return static_cast<R>(f(element[i]...)); });
+  if constexpr (std::is_same_v<std::tuple<F, T...>, std::tuple<Identity, R const>>)
+    return host_reduce_row<R>(op, 0, n, InLine<R>{element...});
+  else
+    return host_reduce_row<R>(op, 0, n, [&](index i) { return static_cast<R>(f(element[i]...)); });
 }
 
 /* Loops K to N - 1, all of whose extents are positive. */
@@ -151,7 +252,7 @@ R host_reduce_strips(Op &op, F &f, index begin, index end, I... before) {
     Index const low = static_cast<Index>(first), count = static_cast<Index>(n);
     for (Index i = 0; i < count; i++)
       value[i] = static_cast<R>(f(before..., static_cast<Index>(low + i)));
-    R part = host_reduce_block<R>(op, n, [&](index i) { return value[i]; });
+    R part = host_reduce_block<R>(op, n, InLine<R>{value});
     result = first == begin ? part : static_cast<R>(op(result, part));
   }
   return result;
@@ -201,6 +302,27 @@ Partial<R> host_index_reduce(HostPlace place, Op &op, F &f, Extents<N> const &be
   }
   return {host_reduce_index_nest<0, R, Index>(op, f, begin, end), true};
 }
+
+/* f(element of a view, i, j, ...) as a function of indices alone. unit: the stride of the last dimension is 1, as a
+ * constant for the compiler. */
+template <bool unit, class T, int N, class F> struct CallWithElement {
+  F f;
+  View<T, N> view;
+
+  template <class... I> decltype(auto) operator()(I... i) {
+    if constexpr (unit)
+      return f(view.data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)],
+               i...);
+    else
+      return f(view(i...), i...);
+  }
+
+private:
+  template <int... K, class... I>
+  index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
+    return ((i * (K == N - 1 ? 1 : view.strides.at[K])) + ... + index(0));
+  }
+};
 
 /* The same for f(element, i, j, ...), where the element is that of a view. */
 template <class Index, class R, class T, int N, class Op, class F>

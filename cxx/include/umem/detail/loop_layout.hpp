@@ -98,10 +98,10 @@ LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
 /* Throws umem::value_error if extents differ. */
 template <int N, class... E>
 void check_extents(char const *function, Extents<N> const &extents, E const &...others) {
-  auto check = [&](Extents<N> const &other) {
+  [[maybe_unused]] auto check = [&](Extents<N> const &other) {
     if (other != extents)
-      throw value_error(std::string(function) + ": the extents " + in_words(extents) + " and " +
-                        in_words(other) + " differ");
+      raise_text(umemValueError, "%s: the extents %s and %s differ", function,
+                 in_words(extents).text, in_words(other).text);
   };
   (check(others), ...);
 }

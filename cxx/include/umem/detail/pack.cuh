@@ -66,16 +66,6 @@ template <int V, class T> __device__ void store_pack(T *first, Pack<T, V> const 
   }
 }
 
-template <int V, class F, class T, class... A>
-__device__ void map_pack(F &f, Pack<std::remove_const_t<T>, V> &target,
-                         Pack<A, V> const &...inputs) {
-#pragma unroll
-  for (int e = 0; e < V; e++) {
-    T &element = target.at[e];
-    f(element, inputs.at[e]...);
-  }
-}
-
 /* ---- those of the elements [first, first + V) that are in [0, count) ---- */
 
 /* Starts all loads before it waits for one. */
@@ -94,31 +84,64 @@ __device__ void store_part(T *data, I first, I count, Pack<T, V> const &pack) {
     if (first + e >= 0 && first + e < count) data[first + e] = pack.at[e];
 }
 
-template <bool load, int V, class I, class F, class T, class... A>
-__device__ void map_part(F &f, I first, I count, T *target, Pack<A, V> const &...inputs) {
-  Pack<std::remove_const_t<T>, V> pack;
-  if constexpr (load) pack = load_part<V>(target, first, count);
-#pragma unroll
-  for (int e = 0; e < V; e++) {
-    T &element = pack.at[e];
-    if (first + e >= 0 && first + e < count) f(element, inputs.at[e]...);
-  }
-  if constexpr (!std::is_const_v<T>) store_part<V>(target, first, count, pack);
+/* ---- operands of a loop ---- */
+
+/* Elements that follow each other. loads: whether the function reads them. */
+template <class T_, bool loads_> struct PackOperand {
+  using T = T_;
+  static constexpr bool loads = loads_;
+
+  T *data;
+};
+
+/* A pack of an operand in registers. */
+template <int V, class E> struct LoadedPack {
+  typename E::T *data;
+  Pack<std::remove_const_t<typename E::T>, V> pack;
+
+  __device__ typename E::T &operator[](int e) { return pack.at[e]; }
+};
+template <int V, class I, class E>
+__device__ LoadedPack<V, E> load_operand(E const &operand, I first, I count, bool is_whole) {
+  LoadedPack<V, E> loaded;
+  loaded.data = operand.data;
+  if constexpr (E::loads)
+    loaded.pack =
+        is_whole ? load_pack<V>(operand.data + first) : load_part<V>(operand.data, first, count);
+  return loaded;
 }
 
-/* f(element of target, element of each input). Uses whole accesses, which are then aligned, if
- * all elements exist. load: f reads the target. */
-template <bool load, int V, class I, class F, class T, class... A>
-__device__ void map_pack_at(F &f, I first, I count, T *target, A const *...inputs) {
-  if (first >= 0 && first + V <= count) {
-    Pack<std::remove_const_t<T>, V> pack;
-    if constexpr (load) pack = load_pack<V>(target + first);
-    map_pack<V, F, T, A...>(f, pack, load_pack<V>(inputs + first)...);
-    if constexpr (!std::is_const_v<T>) store_pack<V>(target + first, pack);
-  } else { /* the first or the last pack */
-    map_part<load, V, I, F, T, A...>(f, first, count, target,
-                                     load_part<V>(inputs, first, count)...);
-  }
+/* call(e, element of each operand) for the elements of packs, which then are stored. Starts all loads before. */
+template <int V, class Call, class I, class... E>
+__device__ void map_whole(Call &call, I first, LoadedPack<V, E>... loaded) {
+#pragma unroll
+  for (int e = 0; e < V; e++) call(e, loaded[e]...);
+  auto store = [&](auto &operand, auto *data) {
+    if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
+      store_pack<V>(data + first, operand.pack);
+  };
+  (store(loaded, loaded.data), ...);
+}
+template <int V, class Call, class I, class... E>
+__device__ void map_part(Call &call, I first, I count, LoadedPack<V, E>... loaded) {
+#pragma unroll
+  for (int e = 0; e < V; e++)
+    if (first + e >= 0 && first + e < count) call(e, loaded[e]...);
+  auto store = [&](auto &operand, auto *data) {
+    if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
+      store_part<V>(data, first, count, operand.pack);
+  };
+  (store(loaded, loaded.data), ...);
+}
+
+/* call(e, element of each operand) for the elements [first, first + V) that are in [0, count). Uses whole accesses,
+ * which then are aligned, if all of them are. */
+template <int V, class Call, class I, class... E>
+__device__ void map_pack_at(Call &&call, I first, I count, E const &...operands) {
+  if (first >= 0 && first + V <= count)
+    map_whole<V>(call, first, load_operand<V>(operands, first, count, true)...);
+  else /* the first or the last pack */
+    map_part<V>(call, first, count, load_operand<V>(operands, first, count, false)...);
 }
 
 } // namespace detail

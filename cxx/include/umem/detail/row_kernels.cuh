@@ -36,49 +36,6 @@ template <int V> __device__ index pack_begin(index pack, index head, index offse
 template <class I> __device__ index last_of(I i) { return static_cast<index>(i); }
 template <class I, class... J> __device__ index last_of(I, J... j) { return last_of(j...); }
 
-/* ---- f(element, i, j, ...) ---- */
-
-template <class Index, int V, class T, int N, class F> struct IndexedRows {
-  F f;
-  T *data; /* element (0, ..., 0) */
-  Extents<N> strides;
-  index begin, count; /* of the elements of a row */
-  int head;           /* the number of element (0, ..., 0, begin) in pack 0 */
-
-  template <class... I> __device__ void operator()(I... i) {
-    T *row = row_at(data, strides, std::make_integer_sequence<int, N>(), i...);
-    Extents<N> at(static_cast<index>(i)...);
-    index first = pack_begin<V>(at.at[N - 1], head, row - data);
-    row += begin;
-    if (first >= 0 && first + V <= count) {
-      auto pack = load_pack<V>(row + first);
-#pragma unroll
-      for (int e = 0; e < V; e++) {
-        T &element = pack.at[e];
-        at.at[N - 1] = begin + first + e;
-        call(element, at, std::make_integer_sequence<int, N>());
-      }
-      if constexpr (!std::is_const_v<T>) store_pack<V>(row + first, pack);
-    } else { /* the first or the last pack */
-      auto pack = load_part<V>(row, first, count);
-#pragma unroll
-      for (int e = 0; e < V; e++) {
-        T &element = pack.at[e];
-        at.at[N - 1] = begin + first + e;
-        if (first + e >= 0 && first + e < count)
-          call(element, at, std::make_integer_sequence<int, N>());
-      }
-      if constexpr (!std::is_const_v<T>) store_part<V>(row, first, count, pack);
-    }
-  }
-
-private:
-  template <int... K>
-  __device__ void call(T &element, Extents<N> const &at, std::integer_sequence<int, K...>) {
-    f(element, static_cast<Index>(at.at[K])...);
-  }
-};
-
 } // namespace detail
 } // namespace umem
 

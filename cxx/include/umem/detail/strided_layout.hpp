@@ -5,6 +5,7 @@
 
 #include <umem/config.hpp>
 #include <umem/extents.hpp>
+#include <umem/ghosts.hpp>
 #include <umem/view_error.hpp>
 
 namespace umem {
@@ -23,12 +24,14 @@ UMEM_FUNCTION constexpr index distance(Extents<N> const &i, Extents<N> const &st
 template <int N> struct StridedLayout {
   Extents<N> extents; /* of the interior, which ghost cells are not part of */
   Extents<N> strides; /* of any sign */
-  Extents<N> ghosts;  /* cells below and above */
-  index offset = 0;   /* of element (0, ..., 0) */
+  Ghosts<N> ghosts;
+  index offset = 0; /* of element (0, ..., 0) */
 
   /* The indices of dimension k are in [low(k), high(k)). */
-  UMEM_FUNCTION constexpr index low(int k) const noexcept { return -ghosts.at[k]; }
-  UMEM_FUNCTION constexpr index high(int k) const noexcept { return extents.at[k] + ghosts.at[k]; }
+  UMEM_FUNCTION constexpr index low(int k) const noexcept { return -ghosts.below.at[k]; }
+  UMEM_FUNCTION constexpr index high(int k) const noexcept {
+    return extents.at[k] + ghosts.above.at[k];
+  }
 
   /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . The result has no ghost
    * cells in that dimension. */
@@ -40,7 +43,7 @@ template <int N> struct StridedLayout {
     if (begin < end) result.offset += begin * strides.at[k]; /* else there is no such element */
     result.extents.at[k] = (end - begin) / step + ((end - begin) % step != 0);
     if (result.extents.at[k] > 1) result.strides.at[k] *= step; /* else the product may overflow */
-    result.ghosts.at[k] = 0;
+    result.ghosts.below.at[k] = result.ghosts.above.at[k] = 0;
     return result;
   }
 
@@ -54,7 +57,8 @@ template <int N> struct StridedLayout {
       int from = j + (j >= k);
       result.extents.at[j] = extents.at[from];
       result.strides.at[j] = strides.at[from];
-      result.ghosts.at[j] = ghosts.at[from];
+      result.ghosts.below.at[j] = ghosts.below.at[from];
+      result.ghosts.above.at[j] = ghosts.above.at[from];
     }
     return result;
   }
@@ -78,8 +82,10 @@ template <int N> struct StridedLayout {
   UMEM_FUNCTION constexpr StridedLayout reversed(int k) const {
     UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
     StridedLayout result = *this;
-    if (high(k) > 0) result.offset += (extents.at[k] - 1) * strides.at[k];
+    if (low(k) < high(k)) result.offset += (extents.at[k] - 1) * strides.at[k];
     result.strides.at[k] = -strides.at[k];
+    result.ghosts.below.at[k] = ghosts.above.at[k];
+    result.ghosts.above.at[k] = ghosts.below.at[k];
     return result;
   }
 
@@ -90,9 +96,21 @@ template <int N> struct StridedLayout {
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
   UMEM_FUNCTION constexpr StridedLayout with_ghosts() const noexcept {
-    StridedLayout result = interior();
-    result.offset -= distance(ghosts, strides);
-    for (int k = 0; k < N; k++) result.extents.at[k] += 2 * ghosts.at[k];
+    return {all_cells(extents, ghosts), strides, {}, offset - distance(ghosts.below, strides)};
+  }
+
+  /* The outermost cells as ghost cells: as many as `wanted`, whatever they were before. */
+  UMEM_FUNCTION constexpr StridedLayout with_ghosts(Ghosts<N> const &wanted) const {
+    StridedLayout result = with_ghosts();
+    for (int k = 0; k < N; k++) {
+      index const below = wanted.below.at[k], above = wanted.above.at[k];
+      UMEM_CHECK(below >= 0 && above >= 0 && below <= result.extents.at[k] &&
+                     above <= result.extents.at[k] - below,
+                 raise_ghosts(below, above, k, result.extents.at[k]));
+      result.extents.at[k] -= below + above;
+      result.offset += below * strides.at[k];
+    }
+    result.ghosts = wanted;
     return result;
   }
 
@@ -103,7 +121,8 @@ private:
       index from = order.at[k];
       result.extents.at[k] = extents.at[from];
       result.strides.at[k] = strides.at[from];
-      result.ghosts.at[k] = ghosts.at[from];
+      result.ghosts.below.at[k] = ghosts.below.at[from];
+      result.ghosts.above.at[k] = ghosts.above.at[from];
     }
     return result;
   }

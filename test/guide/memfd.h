@@ -1,6 +1,6 @@
-/* umem/shm.h - memory that other processes can map. */
-#ifndef UMEM_SHM_H
-#define UMEM_SHM_H
+/* umem/memfd.h - memory that other processes can map. */
+#ifndef UMEM_MEMFD_H
+#define UMEM_MEMFD_H
 
 #include <umem/base.h>
 
@@ -8,18 +8,18 @@
  * the same bytes. Addresses are pointers. The memory goes when the context has ended and nobody maps it.
  *
  * Threads: any number at once. */
-typedef struct umemShm {
+typedef struct umemMemfd {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
-} umemShm;
+} umemMemfd;
 
 /* capacity: bytes of the whole piece, rounded up to pages.
  * Errors: umemValueError for NULL, and for 0 bytes; umemMemoryError. */
-UMEM_EXTERN umemStatusType umemShm_ctor(umemShm *ctx, size_t capacity);
+UMEM_EXTERN umemStatusType umemMemfd_ctor(umemMemfd *ctx, size_t capacity);
 
 /* The descriptor of the memory, borrowed. -1, with a status, for a context that is not constructed, or of another
  * kind: umemTypeError. */
-UMEM_EXTERN int umemShm_descriptor(umemShm *ctx);
+UMEM_EXTERN int umemMemfd_descriptor(umemMemfd *ctx);
 
 #endif

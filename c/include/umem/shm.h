@@ -1,0 +1,119 @@
+/* umem/shm.h - memory that several processes of one machine share. */
+#ifndef UMEM_SHM_H
+#define UMEM_SHM_H
+
+#include <umem/base.h>
+
+/* Blocks in a segment of shared memory. Addresses are pointers in this process; other processes may have the segment at
+ * other addresses (see umemShm_offset, and umem_share in umem/handle.h). Concurrent, not ordered.
+ *
+ * A segment has a name, under which other processes open it, or none: then they receive it (umem_send), or are forked.
+ * Its size is fixed when it is created. All processes allocate from it and free in it, also blocks of each other.
+ *
+ * - The tables of the blocks are in the segment. They survive a process that is killed, at whatever instruction: each
+ *   block is then live or free, and none is lost or handed out twice. The next call in any process repairs what the dead
+ *   one has left.
+ * - A block belongs to the process that has allocated it. If this process ends, its blocks stay live, because others may
+ *   use them: umemShm_blocks lists them and umemShm_reclaim frees them. umem_dtor frees no blocks either.
+ * - A segment without a name ends with the last process that has it. A segment with a name stays until umemShm_remove, or
+ *   until the machine restarts.
+ * - Memory is reserved when the segment is created: if there is not enough, the constructor fails with
+ *   umemMemoryError. With the option sparse it is not, and an access raises SIGBUS when memory is out.
+ * - Natural alignment is 64 bytes. The largest is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped.
+ * - Two contexts of one process with the same segment have the same addresses.
+ * - A process that may write the segment can damage its tables. umem checks them: it then fails with
+ *   umemRuntimeError, and accesses no other memory. It cannot protect the bytes of blocks, nor libc's lock. Nobody can
+ *   make a segment without a name shorter; a named one can be cut by every process that may write it, and accesses
+ *   then raise SIGBUS.
+ *
+ * A call waits while another process is in a call. If that process was stopped, the call fails with umemRuntimeError
+ * after a minute. */
+typedef struct umemShm {
+  umemVirtual super;
+  void *impl; /* owned */
+  uintptr_t reserved[7];
+} umemShm;
+
+/* What the constructor does about a name. */
+typedef enum umemShmHow {
+  umemShmOpenOrCreate = 0, /* opens the segment, or creates it if there is none */
+  umemShmCreate,           /* creates it; fails with umemIOError if there is one */
+  umemShmOpen              /* opens it; fails with umemIOError if there is none */
+} umemShmHow;
+
+/* The size of the pages of the memory. */
+typedef enum umemShmPages {
+  umemShmPagesDefault = 0,
+  umemShmPagesAdvise, /* asks the kernel for transparent huge pages; it may refuse without a failure */
+  umemShmPages2M, /* pages of hugetlbfs, which the administrator has set aside; only without a name */
+  umemShmPages1G
+} umemShmPages;
+
+/* How a segment is created and opened. */
+typedef struct umemShmOptions {
+  size_t size;        /* sizeof(umemShmOptions) as the caller was compiled */
+  size_t capacity;    /* bytes for blocks, rounded up to pages; 0: as the segment that is opened */
+  size_t blocks;      /* most live blocks at a time; 0: one for each 4 KiB, at least 1024 */
+  umemShmHow how;     /* without a name: ignored */
+  umemShmPages pages; /* of a segment that is created */
+  uint32_t permissions; /* of a name that is created, as of chmod; 0: 0600, only this user */
+  uint32_t sparse;      /* 1: a segment that is created reserves no memory */
+} umemShmOptions;
+
+/* What options start as: their size, and zeros. */
+#define UMEM_SHM_OPTIONS_INIT                                                                      \
+  { sizeof(umemShmOptions), 0, 0, umemShmOpenOrCreate, umemShmPagesDefault, 0, 0 }
+
+/* Constructs ctx over the segment name, or a new one without a name if name is NULL. name: at most 250 bytes, without
+ * "/" but for one at the beginning, which means nothing. capacity: bytes for blocks; 0 opens a segment that exists.
+ * Errors: umemValueError for a bad name, and for a capacity that a segment that exists has not; umemIOError if name
+ * cannot be opened, or is no segment of umem; umemMemoryError; umemNotSupportedError for pages that the system lacks. */
+UMEM_EXTERN umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity);
+
+/* The same with options; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name,
+                                             umemShmOptions const *options);
+
+/* Constructs ctx over the segment of a descriptor, which ctx takes over, also after a failure. Then it is closed.
+ * Errors: umemIOError for a descriptor that is no segment of umem. */
+UMEM_EXTERN umemStatusType umemShm_adopt(umemShm *ctx, int fd);
+
+/* Returns the descriptor of the segment, which ctx keeps. Returns -1, and records umemTypeError, for another kind of
+ * context. */
+UMEM_EXTERN int umemShm_descriptor(umemShm *ctx);
+
+/* Removes a name. Processes that have the segment keep it.
+ * Errors: umemIOError, umemValueError. */
+UMEM_EXTERN umemStatusType umemShm_remove(char const *name);
+
+/* Returns the offset of the byte at adr from the beginning of the segment: the same in all processes. Returns
+ * UINTPTR_MAX, and records umemIndexError, for an address outside of the blocks' memory. */
+UMEM_EXTERN uintptr_t umemShm_offset(umemShm *ctx, uintptr_t adr);
+
+/* Returns the address in this process of the byte at offset. Returns 0, and records umemIndexError, if there is none. */
+UMEM_EXTERN uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset);
+
+/* A live block. */
+typedef struct umemShmBlock {
+  uintptr_t address; /* in this process */
+  size_t nbytes;     /* that were asked for */
+  uint64_t
+      start; /* when the owner has started, in ticks since the machine has: the field 22 of /proc/PID/stat */
+  uint32_t pid;  /* of the process to which it belongs, in the PID namespace of that process */
+  uint32_t dead; /* 1: that process has ended. 0: it lives, or is in another PID namespace */
+} umemShmBlock;
+
+/* Writes at most room blocks to blocks, in no order, and returns how many live blocks there are. blocks may be NULL if
+ * room is 0. Returns 0, and records a status, after a failure. */
+UMEM_EXTERN size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room);
+
+/* Frees the blocks of the process pid if it has ended; 0: of all processes that have ended. Returns how many. A process
+ * that has got the number of a dead one keeps its own blocks. Nobody may use these blocks any more: a process that goes
+ * on with a block of another one makes it its own first (umemShm_own). */
+UMEM_EXTERN size_t umemShm_reclaim(umemShm *ctx, int pid);
+
+/* Makes the block at adr one of the calling process.
+ * Errors: umemValueError for what is no live block. */
+UMEM_EXTERN umemStatusType umemShm_own(umemShm *ctx, uintptr_t adr);
+
+#endif

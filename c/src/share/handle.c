@@ -1,0 +1,226 @@
+/* handle.c - shares bytes of contexts, and attaches those of other processes.
+ *
+ *   socket.c         passes handles with their descriptors
+ *   handle.c         this file
+ *   handle_check.c   whether a handle can be one
+ *   segment.c        checks segments
+ *   mapped.c         what the process has mapped */
+#include "share/handle_check.h"
+#include "share/mapped.h"
+#include "share/segment.h"
+#include "base/again.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <umem/handle.h>
+#include <unistd.h>
+
+/* ---- share ---- */
+
+umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                               int *fd) {
+  UMEM_ENTER();
+  if (!handle || !fd)
+    return umemVirtual_fail(ctx, umemValueError, "the handle or the descriptor is NULL");
+  memset(handle, 0, sizeof *handle);
+  *fd = -1;
+  umemVirtual *self = umem_guard(ctx);
+  if (!self) return umem_thread.last;
+  if (adr == umem_null_of(self) || !nbytes || nbytes - 1 > UINTPTR_MAX - adr)
+    return umemVirtual_fail(self, umemValueError, "%zu bytes at 0x%jx cannot be shared", nbytes,
+                            (uintmax_t)adr);
+  uint64_t before = umem_thread.failures;
+  umemVirtual *layer = UMEM_LAYER_WITH(self, share);
+  if (umem_thread.failures != before) return umem_thread.last;
+  if (!layer)
+    return umemVirtual_fail(self, umemNotSupportedError,
+                            "the memory of a %s cannot be shared with other processes",
+                            umem_get_device_name(umem_innermost(self)));
+  handle->version = UMEM_HANDLE_VERSION;
+  handle->length = nbytes;
+  if (layer->vptr->share(layer, adr, nbytes, handle, fd)) return umemOK;
+  memset(handle, 0, sizeof *handle);
+  *fd = -1;
+  return layer == self ? umem_result(before) : umem_adopt_from(layer, self, before);
+}
+
+umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle) {
+  UMEM_ENTER();
+  int fd;
+  return umem_share_with(ctx, adr, nbytes, handle, &fd);
+}
+
+/* ---- attach ---- */
+
+static bool has_identity(umemHandle const *handle, struct stat const *st) {
+  return S_ISREG(st->st_mode) && handle->identity[0] == st->st_dev &&
+         handle->identity[1] == st->st_ino;
+}
+
+static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
+  return UMEM_FAIL(ctx, type, "the handle cannot be attached: %s", why);
+}
+
+static bool refuse_for(umemVirtual *ctx, int error) {
+  char words[128];
+  return refuse(ctx, error == ENOMEM ? umemMemoryError : umemIOError,
+                umem_system_words(error, words, sizeof words));
+}
+
+/* The number in the segment is that of the handle, which nobody can know who never had it. */
+static bool is_segment(umemHandle const *handle, umemShmHeader const *header) {
+  return handle->identity[2] == header->id[0] && handle->identity[3] == header->id[1];
+}
+
+/* NULL, or why the descriptor is not that of the handle. */
+static char const *check_descriptor(umemHandle const *handle, int fd, struct stat const *st) {
+  umemShmHeader header;
+  if (!has_identity(handle, st))
+    return "it is not there any more, and something else is in its place";
+  if ((uint64_t)st->st_size < handle->size) return "its file is shorter now";
+  if (handle->kind == umemHandleFile) return NULL;
+  int seals = fcntl(fd, F_GET_SEALS);
+  if (handle->kind == umemHandleUnnamed && (seals < 0 || !(seals & F_SEAL_SHRINK)))
+    return "the size of its memory is not sealed";
+  char const *wrong = umemSegment_check(fd, &header, (uint64_t)st->st_size);
+  if (wrong) return wrong;
+  return is_segment(handle, &header) ? NULL
+                                     : "it is not there any more, and another segment has its name";
+}
+
+/* Takes fd over. */
+static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd) {
+  struct stat st;
+  bool writable = !(handle->flags & UMEM_HANDLE_READ_ONLY);
+  int mode = fcntl(fd, F_GETFL);
+  if (mode < 0 || fstat(fd, &st) != 0) {
+    int error = errno;
+    close(fd);
+    refuse_for(ctx, error);
+    return NULL;
+  }
+  char const *wrong = check_descriptor(handle, fd, &st);
+  if (!wrong && (mode & O_ACCMODE) != O_RDWR && (writable || (mode & O_ACCMODE) != O_RDONLY))
+    wrong = "its descriptor is not open for that";
+  if (wrong) {
+    close(fd);
+    refuse(ctx, umemIOError, wrong);
+    return NULL;
+  }
+  umemMapped *mapped =
+      umemMapped_open(fd, (size_t)st.st_size, 64 << 10, writable, umemMappedByHandle);
+  if (!mapped) refuse_for(ctx, errno);
+  return mapped;
+}
+
+/* A segment that is mapped already. Everybody can know device and inode of a file: so only a descriptor shows that a
+ * process may have it, also if it is mapped. */
+static umemMapped *find(umemHandle const *handle) {
+  if (handle->kind == umemHandleFile) return NULL;
+  bool writable = !(handle->flags & UMEM_HANDLE_READ_ONLY);
+  umemMapped *mapped = umemMapped_find(handle->identity[0], handle->identity[1],
+                                       (size_t)handle->size, writable, umemMappedByHandle);
+  if (!mapped) return NULL;
+  umemShmHeader header;
+  if (!umemSegment_check(mapped->fd, &header, mapped->size) && is_segment(handle, &header))
+    return mapped;
+  umemMapped_close(mapped, umemMappedByHandle);
+  return NULL;
+}
+
+static void drop(int fd) {
+  if (fd >= 0) close(fd);
+}
+
+/* Takes fd over. */
+static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int fd) {
+  umemMapped *mapped = find(handle);
+  if (mapped || handle->kind == umemHandleNamed) {
+    drop(fd); /* a name says enough */
+    fd = -1;
+  }
+  if (mapped) return mapped;
+  if (handle->kind == umemHandleNamed) {
+    fd = UMEM_AGAIN(
+        shm_open(handle->name, handle->flags & UMEM_HANDLE_READ_ONLY ? O_RDONLY : O_RDWR, 0));
+    if (fd < 0) {
+      refuse_for(ctx, errno);
+      return NULL;
+    }
+  }
+  if (fd >= 0) return map(ctx, handle, fd);
+  refuse(ctx, umemValueError,
+         "it needs its descriptor, with which umem_send and umem_receive pass it");
+  return NULL;
+}
+
+/* In RAM of this process. */
+static uintptr_t attach_mapped(umemVirtual *ctx, umemHandle const *handle, int fd) {
+  umemMapped *mapped = open_object(ctx, handle, fd);
+  return mapped ? (uintptr_t)mapped->base + (uintptr_t)handle->offset : 0;
+}
+
+static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
+  uintptr_t null = umem_null_of(self), adr = null;
+  uint64_t before = umem_thread.failures;
+  umemVirtual *layer = UMEM_LAYER_WITH(self, attach);
+  umemVirtual *innermost = umem_innermost(self);
+  if (umem_thread.failures != before) {
+    drop(fd);
+    return null;
+  }
+  if (layer && layer->vptr->attach(layer, handle, &adr)) {
+    drop(fd);
+    return adr;
+  }
+  if (umem_is_plain_host(innermost)) {
+    adr = attach_mapped(innermost, handle, fd);
+    if (!adr && innermost != self) umem_adopt_from(innermost, self, before);
+    return adr;
+  }
+  drop(fd);
+  umemVirtual_fail(self, umemTypeError,
+                   "the bytes of the handle are not in this %s: attach them to a Host",
+                   umem_get_device_name(innermost));
+  return null;
+}
+
+uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_guard(ctx);
+  umemHandle copy; /* another thread, or process, may change the caller's */
+  char const *wrong = "it is NULL";
+  if (handle) {
+    copy = *handle;
+    wrong = umemHandle_check(&copy);
+  }
+  if (self && !wrong) return attach(self, &copy, fd);
+  drop(fd);
+  if (self) refuse(self, umemValueError, wrong);
+  return umem_null(ctx);
+}
+
+uintptr_t umem_attach(umemHandle const *handle, void *ctx) {
+  UMEM_ENTER();
+  return umem_attach_with(handle, -1, ctx);
+}
+
+umemStatusType umem_detach(void *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_guard(ctx);
+  if (!self) return umem_thread.last;
+  uint64_t before = umem_thread.failures;
+  umemVirtual *innermost = umem_innermost(self);
+  if (umem_thread.failures != before) return umem_thread.last;
+  bool own = UMEM_LAYER_WITH(self, attach) && adr != umem_null_of(self);
+  if (own || (umem_is_plain_host(innermost) && umemMapped_detach(adr))) return umemOK;
+  return umemVirtual_fail(self, umemValueError, "nothing is attached at 0x%jx", (uintmax_t)adr);
+}

@@ -1,0 +1,34 @@
+/* handle_check.c - see handle_check.h. */
+#include "share/handle_check.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+_Static_assert(sizeof(umemHandle) == 512, "handles go to programs with other versions of umem");
+
+/* "/" and a name, and zeros up to the end; or nothing but zeros. */
+static bool is_name(char const *text, bool wanted) {
+  size_t const room = sizeof((umemHandle *)0)->name;
+  size_t length = strnlen(text, room);
+  if (length == room) return false;
+  for (size_t i = length; i < room; i++)
+    if (text[i]) return false;
+  if (!wanted) return !length;
+  bool up = !strcmp(text, "/.") || !strcmp(text, "/..");
+  return length > 1 && length <= 251 && *text == '/' && !strchr(text + 1, '/') && !up;
+}
+
+char const *umemHandle_check(umemHandle const *handle) {
+  if (handle->version != UMEM_HANDLE_VERSION) return "its version is not that of this umem";
+  if (handle->kind < umemHandleNamed || handle->kind > umemHandleFile)
+    return "its kind is not known";
+  if (!handle->length) return "it has no bytes";
+  if (handle->length > handle->size || handle->offset > handle->size - handle->length ||
+      handle->size > INT64_MAX)
+    return "its bytes are not in its memory";
+  if (handle->flags & ~UMEM_HANDLE_READ_ONLY || handle->zero) return "it has unknown flags";
+  if (!is_name(handle->name, handle->kind == umemHandleNamed)) return "its name is malformed";
+  for (size_t i = 0; i < sizeof handle->reserved / sizeof *handle->reserved; i++)
+    if (handle->reserved[i]) return "it is of a newer umem";
+  return NULL;
+}

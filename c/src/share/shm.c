@@ -1,0 +1,509 @@
+/* shm.c - a context over a segment of shared memory.
+ *
+ * The segment has the tables (segment_table.h) and the lock. In the process there are only the mapping and its place:
+ *
+ *   shm.c           the context
+ *   shm_segment.c   creates, opens and locks a segment
+ *   segment.c       what a segment is, and whether a file is one
+ *   shm_owner.c     which process is which
+ *   segment_table.c     which bytes are whose
+ *   mapped.c        what the process has mapped */
+#include "share/shm_owner.h"
+#include "share/shm_segment.h"
+#include "base/lock.h"
+#include "base/thread.h"
+#include "core/construct.h"
+#include "core/enter.h"
+#include "core/ram.h"
+#include "core/realloc.h"
+#include "core/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <umem/host.h>
+#include <unistd.h>
+
+typedef struct Shm {
+  umemHost host; /* for intermediate buffers */
+  umemShmSegment segment;
+  pid_t maker;    /* the process that has constructed the context */
+  unsigned forks; /* as of umem_fork_count, there */
+  umemShmOwner self;
+  bool uncertain; /* the name is new, and goes if umem_open does not complete the stack */
+} Shm;
+
+extern umemKind const umem_shm_kind; /* below */
+
+static Shm *shm_of(umemVirtual *ctx) { return ((umemShm *)ctx)->impl; }
+
+/* ---- addresses ---- */
+
+static uintptr_t first_of(Shm const *shm) {
+  return (uintptr_t)shm->segment.mapped->base + shm->segment.data;
+}
+
+/* Far outside of the data for an address that is not in it. */
+static uint64_t offset_of(Shm const *shm, uintptr_t adr) { return adr - first_of(shm); }
+
+static char const *label_of(Shm const *shm) {
+  return *shm->segment.name ? shm->segment.name : "without a name";
+}
+
+/* ---- failures ---- */
+
+static bool refuse(umemVirtual *ctx, uintptr_t adr) {
+  return UMEM_FAIL(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the shared memory %s",
+                   adr, label_of(shm_of(ctx)));
+}
+
+/* The calling process. In a child of fork it is asked anew. */
+static umemShmOwner self_of(Shm const *shm) {
+  return shm->forks == umem_fork_count() ? shm->self : umemShmOwner_self();
+}
+
+/* Records what went wrong; whether nothing has. */
+static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t nbytes) {
+  Shm *shm = shm_of(ctx);
+  switch (result) {
+  case umemShmOK:
+    return true;
+  case umemShmNoBlock:
+    return refuse(ctx, adr);
+  case umemShmNoRoom:
+    return UMEM_FAIL(ctx, umemMemoryError,
+                     "no room for %zu bytes in the %" PRIu64 " of the shared memory %s", nbytes,
+                     shm->segment.table.capacity, label_of(shm));
+  case umemShmNoEntry:
+    return UMEM_FAIL(ctx, umemMemoryError,
+                     "the table of the shared memory %s has no room for more than %" PRIu32
+                     " blocks (option blocks)",
+                     label_of(shm), shm->segment.table.blocks);
+  case umemShmDamaged:
+    break;
+  }
+  return UMEM_FAIL(ctx, umemRuntimeError, "the tables of the shared memory %s are damaged",
+                   label_of(shm));
+}
+
+/* ---- blocks ---- */
+
+static uintptr_t shm_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  Shm *shm = shm_of(ctx);
+  uint64_t offset = 0;
+  umemShmOwner self = self_of(shm);
+  if (alignment > shm->segment.mapped->alignment) {
+    umemVirtual_fail(
+        ctx, umemMemoryError,
+        "the shared memory %s is mapped at a multiple of %zu: the alignment of %zu is too large",
+        label_of(shm), shm->segment.mapped->alignment, alignment);
+    return 0;
+  }
+  if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
+  umemShmResult result = umemShmTable_alloc(&shm->segment.table, size, alignment, self, &offset);
+  umemShmSegment_unlock(&shm->segment);
+  return check(ctx, result, 0, size) ? first_of(shm) + offset : 0;
+}
+
+static uintptr_t shm_alloc(umemVirtual *ctx, size_t nbytes) {
+  return shm_aligned_alloc(ctx, umemShmGranule, nbytes);
+}
+
+static void shm_free(umemVirtual *ctx, uintptr_t adr) {
+  Shm *shm = shm_of(ctx);
+  if (!umemShmSegment_lock(ctx, &shm->segment)) return;
+  umemShmResult result = umemShmTable_free(&shm->segment.table, offset_of(shm, adr));
+  umemShmSegment_unlock(&shm->segment);
+  check(ctx, result, adr, 0);
+}
+
+/* The bytes of the live block at adr; 0 with a status where there is none. */
+static uint64_t size_of(umemVirtual *ctx, uintptr_t adr) {
+  Shm *shm = shm_of(ctx);
+  umemShmOwner owner;
+  uint64_t size = 0;
+  if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
+  umemShmResult result = umemShmTable_find(&shm->segment.table, offset_of(shm, adr), &size, &owner);
+  umemShmSegment_unlock(&shm->segment);
+  return check(ctx, result, adr, 0) ? size : 0;
+}
+
+static uintptr_t shm_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  return size_of(ctx, adr) ? adr : 0;
+}
+
+static uintptr_t shm_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
+  Shm *shm = shm_of(ctx);
+  uint64_t size = size_of(ctx, adr);
+  if (!size || !umem_has_size(ctx, adr, size, old_size)) return 0;
+  if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
+  umemShmResult result = umemShmTable_resize(&shm->segment.table, offset_of(shm, adr), new_size);
+  umemShmSegment_unlock(&shm->segment);
+  if (result == umemShmNoRoom) return umem_move_block(ctx, adr, old_size, new_size);
+  return check(ctx, result, adr, new_size) ? adr : 0;
+}
+
+static void shm_info(umemVirtual *ctx, umemInfo *info) {
+  Shm *shm = shm_of(ctx);
+  uint64_t used = __atomic_load_n(&shm->segment.header->root.bytes, __ATOMIC_RELAXED);
+  info->capacity = shm->segment.table.capacity;
+  info->available = used < info->capacity ? info->capacity - used : 0;
+  info->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+  if (shm->segment.pages == umemShmPages2M) info->page_size = UINT64_C(2) << 20;
+  if (shm->segment.pages == umemShmPages1G) info->page_size = UINT64_C(1) << 30;
+  snprintf(info->name, sizeof info->name, "%.127s", shm->segment.name);
+}
+
+/* ---- other processes ---- */
+
+static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd) {
+  umemShmSegment *segment = &shm_of(ctx)->segment;
+  uint64_t offset = offset_of(shm_of(ctx), adr);
+  if (offset >= segment->table.capacity || nbytes > segment->table.capacity - offset)
+    return UMEM_FAIL(ctx, umemIndexError,
+                     "%zu bytes at %#" PRIxPTR " are not in the shared memory %s", nbytes, adr,
+                     label_of(shm_of(ctx)));
+  if (!*segment->name && !(fcntl(segment->mapped->fd, F_GET_SEALS) & F_SEAL_SHRINK))
+    return UMEM_FAIL(ctx, umemNotSupportedError,
+                     "this shared memory has a name that the context does not know, because it was "
+                     "made of a descriptor: share it from one that has opened the name");
+  handle->kind = *segment->name ? umemHandleNamed : umemHandleUnnamed;
+  handle->offset = segment->data + offset;
+  handle->size = segment->total;
+  handle->identity[0] = segment->mapped->device;
+  handle->identity[1] = segment->mapped->inode;
+  memcpy(&handle->identity[2], segment->id, sizeof segment->id);
+  strcpy(handle->name, segment->name);
+  if (!*segment->name) *fd = segment->mapped->fd;
+  return true;
+}
+
+static bool shm_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+  umemShmSegment *segment = &shm_of(ctx)->segment;
+  *adr = (uintptr_t)segment->mapped->base + (uintptr_t)handle->offset;
+  return handle->kind != umemHandleFile && handle->size == segment->total &&
+         handle->offset >= segment->data && handle->identity[0] == segment->mapped->device &&
+         handle->identity[1] == segment->mapped->inode &&
+         !memcmp(&handle->identity[2], segment->id, sizeof segment->id);
+}
+
+/* ---- the end ---- */
+
+static void shm_dtor(umemVirtual *ctx) {
+  Shm *shm = shm_of(ctx);
+  if (shm->uncertain && shm->maker == getpid()) shm_unlink(shm->segment.name);
+  umemShmSegment_close(&shm->segment);
+  umem_dtor(&shm->host);
+  free(shm);
+}
+
+static struct umemVtbl const shm_vtbl = {
+    .dtor = shm_dtor,
+    .alloc = shm_alloc,
+    .free = shm_free,
+    .aligned_alloc = shm_aligned_alloc,
+    .aligned_origin = shm_aligned_origin,
+    .aligned_free = shm_free,
+    .set = umem_ram_set,
+    .copy_to = umem_ram_copy_to,
+    .copy_from = umem_ram_copy_from,
+    .info = shm_info,
+    .realloc = shm_realloc,
+    .share = shm_share,
+    .attach = shm_attach,
+};
+
+/* ---- construction ---- */
+
+/* What a context is made of: a name and options, or a descriptor. */
+typedef struct Wish {
+  char const *name;
+  umemShmOptions options;
+  bool takes_over, waits;
+  int fd;
+} Wish;
+
+static bool open_segment(umemVirtual *ctx, umemShmSegment *segment, Wish const *wish) {
+  if (wish->takes_over) return umemShmSegment_take_over(ctx, segment, wish->fd);
+  if (!wish->name) return umemShmSegment_create(ctx, segment, &wish->options);
+  return umemShmSegment_open(ctx, segment, wish->name, &wish->options);
+}
+
+static void drop_descriptor(Wish const *wish) {
+  if (wish->takes_over && wish->fd >= 0) close(wish->fd);
+}
+
+static bool start(umemVirtual *ctx, Wish const *wish) {
+  Shm *shm = calloc(1, sizeof *shm);
+  if (!shm) {
+    drop_descriptor(wish);
+    return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
+  }
+  umemHost_ctor(&shm->host);
+  ctx->host = &shm->host;
+  ((umemShm *)ctx)->impl = shm;
+  if (open_segment(ctx, &shm->segment, wish)) {
+    shm->maker = getpid();
+    shm->forks = umem_fork_count();
+    shm->self = umemShmOwner_self();
+    shm->uncertain = wish->waits && wish->name && shm->segment.created;
+    ctx->space[0] = shm->segment.id[0];
+    ctx->space[1] = shm->segment.id[1];
+    return true;
+  }
+  umem_dtor(&shm->host);
+  free(shm);
+  return false;
+}
+
+static umemStatusType construct(umemShm *ctx, Wish const *wish) {
+  if (!ctx) {
+    drop_descriptor(wish);
+    return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  }
+  uint64_t before = umem_thread.failures;
+  memset(ctx, 0, sizeof *ctx);
+  umem_construct(&ctx->super, &umem_shm_kind, NULL);
+  if (start(&ctx->super, wish)) return umemOK;
+  ctx->impl = NULL;
+  umem_construct_failed(&ctx->super);
+  return umem_result(before);
+}
+
+/* Options that are too small or contradict each other give a failed context, as other failures do. */
+static umemStatusType construct_with(umemShm *ctx, char const *name, umemShmOptions const *options,
+                                     bool waits) {
+  Wish wish = {.name = name, .options = UMEM_SHM_OPTIONS_INIT, .waits = waits};
+  char const *wrong = NULL;
+  if (options && options->size < sizeof wish.options)
+    wrong = "the size in the options is too small";
+  else if (options)
+    wish.options = *options;
+  if (!wrong &&
+      ((unsigned)wish.options.how > umemShmOpen || (unsigned)wish.options.pages > umemShmPages1G))
+    wrong = "an option has no meaning";
+  if (!wrong && name && !wish.options.capacity) {
+    if (wish.options.how == umemShmCreate) wrong = "what is created needs a size";
+    wish.options.how = umemShmOpen;
+  }
+  if (!wrong) return construct(ctx, &wish);
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  memset(ctx, 0, sizeof *ctx);
+  umem_construct(&ctx->super, &umem_shm_kind, NULL);
+  umemVirtual_fail(ctx, umemValueError, "%s", wrong);
+  umem_construct_failed(&ctx->super);
+  return umemValueError;
+}
+
+umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity) {
+  UMEM_ENTER();
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = capacity;
+  return construct_with(ctx, name, &options, false);
+}
+
+umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name, umemShmOptions const *options) {
+  UMEM_ENTER();
+  return construct_with(ctx, name, options, false);
+}
+
+umemStatusType umemShm_adopt(umemShm *ctx, int fd) {
+  UMEM_ENTER();
+  return construct(ctx, &(Wish){.takes_over = true, .fd = fd});
+}
+
+/* ---- by name: "shm:?size=64M", "shm:NAME?size=64M&how=create" ---- */
+
+enum { capacityOption, accessOption = 4 };
+
+static umemOption const place = {
+    .name = "name",
+    .kind = umemTextOption,
+    .help = "of the segment; without one only this process and its children have it"};
+
+static umemOption const options[] = {
+    UMEM_OPTION(umemShmOptions, capacity, "size", umemSizeOption, "of all blocks together"),
+    UMEM_OPTION(umemShmOptions, blocks, "blocks", umemNumberOption,
+                "most blocks at a time; default: one for each 4 KiB"),
+    {.name = "how",
+     .kind = umemWordOption,
+     .words = "open-or-create create open",
+     .help = "what is done about the name; default: open-or-create",
+     .reserved = {offsetof(umemShmOptions, how), sizeof(umemShmHow)}},
+    {.name = "pages",
+     .kind = umemWordOption,
+     .words = "default advise 2M 1G",
+     .help = "huge pages; default: default",
+     .reserved = {offsetof(umemShmOptions, pages), sizeof(umemShmPages)}},
+    {.name = "access",
+     .kind = umemWordOption,
+     .words = "user group all",
+     .help = "who may open a new name; default: user"},
+    {.name = "sparse",
+     .kind = umemWordOption,
+     .words = "no yes",
+     .help = "memory is reserved when it is used, not at once; default: no",
+     .reserved = {offsetof(umemShmOptions, sparse), sizeof(uint32_t)}},
+};
+
+static umemShmOptions const defaults = UMEM_SHM_OPTIONS_INIT;
+
+static umemStatusType open_shm(void *ctx, void *upstream, umemOptionValue const *name,
+                               umemOptionValue const *given, void *user) {
+  (void)upstream, (void)user;
+  static uint32_t const permissions[] = {0600, 0660, 0666};
+  umemShmOptions wish;
+  if (!umemKind_read(&umem_shm_kind, given, &wish)) return umemValueError;
+  if (given[accessOption].given) wish.permissions = permissions[given[accessOption].number];
+  return construct_with(ctx, name->given ? name->text : NULL, &wish, true);
+}
+
+static void complete_shm(void *ctx, void *user) {
+  (void)user;
+  shm_of(ctx)->uncertain = false;
+}
+
+umemKind const umem_shm_kind = {
+    .scheme = {.size = sizeof(umemScheme),
+               .name = "shm",
+               .context_size = sizeof(umemShm),
+               .place = &place,
+               UMEM_OPTIONS(options),
+               .vtbl = &shm_vtbl,
+               .construct = open_shm,
+               .complete = complete_shm,
+               .help = "memory that several processes share"},
+    .label = "Shm",
+    .type = umemShmDevice,
+    .capabilities =
+        umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent,
+    .alignment = umemShmGranule,
+    .options_type = "umemShmOptions",
+    .options_size = sizeof(umemShmOptions),
+    .defaults = &defaults,
+};
+
+/* ---- functions for this kind alone ---- */
+
+int umemShm_descriptor(umemShm *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  return self ? shm_of(self)->segment.mapped->fd : -1;
+}
+
+umemStatusType umemShm_remove(char const *name) {
+  UMEM_ENTER();
+  char text[256], words[128];
+  if (!name) return umemVirtual_fail(NULL, umemValueError, "the name is NULL");
+  if (!umemShmSegment_name(NULL, name, text)) return umemValueError;
+  if (shm_unlink(text) == 0) return umemOK;
+  return umemVirtual_fail(NULL, umemIOError, "cannot remove the shared memory %s: %s", text,
+                          umem_system_words(errno, words, sizeof words));
+}
+
+uintptr_t umemShm_offset(umemShm *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  if (!self) return UINTPTR_MAX;
+  Shm *shm = shm_of(self);
+  uint64_t offset = offset_of(shm, adr);
+  if (offset < shm->segment.table.capacity) return (uintptr_t)(shm->segment.data + offset);
+  umemVirtual_fail(ctx, umemIndexError, "the address %#" PRIxPTR " is not in the shared memory %s",
+                   adr, label_of(shm));
+  return UINTPTR_MAX;
+}
+
+uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  if (!self) return 0;
+  Shm *shm = shm_of(self);
+  if (offset >= shm->segment.data && offset < shm->segment.total)
+    return (uintptr_t)shm->segment.mapped->base + offset;
+  umemVirtual_fail(ctx, umemIndexError,
+                   "the blocks of the shared memory %s are at the offsets from %" PRIu64
+                   " to %" PRIu64 ", not at %" PRIuPTR,
+                   label_of(shm), shm->segment.data, shm->segment.total, offset);
+  return 0;
+}
+
+/* Fills in what others can know of a block. Asks the system, so the lock is not held. */
+static void describe(Shm const *shm, umemShmBlock *blocks, size_t count) {
+  umemShmOwner last = {0};
+  bool dead = false;
+  for (size_t i = 0; i < count; i++) {
+    umemShmOwner owner = {blocks[i].start, blocks[i].pid};
+    if (!i || owner.process != last.process || owner.space != last.space)
+      dead = umemShmOwner_is_dead(owner);
+    last = owner;
+    blocks[i].address += first_of(shm);
+    blocks[i].start = umemShmOwner_start(owner);
+    blocks[i].pid = umemShmOwner_pid(owner);
+    blocks[i].dead = dead;
+  }
+}
+
+size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  if (!self) return 0;
+  if (room && !blocks) {
+    umemVirtual_fail(ctx, umemValueError, "the blocks are NULL");
+    return 0;
+  }
+  Shm *shm = shm_of(self);
+  umemShmEntry entry;
+  size_t count = 0;
+  uint32_t at = 0;
+  if (!umemShmSegment_lock(self, &shm->segment)) return 0;
+  for (; umemShmTable_next(&shm->segment.table, &at, &entry); count++)
+    if (count < room)
+      blocks[count] = (umemShmBlock){(uintptr_t)entry.offset, (size_t)entry.size,
+                                     entry.owner.process, entry.owner.space, 0};
+  umemShmSegment_unlock(&shm->segment);
+  describe(shm, blocks, count < room ? count : room);
+  return count;
+}
+
+size_t umemShm_reclaim(umemShm *ctx, int pid) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  if (!self) return 0;
+  Shm *shm = shm_of(self);
+  umemShmTable *table = &shm->segment.table;
+  umemShmEntry entry;
+  umemShmOwner last = {0};
+  bool dead = false;
+  size_t freed = 0;
+  umemShmResult result = umemShmOK;
+  if (!umemShmSegment_lock(self, &shm->segment)) return 0;
+  for (uint32_t at = 0; result == umemShmOK && umemShmTable_next(table, &at, &entry);) {
+    if (pid && umemShmOwner_pid(entry.owner) != (uint32_t)pid) continue;
+    if (entry.owner.process != last.process || entry.owner.space != last.space)
+      dead = umemShmOwner_is_dead(entry.owner);
+    last = entry.owner;
+    if (!dead) continue;
+    result = umemShmTable_free(table, entry.offset);
+    freed += result == umemShmOK;
+  }
+  umemShmSegment_unlock(&shm->segment);
+  check(self, result, first_of(shm) + entry.offset, 0);
+  return freed;
+}
+
+umemStatusType umemShm_own(umemShm *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  if (!self) return umem_thread.last;
+  Shm *shm = shm_of(self);
+  umemShmOwner owner = umemShmOwner_self();
+  if (!umemShmSegment_lock(self, &shm->segment)) return umem_thread.last;
+  umemShmResult result = umemShmTable_own(&shm->segment.table, offset_of(shm, adr), owner);
+  umemShmSegment_unlock(&shm->segment);
+  return check(self, result, adr, 0) ? umemOK : umem_thread.last;
+}

@@ -1,0 +1,80 @@
+/* shm_owner.c - see shm_owner.h. */
+#include "share/shm_owner.h"
+
+#include "base/again.h"
+#include "base/lock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What /proc/PID/stat says. */
+typedef struct Stat {
+  char state;
+  long threads;
+  unsigned long long start;
+} Stat;
+
+/* The name of the program, in parentheses, may hold anything: what counts stands behind its end. */
+static bool read_stat(uint32_t pid, Stat *stat) {
+  char path[48], text[1024];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  int fd = UMEM_AGAIN(open(path, O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return false;
+  ssize_t n = UMEM_AGAIN(read(fd, text, sizeof text - 1));
+  close(fd);
+  if (n <= 0) return false;
+  text[n] = 0;
+  char const *end = strrchr(text, ')');
+  return end &&
+         sscanf(end + 1,
+                " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
+                &stat->state, &stat->threads, &stat->start) == 3;
+}
+
+static uint64_t process_of(uint32_t pid, uint64_t start) { return start << 24 | (pid & 0xffffff); }
+
+static uint32_t own_space(void) {
+  struct stat space;
+  return stat("/proc/self/ns/pid", &space) == 0 ? (uint32_t)space.st_ino : 0;
+}
+
+/* Without /proc the start is 0, and the space unknown: then nobody takes the blocks of this process for those of a dead
+ * one. */
+static umemShmOwner find_self(void) {
+  uint32_t pid = (uint32_t)getpid();
+  Stat stat;
+  bool known = read_stat(pid, &stat);
+  return (umemShmOwner){process_of(pid, known ? stat.start : 0), known ? own_space() : 0};
+}
+
+umemShmOwner umemShmOwner_self(void) {
+  static umemShmOwner self;
+  static unsigned forks;
+  umemLock_acquire_global();
+  if (!self.process || forks != umem_fork_count()) {
+    self = find_self();
+    forks = umem_fork_count();
+  }
+  umemShmOwner found = self;
+  umemLock_release_global();
+  return found;
+}
+
+/* A leader that has ended stays a zombie while its other threads run. Where /proc hides the processes of other users,
+ * kill tells whether there is one. */
+bool umemShmOwner_is_dead(umemShmOwner owner) {
+  umemShmOwner self = umemShmOwner_self();
+  uint32_t pid = umemShmOwner_pid(owner);
+  Stat stat;
+  if (!owner.space || owner.space != self.space || !pid) return false;
+  if (owner.process == self.process) return false;
+  if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
+  if (!read_stat(pid, &stat)) return false;
+  if (stat.start != umemShmOwner_start(owner)) return true;
+  return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
+}

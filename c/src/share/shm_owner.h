@@ -1,0 +1,22 @@
+/* shm_owner.h - which process a block belongs to.
+ *
+ * Numbers of processes are used again. So an owner is the number together with the time at which the process has
+ * started, in the ticks of /proc. The number holds in one PID namespace; of others nobody can say whether they live. */
+#ifndef UMEM_SHM_OWNER_H
+#define UMEM_SHM_OWNER_H
+
+#include "share/segment_table.h"
+
+/* This process; also in a child of fork. */
+umemShmOwner umemShmOwner_self(void);
+
+/* The number of the process. */
+static inline uint32_t umemShmOwner_pid(umemShmOwner owner) {
+  return (uint32_t)(owner.process & 0xffffff);
+}
+static inline uint64_t umemShmOwner_start(umemShmOwner owner) { return owner.process >> 24; }
+
+/* Whether the process has surely ended. */
+bool umemShmOwner_is_dead(umemShmOwner owner);
+
+#endif

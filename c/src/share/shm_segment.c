@@ -1,0 +1,369 @@
+/* shm_segment.c - see shm_segment.h.
+ *
+ * Who opens a name holds a lock on the file (flock) until the segment is complete. The kernel ends that lock with the
+ * process: so a process that is killed while it makes a segment leaves one that the next one makes again. */
+#include "share/shm_segment.h"
+
+#include "base/again.h"
+#include "base/number.h"
+#include "core/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+  least_blocks = 1024,
+  bytes_per_block = 4096,
+  lock_seconds = 60, /* for which a call waits for one of another process */
+  open_milliseconds = 30000,
+  most_tries = 100
+};
+
+static uint64_t const reserve_step = 1 << 30; /* bytes of one call */
+
+/* ---- messages ---- */
+
+static char const *label_of(umemShmSegment const *segment) {
+  return *segment->name ? segment->name : "without a name";
+}
+
+/* An error of the system; always false. */
+static bool fail(umemVirtual *ctx, umemShmSegment const *segment, char const *what, int error) {
+  char words[128];
+  bool memory = error == ENOMEM || error == ENOSPC || error == EAGAIN;
+  return UMEM_FAIL(ctx, memory ? umemMemoryError : umemIOError, "cannot %s shared memory %s: %s",
+                   what, label_of(segment), umem_system_words(error, words, sizeof words));
+}
+
+bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
+  char const *bare = name + (*name == '/');
+  size_t length = strlen(bare);
+  if (!length || length > 250 || strchr(bare, '/') || !strcmp(bare, ".") || !strcmp(bare, ".."))
+    return UMEM_FAIL(ctx, umemValueError,
+                     "\"%.60s\" is no name for shared memory: 1 to 250 bytes, without \"/\" inside",
+                     name);
+  snprintf(text, 256, "/%s", bare);
+  return true;
+}
+
+/* ---- the layout ---- */
+
+/* What a segment for these options has in its header, without the lock. */
+static umemShmHeader plan(umemShmOptions const *options) {
+  umemShmHeader header = {.version = umemSegmentVersion,
+                          .pages = options->pages,
+                          .lock_size = sizeof(pthread_mutex_t),
+                          .extent_size = sizeof(umemShmExtent)};
+  uint64_t usual = umem_greater(options->capacity / bytes_per_block, least_blocks);
+  memcpy(header.magic, umemSegment_magic, sizeof umemSegment_magic);
+  header.blocks =
+      (uint32_t)umem_lesser(options->blocks ? options->blocks : usual, umemSegmentMostBlocks);
+  header.capacity = umemSegment_round_up(options->capacity, umemSegment_page(options->pages));
+  header.total = umemSegment_data(header.blocks, options->pages) + header.capacity;
+  return header;
+}
+
+static void use(umemShmSegment *segment, umemShmHeader const *header) {
+  segment->data = umemSegment_data(header->blocks, header->pages);
+  segment->total = header->total;
+  segment->pages = header->pages;
+  memcpy(segment->id, header->id, sizeof segment->id);
+  segment->table = (umemShmTable){.count = umemShmTable_count(header->blocks),
+                                  .blocks = header->blocks,
+                                  .head_mask = umemShmTable_heads(header->blocks) - 1,
+                                  .capacity = header->capacity,
+                                  .origin = segment->data};
+}
+
+/* ---- the lock ---- */
+
+/* Waits by the clock that nobody sets. */
+static int wait_for(pthread_mutex_t *lock) {
+  struct timespec end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_sec += lock_seconds;
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 30)
+  return pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &end);
+#else
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += lock_seconds;
+  return pthread_mutex_timedlock(lock, &end);
+#endif
+}
+
+/* If this process dies while it repairs, the next one repairs again. */
+bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment) {
+  pthread_mutex_t *lock = &segment->header->lock;
+  int error = pthread_mutex_trylock(lock);
+  if (error == EBUSY) error = wait_for(lock);
+  if (error == EOWNERDEAD) {
+    umemShmTable_rebuild(&segment->table);
+    error = pthread_mutex_consistent(lock);
+  }
+  if (!error) return true;
+  char words[128];
+  return UMEM_FAIL(ctx, umemRuntimeError, "cannot lock shared memory %s: %s", label_of(segment),
+                   error == ETIMEDOUT ? "another process has held the lock for a minute"
+                                      : umem_system_words(error, words, sizeof words));
+}
+
+void umemShmSegment_unlock(umemShmSegment *segment) {
+  pthread_mutex_unlock(&segment->header->lock);
+}
+
+/* ---- mapping ---- */
+
+/* Takes fd over. */
+static bool map(umemVirtual *ctx, umemShmSegment *segment, int fd) {
+  umemMapped *mapped = umemMapped_open(fd, segment->total, umemSegment_page(segment->pages), true,
+                                       umemMappedByContext);
+  if (!mapped) return fail(ctx, segment, "map", errno);
+  segment->mapped = mapped;
+  segment->header = (umemShmHeader *)mapped->base;
+  segment->table.root = &segment->header->root;
+  segment->table.extents = (umemShmExtent *)(mapped->base + umemSegmentHeader);
+  segment->table.heads = (uint32_t *)(segment->table.extents + segment->table.count);
+  if (segment->pages == umemShmPagesAdvise) /* advice: the kernel may have none */
+    madvise(mapped->base + segment->data, segment->table.capacity, MADV_HUGEPAGE);
+  return true;
+}
+
+void umemShmSegment_close(umemShmSegment *segment) {
+  if (segment->mapped) umemMapped_close(segment->mapped, umemMappedByContext);
+  segment->mapped = NULL;
+}
+
+/* ---- making ---- */
+
+/* A signal interrupts a call, which then has done nothing, on a tmpfs: so no call is long. */
+static int reserve(int fd, uint64_t total) {
+  for (uint64_t done = 0; done < total; done += reserve_step) {
+    uint64_t step = umem_lesser(reserve_step, total - done);
+    if (UMEM_AGAIN(fallocate(fd, 0, (off_t)done, (off_t)step)) != 0) return errno;
+  }
+  return 0;
+}
+
+/* What the system could still give. The kernel lets a file in memory grow until it has to end processes, so that the
+ * size is checked before. */
+static uint64_t memory_left(void) {
+  char text[2048];
+  unsigned long long available, swap;
+  int fd = UMEM_AGAIN(open("/proc/meminfo", O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return UINT64_MAX;
+  ssize_t n = UMEM_AGAIN(read(fd, text, sizeof text - 1));
+  close(fd);
+  text[n > 0 ? n : 0] = 0;
+  char const *first = strstr(text, "MemAvailable:"), *second = strstr(text, "SwapFree:");
+  if (!first || !second || sscanf(first, "%*s %llu", &available) != 1 ||
+      sscanf(second, "%*s %llu", &swap) != 1)
+    return UINT64_MAX;
+  return (available + swap) * 1024;
+}
+
+static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                      umemShmOptions const *options) {
+  char what[96];
+  snprintf(what, sizeof what, "reserve %" PRIu64 " bytes of", segment->total);
+  if (UMEM_AGAIN(ftruncate(fd, (off_t)segment->total)) != 0) return fail(ctx, segment, what, errno);
+  bool huge = segment->pages >= umemShmPages2M; /* what is set aside is counted apart */
+  if (!options->sparse && !huge && segment->total > memory_left())
+    return fail(ctx, segment, what, ENOMEM);
+  int error = options->sparse ? 0 : reserve(fd, segment->total);
+  return !error || fail(ctx, segment, what, error);
+}
+
+/* Makes a segment of fd, an empty file, or one that somebody else has not completed. Takes fd over. The store that
+ * makes it ready is the last one. */
+static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptions const *options) {
+  umemShmHeader header = plan(options);
+  if (UMEM_AGAIN(getrandom(header.id, sizeof header.id, 0)) != (ssize_t)sizeof header.id) {
+    int error = errno;
+    close(fd);
+    return fail(ctx, segment, "name", error);
+  }
+  use(segment, &header);
+  if (!fill_room(ctx, segment, fd, options)) {
+    close(fd);
+    return false;
+  }
+  if (!map(ctx, segment, fd)) return false;
+  memcpy(segment->header, &header, offsetof(umemShmHeader, lock));
+  memset(&segment->header->lock, 0, umemSegmentHeader - offsetof(umemShmHeader, lock));
+  int error = umemSegment_make_lock(&segment->header->lock);
+  if (error) {
+    umemShmSegment_close(segment);
+    return UMEM_FAIL(ctx, umemNotSupportedError,
+                     "this system has no locks that survive a killed process: %s", strerror(error));
+  }
+  umemShmTable_rebuild(&segment->table);
+  __atomic_store_n(&segment->header->ready, 1, __ATOMIC_RELEASE);
+  segment->created = true;
+  return true;
+}
+
+static bool check_wish(umemVirtual *ctx, umemShmOptions const *options) {
+  if (!options->capacity || options->capacity > UMEM_SEGMENT_MOST)
+    return UMEM_FAIL(ctx, umemValueError, "new shared memory cannot have %zu bytes",
+                     options->capacity);
+  if (options->blocks > umemSegmentMostBlocks)
+    return UMEM_FAIL(ctx, umemValueError, "the table cannot have room for %zu blocks",
+                     options->blocks);
+  return true;
+}
+
+/* The logarithm of the size of a page stands in the flags: memfd_create(2). */
+static int memory_file(umemShmPages pages) {
+  unsigned huge = 0;
+  if (pages == umemShmPages2M) huge = MFD_HUGETLB | 21u << 26;
+  if (pages == umemShmPages1G) huge = MFD_HUGETLB | 30u << 26;
+  return memfd_create("umem", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge);
+}
+
+bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
+                           umemShmOptions const *options) {
+  if (!check_wish(ctx, options)) return false;
+  int fd = memory_file(options->pages);
+  if (fd < 0 && errno != EMFILE && errno != ENFILE && options->pages >= umemShmPages2M) {
+    char words[128];
+    return UMEM_FAIL(ctx, umemNotSupportedError, "the system has no pages of this size: %s",
+                     umem_system_words(errno, words, sizeof words));
+  }
+  if (fd < 0) return fail(ctx, segment, "create", errno);
+  if (!make(ctx, segment, fd, options)) return false;
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) return true;
+  int error = errno;
+  umemShmSegment_close(segment);
+  return fail(ctx, segment, "seal the size of", error);
+}
+
+/* ---- opening ---- */
+
+static bool lock_file(int fd) {
+  struct timespec const pause = {0, 1000000};
+  for (int waited = 0; UMEM_AGAIN(flock(fd, LOCK_EX | LOCK_NB)) != 0; waited++) {
+    if (errno != EWOULDBLOCK) return false;
+    if (waited == open_milliseconds) {
+      errno = ETIMEDOUT;
+      return false;
+    }
+    nanosleep(&pause, NULL);
+  }
+  return true;
+}
+
+/* Opens what exists. Takes fd over. */
+static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t length,
+                  size_t capacity) {
+  umemShmHeader header;
+  char const *wrong = umemSegment_check(fd, &header, length);
+  umemStatusType type = umemIOError;
+  if (!wrong && capacity &&
+      header.capacity != umemSegment_round_up(capacity, umemSegment_page(header.pages))) {
+    wrong = "it exists with another size";
+    type = umemValueError;
+  }
+  if (wrong) {
+    close(fd);
+    return UMEM_FAIL(ctx, type, "cannot open shared memory %s (%" PRIu64 " bytes): %s",
+                     label_of(segment), length, wrong);
+  }
+  use(segment, &header);
+  return map(ctx, segment, fd);
+}
+
+bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd) {
+  struct stat st;
+  int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fstat(fd, &st) != 0) {
+    int error = errno;
+    if (fd >= 0) close(fd);
+    return fail(ctx, segment, "open", error);
+  }
+  if (S_ISREG(st.st_mode) && (flags & O_ACCMODE) == O_RDWR)
+    return adopt(ctx, segment, fd, (uint64_t)st.st_size, 0);
+  close(fd);
+  return UMEM_FAIL(ctx, umemIOError,
+                   "the descriptor is no file that is open for reading and writing");
+}
+
+/* Whether the first bytes say that a segment was begun and not completed. */
+static bool is_begun(int fd) {
+  umemShmHeader header = {.ready = 1};
+  if (UMEM_AGAIN(pread(fd, &header, sizeof header, 0)) < 0) return false;
+  return !memcmp(header.magic, umemSegment_magic, sizeof umemSegment_magic) && header.ready == 0;
+}
+
+/* Before the file gets its length it says whose it is. What somebody else has begun is cut off, so that all is zero. */
+static bool begin(int fd, umemShmOptions const *options) {
+  umemShmHeader header = plan(options);
+  mode_t mode = options->permissions ? options->permissions & 0777 : 0600;
+  return fchmod(fd, mode) == 0 &&
+         UMEM_AGAIN(pwrite(fd, &header, offsetof(umemShmHeader, lock), 0)) ==
+             (ssize_t)offsetof(umemShmHeader, lock) &&
+         UMEM_AGAIN(ftruncate(fd, umemSegmentHeader)) == 0;
+}
+
+static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                       umemShmOptions const *options) {
+  bool begun = false;
+  if (!check_wish(ctx, options)) {
+    close(fd);
+  } else if (!begin(fd, options)) {
+    int error = errno;
+    close(fd);
+    fail(ctx, segment, "begin", error);
+  } else {
+    begun = make(ctx, segment, fd, options);
+  }
+  if (!begun) shm_unlink(segment->name);
+  return begun;
+}
+
+/* The file is locked. */
+static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, struct stat const *st,
+                        umemShmOptions const *options) {
+  bool fresh = st->st_size == 0 || is_begun(fd);
+  if (fresh && S_ISREG(st->st_mode) && options->how != umemShmOpen)
+    return make_named(ctx, segment, fd, options);
+  return adopt(ctx, segment, fd, (uint64_t)st->st_size, options->capacity);
+}
+
+static int flags_of(umemShmHow how) {
+  return O_RDWR | (how != umemShmOpen ? O_CREAT : 0) | (how == umemShmCreate ? O_EXCL : 0);
+}
+
+/* A name can be removed between opening and locking: then it is opened again. */
+bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *name,
+                         umemShmOptions const *options) {
+  if (!umemShmSegment_name(ctx, name, segment->name)) return false;
+  if (options->pages >= umemShmPages2M)
+    return UMEM_FAIL(ctx, umemNotSupportedError,
+                     "a name has no pages of hugetlbfs: use no name, or pages=advise");
+  for (int tries = 0; tries < most_tries; tries++) {
+    struct stat st = {0};
+    int fd = UMEM_AGAIN(shm_open(segment->name, flags_of(options->how), 0600));
+    if (fd < 0) return fail(ctx, segment, "open", errno);
+    if (!lock_file(fd) || fstat(fd, &st) != 0) {
+      int error = errno;
+      close(fd);
+      return fail(ctx, segment, "lock", error);
+    }
+    if (st.st_nlink) {
+      bool opened = open_locked(ctx, segment, fd, &st, options);
+      if (opened) flock(segment->mapped->fd, LOCK_UN);
+      return opened;
+    }
+    close(fd);
+  }
+  return fail(ctx, segment, "open", EAGAIN);
+}

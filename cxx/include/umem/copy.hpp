@@ -1,0 +1,43 @@
+/* umem/copy.hpp - the elements of one array copied to another, wherever both are.
+ *
+ *     umem::copy(u, v);                                     // v(i, j) = u(i, j)
+ *     umem::copy(u.part().select(0, 1), v.host(umem::write));
+ *
+ * Either is an Array, an ArrayLock, a Part, a guard, or a View of host memory. See part.hpp for copies between two
+ * parts, which these are: no ghost cells, one type of elements. umem::convert (convert.hpp) converts elements. */
+#ifndef UMEM_COPY_HPP
+#define UMEM_COPY_HPP
+
+#include <umem/detail/operand.hpp>
+#include <umem/part.hpp>
+
+#include <type_traits>
+
+namespace umem {
+
+namespace detail {
+
+template <class A, class B, bool are_operands = is_operand<A> &&is_operand<B>>
+inline constexpr bool are_copied = false;
+template <class A, class B>
+inline constexpr bool are_copied<A, B, true> =
+    kind_of<A> != OperandKind::part ||
+    kind_of<B> != OperandKind::part; /* part.hpp copies two parts */
+
+} // namespace detail
+
+/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. The two must not overlap.
+ * Arrays know afterwards which side is current: of dst, the side that was, or the device side if the copy writes all
+ * bytes. Throws umem::locked_error while a lock of either array or a guard of the array of dst lives; but a guard that
+ * is an argument is no reason. */
+template <class A, class B, class = std::enable_if_t<detail::are_copied<A, detail::bare_t<B>>>>
+void copy(A const &src, B &&dst) {
+  auto to = detail::as_part(dst);
+  using From = Part<typename detail::operand_t<A>::element_type const, detail::rank_of<A>>;
+  static_assert(decltype(to)::rank == From::rank, "copy: both have the same rank");
+  copy(From(detail::as_part(src)), to);
+}
+
+} // namespace umem
+
+#endif

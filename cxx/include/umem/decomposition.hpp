@@ -1,0 +1,218 @@
+/* umem/decomposition.hpp - a box of indices that is cut into blocks, and which ghost cells of a block are elements of
+ * which other one. Geometry alone: exchange.hpp copies the elements between arrays of one process.
+ *
+ *     umem::Decomposition<2> grid({1000, 800}, {2, 4}, {0, 1});       // 2 x 4 blocks, periodic in dimension 1
+ *     auto two = umem::Decomposition<2>::at({{0, 40, 64}, {0, 96}});  // rows [0, 40) and [40, 64)
+ *
+ * Blocks have numbers 0, 1, ... in C order of their positions. */
+#ifndef UMEM_DECOMPOSITION_HPP
+#define UMEM_DECOMPOSITION_HPP
+
+#include <umem/error.hpp>
+#include <umem/extents.hpp>
+#include <umem/ghosts.hpp>
+#include <umem/range.hpp>
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace umem {
+
+/* Ghost cells of one block that are elements of another, or of the other end of the same one. Indices count from the
+ * first element of each block; both ranges have the same extents. */
+template <int N> struct GhostCopy {
+  index from;
+  Range<N> source; /* elements of block from */
+  index to;
+  Range<N> target; /* ghost cells of block to */
+};
+
+template <int N> class Decomposition {
+  static_assert(N > 0, "Decomposition: a box has at least one dimension");
+
+public:
+  /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one element. periodic[k]: not
+   * 0 where the first and the last block of dimension k are neighbours. Throws umem::value_error if an extent is
+   * negative or a number of blocks is not positive. */
+  Decomposition(Extents<N> const &extents, Extents<N> const &blocks,
+                Extents<N> const &periodic = {})
+      : blocks_(blocks), periodic_(periodic) {
+    checked_product(extents);
+    for (int k = 0; k < N; k++) {
+      if (blocks[k] < 1)
+        detail::raise_text(umemValueError, "a decomposition into %s blocks",
+                           detail::in_words(blocks).text);
+      index const each = extents[k] / blocks[k], longer = extents[k] % blocks[k];
+      for (index n = 0; n <= blocks[k]; n++)
+        cuts_[slot(k)].push_back(n * each + (n < longer ? n : longer));
+    }
+  }
+
+  /* For each dimension the first index of every block, and at last the extent: 0, ..., extent. Throws umem::value_error
+   * if there are not N lists, or if one does not begin with 0 or descends. */
+  static Decomposition at(std::initializer_list<std::vector<index>> cuts,
+                          Extents<N> const &periodic = {}) {
+    if (cuts.size() != static_cast<std::size_t>(N))
+      detail::raise_text(umemValueError, "a decomposition of %d dimensions with cuts of %zu", N,
+                         cuts.size());
+    Decomposition result({}, ones(), periodic);
+    int k = 0;
+    for (std::vector<index> const &list : cuts) {
+      bool ascends = list.size() > 1 && list[0] == 0;
+      for (std::size_t n = 1; n < list.size(); n++) ascends = ascends && list[n - 1] <= list[n];
+      if (!ascends)
+        detail::raise_text(umemValueError, "the cuts %s of dimension %d do not ascend from 0",
+                           detail::InWords(list.data(), list.data() + list.size()).text, k);
+      result.blocks_[k] = static_cast<index>(list.size()) - 1;
+      result.cuts_[slot(k++)] = list;
+    }
+    checked_product(result.extents());
+    return result;
+  }
+
+  /* ---- the box ---- */
+
+  Extents<N> extents() const noexcept {
+    Extents<N> result;
+    for (int k = 0; k < N; k++) result.at[k] = cuts_[slot(k)].back();
+    return result;
+  }
+  bool is_periodic(int k) const noexcept { return periodic_[k] != 0; }
+
+  /* ---- the blocks ---- */
+
+  /* Blocks along each dimension, and all. */
+  Extents<N> const &blocks() const noexcept { return blocks_; }
+  index size() const noexcept { return blocks_.product(); }
+
+  /* The position of a block, and the number of the block at a position. umem::index_error if there is none. */
+  Extents<N> position(index block) const {
+    if (block < 0 || block >= size())
+      detail::raise_text(umemIndexError, "there is no block %td of %td", block, size());
+    Extents<N> result;
+    for (int k = N - 1; k >= 0; k--) {
+      result.at[k] = block % blocks_.at[k];
+      block /= blocks_.at[k];
+    }
+    return result;
+  }
+  index number(Extents<N> const &position) const {
+    for (int k = 0; k < N; k++)
+      if (position[k] < 0 || position[k] >= blocks_[k])
+        detail::raise_text(umemIndexError, "there is no block at %s of %s",
+                           detail::in_words(position).text, detail::in_words(blocks_).text);
+    return detail::distance(position, c_strides(blocks_));
+  }
+
+  /* The indices of a block in the box, and how many they are. */
+  Range<N> box(index block) const {
+    Extents<N> const at = position(block);
+    Range<N> result;
+    for (int k = 0; k < N; k++) {
+      result.begin.at[k] = cut(k, at.at[k]);
+      result.end.at[k] = cut(k, at.at[k] + 1);
+    }
+    return result;
+  }
+  Extents<N> extents(index block) const {
+    Range<N> const own = box(block);
+    Extents<N> result;
+    for (int k = 0; k < N; k++) result.at[k] = own.end.at[k] - own.begin.at[k];
+    return result;
+  }
+
+  /* How many of the ghost cells of a block are outside of the box: none where it is periodic. */
+  Ghosts<N> outside(index block, Ghosts<N> const &ghosts) const {
+    Range<N> const own = box(block);
+    Ghosts<N> result;
+    for (int k = 0; k < N; k++) {
+      if (is_periodic(k)) continue;
+      index const below = ghosts.below.at[k] - own.begin.at[k];
+      index const above = own.end.at[k] + ghosts.above.at[k] - cuts_[slot(k)].back();
+      result.below.at[k] = below > 0 ? below : 0;
+      result.above.at[k] = above > 0 ? above : 0;
+    }
+    return result;
+  }
+
+  /* ---- neighbours ---- */
+
+  /* The ghost cells of a block that are elements of the box, those at edges and corners included. Each cell is in one
+   * copy. Ghost cells may reach beyond the next block; where the box is periodic, several times around it. */
+  std::vector<GhostCopy<N>> ghost_copies(index block, Ghosts<N> const &ghosts) const {
+    Extents<N> const at = position(block);
+    std::array<std::vector<Piece>, static_cast<std::size_t>(N)> pieces;
+    for (int k = 0; k < N; k++)
+      pieces[slot(k)] = pieces_of(k, at.at[k], ghosts.below.at[k], ghosts.above.at[k]);
+    std::vector<GhostCopy<N>> copies;
+    Extents<N> counts;
+    for (int k = 0; k < N; k++) {
+      counts.at[k] = static_cast<index>(pieces[slot(k)].size());
+      if (counts.at[k] == 0) return copies;
+    }
+    for (index n = 0; n < counts.product(); n++) {
+      GhostCopy<N> copy{0, {}, block, {}};
+      Extents<N> from;
+      bool is_own = true;
+      index rest = n;
+      for (int k = N - 1; k >= 0; k--) {
+        Piece const &piece = pieces[slot(k)][static_cast<std::size_t>(rest % counts.at[k])];
+        rest /= counts.at[k];
+        from.at[k] = piece.block;
+        copy.source.begin.at[k] = piece.source;
+        copy.source.end.at[k] = piece.source + piece.count;
+        copy.target.begin.at[k] = piece.target;
+        copy.target.end.at[k] = piece.target + piece.count;
+        is_own = is_own && piece.is_own;
+      }
+      if (is_own) continue;
+      copy.from = number(from);
+      copies.push_back(copy);
+    }
+    return copies;
+  }
+
+private:
+  /* Cells of a block and its ghost cells along one dimension that are elements of one block. */
+  struct Piece {
+    index block, source, target, count;
+    bool is_own;
+  };
+
+  static constexpr std::size_t slot(int k) noexcept { return static_cast<std::size_t>(k); }
+  static Extents<N> ones() noexcept {
+    Extents<N> result;
+    for (index &one : result) one = 1;
+    return result;
+  }
+  index cut(int k, index n) const noexcept { return cuts_[slot(k)][static_cast<std::size_t>(n)]; }
+
+  std::vector<Piece> pieces_of(int k, index own, index below, index above) const {
+    std::vector<Piece> pieces;
+    index const first = cut(k, own), low = first - below, high = cut(k, own + 1) + above;
+    index const extent = cuts_[slot(k)].back();
+    if (extent == 0) return pieces;
+    auto floor = [extent](index i) { return i / extent - (i % extent < 0); };
+    index const begin = is_periodic(k) ? floor(low) : 0, end = is_periodic(k) ? floor(high - 1) : 0;
+    for (index image = begin; image <= end; image++)
+      for (index n = 0; n < blocks_.at[k]; n++) {
+        index const shift = image * extent;
+        index const from = cut(k, n) + shift > low ? cut(k, n) + shift : low;
+        index const to = cut(k, n + 1) + shift < high ? cut(k, n + 1) + shift : high;
+        if (from < to)
+          pieces.push_back(
+              {n, from - shift - cut(k, n), from - first, to - from, n == own && image == 0});
+      }
+    return pieces;
+  }
+
+  Extents<N> blocks_, periodic_;
+  std::array<std::vector<index>, static_cast<std::size_t>(N)> cuts_;
+};
+
+} // namespace umem
+
+#endif

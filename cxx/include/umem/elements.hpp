@@ -1,0 +1,263 @@
+/* umem/elements.hpp - the elements of views and guards of any rank, one after the other in C order.
+ *
+ *     for (double &x : umem::elements(u.host(umem::write))) x += 1;
+ *     umem::visit_elements(view, [](auto first, auto last) { std::sort(first, last); });
+ *
+ * The iterators are random access iterators for algorithms of the standard library and, on host and device, of
+ * Thrust. They borrow the memory and leave ghost cells out; with_ghosts() of a view includes them. */
+#ifndef UMEM_ELEMENTS_HPP
+#define UMEM_ELEMENTS_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+#include <umem/iterator.hpp>
+#include <umem/view.hpp>
+#include <umem/view_error.hpp>
+
+#include <cstddef>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop over indices;
+ * += and [] divide once for each dimension. */
+template <class T, int N> class ElementIterator {
+public:
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = std::remove_cv_t<T>;
+  using difference_type = index;
+  using pointer = T *;
+  using reference = T &;
+
+  /* Of no element. */
+  ElementIterator() = default;
+
+  /* Element i of view in C order, in [0, view.size()]. */
+  UMEM_FUNCTION constexpr explicit ElementIterator(View<T, N> const &view, index i = 0) noexcept
+      : data_(view.data), extents_(view.extents), strides_(view.strides) {
+    *this += i;
+  }
+
+  /* From elements that may be written to those that are only read. */
+  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
+  UMEM_FUNCTION constexpr ElementIterator(ElementIterator<U, N> const &other) noexcept
+      : ElementIterator(View<T, N>(other.data_, other.extents_, other.strides_), other.i_) {}
+
+  UMEM_FUNCTION constexpr T &operator*() const noexcept { return data_[offset_]; }
+  UMEM_FUNCTION constexpr T *operator->() const noexcept { return data_ + offset_; }
+  UMEM_FUNCTION constexpr T &operator[](index n) const noexcept { return *(*this + n); }
+
+  UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
+    i_++;
+    for (int k = N - 1; k >= 0; k--) {
+      offset_ += strides_.at[k];
+      if (++at_.at[k] < extents_.at[k] || k == 0)
+        break; /* the end has extents_[0] as first index */
+      offset_ -= at_.at[k] * strides_.at[k];
+      at_.at[k] = 0;
+    }
+    return *this;
+  }
+  UMEM_FUNCTION constexpr ElementIterator &operator--() noexcept {
+    i_--;
+    for (int k = N - 1; k >= 0; k--) {
+      offset_ -= strides_.at[k];
+      if (at_.at[k]-- > 0 || k == 0) break;
+      at_.at[k] = extents_.at[k] - 1;
+      offset_ += extents_.at[k] * strides_.at[k];
+    }
+    return *this;
+  }
+  UMEM_FUNCTION constexpr ElementIterator operator++(int) noexcept {
+    ElementIterator before = *this;
+    ++*this;
+    return before;
+  }
+  UMEM_FUNCTION constexpr ElementIterator operator--(int) noexcept {
+    ElementIterator before = *this;
+    --*this;
+    return before;
+  }
+  UMEM_FUNCTION constexpr ElementIterator &operator+=(index n) noexcept {
+    if (n == 0) return *this; /* also where there are no elements */
+    i_ += n;
+    index rest = i_;
+    offset_ = 0;
+    for (int k = N - 1; k >= 0; k--) {
+      at_.at[k] = k > 0 ? rest % extents_.at[k] : rest;
+      if (k > 0) rest /= extents_.at[k];
+      offset_ += at_.at[k] * strides_.at[k];
+    }
+    return *this;
+  }
+  UMEM_FUNCTION constexpr ElementIterator &operator-=(index n) noexcept { return *this += -n; }
+
+  UMEM_FUNCTION friend constexpr ElementIterator operator+(ElementIterator it, index n) noexcept {
+    return it += n;
+  }
+  UMEM_FUNCTION friend constexpr ElementIterator operator+(index n, ElementIterator it) noexcept {
+    return it += n;
+  }
+  UMEM_FUNCTION friend constexpr ElementIterator operator-(ElementIterator it, index n) noexcept {
+    return it -= n;
+  }
+  UMEM_FUNCTION friend constexpr index operator-(ElementIterator const &one,
+                                                 ElementIterator const &other) noexcept {
+    return one.i_ - other.i_;
+  }
+
+  /* Of iterators over the same view. */
+  UMEM_FUNCTION friend constexpr bool operator==(ElementIterator const &one,
+                                                 ElementIterator const &other) noexcept {
+    return one.i_ == other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator!=(ElementIterator const &one,
+                                                 ElementIterator const &other) noexcept {
+    return one.i_ != other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator<(ElementIterator const &one,
+                                                ElementIterator const &other) noexcept {
+    return one.i_ < other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator>(ElementIterator const &one,
+                                                ElementIterator const &other) noexcept {
+    return one.i_ > other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator<=(ElementIterator const &one,
+                                                 ElementIterator const &other) noexcept {
+    return one.i_ <= other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator>=(ElementIterator const &one,
+                                                 ElementIterator const &other) noexcept {
+    return one.i_ >= other.i_;
+  }
+
+private:
+  template <class U, int M> friend class ElementIterator;
+
+  T *data_ = nullptr;
+  Extents<N> extents_;
+  Extents<N> strides_;
+  Extents<N> at_;    /* the indices of element i_ */
+  index offset_ = 0; /* of this element from data_ */
+  index i_ = 0;
+};
+
+namespace detail {
+
+template <class T, int N>
+using IteratorOf = std::conditional_t<N == 1, StridedIterator<T>, ElementIterator<T, N>>;
+
+template <class T, int N>
+UMEM_FUNCTION constexpr IteratorOf<T, N> iterator_at(View<T, N> const &view, index i) noexcept {
+  if constexpr (N == 1)
+    return StridedIterator<T>(view.data, view.strides.at[0], i);
+  else
+    return ElementIterator<T, N>(view, i);
+}
+
+/* A range of a view, or of a guard, which it then keeps. */
+template <class Owner> struct ElementsOfGuard {
+  Owner guard;
+
+  auto begin() const noexcept { return iterator_at(guard.view(), 0); }
+  auto end() const noexcept { return iterator_at(guard.view(), guard.view().size()); }
+  index size() const noexcept { return guard.view().size(); }
+};
+
+/* Whether the distance between elements that follow each other in C order is the same for all. Then step is it. */
+template <class T, int N>
+UMEM_FUNCTION constexpr bool has_one_step(View<T, N> const &view, index &step) noexcept {
+  bool is_first = true;
+  index next = 0; /* the stride that the next slower dimension must have */
+  for (int k = N - 1; k >= 0; k--) {
+    if (view.extents.at[k] == 1) continue;
+    if (is_first)
+      step = view.strides.at[k];
+    else if (view.strides.at[k] != next)
+      return false;
+    is_first = false;
+    next = view.strides.at[k] * view.extents.at[k];
+  }
+  return true;
+}
+
+} // namespace detail
+
+/* The elements of a view as a range: begin(), end(), size(). */
+template <class T, int N> class Elements {
+public:
+  UMEM_FUNCTION constexpr explicit Elements(View<T, N> const &view) noexcept : view_(view) {}
+
+  UMEM_FUNCTION constexpr auto begin() const noexcept { return detail::iterator_at(view_, 0); }
+  UMEM_FUNCTION constexpr auto end() const noexcept {
+    return detail::iterator_at(view_, view_.size());
+  }
+  UMEM_FUNCTION constexpr index size() const noexcept { return view_.size(); }
+
+private:
+  View<T, N> view_;
+};
+
+template <class T, int N>
+UMEM_FUNCTION constexpr Elements<T, N> elements(View<T, N> const &view) noexcept {
+  return Elements<T, N>(view);
+}
+
+/* The elements of a guard. A guard without a name, as in for (double &x : umem::elements(u.host(umem::write))),
+ * lives as long as the range. */
+template <class G, class = typename std::remove_reference_t<G>::view_type>
+auto elements(G &&guard) {
+  if constexpr (std::is_lvalue_reference_v<G>)
+    return elements(guard.view());
+  else
+    return detail::ElementsOfGuard<std::remove_cv_t<G>>{std::forward<G>(guard)};
+}
+
+/* Elements that follow each other in memory, by pointers. */
+template <class T> struct ContiguousElements {
+  T *first;
+  index count;
+
+  UMEM_FUNCTION constexpr T *begin() const noexcept { return first; }
+  UMEM_FUNCTION constexpr T *end() const noexcept { return first + count; }
+  UMEM_FUNCTION constexpr T *data() const noexcept { return first; }
+  UMEM_FUNCTION constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(count);
+  }
+};
+
+/* The elements of a view in C order as a range of pointers: for std::span and functions that take a pointer and a
+ * count. Throws umem::value_error if the view has gaps. */
+template <class T, int N>
+UMEM_FUNCTION constexpr ContiguousElements<T> contiguous_elements(View<T, N> const &view) {
+  UMEM_CHECK(view.is_contiguous(),
+             detail::raise_value("the elements of a view with gaps do not follow each other"));
+  return {view.data, view.data ? view.size() : 0};
+}
+
+/* Calls f(first, last) with the fastest iterators over the elements in C order, and returns what it returns. These
+ * are pointers if the elements follow each other, a StridedIterator if their distances are equal, else
+ * an ElementIterator. The compiler compiles f for all three; the results must have the same type. */
+template <class T, int N, class F> auto visit_elements(View<T, N> const &view, F &&f) {
+  index const count = view.data ? view.size() : 0;
+  if (view.is_contiguous()) return f(view.data, view.data + count);
+  index step = 1;
+  if (!detail::has_one_step(view, step)) {
+    if constexpr (N > 1) /* any other has one step */
+      return f(ElementIterator<T, N>(view), ElementIterator<T, N>(view, count));
+  }
+  return f(StridedIterator<T>(view.data, step), StridedIterator<T>(view.data, step, count));
+}
+
+/* The same for a guard. */
+template <class G, class F, class = typename std::remove_reference_t<G>::view_type>
+auto visit_elements(G const &guard, F &&f) {
+  return visit_elements(guard.view(), std::forward<F>(f));
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,295 @@
+/* umem/fill_ghosts.hpp - gives ghost cells their values: what is beyond the boundary.
+ *
+ *     umem::fill_ghosts(u, umem::periodic);
+ *     umem::fill_ghosts(u, {umem::reflect, umem::constant(0.0)});              // one rule for each dimension
+ *     umem::fill_ghosts(u, {umem::sides(umem::constant(1.0), umem::edge), umem::periodic});
+ *
+ * The rules are those of numpy.pad. For ghost cells around the elements a b c d of a row:
+ *
+ *     keep          what they are; exchange_ghosts (exchange.hpp) may fill them
+ *     periodic      b c d | a b c d | a b c     "wrap"
+ *     constant(v)   v v v | a b c d | v v v     "constant"
+ *     edge          a a a | a b c d | d d d     "edge"
+ *     reflect       d c b | a b c d | c b a     "reflect": the first and last elements are the mirrors
+ *     symmetric     c b a | a b c d | d c b     "symmetric": the mirrors are between the cells
+ *
+ * More ghost cells than elements repeat this. The dimensions are filled one after the other, each over the ghost cells
+ * of those before: so the cells at edges and corners are right, too. Ghost cells with the rule keep count as elements
+ * for the rules of all other dimensions.
+ *
+ * See for_each.hpp for places, operands and failures. Without a place, an array or part is filled where its elements
+ * are: by loops if the CPU can use its context, by kernels on a GPU in files that nvcc compiles, else by strided
+ * copies in its context, such as a file. */
+#ifndef UMEM_FILL_GHOSTS_HPP
+#define UMEM_FILL_GHOSTS_HPP
+
+#include <umem/detail/device.hpp>
+#include <umem/fill.hpp>
+#include <umem/functional.hpp>
+#include <umem/ghosts.hpp>
+#include <umem/transform.hpp>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* ---- rules ---- */
+
+/* What ghost cells become: see above. */
+enum class GhostKind { keep, periodic, constant, edge, reflect, symmetric };
+
+/* Ghost cells keep their values. */
+inline constexpr GhostKind keep = GhostKind::keep;
+
+/* Ghost cells are the elements at the other end. */
+inline constexpr GhostKind periodic = GhostKind::periodic;
+
+/* Ghost cells repeat the outermost element. */
+inline constexpr GhostKind edge = GhostKind::edge;
+
+/* Ghost cells mirror the elements; the outermost element is the mirror and not repeated. */
+inline constexpr GhostKind reflect = GhostKind::reflect;
+
+/* Ghost cells mirror the elements, the outermost one included. */
+inline constexpr GhostKind symmetric = GhostKind::symmetric;
+
+/* What umem::constant returns. */
+template <class V> struct GhostConstant { V value; };
+
+/* Every ghost cell becomes value, converted to the type of the elements. */
+template <class V> GhostConstant<V> constant(V const &value) { return {value}; }
+
+/* The rule of one side, for elements T. */
+template <class T> struct GhostRule {
+  GhostKind kind = GhostKind::keep;
+  T value{}; /* of GhostKind::constant */
+
+  GhostRule() = default;
+  GhostRule(GhostKind kind_) : kind(kind_) {}
+  template <class V>
+  GhostRule(GhostConstant<V> const &constant)
+      : kind(GhostKind::constant), value(static_cast<T>(constant.value)) {}
+};
+
+/* What umem::sides returns. */
+template <class A, class B> struct GhostSides {
+  A below;
+  B above;
+};
+
+/* Different rules for the two sides of a dimension. */
+template <class A, class B> GhostSides<A, B> sides(A const &below, B const &above) {
+  return {below, above};
+}
+
+/* The rules of all sides of N dimensions. */
+template <class T, int N> struct GhostRules {
+  GhostRule<T> below[detail::slots<N>], above[detail::slots<N>];
+
+  /* The same for all dimensions: periodic, ..., constant(v) or sides(). */
+  GhostRules(GhostRule<T> const &rule) { set_all(rule); }
+  GhostRules(GhostKind rule) { set_all(rule); }
+  template <class V> GhostRules(GhostConstant<V> const &rule) { set_all(rule); }
+  template <class A, class B> GhostRules(GhostSides<A, B> const &rules) { set_all(rules); }
+
+  /* One for each dimension. */
+  template <class... R, class = std::enable_if_t<(N > 1 && sizeof...(R) == N)>>
+  GhostRules(R const &...rules) {
+    int k = 0;
+    (set(k++, rules), ...);
+  }
+
+private:
+  template <class R> void set_all(R const &rule) {
+    for (int k = 0; k < N; k++) set(k, rule);
+  }
+  template <class R> void set(int k, R const &both) { below[k] = above[k] = both; }
+  template <class A, class B> void set(int k, GhostSides<A, B> const &two) {
+    below[k] = two.below;
+    above[k] = two.above;
+  }
+};
+
+namespace detail {
+
+/* The rules for the ghost cells of an operand. Not deduced, so that callers may write them in braces. */
+template <class A> using ghost_rules_of = GhostRules<value_of<bare_t<A>>, rank_of<bare_t<A>>>;
+
+/* The element, of 0 to count - 1, whose value ghost cell g gets; count > 0, and kind is not constant. */
+inline index source_of(GhostKind kind, index g, index count) noexcept {
+  auto modulo = [g](index period) { return (g % period + period) % period; };
+  switch (kind) {
+  case GhostKind::periodic:
+    return modulo(count);
+  case GhostKind::symmetric: {
+    index const m = modulo(2 * count);
+    return m < count ? m : 2 * count - 1 - m;
+  }
+  case GhostKind::reflect: {
+    if (count == 1) return 0;
+    index const m = modulo(2 * count - 2);
+    return m < count ? m : 2 * count - 2 - m;
+  }
+  default:
+    return g < 0 ? 0 : count - 1;
+  }
+}
+
+/* Copies the elements that belong there to ghost cells [begin, end) of dimension k, in as few copies as possible:
+ * copy(from, to) with slabs of the same extents. */
+template <class Cells, class Copy>
+void fill_slabs(Cells const &cells, int k, GhostKind kind, index count, index begin, index end,
+                Copy const &copy) {
+  for (index g = begin; g < end;) {
+    index const from = source_of(kind, g, count);
+    index step = 0, n = 1;
+    if (g + 1 < end) step = source_of(kind, g + 1, count) - from;
+    if (step != 1 && step != -1) step = 0;
+    while (step != 0 && g + n < end && source_of(kind, g + n, count) == from + n * step) n++;
+    auto const target = cells.slice(k, g, g + n);
+    if (step < 0)
+      copy(cells.slice(k, from - n + 1, from + 1).reversed(k), target);
+    else
+      copy(cells.slice(k, from, from + n), target);
+    g += n;
+  }
+}
+
+/* Fills the ghost cells of a View or a Part by copy(from, to) and set(value, to). */
+template <class Cells, class T, int N, class Copy, class Set>
+void fill_all_slabs(Cells const &cells, Extents<N> const &extents, Ghosts<N> const &ghosts,
+                    GhostRules<T, N> const &rules, Copy const &copy, Set const &set) {
+  for (int k = 0; k < N; k++) {
+    Cells slabs = cells; /* over the cells of other dimensions that have their values */
+    for (int j = 0; j < N; j++) {
+      if (j == k) continue;
+      bool const below = j < k || rules.below[j].kind == GhostKind::keep;
+      bool const above = j < k || rules.above[j].kind == GhostKind::keep;
+      slabs =
+          slabs.slice(j, below ? -ghosts.below[j] : 0, extents[j] + (above ? ghosts.above[j] : 0));
+    }
+    auto fill_side = [&](GhostRule<T> const &rule, index begin, index end) {
+      if (begin == end || rule.kind == GhostKind::keep) return;
+      if (rule.kind == GhostKind::constant)
+        set(rule.value, slabs.slice(k, begin, end));
+      else
+        fill_slabs(slabs, k, rule.kind, extents[k], begin, end, copy);
+    };
+    fill_side(rules.below[k], -ghosts.below[k], 0);
+    fill_side(rules.above[k], extents[k], extents[k] + ghosts.above[k]);
+  }
+}
+
+/* Throws umem::value_error where ghost cells would be copies of elements that are not there. */
+template <class T, int N>
+void check_ghost_rules(Extents<N> const &extents, Ghosts<N> const &ghosts,
+                       GhostRules<T, N> const &rules) {
+  auto copies = [](GhostRule<T> const &rule, index count) {
+    return count > 0 && rule.kind != GhostKind::keep && rule.kind != GhostKind::constant;
+  };
+  for (int k = 0; k < N; k++)
+    if (extents[k] == 0 &&
+        (copies(rules.below[k], ghosts.below[k]) || copies(rules.above[k], ghosts.above[k])))
+      raise_text(umemValueError,
+                 "fill_ghosts: dimension %d of extents %s has no elements that ghost cells could "
+                 "repeat",
+                 k, in_words(extents).text);
+}
+
+/* Fills the ghost cells of a part by strided copies. */
+template <class T, int N> void fill_part(Part<T, N> const &part, GhostRules<T, N> const &rules) {
+  fill_all_slabs(
+      part, part.extents(), part.ghosts(), rules,
+      [](auto const &from, auto const &to) { copy(Part<T const, N>(from), to); },
+      [](T const &value, auto const &to) {
+        copy(umem::part(View<T const, N>(&value, to.extents(), Extents<N>())), to);
+      });
+}
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* Whether loops on the home of a context, in this file, reach its memory. */
+inline bool loops_reach(Context const &context) {
+#if defined(__CUDACC__)
+  if (Place(context).is_device()) return true;
+#else
+  if (Place(context).is_device()) return false;
+#endif
+  return context.can(umemCpuReadable) && context.can(umemCpuWritable);
+}
+
+/* Fills the ghost cells of a view by loops. */
+template <class P, class T, int N>
+void fill_view(P const &place, View<T, N> const &view, GhostRules<T, N> const &rules) {
+  fill_all_slabs(
+      view, view.extents, view.ghosts, rules,
+      [&](auto const &from, auto const &to) { transform(place, from, to, Identity()); },
+      [&](T const &value, auto const &to) { fill(place, to, value); });
+}
+template <class T, int N>
+void fill_view_on_device(DevicePlace const &place, View<T, N> const &view,
+                         GhostRules<T, N> const &rules) {
+#if defined(__CUDACC__)
+  DevicePlace queued = place; /* it waits once, for all kernels */
+  queued.wait = false;
+  Work work(place);
+  fill_view(queued, view, rules);
+  work.finish();
+#else
+  fill_view(place, view, rules);
+#endif
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace detail
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* Gives ghost cells their values, by one rule for all dimensions or one for each. Throws umem::value_error if there
+ * are no elements in a dimension whose ghost cells repeat elements. */
+template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
+void fill_ghosts(P const &place, A &&elements, detail::ghost_rules_of<A> const &rules) {
+  UMEM_TRACE("umem::fill_ghosts");
+  auto const used = detail::use(elements, write);
+  static_assert(decltype(used)::writes, "fill_ghosts: the elements are read-only");
+  auto where = detail::settled(place, used);
+  using Where = decltype(where);
+  detail::check_kernels(where);
+  detail::with_views(
+      where,
+      [&](auto const &view) {
+        detail::check_ghost_rules(view.extents, view.ghosts, rules);
+        if constexpr (detail::may_be_device<Where>)
+          if (detail::is_device(where))
+            return detail::fill_view_on_device(detail::device_of(where), view, rules);
+        if constexpr (detail::may_be_host<Where>)
+          detail::fill_view(detail::host_of(where), view, rules);
+      },
+      used);
+}
+template <class A, class = std::enable_if_t<detail::is_operand<A>>>
+void fill_ghosts(A &&elements, detail::ghost_rules_of<A> const &rules) {
+  using Operand = detail::bare_t<A>;
+  constexpr bool is_array = detail::kind_of<Operand> == detail::OperandKind::array;
+  if constexpr (is_array || detail::kind_of<Operand> == detail::OperandKind::part) {
+    if (!detail::loops_reach(elements.context())) {
+      UMEM_TRACE("umem::fill_ghosts");
+      auto fill = [&](auto const &part) {
+        detail::check_ghost_rules(part.extents(), part.ghosts(), rules);
+        detail::fill_part(part, rules);
+      };
+      if constexpr (is_array)
+        return fill(elements.part());
+      else
+        return fill(elements);
+    }
+  }
+  fill_ghosts(detail::AtHome(), elements, rules);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace umem
+
+#endif

@@ -1,0 +1,110 @@
+/* umem/handle.hpp - passes memory to other processes of one machine, without a copy.
+ *
+ *     umem::Shm shm(1 << 20);
+ *     umem::Buffer block(shm, 800);
+ *     umem::send(socket, shm, block.adr(), block.size());       // one process
+ *
+ *     umem::Attachment block = umem::receive(socket);           // another one
+ *     fill(static_cast<double *>(block.data()));
+ *
+ * The block must live until all processes have ended their attachments: see umem/handle.h. */
+#ifndef UMEM_HANDLE_HPP
+#define UMEM_HANDLE_HPP
+
+#include <umem/buffer.hpp>
+#include <umem/handle.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace umem {
+
+/* Describes nbytes at adr for other processes: umem_share. The result is plain data. */
+inline umemHandle share(Context const &context, address adr, std::size_t nbytes) {
+  umemHandle handle;
+  detail::check(umem_share(context.c_context(), adr, nbytes, &handle));
+  return handle;
+}
+
+/* Shares nbytes at adr, and sends the handle with its descriptor through a Unix socket: umem_send. */
+inline void send(int socket, Context const &context, address adr, std::size_t nbytes) {
+  detail::check(umem_send(socket, context.c_context(), adr, nbytes));
+}
+
+/* Bytes of another process, while the object lives. Move-only. Keeps its context alive. */
+class Attachment {
+public:
+  Attachment() = default;
+
+  /* Attaches the bytes of handle to context: umem_attach. */
+  explicit Attachment(umemHandle const &handle, Context context = Host())
+      : context_(std::move(context)), size_(static_cast<std::size_t>(handle.length)) {
+    adr_ = checked(umem_attach(&handle, context_.c_context()));
+  }
+
+  /* The same with the descriptor that belongs to the handle, which is taken over, also if this throws. */
+  Attachment(umemHandle const &handle, int fd, Context context = Host())
+      : context_(std::move(context)), size_(static_cast<std::size_t>(handle.length)) {
+    adr_ = checked(umem_attach_with(&handle, fd, context_.c_context()));
+  }
+
+  Attachment(Attachment &&other) noexcept { other.swap(*this); }
+
+  Attachment &operator=(Attachment &&other) noexcept {
+    Attachment moved = std::move(other);
+    moved.swap(*this);
+    return *this;
+  }
+
+  /* Detaches the bytes. */
+  ~Attachment() {
+    if (context_) umem_detach(context_.c_context(), adr_);
+  }
+
+  void swap(Attachment &other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(adr_, other.adr_);
+    std::swap(size_, other.size_);
+  }
+  friend void swap(Attachment &one, Attachment &other) noexcept { one.swap(other); }
+
+  /* The address of the first byte in context(). */
+  address adr() const noexcept { return adr_; }
+
+  /* In bytes. */
+  std::size_t size() const noexcept { return size_; }
+
+  Context const &context() const noexcept { return context_; }
+
+  /* adr() for the CPU. Throws umem::not_supported_error if the CPU cannot read there. */
+  void *data() const { return detail::pointer_to(context_, adr_, umemCpuReadable); }
+
+private:
+  friend Attachment receive(int socket, Context context);
+
+  /* What is not attached is not detached. */
+  address checked(address adr) {
+    if (adr == context_.null()) detail::raise_recorded(umem_thread_status());
+    return adr;
+  }
+
+  Context context_;
+  address adr_ = 0;
+  std::size_t size_ = 0;
+};
+
+/* Receives what send has sent, and attaches it to context: umem_receive. */
+inline Attachment receive(int socket, Context context = Host()) {
+  umemHandle handle;
+  Attachment received;
+  address adr = umem_receive(socket, context.c_context(), &handle);
+  if (adr == context.null()) detail::raise_recorded(umem_thread_status());
+  received.context_ = std::move(context);
+  received.adr_ = adr;
+  received.size_ = static_cast<std::size_t>(handle.length);
+  return received;
+}
+
+} // namespace umem
+
+#endif

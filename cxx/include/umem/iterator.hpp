@@ -1,0 +1,113 @@
+/* umem/iterator.hpp - the elements of views of rank 1 for loops and for algorithms of other libraries.
+ *
+ *     for (double &x : view) x += 1;
+ *     std::sort(view.begin(), view.end());
+ *
+ * For other ranks, and for iterators that are pointers where the elements have no gaps, see elements.hpp. */
+#ifndef UMEM_ITERATOR_HPP
+#define UMEM_ITERATOR_HPP
+
+#include <umem/config.hpp>
+
+#include <iterator>
+#include <type_traits>
+
+namespace umem {
+
+/* A random access iterator over elements at equal distances, for host and device. It borrows the memory. Distances
+ * count elements; they may be zero or negative. */
+template <class T> class StridedIterator {
+public:
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = std::remove_cv_t<T>;
+  using difference_type = index;
+  using pointer = T *;
+  using reference = T &;
+
+  /* Of no element. */
+  StridedIterator() = default;
+
+  /* The element with number i, if element 0 is at first and the next one at first + stride. */
+  UMEM_FUNCTION constexpr StridedIterator(T *first, index stride, index i = 0) noexcept
+      : first_(first), stride_(stride), i_(i) {}
+
+  /* From elements that may be written to those that are only read. */
+  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
+  UMEM_FUNCTION constexpr StridedIterator(StridedIterator<U> const &other) noexcept
+      : first_(other.first_), stride_(other.stride_), i_(other.i_) {}
+
+  UMEM_FUNCTION constexpr T &operator*() const noexcept { return first_[i_ * stride_]; }
+  UMEM_FUNCTION constexpr T *operator->() const noexcept { return first_ + i_ * stride_; }
+  UMEM_FUNCTION constexpr T &operator[](index n) const noexcept {
+    return first_[(i_ + n) * stride_];
+  }
+
+  UMEM_FUNCTION constexpr StridedIterator &operator++() noexcept { return *this += 1; }
+  UMEM_FUNCTION constexpr StridedIterator &operator--() noexcept { return *this -= 1; }
+  UMEM_FUNCTION constexpr StridedIterator operator++(int) noexcept {
+    StridedIterator before = *this;
+    ++*this;
+    return before;
+  }
+  UMEM_FUNCTION constexpr StridedIterator operator--(int) noexcept {
+    StridedIterator before = *this;
+    --*this;
+    return before;
+  }
+  UMEM_FUNCTION constexpr StridedIterator &operator+=(index n) noexcept {
+    i_ += n;
+    return *this;
+  }
+  UMEM_FUNCTION constexpr StridedIterator &operator-=(index n) noexcept { return *this += -n; }
+
+  UMEM_FUNCTION friend constexpr StridedIterator operator+(StridedIterator it, index n) noexcept {
+    return it += n;
+  }
+  UMEM_FUNCTION friend constexpr StridedIterator operator+(index n, StridedIterator it) noexcept {
+    return it += n;
+  }
+  UMEM_FUNCTION friend constexpr StridedIterator operator-(StridedIterator it, index n) noexcept {
+    return it -= n;
+  }
+  UMEM_FUNCTION friend constexpr index operator-(StridedIterator const &one,
+                                                 StridedIterator const &other) noexcept {
+    return one.i_ - other.i_;
+  }
+
+  /* Of iterators over the same elements. */
+  UMEM_FUNCTION friend constexpr bool operator==(StridedIterator const &one,
+                                                 StridedIterator const &other) noexcept {
+    return one.i_ == other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator!=(StridedIterator const &one,
+                                                 StridedIterator const &other) noexcept {
+    return one.i_ != other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator<(StridedIterator const &one,
+                                                StridedIterator const &other) noexcept {
+    return one.i_ < other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator>(StridedIterator const &one,
+                                                StridedIterator const &other) noexcept {
+    return one.i_ > other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator<=(StridedIterator const &one,
+                                                 StridedIterator const &other) noexcept {
+    return one.i_ <= other.i_;
+  }
+  UMEM_FUNCTION friend constexpr bool operator>=(StridedIterator const &one,
+                                                 StridedIterator const &other) noexcept {
+    return one.i_ >= other.i_;
+  }
+
+private:
+  template <class U> friend class StridedIterator;
+
+  T *first_ = nullptr;
+  index stride_ = 0;
+  index i_ = 0;
+};
+
+} // namespace umem
+
+#endif

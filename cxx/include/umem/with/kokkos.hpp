@@ -1,0 +1,81 @@
+/* umem/with/kokkos.hpp - views and guards as unmanaged views of Kokkos, and views of Kokkos as umem's, without copies.
+ *
+ *     auto guard = u.host(umem::write);
+ *     auto k = umem::to_kokkos(guard);               // a Kokkos::View of the same elements
+ *     Kokkos::parallel_for(policy, KOKKOS_LAMBDA(int i, int j) { k(i, j) += 1; });
+ *     umem::View<double, 2> view = umem::from_kokkos(k);
+ *
+ * umem.hpp does not include this header. Kokkos does not own the memory: do not use its view after the end of the
+ * guard or of the memory of the view, and call Kokkos::fence before a guard ends. Views of Kokkos contain the interior
+ * without ghost cells. */
+#ifndef UMEM_WITH_KOKKOS_HPP
+#define UMEM_WITH_KOKKOS_HPP
+
+#include <umem/config.hpp>
+#include <umem/detail/cpu_view.hpp>
+#include <umem/view.hpp>
+#include <umem/view_error.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace umem {
+namespace detail {
+
+/* T with N stars. */
+template <class T, int N> struct KokkosData { using type = typename KokkosData<T, N - 1>::type *; };
+template <class T> struct KokkosData<T, 0> { using type = T; };
+
+} // namespace detail
+
+/* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. T const: to read. */
+template <class T, int N, class Space = Kokkos::HostSpace>
+using KokkosView = Kokkos::View<typename detail::KokkosData<T, N>::type, Kokkos::LayoutStride,
+                                Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+/* The elements of a view with its strides. Space is where the memory is: Kokkos::CudaSpace for the memory of a GPU.
+ * Throws umem::value_error if a stride is negative, which Kokkos does not have; use View::reversed first. */
+template <class Space = Kokkos::HostSpace, class T, int N>
+KokkosView<T, N, Space> to_kokkos(View<T, N> const &view) {
+  static_assert(N <= 8, "to_kokkos: views of Kokkos have at most 8 dimensions");
+  Kokkos::LayoutStride layout;
+  for (int k = 0; k < N; k++) {
+    if (view.strides.at[k] < 0 && view.extents.at[k] > 1)
+      detail::raise_value("a view of Kokkos has no negative strides");
+    layout.dimension[k] = static_cast<std::size_t>(view.extents.at[k]);
+    layout.stride[k] = static_cast<std::size_t>(view.strides.at[k] < 0 ? 0 : view.strides.at[k]);
+  }
+  return KokkosView<T, N, Space>(view.data, layout);
+}
+
+/* The same of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws umem::not_supported_error
+ * if Space is one of the CPU, and the CPU cannot use the elements. */
+template <class Space = Kokkos::HostSpace, class G, class = std::enable_if_t<detail::has_view<G>>>
+auto to_kokkos(G &&guard) {
+  static_assert(detail::has_name<G>,
+                "to_kokkos: the guard would end before the view: make a variable of it first");
+  if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space>::accessible)
+    return to_kokkos<Space>(detail::cpu_view(guard));
+  else
+    return to_kokkos<Space>(guard.view());
+}
+
+/* A view of Kokkos with any layout as a view with the same strides. It borrows the memory, which the view of Kokkos
+ * may own: keep that view alive. */
+template <class Data, class... Properties>
+auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
+  using Found = Kokkos::View<Data, Properties...>;
+  constexpr int N = static_cast<int>(Found::rank);
+  Extents<N> extents, strides;
+  for (int k = 0; k < N; k++) {
+    extents.at[k] = static_cast<index>(view.extent(static_cast<std::size_t>(k)));
+    strides.at[k] = static_cast<index>(view.stride(static_cast<std::size_t>(k)));
+  }
+  return View<typename Found::value_type, N>(view.data(), extents, strides);
+}
+
+} // namespace umem
+
+#endif

@@ -1,0 +1,79 @@
+"""Arrays in shared memory, which other processes use without a copy: what pickle stores of them."""
+from __future__ import annotations
+
+import os
+import sys
+
+from . import _core
+from .errors import NotSupportedError
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .array import Array
+
+_FILE = 3  # umemHandleFile
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """The addresses of the first byte of the array, and behind the last one."""
+    low = high = array.address
+    for extent, stride in zip(array.shape, array.strides):
+        reach = (extent - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + array.itemsize
+
+
+class _Open:
+    """A descriptor that is closed with the object."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+def _passed(opened: _Open) -> Any:
+    """What multiprocessing stores of a descriptor.
+
+    For the arguments of a process that is about to start, the descriptor stays open as long as the object of the
+    process; otherwise multiprocessing makes one of its own.
+    """
+    from multiprocessing.context import get_spawning_popen
+    from multiprocessing.reduction import DupFd
+
+    starting = get_spawning_popen()
+    if starting is not None:
+        vars(starting).setdefault("_umem_descriptors", []).append(opened)
+    return DupFd(opened.fd)
+
+
+def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
+    """What pickle stores of an array in shared memory: a handle. None for memory that is none.
+
+    Memory without a name needs its descriptor, which multiprocessing passes.
+    """
+    if not array.size:
+        return None
+    low, high = _bounds(array)
+    try:
+        handle, fd = _core._share(array, low, high - low)
+    except NotSupportedError:
+        return None
+    opened = _Open(fd)
+    if int.from_bytes(handle[4:8], sys.byteorder) == _FILE:
+        return None
+    descriptor = _passed(opened) if fd >= 0 else None
+    form = array.shape, array.strides, str(array.dtype), array.read_only
+    return attach, (handle, descriptor, array.address - low, *form)
+
+
+def attach(handle: bytes, descriptor: Any, first: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str,
+           read_only: bool) -> Array:
+    """The array of a handle, over the same memory, on the Host of this process."""
+    fd = -1 if descriptor is None else descriptor.detach()
+    attached = _core._attach(handle, fd)
+    return _core._borrow(_core._host(), attached.address + first, dtype, shape, strides, attached, read_only)

@@ -1,0 +1,430 @@
+/* shm.c - what a Shm promises beside the contract: names, other processes, owners, limits, damaged segments. */
+#include "shm_help.h"
+
+#include <sched.h>
+
+#include "share/shm_segment.h"
+
+/* ---- names ---- */
+
+static void a_name_leads_to_the_same_bytes(void **state) {
+  (void)state;
+  umemShm one, other;
+  char const *name = own_name("same");
+  assert_int_equal(umemShm_ctor(&one, name, MiB), umemOK);
+  assert_int_equal(umemShm_ctor(&other, name, 0), umemOK);
+  uintptr_t adr = umem_alloc(&one, 100);
+  assert_true(umem_is_same_device(&one, &other));
+  assert_true(umemShm_address(&other, umemShm_offset(&one, adr)) == adr);
+  umem_free(&other, adr);
+  assert_int_equal(umem_get_status(&other), umemOK);
+  umem_free(&one, adr);
+  expect_failure(&one, umemValueError, "is not a live block of the shared memory /umem-test-");
+  umem_dtor(&one);
+  adr = umem_calloc(&other, 1, 100); /* the mapping stays for the other */
+  assert_int_equal(*(char *)adr, 0);
+  umem_dtor(&other);
+  struct stat st;
+  char path[128];
+  snprintf(path, sizeof path, "/dev/shm/%s", name);
+  assert_int_equal(stat(path, &st), 0);
+  assert_int_equal(st.st_mode & 0777, 0600);
+  assert_int_equal(umemShm_remove(name), umemOK);
+  assert_int_equal(umemShm_remove(name), umemIOError);
+  expect_failure(NULL, umemIOError, "cannot remove the shared memory /umem-test-");
+}
+
+static void names_are_opened_as_asked(void **state) {
+  (void)state;
+  umemShm ctx, second;
+  char const *name = own_name("how");
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = MiB;
+  options.how = umemShmOpen;
+  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemIOError);
+  expect_failure(NULL, umemIOError, "No such file or directory");
+  options.how = umemShmCreate;
+  options.permissions = 0640;
+  mode_t mask = umask(077);
+  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemOK);
+  umask(mask);
+  struct stat st;
+  assert_int_equal(fstat(umemShm_descriptor(&ctx), &st), 0);
+  assert_int_equal(st.st_mode & 0777, 0640);
+  assert_int_equal(fcntl(umemShm_descriptor(&ctx), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  assert_int_equal(umemShm_ctor_with(&second, name, &options), umemIOError);
+  expect_failure(NULL, umemIOError, "File exists");
+  assert_int_equal(umemShm_ctor(&second, name, 2 * MiB), umemValueError);
+  expect_failure(NULL, umemValueError, "it exists with another size");
+  assert_int_equal(umemShm_ctor(&second, name, MiB), umemOK);
+  umem_dtor(&second);
+  umem_dtor(&ctx);
+  umemShm_remove(name);
+  options.capacity = 0;
+  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemValueError);
+  expect_failure(NULL, umemValueError, "what is created needs a size");
+  for (unsigned i = 0; i < 4; i++) {
+    char const *const bad[] = {"", "/", "a/b", ".."};
+    assert_int_equal(umemShm_ctor(&ctx, bad[i], MiB), umemValueError);
+    expect_failure(NULL, umemValueError, "is no name for shared memory");
+  }
+}
+
+static void a_name_of_a_failed_stack_goes(void **state) {
+  (void)state;
+  char text[256];
+  umemShm ctx;
+  snprintf(text, sizeof text, "limit+shm:%s?size=1M",
+           own_name("stack")); /* limit lacks its limit */
+  assert_null(umem_open(text));
+  umem_thread_clear();
+  snprintf(text, sizeof text, "pool+shm:%s?size=1M&pool.initial=2M", own_name("stack"));
+  assert_null(umem_open(text));
+  umem_thread_clear();
+  assert_int_equal(umemShm_ctor(&ctx, own_name("stack"), 0), umemIOError);
+  expect_failure(NULL, umemIOError, "No such file or directory");
+  snprintf(text, sizeof text, "stats+shm:%s?size=1M&access=group&blocks=5", own_name("stack"));
+  void *stack = umem_open(text);
+  assert_non_null(stack);
+  umem_close(stack);
+  assert_int_equal(umemShm_ctor(&ctx, own_name("stack"), 0), umemOK);
+  umem_dtor(&ctx);
+  umemShm_remove(own_name("stack"));
+}
+
+/* A process that was killed while it made the segment leaves a beginning. */
+static void a_segment_that_was_begun_is_made_again(void **state) {
+  (void)state;
+  umemShm ctx;
+  char const *name = own_name("begun");
+  char path[128];
+  for (int how = 0; how < 2; how++) {
+    snprintf(path, sizeof path, "/%s", name);
+    int fd = shm_open(path, O_CREAT | O_RDWR, 0600);
+    umemShmHeader header = {.ready = 0};
+    memcpy(header.magic, "umem segment\r\n", sizeof "umem segment\r\n");
+    if (how) assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
+    if (how) assert_int_equal(pwrite(fd, "junk", 4, 9000), 4);
+    assert_int_equal(umemShm_ctor(&ctx, name, 0), umemIOError);
+    umem_thread_clear();
+    assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+    uintptr_t adr = umem_alloc(&ctx, MiB);
+    assert_true(adr != 0);
+    umem_dtor(&ctx);
+    close(fd);
+    umemShm_remove(name);
+  }
+}
+
+/* ---- what is no segment ---- */
+
+static void refuse_file(char const *path, char const *words) {
+  umemShm ctx;
+  assert_int_equal(umemShm_adopt(&ctx, open(path, O_RDWR)), umemIOError);
+  expect_failure(NULL, umemIOError, words);
+}
+
+static void foreign_and_cut_segments_are_refused(void **state) {
+  (void)state;
+  umemShm ctx;
+  char const *name = own_name("foreign");
+  char path[128];
+  snprintf(path, sizeof path, "/dev/shm/%s", name);
+  int fd = open(path, O_CREAT | O_RDWR, 0600);
+  assert_true(fd >= 0);
+  assert_int_equal(pwrite(fd, "foreign", 7, 8000), 7);
+  refuse_file(path, "it is no segment of umem");
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemIOError); /* and it is not overwritten */
+  expect_failure(NULL, umemIOError, "it is no segment of umem");
+  assert_int_equal(ftruncate(fd, 100), 0);
+  refuse_file(path, "it is too short");
+  unlink(path);
+  close(fd);
+
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  umemShmHeader good, bad;
+  fd = open(path, O_RDWR);
+  assert_int_equal(pread(fd, &good, sizeof good, 0), sizeof good);
+  off_t length = lseek(fd, 0, SEEK_END);
+  assert_int_equal(ftruncate(fd, length - 4096), 0);
+  refuse_file(path, "it has not the length that it says");
+  assert_int_equal(ftruncate(fd, length), 0);
+  for (unsigned i = 0; i < 2000; i++) { /* no header is trusted: it opens, or is refused */
+    size_t const checked = offsetof(umemShmHeader, id);
+    bad = good;
+    ((unsigned char *)&bad)[below(checked)] ^= (unsigned char)(1 + below(255));
+    assert_int_equal(pwrite(fd, &bad, checked, 0), checked);
+    umemShm other;
+    if (umemShm_adopt(&other, dup(fd)) == umemOK) umem_dtor(&other);
+    umem_thread_clear();
+  }
+  assert_int_equal(pwrite(fd, &good, offsetof(umemShmHeader, lock), 0),
+                   offsetof(umemShmHeader, lock));
+  close(fd);
+  umem_dtor(&ctx);
+  umemShm_remove(name);
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  assert_int_equal(umemShm_adopt(&ctx, ends[0]), umemIOError);
+  expect_failure(NULL, umemIOError, "no file that is open for reading and writing");
+  close(ends[1]);
+}
+
+/* Whatever stands in the tables, a call succeeds or fails, and reaches no other memory. */
+static void damaged_tables_crash_nothing(void **state) {
+  (void)state;
+  unsigned const rounds = setting_small() ? 300 : 3000;
+  umemShm ctx;
+  for (unsigned round = 0; round < rounds; round++) {
+    uintptr_t adr[8];
+    open_small(&ctx, MiB, 16);
+    for (unsigned i = 0; i < 8; i++) adr[i] = umem_alloc(&ctx, 1 + below(5000));
+    umem_free(&ctx, adr[2]);
+    umem_free(&ctx, adr[5]);
+    umemShmHeader *header =
+        mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+    size_t const root = offsetof(umemShmHeader, root),
+                 extents = 34 * sizeof(umemShmExtent) + 64 * 4;
+    for (unsigned i = 0; i < 1 + below(6); i++) {
+      size_t at =
+          below(3) ? 4096 + below(extents / 4) * 4 : root + below(sizeof(umemShmRoot) / 4) * 4;
+      uint32_t const values[] = {0,          1,          34,         35,
+                                 UINT32_MAX, 0x6c697665, 0x66726565, (uint32_t)next_random()};
+      memcpy((char *)header + at, &values[below(8)], 4);
+    }
+    if (round % 3 == 0) { /* what the next one does after a death */
+      umemShmTable table = {&header->root,
+                            (umemShmExtent *)(void *)((char *)header + 4096),
+                            NULL,
+                            34,
+                            16,
+                            63,
+                            MiB,
+                            0};
+      table.heads = (uint32_t *)(void *)(table.extents + 34);
+      umemShmTable_rebuild(&table);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+      uintptr_t *one = &adr[below(8)];
+      uint64_t what = below(4);
+      if (what == 0) umem_free(&ctx, *one);
+      if (what == 1) *one = umem_alloc(&ctx, 1 + below(9000));
+      if (what == 2) umem_realloc(&ctx, *one, 1, 1 + below(9000));
+      if (what == 3) umem_aligned_alloc(&ctx, 4096, 1 + below(9000));
+    }
+    umemShmBlock blocks[40];
+    umemShm_blocks(&ctx, blocks, 40);
+    umemShm_reclaim(&ctx, 0);
+    munmap(header, 64 << 10);
+    umem_dtor(&ctx);
+    umem_thread_clear();
+  }
+  open_small(&ctx, MiB, 16);
+  uintptr_t adr = umem_alloc(&ctx, 10);
+  umemShmHeader *header =
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  header->root.damaged = 1;
+  umem_free(&ctx, adr);
+  expect_failure(&ctx, umemRuntimeError,
+                 "the tables of the shared memory without a name are damaged");
+  munmap(header, 4096);
+  umem_dtor(&ctx);
+}
+
+/* What no death can leave is damage: blocks that overlap, or reach out of the data. */
+static void impossible_tables_are_damaged(void **state) {
+  (void)state;
+  static umemShmRoot root;
+  static umemShmExtent extents[10];
+  static uint32_t heads[64];
+  umemShmTable table = {&root, extents, heads, 10, 4, 63, 4096, 0};
+  uint64_t offset, second;
+  assert_true(umemShmTable_rebuild(&table));
+  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, &offset), umemShmOK);
+  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, &second), umemShmOK);
+  assert_true(umemShmTable_rebuild(&table));
+  umemShmExtent *other = extents[0].offset == second ? &extents[0] : &extents[1];
+  assert_true(other->offset == second && second == offset + 256);
+  other->offset -= 64;
+  assert_false(umemShmTable_rebuild(&table));
+  assert_int_equal(umemShmTable_free(&table, offset), umemShmDamaged);
+  other->offset = 4096 - 128;
+  assert_false(umemShmTable_rebuild(&table));
+  other->offset = second;
+  assert_true(umemShmTable_rebuild(&table));
+  assert_int_equal(umemShmTable_free(&table, offset), umemShmOK);
+}
+
+/* ---- other processes ---- */
+
+static void a_dead_owner_leaves_its_blocks(void **state) {
+  (void)state;
+  umemShm ctx;
+  umemShmBlock blocks[8];
+  open_small(&ctx, MiB, 0);
+  uintptr_t mine = umem_alloc(&ctx, 10);
+  pid_t child = fork();
+  if (!child) {
+    char *bytes = (char *)umem_alloc(&ctx, 100);
+    umem_alloc(&ctx, 200);
+    umem_free(&ctx, mine); /* blocks of others, too */
+    memcpy(bytes, "hello", 6);
+    bool good = umem_get_status(&ctx) == umemOK && umemShm_blocks(&ctx, blocks, 8) == 2 &&
+                !blocks[0].dead && blocks[0].pid == (uint32_t)getpid();
+    umem_dtor(&ctx);
+    _exit(good ? 0 : 1);
+  }
+  assert_int_equal(wait_for(child), 0);
+  assert_int_equal(umemShm_blocks(&ctx, blocks, 1), 2);
+  assert_int_equal(umemShm_blocks(&ctx, blocks, 8), 2);
+  size_t const k = blocks[0].nbytes == 100 ? 0 : 1;
+  assert_int_equal(blocks[k].nbytes, 100);
+  assert_int_equal(blocks[k].pid, child);
+  assert_int_equal(blocks[k].dead, 1);
+  assert_true(blocks[k].start > 0);
+  assert_string_equal((char *)blocks[k].address, "hello");
+  assert_int_equal(umemShm_own(&ctx, blocks[k].address), umemOK);
+  assert_int_equal(umemShm_own(&ctx, blocks[k].address + 1), umemValueError);
+  umem_clear_status(&ctx);
+  assert_int_equal(umemShm_reclaim(&ctx, child + 1), 0);
+  assert_int_equal(umemShm_reclaim(&ctx, child), 1); /* the other is ours now */
+  assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
+  assert_int_equal(umemShm_blocks(&ctx, blocks, 8), 1);
+  assert_int_equal(blocks[0].pid, getpid());
+  assert_int_equal(umem_get_status(&ctx), umemOK);
+  umem_dtor(&ctx);
+}
+
+/* A number that is used again belongs to another process. */
+static void a_start_time_tells_processes_apart(void **state) {
+  (void)state;
+  umemShm ctx;
+  open_small(&ctx, MiB, 4);
+  uintptr_t adr = umem_alloc(&ctx, 10);
+  assert_int_equal(umemShm_reclaim(&ctx, getpid()), 0);
+  umemShmHeader *header =
+      mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  umemShmExtent *extents = (umemShmExtent *)(void *)((char *)header + 4096);
+  for (unsigned i = 0; i < 10; i++)
+    if (extents[i].process) extents[i].process += UINT64_C(1) << 24;
+  umemShmBlock block;
+  assert_int_equal(umemShm_blocks(&ctx, &block, 1), 1);
+  assert_int_equal(block.dead, 1);
+  for (unsigned i = 0; i < 10; i++) extents[i].space ^= 1; /* another PID namespace: nobody knows */
+  assert_int_equal(umemShm_blocks(&ctx, &block, 1), 1);
+  assert_int_equal(block.dead, 0);
+  assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
+  for (unsigned i = 0; i < 10; i++) extents[i].space ^= 1;
+  assert_int_equal(umemShm_reclaim(&ctx, getpid()), 1);
+  umem_free(&ctx, adr);
+  expect_failure(&ctx, umemValueError, "is not a live block");
+  munmap(header, 64 << 10);
+  umem_dtor(&ctx);
+}
+
+/* ---- limits ---- */
+
+static void what_does_not_fit_is_a_memory_error(void **state) {
+  (void)state;
+  umemShm ctx;
+  assert_int_equal(umemShm_ctor(&ctx, NULL, (size_t)1 << 45), umemMemoryError);
+  expect_failure(NULL, umemMemoryError, "cannot reserve");
+  assert_int_equal(umemShm_ctor(&ctx, own_name("large"), (size_t)1 << 45), umemMemoryError);
+  umem_thread_clear();
+  assert_int_equal(umemShm_remove(own_name("large")), umemIOError); /* nothing stays */
+  umem_thread_clear();
+  assert_int_equal(umemShm_ctor(&ctx, NULL, SIZE_MAX), umemValueError);
+  expect_failure(NULL, umemValueError, "cannot have");
+
+  open_small(&ctx, MiB, 3);
+  uintptr_t a = umem_alloc(&ctx, 1);
+  umem_alloc(&ctx, 1);
+  assert_true(umem_alloc(&ctx, 2 * MiB) == 0);
+  expect_failure(&ctx, umemMemoryError, "no room for 2097152 bytes in the 1048576");
+  umem_alloc(&ctx, 1);
+  assert_true(umem_alloc(&ctx, 1) == 0);
+  expect_failure(&ctx, umemMemoryError, "no room for more than 3 blocks (option blocks)");
+  umem_free(&ctx, a);
+  assert_true(umem_alloc(&ctx, 1) != 0);
+  assert_true(umem_aligned_alloc(&ctx, (size_t)1 << 40, 1) == 0);
+  umem_clear_status(&ctx);
+  umem_dtor(&ctx);
+}
+
+static void nobody_can_cut_memory_without_a_name(void **state) {
+  (void)state;
+  umemShm ctx;
+  assert_int_equal(umemShm_ctor(&ctx, NULL, MiB), umemOK);
+  int fd = umemShm_descriptor(&ctx);
+  assert_int_equal(ftruncate(fd, 0), -1);
+  assert_int_equal(errno, EPERM);
+  assert_int_equal(ftruncate(fd, (off_t)64 << 20), -1);
+  struct stat st;
+  assert_int_equal(fstat(fd, &st), 0);
+  assert_true(st.st_blocks * 512 >= (blkcnt_t)MiB); /* and it is all reserved */
+  umem_dtor(&ctx);
+}
+
+static void huge_pages_are_there_or_refused(void **state) {
+  (void)state;
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = 1;
+  options.pages = umemShmPagesAdvise;
+  assert_int_equal(umemShm_ctor_with(&ctx, NULL, &options), umemOK);
+  umem_dtor(&ctx);
+  options.pages = umemShmPages2M;
+  umemStatusType status = umemShm_ctor_with(&ctx, NULL, &options);
+  if (status == umemOK) {
+    umemInfo info = UMEM_INFO_INIT;
+    assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+    assert_int_equal(info.page_size, 2 * MiB);
+    umem_dtor(&ctx);
+  } else {
+    assert_true(status == umemMemoryError || status == umemNotSupportedError);
+    assert_true(strlen(umem_thread_message()) > 0);
+  }
+  umem_thread_clear();
+  assert_int_equal(umemShm_ctor_with(&ctx, own_name("huge"), &options), umemNotSupportedError);
+  expect_failure(NULL, umemNotSupportedError, "a name has no pages of hugetlbfs");
+}
+
+static void blocks_grow_and_shrink_in_place(void **state) {
+  (void)state;
+  umemShm ctx;
+  open_small(&ctx, MiB, 8);
+  uintptr_t adr = umem_alloc(&ctx, 1000);
+  memset((void *)adr, 7, 1000);
+  assert_true(umem_realloc(&ctx, adr, 1000, 500000) == adr);
+  assert_true(umem_realloc(&ctx, adr, 500000, 100) == adr);
+  uintptr_t next = umem_alloc(&ctx, 64);
+  assert_true(next == adr + 128);
+  uintptr_t moved = umem_realloc(&ctx, adr, 100, 5000);
+  assert_true(moved != adr && ((char *)moved)[99] == 7);
+  assert_true(umem_realloc(&ctx, moved, 5001, 1) == 0);
+  expect_failure(&ctx, umemValueError, "5001");
+  umem_free(&ctx, next);
+  umem_free(&ctx, moved);
+  assert_true((adr = umem_alloc(&ctx, MiB)) != 0);
+  umem_free(&ctx, adr);
+  umem_dtor(&ctx);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(a_name_leads_to_the_same_bytes),
+      cmocka_unit_test(names_are_opened_as_asked),
+      cmocka_unit_test(a_name_of_a_failed_stack_goes),
+      cmocka_unit_test(a_segment_that_was_begun_is_made_again),
+      cmocka_unit_test(foreign_and_cut_segments_are_refused),
+      cmocka_unit_test(impossible_tables_are_damaged),
+      cmocka_unit_test(damaged_tables_crash_nothing),
+      cmocka_unit_test(a_dead_owner_leaves_its_blocks),
+      cmocka_unit_test(a_start_time_tells_processes_apart),
+      cmocka_unit_test(what_does_not_fit_is_a_memory_error),
+      cmocka_unit_test(nobody_can_cut_memory_without_a_name),
+      cmocka_unit_test(huge_pages_are_there_or_refused),
+      cmocka_unit_test(blocks_grow_and_shrink_in_place),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* shm_faults.c - each system call that shared memory and handles make fails, in its turn.
+ *
+ * The linker sends the calls to the wrappers here. After each failure: a status with a message, or success; no
+ * descriptor is left open, no name left behind; and the same work succeeds when nothing fails. */
+#include "shm_help.h"
+
+#include <dirent.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+typedef enum Call {
+  callMemory,
+  callName,
+  callLength,
+  callReserve,
+  callMap,
+  callControl,
+  callStat,
+  callLock,
+  callRandom,
+  callMode,
+  callRead,
+  callWrite,
+  callHeap,
+  callSend,
+  callReceive,
+  call_count
+} Call;
+
+static Call armed = call_count;
+static unsigned long left; /* calls until one fails */
+static int with;
+static bool met;
+static Call failed_call;
+
+static bool fails(Call call) {
+  if (call != armed || !left || --left) return false;
+  met = true;
+  failed_call = call;
+  errno = with;
+  return true;
+}
+
+#define WRAP(call, result, name, parameters, arguments)                                            \
+  result __real_##name parameters;                                                                 \
+  result __wrap_##name parameters;                                                                 \
+  result __wrap_##name parameters { return fails(call) ? (result)-1 : __real_##name arguments; }
+
+WRAP(callMemory, int, memfd_create, (char const *name, unsigned flags), (name, flags))
+WRAP(callName, int, shm_open, (char const *name, int flags, mode_t mode), (name, flags, mode))
+WRAP(callLength, int, ftruncate, (int fd, off_t length), (fd, length))
+WRAP(callReserve, int, fallocate, (int fd, int mode, off_t at, off_t length),
+     (fd, mode, at, length))
+WRAP(callMap, void *, mmap, (void *adr, size_t n, int how, int flags, int fd, off_t at),
+     (adr, n, how, flags, fd, at))
+WRAP(callControl, int, fcntl, (int fd, int what, long argument), (fd, what, argument))
+WRAP(callStat, int, fstat, (int fd, struct stat *st), (fd, st))
+WRAP(callLock, int, flock, (int fd, int how), (fd, how))
+WRAP(callRandom, ssize_t, getrandom, (void *bytes, size_t n, unsigned flags), (bytes, n, flags))
+WRAP(callMode, int, fchmod, (int fd, mode_t mode), (fd, mode))
+WRAP(callRead, ssize_t, pread, (int fd, void *bytes, size_t n, off_t at), (fd, bytes, n, at))
+WRAP(callWrite, ssize_t, pwrite, (int fd, void const *bytes, size_t n, off_t at),
+     (fd, bytes, n, at))
+WRAP(callSend, ssize_t, sendmsg, (int fd, struct msghdr const *message, int flags),
+     (fd, message, flags))
+WRAP(callReceive, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),
+     (fd, message, flags))
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size) {
+  return fails(callHeap) ? NULL : __real_calloc(count, size);
+}
+
+static int open_descriptors(void) {
+  int count = 0;
+  DIR *folder = opendir("/proc/self/fd");
+  assert_non_null(folder);
+  while (readdir(folder)) count++;
+  closedir(folder);
+  return count;
+}
+
+/* ---- what may fail: each returns whether it has succeeded, and leaves nothing ---- */
+
+static umemHost host;
+
+static bool makes_without_a_name(void) {
+  umemShm shm;
+  if (umemShm_ctor(&shm, NULL, MiB) != umemOK) return false;
+  bool good = umem_alloc(&shm, 100) != 0;
+  umem_dtor(&shm);
+  return good;
+}
+
+static bool makes_a_name(void) {
+  umemShm shm;
+  if (umemShm_ctor(&shm, own_name("fault"), MiB) != umemOK) {
+    char path[128];
+    snprintf(path, sizeof path, "/dev/shm/%s", own_name("fault"));
+    armed = call_count;
+    struct stat st;
+    if (stat(path, &st) == 0) { /* what could not be locked may be another one's by now */
+      assert_int_equal(st.st_size, 0);
+      assert_true(failed_call == callLock || failed_call == callStat);
+      unlink(path);
+    }
+    return false;
+  }
+  assert_int_equal(umemShm_remove(own_name("fault")), umemOK);
+  umem_dtor(&shm);
+  return true;
+}
+
+static umemShm served; /* has a name */
+static umemShm nameless;
+static uintptr_t there;
+
+static bool opens_a_name(void) {
+  umemShm shm;
+  if (umemShm_ctor(&shm, own_name("served"), MiB) != umemOK) return false;
+  umem_dtor(&shm);
+  return true;
+}
+
+static bool attaches_a_descriptor(void) {
+  umemHandle handle;
+  int fd;
+  uintptr_t adr = 0;
+  if (umem_share_with(&nameless, there, 100, &handle, &fd) == umemOK)
+    adr = umem_attach_with(&handle, dup(fd), &host);
+  return adr && umem_detach(&host, adr) == umemOK;
+}
+
+/* In a child, where nothing is mapped yet: it has the descriptor alone. */
+static bool maps_a_descriptor(void) {
+  umemHandle handle;
+  umemShm other;
+  if (umemShm_ctor(&other, NULL, MiB) != umemOK) return false;
+  int fd = dup(umemShm_descriptor(&other));
+  umem_share(&other, umem_alloc(&other, 100), 100, &handle);
+  umem_dtor(&other);
+  uintptr_t adr = umem_attach_with(&handle, fd, &host);
+  return adr && umem_detach(&host, adr) == umemOK;
+}
+
+static bool sends_and_receives(void) {
+  int ends[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  uintptr_t adr = 0;
+  if (umem_send(ends[0], &nameless, there, 100) == umemOK) adr = umem_receive(ends[1], &host, NULL);
+  if (adr) umem_detach(&host, adr);
+  close(ends[0]);
+  close(ends[1]);
+  return adr;
+}
+
+static struct {
+  char const *name;
+  bool (*run)(void);
+} const works[] = {
+    {"makes without a name", makes_without_a_name},
+    {"makes a name", makes_a_name},
+    {"opens a name", opens_a_name},
+    {"attaches a descriptor", attaches_a_descriptor},
+    {"maps a descriptor", maps_a_descriptor},
+    {"sends and receives", sends_and_receives},
+};
+
+/* ---- faults ---- */
+
+static struct {
+  Call call;
+  int error;
+  bool retried; /* as if nothing was */
+} const faults[] = {
+    {callMemory, EMFILE, false}, {callMemory, ENOMEM, false},  {callName, EMFILE, false},
+    {callName, EACCES, false},   {callName, EINTR, true},      {callLength, EFBIG, false},
+    {callLength, EINTR, true},   {callReserve, ENOSPC, false}, {callReserve, EINTR, true},
+    {callMap, ENOMEM, false},    {callControl, EPERM, false},  {callStat, EIO, false},
+    {callLock, ENOLCK, false},   {callLock, EINTR, true},      {callLock, EWOULDBLOCK, true},
+    {callRandom, ENOSYS, false}, {callRandom, EINTR, true},    {callMode, EPERM, false},
+    {callRead, EIO, false},      {callRead, EINTR, true},      {callWrite, ENOSPC, false},
+    {callWrite, EINTR, true},    {callHeap, ENOMEM, false},    {callSend, EPIPE, false},
+    {callSend, EINTR, true},     {callReceive, EIO, false},    {callReceive, EINTR, true},
+};
+
+/* A system call fails only if its failure is of consequence: others ask what would be good to know. */
+static void check(bool good, unsigned work, unsigned fault, unsigned long n) {
+  if (faults[fault].retried && !good)
+    fail_msg("%s: call %d, the %luth, is not made again: %s", works[work].name,
+             (int)faults[fault].call, n, umem_thread_message());
+  if (good) return;
+  assert_true(umem_thread_status() == umemMemoryError || umem_thread_status() == umemIOError ||
+              umem_thread_status() == umemNotSupportedError ||
+              umem_thread_status() == umemValueError);
+  assert_true(strlen(umem_thread_message()) > 10);
+}
+
+static void every_system_call_may_fail(void **state) {
+  (void)state;
+  unsigned long failed = 0;
+  umemHost_ctor(&host);
+  assert_int_equal(umemShm_ctor(&served, own_name("served"), MiB), umemOK);
+  assert_int_equal(umemShm_ctor(&nameless, NULL, MiB), umemOK);
+  there = umem_alloc(&nameless, 100);
+  for (unsigned work = 0; work < sizeof works / sizeof *works; work++) {
+    assert_true(works[work].run());
+    int before = open_descriptors();
+    for (unsigned fault = 0; fault < sizeof faults / sizeof *faults; fault++) {
+      for (unsigned long n = 1;; n++) {
+        armed = faults[fault].call;
+        with = faults[fault].error;
+        left = n;
+        met = false;
+        bool good = works[work].run();
+        armed = call_count;
+        if (met) check(good, work, fault, n);
+        if (met && !good) failed++;
+        umem_thread_clear();
+        umem_clear_status(&host);
+        umem_clear_status(&nameless);
+        if (open_descriptors() != before)
+          fail_msg("%s: call %d, the %luth, leaks a descriptor", works[work].name, (int)armed, n);
+        if (!met) break;
+        assert_true(works[work].run());
+      }
+    }
+  }
+  print_message("%lu failures\n", failed);
+  assert_true(failed > 40);
+  umem_dtor(&nameless);
+  umem_dtor(&served);
+  umemShm_remove(own_name("served"));
+  umem_dtor(&host);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {cmocka_unit_test(every_system_call_may_fail)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
