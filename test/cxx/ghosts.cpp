@@ -71,8 +71,8 @@ void expect_filled(View<int const, N> const &filled, View<int const, N> const &o
   index wrong = 0;
   for_each_indices(lowest(old), highest(old), [&](Extents<N> const &at) {
     if (filled(at) != wanted(old, rules, at) && wrong++ == 0) {
-      ADD_FAILURE() << "cell " << umem::detail::in_words(at).text << " is " << filled(at) << ", not "
-                    << wanted(old, rules, at);
+      ADD_FAILURE() << "cell " << umem::detail::in_words(at).text << " is " << filled(at)
+                    << ", not " << wanted(old, rules, at);
     }
   });
   EXPECT_EQ(wrong, 0);
