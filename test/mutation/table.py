@@ -251,6 +251,8 @@ MUTANTS = [
       first=("unit.pool_idle",)),
     c("pool/pool_grow.c", "  return (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};",
       "  return (umemPoolExtra){ample_bytes(grower), 0};", "moves pages where a few new ones do", first=("unit.pool_pages",)),
+    c("pool/pool_grow.c", "    if (grown) core->thrift = pause_length;\n", "", "asks a full GPU again and again",
+      first=("unit.pool_pages",)),
     c("pool/pool_grow.c", "(extra.unmoved && umemPoolPages_may_move(core))", "false",
       "does not move pages when there are no new ones", first=("unit.pool_pages", "unit.pool_pages_random")),
     c("stores/host_pages.c", "(now < 0 ? most_for_pages() : now)", "(now < 0 ? 0 : now)",
