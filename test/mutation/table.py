@@ -481,7 +481,7 @@ MUTANTS = [
     cxx("fill_ghosts.hpp", "j < k || rules.below[j].kind", "rules.below[j].kind", "corners are not filled", ["ghosts"]),
     cxx("fill_ghosts.hpp", "2 * count - 1 - m", "2 * count - 2 - m", "symmetric is reflect beyond the end", ["ghosts"]),
     cxx("decomposition.hpp", "n == own && image == 0", "n == own", "a block has no periodic image of itself", ["ghosts"]),
-    cxx("exchange.hpp", "      mirror->check_destination(PartMemory::key(block));\n", "      static_cast<void>(mirror);\n", "copies before a locked array", ["ghosts"]),
+    cxx("exchange.hpp", "memory.mirror->check_destination(memory.key);", "static_cast<void>(memory.key);", "copies before a locked array", ["ghosts"]),
     cxx("detail/monoids.hpp", "(same && b.number < a.number)", "same", "the last of equal elements", ["reductions"]),
     cxx("detail/host_pieces.hpp", "      while (get(i) == get(i)) i++;", "      i = 0;", "the first of a piece with a NaN", ["reductions"]),
     cxx("detail/host_reduce.hpp", "    nan |= mask;\n", "", "extremes lose NaN", ["reductions", "kernels_reduce"]),

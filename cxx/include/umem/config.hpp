@@ -26,7 +26,7 @@
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
 /* Functions of the host that are no templates stand in files detail/..._functions.hpp. Each file of a program compiles
- * them, unless the program defines UMEM_COMPILED: then umem/compiled.cpp alone does, which the CMake target
+ * them, unless the program defines the macro below: then umem/compiled.cpp alone does, which the CMake target
  * umem::cxx_compiled adds to a program. They are weak because several libraries of a program may have that file. Files
  * with and without the macro may be in one program. */
 #if defined(UMEM_COMPILED)

@@ -34,12 +34,11 @@ template <int N> class Decomposition {
   static_assert(N > 0, "Decomposition: a box has at least one dimension");
 
 public:
-  /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one element. periodic[k]: not
+  /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one element. wraps[k]: not
    * 0 where the first and the last block of dimension k are neighbours. Throws umem::value_error if an extent is
    * negative or a number of blocks is not positive. */
-  Decomposition(Extents<N> const &extents, Extents<N> const &blocks,
-                Extents<N> const &periodic = {})
-      : blocks_(blocks), periodic_(periodic) {
+  Decomposition(Extents<N> const &extents, Extents<N> const &blocks, Extents<N> const &wraps = {})
+      : blocks_(blocks), periodic_(wraps) {
     checked_product(extents);
     for (int k = 0; k < N; k++) {
       if (blocks[k] < 1)
@@ -54,11 +53,11 @@ public:
   /* For each dimension the first index of every block, and at last the extent: 0, ..., extent. Throws umem::value_error
    * if there are not N lists, or if one does not begin with 0 or descends. */
   static Decomposition at(std::initializer_list<std::vector<index>> cuts,
-                          Extents<N> const &periodic = {}) {
+                          Extents<N> const &wraps = {}) {
     if (cuts.size() != static_cast<std::size_t>(N))
       detail::raise_text(umemValueError, "a decomposition of %d dimensions with cuts of %zu", N,
                          cuts.size());
-    Decomposition result({}, ones(), periodic);
+    Decomposition result({}, ones(), wraps);
     int k = 0;
     for (std::vector<index> const &list : cuts) {
       bool ascends = list.size() > 1 && list[0] == 0;

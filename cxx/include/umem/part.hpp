@@ -27,7 +27,7 @@ namespace umem {
 
 namespace detail {
 struct PartMembers;
-} // namespace detail
+}
 
 /* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
