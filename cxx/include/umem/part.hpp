@@ -25,10 +25,6 @@
 
 namespace umem {
 
-namespace detail {
-struct PartMembers;
-}
-
 /* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
 template <class T, int N> class Part {

@@ -51,6 +51,8 @@ private:
   Context context_; /* of borrowed memory */
 };
 
+struct PartMembers; /* part.hpp */
+
 /* umem::copy of parts: see part.hpp. */
 void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
                ItemLayout const &to);
