@@ -4,6 +4,8 @@
 The first line of a file is `// refused: REGEX`, which the compiler's complaint must match. The mistake is under
 `#ifdef REFUSED`. Without that macro the file compiles, so that nothing else is the reason.
 
+What the compiler says of a file in C++ fits a screen: fewer than 25 lines.
+
 Most of the time goes to headers, so the files are compiled as one unit, each in a namespace of its own: once without
 the mistakes, which must compile, and then with all of them. A file for which there is no fitting error is compiled
 again by itself; so is each file if the unit without the mistakes does not compile.
@@ -15,6 +17,13 @@ import os
 import re
 import subprocess
 import sys
+
+
+SCREEN = 25  # lines
+
+
+def fits_a_screen(file, said):
+    return file.endswith(".cu") or said.count("\n") < SCREEN
 
 
 def compiled(command, file, *options):
@@ -84,6 +93,8 @@ def complaint_alone(file, command):
         return f"{file} compiles with the mistake"
     if not re.search(reason_of(file), said):
         return f"{file}: the compiler does not say '{reason_of(file)}':\n{said}"
+    if not fits_a_screen(file, said):
+        return f"{file}: the compiler says more than fits a screen:\n{said}"
     return None
 
 
@@ -99,7 +110,12 @@ def refused_together(unit, files, command):
     while left and found:
         write_unit(unit, left)
         errors = errors_by_file(compiled(command, unit, "-DREFUSED")[1], left)
-        found = [file for file in left if any(re.search(reason_of(file), error) for error in errors[file])]
+        found = [
+            file
+            for file in left
+            if any(re.search(reason_of(file), error) for error in errors[file])
+            and fits_a_screen(file, "\n".join(errors[file]))
+        ]
         left = [file for file in left if file not in found]
     return set(files) - set(left)
 

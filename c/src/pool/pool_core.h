@@ -102,6 +102,7 @@ typedef struct umemPoolCore {
   umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
   umemPoolSpace *spaces;      /* owned; where pages are mapped */
   unsigned pause;             /* growths that are yet to ask for no pages */
+  unsigned thrift;            /* growths that are yet to take no new pages in place of others */
   umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
   umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;

@@ -11,7 +11,8 @@
  * pool of very many pieces. */
 enum { pause_length = 256 };
 
-/* One page in so many may be new although others could move. */
+/* One page in so many may be new although others could move; not for some time after the upstream had none, as it takes a
+ * GPU's driver long to find that out. */
 enum { unmoved_share = 64 };
 
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
@@ -84,7 +85,11 @@ static size_t ample_bytes(umemPoolGrower const *grower) {
 /* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later. So the pool maps new
  * ones until it has a bit more than was ever in use at once. */
 static size_t unmoved_bytes(umemPoolGrower const *grower) {
-  umemPoolCore const *core = grower->list->core;
+  umemPoolCore *core = grower->list->core;
+  if (core->thrift) {
+    core->thrift--;
+    return 0;
+  }
   uint64_t used = core->small_out + (core->large_units << umemPoolUnitShift) + grower->size;
   uint64_t most = used > core->used_peak ? used : core->used_peak;
   uint64_t has = core->reserved + umemGrowth_amount(&core->growing);
@@ -117,9 +122,11 @@ static bool add_pages(umemPoolGrower *grower) {
     return false;
   }
   umemPoolExtra extra = extra_of(grower), none = {0, 0};
-  bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure) ||
-               ((extra.ample || (extra.unmoved && umemPoolPages_may_move(core))) &&
-                umemPoolPages_grow(list, size, grower->alignment, none, failure));
+  bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure);
+  if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(core)))) {
+    grown = umemPoolPages_grow(list, size, grower->alignment, none, failure);
+    if (grown) core->thrift = pause_length;
+  }
   grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
   return grown;
 }

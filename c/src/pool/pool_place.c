@@ -69,9 +69,16 @@ static uint64_t search_cluster(Search *search, umemPoolSpace *space, uint64_t be
 
 /* ---- all clusters ---- */
 
+/* Each place has a gap. So none is better than one that needs a single page: in a pool of very many gaps that is found
+ * soon. */
+static bool is_over(Search const *search) {
+  return search->best.space && search->best.missing <= 1;
+}
+
 static void search_space(Search *search, umemPoolSpace *space) {
   umemPoolCore const *core = search->list->core;
-  for (size_t gap = 0; (gap = umemPoolSpace_next(space, gap, false)) < space->count;) {
+  for (size_t gap = 0;
+       !is_over(search) && (gap = umemPoolSpace_next(space, gap, false)) < space->count;) {
     uint64_t begin = begin_of_cluster(search, space, gap);
     uint64_t end = search_cluster(search, space, begin);
     size_t next = umemPoolSpace_page(core, space, end);
@@ -81,7 +88,7 @@ static void search_space(Search *search, umemPoolSpace *space) {
 
 umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step) {
   Search search = {.list = list, .units = units, .step = step};
-  for (umemPoolSpace *space = list->core->spaces; space; space = space->next)
+  for (umemPoolSpace *space = list->core->spaces; space && !is_over(&search); space = space->next)
     search_space(&search, space);
   return search.best;
 }

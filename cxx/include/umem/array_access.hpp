@@ -216,8 +216,10 @@ private:
 
   template <class... I> static Extents<N> indices(I... i) {
     static_assert(sizeof...(I) == N, "Array: there must be one index per dimension");
-    if constexpr (N > 0) return Extents<N>(i...);
-    return Extents<N>();
+    if constexpr (N > 0 && sizeof...(I) == N)
+      return Extents<N>(i...);
+    else
+      return Extents<N>();
   }
 
   /* The offset in bytes from the first element in memory. */

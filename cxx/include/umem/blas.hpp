@@ -129,26 +129,30 @@ BlasGemm<T, Int> to_gemm(View<A, 2> const &a, View<B, 2> const &b, View<T, 2> co
   static_assert(std::is_same_v<A const, T const> && std::is_same_v<B const, T const>,
                 "to_gemm: the matrices must have the same type of elements");
   static_assert(!std::is_const_v<T>, "to_gemm: the result is written");
-  detail::check_blas_extents(a.extents.at[1], b.extents.at[0], "a and b");
-  detail::check_blas_extents(a.extents.at[0], c.extents.at[0], "a and c");
-  detail::check_blas_extents(b.extents.at[1], c.extents.at[1], "b and c");
-  auto const to = to_blas<Int>(c);
-  /* Rows without gaps are the transpose: c' = b' a'. */
-  auto const first =
-      to.is_transposed ? to_blas<Int>(View<T const, 2>(b)) : to_blas<Int>(View<T const, 2>(a));
-  auto const second =
-      to.is_transposed ? to_blas<Int>(View<T const, 2>(a)) : to_blas<Int>(View<T const, 2>(b));
-  return {first.is_transposed != to.is_transposed,
-          second.is_transposed != to.is_transposed,
-          to.rows,
-          to.columns,
-          detail::blas_int<Int>(a.extents.at[1]),
-          first.data,
-          first.leading,
-          second.data,
-          second.leading,
-          to.data,
-          to.leading};
+  if constexpr (!std::is_same_v<A const, T const> || !std::is_same_v<B const, T const>) {
+    return {};
+  } else {
+    detail::check_blas_extents(a.extents.at[1], b.extents.at[0], "a and b");
+    detail::check_blas_extents(a.extents.at[0], c.extents.at[0], "a and c");
+    detail::check_blas_extents(b.extents.at[1], c.extents.at[1], "b and c");
+    auto const to = to_blas<Int>(c);
+    /* Rows without gaps are the transpose: c' = b' a'. */
+    auto const first =
+        to.is_transposed ? to_blas<Int>(View<T const, 2>(b)) : to_blas<Int>(View<T const, 2>(a));
+    auto const second =
+        to.is_transposed ? to_blas<Int>(View<T const, 2>(a)) : to_blas<Int>(View<T const, 2>(b));
+    return {first.is_transposed != to.is_transposed,
+            second.is_transposed != to.is_transposed,
+            to.rows,
+            to.columns,
+            detail::blas_int<Int>(a.extents.at[1]),
+            first.data,
+            first.leading,
+            second.data,
+            second.leading,
+            to.data,
+            to.leading};
+  }
 }
 
 /* The product of a matrix and a vector. Throws the same. */

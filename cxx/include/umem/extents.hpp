@@ -45,8 +45,8 @@ template <int N> struct Extents {
   UMEM_FUNCTION constexpr Extents() noexcept : at{} {}
 
   /* One integer per dimension. Values above the largest index become negative. */
-  template <class... I,
-            class = std::enable_if_t<(sizeof...(I) == N && N > 0) && (detail::is_index<I> && ...)>>
+  template <class... I, class = typename std::enable_if<(sizeof...(I) == N && N > 0) &&
+                                                        (detail::is_index<I> && ...)>::type>
   UMEM_FUNCTION constexpr Extents(I... i) noexcept : at{static_cast<index>(i)...} {}
 
   UMEM_FUNCTION static constexpr int size() noexcept { return N; }

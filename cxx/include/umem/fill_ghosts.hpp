@@ -254,20 +254,22 @@ void fill_ghosts(P const &place, A &&elements, detail::ghost_rules_of<A> const &
   UMEM_TRACE("umem::fill_ghosts");
   auto const used = detail::use(elements, write);
   static_assert(decltype(used)::writes, "fill_ghosts: the elements are read-only");
-  auto where = detail::settled(place, used);
-  using Where = decltype(where);
-  detail::check_kernels(where);
-  detail::with_views(
-      where,
-      [&](auto const &view) {
-        detail::check_ghost_rules(view.extents, view.ghosts, rules);
-        if constexpr (detail::may_be_device<Where>)
-          if (detail::is_device(where))
-            return detail::fill_view_on_device(detail::device_of(where), view, rules);
-        if constexpr (detail::may_be_host<Where>)
-          detail::fill_view(detail::host_of(where), view, rules);
-      },
-      used);
+  if constexpr (decltype(used)::writes) {
+    auto where = detail::settled(place, used);
+    using Where = decltype(where);
+    detail::check_kernels(where);
+    detail::with_views(
+        where,
+        [&](auto const &view) {
+          detail::check_ghost_rules(view.extents, view.ghosts, rules);
+          if constexpr (detail::may_be_device<Where>)
+            if (detail::is_device(where))
+              return detail::fill_view_on_device(detail::device_of(where), view, rules);
+          if constexpr (detail::may_be_host<Where>)
+            detail::fill_view(detail::host_of(where), view, rules);
+        },
+        used);
+  }
 }
 template <class A, class = std::enable_if_t<detail::is_operand<A>>>
 void fill_ghosts(A &&elements, detail::ghost_rules_of<A> const &rules) {

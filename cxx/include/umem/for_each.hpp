@@ -102,6 +102,22 @@ template <bool must, class Index, class F, class... U> constexpr bool gets_indic
   }
 }
 
+/* Whether a loop can be compiled: no message has been given. What cannot is left out, so that the messages stand alone. */
+template <class... U> constexpr bool are_allowed() {
+  constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
+  return ((U::rank == N && U::is_allowed) && ...);
+}
+template <class Index, class F, class... U> constexpr bool takes_operands() {
+  if constexpr (!are_allowed<U...>() || !is_index<Index> || !std::is_signed_v<Index>) {
+    return false;
+  } else {
+    constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
+    using Call = CallOf<Index, F, std::tuple<typename U::element_type...>,
+                        std::make_integer_sequence<int, N>>;
+    return Call::with_elements || Call::with_indices || hides_parameters<F>();
+  }
+}
+
 /* ---- a function with a body for each side ---- */
 
 /* The function that a loop on the host calls; see AssignOnHost of transform.hpp for another. */
@@ -156,13 +172,16 @@ template <class... U> constexpr void check_ranks() {
 /* f(element of each use) */
 template <class P, class F, class... U>
 void loop(char const *function, P const &place, F const &f, U const &...uses) {
-  auto where = settled(place, uses...);
-  check_kernels(where); /* before old elements are discarded */
   check_ranks<U...>();
-  check_extents(function, extents_of(uses)...);
-  with_views(
-      where, [&](auto const &...views) __attribute__((always_inline)) { map(where, f, views...); },
-      uses...);
+  if constexpr (are_allowed<U...>()) {
+    auto where = settled(place, uses...);
+    check_kernels(where); /* before old elements are discarded */
+    check_extents(function, extents_of(uses)...);
+    with_views(
+        where,
+        [&](auto const &...views) __attribute__((always_inline)) { map(where, f, views...); },
+        uses...);
+  }
 }
 
 /* f(element of each use, i, j, ...), for all elements or, if range is not null, those with these indices. R: a pointer
@@ -194,7 +213,12 @@ template <class Index, bool indexed, class P, class F, class R, class... U>
 UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F const &f, R range,
                                     U const &...uses) {
   check_ranks<U...>();
-  if constexpr (gets_indices<indexed, Index, F, U...>()) {
+  static_assert(is_index<Index> && std::is_signed_v<Index>,
+                "the type of indices is a signed integer");
+  constexpr bool with_indices = gets_indices<indexed, Index, F, U...>();
+  if constexpr (!takes_operands<Index, F, U...>()) {
+    return;
+  } else if constexpr (with_indices) {
     loop_indexed<Index>(function, place, f, range, uses...);
   } else if constexpr (std::is_null_pointer_v<R>) {
     loop(function, place, f, uses...);

@@ -49,6 +49,7 @@ void reduce_dimension(char const *function, P const &place, int axis, B &out, R 
   static_assert(rank_of<A> == rank_of<std::remove_const_t<B>> + 1,
                 "reduce_along: the output has one dimension less than the input");
   static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
+  constexpr bool fits = rank_of<A> == rank_of<std::remove_const_t<B>> + 1;
   auto body = [&](auto const &where) {
     return [&](auto const &to, auto const &...from) {
       using Where = bare_t<decltype(where)>;
@@ -68,7 +69,7 @@ void reduce_dimension(char const *function, P const &place, int axis, B &out, R 
     check_along(function, extents, axis, extents_of(out));
     with_views(where, body(where), uses...);
   };
-  along(use(out, discard), use(in, read), use(others, read)...);
+  if constexpr (fits) along(use(out, discard), use(in, read), use(others, read)...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

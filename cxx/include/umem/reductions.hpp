@@ -66,9 +66,7 @@ auto reduce_view(P const &place, A const &elements, Host const &host, Device con
 }
 
 template <bool largest_value, class P, class A>
-auto arg_extreme(char const *function, P const &place, A const &elements) {
-  check_order<A>();
-  check_some(function, elements);
+Extents<rank_of<A>> position_of_extreme(P const &place, A const &elements) {
   using T = value_of<A>;
   constexpr int N = rank_of<A>;
   FirstExtreme<largest_value> op;
@@ -89,6 +87,17 @@ auto arg_extreme(char const *function, P const &place, A const &elements) {
     number /= extents.at[k];
   }
   return at;
+}
+
+template <bool largest_value, class P, class A>
+Extents<rank_of<A>> arg_extreme(char const *function, P const &place, A const &elements) {
+  check_order<A>();
+  if constexpr (is_complex<value_of<A>>) {
+    return {};
+  } else {
+    check_some(function, elements);
+    return position_of_extreme<largest_value>(place, elements);
+  }
 }
 
 /* Whether f holds for any element. */

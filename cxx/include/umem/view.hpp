@@ -67,8 +67,12 @@ public:
   /* The element at N indices. Checked if UMEM_CHECKS is 1. */
   template <class... I> UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(I... i) const noexcept {
     check_indices<I...>();
-    UMEM_ASSERT(contains(i...));
-    return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
+    if constexpr (are_indices<I...>) {
+      UMEM_ASSERT(contains(i...));
+      return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
+    } else {
+      return *data;
+    }
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(Extents<N> const &i) const noexcept {
     UMEM_ASSERT(contains(i));
@@ -86,7 +90,7 @@ public:
   template <class... I> T &at(I... i) const {
     check_indices<I...>();
     Extents<N> all;
-    if constexpr (N > 0) all = Extents<N>(i...);
+    if constexpr (N > 0 && are_indices<I...>) all = Extents<N>(i...);
     return at(all);
   }
   T &at(Extents<N> const &i) const {
@@ -99,7 +103,7 @@ public:
   /* Whether there is an element or a ghost cell at these indices. */
   template <class... I> UMEM_FUNCTION constexpr bool contains(I... i) const noexcept {
     check_indices<I...>();
-    if constexpr (N > 0) return contains(Extents<N>(i...));
+    if constexpr (N > 0 && are_indices<I...>) return contains(Extents<N>(i...));
     return data != nullptr;
   }
   UMEM_FUNCTION constexpr bool contains(Extents<N> const &i) const noexcept {
@@ -109,11 +113,11 @@ public:
   }
 
   /* The elements of a view of rank 1, without ghost cells. For other ranks see umem::elements. */
-  template <int M = N, class = std::enable_if_t<M == 1>>
+  template <int M = N, class = typename std::enable_if<M == 1>::type>
   UMEM_FUNCTION constexpr StridedIterator<T> begin() const noexcept {
     return StridedIterator<T>(data, strides.at[0]);
   }
-  template <int M = N, class = std::enable_if_t<M == 1>>
+  template <int M = N, class = typename std::enable_if<M == 1>::type>
   UMEM_FUNCTION constexpr StridedIterator<T> end() const noexcept {
     return StridedIterator<T>(data, strides.at[0], extents.at[0]);
   }
@@ -224,6 +228,10 @@ public:
   }
 
 private:
+  template <class... I>
+  static constexpr bool are_indices = sizeof...(I) == N && (detail::is_index<I> && ...);
+
+  /* What follows in a function is compiled only if this holds, so that its message stands alone. */
   template <class... I> UMEM_FUNCTION static constexpr void check_indices() noexcept {
     static_assert(sizeof...(I) == N, "View: there must be one index per dimension");
     static_assert((detail::is_index<I> && ...), "View: indices must be integers");

@@ -114,6 +114,14 @@ static void a_few_pages_are_new_before_others_move(void **state) {
     assert_true(paged.calls[pagedMove] > before);
     for (int i = 0; i < 70; i++)
       assert_true((i < 4 && !(i % 2)) || is_filled(adr[i], 2 * page, (unsigned char)i));
+    before = paged.calls[pagedMap]; /* an upstream that has no more is not asked each time */
+    umem_free(&pool, adr[5]);
+    umem_free(&pool, adr[7]);
+    adr[7] = filled_block(3 * page, 7);
+    umem_free(&pool, adr[7]);
+    adr[5] = filled_block(2 * page, 5);
+    adr[7] = filled_block(2 * page, 7);
+    assert_true(!full || paged.calls[pagedMap] == before);
     umem_free(&pool, large);
     for (int i = 0; i < 70; i++)
       if (i >= 4 || i % 2) umem_free(&pool, adr[i]);

@@ -90,6 +90,12 @@ template <class T, int N> Extents<N> extents_of(ArrayAccess<T, N> const &array) 
 
 /* ---- what a call does to an operand ---- */
 
+/* Whether the elements of an operand A, const or not, can be written. */
+template <class A>
+inline constexpr bool is_written =
+    !std::is_const_v<typename operand_t<std::remove_const_t<A>>::element_type> &&
+    !(std::is_const_v<A> && kind_of<std::remove_const_t<A>> == OperandKind::array);
+
 /* A: the type of the operand, const if it is. all: the call goes over all elements of the operand, not a range. */
 template <class A, class Access_> struct Use {
   using Operand = A;
@@ -98,6 +104,7 @@ template <class A, class Access_> struct Use {
   static constexpr int rank = rank_of<std::remove_const_t<A>>;
   static constexpr bool writes = !std::is_same_v<Access, read_t>;
   static constexpr bool discards = std::is_same_v<Access, discard_t>;
+  static constexpr bool is_allowed = !discards || is_written<A>; /* else use() has refused it */
   using value_type = value_of<std::remove_const_t<A>>;
   using element_type = std::conditional_t<writes, value_type, value_type const>;
 
@@ -111,12 +118,6 @@ template <class A, class Access> auto extents_of(Use<A, Access> const &used) {
 template <class A, class Access> auto extents_of(Accessed<A, Access> const &accessed) {
   return extents_of(accessed.operand);
 }
-
-/* Whether the elements of an operand A, const or not, can be written. */
-template <class A>
-inline constexpr bool is_written =
-    !std::is_const_v<typename operand_t<std::remove_const_t<A>>::element_type> &&
-    !(std::is_const_v<A> && kind_of<std::remove_const_t<A>> == OperandKind::array);
 
 /* To read. */
 template <class A> Use<A, read_t> use(A &operand, read_t, bool all = true) {
@@ -258,8 +259,6 @@ template <class A> bool kernels_reach(DevicePlace const &gpu, A const &operand) 
  * which arrays transfer their elements. */
 template <class... A, class... Access> Place place_for(Use<A, Access> const &...uses) {
   constexpr bool has_home = ((Use<A, Access>::kind != OperandKind::view) || ...);
-  static_assert(has_home, "views have no home: name the place of the loop before them, such as "
-                          "umem::on_host");
   constexpr bool writes_home =
       ((Use<A, Access>::writes && Use<A, Access>::kind != OperandKind::view) || ...);
   Place home;
@@ -281,6 +280,9 @@ template <class... A, class... Access> Place place_for(Use<A, Access> const &...
 struct AtHome {};
 template <> inline constexpr bool is_place<AtHome, void> = true;
 template <class... U> Place settled(AtHome, U const &...uses) {
+  static_assert(
+      ((U::kind != OperandKind::view) || ...),
+      "views have no home: name the place of the loop before them, such as umem::on_host");
   return settled(place_for(uses...), uses...);
 }
 
