@@ -74,7 +74,7 @@ void measure_square(index n, int times, int rounds, std::vector<Ratio> &rows) {
   std::optional<double> const target = n < 100 ? 1.2 : 1.05; /* calls, and short rows */
   std::string const where = ", " + std::to_string(n) + "^2";
 
-  auto add = [&](char const *name, std::optional<double> target, auto const &ours,
+  auto add = [&](char const *name, std::optional<double> wanted, auto const &ours,
                  auto const &theirs) {
     auto some = [times](auto const &call) {
       for (int k = 0; k < times; k++) call();
@@ -84,7 +84,7 @@ void measure_square(index n, int times, int rounds, std::vector<Ratio> &rows) {
                            [&] { return processor_seconds_of([&] { some(theirs); }); }});
     std::size_t bytes = static_cast<std::size_t>(3 * n * n * times) * sizeof(double);
     rows.push_back({std::string("for_each, ") + name + where, "loops over raw pointers",
-                    Measure::slowdown, target, samples[0], samples[1], bytes});
+                    Measure::slowdown, wanted, samples[0], samples[1], bytes});
   };
   auto add_views = [&](char const *name, Writer const &z, Reader const &x, Reader const &y,
                        void (*loop)(Raw const &)) {

@@ -42,15 +42,17 @@ enum {
   { name "(" over ")", opener, close_adaptor, traits, memory, records, NULL }
 
 /* The rows of one adaptor; more: traits of its own. */
-#define ADAPTOR_ROWS(name, more)                                                                   \
-  ADAPTOR_ROW(#name, open_##name##_host, "host", adaptor_plain | (more), "host", NULL),            \
+#define ADAPTOR_ROWS(name, more, paging)                                                           \
+  ADAPTOR_ROW(#name, open_##name##_host, "host", adaptor_plain | (more) | (paging), "host", NULL), \
       ADAPTOR_ROW(#name, open_##name##_file, "file-scratch", adaptor_keeps | (more), NULL, NULL),  \
       ADAPTOR_ROW(#name, open_##name##_fake, "fake", adaptor_keeps | (more), NULL,                 \
                   adaptor_records),                                                                \
       ADAPTOR_ROW(#name, open_##name##_async, "fake-async", adaptor_keeps | (more), NULL,          \
                   adaptor_records),                                                                \
-      ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more), "gpu 0", NULL),   \
-      ADAPTOR_ROW(#name, open_##name##_gpu, "cuda", adaptor_gpu | (more), "gpu 0", NULL),          \
+      ADAPTOR_ROW(#name, open_##name##_cuda, "cuda-async", adaptor_gpu | (more) | (paging),        \
+                  "gpu 0", NULL),                                                                  \
+      ADAPTOR_ROW(#name, open_##name##_gpu, "cuda", adaptor_gpu | (more) | (paging), "gpu 0",      \
+                  NULL),                                                                           \
       ADAPTOR_ROW(#name, open_##name##_pinned, "cuda-host", adaptor_gpu | (more), "pinned", NULL), \
       ADAPTOR_ROW(#name, open_##name##_managed, "cuda-managed", adaptor_gpu | (more), "managed",   \
                   NULL)

@@ -19,6 +19,7 @@
 #include <initializer_list>
 #include <string>
 #include <type_traits>
+#include <iterator>
 #include <vector>
 
 namespace umem {
@@ -67,6 +68,7 @@ void exchange_parts(Decomposition<N> const &decomposition, std::vector<Part<T, N
 template <class Blocks> auto parts_of_blocks(Blocks &blocks) {
   using PartType = decltype(block_of(*std::begin(blocks)));
   std::vector<PartType> parts;
+  parts.reserve(static_cast<std::size_t>(std::distance(std::begin(blocks), std::end(blocks))));
   for (auto &block : blocks) parts.push_back(block_of(block));
   return parts;
 }

@@ -38,7 +38,7 @@ public:
 
   /* Attaches the bytes of handle to context: umem_attach. */
   explicit Attachment(umemHandle const &handle, Context context = Host())
-      : context_(std::move(context)), size_(static_cast<std::size_t>(handle.length)) {
+      : context_(std::move(context)), size_(handle.length) {
     adr_ = checked(umem_attach(&handle, context_.c_context()));
   }
 

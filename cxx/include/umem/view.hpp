@@ -220,7 +220,7 @@ public:
    * loop. */
   UMEM_FUNCTION constexpr View unit_stride() const {
     constexpr int k = N > 0 ? N - 1 : 0;
-    UMEM_CHECK(strides.at[k] == 1 || high(k) - low(k) < 2,
+    UMEM_CHECK(N == 0 || strides.at[k] == 1 || high(k) - low(k) < 2,
                detail::raise_value("the stride of the last dimension is not 1"));
     View result = *this;
     result.strides.at[k] = 1;

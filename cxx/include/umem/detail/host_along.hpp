@@ -132,13 +132,18 @@ template <class T, int N> T *first_in_row(View<T, N> const &view, index const *a
   return element;
 }
 
-/* Computes all outputs by rows of the last dimension, in parts of 4096. */
+/* Computes all outputs by rows of the last dimension, in parts of 4096, or of fewer for many threads. */
 template <class R, class Op, class F, class U, int N, class... T, int... M>
 void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof...(T)> row,
                      std::integer_sequence<int, M...> all, View<U, N> out, View<T, N>... starts) {
-  constexpr index part = 4096;
-  Extents<N> parts = out.extents;
+  constexpr index grain = 16;
+  index const each = (out.extents.at[N - 1] + parts_of(place) - 1) / parts_of(place);
+  index const share = (each + grain - 1) / grain * grain;
+  index const part = share < 4096 ? (share > 0 ? share : 1) : 4096;
+  Extents<N + 1> parts; /* threads share the part of a row in any portions if a dimension follows */
+  for (int k = 0; k < N; k++) parts.at[k] = out.extents.at[k];
   parts.at[N - 1] = (parts.at[N - 1] + part - 1) / part;
+  parts.at[N] = 1;
   auto call = [=](auto... i) mutable {
     index const at[] = {i...};
     index begin = at[N - 1] * part;
@@ -146,7 +151,7 @@ void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof..
     host_along_row(op, f, init, begin, end, row, all, first_in_row(out, at), out.strides.at[N - 1],
                    first_in_row(starts, at)...);
   };
-  host_indices<index>(place, call, Extents<N>(), parts);
+  host_indices<index>(place, call, Extents<N + 1>(), parts);
 }
 
 /* op over init and f(element of each input) along dimension axis. The caller has checked the

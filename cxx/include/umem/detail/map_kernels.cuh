@@ -221,6 +221,8 @@ void device_map_rows(DevicePlace const &place, F const &f,
   constexpr bool indexed = !std::is_void_v<Index>;
   constexpr int P = pack_size<typename V::value_type...>;
   using All = std::make_integer_sequence<int, sizeof...(V)>;
+  for (int k = 0; k < N; k++)
+    if (begin.at[k] >= end.at[k]) return; /* views without elements may have no memory */
   index const first = begin.at[N - 1];
   if (int head = pack_head<P>((views.data + first)...); head >= 0 && has_packed_rows<P>(loops)) {
     MapRows<Index, P, All, N, F, packs_of<V>...> call(f, head, first, loops,
