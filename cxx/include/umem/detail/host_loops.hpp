@@ -48,7 +48,7 @@ void host_row_but_one(F &f, index n, index stride, std::integer_sequence<int, M.
 
 /* The same where all elements of the row share one of the operand, which is only read. */
 template <bool is_shared, class T> struct RowElement {
-  T *row; // cppcheck-suppress uninitMemberVar
+  T *row;
   UMEM_ALWAYS_INLINE T &operator[](index i) const noexcept { return row[i]; }
 };
 template <class T> struct RowElement<true, T const> {
