@@ -56,7 +56,7 @@ def find(where: Array | int, place: Place | None = None) -> Found | None:
 
 def describe_places() -> str:
     """The places that count their bytes, the largest first: 'Pool "fields" 1048576 bytes (peak 2097152), ...'."""
-    return _core._describe_places()
+    return str(_core._describe_places())
 
 
 def list_when_out_of_memory(most: int = 8) -> None:

@@ -71,6 +71,18 @@ static uint64_t size_of(umemVirtual *ctx, uintptr_t adr) {
   return found ? block.size : 0;
 }
 
+static umemSearch memfd_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  Memfd *memfd = memfd_of(ctx);
+  umemRangeItem block;
+  if (!umemLock_try(&memfd->lock)) return umemSearchBusy;
+  bool is_live = umemRange_find(memfd->range, adr, &block) && block.live;
+  umemLock_release(&memfd->lock);
+  if (!is_live || adr - block.start >= block.size) return umemSearchNone;
+  found->adr = block.start;
+  found->nbytes = block.size;
+  return umemSearchFound;
+}
+
 static uintptr_t memfd_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return size_of(ctx, adr) ? adr : 0;
 }
@@ -106,6 +118,7 @@ static struct umemVtbl const memfd_vtbl = {
     .copy_to = umem_ram_copy_to,
     .copy_from = umem_ram_copy_from,
     .realloc = memfd_realloc,
+    .find = memfd_find,
 };
 
 /* "memfd:?size=64M" */

@@ -66,14 +66,14 @@ auto to_kokkos(G &&guard) {
  * may own: keep that view alive. */
 template <class Data, class... Properties>
 auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
-  using Found = Kokkos::View<Data, Properties...>;
-  constexpr int N = static_cast<int>(Found::rank);
+  using Given = Kokkos::View<Data, Properties...>;
+  constexpr int N = static_cast<int>(Given::rank);
   Extents<N> extents, strides;
   for (int k = 0; k < N; k++) {
     extents.at[k] = static_cast<index>(view.extent(static_cast<std::size_t>(k)));
     strides.at[k] = static_cast<index>(view.stride(static_cast<std::size_t>(k)));
   }
-  return View<typename Found::value_type, N>(view.data(), extents, strides);
+  return View<typename Given::value_type, N>(view.data(), extents, strides);
 }
 
 } // namespace umem
