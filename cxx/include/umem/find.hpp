@@ -36,7 +36,7 @@ inline std::optional<Found> found_block(bool is_found, umemFound const &found, a
   return Found{Context::borrow(static_cast<umemVirtual *>(found.ctx)),
                found.adr,
                found.nbytes,
-               static_cast<std::size_t>(adr - found.adr),
+               adr - found.adr,
                found.name,
                found.label,
                found.block_label};

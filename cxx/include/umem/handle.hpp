@@ -44,7 +44,7 @@ public:
 
   /* The same with the descriptor that belongs to the handle, which is taken over, also if this throws. */
   Attachment(umemHandle const &handle, int fd, Context context = Host())
-      : context_(std::move(context)), size_(static_cast<std::size_t>(handle.length)) {
+      : context_(std::move(context)), size_(handle.length) {
     adr_ = checked(umem_attach_with(&handle, fd, context_.c_context()));
   }
 
@@ -101,7 +101,7 @@ inline Attachment receive(int socket, Context context = Host()) {
   if (adr == context.null()) detail::raise_recorded(umem_thread_status());
   received.context_ = std::move(context);
   received.adr_ = adr;
-  received.size_ = static_cast<std::size_t>(handle.length);
+  received.size_ = handle.length;
   return received;
 }
 
