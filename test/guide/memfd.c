@@ -6,6 +6,7 @@
 #include "base/range.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/live.h"
 #include "core/ram.h"
 #include "core/realloc.h"
 #include "core/status.h"
@@ -26,6 +27,7 @@ typedef struct Memfd {
   size_t capacity;
   umemLock lock;    /* of range */
   umemRange *range; /* owned */
+  umemLive live;
 } Memfd;
 
 static Memfd *memfd_of(umemVirtual *ctx) { return ((umemMemfd *)ctx)->impl; }
@@ -105,7 +107,10 @@ static void close_all(Memfd *memfd) {
   free(memfd);
 }
 
-static void memfd_dtor(umemVirtual *ctx) { close_all(memfd_of(ctx)); }
+static void memfd_dtor(umemVirtual *ctx) {
+  umemLive_remove(&memfd_of(ctx)->live);
+  close_all(memfd_of(ctx));
+}
 
 static struct umemVtbl const memfd_vtbl = {
     .dtor = memfd_dtor,
@@ -196,7 +201,10 @@ umemStatusType umemMemfd_ctor(umemMemfd *ctx, size_t capacity) {
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   uint64_t before = umem_thread.failures;
   umem_construct(&ctx->super, &umem_memfd_kind, NULL);
-  if (open_memory(&ctx->super, capacity)) return umemOK;
+  if (open_memory(&ctx->super, capacity)) {
+    umemLive_add(&memfd_of(&ctx->super)->live, &ctx->super);
+    return umemOK;
+  }
   ctx->impl = NULL;
   umem_construct_failed(&ctx->super);
   return umem_result(before);
