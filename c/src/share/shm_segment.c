@@ -322,7 +322,8 @@ static bool begin(int fd, umemShmOptions const *options) {
          UMEM_AGAIN(ftruncate(fd, umemSegmentHeader)) == 0;
 }
 
-static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd,
+/* is_new: this call has made the name. Only then does a failure remove it: an empty file may be somebody else's. */
+static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd, bool is_new,
                        umemShmOptions const *options) {
   bool begun = false;
   if (!check_wish(ctx, options)) {
@@ -334,21 +335,28 @@ static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd,
   } else {
     begun = make(ctx, segment, fd, options);
   }
-  if (!begun) shm_unlink(segment->name);
+  segment->created = begun && is_new;
+  if (!begun && is_new) shm_unlink(segment->name);
   return begun;
 }
 
 /* The file is locked. */
-static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, struct stat const *st,
-                        umemShmOptions const *options) {
+static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, bool is_new,
+                        struct stat const *st, umemShmOptions const *options) {
   bool fresh = st->st_size == 0 || is_begun(fd);
   if (fresh && S_ISREG(st->st_mode) && options->how != umemShmOpen)
-    return make_named(ctx, segment, fd, options);
+    return make_named(ctx, segment, fd, is_new, options);
   return adopt(ctx, segment, fd, (uint64_t)st->st_size, options->capacity);
 }
 
-static int flags_of(umemShmHow how) {
-  return O_RDWR | (how != umemShmOpen ? O_CREAT : 0) | (how == umemShmCreate ? O_EXCL : 0);
+/* Sets *is_new to whether this call has made the name. */
+static int open_name(char const *name, umemShmHow how, bool *is_new) {
+  int fd = -1;
+  *is_new = false;
+  if (how != umemShmOpen) fd = UMEM_AGAIN(shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  if (fd >= 0) *is_new = true;
+  bool exists = how == umemShmOpen || (fd < 0 && errno == EEXIST && how == umemShmOpenOrCreate);
+  return exists ? UMEM_AGAIN(shm_open(name, O_RDWR, 0600)) : fd;
 }
 
 /* A name can be removed between opening and locking: then it is opened again. */
@@ -360,7 +368,10 @@ bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *
                      "a name has no pages of hugetlbfs: use no name, or pages=advise");
   for (int tries = 0; tries < most_tries; tries++) {
     struct stat st = {0};
-    int fd = UMEM_AGAIN(shm_open(segment->name, flags_of(options->how), 0600));
+    bool is_new;
+    int fd = open_name(segment->name, options->how, &is_new);
+    if (fd < 0 && errno == ENOENT && options->how == umemShmOpenOrCreate)
+      continue; /* removed between */
     if (fd < 0) return fail(ctx, segment, "open", errno);
     if (!lock_file(fd) || fstat(fd, &st) != 0) {
       int error = errno;
@@ -368,7 +379,7 @@ bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *
       return fail(ctx, segment, "lock", error);
     }
     if (st.st_nlink) {
-      bool opened = open_locked(ctx, segment, fd, &st, options);
+      bool opened = open_locked(ctx, segment, fd, is_new, &st, options);
       if (opened) flock(segment->mapped->fd, LOCK_UN);
       return opened;
     }

@@ -116,6 +116,30 @@ static void a_segment_that_was_begun_is_made_again(void **state) {
   }
 }
 
+/* Another program may be about to give its new file a length. */
+static void an_empty_name_of_others_survives_a_failure(void **state) {
+  (void)state;
+  umemShm ctx;
+  char const *name = own_name("empty");
+  char path[128];
+  snprintf(path, sizeof path, "/dev/shm/%s", name);
+  int fd = open(path, O_CREAT | O_RDWR, 0600);
+  assert_true(fd >= 0);
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = MiB;
+  options.blocks = SIZE_MAX;
+  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemValueError);
+  umem_thread_clear();
+  struct stat st;
+  assert_int_equal(stat(path, &st), 0);
+  assert_int_equal(st.st_size, 0);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemValueError);
+  umem_thread_clear();
+  assert_int_equal(access(path, F_OK), -1); /* a name that the call made itself goes */
+  close(fd);
+}
+
 /* ---- what is no segment ---- */
 
 static void refuse_file(char const *path, char const *words) {
@@ -416,6 +440,7 @@ int main(void) {
       cmocka_unit_test(names_are_opened_as_asked),
       cmocka_unit_test(a_name_of_a_failed_stack_goes),
       cmocka_unit_test(a_segment_that_was_begun_is_made_again),
+      cmocka_unit_test(an_empty_name_of_others_survives_a_failure),
       cmocka_unit_test(foreign_and_cut_segments_are_refused),
       cmocka_unit_test(impossible_tables_are_damaged),
       cmocka_unit_test(damaged_tables_crash_nothing),
