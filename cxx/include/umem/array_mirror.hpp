@@ -146,7 +146,10 @@ public:
   /* Copies nbytes at an offset to all current sides, so that they stay current. */
   void set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes);
 
-  /* Makes every item on the device equal to value. */
+  /* For a new block: makes the host the current side if it is the only current one of other. */
+  void start_like(Mirror const &other);
+
+  /* For a new block: makes every item on the current side equal to value. */
   void fill(void const *value, std::size_t item_size);
 
   /* ---- copies; see part.hpp ---- */
