@@ -334,6 +334,13 @@ Partial<R> host_sweep(HostPlace place, Op &op, F &f, View<T, N> const &view,
       return host_index_reduce<Index, R>(place, op, call, begin, end);
     }
   }
+  if constexpr (N > 1) {
+    if (view.strides.at[0] == 1) { /* column-major */
+      using Reversed = reversed_indices<N, F, T>;
+      CallWithElement<true, T, N, Reversed> call{Reversed{f}, view.transpose()};
+      return host_index_reduce<Index, R>(place, op, call, reversed(begin), reversed(end));
+    }
+  }
   CallWithElement<false, T, N, F> call{f, view};
   return host_index_reduce<Index, R>(place, op, call, begin, end);
 }
