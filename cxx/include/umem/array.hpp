@@ -161,7 +161,8 @@ public:
 
   /* A read-only array that takes over the elements of other. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  Array(Array<U, N> &&other) noexcept : Base(other.mirror_, other.extents(), other.ghosts(), other.order()) {
+  Array(Array<U, N> &&other) noexcept
+      : Base(other.mirror_, other.extents(), other.ghosts(), other.order()) {
     Array<U, N>().swap(other);
   }
 
@@ -367,11 +368,12 @@ private:
   template <int M> void check_reshape(Extents<M> const &extents) const {
     this->mirror().check_free(this->key_);
     if (!this->ghosts().is_empty())
-      detail::raise_text(umemValueError,
-                         "reshape: an array of extents %s with %s ghost cells cannot get the extents %s: "
-                         "it must have no ghost cells",
-                         detail::in_words(this->extents()).text,
-                         detail::in_words(this->ghosts()).text, detail::in_words(extents).text);
+      detail::raise_text(
+          umemValueError,
+          "reshape: an array of extents %s with %s ghost cells cannot get the extents %s: "
+          "it must have no ghost cells",
+          detail::in_words(this->extents()).text, detail::in_words(this->ghosts()).text,
+          detail::in_words(extents).text);
     if (!detail::has_product(extents, this->size()))
       detail::raise_reshape_size(this->extents().begin(), N, extents.begin(), M);
   }
@@ -382,9 +384,10 @@ private:
     this->mirror().check_free(this->key_);
     if (extents == this->extents()) return;
     if (this->mirror().is_foreign())
-      detail::raise_text(umemValueError,
-                         "resize: an array of extents %s around foreign memory cannot get the extents %s",
-                         detail::in_words(this->extents()).text, detail::in_words(extents).text);
+      detail::raise_text(
+          umemValueError,
+          "resize: an array of extents %s around foreign memory cannot get the extents %s",
+          detail::in_words(this->extents()).text, detail::in_words(extents).text);
     Array resized(extents, this->context(), own_options());
     resized.mirror().start_like(this->mirror());
     if (value) resized.mirror().fill(value, sizeof *value);
@@ -393,6 +396,7 @@ private:
       if (common[k] > this->extents()[k]) common[k] = this->extents()[k];
     copy_common(*this, resized, common);
     swap(resized);
+    resized.mirror().leave();
   }
 
   /* Copies the elements below `common` between the sides that are current. */

@@ -43,8 +43,7 @@ struct Position {
   index offset;  /* from 0, or from the extent of the dimension */
   bool from_end; /* false: from 0 */
 
-  template <class I,
-            class = std::enable_if_t<detail::is_index<I> || detail::is_class_of_index<I>>>
+  template <class I, class = std::enable_if_t<detail::is_index<I> || detail::is_class_of_index<I>>>
   UMEM_FUNCTION constexpr Position(I i) noexcept : offset(static_cast<index>(i)), from_end(false) {}
   UMEM_FUNCTION constexpr Position(end_t) noexcept : offset(0), from_end(true) {}
 
@@ -92,8 +91,8 @@ struct Slice {
 template <class S> inline constexpr bool is_full_extent = std::is_same_v<S, full_extent_t>;
 
 template <class S>
-inline constexpr bool is_position = std::is_same_v<S, Position> || std::is_same_v<S, end_t> ||
-                                    is_index<S> || is_class_of_index<S>;
+inline constexpr bool is_position =
+    std::is_same_v<S, Position> || std::is_same_v<S, end_t> || is_index<S> || is_class_of_index<S>;
 
 /* std::pair */
 template <class S, class = void> inline constexpr bool is_pair = false;
@@ -106,10 +105,11 @@ inline constexpr bool
 /* std::strided_slice of any library: the indices offset, offset + stride, ... below offset + extent */
 template <class S, class = void> inline constexpr bool is_strided_slice = false;
 template <class S>
-inline constexpr bool is_strided_slice<
-    S, std::void_t<decltype(static_cast<index>(std::declval<S>().offset)),
-                   decltype(static_cast<index>(std::declval<S>().extent)),
-                   decltype(static_cast<index>(std::declval<S>().stride))>> = !is_position<S>;
+inline constexpr bool
+    is_strided_slice<S, std::void_t<decltype(static_cast<index>(std::declval<S>().offset)),
+                                    decltype(static_cast<index>(std::declval<S>().extent)),
+                                    decltype(static_cast<index>(std::declval<S>().stride))>> =
+        !is_position<S>;
 
 template <class S>
 inline constexpr bool is_slice = is_position<S> || is_full_extent<S> ||

@@ -72,7 +72,7 @@ UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
 }
 
 UMEM_INLINE Mirror::~Mirror() {
-  bool outlived = is_foreign_ || device_.can(umemOffsets);
+  bool outlived = !is_left_ && (is_foreign_ || device_.can(umemOffsets));
   if (outlived && current_ == Side::host) {
     pending_host_.synchronize_quietly(); /* what still writes to the host side */
     pending_device_.order_before_quietly(device_);

@@ -252,7 +252,8 @@ template <class Index, int N, class F, class... V>
 void device_map_columns(DevicePlace const &place, F const &f, Extents<N> const &begin,
                         Extents<N> const &end, V const &...views) {
   using All = std::make_integer_sequence<int, sizeof...(V)>;
-  using Call = DeviceReversedIndices<F, std::make_integer_sequence<int, N>, typename V::element_type...>;
+  using Call =
+      DeviceReversedIndices<F, std::make_integer_sequence<int, N>, typename V::element_type...>;
   for (int k = 0; k < N; k++)
     if (begin.at[k] >= end.at[k]) return; /* views without elements may have no memory */
   MapStrided<true, All, N, Call, typename V::element_type...> call(

@@ -400,7 +400,8 @@ private:
   }
 
   StridedLayout<N> layout_;
-  bool is_reversed_; /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array */
+  bool
+      is_reversed_; /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array */
 };
 
 template <class U>

@@ -36,8 +36,7 @@ template <int N> struct StridedLayout {
 
   /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . The result has no ghost
    * cells in that dimension. */
-  UMEM_FUNCTION constexpr StridedLayout slice(int k, Position from, Position to,
-                                              index step) const {
+  UMEM_FUNCTION constexpr StridedLayout slice(int k, Position from, Position to, index step) const {
     UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
     index const begin = from.in(extents.at[k]), end = to.in(extents.at[k]);
     UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
@@ -207,8 +206,8 @@ private:
                raise_range(first, last, step, k, low(k), high(k), extents.begin(), N));
     if (is_empty) return;
     auto const size = static_cast<std::size_t>(step);
-    std::size_t const distance = step > 0 ? static_cast<std::size_t>(last - first)
-                                          : static_cast<std::size_t>(first - last);
+    std::size_t const distance =
+        step > 0 ? static_cast<std::size_t>(last - first) : static_cast<std::size_t>(first - last);
     result.extents.at[to] = static_cast<index>((distance - 1) / (step > 0 ? size : 0 - size) + 1);
     result.offset += first * strides.at[k];
     if (result.extents.at[to] > 1) result.strides.at[to] *= step; /* else it may overflow */
@@ -221,7 +220,8 @@ private:
 
   UMEM_FUNCTION constexpr index checked_index(Position position, int k) const {
     index const i = position.in(extents.at[k]);
-    UMEM_CHECK(i >= low(k) && i < high(k), raise_slice_index(i, k, low(k), high(k), extents.begin(), N));
+    UMEM_CHECK(i >= low(k) && i < high(k),
+               raise_slice_index(i, k, low(k), high(k), extents.begin(), N));
     return i;
   }
 
