@@ -11,4 +11,5 @@
 #include <umem/detail/open_functions.hpp>
 #include <umem/detail/part_functions.hpp>
 #include <umem/detail/print_functions.hpp>
+#include <umem/detail/thread_functions.hpp>
 #include <umem/detail/view_error_functions.hpp>
