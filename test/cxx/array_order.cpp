@@ -1,15 +1,22 @@
 /* array_order.cpp - arrays in row-major and column-major order, and arrays that get other extents, on every context. */
 #include "arrays.hpp"
+#include "npy_folder.hpp"
 
 #include <umem/adaptors.hpp>
 #include <umem/array.hpp>
 #include <umem/fill.hpp>
+#include <umem/fill_ghosts.hpp>
 #include <umem/for_each.hpp>
+#include <umem/npy.hpp>
+#include <umem/print.hpp>
 #include <umem/reduce.hpp>
+#include <umem/reduce_along.hpp>
 #include <umem/reductions.hpp>
 #include <umem/sweep.hpp>
 #include <umem/transform.hpp>
 
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -239,6 +246,26 @@ TEST_P(ArrayOrder, does_not_change_what_reductions_return) {
   }
   umem::iota(umem::on_host, column, 0.0);
   EXPECT_EQ(column.get(1, 1), 5) << "numbers count in C order";
+}
+
+TEST_P(ArrayOrder, does_not_change_ghost_cells_rows_files_and_text) {
+  Folder folder;
+  std::vector<std::string> texts;
+  for (Order order : each_order) {
+    Doubles array({3, 4}, place, ghosts(order));
+    number(array);
+    umem::fill_ghosts(umem::on_host, array, umem::periodic);
+    std::string text;
+    for_each_cell(
+        array, [&](auto const &at, umem::index) { text += std::to_string(array.get(at)) + " "; });
+    Array<double, 1> sums({3});
+    umem::sum_along(umem::on_host, array, 1, sums);
+    std::ostringstream out;
+    umem::save_npy(folder / "u.npy", array);
+    out << array << sums << umem::load_npy<double, 2>(folder / "u.npy", place, ghosts(order));
+    texts.push_back(text + out.str());
+  }
+  EXPECT_EQ(texts[0], texts[1]);
 }
 
 /* A part of an array whose device side alone is current goes through a buffer, in the order of the array. */
