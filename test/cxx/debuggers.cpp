@@ -19,8 +19,8 @@ int main() {
   auto mirrored = umem::Array<double, 1>::full({3}, 0.5, file);
   mirrored.sync_to_host();
   umem::Array<int, 2> columns({2, 2}, umem::column_major, host, {{0, 1}});
-  next = 1;
-  for (int &x : umem::elements(columns.host(umem::discard))) x = next++;
+  int other = 1;
+  for (int &x : umem::elements(columns.host(umem::discard))) x = other++;
   umem::Array<int, 1> none;
 
   auto guard = array.host(umem::write);
