@@ -143,8 +143,8 @@ void check_elements(View<T, N> const &d, View<T, N> const &h, Both<T> &both) {
   umem::transform(gpu, dl, ds, Remainder());
   umem::transform(host, hl, hs, Remainder());
   shorts.compare("transform to ghost cells of another type");
-  umem::for_each(gpu, SumAndSwap(), umem::discard(ds), d, dl);
-  umem::for_each(host, SumAndSwap(), umem::discard(hs), h, hl);
+  umem::for_each(gpu, RestAndSwap(), umem::discard(ds), d, dl);
+  umem::for_each(host, RestAndSwap(), umem::discard(hs), h, hl);
   both.compare("for_each of three, the second");
   like.compare("for_each of three, the third");
   shorts.compare("for_each of three, the first");

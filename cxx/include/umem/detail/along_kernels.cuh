@@ -78,6 +78,9 @@ inline unsigned power_of_two(index n, unsigned most) noexcept {
   return power;
 }
 
+/* From this number of outputs on each has its blocks for itself; fewer keep as many blocks busy. */
+inline constexpr index many_outputs = 1 << 10, many_blocks = 1 << 11;
+
 /* How the threads of a block share outputs: each output has `lanes` threads, a power of two. in_lines: the lanes of an
  * output are neighbours, else the outputs are. */
 struct AlongShape {
@@ -85,11 +88,12 @@ struct AlongShape {
   unsigned lanes, outputs; /* outputs of a block */
 
   AlongShape(bool in_lines_, index all_outputs, index count) : in_lines(in_lines_) {
-    if (in_lines) {
-      lanes = power_of_two((count + 3) / 4, block_threads);
+    if (in_lines) { /* a warp each, if there are many, waits for no other warp */
+      bool const is_long = count >= (all_outputs < many_outputs ? 8 * 32 : 128 * 32);
+      lanes = power_of_two((count + 15) / 16, is_long ? block_threads : 32);
     } else { /* neighbours that read 32 elements together, fewer if there were too few blocks */
       unsigned least = power_of_two(all_outputs, 32);
-      while (least > 4 && all_outputs / least < 512) least /= 2;
+      while (least > 4 && all_outputs >= many_outputs && all_outputs / least < 512) least /= 2;
       lanes = power_of_two((count + 7) / 8, block_threads / least);
     }
     outputs = block_threads / lanes;
@@ -112,8 +116,12 @@ __device__ Partial<R> reduce_over_lanes(Op &op, AlongShape const &shape, Partial
   unsigned const lane = shape.lane(), at = shape.output() * shape.lanes + lane;
   Partial<R> *parts = reinterpret_cast<Partial<R> *>(storage) + at;
   *parts = own;
+  bool const in_warps = shape.in_lines && shape.lanes <= 32;
   for (unsigned width = shape.lanes / 2; width > 0; width /= 2) {
-    __syncthreads();
+    if (in_warps)
+      __syncwarp();
+    else
+      __syncthreads();
     if (lane < width) parts[0] = combine(op, parts[0], parts[width]);
   }
   return *parts;
@@ -163,8 +171,13 @@ template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
     along_by_block(Along all, AlongShape shape, index first, index outputs, index pieces,
                    Partial<R> *parts) {
-  index const tiles = (outputs + shape.outputs - 1) / shape.outputs, block = first + blockIdx.x;
-  index const number = block % tiles * shape.outputs + shape.output(), piece = block / tiles;
+  index tile = first + blockIdx.x, piece = 0;
+  if (pieces > 1) {
+    index const tiles = (outputs + shape.outputs - 1) / shape.outputs;
+    piece = tile / tiles;
+    tile %= tiles;
+  }
+  index const number = tile * shape.outputs + shape.output();
   Partial<R> own;
   if (number < outputs) {
     auto reduce = [&](auto... i) {
@@ -193,9 +206,6 @@ __global__ void __launch_bounds__(block_threads)
   own = reduce_over_lanes(all.op, shape, own);
   if (shape.lane() == 0 && number < outputs) finish_output<N>(all, number, own);
 }
-
-/* From this number of outputs on each has its blocks for itself; fewer keep as many blocks busy. */
-inline constexpr index many_outputs = 1 << 10, many_blocks = 1 << 11;
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
