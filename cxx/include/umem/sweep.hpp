@@ -10,6 +10,9 @@
  *     };
  *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
  *
+ * On a GPU neighbouring threads take neighbouring elements of a row. An array in column-major order is faster there as its
+ * transpose, with f for the indices in reversed order.
+ *
  * See for_each.hpp for operands, places, order and failures, and reduce.hpp for the order of operations. */
 #ifndef UMEM_SWEEP_HPP
 #define UMEM_SWEEP_HPP
