@@ -4,6 +4,7 @@
 
 #include <umem/adaptors.hpp>
 #include <umem/array.hpp>
+#include <umem/copy.hpp>
 #include <umem/fill.hpp>
 #include <umem/fill_ghosts.hpp>
 #include <umem/for_each.hpp>
