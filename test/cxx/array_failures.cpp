@@ -194,10 +194,10 @@ TEST_P(FailingCall, to_allocate_the_mirror_leaves_the_device_current) {
   plan.nth = 1;
   plan.times = UINT64_MAX;
   host.set_plan(plan);
-  EXPECT_THROW(out.host(umem::discard), umem::memory_error);
+  EXPECT_THROW(static_cast<void>(out.host(umem::discard)), umem::memory_error);
   expect_current_device(out);
-  EXPECT_THROW(out.host(umem::write), umem::memory_error);
-  EXPECT_THROW(out.host(umem::read), umem::memory_error);
+  EXPECT_THROW(static_cast<void>(out.host(umem::write)), umem::memory_error);
+  EXPECT_THROW(static_cast<void>(out.host(umem::read)), umem::memory_error);
   EXPECT_THROW(umem::transform(umem::on_host, in, out, FailAtFive()), umem::memory_error);
   EXPECT_THROW(umem::fill(umem::on_host, out, 7), umem::memory_error);
   EXPECT_THROW(umem::convert(umem::on_host, in, out), umem::memory_error);
