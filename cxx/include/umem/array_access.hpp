@@ -28,6 +28,7 @@ template <int N> struct ArrayOptions {
   /* In bytes, of the first element in memory on both sides: a power of two, else
    * umem::value_error. 0 and alignments below that of T mean that of T. */
   std::size_t alignment = 0;
+  Order order = row_major; /* of the elements in memory, on both sides */
 };
 
 /* T const: the elements are only read. Checked functions throw umem::moved_from_error for an
@@ -50,6 +51,9 @@ public:
   index size() const noexcept { return mirror_ ? extents_.product() : 0; }
 
   Ghosts<N> const &ghosts() const noexcept { return ghosts_; }
+
+  /* Of the elements in memory: umem::row_major or umem::column_major. */
+  Order order() const noexcept { return order_; }
 
   /* In elements. */
   Extents<N> strides() const noexcept { return layout<T>(nullptr).strides; }
@@ -163,11 +167,22 @@ public:
   Part<T const, N> part() const { return make_part<T const>(); }
   Part<T, N> part() { return make_part<T>(); }
 
+  /* Those in one slice per dimension, such as u.part(umem::full_extent, umem::range(1, umem::end - 1), 3): see
+   * slice.hpp. */
+  template <class... S, class = std::enable_if_t<(sizeof...(S) > 0)>>
+  auto part(S const &...slices) const {
+    return part().part(slices...);
+  }
+  template <class... S, class = std::enable_if_t<(sizeof...(S) > 0)>>
+  auto part(S const &...slices) {
+    return part().part(slices...);
+  }
+
 protected:
   ArrayAccess() noexcept = default;
   ArrayAccess(std::shared_ptr<detail::Mirror> mirror, Extents<N> const &extents,
-              Ghosts<N> const &ghosts, std::uint64_t key = 0) noexcept
-      : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), key_(key) {}
+              Ghosts<N> const &ghosts, Order order, std::uint64_t key = 0) noexcept
+      : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), order_(order), key_(key) {}
   ArrayAccess(ArrayAccess &&other) noexcept { swap_members(other); }
   ArrayAccess &operator=(ArrayAccess &&) = delete;
   ~ArrayAccess() = default;
@@ -176,6 +191,7 @@ protected:
     std::swap(mirror_, other.mirror_);
     std::swap(extents_, other.extents_);
     std::swap(ghosts_, other.ghosts_);
+    std::swap(order_, other.order_);
     std::swap(key_, other.key_);
   }
 
@@ -200,7 +216,7 @@ private:
 
   /* The interior of an array that begins at first. */
   template <class U> View<U, N> layout(U *first) const noexcept {
-    return View<U, N>::with_ghosts_from(first, extents_, ghosts_);
+    return View<U, N>::with_ghosts_from(first, extents_, ghosts_, order_);
   }
 
   template <Side side, class U> Guard<U, N, side> guard(detail::Access access) const {
@@ -238,6 +254,7 @@ private:
   std::shared_ptr<detail::Mirror> mirror_; /* shared with guards, locks and parts; null: empty */
   Extents<N> extents_;
   Ghosts<N> ghosts_;
+  Order order_ = row_major;
   std::uint64_t key_ = 0; /* of the lock through which this is used */
 };
 

@@ -105,6 +105,8 @@ public:
   UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
+  template <class... S> auto part(S const &...slices) const { return view_.part(slices...); }
+
   /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
     return view_.begin();

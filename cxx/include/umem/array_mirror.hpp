@@ -146,7 +146,13 @@ public:
   /* Copies nbytes at an offset to all current sides, so that they stay current. */
   void set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes);
 
-  /* Makes every item on the device equal to value. */
+  /* For a new block: makes the host the current side if it is the only current one of other. */
+  void start_like(Mirror const &other);
+
+  /* The elements have moved to other memory: the destructor need not write them back. */
+  void leave() noexcept { is_left_ = true; }
+
+  /* For a new block: makes every item on the current side equal to value. */
   void fill(void const *value, std::size_t item_size);
 
   /* ---- copies; see part.hpp ---- */
@@ -229,6 +235,7 @@ private:
   std::size_t alignment_;  /* of the elements, or more */
   bool is_shared_ = false; /* the CPU works on device_'s memory: there is no mirror */
   bool is_foreign_ = false;
+  bool is_left_ = false; /* the elements are elsewhere now */
   address adr_ = 0;
   Buffer block_;      /* empty if foreign or without bytes */
   Buffer host_block_; /* the mirror; empty until its first use */

@@ -41,6 +41,9 @@ public:
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }
 
+  /* As that of View. */
+  template <class... S> auto part(S const &...slices) const { return view().part(slices...); }
+
   /* The elements of a guard of rank 1, as those of View. */
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
     return view().begin();

@@ -16,6 +16,7 @@
 #include <umem/extents.hpp>
 #include <umem/ghosts.hpp>
 #include <umem/iterator.hpp>
+#include <umem/slice.hpp>
 #include <umem/view_error.hpp>
 
 #include <cstdint>
@@ -43,6 +44,10 @@ public:
   UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_) noexcept
       : data(data_), extents(extents_), strides(c_strides(extents_)) {}
 
+  /* Elements in either order without gaps. */
+  UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_, Order order) noexcept
+      : data(data_), extents(extents_), strides(strides_in(order, extents_)) {}
+
   /* data is element (0, ..., 0). */
   UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_, Extents<N> const &strides_,
                                Ghosts<N> const &ghosts_ = {}) noexcept
@@ -53,11 +58,12 @@ public:
   UMEM_FUNCTION constexpr View(View<U, N> const &other) noexcept
       : data(other.data), extents(other.extents), strides(other.strides), ghosts(other.ghosts) {}
 
-  /* The interior of an array in C order without gaps. first is the first element in memory: a
-   * ghost cell, if there are any. */
+  /* The interior of an array without gaps. first is the first element in memory: a ghost cell, if
+   * there are any. */
   UMEM_FUNCTION static constexpr View with_ghosts_from(T *first, Extents<N> const &extents,
-                                                       Ghosts<N> const &ghosts) noexcept {
-    Extents<N> strides = c_strides(detail::all_cells(extents, ghosts));
+                                                       Ghosts<N> const &ghosts,
+                                                       Order order = row_major) noexcept {
+    Extents<N> strides = strides_in(order, detail::all_cells(extents, ghosts));
     return View(first ? first + detail::distance(ghosts.below, strides) : first, extents, strides,
                 ghosts);
   }
@@ -168,14 +174,25 @@ public:
 
   /* ---- parts and other orders of the same elements ---- */
 
-  /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . They may be
+  /* The elements in one slice per dimension: integers, umem::range(first, last, step), umem::full_extent; see slice.hpp.
+   * Integers drop their dimension. Throws umem::index_error for what is out of range, and umem::value_error for a step
+   * of 0. */
+  template <class... S> UMEM_FUNCTION constexpr auto part(S const &...slices) const {
+    detail::check_slices<N, S...>();
+    if constexpr (detail::are_slices<N, S...>)
+      return laid_out(detail::sliced(layout(), slices...));
+    else
+      return *this;
+  }
+
+  /* Indices first, first + step, ... below last of dimension k become 0, 1, ... . They may be
    * those of ghost cells; the result has no ghost cells in that dimension. step > 0. */
-  UMEM_FUNCTION constexpr View slice(int k, index begin, index end, index step = 1) const {
-    return laid_out(layout().slice(k, begin, end, step));
+  UMEM_FUNCTION constexpr View slice(int k, Position first, Position last, index step = 1) const {
+    return laid_out(layout().slice(k, first, last, step));
   }
 
   /* The elements with index i in dimension k. i may be the index of a ghost cell. */
-  template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, index i) const {
+  template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, Position i) const {
     static_assert(N > 0 && M == N - 1, "View::select: the result has one dimension less");
     return laid_out(layout().select(k, i));
   }
@@ -206,13 +223,13 @@ public:
     return laid_out(layout().with_ghosts(wanted));
   }
 
-  /* The elements of the interior in C order, with other extents. Throws umem::value_error if
-   * these give another number of elements, or if the interior is not contiguous. */
-  template <int M> UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape) const {
-    UMEM_CHECK(is_contiguous(), detail::raise_value("a view with gaps has no other shape"));
-    UMEM_CHECK(detail::has_product(shape, size()),
-               detail::raise_value("the new shape has another number of elements"));
-    return View<T, M>(data, shape);
+  /* The elements of the interior with other extents, without a copy. Elements with the same number are the same:
+   * numbers count in C order or, with umem::column_major, in that of Fortran. Throws umem::value_error if the extents
+   * give another number of elements, or if the strides allow no such view: then copy the elements first. */
+  template <int M>
+  UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape,
+                                             Order order = row_major) const {
+    return laid_out(layout().reshape(shape, order));
   }
 
   /* The same view for loops over its last dimension: the compiler then knows that the stride

@@ -72,7 +72,7 @@ UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
 }
 
 UMEM_INLINE Mirror::~Mirror() {
-  bool outlived = is_foreign_ || device_.can(umemOffsets);
+  bool outlived = !is_left_ && (is_foreign_ || device_.can(umemOffsets));
   if (outlived && current_ == Side::host) {
     pending_host_.synchronize_quietly(); /* what still writes to the host side */
     pending_device_.order_before_quietly(device_);
@@ -181,15 +181,22 @@ UMEM_INLINE void Mirror::set(std::uint64_t key, std::size_t offset, void const *
   if (to_host) std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
 }
 
+UMEM_INLINE void Mirror::start_like(Mirror const &other) {
+  if (other.current_ != Side::host) return;
+  bring(Side::host, false, device_);
+  make_current(Side::host);
+}
+
 UMEM_INLINE void Mirror::fill(void const *value, std::size_t item_size) {
   std::size_t chunk_items = std::max<std::size_t>(1, (std::size_t(1) << 18) / item_size);
   chunk_items = std::min(chunk_items, nbytes_ / item_size);
   std::vector<char> chunk(chunk_items * item_size);
   for (std::size_t i = 0; i < chunk_items; i++)
     std::memcpy(chunk.data() + i * item_size, value, item_size);
+  Location to = locate(current_);
   for (std::size_t done = 0; done < nbytes_; done += chunk.size())
-    copy(chunk.data(), device_, adr_ + done, std::min(chunk.size(), nbytes_ - done));
-  make_current(Side::device);
+    copy(chunk.data(), *to.context, to.adr + done, std::min(chunk.size(), nbytes_ - done));
+  make_current(to.side);
 }
 
 UMEM_INLINE Location Mirror::source(std::uint64_t key) {

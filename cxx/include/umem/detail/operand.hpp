@@ -366,8 +366,10 @@ public:
 
   view_in_loop<U> view() const noexcept {
     auto *first = reinterpret_cast<T *>(this->first());
-    if (has_buffer()) return {View<T, N>::with_ghosts_from(first, layout_.extents, layout_.ghosts)};
-    return {View<T, N>(first, layout_.extents, layout_.strides, layout_.ghosts)};
+    View<T, N> const view =
+        has_buffer() ? View<T, N>::with_ghosts_from(first, layout_.extents, layout_.ghosts)
+                     : View<T, N>(first, layout_.extents, layout_.strides, layout_.ghosts);
+    return {is_reversed_ ? view.transpose() : view};
   }
 
   /* After the loop. */
@@ -379,7 +381,8 @@ public:
 private:
   MemorySlot(bool on_device, Part<T, N> const &part, bool all)
       : OpenMemory(PartMembers::memory(part), U::kind == OperandKind::part, U::writes),
-        layout_(PartMembers::layout(part)) {
+        layout_(PartMembers::layout(part)), is_reversed_(is_column_major(layout_)) {
+    if (is_reversed_) layout_ = layout_.transpose();
     StridedLayout<N> cells = layout_.with_ghosts();
     bool has_ghosts = !layout_.ghosts.is_empty();
     plan(on_device, items_of(cells), U::discards && all, has_ghosts);
@@ -389,7 +392,16 @@ private:
     return {layout.extents.begin(), layout.strides.begin(), N, layout.offset, sizeof(T)};
   }
 
+  /* Whether the first index is faster than the last. */
+  static bool is_column_major(StridedLayout<N> const &layout) noexcept {
+    if constexpr (N < 2) return false;
+    index const first = layout.strides.at[0], last = layout.strides.at[N > 0 ? N - 1 : 0];
+    return (first < 0 ? -first : first) < (last < 0 ? -last : last);
+  }
+
   StridedLayout<N> layout_;
+  bool
+      is_reversed_; /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array */
 };
 
 template <class U>
