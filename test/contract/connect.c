@@ -6,8 +6,10 @@
 
 enum { nbytes = 5000 };
 
-/* Whether an address of src is one of dst as well, as umem/connect.h defines it. */
+/* Whether an address of src is one of dst as well, as umem/connect.h defines it. No row has a umemSeparate layer over
+ * another one. */
 static bool one_memory(umemVirtual *src, umemVirtual *dst) {
+  if ((src->capabilities | dst->capabilities) & umemSeparate && src != dst) return false;
   bool plain_host = dst->host == dst;
   return umem_is_same_device(src, dst) || (plain_host && (src->capabilities & umemCpuReadable));
 }

@@ -54,8 +54,9 @@ typedef enum umemCapability {
   umemOrdered = 1 << 5,          /* work is queued and may finish later; see umem_synchronize */
   umemConcurrent = 1 << 6,       /* many threads may use it at once */
   umemOffsets = 1 << 7,          /* addresses are offsets: 0 is valid, UINTPTR_MAX is null */
-  umemFaultable = 1 << 8, /* an access through a pointer may raise SIGBUS, if another process makes
-                                    a mapped file shorter: umem's own copies use methods */
+  umemFaultable = 1 << 8, /* an access through a pointer may raise a signal: SIGBUS if another process makes a
+                                    mapped file shorter, SIGSEGV for closed pages of a umemGuarded. umem's own copies
+                                    use methods */
   umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means out of memory, and umem records that */
   umemSeesHost = 1 << 10, /* reserved: no context has it */
@@ -67,7 +68,10 @@ typedef enum umemCapability {
   umemPrompt = 1 << 12,
   /* The methods alloc and free reach such a point only when they call umem on another context, as those of
    * a pool do. */
-  umemPromptBlocks = 1 << 13
+  umemPromptBlocks = 1 << 13,
+  /* A umemGuarded is in the stack: connections and arrays do not share the memory with other contexts, also where they
+   * could. So a program meets the copies that a GPU would need. */
+  umemSeparate = 1 << 14
 } umemCapability;
 
 /* The base of every context, and the first member of its struct. Programs must not change it; virtual.h is for
