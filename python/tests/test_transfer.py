@@ -97,7 +97,9 @@ def test_ctrl_c_cancels_a_long_copy(ctrl_c):
         umem.copy(dst, umem.full(1 << 20, 1, "uint8"), step=4096,
                   progress=lambda done, total: seen.append(done) or time.sleep(0.005))
     timer.join()
-    assert 0 < seen[-1] < 1 << 20 and sum(memoryview(dst)) == seen[-1]
+    assert 0 < seen[-1] < 1 << 20
+    # The interrupt may come before the call that tells of the last step has noted it.
+    assert sum(memoryview(dst)) - seen[-1] in (0, 4096)
 
 
 def test_ctrl_c_cancels_assignments(ctrl_c):

@@ -252,7 +252,7 @@ TEST(Indices, AreVisitedOnceInCOrder) {
 }
 
 TEST(Indices, AreVisitedOnceByThreads) {
-  with_extents([](auto extents) {
+  with_extents<double>([](auto extents) {
     using Extents = decltype(extents);
     std::vector<std::atomic<int>> seen(static_cast<std::size_t>(extents.product()));
     umem::View<std::atomic<int>, Extents::size()> view(seen.data(), extents);

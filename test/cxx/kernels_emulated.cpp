@@ -36,7 +36,7 @@ protected:
 
 /* f(place, view) on a GPU and on the host; all memory must come out equal. */
 template <class T, class F> void expect_same(F const &f) {
-  with_extents([&](auto extents) {
+  with_extents<T>([&](auto extents) {
     SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
     with_views<T>(extents, [&](auto view, std::vector<T> &memory) {
       std::vector<T> expected = memory;
@@ -123,7 +123,7 @@ TEST_F(Emulated, of_one_operand) {
 TEST_F(Emulated, of_several_operands) { expect_all_loops<double, double>(); }
 TEST_F(Emulated, of_operands_of_different_types) {
   expect_all_loops<std::int8_t, float>();
-  expect_all_loops<double, std::int16_t>();
+  expect_all_loops<std::int16_t, double>();
 }
 
 TEST_F(Emulated, of_ghost_cells) {

@@ -16,11 +16,11 @@ struct Increment {
 struct Square {
   template <class T> UMEM_FUNCTION T operator()(T const &x) const { return static_cast<T>(x * x); }
 };
-/* sum = x + y, and x and y exchange their values. */
+/* sum = (x + y) % 101, which each type holds, and x and y exchange their values. */
 struct SumAndSwap {
   template <class S, class T, class U> UMEM_FUNCTION void operator()(S &sum, T &x, U &y) const {
     T const old = x;
-    sum = static_cast<S>(x + y);
+    sum = static_cast<S>(static_cast<long>(x + y) % 101);
     x = static_cast<T>(y);
     y = static_cast<U>(old);
   }

@@ -56,6 +56,8 @@ if(TARGET cxx_with_thrust)
   target_link_libraries(cxx_with_cuda_resource PRIVATE CUDA::cudart_static)
   target_include_directories(cxx_with_cuda_resource PRIVATE "${PROJECT_SOURCE_DIR}/c/src")
   target_link_options(cxx_with_cuda_resource PRIVATE "LINKER:--wrap=cudaStreamSynchronize")
+  # Its streams are those of the double, on a machine with a GPU too.
+  set_property(TEST cxx.with_cuda_resource APPEND PROPERTY ENVIRONMENT "UMEM_TEST_GPU=")
 endif()
 
 # Variables in GDB, and what the natvis file names.

@@ -8,7 +8,8 @@ What the compiler says of a file in C++ fits a screen: fewer than 25 lines.
 
 Most of the time goes to headers, so the files are compiled as one unit, each in a namespace of its own: once without
 the mistakes, which must compile, and then with all of them. A file for which there is no fitting error is compiled
-again by itself; so is each file if the unit without the mistakes does not compile.
+again by itself, after the headers, which GCC and Clang precompile; so is each file if the unit without the mistakes
+does not compile.
 
 Usage: refused.py UNIT FILE... -- COMPILER [OPTION...]
 UNIT is the file to write. A file with `#define UMEM_` is always compiled by itself, as headers read such macros.
@@ -48,10 +49,28 @@ def reason_of(file):
     return reason[1] if reason else None
 
 
+def includes_of(files):
+    """The lines by which the files include headers."""
+    return [*{line: None for file in files for line in re.findall(r"^#include .*$", read(file), re.MULTILINE)}]
+
+
+def precompiled(unit, files, command):
+    """The options for a file whose includes are those of the files, precompiled beside the unit; none if the compiler
+    cannot."""
+    header = unit + ".hpp"
+    with open(header, "w") as text:
+        text.write("\n".join(includes_of(files)) + "\n")
+    to_header = [option for option in command if option != "-fsyntax-only"] + ["-x", "c++-header"]
+    clang = "clang" in subprocess.run([command[0], "--version"], capture_output=True, text=True).stdout
+    output, use = (header + ".pch", "-include-pch") if clang else (header + ".gch", "-include")
+    if "nvcc" in os.path.basename(command[0]) or not compiled(to_header, header, "-o", output)[0]:
+        return []
+    return [use, output if clang else header]
+
+
 def write_unit(unit, files):
     """What the files include, then each file in a namespace, where its includes have no effect any more."""
-    includes = {line: None for file in files for line in re.findall(r"^#include .*$", read(file), re.MULTILINE)}
-    lines = [*includes]
+    lines = includes_of(files)
     for number, file in enumerate(files):
         lines += [f"namespace refused_{number} {{", f'#include "{file}"', "}"]
     with open(unit, "w") as text:
@@ -83,12 +102,13 @@ def errors_by_file(said, files):
     return {file: ["\n".join(lines) for lines in errors[file]] for file in files}
 
 
-def complaint_alone(file, command):
-    """None if the file is refused for its reason, or what is wrong."""
-    good, said = compiled(command, file)
+def complaint_alone(file, command, options):
+    """None if the file is refused for its reason, or what is wrong. With options its headers are precompiled, and
+    without the mistake it has been compiled."""
+    good, said = (True, "") if options else compiled(command, file)
     if not good:
         return f"{file} does not compile without the mistake:\n{said}"
-    good, said = compiled(command, file, "-DREFUSED")
+    good, said = compiled(command, file, *options, "-DREFUSED")
     if good:
         return f"{file} compiles with the mistake"
     if not re.search(reason_of(file), said):
@@ -99,13 +119,13 @@ def complaint_alone(file, command):
 
 
 def refused_together(unit, files, command):
-    """Those of the files that are refused for their reasons in one unit.
+    """Those of the files that are refused for their reasons in one unit; None if it does not compile without them.
 
     Some errors keep a compiler from looking for others, so what is refused is left out and the others tried again.
     """
     write_unit(unit, files)
-    if not files or not compiled(command, unit)[0]:
-        return set()
+    if not compiled(command, unit)[0]:
+        return None
     left, found = files, True
     while left and found:
         write_unit(unit, left)
@@ -126,10 +146,17 @@ def main(unit, *arguments):
     without_reason = [file for file in files if not reason_of(file)]
     if without_reason:
         return f"the first line is not '// refused: REGEX': {without_reason}"
-    refused = refused_together(unit, [file for file in files if "#define UMEM_" not in read(file)], command)
-    complaints = []
+    in_unit = [file for file in files if "#define UMEM_" not in read(file)]
+    refused = refused_together(unit, in_unit, command)
+    options = [] if refused is None or refused == set(in_unit) else precompiled(unit, in_unit, command)
+    refused, complaints = refused or set(), []
     for file in files:
-        complaint = None if file in refused else complaint_alone(file, command)
+        complaint = None
+        if file not in refused:
+            alone = options if file in in_unit else []
+            complaint = complaint_alone(file, command, alone)
+            if complaint and alone:  # the includes of others may have made it longer
+                complaint = complaint_alone(file, command, [])
         together = "together" if file in refused else "alone"
         print(complaint or f"{file}: refused {together}, since '{reason_of(file)}'")
         complaints += [complaint] if complaint else []
