@@ -69,8 +69,8 @@ typedef enum umemCapability {
   /* The methods alloc and free reach such a point only when they call umem on another context, as those of
    * a pool do. */
   umemPromptBlocks = 1 << 13,
-  /* A umemGuarded is in the stack: connections and arrays do not share the memory with other contexts, also where they
-   * could. So a program meets the copies that a GPU would need. */
+  /* A umemGuarded is in the stack: connections and arrays do not share the memory with a Host, also where they could.
+   * So a program meets the copies that a GPU would need. */
   umemSeparate = 1 << 14
 } umemCapability;
 
@@ -111,7 +111,8 @@ UMEM_EXTERN uintptr_t umem_null(void const *ctx);
  * for a struct that is all zero. Never NULL; static storage. */
 UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
 
-/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its innermost context.
+/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its innermost context; a
+ * umemGuarded over RAM has a memory of its own.
  * Returns false, and records a status, if either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 

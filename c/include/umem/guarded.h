@@ -11,7 +11,8 @@
  * most accesses outside of a block raise SIGSEGV, too.
  *
  * New blocks are open. umem's own calls (sets, copies, connections) work on closed blocks: they open the pages for the
- * time of the call, in which other threads can use them, too. A call for bytes outside of a live block fails with
+ * time of the call, in which other threads can use them, too. So copies between them and a umemOrdered context are
+ * complete on return. A call for bytes outside of a live block fails with
  * umemIndexError.
  *
  * A umemGuarded over RAM is also a device for programs that have no GPU: it has umemSeparate, so connections
@@ -51,14 +52,16 @@ typedef enum umemGuardedAccess {
   umemGuardedWrite /* read and write, as new blocks */
 } umemGuardedAccess;
 
-/* Changes what the program may do with the block that begins at adr. ctx: a umemGuarded, or a context over one that
- * passes on its blocks. Returns umemOK and does nothing if this umemGuarded is not over RAM.
- * Errors: umemTypeError if no umemGuarded is in the stack of ctx; umemValueError for another access, and if no live
- * block begins at adr; umemMemoryError if the system refuses. The block then stays as it was. */
-UMEM_EXTERN umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, umemGuardedAccess access);
+/* Changes what the program may do with the block of nbytes, as requested, that begins at adr. ctx: a umemGuarded, or a
+ * context over one that passes on its blocks. Returns umemOK and does nothing if this umemGuarded is not over RAM.
+ * Errors: umemTypeError if no umemGuarded is in the stack of ctx; umemValueError for another access, and if the
+ * umemGuarded has no such block: a part of a block, which a pool over ctx hands out, has no pages of its own;
+ * umemMemoryError if the system refuses. The block then stays as it was. */
+UMEM_EXTERN umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
+                                               umemGuardedAccess access);
 
 /* The access that the program has to the block that begins at adr. Returns umemGuardedWrite if the umemGuarded is not
- * over RAM. Errors, with umemGuardedClosed: as umemGuarded_protect. */
+ * over RAM. Errors, with umemGuardedClosed: umemTypeError as above, umemValueError if no live block begins at adr. */
 UMEM_EXTERN umemGuardedAccess umemGuarded_access(void *ctx, uintptr_t adr);
 
 /* From now on, or no longer, SIGSEGV for an address in memory of a umemGuarded first prints a line on stderr:

@@ -6,6 +6,7 @@
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/layout.h"
+#include "core/order.h"
 #include "core/realloc.h"
 
 #include <errno.h>
@@ -203,6 +204,7 @@ static bool guarded_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t sr
   if (reads && !begin(ctx, read, read_size, use_read)) return true;
   if (!writes || begin(ctx, written, written_size, use_write)) {
     umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
+    if (reads || writes) umem_finish(src == ctx ? dst : src); /* before the pages are closed */
     if (writes) end(ctx, written, use_write);
   }
   if (reads) end(ctx, read, use_read);
@@ -291,6 +293,8 @@ static bool guarded_start(umemVirtual *ctx, void const *options) {
     return true;
   }
   ctx->capabilities |= umemFaultable; /* umem's own copies use the methods above */
+  ctx->space[0] = (uintptr_t)ctx;     /* no other context has its blocks */
+  ctx->space[1] = 0;
   if (!umemGuardedBlocks_init(&impl->blocks)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
@@ -342,7 +346,8 @@ static umemVirtual *layer_of(void *ctx) {
   return NULL;
 }
 
-umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, umemGuardedAccess access) {
+umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
+                                   umemGuardedAccess access) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
   umemVirtual *self = layer_of(ctx);
@@ -353,8 +358,9 @@ umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, umemGuardedAccess a
   if (!impl->has_pages) return umemOK;
   umemLock_acquire(&impl->lock);
   umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
-  bool changed = false;
-  if (block) {
+  size_t size = block ? block->nbytes : 0;
+  bool known = block && size == nbytes + !nbytes, changed = false;
+  if (known) {
     umemGuardedAccess old = block->access;
     block->access = access;
     changed = umemGuardedBlock_apply(block);
@@ -364,6 +370,9 @@ umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, umemGuardedAccess a
   umemLock_release(&impl->lock);
   if (!block)
     refuse_unknown(self, adr);
+  else if (!known)
+    umemVirtual_fail(self, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu", adr,
+                     size, nbytes);
   else if (!changed)
     refuse_change(self, access == umemGuardedClosed ? "close" : "open", adr, error);
   return umem_result(before);

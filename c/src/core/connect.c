@@ -12,21 +12,11 @@
  * is not known: no caller may then take them for two memories. */
 static bool one_memory(umemVirtual *src, umemVirtual *dst) {
   return umem_is_one_memory(src, dst) ||
-         (umem_can(src, umemCpuReadable) && umem_is_plain_host(dst));
+         (umem_can(src, umemCpuReadable) && !umem_can(src, umemSeparate) &&
+          umem_is_plain_host(dst));
 }
 
-/* The innermost layer of ctx that keeps its memory apart from that of others; NULL if none does. */
-static umemVirtual *separate_layer(umemVirtual *ctx) {
-  umemVirtual *found = NULL;
-  for (; ctx && umem_can(ctx, umemSeparate); ctx = umem_upstream_of(ctx)) found = ctx;
-  return found;
-}
-
-/* Whether a connection has one address for both. */
-static bool shares(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, size_t alignment) {
-  return one_memory(src, dst) && separate_layer(src) == separate_layer(dst) &&
-         !(src_adr & (alignment - 1));
-}
+static bool suffices(uintptr_t adr, size_t alignment) { return !(adr & (alignment - 1)); }
 
 /* 0 asks for none. */
 static bool valid_alignment(umemVirtual *dst, size_t *alignment) {
@@ -44,7 +34,7 @@ uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
   uintptr_t null = umem_null_of(to);
   if (!umem_validate(from, src_adr, nbytes, umemReadable)) return null;
   uint64_t before = umem_thread.failures;
-  bool shared = shares(from, src_adr, to, dst_alignment);
+  bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
   if (umem_thread.failures != before) return null;
   if (umem_finish(from) != umemOK || umem_finish(to) != umemOK) return null;
   if (shared) return src_adr;
@@ -66,7 +56,7 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   umemVirtual *to = umem_guard(dst);
   if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_result(before);
   if (dst_adr == umem_null_of(to)) return umemOK;
-  bool shared = shares(from, src_adr, to, dst_alignment);
+  bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
   if (umem_thread.failures != before) return umem_result(before);
   if (shared && src_adr != dst_adr)
     return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
