@@ -81,7 +81,7 @@ enum {
 
 /* Over RAM it knows its blocks, and where they end. */
 #define GUARDED_ROWS                                                                               \
-  ADAPTOR_ROW("guarded", open_guarded_host, "host", adaptor_keeps, NULL, NULL),                  \
+  ADAPTOR_ROW("guarded", open_guarded_host, "host", adaptor_keeps, NULL, NULL),                    \
       ADAPTOR_ROW("guarded", open_guarded_file, "file-scratch", adaptor_keeps, NULL, NULL),        \
       ADAPTOR_ROW("guarded", open_guarded_fake, "fake", adaptor_keeps, NULL, adaptor_records),     \
       ADAPTOR_ROW("guarded", open_guarded_async, "fake-async", adaptor_keeps, NULL,                \

@@ -71,7 +71,8 @@ static void layers_end_at_the_innermost(Place const *place) {
   assert_true((umem_get_upstream(ctx) != NULL) == wrapped);
   for (int i = 0; (upstream = umem_get_upstream(ctx)) != NULL; i++) {
     assert_true(upstream != ctx && i < 16);
-    bool apart = (ctx->capabilities & (umemSeparate | umemFaultable)) == (umemSeparate | umemFaultable);
+    bool apart =
+        (ctx->capabilities & (umemSeparate | umemFaultable)) == (umemSeparate | umemFaultable);
     assert_int_equal(umem_is_same_device(place->ctx, upstream), !apart);
     assert_true(umem_null(upstream) == umem_null(ctx));
     ctx = upstream;

@@ -23,7 +23,8 @@ using umem::Side;
 /* Also where a sanitizer has a handler of its own. */
 void handle_by_default() { std::signal(SIGSEGV, SIG_DFL); }
 
-#define EXPECT_TRAP(...) EXPECT_EXIT((handle_by_default(), __VA_ARGS__), testing::KilledBySignal(SIGSEGV), "")
+#define EXPECT_TRAP(...)                                                                           \
+  EXPECT_EXIT((handle_by_default(), __VA_ARGS__), testing::KilledBySignal(SIGSEGV), "")
 
 /* A device that is no RAM. */
 umem::Context fake_device() { return open_place(*backend_by_name("fake")); }
@@ -51,7 +52,7 @@ TEST(GuardedDeathTest, a_kept_pointer_traps_after_the_device_has_written) {
   EXPECT_TRAP(kept[3] = 1);
   auto host = u.host(umem::read);
   EXPECT_EQ(host(3), 4);
-  EXPECT_EQ(kept[3], 4); /* the same memory, which is open now */
+  EXPECT_EQ(kept[3], 4);    /* the same memory, which is open now */
   EXPECT_TRAP(kept[3] = 1); /* for reading */
 }
 
@@ -170,5 +171,6 @@ TEST(GuardedDeathTest, a_report_names_the_array) {
   int *kept = &u.host(umem::write)(0);
   EXPECT_EXIT((handle_by_default(), Guarded::report(), sink = kept[4]),
               testing::KilledBySignal(SIGSEGV),
-              "SIGSEGV at byte 16 of the block of 400 bytes .* of a Guarded \"host side of gpu\": it is closed");
+              "SIGSEGV at byte 16 of the block of 400 bytes .* of a Guarded \"host side of gpu\": "
+              "it is closed");
 }

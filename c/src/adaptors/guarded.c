@@ -41,8 +41,7 @@ static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
   uintptr_t origin = umemAdaptor_ask(ctx, &request);
   if (!origin) return 0;
   umemLock_acquire(&impl->lock);
-  umemGuardedBlock *block =
-      umemGuardedBlocks_enter(&impl->blocks, origin, nbytes, alignment);
+  umemGuardedBlock *block = umemGuardedBlocks_enter(&impl->blocks, origin, nbytes, alignment);
   uintptr_t adr = block ? block->adr : 0;
   int error = errno;
   umemLock_release(&impl->lock);
@@ -371,8 +370,8 @@ umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
   if (!block)
     refuse_unknown(self, adr);
   else if (!known)
-    umemVirtual_fail(self, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu", adr,
-                     size, nbytes);
+    umemVirtual_fail(self, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu",
+                     adr, size, nbytes);
   else if (!changed)
     refuse_change(self, access == umemGuardedClosed ? "close" : "open", adr, error);
   return umem_result(before);

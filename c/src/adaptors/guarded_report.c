@@ -92,7 +92,8 @@ static void add_reason(Line *line, umemGuardedBlock const *block, uintptr_t adr)
   if (adr - block->adr >= block->nbytes)
     add(line, ": the access is outside of the block\n");
   else if (block->access == umemGuardedRead)
-    add(line, ": it is open only for reading, and the access writes. No guard to write lives on this side\n");
+    add(line, ": it is open only for reading, and the access writes. No guard to write lives on "
+              "this side\n");
   else
     add(line, ": it is closed. The other side of the array is in use, or the guard has ended\n");
 }

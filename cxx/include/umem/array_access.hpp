@@ -204,8 +204,7 @@ private:
     return View<U, N>::with_ghosts_from(first, extents_, ghosts_);
   }
 
-  template <Side side, class U>
-  UMEM_CHECKED Guard<U, N, side> guard(detail::Access access) const {
+  template <Side side, class U> UMEM_CHECKED Guard<U, N, side> guard(detail::Access access) const {
     std::shared_ptr<detail::Mirror> mirror = shared_mirror();
     address adr = mirror->acquire(side, access, key_);
 #if UMEM_CHECKS

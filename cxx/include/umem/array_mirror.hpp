@@ -223,7 +223,9 @@ private:
   /* Closes a new block. False if it has no pages of its own, for example in a pool. */
   static bool close_new(Context const &context, address adr, std::size_t nbytes);
 
-  bool closes(Side side) const noexcept { return side == Side::host ? closes_host_ : closes_device_; }
+  bool closes(Side side) const noexcept {
+    return side == Side::host ? closes_host_ : closes_device_;
+  }
 
   /* Opens the pages for one more guard. */
   void open(Side side, bool writes);

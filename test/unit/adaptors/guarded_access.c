@@ -188,7 +188,8 @@ static void bytes_outside_of_a_block_are_refused(void **state) {
   size_t const extents[] = {4};
   ptrdiff_t const steps[] = {30}, gapless[] = {1};
   umemLayout layout = {sizeof layout, 1, 1, extents, steps, gapless};
-  assert_int_equal(umem_copy_strided(&guarded, adr, &host, (uintptr_t)bytes, &layout), umemIndexError);
+  assert_int_equal(umem_copy_strided(&guarded, adr, &host, (uintptr_t)bytes, &layout),
+                   umemIndexError);
   expect_failure(&guarded, umemIndexError, "the 91 bytes at 0x");
   umem_free(&guarded, adr);
   assert_int_equal(umem_set(&guarded, adr, 1, 1), umemIndexError);
@@ -330,7 +331,8 @@ static void use_a_block(void) {
   if (!adr) return;
   memset((void *)adr, 4, 100);
   umemGuardedAccess access = umemGuardedWrite;
-  if (worked(umemGuarded_protect(&guarded, adr, 100, umemGuardedClosed))) access = umemGuardedClosed;
+  if (worked(umemGuarded_protect(&guarded, adr, 100, umemGuardedClosed)))
+    access = umemGuardedClosed;
   assert_int_equal(umemGuarded_access(&guarded, adr), access);
   char bytes[100];
   worked(umem_copy_to(&guarded, adr, &host, (uintptr_t)bytes, 100));
@@ -394,7 +396,8 @@ static void what_cannot_be_opened_at_the_end_stays(void **state) {
 /* ---- reports ---- */
 
 /* What a process prints that makes an access after it has asked for reports, or not. Whether it traps. */
-static bool text_of(void (*access)(uintptr_t adr), uintptr_t adr, bool on, char *text, size_t size) {
+static bool text_of(void (*access)(uintptr_t adr), uintptr_t adr, bool on, char *text,
+                    size_t size) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   pid_t child = fork();
@@ -425,7 +428,8 @@ static void a_report_names_the_block(void **state) {
   assert_ok(umemGuarded_protect(&guarded, adr, 800, umemGuardedClosed));
   assert_true(text_of(read_byte, adr + 16, true, text, sizeof text));
   snprintf(expected, sizeof expected,
-           "umem: SIGSEGV at byte 16 of the block \"temperature\" of 800 bytes at 0x%jx of a Guarded \"gpu\": it is "
+           "umem: SIGSEGV at byte 16 of the block \"temperature\" of 800 bytes at 0x%jx of a "
+           "Guarded \"gpu\": it is "
            "closed. The other side of the array is in use, or the guard has ended\n",
            (uintmax_t)adr);
   assert_string_equal(text, expected);

@@ -249,8 +249,8 @@ UMEM_INLINE void Mirror::wait_for(Side side, Context const &context) {
 
 UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options,
                            int /* members only */)
-    : device_(std::move(device)), host_(options.host ? options.host : default_host(device_)), nbytes_(nbytes),
-      alignment_(std::max(options.type_alignment, options.alignment)) {
+    : device_(std::move(device)), host_(options.host ? options.host : default_host(device_)),
+      nbytes_(nbytes), alignment_(std::max(options.type_alignment, options.alignment)) {
   if (!device_) throw value_error("an array on an empty context handle");
   check_alignment(options.alignment);
   pointer_to(host_, 0, umemCpuReadable | umemCpuWritable);
@@ -267,9 +267,7 @@ UMEM_INLINE Side Mirror::other_of(Side side) noexcept {
   return side == Side::host ? Side::device : Side::host;
 }
 
-UMEM_INLINE bool Mirror::is_guarded() const noexcept {
-  return guards() != 0;
-}
+UMEM_INLINE bool Mirror::is_guarded() const noexcept { return guards() != 0; }
 
 /* ---- memory of a umemGuarded ---- */
 
@@ -290,8 +288,7 @@ UMEM_INLINE Context Mirror::default_host(Context const &device) {
   return host;
 }
 
-UMEM_INLINE bool Mirror::close_new(Context const &context, address adr,
-                                   std::size_t nbytes) {
+UMEM_INLINE bool Mirror::close_new(Context const &context, address adr, std::size_t nbytes) {
   if (!context.can(umemSeparate)) return false;
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
@@ -326,8 +323,7 @@ UMEM_INLINE void Mirror::watch(index const *extents, int rank) noexcept {
   if (is_lent_ || is_foreign_ || nbytes_ == 0) return;
   address const host_address = host_block_ ? host_block_.adr() : 0;
   if (watched_) {
-    if (!is_shared_ && watched_->first[0] != host_address)
-      watch_memory(*watched_, 0, host_address);
+    if (!is_shared_ && watched_->first[0] != host_address) watch_memory(*watched_, 0, host_address);
     return;
   }
   watched_.reset(new (std::nothrow) Watched());

@@ -36,9 +36,9 @@ struct Watched {
   Watched *next;
   std::uintptr_t first[2]; /* 0: the side has no memory. If both share one, it is the host's */
   std::size_t nbytes;
-  int guards[2];       /* that live */
-  void *contexts[2];   /* umemVirtual, borrowed */
-  char shape[256];     /* "(3, 4)" */
+  int guards[2];     /* that live */
+  void *contexts[2]; /* umemVirtual, borrowed */
+  char shape[256];   /* "(3, 4)" */
 };
 
 /* Adds to the list, removes from it; counts a guard more (1) or less (-1) on a side; enters the first byte of a side, or
@@ -88,12 +88,14 @@ __device__ __noinline__ void print_indices(Extents<N> const &indices, Extents<N>
                 (long long)indices.at[0], -(long long)ghosts.below.at[0],
                 (long long)(extents.at[0] + ghosts.above.at[0]));
   } else if constexpr (N == 2) {
-    std::printf("umem: index (%lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld)) of a view\n",
-                (long long)indices.at[0], (long long)indices.at[1], -(long long)ghosts.below.at[0],
-                (long long)(extents.at[0] + ghosts.above.at[0]), -(long long)ghosts.below.at[1],
-                (long long)(extents.at[1] + ghosts.above.at[1]));
+    std::printf(
+        "umem: index (%lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld)) of a view\n",
+        (long long)indices.at[0], (long long)indices.at[1], -(long long)ghosts.below.at[0],
+        (long long)(extents.at[0] + ghosts.above.at[0]), -(long long)ghosts.below.at[1],
+        (long long)(extents.at[1] + ghosts.above.at[1]));
   } else if constexpr (N == 3) {
-    std::printf("umem: index (%lld, %lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld), [%lld, %lld)) of "
+    std::printf("umem: index (%lld, %lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld), "
+                "[%lld, %lld)) of "
                 "a view\n",
                 (long long)indices.at[0], (long long)indices.at[1], (long long)indices.at[2],
                 -(long long)ghosts.below.at[0], (long long)(extents.at[0] + ghosts.above.at[0]),
@@ -101,9 +103,10 @@ __device__ __noinline__ void print_indices(Extents<N> const &indices, Extents<N>
                 -(long long)ghosts.below.at[2], (long long)(extents.at[2] + ghosts.above.at[2]));
   } else {
     for (int k = 0; k < N; k++)
-      std::printf("umem: of an index that is out of range: %lld, range [%lld, %lld), in dimension %d\n",
-                  (long long)indices.at[k], -(long long)ghosts.below.at[k],
-                  (long long)(extents.at[k] + ghosts.above.at[k]), k);
+      std::printf(
+          "umem: of an index that is out of range: %lld, range [%lld, %lld), in dimension %d\n",
+          (long long)indices.at[k], -(long long)ghosts.below.at[k],
+          (long long)(extents.at[k] + ghosts.above.at[k]), k);
   }
 }
 #endif
@@ -123,10 +126,9 @@ __device__ __noinline__ void print_indices(Extents<N> const &indices, Extents<N>
 #define UMEM_ASSERT_GUARDED(pointer) static_cast<void>(0)
 #else
 #define UMEM_ASSERT_INDICES(condition, indices, view)                                              \
-  ((condition)                                                                                     \
-       ? static_cast<void>(0)                                                                      \
-       : ::umem::detail::fail_indices({#condition, __FILE__, __LINE__, __func__}, indices,         \
-                                      (view).extents, (view).ghosts, (view).data))
+  ((condition) ? static_cast<void>(0)                                                              \
+               : ::umem::detail::fail_indices({#condition, __FILE__, __LINE__, __func__}, indices, \
+                                              (view).extents, (view).ghosts, (view).data))
 #define UMEM_ASSERT_GUARDED(pointer)                                                               \
   (__builtin_is_constant_evaluated()                                                               \
        ? static_cast<void>(0)                                                                      \

@@ -161,10 +161,11 @@ UMEM_INLINE void check_guarded_slowly(void const *p, CheckPlace const &place) no
     return;
   }
   char text[800];
-  std::snprintf(text, sizeof text,
-                "a view is used after its guard has ended%s: no guard of the %s side lives. Keep the "
-                "guard as long as its views",
-                WordsOfMemory("; it is of the ", p).text, side == 0 ? "host" : "device");
+  std::snprintf(
+      text, sizeof text,
+      "a view is used after its guard has ended%s: no guard of the %s side lives. Keep the "
+      "guard as long as its views",
+      WordsOfMemory("; it is of the ", p).text, side == 0 ? "host" : "device");
   print_check(place, text);
   std::abort();
 }
@@ -195,7 +196,8 @@ UMEM_INLINE void fail_ended(CheckPlace const &place, index const *extents, int r
                             void const *data) noexcept {
   char text[1000];
   std::snprintf(text, sizeof text,
-                "a guard of shape %s is used after the end of its array%s: what it writes is lost. Keep the array as "
+                "a guard of shape %s is used after the end of its array%s: what it writes is lost. "
+                "Keep the array as "
                 "long as the guard",
                 InWords(extents, extents + rank).text, WordsOfMemory(", the ", data).text);
   print_check(place, text);
