@@ -3,8 +3,11 @@
 
 #include <umem/adaptors.hpp>
 #include <umem/array.hpp>
+#include <umem/for_each.hpp>
 #include <umem/part.hpp>
+#include <umem/place_guard.hpp>
 #include <umem/pool.hpp>
+#include <umem/reductions.hpp>
 #include <umem/transform.hpp>
 
 #include <gtest/gtest.h>
@@ -54,6 +57,36 @@ TEST(GuardedDeathTest, a_kept_pointer_traps_after_the_device_has_written) {
   EXPECT_EQ(host(3), 4);
   EXPECT_EQ(kept[3], 4);    /* the same memory, which is open now */
   EXPECT_TRAP(kept[3] = 1); /* for reading */
+}
+
+/* As a kernel's: on the device side. */
+TEST(GuardedDeathTest, a_loop_on_the_array_is_one_on_the_device) {
+  Array<int, 1> u = Array<int, 1>::zeros({100}, Guarded(Host()));
+  int *kept = &u.host(umem::write)(0);
+  umem::for_each(u, [](int &x) { x += 3; });
+  EXPECT_EQ(u.current(), Side::device);
+  EXPECT_TRAP(sink = kept[3]);
+  umem::for_each(umem::on_host, u, [](int &x) { x += 1; });
+  EXPECT_EQ(u.current(), Side::host);
+  umem::transform(u.context(), u.part().slice(0, 0, 50), u.part().slice(0, 50, 100),
+                  [](int x) { return x + 1; });
+  EXPECT_EQ(u.current(), Side::device);
+  EXPECT_EQ(umem::sum(u), 50 * 4 + 50 * 5);
+  auto guard = umem::guard_at_home(u, umem::write);
+  EXPECT_FALSE(guard.is_host());
+  umem::for_each(guard, [](int &x) { x = 7; });
+  guard.release();
+  EXPECT_FALSE(umem::guard_at(u.context(), u, umem::read).is_host());
+  EXPECT_TRUE(umem::guard_at(umem::on_host, u, umem::read).is_host());
+  EXPECT_EQ(u.get(99), 7);
+}
+
+/* A loop that fails leaves the elements that were there before it, as one on a GPU does. */
+TEST(Guarded, a_loop_that_throws_keeps_the_host_side) {
+  Array<int, 1> u = Array<int, 1>::zeros({10}, Guarded(Host()));
+  u.host(umem::write)(0) = 5;
+  EXPECT_THROW(umem::for_each(u, [](int &x) { x == 5 ? void(x = 6) : throw 1; }), int);
+  EXPECT_EQ(u.get(0), 5);
 }
 
 TEST(GuardedDeathTest, the_device_is_closed_while_no_guard_of_it_lives) {
