@@ -12,13 +12,38 @@
 
 static unsigned failing_protect, failing_calloc;
 
+/* The pages that are closed now: what the upstream gets back must be open. Under the lock of the Guarded, or in one
+ * thread. */
+static struct {
+  uintptr_t pages[1000];
+  size_t count;
+} closed;
+
+static void note(uintptr_t adr, size_t nbytes, bool closes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  for (uintptr_t at = adr; at < adr + nbytes; at += page) {
+    size_t i = 0;
+    while (i < closed.count && closed.pages[i] != at) i++;
+    if (closes && i == closed.count) {
+      assert_true(i < sizeof closed.pages / sizeof *closed.pages);
+      closed.pages[closed.count++] = at;
+    } else if (!closes && i < closed.count) {
+      closed.pages[i] = closed.pages[--closed.count];
+    }
+  }
+}
+
 /* NOLINTBEGIN(bugprone-reserved-identifier): the names that the linker gives */
 int __real_mprotect(void *adr, size_t nbytes, int protection);
 int __wrap_mprotect(void *adr, size_t nbytes, int protection);
 int __wrap_mprotect(void *adr, size_t nbytes, int protection) {
-  if (!failing_protect || --failing_protect) return __real_mprotect(adr, nbytes, protection);
-  errno = ENOMEM;
-  return -1;
+  if (failing_protect && !--failing_protect) {
+    errno = ENOMEM;
+    return -1;
+  }
+  int result = __real_mprotect(adr, nbytes, protection);
+  if (result == 0) note((uintptr_t)adr, nbytes, protection == PROT_NONE);
+  return result;
 }
 
 void *__real_calloc(size_t count, size_t size);
@@ -65,6 +90,7 @@ static int set_up_guarded(void **state) {
 
 static int tear_down_guarded(void **state) {
   end(&guarded);
+  assert_int_equal(closed.count, 0);
   end(&below); /* reports leaks */
   return tear_down(state);
 }
@@ -353,6 +379,7 @@ static void a_refusal_of_the_system_loses_nothing(void **state) {
     failing_protect = ++n;
     use_a_block();
     assert_int_equal(umemTrack_count(&below, NULL), 0);
+    assert_int_equal(closed.count, 0);
   } while (failing_protect == 0);
   assert_true(n > 8);
   failing_protect = 0;

@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <sched.h>
 #include <umem/find.h>
 
 namespace umem {
@@ -24,7 +23,8 @@ inline WatchList watch_list;
 class WatchLock {
 public:
   WatchLock() noexcept {
-    while (__atomic_test_and_set(&watch_list.taken, __ATOMIC_ACQUIRE)) sched_yield();
+    while (__atomic_test_and_set(&watch_list.taken, __ATOMIC_ACQUIRE)) {
+    }
   }
   WatchLock(WatchLock const &) = delete;
   WatchLock &operator=(WatchLock const &) = delete;
