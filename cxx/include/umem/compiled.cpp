@@ -6,8 +6,11 @@
 
 #include <umem/detail/array_functions.hpp>
 #include <umem/detail/checks_functions.hpp>
+#include <umem/detail/context_functions.hpp>
 #include <umem/detail/error_functions.hpp>
 #include <umem/detail/extents_functions.hpp>
 #include <umem/detail/open_functions.hpp>
 #include <umem/detail/part_functions.hpp>
+#include <umem/detail/print_functions.hpp>
+#include <umem/detail/thread_functions.hpp>
 #include <umem/detail/view_error_functions.hpp>

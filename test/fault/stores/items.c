@@ -20,7 +20,7 @@
 #include "fault/inject.h"
 #include "fault/trial.h"
 
-enum { item = 16, stride = 400, count = 5000, length = count * stride, rounds = 200 };
+enum { item = 16, stride = 400, count = 5000, length = count * stride, rounds = 60 };
 
 typedef union {
   umemVirtual super;

@@ -10,7 +10,7 @@ static umemFixed shared;
 enum { block_size = 48, box_count = 32 };
 static uintptr_t boxes[box_count]; /* atomic */
 
-static int rounds(void) { return setting_small() ? 3000 : 200000; }
+static int rounds(void) { return setting_small() ? 3000 : 50000; }
 
 /* A block is filled with one byte, which its first byte shows. */
 static uintptr_t new_filled(uint64_t *random) {

@@ -2,15 +2,9 @@
 #ifndef UMEM_DETAIL_HOST_THREADS_HPP
 #define UMEM_DETAIL_HOST_THREADS_HPP
 
-#include <umem/error.hpp>
 #include <umem/extents.hpp>
 #include <umem/place.hpp>
 #include <umem/threads.h>
-
-#include <atomic>
-#include <cfenv>
-#include <exception>
-#include <thread>
 
 namespace umem {
 namespace detail {
@@ -27,74 +21,18 @@ inline index threads_of(HostPlace place) noexcept {
   return place.threads && place.threads < allowed ? place.threads : allowed;
 }
 
-/* While the object lives, this thread has the floating-point environment of the calling one:
- * rounding, treatment of subnormal numbers, traps. */
-class CallersFloats {
-public:
-  CallersFloats(std::fenv_t const &callers, std::thread::id caller) noexcept
-      : other_(std::this_thread::get_id() != caller) {
-    if (!other_) return;
-    std::fegetenv(&own_);
-    std::fesetenv(&callers);
-  }
-  ~CallersFloats() {
-    if (other_) std::fesetenv(&own_);
-  }
-  CallersFloats(CallersFloats const &) = delete;
-  CallersFloats &operator=(CallersFloats const &) = delete;
+/* Calls call(f, chunk) for every chunk in [0, chunks), the first one in this thread, the others in those of the
+ * library that are free, with the floating-point environment of this one: rounding, treatment of subnormal numbers,
+ * traps. When all have ended, throws the exception of the lowest chunk that threw. */
+void run_chunks(index chunks, void (*call)(void const *f, index chunk), void const *f);
 
-private:
-  bool other_;
-  std::fenv_t own_{};
-};
-
-/* Calls of f(chunk) in several threads. Exceptions must not reach C: the job keeps that of the
- * lowest chunk. */
-template <class F> class ChunkJob {
-public:
-  explicit ChunkJob(F const &f) noexcept : f_(f) { std::fegetenv(&floats_); }
-
-  void run(index chunks) {
-    umemStatusType status = umem_parallel_for(static_cast<unsigned>(chunks), run_one, this);
-    if (thrown_) std::rethrow_exception(thrown_);
-    check(status);
-  }
-
-private:
-  static void run_one(void *data, unsigned chunk) noexcept {
-    auto *job = static_cast<ChunkJob *>(data);
-    CallersFloats floats(job->floats_, job->caller_);
-    try {
-      job->f_(static_cast<index>(chunk));
-    } catch (...) {
-      job->keep(chunk);
-    }
-  }
-
-  void keep(unsigned chunk) noexcept {
-    while (keeping_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    if (!thrown_ || chunk < lowest_) {
-      thrown_ = std::current_exception();
-      lowest_ = chunk;
-    }
-    keeping_.store(false, std::memory_order_release);
-  }
-
-  F const &f_;
-  std::thread::id caller_ = std::this_thread::get_id();
-  std::fenv_t floats_{};
-  std::atomic<bool> keeping_{false}; /* a thread is in keep() */
-  std::exception_ptr thrown_;
-  unsigned lowest_ = 0; /* the chunk that threw it */
-};
-
-/* Calls f(chunk) for every chunk in [0, chunks), the first one in this thread, the others in those of the
- * library that are free. When all have ended, throws the exception of the lowest chunk that threw. */
+/* The same for f(chunk). */
 template <class F> void on_threads(index chunks, F const &f) {
   if (chunks == 1)
     f(index(0));
   else if (chunks > 1)
-    ChunkJob<F>(f).run(chunks);
+    run_chunks(
+        chunks, [](void const *of, index chunk) { (*static_cast<F const *>(of))(chunk); }, &f);
 }
 
 /* Threads work on whole multiples of it, so that they share no cache line and no vector
@@ -145,5 +83,9 @@ template <class F> void on_threads(Cut const &cut, F const &f) {
 
 } // namespace detail
 } // namespace umem
+
+#if !defined(UMEM_COMPILED)
+#include <umem/detail/thread_functions.hpp>
+#endif
 
 #endif
