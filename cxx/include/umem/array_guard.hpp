@@ -20,17 +20,6 @@
 #include <type_traits>
 #include <utility>
 
-/* Of an access through a guard. */
-#if UMEM_CHECKS && !defined(__CUDA_ARCH__)
-#define UMEM_ASSERT_OWNED(mirror, view)                                                            \
-  (!::umem::detail::is_ended(mirror)                                                               \
-       ? static_cast<void>(0)                                                                      \
-       : ::umem::detail::fail_ended({"the array lives", __FILE__, __LINE__, __func__},             \
-                                    (view).extents.begin(), N, (view).data))
-#else
-#define UMEM_ASSERT_OWNED(mirror, view) static_cast<void>(0)
-#endif
-
 namespace umem {
 
 template <class T, int N> class ArrayAccess;

@@ -467,7 +467,7 @@ static void a_report_names_the_block(void **state) {
   assert_non_null(strstr(text, "open only for reading"));
   assert_true(text_of(read_byte, adr + 800, true, text, sizeof text));
   assert_non_null(strstr(text, "SIGSEGV at 0 bytes behind the end of the block \"temperature\""));
-  assert_true(text_of(read_byte, (adr & ~(uintptr_t)4095) - 8, true, text, sizeof text));
+  assert_true(text_of(read_byte, (adr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1)) - 8, true, text, sizeof text));
   assert_non_null(strstr(text, "bytes before the block"));
   assert_true(text_of(read_byte, 64, true, text, sizeof text)); /* of nobody */
   assert_string_equal(text, "");

@@ -51,13 +51,36 @@ void watch_memory(Watched &array, int side, std::uintptr_t first) noexcept;
 /* Counts the changes of the list; 0: no array was ever watched. Atomic. */
 inline unsigned long watch_changes = 0;
 
+/* Addresses that the calling thread may access until the list changes: the last that it has asked for. */
+struct AllowedRange {
+  std::uintptr_t first;
+  std::size_t size;
+};
+struct AllowedRanges {
+  unsigned long changes;
+  unsigned next;
+  AllowedRange ranges[4];
+};
+inline thread_local AllowedRanges allowed_ranges;
+
+[[gnu::always_inline]] inline bool is_in(std::uintptr_t at, std::uintptr_t first,
+                                         std::size_t size) noexcept {
+  return at - first < size;
+}
+
 /* Ends the program if p points to an element of an array that is watched, and no guard of its side lives. */
 void check_guarded_slowly(void const *p, CheckPlace const &place) noexcept;
 
 [[gnu::always_inline]] inline void check_guarded(void const *p, char const *file, unsigned line,
                                                  char const *function) noexcept {
-  if (__builtin_expect(__atomic_load_n(&watch_changes, __ATOMIC_RELAXED) != 0, 0))
-    check_guarded_slowly(p, {"a guard lives", file, line, function});
+  unsigned long changes = __atomic_load_n(&watch_changes, __ATOMIC_RELAXED);
+  if (changes == 0) return;
+  auto at = reinterpret_cast<std::uintptr_t>(p);
+  AllowedRanges const &allowed = allowed_ranges;
+  if (allowed.changes == changes)
+    for (AllowedRange const &range : allowed.ranges)
+      if (is_in(at, range.first, range.size)) return;
+  check_guarded_slowly(p, {"a guard lives", file, line, function});
 }
 
 /* ---- what failing checks print; they end the program ---- */
@@ -81,22 +104,20 @@ fail_indices(CheckPlace const &place, Extents<N> const &indices, Extents<N> cons
 #if defined(__CUDACC__)
 /* The same in a kernel, whose output is short. */
 template <int N>
-__device__ __noinline__ void print_indices(Extents<N> const &indices, Extents<N> const &extents,
-                                           Ghosts<N> const &ghosts) {
+__device__ __attribute__((noinline)) void
+print_indices(Extents<N> const &indices, Extents<N> const &extents, Ghosts<N> const &ghosts) {
   if constexpr (N == 1) {
-    std::printf("umem: index (%lld,) is not in the ranges ([%lld, %lld),) of a view\n",
+    std::printf("umem: index (%lld,) is not in the ranges ([%lld, %lld),)\n",
                 (long long)indices.at[0], -(long long)ghosts.below.at[0],
                 (long long)(extents.at[0] + ghosts.above.at[0]));
   } else if constexpr (N == 2) {
-    std::printf(
-        "umem: index (%lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld)) of a view\n",
-        (long long)indices.at[0], (long long)indices.at[1], -(long long)ghosts.below.at[0],
-        (long long)(extents.at[0] + ghosts.above.at[0]), -(long long)ghosts.below.at[1],
-        (long long)(extents.at[1] + ghosts.above.at[1]));
+    std::printf("umem: index (%lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld))\n",
+                (long long)indices.at[0], (long long)indices.at[1], -(long long)ghosts.below.at[0],
+                (long long)(extents.at[0] + ghosts.above.at[0]), -(long long)ghosts.below.at[1],
+                (long long)(extents.at[1] + ghosts.above.at[1]));
   } else if constexpr (N == 3) {
     std::printf("umem: index (%lld, %lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld), "
-                "[%lld, %lld)) of "
-                "a view\n",
+                "[%lld, %lld))\n",
                 (long long)indices.at[0], (long long)indices.at[1], (long long)indices.at[2],
                 -(long long)ghosts.below.at[0], (long long)(extents.at[0] + ghosts.above.at[0]),
                 -(long long)ghosts.below.at[1], (long long)(extents.at[1] + ghosts.above.at[1]),
@@ -133,6 +154,17 @@ __device__ __noinline__ void print_indices(Extents<N> const &indices, Extents<N>
   (__builtin_is_constant_evaluated()                                                               \
        ? static_cast<void>(0)                                                                      \
        : ::umem::detail::check_guarded((pointer), __FILE__, __LINE__, __func__))
+#endif
+
+/* Of an access through a guard: mirror is the std::shared_ptr to what it keeps alive. */
+#if UMEM_CHECKS && !defined(__CUDA_ARCH__)
+#define UMEM_ASSERT_OWNED(mirror, view)                                                            \
+  (!::umem::detail::is_ended(mirror)                                                               \
+       ? static_cast<void>(0)                                                                      \
+       : ::umem::detail::fail_ended({"the array lives", __FILE__, __LINE__, __func__},             \
+                                    (view).extents.begin(), N, (view).data))
+#else
+#define UMEM_ASSERT_OWNED(mirror, view) static_cast<void>(0)
 #endif
 
 #if !defined(UMEM_COMPILED)

@@ -63,22 +63,6 @@ UMEM_INLINE void watch_memory(Watched &array, int side, std::uintptr_t first) no
 
 /* ---- accesses ---- */
 
-/* Addresses that the calling thread may access until the list changes. */
-struct AllowedRange {
-  std::uintptr_t first;
-  std::size_t size;
-};
-struct AllowedRanges {
-  unsigned long changes;
-  unsigned next;
-  AllowedRange ranges[4];
-};
-inline thread_local AllowedRanges allowed_ranges;
-
-inline bool is_in(std::uintptr_t at, std::uintptr_t first, std::size_t size) noexcept {
-  return at - first < size;
-}
-
 /* The array with this address and its side, or NULL. Narrows *range, which contains at, to the memory of this side or
  * to addresses of no array. Under the lock. */
 inline Watched *find_watched(std::uintptr_t at, AllowedRange &range, int &side) noexcept {
@@ -142,12 +126,7 @@ UMEM_INLINE void check_guarded_slowly(void const *p, CheckPlace const &place) no
   auto at = reinterpret_cast<std::uintptr_t>(p);
   AllowedRanges &allowed = allowed_ranges;
   unsigned long changes = __atomic_load_n(&watch_changes, __ATOMIC_ACQUIRE);
-  if (allowed.changes == changes) {
-    for (AllowedRange const &range : allowed.ranges)
-      if (is_in(at, range.first, range.size)) return;
-  } else {
-    allowed = {changes, 0, {}};
-  }
+  if (allowed.changes != changes) allowed = {changes, 0, {}};
   AllowedRange range{0, UINTPTR_MAX};
   int side = 0;
   bool good;
