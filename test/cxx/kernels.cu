@@ -143,8 +143,8 @@ void check_elements(View<T, N> const &d, View<T, N> const &h, Both<T> &both) {
   umem::transform(gpu, dl, ds, Remainder());
   umem::transform(host, hl, hs, Remainder());
   shorts.compare("transform to ghost cells of another type");
-  umem::for_each(gpu, SumAndSwap(), umem::discard(ds), d, dl);
-  umem::for_each(host, SumAndSwap(), umem::discard(hs), h, hl);
+  umem::for_each(gpu, RestAndSwap(), umem::discard(ds), d, dl);
+  umem::for_each(host, RestAndSwap(), umem::discard(hs), h, hl);
   both.compare("for_each of three, the second");
   like.compare("for_each of three, the third");
   shorts.compare("for_each of three, the first");
@@ -245,6 +245,12 @@ void check_along() {
   check_along<float>(Extents<2>{5, 3001});
   check_along<float>(Extents<3>{33, 17, 65});
   check_along<std::int8_t>(Extents<3>{7, 5, 300});
+  /* All shapes of blocks: short and long lines, few and many outputs, pieces of each. */
+  for (index rows : {1, 2, 9, 33, 1030, 5000})
+    for (index columns : {1, 3, 4, 5, 31, 64, 100, 2100})
+      check_along<float>(Extents<2>{rows, columns});
+  check_along<float>(Extents<2>{3, 70001});
+  check_along<float>(Extents<2>{70001, 3});
 }
 
 void check_nan_along() {

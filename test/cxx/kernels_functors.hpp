@@ -16,13 +16,20 @@ struct Increment {
 struct Square {
   template <class T> UMEM_FUNCTION T operator()(T const &x) const { return static_cast<T>(x * x); }
 };
-/* sum = (x + y) % 101, which each type holds, and x and y exchange their values. */
+/* sum = x + y, and x and y exchange their values. */
 struct SumAndSwap {
   template <class S, class T, class U> UMEM_FUNCTION void operator()(S &sum, T &x, U &y) const {
     T const old = x;
-    sum = static_cast<S>(static_cast<long>(x + y) % 101);
+    sum = static_cast<S>(x + y);
     x = static_cast<T>(y);
     y = static_cast<U>(old);
+  }
+};
+/* The same with a sum modulo 101, which each type holds. */
+struct RestAndSwap {
+  template <class S, class T, class U> UMEM_FUNCTION void operator()(S &rest, T &x, U &y) const {
+    SumAndSwap()(rest, x, y);
+    rest = static_cast<S>(static_cast<long>(x + y) % 101);
   }
 };
 struct AddIndexTo {

@@ -1,6 +1,6 @@
-/* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs. One thread computes an
- * output, and neighbouring threads read neighbouring elements. If there are few outputs, or if
- * the elements of one output follow each other, one block or several compute an output. */
+/* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs. The threads of a block share outputs: if the
+ * elements of one output follow each other, neighbouring threads read these, and else those of neighbouring outputs. If
+ * there are few outputs, several blocks compute one. */
 #ifndef UMEM_DETAIL_ALONG_KERNELS_CUH
 #define UMEM_DETAIL_ALONG_KERNELS_CUH
 
@@ -18,13 +18,11 @@
 namespace umem {
 namespace detail {
 
-template <class Operands, class R, class Op, class F, class U, int N, class... T>
-struct AlongByThread;
+template <class Operands, class R, class Op, class F, class U, int N, class... T> struct AlongCall;
 
-/* The output at indices i, j, ... by one thread. The last dimension of the operands is the
- * reduced one. */
+/* What all outputs are made of. The last dimension of the operands is the reduced one. */
 template <int... M, class R, class Op, class F, class U, int N, class... T>
-struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
+struct AlongCall<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
     : StridedOperand<M, N, T>... {
   using Output = U;
 
@@ -34,8 +32,8 @@ struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
   index count;
   View<U, N - 1> out;
 
-  AlongByThread(Op const &op_, F const &f_, R const &init_, int axis, View<U, N - 1> const &out_,
-                View<T, N> const &...in)
+  AlongCall(Op const &op_, F const &f_, R const &init_, int axis, View<U, N - 1> const &out_,
+            View<T, N> const &...in)
       : StridedOperand<M, N, T>{in.data, with_last(in.strides, axis)}..., op(op_), f(f_),
         init(init_), count(extent_of(axis, in...)), out(out_) {}
 
@@ -56,12 +54,6 @@ struct AlongByThread<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
           f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all, i...)...));
   }
 
-  template <class... I> __device__ void operator()(I... i) {
-    R result = init;
-    for (index n = 0; n < count; n++) result = op(result, value(static_cast<index>(i)..., n));
-    out(i...) = static_cast<U>(result);
-  }
-
 private:
   static __device__ index last_of(index i) { return i; }
   template <class... I> static __device__ index last_of(index, I... i) {
@@ -79,19 +71,99 @@ private:
 
 /* ---- by blocks ---- */
 
+/* At least n, and a power of two; at most `most`, which is one, too. */
+inline unsigned power_of_two(index n, unsigned most) noexcept {
+  unsigned power = 1;
+  while (power < most && power < n) power *= 2;
+  return power;
+}
+
+/* From this number of outputs on each has its blocks for itself; fewer keep as many blocks busy. */
+inline constexpr index many_outputs = 1 << 10, many_blocks = 1 << 11;
+
+/* How the threads of a block share outputs: each output has `lanes` threads, a power of two. in_lines: the lanes of an
+ * output are neighbours, else the outputs are. */
+struct AlongShape {
+  bool in_lines;
+  unsigned lanes, outputs; /* outputs of a block */
+
+  AlongShape(bool in_lines_, index all_outputs, index count) : in_lines(in_lines_) {
+    if (in_lines) { /* a warp each, if there are many, waits for no other warp */
+      bool const is_long = count >= (all_outputs < many_outputs ? 8 * 32 : 128 * 32);
+      lanes = power_of_two((count + 3) / 4, is_long ? block_threads : 32);
+    } else { /* neighbours that read 32 elements together, fewer if there were too few blocks */
+      unsigned least = power_of_two(all_outputs, 32);
+      while (least > 4 && all_outputs >= many_outputs && all_outputs / least < 512) least /= 2;
+      lanes = power_of_two((count + 7) / 8, block_threads / least);
+    }
+    outputs = block_threads / lanes;
+  }
+
+  index tiles(index all_outputs) const noexcept { return (all_outputs + outputs - 1) / outputs; }
+
+  __device__ unsigned lane() const {
+    return in_lines ? threadIdx.x % lanes : threadIdx.x / outputs;
+  }
+  __device__ unsigned output() const {
+    return in_lines ? threadIdx.x / lanes : threadIdx.x % outputs;
+  }
+};
+
+/* Joins the results of the lanes of each output in a tree, in lane 0. */
+template <class R, class Op>
+__device__ Partial<R> reduce_over_lanes(Op &op, AlongShape const &shape, Partial<R> own) {
+  __shared__ alignas(Partial<R>) unsigned char storage[block_threads * sizeof(Partial<R>)];
+  unsigned const lane = shape.lane(), at = shape.output() * shape.lanes + lane;
+  Partial<R> *parts = reinterpret_cast<Partial<R> *>(storage) + at;
+  *parts = own;
+  bool const in_warps = shape.in_lines && shape.lanes <= 32;
+  for (unsigned width = shape.lanes / 2; width > 0; width /= 2) {
+    if (in_warps)
+      __syncwarp();
+    else
+      __syncthreads();
+    if (lane < width) parts[0] = combine(op, parts[0], parts[width]);
+  }
+  return *parts;
+}
+
+/* The result of value(n) for n = first, first + step, ... < end. Starts several loads before it waits for one. */
+template <class R, class Op, class Value>
+__device__ Partial<R> reduce_steps(Op &op, index first, index end, index step, Value const &value) {
+  constexpr int ahead = 4;
+  Partial<R> own;
+  index n = first;
+  for (; n < end - (ahead - 1) * step; n += ahead * step) {
+    R values[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; k++) values[k] = value(n + k * step);
+#pragma unroll
+    for (int k = 0; k < ahead; k++) own = combine(op, own, Partial<R>{values[k], true});
+  }
+  R values[ahead];
+#pragma unroll
+  for (int k = 0; k < ahead; k++)
+    if (n + k * step < end) values[k] = value(n + k * step);
+#pragma unroll
+  for (int k = 0; k < ahead; k++)
+    if (n + k * step < end) own = combine(op, own, Partial<R>{values[k], true});
+  return own;
+}
+
 /* call(i, j, ...) with the indices of output `number`, counted in C order. */
 template <class View, class Call, int... K>
 __device__ decltype(auto) at_number(View const &out, index number, Call const &call,
                                     std::integer_sequence<int, K...>) {
   index at[sizeof...(K) + 1];
-  for (int k = static_cast<int>(sizeof...(K)) - 1; k >= 0; k--) {
+  for (int k = static_cast<int>(sizeof...(K)) - 1; k > 0; k--) {
     at[k] = number % out.extents.at[k];
     number /= out.extents.at[k];
   }
+  at[0] = number;
   return call(at[K]...);
 }
 
-/* Joins init and the result of a whole block, in thread 0. */
+/* Joins init and the result of all lanes. */
 template <int N, class R, class Along>
 __device__ void finish_output(Along &all, index number, Partial<R> const &part) {
   R result = part.any ? static_cast<R>(all.op(all.init, part.value)) : all.init;
@@ -99,39 +171,42 @@ __device__ void finish_output(Along &all, index number, Partial<R> const &part) 
   at_number(all.out, number, store, std::make_integer_sequence<int, N - 1>());
 }
 
-/* Block n reduces a piece of output n % outputs. If there is one piece, it stores the output,
- * else the result of its piece. */
+/* Block n reduces a piece of each output of tile n % tiles. If there is one piece, it stores the outputs,
+ * else the results of its piece. */
 template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
-    along_by_block(Along all, index first, index outputs, index pieces, Partial<R> *parts) {
-  index number = (first + blockIdx.x) % outputs, piece = (first + blockIdx.x) / outputs;
+    along_by_block(Along all, AlongShape shape, index first, index outputs, index pieces,
+                   Partial<R> *parts) {
+  index const tiles = (outputs + shape.outputs - 1) / shape.outputs, block = first + blockIdx.x;
+  index const number = block % tiles * shape.outputs + shape.output(), piece = block / tiles;
   Partial<R> own;
-  auto reduce = [&](auto... i) {
-    for (index n = piece * block_threads + threadIdx.x; n < all.count; n += pieces * block_threads)
-      own = combine(all.op, own, Partial<R>{all.value(i..., n), true});
-  };
-  at_number(all.out, number, reduce, std::make_integer_sequence<int, N - 1>());
-  own = reduce_over_block(all.op, own, threadIdx.x);
-  if (threadIdx.x != 0) return;
+  if (number < outputs) {
+    auto reduce = [&](auto... i) {
+      own = reduce_steps<R>(all.op, piece * shape.lanes + shape.lane(), all.count,
+                            pieces * shape.lanes, [&](index n) { return all.value(i..., n); });
+    };
+    at_number(all.out, number, reduce, std::make_integer_sequence<int, N - 1>());
+  }
+  own = reduce_over_lanes(all.op, shape, own);
+  if (shape.lane() != 0 || number >= outputs) return;
   if (parts)
     parts[number * pieces + piece] = own;
   else
     finish_output<N>(all, number, own);
 }
 
-/* Block n joins the results of the pieces of output n. */
+/* The blocks join the results of the pieces of outputs. */
 template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
-    join_pieces(Along all, index pieces, Partial<R> const *parts) {
+    join_pieces(Along all, AlongShape shape, index outputs, index pieces, Partial<R> const *parts) {
+  index const number = index{blockIdx.x} * shape.outputs + shape.output();
   Partial<R> own;
-  for (index n = threadIdx.x; n < pieces; n += block_threads)
-    own = combine(all.op, own, parts[blockIdx.x * pieces + n]);
-  own = reduce_over_block(all.op, own, threadIdx.x);
-  if (threadIdx.x == 0) finish_output<N>(all, blockIdx.x, own);
+  if (number < outputs)
+    for (index n = shape.lane(); n < pieces; n += shape.lanes)
+      own = combine(all.op, own, parts[number * pieces + n]);
+  own = reduce_over_lanes(all.op, shape, own);
+  if (shape.lane() == 0 && number < outputs) finish_output<N>(all, number, own);
 }
-
-/* From this number of outputs on, one thread each, or one block each, keeps a GPU busy. */
-inline constexpr index many_for_threads = 1 << 15, many_for_blocks = 1 << 10;
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
@@ -142,30 +217,32 @@ void device_along(DevicePlace const &place, Op const &op, F const &f, R const &i
   static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
                 "results of kernels are trivially copyable and can be default-constructed");
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
-  using Along = AlongByThread<All, R, Op, F, U, N, T, A...>;
+  using Along = AlongCall<All, R, Op, F, U, N, T, A...>;
   index outputs = out.size();
   if (outputs == 0) return;
   Along call(op, f, init, axis, out.interior(), in, others...);
-  if (N > 1 && (call.count < 64 || (!call.in_lines() && outputs >= many_for_threads)))
-    return device_indices<index>(place, call, Extents<N - 1>(), out.extents);
+  AlongShape const shape(call.in_lines(), outputs, call.count);
+  index const tiles = shape.tiles(outputs);
 
   Work work(place);
-  index pieces = (many_for_blocks + outputs - 1) / outputs;
-  pieces = std::min(pieces, call.count / (8 * block_threads) + 1);
+  index pieces = 1;
+  if (outputs < many_outputs && call.count >= 8 * block_threads)
+    pieces = std::min((many_blocks + tiles - 1) / tiles, call.count / (8 * shape.lanes));
   if (pieces == 1) {
-    for (index first = 0; first < outputs; first += launch_elements)
+    for (index first = 0; first < tiles; first += launch_elements)
       launch(place, along_by_block<N, R, Along>,
-             static_cast<unsigned>(std::min(outputs - first, launch_elements)), block_threads, call,
-             first, outputs, pieces, nullptr);
+             static_cast<unsigned>(std::min(tiles - first, launch_elements)), block_threads, call,
+             shape, first, outputs, pieces, nullptr);
     return work.finish();
   }
   Scratch scratch(place, work.device(),
                   sizeof(Partial<R>) * static_cast<std::size_t>(outputs * pieces));
   Partial<R> *parts = scratch.as<Partial<R>>();
-  launch(place, along_by_block<N, R, Along>, static_cast<unsigned>(outputs * pieces), block_threads,
-         call, index(0), outputs, pieces, parts);
-  launch(place, join_pieces<N, R, Along>, static_cast<unsigned>(outputs), block_threads, call,
-         pieces, parts);
+  launch(place, along_by_block<N, R, Along>, static_cast<unsigned>(tiles * pieces), block_threads,
+         call, shape, index(0), outputs, pieces, parts);
+  AlongShape const join(true, outputs, pieces);
+  launch(place, join_pieces<N, R, Along>, static_cast<unsigned>(join.tiles(outputs)), block_threads,
+         call, join, outputs, pieces, parts);
   scratch.finish(place);
 }
 
