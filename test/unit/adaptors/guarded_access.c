@@ -225,11 +225,10 @@ static void bytes_outside_of_a_block_are_refused(void **state) {
 static uintptr_t shared;
 
 static void *copy_out(void *number) {
-  (void)number;
   for (int i = 0; i < 200; i++) {
     char bytes[64];
     if (umem_copy_to(&guarded, shared, &host, (uintptr_t)bytes, sizeof bytes) != umemOK) abort();
-    if (umem_set(&guarded, shared + 64, 1, 1) != umemOK) abort();
+    if (umem_set(&guarded, shared + 64 + (uintptr_t)number, 1, 1) != umemOK) abort();
   }
   return NULL;
 }
@@ -467,7 +466,8 @@ static void a_report_names_the_block(void **state) {
   assert_non_null(strstr(text, "open only for reading"));
   assert_true(text_of(read_byte, adr + 800, true, text, sizeof text));
   assert_non_null(strstr(text, "SIGSEGV at 0 bytes behind the end of the block \"temperature\""));
-  assert_true(text_of(read_byte, (adr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1)) - 8, true, text, sizeof text));
+  assert_true(text_of(read_byte, (adr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1)) - 8, true, text,
+                      sizeof text));
   assert_non_null(strstr(text, "bytes before the block"));
   assert_true(text_of(read_byte, 64, true, text, sizeof text)); /* of nobody */
   assert_string_equal(text, "");
