@@ -23,14 +23,9 @@ namespace umem {
 
 /* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop over indices;
  * += and [] divide once for each dimension. */
-template <class T, int N> class ElementIterator {
+template <class T, int N>
+class ElementIterator : public detail::NumberedIterator<ElementIterator<T, N>, T> {
 public:
-  using iterator_category = std::random_access_iterator_tag;
-  using value_type = std::remove_cv_t<T>;
-  using difference_type = index;
-  using pointer = T *;
-  using reference = T &;
-
   /* Of no element. */
   ElementIterator() = default;
 
@@ -46,8 +41,8 @@ public:
       : ElementIterator(View<T, N>(other.data_, other.extents_, other.strides_), other.i_) {}
 
   UMEM_FUNCTION constexpr T &operator*() const noexcept { return data_[offset_]; }
-  UMEM_FUNCTION constexpr T *operator->() const noexcept { return data_ + offset_; }
-  UMEM_FUNCTION constexpr T &operator[](index n) const noexcept { return *(*this + n); }
+  /* The number of the element in C order. */
+  UMEM_FUNCTION constexpr index number() const noexcept { return i_; }
 
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
@@ -70,16 +65,6 @@ public:
     }
     return *this;
   }
-  UMEM_FUNCTION constexpr ElementIterator operator++(int) noexcept {
-    ElementIterator before = *this;
-    ++*this;
-    return before;
-  }
-  UMEM_FUNCTION constexpr ElementIterator operator--(int) noexcept {
-    ElementIterator before = *this;
-    --*this;
-    return before;
-  }
   UMEM_FUNCTION constexpr ElementIterator &operator+=(index n) noexcept {
     if (n == 0) return *this; /* also where there are no elements */
     i_ += n;
@@ -91,47 +76,6 @@ public:
       offset_ += at_.at[k] * strides_.at[k];
     }
     return *this;
-  }
-  UMEM_FUNCTION constexpr ElementIterator &operator-=(index n) noexcept { return *this += -n; }
-
-  UMEM_FUNCTION friend constexpr ElementIterator operator+(ElementIterator it, index n) noexcept {
-    return it += n;
-  }
-  UMEM_FUNCTION friend constexpr ElementIterator operator+(index n, ElementIterator it) noexcept {
-    return it += n;
-  }
-  UMEM_FUNCTION friend constexpr ElementIterator operator-(ElementIterator it, index n) noexcept {
-    return it -= n;
-  }
-  UMEM_FUNCTION friend constexpr index operator-(ElementIterator const &one,
-                                                 ElementIterator const &other) noexcept {
-    return one.i_ - other.i_;
-  }
-
-  /* Of iterators over the same view. */
-  UMEM_FUNCTION friend constexpr bool operator==(ElementIterator const &one,
-                                                 ElementIterator const &other) noexcept {
-    return one.i_ == other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator!=(ElementIterator const &one,
-                                                 ElementIterator const &other) noexcept {
-    return one.i_ != other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator<(ElementIterator const &one,
-                                                ElementIterator const &other) noexcept {
-    return one.i_ < other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator>(ElementIterator const &one,
-                                                ElementIterator const &other) noexcept {
-    return one.i_ > other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator<=(ElementIterator const &one,
-                                                 ElementIterator const &other) noexcept {
-    return one.i_ <= other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator>=(ElementIterator const &one,
-                                                 ElementIterator const &other) noexcept {
-    return one.i_ >= other.i_;
   }
 
 private:

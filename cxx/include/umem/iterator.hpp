@@ -7,23 +7,16 @@
 #ifndef UMEM_ITERATOR_HPP
 #define UMEM_ITERATOR_HPP
 
-#include <umem/config.hpp>
+#include <umem/detail/numbered_iterator.hpp>
 
-#include <iterator>
 #include <type_traits>
 
 namespace umem {
 
 /* A random access iterator over elements at equal distances, for host and device. It borrows the memory. Distances
  * count elements; they may be zero or negative. */
-template <class T> class StridedIterator {
+template <class T> class StridedIterator : public detail::NumberedIterator<StridedIterator<T>, T> {
 public:
-  using iterator_category = std::random_access_iterator_tag;
-  using value_type = std::remove_cv_t<T>;
-  using difference_type = index;
-  using pointer = T *;
-  using reference = T &;
-
   /* Of no element. */
   StridedIterator() = default;
 
@@ -37,67 +30,14 @@ public:
       : first_(other.first_), stride_(other.stride_), i_(other.i_) {}
 
   UMEM_FUNCTION constexpr T &operator*() const noexcept { return first_[i_ * stride_]; }
-  UMEM_FUNCTION constexpr T *operator->() const noexcept { return first_ + i_ * stride_; }
-  UMEM_FUNCTION constexpr T &operator[](index n) const noexcept {
-    return first_[(i_ + n) * stride_];
-  }
+  /* The i of the constructor. */
+  UMEM_FUNCTION constexpr index number() const noexcept { return i_; }
 
   UMEM_FUNCTION constexpr StridedIterator &operator++() noexcept { return *this += 1; }
-  UMEM_FUNCTION constexpr StridedIterator &operator--() noexcept { return *this -= 1; }
-  UMEM_FUNCTION constexpr StridedIterator operator++(int) noexcept {
-    StridedIterator before = *this;
-    ++*this;
-    return before;
-  }
-  UMEM_FUNCTION constexpr StridedIterator operator--(int) noexcept {
-    StridedIterator before = *this;
-    --*this;
-    return before;
-  }
+  UMEM_FUNCTION constexpr StridedIterator &operator--() noexcept { return *this += -1; }
   UMEM_FUNCTION constexpr StridedIterator &operator+=(index n) noexcept {
     i_ += n;
     return *this;
-  }
-  UMEM_FUNCTION constexpr StridedIterator &operator-=(index n) noexcept { return *this += -n; }
-
-  UMEM_FUNCTION friend constexpr StridedIterator operator+(StridedIterator it, index n) noexcept {
-    return it += n;
-  }
-  UMEM_FUNCTION friend constexpr StridedIterator operator+(index n, StridedIterator it) noexcept {
-    return it += n;
-  }
-  UMEM_FUNCTION friend constexpr StridedIterator operator-(StridedIterator it, index n) noexcept {
-    return it -= n;
-  }
-  UMEM_FUNCTION friend constexpr index operator-(StridedIterator const &one,
-                                                 StridedIterator const &other) noexcept {
-    return one.i_ - other.i_;
-  }
-
-  /* Of iterators over the same elements. */
-  UMEM_FUNCTION friend constexpr bool operator==(StridedIterator const &one,
-                                                 StridedIterator const &other) noexcept {
-    return one.i_ == other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator!=(StridedIterator const &one,
-                                                 StridedIterator const &other) noexcept {
-    return one.i_ != other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator<(StridedIterator const &one,
-                                                StridedIterator const &other) noexcept {
-    return one.i_ < other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator>(StridedIterator const &one,
-                                                StridedIterator const &other) noexcept {
-    return one.i_ > other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator<=(StridedIterator const &one,
-                                                 StridedIterator const &other) noexcept {
-    return one.i_ <= other.i_;
-  }
-  UMEM_FUNCTION friend constexpr bool operator>=(StridedIterator const &one,
-                                                 StridedIterator const &other) noexcept {
-    return one.i_ >= other.i_;
   }
 
 private:

@@ -90,7 +90,7 @@ struct AlongShape {
   AlongShape(bool in_lines_, index all_outputs, index count) : in_lines(in_lines_) {
     if (in_lines) { /* a warp each, if there are many, waits for no other warp */
       bool const is_long = count >= (all_outputs < many_outputs ? 8 * 32 : 128 * 32);
-      lanes = power_of_two((count + 3) / 4, is_long ? block_threads : 32);
+      lanes = power_of_two((count + 15) / 16, is_long ? block_threads : 32);
     } else { /* neighbours that read 32 elements together, fewer if there were too few blocks */
       unsigned least = power_of_two(all_outputs, 32);
       while (least > 4 && all_outputs >= many_outputs && all_outputs / least < 512) least /= 2;
@@ -140,13 +140,7 @@ __device__ Partial<R> reduce_steps(Op &op, index first, index end, index step, V
 #pragma unroll
     for (int k = 0; k < ahead; k++) own = combine(op, own, Partial<R>{values[k], true});
   }
-  R values[ahead];
-#pragma unroll
-  for (int k = 0; k < ahead; k++)
-    if (n + k * step < end) values[k] = value(n + k * step);
-#pragma unroll
-  for (int k = 0; k < ahead; k++)
-    if (n + k * step < end) own = combine(op, own, Partial<R>{values[k], true});
+  for (; n < end; n += step) own = combine(op, own, Partial<R>{value(n), true});
   return own;
 }
 
@@ -177,8 +171,13 @@ template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
     along_by_block(Along all, AlongShape shape, index first, index outputs, index pieces,
                    Partial<R> *parts) {
-  index const tiles = (outputs + shape.outputs - 1) / shape.outputs, block = first + blockIdx.x;
-  index const number = block % tiles * shape.outputs + shape.output(), piece = block / tiles;
+  index tile = first + blockIdx.x, piece = 0;
+  if (pieces > 1) {
+    index const tiles = (outputs + shape.outputs - 1) / shape.outputs;
+    piece = tile / tiles;
+    tile %= tiles;
+  }
+  index const number = tile * shape.outputs + shape.output();
   Partial<R> own;
   if (number < outputs) {
     auto reduce = [&](auto... i) {

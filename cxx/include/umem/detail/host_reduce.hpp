@@ -65,7 +65,7 @@ template <> inline constexpr bool is_extreme<double, minimum> = true;
 template <> inline constexpr bool is_extreme<double, maximum> = true;
 
 /* The extreme of groups * 16 or 8 numbers that follow each other. Processors compute the larger of two numbers in one
- * step that loses NaN, and find NaN in another; compilers use these steps only if they are told the vectors. */
+ * instruction that loses NaN, and find NaN in another; compilers use these instructions only in code with vectors. */
 template <class R, class Op> struct ExtremesOf {
   using Vector [[gnu::vector_size(16)]] = R;
   using Mask [[gnu::vector_size(16)]] =

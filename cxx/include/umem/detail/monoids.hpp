@@ -115,7 +115,7 @@ template <class F> struct Negated {
 template <class A, class B> using product_sum = accumulator<std::common_type_t<A, B>>;
 
 /* a * b in R; conjugates: that of the complex conjugate of a. The product of complex numbers is the plain formula: the
- * operator of std::complex also mends products of infinite numbers, which takes ten times as long. */
+ * operator of std::complex also treats infinite numbers as the C standard wants, which takes ten times as long. */
 template <class R, bool conjugates> struct ProductOf {
   template <class A, class B> UMEM_FUNCTION constexpr R operator()(A const &a, B const &b) const {
     R const x = static_cast<R>(a), y = static_cast<R>(b);
