@@ -332,13 +332,17 @@ UMEM_ADAPTOR_CTORS(umemGuarded, umem_guarded_kind)
 
 /* ---- access ---- */
 
-/* The umemGuarded in the stack of ctx; NULL with a status where there is none. */
+/* The umemGuarded in the stack of ctx, the one with pages if there are several; NULL with a status where there is none. */
 static umemVirtual *layer_of(void *ctx) {
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_guard(ctx), *found = NULL;
   if (!self) return NULL;
   uint64_t before = umem_thread.failures;
-  for (umemVirtual *layer = self; layer; layer = umem_upstream_of(layer))
-    if (layer->vptr == &guarded_vtbl) return layer;
+  for (umemVirtual *layer = self; layer; layer = umem_upstream_of(layer)) {
+    if (layer->vptr != &guarded_vtbl) continue;
+    found = layer;
+    if (impl_of(layer)->has_pages) break;
+  }
+  if (found) return found;
   if (umem_thread.failures == before)
     umemVirtual_fail(self, umemTypeError, "no layer of this %s is a umemGuarded",
                      umem_get_device_name(self));
