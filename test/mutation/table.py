@@ -312,7 +312,7 @@ MUTANTS = [
     c("adaptors/guarded.c", "  if (block) --*(use == use_write ? &block->writers : &block->readers);\n", "",
       "a block stays open after a call", first=("unit.guarded_access",)),
     c("adaptors/guarded.c", "    if (reads || writes) umem_finish(src == ctx ? dst : src); /* before the pages are closed */\n", "",
-      "pages are closed before a queued copy", first=("unit.guarded_access", "contract.copy")),
+      "pages are closed before a queued copy", first=("unit.guarded_access",)),
     c("adaptors/guarded_report.c", "  if (!is_fault) raise(number); /* it was sent, and does not come again by itself */\n", "",
       "a signal that was sent is lost", first=("unit.guarded_access",)),
     c("core/connect.c", "!umem_can(src, umemSeparate) && umem_is_plain_host(dst)", "umem_is_plain_host(dst)", "a Guarded shares its memory with a Host", first=("unit.guarded_access",)),

@@ -187,6 +187,30 @@ static void calls_of_umem_work_on_closed_blocks(void **state) {
   umem_free(&guarded, other);
 }
 
+/* The pages are closed when the call returns: what it has queued must be done by then. */
+static void copies_with_an_ordered_context_are_complete(void **state) {
+  (void)state;
+  FakeAsync ordered;
+  assert_ok(fake_async_ctor(&ordered));
+  uintptr_t far = umem_alloc(&ordered, 100), adr = umem_calloc(&guarded, 1, 100);
+  assert_ok(umemGuarded_protect(&guarded, adr, 100, umemGuardedClosed));
+  assert_ok(umem_set(&ordered, far, 8, 100));
+  assert_ok(umem_copy_to(&ordered, far, &guarded, adr, 50));
+  assert_ok(umemGuarded_protect(&guarded, adr, 100, umemGuardedRead));
+  expect_bytes(adr, 8, 50);
+  assert_ok(umemGuarded_protect(&guarded, adr, 100, umemGuardedClosed));
+  assert_ok(umem_copy_from(&ordered, far, &guarded, adr, 100));
+  assert_ok(umem_synchronize(&ordered));
+  char bytes[100];
+  assert_ok(umem_copy_to(&ordered, far, &host, (uintptr_t)bytes, 100));
+  assert_ok(umem_synchronize(&ordered));
+  expect_bytes((uintptr_t)bytes, 8, 50);
+  expect_bytes((uintptr_t)bytes + 50, 0, 50);
+  umem_free(&ordered, far);
+  umem_free(&guarded, adr);
+  end(&ordered);
+}
+
 static void a_block_keeps_its_bytes_when_it_is_resized(void **state) {
   (void)state;
   uintptr_t adr = umem_alloc(&guarded, 100);
@@ -518,6 +542,7 @@ int main(void) {
       GUARDED_TEST(a_block_is_closed_alone),
       GUARDED_TEST(the_bytes_around_a_block_trap),
       GUARDED_TEST(calls_of_umem_work_on_closed_blocks),
+      GUARDED_TEST(copies_with_an_ordered_context_are_complete),
       GUARDED_TEST(a_block_keeps_its_bytes_when_it_is_resized),
       GUARDED_TEST(bytes_outside_of_a_block_are_refused),
       GUARDED_TEST(a_block_is_closed_after_the_last_of_several_calls),
