@@ -24,9 +24,9 @@ char const *const locked = "the array is locked";
 TEST_P(ArrayLockTest, keeps_all_others_out) {
   auto array = Doubles::zeros({2, 3}, place), other = Doubles::zeros({2, 3}, place);
   auto lock = array.lock();
-  EXPECT_THROWS(array.host(umem::read), umem::locked_error, locked);
-  EXPECT_THROWS(array.host(umem::write), umem::locked_error, locked);
-  EXPECT_THROWS(array.device(umem::read), umem::locked_error, locked);
+  EXPECT_THROWS(static_cast<void>(array.host(umem::read)), umem::locked_error, locked);
+  EXPECT_THROWS(static_cast<void>(array.host(umem::write)), umem::locked_error, locked);
+  EXPECT_THROWS(static_cast<void>(array.device(umem::read)), umem::locked_error, locked);
   EXPECT_THROWS(array.get(0, 0), umem::locked_error, locked);
   EXPECT_THROWS(array.set(1, 0, 0), umem::locked_error, locked);
   EXPECT_THROWS(array.sync_to_host(), umem::locked_error, locked);
@@ -69,11 +69,13 @@ TEST_P(ArrayLockTest, waits_for_no_guard) {
   }
   auto lock = array.lock();
   auto guard = lock.host(umem::write);
-  EXPECT_THROW(lock.host(umem::write), umem::locked_error); /* guards of one lock */
+  EXPECT_THROW(static_cast<void>(lock.host(umem::write)),
+               umem::locked_error); /* guards of one lock */
   lock.release();
-  EXPECT_THROW(array.host(umem::write), umem::locked_error); /* the guard outlives it */
+  EXPECT_THROW(static_cast<void>(array.host(umem::write)),
+               umem::locked_error); /* the guard outlives it */
   guard.release();
-  array.host(umem::write);
+  static_cast<void>(array.host(umem::write));
 }
 
 TEST_P(ArrayLockTest, moves_and_ends_once) {

@@ -2,6 +2,7 @@
 #include "typed.hpp"
 
 #include <umem/c_array_numbers.hpp>
+#include <umem/compare.hpp>
 
 #include <cmath>
 #include <limits>
@@ -76,6 +77,25 @@ TEST(CArrayNumbers, reach_a_gpu) {
   umem::Array<double, 1> back({100});
   umem::convert_elements(there, back);
   for (int i = 0; i < 100; i++) EXPECT_EQ(back.get(i), double{here.get(i)});
+}
+
+TEST(CArrayNumbers, fill_what_loops_take) {
+  umem::Array<double, 2> here({5, 7});
+  umem::random_normal(here, 0, 1, 9);
+  for (umem::Context const &context : {umem::Context(umem::File::scratch()),
+                                       umem::Context(umem::Cuda()), umem::Context(umem::Host())}) {
+    umem::Array<double, 2> there({5, 7}, context, {{1, 2}, {}, 0});
+    umem::random_normal(there, 0, 1, 9);
+    EXPECT_EQ(umem::difference(there, here), "");
+    auto wide = umem::Array<double, 3>::zeros({5, 7, 2}, context);
+    umem::random_normal(wide.part().select(2, 1), 0, 1, 9);
+    EXPECT_EQ(umem::difference(wide.part().select(2, 1), here), "");
+    EXPECT_EQ(umem::sum(umem::on_host, wide.part().select(2, 0)), 0);
+    EXPECT_THROW(umem::random_uniform(wide.part().select(2, 1), 1, 1, 9), umem::value_error);
+    EXPECT_EQ(umem::difference(wide.part().select(2, 1), here), ""); /* as before */
+  }
+  umem::Array<double, 2> none({0, 7});
+  umem::random_uniform(none.part(), 0, 1, 9);
 }
 
 TEST(CArrayNumbers, throw_what_c_records) {

@@ -85,7 +85,7 @@ TEST(DLPack, makes_an_array_that_keeps_tensor_and_context) {
   umem::Array<double, 1> array =
       umem::from_dlpack<double, 1>(umem::Host(), umem::DLPackTensor(&foreign));
   array.set(7, 0);
-  array.device(umem::read); /* what the host side has goes to the memory */
+  static_cast<void>(array.device(umem::read)); /* what the host side has goes to the memory */
   EXPECT_EQ(numbers[0], 7);
   numbers[0] = 1;
   EXPECT_EQ(deleted, 0);

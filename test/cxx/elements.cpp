@@ -195,7 +195,7 @@ TEST(Elements, of_a_guard_without_a_name_keep_it) {
   umem::Array<double, 2> array({2, 3}, umem::Host(), {{1, 0}});
   double next = 0;
   for (double &x : elements(array.host(umem::discard))) {
-    EXPECT_THROW(array.host(umem::write), umem::locked_error);
+    EXPECT_THROW(static_cast<void>(array.host(umem::write)), umem::locked_error);
     x = next++;
   }
   EXPECT_EQ(array.get(1, 2), 5.0); /* no guard lives */

@@ -306,7 +306,7 @@ std::string captures_beside_takers() {
       lock.unlock();
       views.view.set(views.live.adr(), new_byte, 100);
       std::this_thread::sleep_for(std::chrono::microseconds(captures % 100));
-      lock.lock();
+      static_cast<void>(lock.lock());
       wrong = graph.end(1);
       captures++;
     }

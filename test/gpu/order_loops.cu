@@ -97,7 +97,7 @@ std::string all_are(umem::Array<T, N> const &array, double expected, char const 
 /* An array whose elements are all 0, and no work with them is left. */
 Doubles zeros(umem::Context const &context) {
   auto array = Doubles::zeros({count}, context);
-  array.device(umem::read);
+  static_cast<void>(array.device(umem::read));
   context.synchronize();
   finish_all();
   return array;

@@ -213,6 +213,7 @@ public:
     this->mirror().check_free(this->key_);
     detail::StridedLayout<N> cells{this->extents(), this->strides(), this->ghosts()};
     cells = cells.with_ghosts(wanted);
+    this->mirror().end_watch(); /* it has another shape */
     this->extents_ = cells.extents;
     this->ghosts_ = cells.ghosts;
   }

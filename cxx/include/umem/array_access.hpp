@@ -66,8 +66,9 @@ public:
 
   /* The address in context() of the first element in memory, a ghost cell if there are any; the
    * null of context() for no elements. Call sync_to_device() before using it: the elements there
-   * may be old. */
-  address adr() const { return mirror().adr(); }
+   * may be old. A program that has asked for the address may use the elements without a guard: umem watches it no
+   * more (see UMEM_CHECKS). */
+  address adr() const { return mirror().lend(); }
 
   /* Bytes in memory, with ghost cells. */
   std::size_t nbytes() const { return mirror().nbytes(); }
@@ -80,28 +81,28 @@ public:
   /* A guard of the host side: while it lives, the CPU may use the elements. If only the device
    * side is current, the elements are transferred first. umem::read: to read; umem::write: to
    * read and write; umem::discard: to write all elements, without their old values. */
-  HostGuard<T const, N> host(read_t) const {
+  UMEM_CHECKED HostGuard<T const, N> host(read_t) const {
     return guard<Side::host, T const>(detail::Access::read);
   }
-  HostGuard<T, N> host(write_t) {
+  UMEM_CHECKED HostGuard<T, N> host(write_t) {
     check_not_read_only();
     return guard<Side::host, T>(detail::Access::write);
   }
-  HostGuard<T, N> host(discard_t) {
+  UMEM_CHECKED HostGuard<T, N> host(discard_t) {
     check_not_read_only();
     return guard<Side::host, T>(detail::Access::discard);
   }
 
   /* The same for the memory of context(), for kernels. An ordered context queues the transfer.
    * Throws umem::not_supported_error if addresses are no pointers. */
-  DeviceGuard<T const, N> device(read_t) const {
+  UMEM_CHECKED DeviceGuard<T const, N> device(read_t) const {
     return guard<Side::device, T const>(detail::Access::read);
   }
-  DeviceGuard<T, N> device(write_t) {
+  UMEM_CHECKED DeviceGuard<T, N> device(write_t) {
     check_not_read_only();
     return guard<Side::device, T>(detail::Access::write);
   }
-  DeviceGuard<T, N> device(discard_t) {
+  UMEM_CHECKED DeviceGuard<T, N> device(discard_t) {
     check_not_read_only();
     return guard<Side::device, T>(detail::Access::discard);
   }
@@ -219,9 +220,13 @@ private:
     return View<U, N>::with_ghosts_from(first, extents_, ghosts_, order_);
   }
 
-  template <Side side, class U> Guard<U, N, side> guard(detail::Access access) const {
-    address adr = mirror().acquire(side, access, key_);
-    return Guard<U, N, side>(mirror_, access, layout(reinterpret_cast<U *>(adr)));
+  template <Side side, class U> UMEM_CHECKED Guard<U, N, side> guard(detail::Access access) const {
+    std::shared_ptr<detail::Mirror> mirror = shared_mirror();
+    address adr = mirror->acquire(side, access, key_);
+#if UMEM_CHECKS
+    mirror->watch(extents_.begin(), N);
+#endif
+    return Guard<U, N, side>(std::move(mirror), access, layout(reinterpret_cast<U *>(adr)));
   }
 
   template <class U> Part<U, N> make_part() const {

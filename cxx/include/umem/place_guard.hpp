@@ -23,7 +23,7 @@
 namespace umem {
 
 /* A guard of the host side or of the device side; move-only. T const: to read. */
-template <class T, int N> class PlaceGuard {
+template <class T, int N> class [[nodiscard]] PlaceGuard {
 public:
   using element_type = T;
   using value_type = std::remove_cv_t<T>;
@@ -111,7 +111,8 @@ inline void queue_before(Place const &place, Context const &context) {
 
 template <class T, int N, class P, class A, class Access>
 PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
-  if (!is_device(place)) return PlaceGuard<T, N>(array.host(access));
+  if (!is_on_device_side(place, array.context())) return PlaceGuard<T, N>(array.host(access));
+  if (!is_device(place)) return PlaceGuard<T, N>(array.device(access));
   check_device_accessible(array.context());
   PlaceGuard<T, N> guard(array.device(access));
   try {

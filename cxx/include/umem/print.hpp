@@ -27,8 +27,10 @@ template <class T> std::string integer_text(T value) {
                 "operator<<: elements that are printed must be numbers; print members one by one");
   if constexpr (std::is_same_v<T, bool>)
     return value ? "True" : "False";
-  else
+  else if constexpr (std::is_integral_v<T>)
     return std::to_string(value);
+  else
+    return std::string();
 }
 
 template <class T> std::string print_elements(T const *data, Printed printed) {

@@ -12,6 +12,7 @@
 #define UMEM_VIEW_HPP
 
 #include <umem/config.hpp>
+#include <umem/detail/checks.hpp>
 #include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/ghosts.hpp>
@@ -74,20 +75,24 @@ public:
   template <class... I> UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(I... i) const noexcept {
     check_indices<I...>();
     if constexpr (are_indices<I...>) {
-      UMEM_ASSERT(contains(i...));
+      UMEM_ASSERT_INDICES(contains(i...), as_indices(i...), *this);
+      UMEM_ASSERT_GUARDED(data);
       return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
     } else {
       return *data;
     }
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(Extents<N> const &i) const noexcept {
-    UMEM_ASSERT(contains(i));
+    UMEM_ASSERT_INDICES(contains(i), i, *this);
+    UMEM_ASSERT_GUARDED(data);
     return data[detail::distance(i, strides)];
   }
 
   /* Element i of the interior in C order. Only if is_contiguous(). Checked if UMEM_CHECKS is 1. */
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator[](index i) const noexcept {
-    UMEM_ASSERT(is_contiguous() && i >= 0 && i < size());
+    UMEM_ASSERT(is_contiguous());
+    UMEM_ASSERT_INDICES(i >= 0 && i < size(), Extents<1>(i), as_row());
+    UMEM_ASSERT_GUARDED(data);
     return data[i];
   }
 
@@ -252,6 +257,16 @@ private:
   template <class... I> UMEM_FUNCTION static constexpr void check_indices() noexcept {
     static_assert(sizeof...(I) == N, "View: there must be one index per dimension");
     static_assert((detail::is_index<I> && ...), "View: indices must be integers");
+  }
+
+  template <class... I> UMEM_FUNCTION static constexpr Extents<N> as_indices(I... i) noexcept {
+    if constexpr (N > 0) return Extents<N>(i...);
+    return Extents<N>();
+  }
+
+  /* The elements of a contiguous interior. */
+  UMEM_FUNCTION constexpr View<T, 1> as_row() const noexcept {
+    return View<T, 1>(data, Extents<1>(size()));
   }
 
   UMEM_FUNCTION constexpr bool has(int k, index i) const noexcept {

@@ -5,6 +5,6 @@ void use(umem::Array<double const, 1> &array) {
 #ifdef REFUSED
   array.host(umem::write);
 #else
-  array.host(umem::read);
+  static_cast<void>(array.host(umem::read));
 #endif
 }

@@ -354,8 +354,7 @@ public:
   static constexpr bool has_memory = true;
 
   template <class P>
-  MemorySlot(P const &place, U const &used)
-      : MemorySlot(is_device(place), as_part(used.operand), used.all) {}
+  MemorySlot(P const &place, U const &used) : MemorySlot(place, as_part(used.operand), used.all) {}
 
   /* Opens the operands that are read, then those that are written, last those that lose their old elements. */
   template <class P> void open(P const &place, Access when) {
@@ -379,13 +378,14 @@ public:
   }
 
 private:
-  MemorySlot(bool on_device, Part<T, N> const &part, bool all)
+  template <class P>
+  MemorySlot(P const &place, Part<T, N> const &part, bool all)
       : OpenMemory(PartMembers::memory(part), U::kind == OperandKind::part, U::writes),
         layout_(PartMembers::layout(part)), is_reversed_(is_column_major(layout_)) {
     if (is_reversed_) layout_ = layout_.transpose();
     StridedLayout<N> cells = layout_.with_ghosts();
     bool has_ghosts = !layout_.ghosts.is_empty();
-    plan(on_device, items_of(cells), U::discards && all, has_ghosts);
+    plan(place, items_of(cells), U::discards && all, has_ghosts);
   }
 
   static ItemLayout items_of(StridedLayout<N> const &layout) noexcept {

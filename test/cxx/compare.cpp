@@ -1,0 +1,142 @@
+/* compare.cpp - all_equal, all_close and difference, and arrays of what a program has: values, edges, every context. */
+#include "arrays.hpp"
+
+#include <umem/array_of.hpp>
+#include <umem/compare.hpp>
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <string>
+#include <vector>
+
+namespace {
+
+using umem::Array;
+using umem::Extents;
+using umem::Tolerance;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+double const nan = std::numeric_limits<double>::quiet_NaN();
+
+/* ---- close numbers ---- */
+
+template <class A, class B> bool close(A a, B b, Tolerance const &tolerance = {}) {
+  return umem::all_close(umem::on_host, umem::View<A const, 0>(&a, {}),
+                         umem::View<B const, 0>(&b, {}), tolerance);
+}
+
+/* What numpy.allclose answers. */
+TEST(AllClose, has_the_rule_of_numpy) {
+  EXPECT_TRUE(close(1.0, 1.0 + 0.9e-5));
+  EXPECT_FALSE(close(1.0, 1.0 + 1.1e-5));
+  EXPECT_TRUE(close(0.0, 1e-8));
+  EXPECT_FALSE(close(0.0, 2e-8));
+  EXPECT_TRUE(close(10.0, 9.0, {0.12, 0})); /* relative to the second */
+  EXPECT_FALSE(close(9.0, 10.0, {0.09, 0}));
+  EXPECT_TRUE(close(9.0, 10.0, {0, 1}));
+  EXPECT_TRUE(close(infinity, infinity));
+  EXPECT_FALSE(close(infinity, -infinity));
+  EXPECT_FALSE(close(infinity, 1e308, {infinity, 0}));
+  EXPECT_FALSE(close(1e308, infinity, {1, 0}));
+  EXPECT_FALSE(close(-1e308, 1e308, {3, 0})); /* their distance is no number */
+  EXPECT_FALSE(close(nan, nan));
+  EXPECT_TRUE(close(nan, nan, {1e-5, 1e-8, true}));
+  EXPECT_FALSE(close(nan, 1.0, {1e-5, 1e-8, true}));
+  EXPECT_FALSE(close(1.0, nan, {1e-5, 1e-8, true}));
+}
+
+TEST(AllClose, takes_all_numbers) {
+  EXPECT_TRUE(close(1, 1.000001f));
+  EXPECT_FALSE(close(1, 2u));
+  EXPECT_TRUE(close(std::int64_t{1} << 62, std::int64_t{1} << 62));
+  EXPECT_FALSE(close(100, 101));
+  using Complex = std::complex<double>;
+  EXPECT_TRUE(close(Complex(3, 4), Complex(3, 4.00004)));
+  EXPECT_FALSE(close(Complex(3, 4), Complex(3, 4.00006)));
+  EXPECT_TRUE(close(Complex(1e300, 1e300), Complex(1e300, 1.000001e300)));
+  EXPECT_TRUE(close(Complex(nan, 1), Complex(2, nan), {0, 0, true}));
+  EXPECT_FALSE(close(Complex(infinity, 1), Complex(infinity, 2)));
+  EXPECT_TRUE(close(Complex(infinity, 1), Complex(infinity, 1)));
+}
+
+TEST(AllClose, wants_equal_extents) {
+  EXPECT_THROW(umem::all_close(umem::array_of({1, 2}), umem::array_of({1, 2, 3})),
+               umem::value_error);
+  EXPECT_TRUE(
+      umem::all_close(umem::array_of(std::vector<int>()), umem::array_of(std::vector<float>())));
+}
+
+TEST(Difference, names_the_first_in_c_order) {
+  auto u = umem::array_of({{1, 2, 3}, {4, 5, 6}});
+  auto v = umem::array_of({{1., 2., 3.}, {4., 5.5, 7.}});
+  EXPECT_EQ(umem::difference(u, u), "");
+  EXPECT_EQ(umem::difference(u, v), "element (1, 1): 5 and 5.5; 2 of 6 elements differ");
+  EXPECT_EQ(umem::difference(u, v, {0.1, 0}), "element (1, 2): 6 and 7.0");
+  EXPECT_EQ(umem::difference(u.part().transpose(), v.part().transpose()),
+            "element (1, 1): 5 and 5.5; 2 of 6 elements differ");
+  EXPECT_EQ(umem::difference(u, umem::array_of({{1}})), "extents (2, 3) and (1, 1)");
+  std::complex<float> const z(1, 2);
+  EXPECT_EQ(umem::difference(Array<std::complex<float>, 1>::full({1}, z), umem::array_of({nan})),
+            "element (0,): (1+2j) and nan");
+}
+
+/* ---- arrays of what there is ---- */
+
+TEST(ArrayOf, has_the_elements_of_braces) {
+  auto one = umem::array_of({1.5f, 2.5f});
+  static_assert(std::is_same_v<decltype(one), Array<float, 1>>);
+  EXPECT_EQ(one.get(1), 2.5f);
+  auto three = umem::array_of({{{1, 2}, {3, 4}, {5, 6}}});
+  static_assert(std::is_same_v<decltype(three), Array<int, 3>>);
+  EXPECT_EQ(three.extents(), (Extents<3>{1, 3, 2}));
+  EXPECT_EQ(three.get(0, 2, 1), 6);
+}
+
+TEST(ArrayOf, has_the_elements_of_containers) {
+  std::array<double, 6> const numbers = {1, 2, 3, 4, 5, 6};
+  auto u = umem::array_of(numbers, Extents{3, 2});
+  EXPECT_EQ(umem::difference(u, umem::array_of({{1., 2.}, {3., 4.}, {5., 6.}})), "");
+  EXPECT_EQ(umem::array_of(std::string("ab")).get(1), 'b');
+  EXPECT_THROWS(umem::array_of(numbers, Extents{4, 2}), umem::value_error,
+                "array_of: 6 elements do not fill extents (4, 2)");
+  EXPECT_THROW(umem::array_of(numbers, Extents{-3, -2}), umem::value_error);
+}
+
+TEST(ArrayOf, has_the_elements_of_iterators) {
+  std::list<int> const list = {7, 8, 9};
+  EXPECT_EQ(umem::difference(umem::array_of(list.begin(), list.end()), umem::array_of({7, 8, 9})),
+            "");
+  EXPECT_EQ(umem::array_of(list.end(), list.end()).extent(0), 0);
+  std::vector<bool> const flags = {true, false, true};
+  EXPECT_EQ(umem::difference(umem::array_of(flags.begin(), flags.end()),
+                             umem::array_of({true, false, true})),
+            "");
+}
+
+class ArrayOfOn : public EachPlace {};
+FOR_EACH_PLACE(ArrayOfOn);
+
+TEST_P(ArrayOfOn, copies_to_every_context) {
+  std::vector<Item> items;
+  for (int n = 0; n < 12; n++) items.push_back(element<Item>(n));
+  umem::ArrayOptions<2> options;
+  options.ghosts = {1, 2};
+  auto u = umem::array_of(items, Extents{3, 4}, place, options);
+  EXPECT_TRUE(u.context() == place);
+  EXPECT_EQ(u.ghosts(), (umem::Ghosts<2>{1, 2}));
+  for (int n = 0; n < 12; n++) EXPECT_EQ(u.get(n / 4, n % 4), items[static_cast<std::size_t>(n)]);
+}
+
+TEST_P(ArrayOfOn, is_compared_on_every_context) {
+  auto u = umem::array_of({{1., 2.}, {3., 4.}}, place), v = u;
+  EXPECT_TRUE(umem::all_equal(umem::on_host, u, v));
+  v.set(4.00001, 1, 1);
+  EXPECT_FALSE(umem::all_equal(umem::on_host, u, v.part()));
+  EXPECT_TRUE(umem::all_close(umem::on_host, u, v.part()));
+  EXPECT_EQ(umem::difference(u, v), "element (1, 1): 4.0 and 4.00001");
+}
+
+} // namespace
