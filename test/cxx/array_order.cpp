@@ -42,7 +42,7 @@ template <int N> double value_at(Extents<N> const &at) {
 
 class ArrayOrder : public EachPlace {
 protected:
-  bool has_mirror() const { return !place.can(umemCpuReadable); }
+  bool has_mirror() const { return !shares_memory(place); }
 
   /* Makes each element, and each ghost cell, its value_at on one side alone, where there are two. */
   template <int N> void number(Array<double, N> &array, Side side = Side::host) const {
