@@ -1,5 +1,4 @@
-/* A view that is used after its guard: what checks print. */
-#define UMEM_CHECKS 1
+/* A view that is used after its guard: what checks print. Compile it with -DUMEM_CHECKS=1. */
 #include <umem.hpp>
 
 int main() {

@@ -205,10 +205,11 @@ private:
     UMEM_CHECK(step != 0 && (is_empty || contains(first, last, step, k)),
                raise_range(first, last, step, k, low(k), high(k), extents.begin(), N));
     if (is_empty) return;
-    auto const size = static_cast<std::size_t>(step);
-    std::size_t const distance =
-        step > 0 ? static_cast<std::size_t>(last - first) : static_cast<std::size_t>(first - last);
-    result.extents.at[to] = static_cast<index>((distance - 1) / (step > 0 ? size : 0 - size) + 1);
+    bool const up = step > 0;
+    auto const distance = static_cast<std::size_t>(up ? last - first : first - last);
+    std::size_t const size =
+        up ? static_cast<std::size_t>(step) : 0 - static_cast<std::size_t>(step);
+    result.extents.at[to] = static_cast<index>((distance - 1) / size + 1);
     result.offset += first * strides.at[k];
     if (result.extents.at[to] > 1) result.strides.at[to] *= step; /* else it may overflow */
   }
