@@ -58,7 +58,8 @@ TEST_P(PlaceGuardTest, refuses_kernels_what_they_cannot_use) {
     auto guard = umem::guard_at(umem::on_device(0), array, umem::write);
     EXPECT_EQ(reinterpret_cast<umem::address>(guard->data), array.adr());
   } else {
-    EXPECT_THROW(umem::guard_at(umem::on_device(0), array, umem::read), umem::value_error);
+    EXPECT_THROW(static_cast<void>(umem::guard_at(umem::on_device(0), array, umem::read)),
+                 umem::value_error);
   }
   array.set(1, 0, 0); /* nothing is held */
 }
