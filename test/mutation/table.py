@@ -63,8 +63,8 @@ MUTANTS = [
     c("stores/host_nodes.c", "    if (!error) umemTable_remove(&nodes->blocks, cell);", "    umemTable_remove(&nodes->blocks, cell);",
       "a block that cannot be unmapped is forgotten", first=("unit.host_nodes",)),
     c("stores/host_nodes.c", "  return errno == EINVAL ? 0 : errno;", "  return errno;", "an old kernel refuses huge pages", first=("unit.host_nodes",)),
-    c("stores/host_nodes.c", "  if (fits && cell) cell->value = new_size;\n", "", "a block that shrinks keeps its size", first=("unit.host_nodes",)),
-    c("open/layer.c", " || (own && umemKind_has(own, layer))", "", "a Host with options is no layer of a stack", first=("unit.host_nodes",)),
+    c("stores/host_nodes.c", "cell->value = new_size;", "cell->value = old_size;", "a block that shrinks keeps its size", first=("unit.host_nodes",)),
+    c("open/layer.c", "own && umemKind_has(own, layer)", "own && !layer", "a Host with options is no layer of a stack", first=("unit.host_nodes",)),
 
     # ---- memory that processes share ----
     c("share/segment_table.c", "  set64(&extent->offset, offset);\n  set64(&extent->size, size);\n  if (offset > start",
