@@ -45,6 +45,7 @@ void measure_host(Effort const &effort, std::vector<Ratio> &rows);
 void measure_arrays(Effort const &effort, std::vector<Ratio> &rows);
 void measure_indexed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_layouts(Effort const &effort, std::vector<Ratio> &rows);    /* a part of loops */
+void measure_orders(Effort const &effort, std::vector<Ratio> &rows);     /* a part of loops */
 void measure_reductions(Effort const &effort, std::vector<Ratio> &rows); /* a part of loops */
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_routes(Effort const &effort, std::vector<Ratio> &rows);

@@ -129,6 +129,7 @@ void measure_indexed(Effort const &effort, std::vector<Ratio> &rows) {
   measure_cube(96, 20, effort.short_rounds, rows);
   measure_cube(256, 1, effort.short_rounds, rows);
   measure_layouts(effort, rows);
+  measure_orders(effort, rows);
   measure_reductions(effort, rows);
 }
 

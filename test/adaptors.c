@@ -80,6 +80,7 @@ static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
 }
 ADAPTOR(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))
 ADAPTOR(fault, umemFault_ctor(ctx, upstream, NULL))
+ADAPTOR(guarded, umemGuarded_ctor(ctx, upstream))
 
 /* Of a file that vanishes with it. */
 umemStatusType adaptor_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),

@@ -18,6 +18,7 @@ ADAPTOR_OPENERS(debug)
 umemVirtual *open_debug_mmap(void), *open_debug_pool(void), *open_debug_pool_cuda(void);
 ADAPTOR_OPENERS(retry)
 ADAPTOR_OPENERS(fault)
+ADAPTOR_OPENERS(guarded)
 ADAPTOR_OPENERS(log)
 
 umemVirtual *open_prefetch(void);
@@ -77,6 +78,18 @@ enum {
       DEBUG_ROW("cuda-managed", open_debug_managed, debug_gpu, "managed"),                         \
       DEBUG_ROW("pool(host)", open_debug_pool, debug_plain, "host"),                               \
       DEBUG_ROW("pool(cuda)", open_debug_pool_cuda, debug_gpu, "gpu 0")
+
+/* Over RAM it knows its blocks, and where they end. */
+#define GUARDED_ROWS                                                                               \
+  ADAPTOR_ROW("guarded", open_guarded_host, "host", adaptor_keeps, NULL, NULL),                    \
+      ADAPTOR_ROW("guarded", open_guarded_file, "file-scratch", adaptor_keeps, NULL, NULL),        \
+      ADAPTOR_ROW("guarded", open_guarded_fake, "fake", adaptor_keeps, NULL, adaptor_records),     \
+      ADAPTOR_ROW("guarded", open_guarded_async, "fake-async", adaptor_keeps, NULL,                \
+                  adaptor_records),                                                                \
+      ADAPTOR_ROW("guarded", open_guarded_cuda, "cuda-async", adaptor_gpu, "gpu 0", NULL),         \
+      ADAPTOR_ROW("guarded", open_guarded_gpu, "cuda", adaptor_gpu, "gpu 0", NULL),                \
+      ADAPTOR_ROW("guarded", open_guarded_pinned, "cuda-host", adaptor_gpu, "pinned", NULL),       \
+      ADAPTOR_ROW("guarded", open_guarded_managed, "cuda-managed", adaptor_gpu, "managed", NULL)
 
 /* What goes over managed memory only. */
 #define ADAPTOR_ROW_PREFETCH                                                                       \

@@ -312,6 +312,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(retry, 0, 0),
     ADAPTOR_ROWS(fault, 0, 0),
     ADAPTOR_ROWS(log, 0, 0),
+    GUARDED_ROWS,
     ADAPTOR_ROW_PREFETCH,
     POOL_ROWS,
     FIXED_ROWS,

@@ -37,5 +37,6 @@
 #include <umem/retry.h>   /* retry */
 #include <umem/fault.h>   /* fault */
 #include <umem/log.h>     /* log */
+#include <umem/guarded.h> /* guarded */
 
 #endif

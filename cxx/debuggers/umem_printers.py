@@ -140,7 +140,9 @@ class Array:
         self.ghosts = ghosts_of(value["ghosts_"])
         access = next(field.type for field in value.type.strip_typedefs().fields() if field.is_base_class)
         self.element = access.strip_typedefs().template_argument(0)
-        self.strides = c_strides([sum(cells) for cells in zip(self.extents, *self.ghosts)])
+        cells = [sum(cells) for cells in zip(self.extents, *self.ghosts)]
+        self.is_column_major = int(value["order_"]) == 1
+        self.strides = c_strides(cells[::-1])[::-1] if self.is_column_major else c_strides(cells)
 
     def host_address(self):
         """The address of the first element for the CPU, a ghost cell if there are any; 0 if there is none."""
@@ -155,6 +157,7 @@ class Array:
             return f"{self.title}, empty"
         text = f"{self.title} of {shape_in_words(self.extents)} on {context_name(self.mirror['device_'])}"
         text += ghosts_in_words(*self.ghosts)
+        text += ", column-major" if self.is_column_major else ""
         side = str(self.mirror["current_"]).rpartition("::")[2]
         return text + f", current: {side}"
 

@@ -39,6 +39,7 @@
 #include <umem/range.hpp>
 #include <umem/scalar.hpp>
 #include <umem/shape.hpp>
+#include <umem/slice.hpp>
 #include <umem/transform.hpp>
 #include <umem/vector.hpp>
 #include <umem/view.hpp>

@@ -18,7 +18,7 @@ SECTIONS = {
     "Arrays": "Array Ghosts empty zeros full arange asarray from_dlpack save load DType dtype",
     "Places": "Place Info host open default Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",
-    "Adaptors": "Limit Stats Track Debug Retry Log Fault",
+    "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded",
     "Whose address is it": "find Found describe_places list_when_out_of_memory",
     "Copies and blocks": "copy blocks Block Blocks set_threads get_threads",
     "The ledger": "ledger.on ledger.start ledger.stop ledger.is_on ledger.clear ledger.read",

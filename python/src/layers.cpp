@@ -162,6 +162,14 @@ static auto number(Place &place, Arguments... arguments) {
   return unlocked([&] { return function(layer.ctx, arguments...); });
 }
 
+/* With the struct of its kind, as number() passes it. */
+static void guarded_protect(umemGuarded *ctx, uintptr_t address, size_t nbytes, int access) {
+  umemGuarded_protect(ctx, address, nbytes, static_cast<umemGuardedAccess>(access));
+}
+static umemGuardedAccess guarded_access(umemGuarded *ctx, uintptr_t address) {
+  return umemGuarded_access(ctx, address);
+}
+
 void bind_layers(nb::module_ &m) {
   m.def("_stats_get", stats_get);
   m.def("_stats_push", [](Place &place) { number<umemStats, umemStats_push>(place); });
@@ -183,6 +191,13 @@ void bind_layers(nb::module_ &m) {
   });
   m.def("_fault_failures",
         [](Place &place) { return number<umemFault, umemFault_failures>(place); });
+  m.def("_guarded_protect", [](Place &place, uintptr_t address, size_t nbytes, int access) {
+    number<umemGuarded, guarded_protect>(place, address, nbytes, access);
+  });
+  m.def("_guarded_access", [](Place &place, uintptr_t address) {
+    return static_cast<int>(number<umemGuarded, guarded_access>(place, address));
+  });
+  m.def("_guarded_report", [](bool on) { unlocked([&] { umemGuarded_report(on); }); });
   m.def(
       "_set_threads", [](unsigned count) { unlocked([&] { umem_set_threads(count); }); },
       nb::arg("count"));

@@ -42,6 +42,7 @@ PLACES = {
     "debug": lambda folder: umem.Debug(umem.Host()),
     "retry": lambda folder: umem.Retry(umem.Host(), lambda nbytes, alignment, attempt: False),
     "fault": lambda folder: umem.Fault(umem.Host()),
+    "guarded": lambda folder: umem.Guarded(umem.Host()),
     "log": lambda folder: umem.Log(umem.Host(), folder / "trace.log"),
     "open": lambda folder: umem.open("pool+stats+host:?max=64M"),
     "open-file": lambda folder: umem.open(f"stats+file:{folder / 'd.bin'}?mode=w+"),

@@ -1,6 +1,8 @@
-"""Limit, Stats, Track, Debug, Log, Fault, and the figures of pools."""
+"""Limit, Stats, Track, Debug, Log, Fault, Guarded, and the figures of pools."""
 import ctypes
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -95,6 +97,53 @@ def test_fault_fails_when_it_shall():
 def test_faults_of_each_status(status, error):
     with pytest.raises(error):
         umem.empty(1, place=umem.Fault(umem.Host(), status=status, share=1))
+
+
+TRAPS = """
+import sys
+import umem
+place = umem.Guarded(umem.Host())
+array = umem.zeros(10, "uint8", place)
+x = array.__array__()
+x[0] = 5
+place.protect(array, sys.argv[1])
+umem.Guarded.report()
+print(2 * array.tolist()[0], flush=True)  # umem's own copies work
+y = int(x[0])
+print("read", flush=True)
+x[0] = 1
+print("written", flush=True)
+"""
+
+
+@pytest.mark.parametrize("access, printed", [("closed", "10"), ("read", "10 read"), ("write", "10 read written")])
+def test_closed_memory_traps(access, printed):
+    pytest.importorskip("numpy")
+    run = subprocess.run([sys.executable, "-c", TRAPS, access], capture_output=True, text=True)
+    assert run.stdout.split() == printed.split(), run.stderr
+    assert (run.returncode == 0) == (access == "write")
+    assert ("umem: SIGSEGV at byte 0 of the block of 10 bytes" in run.stderr) == (access != "write")
+
+
+def test_access_of_an_array():
+    place = umem.Guarded(umem.Host())
+    array = umem.full(100, 7, place=place)
+    assert place.access(array) == "write"
+    place.protect(array, "closed")
+    assert place.access(array) == "closed" and array.tolist()[99] == 7
+    assert array.to(umem.host()).tolist() == [7] * 100
+    place.protect(array, "read")
+    assert place.access(array) == "read"
+    with pytest.raises(umem.ValueError, match="no access 'open'"):
+        place.protect(array, "open")
+    with pytest.raises(umem.ValueError, match="has .* bytes"):
+        place.protect(array[:10], "closed")
+    with pytest.raises(umem.ValueError, match="no live block"):
+        place.access(array[1:])
+    over_file = umem.Guarded(umem.File())
+    there = umem.zeros(3, place=over_file)
+    over_file.protect(there, "closed")
+    assert over_file.access(there) == "write"
 
 
 def test_figures_of_pools():

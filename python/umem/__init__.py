@@ -10,7 +10,7 @@
         there = array.to(umem.host())                 # on another place
 
 Places: Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
-Stats, Track, Debug, Log, Fault, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
+Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
 arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
 
@@ -18,7 +18,7 @@ Closing a place releases its arrays. Memory that NumPy or another library uses t
 """
 from . import _interpreter, _core as _core, ledger, trace
 from ._core import empty, from_dlpack, zeros
-from .adaptors import Debug, Fault, Limit, Log, Stats, Track
+from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
 from .array import Array, Ghosts
 from .dtypes import DType, dtype
 from .errors import (
@@ -38,7 +38,7 @@ from .transfer import Block, Blocks, blocks, copy, get_threads, set_failure_hook
 
 __all__ = [
     "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
-    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Found", "Ghosts", "Host", "IndexError",
+    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Found", "Ghosts", "Guarded", "Host", "IndexError",
     "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
     "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
     "blocks", "copy", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "from_dlpack", "full", "get_threads", "host",
@@ -48,7 +48,7 @@ __all__ = [
 
 _core._set_places({cls._kind: cls for cls in (
     Place, Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning,
-    Retry, Limit, Stats, Track, Debug, Log, Fault)})
+    Retry, Limit, Stats, Track, Debug, Log, Fault, Guarded)})
 __version__: str = _core._version()
 
 

@@ -1,4 +1,4 @@
-"""Adaptors that watch, limit and test the place below: Limit, Stats, Track, Debug, Log, Fault."""
+"""Adaptors that watch, limit and test the place below: Limit, Stats, Track, Debug, Log, Fault, Guarded."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -11,6 +11,8 @@ TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from .array import Array
 
 class Limit(Place):
     """At most `limit` bytes are live at the same time; requests beyond raise umem.MemoryError.
@@ -190,3 +192,41 @@ class Fault(Place):
     def failures(self) -> int:
         """How many calls have failed on purpose since the plan began."""
         return _core._fault_failures(self)
+
+
+_ACCESSES = ("closed", "read", "write")
+
+
+class Guarded(Place):
+    """Traps accesses to closed memory, for tests: a read or write of a closed array by the CPU ends the process by SIGSEGV.
+
+    Over RAM each array has pages of its own; over other places nothing is closed. umem's own copies work on closed
+    arrays, too.
+
+    Parameters
+    ----------
+    upstream : Place
+    """
+
+    _kind = "guarded"
+
+    def __init__(self, upstream: Place) -> None:
+        super().__init__(upstream)
+
+    def protect(self, array: Array, access: str) -> None:
+        """Changes what NumPy and other libraries may do with a whole array of this place.
+
+        access : "closed", "read" or "write" (both, as new arrays).
+        """
+        if access not in _ACCESSES:
+            fail(f"there is no access {access!r}; there are: {', '.join(_ACCESSES)}")
+        _core._guarded_protect(self, array.address, array.nbytes, _ACCESSES.index(access))
+
+    def access(self, array: Array) -> str:
+        """What they may do with it now."""
+        return _ACCESSES[_core._guarded_access(self, array.address)]
+
+    @staticmethod
+    def report(on: bool = True) -> None:
+        """Whether SIGSEGV for such memory first prints on stderr which array it hit."""
+        _core._guarded_report(on)

@@ -67,6 +67,7 @@ static void contexts(void **state) {
   CONTEXT(umemRetry);
   CONTEXT(umemLog);
   CONTEXT(umemFault);
+  CONTEXT(umemGuarded);
 }
 
 static void blocks(void **state) {

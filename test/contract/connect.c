@@ -9,7 +9,8 @@ enum { nbytes = 5000 };
 /* Whether an address of src is one of dst as well, as umem/connect.h defines it. */
 static bool one_memory(umemVirtual *src, umemVirtual *dst) {
   bool plain_host = dst->host == dst;
-  return umem_is_same_device(src, dst) || (plain_host && (src->capabilities & umemCpuReadable));
+  bool shares = (src->capabilities & (umemCpuReadable | umemSeparate)) == umemCpuReadable;
+  return umem_is_same_device(src, dst) || (plain_host && shares);
 }
 
 /* That the records tell of as many blocks as before. */

@@ -222,7 +222,7 @@ TEST_P(ArrayTest, checks_indices_of_single_elements) {
 TEST_P(ArrayTest, reads_and_writes_single_elements_where_they_are) {
   auto array = Doubles::zeros({200, 100}, place);
   Side home = array.current();
-  EXPECT_EQ(home, place.can(umemCpuReadable) ? Side::both : Side::device);
+  EXPECT_EQ(home, shares_memory(place) ? Side::both : Side::device);
   std::size_t before = moves();
   array.set(2.5, 100, 50);
   EXPECT_EQ(array.get(100, 50), 2.5);

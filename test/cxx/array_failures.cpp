@@ -33,7 +33,7 @@ struct FailAtFive {
 
 class FailingCall : public EachPlace {
 protected:
-  bool has_mirror() const { return !place.can(umemCpuReadable); }
+  bool has_mirror() const { return !shares_memory(place); }
 
   /* An array of numbered elements that are current on one side alone, where there are two. */
   Doubles numbered(Side side, umem::ArrayOptions<1> const &options = {}) const {

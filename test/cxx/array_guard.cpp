@@ -30,7 +30,7 @@ static_assert(std::is_same_v<decltype(std::declval<Doubles &>().device(umem::wri
 
 class ArrayGuardTest : public EachPlace {
 protected:
-  bool is_shared() const { return place.can(umemCpuReadable); }
+  bool is_shared() const { return shares_memory(place); }
   bool has_device_guards() const { return !place.can(umemOffsets); }
 };
 FOR_EACH_PLACE(ArrayGuardTest);

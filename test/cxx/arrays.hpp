@@ -11,6 +11,11 @@
 #include <cstdint>
 #include <vector>
 
+/* Whether both sides of an array are the memory of its context. */
+inline bool shares_memory(umem::Context const &context) {
+  return context.can(umemCpuReadable) && !context.can(umemSeparate);
+}
+
 template <class T> struct Type { using type = T; };
 
 /* Calls f(Type<T>()) for the element types of typed.hpp. */

@@ -211,14 +211,30 @@ TEST(CArray, becomes_no_array_of_another_kind) {
   umem::Host host;
   umemStatusType status = umemOK;
   CArray array = make<int>(host.c_context(), {2, 3});
-  CArray transposed(umemArray_permute(array.get(), nullptr, &status));
-  EXPECT_THROWS((umem::to_array<int, 2>(transposed)), umem::value_error,
-                "an array that is not contiguous in C order is no umem::Array: copy it first");
+  CArray every_second(umemArray_slice(array.get(), 1, 0, 2, 2, &status));
+  EXPECT_THROWS((umem::to_array<int, 2>(every_second)), umem::value_error,
+                "an array with gaps between its elements is no umem::Array: copy it first");
   EXPECT_THROW((umem::to_array<int, 1>(array)), umem::value_error);
   EXPECT_THROW((umem::to_array<float, 2>(array)), umem::type_error);
   umemArray_set_read_only(array.get(), true, &status);
   EXPECT_THROW((umem::to_array<int, 2>(array)), umem::not_supported_error);
   EXPECT_NO_THROW((umem::to_array<int const, 2>(array)));
+}
+
+TEST(CArray, keeps_the_order_of_an_array_both_ways) {
+  umem::Array<int, 2> u({2, 3}, umem::column_major);
+  for (int n = 0; n < 6; n++) u.set(n, n / 3, n % 3);
+  {
+    CArray c = umem::c_array(u, umem::write);
+    EXPECT_EQ(umemArray_stride(c.get(), 0), 4);
+    EXPECT_EQ(umemArray_stride(c.get(), 1), 8);
+    EXPECT_EQ((umem::view<int, 2>(c)(1, 2)), 5);
+    umem::Array<int, 2> back = umem::to_array<int, 2>(c);
+    EXPECT_EQ(back.order(), umem::column_major);
+    EXPECT_EQ(back.get(1, 0), 3);
+    back.set(-3, 1, 0);
+  }
+  EXPECT_EQ(u.get(1, 0), -3);
 }
 
 TEST(CArray, has_no_elements_but_a_shape) {

@@ -28,6 +28,14 @@ static Access const accesses[] = {
     [](Subject &s) { return static_cast<int>(s.array.extent(0 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.array.host(umem::read).extent(0 + beyond)); },
     [](Subject &s) { return static_cast<int>(s.array.part().extent(0 + beyond)); },
+    [](Subject &s) { /* through a view after its guard */
+                     umem::View<int, 1> view = *s.own.host(umem::write);
+                     return view(0);
+    },
+    [](Subject &) { /* through a guard after its array */
+                    auto guard = umem::Array<int, 1>::zeros({5}).host(umem::read);
+                    return guard(0);
+    },
     [](Subject &s) { /* in the function of a loop */
                      int sum = 0;
                      umem::for_each_index(umem::on_host, umem::Extents<1>(6),

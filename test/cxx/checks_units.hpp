@@ -14,6 +14,7 @@
 struct Subject {
   int memory[10] = {};
   umem::Array<int, 1> array = umem::Array<int, 1>::wrap_unowned(memory, {5});
+  umem::Array<int, 1> own = umem::Array<int, 1>::zeros({5});
   umem::View<int, 1> view{memory, {5}};
   umem::View<int, 2> square{memory, {2, 2}};
   umem::DynamicView<int> dynamic = square;

@@ -18,6 +18,9 @@ int main() {
   auto on_file = umem::Array<double, 1>::full({3}, 0.5, file);
   auto mirrored = umem::Array<double, 1>::full({3}, 0.5, file);
   mirrored.sync_to_host();
+  umem::Array<int, 2> columns({2, 2}, umem::column_major, host, {{0, 1}});
+  int other = 1;
+  for (int &x : umem::elements(columns.host(umem::discard))) x = other++;
   umem::Array<int, 1> none;
 
   auto guard = array.host(umem::write);

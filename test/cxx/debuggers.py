@@ -19,6 +19,8 @@ SHOWN = {
     "failed": 'umem::Context of kind File = {status = umemValueError, message = "an example", alignment = 16}',
     "array": "umem::Array<int, 2> of 2 x 3 on Host, ghosts (1, 0), current: both = {(0, 0) = 1, (0, 1) = 2, "
              "(0, 2) = 3, (1, 0) = 4, (1, 1) = 5, (1, 2) = 6}",
+    "columns": "umem::Array<int, 2> of 2 x 2 on Host, ghosts (0, 1), column-major, current: both = {(0, 0) = 1, "
+               "(0, 1) = 2, (1, 0) = 3, (1, 1) = 4}",
     "on_file": "umem::Array<double, 1> of 3 on File, current: device",
     "mirrored": "umem::Array<double, 1> of 3 on File, current: both = {(0,) = 0.5, (1,) = 0.5, (2,) = 0.5}",
     "none": "umem::Array<int, 1>, empty",
@@ -88,7 +90,7 @@ def of_variable(expression, variable, first_argument):
     """The expression about members of a variable, as GDB reads it."""
     expression = re.sub(r",\w+$", "", expression).replace("nullptr", "0")
     expression = expression.replace("$T1", first_argument)
-    member = r"(?<![\w.>$:])(at|context_|data|extents_?|ghosts_?|mirror_|strides|view_)\b"
+    member = r"(?<![\w.>$:])(at|context_|data|extents_?|ghosts_?|mirror_|order_|strides|view_)\b"
     expression = re.sub(member, rf"({variable}).\1", expression)
     pointer = r"(\S*?(?:mirror_|context_))"  # what a debugger sees through, by its operators
     expression = re.sub(pointer + r"->", r"\1._M_ptr->", expression)

@@ -410,6 +410,42 @@ void check_parts(umem::Context const &context) {
          "a part in a buffer");
 }
 
+/* A kernel that takes parts of a view. */
+struct MarkRows {
+  View<float, 2> view;
+  UMEM_FUNCTION void operator()(umem::index i) const {
+    auto const row = view.part(i, umem::range(umem::end - 1, 0, -2));
+    row(0) = static_cast<float>(-i);
+  }
+};
+
+/* Arrays in column-major order, and arrays that get other extents. */
+void check_columns(umem::Context const &context) {
+  kind = std::string("columns of arrays on ") + context.name();
+  umem::Array<float, 2> u({70, 41}, umem::column_major, context), rows({70, 41}, context);
+  umem::iota(u, 0);
+  umem::for_each_indexed(u, AddIndex());
+  umem::copy(u, rows);
+  umem::for_each_indexed(AddIndexTo(), umem::discard(rows), u);
+  {
+    auto guard = u.device(umem::write);
+    umem::for_each_index(umem::Place(context), Extents<1>(70), MarkRows{*guard});
+    context.synchronize();
+  }
+  bool right = true;
+  for (umem::index i = 0; i < 70; i++)
+    for (umem::index j = 0; j < 41; j++) {
+      auto const value = static_cast<float>(41 * i + j + i + j);
+      right = right && u.get(i, j) == (j == 40 ? static_cast<float>(-i) : value) &&
+              rows.get(i, j) == value + static_cast<float>(i + j);
+    }
+  expect(right, "elements");
+  u.release_host();
+  u.resize({80, 30}, 5);
+  expect(u.current() != umem::Side::host, "nothing is transferred");
+  expect(u.get(79, 0) == 5 && u.get(69, 29) == 41 * 69 + 29 + 98 && u.get(70, 29) == 5, "resized");
+}
+
 /* Inputs that kernels cannot use are converted on the host. */
 void check_conversion(umem::Context const &context) {
   kind = std::string("conversion to arrays on ") + context.name();
@@ -490,6 +526,9 @@ int main() {
     check_parts(umem::CudaAsync());
     check_parts(umem::CudaManaged());
     check_parts(umem::Host());
+    check_columns(umem::Cuda());
+    check_columns(umem::CudaAsync());
+    check_columns(umem::Host());
     check_conversion(umem::Cuda());
     check_conversion(umem::CudaAsync());
     check_order();

@@ -285,7 +285,8 @@ void expect_converts(umem::Context const &from, umem::Context const &to) {
   } else {
     umem::convert(in, out);
   }
-  EXPECT_EQ(out.current(), to.can(umemCpuReadable) ? umem::Side::both : umem::Side::host);
+  umem::Side side = umem::detail::stands_for_device(to) ? umem::Side::device : umem::Side::host;
+  EXPECT_EQ(out.current(), shares_memory(to) ? umem::Side::both : side);
   out.release_host();
   std::vector<B> found = memory_of(out), expected;
   for (index i = 0; i < 3; i++)

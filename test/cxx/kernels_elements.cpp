@@ -316,13 +316,24 @@ TEST(Ranges, MayBeExtentsOrBraces) {
   EXPECT_EQ(count(), 2 * 3);
 }
 
-TEST(Ranges, AreVisitedInCOrder) {
+TEST(Ranges, AreVisitedInCOrderOrByColumns) {
   std::vector<char> bytes(24);
   umem::View<char, 2> view(bytes.data(), {4, 6});
+  umem::View<char const, 2> other = view;
   std::vector<index> seen;
-  umem::for_each_indexed(umem::on_host, view.transpose(), {{2, 1}, {4, 4}},
-                         [&](char &, index i, index j) { seen.push_back(10 * i + j); });
-  EXPECT_EQ(seen, (std::vector<index>{21, 22, 23, 31, 32, 33}));
+  auto see = [&](char &, index i, index j) { seen.push_back(10 * i + j); };
+  auto see_both = [&](char &, char const &, index i, index j) { seen.push_back(10 * i + j); };
+  umem::Range<2> const range({2, 1}, {4, 4});
+  std::vector<index> const rows{21, 22, 23, 31, 32, 33}, columns{21, 31, 22, 32, 23, 33};
+  umem::for_each_indexed(umem::on_host, view, range, see);
+  EXPECT_EQ(std::exchange(seen, {}), rows);
+  umem::for_each_indexed(umem::on_host, view.transpose(), range, see);
+  EXPECT_EQ(std::exchange(seen, {}), columns);
+  auto const square = view.slice(1, 0, 4), every_second = view.slice(1, 0, 6, 2);
+  umem::for_each_indexed(umem::on_host, see_both, range, square.transpose(), other.slice(1, 0, 4));
+  EXPECT_EQ(std::exchange(seen, {}), rows) << "the operands differ";
+  umem::for_each_indexed(umem::on_host, every_second.transpose(), {{1, 1}, {3, 3}}, see);
+  EXPECT_EQ(std::exchange(seen, {}), (std::vector<index>{11, 12, 21, 22})) << "no stride is 1";
 }
 
 TEST(Ranges, ThatLeaveTheViewAreRefused) {

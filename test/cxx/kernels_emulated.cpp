@@ -70,15 +70,16 @@ struct FromIndices {
 };
 
 /* Other operands with the extents of the view: without gaps, shifted by one element so that their packs begin elsewhere,
- * and with ghost cells. f(place, view, other) with each of them. */
+ * with ghost cells, and in column-major order. f(place, view, other) with each of them. */
 template <class T, class U, class F> void expect_same_with_others(F const &f) {
-  for (int kind : {0, 1, 2})
+  for (int kind : {0, 1, 2, 3})
     expect_same<T>([&](auto place, auto view) {
       constexpr int N = decltype(view)::rank;
       umem::Extents<N> ghosts, all = view.extents;
       for (int k = 0; k < N; k++) all[k] += 2 * (ghosts[k] = k + 1);
-      auto numbers = some_numbers<U>(all.product() + 1);
-      View<U, N> other(numbers.data() + kind, view.extents);
+      auto numbers = some_numbers<U>(all.product() + 3);
+      View<U, N> other(numbers.data() + kind, view.extents,
+                       kind == 3 ? umem::column_major : umem::row_major);
       if (kind == 2) other = View<U, N>::with_ghosts_from(numbers.data(), view.extents, ghosts);
       f(place, view, other);
       /* What f has made of the other operand, seen in the view. */

@@ -64,6 +64,34 @@ TEST(Mdspan, of_other_layouts_is_a_view) {
   EXPECT_EQ(&view(2, 3), memory + 11);
 }
 
+TEST(Mdspan, has_the_layout_of_its_order) {
+  int memory[12] = {};
+  View<int, 2> const columns(memory, {3, 4}, umem::column_major), rows(memory, {3, 4});
+  auto const left = umem::to_mdspan<library::layout_left>(columns);
+  static_assert(std::is_same_v<decltype(left)::layout_type, library::layout_left>);
+  EXPECT_EQ(left.mapping()(2, 3), 11);
+  EXPECT_EQ(left.mapping()(1, 0), 1);
+  EXPECT_EQ(left.extent(1), 4);
+  EXPECT_EQ(umem::from_mdspan(left).strides, columns.strides);
+  EXPECT_EQ(umem::to_mdspan<library::layout_right>(rows).mapping()(1, 0), 4);
+  EXPECT_THROWS(umem::to_mdspan<library::layout_left>(rows), umem::value_error,
+                "to_mdspan: the elements are not in column-major order without gaps, as "
+                "layout_left is");
+  EXPECT_THROWS(umem::to_mdspan<library::layout_right>(columns), umem::value_error,
+                "to_mdspan: the elements are not in row-major order without gaps, as layout_right "
+                "is");
+}
+
+#if defined(__cpp_lib_submdspan) || __has_include(<cuda/std/__mdspan/submdspan_helper.h>)
+TEST(Mdspan, has_slices_that_are_those_of_views) {
+  int memory[12] = {};
+  View<int, 2> const view(memory, {3, 4});
+  auto const part = view.part(library::full_extent, library::strided_slice<int, int, int>{0, 4, 3});
+  EXPECT_EQ(part.extents, Extents(3, 2));
+  EXPECT_EQ(&part(2, 1), &view(2, 3));
+}
+#endif
+
 TEST(Mdspan, refuses_other_than_positive_strides) {
   int memory[12] = {};
   View<int, 2> view(memory, {3, 4});

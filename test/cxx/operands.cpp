@@ -62,7 +62,7 @@ static_assert(!umem::detail::is_operand<umem::Context> && !umem::detail::is_oper
 class Operands : public EachPlace {
 protected:
   bool is_gpu() const { return umem::Place(place).is_device(); }
-  bool has_mirror() const { return !place.can(umemCpuReadable); }
+  bool has_mirror() const { return !shares_memory(place); }
 
   /* 100 * i + j, on the device side alone. */
   Doubles numbered(umem::Extents<2> const &extents, umem::Extents<2> const &ghosts = {}) const {

@@ -242,7 +242,8 @@ TEST_P(ReductionsOnPlaces, TakeArraysAndTheirParts) {
   options.ghosts = {{1, 0}, {0, 2}};
   Array<int, 2> u({4, 5}, place, options);
   {
-    auto all = u.host(umem::discard)->with_ghosts();
+    auto guard = u.host(umem::discard);
+    auto all = guard->with_ghosts();
     for (index n = 0; n < all.size(); n++) all[n] = static_cast<int>(n * 11 % 17);
   }
   if (umem::Place(place).is_device()) { /* only files that nvcc compiles have kernels */

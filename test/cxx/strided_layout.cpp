@@ -89,6 +89,18 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
     if constexpr (N > 0)
       for (index i : {-3, -1, 0, 2, 4, 6}) each([=](auto const &v) { return v.select(k, i); });
   }
+  if constexpr (N == 2) {
+    using umem::range;
+    for (auto const &rows : {range(0, 2), range(-1, umem::end), range(umem::end - 1, -1, -2)})
+      for (index i : {-2, 0, 5}) {
+        each([=](auto const &v) { return v.part(rows, i); });
+        each([=](auto const &v) { return v.part(umem::end - i, rows); });
+        each([=](auto const &v) { return v.part(rows, umem::full_extent); });
+      }
+    for (umem::Order order : {umem::row_major, umem::column_major})
+      for (Extents<1> const &shape : {Extents<1>{6}, {12}})
+        each([=](auto const &v) { return v.reshape(shape, order); });
+  }
   if constexpr (N == 2)
     for (Extents<2> order : {Extents<2>{0, 1}, {1, 0}, {0, 0}, {1, 2}, {-1, 0}})
       each([=](auto const &v) { return v.permute(order); });

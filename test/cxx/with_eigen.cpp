@@ -47,6 +47,23 @@ TEST(WithEigen, maps_have_the_elements_of_views_of_any_strides) {
   EXPECT_EQ(umem::from_eigen(map).strides, column.strides);
 }
 
+TEST(WithEigen, columns_without_gaps_have_the_maps_of_eigens_own_matrices) {
+  umem::ArrayOptions<2> options;
+  options.ghosts = {1, 2};
+  options.order = umem::column_major;
+  umem::Array<double, 2> array = umem::Array<double, 2>::full({3, 4}, 1, umem::Host(), options);
+  auto guard = array.host(umem::write);
+  auto columns = umem::to_eigen_columns(guard);
+  expect_same(columns, *guard);
+  Eigen::Ref<Eigen::MatrixXd> ref(columns); /* does not compile if it needs a copy */
+  EXPECT_EQ(ref.data(), guard->data);
+  EXPECT_EQ(umem::from_eigen(columns).strides, guard->strides);
+  View<double const, 2> const same = *guard;
+  EXPECT_EQ(umem::to_eigen_columns(same).sum(), 12);
+  EXPECT_THROWS(umem::to_eigen_columns(guard->transpose()), umem::value_error,
+                "to_eigen_columns: the stride of the first dimension is not 1");
+}
+
 TEST(WithEigen, rows_without_gaps_have_maps_that_eigen_does_not_copy) {
   std::vector<double> memory(100, 1);
   auto const view = View<double, 2>::with_ghosts_from(memory.data(), {3, 4}, {2, 1});

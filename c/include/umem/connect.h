@@ -17,7 +17,7 @@
  *
  * - If both contexts use the same memory, or if src's addresses are pointers and dst is a plain Host, the result
  *   is src_adr itself, provided that it is a multiple of dst_alignment. What the program may not write through src,
- *   it may not write here.
+ *   it may not write here. A umemGuarded does not share its memory with a Host.
  * - Otherwise the result is a new block of nbytes in dst, at a multiple of dst_alignment, which holds a copy of the
  *   bytes.
  *

@@ -54,8 +54,10 @@ typedef enum umemCapability {
   umemOrdered = 1 << 5,          /* work is queued and may finish later; see umem_synchronize */
   umemConcurrent = 1 << 6,       /* many threads may use it at once */
   umemOffsets = 1 << 7,          /* addresses are offsets: 0 is valid, UINTPTR_MAX is null */
-  umemFaultable = 1 << 8, /* an access through a pointer may raise SIGBUS, if another process makes
-                                    a mapped file shorter: umem's own copies use methods */
+  umemFaultable =
+      1 << 8, /* an access through a pointer may raise a signal: SIGBUS if another process makes a
+                                    mapped file shorter, SIGSEGV for closed pages of a umemGuarded. umem's own copies
+                                    use methods */
   umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means out of memory, and umem records that */
   umemSeesHost = 1 << 10, /* reserved: no context has it */
@@ -67,7 +69,10 @@ typedef enum umemCapability {
   umemPrompt = 1 << 12,
   /* The methods alloc and free reach such a point only when they call umem on another context, as those of
    * a pool do. */
-  umemPromptBlocks = 1 << 13
+  umemPromptBlocks = 1 << 13,
+  /* A umemGuarded is in the stack: connections and arrays do not share the memory with a Host, also where they could.
+   * So a program meets the copies that a GPU would need. */
+  umemSeparate = 1 << 14
 } umemCapability;
 
 /* The base of every context, and the first member of its struct. Programs must not change it; virtual.h is for
@@ -107,7 +112,8 @@ UMEM_EXTERN uintptr_t umem_null(void const *ctx);
  * for a struct that is all zero. Never NULL; static storage. */
 UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
 
-/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its innermost context.
+/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its innermost context; a
+ * umemGuarded over RAM has a memory of its own.
  * Returns false, and records a status, if either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 

@@ -11,6 +11,7 @@
  *     | context                  | finds                                              | found.nbytes      |
  *     |--------------------------|----------------------------------------------------|-------------------|
  *     | Track, Debug             | any byte of a block                                | as requested      |
+ *     | Guarded over RAM         | any byte of a block                                | as requested      |
  *     | File, MMap               | any byte of a block                                | as requested      |
  *     | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
  *     | Host with options        | any byte of a block; compares all blocks           | as requested      |

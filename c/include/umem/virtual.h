@@ -201,7 +201,7 @@ struct umemVtbl {
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as ctx. If this table
    * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device or stream_wait, umem calls the method of the
    * upstream. The constructor of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor
-   * records failures), alignment and space. Default: NULL: ctx is not an adaptor. */
+   * records failures), alignment and space. With umemSeparate and another space it is a memory of its own. Default: NULL: ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. If it fails, the block must stay as it was. If ctx knows its blocks,

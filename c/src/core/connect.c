@@ -11,8 +11,8 @@
 /* Whether an address of src can serve as one of dst. Also false, with a status, where that
  * is not known: no caller may then take them for two memories. */
 static bool one_memory(umemVirtual *src, umemVirtual *dst) {
-  return umem_is_one_memory(src, dst) ||
-         (umem_can(src, umemCpuReadable) && umem_is_plain_host(dst));
+  return umem_is_one_memory(src, dst) || (umem_can(src, umemCpuReadable) &&
+                                          !umem_can(src, umemSeparate) && umem_is_plain_host(dst));
 }
 
 static bool suffices(uintptr_t adr, size_t alignment) { return !(adr & (alignment - 1)); }

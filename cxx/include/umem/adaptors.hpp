@@ -26,6 +26,7 @@
 
 #include <umem/debug.h>
 #include <umem/fault.h>
+#include <umem/guarded.h>
 #include <umem/limit.h>
 #include <umem/log.h>
 #include <umem/retry.h>
@@ -340,6 +341,44 @@ private:
   explicit Fault(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 
   umemFault *c_fault() const noexcept { return reinterpret_cast<umemFault *>(c_context()); }
+};
+
+/* Traps accesses of the CPU to closed memory, and stands for a GPU in programs without one: umemGuarded.
+ *
+ *     umem::Array<double, 1> u({n}, umem::Guarded(umem::Host()));
+ *     double *kept = u.host(umem::write)->data;
+ *     step(*u.device(umem::write));
+ *     print(kept[0]);                       // SIGSEGV: the elements are on the other side
+ *
+ * An array on it has a host side in memory of its own, also if the CPU could use the memory of upstream. The pages of
+ * each side are open while a guard of that side lives: for reading only, if no guard writes. */
+class Guarded : public Context {
+public:
+  explicit Guarded(Context const &upstream)
+      : Context(make<umemGuarded>(
+            [&](umemGuarded *ctx) { return umemGuarded_ctor(ctx, upstream.c_context()); },
+            owner(upstream))) {}
+
+  /* A handle of the outermost Guarded in the stack of context; umem::type_error where there is none. */
+  static Guarded of(Context const &context) { return Guarded(layer_of(context, "guarded")); }
+
+  /* What pointers may do with the block of nbytes that begins at adr; see umemGuarded_protect. Throws
+   * umem::value_error if there is no such block. Arrays do this by themselves. */
+  void protect(address adr, std::size_t nbytes, umemGuardedAccess access) const {
+    detail::check(umemGuarded_protect(c_context(), adr, nbytes, access));
+  }
+  umemGuardedAccess access(address adr) const {
+    std::uint64_t before = umem_thread_failures();
+    umemGuardedAccess access = umemGuarded_access(c_context(), adr);
+    detail::check_since(before);
+    return access;
+  }
+
+  /* Whether SIGSEGV for memory of any Guarded prints which block it hit: umemGuarded_report. */
+  static void report(bool on = true) { detail::check(umemGuarded_report(on)); }
+
+private:
+  explicit Guarded(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
 /* Logs all calls to a file for umem-trace: umemLog. */

@@ -49,8 +49,8 @@ struct HeldContext {
 std::shared_ptr<HeldContext> hold_context(std::size_t size, std::shared_ptr<void> below);
 
 /* The context in this memory, which its constructor has left with status; throws its failure. */
-std::shared_ptr<umemVirtual> started(std::shared_ptr<HeldContext> held, umemStatusType status,
-                                     umemVirtual *context);
+std::shared_ptr<umemVirtual> started(std::shared_ptr<HeldContext> const &held,
+                                     umemStatusType status, umemVirtual *context);
 
 /* The number of the device of a context, which never changes. A handle asks for it once, and
  * copies made later know it. Asking costs a call of the driver of the GPU. */
@@ -218,7 +218,7 @@ protected:
     auto held = detail::hold_context(sizeof(C), std::move(below));
     auto *context = new (held->memory) C();
     umemStatusType status = construct(context);
-    return detail::started(std::move(held), status, &context->super);
+    return detail::started(held, status, &context->super);
   }
 
   /* For the handle of one kind of context: the outermost layer of that kind in the stack of context, which it

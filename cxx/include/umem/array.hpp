@@ -8,9 +8,10 @@
  * The memory of an array is on one context: its device side. The CPU uses its host side: the
  * same memory if the CPU can address it, else a mirror, which is allocated at its first use. The
  * array knows which side is current. It transfers the elements only when a program asks for a
- * side that is not. Elements are in C order; with ghost cells the indices of dimension k run
- * from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New elements are not initialised. Only
- * constructors and the first use of the mirror allocate; only destructors and release_host free.
+ * side that is not. Elements are in C order, or with umem::column_major in that of Fortran; with ghost cells the
+ * indices of dimension k run from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New elements are not initialised. Only
+ * constructors, resize and the first use of the mirror allocate; only destructors, resize and release_host
+ * free.
  *
  * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
  * It records failures on the context; flush() throws them.
@@ -64,6 +65,11 @@ public:
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
 
+  /* The same with elements in an order: umem::column_major for that of Fortran, BLAS and MATLAB, on both sides. */
+  Array(Extents<N> const &extents, Order order, Context device = detail::pointers(),
+        Options const &options = {})
+      : Array(extents, std::move(device), in_order(options, order)) {}
+
   /* The same for {extent}, which would also match the copy of a new array. */
   template <class I, std::size_t length,
             class = std::enable_if_t<N == 1 && length == 1 && detail::is_index<I>>>
@@ -75,6 +81,11 @@ public:
     return Array(extents, std::move(device), options, true);
   }
 
+  static Array zeros(Extents<N> const &extents, Order order, Context device = detail::pointers(),
+                     Options const &options = {}) {
+    return zeros(extents, std::move(device), in_order(options, order));
+  }
+
   /* Every element, ghost cells too, equal to value. */
   static Array full(Extents<N> const &extents, value_type const &value,
                     Context device = detail::pointers(), Options const &options = {}) {
@@ -83,9 +94,14 @@ public:
     return array;
   }
 
+  static Array full(Extents<N> const &extents, value_type const &value, Order order,
+                    Context device = detail::pointers(), Options const &options = {}) {
+    return full(extents, value, std::move(device), in_order(options, order));
+  }
+
   /* ---- foreign memory ---- */
 
-  /* An array over existing elements in C order at adr. The first one is a ghost cell if there
+  /* An array over existing elements at adr, in C order or that of the options. The first one is a ghost cell if there
    * are any. The array calls deleter once, when nothing uses the memory any more; a newer host
    * side has then been written back. deleter must not throw; an empty std::function or a null
    * pointer means no deleter. Throws umem::value_error for the null of device, unless there are
@@ -123,7 +139,7 @@ public:
     if (!other) return;
     detail::Mirror &from = other.mirror();
     Array copy(other.extents(), std::move(device),
-               Options{other.ghosts(), from.mirror_context(), from.alignment()});
+               Options{other.ghosts(), from.mirror_context(), from.alignment(), other.order()});
     copy.mirror().copy_from(from, other.key_, 0);
     swap(copy);
   }
@@ -145,15 +161,16 @@ public:
 
   /* A read-only array that takes over the elements of other. */
   template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  Array(Array<U, N> &&other) noexcept : Base(other.mirror_, other.extents(), other.ghosts()) {
+  Array(Array<U, N> &&other) noexcept
+      : Base(other.mirror_, other.extents(), other.ghosts(), other.order()) {
     Array<U, N>().swap(other);
   }
 
-  /* Exchanges everything: elements, contexts, ghost cells. */
+  /* Exchanges everything: elements, contexts, ghost cells, order. */
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
 
-  /* ---- assignment: an array that is not empty keeps its ghost cells and its alignment ---- */
+  /* ---- assignment: an array that is not empty keeps its ghost cells, its order and its alignment ---- */
 
   /* Copies the elements of other into the memory of this array, which keeps its context and that of its
    * mirror. If both have the same ghost cells, it copies their values too; else the ghost cells of this
@@ -173,8 +190,8 @@ public:
 
   /* Takes over the memory of other, its context and that of its mirror. This allocates, copies
    * and throws nothing, and does not write to the memory that this array had; locks and guards
-   * keep that memory alive. But if neither is empty and other has other ghost cells or less
-   * alignment, it copies the elements like the assignment above, and may throw the same; call
+   * keep that memory alive. But if neither is empty and other has other ghost cells, another order or
+   * less alignment, it copies the elements like the assignment above, and may throw the same; call
    * Array().swap(*this) first to avoid that. other is empty afterwards, except after a failure. */
   Array &operator=(Array &&other) { // NOLINT(performance-noexcept-move-constructor): it may copy
     if (this == &other) return *this;
@@ -196,9 +213,49 @@ public:
     this->mirror().check_free(this->key_);
     detail::StridedLayout<N> cells{this->extents(), this->strides(), this->ghosts()};
     cells = cells.with_ghosts(wanted);
+    this->mirror().end_watch(); /* it has another shape */
     this->extents_ = cells.extents;
     this->ghosts_ = cells.ghosts;
   }
+
+  /* ---- other extents ---- */
+
+  /* Gives the elements other extents in the same memory: elements with the same number in the order of the array are the
+   * same. Throws umem::value_error if the extents give another number of elements or if there are ghost cells, and
+   * umem::locked_error while a lock or a guard of this array lives; the array is then what it was. Parts that exist
+   * keep their extents. */
+  void reshape(Extents<N> const &extents) & {
+    check_reshape(extents);
+    this->extents_ = extents;
+  }
+
+  /* The same as a new array, which takes over the memory and may have another rank:
+   * std::move(u).reshape(umem::Extents{6, 4}). */
+  Array reshape(Extents<N> const &extents) && {
+    reshape(extents);
+    return std::move(*this);
+  }
+  template <int M> Array<T, M> reshape(Extents<M> const &extents) && {
+    check_reshape(extents);
+    Array<T, M> result(this->mirror_, extents, Ghosts<M>(), this->order());
+    Array().swap(*this);
+    return result;
+  }
+  template <int M> void reshape(Extents<M> const &) & {
+    static_assert(M == N, "Array::reshape: the rank belongs to the type of an array: write "
+                          "std::move(u).reshape(extents), or u.part().reshape(extents) for a part");
+  }
+
+  /* Gives the array other extents and new memory on the same context. Elements keep their values if their indices are in
+   * the old and in the new extents. All others, and the ghost cells, become value, or are uninitialised without one. One
+   * copy of the elements on the side that is current moves them: umem transfers nothing between the sides. The other
+   * side is then old. On a file the elements get another address. Nothing happens if the extents are the same.
+   *
+   * Throws umem::locked_error while a lock or a guard of this array lives, umem::value_error for foreign memory, and the
+   * exceptions of the constructor: the array is then what it was. While it runs, both the old and the new memory exist.
+   * Parts that exist keep the old memory. */
+  void resize(Extents<N> const &extents) { resize_to(extents, nullptr); }
+  void resize(Extents<N> const &extents, value_type const &value) { resize_to(extents, &value); }
 
   /* ---- locks ---- */
 
@@ -213,14 +270,19 @@ private:
   Array(Extents<N> const &extents, Context device, Options const &options, bool zeroed)
       : Base(std::make_shared<detail::Mirror>(std::move(device), nbytes_of(extents, options),
                                               mirror_options(options, zeroed)),
-             extents, options.ghosts) {}
+             extents, options.ghosts, options.order) {}
 
   static Array wrap(address adr, Extents<N> const &extents, Context device,
                     detail::AnyDeleter deleter, Options const &options) {
     return Array(std::make_shared<detail::Mirror>(std::move(device), adr,
                                                   nbytes_of(extents, options),
                                                   mirror_options(options), std::move(deleter)),
-                 extents, options.ghosts);
+                 extents, options.ghosts, options.order);
+  }
+
+  static Options in_order(Options options, Order order) {
+    options.order = order;
+    return options;
   }
 
   static detail::MirrorOptions mirror_options(Options const &options, bool zeroed = false) {
@@ -267,9 +329,12 @@ private:
         from.text, ghosts.text, detail::in_words(this->extents()).text, own_ghosts.text);
   }
 
-  /* Whether this array keeps its ghost cells and its alignment with the memory of other. */
+  /* Whether an array has the same order in memory; one of rank 0 or 1 has both. */
+  bool has_order_of(Array const &other) const { return N < 2 || this->order() == other.order(); }
+
+  /* Whether this array keeps its ghost cells, its order and its alignment with the memory of other. */
   bool can_take(Array const &other) const {
-    return this->ghosts() == other.ghosts() &&
+    return this->ghosts() == other.ghosts() && has_order_of(other) &&
            this->mirror().alignment() <= other.mirror().alignment();
   }
 
@@ -279,8 +344,8 @@ private:
     bool same_ghosts = this->ghosts() == other.ghosts();
     if constexpr (!Base::is_read_only) {
       if (this->extents() == other.extents()) {
-        if (same_ghosts) return this->mirror().copy_from(other.mirror(), other.key_, this->key_);
-        return copy(other.part(), this->part());
+        if (!same_ghosts) return copy(other.part(), this->part());
+        return copy_cells(other, *this);
       }
       if (this->mirror().is_foreign())
         detail::raise_text(
@@ -290,10 +355,67 @@ private:
             detail::in_words(other.extents()).text, detail::in_words(this->extents()).text);
     }
     if (!same_ghosts) raise_ghosts(other);
-    Options options{this->ghosts(), this->mirror().mirror_context(), this->mirror().alignment()};
-    Array copy(other.extents(), this->context(), options);
-    copy.mirror().copy_from(other.mirror(), other.key_, 0);
+    Array copy(other.extents(), this->context(), own_options());
+    copy_cells(other, copy);
     swap(copy);
+  }
+
+  /* Copies elements and ghost cells between arrays that have the same. */
+  static void copy_cells(Array const &from, Array &to) {
+    if (to.has_order_of(from)) return to.mirror().copy_from(from.mirror(), from.key_, to.key_);
+    copy(from.part().with_ghosts(), to.template make_part<value_type>().with_ghosts());
+  }
+
+  template <int M> void check_reshape(Extents<M> const &extents) const {
+    this->mirror().check_free(this->key_);
+    if (!this->ghosts().is_empty())
+      detail::raise_text(
+          umemValueError,
+          "reshape: an array of extents %s with %s ghost cells cannot get the extents %s: "
+          "it must have no ghost cells",
+          detail::in_words(this->extents()).text, detail::in_words(this->ghosts()).text,
+          detail::in_words(extents).text);
+    if (!detail::has_product(extents, this->size()))
+      detail::raise_reshape_size(this->extents().begin(), N, extents.begin(), M);
+  }
+
+  /* value: of all cells that are new, or null. */
+  void resize_to(Extents<N> const &extents, value_type const *value) {
+    static_assert(!Base::is_read_only, "Array::resize: a read-only array keeps its elements");
+    this->mirror().check_free(this->key_);
+    if (extents == this->extents()) return;
+    if (this->mirror().is_foreign())
+      detail::raise_text(
+          umemValueError,
+          "resize: an array of extents %s around foreign memory cannot get the extents %s",
+          detail::in_words(this->extents()).text, detail::in_words(extents).text);
+    Array resized(extents, this->context(), own_options());
+    resized.mirror().start_like(this->mirror());
+    if (value) resized.mirror().fill(value, sizeof *value);
+    Extents<N> common = extents;
+    for (int k = 0; k < N; k++)
+      if (common[k] > this->extents()[k]) common[k] = this->extents()[k];
+    copy_common(*this, resized, common);
+    swap(resized);
+    resized.mirror().leave();
+  }
+
+  /* Copies the elements below `common` between the sides that are current. */
+  static void copy_common(Array const &from, Array &to, Extents<N> const &common) {
+    auto const part = [&common](auto whole) {
+      for (int k = 0; k < N; k++) whole = whole.slice(k, 0, common[k]);
+      return whole;
+    };
+    Part<T const, N> const src = part(from.part());
+    Part<T, N> const dst = part(to.part());
+    detail::copy_part(detail::PartMembers::memory(src), detail::PartMembers::items(src),
+                      detail::PartMembers::memory(dst), detail::PartMembers::items(dst), true);
+  }
+
+  /* The options of new memory for this array. */
+  Options own_options() const {
+    return {this->ghosts(), this->mirror().mirror_context(), this->mirror().alignment(),
+            this->order()};
   }
 };
 

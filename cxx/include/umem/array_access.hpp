@@ -28,6 +28,7 @@ template <int N> struct ArrayOptions {
   /* In bytes, of the first element in memory on both sides: a power of two, else
    * umem::value_error. 0 and alignments below that of T mean that of T. */
   std::size_t alignment = 0;
+  Order order = row_major; /* of the elements in memory, on both sides */
 };
 
 /* T const: the elements are only read. Checked functions throw umem::moved_from_error for an
@@ -51,6 +52,9 @@ public:
 
   Ghosts<N> const &ghosts() const noexcept { return ghosts_; }
 
+  /* Of the elements in memory: umem::row_major or umem::column_major. */
+  Order order() const noexcept { return order_; }
+
   /* In elements. */
   Extents<N> strides() const noexcept { return layout<T>(nullptr).strides; }
 
@@ -62,8 +66,9 @@ public:
 
   /* The address in context() of the first element in memory, a ghost cell if there are any; the
    * null of context() for no elements. Call sync_to_device() before using it: the elements there
-   * may be old. */
-  address adr() const { return mirror().adr(); }
+   * may be old. A program that has asked for the address may use the elements without a guard: umem watches it no
+   * more (see UMEM_CHECKS). */
+  address adr() const { return mirror().lend(); }
 
   /* Bytes in memory, with ghost cells. */
   std::size_t nbytes() const { return mirror().nbytes(); }
@@ -76,28 +81,28 @@ public:
   /* A guard of the host side: while it lives, the CPU may use the elements. If only the device
    * side is current, the elements are transferred first. umem::read: to read; umem::write: to
    * read and write; umem::discard: to write all elements, without their old values. */
-  HostGuard<T const, N> host(read_t) const {
+  UMEM_CHECKED HostGuard<T const, N> host(read_t) const {
     return guard<Side::host, T const>(detail::Access::read);
   }
-  HostGuard<T, N> host(write_t) {
+  UMEM_CHECKED HostGuard<T, N> host(write_t) {
     check_not_read_only();
     return guard<Side::host, T>(detail::Access::write);
   }
-  HostGuard<T, N> host(discard_t) {
+  UMEM_CHECKED HostGuard<T, N> host(discard_t) {
     check_not_read_only();
     return guard<Side::host, T>(detail::Access::discard);
   }
 
   /* The same for the memory of context(), for kernels. An ordered context queues the transfer.
    * Throws umem::not_supported_error if addresses are no pointers. */
-  DeviceGuard<T const, N> device(read_t) const {
+  UMEM_CHECKED DeviceGuard<T const, N> device(read_t) const {
     return guard<Side::device, T const>(detail::Access::read);
   }
-  DeviceGuard<T, N> device(write_t) {
+  UMEM_CHECKED DeviceGuard<T, N> device(write_t) {
     check_not_read_only();
     return guard<Side::device, T>(detail::Access::write);
   }
-  DeviceGuard<T, N> device(discard_t) {
+  UMEM_CHECKED DeviceGuard<T, N> device(discard_t) {
     check_not_read_only();
     return guard<Side::device, T>(detail::Access::discard);
   }
@@ -163,11 +168,22 @@ public:
   Part<T const, N> part() const { return make_part<T const>(); }
   Part<T, N> part() { return make_part<T>(); }
 
+  /* Those in one slice per dimension, such as u.part(umem::full_extent, umem::range(1, umem::end - 1), 3): see
+   * slice.hpp. */
+  template <class... S, class = std::enable_if_t<(sizeof...(S) > 0)>>
+  auto part(S const &...slices) const {
+    return part().part(slices...);
+  }
+  template <class... S, class = std::enable_if_t<(sizeof...(S) > 0)>>
+  auto part(S const &...slices) {
+    return part().part(slices...);
+  }
+
 protected:
   ArrayAccess() noexcept = default;
   ArrayAccess(std::shared_ptr<detail::Mirror> mirror, Extents<N> const &extents,
-              Ghosts<N> const &ghosts, std::uint64_t key = 0) noexcept
-      : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), key_(key) {}
+              Ghosts<N> const &ghosts, Order order, std::uint64_t key = 0) noexcept
+      : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), order_(order), key_(key) {}
   ArrayAccess(ArrayAccess &&other) noexcept { swap_members(other); }
   ArrayAccess &operator=(ArrayAccess &&) = delete;
   ~ArrayAccess() = default;
@@ -176,6 +192,7 @@ protected:
     std::swap(mirror_, other.mirror_);
     std::swap(extents_, other.extents_);
     std::swap(ghosts_, other.ghosts_);
+    std::swap(order_, other.order_);
     std::swap(key_, other.key_);
   }
 
@@ -200,12 +217,16 @@ private:
 
   /* The interior of an array that begins at first. */
   template <class U> View<U, N> layout(U *first) const noexcept {
-    return View<U, N>::with_ghosts_from(first, extents_, ghosts_);
+    return View<U, N>::with_ghosts_from(first, extents_, ghosts_, order_);
   }
 
-  template <Side side, class U> Guard<U, N, side> guard(detail::Access access) const {
-    address adr = mirror().acquire(side, access, key_);
-    return Guard<U, N, side>(mirror_, access, layout(reinterpret_cast<U *>(adr)));
+  template <Side side, class U> UMEM_CHECKED Guard<U, N, side> guard(detail::Access access) const {
+    std::shared_ptr<detail::Mirror> mirror = shared_mirror();
+    address adr = mirror->acquire(side, access, key_);
+#if UMEM_CHECKS
+    mirror->watch(extents_.begin(), N);
+#endif
+    return Guard<U, N, side>(std::move(mirror), access, layout(reinterpret_cast<U *>(adr)));
   }
 
   template <class U> Part<U, N> make_part() const {
@@ -238,6 +259,7 @@ private:
   std::shared_ptr<detail::Mirror> mirror_; /* shared with guards, locks and parts; null: empty */
   Extents<N> extents_;
   Ghosts<N> ghosts_;
+  Order order_ = row_major;
   std::uint64_t key_ = 0; /* of the lock through which this is used */
 };
 

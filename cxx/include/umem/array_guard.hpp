@@ -6,7 +6,9 @@
  *
  * While a guard to write lives, no other guard may write, and access to the other side throws
  * umem::locked_error. Guards to read may exist beside each other, and beside a guard to write of
- * the same side. A guard keeps the memory alive, also when the array moves or ends before it. */
+ * the same side. A guard keeps the memory alive, also when the array moves or ends before it. But what is written after
+ * the end of the array is lost: if UMEM_CHECKS is 1, an access through such a guard ends the program. So does an access
+ * through a view after its guard has ended, if no other guard of this side of the array lives. */
 #ifndef UMEM_ARRAY_GUARD_HPP
 #define UMEM_ARRAY_GUARD_HPP
 
@@ -51,6 +53,11 @@ inline constexpr discard_t discard{}; /* write all elements: the old values are 
 
 namespace detail {
 
+/* Whether only guards still use the elements: arrays, locks and parts have ended. */
+inline bool is_ended(std::shared_ptr<Mirror> const &mirror) noexcept {
+  return mirror && mirror.use_count() <= mirror->guards();
+}
+
 /* Ends a guard of any kind after a failed write of the elements: the other side is current
  * again, if it was before. Only loops of umem use it: elements that a program has written stay. */
 struct FailedGuard {
@@ -91,23 +98,28 @@ public:
   }
 
   /* The elements. Do not use the view after the guard has ended. */
-  view_type const &view() const noexcept { return view_; }
-  view_type const &operator*() const noexcept { return view_; }
-  view_type const *operator->() const noexcept { return &view_; }
-  operator view_type() const noexcept { return view_; }
-  template <class U, class = std::enable_if_t<std::is_same_v<U, T const> && !std::is_const_v<T>>>
-  operator View<U, N>() const noexcept {
+  UMEM_CHECKED view_type const &view() const noexcept {
+    UMEM_ASSERT_OWNED(mirror_, view_);
     return view_;
+  }
+  UMEM_CHECKED view_type const &operator*() const noexcept { return view(); }
+  UMEM_CHECKED view_type const *operator->() const noexcept { return &view(); }
+  UMEM_CHECKED operator view_type() const noexcept { return view(); }
+  template <class U, class = std::enable_if_t<std::is_same_v<U, T const> && !std::is_const_v<T>>>
+  UMEM_CHECKED operator View<U, N>() const noexcept {
+    return view();
   }
 
   /* As those of View. */
-  template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view_(i...); }
-  UMEM_CHECKED T &operator[](index i) const noexcept { return view_[i]; }
+  template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view()(i...); }
+  UMEM_CHECKED T &operator[](index i) const noexcept { return view()[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
+
+  template <class... S> auto part(S const &...slices) const { return view_.part(slices...); }
 
   /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
-    return view_.begin();
+    return view().begin();
   }
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
     return view_.end();
@@ -132,7 +144,7 @@ private:
     release();
   }
 
-  /* Takes over an access that Mirror::acquire has counted. */
+  /* Takes over an access that Mirror::acquire has counted, and a share of the mirror from before. */
   Guard(std::shared_ptr<detail::Mirror> mirror, detail::Access access,
         view_type const &view) noexcept
       : mirror_(std::move(mirror)), access_(access), view_(view) {}

@@ -41,7 +41,8 @@ private:
   friend class Array<T, N>;
 
   explicit ArrayLock(Base const &array)
-      : Base(array.shared_mirror(), array.extents(), array.ghosts(), array.mirror().lock(0)) {}
+      : Base(array.shared_mirror(), array.extents(), array.ghosts(), array.order(),
+             array.mirror().lock(0)) {}
 };
 
 } // namespace umem

@@ -7,6 +7,7 @@
 #include <umem/array_order.hpp>
 #include <umem/buffer.hpp>
 #include <umem/context.hpp>
+#include <umem/detail/checks.hpp>
 #include <umem/detail/trace.hpp>
 
 #include <cstdint>
@@ -120,7 +121,29 @@ public:
   /* Counts a new guard, and returns its first byte: a pointer; 0 for no bytes. */
   address acquire(Side side, Access access, std::uint64_t key);
 
-  void release(Side side, Access access) noexcept { count(side).of(access != Access::read) -= 1; }
+  void release(Side side, Access access) noexcept {
+    count(side).of(access != Access::read) -= 1;
+    if (closes_host_ || closes_device_ || watched_) after_release(side);
+  }
+
+  /* That live. */
+  int guards() const noexcept {
+    return hosts_.readers + hosts_.writers + devices_.readers + devices_.writers;
+  }
+
+  /* ---- for checks of accesses; see detail/checks.hpp ---- */
+
+  /* After acquire, in code with checks: checks in this file and others know the memory and the guards from now on.
+   * Foreign memory is left out: its owner may use it without guards. */
+  void watch(index const *extents, int rank) noexcept;
+  void end_watch() noexcept;
+
+  /* adr(), for the program to use without a guard. */
+  address lend() noexcept {
+    is_lent_ = true;
+    end_watch();
+    return adr_;
+  }
 
   /* After a failed call that was to overwrite side: if the other side was current before, it is
    * now the only current one, because side may have been written in part. */
@@ -146,7 +169,13 @@ public:
   /* Copies nbytes at an offset to all current sides, so that they stay current. */
   void set(std::uint64_t key, std::size_t offset, void const *value, std::size_t nbytes);
 
-  /* Makes every item on the device equal to value. */
+  /* For a new block: makes the host the current side if it is the only current one of other. */
+  void start_like(Mirror const &other);
+
+  /* The elements have moved to other memory: the destructor need not write them back. */
+  void leave() noexcept { is_left_ = true; }
+
+  /* For a new block: makes every item on the current side equal to value. */
   void fill(void const *value, std::size_t item_size);
 
   /* ---- copies; see part.hpp ---- */
@@ -192,6 +221,26 @@ private:
   Guards &count(Side side) noexcept { return side == Side::host ? hosts_ : devices_; }
   bool is_guarded() const noexcept;
 
+  /* ---- memory of a umemGuarded: the pages of a side are open while a guard of it lives ---- */
+
+  /* The context of the mirror where the program names none. */
+  static Context default_host(Context const &device);
+
+  /* Closes a new block. False if it has no pages of its own, for example in a pool. */
+  static bool close_new(Context const &context, address adr, std::size_t nbytes);
+
+  bool closes(Side side) const noexcept {
+    return side == Side::host ? closes_host_ : closes_device_;
+  }
+
+  /* Opens the pages for one more guard. */
+  void open(Side side, bool writes);
+
+  void after_release(Side side) noexcept;
+
+  /* The number of a side in Watched. */
+  int watched_side(Side side) const noexcept { return is_shared_ || side == Side::host ? 0 : 1; }
+
   void make_current(Side side) noexcept;
 
   /* The same for a write that may still fail: undo_overwrite reverts it. */
@@ -229,6 +278,9 @@ private:
   std::size_t alignment_;  /* of the elements, or more */
   bool is_shared_ = false; /* the CPU works on device_'s memory: there is no mirror */
   bool is_foreign_ = false;
+  bool is_left_ = false; /* the elements are elsewhere now */
+  bool closes_host_ = false, closes_device_ = false;
+  bool is_lent_ = false;
   address adr_ = 0;
   Buffer block_;      /* empty if foreign or without bytes */
   Buffer host_block_; /* the mirror; empty until its first use */
@@ -243,6 +295,7 @@ private:
   std::uint64_t lock_ = 0; /* the key of its lock, 0 for none */
   std::uint64_t last_key_ = 0;
   PendingWork pending_host_, pending_device_;
+  std::unique_ptr<Watched> watched_; /* null: it is not watched */
 };
 
 } // namespace detail

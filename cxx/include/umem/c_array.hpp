@@ -200,24 +200,27 @@ template <class T, int N> CArray c_array(Array<T, N> const &array) {
   return c_array(const_cast<Array<T, N> &>(array), read); /* which does not write */
 }
 
-/* An umem::Array over the memory of array, whose elements must be in C order without gaps; it keeps array alive, and
+/* An umem::Array over the memory of array, whose elements must be in the order of C or of Fortran without gaps: the
+ * result has the same order, that of C if both fit. It keeps array alive, and
  * context, which must be one of the memory of array. Throws umem::type_error, umem::value_error for another rank, order
  * or memory,
  * and umem::not_supported_error for a read-only array, of which to_array<T const, N> is one. */
 template <class T, int N> Array<T, N> to_array(CArray array, Context context) {
   detail::check_array<T>(array.get(), N);
-  if (!umemArray_is_c_contiguous(array.get()))
-    throw value_error(
-        "an array that is not contiguous in C order is no umem::Array: copy it first");
+  View<T, N> const layout = detail::view_at<T, N>(nullptr, array.get());
+  bool const is_row_major = umemArray_is_c_contiguous(array.get());
+  if (!is_row_major && !layout.transpose().is_contiguous())
+    throw value_error("an array with gaps between its elements is no umem::Array: copy it first");
   if (!std::is_const_v<T> && umemArray_is_read_only(array.get()))
     throw not_supported_error(
         "a read-only array is no umem::Array of elements that can be written");
   if (!umem_is_same_device(context.c_context(), umemArray_context(array.get())))
     throw value_error("the array is in other memory than the context");
-  Extents<N> extents = detail::view_at<T, N>(nullptr, array.get()).extents;
+  ArrayOptions<N> options;
+  options.order = is_row_major ? row_major : column_major;
   address adr = umemArray_address(array.get());
-  return Array<T, N>::wrap(adr, extents, std::move(context),
-                           [array]() mutable { array = CArray(); });
+  return Array<T, N>::wrap(
+      adr, layout.extents, std::move(context), [array]() mutable { array = CArray(); }, options);
 }
 
 /* The same; the context of array must outlive the result. */

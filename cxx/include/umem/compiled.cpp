@@ -5,6 +5,7 @@
 #endif
 
 #include <umem/detail/array_functions.hpp>
+#include <umem/detail/checks_functions.hpp>
 #include <umem/detail/context_functions.hpp>
 #include <umem/detail/error_functions.hpp>
 #include <umem/detail/extents_functions.hpp>

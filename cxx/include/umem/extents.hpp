@@ -157,6 +157,23 @@ template <int N> UMEM_FUNCTION constexpr Extents<N> c_strides(Extents<N> const &
   return strides;
 }
 
+/* The order of elements in memory. row_major: the last index is the fastest, as in C. column_major: the first index is, as
+ * in Fortran, BLAS and MATLAB. */
+enum Order : int { row_major, column_major };
+
+/* The strides of an array in an order without gaps. An extent of 0 counts as 1. */
+template <int N>
+UMEM_FUNCTION constexpr Extents<N> strides_in(Order order, Extents<N> const &extents) noexcept {
+  if (order == row_major) return c_strides(extents);
+  Extents<N> strides;
+  index stride = 1;
+  for (int k = 0; k < N; k++) {
+    strides.at[k] = stride;
+    stride *= extents.at[k] > 0 ? extents.at[k] : 1;
+  }
+  return strides;
+}
+
 } // namespace umem
 
 #if !defined(UMEM_COMPILED)

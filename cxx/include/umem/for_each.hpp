@@ -31,7 +31,8 @@
  * Loops visit ghost cells only if a range reaches into them. They call functions in no particular order. On the GPU,
  * and with several threads, calls run at the same time, and each thread has its own copy of f; so f may write only its
  * own elements, or elements that no other call touches. An element that f gets may be a copy, which umem writes back.
- * With on_host the calls run one after the other; those with indices run in C order.
+ * With on_host the calls run one after the other; those with indices run in C order or, if the elements of all operands
+ * are in column-major order, in that of Fortran.
  *
  * A call that refuses its arguments changes no operand. If f throws on the host, the call throws the same exception.
  * A kernel that cannot be launched throws umem::runtime_error with CUDA's message, and a GPU that does not exist

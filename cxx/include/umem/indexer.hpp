@@ -78,7 +78,7 @@ public:
   UMEM_FUNCTION UMEM_CHECKED constexpr Int offset(Extents<N> const &i) const noexcept {
     Int result = 0;
     for (int k = 0; k < N; k++) {
-      UMEM_ASSERT(i.at[k] >= 0 && i.at[k] < extents_[k]);
+      UMEM_ASSERT_INDICES(i.at[k] >= 0 && i.at[k] < extents_[k], i, as_view());
       result = static_cast<Int>(result + static_cast<Int>(i.at[k]) * strides_[k]);
     }
     return result;
@@ -101,8 +101,16 @@ private:
   template <int... K, class... I>
   UMEM_FUNCTION UMEM_CHECKED constexpr Int sum(std::integer_sequence<int, K...>,
                                                I... i) const noexcept {
-    UMEM_ASSERT(((i >= 0 && i < extents_[K]) && ...));
+    if constexpr (N > 0)
+      UMEM_ASSERT_INDICES(((i >= 0 && i < extents_[K]) && ...), Extents<N>(i...), as_view());
     return static_cast<Int>(((i * strides_[K]) + ... + Int(0)));
+  }
+
+  /* For messages: the extents, without memory. */
+  UMEM_FUNCTION constexpr View<char, N> as_view() const noexcept {
+    View<char, N> view;
+    for (int k = 0; k < N; k++) view.extents.at[k] = extents_[k];
+    return view;
   }
 
   Int extents_[detail::slots<N>] = {};

@@ -3,6 +3,9 @@
  *
  *     auto span = umem::to_mdspan(view);       // mdspan<T, dextents<index, N>, layout_stride>
  *     auto same = umem::from_mdspan(span);     // View<T, N>
+ *     auto left = umem::to_mdspan<std::layout_left>(*column_major.host(umem::read));
+ *
+ * With this header full_extent of that library is a slice of umem, too.
  *
  * umem.hpp does not include this header: mdspan takes long to compile. UMEM_HAS_MDSPAN is 1 if
  * an mdspan was found; without one, to_mdspan is not declared. */
@@ -11,6 +14,7 @@
 
 #include <umem/config.hpp>
 #include <umem/extents.hpp>
+#include <umem/slice.hpp>
 #include <umem/view.hpp>
 #include <umem/view_error.hpp>
 
@@ -22,21 +26,35 @@
 #if __has_include(<cuda/std/mdspan>) && (defined(__CUDACC__) || !defined(__cpp_lib_mdspan))
 #include <cuda/std/array>
 #include <cuda/std/mdspan>
+#include <cuda/std/type_traits>
 #define UMEM_HAS_MDSPAN 1
 #define UMEM_MDSPAN_NAMESPACE with_cuda_mdspan
 #define UMEM_STD cuda::std
+#if __has_include(<cuda/std/__mdspan/submdspan_helper.h>)
+#define UMEM_HAS_FULL_EXTENT
+#endif
 #elif defined(__cpp_lib_mdspan)
 #include <array>
 #include <mdspan>
+#include <type_traits>
 #define UMEM_HAS_MDSPAN 1
 #define UMEM_MDSPAN_NAMESPACE with_std_mdspan
 #define UMEM_STD std
+#if defined(__cpp_lib_submdspan)
+#define UMEM_HAS_FULL_EXTENT
+#endif
 #else
 #define UMEM_HAS_MDSPAN 0
 #endif
 
 #if UMEM_HAS_MDSPAN
 namespace umem {
+
+#if defined(UMEM_HAS_FULL_EXTENT)
+namespace detail {
+template <> inline constexpr bool is_full_extent<UMEM_STD::full_extent_t> = true;
+} // namespace detail
+#endif
 
 inline namespace UMEM_MDSPAN_NAMESPACE {
 
@@ -56,6 +74,27 @@ template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const 
   }
   return Span(view.data,
               typename Span::mapping_type(UMEM_STD::dextents<index, N>(extents), strides));
+}
+
+/* The interior of view with a layout that has no gaps: to_mdspan<std::layout_left>(view) of an array in column-major
+ * order, to_mdspan<std::layout_right>(view) of one in row-major order. Throws umem::value_error if the elements are not
+ * in the order of the layout without gaps. */
+template <class Layout, class T, int N>
+UMEM_FUNCTION auto to_mdspan(View<T, N> const &view)
+    -> UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, Layout> {
+  constexpr bool is_left = UMEM_STD::is_same<Layout, UMEM_STD::layout_left>::value;
+  static_assert(is_left || UMEM_STD::is_same<Layout, UMEM_STD::layout_right>::value,
+                "to_mdspan: the layout is layout_left or layout_right; without one, the mdspan has "
+                "the strides of the view");
+  UMEM_CHECK((is_left ? view.transpose() : view).is_contiguous(),
+             detail::raise_value(is_left ? "to_mdspan: the elements are not in column-major order "
+                                           "without gaps, as layout_left is"
+                                         : "to_mdspan: the elements are not in row-major order "
+                                           "without gaps, as layout_right is"));
+  UMEM_STD::array<index, N> extents{};
+  for (int k = 0; k < N; k++) extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
+  return UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, Layout>(
+      view.data, UMEM_STD::dextents<index, N>(extents));
 }
 
 /* An mdspan with any layout that has strides as a view, which borrows the memory. Throws umem::value_error if the
@@ -78,6 +117,7 @@ UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<T, E, Layout> const &span) {
 } // namespace umem
 
 #undef UMEM_STD
+#undef UMEM_HAS_FULL_EXTENT
 #endif
 
 #endif

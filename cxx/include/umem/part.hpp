@@ -2,6 +2,7 @@
  *
  *     auto edge = gpu.part().select(0, 50);    // the last row of an array on a GPU
  *     auto ghost = file.part().select(0, -1);  // the row of ghost cells of an array in a file
+ *     auto inner = gpu.part(umem::range(1, umem::end - 1), umem::full_extent); // see slice.hpp
  *     umem::copy(edge, ghost);
  *
  * A Part is like a View (view.hpp), but its elements are in the memory of a context. Slicing a
@@ -42,7 +43,9 @@ public:
     checked_product(extents);
   }
   Part(Context context, address adr, Extents<N> const &extents)
-      : Part(std::move(context), adr, extents, c_strides(extents)) {}
+      : Part(std::move(context), adr, extents, row_major) {}
+  Part(Context context, address adr, Extents<N> const &extents, Order order)
+      : Part(std::move(context), adr, extents, strides_in(order, extents)) {}
 
   /* Copying a Part copies no elements: umem::copy does. A temporary part, such as array.part(),
    * cannot be assigned to. */
@@ -68,13 +71,22 @@ public:
 
   /* ---- parts and other orders, as those of View ---- */
 
-  /* Indices begin, begin + step, ... below end of dimension k; they may be those of ghost cells. */
-  Part slice(int k, index begin, index end, index step = 1) const {
-    return laid_out(layout_.slice(k, begin, end, step));
+  /* The elements in one slice per dimension. */
+  template <class... S> auto part(S const &...slices) const {
+    detail::check_slices<N, S...>();
+    if constexpr (detail::are_slices<N, S...>)
+      return laid_out(detail::sliced(layout_, slices...));
+    else
+      return *this;
+  }
+
+  /* Indices first, first + step, ... below last of dimension k; they may be those of ghost cells. */
+  Part slice(int k, Position first, Position last, index step = 1) const {
+    return laid_out(layout_.slice(k, first, last, step));
   }
 
   /* The elements with index i in dimension k. i may be the index of a ghost cell. */
-  template <int M = N - 1> Part<T, M> select(int k, index i) const {
+  template <int M = N - 1> Part<T, M> select(int k, Position i) const {
     static_assert(N > 0 && M == N - 1, "Part::select: the result has one dimension less");
     return laid_out(layout_.select(k, i));
   }
@@ -87,6 +99,12 @@ public:
 
   /* Dimension k from its last element to its first. */
   Part reversed(int k) const { return laid_out(layout_.reversed(k)); }
+
+  /* The elements of the interior with other extents, without a copy. */
+  template <int M> Part<T, M> reshape(Extents<M> const &shape, Order order = row_major) const {
+    static_assert(M <= UMEM_MAX_RANK, "Part: strided copies have at most UMEM_MAX_RANK dimensions");
+    return laid_out(layout_.reshape(shape, order));
+  }
 
   /* The same elements without their ghost cells. */
   Part interior() const { return laid_out(layout_.interior()); }

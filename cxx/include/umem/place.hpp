@@ -28,6 +28,9 @@ struct HostPlace {
   unsigned threads =
       1; /* that share the work, the calling one included; they call f at the same time.
                            0: as many as umem_get_parallel_threads() */
+  /* Whether they go over the device side of arrays on a umem::Guarded that stands for a device, as loops do for which the
+   * program names no place, or the context. */
+  bool as_device = false;
 };
 
 /* Kernels on a GPU. */
@@ -58,6 +61,15 @@ DevicePlace on_device(Stream stream = Stream(), int device = -1) noexcept {
     return DevicePlace{static_cast<std::uintptr_t>(stream), device, false};
 }
 
+namespace detail {
+
+/* Whether the CPU plays the device of a context: a umemGuarded over RAM. */
+inline bool stands_for_device(Context const &context) noexcept {
+  return context.can(umemSeparate | umemCpuReadable | umemCpuWritable);
+}
+
+} // namespace detail
+
 /* A place on the host or on a GPU, chosen at run time. */
 class Place {
 public:
@@ -68,7 +80,10 @@ public:
    * CudaAsync); for other contexts this thread. On an ordered context loops are queued on its stream; on
    * others calls return when the loop is done. */
   explicit Place(Context const &context) : Place() {
-    if (!context.can(umemDeviceAccessible)) return;
+    if (!context.can(umemDeviceAccessible)) {
+      host_.as_device = detail::stands_for_device(context);
+      return;
+    }
     std::int64_t ordinal = context.ordinal();
     if (ordinal < 0) return;
     umemAttempt attempt;
@@ -118,6 +133,15 @@ inline HostPlace const &host_of(HostPlace const &place) noexcept { return place;
 inline HostPlace const &host_of(Place const &place) noexcept { return place.host(); }
 inline DevicePlace const &device_of(DevicePlace const &place) noexcept { return place; }
 inline DevicePlace const &device_of(Place const &place) noexcept { return place.device(); }
+
+/* Whether loops at a place go over the device side of arrays on a context. */
+template <class P> bool is_on_device_side(P const &place, Context const &context) {
+  if (is_device(place)) return true;
+  if constexpr (may_be_host<P>)
+    return host_of(place).as_device && stands_for_device(context);
+  else
+    return false;
+}
 
 /* Refuses __device__ lambdas for a loop on the host: there nvcc replaces them by functions that do
  * nothing. */

@@ -41,6 +41,9 @@ public:
   view_type const *operator->() const noexcept { return &view(); }
   operator view_type() const noexcept { return view(); }
 
+  /* As that of View. */
+  template <class... S> auto part(S const &...slices) const { return view().part(slices...); }
+
   /* The elements of a guard of rank 1, as those of View. */
   template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
     return view().begin();
@@ -108,7 +111,8 @@ inline void queue_before(Place const &place, Context const &context) {
 
 template <class T, int N, class P, class A, class Access>
 PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
-  if (!is_device(place)) return PlaceGuard<T, N>(array.host(access));
+  if (!is_on_device_side(place, array.context())) return PlaceGuard<T, N>(array.host(access));
+  if (!is_device(place)) return PlaceGuard<T, N>(array.device(access));
   check_device_accessible(array.context());
   PlaceGuard<T, N> guard(array.device(access));
   try {

@@ -10,6 +10,9 @@
  *     };
  *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
  *
+ * On a GPU neighbouring threads take neighbouring elements of a row. An array in column-major order is faster there as its
+ * transpose, with f for the indices in reversed order.
+ *
  * See for_each.hpp for operands, places, order and failures, and reduce.hpp for the order of operations. */
 #ifndef UMEM_SWEEP_HPP
 #define UMEM_SWEEP_HPP
@@ -49,10 +52,22 @@ R sweep_view(DevicePlace const &place, View<T, N> const &view, Range<N> const &r
              Op op, F f) {
   return device_sweep<Index>(place, op, f, init, view, range.begin, range.end);
 }
+/* A view in column-major order. The loop is no part of its caller, and gets copies: so compilers keep f in registers in the
+ * loop over rows. */
+template <class Index, class T, int N, class R, class Op, class F>
+[[gnu::noinline]] R sweep_columns(HostPlace place, View<T, N> view, Range<N> range, R init, Op op,
+                                  F f) {
+  auto part = host_sweep_columns<Index, R>(place, op, f, view, range.begin, range.end);
+  return part.any ? static_cast<R>(op(init, part.value)) : init;
+}
 template <class Index, class T, int N, class R, class Op, class F>
 R sweep_view(HostPlace const &place, View<T, N> const &view, Range<N> const &range, R const &init,
              Op op, F f) {
   check_for_host<Op, F>();
+  if constexpr (N > 1) {
+    if (view.strides.at[0] == 1 && view.strides.at[N - 1] != 1)
+      return sweep_columns<Index>(place, view, range, init, op, f);
+  }
   auto part = host_sweep<Index, R>(place, op, f, view, range.begin, range.end);
   return part.any ? static_cast<R>(op(init, part.value)) : init;
 }

@@ -12,10 +12,12 @@
 #define UMEM_VIEW_HPP
 
 #include <umem/config.hpp>
+#include <umem/detail/checks.hpp>
 #include <umem/detail/strided_layout.hpp>
 #include <umem/extents.hpp>
 #include <umem/ghosts.hpp>
 #include <umem/iterator.hpp>
+#include <umem/slice.hpp>
 #include <umem/view_error.hpp>
 
 #include <cstdint>
@@ -43,6 +45,10 @@ public:
   UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_) noexcept
       : data(data_), extents(extents_), strides(c_strides(extents_)) {}
 
+  /* Elements in either order without gaps. */
+  UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_, Order order) noexcept
+      : data(data_), extents(extents_), strides(strides_in(order, extents_)) {}
+
   /* data is element (0, ..., 0). */
   UMEM_FUNCTION constexpr View(T *data_, Extents<N> const &extents_, Extents<N> const &strides_,
                                Ghosts<N> const &ghosts_ = {}) noexcept
@@ -53,11 +59,12 @@ public:
   UMEM_FUNCTION constexpr View(View<U, N> const &other) noexcept
       : data(other.data), extents(other.extents), strides(other.strides), ghosts(other.ghosts) {}
 
-  /* The interior of an array in C order without gaps. first is the first element in memory: a
-   * ghost cell, if there are any. */
+  /* The interior of an array without gaps. first is the first element in memory: a ghost cell, if
+   * there are any. */
   UMEM_FUNCTION static constexpr View with_ghosts_from(T *first, Extents<N> const &extents,
-                                                       Ghosts<N> const &ghosts) noexcept {
-    Extents<N> strides = c_strides(detail::all_cells(extents, ghosts));
+                                                       Ghosts<N> const &ghosts,
+                                                       Order order = row_major) noexcept {
+    Extents<N> strides = strides_in(order, detail::all_cells(extents, ghosts));
     return View(first ? first + detail::distance(ghosts.below, strides) : first, extents, strides,
                 ghosts);
   }
@@ -68,20 +75,24 @@ public:
   template <class... I> UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(I... i) const noexcept {
     check_indices<I...>();
     if constexpr (are_indices<I...>) {
-      UMEM_ASSERT(contains(i...));
+      UMEM_ASSERT_INDICES(contains(i...), as_indices(i...), *this);
+      UMEM_ASSERT_GUARDED(data);
       return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
     } else {
       return *data;
     }
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator()(Extents<N> const &i) const noexcept {
-    UMEM_ASSERT(contains(i));
+    UMEM_ASSERT_INDICES(contains(i), i, *this);
+    UMEM_ASSERT_GUARDED(data);
     return data[detail::distance(i, strides)];
   }
 
   /* Element i of the interior in C order. Only if is_contiguous(). Checked if UMEM_CHECKS is 1. */
   UMEM_FUNCTION UMEM_CHECKED constexpr T &operator[](index i) const noexcept {
-    UMEM_ASSERT(is_contiguous() && i >= 0 && i < size());
+    UMEM_ASSERT(is_contiguous());
+    UMEM_ASSERT_INDICES(i >= 0 && i < size(), Extents<1>(i), as_row());
+    UMEM_ASSERT_GUARDED(data);
     return data[i];
   }
 
@@ -168,14 +179,25 @@ public:
 
   /* ---- parts and other orders of the same elements ---- */
 
-  /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . They may be
+  /* The elements in one slice per dimension: integers, umem::range(first, last, step), umem::full_extent; see slice.hpp.
+   * Integers drop their dimension. Throws umem::index_error for what is out of range, and umem::value_error for a step
+   * of 0. */
+  template <class... S> UMEM_FUNCTION constexpr auto part(S const &...slices) const {
+    detail::check_slices<N, S...>();
+    if constexpr (detail::are_slices<N, S...>)
+      return laid_out(detail::sliced(layout(), slices...));
+    else
+      return *this;
+  }
+
+  /* Indices first, first + step, ... below last of dimension k become 0, 1, ... . They may be
    * those of ghost cells; the result has no ghost cells in that dimension. step > 0. */
-  UMEM_FUNCTION constexpr View slice(int k, index begin, index end, index step = 1) const {
-    return laid_out(layout().slice(k, begin, end, step));
+  UMEM_FUNCTION constexpr View slice(int k, Position first, Position last, index step = 1) const {
+    return laid_out(layout().slice(k, first, last, step));
   }
 
   /* The elements with index i in dimension k. i may be the index of a ghost cell. */
-  template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, index i) const {
+  template <int M = N - 1> UMEM_FUNCTION constexpr View<T, M> select(int k, Position i) const {
     static_assert(N > 0 && M == N - 1, "View::select: the result has one dimension less");
     return laid_out(layout().select(k, i));
   }
@@ -206,13 +228,13 @@ public:
     return laid_out(layout().with_ghosts(wanted));
   }
 
-  /* The elements of the interior in C order, with other extents. Throws umem::value_error if
-   * these give another number of elements, or if the interior is not contiguous. */
-  template <int M> UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape) const {
-    UMEM_CHECK(is_contiguous(), detail::raise_value("a view with gaps has no other shape"));
-    UMEM_CHECK(detail::has_product(shape, size()),
-               detail::raise_value("the new shape has another number of elements"));
-    return View<T, M>(data, shape);
+  /* The elements of the interior with other extents, without a copy. Elements with the same number are the same:
+   * numbers count in C order or, with umem::column_major, in that of Fortran. Throws umem::value_error if the extents
+   * give another number of elements, or if the strides allow no such view: then copy the elements first. */
+  template <int M>
+  UMEM_FUNCTION constexpr View<T, M> reshape(Extents<M> const &shape,
+                                             Order order = row_major) const {
+    return laid_out(layout().reshape(shape, order));
   }
 
   /* The same view for loops over its last dimension: the compiler then knows that the stride
@@ -235,6 +257,16 @@ private:
   template <class... I> UMEM_FUNCTION static constexpr void check_indices() noexcept {
     static_assert(sizeof...(I) == N, "View: there must be one index per dimension");
     static_assert((detail::is_index<I> && ...), "View: indices must be integers");
+  }
+
+  template <class... I> UMEM_FUNCTION static constexpr Extents<N> as_indices(I... i) noexcept {
+    if constexpr (N > 0) return Extents<N>(i...);
+    return Extents<N>();
+  }
+
+  /* The elements of a contiguous interior. */
+  UMEM_FUNCTION constexpr View<T, 1> as_row() const noexcept {
+    return View<T, 1>(data, Extents<1>(size()));
   }
 
   UMEM_FUNCTION constexpr bool has(int k, index i) const noexcept {

@@ -55,6 +55,12 @@ static umemStatusType log_borrows(void *ctx, void *upstream) {
 static umemStatusType log_adopts(void *ctx, void *upstream) {
   return adaptor_log(umemLog_adopt, ctx, upstream);
 }
+static umemStatusType guarded_borrows(void *ctx, void *upstream) {
+  return umemGuarded_ctor(ctx, upstream);
+}
+static umemStatusType guarded_adopts(void *ctx, void *upstream) {
+  return umemGuarded_adopt(ctx, upstream);
+}
 
 static struct {
   char const *name;
@@ -63,7 +69,7 @@ static struct {
     {"Limit", limit_borrows, limit_adopts}, {"Stats", stats_borrows, stats_adopts},
     {"Track", track_borrows, track_adopts}, {"Retry", retry_borrows, retry_adopts},
     {"Fault", fault_borrows, fault_adopts}, {"Log", log_borrows, log_adopts},
-    {"Debug", debug_borrows, debug_adopts},
+    {"Debug", debug_borrows, debug_adopts}, {"Guarded", guarded_borrows, guarded_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 

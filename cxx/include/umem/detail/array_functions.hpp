@@ -3,10 +3,13 @@
 #define UMEM_DETAIL_ARRAY_FUNCTIONS_HPP
 
 #include <umem/array_mirror.hpp>
+#include <umem/guarded.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -56,6 +59,7 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   block_ = options.zeroed ? Buffer::zeroed(device_, nbytes, alignment)
                           : Buffer(device_, nbytes, alignment);
   adr_ = block_.adr();
+  closes_device_ = close_new(device_, adr_, nbytes_);
 }
 
 UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
@@ -72,7 +76,8 @@ UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
 }
 
 UMEM_INLINE Mirror::~Mirror() {
-  bool outlived = is_foreign_ || device_.can(umemOffsets);
+  end_watch();
+  bool outlived = !is_left_ && (is_foreign_ || device_.can(umemOffsets));
   if (outlived && current_ == Side::host) {
     pending_host_.synchronize_quietly(); /* what still writes to the host side */
     pending_device_.order_before_quietly(device_);
@@ -108,7 +113,9 @@ UMEM_INLINE address Mirror::acquire(Side side, Access access, std::uint64_t key)
   if (writes) check_writable();
   bring(side, access != Access::discard, device_);
   settle(side);
+  if (closes(side)) open(side, writes);
   count(side).of(writes) += 1;
+  if (watched_) watch_guard(*watched_, watched_side(side), 1);
   if (writes) overwrite(side);
   if (nbytes_ == 0) return 0;
   return side == Side::host && !is_shared_ ? host_block_.adr() : adr_;
@@ -152,6 +159,7 @@ UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
   if (!host_block_) return;
   bring(Side::device, true, device_);
   settle(Side::host);
+  if (watched_) watch_memory(*watched_, watched_side(Side::host), 0);
   host_block_ = Buffer();
   current_ = Side::device;
 }
@@ -161,7 +169,10 @@ UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
   check_lock(key);
   if (is_shared_ || current_ != Side::device) {
     settle(Side::host);
-    std::memcpy(value, reinterpret_cast<char const *>(host_adr()) + offset, nbytes);
+    if (closes_host_)
+      copy(host_, host_adr() + offset, value, nbytes);
+    else
+      std::memcpy(value, reinterpret_cast<char const *>(host_adr()) + offset, nbytes);
   } else {
     settle(Side::device);
     copy(device_, adr_ + offset, value, nbytes);
@@ -178,7 +189,17 @@ UMEM_INLINE void Mirror::set(std::uint64_t key, std::size_t offset, void const *
     settle(Side::device); /* wait for both before writing: if this throws, they are equal */
   if (to_host) settle(Side::host);
   if (to_device) copy(value, device_, adr_ + offset, nbytes);
-  if (to_host) std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
+  if (!to_host) return;
+  if (closes_host_)
+    copy(value, host_, host_adr() + offset, nbytes);
+  else
+    std::memcpy(reinterpret_cast<char *>(host_adr()) + offset, value, nbytes);
+}
+
+UMEM_INLINE void Mirror::start_like(Mirror const &other) {
+  if (other.current_ != Side::host) return;
+  bring(Side::host, false, device_);
+  make_current(Side::host);
 }
 
 UMEM_INLINE void Mirror::fill(void const *value, std::size_t item_size) {
@@ -187,9 +208,10 @@ UMEM_INLINE void Mirror::fill(void const *value, std::size_t item_size) {
   std::vector<char> chunk(chunk_items * item_size);
   for (std::size_t i = 0; i < chunk_items; i++)
     std::memcpy(chunk.data() + i * item_size, value, item_size);
+  Location to = locate(current_);
   for (std::size_t done = 0; done < nbytes_; done += chunk.size())
-    copy(chunk.data(), device_, adr_ + done, std::min(chunk.size(), nbytes_ - done));
-  make_current(Side::device);
+    copy(chunk.data(), *to.context, to.adr + done, std::min(chunk.size(), nbytes_ - done));
+  make_current(to.side);
 }
 
 UMEM_INLINE Location Mirror::source(std::uint64_t key) {
@@ -234,12 +256,12 @@ UMEM_INLINE void Mirror::wait_for(Side side, Context const &context) {
 
 UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options,
                            int /* members only */)
-    : device_(std::move(device)), host_(options.host ? options.host : pointers()), nbytes_(nbytes),
-      alignment_(std::max(options.type_alignment, options.alignment)) {
+    : device_(std::move(device)), host_(options.host ? options.host : default_host(device_)),
+      nbytes_(nbytes), alignment_(std::max(options.type_alignment, options.alignment)) {
   if (!device_) throw value_error("an array on an empty context handle");
   check_alignment(options.alignment);
   pointer_to(host_, 0, umemCpuReadable | umemCpuWritable);
-  is_shared_ = device_.can(umemCpuReadable);
+  is_shared_ = device_.can(umemCpuReadable) && !device_.can(umemSeparate);
   current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
   adr_ = device_.null();
 }
@@ -252,8 +274,82 @@ UMEM_INLINE Side Mirror::other_of(Side side) noexcept {
   return side == Side::host ? Side::device : Side::host;
 }
 
-UMEM_INLINE bool Mirror::is_guarded() const noexcept {
-  return hosts_.readers || hosts_.writers || devices_.readers || devices_.writers;
+UMEM_INLINE bool Mirror::is_guarded() const noexcept { return guards() != 0; }
+
+/* ---- memory of a umemGuarded ---- */
+
+UMEM_INLINE Context Mirror::default_host(Context const &device) {
+  if (!device.can(umemSeparate)) return pointers();
+  struct HostSide : Context {
+    HostSide()
+        : Context(make<umemGuarded>(
+              [](umemGuarded *ctx) { return umemGuarded_ctor(ctx, pointers().c_context()); },
+              owner(pointers()))) {}
+  };
+  HostSide host;
+  char label[UMEM_LABEL_SIZE];
+  std::snprintf(label, sizeof label, "host side of %.40s",
+                *umem_get_label(device.c_context()) ? umem_get_label(device.c_context())
+                                                    : device.name());
+  check(umem_set_label(host.c_context(), label));
+  return host;
+}
+
+UMEM_INLINE bool Mirror::close_new(Context const &context, address adr, std::size_t nbytes) {
+  if (!context.can(umemSeparate)) return false;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  umemGuarded_protect(context.c_context(), adr, nbytes, umemGuardedClosed);
+  umemAttempt_end(&attempt);
+  if (attempt.type == umemValueError) return false; /* a part of a block of the umemGuarded */
+  check(umemAttempt_record(&attempt));
+  return true;
+}
+
+UMEM_INLINE void Mirror::open(Side side, bool writes) {
+  Guards const &same = count(side);
+  if (same.writers || (same.readers && !writes)) return; /* the pages are open */
+  check(umemGuarded_protect((side == Side::host ? host_ : device_).c_context(),
+                            side == Side::host ? host_block_.adr() : adr_, nbytes_,
+                            writes ? umemGuardedWrite : umemGuardedRead));
+}
+
+/* If the system refuses, the pages stay open; the context has the failure. */
+UMEM_INLINE void Mirror::after_release(Side side) noexcept {
+  Guards const &same = count(side);
+  if (closes(side) && !same.writers)
+    umemGuarded_protect((side == Side::host ? host_ : device_).c_context(),
+                        side == Side::host ? host_block_.adr() : adr_, nbytes_,
+                        same.readers ? umemGuardedRead : umemGuardedClosed);
+  if (watched_) watch_guard(*watched_, watched_side(side), -1);
+}
+
+/* ---- checks of accesses ---- */
+
+UMEM_INLINE void Mirror::watch(index const *extents, int rank) noexcept {
+  if (is_lent_ || is_foreign_ || nbytes_ == 0) return;
+  address const host_address = host_block_ ? host_block_.adr() : 0;
+  if (watched_) {
+    if (!is_shared_ && watched_->first[0] != host_address) watch_memory(*watched_, 0, host_address);
+    return;
+  }
+  watched_.reset(new (std::nothrow) Watched());
+  if (!watched_) return;
+  int const hosts = hosts_.readers + hosts_.writers, devices = devices_.readers + devices_.writers;
+  *watched_ = {nullptr,
+               {is_shared_ ? adr_ : host_address, is_shared_ ? 0 : adr_},
+               nbytes_,
+               {is_shared_ ? hosts + devices : hosts, is_shared_ ? 0 : devices},
+               {host().c_context(), device_.c_context()},
+               {}};
+  std::snprintf(watched_->shape, sizeof watched_->shape, "%s",
+                InWords(extents, extents + rank).text);
+  detail::watch(*watched_);
+}
+
+UMEM_INLINE void Mirror::end_watch() noexcept {
+  if (watched_) unwatch(*watched_);
+  watched_.reset();
 }
 
 UMEM_INLINE void Mirror::make_current(Side side) noexcept {
@@ -293,7 +389,9 @@ UMEM_INLINE void Mirror::check_writable() const {
 UMEM_INLINE void Mirror::bring(Side side, bool keep, Context const &queue) {
   if (is_shared_ || nbytes_ == 0) return;
   if (side == Side::host && !host_block_) {
-    host_block_ = Buffer(host_, nbytes_, beyond_natural(host_));
+    Buffer block(host_, nbytes_, beyond_natural(host_));
+    closes_host_ = close_new(host_, block.adr(), nbytes_);
+    host_block_ = std::move(block);
     if (host_.can(umemOrdered)) host_.synchronize();
   }
   if (!keep || current_ == side || current_ == Side::both) return;

@@ -20,12 +20,12 @@ UMEM_INLINE std::shared_ptr<HeldContext> hold_context(std::size_t size,
   return std::make_shared<HeldContext>(size, std::move(below));
 }
 
-UMEM_INLINE std::shared_ptr<umemVirtual> started(std::shared_ptr<HeldContext> held,
+UMEM_INLINE std::shared_ptr<umemVirtual> started(std::shared_ptr<HeldContext> const &held,
                                                  umemStatusType status, umemVirtual *context) {
   check(status);
   held->constructed = context;
   forget_thrown();
-  return {std::move(held), context};
+  return {held, context};
 }
 
 UMEM_INLINE Context const &pointers() {

@@ -222,12 +222,32 @@ UMEM_ALWAYS_INLINE void host_indexed_rows(HostPlace place, F const &f, Extents<N
         host_element_nest<unit, 0, Index>(own, Elements{{views.data}...}, strides, low, high);
       });
 }
+
+/* f(element of each operand, i, j, ...) for loops over transposed views: it gets the indices in reversed order. */
+template <class F, class All, class... T> struct ReversedIndices;
+template <class F, int... K, class... T>
+struct ReversedIndices<F, std::integer_sequence<int, K...>, T...> {
+  F f;
+
+  template <class... I> UMEM_ALWAYS_INLINE decltype(auto) operator()(T &...elements, I... i) {
+    std::common_type_t<I...> const at[] = {i...};
+    return f(elements..., at[sizeof...(K) - 1 - K]...);
+  }
+};
+template <int N, class F, class... T>
+using reversed_indices = ReversedIndices<F, std::make_integer_sequence<int, N>, T...>;
+
 template <class Index, int N, class F, class... T>
 UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, F const &f, Extents<N> const &begin,
                                      Extents<N> const &end, View<T, N> const &...views) {
   if constexpr (N > 0) {
     if (((views.strides.at[N - 1] == 1) && ...))
       return host_indexed_rows<true, Index>(place, f, begin, end, views...);
+  }
+  if constexpr (N > 1) {
+    if (((views.strides.at[0] == 1) && ...)) /* column-major */
+      return host_indexed_rows<true, Index>(place, reversed_indices<N, F, T...>{f}, reversed(begin),
+                                            reversed(end), views.transpose()...);
   }
   host_indexed_rows<false, Index>(place, f, begin, end, views...);
 }

@@ -324,7 +324,16 @@ private:
   }
 };
 
-/* The same for f(element, i, j, ...), where the element is that of a view. */
+/* The same for f(element, i, j, ...), where the element is that of a view in column-major order. */
+template <class Index, class R, class T, int N, class Op, class F>
+Partial<R> host_sweep_columns(HostPlace place, Op &op, F &f, View<T, N> const &view,
+                              Extents<N> const &begin, Extents<N> const &end) {
+  using Reversed = reversed_indices<N, F, T>;
+  CallWithElement<true, T, N, Reversed> call{Reversed{f}, view.transpose()};
+  return host_index_reduce<Index, R>(place, op, call, reversed(begin), reversed(end));
+}
+
+/* The same in C order. */
 template <class Index, class R, class T, int N, class Op, class F>
 Partial<R> host_sweep(HostPlace place, Op &op, F &f, View<T, N> const &view,
                       Extents<N> const &begin, Extents<N> const &end) {

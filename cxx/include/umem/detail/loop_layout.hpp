@@ -75,6 +75,13 @@ template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
     for (Extents<N> &stride : loops.strides) stride.at[N - 1] = 1;
 }
 
+/* The numbers of the dimensions in reversed order. */
+template <int N> Extents<N> reversed(Extents<N> const &values) noexcept {
+  Extents<N> result;
+  for (int k = 0; k < N; k++) result.at[k] = values.at[N - 1 - k];
+  return result;
+}
+
 /* Rank 0 has one element, and one loop. */
 template <int N> inline constexpr int loop_rank = N > 0 ? N : 1;
 

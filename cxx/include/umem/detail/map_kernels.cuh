@@ -235,6 +235,32 @@ void device_map_rows(DevicePlace const &place, F const &f,
   device_indices<std::conditional_t<indexed, Index, index>>(place, call, begin, end);
 }
 
+/* f(element of each operand, i, j, ...) for loops over transposed views: it gets the indices in reversed order. */
+template <class F, class All, class... T> struct DeviceReversedIndices;
+template <class F, int... K, class... T>
+struct DeviceReversedIndices<F, std::integer_sequence<int, K...>, T...> {
+  F f;
+
+  template <class... I> __device__ void operator()(T &...elements, I... i) {
+    std::common_type_t<I...> const at[] = {i...};
+    f(elements..., at[sizeof...(K) - 1 - K]...);
+  }
+};
+
+/* Loops over views in column-major order: threads beside each other get elements beside each other. */
+template <class Index, int N, class F, class... V>
+void device_map_columns(DevicePlace const &place, F const &f, Extents<N> const &begin,
+                        Extents<N> const &end, V const &...views) {
+  using All = std::make_integer_sequence<int, sizeof...(V)>;
+  using Call =
+      DeviceReversedIndices<F, std::make_integer_sequence<int, N>, typename V::element_type...>;
+  for (int k = 0; k < N; k++)
+    if (begin.at[k] >= end.at[k]) return; /* views without elements may have no memory */
+  MapStrided<true, All, N, Call, typename V::element_type...> call(
+      Call{f}, loops_of(views.transpose()...), views.data...);
+  device_indices<Index>(place, call, reversed(begin), reversed(end));
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element of each view) */
@@ -269,6 +295,8 @@ void device_indexed(DevicePlace const &place, F const &f, Extents<N> const &begi
   auto loops = loops_of(views...);
   if constexpr (N == 0) {
     device_map(place, f, views...);
+  } else if (N > 1 && ((views.strides.at[0] == 1 && views.strides.at[N - 1] != 1) && ...)) {
+    if constexpr (N > 1) device_map_columns<Index>(place, f, begin, end, views...);
   } else if (!is_whole) {
     for (int k = 0; k < N; k++) loops.extents.at[k] = end.at[k] - begin.at[k];
     device_map_rows<Index>(place, f, loops, begin, end, views...);

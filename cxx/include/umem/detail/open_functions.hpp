@@ -93,8 +93,9 @@ UMEM_INLINE void OpenMemory::release(bool revert) noexcept {
   memory_.mirror->release(side_, held_);
 }
 
-UMEM_INLINE void OpenMemory::plan(bool on_device, ItemLayout const &cells, bool discards,
+UMEM_INLINE void OpenMemory::plan(Place const &place, ItemLayout const &cells, bool discards,
                                   bool has_ghosts) {
+  bool on_device = is_on_device_side(place, memory_.context());
   loads_ = !discards || has_ghosts;
   reverts_ = discards || on_device;
   if (writes_) access_ = loads_ ? Access::write : Access::discard;
@@ -128,7 +129,7 @@ UMEM_INLINE void OpenMemory::open_memory(Place const &place, ItemLayout const &i
   first_ = memory_.adr;
   bool on_device = place.is_device();
   if (memory_.mirror) {
-    side_ = on_device ? Side::device : Side::host;
+    side_ = is_on_device_side(place, memory_.context()) ? Side::device : Side::host;
     first_ = memory_.mirror->acquire(side_, held_, memory_.key);
     is_held_ = true;
   } else if (!on_device && memory_.context().can(umemOrdered)) {

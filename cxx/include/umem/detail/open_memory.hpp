@@ -50,7 +50,7 @@ protected:
 
   /* Decides which access the operand needs, and whether to a buffer. cells: the elements with their ghost cells, which
    * a range may reach into; discards: the loop gives all elements values. */
-  void plan(bool on_device, ItemLayout const &cells, bool discards, bool has_ghosts);
+  void plan(Place const &place, ItemLayout const &cells, bool discards, bool has_ghosts);
 
   /* Makes the elements ready at a place. */
   void open_elements(Place const &place, ItemLayout const &items, ItemLayout const &cells,

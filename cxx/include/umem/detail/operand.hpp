@@ -354,8 +354,7 @@ public:
   static constexpr bool has_memory = true;
 
   template <class P>
-  MemorySlot(P const &place, U const &used)
-      : MemorySlot(is_device(place), as_part(used.operand), used.all) {}
+  MemorySlot(P const &place, U const &used) : MemorySlot(place, as_part(used.operand), used.all) {}
 
   /* Opens the operands that are read, then those that are written, last those that lose their old elements. */
   template <class P> void open(P const &place, Access when) {
@@ -366,8 +365,10 @@ public:
 
   view_in_loop<U> view() const noexcept {
     auto *first = reinterpret_cast<T *>(this->first());
-    if (has_buffer()) return {View<T, N>::with_ghosts_from(first, layout_.extents, layout_.ghosts)};
-    return {View<T, N>(first, layout_.extents, layout_.strides, layout_.ghosts)};
+    View<T, N> const view =
+        has_buffer() ? View<T, N>::with_ghosts_from(first, layout_.extents, layout_.ghosts)
+                     : View<T, N>(first, layout_.extents, layout_.strides, layout_.ghosts);
+    return {is_reversed_ ? view.transpose() : view};
   }
 
   /* After the loop. */
@@ -377,19 +378,30 @@ public:
   }
 
 private:
-  MemorySlot(bool on_device, Part<T, N> const &part, bool all)
+  template <class P>
+  MemorySlot(P const &place, Part<T, N> const &part, bool all)
       : OpenMemory(PartMembers::memory(part), U::kind == OperandKind::part, U::writes),
-        layout_(PartMembers::layout(part)) {
+        layout_(PartMembers::layout(part)), is_reversed_(is_column_major(layout_)) {
+    if (is_reversed_) layout_ = layout_.transpose();
     StridedLayout<N> cells = layout_.with_ghosts();
     bool has_ghosts = !layout_.ghosts.is_empty();
-    plan(on_device, items_of(cells), U::discards && all, has_ghosts);
+    plan(place, items_of(cells), U::discards && all, has_ghosts);
   }
 
   static ItemLayout items_of(StridedLayout<N> const &layout) noexcept {
     return {layout.extents.begin(), layout.strides.begin(), N, layout.offset, sizeof(T)};
   }
 
+  /* Whether the first index is faster than the last. */
+  static bool is_column_major(StridedLayout<N> const &layout) noexcept {
+    if constexpr (N < 2) return false;
+    index const first = layout.strides.at[0], last = layout.strides.at[N > 0 ? N - 1 : 0];
+    return (first < 0 ? -first : first) < (last < 0 ? -last : last);
+  }
+
   StridedLayout<N> layout_;
+  bool
+      is_reversed_; /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array */
 };
 
 template <class U>

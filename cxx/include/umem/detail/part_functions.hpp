@@ -73,7 +73,7 @@ inline void copy_between(PartMemory const &src, Location const &from, ItemLayout
 }
 
 UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
-                           ItemLayout const &to) {
+                           ItemLayout const &to, bool keep_side) {
   if (!std::equal(from.extents, from.extents + from.rank, to.extents))
     raise_text(umemValueError, "a copy of extents %s to extents %s",
                InWords(from.extents, from.extents + from.rank).text,
@@ -81,7 +81,7 @@ UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMe
   std::size_t count = count_of(from);
   if (count == 0) return;
   Location source = src.source(from);
-  bool all = dst.mirror && count * to.item_size == dst.mirror->nbytes();
+  bool all = !keep_side && dst.mirror && count * to.item_size == dst.mirror->nbytes();
   Location destination = dst.destination(to, all);
   try {
     copy_between(src, source, from, dst, destination, to);

@@ -53,9 +53,10 @@ private:
 
 struct PartMembers; /* part.hpp */
 
-/* umem::copy of parts: see part.hpp. */
+/* umem::copy of parts: see part.hpp. A copy that writes every byte of an array goes to its device side, unless keep_side
+ * is true. */
 void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
-               ItemLayout const &to);
+               ItemLayout const &to, bool keep_side = false);
 
 } // namespace detail
 } // namespace umem

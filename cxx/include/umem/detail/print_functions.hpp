@@ -63,13 +63,16 @@ struct Scientific {
 
 /* precision digits after the point; fewer if fewer distinguish the value. */
 UMEM_INLINE Scientific scientific(Decimal const &number, int precision) {
-  std::string text = number.digits;
-  if (number.fraction() == precision) return {text.insert(1, "."), number.exponent};
-  text = rounded(true, precision, number);
-  std::size_t const e = text.find('e');
-  int const exponent = std::atoi(text.c_str() + e + 1);
-  text.resize(e);
-  return {text, exponent};
+  Scientific parts{number.digits, number.exponent};
+  if (number.fraction() == precision) {
+    parts.mantissa.insert(1, ".");
+  } else {
+    parts.mantissa = rounded(true, precision, number);
+    std::size_t const e = parts.mantissa.find('e');
+    parts.exponent = std::atoi(parts.mantissa.c_str() + e + 1);
+    parts.mantissa.resize(e);
+  }
+  return parts;
 }
 
 /* "e+05": at least `digits` digits of the exponent. */
@@ -222,6 +225,7 @@ UMEM_INLINE std::vector<std::string> words_of(std::vector<Decimal> const &number
                                               bool plus) {
   FloatColumn const column(numbers, want_scientific(numbers, kind), plus);
   std::vector<std::string> words;
+  words.reserve(numbers.size());
   for (Decimal const &number : numbers) words.push_back(column.word(number));
   return words;
 }
@@ -295,8 +299,8 @@ UMEM_INLINE void Printed::Rows::print(int k) {
     bool first = true;
     auto separate = [&] {
       if (!first)
-        text.append(static_cast<std::size_t>(of.rank_ - 1 - k), '\n')
-            .append(static_cast<std::size_t>(k + 1), ' ');
+        text.append(static_cast<std::size_t>(of.rank_) - 1 - static_cast<std::size_t>(k), '\n')
+            .append(1 + static_cast<std::size_t>(k), ' ');
       first = false;
     };
     for_shown(

@@ -6,6 +6,7 @@
 #include <umem/config.hpp>
 #include <umem/extents.hpp>
 #include <umem/ghosts.hpp>
+#include <umem/slice.hpp>
 #include <umem/view_error.hpp>
 
 namespace umem {
@@ -35,8 +36,9 @@ template <int N> struct StridedLayout {
 
   /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . The result has no ghost
    * cells in that dimension. */
-  UMEM_FUNCTION constexpr StridedLayout slice(int k, index begin, index end, index step) const {
+  UMEM_FUNCTION constexpr StridedLayout slice(int k, Position from, Position to, index step) const {
     UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
+    index const begin = from.in(extents.at[k]), end = to.in(extents.at[k]);
     UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
                raise_slice(begin, end, step, k, low(k), high(k)));
     StridedLayout result = *this;
@@ -47,19 +49,29 @@ template <int N> struct StridedLayout {
     return result;
   }
 
+  /* One slice per dimension; M of them keep their dimension. */
+  template <int M> UMEM_FUNCTION constexpr StridedLayout<M> part(Slice const *slices) const {
+    StridedLayout<M> result;
+    result.offset = offset;
+    for (int k = 0, to = 0; k < N; k++) {
+      if (slices[k].kind == Slice::one)
+        result.offset += checked_index(slices[k].range.first, k) * strides.at[k];
+      else if (slices[k].kind == Slice::some)
+        take_range(slices[k].range, k, result, to++);
+      else
+        take_dimension(k, result, to++);
+    }
+    return result;
+  }
+
   /* The elements with index i in dimension k, without that dimension. */
-  UMEM_FUNCTION constexpr StridedLayout<N - 1> select(int k, index i) const {
+  UMEM_FUNCTION constexpr StridedLayout<N - 1> select(int k, Position position) const {
     UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
+    index const i = position.in(extents.at[k]);
     UMEM_CHECK(i >= low(k) && i < high(k), raise_index(i, k, low(k), high(k)));
     StridedLayout<N - 1> result;
     result.offset = offset + i * strides.at[k];
-    for (int j = 0; j < N - 1; j++) {
-      int from = j + (j >= k);
-      result.extents.at[j] = extents.at[from];
-      result.strides.at[j] = strides.at[from];
-      result.ghosts.below.at[j] = ghosts.below.at[from];
-      result.ghosts.above.at[j] = ghosts.above.at[from];
-    }
+    for (int j = 0; j < N - 1; j++) take_dimension(j + (j >= k), result, j);
     return result;
   }
 
@@ -114,17 +126,104 @@ template <int N> struct StridedLayout {
     return result;
   }
 
+  /* The elements of the interior in an order, with other extents. */
+  template <int M>
+  UMEM_FUNCTION constexpr StridedLayout<M> reshape(Extents<M> const &shape, Order order) const {
+    UMEM_CHECK(has_product(shape, extents.product()),
+               raise_reshape_size(extents.begin(), N, shape.begin(), M));
+    StridedLayout<M> result{shape, strides_in(order, shape), {}, offset};
+    if (extents.product() == 0) return result;
+    bool const possible = order == row_major
+                              ? split_dimensions(*this, result)
+                              : split_dimensions(transpose(), result = result.transpose());
+    UMEM_CHECK(possible,
+               raise_reshape(extents.begin(), strides.begin(), N, shape.begin(), M, order));
+    return order == row_major ? result : result.transpose();
+  }
+
 private:
+  /* Computes the strides of `to`, whose extents have as many elements as those of `from`: groups of dimensions with equal
+   * products correspond. False if the dimensions of a group of `from` are not one range of memory. This is the rule of
+   * NumPy's reshape. */
+  template <int M>
+  UMEM_FUNCTION static constexpr bool split_dimensions(StridedLayout const &from,
+                                                       StridedLayout<M> &to) noexcept {
+    int n = N; /* a dimension of from after those that remain */
+    for (int m = M; m > 0;) {
+      index product = to.extents.at[m - 1];
+      int const group = m--;
+      index stride = 0, joined = 1; /* of the last remaining dimensions of from */
+      for (;;) {
+        while (n > 0 && from.extents.at[n - 1] == 1) n--;
+        if (joined < product) {
+          if (n == 0) return false;
+          if (joined == 1)
+            stride = from.strides.at[n - 1];
+          else if (from.strides.at[n - 1] != stride * joined)
+            return false;
+          joined *= from.extents.at[--n];
+        } else if (product < joined) {
+          product *= to.extents.at[--m];
+        } else {
+          break;
+        }
+      }
+      if (joined == 1) continue; /* extents of 1: their strides are never used */
+      for (int k = group; k > m; k--) {
+        to.strides.at[k - 1] = stride;
+        stride *= to.extents.at[k - 1];
+      }
+    }
+    return true;
+  }
+
   UMEM_FUNCTION constexpr StridedLayout reordered(Extents<N> const &order) const noexcept {
     StridedLayout result = *this;
-    for (int k = 0; k < N; k++) {
-      index from = order.at[k];
-      result.extents.at[k] = extents.at[from];
-      result.strides.at[k] = strides.at[from];
-      result.ghosts.below.at[k] = ghosts.below.at[from];
-      result.ghosts.above.at[k] = ghosts.above.at[from];
-    }
+    for (int k = 0; k < N; k++) take_dimension(static_cast<int>(order.at[k]), result, k);
     return result;
+  }
+
+  /* Dimension `to` of result becomes dimension k of this. */
+  template <int M>
+  UMEM_FUNCTION constexpr void take_dimension(int k, StridedLayout<M> &result,
+                                              int to) const noexcept {
+    result.extents.at[to] = extents.at[k];
+    result.strides.at[to] = strides.at[k];
+    result.ghosts.below.at[to] = ghosts.below.at[k];
+    result.ghosts.above.at[to] = ghosts.above.at[k];
+  }
+
+  /* The same with the indices of a range, which become 0, 1, ... . */
+  template <int M>
+  UMEM_FUNCTION constexpr void take_range(IndexRange const &range, int k, StridedLayout<M> &result,
+                                          int to) const {
+    index const first = range.first.in(extents.at[k]), last = range.last.in(extents.at[k]);
+    index const step = range.step;
+    result.extents.at[to] = 0;
+    result.strides.at[to] = strides.at[k];
+    bool const is_empty = step > 0 ? first >= last : first <= last;
+    UMEM_CHECK(step != 0 && (is_empty || contains(first, last, step, k)),
+               raise_range(first, last, step, k, low(k), high(k), extents.begin(), N));
+    if (is_empty) return;
+    bool const up = step > 0;
+    auto const distance = static_cast<std::size_t>(up ? last - first : first - last);
+    std::size_t const size =
+        up ? static_cast<std::size_t>(step) : 0 - static_cast<std::size_t>(step);
+    result.extents.at[to] = static_cast<index>((distance - 1) / size + 1);
+    result.offset += first * strides.at[k];
+    if (result.extents.at[to] > 1) result.strides.at[to] *= step; /* else it may overflow */
+  }
+
+  /* Whether a range that is not empty is within the indices of dimension k. */
+  UMEM_FUNCTION constexpr bool contains(index first, index last, index step, int k) const noexcept {
+    return step > 0 ? first >= low(k) && last <= high(k) : first < high(k) && last >= low(k) - 1;
+  }
+
+  UMEM_FUNCTION constexpr index checked_index(Position position, int k) const {
+    index const i = position.in(extents.at[k]);
+    UMEM_CHECK(i >= low(k) && i < high(k),
+               raise_slice_index(i, k, low(k), high(k), extents.begin(), N));
+    return i;
   }
 
   UMEM_FUNCTION static constexpr bool contains_before(Extents<N> const &order, int k) noexcept {
@@ -133,6 +232,18 @@ private:
     return false;
   }
 };
+
+/* The layout of the elements in slices, one per dimension. */
+template <int N, class... S>
+UMEM_FUNCTION constexpr auto sliced(StridedLayout<N> const &layout, S const &...slices) {
+  constexpr int M = rank_of_slices<S...>;
+  if constexpr (N == 0) {
+    return layout;
+  } else {
+    Slice const each[] = {to_slice(slices)...};
+    return layout.template part<M>(each);
+  }
+}
 
 } // namespace detail
 } // namespace umem

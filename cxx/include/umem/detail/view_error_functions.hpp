@@ -2,6 +2,7 @@
 #ifndef UMEM_DETAIL_VIEW_ERROR_FUNCTIONS_HPP
 #define UMEM_DETAIL_VIEW_ERROR_FUNCTIONS_HPP
 
+#include <umem/extents.hpp>
 #include <umem/view_error.hpp>
 
 namespace umem {
@@ -20,6 +21,39 @@ UMEM_INLINE void raise_slice(index begin, index end, index step, int k, index lo
   if (step < 1) raise_text(umemValueError, "the step %td of a slice is not positive", step);
   raise_text(umemIndexError, "the slice [%td, %td) is outside the range [%td, %td) of dimension %d",
              begin, end, low, high, k);
+}
+
+UMEM_INLINE void raise_slice_index(index i, int k, index low, index high, index const *extents,
+                                   int rank) {
+  raise_text(umemIndexError,
+             "part: index %td is outside the range [%td, %td) of dimension %d of the extents %s", i,
+             low, high, k, InWords(extents, extents + rank).text);
+}
+
+UMEM_INLINE void raise_range(index first, index last, index step, int k, index low, index high,
+                             index const *extents, int rank) {
+  if (step == 0)
+    raise_text(umemValueError, "part: the step of the range %td to %td in dimension %d is 0", first,
+               last, k);
+  raise_text(umemIndexError,
+             "part: the range %td to %td with step %td leaves the range [%td, %td) of dimension %d "
+             "of the extents %s",
+             first, last, step, low, high, k, InWords(extents, extents + rank).text);
+}
+
+UMEM_INLINE void raise_reshape_size(index const *extents, int rank, index const *shape,
+                                    int shape_rank) {
+  raise_text(umemValueError, "reshape: the extents %s and %s have different numbers of elements",
+             InWords(extents, extents + rank).text, InWords(shape, shape + shape_rank).text);
+}
+
+UMEM_INLINE void raise_reshape(index const *extents, index const *strides, int rank,
+                               index const *shape, int shape_rank, Order order) {
+  raise_text(umemValueError,
+             "reshape: elements with extents %s and strides %s cannot get the extents %s in "
+             "%s-major order without a copy: copy them to an array first",
+             InWords(extents, extents + rank).text, InWords(strides, strides + rank).text,
+             InWords(shape, shape + shape_rank).text, order == row_major ? "row" : "column");
 }
 
 UMEM_INLINE void raise_ghosts(index below, index above, int k, index cells) {

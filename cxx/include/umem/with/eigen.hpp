@@ -55,6 +55,14 @@ template <class T, int N>
 using EigenRows =
     Eigen::Map<detail::EigenConstness<T, N>, Eigen::Unaligned, detail::EigenRowStride<N>>;
 
+/* The same if the elements of a column follow each other. */
+template <class T>
+using EigenColumns = Eigen::Map<
+    std::conditional_t<std::is_const_v<T>,
+                       Eigen::Matrix<std::remove_cv_t<T>, Eigen::Dynamic, Eigen::Dynamic> const,
+                       Eigen::Matrix<std::remove_cv_t<T>, Eigen::Dynamic, Eigen::Dynamic>>,
+    Eigen::Unaligned, Eigen::OuterStride<>>;
+
 /* The elements of a view with all its strides, which may be negative. Eigen does not use vector instructions for
  * these maps, and copies them for products of matrices: if the rows have no gaps, use to_eigen_rows. */
 template <class T, int N> EigenMap<T, N> to_eigen(View<T, N> const &view) {
@@ -75,7 +83,7 @@ template <class G, class = std::enable_if_t<detail::has_view<G>>> auto to_eigen(
 }
 
 /* The elements of a view or guard whose last dimension has stride 1, as those of arrays; else umem::value_error. For
- * columns without gaps: to_eigen_rows(view.transpose()).transpose(). */
+ * columns without gaps see to_eigen_columns. */
 template <class T, int N> EigenRows<T, N> to_eigen_rows(View<T, N> const &view) {
   detail::check_eigen_rank<N>();
   View<T, N> const rows = view.unit_stride();
@@ -89,6 +97,21 @@ template <class G, class = std::enable_if_t<detail::has_view<G>>> auto to_eigen_
   static_assert(detail::has_name<G>,
                 "to_eigen_rows: the guard would end before the map: make a variable of it first");
   return to_eigen_rows(detail::cpu_view(guard));
+}
+
+/* The elements of a view or guard whose first dimension has stride 1, as those of arrays in column-major order: the order
+ * of Eigen's own matrices. Else umem::value_error. */
+template <class T> EigenColumns<T> to_eigen_columns(View<T, 2> const &view) {
+  if (view.strides.at[0] != 1 && view.extents.at[0] > 1)
+    detail::raise_value("to_eigen_columns: the stride of the first dimension is not 1");
+  return EigenColumns<T>(view.data, view.extents.at[0], view.extents.at[1],
+                         Eigen::OuterStride<>(view.strides.at[1]));
+}
+template <class G, class = std::enable_if_t<detail::has_view<G>>> auto to_eigen_columns(G &&guard) {
+  static_assert(
+      detail::has_name<G>,
+      "to_eigen_columns: the guard would end before the map: make a variable of it first");
+  return to_eigen_columns(detail::cpu_view(guard));
 }
 
 /* A matrix, map or block of Eigen as a view with the same strides: of rank 1 for vectors, else 2. It borrows

@@ -1,0 +1,396 @@
+/* guarded.c - memory that traps accesses at a wrong time. */
+#include "adaptors/guarded.h"
+#include "base/thread.h"
+#include "core/enter.h"
+#include "core/extra.h"
+#include "core/guard.h"
+#include "core/layers.h"
+#include "core/layout.h"
+#include "core/order.h"
+#include "core/realloc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static umemGuardedImpl *impl_of(umemVirtual *ctx) { return umemGuarded_impl(ctx); }
+
+/* ---- failures; without the lock, because they call the program's hook ---- */
+
+static void refuse_change(umemVirtual *ctx, char const *what, uintptr_t adr, int error) {
+  umemVirtual_fail(ctx, umemMemoryError, "cannot %s the pages of the block at 0x%" PRIxPTR ": %s",
+                   what, adr, strerror(error));
+}
+
+static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
+  umemVirtual_fail(ctx, umemValueError, "no live block begins at 0x%" PRIxPTR, adr);
+}
+
+/* ---- allocation ---- */
+
+static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  size_t total, origin_alignment;
+  if (!umemGuardedBlocks_plan(&impl->blocks, nbytes, alignment, &total, &origin_alignment)) {
+    umemVirtual_fail(ctx, umemMemoryError, "%zu bytes and their pages exceed the address space",
+                     nbytes);
+    return 0;
+  }
+  umemRequest request = {umemByAligned, total, origin_alignment, 0, 0};
+  uintptr_t origin = umemAdaptor_ask(ctx, &request);
+  if (!origin) return 0;
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_enter(&impl->blocks, origin, nbytes, alignment);
+  uintptr_t adr = block ? block->adr : 0;
+  int error = errno;
+  umemLock_release(&impl->lock);
+  if (adr) return adr;
+  umemAdaptor_give_back(ctx, origin, true);
+  umemVirtual_fail(ctx, umemMemoryError, "cannot close the pages around a block of %zu bytes: %s",
+                   nbytes, strerror(error));
+  return 0;
+}
+
+/* Exchanges *label and that of the block at adr. False if no live block begins there. */
+static bool exchange_label(umemGuardedImpl *impl, uintptr_t adr, char **label) {
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
+  if (block) {
+    char *old = block->label;
+    block->label = *label;
+    *label = old;
+  }
+  umemLock_release(&impl->lock);
+  return block != NULL;
+}
+
+static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock const *block = umemGuardedBlocks_at(&impl->blocks, request->adr);
+  size_t nbytes = block ? block->nbytes : 0;
+  umemLock_release(&impl->lock);
+  if (!block) {
+    refuse_unknown(ctx, request->adr);
+    return 0;
+  }
+  if (!umem_has_size(ctx, request->adr, nbytes, request->old_size)) return 0;
+  char *label = NULL;
+  exchange_label(impl, request->adr, &label);
+  uintptr_t moved = umem_move_block(ctx, request->adr, request->old_size, request->nbytes);
+  exchange_label(impl, moved ? moved : request->adr, &label);
+  free(label);
+  return moved;
+}
+
+static uintptr_t guarded_ask(umemVirtual *ctx, umemRequest const *request) {
+  if (!impl_of(ctx)->has_pages) return umemAdaptor_ask(ctx, request);
+  if (request->how == umemByRealloc) return resize(ctx, request);
+  bool aligned = request->how == umemByAligned && request->alignment > ctx->alignment;
+  uintptr_t adr = take(ctx, request->nbytes, aligned ? request->alignment : ctx->alignment);
+  if (adr && request->how == umemByCalloc) memset((void *)adr, 0, request->nbytes);
+  return adr;
+}
+UMEM_ADAPTOR_ALLOCATES(guarded_ask)
+
+static void guarded_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  if (!impl->has_pages) {
+    umemAdaptor_give_back(ctx, adr, aligned);
+    return;
+  }
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
+  uintptr_t origin = block ? block->origin : 0;
+  bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
+  int error = errno;
+  umemLock_release(&impl->lock);
+  if (removed)
+    umemAdaptor_give_back(ctx, origin, true);
+  else if (block)
+    refuse_change(ctx, "open", adr, error);
+  else
+    refuse_unknown(ctx, adr);
+}
+UMEM_ADAPTOR_FREES(guarded_free)
+
+static uintptr_t guarded_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  return impl_of(ctx)->has_pages ? adr : umemAdaptor_aligned_origin(ctx, adr);
+}
+
+/* ---- umem's own accesses ---- */
+
+typedef enum Use { use_read, use_write } Use;
+
+static void refuse_bytes(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  umemVirtual_fail(ctx, umemIndexError,
+                   "the %zu bytes at 0x%" PRIxPTR " are not inside a live block", nbytes, adr);
+}
+
+/* Opens the pages of nbytes at adr for a call. Returns false, and records a status, if they are not in one block, or if
+ * the system refuses. */
+static bool begin(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_find(&impl->blocks, adr);
+  bool inside = block && nbytes <= block->nbytes - (adr - block->adr), opened = false;
+  if (inside) {
+    unsigned *users = use == use_write ? &block->writers : &block->readers;
+    ++*users;
+    opened = umemGuardedBlock_apply(block);
+    if (!opened) --*users;
+  }
+  uintptr_t first = block ? block->adr : 0;
+  int error = errno;
+  umemLock_release(&impl->lock);
+  if (!inside)
+    refuse_bytes(ctx, adr, nbytes);
+  else if (!opened)
+    refuse_change(ctx, "open", first, error);
+  return opened;
+}
+
+static void end(umemVirtual *ctx, uintptr_t adr, Use use) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_find(&impl->blocks, adr);
+  if (block) --*(use == use_write ? &block->writers : &block->readers);
+  bool closed = !block || umemGuardedBlock_apply(block);
+  int error = errno;
+  umemLock_release(&impl->lock);
+  if (!closed) refuse_change(ctx, "close", adr, error);
+}
+
+static void guarded_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  bool has_pages = impl_of(ctx)->has_pages;
+  if (has_pages && !begin(ctx, adr, nbytes, use_write)) return;
+  umemAdaptor_set(ctx, adr, c, nbytes);
+  if (has_pages) end(ctx, adr, use_write);
+}
+
+static void guarded_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
+                            uintptr_t dst_adr, size_t nbytes) {
+  bool has_pages = impl_of(ctx)->has_pages;
+  if (has_pages && !begin(ctx, src_adr, nbytes, use_read)) return;
+  umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
+  if (has_pages) end(ctx, src_adr, use_read);
+}
+
+static void guarded_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                              uintptr_t src_adr, size_t nbytes) {
+  bool has_pages = impl_of(ctx)->has_pages;
+  if (has_pages && !begin(ctx, dst_adr, nbytes, use_write)) return;
+  umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
+  if (has_pages) end(ctx, dst_adr, use_write);
+}
+
+/* The bytes that a side of a copy touches: from *adr on, which becomes the first of them. */
+static size_t touched(uintptr_t *adr, umemLayout const *layout, ptrdiff_t const *strides) {
+  umemLayoutSpan span = {0, (ptrdiff_t)layout->item_size};
+  umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span);
+  *adr += (uintptr_t)span.low;
+  return (size_t)(span.high - span.low);
+}
+
+static bool guarded_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                                umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  bool has_pages = impl_of(ctx)->has_pages, reads = has_pages && src == ctx,
+       writes = has_pages && dst == ctx;
+  uintptr_t read = src_adr, written = dst_adr;
+  size_t read_size = touched(&read, layout, layout->src_strides),
+         written_size = touched(&written, layout, layout->dst_strides);
+  if (reads && !begin(ctx, read, read_size, use_read)) return true;
+  if (!writes || begin(ctx, written, written_size, use_write)) {
+    umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
+    if (reads || writes) umem_finish(src == ctx ? dst : src); /* before the pages are closed */
+    if (writes) end(ctx, written, use_write);
+  }
+  if (reads) end(ctx, read, use_read);
+  return true;
+}
+
+/* ---- finding, labels: only of those that have pages ---- */
+
+static umemSearch guarded_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  if (!umemLock_try(&impl->lock)) return umemSearchBusy;
+  umemGuardedBlock const *block = umemGuardedBlocks_find(&impl->blocks, adr);
+  if (block) {
+    found->adr = block->adr;
+    found->nbytes = block->nbytes;
+    if (block->label) strcpy(found->block_label, block->label);
+  }
+  umemLock_release(&impl->lock);
+  return block ? umemSearchFound : umemSearchNone;
+}
+
+static bool guarded_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  if (!umemLock_try(&impl->lock)) return false;
+  usage->nbytes = impl->blocks.nbytes;
+  usage->peak = impl->blocks.peak;
+  umemLock_release(&impl->lock);
+  return true;
+}
+
+static void guarded_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *label) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  char *copy = *label ? strdup(label) : NULL;
+  if (*label && !copy) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a label");
+    return;
+  }
+  if (!exchange_label(impl, adr, &copy)) refuse_unknown(ctx, adr);
+  free(copy);
+}
+
+/* ---- construction and end ---- */
+
+static void free_all(umemVirtual *ctx) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  umemGuardedBlock *block;
+  while ((block = umemGuardedBlocks_any(&impl->blocks)) != NULL) {
+    uintptr_t adr = block->adr, origin = block->origin;
+    if (!umemGuardedBlocks_remove(&impl->blocks, block)) {
+      refuse_change(ctx, "open", adr, errno); /* what is closed must not go back: it stays */
+      umemGuardedBlocks_forget(&impl->blocks, block);
+      continue;
+    }
+    umemAdaptor_give_back(ctx, origin, true);
+  }
+}
+
+static void guarded_dtor(umemVirtual *ctx) {
+  umemGuardedImpl *impl = impl_of(ctx);
+  umemAdaptor_unlist(ctx);
+  if (impl->has_pages) {
+    umemGuarded_unlist(impl);
+    free_all(ctx);
+    umemGuardedBlocks_fini(&impl->blocks);
+    umemLock_destroy(&impl->lock);
+  }
+  umemAdaptor_dtor(ctx);
+}
+
+/* Whether each of its blocks is RAM that only the CPU uses, and that may have pages of its own. */
+static bool is_ram(umemVirtual const *upstream) {
+  uint32_t const needed = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable;
+  uint32_t const excluded =
+      umemDeviceAccessible | umemOrdered | umemOffsets | umemFaultable | umemDeviceShared;
+  return (upstream->capabilities & (needed | excluded)) == needed;
+}
+
+static bool guarded_start(umemVirtual *ctx, void const *options) {
+  (void)options;
+  umemGuardedImpl *impl = impl_of(ctx);
+  impl->ctx = ctx;
+  impl->has_pages = is_ram(umemAdaptor_upstream(ctx));
+  ctx->capabilities |= umemSeparate;
+  if (!impl->has_pages) {
+    ctx->vtbl_size = offsetof(struct umemVtbl, find); /* that and what follows is upstream's */
+    return true;
+  }
+  ctx->capabilities |= umemFaultable; /* umem's own copies use the methods above */
+  ctx->space[0] = (uintptr_t)ctx;     /* no other context has its blocks */
+  ctx->space[1] = 0;
+  if (!umemGuardedBlocks_init(&impl->blocks)) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+    return false;
+  }
+  umemLock_init(&impl->lock);
+  umemGuarded_list(impl);
+  return true;
+}
+
+static struct umemVtbl const guarded_vtbl = {
+    .dtor = guarded_dtor,
+    .find = guarded_find,
+    .usage = guarded_usage,
+    .set_block_label = guarded_set_block_label,
+    UMEM_ADAPTOR_ALLOCATION_BY(guarded_ask),
+    UMEM_ADAPTOR_FREE_BY(guarded_free),
+    .aligned_origin = guarded_aligned_origin,
+    .set = guarded_set,
+    .copy_to = guarded_copy_to,
+    .copy_from = guarded_copy_from,
+    .copy_direct = guarded_copy_direct,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_ADAPTOR_ORDER,
+};
+
+umemKind const umem_guarded_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemGuarded, "guarded", &guarded_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_guarded_kind),
+               .help = "traps accesses of the CPU to closed memory; stands for a GPU in tests"},
+    .label = "Guarded",
+    .impl_size = sizeof(umemGuardedImpl),
+    .start = guarded_start,
+};
+
+UMEM_ADAPTOR_CTORS(umemGuarded, umem_guarded_kind)
+
+/* ---- access ---- */
+
+/* The umemGuarded in the stack of ctx, the one with pages if there are several; NULL with a status where there is none. */
+static umemVirtual *layer_of(void *ctx) {
+  umemVirtual *self = umem_guard(ctx), *found = NULL;
+  if (!self) return NULL;
+  uint64_t before = umem_thread.failures;
+  for (umemVirtual *layer = self; layer; layer = umem_upstream_of(layer)) {
+    if (layer->vptr != &guarded_vtbl) continue;
+    found = layer;
+    if (impl_of(layer)->has_pages) break;
+  }
+  if (found) return found;
+  if (umem_thread.failures == before)
+    umemVirtual_fail(self, umemTypeError, "no layer of this %s is a umemGuarded",
+                     umem_get_device_name(self));
+  return NULL;
+}
+
+umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
+                                   umemGuardedAccess access) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = layer_of(ctx);
+  if (!self) return umem_result(before);
+  if ((unsigned)access > umemGuardedWrite)
+    return umemVirtual_fail(self, umemValueError, "%d is no access", (int)access);
+  umemGuardedImpl *impl = impl_of(self);
+  if (!impl->has_pages) return umemOK;
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
+  size_t size = block ? block->nbytes : 0;
+  bool known = block && size == nbytes + !nbytes, changed = false;
+  if (known) {
+    umemGuardedAccess old = block->access;
+    block->access = access;
+    changed = umemGuardedBlock_apply(block);
+    if (!changed) block->access = old;
+  }
+  int error = errno;
+  umemLock_release(&impl->lock);
+  if (!block)
+    refuse_unknown(self, adr);
+  else if (!known)
+    umemVirtual_fail(self, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu",
+                     adr, size, nbytes);
+  else if (!changed)
+    refuse_change(self, access == umemGuardedClosed ? "close" : "open", adr, error);
+  return umem_result(before);
+}
+
+umemGuardedAccess umemGuarded_access(void *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = layer_of(ctx);
+  if (!self) return umemGuardedClosed;
+  umemGuardedImpl *impl = impl_of(self);
+  if (!impl->has_pages) return umemGuardedWrite;
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock const *block = umemGuardedBlocks_at(&impl->blocks, adr);
+  umemGuardedAccess access = block ? block->access : umemGuardedClosed;
+  umemLock_release(&impl->lock);
+  if (!block) refuse_unknown(self, adr);
+  return access;
+}

@@ -1,0 +1,152 @@
+/* umem/slice.hpp - which elements of each dimension a part has.
+ *
+ *     auto face = u.part(umem::full_extent, umem::range(1, umem::end - 1), 3);  // of rank 3: the face has rank 2
+ *     auto every_second = u.part(umem::range(0, umem::end, 2), umem::full_extent, umem::end - 1);
+ *
+ * View, Part, Array and guards have a function part, which takes one slice per dimension:
+ *
+ *     an integer, umem::end - 1            the elements with this index; the part has one dimension less
+ *     umem::range(first, last)             first <= index < last
+ *     umem::range(first, last, step)       first, first + step, ... up to, but not including, last; step may be negative
+ *     umem::full_extent                    all, with the ghost cells of the dimension
+ *
+ * Slices of std::submdspan mean the same here: pairs of integers, std::strided_slice, integral constants, and, with
+ * umem/mdspan.hpp, std::full_extent. A negative integer is the index of a ghost cell. Only umem::end counts from the
+ * end. It is the extent of the dimension, so umem::end is the first ghost cell after the elements. Ranges may reach into
+ * ghost cells; the part has no ghost cells in these dimensions, and its indices begin at 0. */
+#ifndef UMEM_SLICE_HPP
+#define UMEM_SLICE_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+
+/* All elements of a dimension, with its ghost cells. */
+enum full_extent_t { full_extent };
+
+/* The extent of the dimension that a slice is of: umem::end - 1 is its last element. */
+enum end_t { end };
+
+namespace detail {
+
+template <class I>
+inline constexpr bool is_class_of_index = std::is_class_v<I> &&std::is_convertible_v<I, index>;
+
+} // namespace detail
+
+/* An index, counted from 0 or from the end. */
+struct Position {
+  index offset;  /* from 0, or from the extent of the dimension */
+  bool from_end; /* false: from 0 */
+
+  template <class I, class = std::enable_if_t<detail::is_index<I> || detail::is_class_of_index<I>>>
+  UMEM_FUNCTION constexpr Position(I i) noexcept : offset(static_cast<index>(i)), from_end(false) {}
+  UMEM_FUNCTION constexpr Position(end_t) noexcept : offset(0), from_end(true) {}
+
+  /* In a dimension with so many elements. The largest index stands for all that are larger. */
+  UMEM_FUNCTION constexpr index in(index extent) const noexcept {
+    if (!from_end) return offset;
+    return offset > detail::largest<index> - extent ? detail::largest<index> : extent + offset;
+  }
+};
+
+template <class I, class = std::enable_if_t<detail::is_index<I>>>
+UMEM_FUNCTION constexpr Position operator+(end_t, I n) noexcept {
+  Position position(n);
+  position.from_end = true;
+  return position;
+}
+template <class I, class = std::enable_if_t<detail::is_index<I>>>
+UMEM_FUNCTION constexpr Position operator-(end_t, I n) noexcept {
+  auto const distance = static_cast<index>(n);
+  return end + (distance < -detail::largest<index> ? detail::largest<index> : -distance);
+}
+
+/* Indices from first towards last, which is not among them. */
+struct IndexRange {
+  Position first, last;
+  index step;
+};
+
+/* first, first + step, ... up to, but not including, last. With a negative step the indices fall: range(end - 1, -1, -1)
+ * reverses a dimension. If last is not after first in the direction of step, the range is empty. */
+UMEM_FUNCTION constexpr IndexRange range(Position first, Position last, index step = 1) noexcept {
+  return {first, last, step};
+}
+
+namespace detail {
+
+/* One slice of any kind. */
+struct Slice {
+  enum Kind { one, some, all };
+  Kind kind;
+  IndexRange range;
+};
+
+/* Specialised for those of other libraries; see mdspan.hpp. */
+template <class S> inline constexpr bool is_full_extent = std::is_same_v<S, full_extent_t>;
+
+template <class S>
+inline constexpr bool is_position =
+    std::is_same_v<S, Position> || std::is_same_v<S, end_t> || is_index<S> || is_class_of_index<S>;
+
+/* std::pair */
+template <class S, class = void> inline constexpr bool is_pair = false;
+template <class S>
+inline constexpr bool
+    is_pair<S, std::void_t<decltype(std::declval<S>().first), decltype(std::declval<S>().second)>> =
+        is_position<std::decay_t<decltype(std::declval<S>().first)>>
+            &&is_position<std::decay_t<decltype(std::declval<S>().second)>>;
+
+/* std::strided_slice of any library: the indices offset, offset + stride, ... below offset + extent */
+template <class S, class = void> inline constexpr bool is_strided_slice = false;
+template <class S>
+inline constexpr bool
+    is_strided_slice<S, std::void_t<decltype(static_cast<index>(std::declval<S>().offset)),
+                                    decltype(static_cast<index>(std::declval<S>().extent)),
+                                    decltype(static_cast<index>(std::declval<S>().stride))>> =
+        !is_position<S>;
+
+template <class S>
+inline constexpr bool is_slice = is_position<S> || is_full_extent<S> ||
+                                 std::is_same_v<S, IndexRange> || is_pair<S> || is_strided_slice<S>;
+
+template <int N, class... S>
+inline constexpr bool are_slices = sizeof...(S) == N && (is_slice<S> && ...);
+
+/* The number of dimensions that slices leave. */
+template <class... S> inline constexpr int rank_of_slices = (int(!is_position<S>) + ... + 0);
+
+/* What follows in a function is compiled only if this holds, so that its message stands alone. */
+template <int N, class... S> UMEM_FUNCTION constexpr void check_slices() noexcept {
+  static_assert(sizeof...(S) == N, "part: there must be one slice per dimension");
+  static_assert((is_slice<S> && ...),
+                "part: a slice is an integer, umem::end - n, umem::range(first, last, step) or "
+                "umem::full_extent");
+}
+
+/* A number of a strided slice of others, which may be an integral constant. */
+template <class S> UMEM_FUNCTION constexpr Slice to_slice(S const &slice) noexcept {
+  if constexpr (is_full_extent<S>) {
+    return {Slice::all, {0, 0, 1}};
+  } else if constexpr (is_position<S>) {
+    return {Slice::one, {Position(slice), 0, 1}};
+  } else if constexpr (std::is_same_v<S, IndexRange>) {
+    return {Slice::some, slice};
+  } else if constexpr (is_pair<S>) {
+    return {Slice::some, {Position(slice.first), Position(slice.second), 1}};
+  } else {
+    auto const first = static_cast<index>(slice.offset), length = static_cast<index>(slice.extent);
+    index const last = first > largest<index> - length ? largest<index> : first + length;
+    return {Slice::some, {first, last, static_cast<index>(slice.stride)}};
+  }
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif
