@@ -55,7 +55,7 @@ MUTANTS = [
       "bytes before an aligned block of Fixed are in it", first=("unit.find",)),
 
     # ---- RAM on nodes ----
-    c("base/numa.c", "nodes ? umemNumaMost + 1 : 0, 0)", "nodes ? 1 : 0, 0)", "the kernel reads no node of the set", first=("unit.host_nodes",)),
+    c("base/numa.c", "nodes ? umemNumaMost + 1 : 0;", "nodes ? 1 : 0;", "the kernel reads no node of the set", first=("unit.host_nodes",)),
     c("base/numa.c", "found >= 0 || found == -ENOENT ? 0", "found >= 0 ? 0", "a page without memory is a failure", first=("unit.host_nodes",)),
     c("stores/host_nodes.c", "options->nodes & ~allowed)\n", "false)\n", "nodes are not checked", first=("unit.host_nodes",)),
     c("stores/host_nodes.c", "  if (error) munmap(*adr, nbytes);\n  return error;", "  return error;",

@@ -19,31 +19,29 @@ enum {
   allowed_flag = 1 << 2 /* MPOL_F_MEMS_ALLOWED */
 };
 
+/* syscall takes arguments as wide as a register. */
 int umemNuma_allowed(uint64_t *nodes) {
-  unsigned long set[kernel_words] = {0};
+  unsigned long set[kernel_words] = {0}, bits = sizeof set * CHAR_BIT, flags = allowed_flag;
   *nodes = 0;
-  if (syscall(SYS_get_mempolicy, NULL, set, kernel_words * word_bits, NULL, allowed_flag))
-    return errno;
+  if (syscall(SYS_get_mempolicy, NULL, set, bits, NULL, flags)) return errno;
   for (unsigned n = 0; n < umemNumaMost; n++)
     *nodes |= (uint64_t)(set[n / word_bits] >> n % word_bits & 1) << n;
   return 0;
 }
 
-/* The kernel reads one bit less than it is told. */
+/* The kernel reads one bit less than its argument says. */
 int umemNuma_place(void *adr, size_t nbytes, umemNumaPolicy policy, uint64_t nodes) {
-  unsigned long set[words + 1] = {0};
+  unsigned long set[words + 1] = {0}, bits = nodes ? umemNumaMost + 1 : 0;
   for (unsigned n = 0; n < umemNumaMost; n++)
     set[n / word_bits] |= (unsigned long)(nodes >> n & 1) << n % word_bits;
-  unsigned long *given = nodes ? set : NULL;
-  return syscall(SYS_mbind, adr, nbytes, policy, given, nodes ? umemNumaMost + 1 : 0, 0) ? errno
-                                                                                         : 0;
+  return syscall(SYS_mbind, adr, nbytes, (long)policy, nodes ? set : NULL, bits, 0L) ? errno : 0;
 }
 
 int umemNuma_find(uintptr_t adr, int *node) {
   void *page = (void *)(adr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1));
   int found = -1;
   *node = -1;
-  if (syscall(SYS_move_pages, 0, 1UL, &page, NULL, &found, 0)) return errno;
+  if (syscall(SYS_move_pages, 0L, 1L, &page, NULL, &found, 0L)) return errno;
   if (found >= 0) *node = found;
   return found >= 0 || found == -ENOENT ? 0 : -found;
 }

@@ -62,13 +62,22 @@ static long answer(int error) {
   return error ? -1 : 0;
 }
 
+/* How many arguments a call has; -1: the library makes none such here. */
+static int count_of(long number) {
+  if (number == SYS_mbind || number == SYS_move_pages) return 6;
+  if (number == SYS_get_mempolicy) return 5;
+  return number == SYS_membarrier ? 3 : number == SYS_gettid ? 0 : -1;
+}
+
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 long __wrap_syscall(long number, ...) {
-  long a[6];
+  long a[6] = {0};
+  int count = count_of(number);
+  if (count < 0) return answer(ENOSYS);
   va_list rest;
   va_start(rest, number);
-  for (int i = 0; i < 6; i++) a[i] = va_arg(rest, long);
+  for (int i = 0; i < count; i++) a[i] = va_arg(rest, long);
   va_end(rest);
   if (machine.plays && number == SYS_get_mempolicy) {
     if (machine.no_policy) return answer(machine.no_policy);
@@ -118,8 +127,8 @@ int __wrap_munmap(void *adr, size_t n) {
 }
 
 static void *map_huge(void *adr, size_t n, int how, int flags) {
-  size_t page = (size_t)1 << (flags >> 26 & 63);
-  int without = flags & ~(MAP_HUGETLB | 63 << 26);
+  size_t page = (size_t)1 << ((unsigned)flags >> 26 & 63);
+  int without = (int)((unsigned)flags & ~((unsigned)MAP_HUGETLB | 63u << 26));
   if (machine.lacks_huge) errno = EINVAL;
   if (machine.lacks_huge) return MAP_FAILED;
   if (!(flags & MAP_NORESERVE) && n > machine.set_aside) errno = ENOMEM;
