@@ -26,7 +26,7 @@ int umemNuma_allowed(uint64_t *nodes) {
   if (syscall(SYS_get_mempolicy, NULL, set, bits, NULL, flags)) return errno;
   for (unsigned n = 0; n < umemNumaMost; n++)
     *nodes |= (uint64_t)(set[n / word_bits] >> n % word_bits & 1) << n;
-  return 0;
+  return *nodes ? 0 : ENOSYS;
 }
 
 /* The kernel reads one bit less than its argument says. */
