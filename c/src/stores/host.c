@@ -179,7 +179,7 @@ umemStatusType umemHost_ctor_with(umemHost *ctx, umemHostOptions const *given) {
     return umem_result(before);
   }
   if (wish.nodes || wish.policy != umemHostPolicyDefault || wish.pages != umemHostPagesDefault)
-    return umemHostNodes_ctor(ctx, &wish);
+    return umemHostNodes_ctor(ctx, &wish, umemHost_ctor);
   return umemOK;
 }
 

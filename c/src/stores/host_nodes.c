@@ -395,12 +395,13 @@ static bool try_once(umemVirtual *ctx, Nodes const *nodes) {
                              umem_system_words(error, words, sizeof words));
 }
 
-static bool start(umemVirtual *ctx, umemHostOptions const *options) {
+static bool start(umemVirtual *ctx, umemHostOptions const *options,
+                  umemStatusType (*plain)(umemHost *)) {
   if (!has_meaning(ctx, options)) return false;
   Nodes *nodes = calloc(1, sizeof *nodes);
   if (!nodes) return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
   nodes->options = *options;
-  umemHost_ctor(&nodes->host);
+  plain(&nodes->host);
   umemLock_init(&nodes->lock);
   choose_pages(nodes);
   if (!choose_nodes(ctx, nodes) || !try_once(ctx, nodes)) {
@@ -414,10 +415,11 @@ static bool start(umemVirtual *ctx, umemHostOptions const *options) {
   return true;
 }
 
-umemStatusType umemHostNodes_ctor(umemHost *ctx, umemHostOptions const *options) {
+umemStatusType umemHostNodes_ctor(umemHost *ctx, umemHostOptions const *options,
+                                  umemStatusType (*plain)(umemHost *)) {
   uint64_t before = umem_thread.failures;
   umem_construct(&ctx->super, &kind, NULL);
-  if (start(&ctx->super, options)) return umemOK;
+  if (start(&ctx->super, options, plain)) return umemOK;
   umem_construct_failed(&ctx->super);
   return umem_result(before);
 }

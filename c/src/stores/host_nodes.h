@@ -9,7 +9,9 @@
 /* What their method table is, by which umem_host_kind knows them. */
 extern struct umemVtbl const umem_host_nodes_vtbl;
 
-/* Constructs ctx; options are complete. */
-umemStatusType umemHostNodes_ctor(umemHost *ctx, umemHostOptions const *options);
+/* Constructs ctx; options are complete. plain constructs the Host for intermediate buffers: umemHost_ctor, which is in a
+ * layer above. */
+umemStatusType umemHostNodes_ctor(umemHost *ctx, umemHostOptions const *options,
+                                  umemStatusType (*plain)(umemHost *));
 
 #endif
