@@ -132,6 +132,15 @@ static umemVirtual *open_shm(void) {
   return opened(ctx, ctx ? umemShm_ctor_with(ctx, NULL, &options) : umemMemoryError);
 }
 
+/* ---- RAM on nodes ---- */
+
+static umemVirtual *open_host_nodes(void) {
+  umemHost *ctx = malloc(sizeof *ctx);
+  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
+  options.policy = umemHostInterleave;
+  return opened(ctx, ctx ? umemHost_ctor_with(ctx, &options) : umemMemoryError);
+}
+
 /* ---- fake devices ---- */
 
 static umemVirtual *open_fake(void) {
@@ -267,6 +276,8 @@ NAMED_ROWS(NAMED_OPENER)
 
 Backend const backends[] = {
     {"host", open_host, close_plain, backendHasPages, "host", NULL, NULL},
+    {"host-nodes", open_host_nodes, close_plain, backendChecksFrees | backendMayLack, NULL, NULL,
+     NULL},
     {"file", open_file, close_file, records, NULL, NULL, open_file_at},
     {"file-scratch", open_file_scratch, close_file, records, NULL, NULL, NULL},
     {"file-existing", open_file_existing, close_file, records, NULL, NULL, NULL},
@@ -325,6 +336,13 @@ size_t backend_moves(Backend const *row, umemVirtual *ctx) {
 #define REFUSAL(function, context, ...)                                                            \
   static umemStatusType function(void *ctx) { return context(ctx, ##__VA_ARGS__); }
 
+REFUSAL(host_of_small_options, umemHost_ctor_with, &(umemHostOptions){.size = 1})
+REFUSAL(host_of_odd_policy, umemHost_ctor_with,
+        &(umemHostOptions){sizeof(umemHostOptions), 9, 0, 0})
+REFUSAL(host_of_two_preferred, umemHost_ctor_with,
+        &(umemHostOptions){sizeof(umemHostOptions), umemHostPrefer, 0, 3})
+REFUSAL(host_of_touched_nodes, umemHost_ctor_with,
+        &(umemHostOptions){sizeof(umemHostOptions), umemHostFirstTouch, 0, 1})
 REFUSAL(file_of_bad_mode, umemFile_ctor, "x", "q")
 REFUSAL(file_of_no_mode, umemFile_ctor, "x", NULL)
 REFUSAL(file_of_no_name, umemFile_ctor, "", "w+")
@@ -355,6 +373,10 @@ REFUSAL(fixed_of_nothing, umemFixed_ctor, NULL, 100, NULL)
 REFUSAL(binning_of_nothing, umemBinning_ctor, NULL, NULL, 0)
 
 BackendRefusal const backend_refusals[] = {
+    {"host, small options", host_of_small_options, umemValueError, 0, "too small"},
+    {"host, odd policy", host_of_odd_policy, umemValueError, 0, "policy 9"},
+    {"host, two preferred nodes", host_of_two_preferred, umemValueError, 0, "only one node"},
+    {"host, nodes of the first touch", host_of_touched_nodes, umemValueError, 0, "leave nodes out"},
     {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
     {"file, no mode", file_of_no_mode, umemValueError, UINTPTR_MAX, "bad mode"},
     {"file, no name", file_of_no_name, umemValueError, UINTPTR_MAX, "name is empty"},

@@ -201,7 +201,7 @@ static nb::tuple info_of(Place &place) {
   nb::object name = nb::steal(PyUnicode_DecodeUTF8(
       info.name, static_cast<Py_ssize_t>(strlen(info.name)), "surrogateescape"));
   return nb::make_tuple(name, known(info.capacity), known(info.available), known(info.page_size),
-                        info.alignment, ordinal, known(info.stream));
+                        info.alignment, ordinal, known(info.stream), known(info.nodes));
 }
 
 void bind_places(nb::module_ &m) {
@@ -250,7 +250,7 @@ void bind_places(nb::module_ &m) {
           nb::arg("address"), nb::arg("label"))
       .def("_info", info_of,
            nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | "
-                   "None, int | None]"))
+                   "None, int | None, int | None]"))
       .def("_layer_below", upstream_of, nb::sig("def _layer_below(self) -> PlaceType | None"))
       .def(
           "synchronize",

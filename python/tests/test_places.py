@@ -309,3 +309,18 @@ def test_threads_have_a_number():
     assert umem.get_threads() == old
     with pytest.raises(umem.ValueError):
         umem.set_threads(100000)
+
+
+def test_host_on_nodes():
+    allowed = umem.Host().info.nodes
+    with pytest.raises(umem.ValueError, match="first touch"):
+        umem.Host(nodes=0, policy="first-touch")
+    if allowed is None:
+        with pytest.raises(umem.NotSupportedError, match="container"):
+            umem.Host(policy="interleave")
+        return
+    with umem.Host(nodes=allowed[0]) as place:
+        assert place.info.nodes == allowed[:1]
+        assert umem.zeros(10, place=place).numpy().sum() == 0
+    with umem.Host(policy="first-touch") as place:
+        assert place.info.nodes == allowed

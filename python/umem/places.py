@@ -25,7 +25,7 @@ CPU_READABLE, CPU_WRITABLE, DEVICE_ACCESSIBLE, READABLE, WRITABLE, ORDERED, CONC
 class Info:
     """What a place knows about itself; sizes in bytes, None for what it does not know."""
 
-    __slots__ = ("alignment", "available", "capacity", "name", "ordinal", "page_size", "stream")
+    __slots__ = ("alignment", "available", "capacity", "name", "nodes", "ordinal", "page_size", "stream")
     name: str
     capacity: int | None
     available: int | None
@@ -33,11 +33,14 @@ class Info:
     alignment: int
     ordinal: int | None
     stream: int | None
+    nodes: tuple[int, ...] | None
 
     def __init__(self, *values: Any) -> None:
         names = ("name", "capacity", "available", "page_size", "alignment", "ordinal", "stream")
         for name, value in zip(names, values):
             setattr(self, name, value)
+        nodes = values[-1]
+        self.nodes = None if nodes is None else tuple(n for n in range(64) if nodes >> n & 1)
 
     def __repr__(self) -> str:
         return f"Info({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
@@ -110,12 +113,33 @@ class Place(_core.Place):
 
 
 class Host(Place):
-    """RAM. Arrays without a place are on one Host that all of them share."""
+    """RAM. Arrays without a place are on one Host that all of them share.
+
+    With parameters the memory is on chosen nodes of the machine (NUMA), or on pages of a chosen size. Each array then has
+    whole pages of its own: put a Pool over it for small arrays.
+
+    Parameters
+    ----------
+    nodes : int or str, optional
+        Numbers and ranges, as in "0,2-3".
+    policy : {"default", "bind", "prefer", "interleave", "first-touch"}, optional
+        On these nodes alone; on one node as long as it has memory; page after page on all of them; or each page on the
+        node of the thread that touches it first. Default: with nodes "bind", else that of the process.
+    pages : {"default", "2M", "1G"}, optional
+        Huge pages, which the administrator has set aside.
+
+    Raises
+    ------
+    umem.ValueError
+        The process may not use these nodes.
+    umem.NotSupportedError
+        The kernel has no NUMA or no such pages, or a container forbids its calls.
+    """
 
     _kind = "host"
 
-    def __init__(self) -> None:
-        super().__init__(None)
+    def __init__(self, *, nodes: int | str | None = None, policy: str | None = None, pages: str | None = None) -> None:
+        super().__init__(None, nodes=None if nodes is None else str(nodes), policy=policy, pages=pages)
 
 
 class File(Place):

@@ -119,6 +119,16 @@ static void shared_memory(void **state) {
   OFFSET(umemShmOptions, permissions, 32);
   OFFSET(umemShmOptions, sparse, 36);
   assert_true(sizeof(umemShmOptions) >= 40);
+  OFFSET(umemHostOptions, policy, 8);
+  OFFSET(umemHostOptions, pages, 12);
+  OFFSET(umemHostOptions, nodes, 16);
+  assert_true(sizeof(umemHostOptions) >= 24);
+  assert_int_equal(umemHostBind, 1);
+  assert_int_equal(umemHostPrefer, 2);
+  assert_int_equal(umemHostInterleave, 3);
+  assert_int_equal(umemHostFirstTouch, 4);
+  assert_int_equal(umemHostPages2M, 1);
+  assert_int_equal(umemHostPages1G, 2);
   SIZE(umemShmBlock, 32);
   OFFSET(umemShmBlock, address, 0);
   OFFSET(umemShmBlock, nbytes, 8);
@@ -239,7 +249,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemInfo, ordinal, 40);
   OFFSET(umemInfo, name, 48);
   OFFSET(umemInfo, stream, 176);
-  assert_true(sizeof(umemInfo) >= 184); /* members may be appended: it names its own size */
+  OFFSET(umemInfo, nodes, 184);
+  assert_true(sizeof(umemInfo) >= 192); /* members may be appended: it names its own size */
 
   OFFSET(umemLayout, size, 0);
   OFFSET(umemLayout, item_size, 8);

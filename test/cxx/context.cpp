@@ -498,6 +498,28 @@ TEST_F(FileTest, offsets_and_addresses) {
   EXPECT_THROW(mmap.at_offset(1000), umem::index_error);
 }
 
+/* ---- RAM on nodes ---- */
+
+TEST(Host, takes_nodes_or_says_why_not) {
+  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
+  options.policy = umemHostInterleave;
+  try {
+    umem::Host host(options);
+    umem::address adr = host.allocate(100);
+    EXPECT_EQ(host.node(adr), -1);
+    *reinterpret_cast<char *>(adr) = 1;
+    EXPECT_NE(host.info().nodes >> host.node(adr) & 1, 0u);
+    EXPECT_EQ(umem::Host::of(umem::Limit(host, 1000)).info().nodes, host.info().nodes);
+    host.deallocate(adr);
+    EXPECT_THROW(host.deallocate(adr), umem::value_error);
+  } catch (umem::not_supported_error const &error) {
+    EXPECT_NE(std::string(error.what()).find("container"), std::string::npos);
+  }
+  options.policy = umemHostFirstTouch;
+  options.nodes = 1;
+  EXPECT_THROW(umem::Host{options}, umem::value_error);
+}
+
 /* ---- shared memory ---- */
 
 TEST(Shm, has_names_blocks_and_owners) {

@@ -54,6 +54,18 @@ MUTANTS = [
     c("pool/fixed_free_list.c", "  return adr >= *start;\n", "  return true;\n",
       "bytes before an aligned block of Fixed are in it", first=("unit.find",)),
 
+    # ---- RAM on nodes ----
+    c("base/numa.c", "nodes ? umemNumaMost + 1 : 0;", "nodes ? 1 : 0;", "the kernel reads no node of the set", first=("unit.host_nodes",)),
+    c("base/numa.c", "found >= 0 || found == -ENOENT ? 0", "found >= 0 ? 0", "a page without memory is a failure", first=("unit.host_nodes",)),
+    c("stores/host_nodes.c", "options->nodes & ~allowed)\n", "false)\n", "nodes are not checked", first=("unit.host_nodes",)),
+    c("stores/host_nodes.c", "  if (error) munmap(*adr, nbytes);\n  return error;", "  return error;",
+      "what cannot be placed stays mapped", first=("unit.host_nodes",)),
+    c("stores/host_nodes.c", "    if (!error) umemTable_remove(&nodes->blocks, cell);", "    umemTable_remove(&nodes->blocks, cell);",
+      "a block that cannot be unmapped is forgotten", first=("unit.host_nodes",)),
+    c("stores/host_nodes.c", "  return errno == EINVAL ? 0 : errno;", "  return errno;", "an old kernel refuses huge pages", first=("unit.host_nodes",)),
+    c("stores/host_nodes.c", "cell->value = new_size;", "cell->value = old_size;", "a block that shrinks keeps its size", first=("unit.host_nodes",)),
+    c("open/layer.c", "own && umemKind_has(own, layer)", "own && !layer", "a Host with options is no layer of a stack", first=("unit.host_nodes",)),
+
     # ---- memory that processes share ----
     c("share/segment_table.c", "  set64(&extent->offset, offset);\n  set64(&extent->size, size);\n  if (offset > start",
       "  set64(&extent->offset, offset);\n  commit(&extent->state, is_live);\n  set64(&extent->size, size);\n  if (offset > start",

@@ -158,11 +158,17 @@ typedef struct umemInfo {
   uint64_t
       stream; /* the cudaStream_t on which work is queued, 0 being CUDA's legacy default stream;
                          UMEM_UNKNOWN for a context that queues work on none */
+  uint64_t
+      nodes; /* the nodes of the machine (NUMA) where RAM of a Host may be: bit n stands for node n.
+                            UMEM_UNKNOWN where the kernel does not tell, and for other places */
 } umemInfo;
 
 /* What an umemInfo starts as: its size set, everything else unknown. */
 #define UMEM_INFO_INIT                                                                             \
-  { sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "", UMEM_UNKNOWN }
+  {                                                                                                \
+    sizeof(umemInfo), UMEM_UNKNOWN, UMEM_UNKNOWN, UMEM_UNKNOWN, 0, -1, "", UMEM_UNKNOWN,           \
+        UMEM_UNKNOWN                                                                               \
+  }
 
 /* Fills in *info. Members that ctx does not know become UMEM_UNKNOWN, -1 or "". Writes at most info->size bytes.
  * Errors: umemValueError if info is NULL, or if info->size is smaller than that of any version of the struct. */

@@ -5,7 +5,7 @@
  *       printf("%zu bytes into a block of %s\n", (uintptr_t)p - found.adr, found.name);
  *
  * An allocation costs nothing for this: umem looks at the records that contexts have anyway. Contexts without records
- * of their blocks cannot be found. These are Host, and over it Retry, Fault and Log. Put a umemTrack over a Host to
+ * of their blocks cannot be found. These are Host without options, and over it Retry, Fault and Log. Put a umemTrack over a Host to
  * find its blocks.
  *
  *     | context                  | finds                                              | found.nbytes      |
@@ -14,6 +14,7 @@
  *     | Guarded over RAM         | any byte of a block                                | as requested      |
  *     | File, MMap               | any byte of a block                                | as requested      |
  *     | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
+ *     | Host with options        | any byte of a block; compares all blocks           | as requested      |
  *     | Pool, Fixed              | any byte of a block                                | rounded up        |
  *     | Limit, Stats             | the first byte; any byte if the context below does | as requested      |
  *     | Binning                  | what its bins and its upstream find                | as theirs         |

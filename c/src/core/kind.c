@@ -8,7 +8,7 @@
 
 umemVirtual *umemKind_check(void *ctx, umemKind const *kind) {
   umemVirtual *self = umem_guard(ctx);
-  if (!self || self->vptr == kind->scheme.vtbl) return self;
+  if (!self || umemKind_has(kind, self)) return self;
   return UMEM_FAIL_NULL(self, umemTypeError, "this %s is no umem%s", umem_get_device_name(self),
                         kind->label);
 }

@@ -32,12 +32,20 @@ typedef struct umemKind {
   size_t options_size;
   void const *defaults;
 
+  /* The method table of its contexts that were constructed with options, where that is another one; else NULL. */
+  struct umemVtbl const *variant;
+
   /* Of adaptors: the blocks are those of another context, which umem_find returns in its place. */
   bool is_view;
 
   /* Of adaptors: see umemAdaptor_construct. NULL: nothing to do. */
   bool (*start)(umemVirtual *ctx, void const *options);
 } umemKind;
+
+/* Whether ctx is a context of this kind. */
+static inline bool umemKind_has(umemKind const *kind, umemVirtual const *ctx) {
+  return ctx->vptr == kind->scheme.vtbl || (kind->variant && ctx->vptr == kind->variant);
+}
 
 /* ctx as a constructed context of this kind; else NULL and a status: umemTypeError for another kind. The
  * first step of functions for this kind alone. */

@@ -29,9 +29,10 @@ void *umem_find_layer(void *ctx, char const *kind) {
   umemVirtual *self = umem_guard(ctx);
   struct umemVtbl const *table = self ? table_of(self, kind) : NULL;
   if (!table) return NULL;
+  umemKind const *own = umem_find_kind(kind); /* NULL for a scheme of the program */
   uint64_t before = umem_thread.failures;
   for (umemVirtual *layer = self; layer; layer = umem_get_upstream(layer))
-    if (layer->vptr == table) return layer;
+    if (layer->vptr == table || (own && umemKind_has(own, layer))) return layer;
   if (umemVirtual_adopt(self, before) != umemOK) return NULL;
   umemNames stack = {"", 0};
   describe(self, &stack);

@@ -2,19 +2,27 @@
  *
  * libc keeps the table of blocks. Large blocks are advised to use transparent huge pages, which makes their
  * first touch several times faster (bench: fill of a fresh block); everything else is malloc's speed.
- * Methods return 0 when libc is out of memory; the dispatcher records it. */
+ * Methods return 0 when libc is out of memory; the dispatcher records it. Hosts with options: host_nodes.c. */
+#include "base/numa.h"
 #include "core/construct.h"
 #include "core/enter.h"
 #include "core/guard.h"
 #include "core/ram.h"
 #include "core/realloc.h"
+#include "core/sized.h"
+#include "core/status.h"
+#include "stores/host_nodes.h"
 #include "stores/host_pages.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <umem/host.h>
 #include <unistd.h>
+
+extern umemKind const umem_host_kind; /* below */
 
 enum { host_alignment = 16 };
 
@@ -77,6 +85,12 @@ static uintptr_t host_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return adr;
 }
 
+static void host_info(umemVirtual *ctx, umemInfo *info) {
+  uint64_t nodes;
+  umem_ram_info(ctx, info);
+  if (umemNuma_allowed(&nodes) == 0) info->nodes = nodes;
+}
+
 static struct umemVtbl const host_vtbl = {
     .is_same_device = host_is_same_device,
     .alloc = host_alloc,
@@ -88,22 +102,50 @@ static struct umemVtbl const host_vtbl = {
     .set = umem_ram_set,
     .copy_to = umem_ram_copy_to,
     .copy_from = umem_ram_copy_from,
-    .info = umem_ram_info,
+    .info = host_info,
     .realloc = host_realloc,
     .pages = umemHost_pages,
 };
 
-/* "host:" */
+/* ---- by name: "host:", "host:?nodes=0-1&policy=interleave", "host:?pages=2M" ---- */
+
+enum { nodesOption };
+
+static umemOption const options[] = {
+    {.name = "nodes",
+     .kind = umemTextOption,
+     .help = "numbers and ranges, as in 0,2-3; default: those of the process"},
+    {.name = "policy",
+     .kind = umemWordOption,
+     .words = "default bind prefer interleave first-touch",
+     .help = "on which nodes pages are; default: with nodes bind, else that of the process",
+     .reserved = {offsetof(umemHostOptions, policy), sizeof(umemHostPolicy)}},
+    {.name = "pages",
+     .kind = umemWordOption,
+     .words = "default 2M 1G",
+     .help = "pages of hugetlbfs; default: default",
+     .reserved = {offsetof(umemHostOptions, pages), sizeof(umemHostPages)}},
+};
+
+static umemHostOptions const defaults = UMEM_HOST_OPTIONS_INIT;
+
 static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *options, void *user) {
-  (void)upstream, (void)place, (void)options, (void)user;
-  return umemHost_ctor(ctx);
+                                umemOptionValue const *given, void *user) {
+  (void)upstream, (void)place, (void)user;
+  umemHostOptions wish;
+  if (!umemKind_read(&umem_host_kind, given, &wish)) return umemValueError;
+  if (given[nodesOption].given && !(wish.nodes = umemNuma_read(given[nodesOption].text)))
+    return umemVirtual_fail(NULL, umemValueError,
+                            "nodes=%.60s is no list of nodes from 0 to 63, as in 0,2-3",
+                            given[nodesOption].text);
+  return umemHost_ctor_with(ctx, &wish);
 }
 
 umemKind const umem_host_kind = {
     .scheme = {.size = sizeof(umemScheme),
                .name = "host",
                .context_size = sizeof(umemHost),
+               UMEM_OPTIONS(options),
                .vtbl = &host_vtbl,
                .construct = open_host,
                .help = "RAM of this process"},
@@ -112,6 +154,10 @@ umemKind const umem_host_kind = {
     .capabilities = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable |
                     umemConcurrent | umemSilent | umemPrompt,
     .alignment = host_alignment,
+    .options_type = "umemHostOptions",
+    .options_size = sizeof(umemHostOptions),
+    .defaults = &defaults,
+    .variant = &umem_host_nodes_vtbl,
 };
 
 umemStatusType umemHost_ctor(umemHost *ctx) {
@@ -119,4 +165,33 @@ umemStatusType umemHost_ctor(umemHost *ctx) {
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   umem_construct(&ctx->super, &umem_host_kind, ctx);
   return umemOK;
+}
+
+/* Options that are too small give a failed context, as other failures do. */
+umemStatusType umemHost_ctor_with(umemHost *ctx, umemHostOptions const *given) {
+  UMEM_ENTER();
+  umemHostOptions wish = defaults;
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  umem_construct(&ctx->super, &umem_host_kind, ctx);
+  uint64_t before = umem_thread.failures;
+  if (!umem_read_sized(ctx, &wish, sizeof wish, given, "umemHostOptions")) {
+    umem_construct_failed(&ctx->super);
+    return umem_result(before);
+  }
+  if (wish.nodes || wish.policy != umemHostPolicyDefault || wish.pages != umemHostPagesDefault)
+    return umemHostNodes_ctor(ctx, &wish, umemHost_ctor);
+  return umemOK;
+}
+
+umemStatusType umemHost_node(umemHost *ctx, uintptr_t adr, int *node) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_host_kind);
+  if (!self) return umem_thread.last;
+  if (!node) return umemVirtual_fail(ctx, umemValueError, "node is NULL");
+  int error = umemNuma_find(adr, node);
+  if (!error) return umemOK;
+  char words[128];
+  return umemVirtual_fail(ctx, error == EFAULT ? umemIndexError : umemNotSupportedError,
+                          "the kernel does not tell on which node %#" PRIxPTR " is: %s", adr,
+                          umem_system_words(error, words, sizeof words));
 }

@@ -5,6 +5,7 @@
  * (vm.max_map_count); pages that have been moved do not join their neighbours. So mapping can fail where there is
  * memory. */
 #include "stores/host_pages.h"
+#include "base/root_region.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,12 +106,6 @@ static bool may_map(umemVirtual *ctx) {
 
 /* ---- ranges ---- */
 
-/* Of a program with LeakSanitizer: what only pages point to is no leak. It reads the pages that have memory. */
-#pragma weak __lsan_register_root_region
-#pragma weak __lsan_unregister_root_region
-void __lsan_register_root_region(void const *adr, size_t nbytes);
-void __lsan_unregister_root_region(void const *adr, size_t nbytes);
-
 /* What is too much is unmapped at both ends. The kernel refuses that only if it merges the mapping with neighbours, and
  * has no mapping left: then these addresses stay reserved. */
 static uintptr_t host_reserve(umemVirtual *ctx, size_t nbytes) {
@@ -128,7 +123,7 @@ static uintptr_t host_reserve(umemVirtual *ctx, size_t nbytes) {
   uintptr_t adr = (begin + page_size - 1) & ~(uintptr_t)(page_size - 1);
   if (adr > begin) munmap(mapped, adr - begin);
   if (end > adr + nbytes) munmap(at(adr + nbytes), end - adr - nbytes);
-  if (__lsan_register_root_region) __lsan_register_root_region(at(adr), nbytes);
+  umem_root_add(at(adr), nbytes);
   return adr;
 }
 
@@ -136,8 +131,8 @@ static bool host_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   bool released = !munmap(at(adr), nbytes);
   if (!released)
     fail(ctx, "release", nbytes, adr);
-  else if (__lsan_unregister_root_region)
-    __lsan_unregister_root_region(at(adr), nbytes);
+  else
+    umem_root_remove(at(adr), nbytes);
   return released;
 }
 

@@ -24,8 +24,14 @@ class Host : public Context {
 public:
   Host();
 
+  /* RAM on chosen nodes of the machine, or on pages of a chosen size: umemHost_ctor_with. */
+  explicit Host(umemHostOptions const &options);
+
   /* A handle of the outermost Host in the stack of context; umem::type_error where there is none. */
   static Host of(Context const &context);
+
+  /* On which node the page at adr is; -1 as long as nothing has touched it: umemHost_node. */
+  int node(address adr) const;
 
 private:
   explicit Host(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}

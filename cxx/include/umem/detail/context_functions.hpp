@@ -80,6 +80,17 @@ UMEM_INLINE std::shared_ptr<umemVirtual> Context::layer(char const *kind,
 UMEM_INLINE Host::Host()
     : Context(make<umemHost>([](umemHost *ctx) { return umemHost_ctor(ctx); })) {}
 
+UMEM_INLINE Host::Host(umemHostOptions const &options)
+    : Context(
+          make<umemHost>([&options](umemHost *ctx) { return umemHost_ctor_with(ctx, &options); })) {
+}
+
+UMEM_INLINE int Host::node(address adr) const {
+  int found = -1;
+  detail::check(umemHost_node(reinterpret_cast<umemHost *>(c_context()), adr, &found));
+  return found;
+}
+
 UMEM_INLINE Host Host::of(Context const &context) { return Host(layer_of(context, "host")); }
 
 UMEM_INLINE File::File(std::string const &path, char const *mode, umemFileOptions const &options)

@@ -1,0 +1,17 @@
+/* host_nodes.h - Hosts with options: RAM on chosen nodes and pages. */
+#ifndef UMEM_HOST_NODES_H
+#define UMEM_HOST_NODES_H
+
+#include "core/kind.h"
+
+#include <umem/host.h>
+
+/* What their method table is, by which umem_host_kind knows them. */
+extern struct umemVtbl const umem_host_nodes_vtbl;
+
+/* Constructs ctx; options are complete. plain constructs the Host for intermediate buffers: umemHost_ctor, which is in a
+ * layer above. */
+umemStatusType umemHostNodes_ctor(umemHost *ctx, umemHostOptions const *options,
+                                  umemStatusType (*plain)(umemHost *));
+
+#endif
