@@ -11,8 +11,8 @@ using Square = umem::Array<double, 2>;
 
 /* The elements of an array with ghost cells, as a program without umem has them. */
 struct Raw {
-  double *data;       /* element (0, 0) */
-  umem::index n, row; /* extents of the interior, elements from one row to the next */
+  double *data;         /* element (0, 0) */
+  umem::index_t n, row; /* extents of the interior, elements from one row to the next */
 };
 
 /* Each makes v from u: twice every element, and the mean of four neighbours. */

@@ -17,7 +17,7 @@ using Grid = umem::Array<double, 2>;
 
 struct Step {
   umem::View<double const, 2> u;
-  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     double change = value - u(i, j);
     return change < 0 ? -change : change;
@@ -35,8 +35,8 @@ struct Square {
 
 static void set_sides(Grid &grid) {
   auto u = grid.host(umem::discard);
-  umem::index last = u.extent(0) - 1;
-  umem::for_each_indexed(umem::on_host, *u, [=](double &x, umem::index i, umem::index j) {
+  umem::index_t last = u.extent(0) - 1;
+  umem::for_each_indexed(umem::on_host, *u, [=](double &x, umem::index_t i, umem::index_t j) {
     x = i == last ? std::sin(0.1 * static_cast<double>(j)) : 0;
   });
 }
@@ -48,7 +48,7 @@ static double step(umem::Place const &place, Grid const &u, Grid &next) {
 }
 
 int main(int argc, char **argv) {
-  umem::index n = argc > 1 ? std::stol(argv[1]) : 51;
+  umem::index_t n = argc > 1 ? std::stol(argv[1]) : 51;
   try {
     umem::Context context =
         argc > 2 ? umem::Context(umem::MMap(argv[2], "w+")) : umem::Context(umem::Host());

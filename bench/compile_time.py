@@ -27,7 +27,7 @@ BESIDE = "<vector>"
 HEADERS = (
     "vector", "string", "memory", "functional", "thread", "umem.h", "umem.hpp", "umem/view.hpp",
     "umem/context.hpp", "umem/array.hpp", "umem/for_each.hpp", "umem/memory_resource.hpp", "umem/sweep.hpp",
-    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/reductions.hpp", "umem/fill_ghosts.hpp", "umem/npy.hpp",
+    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/reductions.hpp", "umem/fill_ghosts.hpp", "umem/npy.hpp", "umem/npy_c_array.hpp", "umem/compare.hpp",
     "umem/print.hpp", "umem/mdspan.hpp",
 )  # fmt: skip
 LOOP_OVER_VECTOR = """
@@ -46,8 +46,8 @@ LOOP_OVER_ARRAY = """
 double sum(umem::Array<double, 2> const &array) {
   auto u = array.host(umem::read);
   double result = 0;
-  for (umem::index i = 0; i < u.extent(0); i++)
-    for (umem::index j = 0; j < u.extent(1); j++) result += u(i, j);
+  for (umem::index_t i = 0; i < u.extent(0); i++)
+    for (umem::index_t j = 0; j < u.extent(1); j++) result += u(i, j);
   return result;
 }
 umem::Array<double, 2> filled() {

@@ -20,7 +20,7 @@
 
 namespace {
 
-using umem::index;
+using umem::index_t;
 using umem::View;
 
 /* ---- what is done with elements ---- */
@@ -51,7 +51,7 @@ struct Product {
 
 struct Jacobi {
   View<double const, 2> u;
-  UMEM_FUNCTION double operator()(double &value, index i, index j) const {
+  UMEM_FUNCTION double operator()(double &value, index_t i, index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     double change = value - u(i, j);
     return change < 0 ? -change : change;
@@ -137,7 +137,7 @@ constexpr double both = 2.0 * static_cast<double>(Bench::nbytes); /* read and wr
 /* ---- rows ---- */
 
 template <class T> void time_add_index(Bench &bench, std::string const &type) {
-  constexpr index n = static_cast<index>(Bench::nbytes / sizeof(T));
+  constexpr index_t n = static_cast<index_t>(Bench::nbytes / sizeof(T));
   auto row = [&](std::string const &name, auto const &view) {
     bench.row(
         "add-index " + name + " " + type, 2.0 * static_cast<double>(view.size()) * sizeof(T),
@@ -150,7 +150,7 @@ template <class T> void time_add_index(Bench &bench, std::string const &type) {
 }
 
 void time_elements(Bench &bench) {
-  constexpr index n = Bench::nbytes / sizeof(float);
+  constexpr index_t n = Bench::nbytes / sizeof(float);
   View<float, 1> a(bench.a<float>(), {n}), b(bench.b<float>(), {n});
   auto place = bench.place();
   bench.row(
@@ -186,14 +186,14 @@ void time_elements(Bench &bench) {
 }
 
 void time_reductions(Bench &bench) {
-  View<float, 1> a(bench.a<float>(), {static_cast<index>(Bench::nbytes / sizeof(float))});
-  View<double, 1> x(bench.a<double>(), {static_cast<index>(Bench::nbytes / sizeof(double))});
+  View<float, 1> a(bench.a<float>(), {static_cast<index_t>(Bench::nbytes / sizeof(float))});
+  View<double, 1> x(bench.a<double>(), {static_cast<index_t>(Bench::nbytes / sizeof(double))});
   View<double, 1> y(bench.b<double>(), x.extents);
   auto place = bench.place();
   umem::fill(place, a, 0);
   bench.row("sum of floats", 0.5 * both, [&] { umem::sum(place, a); });
   bench.row("max of doubles", 0.5 * both, [&] { umem::max(place, x); });
-  for (index columns : {2, 8, 32, 100, 1000, 16384, 1 << 22}) {
+  for (index_t columns : {2, 8, 32, 100, 1000, 16384, 1 << 22}) {
     View<double, 2> m(bench.a<double>(), {x.size() / columns, columns});
     for (int axis : {0, 1})
       bench.row("sum along dimension " + std::to_string(axis) + " of " +
@@ -208,8 +208,8 @@ void time_reductions(Bench &bench) {
 }
 
 void time_sweeps(Bench &bench) {
-  constexpr index n = Bench::nbytes / sizeof(double);
-  for (index rows : {index{8192}, index{11585}, index{2048}}) {
+  constexpr index_t n = Bench::nbytes / sizeof(double);
+  for (index_t rows : {index_t{8192}, index_t{11585}, index_t{2048}}) {
     View<double, 2> u(bench.a<double>(), {rows, n / rows}), next(bench.b<double>(), u.extents);
     bench.row(
         "Laplace sweep with its norm, " + std::to_string(rows) + " rows",

@@ -48,6 +48,7 @@ void measure_layouts(Effort const &effort, std::vector<Ratio> &rows);    /* a pa
 void measure_orders(Effort const &effort, std::vector<Ratio> &rows);     /* a part of loops */
 void measure_reductions(Effort const &effort, std::vector<Ratio> &rows); /* a part of loops */
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
+void measure_npy(Effort const &effort, std::vector<Ratio> &rows);
 void measure_routes(Effort const &effort, std::vector<Ratio> &rows);
 void measure_blocks(Effort const &effort, std::vector<Ratio> &rows);
 void measure_overlap(Effort const &effort, std::vector<Ratio> &rows); /* a part of blocks */

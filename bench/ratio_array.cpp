@@ -18,7 +18,7 @@
 namespace bench {
 namespace {
 
-using umem::index;
+using umem::index_t;
 using Reader = umem::View<double const, 2>;
 using Writer = umem::View<double, 2>;
 
@@ -27,8 +27,8 @@ using Writer = umem::View<double, 2>;
 [[gnu::noinline]] void axpy(Square &v, Square const &u) {
   auto from = u.host(umem::read);
   auto to = v.host(umem::write);
-  for (index i = 0; i < to.extent(0); i++)
-    for (index j = 0; j < to.extent(1); j++) to(i, j) += 0.5 * from(i, j);
+  for (index_t i = 0; i < to.extent(0); i++)
+    for (index_t j = 0; j < to.extent(1); j++) to(i, j) += 0.5 * from(i, j);
 }
 
 [[gnu::noinline]] void axpy_unit_stride(Square &v, Square const &u) {
@@ -36,13 +36,13 @@ using Writer = umem::View<double, 2>;
   auto writing = v.host(umem::write);
   Reader from = reading->unit_stride();
   Writer to = writing->unit_stride();
-  for (index i = 0; i < to.extent(0); i++)
-    for (index j = 0; j < to.extent(1); j++) to(i, j) += 0.5 * from(i, j);
+  for (index_t i = 0; i < to.extent(0); i++)
+    for (index_t j = 0; j < to.extent(1); j++) to(i, j) += 0.5 * from(i, j);
 }
 
 [[gnu::noinline]] void raw_axpy(Raw v, Raw u) {
-  for (index i = 0; i < v.n; i++)
-    for (index j = 0; j < v.n; j++) v.data[i * v.row + j] += 0.5 * u.data[i * u.row + j];
+  for (index_t i = 0; i < v.n; i++)
+    for (index_t j = 0; j < v.n; j++) v.data[i * v.row + j] += 0.5 * u.data[i * u.row + j];
 }
 
 /* ---- the sum of all elements, one after the other ---- */
@@ -50,15 +50,15 @@ using Writer = umem::View<double, 2>;
 [[gnu::noinline]] void sum(Square &, Square const &u) {
   auto from = u.host(umem::read);
   double result = 0;
-  for (index i = 0; i < from.extent(0); i++)
-    for (index j = 0; j < from.extent(1); j++) result += from(i, j);
+  for (index_t i = 0; i < from.extent(0); i++)
+    for (index_t j = 0; j < from.extent(1); j++) result += from(i, j);
   use(result);
 }
 
 [[gnu::noinline]] void raw_sum(Raw, Raw u) {
   double result = 0;
-  for (index i = 0; i < u.n; i++)
-    for (index j = 0; j < u.n; j++) result += u.data[i * u.row + j];
+  for (index_t i = 0; i < u.n; i++)
+    for (index_t j = 0; j < u.n; j++) result += u.data[i * u.row + j];
   use(result);
 }
 
@@ -67,8 +67,8 @@ using Writer = umem::View<double, 2>;
 [[gnu::noinline]] void stencil(Square &v, Square const &u) {
   auto from = u.host(umem::read);
   auto to = v.host(umem::write);
-  for (index i = 0; i < to.extent(0); i++)
-    for (index j = 0; j < to.extent(1); j++)
+  for (index_t i = 0; i < to.extent(0); i++)
+    for (index_t j = 0; j < to.extent(1); j++)
       to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
 }
 
@@ -77,15 +77,15 @@ using Writer = umem::View<double, 2>;
   auto writing = v.host(umem::write);
   Reader from = reading->unit_stride();
   Writer to = writing->unit_stride();
-  for (index i = 0; i < to.extent(0); i++)
-    for (index j = 0; j < to.extent(1); j++)
+  for (index_t i = 0; i < to.extent(0); i++)
+    for (index_t j = 0; j < to.extent(1); j++)
       to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
 }
 
 struct Mean {
   Reader from;
   Writer to;
-  void operator()(index i, index j) const {
+  void operator()(index_t i, index_t j) const {
     to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
   }
 };
@@ -99,8 +99,8 @@ struct Mean {
 
 [[gnu::noinline]] void raw_stencil(Raw v, Raw u) {
   double const *from = u.data;
-  for (index i = 0; i < v.n; i++)
-    for (index j = 0; j < v.n; j++)
+  for (index_t i = 0; i < v.n; i++)
+    for (index_t j = 0; j < v.n; j++)
       v.data[i * v.row + j] = 0.25 * (from[(i - 1) * u.row + j] + from[(i + 1) * u.row + j] +
                                       from[i * u.row + (j - 1)] + from[i * u.row + (j + 1)]);
 }
@@ -109,7 +109,7 @@ struct Mean {
 
 struct Jacobi {
   Reader from;
-  double operator()(double &value, index i, index j) const {
+  double operator()(double &value, index_t i, index_t j) const {
     value = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
     return std::fabs(value - from(i, j));
   }
@@ -124,8 +124,8 @@ struct Jacobi {
 [[gnu::noinline]] void raw_jacobi(Raw v, Raw u) {
   double const *from = u.data;
   double change = 0;
-  for (index i = 0; i < v.n; i++)
-    for (index j = 0; j < v.n; j++) {
+  for (index_t i = 0; i < v.n; i++)
+    for (index_t j = 0; j < v.n; j++) {
       double value = 0.25 * (from[(i - 1) * u.row + j] + from[(i + 1) * u.row + j] +
                              from[i * u.row + (j - 1)] + from[i * u.row + (j + 1)]);
       double distance = std::fabs(value - from[i * u.row + j]);
@@ -161,7 +161,7 @@ constexpr Loop loops[] = {
      2},
 };
 
-Square new_square(index n) {
+Square new_square(index_t n) {
   Square::Options options;
   options.ghosts = {1, 1};
   Square square({n, n}, umem::Host(), options);
@@ -175,7 +175,7 @@ Raw raw_of(Square &square) {
 }
 
 /* Arrays of n * n elements, which the loop goes through several times at once. */
-void measure_size(index n, int times, int rounds, std::vector<Ratio> &rows) {
+void measure_size(index_t n, int times, int rounds, std::vector<Ratio> &rows) {
   Square u = new_square(n), v = new_square(n);
   Raw raw_u = raw_of(u), raw_v = raw_of(v);
   std::string where = ", " + std::to_string(n) + " x " + std::to_string(n);
@@ -199,7 +199,8 @@ void measure_size(index n, int times, int rounds, std::vector<Ratio> &rows) {
 void measure_arrays(Effort const &effort, std::vector<Ratio> &rows) {
   measure_size(180, 400, effort.short_rounds, rows); /* in the second cache */
   auto many = std::sqrt(static_cast<double>(effort.block) / sizeof(double));
-  measure_size(static_cast<index>(many), 1, effort.short_rounds, rows); /* beyond the last cache */
+  measure_size(static_cast<index_t>(many), 1, effort.short_rounds,
+               rows); /* beyond the last cache */
 }
 
 } // namespace bench

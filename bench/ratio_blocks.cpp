@@ -22,10 +22,10 @@ using Vector = umem::Array<double, 1>;
 constexpr std::size_t part = 4; /* of the array: what the blocks may take */
 
 /* A file of so many ones. */
-Vector ones_in(TempFile const &file, umem::index count) {
+Vector ones_in(TempFile const &file, umem::index_t count) {
   Vector ones({count}, umem::File(file.path(), "w+"));
   for (auto const &block : umem::blocks(ones, umem::write, umem::on_host))
-    for (umem::index i = 0; i < block.rows(); i++) block.in()[i] = 1;
+    for (umem::index_t i = 0; i < block.rows(); i++) block.in()[i] = 1;
   return ones;
 }
 
@@ -107,7 +107,7 @@ void add_slowest(Effort const &effort, std::vector<Ratio> &rows, std::string con
 
 void measure_on_host(Effort const &effort, std::size_t size, std::vector<Ratio> &rows) {
   TempFile file;
-  Vector array = ones_in(file, static_cast<umem::index>(size / sizeof(double)));
+  Vector array = ones_in(file, static_cast<umem::index_t>(size / sizeof(double)));
   umem::Pool place{umem::Host()}; /* keeps its memory from round to round: touched, too */
   Vector whole({array.size()}, umem::Host());
   umem::for_each(threads, whole, One());
@@ -133,7 +133,7 @@ double load_blocks(Vector const &array, umem::Context const &gpu) {
 
 void measure_on_gpu(Effort const &effort, std::size_t size, std::vector<Ratio> &rows) {
   TempFile file;
-  Vector array = ones_in(file, static_cast<umem::index>(size / sizeof(double)));
+  Vector array = ones_in(file, static_cast<umem::index_t>(size / sizeof(double)));
   umem::CudaAsync gpu(0);
   umem::Pool pool{umem::CudaAsync(0)}; /* keeps its memory from round to round, as on the host */
   umem::Buffer whole = umem::Buffer::zeroed(gpu, size);

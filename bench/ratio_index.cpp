@@ -14,7 +14,7 @@
 
 namespace bench {
 
-using umem::index;
+using umem::index_t;
 using Reader3 = umem::View<double const, 3>;
 using Writer3 = umem::View<double, 3>;
 
@@ -28,7 +28,7 @@ struct AddIndices {
 };
 struct SevenPoints {
   Reader3 u;
-  void operator()(double &x, index i, index j, index k) const {
+  void operator()(double &x, index_t i, index_t j, index_t k) const {
     x = 0.4 * u(i, j, k) + 0.1 * (u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) +
                                   u(i, j + 1, k) + u(i, j, k - 1) + u(i, j, k + 1));
   }
@@ -40,7 +40,7 @@ namespace {
 struct Raw {
   double *v;
   double const *u;
-  index n, plane, row; /* extents, and elements from one plane, and one row, to the next */
+  index_t n, plane, row; /* extents, and elements from one plane, and one row, to the next */
 };
 
 [[gnu::noinline]] void halve(Writer3 const &v, Reader3 const &) {
@@ -49,9 +49,9 @@ struct Raw {
 
 [[gnu::noinline]] void raw_halve(Raw const &raw) {
   auto [v, u, n, plane, row] = raw;
-  for (index i = 0; i < n; i++)
-    for (index j = 0; j < n; j++)
-      for (index k = 0; k < n; k++) {
+  for (index_t i = 0; i < n; i++)
+    for (index_t j = 0; j < n; j++)
+      for (index_t k = 0; k < n; k++) {
         double &x = v[i * plane + j * row + k];
         x = 0.5 * x + 1;
       }
@@ -63,9 +63,9 @@ struct Raw {
 
 [[gnu::noinline]] void raw_add_indices(Raw const &raw) {
   auto [v, u, n, plane, row] = raw;
-  for (index i = 0; i < n; i++)
-    for (index j = 0; j < n; j++)
-      for (index k = 0; k < n; k++) v[i * plane + j * row + k] += static_cast<double>(i + j + k);
+  for (index_t i = 0; i < n; i++)
+    for (index_t j = 0; j < n; j++)
+      for (index_t k = 0; k < n; k++) v[i * plane + j * row + k] += static_cast<double>(i + j + k);
 }
 
 [[gnu::noinline]] void seven_points(Writer3 const &v, Reader3 const &u) {
@@ -74,9 +74,9 @@ struct Raw {
 
 [[gnu::noinline]] void raw_seven_points(Raw const &raw) {
   auto [v, u, n, plane, row] = raw;
-  for (index i = 1; i < n - 1; i++)
-    for (index j = 1; j < n - 1; j++)
-      for (index k = 1; k < n - 1; k++) {
+  for (index_t i = 1; i < n - 1; i++)
+    for (index_t j = 1; j < n - 1; j++)
+      for (index_t k = 1; k < n - 1; k++) {
         double const *at = u + i * plane + j * row + k;
         v[i * plane + j * row + k] =
             0.4 * at[0] + 0.1 * (at[-plane] + at[plane] + at[-row] + at[row] + at[-1] + at[1]);
@@ -97,7 +97,7 @@ constexpr Loop loops[] = {
 };
 
 /* Arrays of n * n * n elements, which the loop goes through several times at once. */
-void measure_cube(index n, int times, int rounds, std::vector<Ratio> &rows) {
+void measure_cube(index_t n, int times, int rounds, std::vector<Ratio> &rows) {
   umem::Array<double, 3> from({n, n, n}), to({n, n, n});
   umem::fill(umem::on_host, from, 1.0);
   umem::fill(umem::on_host, to, 1.0);

@@ -16,7 +16,7 @@
 
 namespace bench {
 
-using umem::index;
+using umem::index_t;
 
 struct ScaleAndAdd {
   double a;
@@ -32,26 +32,26 @@ using Reader = umem::View<double const, 2>;
 struct Raw {
   double *z;
   double const *x, *y;
-  index n, z_row, x_row, x_column, y_row;
+  index_t n, z_row, x_row, x_column, y_row;
 };
 
 [[gnu::noinline]] void all_contiguous(Raw const &raw) {
-  for (index i = 0; i < raw.n * raw.n; i++) raw.z[i] = 0.5 * raw.x[i] + raw.y[i];
+  for (index_t i = 0; i < raw.n * raw.n; i++) raw.z[i] = 0.5 * raw.x[i] + raw.y[i];
 }
 [[gnu::noinline]] void rows_of_unit_stride(Raw const &raw) {
-  for (index i = 0; i < raw.n; i++)
-    for (index j = 0; j < raw.n; j++)
+  for (index_t i = 0; i < raw.n; i++)
+    for (index_t j = 0; j < raw.n; j++)
       raw.z[i * raw.z_row + j] = 0.5 * raw.x[i * raw.x_row + j] + raw.y[i * raw.y_row + j];
 }
 [[gnu::noinline]] void rows_of_any_stride(Raw const &raw) {
-  for (index i = 0; i < raw.n; i++)
-    for (index j = 0; j < raw.n; j++)
+  for (index_t i = 0; i < raw.n; i++)
+    for (index_t j = 0; j < raw.n; j++)
       raw.z[i * raw.z_row + j] =
           0.5 * raw.x[i * raw.x_row + j * raw.x_column] + raw.y[i * raw.y_row + j];
 }
 [[gnu::noinline]] void rows_that_share_one(Raw const &raw) {
-  for (index i = 0; i < raw.n; i++)
-    for (index j = 0; j < raw.n; j++)
+  for (index_t i = 0; i < raw.n; i++)
+    for (index_t j = 0; j < raw.n; j++)
       raw.z[i * raw.z_row + j] = 0.5 * raw.x[i * raw.x_row] + raw.y[i * raw.y_row + j];
 }
 
@@ -64,7 +64,7 @@ using Square = umem::Array<double, 2>;
 }
 
 /* Arrays of n * n elements, which the loop goes through several times at once. */
-void measure_square(index n, int times, int rounds, std::vector<Ratio> &rows) {
+void measure_square(index_t n, int times, int rounds, std::vector<Ratio> &rows) {
   Square::Options ghosts;
   ghosts.ghosts = {1, 1};
   Square plain({n, n}), other({n, n}), wide({n, 2 * n}), to({n, n});

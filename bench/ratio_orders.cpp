@@ -17,7 +17,7 @@
 
 namespace bench {
 
-using umem::index;
+using umem::index_t;
 
 namespace {
 
@@ -26,44 +26,44 @@ using Square = umem::Array<double, 2>;
 struct Raw {
   double *to;
   double const *from;
-  index n;
+  index_t n;
 };
 
 /* As a program has them: each in the order of the memory that it writes. */
 [[gnu::noinline]] void fill_of(Raw const &raw) {
-  for (index i = 0; i < raw.n * raw.n; i++) raw.to[i] = 2;
+  for (index_t i = 0; i < raw.n * raw.n; i++) raw.to[i] = 2;
 }
 [[gnu::noinline]] void double_of(Raw const &raw) {
-  for (index i = 0; i < raw.n * raw.n; i++) raw.to[i] = 2 * raw.from[i];
+  for (index_t i = 0; i < raw.n * raw.n; i++) raw.to[i] = 2 * raw.from[i];
 }
 [[gnu::noinline]] double sum_of(Raw const &raw) {
   double sum = 0;
-  for (index i = 0; i < raw.n * raw.n; i++) sum += raw.from[i];
+  for (index_t i = 0; i < raw.n * raw.n; i++) sum += raw.from[i];
   return sum;
 }
 [[gnu::noinline]] void columns_of(Raw const &raw) {
-  for (index j = 0; j < raw.n; j++)
-    for (index i = 0; i < raw.n; i++)
+  for (index_t j = 0; j < raw.n; j++)
+    for (index_t i = 0; i < raw.n; i++)
       raw.to[i + j * raw.n] = static_cast<double>(i) + 3 * static_cast<double>(j);
 }
 [[gnu::noinline]] void double_transposed(Raw const &raw) {
-  for (index j = 0; j < raw.n; j++)
-    for (index i = 0; i < raw.n; i++) raw.to[i + j * raw.n] = 2 * raw.from[i * raw.n + j];
+  for (index_t j = 0; j < raw.n; j++)
+    for (index_t i = 0; i < raw.n; i++) raw.to[i + j * raw.n] = 2 * raw.from[i * raw.n + j];
 }
 [[gnu::noinline]] void copy_transposed(Raw const &raw) {
-  for (index j = 0; j < raw.n; j++)
-    for (index i = 0; i < raw.n; i++) raw.to[i + j * raw.n] = raw.from[i * raw.n + j];
+  for (index_t j = 0; j < raw.n; j++)
+    for (index_t i = 0; i < raw.n; i++) raw.to[i + j * raw.n] = raw.from[i * raw.n + j];
 }
 
-void measure_order(index n, int times, int rounds, std::vector<Ratio> &rows) {
+void measure_order(index_t n, int times, int rounds, std::vector<Ratio> &rows) {
   Square columns({n, n}, umem::column_major), from({n, n}, umem::column_major), others({n, n});
   for (Square *array : {&columns, &from, &others}) umem::fill(umem::on_host, *array, 1.0);
   Raw const raw{columns.host(umem::write)->data, from.host(umem::read)->data, n};
   Raw const between{raw.to, others.host(umem::read)->data, n};
-  static double volatile total;
+  [[maybe_unused]] static double volatile total;
 
-  auto add = [&](char const *name, char const *against, std::optional<double> target, index arrays,
-                 auto const &ours, auto const &theirs) {
+  auto add = [&](char const *name, char const *against, std::optional<double> target,
+                 index_t arrays, auto const &ours, auto const &theirs) {
     auto some = [times](auto const &call) {
       for (int k = 0; k < times; k++) call();
     };
@@ -90,7 +90,7 @@ void measure_order(index n, int times, int rounds, std::vector<Ratio> &rows) {
   add(
       "for_each with indices, column-major", loops, target, 1,
       [&] {
-        umem::for_each_indexed(columns, [](double &x, index i, index j) {
+        umem::for_each_indexed(columns, [](double &x, index_t i, index_t j) {
           x = static_cast<double>(i) + 3 * static_cast<double>(j);
         });
       },
@@ -103,10 +103,10 @@ void measure_order(index n, int times, int rounds, std::vector<Ratio> &rows) {
       [&] { umem::copy(others, columns); }, [&] { copy_transposed(between); });
 }
 
-void measure_resize(index n, int rounds, std::vector<Ratio> &rows) {
+void measure_resize(index_t n, int rounds, std::vector<Ratio> &rows) {
   Square small({n, n});
   umem::fill(umem::on_host, small, 1.0);
-  index const more = n + n / 4;
+  index_t const more = n + n / 4;
   Samples samples = alternate(
       rounds, {[&] {
                  Square array(small);

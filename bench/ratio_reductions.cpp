@@ -17,32 +17,32 @@
 namespace bench {
 namespace {
 
-using umem::index;
+using umem::index_t;
 using umem::View;
 
 /* ---- whole ---- */
 
 /* Extremes of 16 partial results: this loop loses NaN. */
-template <class T> [[gnu::noinline]] T raw_max(T const *u, index n) {
+template <class T> [[gnu::noinline]] T raw_max(T const *u, index_t n) {
   T lane[16];
   for (int l = 0; l < 16; l++) lane[l] = u[l];
-  for (index i = 16; i + 16 <= n; i += 16)
+  for (index_t i = 16; i + 16 <= n; i += 16)
     for (int l = 0; l < 16; l++) lane[l] = u[i + l] > lane[l] ? u[i + l] : lane[l];
   T result = lane[0];
   for (T value : lane) result = value > result ? value : result;
   return result;
 }
 
-template <class T> [[gnu::noinline]] index raw_argmax(T const *u, index n) {
-  index best = 0;
-  for (index i = 1; i < n; i++)
+template <class T> [[gnu::noinline]] index_t raw_argmax(T const *u, index_t n) {
+  index_t best = 0;
+  for (index_t i = 1; i < n; i++)
     if (u[i] > u[best]) best = i;
   return best;
 }
 
-template <class T> [[gnu::noinline]] double raw_dot(T const *u, T const *v, index n) {
+template <class T> [[gnu::noinline]] double raw_dot(T const *u, T const *v, index_t n) {
   double lane[16] = {};
-  for (index i = 0; i + 16 <= n; i += 16)
+  for (index_t i = 0; i + 16 <= n; i += 16)
     for (int l = 0; l < 16; l++)
       lane[l] += static_cast<double>(u[i + l]) * static_cast<double>(v[i + l]);
   double result = 0;
@@ -65,7 +65,7 @@ void add_row(std::string const &name, char const *against, std::size_t bytes, in
 }
 
 template <class T>
-void measure_whole(char const *type, index n, int times, int rounds, std::vector<Ratio> &rows) {
+void measure_whole(char const *type, index_t n, int times, int rounds, std::vector<Ratio> &rows) {
   umem::Array<T, 1> array({n});
   umem::iota(array, 0);
   auto guard = array.host(umem::read);
@@ -94,11 +94,11 @@ void measure_whole(char const *type, index n, int times, int rounds, std::vector
 
 /* ---- along a dimension: against a copy of the input ---- */
 
-void measure_rows(index length, int rounds, std::vector<Ratio> &rows) {
-  index const count = (index(1) << 20) / length;
+void measure_rows(index_t length, int rounds, std::vector<Ratio> &rows) {
+  index_t const count = (index_t(1) << 20) / length;
   umem::Array<double, 2> in({count, length}), copy({count, length});
   umem::Array<double, 1> out({count});
-  umem::Array<index, 1> where({count});
+  umem::Array<index_t, 1> where({count});
   umem::fill(in, 1.0);
   umem::fill(copy, 0.0);
   auto from = in.host(umem::read);
@@ -120,27 +120,29 @@ void measure_rows(index length, int rounds, std::vector<Ratio> &rows) {
 
 /* ---- ghost cells ---- */
 
-[[gnu::noinline]] void raw_periodic(double *first, index n) {
-  index const row = n + 2, plane = row * row;
-  auto at = [=](index i, index j, index k) -> double & { return first[i * plane + j * row + k]; };
-  for (index j = 1; j <= n; j++)
-    for (index k = 1; k <= n; k++) {
+[[gnu::noinline]] void raw_periodic(double *first, index_t n) {
+  index_t const row = n + 2, plane = row * row;
+  auto at = [=](index_t i, index_t j, index_t k) -> double & {
+    return first[i * plane + j * row + k];
+  };
+  for (index_t j = 1; j <= n; j++)
+    for (index_t k = 1; k <= n; k++) {
       at(0, j, k) = at(n, j, k);
       at(n + 1, j, k) = at(1, j, k);
     }
-  for (index i = 0; i < row; i++)
-    for (index k = 1; k <= n; k++) {
+  for (index_t i = 0; i < row; i++)
+    for (index_t k = 1; k <= n; k++) {
       at(i, 0, k) = at(i, n, k);
       at(i, n + 1, k) = at(i, 1, k);
     }
-  for (index i = 0; i < row; i++)
-    for (index j = 0; j < row; j++) {
+  for (index_t i = 0; i < row; i++)
+    for (index_t j = 0; j < row; j++) {
       at(i, j, 0) = at(i, j, n);
       at(i, j, n + 1) = at(i, j, 1);
     }
 }
 
-void measure_ghosts(index n, int times, int rounds, std::vector<Ratio> &rows) {
+void measure_ghosts(index_t n, int times, int rounds, std::vector<Ratio> &rows) {
   umem::ArrayOptions<3> options;
   options.ghosts = {1, 1, 1};
   umem::Array<double, 3> array({n, n, n}, umem::Host(), options);
@@ -158,12 +160,12 @@ void measure_ghosts(index n, int times, int rounds, std::vector<Ratio> &rows) {
 } // namespace
 
 void measure_reductions(Effort const &effort, std::vector<Ratio> &rows) {
-  for (index n : {index(1) << 12, index(1) << 20}) {
+  for (index_t n : {index_t(1) << 12, index_t(1) << 20}) {
     int const times = n < (1 << 20) ? 200 : 1;
     measure_whole<float>("float", n, times, effort.short_rounds, rows);
     measure_whole<double>("double", n, times, effort.short_rounds, rows);
   }
-  for (index length : {2, 3, 8, 31, 512}) measure_rows(length, effort.short_rounds, rows);
+  for (index_t length : {2, 3, 8, 31, 512}) measure_rows(length, effort.short_rounds, rows);
   measure_ghosts(40, 50, effort.short_rounds, rows);
   measure_ghosts(200, 2, effort.short_rounds, rows);
 }

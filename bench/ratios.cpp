@@ -41,11 +41,11 @@ namespace {
 using Rows = std::vector<Ratio>;
 
 constexpr Group cpu_groups[] = {
-    {"host", measure_host},     {"arrays", measure_arrays}, {"loops", measure_indexed},
-    {"files", measure_files},   {"routes", measure_routes}, {"stage", measure_stage},
-    {"growth", measure_growth}, {"blocks", measure_blocks}, {"pool", measure_pool},
-    {"fixed", measure_fixed},   {"log", measure_log},       {"strided", measure_strided},
-    {"typed", measure_typed}};
+    {"host", measure_host},       {"arrays", measure_arrays}, {"loops", measure_indexed},
+    {"files", measure_files},     {"npy", measure_npy},       {"routes", measure_routes},
+    {"stage", measure_stage},     {"growth", measure_growth}, {"blocks", measure_blocks},
+    {"pool", measure_pool},       {"fixed", measure_fixed},   {"log", measure_log},
+    {"strided", measure_strided}, {"typed", measure_typed}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 

@@ -45,7 +45,7 @@ static bool run(char const *type, umem::Context const &context, umem::Extents<N>
   }
 
   umem::Extents<N> last;
-  umem::index sum = 0;
+  umem::index_t sum = 0;
   for (int k = 0; k < N; k++) sum += last[k] = extents[k] - 1;
   T expected = 0;
   for (int time = 0; time < times; time++) expected += static_cast<T>(sum);
@@ -57,14 +57,14 @@ static bool run(char const *type, umem::Context const &context, umem::Extents<N>
 }
 
 template <class T>
-static bool run_ranks(char const *type, umem::Context const &context, umem::index mib) {
-  umem::index const n = mib * (1024 * 1024 / static_cast<umem::index>(sizeof(T)));
+static bool run_ranks(char const *type, umem::Context const &context, umem::index_t mib) {
+  umem::index_t const n = mib * (1024 * 1024 / static_cast<umem::index_t>(sizeof(T)));
   bool right = run<T>(type, context, umem::Extents<1>{n});
   right &= run<T>(type, context, umem::Extents<2>{n / 4096, 4096});
   return right & run<T>(type, context, umem::Extents<3>{n / (256 * 256), 256, 256});
 }
 
-static bool run_types(umem::Context const &context, umem::index mib) {
+static bool run_types(umem::Context const &context, umem::index_t mib) {
   bool right = run_ranks<std::int32_t>("int32", context, mib);
   right &= run_ranks<std::int64_t>("int64", context, mib);
   right &= run_ranks<float>("float", context, mib);
@@ -72,7 +72,7 @@ static bool run_types(umem::Context const &context, umem::index mib) {
 }
 
 int main(int argc, char **argv) {
-  umem::index const mib = argc > 1 ? std::atol(argv[1]) : 0;
+  umem::index_t const mib = argc > 1 ? std::atol(argv[1]) : 0;
   try {
     bool right = run_types(umem::Host(), mib > 0 ? mib : 64);
 #if defined(__CUDACC__)

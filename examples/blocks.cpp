@@ -20,20 +20,20 @@
 using Vector = umem::Array<double, 1>;
 using Grid = umem::Array<double, 2>;
 
-static constexpr umem::index columns = 1024;
+static constexpr umem::index_t columns = 1024;
 static constexpr int steps = 50;
 
 /* ---- values that are easy to check: every sum of them is exact ---- */
 
 struct Remainder {
-  umem::index divisor;
-  UMEM_FUNCTION void operator()(double &x, umem::index i) const {
+  umem::index_t divisor;
+  UMEM_FUNCTION void operator()(double &x, umem::index_t i) const {
     x = static_cast<double>(i % divisor);
   }
 };
 
 struct Start {
-  UMEM_FUNCTION void operator()(double &u, umem::index i, umem::index j) const {
+  UMEM_FUNCTION void operator()(double &u, umem::index_t i, umem::index_t j) const {
     u = static_cast<double>((i * 37 + j * 11) % 101);
   }
 };
@@ -76,11 +76,11 @@ static double relax(Grid &u) {
 
 /* ---- one run ---- */
 
-static umem::index differences(Grid const &blocks, Grid const &whole) {
-  umem::index count = 0;
+static umem::index_t differences(Grid const &blocks, Grid const &whole) {
+  umem::index_t count = 0;
   auto right = whole.host(umem::read);
   for (auto const &block : umem::blocks(blocks, umem::on_host))
-    umem::for_each_index(umem::on_host, block.in().extents, [&](umem::index i, umem::index j) {
+    umem::for_each_index(umem::on_host, block.in().extents, [&](umem::index_t i, umem::index_t j) {
       count += block.in()(i, j) != right(block.first() + i, j);
     });
   return count;
@@ -95,8 +95,8 @@ static bool within(umem::Stats const &stats, std::size_t budget) {
   return peak <= budget;
 }
 
-static bool run(umem::Context const &context, umem::index mib) {
-  umem::index const size = mib << 17, rows = size / columns;
+static bool run(umem::Context const &context, umem::index_t mib) {
+  umem::index_t const size = mib << 17, rows = size / columns;
   umem::Stats const place(context);
   umem::BlocksOptions options;
   options.budget = static_cast<std::size_t>(size) * sizeof(double) / 4;
@@ -113,7 +113,7 @@ static bool run(umem::Context const &context, umem::index mib) {
   Grid whole({rows, columns});
   umem::for_each_indexed(umem::on_host, whole, Start());
   double const expected = dot(x, y), expected_change = relax(whole);
-  umem::index const wrong = differences(u, whole);
+  umem::index_t const wrong = differences(u, whole);
   std::printf("%s: dot product %.0f%s\n", context.name(), product,
               product == expected ? "" : ", WRONG");
   std::printf("%s: %d steps, last change %.6f%s, %td of %td points differ\n", context.name(), steps,
@@ -123,7 +123,7 @@ static bool run(umem::Context const &context, umem::index mib) {
 }
 
 int main(int argc, char **argv) {
-  umem::index const mib = argc > 1 ? std::atol(argv[1]) : 64;
+  umem::index_t const mib = argc > 1 ? std::atol(argv[1]) : 64;
   if (mib < 1) {
     std::fprintf(stderr, "usage: blocks [MIB], with at least 1 MiB\n");
     return 1;

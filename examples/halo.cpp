@@ -14,12 +14,12 @@
 
 using Grid = umem::Array<double, 2>;
 
-static constexpr umem::index rows = 64, columns = 96; /* of the whole grid */
-static constexpr umem::index cut = 40;                /* rows of the upper half */
+static constexpr umem::index_t rows = 64, columns = 96; /* of the whole grid */
+static constexpr umem::index_t cut = 40;                /* rows of the upper half */
 static constexpr int steps = 200;
 
 /* Number n of the rows of the whole grid. */
-static double start_of(umem::index n, umem::index j) {
+static double start_of(umem::index_t n, umem::index_t j) {
   return static_cast<double>((n * 37 + j * 11) % 101);
 }
 
@@ -28,20 +28,20 @@ struct Half {
   Grid u, next;
 
   /* Rows [first, first + count) of the whole grid, with ghost cells around them. */
-  Half(umem::Context const &context, umem::index first, umem::index count)
+  Half(umem::Context const &context, umem::index_t first, umem::index_t count)
       : u({count, columns}, context, {{1, 0}, {}, 0}),
         next({count, columns}, context, {{1, 0}, {}, 0}) {
     {
       auto view = u.host(umem::discard);
       umem::for_each_index(
           umem::on_host, umem::Range<2>({-1, 0}, {count + 1, columns}),
-          [&](umem::index i, umem::index j) { (*view)(i, j) = start_of(first + i, j); });
+          [&](umem::index_t i, umem::index_t j) { (*view)(i, j) = start_of(first + i, j); });
     }
     next = u; /* the sides, which do not change */
   }
 
   /* Rows [begin, end) of the half, without the first and the last column. */
-  void step(umem::index begin, umem::index end) {
+  void step(umem::index_t begin, umem::index_t end) {
     jacobi_step(umem::Place(u.context()), u, next, umem::Range<2>({begin, 1}, {end, columns - 1}));
     std::swap(u, next);
   }
@@ -56,10 +56,10 @@ static bool run(umem::Context const &one, umem::Context const &other) {
     umem::exchange_ghosts(halves, {upper.u.part(), lower.u.part()});
     whole.step(1, rows - 1);
   }
-  umem::index differences = 0;
+  umem::index_t differences = 0;
   auto a = upper.u.host(umem::read), b = lower.u.host(umem::read), c = whole.u.host(umem::read);
   umem::for_each_index(umem::on_host, umem::Extents<2>{rows, columns},
-                       [&](umem::index i, umem::index j) {
+                       [&](umem::index_t i, umem::index_t j) {
                          differences += (i < cut ? a(i, j) : b(i - cut, j)) != c(i, j);
                        });
   std::printf("%s and %s: %d steps in two halves, %td of %td points differ\n", one.name(),

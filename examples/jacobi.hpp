@@ -11,9 +11,9 @@
 struct Jacobi {
   umem::View<double const, 2> u; /* rows without gaps */
 
-  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
     double const *at = &u(i, 0) + j;
-    umem::index const row = u.stride(0);
+    umem::index_t const row = u.stride(0);
     value = 0.25 * (at[row] + at[-row] + at[1] + at[-1]);
     double change = value - *at;
     return change < 0 ? -change : change;

@@ -24,15 +24,15 @@ using Grid = umem::Array<double, 2>;
 /* The values on the sides, and 0 inside. */
 static void set_sides(Grid &grid) {
   auto u = grid.host(umem::discard);
-  umem::index const last = u.extent(0) - 1;
+  umem::index_t const last = u.extent(0) - 1;
   double const pi = 3.14159265358979323846;
   double const step = 1.0 / static_cast<double>(u.extent(1) - 1);
-  umem::for_each_indexed(umem::on_host, *u, [=](double &x, umem::index i, umem::index j) {
+  umem::for_each_indexed(umem::on_host, *u, [=](double &x, umem::index_t i, umem::index_t j) {
     x = i == last ? std::sin(pi * static_cast<double>(j) * step) : 0;
   });
 }
 
-static void solve(umem::Context const &context, umem::index nx) {
+static void solve(umem::Context const &context, umem::index_t nx) {
   Grid u({nx, nx}, context);
   set_sides(u);
   Grid next = u;
@@ -45,7 +45,7 @@ static void solve(umem::Context const &context, umem::index nx) {
     std::swap(u, next);
     steps++;
   } while (change >= 1e-5);
-  umem::index const i = 3 * (nx - 1) / 4, j = (nx - 1) / 2;
+  umem::index_t const i = 3 * (nx - 1) / 4, j = (nx - 1) / 2;
   double const width = static_cast<double>(nx - 1);
   std::printf("%s: %d steps at nx=%td, u(%g, %g) = %.6f\n", context.name(), steps, nx,
               static_cast<double>(i) / width, static_cast<double>(j) / width, u.get(i, j));
@@ -81,7 +81,7 @@ static double raw_sweep(double const *u, double *next, std::ptrdiff_t nx, std::p
 
 /* On the CPU compared with the loop with pointers, on a GPU with a copy of a grid, which moves as many
  * bytes. */
-static void measure(umem::Context const &context, umem::index nx, umem::index ny) {
+static void measure(umem::Context const &context, umem::index_t nx, umem::index_t ny) {
   Grid u({nx, ny}, context), next = Grid::zeros({nx, ny}, context);
   set_sides(u);
   umem::Place const place(context);
@@ -106,7 +106,7 @@ static void measure(umem::Context const &context, umem::index nx, umem::index ny
 }
 
 int main(int argc, char **argv) {
-  umem::index const nx = argc > 1 ? std::atol(argv[1]) : 51;
+  umem::index_t const nx = argc > 1 ? std::atol(argv[1]) : 51;
   if (nx < 3) {
     std::fprintf(stderr, "usage: laplace [NX], with at least 3 points\n");
     return 1;

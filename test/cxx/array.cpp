@@ -28,7 +28,7 @@ static_assert(!std::is_convertible_v<Extents<2>, Doubles>, "no array by accident
 static_assert(std::is_nothrow_constructible_v<Array<double const, 2>, Doubles &&>);
 static_assert(!std::is_constructible_v<Doubles, Array<double const, 2> &&>, "no way to write");
 
-umem::ArrayOptions<2> with_ghosts(umem::index below, umem::index left) {
+umem::ArrayOptions<2> with_ghosts(umem::index_t below, umem::index_t left) {
   umem::ArrayOptions<2> options;
   options.ghosts = {below, left};
   return options;
@@ -42,7 +42,7 @@ TEST_P(ArrayTest, holds_elements_of_every_type_and_rank) {
     using T = typename decltype(type)::type;
     for_each_rank([&](auto rank) {
       constexpr int N = rank.value;
-      for (umem::index ghosts : {0, 1}) {
+      for (umem::index_t ghosts : {0, 1}) {
         umem::ArrayOptions<N> options;
         options.ghosts = {first_of<N>(ghosts, 2 * ghosts, 0, ghosts, 0),
                           first_of<N>(2 * ghosts, 0, ghosts, ghosts, 0)};
@@ -55,7 +55,7 @@ TEST_P(ArrayTest, holds_elements_of_every_type_and_rank) {
         expect_numbered(array);
         array.release_host();
         expect_numbered(array);
-        umem::index n = 1;
+        umem::index_t n = 1;
         for (T const &value : memory_of(array)) EXPECT_EQ(value, element<T>(n++));
       }
     });
@@ -104,7 +104,8 @@ TEST_P(ArrayTest, full_works_in_chunks) {
 }
 
 TEST_P(ArrayTest, of_no_elements_is_no_special_case) {
-  umem::index const most = std::numeric_limits<umem::index>::max(); /* too many for the memory */
+  umem::index_t const most =
+      std::numeric_limits<umem::index_t>::max(); /* too many for the memory */
   for (Extents<2> extents : {Extents<2>{0, 3}, Extents<2>{3, 0}, Extents<2>{0, 0},
                              Extents<2>{0, most}, Extents<2>{most / 4, 0}}) {
     Doubles array(extents, place);
@@ -154,7 +155,7 @@ TEST_P(ArrayTest, has_an_alignment_that_is_a_power_of_two) {
   for (std::size_t alignment : {3u, 5u, 6u, 7u, 12u, 24u, 4097u}) {
     options.alignment = alignment;
     std::string words = "the alignment of " + std::to_string(alignment) + " is no power of two";
-    auto refuse = [&](umem::index n) {
+    auto refuse = [&](umem::index_t n) {
       EXPECT_THROWS((Array<double, 1>(n, place, options)), umem::value_error, words.c_str());
       EXPECT_THROWS((Array<double, 1>::zeros(n, place, options)), umem::value_error, words.c_str());
       EXPECT_THROWS((Array<double, 1>::wrap(
@@ -174,7 +175,7 @@ TEST_P(ArrayTest, has_an_alignment_that_is_a_power_of_two) {
 }
 
 TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {
-  umem::index const most = std::numeric_limits<umem::index>::max();
+  umem::index_t const most = std::numeric_limits<umem::index_t>::max();
   EXPECT_THROWS(Doubles({3, -1}, place), umem::value_error, "an extent of (3, -1) is negative");
   EXPECT_THROWS(Doubles({0, -1}, place), umem::value_error, "an extent of (0, -1) is negative");
   EXPECT_THROWS(Doubles({most, 3}, place), umem::value_error,
@@ -199,7 +200,7 @@ TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {
 }
 
 TEST_P(ArrayTest, without_room_is_a_memory_error) {
-  umem::index const huge = std::numeric_limits<umem::index>::max() / 16;
+  umem::index_t const huge = std::numeric_limits<umem::index_t>::max() / 16;
   EXPECT_THROW((Array<char, 1>(huge, place)), umem::memory_error);
   forget_failure();
 }

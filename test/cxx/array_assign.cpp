@@ -23,7 +23,7 @@ static_assert(std::is_copy_assignable_v<Doubles> && std::is_move_assignable_v<Do
 static_assert(!std::is_nothrow_move_assignable_v<Doubles>, "the elements may have to be copied");
 static_assert(std::is_nothrow_swappable_v<Doubles>);
 
-umem::ArrayOptions<2> with_ghosts(umem::index below, umem::index left) {
+umem::ArrayOptions<2> with_ghosts(umem::index_t below, umem::index_t left) {
   umem::ArrayOptions<2> options;
   options.ghosts = {below, left};
   return options;
@@ -47,8 +47,8 @@ protected:
 FOR_EACH_PLACE(ArrayAssign);
 
 /* Expects the elements of the interior to be those of expected, and ghost cells as number made them. */
-void expect_interior(Doubles const &array, Doubles const &expected, umem::index first) {
-  for_each_cell(array, [&](Extents<2> const &at, umem::index n) {
+void expect_interior(Doubles const &array, Doubles const &expected, umem::index_t first) {
+  for_each_cell(array, [&](Extents<2> const &at, umem::index_t n) {
     bool inside = at[0] >= 0 && at[0] < array.extent(0) && at[1] >= 0 && at[1] < array.extent(1);
     EXPECT_EQ(array.get(at), inside ? expected.get(at) : element<double>(first + n));
   });
@@ -302,7 +302,7 @@ TEST_P(ArrayAssign, of_a_moved_array_takes_its_place) {
 /* What algorithms and containers of the standard library do. */
 TEST_P(ArrayAssign, serves_the_standard_library) {
   std::vector<Doubles> levels;
-  for (umem::index n = 5; n > 0; n--) {
+  for (umem::index_t n = 5; n > 0; n--) {
     levels.emplace_back(Extents<2>{n, 2}, place, with_ghosts(1, 0));
     number(levels.back(), n);
   }
@@ -311,7 +311,7 @@ TEST_P(ArrayAssign, serves_the_standard_library) {
             [](Doubles const &one, Doubles const &two) { return one.size() < two.size(); });
   levels.erase(levels.begin());
   ASSERT_EQ(levels.size(), 4u);
-  for (umem::index n = 2; n <= 5; n++) {
+  for (umem::index_t n = 2; n <= 5; n++) {
     Doubles const &level = levels[static_cast<std::size_t>(n - 2)];
     EXPECT_EQ(level.extents(), (Extents<2>{n, 2}));
     expect_numbered(level, n);

@@ -46,7 +46,7 @@ protected:
   /* Without asking for the elements, which would need a mirror. */
   void expect_current_device(Doubles const &array) const {
     EXPECT_EQ(array.current(), Side::device);
-    for (umem::index n = 0; n < 10; n++)
+    for (umem::index_t n = 0; n < 10; n++)
       EXPECT_EQ(memory_of(array)[static_cast<std::size_t>(n)], static_cast<double>(n + 1));
   }
 
@@ -95,7 +95,7 @@ TEST_P(FailingCall, that_changes_elements_on_the_host_leaves_them_so) {
   Doubles array = numbered(Side::device);
   EXPECT_THROW(umem::for_each(umem::on_host, array, [](double &x) { x = FailAtFive()(x); }),
                Failure);
-  for (umem::index n = 0; n < 10; n++) {
+  for (umem::index_t n = 0; n < 10; n++) {
     auto value = static_cast<double>(n + 1);
     EXPECT_EQ(array.get(n), n < 4 ? -value : value);
   }

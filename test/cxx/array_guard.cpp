@@ -254,7 +254,7 @@ template <class F> void for_each_way_to_copy(F const &f) {
 }
 
 void fill_view(View<double, 2> const &view, double value) {
-  for (umem::index i = 0; i < view.size(); i++) view[i] = value;
+  for (umem::index_t i = 0; i < view.size(); i++) view[i] = value;
 }
 
 /* Copies from, which is of ones, and has it written anew: while a guard lives, or by a new one. */
@@ -412,7 +412,7 @@ TEST_P(ArrayGuardTest, mirrors_in_any_memory_of_the_cpu) {
     if (!options.host) continue;
     Doubles array({50, 40}, place, options);
     EXPECT_EQ(array.host_context(), is_shared() ? place : options.host);
-    for (umem::index first : {1, 5, 9}) {
+    for (umem::index_t first : {1, 5, 9}) {
       number(array, first);
       array.start_sync_to_device();
       array.release_host();

@@ -36,7 +36,7 @@ constexpr Order each_order[] = {umem::row_major, umem::column_major};
 /* An element that depends on its indices alone. */
 template <int N> double value_at(Extents<N> const &at) {
   double value = 1;
-  for (umem::index i : at) value = 10 * value + static_cast<double>(i);
+  for (umem::index_t i : at) value = 10 * value + static_cast<double>(i);
   return value;
 }
 
@@ -48,7 +48,7 @@ protected:
   template <int N> void number(Array<double, N> &array, Side side = Side::host) const {
     {
       auto guard = array.host(umem::discard);
-      for_each_cell(array, [&](auto const &at, umem::index) { (*guard)(at) = value_at(at); });
+      for_each_cell(array, [&](auto const &at, umem::index_t) { (*guard)(at) = value_at(at); });
     }
     if (side == Side::device) array.release_host();
   }
@@ -97,7 +97,7 @@ TEST_P(ArrayOrder, of_columns_has_ghost_cells_and_single_elements) {
   EXPECT_EQ(array.strides(), Extents(1, 3));
   number(array, Side::device);
   for_each_cell(array,
-                [&](auto const &at, umem::index) { EXPECT_EQ(array.get(at), value_at(at)); });
+                [&](auto const &at, umem::index_t) { EXPECT_EQ(array.get(at), value_at(at)); });
   array.set(-7, -1, 4);
   EXPECT_EQ(array.get(-1, 4), -7);
   EXPECT_EQ(memory_of(array)[3 * 4], -7) << "the first cell of column 4";
@@ -137,8 +137,9 @@ TEST_P(ArrayOrder, stays_in_copies_moves_and_locks_and_of_the_target_in_assignme
           Doubles target(extents, place, ghosts(other)), taken(extents, place, ghosts(other));
           target = array;
           EXPECT_EQ(target.order(), other);
-          for_each_cell(
-              array, [&](auto const &at, umem::index) { EXPECT_EQ(target.get(at), value_at(at)); });
+          for_each_cell(array, [&](auto const &at, umem::index_t) {
+            EXPECT_EQ(target.get(at), value_at(at));
+          });
           taken = Doubles(array);
           EXPECT_EQ(taken.order(), other);
           expect_values(taken);
@@ -169,7 +170,7 @@ TEST_P(ArrayOrder, stays_in_copies_moves_and_locks_and_of_the_target_in_assignme
 /* Calls of a loop with one thread, in their order. */
 struct Visited {
   std::vector<Extents<2>> *visits;
-  void operator()(double &x, umem::index i, umem::index j) const {
+  void operator()(double &x, umem::index_t i, umem::index_t j) const {
     x = value_at(Extents(i, j));
     visits->push_back(Extents(i, j));
   }
@@ -202,7 +203,7 @@ TEST_P(ArrayOrder, may_differ_between_the_operands_of_a_loop) {
                        [&](auto const &at) { ASSERT_EQ(out.get(at), -value_at(at)); });
       umem::for_each_indexed(
           umem::on_host,
-          [](double &z, double x, umem::index i, umem::index j, umem::index k) {
+          [](double &z, double x, umem::index_t i, umem::index_t j, umem::index_t k) {
             z = x - value_at(Extents(i, j, k));
           },
           umem::discard(out), in);
@@ -218,7 +219,7 @@ TEST_P(ArrayOrder, may_differ_between_the_operands_of_a_loop) {
 
 struct PlusOwnIndices {
   umem::View<double const, 2> view;
-  double operator()(double &x, umem::index i, umem::index j) const {
+  double operator()(double &x, umem::index_t i, umem::index_t j) const {
     EXPECT_EQ(&x, &view(i, j));
     return view(i, j) + static_cast<double>(100 * i + j);
   }
@@ -258,7 +259,7 @@ TEST_P(ArrayOrder, does_not_change_ghost_cells_rows_files_and_text) {
     umem::fill_ghosts(umem::on_host, array, umem::periodic);
     std::string text;
     for_each_cell(
-        array, [&](auto const &at, umem::index) { text += std::to_string(array.get(at)) + " "; });
+        array, [&](auto const &at, umem::index_t) { text += std::to_string(array.get(at)) + " "; });
     Array<double, 1> sums({3});
     umem::sum_along(umem::on_host, array, 1, sums);
     std::ostringstream out;
@@ -277,7 +278,7 @@ TEST_P(ArrayOrder, of_a_part_in_a_buffer_is_that_of_the_array) {
     umem::for_each(umem::on_host, array.part(range(1, 3), range(0, umem::end)),
                    [](double &x) { x = -x; });
     expect_side(array, Side::device);
-    for_each_cell(array, [&](Extents<2> const &at, umem::index) {
+    for_each_cell(array, [&](Extents<2> const &at, umem::index_t) {
       bool const inside = at[0] >= 1 && at[0] < 3 && at[1] >= 0 && at[1] < 5;
       EXPECT_EQ(array.get(at), inside ? -value_at(at) : value_at(at));
     });
@@ -295,7 +296,7 @@ TEST_P(ArrayOrder, is_no_matter_to_slices) {
     Array<double, 1> to({3}, umem::Host());
     copy(part, to.part());
     expect_side(array, Side::device);
-    for (umem::index i = 0; i < 3; i++) EXPECT_EQ(to.get(i), value_at(Extents(3 - 2 * i, 3)));
+    for (umem::index_t i = 0; i < 3; i++) EXPECT_EQ(to.get(i), value_at(Extents(3 - 2 * i, 3)));
     Doubles const &same = array;
     static_assert(std::is_same_v<decltype(same.part(0, full_extent)), umem::Part<double const, 1>>);
     auto const guard = array.host(umem::write);
@@ -378,7 +379,7 @@ TEST_P(ArrayOrder, stays_when_an_array_is_resized) {
         EXPECT_EQ(array.context(), context);
         if (extents.product() > 0) expect_side(array, side);
         bool const is_same = extents == Extents(4, 5);
-        for_each_cell(array, [&](Extents<2> const &at, umem::index) {
+        for_each_cell(array, [&](Extents<2> const &at, umem::index_t) {
           bool const is_old = is_same || (at[0] >= 0 && at[0] < 4 && at[0] < extents[0] &&
                                           at[1] >= 0 && at[1] < 5 && at[1] < extents[1]);
           EXPECT_EQ(array.get(at), is_old ? value_at(at) : 7);
@@ -387,7 +388,7 @@ TEST_P(ArrayOrder, stays_when_an_array_is_resized) {
   Array<double, 1> line({3}, place);
   number(line);
   line.resize({5});
-  for (umem::index i = 0; i < 3; i++) EXPECT_EQ(line.get(i), value_at(Extents(i)));
+  for (umem::index_t i = 0; i < 3; i++) EXPECT_EQ(line.get(i), value_at(Extents(i)));
   line.resize({2});
   expect_values(line);
 }

@@ -38,26 +38,26 @@ template <class A, class F> void for_each_cell(A const &array, F const &f) {
     low[k] = -low[k];
     high[k] += array.ghosts().above[k];
   }
-  umem::index n = 0;
+  umem::index_t n = 0;
   for_each_indices(low, high, [&](auto const &at) { f(at, n++); });
 }
 
 /* Makes the n-th element in memory element(first + n), on the host. */
-template <class T, int N> void number(umem::ArrayAccess<T, N> &array, umem::index first = 1) {
+template <class T, int N> void number(umem::ArrayAccess<T, N> &array, umem::index_t first = 1) {
   auto guard = array.host(umem::discard);
   for_each_cell(array,
-                [&](auto const &at, umem::index n) { (*guard)(at) = element<T>(first + n); });
+                [&](auto const &at, umem::index_t n) { (*guard)(at) = element<T>(first + n); });
 }
 
 /* Expects the same there, element by element and on the host. */
 template <class T, int N>
-void expect_numbered(umem::ArrayAccess<T, N> const &array, umem::index first = 1) {
+void expect_numbered(umem::ArrayAccess<T, N> const &array, umem::index_t first = 1) {
   using Value = std::remove_const_t<T>;
-  for_each_cell(array, [&](auto const &at, umem::index n) {
+  for_each_cell(array, [&](auto const &at, umem::index_t n) {
     EXPECT_EQ(array.get(at), element<Value>(first + n));
   });
   auto guard = array.host(umem::read);
-  for_each_cell(array, [&](auto const &at, umem::index n) {
+  for_each_cell(array, [&](auto const &at, umem::index_t n) {
     EXPECT_EQ((*guard)(at), element<Value>(first + n));
   });
 }

@@ -45,7 +45,7 @@ template <class T> void gemv(T alpha, umem::BlasGemv<T> const &p, T beta) {
 
 /* A matrix of numbered elements, with rows or columns without gaps, alone or inside a larger one. */
 struct Matrix {
-  Matrix(umem::index rows, umem::index columns, bool by_columns, umem::index border)
+  Matrix(umem::index_t rows, umem::index_t columns, bool by_columns, umem::index_t border)
       : memory(static_cast<std::size_t>((rows + 2 * border) * (columns + 2 * border) + 1)) {
     double next = 1;
     for (double &x : memory) x = next++;
@@ -61,8 +61,8 @@ struct Matrix {
 
 TEST(Blas, multiplies_matrices_with_rows_or_columns_without_gaps) {
   for (int layouts = 0; layouts < 8; layouts++)
-    for (umem::index border : {0, 2})
-      for (auto [m, n, k] : {std::array<umem::index, 3>{2, 3, 4},
+    for (umem::index_t border : {0, 2})
+      for (auto [m, n, k] : {std::array<umem::index_t, 3>{2, 3, 4},
                              {1, 3, 2},
                              {3, 1, 2},
                              {3, 2, 1},
@@ -74,10 +74,10 @@ TEST(Blas, multiplies_matrices_with_rows_or_columns_without_gaps) {
             c(m, n, layouts & 4, border);
         Matrix expected = c;
         auto const offset = c.view.data - c.memory.data();
-        for (umem::index i = 0; i < m; i++)
-          for (umem::index j = 0; j < n; j++) {
+        for (umem::index_t i = 0; i < m; i++)
+          for (umem::index_t j = 0; j < n; j++) {
             double sum = 0;
-            for (umem::index l = 0; l < k; l++) sum += a.view(i, l) * b.view(l, j);
+            for (umem::index_t l = 0; l < k; l++) sum += a.view(i, l) * b.view(l, j);
             auto at = offset + i * c.view.stride(0) + j * c.view.stride(1);
             double &x = expected.memory[static_cast<std::size_t>(at)];
             x = 2 * sum + 3 * x;
@@ -136,7 +136,7 @@ TEST(Blas, refuses_what_it_does_not_have) {
   EXPECT_THROW(umem::to_blas(View<double, 2>(memory, {4, 6}, {1, 1})), umem::value_error);
   EXPECT_THROWS(umem::to_blas(View<double, 1>(memory, {2}, {0})), umem::value_error,
                 "BLAS has no vector whose elements have the distance 0");
-  umem::index const large = umem::index(1) << 31;
+  umem::index_t const large = umem::index_t(1) << 31;
   EXPECT_THROWS(umem::to_blas(View<double, 1>(memory, {large})), umem::value_error,
                 "an extent or stride of 2147483648 exceeds the integers of this BLAS");
   EXPECT_EQ(umem::to_blas<std::int64_t>(View<double, 1>(memory, {large})).n, large);

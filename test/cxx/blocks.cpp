@@ -16,27 +16,27 @@ namespace {
 
 using umem::Array;
 using umem::BlocksOptions;
-using umem::index;
+using umem::index_t;
 using umem::View;
 
-BlocksOptions of_rows(index rows, index ghosts = 0) {
+BlocksOptions of_rows(index_t rows, index_t ghosts = 0) {
   BlocksOptions options;
   options.rows = rows;
   options.ghosts = ghosts;
   return options;
 }
 
-double value(index i, index j) { return std::sin(static_cast<double>(7 * i + 3 * j)); }
+double value(index_t i, index_t j) { return std::sin(static_cast<double>(7 * i + 3 * j)); }
 
 template <class A> void fill(A &&array) {
   auto u = array.host(umem::discard);
-  for (index i = 0; i < u.extent(0); i++)
-    for (index j = 0; j < u.extent(1); j++) u(i, j) = value(i, j);
+  for (index_t i = 0; i < u.extent(0); i++)
+    for (index_t j = 0; j < u.extent(1); j++) u(i, j) = value(i, j);
 }
 
 struct Jacobi {
   View<double const, 2> u;
-  double operator()(double &value, index i, index j) const {
+  double operator()(double &value, index_t i, index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     return std::fabs(value - u(i, j));
   }
@@ -50,17 +50,17 @@ struct MakeJacobi {
 TEST(Blocks, hold_all_rows_in_order) {
   Array<double, 2> u({23, 5}, umem::File::scratch());
   fill(u);
-  index rows = 0, number = 0;
+  index_t rows = 0, number = 0;
   for (auto const &block : umem::blocks(u, umem::on_host, of_rows(4, 2))) {
     EXPECT_EQ(block.number(), number++);
     EXPECT_EQ(block.first(), rows);
-    EXPECT_EQ(block.rows(), std::min<index>(4, 23 - rows));
+    EXPECT_EQ(block.rows(), std::min<index_t>(4, 23 - rows));
     EXPECT_EQ(block->extents, (umem::Extents<2>{block.rows(), 5}));
     EXPECT_EQ(block->ghosts, (umem::Extents<2>{2, 0}));
     EXPECT_EQ(block.array_extents(), u.extents());
     View<double const, 2> view = block;
-    for (index i = -2; i < block.rows() + 2; i++)
-      for (index j = 0; j < 5; j++)
+    for (index_t i = -2; i < block.rows() + 2; i++)
+      for (index_t j = 0; j < 5; j++)
         if (rows + i >= 0 && rows + i < 23) {
           EXPECT_EQ(view.at(i, j), value(rows + i, j));
         }
@@ -76,7 +76,7 @@ TEST(Blocks, repeat_the_edges_when_clamped) {
   options.edges = umemGhostsClamped;
   std::vector<double> seen;
   for (auto const &block : umem::blocks(u, umem::on_host, options))
-    for (index i = -3; i < block.rows() + 3; i++) seen.push_back(block.in().at(i));
+    for (index_t i = -3; i < block.rows() + 3; i++) seen.push_back(block.in().at(i));
   std::vector<double> expected = {5,  5,  5,  5,  6,  7,  8,  9,  10, 11, 6,  7,  8,  9,
                                   10, 11, 12, 13, 14, 14, 10, 11, 12, 13, 14, 14, 14, 14};
   EXPECT_EQ(seen, expected);
@@ -87,9 +87,9 @@ TEST(Blocks, change_an_array) {
   fill(u);
   for (auto const &block : umem::blocks(u, umem::write, umem::on_host, of_rows(4))) {
     View<double, 2> view = *block;
-    for (index i = 0; i < block.rows(); i++) view(i, 3) = static_cast<double>(block.first() + i);
+    for (index_t i = 0; i < block.rows(); i++) view(i, 3) = static_cast<double>(block.first() + i);
   }
-  for (index i = 0; i < 23; i++) {
+  for (index_t i = 0; i < 23; i++) {
     EXPECT_EQ(u.get(i, 3), static_cast<double>(i));
     EXPECT_EQ(u.get(i, 2), value(i, 2));
   }
@@ -101,14 +101,14 @@ TEST(Blocks, go_to_another_array_of_other_elements_and_rank) {
   fill(u);
   for (auto const &block : umem::blocks(u, sums, umem::on_host, of_rows(4))) {
     EXPECT_EQ(block.out().extents, (umem::Extents<1>{block.rows()}));
-    for (index i = 0; i < block.rows(); i++) {
+    for (index_t i = 0; i < block.rows(); i++) {
       block.out()(i) = 0;
-      for (index j = 0; j < 5; j++) block.out()(i) += static_cast<float>(block.in()(i, j));
+      for (index_t j = 0; j < 5; j++) block.out()(i) += static_cast<float>(block.in()(i, j));
     }
   }
-  for (index i = 0; i < 23; i++) {
+  for (index_t i = 0; i < 23; i++) {
     float sum = 0;
-    for (index j = 0; j < 5; j++) sum += static_cast<float>(value(i, j));
+    for (index_t j = 0; j < 5; j++) sum += static_cast<float>(value(i, j));
     EXPECT_EQ(sums.get(i), sum);
   }
 }
@@ -117,8 +117,8 @@ TEST(Blocks, take_parts_and_views) {
   Array<double, 2> u({24, 5});
   fill(u);
   double sum = 0, odd = 0, column = 0, columns = 0;
-  for (index i = 0; i < 24; i++)
-    for (index j = 0; j < 5; j++) {
+  for (index_t i = 0; i < 24; i++)
+    for (index_t j = 0; j < 5; j++) {
       sum += value(i, j);
       if (i % 2) odd += value(i, j);
       if (j == 3) column += value(i, j);
@@ -150,7 +150,7 @@ TEST(Blocks, take_a_newer_host_side) {
   Array<double, 1> u({100}, umem::File::scratch());
   {
     auto host = u.host(umem::discard);
-    for (index i = 0; i < 100; i++) host(i) = static_cast<double>(i);
+    for (index_t i = 0; i < 100; i++) host(i) = static_cast<double>(i);
   }
   EXPECT_EQ(umem::sum(umem::blocks(u, umem::on_host, of_rows(7))), 4950);
   umem::for_each(umem::blocks(u, umem::write, umem::on_host, of_rows(7)),
@@ -225,7 +225,7 @@ TEST(Blocks, throw_failures_of_reading_and_writing) {
     plan.status = umemIOError;
     plan.nth = 5;
     fault.set_plan(plan);
-    index number = 0;
+    index_t number = 0;
     auto loop = [&] {
       for (auto const &block : umem::blocks(u, umem::write, umem::on_host, of_rows(10))) {
         EXPECT_EQ(block.number(), number);
@@ -331,7 +331,7 @@ TEST(BlockLoops, do_what_loops_over_arrays_do) {
   Array<double, 2> u({101, 7}, umem::File::scratch()), v({101, 7}, umem::File::scratch());
   Array<double, 2> x({101, 7}), y({101, 7});
   auto options = of_rows(9);
-  auto set = [](double &a, index i, index j) { a = value(i, j); };
+  auto set = [](double &a, index_t i, index_t j) { a = value(i, j); };
   umem::for_each_indexed(umem::blocks(u, umem::write, umem::on_host_threads(2), options), set);
   umem::for_each_indexed(x, set);
   auto scale = [](double &a) { a *= 3; };
@@ -340,8 +340,8 @@ TEST(BlockLoops, do_what_loops_over_arrays_do) {
   auto square = [](double a) { return a * a; };
   umem::transform(umem::blocks(u, v, umem::on_host, options), square);
   umem::transform(x, y, square);
-  for (index i = 0; i < 101; i++)
-    for (index j = 0; j < 7; j++) {
+  for (index_t i = 0; i < 101; i++)
+    for (index_t j = 0; j < 7; j++) {
       EXPECT_EQ(u.get(i, j), x.get(i, j));
       EXPECT_EQ(v.get(i, j), y.get(i, j));
     }
@@ -371,12 +371,12 @@ Array<double, 2> in_one_piece(Array<double, 2> u, int sweeps, std::vector<double
 
 void expect_equal(Array<double, 2> const &one, Array<double, 2> const &other) {
   auto a = one.host(umem::read), b = other.host(umem::read);
-  for (index i = 0; i < a.extent(0); i++)
-    for (index j = 0; j < a.extent(1); j++) ASSERT_EQ(a(i, j), b(i, j)) << i << ", " << j;
+  for (index_t i = 0; i < a.extent(0); i++)
+    for (index_t j = 0; j < a.extent(1); j++) ASSERT_EQ(a(i, j), b(i, j)) << i << ", " << j;
 }
 
 TEST(BlockStencils, give_the_bits_of_one_piece) {
-  for (index rows : {1, 2, 7, 30, 31, 100}) {
+  for (index_t rows : {1, 2, 7, 30, 31, 100}) {
     Array<double, 2> u({61, 17}, umem::File::scratch()), next({61, 17}, umem::File::scratch());
     Array<double, 2> whole({61, 17});
     fill(u);
@@ -394,7 +394,7 @@ TEST(BlockStencils, give_the_bits_of_one_piece) {
 }
 
 TEST(BlockStencils, may_replace_the_array) {
-  for (index rows : {1, 3, 20, 61}) {
+  for (index_t rows : {1, 3, 20, 61}) {
     Array<double, 2> u({61, 17}, umem::MMap::scratch()), whole({61, 17});
     fill(u);
     fill(whole);
@@ -416,8 +416,8 @@ TEST_P(BlocksOn, come_from_any_context) {
   Array<double, 2> u({40, 9}, place);
   fill(u);
   double sum = 0;
-  for (index i = 0; i < 40; i++)
-    for (index j = 0; j < 9; j++) sum += value(i, j);
+  for (index_t i = 0; i < 40; i++)
+    for (index_t j = 0; j < 9; j++) sum += value(i, j);
   EXPECT_NEAR(umem::sum(umem::blocks(u, umem::on_host, of_rows(6))), sum, 1e-12);
 }
 
@@ -448,11 +448,11 @@ TEST_P(BlocksOn, stand_on_any_context_with_pointers) {
     auto n = static_cast<std::size_t>(block.rows()) * sizeof(int);
     int *here = result.data() + block.first();
     umem::copy(place, reinterpret_cast<umem::address>(block.in().data), here, n);
-    for (index i = 0; i < block.rows(); i++) here[i] = 7 - here[i];
+    for (index_t i = 0; i < block.rows(); i++) here[i] = 7 - here[i];
     umem_copy_from(place.c_context(), reinterpret_cast<umem::address>(block.out().data),
                    umem::detail::pointers().c_context(), reinterpret_cast<umem::address>(here), n);
   }
-  for (index i = 0; i < 1000; i++) ASSERT_EQ(v.get(i), 7 - static_cast<int>(i));
+  for (index_t i = 0; i < 1000; i++) ASSERT_EQ(v.get(i), 7 - static_cast<int>(i));
 }
 FOR_EACH_PLACE(BlocksOn);
 

@@ -77,7 +77,7 @@ TEST(CArray, has_views_with_strides_of_any_sign) {
   umemStatusType status = umemOK;
   CArray array = make<int>(host.c_context(), {3, 4});
   View<int, 2> all = umem::view<int, 2>(array);
-  for (umem::index i = 0; i < 12; i++) all[i] = static_cast<int>(i);
+  for (umem::index_t i = 0; i < 12; i++) all[i] = static_cast<int>(i);
   CArray part(umemArray_slice(array.get(), 1, 3, 2, -2, &status));
   View<int const, 2> view = umem::view<int const, 2>(part);
   EXPECT_EQ(view(0, 0), 3);

@@ -2,6 +2,7 @@
 #include "typed.hpp"
 
 #include <umem/c_array_numbers.hpp>
+#include <umem/copy.hpp>
 #include <umem/compare.hpp>
 
 #include <cmath>
@@ -69,6 +70,57 @@ TEST(CArrayNumbers, are_the_same_in_every_place) {
   EXPECT_NE(copy.get(0), copy.get(1));
 }
 
+TEST(CArrayNumbers, are_the_same_in_parts_views_guards_and_files) {
+  umem::Array<double, 2> model({3, 5});
+  umem::random_uniform(model, 0, 1, 9);
+  auto const expect = [&](umem::ArrayAccess<double, 2> const &array, int ghosts) {
+    for (int i = 0; i < 3; i++)
+      for (int j = 0; j < 5; j++) EXPECT_EQ(array.get(i, j), model.get(i, j));
+    if (ghosts > 0) {
+      EXPECT_EQ(array.get(-1, 2), -7) << "ghost cells keep their values";
+      EXPECT_EQ(array.get(1, 5), -7);
+    }
+  };
+  umem::ArrayOptions<2> options;
+  options.ghosts = {1, 2};
+  for (umem::Context const &context :
+       {umem::Context(umem::Host()), umem::Context(umem::File::scratch()),
+        umem::Context(umem::Cuda())}) {
+    auto array = umem::Array<double, 2>::full({3, 5}, -7, context, options);
+    umem::random_uniform(array, 0, 1, 9);
+    expect(array, 1);
+    auto wide = umem::Array<double, 2>::full({10, 6}, -7, context);
+    auto part = wide.part().slice(0, 0, 10, 2).transpose().slice(0, 0, 6, 2).reversed(0);
+    umem::random_uniform(part, 0, 1, 9);
+    umem::Array<double, 2> copied({3, 5});
+    umem::copy(part, copied);
+    expect(copied, 0);
+    EXPECT_EQ(wide.get(1, 1), -7) << "what is between stays";
+    EXPECT_EQ(wide.get(9, 5), -7);
+    umem::Array<double, 2> again({3, 5}, context);
+    umem::random_uniform(again.host(umem::write), 0, 1, 9);
+    expect(again, 0);
+    if (context.can(umemOffsets)) continue;
+    umem::Array<double, 2> there({3, 5}, context);
+    umem::random_uniform(there.device(umem::write), 0, 1, 9);
+    expect(there, 0);
+  }
+  umem::Array<double, 2> here({5, 3});
+  umem::random_uniform(here.host(umem::write)->transpose(), 0, 1, 9);
+  for (int i = 0; i < 3; i++) EXPECT_EQ(here.get(4, i), model.get(i, 4));
+}
+
+TEST(CArrayNumbers, convert_parts_and_files) {
+  umem::Array<double, 2> in({4, 3}, umem::File::scratch());
+  umem::random_normal(in, 0, 100, 3);
+  umem::Array<std::int16_t, 2> out({3, 2}, umem::File::scratch());
+  auto const part = in.part().transpose().slice(1, 1, 3);
+  umem::convert_elements(part, out);
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 2; j++)
+      EXPECT_EQ(out.get(i, j), static_cast<std::int16_t>(in.get(j + 1, i)));
+}
+
 TEST(CArrayNumbers, reach_a_gpu) {
   umem::Cuda gpu;
   umem::Array<float, 1> there({100}, gpu), here({100});
@@ -104,7 +156,8 @@ TEST(CArrayNumbers, throw_what_c_records) {
   umem::Array<double, 1> five({5});
   EXPECT_THROWS(umem::convert_elements(fixed, five), umem::value_error,
                 "4 elements cannot become 5");
-  EXPECT_THROW(umem::convert_elements(ints, umem::c_array(fixed)), umem::not_supported_error);
+  EXPECT_THROW(static_cast<void>(umem::convert_elements(ints, umem::c_array(fixed))),
+               umem::not_supported_error);
   EXPECT_THROW(umem::convert_elements(CArray(), ints), umem::value_error);
   EXPECT_THROW(umem::random_uniform(ints, 0, 1, 1), umem::type_error);
   EXPECT_THROW(umem::random_uniform(five, 1, 0, 1), umem::value_error);

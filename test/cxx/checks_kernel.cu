@@ -23,7 +23,7 @@ template <int N, class... I> int use(umem::Ghosts<N> const &ghosts, I... i) {
   double *memory = nullptr;
   if (cudaMalloc(&memory, 10000) != cudaSuccess) return no_gpu;
   umem::Extents<N> extents;
-  for (umem::index &extent : extents) extent = 3;
+  for (umem::index_t &extent : extents) extent = 3;
   access<<<1, 1>>>(umem::View<double, N>::with_ghosts_from(memory, extents, ghosts), i...);
   cudaError_t error = cudaDeviceSynchronize();
   return error == cudaErrorAssert ? asserted : error == cudaSuccess ? 0 : other;

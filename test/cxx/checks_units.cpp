@@ -39,7 +39,7 @@ static Access const accesses[] = {
     [](Subject &s) { /* in the function of a loop */
                      int sum = 0;
                      umem::for_each_index(umem::on_host, umem::Extents<1>(6),
-                                          [&](umem::index i) { sum += s.view(i); });
+                                          [&](umem::index_t i) { sum += s.view(i); });
                      return sum;
     },
 };

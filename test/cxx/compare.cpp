@@ -139,4 +139,49 @@ TEST_P(ArrayOfOn, is_compared_on_every_context) {
   EXPECT_EQ(umem::difference(u, v), "element (1, 1): 4.0 and 4.00001");
 }
 
+TEST_P(ArrayOfOn, takes_lists_of_any_depth_and_other_ranges) {
+  auto deep = umem::array_of<float, 4>({{{{1, 2}, {3, 4}}}, {{{5, 6}, {7, 8}}}}, place);
+  EXPECT_EQ(deep.extents(), (umem::Extents<4>{2, 1, 2, 2}));
+  EXPECT_EQ(deep.get(1, 0, 1, 0), 7);
+  EXPECT_EQ((umem::array_of<double, 0>(7, place).get()), 7);
+  EXPECT_EQ((umem::array_of<double, 2>({{}, {}}, place).extents()), (umem::Extents<2>{2, 0}));
+  auto list = umem::array_of(std::list<int>{1, 2, 3, 4, 5, 6}, umem::Extents{3, 2}, place);
+  EXPECT_EQ(list.get(2, 0), 5);
+  auto flags = umem::array_of(std::vector<bool>{true, false}, place);
+  EXPECT_TRUE(flags.get(0));
+  EXPECT_FALSE(flags.get(1));
+  std::vector<double> const values{1, 2, 3, 4};
+  auto pairs = umem::array_of(values.begin(), values.end(), umem::Extents{2, 2}, place);
+  EXPECT_EQ(pairs.get(1, 0), 3);
+  umem::ArrayOptions<2> options;
+  options.order = umem::column_major;
+  options.ghosts = {1, 0};
+  auto columns = umem::array_of({{1, 2, 3}, {4, 5, 6}}, place, options);
+  EXPECT_EQ(columns.order(), umem::column_major);
+  EXPECT_EQ(columns.get(1, 0), 4);
+}
+
+TEST(ArrayOf, refuses_ragged_lists_and_wrong_numbers) {
+  EXPECT_THROWS(static_cast<void>(umem::array_of({{1, 2}, {3}})), umem::value_error,
+                "the nested lists are ragged: list (1,) has 1 entries, those before it have 2");
+  EXPECT_THROWS((umem::array_of({{{1}, {2}}, {{3}, {4, 5}}})), umem::value_error,
+                "the nested lists are ragged: list (1, 1) has 2 entries, those before it have 1");
+  std::list<float> const five(5);
+  EXPECT_THROWS((umem::array_of(five, umem::Extents{2, 2})), umem::value_error,
+                "array_of: 5 elements do not fill extents (2, 2)");
+  EXPECT_THROWS((umem::array_of(five.begin(), five.end(), umem::Extents{2, 3})), umem::value_error,
+                "array_of: 5 elements do not fill extents (2, 3)");
+}
+
+TEST(AllEqual, compares_integers_by_value) {
+  EXPECT_FALSE(umem::all_equal(umem::array_of({-1}), umem::array_of({0xffffffffu})));
+  EXPECT_TRUE(
+      umem::all_equal(umem::array_of({std::int8_t(5)}), umem::array_of({std::uint64_t(5)})));
+  std::int64_t const large = std::int64_t(1) << 60;
+  EXPECT_FALSE(
+      umem::all_equal(umem::array_of({large}), umem::array_of({std::uint64_t(large) + 1})));
+  EXPECT_FALSE(
+      umem::all_equal(umem::array_of({~std::uint64_t(0)}), umem::array_of({std::int64_t(-1)})));
+}
+
 } // namespace

@@ -36,7 +36,7 @@ int main() {
   stop();
   return row.size() + cube.size() + turned.size() + element.size() + nowhere.size() +
                      no_elements.size() + extents[0] + four[0] + none.size() +
-                     static_cast<umem::index>(empty.alignment()) >
+                     static_cast<umem::index_t>(empty.alignment()) >
                  0
              ? 0
              : 1;

@@ -29,17 +29,17 @@ template <class T, int N> std::vector<T *> addresses(View<T, N> const &view) {
 /* That iterators from begin to end reach these addresses, step by step and in steps of any length. */
 template <class I, class T>
 void expect_addresses(I const &begin, I const &end, std::vector<T *> const &expected) {
-  auto const count = static_cast<umem::index>(expected.size());
+  auto const count = static_cast<umem::index_t>(expected.size());
   ASSERT_EQ(end - begin, count);
-  umem::index i = 0;
+  umem::index_t i = 0;
   I it = begin;
   for (; it != end; ++it, i++) ASSERT_EQ(&*it, expected[static_cast<std::size_t>(i)]);
   EXPECT_EQ(i, count);
   EXPECT_TRUE(it == end);
   while (i > 0) ASSERT_EQ(&*--it, expected[static_cast<std::size_t>(--i)]);
   EXPECT_TRUE(it == begin);
-  for (umem::index from = 0; from <= count; from += 5)
-    for (umem::index to = 0; to < count; to += 3) {
+  for (umem::index_t from = 0; from <= count; from += 5)
+    for (umem::index_t to = 0; to < count; to += 3) {
       T *wanted = expected[static_cast<std::size_t>(to)];
       I start = begin + from;
       ASSERT_EQ(&start[to - from], wanted);
@@ -85,14 +85,14 @@ TYPED_TEST(ElementsOf, come_in_c_order) {
     for_each_layout(view, [](auto const &layout) {
       auto const expected = addresses(layout);
       auto const range = elements(layout);
-      EXPECT_EQ(range.size(), static_cast<umem::index>(expected.size()));
+      EXPECT_EQ(range.size(), static_cast<umem::index_t>(expected.size()));
       expect_addresses(range.begin(), range.end(), expected);
       if constexpr (N > 0)
         expect_addresses(umem::ElementIterator<TypeParam, N>(layout),
                          umem::ElementIterator<TypeParam, N>(layout, layout.size()), expected);
       umem::visit_elements(layout, [&](auto first, auto last) {
         ASSERT_EQ(last - first, layout.size());
-        for (umem::index i = 0; i < layout.size(); i++)
+        for (umem::index_t i = 0; i < layout.size(); i++)
           ASSERT_EQ(&first[i], expected[static_cast<std::size_t>(i)]);
       });
     });

@@ -16,14 +16,14 @@ using umem::Array;
 using umem::Decomposition;
 using umem::Extents;
 using umem::GhostKind;
-using umem::index;
+using umem::index_t;
 using umem::Range;
 using umem::View;
 
 template <int N> using Rules = umem::GhostRules<int, N>;
 
 /* The cell that lends its value to cell g of a row of n, bounce by bounce. */
-index lender(GhostKind kind, index g, index n) {
+index_t lender(GhostKind kind, index_t g, index_t n) {
   for (;;) {
     if (g >= 0 && g < n) return g;
     switch (kind) {
@@ -68,7 +68,7 @@ template <int N> Extents<N> highest(View<int const, N> const &view) {
 template <int N>
 void expect_filled(View<int const, N> const &filled, View<int const, N> const &old,
                    Rules<N> const &rules) {
-  index wrong = 0;
+  index_t wrong = 0;
   for_each_indices(lowest(old), highest(old), [&](Extents<N> const &at) {
     if (filled(at) != wanted(old, rules, at) && wrong++ == 0) {
       ADD_FAILURE() << "cell " << umem::detail::in_words(at).text << " is " << filled(at)
@@ -177,8 +177,8 @@ TEST(DecompositionOf, CutsABoxIntoBlocks) {
   Decomposition<2> grid({10, 4}, {3, 2}, {0, 1});
   EXPECT_EQ(grid.size(), 6);
   EXPECT_EQ(grid.extents(), Extents(10, 4));
-  index cells = 0;
-  for (index n = 0; n < grid.size(); n++) {
+  index_t cells = 0;
+  for (index_t n = 0; n < grid.size(); n++) {
     EXPECT_EQ(grid.number(grid.position(n)), n);
     cells += grid.extents(n).product();
   }
@@ -201,7 +201,7 @@ TEST(DecompositionOf, CutsABoxIntoBlocks) {
 }
 
 /* The cell of the box at global indices, or none outside. */
-index in_box(Decomposition<2> const &grid, Extents<2> at) {
+index_t in_box(Decomposition<2> const &grid, Extents<2> at) {
   Extents<2> const extents = grid.extents();
   for (int k = 0; k < 2; k++) {
     if (grid.is_periodic(k)) at[k] = lender(GhostKind::periodic, at[k], extents[k]);
@@ -211,7 +211,7 @@ index in_box(Decomposition<2> const &grid, Extents<2> at) {
 }
 
 void number_blocks(Decomposition<2> const &grid, std::vector<Array<int, 2>> &blocks) {
-  for (index n = 0; n < grid.size(); n++) {
+  for (index_t n = 0; n < grid.size(); n++) {
     auto block = blocks[static_cast<std::size_t>(n)].host(umem::discard);
     umem::fill(umem::on_host, block->with_ghosts(), -1);
     for_each_indices({}, block->extents, [&](Extents<2> at) {
@@ -224,7 +224,7 @@ void number_blocks(Decomposition<2> const &grid, std::vector<Array<int, 2>> &blo
 }
 
 void expect_exchanged(Decomposition<2> const &grid, std::vector<Array<int, 2>> const &blocks) {
-  for (index n = 0; n < grid.size(); n++) {
+  for (index_t n = 0; n < grid.size(); n++) {
     auto guard = blocks[static_cast<std::size_t>(n)].host(umem::read);
     View<int const, 2> block = *guard;
     for_each_indices(lowest(block), highest(block), [&](Extents<2> const &own) {
@@ -246,7 +246,7 @@ TEST(Exchange, FillsEdgesAndCornersFromAllNeighbours) {
       umem::ArrayOptions<2> options;
       options.ghosts = ghosts;
       std::vector<Array<int, 2>> blocks;
-      for (index n = 0; n < grid.size(); n++)
+      for (index_t n = 0; n < grid.size(); n++)
         blocks.emplace_back(grid.extents(n), umem::Host(), options);
       number_blocks(grid, blocks);
       umem::exchange_ghosts(grid, blocks);
@@ -259,7 +259,7 @@ TEST_P(GhostsOnPlaces, AreExchangedBetweenPlaces) {
   umem::ArrayOptions<2> options;
   options.ghosts = {{1, 2}, {2, 1}};
   std::vector<Array<int, 2>> blocks;
-  for (index n = 0; n < grid.size(); n++)
+  for (index_t n = 0; n < grid.size(); n++)
     blocks.emplace_back(grid.extents(n), n % 2 ? umem::Context(umem::Host()) : place, options);
   number_blocks(grid, blocks);
   for (auto &block : blocks) block.sync_to_device();
@@ -280,7 +280,7 @@ TEST(Exchange, FillsWhatIsOutsideOfTheBox) {
     auto box = Array<int, 2>::full(extents, -1, umem::Host(), options);
     auto grid = Decomposition<2>::at({{0, 1, 4, 5}, {0, 3, 6}});
     std::vector<Array<int, 2>> blocks;
-    for (index n = 0; n < grid.size(); n++)
+    for (index_t n = 0; n < grid.size(); n++)
       blocks.emplace_back(grid.extents(n), umem::Host(), options);
     number_blocks(grid, blocks);
     {
@@ -292,7 +292,7 @@ TEST(Exchange, FillsWhatIsOutsideOfTheBox) {
     umem::fill_ghosts(box, rules);
     umem::exchange_ghosts(grid, blocks, rules);
     auto whole = box.host(umem::read);
-    for (index n = 0; n < grid.size(); n++) {
+    for (index_t n = 0; n < grid.size(); n++) {
       auto guard = blocks[static_cast<std::size_t>(n)].host(umem::read);
       View<int const, 2> block = *guard;
       for_each_indices(lowest(block), highest(block), [&](Extents<2> const &own) {

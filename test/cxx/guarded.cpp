@@ -34,7 +34,7 @@ umem::Context fake_device() { return open_place(*backend_by_name("fake")); }
 
 /* What stands for a kernel. */
 void step(umem::View<int, 1> const &u) {
-  for (umem::index i = 0; i < u.size(); i++) u(i) += 1;
+  for (umem::index_t i = 0; i < u.size(); i++) u(i) += 1;
 }
 
 int volatile sink;
@@ -46,7 +46,7 @@ TEST(GuardedDeathTest, a_kept_pointer_traps_after_the_device_has_written) {
   int *kept = nullptr;
   {
     auto host = u.host(umem::discard);
-    for (umem::index i = 0; i < 100; i++) host(i) = static_cast<int>(i);
+    for (umem::index_t i = 0; i < 100; i++) host(i) = static_cast<int>(i);
     kept = &host(0);
   }
   step(*u.device(umem::write));

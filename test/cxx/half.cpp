@@ -48,17 +48,17 @@ template <class F> void for_each_half(F const &f) {
 }
 
 /* Element n, which all of the types can tell from its neighbours. */
-template <class T> T number(umem::index n) { return T(0.5f * static_cast<float>(n)); }
+template <class T> T number(umem::index_t n) { return T(0.5f * static_cast<float>(n)); }
 
 template <class T> Array<T, 2> numbered(umem::Context const &place) {
   Array<T, 2> array({3, 4}, place, {{1, 0}});
   auto guard = array.host(umem::discard);
-  for_each_cell(array, [&](auto const &at, umem::index n) { (*guard)(at) = number<T>(n); });
+  for_each_cell(array, [&](auto const &at, umem::index_t n) { (*guard)(at) = number<T>(n); });
   return array;
 }
 
 template <class T> void expect_numbers(Array<T, 2> const &array) {
-  for_each_cell(array, [&](auto const &at, umem::index n) {
+  for_each_cell(array, [&](auto const &at, umem::index_t n) {
     EXPECT_EQ(static_cast<float>(array.get(at)), static_cast<float>(number<T>(n)));
   });
 }
@@ -86,7 +86,7 @@ TEST_P(HalfTest, arrays_are_copied_between_contexts) {
     expect_numbers(back);
     Array<T, 1> column({3}, umem::Host());
     copy(there.part().select(1, 2), column.part());
-    for (umem::index i = 0; i < 3; i++)
+    for (umem::index_t i = 0; i < 3; i++)
       EXPECT_EQ(static_cast<float>(column.get(i)), static_cast<float>(there.get(i, 2)));
   });
 }
@@ -148,8 +148,8 @@ template <class T> void expect_files_of_half() {
   Array<T, 2> array = numbered<T>(umem::Host());
   umem::save_npy(path, array);
   Array<T, 2> read = umem::load_npy<T, 2>(path, umem::Host());
-  for (umem::index i = 0; i < 3; i++)
-    for (umem::index j = 0; j < 4; j++)
+  for (umem::index_t i = 0; i < 3; i++)
+    for (umem::index_t j = 0; j < 4; j++)
       EXPECT_EQ(static_cast<float>(read.get(i, j)), static_cast<float>(array.get(i, j)));
   EXPECT_THROW((umem::load_npy<short, 2>(path)), umem::type_error);
   umem_thread_clear();
@@ -192,7 +192,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 /* The smallest and the largest element, by all ways to get them. */
 template <class T> void expect_extremes(std::vector<T> &numbers, float low, float high) {
   auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-  umem::index const n = static_cast<umem::index>(numbers.size());
+  umem::index_t const n = static_cast<umem::index_t>(numbers.size());
   T found[1];
   umem::View<T, 1> out(found, {1}), view(numbers.data(), {n});
   umem::View<T, 2> row(numbers.data(), {1, n}), column(numbers.data(), {n, 1});

@@ -81,10 +81,10 @@ void operator delete(void *block, std::size_t) noexcept { operator delete(block)
 
 namespace {
 
-using umem::index; /* here, since POSIX has a function of that name */
+using umem::index_t; /* here, since POSIX has a function of that name */
 
 constexpr int most = 5; /* threads, the caller's included */
-constexpr index count = 1000;
+constexpr index_t count = 1000;
 
 class HostThreads : public testing::Test {
 protected:
@@ -135,10 +135,10 @@ void expect_threads(umem::HostPlace place, std::size_t expected) {
               umem::for_each(place, view, [&](int &) { join(); });
             }));
   EXPECT_EQ(expected, threads_in(expected, [&](auto const &join) {
-              umem::for_each_indexed(place, view, [&](int &, index, index) { join(); });
+              umem::for_each_indexed(place, view, [&](int &, index_t, index_t) { join(); });
             }));
   EXPECT_EQ(expected, threads_in(expected, [&](auto const &join) {
-              umem::for_each_index(place, view.extents, [&](index, index) { join(); });
+              umem::for_each_index(place, view.extents, [&](index_t, index_t) { join(); });
             }));
   EXPECT_EQ(expected, threads_in(expected, [&](auto const &join) {
               umem::transform(place, view, to, [&](int x) { return join(), x; });
@@ -218,9 +218,9 @@ TEST_F(HostThreads, RoundAsTheCaller) {
 
 TEST_F(HostThreads, MayRunLoopsThemselves) {
   std::vector<std::atomic<int>> times(2000);
-  umem::for_each_index(place, umem::Extents<2>(20, 1), [&](index i, index) {
+  umem::for_each_index(place, umem::Extents<2>(20, 1), [&](index_t i, index_t) {
     umem::for_each_index(place, umem::Extents<1>(100),
-                         [&](index j) { times[static_cast<std::size_t>(100 * i + j)]++; });
+                         [&](index_t j) { times[static_cast<std::size_t>(100 * i + j)]++; });
   });
   for (auto const &time : times) EXPECT_EQ(time, 1);
 }
@@ -257,7 +257,7 @@ TEST_F(HostThreads, NeedNoMemory) {
   begin_alone();
   memory_fails.from(1);
   umem::for_each(place, view, [](int &x) { x++; });
-  umem::for_each_indexed(place, view, [](int &x, index) { x++; });
+  umem::for_each_indexed(place, view, [](int &x, index_t) { x++; });
   EXPECT_EQ(memory_fails.calls(), 0);
   memory_fails.never();
   EXPECT_EQ(numbers, std::vector<int>(count, 9));
@@ -292,7 +292,7 @@ TEST_F(HostThreads, HandOnWhatTheLowestChunkThrows) {
       threads_fail.from(refused);
       std::vector<std::atomic<int>> done(most);
       try {
-        umem::detail::on_threads(most, [&](index n) {
+        umem::detail::on_threads(most, [&](index_t n) {
           done[static_cast<std::size_t>(n)]++;
           if (n >= 1) throw std::runtime_error("from " + std::to_string(n));
         });
@@ -324,7 +324,7 @@ TEST_F(HostThreads, HandOnWhatAWorkerThrows) {
 TEST_F(HostThreads, MayFailAndRecover) {
   umem::Host host;
   std::atomic<int> caught{0};
-  umem::for_each_index(place, umem::Extents<1>(1000), [&](index) {
+  umem::for_each_index(place, umem::Extents<1>(1000), [&](index_t) {
     try {
       umem::Buffer(host, SIZE_MAX);
     } catch (umem::memory_error const &) {

@@ -66,7 +66,7 @@ template <class Of> std::size_t width(Of const &of) {
 }
 
 TEST(ForIndexer, takes_32_bits_where_they_suffice) {
-  umem::index const most = std::numeric_limits<std::int32_t>::max();
+  umem::index_t const most = std::numeric_limits<std::int32_t>::max();
   char cell = 0;
   EXPECT_EQ(width(Extents{3, 4}), 4u);
   EXPECT_EQ(width(Extents{most}), 4u);

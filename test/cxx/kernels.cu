@@ -27,7 +27,7 @@
 namespace {
 
 using umem::Extents;
-using umem::index;
+using umem::index_t;
 using umem::View;
 
 /* ---- what is compared ---- */
@@ -48,7 +48,7 @@ template <class T> struct Both {
   umem::Cuda gpu;
   umem::Buffer buffer;
 
-  explicit Both(index count)
+  explicit Both(index_t count)
       : host(static_cast<std::size_t>(count)), buffer(gpu, host.size() * sizeof(T)) {
     for (std::size_t n = 0; n < host.size(); n++) host[n] = static_cast<T>((n * 7 + 3) % 11);
     buffer.copy_from(host.data(), host.size() * sizeof(T));
@@ -246,8 +246,8 @@ void check_along() {
   check_along<float>(Extents<3>{33, 17, 65});
   check_along<std::int8_t>(Extents<3>{7, 5, 300});
   /* All shapes of blocks: short and long lines, few and many outputs, pieces of each. */
-  for (index rows : {1, 2, 9, 33, 1030, 5000})
-    for (index columns : {1, 3, 4, 5, 31, 64, 100, 2100})
+  for (index_t rows : {1, 2, 9, 33, 1030, 5000})
+    for (index_t columns : {1, 3, 4, 5, 31, 64, 100, 2100})
       check_along<float>(Extents<2>{rows, columns});
   check_along<float>(Extents<2>{3, 70001});
   check_along<float>(Extents<2>{70001, 3});
@@ -261,11 +261,11 @@ void check_nan_along() {
   View<float, 2> in(both.device(), {70, 300});
   for (auto const &view : {in, in.transpose()})
     for (int axis : {0, 1}) {
-      index count = view.extent(1 - axis);
+      index_t count = view.extent(1 - axis);
       umem::Array<float, 1> out({count}, umem::Cuda());
       auto check = [&](char const *what) {
         bool right = true;
-        for (index n = 0; n < count; n++)
+        for (index_t n = 0; n < count; n++)
           right = right && std::isnan(out.get(n)) == (n == (count == 70 ? 41 : 257));
         expect(right, what);
       };
@@ -322,15 +322,15 @@ void check_complex() {
 
 template <class Index, int N> void check_index_reduce(umem::Range<N> const &range) {
   auto reduce = [&](auto place) {
-    return umem::for_each_index_reduce<Index>(place, range, index(7), umem::plus(), IndexSum());
+    return umem::for_each_index_reduce<Index>(place, range, index_t(7), umem::plus(), IndexSum());
   };
   expect(reduce(umem::on_device()) == reduce(umem::on_host), "for_each_index_reduce");
 }
 
 void check_indices() {
   kind = "over indices";
-  check_index_reduce<index>(umem::Range<3>({-3, 5, 100}, {40, 77, 101}));
-  check_index_reduce<index>(umem::Range<1>({5}, {5}));
+  check_index_reduce<index_t>(umem::Range<3>({-3, 5, 100}, {40, 77, 101}));
+  check_index_reduce<index_t>(umem::Range<1>({5}, {5}));
   check_index_reduce<std::int8_t>(umem::Range<2>({-128, -128}, {127, 127}));
   check_index_reduce<std::int16_t>(umem::Range<1>({-32768}, {32767}));
 }
@@ -374,7 +374,7 @@ void check_arrays(umem::Context const &context) {
   auto view = b.host(umem::read);
   double expected = 0;
   bool right = true;
-  umem::for_each_indexed(umem::on_host, view, [&](float const &found, index i, index j) {
+  umem::for_each_indexed(umem::on_host, view, [&](float const &found, index_t i, index_t j) {
     float x = static_cast<float>(2 + i + j);
     right = right && found == x + x * x;
     expected += found;
@@ -413,7 +413,7 @@ void check_parts(umem::Context const &context) {
 /* A kernel that takes parts of a view. */
 struct MarkRows {
   View<float, 2> view;
-  UMEM_FUNCTION void operator()(umem::index i) const {
+  UMEM_FUNCTION void operator()(umem::index_t i) const {
     auto const row = view.part(i, umem::range(umem::end - 1, 0, -2));
     row(0) = static_cast<float>(-i);
   }
@@ -433,8 +433,8 @@ void check_columns(umem::Context const &context) {
     context.synchronize();
   }
   bool right = true;
-  for (umem::index i = 0; i < 70; i++)
-    for (umem::index j = 0; j < 41; j++) {
+  for (umem::index_t i = 0; i < 70; i++)
+    for (umem::index_t j = 0; j < 41; j++) {
       auto const value = static_cast<float>(41 * i + j + i + j);
       right = right && u.get(i, j) == (j == 40 ? static_cast<float>(-i) : value) &&
               rows.get(i, j) == value + static_cast<float>(i + j);

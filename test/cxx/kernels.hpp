@@ -22,7 +22,7 @@ using NumberTypes = testing::Types<std::int8_t, std::int32_t, std::int64_t, floa
 #endif
 
 /* Elements of memory, small numbers none of which is like its neighbours. */
-template <class T> std::vector<T> some_numbers(umem::index count) {
+template <class T> std::vector<T> some_numbers(umem::index_t count) {
   std::vector<T> numbers(static_cast<std::size_t>(count));
   for (std::size_t n = 0; n < numbers.size(); n++) numbers[n] = static_cast<T>((n * 7 + 3) % 11);
   return numbers;
@@ -131,9 +131,9 @@ template <class T, int N, class F> void plainly(umem::View<T, N> const &view, F 
                    [&](umem::Extents<N> const &at) { f(view(at), at); });
 }
 
-template <int N> umem::index sum_of(umem::Extents<N> const &at) {
-  umem::index sum = 0;
-  for (umem::index i : at) sum += i;
+template <int N> umem::index_t sum_of(umem::Extents<N> const &at) {
+  umem::index_t sum = 0;
+  for (umem::index_t i : at) sum += i;
   return sum;
 }
 

@@ -18,7 +18,7 @@
 namespace {
 
 using umem::Array;
-using umem::index;
+using umem::index_t;
 
 class KernelsOnArrays : public EachPlace {
 protected:
@@ -33,14 +33,15 @@ TEST_P(KernelsOnArrays, work_where_the_array_lives) {
   }
   umem::fill(a, 2);
   umem::for_each(a, [](double &x) { x += 1; });
-  umem::for_each_indexed(a,
-                         [](double &x, index i, index j) { x += static_cast<double>(10 * i + j); });
+  umem::for_each_indexed(
+      a, [](double &x, index_t i, index_t j) { x += static_cast<double>(10 * i + j); });
   umem::transform(a, b, [](double x) { return 2 * x; });
   umem::transform(a, b, b, [](double x, double y) { return x + y; });
   Array<float, 2> c({7, 5}, place);
   umem::convert(b, c);
-  for (index i = 0; i < 7; i++)
-    for (index j = 0; j < 5; j++) EXPECT_EQ(c.get(i, j), 3 * (3 + static_cast<float>(10 * i + j)));
+  for (index_t i = 0; i < 7; i++)
+    for (index_t j = 0; j < 5; j++)
+      EXPECT_EQ(c.get(i, j), 3 * (3 + static_cast<float>(10 * i + j)));
   EXPECT_EQ(umem::sum(c), 3 * (35 * 3 + 5 * 210 + 7 * 10));
   EXPECT_EQ(umem::min(c), 9);
   EXPECT_EQ(umem::max(c), 3 * (3 + 64));
@@ -55,7 +56,7 @@ TEST_P(KernelsOnArrays, work_on_the_host_when_told) {
   Array<int, 1> a({100}, place);
   umem::iota(umem::on_host_threads(2), a, 0);
   EXPECT_EQ(umem::sum(umem::on_host, a), 4950);
-  auto doubled = [](int &value, index i) { return value = static_cast<int>(2 * i); };
+  auto doubled = [](int &value, index_t i) { return value = static_cast<int>(2 * i); };
   EXPECT_EQ(umem::sweep(umem::on_host, a, umem::Range<1>({0}, {50}), 0, umem::plus(), doubled),
             2450);
   EXPECT_EQ(a.get(49), 98);
@@ -72,11 +73,11 @@ TEST_P(KernelsOnArrays, work_on_ranges) {
   };
   umem::Range<2> const inside = umem::interior(a), below({-1, -2}, {0, 8}); /* ghost cells alone */
   auto negate = [](int &x) { x = -x; };
-  auto set = [](int &x, index i, index j) { x = static_cast<int>(100 * i + j); };
+  auto set = [](int &x, index_t i, index_t j) { x = static_cast<int>(100 * i + j); };
   umem::HostPlace const here = umem::on_host_threads(2);
   umem::for_each(here, a, below, negate);
-  expect(below, [](index, index j) { return -(j + 2); });
-  expect(a.extents(), [](index i, index j) { return 10 * (i + 1) + j + 2; });
+  expect(below, [](index_t, index_t j) { return -(j + 2); });
+  expect(a.extents(), [](index_t i, index_t j) { return 10 * (i + 1) + j + 2; });
   umem::for_each_indexed(here, a, inside, set);
   umem::for_each(here, a, {{0, 0}, {1, 6}}, negate);
   if (is_gpu()) {
@@ -88,8 +89,8 @@ TEST_P(KernelsOnArrays, work_on_ranges) {
     umem::for_each(a, a.extents(), negate);
     umem::for_each(a, {{0, 0}, {4, 6}}, negate);
   }
-  expect(inside, [](index i, index j) { return 100 * i + j; });
-  expect({{0, 0}, {1, 6}}, [](index, index j) { return -(j + 12); });
+  expect(inside, [](index_t i, index_t j) { return 100 * i + j; });
+  expect({{0, 0}, {1, 6}}, [](index_t, index_t j) { return -(j + 12); });
   EXPECT_EQ(a.get(1, 0), 22);
   EXPECT_EQ(a.get(1, 6), 28);
 }
@@ -98,7 +99,7 @@ TEST_P(KernelsOnArrays, check_ranges) {
   Array<int, 2> a({4, 6}, place, {{1, 2}, {}, 0});
   number(a);
   umem::HostPlace const here = umem::on_host;
-  auto set = [](int &x, index, index) { x = -1; };
+  auto set = [](int &x, index_t, index_t) { x = -1; };
   EXPECT_THROW(umem::for_each(here, a, {{0, 0}, {6, 6}}, [](int &x) { x = -1; }),
                umem::index_error);
   EXPECT_THROW(umem::for_each_indexed(here, a, {{0, -3}, {4, 6}}, set), umem::index_error);
@@ -149,7 +150,7 @@ TEST_P(KernelsOnArrays, bring_over_what_they_change_in_place) {
   umem::transform(umem::on_host, b, a, a, [](int x, int y) { return x + y; });
   a.release_host();
   umem::convert(umem::on_host, a, a);
-  for (index i = 0; i < 10; i++) EXPECT_EQ(a.get(i), 100 + 2 * i);
+  for (index_t i = 0; i < 10; i++) EXPECT_EQ(a.get(i), 100 + 2 * i);
 }
 
 TEST_P(KernelsOnArrays, convert_from_what_the_host_looks_at) {
@@ -268,7 +269,7 @@ bool needs_kernels(umem::Context const &from, umem::Context const &to) {
 /* -3, -1.5, 0, ... as A has them; on the device side alone. */
 template <class A> Array<A, 2> some_array(umem::Context const &context) {
   Array<A, 2> array({3, 4}, context, {{0, 1}, {}, 0});
-  umem::for_each_indexed(umem::on_host, array, [](A &x, index i, index j) {
+  umem::for_each_indexed(umem::on_host, array, [](A &x, index_t i, index_t j) {
     x = static_cast<A>(1.5 * static_cast<double>(4 * i + j) - 3);
   });
   array.release_host();
@@ -289,8 +290,8 @@ void expect_converts(umem::Context const &from, umem::Context const &to) {
   EXPECT_EQ(out.current(), shares_memory(to) ? umem::Side::both : side);
   out.release_host();
   std::vector<B> found = memory_of(out), expected;
-  for (index i = 0; i < 3; i++)
-    for (index j = 0; j < 4; j++) expected.push_back(static_cast<B>(in.get(i, j)));
+  for (index_t i = 0; i < 3; i++)
+    for (index_t j = 0; j < 4; j++) expected.push_back(static_cast<B>(in.get(i, j)));
   EXPECT_EQ(found, expected);
   EXPECT_EQ(expected[7], static_cast<B>(static_cast<A>(7.5)));
 }
@@ -360,7 +361,7 @@ TEST(PlaceOfAContext, OfAnotherKindOfDeviceIsTheHost) {
     EXPECT_STREQ(umem_get_message(&ctx), "");
     int sum = 0;
     umem::for_each_index(context, umem::Extents<1>(4),
-                         [&](index i) { sum += static_cast<int>(i); });
+                         [&](index_t i) { sum += static_cast<int>(i); });
     EXPECT_EQ(sum, 6);
   }
   umem_dtor(&ctx);

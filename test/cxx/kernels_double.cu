@@ -25,7 +25,7 @@ extern "C" {
 
 namespace {
 
-using umem::index;
+using umem::index_t;
 using Doubles = umem::Array<double, 1>;
 
 /* ---- what the program asks of CUDA ---- */
@@ -112,7 +112,7 @@ struct Axpy {
   }
 };
 struct FromIndex {
-  UMEM_FUNCTION double operator()(double &x, index i) const {
+  UMEM_FUNCTION double operator()(double &x, index_t i) const {
     x = static_cast<double>(i);
     return x;
   }

@@ -16,14 +16,14 @@
 
 namespace {
 
-using umem::index; /* here, since POSIX has a function of that name */
+using umem::index_t; /* here, since POSIX has a function of that name */
 
 template <class T> class Elements : public testing::Test {};
 TYPED_TEST_SUITE(Elements, NumberTypes);
 
 struct AddIndex {
   template <class T, class... I> UMEM_FUNCTION void operator()(T &element, I... i) const {
-    element = static_cast<T>(element + static_cast<T>((index(i) + ... + index(0))));
+    element = static_cast<T>(element + static_cast<T>((index_t(i) + ... + index_t(0))));
   }
 };
 
@@ -109,7 +109,7 @@ template <class T, class Index> void expect_for_each_indexed_in_ranges() {
 }
 
 TEST(Ranges, OfForEachIndexed) {
-  expect_for_each_indexed_in_ranges<index, index>();
+  expect_for_each_indexed_in_ranges<index_t, index_t>();
   expect_for_each_indexed_in_ranges<float, std::int32_t>();
 }
 
@@ -123,7 +123,7 @@ TYPED_TEST(Elements, Iota) {
   using T = TypeParam;
   with_everything<T>([](auto place, auto view, std::vector<T> &memory) {
     std::vector<T> expected = memory;
-    index n = 0;
+    index_t n = 0;
     plainly(like(view, memory, expected),
             [&](T &x, auto const &) { x = static_cast<T>(3 + 2 * static_cast<T>(n++)); });
     umem::iota(place, view, 3, 2);
@@ -179,7 +179,7 @@ TYPED_TEST(Elements, ThreeOfDifferentLayouts) {
     umem::for_each(place, f, view, one, shared);
     EXPECT_EQ(memory, expected);
     auto indexed = [](T &x, T const &y, auto... i) {
-      x = static_cast<T>(y + static_cast<T>((index(i) + ... + index(0))));
+      x = static_cast<T>(y + static_cast<T>((index_t(i) + ... + index_t(0))));
     };
     plainly(like(view, memory, expected), [&](T &x, auto const &at) {
       x = static_cast<T>(one(at) + static_cast<T>(sum_of(at)));
@@ -195,15 +195,15 @@ struct Large {
 
 /* Rows longer and shorter than a strip, of one element for all, and of elements that are not copied. */
 template <class T> void expect_shared_elements() {
-  for (index n : {1, 255, 256, 257, 1000}) {
+  for (index_t n : {1, 255, 256, 257, 1000}) {
     std::vector<T> to(static_cast<std::size_t>(3 * n)), from(3);
     for (int i = 0; i < 3; i++) from[static_cast<std::size_t>(i)].value = i + 1;
     umem::View<T, 2> out(to.data(), {3, n});
     umem::View<T const, 2> column(from.data(), {3, n}, {1, 0}), row(to.data(), {3, n}, {0, 1});
     umem::for_each(
         umem::on_host, [](T &x, T const &y) { x.value = 2 * y.value; }, out, column);
-    for (index i = 0; i < 3; i++)
-      for (index j = 0; j < n; j++) ASSERT_EQ(out(i, j).value, 2 * static_cast<double>(i + 1));
+    for (index_t i = 0; i < 3; i++)
+      for (index_t j = 0; j < n; j++) ASSERT_EQ(out(i, j).value, 2 * static_cast<double>(i + 1));
     umem::for_each(
         umem::on_host, [](T &x, T const &y) { x.value += y.value; }, out.slice(0, 1, 3),
         row.slice(0, 1, 3));
@@ -231,9 +231,9 @@ TYPED_TEST(Elements, Convert) {
 TEST(Elements, AreUsersTypesToo) {
   std::vector<Item> items(10), others(10);
   umem::View<Item, 1> view(items.data(), {10}), other(others.data(), {10});
-  umem::for_each_indexed(umem::on_host, view, [](Item &x, index i) { x = element<Item>(i); });
+  umem::for_each_indexed(umem::on_host, view, [](Item &x, index_t i) { x = element<Item>(i); });
   umem::transform(umem::on_host, view, other, [](Item const &x) { return x; });
-  for (index i = 0; i < 10; i++) EXPECT_EQ(other(i), element<Item>(i));
+  for (index_t i = 0; i < 10; i++) EXPECT_EQ(other(i), element<Item>(i));
 }
 
 TEST(Elements, ThatAreConstAreOnlyRead) {
@@ -245,10 +245,11 @@ TEST(Elements, ThatAreConstAreOnlyRead) {
 }
 
 TEST(Indices, AreVisitedOnceInCOrder) {
-  std::vector<index> seen;
-  umem::for_each_index(umem::on_host, umem::Range<3>({-1, 2, 5}, {1, 4, 7}),
-                       [&](index i, index j, index k) { seen.push_back(i * 100 + j * 10 + k); });
-  EXPECT_EQ(seen, (std::vector<index>{-75, -74, -65, -64, 25, 26, 35, 36}));
+  std::vector<index_t> seen;
+  umem::for_each_index(
+      umem::on_host, umem::Range<3>({-1, 2, 5}, {1, 4, 7}),
+      [&](index_t i, index_t j, index_t k) { seen.push_back(i * 100 + j * 10 + k); });
+  EXPECT_EQ(seen, (std::vector<index_t>{-75, -74, -65, -64, 25, 26, 35, 36}));
 }
 
 TEST(Indices, AreVisitedOnceByThreads) {
@@ -263,9 +264,9 @@ TEST(Indices, AreVisitedOnceByThreads) {
 
 TEST(Indices, OfAnEmptyRangeAreNone) {
   umem::for_each_index(umem::on_host, umem::Range<2>({3, 5}, {4, 5}),
-                       [](index, index) { ADD_FAILURE(); });
+                       [](index_t, index_t) { ADD_FAILURE(); });
   umem::for_each_index(umem::on_host_threads(2), umem::Range<2>({3, 5}, {1, 9}),
-                       [](index, index) { ADD_FAILURE(); });
+                       [](index_t, index_t) { ADD_FAILURE(); });
 }
 
 TEST(Indices, OfTheInterior) {
@@ -279,12 +280,12 @@ TEST(Indices, OfTheInterior) {
 }
 
 TEST(Indices, ThatDoNotFitTheirTypeAreRefused) {
-  umem::Range<1> range({index(1) << 40}, {(index(1) << 40) + 2});
+  umem::Range<1> range({index_t(1) << 40}, {(index_t(1) << 40) + 2});
   EXPECT_THROW(umem::for_each_index<std::int32_t>(umem::on_host, range, [](std::int32_t) {}),
                umem::value_error);
-  index sum = 0;
-  umem::for_each_index(umem::on_host, range, [&](index i) { sum += i; });
-  EXPECT_EQ(sum, (index(1) << 41) + 1);
+  index_t sum = 0;
+  umem::for_each_index(umem::on_host, range, [&](index_t i) { sum += i; });
+  EXPECT_EQ(sum, (index_t(1) << 41) + 1);
 }
 
 TEST(Ranges, MayBeExtentsOrBraces) {
@@ -296,7 +297,7 @@ TEST(Ranges, MayBeExtentsOrBraces) {
     return visits;
   };
   auto visit = [](int &x) { x++; };
-  auto visit_at = [](int &x, index, index) { x++; };
+  auto visit_at = [](int &x, index_t, index_t) { x++; };
   umem::HostPlace const here = umem::on_host;
   umem::for_each(here, view, {{-1, 0}, {4, 6}}, visit);
   EXPECT_EQ(count(), 5 * 6);
@@ -311,7 +312,7 @@ TEST(Ranges, MayBeExtentsOrBraces) {
   umem::View<int, 1> row = view.select(0, -1);
   umem::for_each(here, row, {-1, 3}, visit);
   EXPECT_EQ(count(), 4);
-  auto set = [](int &value, index, index) { return value = 1; };
+  auto set = [](int &value, index_t, index_t) { return value = 1; };
   EXPECT_EQ(umem::sweep(here, view, {{1, 1}, {3, 4}}, 0, umem::plus(), set), 2 * 3);
   EXPECT_EQ(count(), 2 * 3);
 }
@@ -320,11 +321,11 @@ TEST(Ranges, AreVisitedInCOrderOrByColumns) {
   std::vector<char> bytes(24);
   umem::View<char, 2> view(bytes.data(), {4, 6});
   umem::View<char const, 2> other = view;
-  std::vector<index> seen;
-  auto see = [&](char &, index i, index j) { seen.push_back(10 * i + j); };
-  auto see_both = [&](char &, char const &, index i, index j) { seen.push_back(10 * i + j); };
+  std::vector<index_t> seen;
+  auto see = [&](char &, index_t i, index_t j) { seen.push_back(10 * i + j); };
+  auto see_both = [&](char &, char const &, index_t i, index_t j) { seen.push_back(10 * i + j); };
   umem::Range<2> const range({2, 1}, {4, 4});
-  std::vector<index> const rows{21, 22, 23, 31, 32, 33}, columns{21, 31, 22, 32, 23, 33};
+  std::vector<index_t> const rows{21, 22, 23, 31, 32, 33}, columns{21, 31, 22, 32, 23, 33};
   umem::for_each_indexed(umem::on_host, view, range, see);
   EXPECT_EQ(std::exchange(seen, {}), rows);
   umem::for_each_indexed(umem::on_host, view.transpose(), range, see);
@@ -333,7 +334,7 @@ TEST(Ranges, AreVisitedInCOrderOrByColumns) {
   umem::for_each_indexed(umem::on_host, see_both, range, square.transpose(), other.slice(1, 0, 4));
   EXPECT_EQ(std::exchange(seen, {}), rows) << "the operands differ";
   umem::for_each_indexed(umem::on_host, every_second.transpose(), {{1, 1}, {3, 3}}, see);
-  EXPECT_EQ(std::exchange(seen, {}), (std::vector<index>{11, 12, 21, 22})) << "no stride is 1";
+  EXPECT_EQ(std::exchange(seen, {}), (std::vector<index_t>{11, 12, 21, 22})) << "no stride is 1";
 }
 
 TEST(Ranges, ThatLeaveTheViewAreRefused) {
@@ -341,7 +342,7 @@ TEST(Ranges, ThatLeaveTheViewAreRefused) {
   auto view = umem::View<int, 2>::with_ghosts_from(numbers.data(), {3, 4}, {1, 0});
   umem::HostPlace const here = umem::on_host;
   auto visit = [](int &x) { x = 1; };
-  auto visit_at = [](int &x, index, index) { x = 1; };
+  auto visit_at = [](int &x, index_t, index_t) { x = 1; };
   EXPECT_THROWS(umem::for_each(here, view, {{-2, 0}, {3, 4}}, visit), umem::index_error,
                 "index -2 is outside the range [-1, 4) of dimension 0");
   EXPECT_THROWS(umem::for_each(here, view, {{0, 0}, {5, 4}}, visit), umem::index_error,
@@ -361,7 +362,7 @@ TEST(Ranges, ThatLeaveTheViewAreRefused) {
 TEST(Threads, HandOnWhatIsThrown) {
   for (unsigned threads : {1u, 4u}) {
     try {
-      umem::for_each_index(umem::on_host_threads(threads), umem::Extents<1>(1000), [](index i) {
+      umem::for_each_index(umem::on_host_threads(threads), umem::Extents<1>(1000), [](index_t i) {
         if (i >= 10) throw std::runtime_error("from " + std::to_string(i));
       });
       ADD_FAILURE();
@@ -372,10 +373,10 @@ TEST(Threads, HandOnWhatIsThrown) {
 }
 
 TEST(Threads, ShareWhatThereIs) {
-  for (index count : {1, 5, 63, 64, 65, 1000, 1001}) {
+  for (index_t count : {1, 5, 63, 64, 65, 1000, 1001}) {
     umem::detail::Cut cut{0, count, 64, 7};
-    index next = 0;
-    for (index n = 0; n < 7; n++) {
+    index_t next = 0;
+    for (index_t n = 0; n < 7; n++) {
       EXPECT_EQ(cut.begin(n), next);
       next = cut.begin(n + 1);
       EXPECT_TRUE(next == count || next % 64 == 0);
@@ -406,7 +407,7 @@ void with_all_orders(umem::Extents<N> const &extents, umem::Extents<N> const &gh
 
 template <int N> void expect_loops_over_all(umem::Extents<N> const &extents) {
   SCOPED_TRACE(std::string("extents ") + umem::detail::in_words(extents).text);
-  for (index cells : {0, 1, 2}) { /* none; in the first dimension; in the last one */
+  for (index_t cells : {0, 1, 2}) { /* none; in the first dimension; in the last one */
     umem::Extents<N> ghosts;
     if (cells) ghosts[cells == 1 ? 0 : N - 1] = 1;
     with_all_orders(extents, ghosts, [](auto view, std::vector<int> &memory) {

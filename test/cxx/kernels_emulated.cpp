@@ -23,7 +23,7 @@ extern "C" {
 namespace {
 
 using umem::discard;
-using umem::index;
+using umem::index_t;
 using umem::read;
 using umem::View;
 
@@ -63,9 +63,9 @@ struct Exchange {
 };
 struct FromIndices {
   template <class T, class A, class... I> void operator()(T &z, A const &x, I... i) const {
-    index number = 1;
+    index_t number = 1;
     ((number = number * 7 + i), ...);
-    z = static_cast<T>(static_cast<index>(x) + number % 50);
+    z = static_cast<T>(static_cast<index_t>(x) + number % 50);
   }
 };
 
@@ -112,7 +112,7 @@ TEST_F(Emulated, of_one_operand) {
   expect_same<std::int8_t>([](auto place, auto view) {
     umem::for_each(place, view, [](std::int8_t &x) { x = static_cast<std::int8_t>(x + 1); });
     umem::for_each_indexed(place, view, [](std::int8_t &x, auto... i) {
-      x = static_cast<std::int8_t>(x + (index(i) + ... + index(0)) % 10);
+      x = static_cast<std::int8_t>(x + (index_t(i) + ... + index_t(0)) % 10);
     });
   });
   expect_same<double>([](auto place, auto view) {
@@ -147,8 +147,8 @@ TEST_F(Emulated, of_ghost_cells) {
 /* Rows that are long enough for packs, in arrays with gaps between them. */
 TEST_F(Emulated, of_long_rows) {
   std::vector<float> a(20 * 1000), b(20 * 1000);
-  for (index lead : {0, 1, 2, 3})
-    for (index stride : {900, 901, 904}) {
+  for (index_t lead : {0, 1, 2, 3})
+    for (index_t stride : {900, 901, 904}) {
       std::fill(a.begin(), a.end(), 0.f);
       std::fill(b.begin(), b.end(), 0.f);
       auto run = [&](auto place, std::vector<float> &memory) {

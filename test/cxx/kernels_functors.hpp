@@ -56,17 +56,17 @@ struct Product {
 template <class T, int N> struct SetByIndex {
   umem::View<T, N> to;
   template <class... I> UMEM_FUNCTION void operator()(I... i) const {
-    umem::index n = 1;
+    umem::index_t n = 1;
     ((n = n * 31 + i), ...);
     to(i...) = static_cast<T>(n % 100);
   }
 };
 struct IndexSum {
-  template <class... I> UMEM_FUNCTION umem::index operator()(I... i) const { return (i + ...); }
+  template <class... I> UMEM_FUNCTION umem::index_t operator()(I... i) const { return (i + ...); }
 };
 struct Jacobi {
   umem::View<double const, 2> u;
-  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     double change = value - u(i, j);
     return change < 0 ? -change : change;

@@ -17,32 +17,32 @@
 namespace {
 
 using umem::Extents;
-using umem::index; /* here, since POSIX has a function of that name */
+using umem::index_t; /* here, since POSIX has a function of that name */
 using umem::Range;
 
 template <class Index> class Indices : public testing::Test {
 protected:
   /* The ends of the type; of one of 64 bits, some numbers beyond 32 that addresses can be made of. */
-  static constexpr index lowest =
-      sizeof(Index) < 8 ? index(std::numeric_limits<Index>::lowest()) : -(index(1) << 33);
-  static constexpr index most =
-      sizeof(Index) < 8 ? index(std::numeric_limits<Index>::max()) : index(1) << 33;
+  static constexpr index_t lowest =
+      sizeof(Index) < 8 ? index_t(std::numeric_limits<Index>::lowest()) : -(index_t(1) << 33);
+  static constexpr index_t most =
+      sizeof(Index) < 8 ? index_t(std::numeric_limits<Index>::max()) : index_t(1) << 33;
 
   /* Lengths at which loops may go wrong: those of blocks, of strips and of the type, and beside them. */
-  static std::vector<index> lengths() {
-    std::vector<index> all;
-    for (index length : {0, 1, 16, 32, 64, 127, 128, 255, 256, 512, 1024, 32767, 65535})
-      for (index n : {length - 1, length, length + 1})
+  static std::vector<index_t> lengths() {
+    std::vector<index_t> all;
+    for (index_t length : {0, 1, 16, 32, 64, 127, 128, 255, 256, 512, 1024, 32767, 65535})
+      for (index_t n : {length - 1, length, length + 1})
         if (n >= 0 && n <= most - lowest) all.push_back(n);
     return all;
   }
 
   /* Ranges of such a length: at both ends of the type, and short ones around 0 and from 0 on. */
-  static std::vector<Range<1>> ranges(index length) {
+  static std::vector<Range<1>> ranges(index_t length) {
     std::vector<Range<1>> all;
-    std::vector<index> begins = {lowest, most - length};
+    std::vector<index_t> begins = {lowest, most - length};
     if (length < 2000) begins.insert(begins.end(), {-(length / 2), 0});
-    for (index begin : begins)
+    for (index_t begin : begins)
       if (begin >= lowest && begin <= most - length)
         all.push_back({Extents<1>(begin), Extents<1>(begin + length)});
     return all;
@@ -99,11 +99,11 @@ template <int N> struct Around {
   std::vector<std::int64_t> memory;
   umem::View<std::int64_t, N> view;
 
-  Around(Range<N> const &range, index stride) {
+  Around(Range<N> const &range, index_t stride) {
     Extents<N> lengths, strides;
     for (int k = 0; k < N; k++) lengths[k] = range.end[k] - range.begin[k];
     strides = umem::c_strides(lengths);
-    index first = 0, count = lengths.product();
+    index_t first = 0, count = lengths.product();
     for (int k = 0; k < N; k++) {
       strides[k] *= stride;
       first += range.begin[k] * strides[k];
@@ -119,7 +119,7 @@ template <int N> struct Around {
     }
   }
 
-  void expect_stored(Range<N> const &range, index stride) const {
+  void expect_stored(Range<N> const &range, index_t stride) const {
     std::vector<std::int64_t> expected(memory.size(), -1);
     std::size_t at = 0;
     for_each_indices(range.begin, range.end, [&](Extents<N> const &i) {
@@ -140,7 +140,7 @@ template <class Index, int N, class P> void check_loops(P place, Range<N> const 
   EXPECT_EQ(umem::for_each_index_reduce<Index>(
                 place, range, std::numeric_limits<std::int64_t>::max(), umem::minimum(), Value()),
             expected.low);
-  for (index stride : {1, 2}) {
+  for (index_t stride : {1, 2}) {
     SCOPED_TRACE("stride " + std::to_string(stride));
     Around<N> swept(range, stride), visited(range, stride);
     EXPECT_EQ(umem::sweep<Index>(place, swept.view, range, std::numeric_limits<std::int64_t>::min(),
@@ -158,18 +158,18 @@ template <class Index, int N, class P> void check_loops(P place, Range<N> const 
 
 TYPED_TEST(Indices, reach_the_ends_of_their_type) {
   with_places([&](auto place) {
-    for (index length : this->lengths())
+    for (index_t length : this->lengths())
       for (Range<1> const &range : this->ranges(length)) check_loops<TypeParam>(place, range);
   });
 }
 
 TYPED_TEST(Indices, of_two_and_three_dimensions_reach_the_ends_of_their_type) {
   with_places([&](auto place) {
-    for (index length : {1, 127, 128, 255, 257})
-      for (index rows : {1, 2, 130}) {
+    for (index_t length : {1, 127, 128, 255, 257})
+      for (index_t rows : {1, 2, 130}) {
         if (length > this->most - this->lowest || rows > this->most - this->lowest) continue;
         for (Range<1> const &r : this->ranges(length)) {
-          index begin = this->most - rows;
+          index_t begin = this->most - rows;
           check_loops<TypeParam>(place, Range<2>({begin, r.begin[0]}, {begin + rows, r.end[0]}));
         }
       }
@@ -181,10 +181,11 @@ TYPED_TEST(Indices, of_two_and_three_dimensions_reach_the_ends_of_their_type) {
 TYPED_TEST(Indices, of_random_ranges_are_all_there) {
   std::mt19937_64 random(1);
   with_places([&](auto place) {
-    index low = std::max<index>(this->lowest, -40000), high = std::min<index>(this->most, 40000);
-    std::uniform_int_distribution<index> any(low, high);
+    index_t low = std::max<index_t>(this->lowest, -40000),
+            high = std::min<index_t>(this->most, 40000);
+    std::uniform_int_distribution<index_t> any(low, high);
     for (int n = 0; n < 10; n++) {
-      index a = any(random), b = any(random);
+      index_t a = any(random), b = any(random);
       check_loops<TypeParam>(place,
                              Range<1>(Extents<1>(std::min(a, b)), Extents<1>(std::max(a, b))));
     }
@@ -192,14 +193,14 @@ TYPED_TEST(Indices, of_random_ranges_are_all_there) {
 }
 
 TYPED_TEST(Indices, beyond_their_type_are_refused) {
-  if constexpr (sizeof(TypeParam) < sizeof(index)) {
-    index calls = 0;
+  if constexpr (sizeof(TypeParam) < sizeof(index_t)) {
+    index_t calls = 0;
     auto count = [&](auto... i) { return calls += sizeof...(i); };
     for (Range<1> const &range : {Range<1>(Extents<1>(this->lowest - 1), Extents<1>(0)),
                                   Range<1>(Extents<1>(this->most), Extents<1>(this->most + 1)),
                                   Range<1>(Extents<1>(0), Extents<1>(this->most + 1))}) {
       EXPECT_THROW(umem::for_each_index<TypeParam>(umem::on_host, range, count), umem::value_error);
-      EXPECT_THROW(umem::for_each_index_reduce<TypeParam>(umem::on_host, range, index(0),
+      EXPECT_THROW(umem::for_each_index_reduce<TypeParam>(umem::on_host, range, index_t(0),
                                                           umem::plus(), count),
                    umem::value_error);
     }

@@ -9,7 +9,7 @@
 
 #include <cstdio>
 
-using Index = umem::index;
+using Index = umem::index_t;
 using umem::View;
 
 static int failures = 0;

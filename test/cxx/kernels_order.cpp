@@ -37,7 +37,7 @@ protected:
   template <class A, class Access> void expect_numbers(A &operand, Access access) const {
     std::vector<double> all(1000);
     for (std::size_t n = 0; n < all.size(); n++)
-      all[n] = element<double>(static_cast<umem::index>(n) + 1);
+      all[n] = element<double>(static_cast<umem::index_t>(n) + 1);
     umem::detail::with_views(
         elsewhere, [&](auto const &view) { EXPECT_EQ(found(view), all); },
         umem::detail::use(operand, access));

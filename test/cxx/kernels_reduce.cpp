@@ -17,7 +17,7 @@
 
 namespace {
 
-using umem::index; /* here, since POSIX has a function of that name */
+using umem::index_t; /* here, since POSIX has a function of that name */
 
 /* The extents, or the indices, of all dimensions but one. */
 template <int N> umem::Extents<N - 1> without(umem::Extents<N> const &at, int axis) {
@@ -86,7 +86,7 @@ TYPED_TEST(Reduce, AlongEachDimension) {
           double largest = -std::numeric_limits<double>::infinity();
           if constexpr (std::is_integral_v<T>)
             largest = static_cast<double>(std::numeric_limits<T>::lowest());
-          for (index n = 0; n < view.extent(axis); n++) {
+          for (index_t n = 0; n < view.extent(axis); n++) {
             umem::Extents<N> from;
             for (int k = 0; k < N - 1; k++) from[k + (k >= axis)] = at[k];
             from[axis] = n;
@@ -145,7 +145,7 @@ static_assert(std::is_same_v<umem::accumulator<NarrowComplex<float>>, NarrowComp
 static_assert(std::is_same_v<umem::accumulator<std::pair<float, int>>, std::pair<float, int>>);
 
 TEST(Reduce, ErrorsOfSumsGrowSlowly) {
-  index const n = 1 << 22;
+  index_t const n = 1 << 22;
   std::vector<double> tenths(static_cast<std::size_t>(n), 0.1);
   double sum = umem::sum(umem::on_host, umem::View<double, 1>(tenths.data(), {n}));
   double exact = 0.1 * static_cast<double>(n); /* rounded once */
@@ -313,17 +313,17 @@ TEST(Along, KeepsGhostCellsOfTheOutput) {
 }
 
 TEST(Along, NaNStaysInItsOutput) {
-  constexpr index rows = 70, columns = 300;
+  constexpr index_t rows = 70, columns = 300;
   std::vector<double> numbers(rows * columns, 1.0);
   umem::View<double, 2> view(numbers.data(), {rows, columns});
   view(41, 257) = std::nan("");
   auto check = [&](auto const &reduce) {
     for (auto const &in : {view, view.transpose()})
       for (int axis : {0, 1}) {
-        index count = in.extent(1 - axis), at = count == rows ? 41 : 257;
+        index_t count = in.extent(1 - axis), at = count == rows ? 41 : 257;
         std::vector<double> out(static_cast<std::size_t>(count));
         reduce(in, axis, umem::View<double, 1>(out.data(), {count}));
-        for (index n = 0; n < count; n++)
+        for (index_t n = 0; n < count; n++)
           EXPECT_EQ(std::isnan(out[static_cast<std::size_t>(n)]), n == at) << axis << ' ' << n;
       }
   };
@@ -375,25 +375,25 @@ TEST(Along, OfArrays) {
 /* ---- indices and sweeps ---- */
 
 TEST(Reduce, OverIndices) {
-  auto sum = [](auto... i) { return (index(i) + ... + index(0)); };
+  auto sum = [](auto... i) { return (index_t(i) + ... + index_t(0)); };
   with_places([&](auto place) {
-    EXPECT_EQ(umem::for_each_index_reduce(place, umem::Extents<0>(), index(5), umem::plus(), sum),
+    EXPECT_EQ(umem::for_each_index_reduce(place, umem::Extents<0>(), index_t(5), umem::plus(), sum),
               5);
     EXPECT_EQ(
-        umem::for_each_index_reduce(place, umem::Extents<1>(1000), index(5), umem::plus(), sum),
+        umem::for_each_index_reduce(place, umem::Extents<1>(1000), index_t(5), umem::plus(), sum),
         499505);
-    EXPECT_EQ(umem::for_each_index_reduce(place, umem::Range<2>({-3, 10}, {400, 12}), index(0),
+    EXPECT_EQ(umem::for_each_index_reduce(place, umem::Range<2>({-3, 10}, {400, 12}), index_t(0),
                                           umem::maximum(), sum),
               399 + 11);
-    EXPECT_EQ(
-        umem::for_each_index_reduce(place, umem::Extents<3>(2, 0, 2), index(-1), umem::plus(), sum),
-        -1);
+    EXPECT_EQ(umem::for_each_index_reduce(place, umem::Extents<3>(2, 0, 2), index_t(-1),
+                                          umem::plus(), sum),
+              -1);
   });
 }
 
 struct Jacobi {
   umem::View<double const, 2> u;
-  double operator()(double &value, index i, index j) const {
+  double operator()(double &value, index_t i, index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     return std::fabs(value - u(i, j));
   }
@@ -402,7 +402,7 @@ struct Jacobi {
 TEST(Sweep, WritesAndReduces) {
   with_places([](auto place) {
     for (bool transposed : {false, true}) {
-      index const nx = 37, ny = 601;
+      index_t const nx = 37, ny = 601;
       std::vector<double> a(nx * ny), b(nx * ny, -1), expected(nx * ny, -1);
       std::mt19937 random(1);
       for (double &x : a) x = static_cast<double>(random() % 1000);
@@ -410,8 +410,9 @@ TEST(Sweep, WritesAndReduces) {
           w(expected.data(), {nx, ny});
       if (transposed) u = u.transpose(), v = v.transpose(), w = w.transpose();
       double norm = 0;
-      for (index i = 1; i < u.extent(0) - 1; i++)
-        for (index j = 1; j < u.extent(1) - 1; j++) norm = std::max(norm, Jacobi{u}(w(i, j), i, j));
+      for (index_t i = 1; i < u.extent(0) - 1; i++)
+        for (index_t j = 1; j < u.extent(1) - 1; j++)
+          norm = std::max(norm, Jacobi{u}(w(i, j), i, j));
       EXPECT_EQ(umem::sweep(place, v, umem::interior(v), 0.0, umem::maximum(), Jacobi{u}), norm);
       EXPECT_EQ(b, expected);
     }
@@ -421,7 +422,7 @@ TEST(Sweep, WritesAndReduces) {
 TEST(Sweep, MayWriteGhostCellsButNoFurther) {
   std::vector<int> numbers(16, 0);
   auto view = umem::View<int, 2>::with_ghosts_from(numbers.data(), {2, 2}, {1, 1});
-  auto one = [](int &value, index, index) { return value = 1; };
+  auto one = [](int &value, index_t, index_t) { return value = 1; };
   EXPECT_EQ(
       umem::sweep(umem::on_host, view, umem::Range<2>({-1, -1}, {3, 3}), 0, umem::plus(), one), 16);
   EXPECT_EQ(numbers, std::vector<int>(16, 1));

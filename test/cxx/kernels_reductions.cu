@@ -18,7 +18,7 @@ namespace {
 
 using umem::Array;
 using umem::Extents;
-using umem::index;
+using umem::index_t;
 
 int checks = 0, failures = 0;
 
@@ -39,7 +39,7 @@ template <class T, int N> Array<T, N> numbers(Extents<N> const &extents, umem::G
   options.ghosts = ghosts;
   Array<T, N> array(extents, umem::Host(), options);
   auto all = array.host(umem::discard)->with_ghosts();
-  for (index n = 0; n < all.size(); n++) all[n] = static_cast<T>((n * 7 + 3) % 11);
+  for (index_t n = 0; n < all.size(); n++) all[n] = static_cast<T>((n * 7 + 3) % 11);
   return array;
 }
 
@@ -74,7 +74,7 @@ template <class D, class H> void check_along(D const &d, H const &h) {
   for (int axis = 0; axis < N; axis++) {
     Extents<N - 1> extents;
     for (int k = 0; k < N - 1; k++) extents[k] = d.extents()[k + (k >= axis)];
-    Array<index, N - 1> at(extents, umem::Cuda()), expected(extents);
+    Array<index_t, N - 1> at(extents, umem::Cuda()), expected(extents);
     Array<double, N - 1> out(extents, umem::Cuda()), wanted(extents);
     umem::argmin_along(d, axis, at);
     umem::argmin_along(h, axis, expected);
@@ -139,7 +139,7 @@ void check_exchange(umem::Context const &gpu) {
   umem::Decomposition<2> const grid({300, 200}, {2, 2}, {1, 0});
   auto blocks = [&](umem::Context const &other) {
     std::vector<Array<double, 2>> all;
-    for (index n = 0; n < grid.size(); n++)
+    for (index_t n = 0; n < grid.size(); n++)
       all.emplace_back(numbers<double, 2>(grid.extents(n), {2, 3}),
                        n % 2 ? umem::Context(umem::Host()) : other);
     return all;

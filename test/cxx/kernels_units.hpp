@@ -21,11 +21,11 @@ struct AddOne {
   UMEM_FUNCTION void operator()(int &x) const { x++; }
 };
 struct AddIndex {
-  UMEM_FUNCTION void operator()(int &x, umem::index i) const { x += static_cast<int>(i); }
+  UMEM_FUNCTION void operator()(int &x, umem::index_t i) const { x += static_cast<int>(i); }
 };
 struct SetTenfold {
   umem::View<int, 1> to;
-  UMEM_FUNCTION void operator()(umem::index i) const { to(i) = 10 * static_cast<int>(i); }
+  UMEM_FUNCTION void operator()(umem::index_t i) const { to(i) = 10 * static_cast<int>(i); }
 };
 struct Twice {
   UMEM_FUNCTION int operator()(int x) const { return 2 * x; }
@@ -34,10 +34,10 @@ struct Product {
   UMEM_FUNCTION int operator()(int x, int y) const { return x * y; }
 };
 struct IndexItself {
-  UMEM_FUNCTION int operator()(umem::index i) const { return static_cast<int>(i); }
+  UMEM_FUNCTION int operator()(umem::index_t i) const { return static_cast<int>(i); }
 };
 struct Negative {
-  UMEM_FUNCTION int operator()(int &value, umem::index i) const {
+  UMEM_FUNCTION int operator()(int &value, umem::index_t i) const {
     value = -static_cast<int>(i);
     return value;
   }

@@ -4,6 +4,7 @@
 
 #include <umem/buffer.hpp>
 #include <umem/npy.hpp>
+#include <umem/npy_c_array.hpp>
 
 #include <complex>
 #include <cstdint>
@@ -205,7 +206,7 @@ template <class T> std::vector<T> in_dirty_memory(std::size_t count, int byte) {
 }
 
 /* The bytes of the file of 3 * count elements, transposed, that a device has as they are. */
-template <class T> std::string saved(umem::Context const &device, umem::index count, int byte) {
+template <class T> std::string saved(umem::Context const &device, umem::index_t count, int byte) {
   TempFile file;
   auto const elements = in_dirty_memory<T>(static_cast<std::size_t>(3 * count), byte);
   umem::Buffer buffer(device, elements.size() * sizeof(T));
@@ -213,13 +214,13 @@ template <class T> std::string saved(umem::Context const &device, umem::index co
   umem::Part<T const, 2> part(device, buffer.adr(), {count, 3});
   save_npy(file.path, part.transpose());
   auto back = load_npy<T, 2>(file.path);
-  for (umem::index i = 0; i < 3; i++)
-    for (umem::index j = 0; j < count; j += count - 1)
+  for (umem::index_t i = 0; i < 3; i++)
+    for (umem::index_t j = 0; j < count; j += count - 1)
       EXPECT_EQ(back.get(i, j), elements[static_cast<std::size_t>(3 * j + i)]);
   return bytes_of(file.path);
 }
 
-template <class T> void expect_zero_padding(umem::Context const &device, umem::index count) {
+template <class T> void expect_zero_padding(umem::Context const &device, umem::index_t count) {
   std::string const bytes = saved<T>(device, count, 0xa5);
   EXPECT_TRUE(bytes == saved<T>(device, count, 0x5a)) << "files of equal arrays are equal";
   std::size_t const numbers = static_cast<std::size_t>(3 * count) * sizeof(T) / sizeof(long double);
@@ -233,7 +234,7 @@ template <class T> void expect_zero_padding(umem::Context const &device, umem::i
 }
 
 TEST_P(NpyTest, writes_zeros_as_padding) {
-  for (umem::index count : {2, 7}) {
+  for (umem::index_t count : {2, 7}) {
     expect_zero_padding<long double>(place, count);
     expect_zero_padding<std::complex<long double>>(place, count);
   }
@@ -397,6 +398,318 @@ TEST(Npy, survives_every_changed_byte) {
     }
   EXPECT_GT(refused, 300);
   EXPECT_LT(loaded, 10); /* a quote becomes another, a space a tabulator */
+}
+
+/* ---- Fortran order ---- */
+
+TEST_P(NpyTest, writes_fortran_order_as_numpy_does) {
+  TempFile file;
+  Array<std::int32_t, 2> array({3, 2}, place);
+  number(array);
+  save_npy(file.path, array.part().transpose());
+  EXPECT_EQ(bytes_of(file.path).substr(128), numbers<std::int32_t>(6)) << "no element moves";
+  EXPECT_NE(bytes_of(file.path).find("'fortran_order': True, 'shape': (2, 3), }"),
+            std::string::npos);
+  auto back = load_npy<std::int32_t, 2>(file.path, place);
+  EXPECT_EQ(memory_of(back), (std::vector<std::int32_t>{1, 3, 5, 2, 4, 6}));
+}
+
+TEST(Npy, is_in_c_order_where_a_part_has_gaps_or_both_orders) {
+  TempFile file;
+  Array<std::int32_t, 2> array({3, 2});
+  number(array);
+  for (auto const &part : {array.part().transpose().slice(0, 0, 1), array.part().slice(1, 0, 1),
+                           array.part().transpose().reversed(1), array.part()}) {
+    save_npy(file.path, part);
+    EXPECT_NE(bytes_of(file.path).find("'fortran_order': False"), std::string::npos);
+  }
+}
+
+/* ---- into elements that exist ---- */
+
+TEST_P(NpyTest, is_loaded_into_elements_that_exist) {
+  TempFile file;
+  for (char const *order : {"False", "True"}) {
+    bool const is_c = order[0] == 'F';
+    write_bytes(file.path,
+                file_of(1, dictionary("<i4", order, "(2, 3)"), numbers<std::int32_t>(6)));
+    umem::ArrayOptions<2> ghosts;
+    ghosts.ghosts = {1, 1};
+    auto array = Array<std::int32_t, 2>::full({4, 3}, -1, place, ghosts);
+    umem::load_npy_into(file.path, array.part().slice(0, 0, 4, 2));
+    EXPECT_EQ(array.get(2, 0), is_c ? 4 : 2);
+    EXPECT_EQ(array.get(0, 2), is_c ? 3 : 5);
+    EXPECT_EQ(array.get(1, 0), -1);
+    EXPECT_EQ(array.get(-1, 0), -1);
+    Array<std::int32_t, 2> whole({2, 3}, place);
+    umem::load_npy_into(file.path, whole);
+    EXPECT_EQ(whole.get(1, 2), 6);
+    umem::load_npy_into(file.path, *whole.host(umem::write));
+    EXPECT_EQ(whole.get(1, 0), is_c ? 4 : 2);
+  }
+  write_bytes(file.path, file_of(1, dictionary("|b1", "False", "(3,)"), std::string("\0\2\1", 3)));
+  Array<bool, 1> flags({3}, place);
+  umem::load_npy_into(file.path, flags);
+  EXPECT_FALSE(flags.get(0));
+  EXPECT_TRUE(flags.get(1));
+}
+
+TEST_P(NpyTest, that_does_not_fit_leaves_the_elements_alone) {
+  TempFile file;
+  auto array = Array<std::int32_t, 2>::full({3, 2}, -1, place);
+  auto const refusal = [&](std::string const &bytes) {
+    write_bytes(file.path, bytes);
+    std::string said;
+    try {
+      umem::load_npy_into(file.path, array);
+    } catch (umem::error const &error) {
+      said = error.message();
+      said = said.substr(said.find("\": ") + 3);
+    }
+    umem_thread_clear();
+    EXPECT_EQ(memory_of(array), std::vector<std::int32_t>(6, -1));
+    return said;
+  };
+  std::string const six = numbers<std::int32_t>(6);
+  EXPECT_EQ(refusal(file_of(1, dictionary("<i4", "False", "(2, 3)"), six)),
+            "its shape is (2, 3), that of the elements (3, 2)");
+  EXPECT_EQ(refusal(file_of(1, dictionary("<i4", "False", "(6,)"), six)),
+            "the shape (6,) has 1 dimensions, not 2");
+  EXPECT_EQ(refusal(file_of(1, dictionary("<f4", "False", "(3, 2)"), six)),
+            "its type is '<f4', that of the array '<i4'");
+  EXPECT_EQ(refusal(file_of(1, dictionary("<i4", "False", "(3, 2)"), six.substr(1))),
+            "it is truncated: its header says 24 bytes of data, it holds 23");
+  write_bytes(file.path, file_of(1, dictionary("<i4", "False", "(3, 2)"), six));
+  auto lock = array.lock();
+  EXPECT_THROW(umem::load_npy_into(file.path, array), umem::locked_error);
+}
+
+/* ---- mapped ---- */
+
+TEST(Npy, is_mapped_in_place) {
+  TempFile file;
+  for (int text : {54, 55, 118}) { /* the data begin at a multiple of 64, and at one of 1 */
+    std::string words = dictionary("<i2", "False", "(2, 3)");
+    words.insert(words.size() - 1, static_cast<std::size_t>(text), ' ');
+    std::string const bytes = file_of(1, words, numbers<std::int16_t>(6));
+    write_bytes(file.path, bytes);
+    std::size_t const offset = bytes.size() - 12;
+    if (offset % 2 != 0) {
+      EXPECT_THROWS((umem::map_npy<std::int16_t const, 2>(file.path)), umem::value_error,
+                    ("\"" + std::string(file.path) + "\": its elements begin at byte " +
+                     std::to_string(offset) + ", which is no multiple of 2: load the file instead")
+                        .c_str());
+      continue;
+    }
+    auto const array = umem::map_npy<std::int16_t const, 2>(file.path);
+    EXPECT_EQ(array.get(1, 2), 6);
+    auto const guard = array.host(umem::read);
+    umem::MMap const mapping = umem::MMap::of(array.context());
+    EXPECT_EQ(mapping.offset(reinterpret_cast<umem::address>(guard->data)), offset)
+        << "these are the bytes of the file";
+    EXPECT_THROW(umem::copy(numbers<std::int16_t>(1).data(), array.context(), array.adr(), 2),
+                 umem::error);
+    EXPECT_EQ(bytes_of(file.path), bytes);
+  }
+  umem_thread_clear();
+}
+
+TEST(Npy, is_mapped_in_fortran_order) {
+  TempFile file;
+  write_bytes(file.path, file_of(1, dictionary("|u1", "True", "(2, 3)"), "\1\2\3\4\5\6"));
+  auto const array = umem::map_npy<unsigned char const, 2>(file.path);
+  EXPECT_EQ(array.order(), umem::column_major);
+  EXPECT_EQ(array.get(1, 0), 2);
+  EXPECT_EQ(array.get(0, 2), 5);
+  Array<unsigned char, 2> columns({2, 3}, umem::column_major);
+  umem::load_npy_into(file.path, columns);
+  EXPECT_EQ(memory_of(columns), (std::vector<unsigned char>{1, 2, 3, 4, 5, 6}));
+  std::string const before = bytes_of(file.path);
+  save_npy(file.path, columns);
+  EXPECT_EQ(bytes_of(file.path).substr(128), before.substr(before.size() - 6));
+}
+
+TEST(Npy, is_mapped_to_write) {
+  TempFile file;
+  std::string bytes =
+      file_of(1, dictionary("<i2", "False", "(3,)") + " ", numbers<std::int16_t>(3));
+  if (bytes.size() % 2 != 0)
+    bytes = file_of(1, dictionary("<i2", "False", "(3,)"), numbers<std::int16_t>(3));
+  write_bytes(file.path, bytes);
+  {
+    auto array = umem::map_npy<std::int16_t, 1>(file.path);
+    array.host(umem::write)[1] = 77;
+    umem::Array<std::int16_t, 1> one({1});
+    one.set(5, 0);
+    umem::copy(one.part(), array.part().slice(0, 2, 3));
+    EXPECT_THROW((umem::map_npy<std::int16_t, 1>(file.path)), umem::io_error) << "it is in use";
+    umem_thread_clear();
+    array.flush();
+  }
+  EXPECT_EQ(bytes_of(file.path).size(), bytes.size()) << "the file does not grow";
+  auto back = load_npy<std::int16_t, 1>(file.path);
+  EXPECT_EQ(memory_of(back), (std::vector<std::int16_t>{1, 77, 5}));
+}
+
+template <class T, int N> std::string map_refusal(std::string const &bytes) {
+  TempFile file;
+  write_bytes(file.path, bytes);
+  std::string said[2];
+  for (int writes : {0, 1}) try {
+      if (writes)
+        umem::map_npy<T, N>(file.path);
+      else
+        umem::map_npy<T const, N>(file.path);
+    } catch (umem::error const &error) {
+      said[writes] = error.message();
+      said[writes] = said[writes].substr(said[writes].find("\": ") + 3);
+    }
+  umem_thread_clear();
+  EXPECT_EQ(said[0], said[1]);
+  EXPECT_EQ(bytes_of(file.path), bytes) << "nothing of it is written";
+  return said[0];
+}
+
+TEST(Npy, that_cannot_be_mapped_is_refused) {
+  std::string const bytes = file_of(1, dictionary("|i1", "False", "(3,)"), "abc");
+  EXPECT_EQ((map_refusal<signed char, 1>(bytes)), "");
+  EXPECT_EQ((map_refusal<float, 1>(bytes)), "its type is '|i1', that of the array '<f4'");
+  EXPECT_EQ((map_refusal<signed char, 1>(bytes.substr(0, bytes.size() - 1))),
+            "it is truncated: its header says 3 bytes of data, it holds 2");
+  EXPECT_EQ((map_refusal<signed char, 1>(bytes.substr(0, 40))),
+            "it is truncated: it ends inside of its header");
+  EXPECT_EQ((map_refusal<signed char, 1>("no array")),
+            "it is no .npy file: it does not start with \\x93NUMPY");
+  EXPECT_EQ((map_refusal<signed char, 2>(file_of(1, dictionary("|i1", "True", "(2, 2)"), "abcd"))),
+            "");
+  EXPECT_EQ((map_refusal<signed char, 2>(file_of(1, dictionary("|i1", "True", "(1, 3)"), "abc"))),
+            "");
+  EXPECT_EQ((map_refusal<unsigned char, 1>(file_of(1, dictionary("|b1", "False", "(3,)"), "abc"))),
+            "");
+}
+
+/* ---- types and ranks that are known at run time ---- */
+
+TEST(Npy, of_any_type_and_rank_is_loaded) {
+  TempFile file, copy;
+  int types = 0;
+  for_each_type([&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (!std::is_same_v<T, Item>) {
+      Array<T, 2> array({2, 3});
+      number(array);
+      for (bool transposed : {false, true}) {
+        auto const part = transposed ? array.part().transpose() : array.part();
+        save_npy(file.path, part);
+        umem::CArray const loaded = umem::load_npy(file.path);
+        ASSERT_EQ(umemArray_type(loaded.get()), umem::element_type<T>);
+        EXPECT_EQ(umemArray_is_c_contiguous(loaded.get()), !transposed);
+        umem::save_npy(copy.path, loaded);
+        EXPECT_EQ(bytes_of(copy.path), bytes_of(file.path));
+        umem::visit(loaded, umem::read, [&](auto const &view) {
+          using U = typename std::decay_t<decltype(view)>::value_type;
+          if constexpr (std::is_same_v<U, T>) {
+            types++;
+            auto const elements = view.template to<2>();
+            EXPECT_EQ(elements.extents, part.extents());
+            EXPECT_EQ(elements(1, 0), transposed ? array.get(0, 1) : array.get(1, 0));
+          }
+        });
+      }
+    }
+  });
+  EXPECT_GT(types, 0);
+}
+
+TEST_P(NpyTest, of_any_type_is_loaded_on_any_context) {
+  TempFile file;
+  auto const expect = [&](umem::CArray const &loaded, std::vector<unsigned char> const &bytes) {
+    EXPECT_EQ(umemArray_context(loaded.get()), place.c_context());
+    std::vector<unsigned char> there(bytes.size());
+    umem::copy(place, umemArray_address(loaded.get()), there.data(), there.size());
+    place.synchronize();
+    EXPECT_EQ(there, bytes);
+  };
+  write_bytes(file.path, file_of(1, dictionary("|b1", "False", "(3,)"), std::string("\0\2\1", 3)));
+  expect(umem::load_npy(file.path, place), {0, 1, 1});
+  write_bytes(file.path, file_of(1, dictionary("|u1", "True", "(2, 2)"), "\1\2\3\4"));
+  expect(umem::load_npy(file.path, place), {1, 2, 3, 4});
+}
+
+TEST_P(NpyTest, is_converted_where_that_is_asked_for) {
+  TempFile file;
+  write_bytes(file.path, file_of(1, dictionary("<f4", "True", "(2, 3)"), numbers<float>(6)));
+  auto array = Array<std::int16_t, 2>::full({2, 3}, -1, place);
+  umem::load_npy_converted(file.path, array);
+  EXPECT_EQ(memory_of(array), (std::vector<std::int16_t>{1, 3, 5, 2, 4, 6}));
+  auto wide = Array<double, 2>::full({2, 6}, -1, place);
+  umem::load_npy_converted(file.path, wide.part().slice(1, 0, 6, 2));
+  EXPECT_EQ(wide.get(1, 4), 6);
+  EXPECT_EQ(wide.get(1, 5), -1);
+  auto other = Array<double, 2>::full({3, 2}, -1, place);
+  EXPECT_THROWS(
+      umem::load_npy_converted(file.path, other), umem::value_error,
+      ("\"" + std::string(file.path) + "\": its shape is (2, 3), that of the elements (3, 2)")
+          .c_str());
+  EXPECT_EQ(memory_of(other), std::vector<double>(6, -1));
+}
+
+TEST(Npy, of_any_type_and_rank_is_mapped) {
+  TempFile file;
+  std::string const bytes =
+      file_of(1, dictionary("<i2", "True", "(3, 1, 2)") + " ", numbers<std::int16_t>(6));
+  for (std::string const &each :
+       {bytes, file_of(1, dictionary("<i2", "True", "(3, 1, 2)"), numbers<std::int16_t>(6))}) {
+    write_bytes(file.path, each);
+    if (each.size() % 2 != 0) {
+      EXPECT_THROW(static_cast<void>(umem::map_npy(file.path, umem::read)), umem::value_error);
+      continue;
+    }
+    umem::CArray const mapped = umem::map_npy(file.path, umem::read);
+    auto const view = umem::view<std::int16_t const, 3>(mapped);
+    EXPECT_EQ(view(2, 0, 1), 6);
+    EXPECT_EQ(view(1, 0, 0), 2);
+    EXPECT_THROW((umem::view<std::int16_t, 3>(mapped)), umem::not_supported_error);
+  }
+  write_bytes(file.path, file_of(1, dictionary("|u1", "False", "()"), "a"));
+  {
+    umem::CArray const mapped = umem::map_npy(file.path, umem::write);
+    umem::view<unsigned char, 0>(mapped)() = 'b';
+  }
+  EXPECT_EQ(bytes_of(file.path).back(), 'b');
+}
+
+TEST(Npy, of_types_that_the_arrays_of_c_lack_is_refused) {
+  TempFile file;
+  auto const refusal = [&](char const *type) {
+    write_bytes(file.path, file_of(1, dictionary(type, "False", "(3,)"), "abc"));
+    std::string said[2];
+    try {
+      static_cast<void>(umem::load_npy(file.path));
+    } catch (umem::type_error const &error) {
+      said[0] = error.message();
+    }
+    try {
+      static_cast<void>(umem::map_npy(file.path, umem::read));
+    } catch (umem::type_error const &error) {
+      said[1] = error.message();
+    }
+    EXPECT_EQ(said[0], said[1]);
+    return said[0].substr(said[0].find("\": ") + 3);
+  };
+  EXPECT_EQ(refusal(">i4"), "its type '>i4' is big endian");
+  EXPECT_EQ(refusal("|O"), "its type is '|O', which umemArray does not have");
+  EXPECT_EQ(refusal("<f16"), "its type is '<f16', which umemArray does not have");
+  EXPECT_EQ(refusal("<U3"), "its type is '<U3', which umemArray does not have");
+  std::int64_t const shape = 2;
+  umemStatusType status = umemOK;
+  umem::Host host;
+  umem::CArray const brain(
+      umemArray_create(host.c_context(), umemBfloat16, 1, &shape, nullptr, &status));
+  EXPECT_THROWS(umem::save_npy(file.path, brain), umem::type_error,
+                ".npy files have no elements of type bfloat16");
+  EXPECT_THROW(umem::save_npy(file.path, umem::CArray()), umem::value_error);
+  umem_thread_clear();
 }
 
 } // namespace

@@ -61,17 +61,17 @@ inline void write_bytes(std::string const &path, std::string const &bytes) {
 }
 
 /* An array whose elements are all this number. */
-inline umem::Array<double, 1> full_of(double value, umem::index size = 1000) {
+inline umem::Array<double, 1> full_of(double value, umem::index_t size = 1000) {
   return umem::Array<double, 1>::full({size}, value);
 }
 
 /* The number that all elements of a file are; throws what load_npy throws. */
-inline double value_in(std::string const &path, umem::index size = 1000) {
+inline double value_in(std::string const &path, umem::index_t size = 1000) {
   auto array = umem::load_npy<double, 1>(path);
   if (array.extent(0) != size) throw std::runtime_error("the array has another size");
   auto guard = array.host(umem::read);
   double const *elements = guard->data, value = elements[0];
-  for (umem::index i = 0; i < size; i++)
+  for (umem::index_t i = 0; i < size; i++)
     if (elements[i] != value) throw std::runtime_error("the array is a mixture");
   return value;
 }

@@ -137,7 +137,7 @@ private:
 };
 
 /* Few enough elements that no thread is started for them. */
-constexpr umem::index small = 1000;
+constexpr umem::index_t small = 1000;
 
 class NpyTraced : public testing::Test {
 protected:
@@ -285,7 +285,7 @@ TEST_F(NpyTraced, leaves_the_file_alone_where_a_system_call_fails) {
 /* ---- killed at random ---- */
 
 /* Saves 2, 3, ... until it is killed. */
-[[noreturn]] void save_for_ever(std::string const &path, umem::index size) {
+[[noreturn]] void save_for_ever(std::string const &path, umem::index_t size) {
   for (double value = 2;; value++) save_npy(path, full_of(value, size));
 }
 
@@ -294,7 +294,7 @@ TEST(NpyKill, at_random_moments_leaves_a_complete_file) {
   using clock = std::chrono::steady_clock;
   Folder folder;
   std::string const path = folder / "u.npy";
-  for (umem::index size : {small, umem::index(100000)}) {
+  for (umem::index_t size : {small, umem::index_t(100000)}) {
     auto const begun = clock::now();
     save_npy(path, full_of(1, size));
     auto const time = clock::now() - begun;
@@ -326,7 +326,7 @@ int save_on_full_disk(std::string const &mount_point) {
   std::string const path = mount_point + "/u.npy";
   save_npy(path, full_of(1));
   int refused = 0;
-  for (umem::index size : {200000, 131000}) try {
+  for (umem::index_t size : {200000, 131000}) try {
       save_npy(path, full_of(2, size));
     } catch (umem::memory_error const &) {
       refused++;

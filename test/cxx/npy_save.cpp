@@ -249,7 +249,7 @@ TEST(NpySave, leaves_other_hard_links_as_they_were) {
 
 /* ---- the file itself as source ---- */
 
-constexpr umem::index many = 100000;
+constexpr umem::index_t many = 100000;
 
 /* Saves elements of the file, which a context holds open, in its own place. */
 template <class Saved> void save_own(char const *mode, Saved const &save) {

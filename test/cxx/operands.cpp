@@ -28,7 +28,7 @@ namespace {
 
 using umem::Array;
 using umem::discard;
-using umem::index; /* here, since POSIX has a function of that name */
+using umem::index_t; /* here, since POSIX has a function of that name */
 using umem::Part;
 using umem::read;
 using umem::Side;
@@ -44,7 +44,7 @@ struct Generic {
   template <class T> void operator()(T &) const {}
 };
 struct Mixed {
-  void operator()(double &, double const &, double, index) const noexcept {}
+  void operator()(double &, double const &, double, index_t) const noexcept {}
 };
 template <class F, std::size_t K> inline constexpr bool only_reads = umem::detail::only_reads<F, K>;
 static_assert(!only_reads<Mixed, 0> && only_reads<Mixed, 1> && only_reads<Mixed, 2>);
@@ -69,7 +69,7 @@ protected:
     Doubles array(extents, place, {ghosts, {}, 0});
     umem::for_each_indexed(
         here, array, {{-ghosts[0], -ghosts[1]}, all_of(extents, ghosts)},
-        [](double &x, index i, index j) { x = static_cast<double>(100 * i + j); });
+        [](double &x, index_t i, index_t j) { x = static_cast<double>(100 * i + j); });
     array.release_host();
     return array;
   }
@@ -100,14 +100,14 @@ protected:
 FOR_EACH_PLACE(Operands);
 
 /* Every kind of operand over row 1 of an array, or a column of another rank, through the same calls. */
-template <class A> void expect_all_loops(A &&row, index count) {
+template <class A> void expect_all_loops(A &&row, index_t count) {
   auto twice = [](double &x) { x *= 2; };
   umem::fill(here, row, 3);
   umem::for_each(here, row, twice);
   umem::for_each(here, row, {{0}, {1}}, twice);
-  umem::for_each_indexed(here, row, [](double &x, index i) { x += static_cast<double>(i); });
+  umem::for_each_indexed(here, row, [](double &x, index_t i) { x += static_cast<double>(i); });
   double sum = 6;
-  for (index i = 0; i < count; i++) sum += static_cast<double>(6 + i);
+  for (index_t i = 0; i < count; i++) sum += static_cast<double>(6 + i);
   EXPECT_EQ(umem::sum(here, row), sum);
   EXPECT_EQ(umem::min(here, row), count > 1 ? 7 : 12);
   EXPECT_EQ(umem::max(here, row), std::max(12.0, static_cast<double>(5 + count)));
@@ -120,7 +120,7 @@ template <class A> void expect_all_loops(A &&row, index count) {
   umem::transform(here, out, out, row, [](float x, float y) { return x + y; });
   EXPECT_EQ(umem::reduce(here, row, 0.0, umem::plus()), 2 * sum);
   EXPECT_EQ(umem::sweep(here, row, {{0}, {count}}, 0.0, umem::plus(),
-                        [](double &x, index i) { return x = static_cast<double>(i); }),
+                        [](double &x, index_t i) { return x = static_cast<double>(i); }),
             static_cast<double>(count * (count - 1) / 2));
   umem::iota(here, row, 1);
   EXPECT_EQ(umem::interior(row, 0).end[0], count);
@@ -147,8 +147,8 @@ TEST_P(Operands, of_each_kind_do_for_every_loop) {
   expect_all_loops(table.part().select(0, 1), 9);
   expect_all_loops(table.part().select(1, -2).reversed(0), 5);
   expect_all_loops(table.part().with_ghosts().select(0, 0), 13);
-  for (index i = -1; i < 6; i++)
-    for (index j = -2; j < 11; j++) {
+  for (index_t i = -1; i < 6; i++)
+    for (index_t j = -2; j < 11; j++) {
       double expected = static_cast<double>(100 * i + j);
       if (j == -2 && i >= 0 && i < 5) expected = static_cast<double>(5 - i);
       if (i == 1 && j >= 0 && j < 9) expected = static_cast<double>(j + 1);
@@ -160,10 +160,10 @@ TEST_P(Operands, of_each_kind_do_for_every_loop) {
 TEST_P(Operands, without_a_place_run_at_home) {
   Doubles u = numbered({6, 8}), v({6, 8}, place);
   auto edge = u.part().select(0, 5);
-  auto set = [](double &x, index i, index j) { return x = static_cast<double>(i + j); };
+  auto set = [](double &x, index_t i, index_t j) { return x = static_cast<double>(i + j); };
   if (is_gpu()) {
     EXPECT_THROW(umem::fill(edge, 1), umem::not_supported_error);
-    EXPECT_THROW(umem::sum(u.device(read)), umem::not_supported_error);
+    EXPECT_THROW(static_cast<void>(umem::sum(u.device(read))), umem::not_supported_error);
     EXPECT_THROW(umem::sweep(v, umem::interior(v), 0.0, umem::plus(), set),
                  umem::not_supported_error);
     EXPECT_THROW(umem::for_each([](double &x, double y) { x = y; }, v, u),
@@ -232,7 +232,7 @@ TEST_P(Operands, of_a_fused_loop_need_no_temporaries) {
 TEST_P(Operands, that_are_parts_of_one_array_share_it) {
   Doubles u = numbered({32, 64});
   std::size_t const row = 64 * sizeof(double), column = 32 * sizeof(double);
-  auto rows = [&](index i) { return u.part().select(0, i); };
+  auto rows = [&](index_t i) { return u.part().select(0, i); };
   auto add = [](double &x, double y) { x += y; };
   expect_bytes(3 * row, [&] { umem::for_each(here, add, rows(1), rows(2)); });
   EXPECT_EQ(u.get(1, 5), 310);
@@ -272,7 +272,7 @@ TEST_P(Operands, that_are_one_array_twice_keep_what_is_read) {
 TEST_P(Operands, may_come_with_indices_and_ranges) {
   Doubles u = numbered({6, 8}, {1, 1}), v({6, 8}, place);
   umem::fill(here, v, 0);
-  auto set = [](double &to, double from, index i, index j) {
+  auto set = [](double &to, double from, index_t i, index_t j) {
     to = from - static_cast<double>(100 * i + j) + 1;
   };
   umem::for_each(here, set, umem::interior(v), v, u);

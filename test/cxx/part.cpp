@@ -75,9 +75,9 @@ umem::ArrayOptions<3> with_ghosts() {
 
 /* Calls f(indices) for all elements of these extents in C order. */
 template <int N, class F> void for_each_index(Extents<N> const &extents, F const &f) {
-  for (umem::index n = 0; n < extents.product(); n++) {
+  for (umem::index_t n = 0; n < extents.product(); n++) {
     Extents<N> at;
-    umem::index rest = n;
+    umem::index_t rest = n;
     for (int k = N - 1; k >= 0; k--) {
       at[k] = rest % extents[k];
       rest /= extents[k];
@@ -139,13 +139,14 @@ TEST_P(PartTest, is_written_as_the_view_would_be) {
       number(values, 1000);
       values.sync_to_device();
       copy(values.part(), part);
-      umem::index n = 1000;
+      umem::index_t n = 1000;
       for_each_index(target.extents,
                      [&](Extents<N> const &at) { target(at) = static_cast<int>(n++); });
       for_each_cell(model,
-                    [&](auto const &at, umem::index) { EXPECT_EQ(array.get(at), view(at)); });
+                    [&](auto const &at, umem::index_t) { EXPECT_EQ(array.get(at), view(at)); });
       auto guard = array.host(umem::read);
-      for_each_cell(model, [&](auto const &at, umem::index) { EXPECT_EQ((*guard)(at), view(at)); });
+      for_each_cell(model,
+                    [&](auto const &at, umem::index_t) { EXPECT_EQ((*guard)(at), view(at)); });
     });
   }
 }
@@ -282,7 +283,7 @@ TEST_P(PartTest, turns_ghost_cells_around_an_empty_interior) {
 }
 
 TEST_P(PartTest, may_be_sliced_by_any_step) {
-  umem::index const most = std::numeric_limits<umem::index>::max();
+  umem::index_t const most = std::numeric_limits<umem::index_t>::max();
   Array<int, 2> array({4, 6}, place);
   number(array);
   auto part = array.part().slice(0, 1, 4, most).slice(1, 2, 2, most);

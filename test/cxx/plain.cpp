@@ -51,7 +51,7 @@ template <class V> std::string printed(V const &view) {
 }
 
 struct AddIndices {
-  template <class T> UMEM_FUNCTION void operator()(T &x, umem::index i, umem::index j) const {
+  template <class T> UMEM_FUNCTION void operator()(T &x, umem::index_t i, umem::index_t j) const {
     x += static_cast<T>(10 * i + j);
   }
 };
@@ -106,7 +106,7 @@ void guards() {
   Array<int, 1> array({4}, umem::Host());
   {
     auto guard = array.host(umem::discard);
-    for (umem::index i = 0; i < guard.size(); i++) guard(i) = static_cast<int>(i * i);
+    for (umem::index_t i = 0; i < guard.size(); i++) guard(i) = static_cast<int>(i * i);
     EXPECT(throws<umem::locked_error>([&] { array.set(1, 0); }));
   }
   array.set(-1, 0);

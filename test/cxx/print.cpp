@@ -37,7 +37,7 @@ template <class T, int N> std::string counted(Extents<N> const &extents, T first
   Array<T, N> array(extents);
   {
     auto guard = array.host(umem::discard);
-    for (umem::index i = 0; i < guard.size(); i++)
+    for (umem::index_t i = 0; i < guard.size(); i++)
       guard[i] = static_cast<T>(first + static_cast<T>(i));
   }
   return printed(array);

@@ -17,7 +17,7 @@ namespace {
 
 using umem::Array;
 using umem::Extents;
-using umem::index;
+using umem::index_t;
 using umem::View;
 
 struct AboveFour {
@@ -33,7 +33,7 @@ TYPED_TEST(Reductions, AreThoseOfPlainLoops) {
   with_everything<T>([](auto place, auto view, std::vector<T> &) {
     constexpr int N = decltype(view)::rank;
     Extents<N> first_min, first_max;
-    index count = 0, seen = 0;
+    index_t count = 0, seen = 0;
     double squares = 0;
     plainly(view, [&](T const &x, Extents<N> const &at) {
       if (seen++ == 0) first_min = first_max = at;
@@ -66,10 +66,10 @@ template <int N> void expect_along(View<double, N> const &view) {
   for (int axis = 0; axis < N; axis++) {
     auto const first = view.select(axis, 0);
     auto count = static_cast<std::size_t>(first.size());
-    std::vector<index> at(count, -1), counts(count, -1);
+    std::vector<index_t> at(count, -1), counts(count, -1);
     std::vector<char> truth(count, 7);
     std::vector<double> values(count, -1), others(count, -1);
-    View<index, N - 1> where(at.data(), first.extents), number(counts.data(), first.extents);
+    View<index_t, N - 1> where(at.data(), first.extents), number(counts.data(), first.extents);
     View<char, N - 1> answer(truth.data(), first.extents);
     View<double, N - 1> out(values.data(), first.extents), more(others.data(), first.extents);
     auto each = [&](auto const &check) {
@@ -133,8 +133,8 @@ TEST(Reductions, FindTheFirstNaN) {
     EXPECT_TRUE(std::isnan(umem::minmax(place, view).min));
     EXPECT_TRUE(std::isnan(umem::minmax(place, view).max));
     EXPECT_TRUE(std::isnan(umem::norm(place, view)));
-    index at = 0;
-    umem::argmin_along(place, view, 0, View<index, 0>(&at, {}));
+    index_t at = 0;
+    umem::argmin_along(place, view, 0, View<index_t, 0>(&at, {}));
     EXPECT_EQ(at, 2500);
     double length = 0;
     umem::norm_along(place, view, 0, View<double, 0>(&length, {}));
@@ -157,14 +157,14 @@ TEST(Reductions, FindTheFirstOfEqualOnesInCOrder) {
   std::vector<double> infinite(3, inf);
   View<double, 1> same(infinite.data(), {3});
   EXPECT_EQ(umem::argmin(umem::on_host, same), Extents<1>(0)); /* as large as the identity */
-  index at = 7;
-  umem::argmin_along(umem::on_host, same, 0, View<index, 0>(&at, {}));
+  index_t at = 7;
+  umem::argmin_along(umem::on_host, same, 0, View<index_t, 0>(&at, {}));
   EXPECT_EQ(at, 0);
 }
 
 TEST(Reductions, NormsDoNotOverflow) {
   auto norms = [](std::vector<double> x) {
-    View<double, 1> view(x.data(), {static_cast<index>(x.size())});
+    View<double, 1> view(x.data(), {static_cast<index_t>(x.size())});
     double along = 0;
     umem::norm_along(umem::on_host, view, 0, View<double, 0>(&along, {}));
     double const whole = umem::norm(umem::on_host, view);
@@ -224,7 +224,7 @@ TEST(Reductions, OfNoElements) {
 /* any stops: of 100 pieces it looks at the first alone. */
 TEST(Reductions, AnyEndsWhenItHasFoundOne) {
   std::vector<int> x(102400, 5);
-  index calls = 0;
+  index_t calls = 0;
   auto count = [&calls](int value) {
     calls++;
     return value == 5;
@@ -244,7 +244,7 @@ TEST_P(ReductionsOnPlaces, TakeArraysAndTheirParts) {
   {
     auto guard = u.host(umem::discard);
     auto all = guard->with_ghosts();
-    for (index n = 0; n < all.size(); n++) all[n] = static_cast<int>(n * 11 % 17);
+    for (index_t n = 0; n < all.size(); n++) all[n] = static_cast<int>(n * 11 % 17);
   }
   if (umem::Place(place).is_device()) { /* only files that nvcc compiles have kernels */
     EXPECT_THROW(umem::argmin(u), umem::not_supported_error);
@@ -262,11 +262,11 @@ TEST_P(ReductionsOnPlaces, TakeArraysAndTheirParts) {
   EXPECT_EQ(umem::all(u.part().select(1, 2)), umem::all(umem::on_host, m->select(1, 2)));
   EXPECT_EQ(umem::dot(u, m), umem::dot(m, m));
   EXPECT_EQ(umem::norm(u.part()), umem::norm(m));
-  Array<index, 1> columns({4}, place);
+  Array<index_t, 1> columns({4}, place);
   Array<double, 1> lengths({4}, place);
   umem::argmax_along(u, 1, columns);
   umem::norm_along(u, 1, lengths);
-  for (index i = 0; i < 4; i++) {
+  for (index_t i = 0; i < 4; i++) {
     EXPECT_EQ(columns.get(i), umem::argmax(umem::on_host, m->select(0, i))[0]);
     EXPECT_DOUBLE_EQ(lengths.get(i), umem::norm(umem::on_host, m->select(0, i)));
   }

@@ -10,7 +10,7 @@
 using umem::Extents;
 using umem::Shape;
 
-static constexpr umem::index most = std::numeric_limits<umem::index>::max();
+static constexpr umem::index_t most = std::numeric_limits<umem::index_t>::max();
 
 TEST(Extents, hold_one_number_per_dimension) {
   Extents<3> extents{2, std::size_t(3), short(4)};
@@ -18,8 +18,8 @@ TEST(Extents, hold_one_number_per_dimension) {
   EXPECT_EQ(extents[1], 3);
   EXPECT_EQ(extents[2], 4);
   EXPECT_EQ(extents.product(), 24);
-  EXPECT_EQ(std::vector<umem::index>(extents.begin(), extents.end()),
-            (std::vector<umem::index>{2, 3, 4}));
+  EXPECT_EQ(std::vector<umem::index_t>(extents.begin(), extents.end()),
+            (std::vector<umem::index_t>{2, 3, 4}));
   EXPECT_EQ(extents, Extents(2, 3, 4));
   EXPECT_NE(extents, Extents(2, 3, 5));
   EXPECT_EQ(Extents<2>(), Extents(0, 0));
@@ -56,7 +56,7 @@ TEST(Extents, have_a_product_that_is_checked) {
   EXPECT_THROW(umem::checked_product(Extents{most, 0, 2}), umem::value_error);
   EXPECT_THROW(umem::checked_product(Extents{std::numeric_limits<std::size_t>::max()}),
                umem::value_error);
-  EXPECT_THROWS(umem::checked_product(Shape{umem::index(1) << 32, umem::index(1) << 32}),
+  EXPECT_THROWS(umem::checked_product(Shape{umem::index_t(1) << 32, umem::index_t(1) << 32}),
                 umem::value_error, "the product of the extents (4294967296, 4294967296) overflows");
 }
 
@@ -69,8 +69,8 @@ TEST(Shape, is_a_vector_of_indices) {
   EXPECT_EQ(shape, (Shape{7, 4, 5}));
   EXPECT_NE(shape, (Shape{7, 4}));
   EXPECT_NE(shape, (Shape{7, 4, 6}));
-  EXPECT_EQ(std::vector<umem::index>(shape.begin(), shape.end()),
-            (std::vector<umem::index>{7, 4, 5}));
+  EXPECT_EQ(std::vector<umem::index_t>(shape.begin(), shape.end()),
+            (std::vector<umem::index_t>{7, 4, 5}));
   shape.clear();
   EXPECT_TRUE(shape.empty());
   EXPECT_EQ(shape, Shape());
@@ -83,14 +83,14 @@ TEST(Shape, lies_within_itself_up_to_6_dimensions) {
     auto *self = reinterpret_cast<char const *>(&shape);
     return at >= self && at < self + sizeof shape;
   };
-  for (umem::index n = 1; n <= 6; n++) {
+  for (umem::index_t n = 1; n <= 6; n++) {
     shape.push_back(n);
     EXPECT_TRUE(within()) << n;
   }
   shape.push_back(7);
   EXPECT_FALSE(within());
-  for (umem::index n = 8; n <= 100; n++) shape.push_back(n);
-  for (std::size_t k = 0; k < 100; k++) EXPECT_EQ(shape[k], static_cast<umem::index>(k + 1));
+  for (umem::index_t n = 8; n <= 100; n++) shape.push_back(n);
+  for (std::size_t k = 0; k < 100; k++) EXPECT_EQ(shape[k], static_cast<umem::index_t>(k + 1));
 }
 
 TEST(Shape, is_copied_and_moved_short_and_long) {

@@ -18,7 +18,7 @@ using umem::full_extent;
 using umem::range;
 using umem::View;
 
-constexpr umem::index most = std::numeric_limits<umem::index>::max();
+constexpr umem::index_t most = std::numeric_limits<umem::index_t>::max();
 
 /* A view of 4 x 5 x 6 ints, each its own number in memory. */
 struct Numbered {
@@ -95,7 +95,7 @@ TEST(Slices, of_ghost_cells_have_negative_indices_or_follow_the_end) {
 /* The slices of std::submdspan, as far as they need no header of mdspan. */
 struct StridedSlice {
   std::integral_constant<int, 1> offset;
-  umem::index extent;
+  umem::index_t extent;
   short stride;
 };
 TEST(Slices, are_those_of_submdspan) {
@@ -116,17 +116,17 @@ TEST(Slices, are_those_of_submdspan) {
 TEST(Slices, hold_what_a_loop_visits_or_throw) {
   int memory[8] = {};
   int good = 0, refused = 0;
-  for (umem::index n = 0; n <= 3; n++)
-    for (umem::index below = 0; below <= 2; below++)
-      for (umem::index above = 0; above <= 2; above++) {
+  for (umem::index_t n = 0; n <= 3; n++)
+    for (umem::index_t below = 0; below <= 2; below++)
+      for (umem::index_t above = 0; above <= 2; above++) {
         View<int, 1> const view(memory + below, {n}, {1}, {{below}, {above}});
-        for (umem::index first = -4; first <= 6; first++)
-          for (umem::index last = -4; last <= 6; last++)
-            for (umem::index step : {-7, -3, -2, -1, 1, 2, 3, 7}) {
-              std::vector<umem::index> expected;
-              for (umem::index i = first; step > 0 ? i < last : i > last; i += step)
+        for (umem::index_t first = -4; first <= 6; first++)
+          for (umem::index_t last = -4; last <= 6; last++)
+            for (umem::index_t step : {-7, -3, -2, -1, 1, 2, 3, 7}) {
+              std::vector<umem::index_t> expected;
+              for (umem::index_t i = first; step > 0 ? i < last : i > last; i += step)
                 expected.push_back(i);
-              umem::index const end = n + above;
+              umem::index_t const end = n + above;
               bool const fits =
                   step > 0 ? first >= -below && last <= end : first < end && last >= -below - 1;
               if (!expected.empty() && !fits) {
@@ -135,8 +135,8 @@ TEST(Slices, hold_what_a_loop_visits_or_throw) {
                 continue;
               }
               auto const part = view.part(range(first, last, step));
-              ASSERT_EQ(part.extents[0], static_cast<umem::index>(expected.size()));
-              for (umem::index i = 0; i < part.extents[0]; i++)
+              ASSERT_EQ(part.extents[0], static_cast<umem::index_t>(expected.size()));
+              for (umem::index_t i = 0; i < part.extents[0]; i++)
                 ASSERT_EQ(&part(i), view.data + expected[static_cast<std::size_t>(i)]);
               ASSERT_EQ(elements_of(
                             view.part(range(umem::end + (first - n), umem::end + (last - n), step)))
@@ -235,12 +235,12 @@ void expect_reshaped(Tally &tally, View<int, N> const &view, Extents<M> const &s
 }
 
 template <int N> void expect_all_reshaped(Tally &tally, View<int, N> const &view) {
-  umem::index const size = view.size();
+  umem::index_t const size = view.size();
   expect_reshaped(tally, view, Extents(size));
-  for (umem::index a = 1; a <= size; a++) {
+  for (umem::index_t a = 1; a <= size; a++) {
     if (size % a) continue;
     expect_reshaped(tally, view, Extents(a, size / a));
-    for (umem::index b = 1; b <= size / a; b++) {
+    for (umem::index_t b = 1; b <= size / a; b++) {
       if (size / a % b) continue;
       expect_reshaped(tally, view, Extents(a, b, size / a / b));
       expect_reshaped(tally, view, Extents(a, 1, b, size / a / b));

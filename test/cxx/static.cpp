@@ -8,6 +8,7 @@
 #include <umem/view.hpp>
 
 #include <array>
+#include <strings.h>
 
 using umem::DynamicView;
 using umem::Extents;
@@ -31,7 +32,7 @@ static_assert(views_are_plain<double>(Ranks()));
 static_assert(views_are_plain<std::complex<float>>(Ranks()));
 static_assert(views_are_plain<Item>(Ranks()));
 static_assert(std::is_trivially_copyable_v<DynamicView<double>>);
-static_assert(sizeof(View<double, 3>) == sizeof(void *) + 12 * sizeof(umem::index));
+static_assert(sizeof(View<double, 3>) == sizeof(void *) + 12 * sizeof(umem::index_t));
 
 /* ---- access throws nothing, checked access may ---- */
 
@@ -72,13 +73,30 @@ static_assert(std::is_same_v<decltype(Extents{1, 2, 3}), Extents<3>>);
 constexpr int squares() {
   int memory[12] = {};
   View<int, 2> view(memory, {3, 4});
-  for (umem::index i = 0; i < 3; i++)
-    for (umem::index j = 0; j < 4; j++) view(i, j) = static_cast<int>(10 * i + j);
+  for (umem::index_t i = 0; i < 3; i++)
+    for (umem::index_t j = 0; j < 4; j++) view(i, j) = static_cast<int>(10 * i + j);
   return view.transpose().slice(0, 1, 4, 2).reversed(1)(1, 0);
 }
 static_assert(squares() == 23);
 static_assert(Indexer<3>(Extents{2, 3, 4}).offset(1, 2, 3) == 23);
 static_assert(Indexer<3>(Extents{2, 3, 4}).indices(23) == Extents{1, 2, 3});
 static_assert(umem::c_strides(Extents{2, 3, 4}) == Extents{12, 4, 1});
+
+/* ---- names that libc has, too ---- */
+
+namespace all_names {
+using namespace umem;
+
+inline index_t count_to(char const *text, char last) { return ::index(text, last) - text; }
+inline index_t count_to_b(char const *text) {
+  index_t const count = index(text, 'b') - text; /* of <strings.h> */
+  return count;
+}
+} // namespace all_names
+
+TEST(Static, names_do_not_meet_those_of_libc) {
+  EXPECT_EQ(all_names::count_to("aab", 'b'), 2);
+  EXPECT_EQ(all_names::count_to_b("aab"), 2);
+}
 
 TEST(Static, holds_where_this_compiles) { SUCCEED(); }

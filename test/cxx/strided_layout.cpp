@@ -12,7 +12,7 @@
 namespace {
 
 using umem::Extents;
-using umem::index;
+using umem::index_t;
 using umem::Part;
 using umem::View;
 
@@ -26,7 +26,7 @@ template <int N> std::vector<int> elements_of(Part<int, N> const &part) {
 template <class T, int N> std::vector<int> elements_of(View<T, N> const &view) {
   std::vector<int> values;
   umem::for_indexer(view.extents, [&](auto indexer) {
-    for (index n = 0; n < indexer.size(); n++)
+    for (index_t n = 0; n < indexer.size(); n++)
       values.push_back(view(indexer.indices(static_cast<typename decltype(indexer)::integer>(n))));
   });
   return values;
@@ -82,17 +82,17 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
   each([](auto const &v) { return v.transpose(); });
   for (int k = -1; k <= N; k++) {
     each([=](auto const &v) { return v.reversed(k); });
-    for (index begin : {-3, -2, 0, 1, 3})
-      for (index end : {-2, 0, 2, 3, 5, 6})
-        for (index step : {0, 1, 2, 7})
+    for (index_t begin : {-3, -2, 0, 1, 3})
+      for (index_t end : {-2, 0, 2, 3, 5, 6})
+        for (index_t step : {0, 1, 2, 7})
           each([=](auto const &v) { return v.slice(k, begin, end, step); });
     if constexpr (N > 0)
-      for (index i : {-3, -1, 0, 2, 4, 6}) each([=](auto const &v) { return v.select(k, i); });
+      for (index_t i : {-3, -1, 0, 2, 4, 6}) each([=](auto const &v) { return v.select(k, i); });
   }
   if constexpr (N == 2) {
     using umem::range;
     for (auto const &rows : {range(0, 2), range(-1, umem::end), range(umem::end - 1, -1, -2)})
-      for (index i : {-2, 0, 5}) {
+      for (index_t i : {-2, 0, 5}) {
         each([=](auto const &v) { return v.part(rows, i); });
         each([=](auto const &v) { return v.part(umem::end - i, rows); });
         each([=](auto const &v) { return v.part(rows, umem::full_extent); });
@@ -113,7 +113,7 @@ TEST(StridedLayout, IsTheSameForViewAndPart) {
   {
     auto guard = array.host(umem::write);
     View<int, 2> all = View<int, 2>(*guard).with_ghosts();
-    for (index n = 0; n < all.size(); n++) all[n] = static_cast<int>(n) + 1;
+    for (index_t n = 0; n < all.size(); n++) all[n] = static_cast<int>(n) + 1;
   }
   auto guard = array.host(umem::read);
   View<int const, 2> view = *guard;

@@ -45,9 +45,9 @@ TEST_F(Trace, names_loops) {
   umem::for_each(a, [](double &x) { x += 1; });
   EXPECT_EQ(begun(), Names{"umem::for_each"});
   umem::for_each_indexed(
-      a, [](double &x, umem::index i, umem::index) { x += static_cast<double>(i); });
+      a, [](double &x, umem::index_t i, umem::index_t) { x += static_cast<double>(i); });
   EXPECT_EQ(begun(), Names{"umem::for_each_indexed"});
-  umem::for_each_index(umem::on_host, a.extents(), [](umem::index, umem::index) {});
+  umem::for_each_index(umem::on_host, a.extents(), [](umem::index_t, umem::index_t) {});
   EXPECT_EQ(begun(), Names{"umem::for_each_index"});
   umem::transform(a, b, [](double x) { return x; });
   EXPECT_EQ(begun(), Names{"umem::transform"});
@@ -61,7 +61,7 @@ TEST_F(Trace, names_loops) {
   umem::sum_along(a, 0, sums);
   EXPECT_EQ(begun(), Names{"umem::reduce_along"});
   umem::sweep(umem::on_host, a, umem::interior(a), 0.0, umem::plus(),
-              [](double &x, umem::index, umem::index) { return x = 1; });
+              [](double &x, umem::index_t, umem::index_t) { return x = 1; });
   EXPECT_EQ(begun(), Names{"umem::sweep"});
 }
 

@@ -29,7 +29,7 @@ using ElementTypes =
 #endif
 
 /* The element number n, different from those of other n. */
-template <class T> T element(umem::index n) {
+template <class T> T element(umem::index_t n) {
   if constexpr (std::is_same_v<T, Item>)
     return Item{static_cast<std::int32_t>(n), 0.5 * static_cast<double>(n)};
   else if constexpr (std::is_arithmetic_v<T>)
@@ -54,9 +54,9 @@ template <class F> void for_each_rank(F const &f) {
 
 /* The first N of five numbers. */
 template <int N>
-umem::Extents<N> first_of(umem::index a, umem::index b, umem::index c, umem::index d,
-                          umem::index e) {
-  umem::index const all[] = {a, b, c, d, e};
+umem::Extents<N> first_of(umem::index_t a, umem::index_t b, umem::index_t c, umem::index_t d,
+                          umem::index_t e) {
+  umem::index_t const all[] = {a, b, c, d, e};
   umem::Extents<N> extents;
   for (int k = 0; k < N; k++) extents[k] = all[k];
   return extents;
@@ -64,12 +64,12 @@ umem::Extents<N> first_of(umem::index a, umem::index b, umem::index c, umem::ind
 
 /* Calls f(indices) for low <= indices < high in C order, and returns how often. */
 template <int N, class F>
-umem::index for_each_indices(umem::Extents<N> const &low, umem::Extents<N> const &high,
-                             F const &f) {
+umem::index_t for_each_indices(umem::Extents<N> const &low, umem::Extents<N> const &high,
+                               F const &f) {
   for (int k = 0; k < N; k++)
     if (low[k] >= high[k]) return 0;
   umem::Extents<N> at = low;
-  for (umem::index calls = 1;; calls++) {
+  for (umem::index_t calls = 1;; calls++) {
     f(at);
     int k = N - 1;
     while (k >= 0 && ++at[k] == high[k]) {

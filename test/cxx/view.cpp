@@ -9,10 +9,10 @@ using umem::Extents;
 using umem::View;
 
 /* Memory of count elements, each different. */
-template <class T> std::vector<T> numbered(umem::index count) {
+template <class T> std::vector<T> numbered(umem::index_t count) {
   std::vector<T> memory;
   memory.reserve(static_cast<std::size_t>(count));
-  for (umem::index n = 0; n < count; n++) memory.push_back(element<T>(n));
+  for (umem::index_t n = 0; n < count; n++) memory.push_back(element<T>(n));
   return memory;
 }
 
@@ -29,7 +29,7 @@ TYPED_TEST(ViewOf, elements_lie_in_c_order) {
     EXPECT_EQ(view.size(), extents.product());
     EXPECT_TRUE(view.is_contiguous());
     EXPECT_FALSE(view.is_empty());
-    umem::index n = 0;
+    umem::index_t n = 0;
     for_each_indices({}, extents, [&](Extents<N> const &at) {
       EXPECT_EQ(view(at), element<TypeParam>(n));
       EXPECT_EQ(&call_with(view, at), &memory[static_cast<std::size_t>(n)]);
@@ -57,7 +57,7 @@ TYPED_TEST(ViewOf, ghost_cells_are_before_0_and_behind_the_last) {
     auto memory = numbered<TypeParam>(all.product());
     auto view = View<TypeParam, N>::with_ghosts_from(memory.data(), extents, ghosts);
 
-    umem::index n = 0;
+    umem::index_t n = 0;
     for_each_indices(low, high, [&](Extents<N> const &at) {
       EXPECT_EQ(&view(at), &memory[static_cast<std::size_t>(n++)]);
       EXPECT_EQ(&call_with(view, at), &view(at));
@@ -81,7 +81,7 @@ TYPED_TEST(ViewOf, ghost_cells_are_before_0_and_behind_the_last) {
     for (int k = 0; k < N; k++) {
       Extents<N> at;
       EXPECT_TRUE(view.contains(at));
-      for (umem::index outside : {low[k] - 1, high[k]}) {
+      for (umem::index_t outside : {low[k] - 1, high[k]}) {
         at[k] = outside;
         EXPECT_FALSE(view.contains(at));
         EXPECT_THROW(view.at(at), umem::index_error);
@@ -123,7 +123,7 @@ TYPED_TEST(ViewOf, elements_are_written_through_it) {
     auto const extents = first_of<N>(3, 2, 2, 1, 2);
     std::vector<TypeParam> memory(static_cast<std::size_t>(extents.product()));
     View<TypeParam, N> const view(memory.data(), extents);
-    umem::index n = 0;
+    umem::index_t n = 0;
     for_each_indices({}, extents,
                      [&](Extents<N> const &at) { view(at) = element<TypeParam>(n++); });
     EXPECT_EQ(memory, numbered<TypeParam>(extents.product()));
@@ -196,7 +196,7 @@ TEST(View, knows_whether_it_is_contiguous) {
 }
 
 TEST(View, knows_whether_its_offsets_fit_32_bits) {
-  umem::index const most = 2147483647;
+  umem::index_t const most = 2147483647;
   char cell;
   EXPECT_TRUE((View<char, 0>(&cell, {}).fits_32_bits()));
   EXPECT_TRUE((View<char, 1>(&cell, {most}).fits_32_bits()));

@@ -13,11 +13,11 @@ __global__ void add_indices(umem::View<float, N> u, umem::Indexer<N, Int> indexe
       static_cast<Int>(blockIdx.x) * static_cast<Int>(blockDim.x) + static_cast<Int>(threadIdx.x);
   if (n >= indexer.size()) return;
   auto at = indexer.indices(n);
-  for (umem::index i : at) u(at) += static_cast<float>(i);
+  for (umem::index_t i : at) u(at) += static_cast<float>(i);
 }
 
 __global__ void stencil(umem::View<double, 2> to, umem::View<double const, 2> from) {
-  umem::index i = blockIdx.x + 1, j = threadIdx.x + 1;
+  umem::index_t i = blockIdx.x + 1, j = threadIdx.x + 1;
   if (i < from.extent(0) - 1 && j < from.extent(1) - 1)
     to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
 }

@@ -38,13 +38,13 @@ TYPED_TEST(PartsOf, slice) {
     Subject<TypeParam, N> subject;
     auto const &view = subject.view;
     for (int k = 0; k < N; k++) {
-      umem::index const low = view.low(k), high = view.high(k);
-      for (umem::index begin = low; begin <= high; begin++)
-        for (umem::index end = begin; end <= high; end++)
-          for (umem::index step = 1; step <= 3; step++) {
+      umem::index_t const low = view.low(k), high = view.high(k);
+      for (umem::index_t begin = low; begin <= high; begin++)
+        for (umem::index_t end = begin; end <= high; end++)
+          for (umem::index_t step = 1; step <= 3; step++) {
             auto part = view.slice(k, begin, end, step);
-            umem::index count = 0;
-            for (umem::index i = begin; i < end; i += step) count++;
+            umem::index_t count = 0;
+            for (umem::index_t i = begin; i < end; i += step) count++;
             EXPECT_EQ(part.extent(k), count);
             EXPECT_EQ(part.low(k), 0);
             EXPECT_EQ(part.high(k), part.extent(k));
@@ -72,7 +72,7 @@ TYPED_TEST(PartsOf, select) {
       Subject<TypeParam, N> subject;
       auto const &view = subject.view;
       for (int k = 0; k < N; k++)
-        for (umem::index i = view.low(k); i < view.high(k); i++)
+        for (umem::index_t i = view.low(k); i < view.high(k); i++)
           expect_same(view.select(k, i), view, [&](Extents<N - 1> const &at) {
             Extents<N> source;
             for (int j = 0, from = 0; j < N; j++) source[j] = j == k ? i : at[from++];
@@ -178,7 +178,7 @@ TEST(Parts, refuse_what_is_not_there) {
                 "reshape: the extents (3, 4) and (3, 5) have different numbers of elements");
   EXPECT_THROWS(view.reshape(Extents{-3, -4}), umem::value_error,
                 "reshape: the extents (3, 4) and (-3, -4) have different numbers of elements");
-  umem::index const huge = umem::index(1) << 62;
+  umem::index_t const huge = umem::index_t(1) << 62;
   EXPECT_THROW(view.reshape(Extents{huge, 4, 12}), umem::value_error);
   EXPECT_THROW(view.reshape(Extents{huge + 3, 4}), umem::value_error); /* 12 modulo 2^64 */
   EXPECT_THROW((View<int, 1>(memory, {0}).reshape(Extents{-1, 0})), umem::value_error);
@@ -196,7 +196,7 @@ TEST(Parts, empty_views_have_empty_parts) {
 TEST(Parts, slices_take_any_step) {
   int memory[12] = {};
   View<int, 2> view(memory, {3, 4});
-  auto part = view.slice(0, 1, 3, std::numeric_limits<umem::index>::max());
+  auto part = view.slice(0, 1, 3, std::numeric_limits<umem::index_t>::max());
   EXPECT_EQ(part.extents, Extents(1, 4));
   EXPECT_EQ(&part(0, 0), &view(1, 0));
 }

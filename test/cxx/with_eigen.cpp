@@ -16,8 +16,8 @@ using umem::View;
 template <class M, class T> void expect_same(M const &map, View<T, 2> const &view) {
   ASSERT_EQ(map.rows(), view.extent(0));
   ASSERT_EQ(map.cols(), view.extent(1));
-  for (umem::index i = 0; i < view.extent(0); i++)
-    for (umem::index j = 0; j < view.extent(1); j++)
+  for (umem::index_t i = 0; i < view.extent(0); i++)
+    for (umem::index_t j = 0; j < view.extent(1); j++)
       EXPECT_EQ(&map.coeffRef(i, j), &view(i, j)) << i << ' ' << j;
 }
 

@@ -18,7 +18,7 @@
 
 namespace {
 
-using umem::index;
+using umem::index_t;
 using Doubles = umem::Array<double, 1>;
 
 struct Increment {
@@ -28,7 +28,7 @@ struct Next {
   UMEM_FUNCTION double operator()(double const &x) const { return x + 1; }
 };
 struct FromIndex {
-  UMEM_FUNCTION double operator()(double &x, index i) const {
+  UMEM_FUNCTION double operator()(double &x, index_t i) const {
     x = static_cast<double>(i);
     return x;
   }

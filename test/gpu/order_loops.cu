@@ -15,11 +15,11 @@
 namespace {
 
 using namespace order;
-using umem::index;
+using umem::index_t;
 using Doubles = umem::Array<double, 1>;
 using Rows = umem::Array<double, 2>;
 
-constexpr index count = 40'000, rows = 40;
+constexpr index_t count = 40'000, rows = 40;
 
 /* ---- functors ---- */
 
@@ -27,7 +27,7 @@ struct Increment {
   UMEM_FUNCTION void operator()(double &x) const { x += 1; }
 };
 struct AddZero {
-  UMEM_FUNCTION void operator()(double &x, index i) const { x += static_cast<double>(i - i + 1); }
+  UMEM_FUNCTION void operator()(double &x, index_t i) const { x += static_cast<double>(i - i + 1); }
 };
 struct Next {
   UMEM_FUNCTION double operator()(double const &x) const { return x + 1; }
@@ -37,7 +37,7 @@ struct Add {
 };
 struct NextOf {
   umem::View<double const, 1> from;
-  UMEM_FUNCTION double operator()(double &value, index i) const {
+  UMEM_FUNCTION double operator()(double &value, index_t i) const {
     value = from(i) + 1;
     return value;
   }
@@ -56,9 +56,9 @@ struct SlowFour {
 
 /* ---- slow kernels ---- */
 
-static __global__ void fill_late(double *data, index n, double value, long long ns) {
+static __global__ void fill_late(double *data, index_t n, double value, long long ns) {
   wait_for(ns);
-  for (index i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+  for (index_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
     data[i] = value;
 }
 
@@ -87,7 +87,7 @@ std::string all_are(umem::Array<T, N> const &array, double expected, char const 
   finish_all();
   auto guard = array.host(umem::read);
   T const *data = guard.view().data;
-  for (index i = 0; i < array.size(); i++)
+  for (index_t i = 0; i < array.size(); i++)
     if (static_cast<double>(data[i]) != expected)
       return equal(static_cast<double>(data[i]), expected,
                    (std::string(what) + ", element " + std::to_string(i)).c_str());

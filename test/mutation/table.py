@@ -395,7 +395,7 @@ MUTANTS = [
       "the last rows have no ghosts"),
     c("blocks/blocks.c", "missed && !umemPump_is_cancelled(pump))", "missed)", "a cancelled read is a failure, too"),
     c("blocks/blocks.c", "  if (asked && missed", "  if ((asked || true) && missed", "what nobody has asked for is a failure"),
-    cxx("block.hpp", "std::max<index>(range.begin.at[0] - first(), 0)", "range.begin.at[0]", "each block has an edge", ["blocks"]),
+    cxx("block.hpp", "std::max<index_t>(range.begin.at[0] - first(), 0)", "range.begin.at[0]", "each block has an edge", ["blocks"]),
 
     # ---- array ----
     c("array/array_range.c", "offset % axes->shape[j] * axes->strides[j]", "offset * axes->strides[j]",
@@ -514,7 +514,7 @@ MUTANTS = [
     cxx("view.hpp", "detail::all_cells(extents, ghosts)", "extents", "no room for ghost cells", ["view", "array"]),
     cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
     cxx("detail/strided_layout.hpp", "last >= low(k) - 1;", "last >= low(k);", "a range that ends at the first element", ["slices"]),
-    cxx("detail/strided_layout.hpp", "static_cast<index>((distance - 1) /", "static_cast<index>(distance /", "an element too many in a range", ["slices"]),
+    cxx("detail/strided_layout.hpp", "static_cast<index_t>((distance - 1) /", "static_cast<index_t>(distance /", "an element too many in a range", ["slices"]),
     cxx("detail/strided_layout.hpp", "else if (from.strides.at[n - 1] != stride * joined)", "else if (from.strides.at[n - 1] == 0)", "joins dimensions with gaps between", ["slices"]),
     cxx("array.hpp", "has_order_of(other) &&", "", "takes over memory in another order", ["array_order"]),
     cxx("array.hpp", "    resized.mirror().start_like(this->mirror());\n", "", "a resize moves the elements to the other side", ["array_order"]),

@@ -107,9 +107,9 @@ private:
 
 /* A scope of a Stats, which it keeps alive: from the constructor to end() or the destructor.
  * Scopes of one Stats must end in the reverse order. */
-class StatsScope {
+class [[nodiscard]] StatsScope {
 public:
-  explicit StatsScope(Stats stats) : stats_(std::move(stats)) { stats_.push(); }
+  [[nodiscard]] explicit StatsScope(Stats stats) : stats_(std::move(stats)) { stats_.push(); }
   StatsScope(StatsScope const &) = delete;
   StatsScope &operator=(StatsScope const &) = delete;
 

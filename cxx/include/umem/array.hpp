@@ -293,17 +293,17 @@ private:
     Extents<N> all = extents;
     checked_product(extents);
     for (int k = 0; k < N; k++) {
-      index const below = options.ghosts.below[k], above = options.ghosts.above[k];
+      index_t const below = options.ghosts.below[k], above = options.ghosts.above[k];
       if (below < 0 || above < 0)
         detail::raise_text(umemValueError, "a number of ghost cells of %s is negative",
                            detail::in_words(options.ghosts).text);
-      if (below > detail::largest<index> - all[k] ||
-          above > detail::largest<index> - all[k] - below)
+      if (below > detail::largest<index_t> - all[k] ||
+          above > detail::largest<index_t> - all[k] - below)
         raise_size(extents);
       all[k] += below + above;
     }
-    index count = checked_product(all);
-    if (count > detail::largest<index> / static_cast<index>(sizeof(T))) raise_size(extents);
+    index_t count = checked_product(all);
+    if (count > detail::largest<index_t> / static_cast<index_t>(sizeof(T))) raise_size(extents);
     return static_cast<std::size_t>(count) * sizeof(T);
   }
 

@@ -47,8 +47,8 @@ public:
 
   /* Of the interior, without ghost cells. */
   Extents<N> const &extents() const noexcept { return extents_; }
-  UMEM_CHECKED index extent(int k) const noexcept { return extents_[k]; }
-  index size() const noexcept { return mirror_ ? extents_.product() : 0; }
+  UMEM_CHECKED index_t extent(int k) const noexcept { return extents_[k]; }
+  index_t size() const noexcept { return mirror_ ? extents_.product() : 0; }
 
   Ghosts<N> const &ghosts() const noexcept { return ghosts_; }
 
@@ -231,7 +231,7 @@ private:
 
   template <class U> Part<U, N> make_part() const {
     View<T, N> all = layout<T>(nullptr);
-    index first = detail::distance(ghosts_.below, all.strides);
+    index_t first = detail::distance(ghosts_.below, all.strides);
     return Part<U, N>(shared_mirror(), key_, first, extents_, all.strides, ghosts_);
   }
 
@@ -247,9 +247,9 @@ private:
   std::size_t offset_of(Extents<N> const &i) const {
     mirror();
     Extents<N> strides = this->strides();
-    index offset = 0;
+    index_t offset = 0;
     for (int k = 0; k < N; k++) {
-      index const below = ghosts_.below[k], high = extents_[k] + ghosts_.above[k];
+      index_t const below = ghosts_.below[k], high = extents_[k] + ghosts_.above[k];
       if (i[k] < -below || i[k] >= high) detail::raise_index(i[k], k, -below, high);
       offset += (i[k] + below) * strides[k];
     }

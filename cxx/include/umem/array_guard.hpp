@@ -112,7 +112,7 @@ public:
 
   /* As those of View. */
   template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view()(i...); }
-  UMEM_CHECKED T &operator[](index i) const noexcept { return view()[i]; }
+  UMEM_CHECKED T &operator[](index_t i) const noexcept { return view()[i]; }
   template <class... I> T &at(I... i) const { return view_.at(i...); }
 
   template <class... S> auto part(S const &...slices) const { return view_.part(slices...); }
@@ -131,8 +131,8 @@ public:
     return side == Side::host ? mirror_->host() : mirror_->device();
   }
 
-  UMEM_CHECKED index extent(int k) const noexcept { return view_.extent(k); }
-  index size() const noexcept { return view_.size(); }
+  UMEM_CHECKED index_t extent(int k) const noexcept { return view_.extent(k); }
+  index_t size() const noexcept { return view_.size(); }
 
 private:
   template <class, int> friend class ArrayAccess;

@@ -135,7 +135,7 @@ public:
 
   /* After acquire, in code with checks: checks in this file and others know the memory and the guards from now on.
    * Foreign memory is left out: its owner may use it without guards. */
-  void watch(index const *extents, int rank) noexcept;
+  void watch(index_t const *extents, int rank) noexcept;
   void end_watch() noexcept;
 
   /* adr(), for the program to use without a guard. */

@@ -64,7 +64,7 @@ template <class T, class Int = int> struct BlasGemv {
 
 namespace detail {
 
-template <class Int> Int blas_int(index value) {
+template <class Int> Int blas_int(index_t value) {
   if (value > largest<Int> || value < -largest<Int>)
     throw value_error("an extent or stride of " + std::to_string(value) +
                       " exceeds the integers of this BLAS");
@@ -73,15 +73,15 @@ template <class Int> Int blas_int(index value) {
 
 /* Whether dimension `fast` of a matrix has no gaps, and the other one strides that BLAS allows. */
 template <class T> bool is_blas_order(View<T, 2> const &view, int fast) noexcept {
-  index const length = view.extents.at[fast], count = view.extents.at[1 - fast];
+  index_t const length = view.extents.at[fast], count = view.extents.at[1 - fast];
   if (length > 1 && view.strides.at[fast] != 1) return false;
   return count <= 1 || length == 0 || view.strides.at[1 - fast] >= length;
 }
 
 /* The matrix whose columns are dimension `fast` of the view. */
 template <class Int, class T> BlasMatrix<T, Int> blas_matrix(View<T, 2> const &view, int fast) {
-  index const length = view.extents.at[fast], count = view.extents.at[1 - fast];
-  index leading = length > 1 ? length : 1; /* where the stride does not matter */
+  index_t const length = view.extents.at[fast], count = view.extents.at[1 - fast];
+  index_t leading = length > 1 ? length : 1; /* where the stride does not matter */
   if (count > 1 && length > 0) leading = view.strides.at[1 - fast];
   return {fast == 1, blas_int<Int>(length), blas_int<Int>(count), view.data,
           blas_int<Int>(leading)};
@@ -110,7 +110,7 @@ void check_blas_extents(A const &one, B const &other, char const *what) {
 
 /* A view of rank 1. Throws umem::value_error for a stride of 0. */
 template <class Int = int, class T> BlasVector<T, Int> to_blas(View<T, 1> const &view) {
-  index const n = view.extents.at[0], stride = n > 1 ? view.strides.at[0] : 1;
+  index_t const n = view.extents.at[0], stride = n > 1 ? view.strides.at[0] : 1;
   if (stride == 0) throw value_error("BLAS has no vector whose elements have the distance 0");
   T *lowest = stride < 0 ? view.data + (n - 1) * stride : view.data;
   return {detail::blas_int<Int>(n), lowest, detail::blas_int<Int>(stride)};

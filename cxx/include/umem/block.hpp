@@ -55,10 +55,10 @@ struct BlocksOptions {
   /* The most bytes that the blocks take on the place; 0: 64 MiB, or if rows is set, any number. */
   std::size_t budget = 0;
   /* Rows of a block, and blocks in memory at once; 0: umem chooses. */
-  index rows = 0;
-  index depth = 0;
+  index_t rows = 0;
+  index_t depth = 0;
   /* Rows before and after its own that block.in() holds, as ghost cells of dimension 0. */
-  index ghosts = 0;
+  index_t ghosts = 0;
   /* What the ghost rows before the first and after the last row of the array hold: nothing that may be read, or copies
    * of these rows. */
   umemGhosts edges = umemGhostsLeftOut;
@@ -82,11 +82,11 @@ public:
       : block_(block), in_(in), out_(out), all_(all), place_(place) {}
 
   /* From 0. */
-  index number() const noexcept { return static_cast<index>(block_.number); }
+  index_t number() const noexcept { return static_cast<index_t>(block_.number); }
 
   /* Element (i, j, ...) of the views is element (first() + i, j, ...) of the array. */
-  index first() const noexcept { return static_cast<index>(block_.first); }
-  index rows() const noexcept { return static_cast<index>(block_.rows); }
+  index_t first() const noexcept { return static_cast<index_t>(block_.first); }
+  index_t rows() const noexcept { return static_cast<index_t>(block_.rows); }
 
   /* Where loops over the block run. */
   Place const &place() const noexcept { return place_; }
@@ -109,10 +109,10 @@ public:
 
   /* The indices of this block's elements that are at least margin away from the ends of the array: umem::interior for
    * one block of it. May be empty. */
-  Range<N> interior(index margin = 1) const noexcept {
+  Range<N> interior(index_t margin = 1) const noexcept {
     Range<N> range = detail::inside(all_, margin);
-    range.begin.at[0] = std::max<index>(range.begin.at[0] - first(), 0);
-    range.end.at[0] = std::min<index>(range.end.at[0] - first(), rows());
+    range.begin.at[0] = std::max<index_t>(range.begin.at[0] - first(), 0);
+    range.end.at[0] = std::min<index_t>(range.end.at[0] - first(), rows());
     return range;
   }
 
@@ -145,8 +145,8 @@ template <class A> source_part_t<A> source_part(A const &operand) { return as_pa
 template <class A> auto destination_part(A &operand) { return as_part(operand); }
 
 /* Elements of a row: the product of all extents but the first. */
-template <int N> index row_size(Extents<N> const &extents) noexcept {
-  index size = 1;
+template <int N> index_t row_size(Extents<N> const &extents) noexcept {
+  index_t size = 1;
   for (int k = 1; k < N; k++) size *= extents.at[k];
   return size;
 }
@@ -155,13 +155,13 @@ template <int N> index row_size(Extents<N> const &extents) noexcept {
 template <class T, int N> umemRows rows_of(Part<T, N> const &part, Location const &location) {
   static_assert(N > 0, "blocks of an array without dimensions");
   Extents<N> const &extents = part.extents();
-  index stride = 1;
+  index_t stride = 1;
   for (int k = N - 1; k > 0; k--) {
     if (extents.at[k] > 1 && part.strides().at[k] != stride)
       throw value_error("blocks of an array whose rows have gaps between their elements");
     stride *= extents.at[k];
   }
-  auto item = static_cast<index>(sizeof(T));
+  auto item = static_cast<index_t>(sizeof(T));
   return {location.context->c_context(), location.adr, static_cast<std::size_t>(stride * item),
           static_cast<std::ptrdiff_t>(part.strides().at[0] * item)};
 }
@@ -180,8 +180,8 @@ struct BlocksPlace {
 inline std::vector<Context> queues_for(BlocksPlace const &where, BlocksOptions const &options) {
   std::vector<Context> queues = options.queues;
   if (!queues.empty() || !where.place.is_device()) return queues;
-  index count = options.depth > 0 ? std::min<index>(options.depth, 16) : 5;
-  while (static_cast<index>(queues.size()) < count) {
+  index_t count = options.depth > 0 ? std::min<index_t>(options.depth, 16) : 5;
+  while (static_cast<index_t>(queues.size()) < count) {
     CudaAsync queue(where.place.device().device);
     if (!queue.is_same_device(where.context)) break; /* managed memory */
     queues.push_back(std::move(queue));
@@ -189,7 +189,7 @@ inline std::vector<Context> queues_for(BlocksPlace const &where, BlocksOptions c
   return queues;
 }
 
-inline std::size_t count_of(index number, char const *what) {
+inline std::size_t count_of(index_t number, char const *what) {
   if (number < 0) throw value_error(std::string("blocks with a negative number of ") + what);
   return static_cast<std::size_t>(number);
 }
@@ -250,7 +250,7 @@ public:
   umemBlocksInfo info() { return blocks_.impl ? ask() : info_; }
   umemBlock const &block() const noexcept { return block_; }
   BlocksPlace const &where() const noexcept { return where_; }
-  index ghosts() const noexcept { return static_cast<index>(options_.before); }
+  index_t ghosts() const noexcept { return static_cast<index_t>(options_.before); }
 
   template <class T> T *pointer(address adr) const {
     return static_cast<T *>(device_pointer(where_.context, adr));
@@ -345,10 +345,10 @@ public:
 
   /* Rows of each block but the last, blocks in memory at once, bytes that they take on the place, and how many blocks
    * there are. */
-  index rows() const { return static_cast<index>(passage_->info().rows); }
-  index depth() const { return static_cast<index>(passage_->info().depth); }
+  index_t rows() const { return static_cast<index_t>(passage_->info().rows); }
+  index_t depth() const { return static_cast<index_t>(passage_->info().depth); }
   std::size_t nbytes() const { return passage_->info().nbytes; }
-  index size() const { return static_cast<index>(passage_->info().blocks); }
+  index_t size() const { return static_cast<index_t>(passage_->info().blocks); }
 
   Extents<N> const &extents() const noexcept { return source_.extents(); }
   Place const &place() const noexcept { return passage_->where().place; }
@@ -376,7 +376,7 @@ private:
     umemBlock const &block = passage_->block();
     Extents<N> in = source_.extents(), ghosts;
     Extents<M> out;
-    in.at[0] = static_cast<index>(block.rows);
+    in.at[0] = static_cast<index_t>(block.rows);
     ghosts.at[0] = passage_->ghosts();
     if (destination_) out = destination_->extents();
     out.at[0] = in.at[0];

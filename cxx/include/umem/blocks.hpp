@@ -34,9 +34,9 @@ namespace detail {
 /* Calls f with the indices in the array of an element of a block. */
 template <class F> struct FromRow {
   F f;
-  index first;
+  index_t first;
   template <class T, class... I>
-  UMEM_FUNCTION constexpr void operator()(T &value, index i, I... others) const {
+  UMEM_FUNCTION constexpr void operator()(T &value, index_t i, I... others) const {
     f(value, first + i, others...);
   }
 };
@@ -130,14 +130,14 @@ template <class In, int N> auto max(Blocks<In, void, N, N> &&blocks) {
  *
  *     struct Jacobi {
  *       umem::View<double const, 2> u;
- *       UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const { ... }
+ *       UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const { ... }
  *     };
  *     umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(),
  *                 [](umem::View<double const, 2> const &in) { return Jacobi{in}; });
  *
  * The indices that f gets are those within the block: block.first() less than in the array, in the first dimension. */
 template <class In, class Out, int N, class R, class Op, class Stencil>
-R sweep(Blocks<In, Out, N, N> &&blocks, index margin, R init, Op op, Stencil stencil) {
+R sweep(Blocks<In, Out, N, N> &&blocks, index_t margin, R init, Op op, Stencil stencil) {
   static_assert(std::is_same_v<std::remove_const_t<In>, Out>,
                 "sweep: both arrays have one type of elements");
   for (auto const &block : blocks) {

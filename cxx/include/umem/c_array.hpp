@@ -2,7 +2,7 @@
  *
  *     void scale(umemArray *array, double factor) {
  *       auto x = umem::view<double, 1>(array);          // checked: type, rank, place, access
- *       for (umem::index i = 0; i < x.size(); i++) x(i) *= factor;
+ *       for (umem::index_t i = 0; i < x.size(); i++) x(i) *= factor;
  *     }
  *
  *     umem::Array<double, 1> u({100}, umem::Cuda());
@@ -62,7 +62,7 @@ template <class T>
 inline constexpr umemElementType element_type = detail::element_type_of<std::remove_cv_t<T>>();
 
 /* A handle of a umemArray: one of its references. Copies share the array; move is free. Threads: as umemArray. */
-class CArray {
+class [[nodiscard]] CArray {
 public:
   CArray() = default;
 
@@ -180,7 +180,7 @@ template <class T, int N, class Access> CArray c_array(Array<T, N> &array, Acces
   std::int64_t shape[std::size_t(N) + 1], strides[std::size_t(N) + 1];
   for (int k = 0; k < N; k++) {
     shape[k] = elements.extents.at[k];
-    strides[k] = elements.strides.at[k] * static_cast<index>(sizeof(T));
+    strides[k] = elements.strides.at[k] * static_cast<index_t>(sizeof(T));
   }
   umemStatusType status = umemOK;
   umemVirtual *context = array.context().c_context();

@@ -58,6 +58,9 @@ struct IsEqual {
   template <class A, class B> UMEM_FUNCTION bool operator()(A const &x, B const &y) const {
     if constexpr (std::is_same_v<A, B>) {
       return x == y;
+    } else if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
+      using C = std::common_type_t<A, B>;
+      return (x < A(0)) == (y < B(0)) && static_cast<C>(x) == static_cast<C>(y);
     } else {
       Number const a = Number::of(x), b = Number::of(y);
       return a.re == b.re && a.im == b.im;
@@ -82,7 +85,7 @@ struct IsClose {
 template <class Same> struct Differs {
   Same same;
 
-  template <class A, class B> UMEM_FUNCTION index operator()(A const &x, B const &y) const {
+  template <class A, class B> UMEM_FUNCTION index_t operator()(A const &x, B const &y) const {
     return same(x, y) ? 0 : 1;
   }
 };
@@ -100,12 +103,12 @@ std::string first_difference(A const &one, B const &two, Same const &same) {
     return std::string("extents ") + in_words(first).text + " and " + in_words(second).text;
   auto const find = [&](auto const &x, auto const &y) {
     std::string text;
-    index count = 0, number = 0;
+    index_t count = 0, number = 0;
     auto other = elements(y).begin();
     for (auto const &value : elements(x)) {
       if (!same(value, *other) && count++ == 0) {
         Extents<rank_of<A>> at = first;
-        index rest = number;
+        index_t rest = number;
         for (int k = rank_of<A> - 1; k >= 0; k--) {
           at[k] = rest % first[k];
           rest /= first[k];
@@ -128,12 +131,13 @@ std::string first_difference(A const &one, B const &two, Same const &same) {
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* Whether each element equals that of the other operand with the same indices, by ==; NaN equals nothing. Of numbers of
- * different types the nearest double counts, for all_close and difference, too. */
+/* Whether each element equals that of the other operand with the same indices, by ==; NaN equals nothing. Integers
+ * of different types are compared by value; of other numbers of different types the nearest double counts, for all_close
+ * and difference, too. */
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
 bool all_equal(P const &place, A const &one, B const &two) {
   UMEM_TRACE("umem::all_equal");
-  return transform_reduce(place, one, two, index(0), plus(),
+  return transform_reduce(place, one, two, index_t(0), plus(),
                           detail::Differs<detail::IsEqual>{{}}) == 0;
 }
 template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
@@ -145,7 +149,7 @@ bool all_equal(A const &one, B const &two) {
 template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
 bool all_close(P const &place, A const &one, B const &two, Tolerance const &tolerance = {}) {
   UMEM_TRACE("umem::all_close");
-  return transform_reduce(place, one, two, index(0), plus(),
+  return transform_reduce(place, one, two, index_t(0), plus(),
                           detail::Differs<detail::IsClose>{{tolerance}}) == 0;
 }
 template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>

@@ -92,7 +92,7 @@ namespace umem {
 
 /* Indices, extents, strides and offsets, all in elements. Signed: strides may be negative, and so
  * are indices of ghost cells. */
-using index = std::ptrdiff_t;
+using index_t = std::ptrdiff_t;
 
 namespace detail {
 

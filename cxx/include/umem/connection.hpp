@@ -18,12 +18,12 @@ namespace umem {
 
 /* Move-only. Keeps both contexts alive, but not the array. A moved-from connection is empty, and
  * its syncs do nothing. */
-class Connection {
+class [[nodiscard]] Connection {
 public:
   /* Connects the nbytes at adr in context with an address in mirror that holds the same bytes.
    * The address is a multiple of alignment: a power of two, or 0 for any. */
-  Connection(Context context, address adr, std::size_t nbytes, Context mirror,
-             std::size_t alignment = 0)
+  [[nodiscard]] Connection(Context context, address adr, std::size_t nbytes, Context mirror,
+                           std::size_t alignment = 0)
       : context_(std::move(context)), mirror_(std::move(mirror)), context_adr_(adr), size_(nbytes),
         alignment_(alignment) {
     adr_ = umem_connect(context_.c_context(), adr, nbytes, mirror_.c_context(), alignment);

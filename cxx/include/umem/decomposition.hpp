@@ -24,9 +24,9 @@ namespace umem {
 /* Ghost cells of one block that are elements of another, or of the other end of the same one. Indices count from the
  * first element of each block; both ranges have the same extents. */
 template <int N> struct GhostCopy {
-  index from;
+  index_t from;
   Range<N> source; /* elements of block from */
-  index to;
+  index_t to;
   Range<N> target; /* ghost cells of block to */
 };
 
@@ -44,28 +44,28 @@ public:
       if (blocks[k] < 1)
         detail::raise_text(umemValueError, "a decomposition into %s blocks",
                            detail::in_words(blocks).text);
-      index const each = extents[k] / blocks[k], longer = extents[k] % blocks[k];
-      for (index n = 0; n <= blocks[k]; n++)
+      index_t const each = extents[k] / blocks[k], longer = extents[k] % blocks[k];
+      for (index_t n = 0; n <= blocks[k]; n++)
         cuts_[slot(k)].push_back(n * each + (n < longer ? n : longer));
     }
   }
 
   /* For each dimension the first index of every block, and at last the extent: 0, ..., extent. Throws umem::value_error
    * if there are not N lists, or if one does not begin with 0 or descends. */
-  static Decomposition at(std::initializer_list<std::vector<index>> cuts,
+  static Decomposition at(std::initializer_list<std::vector<index_t>> cuts,
                           Extents<N> const &wraps = {}) {
     if (cuts.size() != static_cast<std::size_t>(N))
       detail::raise_text(umemValueError, "a decomposition of %d dimensions with cuts of %zu", N,
                          cuts.size());
     Decomposition result({}, ones(), wraps);
     int k = 0;
-    for (std::vector<index> const &list : cuts) {
+    for (std::vector<index_t> const &list : cuts) {
       bool ascends = list.size() > 1 && list[0] == 0;
       for (std::size_t n = 1; n < list.size(); n++) ascends = ascends && list[n - 1] <= list[n];
       if (!ascends)
         detail::raise_text(umemValueError, "the cuts %s of dimension %d do not ascend from 0",
                            detail::InWords(list.data(), list.data() + list.size()).text, k);
-      result.blocks_[k] = static_cast<index>(list.size()) - 1;
+      result.blocks_[k] = static_cast<index_t>(list.size()) - 1;
       result.cuts_[slot(k++)] = list;
     }
     checked_product(result.extents());
@@ -85,10 +85,10 @@ public:
 
   /* Blocks along each dimension, and all. */
   Extents<N> const &blocks() const noexcept { return blocks_; }
-  index size() const noexcept { return blocks_.product(); }
+  index_t size() const noexcept { return blocks_.product(); }
 
   /* The position of a block, and the number of the block at a position. umem::index_error if there is none. */
-  Extents<N> position(index block) const {
+  Extents<N> position(index_t block) const {
     if (block < 0 || block >= size())
       detail::raise_text(umemIndexError, "there is no block %td of %td", block, size());
     Extents<N> result;
@@ -98,7 +98,7 @@ public:
     }
     return result;
   }
-  index number(Extents<N> const &position) const {
+  index_t number(Extents<N> const &position) const {
     for (int k = 0; k < N; k++)
       if (position[k] < 0 || position[k] >= blocks_[k])
         detail::raise_text(umemIndexError, "there is no block at %s of %s",
@@ -107,7 +107,7 @@ public:
   }
 
   /* The indices of a block in the box, and how many they are. */
-  Range<N> box(index block) const {
+  Range<N> box(index_t block) const {
     Extents<N> const at = position(block);
     Range<N> result;
     for (int k = 0; k < N; k++) {
@@ -116,7 +116,7 @@ public:
     }
     return result;
   }
-  Extents<N> extents(index block) const {
+  Extents<N> extents(index_t block) const {
     Range<N> const own = box(block);
     Extents<N> result;
     for (int k = 0; k < N; k++) result.at[k] = own.end.at[k] - own.begin.at[k];
@@ -124,13 +124,13 @@ public:
   }
 
   /* How many of the ghost cells of a block are outside of the box: none where it is periodic. */
-  Ghosts<N> outside(index block, Ghosts<N> const &ghosts) const {
+  Ghosts<N> outside(index_t block, Ghosts<N> const &ghosts) const {
     Range<N> const own = box(block);
     Ghosts<N> result;
     for (int k = 0; k < N; k++) {
       if (is_periodic(k)) continue;
-      index const below = ghosts.below.at[k] - own.begin.at[k];
-      index const above = own.end.at[k] + ghosts.above.at[k] - cuts_[slot(k)].back();
+      index_t const below = ghosts.below.at[k] - own.begin.at[k];
+      index_t const above = own.end.at[k] + ghosts.above.at[k] - cuts_[slot(k)].back();
       result.below.at[k] = below > 0 ? below : 0;
       result.above.at[k] = above > 0 ? above : 0;
     }
@@ -141,7 +141,7 @@ public:
 
   /* The ghost cells of a block that are elements of the box, those at edges and corners included. Each cell is in one
    * copy. Ghost cells may reach beyond the next block; where the box is periodic, several times around it. */
-  std::vector<GhostCopy<N>> ghost_copies(index block, Ghosts<N> const &ghosts) const {
+  std::vector<GhostCopy<N>> ghost_copies(index_t block, Ghosts<N> const &ghosts) const {
     Extents<N> const at = position(block);
     std::array<std::vector<Piece>, static_cast<std::size_t>(N)> pieces;
     for (int k = 0; k < N; k++)
@@ -149,14 +149,14 @@ public:
     std::vector<GhostCopy<N>> copies;
     Extents<N> counts;
     for (int k = 0; k < N; k++) {
-      counts.at[k] = static_cast<index>(pieces[slot(k)].size());
+      counts.at[k] = static_cast<index_t>(pieces[slot(k)].size());
       if (counts.at[k] == 0) return copies;
     }
-    for (index n = 0; n < counts.product(); n++) {
+    for (index_t n = 0; n < counts.product(); n++) {
       GhostCopy<N> copy{0, {}, block, {}};
       Extents<N> from;
       bool is_own = true;
-      index rest = n;
+      index_t rest = n;
       for (int k = N - 1; k >= 0; k--) {
         Piece const &piece = pieces[slot(k)][static_cast<std::size_t>(rest % counts.at[k])];
         rest /= counts.at[k];
@@ -177,30 +177,33 @@ public:
 private:
   /* Cells of a block and its ghost cells along one dimension that are elements of one block. */
   struct Piece {
-    index block, source, target, count;
+    index_t block, source, target, count;
     bool is_own;
   };
 
   static constexpr std::size_t slot(int k) noexcept { return static_cast<std::size_t>(k); }
   static Extents<N> ones() noexcept {
     Extents<N> result;
-    for (index &one : result) one = 1;
+    for (index_t &one : result) one = 1;
     return result;
   }
-  index cut(int k, index n) const noexcept { return cuts_[slot(k)][static_cast<std::size_t>(n)]; }
+  index_t cut(int k, index_t n) const noexcept {
+    return cuts_[slot(k)][static_cast<std::size_t>(n)];
+  }
 
-  std::vector<Piece> pieces_of(int k, index own, index below, index above) const {
+  std::vector<Piece> pieces_of(int k, index_t own, index_t below, index_t above) const {
     std::vector<Piece> pieces;
-    index const first = cut(k, own), low = first - below, high = cut(k, own + 1) + above;
-    index const extent = cuts_[slot(k)].back();
+    index_t const first = cut(k, own), low = first - below, high = cut(k, own + 1) + above;
+    index_t const extent = cuts_[slot(k)].back();
     if (extent == 0) return pieces;
-    auto floor = [extent](index i) { return i / extent - (i % extent < 0); };
-    index const begin = is_periodic(k) ? floor(low) : 0, end = is_periodic(k) ? floor(high - 1) : 0;
-    for (index image = begin; image <= end; image++)
-      for (index n = 0; n < blocks_.at[k]; n++) {
-        index const shift = image * extent;
-        index const from = cut(k, n) + shift > low ? cut(k, n) + shift : low;
-        index const to = cut(k, n + 1) + shift < high ? cut(k, n + 1) + shift : high;
+    auto floor = [extent](index_t i) { return i / extent - (i % extent < 0); };
+    index_t const begin = is_periodic(k) ? floor(low) : 0,
+                  end = is_periodic(k) ? floor(high - 1) : 0;
+    for (index_t image = begin; image <= end; image++)
+      for (index_t n = 0; n < blocks_.at[k]; n++) {
+        index_t const shift = image * extent;
+        index_t const from = cut(k, n) + shift > low ? cut(k, n) + shift : low;
+        index_t const to = cut(k, n + 1) + shift < high ? cut(k, n + 1) + shift : high;
         if (from < to)
           pieces.push_back(
               {n, from - shift - cut(k, n), from - first, to - from, n == own && image == 0});
@@ -209,7 +212,7 @@ private:
   }
 
   Extents<N> blocks_, periodic_;
-  std::array<std::vector<index>, static_cast<std::size_t>(N)> cuts_;
+  std::array<std::vector<index_t>, static_cast<std::size_t>(N)> cuts_;
 };
 
 } // namespace umem

@@ -66,20 +66,20 @@ public:
   int rank() const noexcept { return rank_; }
 
   /* k in [0, rank()) */
-  UMEM_CHECKED index extent(int k) const noexcept { return number(extents, k); }
-  UMEM_CHECKED index stride(int k) const noexcept { return number(strides, k); }
+  UMEM_CHECKED index_t extent(int k) const noexcept { return number(extents, k); }
+  UMEM_CHECKED index_t stride(int k) const noexcept { return number(strides, k); }
 
   /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
-  UMEM_CHECKED index low(int k) const noexcept { return -number(ghosts.below, k); }
-  UMEM_CHECKED index high(int k) const noexcept {
+  UMEM_CHECKED index_t low(int k) const noexcept { return -number(ghosts.below, k); }
+  UMEM_CHECKED index_t high(int k) const noexcept {
     return number(extents, k) + number(ghosts.above, k);
   }
 
   Shape shape() const { return Shape(extents.begin(), extents.begin() + rank_); }
 
   /* Elements of the interior; 1 for rank 0. */
-  index size() const noexcept {
-    index result = 1;
+  index_t size() const noexcept {
+    index_t result = 1;
     for (int k = 0; k < rank_; k++) result *= extents.at[k];
     return result;
   }
@@ -90,11 +90,11 @@ public:
    * if there are not rank() indices or one is out of range, and umem::value_error if the view
    * has no memory. */
   T &at(Shape const &indices) const { return at(indices.data(), indices.size()); }
-  T &at(index const *indices, std::size_t count) const {
+  T &at(index_t const *indices, std::size_t count) const {
     if (!data) throw value_error("an element of an empty view");
     if (count != static_cast<std::size_t>(rank_))
       detail::raise_text(umemIndexError, "%zu indices for a view of rank %d", count, rank_);
-    index offset = 0;
+    index_t offset = 0;
     for (int k = 0; k < rank_; k++) {
       if (indices[k] < low(k) || indices[k] >= high(k))
         detail::raise_index(indices[k], k, low(k), high(k));
@@ -120,7 +120,7 @@ public:
   }
 
 private:
-  UMEM_CHECKED index number(Extents<max_rank> const &numbers, int k) const noexcept {
+  UMEM_CHECKED index_t number(Extents<max_rank> const &numbers, int k) const noexcept {
     UMEM_ASSERT(detail::is_dimension(k, rank_));
     return numbers.at[k];
   }
@@ -136,7 +136,7 @@ private:
 
   static Shape contiguous(Shape const &shape) {
     Shape strides = shape;
-    index stride = 1;
+    index_t stride = 1;
     for (std::size_t k = shape.size(); k-- > 0;) {
       strides[k] = stride;
       stride *= shape[k] > 0 ? shape[k] : 1;

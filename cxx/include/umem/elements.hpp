@@ -30,7 +30,7 @@ public:
   ElementIterator() = default;
 
   /* Element i of view in C order, in [0, view.size()]. */
-  UMEM_FUNCTION constexpr explicit ElementIterator(View<T, N> const &view, index i = 0) noexcept
+  UMEM_FUNCTION constexpr explicit ElementIterator(View<T, N> const &view, index_t i = 0) noexcept
       : data_(view.data), extents_(view.extents), strides_(view.strides) {
     *this += i;
   }
@@ -42,7 +42,7 @@ public:
 
   UMEM_FUNCTION constexpr T &operator*() const noexcept { return data_[offset_]; }
   /* The number of the element in C order. */
-  UMEM_FUNCTION constexpr index number() const noexcept { return i_; }
+  UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
 
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
@@ -65,10 +65,10 @@ public:
     }
     return *this;
   }
-  UMEM_FUNCTION constexpr ElementIterator &operator+=(index n) noexcept {
+  UMEM_FUNCTION constexpr ElementIterator &operator+=(index_t n) noexcept {
     if (n == 0) return *this; /* also where there are no elements */
     i_ += n;
-    index rest = i_;
+    index_t rest = i_;
     offset_ = 0;
     for (int k = N - 1; k >= 0; k--) {
       at_.at[k] = k > 0 ? rest % extents_.at[k] : rest;
@@ -84,9 +84,9 @@ private:
   T *data_ = nullptr;
   Extents<N> extents_;
   Extents<N> strides_;
-  Extents<N> at_;    /* the indices of element i_ */
-  index offset_ = 0; /* of this element from data_ */
-  index i_ = 0;
+  Extents<N> at_;      /* the indices of element i_ */
+  index_t offset_ = 0; /* of this element from data_ */
+  index_t i_ = 0;
 };
 
 namespace detail {
@@ -95,7 +95,7 @@ template <class T, int N>
 using IteratorOf = std::conditional_t<N == 1, StridedIterator<T>, ElementIterator<T, N>>;
 
 template <class T, int N>
-UMEM_FUNCTION constexpr IteratorOf<T, N> iterator_at(View<T, N> const &view, index i) noexcept {
+UMEM_FUNCTION constexpr IteratorOf<T, N> iterator_at(View<T, N> const &view, index_t i) noexcept {
   if constexpr (N == 1)
     return StridedIterator<T>(view.data, view.strides.at[0], i);
   else
@@ -108,14 +108,14 @@ template <class Owner> struct ElementsOfGuard {
 
   auto begin() const noexcept { return iterator_at(guard.view(), 0); }
   auto end() const noexcept { return iterator_at(guard.view(), guard.view().size()); }
-  index size() const noexcept { return guard.view().size(); }
+  index_t size() const noexcept { return guard.view().size(); }
 };
 
 /* Whether the distance between elements that follow each other in C order is the same for all. Then step is it. */
 template <class T, int N>
-UMEM_FUNCTION constexpr bool has_one_step(View<T, N> const &view, index &step) noexcept {
+UMEM_FUNCTION constexpr bool has_one_step(View<T, N> const &view, index_t &step) noexcept {
   bool is_first = true;
-  index next = 0; /* the stride that the next slower dimension must have */
+  index_t next = 0; /* the stride that the next slower dimension must have */
   for (int k = N - 1; k >= 0; k--) {
     if (view.extents.at[k] == 1) continue;
     if (is_first)
@@ -139,7 +139,7 @@ public:
   UMEM_FUNCTION constexpr auto end() const noexcept {
     return detail::iterator_at(view_, view_.size());
   }
-  UMEM_FUNCTION constexpr index size() const noexcept { return view_.size(); }
+  UMEM_FUNCTION constexpr index_t size() const noexcept { return view_.size(); }
 
 private:
   View<T, N> view_;
@@ -163,7 +163,7 @@ auto elements(G &&guard) {
 /* Elements that follow each other in memory, by pointers. */
 template <class T> struct ContiguousElements {
   T *first;
-  index count;
+  index_t count;
 
   UMEM_FUNCTION constexpr T *begin() const noexcept { return first; }
   UMEM_FUNCTION constexpr T *end() const noexcept { return first + count; }
@@ -186,9 +186,9 @@ UMEM_FUNCTION constexpr ContiguousElements<T> contiguous_elements(View<T, N> con
  * are pointers if the elements follow each other, a StridedIterator if their distances are equal, else
  * an ElementIterator. The compiler compiles f for all three; the results must have the same type. */
 template <class T, int N, class F> auto visit_elements(View<T, N> const &view, F &&f) {
-  index const count = view.data ? view.size() : 0;
+  index_t const count = view.data ? view.size() : 0;
   if (view.is_contiguous()) return f(view.data, view.data + count);
-  index step = 1;
+  index_t step = 1;
   if (!detail::has_one_step(view, step)) {
     if constexpr (N > 1) /* any other has one step */
       return f(ElementIterator<T, N>(view), ElementIterator<T, N>(view, count));

@@ -38,11 +38,11 @@ template <class T, int N> Part<T, N> cells_of(Part<T, N> part, Range<N> const &r
 /* Throws what forbids the copies, before the first of them. */
 template <class T, int N>
 void check_blocks(Decomposition<N> const &decomposition, std::vector<Part<T, N>> const &blocks) {
-  auto const count = static_cast<index>(blocks.size());
+  auto const count = static_cast<index_t>(blocks.size());
   if (count != decomposition.size())
     raise_text(umemValueError, "exchange_ghosts: %td arrays for %td blocks", count,
                decomposition.size());
-  for (index n = 0; n < count; n++) {
+  for (index_t n = 0; n < count; n++) {
     Part<T, N> const &block = blocks[static_cast<std::size_t>(n)];
     Extents<N> const wanted = decomposition.extents(n);
     if (block.extents() != wanted)
@@ -57,7 +57,7 @@ void check_blocks(Decomposition<N> const &decomposition, std::vector<Part<T, N>>
 template <class T, int N>
 void exchange_parts(Decomposition<N> const &decomposition, std::vector<Part<T, N>> const &blocks) {
   check_blocks(decomposition, blocks);
-  for (index n = 0; n < decomposition.size(); n++) {
+  for (index_t n = 0; n < decomposition.size(); n++) {
     Part<T, N> const &block = blocks[static_cast<std::size_t>(n)];
     for (GhostCopy<N> const &one : decomposition.ghost_copies(n, block.ghosts()))
       copy(Part<T const, N>(cells_of(blocks[static_cast<std::size_t>(one.from)], one.source)),
@@ -106,7 +106,7 @@ void exchange_ghosts(
                         " is periodic, the decomposition is not");
   auto const parts = detail::parts_of_blocks(blocks);
   detail::exchange_parts(decomposition, parts);
-  index n = 0;
+  index_t n = 0;
   for (auto const &part : parts) /* cells in the box are elements now */
     fill_ghosts(part.with_ghosts(decomposition.outside(n++, part.ghosts())), rules);
 }

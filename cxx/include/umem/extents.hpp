@@ -22,7 +22,7 @@ inline constexpr bool is_index =
     std::is_integral_v<I> && !std::is_same_v<std::remove_cv_t<I>, bool>;
 
 /* Whether k is one of the dimensions 0 to rank - 1. */
-UMEM_FUNCTION constexpr bool is_dimension(index k, index rank) noexcept {
+UMEM_FUNCTION constexpr bool is_dimension(index_t k, index_t rank) noexcept {
   return k >= 0 && k < rank;
 }
 
@@ -30,7 +30,7 @@ UMEM_FUNCTION constexpr bool is_dimension(index k, index rank) noexcept {
 template <int N> inline constexpr std::size_t slots = static_cast<std::size_t>(N + (N == 0));
 
 /* The largest Int, as a constant: device code may not call std::numeric_limits. */
-template <class Int> inline constexpr index largest = std::numeric_limits<Int>::max();
+template <class Int> inline constexpr index_t largest = std::numeric_limits<Int>::max();
 
 } // namespace detail
 
@@ -39,7 +39,7 @@ template <class Int> inline constexpr index largest = std::numeric_limits<Int>::
 template <int N> struct Extents {
   static_assert(N >= 0, "Extents: the number of dimensions is not negative");
 
-  index at[detail::slots<N>];
+  index_t at[detail::slots<N>];
 
   /* All zero. */
   UMEM_FUNCTION constexpr Extents() noexcept : at{} {}
@@ -47,29 +47,29 @@ template <int N> struct Extents {
   /* One integer per dimension. Values above the largest index become negative. */
   template <class... I, class = typename std::enable_if<(sizeof...(I) == N && N > 0) &&
                                                         (detail::is_index<I> && ...)>::type>
-  UMEM_FUNCTION constexpr Extents(I... i) noexcept : at{static_cast<index>(i)...} {}
+  UMEM_FUNCTION constexpr Extents(I... i) noexcept : at{static_cast<index_t>(i)...} {}
 
   UMEM_FUNCTION static constexpr int size() noexcept { return N; }
 
   /* k in [0, N) */
-  UMEM_FUNCTION UMEM_CHECKED constexpr index &operator[](int k) noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr index_t &operator[](int k) noexcept {
     UMEM_ASSERT(detail::is_dimension(k, N));
     return at[k];
   }
-  UMEM_FUNCTION UMEM_CHECKED constexpr index const &operator[](int k) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr index_t const &operator[](int k) const noexcept {
     UMEM_ASSERT(detail::is_dimension(k, N));
     return at[k];
   }
 
-  UMEM_FUNCTION constexpr index *begin() noexcept { return at; }
-  UMEM_FUNCTION constexpr index *end() noexcept { return at + N; }
-  UMEM_FUNCTION constexpr index const *begin() const noexcept { return at; }
-  UMEM_FUNCTION constexpr index const *end() const noexcept { return at + N; }
+  UMEM_FUNCTION constexpr index_t *begin() noexcept { return at; }
+  UMEM_FUNCTION constexpr index_t *end() noexcept { return at + N; }
+  UMEM_FUNCTION constexpr index_t const *begin() const noexcept { return at; }
+  UMEM_FUNCTION constexpr index_t const *end() const noexcept { return at + N; }
 
   /* All multiplied, 1 for N == 0; must not overflow: checked_product for what comes from
    * outside. */
-  UMEM_FUNCTION constexpr index product() const noexcept {
-    index result = 1;
+  UMEM_FUNCTION constexpr index_t product() const noexcept {
+    index_t result = 1;
     for (int k = 0; k < N; k++) result *= at[k];
     return result;
   }
@@ -92,10 +92,10 @@ namespace detail {
 
 /* Whether extents are those of count elements. */
 template <int N>
-UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index count) noexcept {
-  index product = 1;
+UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index_t count) noexcept {
+  index_t product = 1;
   bool empty = false;
-  for (index extent : extents) {
+  for (index_t extent : extents) {
     if (extent < 0) return false;
     if (extent == 0)
       empty = true;
@@ -111,7 +111,7 @@ UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index count)
 struct InWords {
   char text[256];
 
-  InWords(index const *begin, index const *end) noexcept;
+  InWords(index_t const *begin, index_t const *end) noexcept;
 
   /* Adds what has room. */
   InWords &add(char const *word) noexcept;
@@ -127,16 +127,16 @@ template <class Values> InWords in_words(Values const &values) {
 /* The number of elements of extents (Extents or Shape). Throws umem::value_error where one is
  * negative, or where the product of those that are not zero is no index: so neither the number nor
  * c_strides overflows. */
-template <class Values> index checked_product(Values const &extents) {
-  index product = 1;
+template <class Values> index_t checked_product(Values const &extents) {
+  index_t product = 1;
   bool empty = false;
-  for (index extent : extents) {
+  for (index_t extent : extents) {
     if (extent < 0)
       detail::raise_text(umemValueError, "an extent of %s is negative",
                          detail::in_words(extents).text);
     if (extent == 0)
       empty = true;
-    else if (product > detail::largest<index> / extent)
+    else if (product > detail::largest<index_t> / extent)
       detail::raise_text(umemValueError, "the product of the extents %s overflows",
                          detail::in_words(extents).text);
     else
@@ -149,7 +149,7 @@ template <class Values> index checked_product(Values const &extents) {
  * counts as 1. */
 template <int N> UMEM_FUNCTION constexpr Extents<N> c_strides(Extents<N> const &extents) noexcept {
   Extents<N> strides;
-  index stride = 1;
+  index_t stride = 1;
   for (int k = N - 1; k >= 0; k--) {
     strides.at[k] = stride;
     stride *= extents.at[k] > 0 ? extents.at[k] : 1;
@@ -166,7 +166,7 @@ template <int N>
 UMEM_FUNCTION constexpr Extents<N> strides_in(Order order, Extents<N> const &extents) noexcept {
   if (order == row_major) return c_strides(extents);
   Extents<N> strides;
-  index stride = 1;
+  index_t stride = 1;
   for (int k = 0; k < N; k++) {
     strides.at[k] = stride;
     stride *= extents.at[k] > 0 ? extents.at[k] : 1;

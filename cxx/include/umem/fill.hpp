@@ -27,14 +27,14 @@ template <class T, int N> struct Count {
   Extents<N> strides;
 
   template <class... I> UMEM_FUNCTION void operator()(T &element, I... i) const {
-    index n = number(std::make_integer_sequence<int, N>(), i...);
+    index_t n = number(std::make_integer_sequence<int, N>(), i...);
     element = static_cast<T>(start + step * static_cast<T>(n));
   }
 
 private:
   template <int... K, class... I>
-  UMEM_FUNCTION index number(std::integer_sequence<int, K...>, I... i) const {
-    return ((i * strides.at[K]) + ... + index(0));
+  UMEM_FUNCTION index_t number(std::integer_sequence<int, K...>, I... i) const {
+    return ((i * strides.at[K]) + ... + index_t(0));
   }
 };
 
@@ -64,7 +64,7 @@ void iota(P const &place, A &&elements, V const &start, W const &step) {
   constexpr int N = detail::rank_of<detail::bare_t<A>>;
   Extents<N> const extents = detail::extents_of(elements);
   detail::Count<T, N> count{static_cast<T>(start), static_cast<T>(step), c_strides(extents)};
-  detail::loop_indexed<index>("iota", place, count, nullptr, detail::use(elements, discard));
+  detail::loop_indexed<index_t>("iota", place, count, nullptr, detail::use(elements, discard));
 }
 template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
 void iota(P const &place, A &&elements, V const &start) {

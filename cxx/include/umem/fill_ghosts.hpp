@@ -118,18 +118,18 @@ namespace detail {
 template <class A> using ghost_rules_of = GhostRules<value_of<bare_t<A>>, rank_of<bare_t<A>>>;
 
 /* The element, of 0 to count - 1, whose value ghost cell g gets; count > 0, and kind is not constant. */
-inline index source_of(GhostKind kind, index g, index count) noexcept {
-  auto modulo = [g](index period) { return (g % period + period) % period; };
+inline index_t source_of(GhostKind kind, index_t g, index_t count) noexcept {
+  auto modulo = [g](index_t period) { return (g % period + period) % period; };
   switch (kind) {
   case GhostKind::periodic:
     return modulo(count);
   case GhostKind::symmetric: {
-    index const m = modulo(2 * count);
+    index_t const m = modulo(2 * count);
     return m < count ? m : 2 * count - 1 - m;
   }
   case GhostKind::reflect: {
     if (count == 1) return 0;
-    index const m = modulo(2 * count - 2);
+    index_t const m = modulo(2 * count - 2);
     return m < count ? m : 2 * count - 2 - m;
   }
   default:
@@ -140,11 +140,11 @@ inline index source_of(GhostKind kind, index g, index count) noexcept {
 /* Copies the elements that belong there to ghost cells [begin, end) of dimension k, in as few copies as possible:
  * copy(from, to) with slabs of the same extents. */
 template <class Cells, class Copy>
-void fill_slabs(Cells const &cells, int k, GhostKind kind, index count, index begin, index end,
-                Copy const &copy) {
-  for (index g = begin; g < end;) {
-    index const from = source_of(kind, g, count);
-    index step = 0, n = 1;
+void fill_slabs(Cells const &cells, int k, GhostKind kind, index_t count, index_t begin,
+                index_t end, Copy const &copy) {
+  for (index_t g = begin; g < end;) {
+    index_t const from = source_of(kind, g, count);
+    index_t step = 0, n = 1;
     if (g + 1 < end) step = source_of(kind, g + 1, count) - from;
     if (step != 1 && step != -1) step = 0;
     while (step != 0 && g + n < end && source_of(kind, g + n, count) == from + n * step) n++;
@@ -170,7 +170,7 @@ void fill_all_slabs(Cells const &cells, Extents<N> const &extents, Ghosts<N> con
       slabs =
           slabs.slice(j, below ? -ghosts.below[j] : 0, extents[j] + (above ? ghosts.above[j] : 0));
     }
-    auto fill_side = [&](GhostRule<T> const &rule, index begin, index end) {
+    auto fill_side = [&](GhostRule<T> const &rule, index_t begin, index_t end) {
       if (begin == end || rule.kind == GhostKind::keep) return;
       if (rule.kind == GhostKind::constant)
         set(rule.value, slabs.slice(k, begin, end));
@@ -186,7 +186,7 @@ void fill_all_slabs(Cells const &cells, Extents<N> const &extents, Ghosts<N> con
 template <class T, int N>
 void check_ghost_rules(Extents<N> const &extents, Ghosts<N> const &ghosts,
                        GhostRules<T, N> const &rules) {
-  auto copies = [](GhostRule<T> const &rule, index count) {
+  auto copies = [](GhostRule<T> const &rule, index_t count) {
     return count > 0 && rule.kind != GhostKind::keep && rule.kind != GhostKind::constant;
   };
   for (int k = 0; k < N; k++)

@@ -2,7 +2,7 @@
  *
  *     umem::for_each(array, [](double &x) { x += 1; });
  *     umem::for_each([=](double &z, double x, double y) { z = a * x + y; }, z, x, y);  // on the GPU if z is there
- *     umem::for_each(umem::on_host, [](double &z, double x, umem::index i) { z = x * i; }, z, view);
+ *     umem::for_each(umem::on_host, [](double &z, double x, umem::index_t i) { z = x * i; }, z, view);
  *     umem::for_each_indexed(array, umem::interior(array), AddIndex());
  *
  * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any number after it. All have
@@ -63,7 +63,7 @@ namespace detail {
 template <class Index, int N> void check_index_type(Range<N> const &range) {
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
-  constexpr index most = largest<Index>;
+  constexpr index_t most = largest<Index>;
   for (int k = 0; k < N; k++)
     if (range.begin.at[k] < -most - 1 || range.end.at[k] > most)
       raise_text(umemValueError, "indices up to %s do not fit the type asked for",
@@ -126,7 +126,10 @@ template <class F> F const &for_host(F const &f) {
   check_for_host<F>();
   return f;
 }
-template <class F> F const &for_device(F const &f) { return f; }
+template <class F> F const &for_device(F const &f) {
+  check_for_device<F>();
+  return f;
+}
 
 /* ---- parts of views ---- */
 
@@ -158,7 +161,8 @@ UMEM_ALWAYS_INLINE void map_indexed(P const &place, F const &f, Range<N> const &
   check_index_type<Index>(range);
   if constexpr (may_be_device<P>)
     if (is_device(place))
-      return device_indexed<Index>(device_of(place), f, range.begin, range.end, views...);
+      return device_indexed<Index>(device_of(place), for_device(f), range.begin, range.end,
+                                   views...);
   if constexpr (may_be_host<P>)
     host_indexed<Index>(host_of(place), for_host(f), range.begin, range.end, views...);
 }
@@ -216,8 +220,9 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F cons
   check_ranks<U...>();
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
+  static_assert(std::is_copy_constructible_v<F>, UMEM_COPIED_FUNCTOR);
   constexpr bool with_indices = gets_indices<indexed, Index, F, U...>();
-  if constexpr (!takes_operands<Index, F, U...>()) {
+  if constexpr (!takes_operands<Index, F, U...>() || !std::is_copy_constructible_v<F>) {
     return;
   } else if constexpr (with_indices) {
     loop_indexed<Index>(function, place, f, range, uses...);
@@ -267,22 +272,22 @@ template <class P, class F, class... A,
           class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
 void for_each(P const &place, F f, A &&...operands) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", place, f, nullptr, operands...);
+  detail::for_each_call<index_t, false>("for_each", place, f, nullptr, operands...);
 }
 template <class F, class... A, class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
 void for_each(F f, A &&...operands) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, nullptr, operands...);
+  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, operands...);
 }
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 void for_each(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", place, f, nullptr, elements);
+  detail::for_each_call<index_t, false>("for_each", place, f, nullptr, elements);
 }
 template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
 void for_each(A &&elements, F f) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, nullptr, elements);
+  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, elements);
 }
 
 /* The same for the elements whose indices are in range: a Range<N>, Extents or {begin, end}. Each operand counts them
@@ -292,49 +297,49 @@ template <class P, class F, int N, class... A,
           class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
 void for_each(P const &place, F f, Range<N> const &range, A &&...operands) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", place, f, &range, operands...);
+  detail::for_each_call<index_t, false>("for_each", place, f, &range, operands...);
 }
 template <class F, int N, class... A,
           class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
 void for_each(F f, Range<N> const &range, A &&...operands) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, &range, operands...);
+  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, &range, operands...);
 }
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 void for_each(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", place, f, &range, elements);
+  detail::for_each_call<index_t, false>("for_each", place, f, &range, elements);
 }
 template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
 void for_each(A &&elements, detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index, false>("for_each", detail::AtHome(), f, &range, elements);
+  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, &range, elements);
 }
 
 /* ---- elements with their indices ---- */
 
-/* f(element of each operand, i, j, ...). The indices are umem::index or the type that the caller names. With 32 bits,
+/* f(element of each operand, i, j, ...). The indices are umem::index_t or the type that the caller names. With 32 bits,
  * for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that compute with indices. Throws
  * umem::value_error if the type is too narrow. */
-template <class Index = index, class P, class F, class... A,
+template <class Index = index_t, class P, class F, class... A,
           class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, A &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, operands...);
 }
-template <class Index = index, class F, class... A,
+template <class Index = index_t, class F, class... A,
           class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(F f, A &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, operands...);
 }
-template <class Index = index, class P, class A, class F,
+template <class Index = index_t, class P, class A, class F,
           class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, elements);
 }
-template <class Index = index, class A, class F,
+template <class Index = index_t, class A, class F,
           class = std::enable_if_t<detail::is_loop_operand<A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, F f) {
   UMEM_TRACE("umem::for_each_indexed");
@@ -342,27 +347,27 @@ UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, F f) {
 }
 
 /* The same for the elements whose indices are in range, as for for_each. */
-template <class Index = index, class P, class F, int N, class... A,
+template <class Index = index_t, class P, class F, int N, class... A,
           class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, Range<N> const &range,
                                          A &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, operands...);
 }
-template <class Index = index, class F, int N, class... A,
+template <class Index = index_t, class F, int N, class... A,
           class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(F f, Range<N> const &range, A &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, operands...);
 }
-template <class Index = index, class P, class A, class F,
+template <class Index = index_t, class P, class A, class F,
           class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements,
                                          detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, elements);
 }
-template <class Index = index, class A, class F,
+template <class Index = index_t, class A, class F,
           class = std::enable_if_t<detail::is_loop_operand<A>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, detail::range_of<A> const &range, F f) {
   UMEM_TRACE("umem::for_each_indexed");
@@ -373,7 +378,7 @@ UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, detail::range_of<A> const
 
 /* f(i, j, ...) for all indices of a range, or all below extents. The place must be able to use
  * the memory that f touches. */
-template <class Index = index, class P, int N, class F>
+template <class Index = index_t, class P, int N, class F>
 UMEM_ALWAYS_INLINE void for_each_index(P const &place, Range<N> const &range, F f) {
   UMEM_TRACE("umem::for_each_index");
   auto where = detail::as_place(place);
@@ -381,17 +386,18 @@ UMEM_ALWAYS_INLINE void for_each_index(P const &place, Range<N> const &range, F 
   detail::check_index_type<Index>(range);
   if constexpr (detail::may_be_device<Where>)
     if (detail::is_device(where))
-      return detail::device_indices<Index>(detail::device_of(where), f, range.begin, range.end);
+      return detail::device_indices<Index>(detail::device_of(where), detail::for_device(f),
+                                           range.begin, range.end);
   if constexpr (detail::may_be_host<Where>) {
     detail::check_for_host<F>();
     detail::host_indices<Index>(detail::host_of(where), f, range.begin, range.end);
   }
 }
-template <class Index = index, class P, int N, class F>
+template <class Index = index_t, class P, int N, class F>
 UMEM_ALWAYS_INLINE void for_each_index(P const &place, Extents<N> const &extents, F f) {
   for_each_index<Index>(place, Range<N>(extents), f);
 }
-template <class Index = index, class P, int N, class F>
+template <class Index = index_t, class P, int N, class F>
 UMEM_ALWAYS_INLINE void for_each_index(P const &place, Extents<N> const &begin,
                                        Extents<N> const &end, F f) {
   for_each_index<Index>(place, Range<N>(begin, end), f);

@@ -77,7 +77,7 @@ template <class T> T limit_of(bool largest_value) {
   } else {
     using Limits = std::numeric_limits<T>;
     static_assert(Limits::is_specialized, "min and max are for types with std::numeric_limits");
-    if (Limits::has_infinity)
+    if constexpr (Limits::has_infinity)
       return largest_value ? Limits::infinity() : static_cast<T>(-Limits::infinity());
     return largest_value ? Limits::max() : Limits::lowest();
   }

@@ -32,18 +32,18 @@ inline void send(int socket, Context const &context, address adr, std::size_t nb
 }
 
 /* Bytes of another process, while the object lives. Move-only. Keeps its context alive. */
-class Attachment {
+class [[nodiscard]] Attachment {
 public:
   Attachment() = default;
 
   /* Attaches the bytes of handle to context: umem_attach. */
-  explicit Attachment(umemHandle const &handle, Context context = Host())
+  [[nodiscard]] explicit Attachment(umemHandle const &handle, Context context = Host())
       : context_(std::move(context)), size_(handle.length) {
     adr_ = checked(umem_attach(&handle, context_.c_context()));
   }
 
   /* The same with the descriptor that belongs to the handle, which is taken over, also if this throws. */
-  Attachment(umemHandle const &handle, int fd, Context context = Host())
+  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = Host())
       : context_(std::move(context)), size_(handle.length) {
     adr_ = checked(umem_attach_with(&handle, fd, context_.c_context()));
   }

@@ -1,7 +1,7 @@
 /* umem/indexer.hpp - from the indices of an element to its number in C order, and back.
  *
  *     umem::for_indexer(view.extents, [&](auto indexer) {
- *       for (umem::index n = 0; n < indexer.size(); n++) view(indexer.indices(n)) = 0;
+ *       for (umem::index_t n = 0; n < indexer.size(); n++) view(indexer.indices(n)) = 0;
  *     });
  *
  * Divisions of 64 bits take several times those of 32 bits, on GPUs most of all: for_indexer
@@ -48,12 +48,12 @@ public:
   /* Whether Int holds the number of elements of extents. Where there are none, the extents do not
    * matter. */
   UMEM_FUNCTION static constexpr bool fits(Extents<N> const &extents) noexcept {
-    index size = 1;
-    for (index extent : extents) {
+    index_t size = 1;
+    for (index_t extent : extents) {
       if (extent == 0) return true;
       if (extent < 0) return false;
     }
-    for (index extent : extents) {
+    for (index_t extent : extents) {
       if (extent > detail::largest<Int> / size) return false;
       size *= extent;
     }

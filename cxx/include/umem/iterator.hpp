@@ -21,7 +21,7 @@ public:
   StridedIterator() = default;
 
   /* The element with number i, if element 0 is at first and the next one at first + stride. */
-  UMEM_FUNCTION constexpr StridedIterator(T *first, index stride, index i = 0) noexcept
+  UMEM_FUNCTION constexpr StridedIterator(T *first, index_t stride, index_t i = 0) noexcept
       : first_(first), stride_(stride), i_(i) {}
 
   /* From elements that may be written to those that are only read. */
@@ -31,11 +31,11 @@ public:
 
   UMEM_FUNCTION constexpr T &operator*() const noexcept { return first_[i_ * stride_]; }
   /* The i of the constructor. */
-  UMEM_FUNCTION constexpr index number() const noexcept { return i_; }
+  UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
 
   UMEM_FUNCTION constexpr StridedIterator &operator++() noexcept { return *this += 1; }
   UMEM_FUNCTION constexpr StridedIterator &operator--() noexcept { return *this += -1; }
-  UMEM_FUNCTION constexpr StridedIterator &operator+=(index n) noexcept {
+  UMEM_FUNCTION constexpr StridedIterator &operator+=(index_t n) noexcept {
     i_ += n;
     return *this;
   }
@@ -44,8 +44,8 @@ private:
   template <class U> friend class StridedIterator;
 
   T *first_ = nullptr;
-  index stride_ = 0;
-  index i_ = 0;
+  index_t stride_ = 0;
+  index_t i_ = 0;
 };
 
 } // namespace umem

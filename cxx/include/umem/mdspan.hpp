@@ -59,21 +59,21 @@ template <> inline constexpr bool is_full_extent<UMEM_STD::full_extent_t> = true
 inline namespace UMEM_MDSPAN_NAMESPACE {
 
 template <class T, int N>
-using mdspan = UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, UMEM_STD::layout_stride>;
+using mdspan = UMEM_STD::mdspan<T, UMEM_STD::dextents<index_t, N>, UMEM_STD::layout_stride>;
 
 /* The interior of view: an mdspan has no ghost cells and no negative index. Throws
  * umem::value_error if a stride is not positive, which an mdspan does not allow; use
  * View::reversed first. */
 template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const &view) {
   using Span = mdspan<T, N>;
-  UMEM_STD::array<index, N> extents{}, strides{};
+  UMEM_STD::array<index_t, N> extents{}, strides{};
   for (int k = 0; k < N; k++) {
     UMEM_CHECK(view.strides.at[k] > 0, detail::raise_value("an mdspan has only positive strides"));
     extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
     strides[static_cast<UMEM_STD::size_t>(k)] = view.strides.at[k];
   }
   return Span(view.data,
-              typename Span::mapping_type(UMEM_STD::dextents<index, N>(extents), strides));
+              typename Span::mapping_type(UMEM_STD::dextents<index_t, N>(extents), strides));
 }
 
 /* The interior of view with a layout that has no gaps: to_mdspan<std::layout_left>(view) of an array in column-major
@@ -81,7 +81,7 @@ template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const 
  * in the order of the layout without gaps. */
 template <class Layout, class T, int N>
 UMEM_FUNCTION auto to_mdspan(View<T, N> const &view)
-    -> UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, Layout> {
+    -> UMEM_STD::mdspan<T, UMEM_STD::dextents<index_t, N>, Layout> {
   constexpr bool is_left = UMEM_STD::is_same<Layout, UMEM_STD::layout_left>::value;
   static_assert(is_left || UMEM_STD::is_same<Layout, UMEM_STD::layout_right>::value,
                 "to_mdspan: the layout is layout_left or layout_right; without one, the mdspan has "
@@ -91,10 +91,10 @@ UMEM_FUNCTION auto to_mdspan(View<T, N> const &view)
                                            "without gaps, as layout_left is"
                                          : "to_mdspan: the elements are not in row-major order "
                                            "without gaps, as layout_right is"));
-  UMEM_STD::array<index, N> extents{};
+  UMEM_STD::array<index_t, N> extents{};
   for (int k = 0; k < N; k++) extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
-  return UMEM_STD::mdspan<T, UMEM_STD::dextents<index, N>, Layout>(
-      view.data, UMEM_STD::dextents<index, N>(extents));
+  return UMEM_STD::mdspan<T, UMEM_STD::dextents<index_t, N>, Layout>(
+      view.data, UMEM_STD::dextents<index_t, N>(extents));
 }
 
 /* An mdspan with any layout that has strides as a view, which borrows the memory. Throws umem::value_error if the
@@ -107,8 +107,8 @@ UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<T, E, Layout> const &span) {
   Extents<N> extents, strides;
   for (int k = 0; k < N; k++) {
     auto const rank = static_cast<UMEM_STD::size_t>(k);
-    extents.at[k] = static_cast<index>(span.extent(rank));
-    strides.at[k] = static_cast<index>(span.stride(rank));
+    extents.at[k] = static_cast<index_t>(span.extent(rank));
+    strides.at[k] = static_cast<index_t>(span.stride(rank));
   }
   return View<T, N>(span.data_handle(), extents, strides);
 }

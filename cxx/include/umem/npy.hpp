@@ -2,6 +2,10 @@
  *
  *     umem::save_npy("u.npy", array);
  *     auto u = umem::load_npy<double, 2>("u.npy", umem::Cuda());
+ *     umem::load_npy_into("u.npy", array.part().slice(0, 0, 3));      // into elements that exist
+ *     auto m = umem::map_npy<double const, 2>("large.npy");           // the file itself, without a copy
+ *
+ * npy_c_array.hpp has the same for types and ranks that are known at run time.
  *
  * Elements are copied directly between the file and the context. Supported are bool, integers,
  * floats (half too) and complex numbers, in little endian, in versions 1.0, 2.0 and 3.0 of the
@@ -10,6 +14,7 @@
 #define UMEM_NPY_HPP
 
 #include <umem/array.hpp>
+#include <umem/buffer.hpp>
 #include <umem/npy_header.hpp>
 #include <umem/view.hpp>
 
@@ -48,8 +53,8 @@ public:
     if constexpr (N == 0) {
       save_piece(part);
     } else {
-      index row = part.size() / part.extent(0), rows = row > most ? 0 : most / row;
-      for (index i = 0; i < part.extent(0); i += rows ? rows : 1)
+      index_t row = part.size() / part.extent(0), rows = row > most ? 0 : most / row;
+      for (index_t i = 0; i < part.extent(0); i += rows ? rows : 1)
         if (rows)
           save_piece(part.slice(0, i, part.extent(0) - i < rows ? part.extent(0) : i + rows));
         else
@@ -59,7 +64,7 @@ public:
 
 private:
   using Number = number_of<T>;
-  static constexpr index most = 65536; /* elements of a piece */
+  static constexpr index_t most = 65536; /* elements of a piece */
 
   template <int N> void save_piece(Part<T const, N> const &part) {
     std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
@@ -78,7 +83,29 @@ private:
 
 } // namespace detail
 
-/* Writes the elements, without ghost cells, to a new file, and makes it durable. The new file
+namespace detail {
+
+/* Whether elements follow one another in C order without gaps. Strides along extents of 1 do not count. */
+template <int N> bool is_in_c_order(Extents<N> const &extents, Extents<N> const &strides) noexcept {
+  index_t stride = 1;
+  for (int k = N - 1; k >= 0; k--) {
+    if (extents.at[k] > 1 && strides.at[k] != stride) return false;
+    stride *= extents.at[k];
+  }
+  return true;
+}
+
+/* Whether a file of a part is in Fortran order: where the part is so without gaps, and is not in C order, too. */
+template <class T, int N> bool is_saved_in_fortran_order(Part<T, N> const &part) {
+  if (part.size() == 0 || is_in_c_order(part.extents(), part.strides())) return false;
+  auto const reversed = part.transpose();
+  return is_in_c_order(reversed.extents(), reversed.strides());
+}
+
+} // namespace detail
+
+/* Writes the elements, without ghost cells, to a new file, and makes it durable. As with NumPy, a part in Fortran order
+ * without gaps makes a file in Fortran order, all others one in C order. The new file
  * replaces the one at path, if there is one. At every instant path leads to the complete old
  * file or to the complete new one, even if the process is killed or the power fails; if this
  * throws, the old file stays as it is. So the array may be on a mapping of the file that it
@@ -94,7 +121,10 @@ private:
  * its context has failed. */
 template <class T, int N> void save_npy(std::string const &path, Part<T, N> const &part) {
   using Value = std::remove_const_t<T>;
-  std::string header = detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()));
+  bool const fortran_order = detail::is_saved_in_fortran_order(part);
+  std::string header =
+      detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()), fortran_order);
+  Part<T, N> const stored = fortran_order ? part.transpose() : part;
   std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
   detail::PartMembers::memory(part).check_source();
   File file = File::replace(path);
@@ -102,9 +132,9 @@ template <class T, int N> void save_npy(std::string const &path, Part<T, N> cons
   copy(header.data(), file, adr, header.size());
   using Number = detail::number_of<Value>;
   if constexpr (detail::number_bytes<Number> < sizeof(Number))
-    detail::PaddingSaver<Value>(file, data).save(Part<Value const, N>(part));
+    detail::PaddingSaver<Value>(file, data).save(Part<Value const, N>(stored));
   else
-    copy(part, Part<Value, N>(file, data, part.extents()));
+    copy(stored, Part<Value, N>(file, data, stored.extents()));
   file.commit();
 }
 template <class T, int N> void save_npy(std::string const &path, ArrayAccess<T, N> const &array) {
@@ -135,32 +165,39 @@ inline void check_npy_size(std::uint64_t held, std::size_t wanted) {
                       " bytes of data, it holds " + std::to_string(held));
 }
 
-/* The position of the elements in a file, in either order; type: the name of T that the file
- * must have. */
+/* The position of the elements in a file of size bytes, whose first is at begin, in either order; type: the name of T
+ * that the file must have. */
 template <class T, int N>
-Part<T const, N> find_npy_part(File const &file, std::string const &type) {
-  std::uint64_t size = file.info().capacity;
-  NpyHeader header = read_npy_header(file, size);
+Part<T, N> find_npy_part(Context const &file, std::uint64_t size, address begin,
+                         std::string const &type) {
+  NpyHeader header = read_npy_header(file, size, begin);
   check_npy_type(header.type, type);
   auto extents = header.shape.to<N>();
-  index count = checked_product(extents);
-  if (count > largest<index> / static_cast<index>(sizeof(T)))
+  index_t count = checked_product(extents);
+  if (count > largest<index_t> / static_cast<index_t>(sizeof(T)))
     throw value_error("its shape is larger than any array can be");
   check_npy_size(size - header.data_offset, static_cast<std::size_t>(count) * sizeof(T));
-  if (!header.fortran_order) return Part<T const, N>(file, header.data_offset, extents);
+  address const first = begin + header.data_offset;
+  if (!header.fortran_order) return Part<T, N>(file, first, extents);
   Extents<N> reversed;
   for (int k = 0; k < N; k++) reversed[k] = extents[N - 1 - k];
-  return Part<T const, N>(file, header.data_offset, reversed).transpose();
+  return Part<T, N>(file, first, reversed).transpose();
 }
 
-/* The same; its exceptions name the file. */
-template <class T, int N>
-Part<T const, N> npy_part(std::string const &path, File const &file, std::string const &type) {
+/* What f() returns; its exceptions name the file. */
+template <class F> auto of_npy_file(std::string const &path, F const &f) {
   try {
-    return find_npy_part<T, N>(file, type);
+    return f();
   } catch (error const &failure) {
     raise(failure.status(), ("\"" + path + "\": " + failure.message()).c_str());
   }
+}
+
+/* find_npy_part of the whole file. */
+template <class T, int N>
+Part<T const, N> npy_part(std::string const &path, File const &file, std::string const &type) {
+  return of_npy_file(
+      path, [&] { return find_npy_part<T const, N>(file, file.info().capacity, 0, type); });
 }
 
 /* Bytes other than 0 and 1 are no bool: they become true, as in NumPy. */
@@ -168,7 +205,7 @@ template <int N> Array<unsigned char, N> load_npy_bools(Part<unsigned char const
   Array<unsigned char, N> bytes(part.extents());
   copy(part, bytes.part());
   auto guard = bytes.host(write);
-  for (index i = 0; i < guard.size(); i++) guard[i] = guard[i] != 0;
+  for (index_t i = 0; i < guard.size(); i++) guard[i] = guard[i] != 0;
   return bytes;
 }
 
@@ -195,6 +232,94 @@ Array<T, N> load_npy(std::string const &path, Context device = detail::pointers(
     copy(part, array.part());
     return array;
   }
+}
+
+/* Reads a file into elements that exist, which keep their order, and wherever they are. Throws as load_npy, and
+ * umem::value_error if the shape of the file is another one; then, and if the elements are locked, they keep their
+ * values. A file that cannot be read to its end may leave some elements written. load_npy_converted (npy_c_array.hpp)
+ * converts from other types. */
+template <class T, int N> void load_npy_into(std::string const &path, Part<T, N> const &part) {
+  static_assert(!std::is_const_v<T>,
+                "load_npy_into: the elements of a read-only array cannot be written");
+  using Held = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+  File file(path, "r");
+  auto const held = detail::npy_part<Held, N>(path, file, detail::npy_type<T>());
+  detail::of_npy_file(path, [&] {
+    if (held.extents() != part.extents())
+      detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
+                         detail::in_words(held.extents()).text,
+                         detail::in_words(part.extents()).text);
+  });
+  if constexpr (std::is_same_v<T, bool>) {
+    auto const bytes = detail::load_npy_bools(held);
+    copy(Part<T const, N>(bytes.context(), bytes.adr(), bytes.extents()), part);
+  } else {
+    copy(held, part);
+  }
+}
+template <class T, int N> void load_npy_into(std::string const &path, ArrayAccess<T, N> &array) {
+  load_npy_into(path, array.part());
+}
+template <class T, int N> void load_npy_into(std::string const &path, View<T, N> const &view) {
+  load_npy_into(path, part(view));
+}
+
+namespace detail {
+
+/* A mapped .npy file. */
+struct MappedNpy {
+  MappedNpy(std::string const &path, bool writes)
+      : file(path, writes ? "r+" : "r"), size(File(path, "r").info().capacity),
+        begin(size > 0 ? file.at_offset(0) : 0) {
+    if (size > 0) file.at_offset(size - 1); /* throws if it is shorter now */
+  }
+
+  /* A block of all bytes, for the array that uses them. */
+  std::shared_ptr<Buffer> block() const {
+    return std::make_shared<Buffer>(file, static_cast<std::size_t>(size));
+  }
+
+  MMap file;
+  std::uint64_t size; /* in bytes; a mapping to write has room for more */
+  address begin;
+};
+
+inline void check_mapped(std::size_t offset, std::size_t alignment) {
+  if (offset % alignment != 0)
+    raise_text(umemValueError,
+               "its elements begin at byte %zu, which is no multiple of %zu: load the file instead",
+               offset, alignment);
+}
+
+} // namespace detail
+
+/* The elements of a file in place: an array on a umem::MMap of the file. Nothing is read before it is used, and pages
+ * that nobody uses take no memory. T const opens the file to read. Other T open it with mode "r+": writes to the
+ * elements change the file, and are durable after flush(). The array has the order of the file: umem::column_major for
+ * Fortran's. Map bool as unsigned char, since the bytes of a file may be no bool.
+ *
+ * Throws as load_npy; umem::value_error where the elements are not aligned in the file;
+ * umem::io_error if another context has it open to write. See MMap for files that others make shorter. */
+template <class T, int N> Array<T, N> map_npy(std::string const &path) {
+  using Value = std::remove_const_t<T>;
+  static_assert(!std::is_same_v<Value, bool>,
+                "map_npy: the bytes of a file may be no bool: map unsigned char, or load the file");
+  detail::MappedNpy const mapped(path, !std::is_const_v<T>);
+  return detail::of_npy_file(path, [&] {
+    std::string type = detail::npy_type<Value>();
+    if constexpr (std::is_same_v<Value, unsigned char>)
+      if (detail::read_npy_header(mapped.file, mapped.size, mapped.begin).type == "|b1")
+        type = "|b1";
+    auto const part = detail::find_npy_part<T, N>(mapped.file, mapped.size, mapped.begin, type);
+    ArrayOptions<N> options;
+    if (part.size() > 0 && !detail::is_in_c_order(part.extents(), part.strides()))
+      options.order = column_major;
+    address const first = detail::PartMembers::memory(part).adr;
+    detail::check_mapped(first - mapped.begin, alignof(T));
+    auto block = mapped.block();
+    return Array<T, N>::wrap(
+        first, part.extents(), mapped.file, [block]() mutable { block.reset(); }, options);
+  });
 }
 
 } // namespace umem

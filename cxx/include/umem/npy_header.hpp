@@ -160,13 +160,14 @@ private:
   }
 
   /* A whole number as Python writes it: digits without a leading zero. */
-  index number() {
+  index_t number() {
     skip_space();
     char const *first = at_;
-    index value = 0;
+    index_t value = 0;
     for (; at_ < end_ && *at_ >= '0' && *at_ <= '9'; at_++) {
-      index digit = *at_ - '0';
-      if (value > (largest<index> - digit) / 10) raise("its shape has a number that is too large");
+      index_t digit = *at_ - '0';
+      if (value > (largest<index_t> - digit) / 10)
+        raise("its shape has a number that is too large");
       value = value * 10 + digit;
     }
     if (at_ == first || (*first == '0' && at_ - first > 1))
@@ -178,13 +179,13 @@ private:
   char const *end_;
 };
 
-/* The header at the beginning of a file of file_size bytes. Reads only the header. Throws
+/* The header at the beginning of a file of file_size bytes, whose first byte is at begin. Reads only the header. Throws
  * umem::io_error if the file ends before its header does, umem::value_error if it is no .npy
  * file or an impossible one, and umem::type_error if the elements are records. */
-inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
+inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, address begin = 0) {
   unsigned char start[12] = {};
   if (file_size == 0) throw io_error("it is empty");
-  copy(file, 0, start, file_size < sizeof start ? file_size : sizeof start);
+  copy(file, begin, start, file_size < sizeof start ? file_size : sizeof start);
   if (std::memcmp(start, "\x93NUMPY", file_size < 6 ? file_size : 6) != 0)
     throw value_error("it is no .npy file: it does not start with \\x93NUMPY");
   if (file_size < 10) throw io_error("it is truncated: it ends inside of its header");
@@ -205,7 +206,7 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
   NpyHeader header;
   header.data_offset = text_offset + length;
   std::string text(length, ' ');
-  copy(file, text_offset, &text[0], length);
+  copy(file, begin + text_offset, &text[0], length);
   NpyText(text).read(header);
   return header;
 }
@@ -213,14 +214,16 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size) {
 /* As Python writes a tuple. */
 inline std::string shape_text(Shape const &shape) {
   std::string text = "(";
-  for (index extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  for (index_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-/* A header of version 1.0, in C order, as NumPy writes it: the data begin at a multiple of 64. */
-inline std::string make_npy_header(std::string const &type, Shape const &shape) {
-  std::string text =
-      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
+/* A header of version 1.0, as NumPy writes it: the data begin at a multiple of 64. */
+inline std::string make_npy_header(std::string const &type, Shape const &shape,
+                                   bool fortran_order = false) {
+  std::string text = "{'descr': '" + type +
+                     "', 'fortran_order': " + (fortran_order ? "True" : "False") +
+                     ", 'shape': " + shape_text(shape) + ", }";
   text.append(63 - (10 + text.size()) % 64, ' ');
   text += '\n';
   std::string start("\x93NUMPY\x01\x00", 8);

@@ -62,8 +62,8 @@ public:
   Extents<N> const &extents() const noexcept { return layout_.extents; }
   Extents<N> const &strides() const noexcept { return layout_.strides; }
   Ghosts<N> const &ghosts() const noexcept { return layout_.ghosts; }
-  UMEM_CHECKED index extent(int k) const noexcept { return layout_.extents[k]; }
-  index size() const noexcept { return layout_.extents.product(); }
+  UMEM_CHECKED index_t extent(int k) const noexcept { return layout_.extents[k]; }
+  index_t size() const noexcept { return layout_.extents.product(); }
 
   /* The context of the memory: that of the array, or of the borrowed memory. Loops over the part run there if no place
    * is named (place.hpp). */
@@ -81,7 +81,7 @@ public:
   }
 
   /* Indices first, first + step, ... below last of dimension k; they may be those of ghost cells. */
-  Part slice(int k, Position first, Position last, index step = 1) const {
+  Part slice(int k, Position first, Position last, index_t step = 1) const {
     return laid_out(layout_.slice(k, first, last, step));
   }
 
@@ -123,7 +123,7 @@ private:
 
   /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
    * 0). */
-  Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index first,
+  Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index_t first,
        Extents<N> const &extents, Extents<N> const &strides, Ghosts<N> const &ghosts) noexcept
       : memory_{std::move(mirror), key, Context(), 0}, layout_{extents, strides, ghosts, first} {}
 

@@ -143,9 +143,31 @@ template <class P> bool is_on_device_side(P const &place, Context const &context
     return false;
 }
 
-/* Refuses __device__ lambdas for a loop on the host: there nvcc replaces them by functions that do
- * nothing. */
+/* Whether F reaches a kernel whole: its bytes are copied there, and neither constructor nor destructor runs. nvcc wraps
+ * __host__ __device__ lambdas in a type of its own that does. */
+template <class F>
+inline constexpr bool is_for_device = std::is_trivially_copyable_v<F>
+#if defined(__CUDACC_EXTENDED_LAMBDA__)
+                                      || __nv_is_extended_host_device_lambda_closure_type(F) ||
+                                      __nv_is_extended_device_lambda_closure_type(F)
+#endif
+    ;
+template <class... F> constexpr void check_for_device() {
+  static_assert(
+      (is_for_device<F> && ...),
+      "a functor for a GPU is copied there as bytes: it must be trivially copyable, so give "
+      "it pointers, views and numbers, not a std::vector or another owner of memory");
+}
+
+#define UMEM_COPIED_FUNCTOR                                                                        \
+  "loops take functors by value and copy them: let this one have a pointer or a reference to "     \
+  "what "                                                                                          \
+  "cannot be copied"
+
+/* Refuses functors that cannot be copied, and __device__ lambdas for a loop on the host: there nvcc replaces them by
+ * functions that do nothing. */
 template <class... F> constexpr void check_for_host() {
+  static_assert((std::is_copy_constructible_v<F> && ...), UMEM_COPIED_FUNCTOR);
 #if defined(__CUDACC_EXTENDED_LAMBDA__)
   static_assert(
       (!__nv_is_extended_device_lambda_closure_type(F) && ...),

@@ -35,16 +35,16 @@ template <class T> std::string integer_text(T value) {
 
 template <class T> std::string print_elements(T const *data, Printed printed) {
   if constexpr (std::is_floating_point_v<T> || is_short_float<T>) {
-    for (index at : printed.offsets) printed.add(shortest(data[at]));
+    for (index_t at : printed.offsets) printed.add(shortest(data[at]));
     return printed.text(float_kind<T>);
   } else if constexpr (is_complex<T>) {
     using Part = complex_part_t<T>;
-    for (index at : printed.offsets)
+    for (index_t at : printed.offsets)
       printed.add(shortest(static_cast<Part>(data[at].real())),
                   shortest(static_cast<Part>(data[at].imag())));
     return printed.text(float_kind<Part>);
   } else {
-    for (index at : printed.offsets) printed.add(integer_text(data[at]));
+    for (index_t at : printed.offsets) printed.add(integer_text(data[at]));
     return printed.text(std::is_same_v<T, bool> ? 5 : 0); /* that of False */
   }
 }
@@ -55,22 +55,28 @@ template <class T, int N> std::string print(View<T const, N> const &view) {
   return print_elements<T>(view.data, Printed(N, view.extents.begin(), view.strides.begin()));
 }
 
+/* The text of any operand of a loop. Brings the elements of an array to the host, of a smaller part only these. */
+template <class A> std::string printed_text(A const &elements) {
+  constexpr int N = rank_of<A>;
+  if constexpr (kind_of<A> == OperandKind::view) {
+    return print<value_of<A>, N>(elements);
+  } else {
+    auto const text = [](auto const &view) { return print<value_of<A>, N>(view); };
+    return with_views(settled(on_host, elements), text, use(elements, read));
+  }
+}
+
 } // namespace detail
 
 template <class T, int N> std::ostream &operator<<(std::ostream &stream, View<T, N> const &view) {
-  return stream << detail::print<std::remove_cv_t<T>, N>(view);
+  return stream << detail::printed_text(view);
 }
 
 /* Any other operand of a loop: an array, a part, a guard. Brings the elements to the host, of a smaller part only these:
  * see for_each.hpp. */
 template <class A, class = std::enable_if_t<detail::is_operand<A>>>
 std::ostream &operator<<(std::ostream &stream, A const &elements) {
-  auto const text = [](auto const &view) {
-    using V = detail::bare_t<decltype(view)>;
-    return detail::print<typename V::value_type, V::rank>(view);
-  };
-  auto const where = detail::settled(on_host, elements);
-  return stream << detail::with_views(where, text, detail::use(elements, read));
+  return stream << detail::printed_text(elements);
 }
 
 } // namespace umem

@@ -39,7 +39,7 @@ namespace detail {
 
 /* The indices at least margin away from the ends of extents. */
 template <int N>
-UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index margin) noexcept {
+UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index_t margin) noexcept {
   Range<N> range(extents);
   for (int k = 0; k < N; k++) {
     range.begin.at[k] += margin;
@@ -57,12 +57,12 @@ template <class A> using range_of = Range<decltype(extents_of(std::declval<A con
 /* The indices that are at least margin away from the ends of a view. A negative margin reaches into
  * ghost cells. */
 template <class T, int N>
-UMEM_FUNCTION constexpr Range<N> interior(View<T, N> const &view, index margin = 1) noexcept {
+UMEM_FUNCTION constexpr Range<N> interior(View<T, N> const &view, index_t margin = 1) noexcept {
   return detail::inside(view.extents, margin);
 }
 
 /* The same for an array or a guard. */
-template <class A> detail::range_of<A> interior(A const &elements, index margin = 1) {
+template <class A> detail::range_of<A> interior(A const &elements, index_t margin = 1) {
   return detail::inside(detail::extents_of(elements), margin);
 }
 
@@ -72,7 +72,7 @@ namespace detail {
 template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
   if (range.is_empty()) return;
   for (int k = 0; k < N; k++) {
-    index first = view.low(k), last = view.high(k);
+    index_t first = view.low(k), last = view.high(k);
     if (range.begin.at[k] < first) raise_index(range.begin.at[k], k, first, last);
     if (range.end.at[k] > last) raise_index(range.end.at[k] - 1, k, first, last);
   }

@@ -30,7 +30,7 @@ template <class R, class F, class T> struct ValueOf {
 
 template <class R, class Op, class F, class T>
 R cub_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init, T const *first,
-             index count) {
+             index_t count) {
   Work work(place);
   std::size_t nbytes = 0;
   auto reduce = [&](void *temporary, R *result) {
@@ -65,7 +65,7 @@ R device_reduce(DevicePlace const &place, Op const &op, F const &f, R const &ini
       return cub_reduce<R>(place, op, f, init, view.data, loops.extents.at[L - 1]);
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
   MapStrided<false, All, L, F, T, A...> call(f, loops, view.data, others.data...);
-  return device_index_reduce<index>(place, op, call, init, Extents<L>(), loops.extents);
+  return device_index_reduce<index_t>(place, op, call, init, Extents<L>(), loops.extents);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -45,6 +45,7 @@ template <class R, class Op, class F, class T, int N, class... A>
 R reduce_all(DevicePlace const &place, Op op, F f, R const &init, View<T, N> const &view,
              View<A, N> const &...others) {
   static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
+  check_for_device<Op, F>();
   return device_reduce<R>(place, op, f, init, view, others...);
 }
 template <class R, class Op, class F, class T, int N, class... A>

@@ -33,7 +33,7 @@ namespace detail {
 
 /* Throws umem::value_error if there are no elements. */
 template <class A> void check_some(char const *function, A const &elements) {
-  for (index extent : extents_of(elements))
+  for (index_t extent : extents_of(elements))
     if (extent == 0) throw value_error(std::string(function) + " of no elements");
 }
 
@@ -77,11 +77,11 @@ Extents<rank_of<A>> position_of_extreme(P const &place, A const &elements) {
       },
       [=](DevicePlace const &device, View<T const, N> const &view) {
         LocatedElement<T const, N> call{view, c_strides(view.extents)};
-        return device_index_reduce<index>(device, op, call, last_extreme<T>(largest_value),
-                                          Extents<N>(), view.extents);
+        return device_index_reduce<index_t>(device, op, call, last_extreme<T>(largest_value),
+                                            Extents<N>(), view.extents);
       });
   Extents<N> at, extents = extents_of(elements);
-  index number = found.number;
+  index_t number = found.number;
   for (int k = N - 1; k >= 0; k--) {
     at.at[k] = number % extents.at[k];
     number /= extents.at[k];
@@ -182,13 +182,13 @@ MinMax<detail::value_of<A>> minmax(A const &elements) {
 
 /* For how many elements f(element) is true. */
 template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
-index count_if(P const &place, A const &elements, F f) {
+index_t count_if(P const &place, A const &elements, F f) {
   UMEM_TRACE("umem::count_if");
-  return detail::reduce_uses<index>("count_if", place, index(0), plus(),
-                                    detail::CountOf<index, F>{f}, detail::use(elements, read));
+  return detail::reduce_uses<index_t>("count_if", place, index_t(0), plus(),
+                                      detail::CountOf<index_t, F>{f}, detail::use(elements, read));
 }
 template <class A, class F, class = std::enable_if_t<detail::is_operand<A>>>
-index count_if(A const &elements, F f) {
+index_t count_if(A const &elements, F f) {
   return count_if(detail::AtHome(), elements, f);
 }
 

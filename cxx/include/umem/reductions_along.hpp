@@ -1,7 +1,7 @@
 /* umem/reductions_along.hpp - the reductions of reductions.hpp along one dimension: each gives one element of the
  * output, which has one dimension less.
  *
- *     umem::Array<umem::index, 1> best({rows});
+ *     umem::Array<umem::index_t, 1> best({rows});
  *     umem::argmax_along(scores, 1, best);                  // for each row, the column of its largest element
  *     umem::norm_along(umem::on_host, vectors, 1, lengths); // one norm for each row
  *
@@ -87,8 +87,8 @@ void minmax_along(A const &in, int axis, B &&smallest, C &&largest) {
 template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
 void count_if_along(P const &place, A const &in, int axis, B &&out, F f) {
   UMEM_TRACE("umem::count_if_along");
-  detail::reduce_dimension("count_if_along", place, axis, out, index(0), plus(),
-                           detail::CountOf<index, F>{f}, in);
+  detail::reduce_dimension("count_if_along", place, axis, out, index_t(0), plus(),
+                           detail::CountOf<index_t, F>{f}, in);
 }
 template <class A, class B, class F, class = std::enable_if_t<detail::is_operand<A>>>
 void count_if_along(A const &in, int axis, B &&out, F f) {

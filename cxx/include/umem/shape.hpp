@@ -21,17 +21,17 @@ namespace umem {
 /* A vector of indices that needs no heap up to 6 dimensions. Host only. */
 class Shape {
 public:
-  using value_type = index;
-  using iterator = index *;
-  using const_iterator = index const *;
+  using value_type = index_t;
+  using iterator = index_t *;
+  using const_iterator = index_t const *;
 
   /* The most dimensions that need no heap. */
   static constexpr std::size_t inline_capacity = 6;
 
   Shape() noexcept = default;
-  Shape(std::initializer_list<index> values) : Shape(values.begin(), values.end()) {}
+  Shape(std::initializer_list<index_t> values) : Shape(values.begin(), values.end()) {}
   template <int N> Shape(Extents<N> const &extents) : Shape(extents.begin(), extents.end()) {}
-  Shape(index const *begin, index const *end) {
+  Shape(index_t const *begin, index_t const *end) {
     reserve(static_cast<std::size_t>(end - begin));
     size_ = static_cast<std::size_t>(std::copy(begin, end, data()) - data());
   }
@@ -56,25 +56,25 @@ public:
   bool empty() const noexcept { return size_ == 0; }
   std::size_t capacity() const noexcept { return capacity_; }
 
-  index *data() noexcept { return many_ ? many_.get() : few_; }
-  index const *data() const noexcept { return many_ ? many_.get() : few_; }
+  index_t *data() noexcept { return many_ ? many_.get() : few_; }
+  index_t const *data() const noexcept { return many_ ? many_.get() : few_; }
   iterator begin() noexcept { return data(); }
   iterator end() noexcept { return data() + size_; }
   const_iterator begin() const noexcept { return data(); }
   const_iterator end() const noexcept { return data() + size_; }
 
-  UMEM_CHECKED index &operator[](std::size_t k) noexcept {
+  UMEM_CHECKED index_t &operator[](std::size_t k) noexcept {
     UMEM_ASSERT(k < size_);
     return data()[k];
   }
-  UMEM_CHECKED index const &operator[](std::size_t k) const noexcept {
+  UMEM_CHECKED index_t const &operator[](std::size_t k) const noexcept {
     UMEM_ASSERT(k < size_);
     return data()[k];
   }
 
   void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
-    auto values = std::make_unique<index[]>(capacity);
+    auto values = std::make_unique<index_t[]>(capacity);
     std::copy(begin(), end(), values.get());
     many_ = std::move(values);
     capacity_ = capacity;
@@ -83,7 +83,7 @@ public:
   /* Keeps its storage. */
   void clear() noexcept { size_ = 0; }
 
-  void push_back(index value) {
+  void push_back(index_t value) {
     if (size_ == capacity_) reserve(2 * capacity_);
     data()[size_++] = value;
   }
@@ -106,8 +106,8 @@ public:
 private:
   std::size_t size_ = 0;
   std::size_t capacity_ = inline_capacity;
-  index few_[inline_capacity] = {};
-  std::unique_ptr<index[]> many_; /* null: they are in few_ */
+  index_t few_[inline_capacity] = {};
+  std::unique_ptr<index_t[]> many_; /* null: they are in few_ */
 };
 
 } // namespace umem

@@ -34,23 +34,24 @@ enum end_t { end };
 namespace detail {
 
 template <class I>
-inline constexpr bool is_class_of_index = std::is_class_v<I> &&std::is_convertible_v<I, index>;
+inline constexpr bool is_class_of_index = std::is_class_v<I> &&std::is_convertible_v<I, index_t>;
 
 } // namespace detail
 
 /* An index, counted from 0 or from the end. */
 struct Position {
-  index offset;  /* from 0, or from the extent of the dimension */
-  bool from_end; /* false: from 0 */
+  index_t offset; /* from 0, or from the extent of the dimension */
+  bool from_end;  /* false: from 0 */
 
   template <class I, class = std::enable_if_t<detail::is_index<I> || detail::is_class_of_index<I>>>
-  UMEM_FUNCTION constexpr Position(I i) noexcept : offset(static_cast<index>(i)), from_end(false) {}
+  UMEM_FUNCTION constexpr Position(I i) noexcept
+      : offset(static_cast<index_t>(i)), from_end(false) {}
   UMEM_FUNCTION constexpr Position(end_t) noexcept : offset(0), from_end(true) {}
 
   /* In a dimension with so many elements. The largest index stands for all that are larger. */
-  UMEM_FUNCTION constexpr index in(index extent) const noexcept {
+  UMEM_FUNCTION constexpr index_t in(index_t extent) const noexcept {
     if (!from_end) return offset;
-    return offset > detail::largest<index> - extent ? detail::largest<index> : extent + offset;
+    return offset > detail::largest<index_t> - extent ? detail::largest<index_t> : extent + offset;
   }
 };
 
@@ -62,19 +63,19 @@ UMEM_FUNCTION constexpr Position operator+(end_t, I n) noexcept {
 }
 template <class I, class = std::enable_if_t<detail::is_index<I>>>
 UMEM_FUNCTION constexpr Position operator-(end_t, I n) noexcept {
-  auto const distance = static_cast<index>(n);
-  return end + (distance < -detail::largest<index> ? detail::largest<index> : -distance);
+  auto const distance = static_cast<index_t>(n);
+  return end + (distance < -detail::largest<index_t> ? detail::largest<index_t> : -distance);
 }
 
 /* Indices from first towards last, which is not among them. */
 struct IndexRange {
   Position first, last;
-  index step;
+  index_t step;
 };
 
 /* first, first + step, ... up to, but not including, last. With a negative step the indices fall: range(end - 1, -1, -1)
  * reverses a dimension. If last is not after first in the direction of step, the range is empty. */
-UMEM_FUNCTION constexpr IndexRange range(Position first, Position last, index step = 1) noexcept {
+UMEM_FUNCTION constexpr IndexRange range(Position first, Position last, index_t step = 1) noexcept {
   return {first, last, step};
 }
 
@@ -106,9 +107,9 @@ inline constexpr bool
 template <class S, class = void> inline constexpr bool is_strided_slice = false;
 template <class S>
 inline constexpr bool
-    is_strided_slice<S, std::void_t<decltype(static_cast<index>(std::declval<S>().offset)),
-                                    decltype(static_cast<index>(std::declval<S>().extent)),
-                                    decltype(static_cast<index>(std::declval<S>().stride))>> =
+    is_strided_slice<S, std::void_t<decltype(static_cast<index_t>(std::declval<S>().offset)),
+                                    decltype(static_cast<index_t>(std::declval<S>().extent)),
+                                    decltype(static_cast<index_t>(std::declval<S>().stride))>> =
         !is_position<S>;
 
 template <class S>
@@ -140,9 +141,10 @@ template <class S> UMEM_FUNCTION constexpr Slice to_slice(S const &slice) noexce
   } else if constexpr (is_pair<S>) {
     return {Slice::some, {Position(slice.first), Position(slice.second), 1}};
   } else {
-    auto const first = static_cast<index>(slice.offset), length = static_cast<index>(slice.extent);
-    index const last = first > largest<index> - length ? largest<index> : first + length;
-    return {Slice::some, {first, last, static_cast<index>(slice.stride)}};
+    auto const first = static_cast<index_t>(slice.offset),
+               length = static_cast<index_t>(slice.extent);
+    index_t const last = first > largest<index_t> - length ? largest<index_t> : first + length;
+    return {Slice::some, {first, last, static_cast<index_t>(slice.stride)}};
   }
 }
 

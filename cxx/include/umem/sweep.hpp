@@ -3,7 +3,7 @@
  *
  *     struct Jacobi {
  *       umem::View<double const, 2> u;
- *       UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+ *       UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
  *         value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
  *         return fabs(value - u(i, j));
  *       }
@@ -84,14 +84,14 @@ R sweep_view(Place const &place, View<T, N> const &view, Range<N> const &range, 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for all indices of a range. */
-template <class Index = index, class P, int N, class R, class Op, class F,
+template <class Index = index_t, class P, int N, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R for_each_index_reduce(P const &place, Range<N> const &range, R init, Op op, F f) {
   UMEM_TRACE("umem::for_each_index_reduce");
   detail::check_index_type<Index>(range);
   return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
 }
-template <class Index = index, class P, int N, class R, class Op, class F,
+template <class Index = index_t, class P, int N, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op, F f) {
   return for_each_index_reduce<Index>(place, Range<N>(extents), init, op, f);
@@ -101,7 +101,7 @@ R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op
  * i, j, ...) writes the new value of element (i, j, ...) to value and does not read it: value need not be the element
  * itself. f must not read elements that the sweep writes. Throws umem::index_error if the range leaves the elements and
  * their ghost cells. */
-template <class Index = index, class P, class A, class R, class Op, class F,
+template <class Index = index_t, class P, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_place<P>>>
 R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
   UMEM_TRACE("umem::sweep");
@@ -119,7 +119,7 @@ R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, 
       },
       written);
 }
-template <class Index = index, class A, class R, class Op, class F,
+template <class Index = index_t, class A, class R, class Op, class F,
           class = std::enable_if_t<detail::is_operand<A>>>
 R sweep(A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
   return sweep<Index>(detail::AtHome(), elements, range, init, op, f);

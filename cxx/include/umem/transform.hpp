@@ -42,7 +42,10 @@ template <class F> AssignOnHost<F> for_host(Assign<F> const &assign) {
   check_for_host<F>();
   return {assign.f};
 }
-template <class F> AssignOnDevice<F> for_device(Assign<F> const &assign) { return {assign.f}; }
+template <class F> AssignOnDevice<F> for_device(Assign<F> const &assign) {
+  check_for_device<F>();
+  return {assign.f};
+}
 
 } // namespace detail
 

@@ -77,7 +77,7 @@ public:
     if constexpr (are_indices<I...>) {
       UMEM_ASSERT_INDICES(contains(i...), as_indices(i...), *this);
       UMEM_ASSERT_GUARDED(data);
-      return data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)];
+      return data[offset(std::make_integer_sequence<int, N>(), static_cast<index_t>(i)...)];
     } else {
       return *data;
     }
@@ -89,7 +89,7 @@ public:
   }
 
   /* Element i of the interior in C order. Only if is_contiguous(). Checked if UMEM_CHECKS is 1. */
-  UMEM_FUNCTION UMEM_CHECKED constexpr T &operator[](index i) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr T &operator[](index_t i) const noexcept {
     UMEM_ASSERT(is_contiguous());
     UMEM_ASSERT_INDICES(i >= 0 && i < size(), Extents<1>(i), as_row());
     UMEM_ASSERT_GUARDED(data);
@@ -136,23 +136,25 @@ public:
   /* ---- questions ---- */
 
   /* k in [0, N) */
-  UMEM_FUNCTION UMEM_CHECKED constexpr index extent(int k) const noexcept { return extents[k]; }
-  UMEM_FUNCTION UMEM_CHECKED constexpr index stride(int k) const noexcept { return strides[k]; }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index_t extent(int k) const noexcept { return extents[k]; }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index_t stride(int k) const noexcept { return strides[k]; }
 
   /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
-  UMEM_FUNCTION UMEM_CHECKED constexpr index low(int k) const noexcept { return -ghosts.below[k]; }
-  UMEM_FUNCTION UMEM_CHECKED constexpr index high(int k) const noexcept {
+  UMEM_FUNCTION UMEM_CHECKED constexpr index_t low(int k) const noexcept {
+    return -ghosts.below[k];
+  }
+  UMEM_FUNCTION UMEM_CHECKED constexpr index_t high(int k) const noexcept {
     return extents[k] + ghosts.above[k];
   }
 
   /* Elements of the interior; 1 for N == 0. */
-  UMEM_FUNCTION constexpr index size() const noexcept { return extents.product(); }
+  UMEM_FUNCTION constexpr index_t size() const noexcept { return extents.product(); }
 
   UMEM_FUNCTION constexpr bool is_empty() const noexcept { return !data || size() == 0; }
 
   /* Whether the elements of the interior follow each other in C order without gaps. */
   UMEM_FUNCTION constexpr bool is_contiguous() const noexcept {
-    index stride = 1;
+    index_t stride = 1;
     bool contiguous = true;
     for (int k = N - 1; k >= 0; k--) {
       if (extents.at[k] == 0) return true;
@@ -165,12 +167,12 @@ public:
   /* Whether all indices, also of ghost cells, and the offsets of all elements from data fit 32
    * bits. */
   UMEM_FUNCTION constexpr bool fits_32_bits() const noexcept {
-    constexpr index most = detail::largest<std::int32_t>;
-    index reach = 0; /* no offset is larger */
+    constexpr index_t most = detail::largest<std::int32_t>;
+    index_t reach = 0; /* no offset is larger */
     for (int k = 0; k < N; k++) {
       if (high(k) > most) return false;
-      index step = strides.at[k] < 0 ? -strides.at[k] : strides.at[k];
-      index steps = high(k) - 1 > -low(k) ? high(k) - 1 : -low(k);
+      index_t step = strides.at[k] < 0 ? -strides.at[k] : strides.at[k];
+      index_t steps = high(k) - 1 > -low(k) ? high(k) - 1 : -low(k);
       if (steps > 0 && step > (most - reach) / steps) return false;
       reach += step * steps;
     }
@@ -192,7 +194,7 @@ public:
 
   /* Indices first, first + step, ... below last of dimension k become 0, 1, ... . They may be
    * those of ghost cells; the result has no ghost cells in that dimension. step > 0. */
-  UMEM_FUNCTION constexpr View slice(int k, Position first, Position last, index step = 1) const {
+  UMEM_FUNCTION constexpr View slice(int k, Position first, Position last, index_t step = 1) const {
     return laid_out(layout().slice(k, first, last, step));
   }
 
@@ -269,14 +271,14 @@ private:
     return View<T, 1>(data, Extents<1>(size()));
   }
 
-  UMEM_FUNCTION constexpr bool has(int k, index i) const noexcept {
+  UMEM_FUNCTION constexpr bool has(int k, index_t i) const noexcept {
     return i >= low(k) && i < high(k);
   }
 
   /* The offset of indices i, without a loop that a compiler might not unroll. */
   template <int... K, class... I>
-  UMEM_FUNCTION constexpr index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
-    return ((i * strides.at[K]) + ... + index(0));
+  UMEM_FUNCTION constexpr index_t offset(std::integer_sequence<int, K...>, I... i) const noexcept {
+    return ((i * strides.at[K]) + ... + index_t(0));
   }
 
   UMEM_FUNCTION constexpr detail::StridedLayout<N> layout() const noexcept {

@@ -10,7 +10,7 @@ int main() { /* the square roots of 1, 2, 3, 4 by the method of Newton */
   int steps = 0;
   for (;; steps++) {
     umem::for_each_indexed([](double &to, double x,
-                              umem::index i) { to = 0.5 * (x + static_cast<double>(i + 1) / x); },
+                              umem::index_t i) { to = 0.5 * (x + static_cast<double>(i + 1) / x); },
                            next, u);
     if (umem::all_close(next, u, umem::Tolerance{1e-12, 0})) break;
     std::swap(u, next);

@@ -11,7 +11,7 @@ int main() {
   std::vector<umem::Array<int, 2>> blocks;
   umem::Context places[] = {umem::Host(), umem::MMap::scratch(), umem::File::scratch(),
                             umem::Host()};
-  for (umem::index n = 0; n < grid.size(); n++) {
+  for (umem::index_t n = 0; n < grid.size(); n++) {
     blocks.emplace_back(grid.extents(n), places[n], umem::ArrayOptions<2>{{1, 1}, {}, 0});
     umem::fill(blocks.back(), n);
   }

@@ -7,7 +7,7 @@ int main() {
   umem::Array<double, 2> u({3, 4}), v({3, 4});
   umem::fill(u, 100);
   umem::fill(v, 0);
-  auto const mark = [](double &to, double from, umem::index i, umem::index j) {
+  auto const mark = [](double &to, double from, umem::index_t i, umem::index_t j) {
     to = from + static_cast<double>(10 * i + j);
   };
   umem::for_each(mark, v, u);

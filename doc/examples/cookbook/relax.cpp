@@ -6,7 +6,7 @@
 
 struct Relax {
   umem::View<double const, 1> u;
-  UMEM_FUNCTION double operator()(double &value, umem::index i) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i) const {
     value = 0.5 * (u(i - 1) + u(i + 1));
     return std::fabs(value - u(i));
   }
@@ -25,5 +25,6 @@ int main() {
     }
     swap(u, next);
   }
-  for (umem::index i = 0; i < 11; i++) std::cout << std::lround(u.get(i)) << (i < 10 ? ' ' : '\n');
+  for (umem::index_t i = 0; i < 11; i++)
+    std::cout << std::lround(u.get(i)) << (i < 10 ? ' ' : '\n');
 }

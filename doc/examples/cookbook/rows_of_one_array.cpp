@@ -8,7 +8,7 @@ int main() {
   umem::Array<double, 2> a({3, 3}, umem::File::scratch());
   umem::copy(umem::View<double const, 2>(numbers, {3, 3}), a);
 
-  for (umem::index i = 1; i < 3; i++) {
+  for (umem::index_t i = 1; i < 3; i++) {
     double const factor = a.get(i, 0) / a.get(0, 0);
     umem::for_each([=](double &to, double pivot) { to -= factor * pivot; }, a.part().select(0, i),
                    a.part().select(0, 0));

@@ -7,7 +7,7 @@
 /* [stencil] */
 struct Diffuse {
   umem::View<double const, 2> u;
-  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     double change = value - u(i, j);
     return change < 0 ? -change : change;
@@ -27,8 +27,8 @@ int main() {
   /* [write] */
   for (auto const &block : umem::blocks(u, umem::write, umem::on_host, options)) {
     umem::View<double, 2> view = *block;
-    for (umem::index i = 0; i < block.rows(); i++)
-      for (umem::index j = 0; j < 250; j++) view(i, j) = block.first() + i == 2000 ? 1 : 0;
+    for (umem::index_t i = 0; i < block.rows(); i++)
+      for (umem::index_t j = 0; j < 250; j++) view(i, j) = block.first() + i == 2000 ? 1 : 0;
   }
   /* [/write] */
 

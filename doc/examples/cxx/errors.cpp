@@ -20,7 +20,7 @@ int main() {
   }
 
   try {
-    umem::Array<double, 2> huge({umem::index(1) << 40, umem::index(1) << 40});
+    umem::Array<double, 2> huge({umem::index_t(1) << 40, umem::index_t(1) << 40});
   } catch (umem::error const &failure) { /* any failure of umem */
     std::printf("%s\n", failure.message());
   }

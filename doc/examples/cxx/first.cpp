@@ -3,10 +3,10 @@
 #include <umem.hpp>
 
 /* The squares of 0 to n - 1, in any place. */
-static umem::Array<double, 1> squares(umem::Context const &place, umem::index n) {
+static umem::Array<double, 1> squares(umem::Context const &place, umem::index_t n) {
   umem::Array<double, 1> array({n}, place);
   auto x = array.host(umem::discard); /* its elements, for the CPU */
-  for (umem::index i = 0; i < n; i++) x(i) = static_cast<double>(i * i);
+  for (umem::index_t i = 0; i < n; i++) x(i) = static_cast<double>(i * i);
   return array;
 }
 

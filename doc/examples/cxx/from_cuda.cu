@@ -20,7 +20,7 @@ int main() {
   umem::Array<double, 1> x({1000000}, open_place());
   {
     auto host = x.host(umem::discard);
-    for (umem::index i = 0; i < host.size(); i++) host[i] = static_cast<double>(i);
+    for (umem::index_t i = 0; i < host.size(); i++) host[i] = static_cast<double>(i);
   }
 
   umem::for_each(x, Scale{2});

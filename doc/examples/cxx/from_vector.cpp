@@ -8,8 +8,8 @@ int main() {
   umem::Array<double, 2> u({3, 4}); /* in RAM; a context after the extents names another place */
   {
     auto x = u.host(umem::discard);
-    for (umem::index i = 0; i < u.extent(0); i++)
-      for (umem::index j = 0; j < u.extent(1); j++) x(i, j) = static_cast<double>(10 * i + j);
+    for (umem::index_t i = 0; i < u.extent(0); i++)
+      for (umem::index_t j = 0; j < u.extent(1); j++) x(i, j) = static_cast<double>(10 * i + j);
   }
 
   auto x = u.host(umem::read);

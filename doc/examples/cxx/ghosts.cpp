@@ -29,7 +29,7 @@ int main() {
   /* [exchange] */
   umem::Decomposition<2> grid({4, 4}, {2, 1}); /* two blocks of two rows */
   std::vector<umem::Array<int, 2>> blocks;
-  for (umem::index n = 0; n < grid.size(); n++) {
+  for (umem::index_t n = 0; n < grid.size(); n++) {
     blocks.emplace_back(grid.extents(n), umem::Host(), umem::ArrayOptions<2>{{1, 0}, {}, 0});
     umem::fill(blocks.back(), n + 1);
   }

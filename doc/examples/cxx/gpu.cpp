@@ -28,7 +28,7 @@ int main() {
   umem::Array<double, 2> a({2, 3}, open_place());
   {
     auto host = a.host(umem::discard);
-    for (umem::index i = 0; i < host.size(); i++) host[i] = static_cast<double>(i + 1);
+    for (umem::index_t i = 0; i < host.size(); i++) host[i] = static_cast<double>(i + 1);
   }
   std::cout << transposed(a) << '\n';
 }

@@ -12,7 +12,7 @@ static void simulate(umem::Array<double, 1> &t) {
   double const *first = nullptr;
   {
     auto x = t.host(umem::discard);
-    for (umem::index i = 0; i < x.size(); i++) x(i) = 300;
+    for (umem::index_t i = 0; i < x.size(); i++) x(i) = 300;
     first = x->data;
   }
   umem::for_each(t, Cool()); /* on a GPU: a kernel */

@@ -6,8 +6,8 @@
 /* Works on a view of any memory. */
 static double total(umem::View<double const, 2> x) {
   double sum = 0;
-  for (umem::index i = 0; i < x.extent(0); i++)
-    for (umem::index j = 0; j < x.extent(1); j++) sum += x(i, j);
+  for (umem::index_t i = 0; i < x.extent(0); i++)
+    for (umem::index_t j = 0; j < x.extent(1); j++) sum += x(i, j);
   return sum;
 }
 /* [/view] */
@@ -17,7 +17,7 @@ int main() {
   umem::Array<double, 2> u({3, 4}, umem::File::scratch());
   {
     auto x = u.host(umem::discard); /* the program will write every element */
-    for (umem::index i = 0; i < x.size(); i++) x[i] = 0.5;
+    for (umem::index_t i = 0; i < x.size(); i++) x[i] = 0.5;
   } /* here the guard ends */
 
   std::printf("%g\n", total(u.host(umem::read))); /* this guard ends with the statement */

@@ -35,7 +35,7 @@ struct SetTo {
   UMEM_FUNCTION void operator()(double &x) const { x = value; }
 };
 struct SetToIndices {
-  UMEM_FUNCTION void operator()(double &x, umem::index i, umem::index j) const {
+  UMEM_FUNCTION void operator()(double &x, umem::index_t i, umem::index_t j) const {
     x = static_cast<double>(10 * i + j);
   }
 };
@@ -44,7 +44,7 @@ struct SetToIndices {
 /* [sweep] */
 struct Jacobi {
   umem::View<double const, 2> u;
-  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
     value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
     return std::fabs(value - u(i, j));
   }
@@ -71,8 +71,8 @@ int main() {
   umem::for_each([=](double &to, double from, double add) { to = a * from + add; }, z, x, y);
   umem::for_each(Scale{2}, umem::discard(x),
                  umem::read(z)); /* a template: the call says what it does */
-  umem::for_each([](double &to, double from, umem::index i, umem::index) { to = i ? from : 0; }, y,
-                 x);
+  umem::for_each([](double &to, double from, umem::index_t i, umem::index_t) { to = i ? from : 0; },
+                 y, x);
   umem::for_each([](double &to, double from) { to += from; }, z.part().select(0, 0),
                  z.part().select(0, 1));
   std::cout << y << '\n' << z << '\n';

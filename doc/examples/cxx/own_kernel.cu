@@ -4,7 +4,7 @@
 
 /* [kernel] */
 __global__ void scale(umem::View<double, 1> x, double factor) {
-  umem::index i = blockIdx.x * static_cast<umem::index>(blockDim.x) + threadIdx.x;
+  umem::index_t i = blockIdx.x * static_cast<umem::index_t>(blockDim.x) + threadIdx.x;
   if (i < x.size()) x(i) *= factor;
 }
 

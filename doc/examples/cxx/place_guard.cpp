@@ -6,7 +6,7 @@
 /* [functor] */
 struct Smooth {
   umem::View<double const, 1> u; /* the elements that the functor reads */
-  UMEM_FUNCTION void operator()(double &value, umem::index i) const {
+  UMEM_FUNCTION void operator()(double &value, umem::index_t i) const {
     value = 0.5 * (u(i - 1) + u(i + 1));
   }
 };

@@ -18,7 +18,7 @@ int main() {
   std::cout << umem::dot(u, u) << ", " << umem::norm(u) << '\n';
   /* [/whole] */
   /* [along] */
-  umem::Array<umem::index, 1> where({2});
+  umem::Array<umem::index_t, 1> where({2});
   umem::Array<double, 1> lengths({2});
   umem::argmin_along(u, 1, where); /* for each row, the column of its smallest element */
   umem::norm_along(u, 1, lengths); /* for each row, its norm */

@@ -8,7 +8,7 @@
 
 /* [functor] */
 struct AddIndices {
-  UMEM_FUNCTION void operator()(double &x, umem::index i, umem::index j) const {
+  UMEM_FUNCTION void operator()(double &x, umem::index_t i, umem::index_t j) const {
     x += static_cast<double>(10 * i + j);
   }
 };
@@ -34,8 +34,8 @@ int main() {
   umem::Array<double, 2> u({3, 4}, ram);
   {
     auto x = u.host(umem::discard); /* a guard: it ends with this block */
-    for (umem::index i = 0; i < u.extent(0); i++)
-      for (umem::index j = 0; j < u.extent(1); j++) x(i, j) = 0.5;
+    for (umem::index_t i = 0; i < u.extent(0); i++)
+      for (umem::index_t j = 0; j < u.extent(1); j++) x(i, j) = 0.5;
   }
   std::cout << u << '\n';
   /* [/array] */

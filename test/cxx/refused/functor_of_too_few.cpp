@@ -6,6 +6,6 @@ void use(umem::Array<double, 2> &to, umem::Array<double, 2> const &from) {
 #ifdef REFUSED
   umem::for_each([](double &x) { x = 1; }, to, from);
 #else
-  umem::for_each([](double &x, double, umem::index, umem::index) { x = 1; }, to, from);
+  umem::for_each([](double &x, double, umem::index_t, umem::index_t) { x = 1; }, to, from);
 #endif
 }

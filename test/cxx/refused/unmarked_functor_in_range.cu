@@ -3,9 +3,9 @@
 
 struct AddIndex {
 #ifdef REFUSED
-  void operator()(double &x, umem::index i) const { x += static_cast<double>(i); }
+  void operator()(double &x, umem::index_t i) const { x += static_cast<double>(i); }
 #else
-  UMEM_FUNCTION void operator()(double &x, umem::index i) const { x += static_cast<double>(i); }
+  UMEM_FUNCTION void operator()(double &x, umem::index_t i) const { x += static_cast<double>(i); }
 #endif
 };
 void use(umem::View<double, 1> const &view) {

@@ -10,6 +10,6 @@ umem::Array<double, 2> scaled(umem::Array<double, 2> &from, double factor) {
   umem::View<double const, 2> old = read.view();
   umem::View<double, 2> view = write.view();
   umem::for_each_index(umem::on_host, view.extents,
-                       [&](umem::index i, umem::index j) { view(i, j) = factor * old(i, j); });
+                       [&](umem::index_t i, umem::index_t j) { view(i, j) = factor * old(i, j); });
   return to;
 }

@@ -29,7 +29,7 @@ struct AlongCall<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
   Op op;
   F f;
   R init;
-  index count;
+  index_t count;
   View<U, N - 1> out;
 
   AlongCall(Op const &op_, F const &f_, R const &init_, int axis, View<U, N - 1> const &out_,
@@ -55,12 +55,12 @@ struct AlongCall<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
   }
 
 private:
-  static __device__ index last_of(index i) { return i; }
-  template <class... I> static __device__ index last_of(index, I... i) {
-    return last_of(static_cast<index>(i)...);
+  static __device__ index_t last_of(index_t i) { return i; }
+  template <class... I> static __device__ index_t last_of(index_t, I... i) {
+    return last_of(static_cast<index_t>(i)...);
   }
   template <class A, class... More>
-  static index extent_of(int axis, View<A, N> const &in, View<More, N> const &...) noexcept {
+  static index_t extent_of(int axis, View<A, N> const &in, View<More, N> const &...) noexcept {
     return in.extents.at[axis];
   }
   static Extents<N> with_last(Extents<N> strides, int axis) noexcept {
@@ -72,14 +72,14 @@ private:
 /* ---- by blocks ---- */
 
 /* At least n, and a power of two; at most `most`, which is one, too. */
-inline unsigned power_of_two(index n, unsigned most) noexcept {
+inline unsigned power_of_two(index_t n, unsigned most) noexcept {
   unsigned power = 1;
   while (power < most && power < n) power *= 2;
   return power;
 }
 
 /* From this number of outputs on each has its blocks for itself; fewer keep as many blocks busy. */
-inline constexpr index many_outputs = 1 << 10, many_blocks = 1 << 11;
+inline constexpr index_t many_outputs = 1 << 10, many_blocks = 1 << 11;
 
 /* How the threads of a block share outputs: each output has `lanes` threads, a power of two. in_lines: the lanes of an
  * output are neighbours, else the outputs are. */
@@ -87,7 +87,7 @@ struct AlongShape {
   bool in_lines;
   unsigned lanes, outputs; /* outputs of a block */
 
-  AlongShape(bool in_lines_, index all_outputs, index count) : in_lines(in_lines_) {
+  AlongShape(bool in_lines_, index_t all_outputs, index_t count) : in_lines(in_lines_) {
     if (in_lines) { /* a warp each, if there are many, waits for no other warp */
       bool const is_long = count >= (all_outputs < many_outputs ? 8 * 32 : 128 * 32);
       lanes = power_of_two((count + 15) / 16, is_long ? block_threads : 32);
@@ -99,7 +99,9 @@ struct AlongShape {
     outputs = block_threads / lanes;
   }
 
-  index tiles(index all_outputs) const noexcept { return (all_outputs + outputs - 1) / outputs; }
+  index_t tiles(index_t all_outputs) const noexcept {
+    return (all_outputs + outputs - 1) / outputs;
+  }
 
   __device__ unsigned lane() const {
     return in_lines ? threadIdx.x % lanes : threadIdx.x / outputs;
@@ -129,10 +131,11 @@ __device__ Partial<R> reduce_over_lanes(Op &op, AlongShape const &shape, Partial
 
 /* The result of value(n) for n = first, first + step, ... < end. Starts several loads before it waits for one. */
 template <class R, class Op, class Value>
-__device__ Partial<R> reduce_steps(Op &op, index first, index end, index step, Value const &value) {
+__device__ Partial<R> reduce_steps(Op &op, index_t first, index_t end, index_t step,
+                                   Value const &value) {
   constexpr int ahead = 4;
   Partial<R> own;
-  index n = first;
+  index_t n = first;
   for (; n < end - (ahead - 1) * step; n += ahead * step) {
     R values[ahead];
 #pragma unroll
@@ -146,9 +149,9 @@ __device__ Partial<R> reduce_steps(Op &op, index first, index end, index step, V
 
 /* call(i, j, ...) with the indices of output `number`, counted in C order. */
 template <class View, class Call, int... K>
-__device__ decltype(auto) at_number(View const &out, index number, Call const &call,
+__device__ decltype(auto) at_number(View const &out, index_t number, Call const &call,
                                     std::integer_sequence<int, K...>) {
-  index at[sizeof...(K) + 1];
+  index_t at[sizeof...(K) + 1];
   for (int k = static_cast<int>(sizeof...(K)) - 1; k > 0; k--) {
     at[k] = number % out.extents.at[k];
     number /= out.extents.at[k];
@@ -159,7 +162,7 @@ __device__ decltype(auto) at_number(View const &out, index number, Call const &c
 
 /* Joins init and the result of all lanes. */
 template <int N, class R, class Along>
-__device__ void finish_output(Along &all, index number, Partial<R> const &part) {
+__device__ void finish_output(Along &all, index_t number, Partial<R> const &part) {
   R result = part.any ? static_cast<R>(all.op(all.init, part.value)) : all.init;
   auto store = [&](auto... i) { all.out(i...) = static_cast<typename Along::Output>(result); };
   at_number(all.out, number, store, std::make_integer_sequence<int, N - 1>());
@@ -169,20 +172,20 @@ __device__ void finish_output(Along &all, index number, Partial<R> const &part) 
  * else the results of its piece. */
 template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
-    along_by_block(Along all, AlongShape shape, index first, index outputs, index pieces,
+    along_by_block(Along all, AlongShape shape, index_t first, index_t outputs, index_t pieces,
                    Partial<R> *parts) {
-  index tile = first + blockIdx.x, piece = 0;
+  index_t tile = first + blockIdx.x, piece = 0;
   if (pieces > 1) {
-    index const tiles = (outputs + shape.outputs - 1) / shape.outputs;
+    index_t const tiles = (outputs + shape.outputs - 1) / shape.outputs;
     piece = tile / tiles;
     tile %= tiles;
   }
-  index const number = tile * shape.outputs + shape.output();
+  index_t const number = tile * shape.outputs + shape.output();
   Partial<R> own;
   if (number < outputs) {
     auto reduce = [&](auto... i) {
       own = reduce_steps<R>(all.op, piece * shape.lanes + shape.lane(), all.count,
-                            pieces * shape.lanes, [&](index n) { return all.value(i..., n); });
+                            pieces * shape.lanes, [&](index_t n) { return all.value(i..., n); });
     };
     at_number(all.out, number, reduce, std::make_integer_sequence<int, N - 1>());
   }
@@ -197,11 +200,12 @@ __global__ void __launch_bounds__(block_threads)
 /* The blocks join the results of the pieces of outputs. */
 template <int N, class R, class Along>
 __global__ void __launch_bounds__(block_threads)
-    join_pieces(Along all, AlongShape shape, index outputs, index pieces, Partial<R> const *parts) {
-  index const number = index{blockIdx.x} * shape.outputs + shape.output();
+    join_pieces(Along all, AlongShape shape, index_t outputs, index_t pieces,
+                Partial<R> const *parts) {
+  index_t const number = index_t{blockIdx.x} * shape.outputs + shape.output();
   Partial<R> own;
   if (number < outputs)
-    for (index n = shape.lane(); n < pieces; n += shape.lanes)
+    for (index_t n = shape.lane(); n < pieces; n += shape.lanes)
       own = combine(all.op, own, parts[number * pieces + n]);
   own = reduce_over_lanes(all.op, shape, own);
   if (shape.lane() == 0 && number < outputs) finish_output<N>(all, number, own);
@@ -217,18 +221,18 @@ void device_along(DevicePlace const &place, Op const &op, F const &f, R const &i
                 "results of kernels are trivially copyable and can be default-constructed");
   using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
   using Along = AlongCall<All, R, Op, F, U, N, T, A...>;
-  index outputs = out.size();
+  index_t outputs = out.size();
   if (outputs == 0) return;
   Along call(op, f, init, axis, out.interior(), in, others...);
   AlongShape const shape(call.in_lines(), outputs, call.count);
-  index const tiles = shape.tiles(outputs);
+  index_t const tiles = shape.tiles(outputs);
 
   Work work(place);
-  index pieces = 1;
+  index_t pieces = 1;
   if (outputs < many_outputs && call.count >= 8 * block_threads)
     pieces = std::min((many_blocks + tiles - 1) / tiles, call.count / (8 * shape.lanes));
   if (pieces == 1) {
-    for (index first = 0; first < tiles; first += launch_elements)
+    for (index_t first = 0; first < tiles; first += launch_elements)
       launch(place, along_by_block<N, R, Along>,
              static_cast<unsigned>(std::min(tiles - first, launch_elements)), block_threads, call,
              shape, first, outputs, pieces, nullptr);
@@ -238,7 +242,7 @@ void device_along(DevicePlace const &place, Op const &op, F const &f, R const &i
                   sizeof(Partial<R>) * static_cast<std::size_t>(outputs * pieces));
   Partial<R> *parts = scratch.as<Partial<R>>();
   launch(place, along_by_block<N, R, Along>, static_cast<unsigned>(tiles * pieces), block_threads,
-         call, shape, index(0), outputs, pieces, parts);
+         call, shape, index_t(0), outputs, pieces, parts);
   AlongShape const join(true, outputs, pieces);
   launch(place, join_pieces<N, R, Along>, static_cast<unsigned>(join.tiles(outputs)), block_threads,
          call, join, outputs, pieces, parts);

@@ -326,7 +326,7 @@ UMEM_INLINE void Mirror::after_release(Side side) noexcept {
 
 /* ---- checks of accesses ---- */
 
-UMEM_INLINE void Mirror::watch(index const *extents, int rank) noexcept {
+UMEM_INLINE void Mirror::watch(index_t const *extents, int rank) noexcept {
   if (is_lent_ || is_foreign_ || nbytes_ == 0) return;
   address const host_address = host_block_ ? host_block_.adr() : 0;
   if (watched_) {

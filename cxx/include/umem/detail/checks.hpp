@@ -25,7 +25,7 @@ struct CheckPlace {
 
 /* N numbers for each: the indices, and where they may be. */
 struct CheckedIndices {
-  index const *indices, *extents, *below, *above;
+  index_t const *indices, *extents, *below, *above;
   int rank;
 };
 
@@ -90,7 +90,7 @@ void check_guarded_slowly(void const *p, CheckPlace const &place) noexcept;
                                void const *data) noexcept;
 
 /* An access through a guard whose array has ended. data: as above. */
-[[noreturn]] void fail_ended(CheckPlace const &place, index const *extents, int rank,
+[[noreturn]] void fail_ended(CheckPlace const &place, index_t const *extents, int rank,
                              void const *data) noexcept;
 
 /* Out of line, so that the code around an access stays small. */

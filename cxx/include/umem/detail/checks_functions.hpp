@@ -171,7 +171,7 @@ UMEM_INLINE void fail_indices(CheckPlace const &place, CheckedIndices const &che
   std::abort();
 }
 
-UMEM_INLINE void fail_ended(CheckPlace const &place, index const *extents, int rank,
+UMEM_INLINE void fail_ended(CheckPlace const &place, index_t const *extents, int rank,
                             void const *data) noexcept {
   char text[1000];
   std::snprintf(text, sizeof text,

@@ -154,10 +154,10 @@ private:
 inline constexpr unsigned block_threads = 256;
 
 /* The most elements of one launch: their numbers, rounded up, fit 31 bits. */
-inline constexpr index launch_elements = index(1) << 30;
+inline constexpr index_t launch_elements = index_t(1) << 30;
 
 /* count / size, rounded up. */
-inline unsigned blocks_for(index count, index size) noexcept {
+inline unsigned blocks_for(index_t count, index_t size) noexcept {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
@@ -167,7 +167,7 @@ void in_launches(Extents<N> const &begin, Extents<N> const &end, F const &f) {
   double count = 1;
   int k = -1; /* the first dimension that can be halved */
   for (int j = 0; j < N; j++) {
-    index extent = end.at[j] - begin.at[j];
+    index_t extent = end.at[j] - begin.at[j];
     if (extent <= 0) return;
     if (extent > 1 && k < 0) k = j;
     count *= static_cast<double>(extent);

@@ -11,10 +11,10 @@
 namespace umem {
 namespace detail {
 
-UMEM_INLINE InWords::InWords(index const *begin, index const *end) noexcept {
+UMEM_INLINE InWords::InWords(index_t const *begin, index_t const *end) noexcept {
   char *at = text, *last = text + sizeof text - 40; /* a number and the end of the text */
   *at++ = '(';
-  for (index const *value = begin; value != end; ++value) {
+  for (index_t const *value = begin; value != end; ++value) {
     if (at > last) {
       at += std::snprintf(at, 8, "...");
       break;

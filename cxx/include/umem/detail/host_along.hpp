@@ -30,7 +30,7 @@ template <class R, class Op, class F, int M> struct ReduceOne {
 
 private:
   template <class L, bool largest_value, class T>
-  static L position(FirstExtreme<largest_value> &best, index count, index stride, T *first) {
+  static L position(FirstExtreme<largest_value> &best, index_t count, index_t stride, T *first) {
     LoopLayout<1, 2> line;
     line.extents = {count};
     line.strides[0] = {stride};
@@ -42,7 +42,7 @@ private:
   }
 
   template <int... K, class... T> R value(std::integer_sequence<int, K...> all, T *...first) {
-    index const count = line.extents.at[0];
+    index_t const count = line.extents.at[0];
     if constexpr (takes_position<F>)
       return position<R>(op, count, line.strides[K].at[0]..., first...);
     else
@@ -51,15 +51,15 @@ private:
 };
 
 /* Shorter lines are reduced one element after the other. */
-inline constexpr index short_line = 32;
+inline constexpr index_t short_line = 32;
 
 /* Outputs [0, n) of short lines whose elements follow each other. */
 template <class R, class Op, class F, class U, class... T>
-void host_along_lines(Op &op, F &f, R const &init, index n, index count, index const *across,
-                      U *out, index out_stride, T const *...in) {
-  for (index l = 0; l < n; l++) {
+void host_along_lines(Op &op, F &f, R const &init, index_t n, index_t count, index_t const *across,
+                      U *out, index_t out_stride, T const *...in) {
+  for (index_t l = 0; l < n; l++) {
     R value = init;
-    for (index m = 0; m < count; m++)
+    for (index_t m = 0; m < count; m++)
       value = static_cast<R>(op(value, static_cast<R>(f(in[m]...))));
     out[l * out_stride] = static_cast<U>(value);
     int k = 0;
@@ -69,64 +69,64 @@ void host_along_lines(Op &op, F &f, R const &init, index n, index count, index c
 
 /* Positions of extremes: values and positions in arrays of their own, which compilers vectorise. */
 template <class R, class U, bool largest_value, class T>
-void host_along_strip(FirstExtreme<largest_value> &, index n, index count, index across,
-                      index along, U *out, index out_stride, T const *in) {
-  constexpr index strip = 256;
+void host_along_strip(FirstExtreme<largest_value> &, index_t n, index_t count, index_t across,
+                      index_t along, U *out, index_t out_stride, T const *in) {
+  constexpr index_t strip = 256;
   T value[strip];
-  index number[strip];
-  for (index l = 0; l < n; l++) {
+  index_t number[strip];
+  for (index_t l = 0; l < n; l++) {
     value[l] = in[l * across];
     number[l] = 0;
   }
-  for (index m = 1; m < count; m++)
-    for (index l = 0; l < n; l++) {
+  for (index_t m = 1; m < count; m++)
+    for (index_t l = 0; l < n; l++) {
       T const x = in[m * along + l * across], best = value[l];
       bool const worse = largest_value ? x <= best : x >= best;
       bool const take = !worse & (best == best); /* also a first NaN */
       value[l] = take ? x : best;
       number[l] = take ? m : number[l];
     }
-  for (index l = 0; l < n; l++) out[l * out_stride] = static_cast<U>(number[l]);
+  for (index_t l = 0; l < n; l++) out[l * out_stride] = static_cast<U>(number[l]);
 }
 
 /* Computes outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over the
  * elements of each output. */
 template <class R, class Op, class F, class U, class... T, int... M>
-void host_along_row(Op &op, F &f, R const &init, index begin, index end,
+void host_along_row(Op &op, F &f, R const &init, index_t begin, index_t end,
                     LoopLayout<2, sizeof...(T)> const &row, std::integer_sequence<int, M...>,
-                    U *out, index out_stride, T const *...in) {
-  constexpr index strip = 256;
+                    U *out, index_t out_stride, T const *...in) {
+  constexpr index_t strip = 256;
   [[maybe_unused]] R value[strip];
-  index const count = row.extents.at[1];
-  index const across[] = {row.strides[M].at[0]...}, along[] = {row.strides[M].at[1]...};
+  index_t const count = row.extents.at[1];
+  index_t const across[] = {row.strides[M].at[0]...}, along[] = {row.strides[M].at[1]...};
   if constexpr (!takes_position<F>)
     if (((along[M] == 1) && ...))
       return host_along_lines(op, f, init, end - begin, count, across, out + begin * out_stride,
                               out_stride, (in + begin * across[M])...);
-  for (index first = begin; first < end; first += strip) {
-    index const n = end - first < strip ? end - first : strip;
+  for (index_t first = begin; first < end; first += strip) {
+    index_t const n = end - first < strip ? end - first : strip;
     if constexpr (takes_position<F>) {
       host_along_strip<R>(op, n, count, across[0], along[0], out + first * out_stride, out_stride,
                           (in + first * across[M])...);
     } else {
-      for (index l = 0; l < n; l++) value[l] = init;
-      for (index m = 0; m < count; m++) {
+      for (index_t l = 0; l < n; l++) value[l] = init;
+      for (index_t m = 0; m < count; m++) {
         if (((across[M] == 1) && ...))
-          for (index l = 0; l < n; l++)
+          for (index_t l = 0; l < n; l++)
             value[l] =
                 static_cast<R>(op(value[l], static_cast<R>(f(in[m * along[M] + first + l]...))));
         else
-          for (index l = 0; l < n; l++)
+          for (index_t l = 0; l < n; l++)
             value[l] = static_cast<R>(
                 op(value[l], static_cast<R>(f(in[m * along[M] + (first + l) * across[M]]...))));
       }
-      for (index l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
+      for (index_t l = 0; l < n; l++) out[(first + l) * out_stride] = static_cast<U>(value[l]);
     }
   }
 }
 
 /* The first element of a row of the last dimension; the other indices of the row are in at. */
-template <class T, int N> T *first_in_row(View<T, N> const &view, index const *at) noexcept {
+template <class T, int N> T *first_in_row(View<T, N> const &view, index_t const *at) noexcept {
   T *element = view.data;
   for (int k = 0; k < N - 1; k++) element += at[k] * view.strides.at[k];
   return element;
@@ -136,22 +136,22 @@ template <class T, int N> T *first_in_row(View<T, N> const &view, index const *a
 template <class R, class Op, class F, class U, int N, class... T, int... M>
 void host_along_rows(HostPlace place, Op op, F f, R init, LoopLayout<2, sizeof...(T)> row,
                      std::integer_sequence<int, M...> all, View<U, N> out, View<T, N>... starts) {
-  constexpr index grain = 16;
-  index const each = (out.extents.at[N - 1] + parts_of(place) - 1) / parts_of(place);
-  index const share = (each + grain - 1) / grain * grain;
-  index const part = share < 4096 ? (share > 0 ? share : 1) : 4096;
+  constexpr index_t grain = 16;
+  index_t const each = (out.extents.at[N - 1] + parts_of(place) - 1) / parts_of(place);
+  index_t const share = (each + grain - 1) / grain * grain;
+  index_t const part = share < 4096 ? (share > 0 ? share : 1) : 4096;
   Extents<N + 1> parts; /* threads share the part of a row in any portions if a dimension follows */
   for (int k = 0; k < N; k++) parts.at[k] = out.extents.at[k];
   parts.at[N - 1] = (parts.at[N - 1] + part - 1) / part;
   parts.at[N] = 1;
   auto call = [=](auto... i) mutable {
-    index const at[] = {i...};
-    index begin = at[N - 1] * part;
-    index end = row.extents.at[0] - begin < part ? row.extents.at[0] : begin + part;
+    index_t const at[] = {i...};
+    index_t begin = at[N - 1] * part;
+    index_t end = row.extents.at[0] - begin < part ? row.extents.at[0] : begin + part;
     host_along_row(op, f, init, begin, end, row, all, first_in_row(out, at), out.strides.at[N - 1],
                    first_in_row(starts, at)...);
   };
-  host_indices<index>(place, call, Extents<N + 1>(), parts);
+  host_indices<index_t>(place, call, Extents<N + 1>(), parts);
 }
 
 /* op over init and f(element of each input) along dimension axis. The caller has checked the

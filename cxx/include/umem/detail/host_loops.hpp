@@ -24,47 +24,47 @@ using InRow = std::conditional_t<std::is_trivially_copyable_v<F> && sizeof(F) <=
                                      std::is_invocable_v<F const &, T &...>,
                                  F const, F &>;
 
-template <class F, class... T> void host_row(F &f, index n, T *...element) {
+template <class F, class... T> void host_row(F &f, index_t n, T *...element) {
   InRow<F, T...> call = f;
-  for (index i = 0; i < n; i++) call(element[i]...);
+  for (index_t i = 0; i < n; i++) call(element[i]...);
 }
 
 template <class F, class... T, int... M>
-void host_strided_row(F &f, index n, index const *stride, std::integer_sequence<int, M...>,
+void host_strided_row(F &f, index_t n, index_t const *stride, std::integer_sequence<int, M...>,
                       T *...element) {
   InRow<F, T...> call = f;
-  index const s[] = {stride[M]...};
-  for (index i = 0; i < n; i++) call(element[i * s[M]]...);
+  index_t const s[] = {stride[M]...};
+  for (index_t i = 0; i < n; i++) call(element[i * s[M]]...);
 }
 
 /* Rows in which one operand has another stride than 1, as a constant for the compiler which: the loops that a program
  * would write for such a layout. */
 template <int S, class F, class... T, int... M>
-void host_row_but_one(F &f, index n, index stride, std::integer_sequence<int, M...>,
+void host_row_but_one(F &f, index_t n, index_t stride, std::integer_sequence<int, M...>,
                       T *...element) {
   InRow<F, T...> call = f;
-  for (index i = 0; i < n; i++) call(element[M == S ? i * stride : i]...);
+  for (index_t i = 0; i < n; i++) call(element[M == S ? i * stride : i]...);
 }
 
 /* The same where all elements of the row share one of the operand, which is only read. */
 template <bool is_shared, class T> struct RowElement {
   T *row;
-  UMEM_ALWAYS_INLINE T &operator[](index i) const noexcept { return row[i]; }
+  UMEM_ALWAYS_INLINE T &operator[](index_t i) const noexcept { return row[i]; }
 };
 template <class T> struct RowElement<true, T const> {
   T const value; /* nothing else can write to it */
   explicit RowElement(T const *row) noexcept : value(*row) {}
-  UMEM_ALWAYS_INLINE T const &operator[](index) const noexcept { return value; }
+  UMEM_ALWAYS_INLINE T const &operator[](index_t) const noexcept { return value; }
 };
-template <class F, class... E> void host_shared_row(F &f, index n, E const... element) {
+template <class F, class... E> void host_shared_row(F &f, index_t n, E const... element) {
   InRow<F, decltype(element[0])...> call = f;
-  for (index i = 0; i < n; i++) call(element[i]...);
+  for (index_t i = 0; i < n; i++) call(element[i]...);
 }
 
 /* Rows whose strides are not all 1. Loops for rows with one such operand, if there are few: S, S + 1, ... may be it. */
 template <int S, class F, class... T, int... M>
-void host_rows_with_gaps(F &f, index n, index const *stride, std::integer_sequence<int, M...> all,
-                         T *...element) {
+void host_rows_with_gaps(F &f, index_t n, index_t const *stride,
+                         std::integer_sequence<int, M...> all, T *...element) {
   constexpr int count = sizeof...(T);
   if constexpr (S == count || count == 1 || count > 4) {
     host_strided_row(f, n, stride, all, element...);
@@ -83,10 +83,10 @@ template <int K, int N, class F, class... T, int... M>
 void host_nest(F &f, LoopLayout<N, sizeof...(T)> const &loops, std::integer_sequence<int, M...> all,
                T *...element) {
   if constexpr (K < N - 1) {
-    for (index i = 0; i < loops.extents.at[K]; i++)
+    for (index_t i = 0; i < loops.extents.at[K]; i++)
       host_nest<K + 1>(f, loops, all, element + i * loops.strides[M].at[K]...);
   } else {
-    index const stride[] = {loops.strides[M].at[K]...};
+    index_t const stride[] = {loops.strides[M].at[K]...};
     if (((stride[M] == 1) && ...))
       host_row(f, loops.extents.at[K], element...);
     else
@@ -101,7 +101,7 @@ void host_map(HostPlace place, F &f, LoopLayout<N, sizeof...(T)> const &loops,
   if (place.threads == 1) return host_nest<0>(f, loops, all, element...);
   Cut const cut = cut_for(threads_of(place), loops.extents);
   int const k = cut.dimension;
-  on_threads(cut, [&](index begin, index end) {
+  on_threads(cut, [&](index_t begin, index_t end) {
     LoopLayout<N, sizeof...(T)> part = loops;
     part.extents.at[k] = end - begin;
     F own = f;
@@ -145,7 +145,7 @@ template <int... M, class... T>
 struct OperandElements<std::integer_sequence<int, M...>, T...> : OperandElement<M, T>... {
   /* Those i further in dimension k. unit: there all strides are 1. */
   template <bool unit, int N>
-  UMEM_ALWAYS_INLINE OperandElements moved(index i, int k,
+  UMEM_ALWAYS_INLINE OperandElements moved(index_t i, int k,
                                            Extents<N> const *strides) const noexcept {
     return {{OperandElement<M, T>::at + i * (unit ? 1 : strides[M].at[k])}...};
   }
@@ -165,8 +165,8 @@ UMEM_ALWAYS_INLINE void host_element_nest(F &f, Elements const row, Extents<N> c
     Index const last = static_cast<Index>(end.at[K]);
     for (Index i = static_cast<Index>(begin.at[K]); i < last; i++)
       host_element_nest<unit, K + 1, Index>(
-          f, row.template moved < unit && K == N - 1 > (static_cast<index>(i), K, strides), strides,
-          begin, end, before..., i);
+          f, row.template moved < unit && K == N - 1 > (static_cast<index_t>(i), K, strides),
+          strides, begin, end, before..., i);
   }
 }
 
@@ -183,7 +183,7 @@ UMEM_ALWAYS_INLINE void host_share(HostPlace place, Extents<N> const &begin, Ext
     if (place.threads != 1) {
       Cut const cut = cut_for(threads_of(place), extents);
       int const k = cut.dimension;
-      on_threads(cut, [&](index first, index last) {
+      on_threads(cut, [&](index_t first, index_t last) {
         Extents<N> low = begin, high = end;
         low.at[k] = begin.at[k] + first;
         high.at[k] = begin.at[k] + last;

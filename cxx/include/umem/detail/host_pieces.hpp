@@ -14,20 +14,20 @@ namespace detail {
 
 /* Loops K to N - 1. The strides of the second operand are those of the numbers. */
 template <int K, class R, int N, class Op, class Leaf, class T>
-void host_pieces(Op &op, Leaf &leaf, LoopLayout<N, 2> const &loops, T const *first, index number,
+void host_pieces(Op &op, Leaf &leaf, LoopLayout<N, 2> const &loops, T const *first, index_t number,
                  Partial<R> &result) {
-  index const extent = loops.extents.at[K];
-  index const stride = loops.strides[0].at[K], step = loops.strides[1].at[K];
+  index_t const extent = loops.extents.at[K];
+  index_t const stride = loops.strides[0].at[K], step = loops.strides[1].at[K];
   if constexpr (K < N - 1) {
-    for (index i = 0; i < extent; i++)
+    for (index_t i = 0; i < extent; i++)
       host_pieces<K + 1>(op, leaf, loops, first + i * stride, number + i * step, result);
   } else {
-    for (index begin = 0; begin < extent; begin += reduce_block) {
-      index const n = extent - begin < reduce_block ? extent - begin : reduce_block;
+    for (index_t begin = 0; begin < extent; begin += reduce_block) {
+      index_t const n = extent - begin < reduce_block ? extent - begin : reduce_block;
       T const *const piece = first + begin * stride;
-      index const low = number + begin * step;
+      index_t const low = number + begin * step;
       InLine<T> const in_line{piece};
-      auto strided = [piece, stride](index i) -> T const & { return piece[i * stride]; };
+      auto strided = [piece, stride](index_t i) -> T const & { return piece[i * stride]; };
       R part =
           stride == 1 ? leaf(n, in_line, low, step, result) : leaf(n, strided, low, step, result);
       result = combine(op, result, Partial<R>{part, true});
@@ -50,7 +50,7 @@ Partial<R> host_reduce_pieces(HostPlace place, Op op, Leaf const &leaf, View<T, 
   }
   Cut const cut = cut_for(parts_of(place), loops.extents);
   int const k = cut.dimension;
-  return host_reduce_parts<R>(cut, op, [&](index begin, index end) {
+  return host_reduce_parts<R>(cut, op, [&](index_t begin, index_t end) {
     auto part = loops;
     part.extents.at[k] = end - begin;
     Partial<R> result;
@@ -67,7 +67,7 @@ Partial<R> host_reduce_pieces(HostPlace place, Op op, Leaf const &leaf, View<T, 
 /* The first of the smallest or largest elements. */
 template <bool largest_value> struct FindExtreme {
   template <class Get, class T>
-  Located<T> operator()(index n, Get const &get, index number, index step,
+  Located<T> operator()(index_t n, Get const &get, index_t number, index_t step,
                         Partial<Located<T>> const &so_far) const {
     std::conditional_t<largest_value, maximum, minimum> op;
     T const value = host_reduce_block<T>(op, n, get);
@@ -76,7 +76,7 @@ template <bool largest_value> struct FindExtreme {
       Located<T> const lowest{value, number};
       if (better(so_far.value, lowest).number == so_far.value.number) return so_far.value;
     }
-    index i = 0;
+    index_t i = 0;
     if (value == value)
       while (!(get(i) == value)) i++;
     else
@@ -88,7 +88,8 @@ template <bool largest_value> struct FindExtreme {
 /* Both extremes: two loops over a piece in a cache, which compilers vectorise, are faster than one for both. */
 struct FindMinMax {
   template <class Get, class T>
-  MinMax<T> operator()(index n, Get const &get, index, index, Partial<MinMax<T>> const &) const {
+  MinMax<T> operator()(index_t n, Get const &get, index_t, index_t,
+                       Partial<MinMax<T>> const &) const {
     minimum low;
     maximum high;
     return {host_reduce_block<T>(low, n, get), host_reduce_block<T>(high, n, get)};
@@ -101,10 +102,10 @@ template <class F> struct FindAny {
   std::atomic<bool> *found;
 
   template <class Get>
-  bool operator()(index n, Get const &get, index, index, Partial<bool> const &) {
+  bool operator()(index_t n, Get const &get, index_t, index_t, Partial<bool> const &) {
     if (found->load(std::memory_order_relaxed)) return true;
     bool any = false;
-    for (index i = 0; i < n; i++) any |= f(get(i)) ? true : false;
+    for (index_t i = 0; i < n; i++) any |= f(get(i)) ? true : false;
     if (any) found->store(true, std::memory_order_relaxed);
     return any;
   }

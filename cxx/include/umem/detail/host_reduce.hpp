@@ -32,28 +32,28 @@ UMEM_FUNCTION Partial<R> combine(Op &op, Partial<R> const &a, Partial<R> const &
   return {static_cast<R>(op(a.value, b.value)), true};
 }
 
-inline constexpr index reduce_lanes = 16;
-inline constexpr index reduce_block = 1024;
+inline constexpr index_t reduce_lanes = 16;
+inline constexpr index_t reduce_block = 1024;
 
 /* Joins 16 partial results in pairs. All their numbers are constants: so compilers keep them in registers. */
 template <class R, class Op> R join_lanes(Op &op, R *lane) {
-  for (index l = 0; l < 8; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 8]));
-  for (index l = 0; l < 4; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 4]));
-  for (index l = 0; l < 2; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 2]));
+  for (index_t l = 0; l < 8; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 8]));
+  for (index_t l = 0; l < 4; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 4]));
+  for (index_t l = 0; l < 2; l++) lane[l] = static_cast<R>(op(lane[l], lane[l + 2]));
   return static_cast<R>(op(lane[0], lane[1]));
 }
 
 /* Elements that follow each other in memory; elsewhere, a function of their number. */
 template <class T> struct InLine {
   T const *data;
-  T const &operator()(index i) const { return data[i]; }
+  T const &operator()(index_t i) const { return data[i]; }
 };
 
 /* The same elements from number begin on. */
-template <class Get> auto from_number(Get const &get, index begin) {
-  return [&get, begin](index i) { return get(begin + i); };
+template <class Get> auto from_number(Get const &get, index_t begin) {
+  return [&get, begin](index_t i) { return get(begin + i); };
 }
-template <class T> InLine<T> from_number(InLine<T> const &get, index begin) {
+template <class T> InLine<T> from_number(InLine<T> const &get, index_t begin) {
   return {get.data + begin};
 }
 
@@ -70,10 +70,10 @@ template <class R, class Op> struct ExtremesOf {
   using Vector [[gnu::vector_size(16)]] = R;
   using Mask [[gnu::vector_size(16)]] =
       std::int32_t; /* GCC makes scalar code of masks of 64 bits */
-  static constexpr index width = 16 / sizeof(R), vectors = 4, group = width * vectors;
+  static constexpr index_t width = 16 / sizeof(R), vectors = 4, group = width * vectors;
 
   /* first: any of the numbers. */
-  static R of(R const *x, index groups, R first) {
+  static R of(R const *x, index_t groups, R first) {
     return of(x, groups, first, std::make_integer_sequence<int, vectors>());
   }
 
@@ -93,7 +93,7 @@ private:
 
   /* Written out, so that all vectors are in registers. */
   template <int... V>
-  static R of(R const *x, index groups, R first, std::integer_sequence<int, V...>) {
+  static R of(R const *x, index_t groups, R first, std::integer_sequence<int, V...>) {
     Vector best[vectors];
     Mask nan[2] = {};
     R all[static_cast<std::size_t>(group)];
@@ -112,23 +112,23 @@ private:
 };
 
 /* get(0), ... for i < n in line: where they are, or in a buffer. */
-template <class R, class Op, class Get> R host_reduce_extremes(index n, Get const &get) {
-  constexpr index group = ExtremesOf<R, Op>::group;
+template <class R, class Op, class Get> R host_reduce_extremes(index_t n, Get const &get) {
+  constexpr index_t group = ExtremesOf<R, Op>::group;
   if constexpr (std::is_same_v<Get, InLine<R>>) {
     return ExtremesOf<R, Op>::of(get.data, n / group, get.data[0]);
   } else {
     R buffer[reduce_block];
-    R const first = get(index(0));
+    R const first = get(index_t(0));
     buffer[0] = first;
-    for (index i = 1; i < n; i++) buffer[i] = get(i);
+    for (index_t i = 1; i < n; i++) buffer[i] = get(i);
     return ExtremesOf<R, Op>::of(buffer, n / group, first);
   }
 }
 
 /* Over get(0), ..., get(n - 1); n > 0. */
-template <class R, class Op, class Get> R host_reduce_block(Op &op, index n, Get const &get) {
+template <class R, class Op, class Get> R host_reduce_block(Op &op, index_t n, Get const &get) {
   R result;
-  index i = 0;
+  index_t i = 0;
   if (n < 2 * reduce_lanes) {
     result = get(i++);
   } else if constexpr (is_extreme<R, Op>) {
@@ -138,7 +138,7 @@ template <class R, class Op, class Get> R host_reduce_block(Op &op, index n, Get
     R lane[reduce_lanes];
     for (; i < reduce_lanes; i++) lane[i] = get(i);
     for (; i + reduce_lanes <= n; i += reduce_lanes)
-      for (index l = 0; l < reduce_lanes; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
+      for (index_t l = 0; l < reduce_lanes; l++) lane[l] = static_cast<R>(op(lane[l], get(i + l)));
     result = join_lanes<R>(op, lane);
   }
   for (; i < n; i++) result = static_cast<R>(op(result, get(i)));
@@ -146,16 +146,16 @@ template <class R, class Op, class Get> R host_reduce_block(Op &op, index n, Get
 }
 
 /* The middle of a range of count > unit items, at a multiple of unit. */
-inline index middle(index count, index unit) noexcept {
+inline index_t middle(index_t count, index_t unit) noexcept {
   return (count / unit + (count % unit != 0)) / 2 * unit;
 }
 
 /* Over begin <= i < end, in pairs of blocks. */
 template <class R, class Op, class Get>
-R host_reduce_row(Op &op, index begin, index end, Get const &get) {
+R host_reduce_row(Op &op, index_t begin, index_t end, Get const &get) {
   if (end - begin <= reduce_block)
     return host_reduce_block<R>(op, end - begin, from_number(get, begin));
-  index half = begin + middle(end - begin, reduce_block);
+  index_t half = begin + middle(end - begin, reduce_block);
   R first = host_reduce_row<R>(op, begin, half, get);
   return static_cast<R>(op(first, host_reduce_row<R>(op, half, end, get)));
 }
@@ -163,29 +163,30 @@ R host_reduce_row(Op &op, index begin, index end, Get const &get) {
 /* ---- over elements ---- */
 
 template <class R, class Op, class F, class... T>
-R host_reduce_elements(Op &op, F &f, index n, T *...element) {
+R host_reduce_elements(Op &op, F &f, index_t n, T *...element) {
   if constexpr (std::is_same_v<std::tuple<F, T...>, std::tuple<Identity, R const>>)
     return host_reduce_row<R>(op, 0, n, InLine<R>{element...});
   else
-    return host_reduce_row<R>(op, 0, n, [&](index i) { return static_cast<R>(f(element[i]...)); });
+    return host_reduce_row<R>(op, 0, n,
+                              [&](index_t i) { return static_cast<R>(f(element[i]...)); });
 }
 
 /* Loops K to N - 1, all of whose extents are positive. */
 template <int K, class R, int N, class Op, class F, class... T, int... M>
-R host_reduce_nest(Op &op, F &f, LoopLayout<N, sizeof...(T)> const &loops, index begin, index end,
-                   std::integer_sequence<int, M...> all, T *...element) {
+R host_reduce_nest(Op &op, F &f, LoopLayout<N, sizeof...(T)> const &loops, index_t begin,
+                   index_t end, std::integer_sequence<int, M...> all, T *...element) {
   if constexpr (K == N - 1) {
-    index const stride[] = {loops.strides[M].at[K]...};
+    index_t const stride[] = {loops.strides[M].at[K]...};
     if (((stride[M] == 1) && ...))
       return host_reduce_elements<R>(op, f, end - begin, (element + begin)...);
-    return host_reduce_row<R>(op, begin, end, [&, stride](index i) {
+    return host_reduce_row<R>(op, begin, end, [&, stride](index_t i) {
       return static_cast<R>(f(element[i * stride[M]]...));
     });
   } else {
     if (end - begin == 1)
       return host_reduce_nest<K + 1, R>(op, f, loops, 0, loops.extents.at[K + 1], all,
                                         element + begin * loops.strides[M].at[K]...);
-    index half = begin + middle(end - begin, 1);
+    index_t half = begin + middle(end - begin, 1);
     R first = host_reduce_nest<K, R>(op, f, loops, begin, half, all, element...);
     return static_cast<R>(
         op(first, host_reduce_nest<K, R>(op, f, loops, half, end, all, element...)));
@@ -196,8 +197,8 @@ R host_reduce_nest(Op &op, F &f, LoopLayout<N, sizeof...(T)> const &loops, index
 template <class R, class Op, class Reduce>
 Partial<R> host_reduce_parts(Cut const &cut, Op &op, Reduce const &reduce) {
   std::vector<Partial<R>> parts(static_cast<std::size_t>(cut.chunks));
-  on_threads(cut.chunks, [&](index n) {
-    index begin = cut.begin(n), end = cut.begin(n + 1);
+  on_threads(cut.chunks, [&](index_t n) {
+    index_t begin = cut.begin(n), end = cut.begin(n + 1);
     if (begin < end) parts[static_cast<std::size_t>(n)] = {reduce(begin, end), true};
   });
   Partial<R> result;
@@ -213,7 +214,7 @@ Partial<R> host_reduce_loops(HostPlace place, Op &op, F &f,
     return {host_reduce_nest<0, R>(op, f, loops, 0, loops.extents.at[0], all, element...), true};
   Cut const cut = cut_for(parts_of(place), loops.extents);
   int const k = cut.dimension;
-  return host_reduce_parts<R>(cut, op, [&](index begin, index end) {
+  return host_reduce_parts<R>(cut, op, [&](index_t begin, index_t end) {
     LoopLayout<N, sizeof...(T)> part = loops;
     part.extents.at[k] = end - begin;
     F own = f;
@@ -240,15 +241,15 @@ Partial<R> host_reduce(HostPlace place, Op &op, F &f, View<T, N> const &view,
 /* Stores the values of f for a strip of indices and then reduces them: so the compiler
  * vectorises both loops, even if f itself stores. Index counts the indices of a strip, so a
  * strip is no longer than the largest Index. */
-template <class Index> inline constexpr index reduce_strip = largest<Index> < 256 ? 64 : 256;
+template <class Index> inline constexpr index_t reduce_strip = largest<Index> < 256 ? 64 : 256;
 
 template <class R, class Index, class Op, class F, class... I>
-R host_reduce_strips(Op &op, F &f, index begin, index end, I... before) {
-  constexpr index strip = reduce_strip<Index>;
+R host_reduce_strips(Op &op, F &f, index_t begin, index_t end, I... before) {
+  constexpr index_t strip = reduce_strip<Index>;
   R value[static_cast<std::size_t>(strip)];
   R result{};
-  for (index first = begin; first < end; first += strip) {
-    index n = end - first < strip ? end - first : strip;
+  for (index_t first = begin; first < end; first += strip) {
+    index_t n = end - first < strip ? end - first : strip;
     Index const low = static_cast<Index>(first), count = static_cast<Index>(n);
     for (Index i = 0; i < count; i++)
       value[i] = static_cast<R>(f(before..., static_cast<Index>(low + i)));
@@ -268,7 +269,7 @@ R host_reduce_index_nest(Op &op, F &f, Extents<N> const &begin, Extents<N> const
     return host_reduce_strips<R, Index>(op, f, begin.at[K], end.at[K], before...);
   } else {
     R result{};
-    for (index i = begin.at[K]; i < end.at[K]; i++) {
+    for (index_t i = begin.at[K]; i < end.at[K]; i++) {
       R part = host_reduce_index_nest<K + 1, R, Index>(op, f, begin, end, before...,
                                                        static_cast<Index>(i));
       result = i == begin.at[K] ? part : static_cast<R>(op(result, part));
@@ -290,7 +291,7 @@ Partial<R> host_index_reduce(HostPlace place, Op &op, F &f, Extents<N> const &be
     if (place.threads != 1) {
       Cut const cut = cut_for(parts_of(place), extents);
       int const k = cut.dimension;
-      return host_reduce_parts<R>(cut, op, [&](index first, index last) {
+      return host_reduce_parts<R>(cut, op, [&](index_t first, index_t last) {
         Extents<N> low = begin, high = end;
         low.at[k] = begin.at[k] + first;
         high.at[k] = begin.at[k] + last;
@@ -311,7 +312,7 @@ template <bool unit, class T, int N, class F> struct CallWithElement {
 
   template <class... I> decltype(auto) operator()(I... i) {
     if constexpr (unit)
-      return f(view.data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)],
+      return f(view.data[offset(std::make_integer_sequence<int, N>(), static_cast<index_t>(i)...)],
                i...);
     else
       return f(view(i...), i...);
@@ -319,8 +320,8 @@ template <bool unit, class T, int N, class F> struct CallWithElement {
 
 private:
   template <int... K, class... I>
-  index offset(std::integer_sequence<int, K...>, I... i) const noexcept {
-    return ((i * (K == N - 1 ? 1 : view.strides.at[K])) + ... + index(0));
+  index_t offset(std::integer_sequence<int, K...>, I... i) const noexcept {
+    return ((i * (K == N - 1 ? 1 : view.strides.at[K])) + ... + index_t(0));
   }
 };
 

@@ -10,52 +10,52 @@ namespace umem {
 namespace detail {
 
 /* The number of parts that the place names; the result of a reduction depends on it. */
-inline index parts_of(HostPlace place) noexcept {
+inline index_t parts_of(HostPlace place) noexcept {
   return place.threads ? place.threads : umem_get_parallel_threads();
 }
 
 /* How many threads take part: one for each part, but no more than umem_set_threads allows. */
-inline index threads_of(HostPlace place) noexcept {
+inline index_t threads_of(HostPlace place) noexcept {
   if (place.threads == 1) return 1;
-  index allowed = umem_get_parallel_threads();
+  index_t allowed = umem_get_parallel_threads();
   return place.threads && place.threads < allowed ? place.threads : allowed;
 }
 
 /* Calls call(f, chunk) for every chunk in [0, chunks), the first one in this thread, the others in those of the
  * library that are free, with the floating-point environment of this one: rounding, treatment of subnormal numbers,
  * traps. When all have ended, throws the exception of the lowest chunk that threw. */
-void run_chunks(index chunks, void (*call)(void const *f, index chunk), void const *f);
+void run_chunks(index_t chunks, void (*call)(void const *f, index_t chunk), void const *f);
 
 /* The same for f(chunk). */
-template <class F> void on_threads(index chunks, F const &f) {
+template <class F> void on_threads(index_t chunks, F const &f) {
   if (chunks == 1)
-    f(index(0));
+    f(index_t(0));
   else if (chunks > 1)
     run_chunks(
-        chunks, [](void const *of, index chunk) { (*static_cast<F const *>(of))(chunk); }, &f);
+        chunks, [](void const *of, index_t chunk) { (*static_cast<F const *>(of))(chunk); }, &f);
 }
 
 /* Threads work on whole multiples of it, so that they share no cache line and no vector
  * register. */
-inline constexpr index host_grain = 64;
+inline constexpr index_t host_grain = 64;
 
 /* How a loop of several dimensions is cut for threads. */
 struct Cut {
-  int dimension; /* whose loop they share */
-  index count;   /* its indices */
-  index grain;   /* chunks begin at multiples of it */
-  index chunks;  /* at least 1 */
+  int dimension;  /* whose loop they share */
+  index_t count;  /* its indices */
+  index_t grain;  /* chunks begin at multiples of it */
+  index_t chunks; /* at least 1 */
 
   /* Where chunk n begins; n may be chunks. */
-  index begin(index n) const noexcept {
+  index_t begin(index_t n) const noexcept {
     if (n >= chunks) return count;
-    index grains = count / grain;
+    index_t grains = count / grain;
     return (grains / chunks * n + grains % chunks * n / chunks) * grain;
   }
 };
 
 /* The dimension whose loop threads share: the first that is long enough, else the longest. */
-template <int N> int shared_loop(index threads, Extents<N> const &extents) noexcept {
+template <int N> int shared_loop(index_t threads, Extents<N> const &extents) noexcept {
   int longest = 0;
   for (int k = 0; k < N; k++) {
     if (extents.at[k] / 4 >= threads) return k;
@@ -65,18 +65,18 @@ template <int N> int shared_loop(index threads, Extents<N> const &extents) noexc
 }
 
 /* Cuts loops with these extents into at most so many chunks. */
-template <int N> Cut cut_for(index chunks, Extents<N> const &extents) noexcept {
+template <int N> Cut cut_for(index_t chunks, Extents<N> const &extents) noexcept {
   int k = shared_loop(chunks, extents);
   Cut cut{k, extents.at[k], k == N - 1 ? host_grain : 1, chunks};
-  index grains = cut.count / cut.grain + (cut.count % cut.grain != 0);
+  index_t grains = cut.count / cut.grain + (cut.count % cut.grain != 0);
   if (cut.chunks > grains) cut.chunks = grains > 0 ? grains : 1;
   return cut;
 }
 
 /* Calls f(begin, end) for the chunks of a cut that are not empty. */
 template <class F> void on_threads(Cut const &cut, F const &f) {
-  on_threads(cut.chunks, [&](index n) {
-    index begin = cut.begin(n), end = cut.begin(n + 1);
+  on_threads(cut.chunks, [&](index_t n) {
+    index_t begin = cut.begin(n), end = cut.begin(n + 1);
     if (begin < end) f(begin, end);
   });
 }

@@ -31,7 +31,7 @@ template <int N, int M> struct LoopLayout {
 
 template <int N, int M> void swap_loops(LoopLayout<N, M> &loops, int a, int b) noexcept {
   auto swap = [=](Extents<N> &values) {
-    index value = values.at[a];
+    index_t value = values.at[a];
     values.at[a] = values.at[b];
     values.at[b] = value;
   };
@@ -44,7 +44,7 @@ template <int N, int M> void swap_loops(LoopLayout<N, M> &loops, int a, int b) n
 template <int N, int M> bool belongs_inside(LoopLayout<N, M> const &loops, int a, int b) noexcept {
   if (loops.extents.at[a] == 1 || loops.extents.at[b] == 1)
     return loops.extents.at[a] != 1 && loops.extents.at[b] == 1;
-  index one = loops.strides[0].at[a], other = loops.strides[0].at[b];
+  index_t one = loops.strides[0].at[a], other = loops.strides[0].at[b];
   return (one < 0 ? -one : one) < (other < 0 ? -other : other);
 }
 

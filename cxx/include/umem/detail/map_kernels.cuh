@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <int V, class F, class... E>
-void launch_map_packs(DevicePlace const &place, F const &f, index count, int head,
+void launch_map_packs(DevicePlace const &place, F const &f, index_t count, int head,
                       E const &...operands) {
   launch(place, map_packs<V, F, E...>, blocks_for(count + head, block_threads * V), block_threads,
          f, static_cast<std::int32_t>(count), static_cast<std::int32_t>(head), operands...);
@@ -85,7 +85,7 @@ void launch_indexed_packs(DevicePlace const &place, F const &f, int head, Extent
                           Extents<N> const &end, E const &...operands) {
   Walk<N> walk;
   walk.begin = begin;
-  index count = 1;
+  index_t count = 1;
   for (int k = 0; k < N; k++) {
     walk.extents[k] = Divider(static_cast<std::uint32_t>(end.at[k] - begin.at[k]));
     count *= end.at[k] - begin.at[k];
@@ -103,7 +103,7 @@ template <int M, int N, class T> struct StridedOperand {
 
   template <int... K, class... I>
   __device__ T &element(std::integer_sequence<int, K...>, I... i) const {
-    return data[((i * strides.at[K]) + ... + index(0))];
+    return data[((i * strides.at[K]) + ... + index_t(0))];
   }
 };
 
@@ -122,11 +122,11 @@ struct MapStrided<indexed, std::integer_sequence<int, M...>, N, F, T...>
     auto all = std::make_integer_sequence<int, N>();
     if constexpr (indexed)
       return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
-                   all, static_cast<index>(i)...)...,
+                   all, static_cast<index_t>(i)...)...,
                i...);
     else
       return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
-          all, static_cast<index>(i)...)...);
+          all, static_cast<index_t>(i)...)...);
   }
 };
 
@@ -160,16 +160,16 @@ template <class Index, int V, int... M, int N, class F, class... E>
 struct MapRows<Index, V, std::integer_sequence<int, M...>, N, F, E...>
     : StridedOperand<M, N, typename E::T>... {
   F f;
-  index begin, count; /* of the elements of a row */
-  int head;           /* the number of element (0, ..., 0, begin) in pack 0 */
+  index_t begin, count; /* of the elements of a row */
+  int head;             /* the number of element (0, ..., 0, begin) in pack 0 */
 
-  MapRows(F const &f_, int head_, index begin_, LoopLayout<N, sizeof...(E)> const &loops,
+  MapRows(F const &f_, int head_, index_t begin_, LoopLayout<N, sizeof...(E)> const &loops,
           E const &...operands)
       : StridedOperand<M, N, typename E::T>{operands.data, loops.strides[M]}..., f(f_),
         begin(begin_), count(loops.extents.at[N - 1]), head(head_) {}
 
   template <class... I> __device__ void operator()(I... i) {
-    map(Extents<N>(static_cast<index>(i)...), E{row<M, typename E::T>(i...)}...);
+    map(Extents<N>(static_cast<index_t>(i)...), E{row<M, typename E::T>(i...)}...);
   }
 
 private:
@@ -182,7 +182,7 @@ private:
   template <class Row, class... Rows>
   __device__ void map(Extents<N> at, Row const &target, Rows const &...others) {
     StridedOperand<0, N, typename Row::T> const &operand = *this;
-    index first = pack_begin<V>(at.at[N - 1], head, target.data - operand.data - begin);
+    index_t first = pack_begin<V>(at.at[N - 1], head, target.data - operand.data - begin);
     map_pack_at<V>(
         [&](int e, auto &...elements) {
           at.at[N - 1] = begin + first + e;
@@ -203,11 +203,11 @@ private:
 /* ---- views as operands ---- */
 
 template <class T, int N>
-PackOperand<T, true> operand_from(View<T, N> const &view, index first) noexcept {
+PackOperand<T, true> operand_from(View<T, N> const &view, index_t first) noexcept {
   return {view.data + first};
 }
 template <class T, int N>
-PackOperand<T, false> operand_from(FreshView<T, N> const &view, index first) noexcept {
+PackOperand<T, false> operand_from(FreshView<T, N> const &view, index_t first) noexcept {
   return {view.data + first};
 }
 template <class V> using packs_of = decltype(operand_from(std::declval<V const &>(), 0));
@@ -223,16 +223,16 @@ void device_map_rows(DevicePlace const &place, F const &f,
   using All = std::make_integer_sequence<int, sizeof...(V)>;
   for (int k = 0; k < N; k++)
     if (begin.at[k] >= end.at[k]) return; /* views without elements may have no memory */
-  index const first = begin.at[N - 1];
+  index_t const first = begin.at[N - 1];
   if (int head = pack_head<P>((views.data + first)...); head >= 0 && has_packed_rows<P>(loops)) {
     MapRows<Index, P, All, N, F, packs_of<V>...> call(f, head, first, loops,
                                                       operand_from(views, 0)...);
     begin.at[N - 1] = 0;
     end.at[N - 1] = packs_of_row<P>(loops.extents.at[N - 1]);
-    return device_indices<index>(place, call, begin, end);
+    return device_indices<index_t>(place, call, begin, end);
   }
   MapStrided<indexed, All, N, F, typename V::element_type...> call(f, loops, views.data...);
-  device_indices<std::conditional_t<indexed, Index, index>>(place, call, begin, end);
+  device_indices<std::conditional_t<indexed, Index, index_t>>(place, call, begin, end);
 }
 
 /* f(element of each operand, i, j, ...) for loops over transposed views: it gets the indices in reversed order. */
@@ -274,8 +274,9 @@ void device_map(DevicePlace const &place, F const &f, V const &view, More const 
   if (!loops.is_contiguous())
     return device_map_rows<void>(place, f, loops, Extents<L>(), loops.extents, view, others...);
   Work work(place);
-  for (index first = 0, count = loops.extents.at[L - 1]; first < count; first += launch_elements) {
-    index n = count - first < launch_elements ? count - first : launch_elements;
+  for (index_t first = 0, count = loops.extents.at[L - 1]; first < count;
+       first += launch_elements) {
+    index_t n = count - first < launch_elements ? count - first : launch_elements;
     int head = pack_head<P>(view.data + first, (others.data + first)...);
     if (head >= 0)
       launch_map_packs<P>(place, f, n, head, operand_from(view, first),
@@ -304,7 +305,7 @@ void device_indexed(DevicePlace const &place, F const &f, Extents<N> const &begi
     Work work(place);
     in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
       constexpr int P = pack_size<typename V::value_type...>;
-      index const first = distance(low, c_strides(end));
+      index_t const first = distance(low, c_strides(end));
       int head = pack_head<P>((views.data + first)...);
       if (head >= 0)
         launch_indexed_packs<Index, P>(place, f, head, low, high, operand_from(views, first)...);

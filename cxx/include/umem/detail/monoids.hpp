@@ -7,6 +7,7 @@
 #include <umem/element.hpp>
 #include <umem/extents.hpp>
 #include <umem/functional.hpp>
+#include <umem/place.hpp>
 #include <umem/view.hpp>
 
 #include <cmath>
@@ -22,7 +23,7 @@ namespace detail {
 /* A value and its number; becomes the number where a loop stores it. */
 template <class T> struct Located {
   T value;
-  index number;
+  index_t number;
 
   template <class U, class = std::enable_if_t<std::is_arithmetic_v<U>>>
   UMEM_FUNCTION explicit constexpr operator U() const {
@@ -43,7 +44,7 @@ template <bool largest_value> struct FirstExtreme {
 
 /* No element comes after it. */
 template <class T> Located<T> last_extreme(bool largest_value) {
-  return {limit_of<T>(!largest_value), largest<index>};
+  return {limit_of<T>(!largest_value), largest<index_t>};
 }
 
 /* The element with its number in C order, from its indices: for loops over indices. */
@@ -53,7 +54,7 @@ template <class T, int N> struct LocatedElement {
 
   template <class... I> UMEM_FUNCTION Located<std::remove_const_t<T>> operator()(I... i) const {
     Extents<N> at;
-    if constexpr (N > 0) at = Extents<N>(static_cast<index>(i)...);
+    if constexpr (N > 0) at = Extents<N>(static_cast<index_t>(i)...);
     return {view.data[distance(at, view.strides)], distance(at, numbers)};
   }
 };
@@ -62,7 +63,7 @@ template <class T, int N> struct LocatedElement {
  * f has the member takes_position. */
 struct LocatedAlong {
   static constexpr bool takes_position = true;
-  template <class T> UMEM_FUNCTION Located<T> operator()(T const &value, index position) const {
+  template <class T> UMEM_FUNCTION Located<T> operator()(T const &value, index_t position) const {
     return {value, position};
   }
 };
@@ -108,6 +109,9 @@ template <class F> struct Negated {
     return f(value) ? false : true;
   }
 };
+
+template <class R, class F> inline constexpr bool is_for_device<CountOf<R, F>> = is_for_device<F>;
+template <class F> inline constexpr bool is_for_device<Negated<F>> = is_for_device<F>;
 
 /* ---- products ---- */
 

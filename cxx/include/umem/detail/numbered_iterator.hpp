@@ -16,12 +16,12 @@ template <class Self, class T> class NumberedIterator {
 public:
   using iterator_category = std::random_access_iterator_tag;
   using value_type = std::remove_cv_t<T>;
-  using difference_type = index;
+  using difference_type = index_t;
   using pointer = T *;
   using reference = T &;
 
   UMEM_FUNCTION constexpr T *operator->() const noexcept { return &*self(); }
-  UMEM_FUNCTION constexpr T &operator[](index n) const noexcept { return *(self() + n); }
+  UMEM_FUNCTION constexpr T &operator[](index_t n) const noexcept { return *(self() + n); }
 
   UMEM_FUNCTION friend constexpr Self operator++(Self &it, int) noexcept {
     Self before = it;
@@ -33,11 +33,11 @@ public:
     --it;
     return before;
   }
-  UMEM_FUNCTION friend constexpr Self &operator-=(Self &it, index n) noexcept { return it += -n; }
-  UMEM_FUNCTION friend constexpr Self operator+(Self it, index n) noexcept { return it += n; }
-  UMEM_FUNCTION friend constexpr Self operator+(index n, Self it) noexcept { return it += n; }
-  UMEM_FUNCTION friend constexpr Self operator-(Self it, index n) noexcept { return it += -n; }
-  UMEM_FUNCTION friend constexpr index operator-(Self const &one, Self const &other) noexcept {
+  UMEM_FUNCTION friend constexpr Self &operator-=(Self &it, index_t n) noexcept { return it += -n; }
+  UMEM_FUNCTION friend constexpr Self operator+(Self it, index_t n) noexcept { return it += n; }
+  UMEM_FUNCTION friend constexpr Self operator+(index_t n, Self it) noexcept { return it += n; }
+  UMEM_FUNCTION friend constexpr Self operator-(Self it, index_t n) noexcept { return it += -n; }
+  UMEM_FUNCTION friend constexpr index_t operator-(Self const &one, Self const &other) noexcept {
     return one.number() - other.number();
   }
 

@@ -30,19 +30,19 @@ UMEM_INLINE bool kernels_reach_memory(DevicePlace const &gpu, Context const &con
 
 UMEM_INLINE bool Reach::may_overlap(Reach const &other) const noexcept {
   if (end <= other.first || other.end <= first) return false;
-  index divisor = step, rest = other.step; /* Euclid's algorithm */
+  index_t divisor = step, rest = other.step; /* Euclid's algorithm */
   while (rest) divisor = std::exchange(rest, divisor % rest);
   return divisor == 0 || (first - other.first) % divisor == 0;
 }
 
 UMEM_INLINE Reach reach_of(ItemLayout const &items) noexcept {
-  auto size = static_cast<index>(items.item_size);
+  auto size = static_cast<index_t>(items.item_size);
   Reach reach{items.offset * size, (items.offset + 1) * size};
   for (int k = 0; k < items.rank; k++) {
-    index extent = items.extents[k], step = items.strides[k] * size;
+    index_t extent = items.extents[k], step = items.strides[k] * size;
     if (extent < 2 || step == 0) continue;
     (step < 0 ? reach.first : reach.end) += step * (extent - 1);
-    index divisor = step < 0 ? -step : step;
+    index_t divisor = step < 0 ? -step : step;
     while (reach.step) divisor = std::exchange(reach.step, divisor % reach.step);
     reach.step = divisor;
   }
@@ -141,7 +141,7 @@ UMEM_INLINE void OpenMemory::open_memory(Place const &place, ItemLayout const &i
 
 /* Between the cells and a buffer that holds them without gaps, in C order. */
 UMEM_INLINE void OpenMemory::copy_buffer(ItemLayout const &cells, bool to_buffer) {
-  index strides[UMEM_MAX_RANK], stride = 1;
+  index_t strides[UMEM_MAX_RANK], stride = 1;
   for (int k = cells.rank - 1; k >= 0; k--) {
     strides[k] = stride;
     stride *= cells.extents[k];

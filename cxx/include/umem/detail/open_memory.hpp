@@ -22,8 +22,8 @@ bool kernels_reach_memory(DevicePlace const &gpu, Context const &context);
 
 /* Where the elements of a part are, in bytes from the beginning of its array. */
 struct Reach {
-  index first = 0, end = 0; /* no element is before the first byte, nor after the end */
-  index step = 0;           /* the elements are multiples of it apart; 0: there is one */
+  index_t first = 0, end = 0; /* no element is before the first byte, nor after the end */
+  index_t step = 0;           /* the elements are multiples of it apart; 0: there is one */
 
   /* False only if no byte is in both. */
   bool may_overlap(Reach const &other) const noexcept;

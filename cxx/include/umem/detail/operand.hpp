@@ -395,7 +395,7 @@ private:
   /* Whether the first index is faster than the last. */
   static bool is_column_major(StridedLayout<N> const &layout) noexcept {
     if constexpr (N < 2) return false;
-    index const first = layout.strides.at[0], last = layout.strides.at[N > 0 ? N - 1 : 0];
+    index_t const first = layout.strides.at[0], last = layout.strides.at[N > 0 ? N - 1 : 0];
     return (first < 0 ? -first : first) < (last < 0 ? -last : last);
   }
 

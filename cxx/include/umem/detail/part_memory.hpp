@@ -15,9 +15,9 @@ namespace detail {
 
 /* Items in some memory: pointers to rank extents and strides, both in items. */
 struct ItemLayout {
-  index const *extents, *strides;
+  index_t const *extents, *strides;
   int rank;
-  index offset; /* of item (0, ..., 0) from the beginning of the memory */
+  index_t offset; /* of item (0, ..., 0) from the beginning of the memory */
   std::size_t item_size;
 };
 

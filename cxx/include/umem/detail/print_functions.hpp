@@ -232,34 +232,35 @@ UMEM_INLINE std::vector<std::string> words_of(std::vector<Decimal> const &number
 
 /* ---- rows and brackets ---- */
 
-inline constexpr index printed_edge = 3; /* elements at each edge of a summary */
+inline constexpr index_t printed_edge = 3; /* elements at each edge of a summary */
 
 /* The index after i of those shown; it is that of the other edge after `printed_edge` ones. */
-inline index next_shown(index i, index extent, bool is_summary) {
+inline index_t next_shown(index_t i, index_t extent, bool is_summary) {
   return is_summary && extent > 2 * printed_edge && i + 1 == printed_edge ? extent - printed_edge
                                                                           : i + 1;
 }
 
-UMEM_INLINE void add_offsets(std::vector<index> &to, int rank, index const *extents,
-                             index const *strides, bool is_summary, index from) {
+UMEM_INLINE void add_offsets(std::vector<index_t> &to, int rank, index_t const *extents,
+                             index_t const *strides, bool is_summary, index_t from) {
   if (rank == 0) return to.push_back(from);
-  for (index i = 0; i < extents[0]; i = next_shown(i, extents[0], is_summary))
+  for (index_t i = 0; i < extents[0]; i = next_shown(i, extents[0], is_summary))
     add_offsets(to, rank - 1, extents + 1, strides + 1, is_summary, from + i * strides[0]);
 }
 
-UMEM_INLINE bool is_summary(int rank, index const *extents) {
-  index size = 1;
+UMEM_INLINE bool is_summary(int rank, index_t const *extents) {
+  index_t size = 1;
   for (int k = 0; k < rank; k++) size *= extents[k];
   return size > 1000;
 }
 
-UMEM_INLINE std::vector<index> shown_offsets(int rank, index const *extents, index const *strides) {
-  std::vector<index> offsets;
+UMEM_INLINE std::vector<index_t> shown_offsets(int rank, index_t const *extents,
+                                               index_t const *strides) {
+  std::vector<index_t> offsets;
   add_offsets(offsets, rank, extents, strides, is_summary(rank, extents), 0);
   return offsets;
 }
 
-UMEM_INLINE Printed::Printed(int rank, index const *extents, index const *strides)
+UMEM_INLINE Printed::Printed(int rank, index_t const *extents, index_t const *strides)
     : offsets(shown_offsets(rank, extents, strides)), rank_(rank), extents_(extents),
       is_summary_(is_summary(rank, extents)) {}
 
@@ -278,8 +279,8 @@ struct Printed::Rows {
 
   /* Calls item() for each index shown of dimension k, and gap() between the edges. */
   template <class Item, class Gap> void for_shown(int k, Item const &item, Gap const &gap) {
-    index const extent = of.extents_[k];
-    for (index i = 0, following; i < extent; i = following) {
+    index_t const extent = of.extents_[k];
+    for (index_t i = 0, following; i < extent; i = following) {
       item();
       following = next_shown(i, extent, of.is_summary_);
       if (following > i + 1) gap();

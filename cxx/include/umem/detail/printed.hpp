@@ -27,9 +27,9 @@ std::string scalar_text(Decimal const &real, Decimal const &imag, FloatKind kind
  * caller gives each to add. Then text() is that of the array. A rank of 0 is that of one element without brackets. */
 class Printed {
 public:
-  std::vector<index> const offsets;
+  std::vector<index_t> const offsets;
 
-  Printed(int rank, index const *extents, index const *strides);
+  Printed(int rank, index_t const *extents, index_t const *strides);
 
   void add(std::string const &word);
   void add(Decimal const &number);
@@ -44,7 +44,7 @@ private:
   struct Rows; /* what is printed so far */
 
   int rank_;
-  index const *extents_;
+  index_t const *extents_;
   bool is_summary_;
   std::vector<std::string> words_;
   std::vector<Decimal> real_, imag_;

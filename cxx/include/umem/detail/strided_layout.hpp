@@ -14,8 +14,8 @@ namespace detail {
 
 /* How many elements separate the one with indices 0 from the one with indices i. */
 template <int N>
-UMEM_FUNCTION constexpr index distance(Extents<N> const &i, Extents<N> const &strides) noexcept {
-  index result = 0;
+UMEM_FUNCTION constexpr index_t distance(Extents<N> const &i, Extents<N> const &strides) noexcept {
+  index_t result = 0;
   for (int k = 0; k < N; k++) result += i.at[k] * strides.at[k];
   return result;
 }
@@ -26,19 +26,20 @@ template <int N> struct StridedLayout {
   Extents<N> extents; /* of the interior, which ghost cells are not part of */
   Extents<N> strides; /* of any sign */
   Ghosts<N> ghosts;
-  index offset = 0; /* of element (0, ..., 0) */
+  index_t offset = 0; /* of element (0, ..., 0) */
 
   /* The indices of dimension k are in [low(k), high(k)). */
-  UMEM_FUNCTION constexpr index low(int k) const noexcept { return -ghosts.below.at[k]; }
-  UMEM_FUNCTION constexpr index high(int k) const noexcept {
+  UMEM_FUNCTION constexpr index_t low(int k) const noexcept { return -ghosts.below.at[k]; }
+  UMEM_FUNCTION constexpr index_t high(int k) const noexcept {
     return extents.at[k] + ghosts.above.at[k];
   }
 
   /* Indices begin, begin + step, ... below end of dimension k become 0, 1, ... . The result has no ghost
    * cells in that dimension. */
-  UMEM_FUNCTION constexpr StridedLayout slice(int k, Position from, Position to, index step) const {
+  UMEM_FUNCTION constexpr StridedLayout slice(int k, Position from, Position to,
+                                              index_t step) const {
     UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
-    index const begin = from.in(extents.at[k]), end = to.in(extents.at[k]);
+    index_t const begin = from.in(extents.at[k]), end = to.in(extents.at[k]);
     UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
                raise_slice(begin, end, step, k, low(k), high(k)));
     StridedLayout result = *this;
@@ -67,7 +68,7 @@ template <int N> struct StridedLayout {
   /* The elements with index i in dimension k, without that dimension. */
   UMEM_FUNCTION constexpr StridedLayout<N - 1> select(int k, Position position) const {
     UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
-    index const i = position.in(extents.at[k]);
+    index_t const i = position.in(extents.at[k]);
     UMEM_CHECK(i >= low(k) && i < high(k), raise_index(i, k, low(k), high(k)));
     StridedLayout<N - 1> result;
     result.offset = offset + i * strides.at[k];
@@ -115,7 +116,7 @@ template <int N> struct StridedLayout {
   UMEM_FUNCTION constexpr StridedLayout with_ghosts(Ghosts<N> const &wanted) const {
     StridedLayout result = with_ghosts();
     for (int k = 0; k < N; k++) {
-      index const below = wanted.below.at[k], above = wanted.above.at[k];
+      index_t const below = wanted.below.at[k], above = wanted.above.at[k];
       UMEM_CHECK(below >= 0 && above >= 0 && below <= result.extents.at[k] &&
                      above <= result.extents.at[k] - below,
                  raise_ghosts(below, above, k, result.extents.at[k]));
@@ -150,9 +151,9 @@ private:
                                                        StridedLayout<M> &to) noexcept {
     int n = N; /* a dimension of from after those that remain */
     for (int m = M; m > 0;) {
-      index product = to.extents.at[m - 1];
+      index_t product = to.extents.at[m - 1];
       int const group = m--;
-      index stride = 0, joined = 1; /* of the last remaining dimensions of from */
+      index_t stride = 0, joined = 1; /* of the last remaining dimensions of from */
       for (;;) {
         while (n > 0 && from.extents.at[n - 1] == 1) n--;
         if (joined < product) {
@@ -197,8 +198,8 @@ private:
   template <int M>
   UMEM_FUNCTION constexpr void take_range(IndexRange const &range, int k, StridedLayout<M> &result,
                                           int to) const {
-    index const first = range.first.in(extents.at[k]), last = range.last.in(extents.at[k]);
-    index const step = range.step;
+    index_t const first = range.first.in(extents.at[k]), last = range.last.in(extents.at[k]);
+    index_t const step = range.step;
     result.extents.at[to] = 0;
     result.strides.at[to] = strides.at[k];
     bool const is_empty = step > 0 ? first >= last : first <= last;
@@ -209,18 +210,19 @@ private:
     auto const distance = static_cast<std::size_t>(up ? last - first : first - last);
     std::size_t const size =
         up ? static_cast<std::size_t>(step) : 0 - static_cast<std::size_t>(step);
-    result.extents.at[to] = static_cast<index>((distance - 1) / size + 1);
+    result.extents.at[to] = static_cast<index_t>((distance - 1) / size + 1);
     result.offset += first * strides.at[k];
     if (result.extents.at[to] > 1) result.strides.at[to] *= step; /* else it may overflow */
   }
 
   /* Whether a range that is not empty is within the indices of dimension k. */
-  UMEM_FUNCTION constexpr bool contains(index first, index last, index step, int k) const noexcept {
+  UMEM_FUNCTION constexpr bool contains(index_t first, index_t last, index_t step,
+                                        int k) const noexcept {
     return step > 0 ? first >= low(k) && last <= high(k) : first < high(k) && last >= low(k) - 1;
   }
 
-  UMEM_FUNCTION constexpr index checked_index(Position position, int k) const {
-    index const i = position.in(extents.at[k]);
+  UMEM_FUNCTION constexpr index_t checked_index(Position position, int k) const {
+    index_t const i = position.in(extents.at[k]);
     UMEM_CHECK(i >= low(k) && i < high(k),
                raise_slice_index(i, k, low(k), high(k), extents.begin(), N));
     return i;

@@ -54,13 +54,13 @@ template <class T, int N> struct StoreElement {
     return f(value, i...);
   }
   template <class... I> __device__ void store(T const &value, I... i) const {
-    data[offset(std::make_integer_sequence<int, N>(), static_cast<index>(i)...)] = value;
+    data[offset(std::make_integer_sequence<int, N>(), static_cast<index_t>(i)...)] = value;
   }
 
 private:
   template <int... K, class... I>
-  __device__ index offset(std::integer_sequence<int, K...>, I... i) const {
-    return ((i * strides.at[K]) + ... + index(0));
+  __device__ index_t offset(std::integer_sequence<int, K...>, I... i) const {
+    return ((i * strides.at[K]) + ... + index_t(0));
   }
 };
 
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(block_threads, 1)
         [&](auto... i) -> decltype(auto) { return to.call(f, value, i...); }, spot, row));
   };
   auto store = [&](auto const &value, int row) {
-    tiles.template call<index>([&](auto... i) { to.store(value, i...); }, spot, row);
+    tiles.template call<index_t>([&](auto... i) { to.store(value, i...); }, spot, row);
   };
   Partial<R> own;
   if (tiles.has_all(spot)) {

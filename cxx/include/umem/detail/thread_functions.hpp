@@ -40,7 +40,7 @@ private:
 
 /* Exceptions must not reach C: the job keeps that of the lowest chunk. */
 struct ChunkJob {
-  void (*call)(void const *f, index chunk);
+  void (*call)(void const *f, index_t chunk);
   void const *f;
   void const *caller = this_thread();
   std::fenv_t floats{};
@@ -56,7 +56,7 @@ UMEM_INLINE void ChunkJob::run_one(void *data, unsigned chunk) noexcept {
   auto *job = static_cast<ChunkJob *>(data);
   CallersFloats floats(job->floats, job->caller);
   try {
-    job->call(job->f, static_cast<index>(chunk));
+    job->call(job->f, static_cast<index_t>(chunk));
   } catch (...) {
     job->keep(chunk);
   }
@@ -72,7 +72,8 @@ UMEM_INLINE void ChunkJob::keep(unsigned chunk) noexcept {
   keeping.store(false, std::memory_order_release);
 }
 
-UMEM_INLINE void run_chunks(index chunks, void (*call)(void const *f, index chunk), void const *f) {
+UMEM_INLINE void run_chunks(index_t chunks, void (*call)(void const *f, index_t chunk),
+                            void const *f) {
   ChunkJob job{call, f};
   std::fegetenv(&job.floats);
   umemStatusType const status =

@@ -45,7 +45,7 @@ template <int N, int Rows> struct Tiles {
     for (int k = 0; k < N; k++) {
       unsigned tiles = blocks_for(extents[k], length(k));
       if (k == N - 1) {
-        unsigned led = blocks_for(index(extents[k]) + wished_lead, length(k));
+        unsigned led = blocks_for(index_t(extents[k]) + wished_lead, length(k));
         if (led - tiles <= tiles / 4) {
           tiles = led;
           lead = wished_lead;
@@ -132,11 +132,11 @@ private:
     return power;
   }
 
-  index length(int k) const noexcept {
-    if (N == 1) return index(threads.x) * Rows;
+  index_t length(int k) const noexcept {
+    if (N == 1) return index_t(threads.x) * Rows;
     if (k == N - 1) return threads.x;
-    if (k == N - 2) return index(threads.y) * Rows;
-    return k == N - 3 ? index(threads.z) : 1;
+    if (k == N - 2) return index_t(threads.y) * Rows;
+    return k == N - 3 ? index_t(threads.z) : 1;
   }
 };
 

@@ -8,7 +8,7 @@
 namespace umem {
 namespace detail {
 
-UMEM_INLINE void raise_index(index i, int k, index low, index high) {
+UMEM_INLINE void raise_index(index_t i, int k, index_t low, index_t high) {
   raise_text(umemIndexError, "index %td is outside the range [%td, %td) of dimension %d", i, low,
              high, k);
 }
@@ -17,21 +17,22 @@ UMEM_INLINE void raise_dimension(int k, int rank) {
   raise_text(umemIndexError, "there is no dimension %d in a view of rank %d", k, rank);
 }
 
-UMEM_INLINE void raise_slice(index begin, index end, index step, int k, index low, index high) {
+UMEM_INLINE void raise_slice(index_t begin, index_t end, index_t step, int k, index_t low,
+                             index_t high) {
   if (step < 1) raise_text(umemValueError, "the step %td of a slice is not positive", step);
   raise_text(umemIndexError, "the slice [%td, %td) is outside the range [%td, %td) of dimension %d",
              begin, end, low, high, k);
 }
 
-UMEM_INLINE void raise_slice_index(index i, int k, index low, index high, index const *extents,
-                                   int rank) {
+UMEM_INLINE void raise_slice_index(index_t i, int k, index_t low, index_t high,
+                                   index_t const *extents, int rank) {
   raise_text(umemIndexError,
              "part: index %td is outside the range [%td, %td) of dimension %d of the extents %s", i,
              low, high, k, InWords(extents, extents + rank).text);
 }
 
-UMEM_INLINE void raise_range(index first, index last, index step, int k, index low, index high,
-                             index const *extents, int rank) {
+UMEM_INLINE void raise_range(index_t first, index_t last, index_t step, int k, index_t low,
+                             index_t high, index_t const *extents, int rank) {
   if (step == 0)
     raise_text(umemValueError, "part: the step of the range %td to %td in dimension %d is 0", first,
                last, k);
@@ -41,14 +42,14 @@ UMEM_INLINE void raise_range(index first, index last, index step, int k, index l
              first, last, step, low, high, k, InWords(extents, extents + rank).text);
 }
 
-UMEM_INLINE void raise_reshape_size(index const *extents, int rank, index const *shape,
+UMEM_INLINE void raise_reshape_size(index_t const *extents, int rank, index_t const *shape,
                                     int shape_rank) {
   raise_text(umemValueError, "reshape: the extents %s and %s have different numbers of elements",
              InWords(extents, extents + rank).text, InWords(shape, shape + shape_rank).text);
 }
 
-UMEM_INLINE void raise_reshape(index const *extents, index const *strides, int rank,
-                               index const *shape, int shape_rank, Order order) {
+UMEM_INLINE void raise_reshape(index_t const *extents, index_t const *strides, int rank,
+                               index_t const *shape, int shape_rank, Order order) {
   raise_text(umemValueError,
              "reshape: elements with extents %s and strides %s cannot get the extents %s in "
              "%s-major order without a copy: copy them to an array first",
@@ -56,7 +57,7 @@ UMEM_INLINE void raise_reshape(index const *extents, index const *strides, int r
              InWords(shape, shape + shape_rank).text, order == row_major ? "row" : "column");
 }
 
-UMEM_INLINE void raise_ghosts(index below, index above, int k, index cells) {
+UMEM_INLINE void raise_ghosts(index_t below, index_t above, int k, index_t cells) {
   if (below < 0 || above < 0)
     raise_text(umemValueError, "a number of ghost cells, %td, is negative",
                below < 0 ? below : above);

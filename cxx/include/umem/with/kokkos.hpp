@@ -70,8 +70,8 @@ auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
   constexpr int N = static_cast<int>(Given::rank);
   Extents<N> extents, strides;
   for (int k = 0; k < N; k++) {
-    extents.at[k] = static_cast<index>(view.extent(static_cast<std::size_t>(k)));
-    strides.at[k] = static_cast<index>(view.stride(static_cast<std::size_t>(k)));
+    extents.at[k] = static_cast<index_t>(view.extent(static_cast<std::size_t>(k)));
+    strides.at[k] = static_cast<index_t>(view.stride(static_cast<std::size_t>(k)));
   }
   return View<typename Given::value_type, N>(view.data(), extents, strides);
 }

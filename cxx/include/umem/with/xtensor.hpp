@@ -47,7 +47,7 @@ template <class T, int N> auto to_xtensor(View<T, N> const &view) {
   static_assert(N > 0, "to_xtensor: a view of rank 0 is one element: use it as view()");
   std::array<std::size_t, static_cast<std::size_t>(N)> shape{};
   std::array<std::ptrdiff_t, static_cast<std::size_t>(N)> strides{};
-  index below = 0, above = 0; /* how far the elements reach from element (0, ..., 0) */
+  index_t below = 0, above = 0; /* how far the elements reach from element (0, ..., 0) */
   for (std::size_t k = 0; k < static_cast<std::size_t>(N); k++) {
     shape[k] = static_cast<std::size_t>(view.extents.at[k]);
     strides[k] = view.strides.at[k];
@@ -86,8 +86,8 @@ template <int rank = -1, class X> auto from_xtensor(X &&tensor) {
   using T = std::remove_pointer_t<decltype(tensor.data())>;
   Extents<N> extents, strides;
   for (std::size_t k = 0; k < static_cast<std::size_t>(N); k++) {
-    extents.at[k] = static_cast<index>(tensor.shape()[k]);
-    strides.at[k] = static_cast<index>(tensor.strides()[k]);
+    extents.at[k] = static_cast<index_t>(tensor.shape()[k]);
+    strides.at[k] = static_cast<index_t>(tensor.strides()[k]);
   }
   return View<T, N>(tensor.data() + tensor.data_offset(), extents, strides);
 }

@@ -8,7 +8,7 @@
 struct Jacobi {
   umem::View<double const, 2> u;
 
-  UMEM_FUNCTION double operator()(double &value, umem::index i, umem::index j) const {
+  UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const {
     value = 0.25 * (u(i + 1, j) + u(i - 1, j) + u(i, j + 1) + u(i, j - 1));
     double change = value - u(i, j);
     return change < 0 ? -change : change;
