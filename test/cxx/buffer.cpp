@@ -253,9 +253,10 @@ TEST_P(BufferTest, connections_pair_the_host_with_it) {
 }
 
 TEST_P(BufferTest, connections_that_fail_throw) {
-  EXPECT_THROW(Connection(place, place.null(), 8, umem::Host(), 64), umem::value_error);
-  EXPECT_THROW(Connection(umem::Context(), 16, 8, place), umem::value_error);
-  EXPECT_THROW(Connection(place, 16, 8, umem::Context()), umem::value_error);
+  EXPECT_THROW(static_cast<void>(Connection(place, place.null(), 8, umem::Host(), 64)),
+               umem::value_error);
+  EXPECT_THROW(static_cast<void>(Connection(umem::Context(), 16, 8, place)), umem::value_error);
+  EXPECT_THROW(static_cast<void>(Connection(place, 16, 8, umem::Context())), umem::value_error);
   forget_failure();
 }
 

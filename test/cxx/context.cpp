@@ -568,8 +568,9 @@ TEST(Attachment, lives_as_long_as_the_object) {
   EXPECT_EQ(umem_detach(umem::Host().c_context(), adr), umemValueError); /* all are gone */
   umem_thread_clear();
   handle.version++;
-  EXPECT_THROW(umem::Attachment{handle}, umem::value_error);
-  EXPECT_THROW(umem::Attachment(umem::share(shm, adr, 1), umem::File::scratch()), umem::type_error);
+  EXPECT_THROW(static_cast<void>(umem::Attachment{handle}), umem::value_error);
+  EXPECT_THROW(static_cast<void>(umem::Attachment(umem::share(shm, adr, 1), umem::File::scratch())),
+               umem::type_error);
   EXPECT_THROW(umem::share(umem::Host(), adr, 100), umem::not_supported_error);
 }
 
@@ -594,7 +595,7 @@ TEST(Attachment, comes_through_a_socket) {
   here = umem::receive(ends[1]);
   EXPECT_EQ(here.adr(), adr);
   close(ends[0]);
-  EXPECT_THROW(umem::receive(ends[1]), umem::io_error);
+  EXPECT_THROW(static_cast<void>(umem::receive(ends[1])), umem::io_error);
   close(ends[1]);
 }
 

@@ -41,7 +41,8 @@ TEST(DLPack, ends_a_tensor_unless_it_is_given_away) {
   foreign.version.major = 2;
   umem::DLPackTensor tensor(&foreign), empty;
   EXPECT_FALSE(empty);
-  EXPECT_THROW(umem::from_dlpack(host.c_context(), tensor), umem::not_supported_error);
+  EXPECT_THROW(static_cast<void>(umem::from_dlpack(host.c_context(), tensor)),
+               umem::not_supported_error);
   EXPECT_EQ(deleted, 0);
   EXPECT_EQ(tensor.get(), &foreign);
   umem::DLPackTensor other = std::move(tensor);
@@ -53,7 +54,7 @@ TEST(DLPack, ends_a_tensor_unless_it_is_given_away) {
   tensor = umem::DLPackTensor(&foreign);
   tensor = umem::DLPackTensor();
   EXPECT_EQ(deleted, 1);
-  EXPECT_THROW(umem::from_dlpack(host.c_context(), umem::DLPackTensor(&foreign)),
+  EXPECT_THROW(static_cast<void>(umem::from_dlpack(host.c_context(), umem::DLPackTensor(&foreign))),
                umem::not_supported_error);
   EXPECT_EQ(deleted, 2);
   EXPECT_THROW(umem::to_dlpack(umem::CArray()), umem::value_error);
