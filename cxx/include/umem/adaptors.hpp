@@ -107,7 +107,7 @@ private:
 
 /* A scope of a Stats, which it keeps alive: from the constructor to end() or the destructor.
  * Scopes of one Stats must end in the reverse order. */
-class [[nodiscard]] StatsScope {
+class UMEM_NODISCARD StatsScope {
 public:
   [[nodiscard]] explicit StatsScope(Stats stats) : stats_(std::move(stats)) { stats_.push(); }
   StatsScope(StatsScope const &) = delete;

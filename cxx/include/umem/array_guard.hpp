@@ -67,7 +67,7 @@ struct FailedGuard {
 } // namespace detail
 
 /* Access to the elements on one side; move-only. T const: to read. */
-template <class T, int N, Side side> class [[nodiscard]] Guard {
+template <class T, int N, Side side> class UMEM_NODISCARD Guard {
 public:
   using element_type = T;
   using value_type = std::remove_cv_t<T>;

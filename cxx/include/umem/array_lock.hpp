@@ -19,7 +19,7 @@ template <class T, int N> class Array;
 
 /* Move-only. Keeps the elements alive, also when the array moves or ends before it. Throws
  * umem::moved_from_error after it was moved from or released. */
-template <class T, int N> class [[nodiscard]] ArrayLock : public ArrayAccess<T, N> {
+template <class T, int N> class UMEM_NODISCARD ArrayLock : public ArrayAccess<T, N> {
   using Base = ArrayAccess<T, N>;
 
 public:

@@ -62,7 +62,7 @@ template <class T>
 inline constexpr umemElementType element_type = detail::element_type_of<std::remove_cv_t<T>>();
 
 /* A handle of a umemArray: one of its references. Copies share the array; move is free. Threads: as umemArray. */
-class [[nodiscard]] CArray {
+class UMEM_NODISCARD CArray {
 public:
   CArray() = default;
 

@@ -22,6 +22,14 @@
 #define UMEM_FUNCTION
 #endif
 
+/* Marks a class whose objects work while they live: compilers warn where a program drops one. Not for nvcc, which warns
+ * of assignments, too. */
+#if defined(__CUDACC__)
+#define UMEM_NODISCARD
+#else
+#define UMEM_NODISCARD [[nodiscard]]
+#endif
+
 /* Marks a host function that the compiler always inlines. */
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 

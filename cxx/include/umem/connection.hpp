@@ -18,7 +18,7 @@ namespace umem {
 
 /* Move-only. Keeps both contexts alive, but not the array. A moved-from connection is empty, and
  * its syncs do nothing. */
-class [[nodiscard]] Connection {
+class UMEM_NODISCARD Connection {
 public:
   /* Connects the nbytes at adr in context with an address in mirror that holds the same bytes.
    * The address is a multiple of alignment: a power of two, or 0 for any. */

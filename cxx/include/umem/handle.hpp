@@ -32,7 +32,7 @@ inline void send(int socket, Context const &context, address adr, std::size_t nb
 }
 
 /* Bytes of another process, while the object lives. Move-only. Keeps its context alive. */
-class [[nodiscard]] Attachment {
+class UMEM_NODISCARD Attachment {
 public:
   Attachment() = default;
 

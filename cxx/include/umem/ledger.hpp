@@ -33,7 +33,7 @@ inline umemRoute copy_with_route(Context const &src, address src_adr, Context co
 
 /* The ledger is on while an object of this class lives, unless it was on before: then it stays on. Objects of
  * several threads share the one ledger of the process; the one that has switched it on switches it off. */
-class [[nodiscard]] Ledger {
+class UMEM_NODISCARD Ledger {
 public:
   [[nodiscard]] Ledger() : was_on_(umem_ledger_is_on()) { detail::check(umem_ledger_start()); }
   ~Ledger() {

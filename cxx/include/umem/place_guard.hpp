@@ -23,7 +23,7 @@
 namespace umem {
 
 /* A guard of the host side or of the device side; move-only. T const: to read. */
-template <class T, int N> class [[nodiscard]] PlaceGuard {
+template <class T, int N> class UMEM_NODISCARD PlaceGuard {
 public:
   using element_type = T;
   using value_type = std::remove_cv_t<T>;

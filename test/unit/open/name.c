@@ -116,10 +116,11 @@ static struct {
     {"pool+host:?max=1&", "an option is empty: right would be KEY=VALUE after \"?\" and each "
                           "\"&\""},
     {"pool+host:?&max=1", "an option is empty: ..."},
-    {"host:?max=1", "there is no option \"max\": these layers have none"},
-    {"stats+host:?stats.max=1", "there is no option \"stats.max\": these layers have none"},
-    {"pool+host:?maxx=1", "there is no option \"maxx\"; these layers have pool.initial, "
-                          "pool.growth, pool.max, pool.memory"},
+    {"cuda:?max=1", "there is no option \"max\": these layers have none"},
+    {"stats+cuda:?stats.max=1", "there is no option \"stats.max\": these layers have none"},
+    {"pool+host:?maxx=1",
+     "there is no option \"maxx\"; these layers have pool.initial, "
+     "pool.growth, pool.max, pool.memory, host.nodes, host.policy, host.pages"},
     {"pool+host:?host.max=1", "there is no option \"host.max\"; these layers have pool.initial, "
                               "..."},
     {"pool+host:?limit.max=1", "there is no option \"limit.max\"; these layers have ..."},
