@@ -78,6 +78,9 @@ static void fail(umemVirtual *ctx, int error, size_t nbytes) {
 
 /* ---- mappings ---- */
 
+/* Why a mapping without options of its own has failed: there is no room. Linux says ENOMEM, and valgrind EINVAL. */
+static int reason_of(int error) { return error == EINVAL ? ENOMEM : error; }
+
 static bool reserve(void **adr, size_t nbytes, size_t alignment) {
   int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   size_t most = 0;
@@ -86,7 +89,10 @@ static bool reserve(void **adr, size_t nbytes, size_t alignment) {
     return false;
   }
   char *mapped = mmap(NULL, most, PROT_NONE, how, -1, 0);
-  if (mapped == MAP_FAILED) return false;
+  if (mapped == MAP_FAILED) {
+    errno = reason_of(errno);
+    return false;
+  }
   size_t below = -(uintptr_t)mapped & (alignment - 1);
   *adr = mapped + below;
   /* If the rest on either side cannot be unmapped, these are only addresses. */
@@ -105,7 +111,7 @@ static int map_at(Nodes const *nodes, void **adr, size_t nbytes, size_t alignmen
     *adr = mapped;
     return 0;
   }
-  int error = errno;
+  int error = nodes->options.pages == umemHostPagesDefault ? reason_of(errno) : errno;
   if (fixed) munmap(*adr, nbytes);
   return error;
 }
