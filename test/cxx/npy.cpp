@@ -489,6 +489,7 @@ TEST_P(NpyTest, that_does_not_fit_leaves_the_elements_alone) {
 /* ---- mapped ---- */
 
 TEST(Npy, is_mapped_in_place) {
+  if (setting_qemu()) GTEST_SKIP() << "the address space of a mapping takes long there";
   TempFile file;
   for (int text : {54, 55, 118}) { /* the data begin at a multiple of 64, and at one of 1 */
     std::string words = dictionary("<i2", "False", "(2, 3)");
@@ -517,6 +518,7 @@ TEST(Npy, is_mapped_in_place) {
 }
 
 TEST(Npy, is_mapped_in_fortran_order) {
+  if (setting_qemu()) GTEST_SKIP() << "the address space of a mapping takes long there";
   TempFile file;
   write_bytes(file.path, file_of(1, dictionary("|u1", "True", "(2, 3)"), "\1\2\3\4\5\6"));
   auto const array = umem::map_npy<unsigned char const, 2>(file.path);
@@ -532,6 +534,7 @@ TEST(Npy, is_mapped_in_fortran_order) {
 }
 
 TEST(Npy, is_mapped_to_write) {
+  if (setting_qemu()) GTEST_SKIP() << "the address space of a mapping takes long there";
   TempFile file;
   std::string bytes =
       file_of(1, dictionary("<i2", "False", "(3,)") + " ", numbers<std::int16_t>(3));
@@ -657,6 +660,7 @@ TEST_P(NpyTest, is_converted_where_that_is_asked_for) {
 }
 
 TEST(Npy, of_any_type_and_rank_is_mapped) {
+  if (setting_qemu()) GTEST_SKIP() << "the address space of a mapping takes long there";
   TempFile file;
   std::string const bytes =
       file_of(1, dictionary("<i2", "True", "(3, 1, 2)") + " ", numbers<std::int16_t>(6));
@@ -682,6 +686,7 @@ TEST(Npy, of_any_type_and_rank_is_mapped) {
 }
 
 TEST(Npy, of_types_that_the_arrays_of_c_lack_is_refused) {
+  if (setting_qemu()) GTEST_SKIP() << "the address space of a mapping takes long there";
   TempFile file;
   auto const refusal = [&](char const *type) {
     write_bytes(file.path, file_of(1, dictionary(type, "False", "(3,)"), "abc"));
