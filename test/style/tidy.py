@@ -30,14 +30,17 @@ NOT_FOR_PROGRAMS = (
 
 
 def flags_of(commands):
-    """The options of commands that say how code is read, each once: folders, macros, warnings."""
-    flags = []
+    """The options of commands that say how code is read, each once: folders, macros, warnings. Of macros that programs
+    define differently the first counts."""
+    flags, macros = [], set()
     for command in commands:
         words = shlex.split(command)
         for word, following in zip(words, words[1:]):
             flag = word + following if word == "-isystem" else word
-            if flag.startswith(("-I", "-isystem/", "-D", "-W")) and flag not in flags:
+            macro = flag.split("=")[0] if flag.startswith("-D") else flag
+            if flag.startswith(("-I", "-isystem/", "-D", "-W")) and macro not in macros:
                 flags.append(flag)
+                macros.add(macro)
     return flags
 
 
