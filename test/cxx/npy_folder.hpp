@@ -2,12 +2,12 @@
 #ifndef TEST_CXX_NPY_FOLDER_HPP
 #define TEST_CXX_NPY_FOLDER_HPP
 
+#include "npy_files.hpp"
+
 #include <umem/npy.hpp>
 
 #include <dirent.h>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -50,15 +50,6 @@ private:
 };
 
 using Names = std::set<std::string>;
-
-inline std::string bytes_of(std::string const &path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(stream), {});
-}
-
-inline void write_bytes(std::string const &path, std::string const &bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
 
 /* An array whose elements are all this number. */
 inline umem::Array<double, 1> full_of(double value, umem::index_t size = 1000) {
