@@ -2,20 +2,9 @@
 #ifndef TEST_CXX_NPY_FILES_HPP
 #define TEST_CXX_NPY_FILES_HPP
 
-#include "backends.h"
-
-#include <cstdio>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
 #include <string>
-
-/* The name of a file that does not exist; removed at the end. */
-struct TempFile {
-  TempFile() { EXPECT_TRUE(backend_temp_file(path)); }
-  ~TempFile() { std::remove(path); }
-  char path[BACKEND_PATH_SIZE];
-};
 
 inline std::string bytes_of(std::string const &path) {
   std::ifstream stream(path, std::ios::binary);
@@ -37,7 +26,7 @@ inline std::string file_of(int version, std::string const &text, std::string con
 }
 
 inline std::string dictionary(std::string const &type, std::string const &order,
-                       std::string const &shape) {
+                              std::string const &shape) {
   return "{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
 }
 

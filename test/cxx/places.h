@@ -11,6 +11,7 @@
 #include <umem/context.hpp>
 
 #include <cctype>
+#include <cstdio>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -91,6 +92,20 @@ inline std::vector<Backend const *> each_place() {
       places.push_back(row);
   return places;
 }
+
+/* The bytes of a block. */
+inline std::string bytes_at(umem::Context const &context, umem::address adr, std::size_t n) {
+  std::string bytes(n, '?');
+  umem::copy(context, adr, bytes.data(), n);
+  return bytes;
+}
+
+/* The name of a file that does not exist yet; removed at the end. */
+struct TempFile {
+  TempFile() { EXPECT_TRUE(backend_temp_file(path)); }
+  ~TempFile() { std::remove(path); }
+  char path[BACKEND_PATH_SIZE];
+};
 
 /* Runs the TEST_Ps of a class made from EachPlace on every row. */
 #define FOR_EACH_PLACE(suite)                                                                      \
