@@ -68,7 +68,7 @@ static double relax(Grid &u) {
   Grid next = u;
   double change = 0;
   for (int step = 0; step < steps; step++) {
-    change = jacobi_step(umem::on_host, u, next, umem::interior(u));
+    change = jacobi_step(u, next, umem::interior(u));
     std::swap(u, next);
   }
   return change;

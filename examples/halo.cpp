@@ -42,7 +42,7 @@ struct Half {
 
   /* Rows [begin, end) of the half, without the first and the last column. */
   void step(umem::index_t begin, umem::index_t end) {
-    jacobi_step(umem::Place(u.context()), u, next, umem::Range<2>({begin, 1}, {end, columns - 1}));
+    jacobi_step(u, next, umem::Range<2>({begin, 1}, {end, columns - 1}));
     std::swap(u, next);
   }
 };

@@ -20,12 +20,12 @@ struct Jacobi {
   }
 };
 
-/* Computes the points of next that are in range from those of u, at a place that can use both, and returns
- * the largest change. */
-inline double jacobi_step(umem::Place const &place, umem::Array<double, 2> const &u,
-                          umem::Array<double, 2> &next, umem::Range<2> const &range) {
-  auto from = umem::guard_at(place, u, umem::read);
-  return umem::sweep(place, next, range, 0.0, umem::maximum(), Jacobi{*from});
+/* Computes the points of next that are in range from those of u, where the arrays are at home, and returns the largest
+ * change. */
+inline double jacobi_step(umem::Array<double, 2> const &u, umem::Array<double, 2> &next,
+                          umem::Range<2> const &range) {
+  auto from = umem::guard_at_home(u, umem::read);
+  return umem::sweep(next, range, 0.0, umem::maximum(), Jacobi{*from});
 }
 
 #endif

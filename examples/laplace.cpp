@@ -22,26 +22,23 @@
 using Grid = umem::Array<double, 2>;
 
 /* The values on the sides, and 0 inside. */
-static void set_sides(Grid &grid) {
-  auto u = grid.host(umem::discard);
-  umem::index_t const last = u.extent(0) - 1;
+static void set_sides(Grid &u) {
   double const pi = 3.14159265358979323846;
   double const step = 1.0 / static_cast<double>(u.extent(1) - 1);
-  umem::for_each_indexed(umem::on_host, *u, [=](double &x, umem::index_t i, umem::index_t j) {
-    x = i == last ? std::sin(pi * static_cast<double>(j) * step) : 0;
-  });
+  umem::fill(u, 0.0);
+  umem::for_each_indexed(
+      umem::on_host, u.host(umem::write).part(umem::end - 1, umem::full_extent),
+      [=](double &x, umem::index_t j) { x = std::sin(pi * static_cast<double>(j) * step); });
 }
 
 static void solve(umem::Context const &context, umem::index_t nx) {
   Grid u({nx, nx}, context);
   set_sides(u);
   Grid next = u;
-  umem::Place const place(context);
-  umem::Range<2> const inside({1, 1}, {nx - 1, nx - 1});
   int steps = 0;
   double change;
   do {
-    change = jacobi_step(place, u, next, inside);
+    change = jacobi_step(u, next, umem::interior(u));
     std::swap(u, next);
     steps++;
   } while (change >= 1e-5);
@@ -84,8 +81,6 @@ static double raw_sweep(double const *u, double *next, std::ptrdiff_t nx, std::p
 static void measure(umem::Context const &context, umem::index_t nx, umem::index_t ny) {
   Grid u({nx, ny}, context), next = Grid::zeros({nx, ny}, context);
   set_sides(u);
-  umem::Place const place(context);
-  umem::Range<2> const inside({1, 1}, {nx - 1, ny - 1});
   double const gigabytes = 16e-9 * static_cast<double>(nx) * static_cast<double>(ny);
   double other = 1e300, own = 1e300, raw_norm = 0, norm = 0;
   for (int turn = 0; turn < 5; turn++) {
@@ -96,7 +91,7 @@ static void measure(umem::Context const &context, umem::index_t nx, umem::index_
                        else
                          umem::copy(context, u.adr(), context, next.adr(), u.nbytes());
                      }));
-    own = std::min(own, fastest(2, [&] { norm = jacobi_step(place, u, next, inside); }));
+    own = std::min(own, fastest(2, [&] { norm = jacobi_step(u, next, umem::interior(u)); }));
   }
   if (context.is_cpu_accessible() && norm != raw_norm)
     throw umem::runtime_error("the norms of the two loops differ");
