@@ -1,12 +1,11 @@
 /* checks_kernel.cu - what a failing check prints in a kernel; needs a GPU. Each kernel runs in a process of its own, because
  * its error ends the use of the GPU there. */
+#include "child.hpp"
+
 #include <umem/view.hpp>
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if !UMEM_CHECKS
 #error "this test needs UMEM_CHECKS"
@@ -34,35 +33,18 @@ static int failures = 0;
 /* words: NULL if the access is right. */
 template <int N, class... I>
 static void expect(char const *words, umem::Ghosts<N> const &ghosts, I... i) {
-  int ends[2];
-  if (pipe(ends) != 0) _exit(3);
-  std::fflush(stdout);
-  pid_t child = fork();
-  if (child == 0) {
-    if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(ends[1], STDERR_FILENO) < 0) _exit(3);
-    int status = use<N>(ghosts, i...);
-    std::fflush(stdout);
-    _exit(status);
-  }
-  close(ends[1]);
-  std::string said;
-  char text[512];
-  for (ssize_t n; (n = read(ends[0], text, sizeof text)) > 0;)
-    said.append(text, static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) _exit(3);
-  if (WEXITSTATUS(status) == no_gpu) {
+  Child const child = in_child([&] { return use<N>(ghosts, i...); });
+  if (child.exits_with(no_gpu)) {
     std::printf("no GPU\n");
     std::exit(no_gpu);
   }
-  bool good = words ? WEXITSTATUS(status) == asserted && said.find(words) != std::string::npos &&
-                          said.find("contains(i...)") != std::string::npos
-                    : WEXITSTATUS(status) == 0 && said.empty();
+  bool good = words
+                  ? child.exits_with(asserted) && child.says(words) && child.says("contains(i...)")
+                  : child.exits_with(0) && child.said.empty();
   if (good) return;
   failures++;
-  std::printf("expected \"%s\", but got status %d and \"%s\"\n", words ? words : "",
-              WEXITSTATUS(status), said.c_str());
+  std::printf("expected \"%s\", but got status %d and \"%s\"\n", words ? words : "", child.status,
+              child.said.c_str());
 }
 
 int main() {
