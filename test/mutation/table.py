@@ -531,6 +531,13 @@ MUTANTS = [
         "threads remember what was allowed", ["asserts"]),
     cxx("detail/array_functions.hpp", "    src.wait_for(from.side, *to.context);\n", "", "the source may be written to early", ["array_assign", "array"]),
     cxx("npy.hpp", "  file.commit();\n", "", "a saved file never gets its name", ["npy_save", "npy"]),
+    cxx("npy.hpp", "  detail::check_mapped(first - mapped.begin, alignof(T));\n", "", "maps elements that are not aligned", ["npy_map"]),
+    cxx("npy.hpp", "writes ? \"r+\" : \"r\"", "\"r+\"", "a mapping to read can be written to", ["npy_map"]),
+    cxx("npy.hpp", "      options.order = column_major;\n", "", "a mapped file in Fortran order has another order", ["npy_map"]),
+    cxx("npy.hpp", "    if (held.extents() != part.extents())\n", "    if (false)\n", "loads a file of another shape", ["npy"]),
+    cxx("compare.hpp", "distance <= Number::largest && ", "", "an infinite number is close to others", ["compare"]),
+    cxx("compare.hpp", "(x < A(0)) == (y < B(0)) && ", "", "-1 equals the largest number without sign", ["compare"]),
+    cxx("array_of.hpp", "if (count != checked_product(extents))", "if (false)", "too few elements for the extents", ["compare"]),
     cxx("for_each.hpp", "range.begin.at[k] < -most - 1 || ", "", "indices that are too small", ["kernels_indices"]),
 
     cxx("fill_ghosts.hpp", "j < k || rules.below[j].kind", "rules.below[j].kind", "corners are not filled", ["ghosts"]),
