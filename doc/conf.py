@@ -2,19 +2,21 @@
 import os
 import pathlib
 import re
+import sys
 import textwrap
 
 from breathe.parser import DoxygenCompoundParser
 from docutils import nodes
 
 _here = pathlib.Path(__file__).parent
+sys.path.insert(0, str(_here))
 _config = (_here.parent / "c/include/umem/config.h").read_text(encoding="utf-8")
 
 project = "umem"
 copyright = "the umem developers"
 version = release = re.search(r'UMEM_VERSION "(.+)"', _config).group(1)
 
-extensions = ["breathe", "sphinx_inline_tabs"]
+extensions = ["breathe", "pictures.directive", "sphinx_copybutton", "sphinx_inline_tabs"]
 exclude_patterns = ["examples"]
 primary_domain = "c"
 highlight_language = "c"

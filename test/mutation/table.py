@@ -533,7 +533,7 @@ MUTANTS = [
     cxx("npy.hpp", "  file.commit();\n", "", "a saved file never gets its name", ["npy_save", "npy"]),
     cxx("npy.hpp", "  detail::check_mapped(first - mapped.begin, alignof(T));\n", "", "maps elements that are not aligned", ["npy_map"]),
     cxx("npy.hpp", "writes ? \"r+\" : \"r\"", "\"r+\"", "a mapping to read can be written to", ["npy_map"]),
-    cxx("npy.hpp", "      options.order = column_major;\n", "", "a mapped file in Fortran order has another order", ["npy_map"]),
+    cxx("npy.hpp", "      options.order = column_major;\n", "      static_cast<void>(0);\n", "a mapped file in Fortran order has another order", ["npy_map"]),
     cxx("npy.hpp", "    if (held.extents() != part.extents())\n", "    if (false)\n", "loads a file of another shape", ["npy"]),
     cxx("compare.hpp", "distance <= Number::largest && ", "", "an infinite number is close to others", ["compare"]),
     cxx("compare.hpp", "(x < A(0)) == (y < B(0)) && ", "", "-1 equals the largest number without sign", ["compare"]),
