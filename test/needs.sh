@@ -32,6 +32,7 @@ has() {
     xtensor) has_header xtensor/xadapt.hpp || has_header xtensor/containers/xadapt.hpp ;;
     kokkos) has_header Kokkos_Core.hpp || has_header Kokkos_Core.hpp -I/usr/include/trilinos ;;
     cblas) has_header cblas.h ;;
+    browser) command -v chromium && command -v chromedriver ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
     *) command -v "$1" ;;
   esac > /dev/null 2>&1
@@ -47,6 +48,7 @@ package_of() {
     xtensor) echo libxtensor-dev ;;
     kokkos) if is_known libkokkos-dev; then echo libkokkos-dev; else echo libtrilinos-kokkos-dev; fi ;;
     cblas) echo libopenblas-dev ;;
+    browser) echo chromium-driver ;; # brings Chromium along
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;

@@ -61,6 +61,7 @@ declare -A stage_needs=(
 # What a stage uses where a system has it: test/run installs what it can. Without it tests are skipped by name.
 declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
+  [docs]="browser"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
@@ -314,6 +315,12 @@ stage_cppcheck() {
 stage_docs() {
   PATH=$python/bin:$PATH
   check "the documentation builds without warnings" doc/build "$build/doc"
+  if ! has browser; then
+    echo "skipped - the pages in a browser: there is no Chromium with its driver"
+    return
+  fi
+  check "the check of pages finds defects" "$python/bin/python" test/style/check_browser_test.py
+  check "the pages fit into a browser, wide and narrow, light and dark" "$python/bin/python" doc/check_browser.py "$build/doc"
 }
 
 # Clang compiles the sanitizers' code in half of GCC's time; g++ brings the C++ library.

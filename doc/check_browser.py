@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Opens each page of the documentation in Chromium, 1300 and 400 pixels wide, light and dark.
+
+A page fails if it is wider than the window, if a picture is missing or has no size, if the words of a picture are hard to
+tell from the background, or if the browser's console has an error.
+
+Usage: check_browser.py FOLDER     the folder that doc/build wrote
+Exit status: 0, 1 if a page fails, 77 if this machine lacks Chromium, its driver or the package selenium.
+"""
+import shutil
+import sys
+from pathlib import Path
+
+WIDTHS, THEMES = (1300, 400), ("light", "dark")
+LOOK = """
+const said = [], page = document.documentElement, width = window.innerWidth;
+if (page.scrollWidth > width) {
+  const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > width + 1
+      && !e.closest('.sidebar-drawer, .toc-drawer, pre, figure.picture, .table-wrapper, label'));
+  const last = wide.pop();
+  said.push(`is ${page.scrollWidth} pixels wide: ${last ? last.outerHTML.slice(0, 120) : ''}`);
+}
+for (const image of document.images)
+  if (!image.complete || image.naturalWidth === 0) said.push(`lacks the image ${image.src}`);
+const numbers = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(Number);
+const light = colour => numbers(colour).map(c => c / 255)
+    .map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, k) => sum + c * [0.2126, 0.7152, 0.0722][k], 0);
+const ground = light(getComputedStyle(document.body).backgroundColor);
+for (const svg of document.querySelectorAll('figure.picture svg')) {
+  const box = svg.getBoundingClientRect();
+  if (box.width < 100 || box.height < 50) said.push(`has a picture of ${box.width} x ${box.height}`);
+  for (const text of svg.querySelectorAll('text')) {
+    const words = light(getComputedStyle(text).fill);
+    const contrast = (Math.max(words, ground) + 0.05) / (Math.min(words, ground) + 0.05);
+    if (contrast < 4.5) said.push(`has words of contrast ${contrast.toFixed(1)}: ${text.textContent}`);
+  }
+}
+return said;
+"""
+
+
+def open_browser():
+    """None where this machine has no Chromium."""
+    try:
+        from selenium import webdriver
+    except ImportError:
+        return None
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not program or not driver:
+        return None
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options, webdriver.ChromeService(driver))
+
+
+def look_at(browser, page):
+    """What is wrong with a page, in words."""
+    browser.get(page.as_uri())
+    for theme in THEMES:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]})
+        for width in WIDTHS:
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+            for complaint in browser.execute_script(LOOK):
+                yield f"{theme}, {width} pixels: {complaint}"
+    for entry in browser.get_log("browser"):
+        if entry["level"] == "SEVERE":
+            yield f"console: {entry['message']}"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = Path(sys.argv[1]).resolve()
+    browser = open_browser()
+    if not browser:
+        print("Chromium, its driver or the package selenium is missing")
+        sys.exit(77)
+    failed = count = 0
+    try:
+        for page in sorted(folder.rglob("*.html")):
+            if page.parent.name.startswith("_"):
+                continue
+            count += 1
+            for complaint in look_at(browser, page):
+                failed += 1
+                print(f"{page.relative_to(folder)}: {complaint}")
+    finally:
+        browser.quit()
+    if count == 0:
+        sys.exit(f"{folder} has no pages")
+    print(f"{count} pages, {failed} complaints")
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
