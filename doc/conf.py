@@ -16,8 +16,10 @@ project = "umem"
 copyright = "the umem developers"
 version = release = re.search(r'UMEM_VERSION "(.+)"', _config).group(1)
 
-extensions = ["breathe", "pictures.directive", "sphinx_copybutton", "sphinx_inline_tabs"]
+extensions = ["breathe", "myst_parser", "pictures.directive", "sphinx_copybutton", "sphinx_inline_tabs"]
 exclude_patterns = ["examples"]
+myst_heading_anchors = 3
+source_suffix = {".rst": "restructuredtext"}
 primary_domain = "c"
 highlight_language = "c"
 
