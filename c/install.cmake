@@ -1,6 +1,9 @@
 # The package, which works from wherever it is moved to: nothing in it is an absolute path but, for who links
 # the static library by pkg-config, that of the CUDA toolkit. Absolute CMAKE_INSTALL_LIBDIR and
 # CMAKE_INSTALL_INCLUDEDIR are the exception: the package then stays where it was configured for.
+#
+# Its components are those that distributions make packages of: runtime (the shared library), development (headers, the
+# static library, what CMake, pkg-config and debuggers read) and tools (programs).
 include(CMakePackageConfigHelpers)
 
 set(umem_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/umem")
@@ -8,14 +11,21 @@ set(umem_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/umem")
 install(
   TARGETS ${umem_targets}
   EXPORT umem-targets
-  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+          COMPONENT runtime
+          NAMELINK_COMPONENT development
 )
-install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 # find_package(umem)
-install(EXPORT umem-targets NAMESPACE umem:: DESTINATION "${umem_config_dir}")
+install(
+  EXPORT umem-targets
+  NAMESPACE umem::
+  DESTINATION "${umem_config_dir}"
+  COMPONENT development
+)
 configure_package_config_file(
   umem-config.cmake.in umem-config.cmake INSTALL_DESTINATION "${umem_config_dir}"
   NO_SET_AND_CHECK_MACRO
@@ -23,11 +33,13 @@ configure_package_config_file(
 write_basic_package_version_file(umem-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/umem-config-version.cmake"
-        DESTINATION "${umem_config_dir}"
+        DESTINATION "${umem_config_dir}" COMPONENT development
 )
 if(UMEM_WITH_CUDA)
   configure_file(umem-cuda.cmake.in umem-cuda.cmake @ONLY)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-cuda.cmake" DESTINATION "${umem_config_dir}")
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-cuda.cmake" DESTINATION "${umem_config_dir}"
+          COMPONENT development
+  )
 endif()
 
 # pkg-config. Directories are written relative to the file itself, unless they were given as absolute ones.
@@ -53,5 +65,5 @@ elseif(umem_cuda_wanted STREQUAL "DRIVER")
 endif()
 configure_file(umem.pc.in umem.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem.pc"
-        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development
 )

@@ -48,6 +48,7 @@ package_of() {
     xtensor) echo libxtensor-dev ;;
     kokkos) if is_known libkokkos-dev; then echo libkokkos-dev; else echo libtrilinos-kokkos-dev; fi ;;
     cblas) echo libopenblas-dev ;;
+    abidiff) echo abigail-tools ;;
     browser) echo chromium-driver ;; # brings Chromium along
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;

@@ -62,6 +62,7 @@ declare -A stage_needs=(
 declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
   [docs]="browser"
+  [symbols]="abidiff"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
@@ -207,6 +208,13 @@ stage_symbols() {
   python3 test/style/cuda_symbols_test.py
   python3 test/style/room_symbols.py "$build/gcc/c"
   python3 test/style/room_symbols_test.py
+  if ! has abidiff; then
+    echo "skipped - the interface of version 0.1.0: there is no abidiff"
+    return
+  fi
+  cmake -S . -B "$build/abi" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DUMEM_CUDA=OFF -DUMEM_BUILD_EXAMPLES=OFF
+  cmake --build "$build/abi" --parallel "$jobs" --target umem_shared
+  test/abi/check.py "$build/abi/c/libumem.so"
 }
 
 # With a driver that finds no GPU, test/run --gpu says so in one line.

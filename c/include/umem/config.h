@@ -4,9 +4,9 @@
 
 /* The version of these headers; umem_version() returns that of the library. */
 #define UMEM_VERSION_MAJOR 0
-#define UMEM_VERSION_MINOR 1
+#define UMEM_VERSION_MINOR 2
 #define UMEM_VERSION_PATCH 0
-#define UMEM_VERSION "0.1.0"
+#define UMEM_VERSION "0.2.0"
 
 /* Declares a function of the public C API. Contexts outside of the library may use it, too. */
 #ifdef __cplusplus
@@ -18,7 +18,7 @@
 /* Lets the compiler check the arguments of a function that formats like printf. */
 #define UMEM_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/* Returns UMEM_VERSION of the library in use, for example "0.1.0". Static storage. */
+/* Returns UMEM_VERSION of the library in use, for example "0.2.0". Static storage. */
 UMEM_EXTERN char const *umem_version(void);
 
 #endif
