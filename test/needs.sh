@@ -32,6 +32,7 @@ has() {
     xtensor) has_header xtensor/xadapt.hpp || has_header xtensor/containers/xadapt.hpp ;;
     kokkos) has_header Kokkos_Core.hpp || has_header Kokkos_Core.hpp -I/usr/include/trilinos ;;
     cblas) has_header cblas.h ;;
+    debian-tools) command -v dh && command -v lintian && command -v help2man ;;
     browser) command -v chromium && command -v chromedriver ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
     *) command -v "$1" ;;
@@ -49,6 +50,7 @@ package_of() {
     kokkos) if is_known libkokkos-dev; then echo libkokkos-dev; else echo libtrilinos-kokkos-dev; fi ;;
     cblas) echo libopenblas-dev ;;
     abidiff) echo abigail-tools ;;
+    debian-tools) echo debhelper help2man lintian ;;
     browser) echo chromium-driver ;; # brings Chromium along
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;
@@ -111,16 +113,18 @@ install_needs() {
 }
 
 # Whether the system has a package to install.
-is_known() { apt-cache show "$1" > /dev/null 2>&1; }
+# Whether the system has these packages.
+is_known() { apt-cache show "$@" > /dev/null 2>&1; }
 
 # Installs what is missing of the given needs if the system has it and lets this user do so; says what is left out.
 install_wanted() {
-  local log=$1 need found=()
+  local log=$1 need found=() packages
   shift
   find_missing "$@"
   [ ${#missing[@]} = 0 ] && return
   for need in "${missing[@]}"; do
-    if command -v apt-get > /dev/null && find_root && is_known "$(package_of "$need")"; then found+=("$need"); fi
+    read -ra packages <<< "$(package_of "$need")"
+    if command -v apt-get > /dev/null && find_root && is_known "${packages[@]}"; then found+=("$need"); fi
   done
   [ ${#found[@]} = 0 ] || install_packages "$log" "${found[@]}" || true
   find_missing "$@"

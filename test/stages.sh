@@ -63,6 +63,7 @@ declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
   [docs]="browser"
   [symbols]="abidiff"
+  [install]="debian-tools"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
@@ -199,6 +200,7 @@ stage_format() { "$python/bin/python" test/style/format.py "$python/bin/clang-fo
 stage_includes() {
   python3 test/style/include_rules.py
   python3 test/style/include_rules_test.py
+  python3 test/style/version.py
 }
 
 stage_symbols() {
@@ -350,6 +352,12 @@ stage_install() {
   check "the packages of the README suffice" readme_installs_needs || status=1
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
   test/guide/run "$build/guide" || status=1
+  if has debian-tools; then
+    check "Debian's packages build, their tests pass, and lintian finds nothing" \
+      env DEB_BUILD_OPTIONS="noopt parallel=$jobs" packaging/debian_package "$build/debian" || status=1
+  else
+    echo "skipped - Debian's packages: there is no debhelper, help2man or lintian"
+  fi
   return $status
 }
 

@@ -1,0 +1,26 @@
+"""Recipe of Spack, for a repository of your own: a checkout of the sources is named by spack develop."""
+from spack.package import *
+
+
+class Umem(CMakePackage, CudaPackage):
+    """One set of calls for arrays in RAM, files, GPUs and other processes."""
+
+    license("BSD-3-Clause")
+
+    version("0.2.0")
+
+    variant("shared", default=True, description="Build the shared library")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.22:", type="build")
+    depends_on("cuda@12.2:", when="+cuda")
+    conflicts("platform=darwin")
+    conflicts("platform=windows")
+
+    def cmake_args(self):
+        return [
+            self.define("UMEM_CUDA", "ON" if self.spec.satisfies("+cuda") else "DRIVER"),
+            self.define_from_variant("UMEM_SHARED", "shared"),
+            self.define("UMEM_BUILD_EXAMPLES", False),
+        ]
