@@ -62,8 +62,7 @@ declare -A stage_needs=(
 declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
   [docs]="browser"
-  [symbols]="abidiff"
-  [install]="debian-tools"
+  [install]="abidiff debian-tools"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
@@ -210,13 +209,6 @@ stage_symbols() {
   python3 test/style/cuda_symbols_test.py
   python3 test/style/room_symbols.py "$build/gcc/c"
   python3 test/style/room_symbols_test.py
-  if ! has abidiff; then
-    echo "skipped - the interface of version 0.1.0: there is no abidiff"
-    return
-  fi
-  cmake -S . -B "$build/abi" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DUMEM_CUDA=OFF -DUMEM_BUILD_EXAMPLES=OFF
-  cmake --build "$build/abi" --parallel "$jobs" --target umem_shared
-  test/abi/check.py "$build/abi/c/libumem.so"
 }
 
 # With a driver that finds no GPU, test/run --gpu says so in one line.
@@ -352,6 +344,13 @@ stage_install() {
   check "the packages of the README suffice" readme_installs_needs || status=1
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
   test/guide/run "$build/guide" || status=1
+  if has abidiff; then
+    cmake -S . -B "$build/abi" -DCMAKE_BUILD_TYPE=Debug -DUMEM_CUDA=OFF -DUMEM_BUILD_EXAMPLES=OFF
+    cmake --build "$build/abi" --parallel "$jobs" --target umem_shared
+    test/abi/check.py "$build/abi/c/libumem.so" || status=1
+  else
+    echo "skipped - the interface of version 0.1.0: there is no abidiff"
+  fi
   if has debian-tools; then
     check "Debian's packages build, their tests pass, and lintian finds nothing" \
       env DEB_BUILD_OPTIONS="noopt parallel=$jobs" packaging/debian_package "$build/debian" || status=1
